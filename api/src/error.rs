@@ -1,0 +1,306 @@
+//! Every way a request can fail, and its one shape on the wire: RFC 9457 problem details with a stable
+//! `code`, what was wrong, what to do about it, and whether the same request may succeed later.
+//!
+//! The cause of a 5xx never leaves the process; it is logged here, once.
+
+use axum::{
+    Json,
+    http::{HeaderValue, StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use serde_json::{Map, Value, json};
+use thiserror::Error;
+
+/// Media type of problem details.
+const PROBLEM_JSON: HeaderValue = HeaderValue::from_static("application/problem+json");
+
+/// Why a request was not answered as asked. `Display` is the `detail` that the caller reads.
+#[derive(Debug, Error)]
+pub enum ApiError {
+    /// A query parameter, path segment or body field has an unusable value.
+    #[error("{field}: {fault}")]
+    InvalidField {
+        /// Name as the caller wrote it; dotted for nested body fields.
+        field: String,
+        /// What is wrong and what would be right.
+        fault: String,
+    },
+    /// A required parameter or field is absent.
+    #[error("{field} is required")]
+    MissingField {
+        /// Its name.
+        field: &'static str,
+    },
+    /// A parameter that this endpoint does not have.
+    #[error("{field} is not a parameter of this endpoint; known are {known}")]
+    UnknownField {
+        /// Its name.
+        field: String,
+        /// The names that exist.
+        known: String,
+    },
+    /// The body is not JSON of the expected shape.
+    #[error("{0}")]
+    InvalidBody(String),
+    /// The body is longer than this endpoint reads.
+    #[error("the body is longer than {limit} bytes")]
+    BodyTooLarge {
+        /// Limit, bytes.
+        limit: usize,
+    },
+    /// The body is not declared as JSON.
+    #[error("send the body with Content-Type: application/json")]
+    UnsupportedMediaType,
+    /// No pool of the exchange trades the two mints.
+    #[error("no pool trades {input_mint} for {output_mint}")]
+    NoPool {
+        /// Mint asked to go in.
+        input_mint: String,
+        /// Mint asked to come out.
+        output_mint: String,
+    },
+    /// The named pool is not known.
+    #[error("{pool} is not a pool of the exchange that trades these mints")]
+    UnknownPool {
+        /// Its address.
+        pool: String,
+    },
+    /// The pool opens later.
+    #[error("pool {pool} opens at unix time {open_time}")]
+    PoolNotOpen {
+        /// Its address.
+        pool: String,
+        /// Unix time, seconds.
+        open_time: u64,
+    },
+    /// The chain would refuse this swap whatever the amount.
+    #[error("pool {pool} cannot be traded: {reason}")]
+    PoolNotTradable {
+        /// Its address.
+        pool: String,
+        /// Why.
+        reason: String,
+    },
+    /// Nothing would be received for the amount.
+    #[error("nothing would be received for this amount; ask with a larger one")]
+    AmountTooSmall,
+    /// The pool moved so far that the chain would refuse the quote's own minimum.
+    #[error("the pool now pays {received}, less than minimumOut {minimum_out}; use the fresh quote")]
+    QuoteStale {
+        /// What the pool pays now.
+        received: u64,
+        /// The quote's minimum.
+        minimum_out: u64,
+        /// A quote made now with the same minimum removed.
+        fresh: Value,
+    },
+    /// The in-memory market does not match the chain at the moment.
+    #[error("the market is not ready: {reason}")]
+    MarketNotReady {
+        /// Why.
+        reason: String,
+        /// Last slot that the market is true for.
+        slot: Option<u64>,
+    },
+    /// No such resource.
+    #[error("there is no {what} {id}")]
+    NotFound {
+        /// Kind of resource.
+        what: &'static str,
+        /// Identifier asked for.
+        id: String,
+    },
+    /// No such path.
+    #[error("there is no such path; the README lists every route")]
+    NoRoute,
+    /// The path exists, not with this method.
+    #[error("this path does not answer to this method")]
+    MethodNotAllowed,
+    /// The cluster's RPC did not answer in time.
+    #[error("the cluster's RPC did not answer in time; try again")]
+    RpcTimeout,
+    /// The cluster's RPC failed.
+    #[error("the cluster's RPC failed; try again")]
+    RpcFailed(#[source] anyhow::Error),
+    /// The database failed.
+    #[error("the database is not available; try again later")]
+    StoreUnavailable(#[source] anyhow::Error),
+    /// A fault of ours.
+    #[error("internal error")]
+    Internal(#[source] anyhow::Error),
+}
+
+/// The fixed part of a problem.
+struct Problem {
+    status: StatusCode,
+    code: &'static str,
+    title: &'static str,
+    retryable: bool,
+}
+
+const fn problem(status: StatusCode, code: &'static str, title: &'static str) -> Problem {
+    Problem {
+        status,
+        code,
+        title,
+        retryable: false,
+    }
+}
+
+const fn passing(status: StatusCode, code: &'static str, title: &'static str) -> Problem {
+    Problem {
+        status,
+        code,
+        title,
+        retryable: true,
+    }
+}
+
+impl ApiError {
+    /// A faulty parameter or field.
+    pub fn invalid(field: impl Into<String>, fault: impl Into<String>) -> Self {
+        Self::InvalidField {
+            field: field.into(),
+            fault: fault.into(),
+        }
+    }
+
+    /// The stable code of this error.
+    #[must_use]
+    pub const fn code(&self) -> &'static str {
+        self.problem().code
+    }
+
+    const fn problem(&self) -> Problem {
+        use StatusCode as S;
+        match self {
+            Self::InvalidField { .. } => problem(S::BAD_REQUEST, "invalid_field", "Invalid value"),
+            Self::MissingField { .. } => problem(S::BAD_REQUEST, "missing_field", "Missing value"),
+            Self::UnknownField { .. } => {
+                problem(S::BAD_REQUEST, "unknown_field", "Unknown parameter")
+            }
+            Self::InvalidBody(_) => problem(S::BAD_REQUEST, "invalid_body", "Invalid body"),
+            Self::BodyTooLarge { .. } => {
+                problem(S::PAYLOAD_TOO_LARGE, "body_too_large", "Body too large")
+            }
+            Self::UnsupportedMediaType => problem(
+                S::UNSUPPORTED_MEDIA_TYPE,
+                "unsupported_media_type",
+                "Unsupported media type",
+            ),
+            Self::NoPool { .. } => problem(S::NOT_FOUND, "no_pool", "No pool"),
+            Self::UnknownPool { .. } => problem(S::NOT_FOUND, "unknown_pool", "Unknown pool"),
+            Self::PoolNotOpen { .. } => passing(S::CONFLICT, "pool_not_open", "Pool not open yet"),
+            Self::PoolNotTradable { .. } => {
+                problem(S::CONFLICT, "pool_not_tradable", "Pool not tradable")
+            }
+            Self::AmountTooSmall => problem(
+                S::UNPROCESSABLE_ENTITY,
+                "amount_too_small",
+                "Amount too small",
+            ),
+            Self::QuoteStale { .. } => problem(S::CONFLICT, "quote_stale", "Quote stale"),
+            Self::MarketNotReady { .. } => passing(
+                S::SERVICE_UNAVAILABLE,
+                "market_not_ready",
+                "Market not ready",
+            ),
+            Self::NotFound { .. } => problem(S::NOT_FOUND, "not_found", "Not found"),
+            Self::NoRoute => problem(S::NOT_FOUND, "no_route", "No such path"),
+            Self::MethodNotAllowed => problem(
+                S::METHOD_NOT_ALLOWED,
+                "method_not_allowed",
+                "Method not allowed",
+            ),
+            Self::RpcTimeout => passing(S::GATEWAY_TIMEOUT, "rpc_timeout", "RPC timeout"),
+            Self::RpcFailed(_) => passing(S::BAD_GATEWAY, "rpc_failed", "RPC failed"),
+            Self::StoreUnavailable(_) => passing(
+                S::SERVICE_UNAVAILABLE,
+                "store_unavailable",
+                "Database not available",
+            ),
+            Self::Internal(_) => problem(S::INTERNAL_SERVER_ERROR, "internal", "Internal error"),
+        }
+    }
+
+    /// Machine-readable members beside the standard ones.
+    fn members(&self) -> Map<String, Value> {
+        let members = match self {
+            Self::InvalidField { field, .. } | Self::UnknownField { field, .. } => {
+                json!({ "field": field })
+            }
+            Self::MissingField { field } => json!({ "field": field }),
+            Self::PoolNotOpen { pool, open_time } => json!({ "pool": pool, "openTime": open_time }),
+            Self::QuoteStale { fresh, .. } => json!({ "fresh": fresh }),
+            Self::MarketNotReady { slot, .. } => json!({ "slot": slot }),
+            _ => json!({}),
+        };
+        match members {
+            Value::Object(members) => members,
+            _ => Map::new(),
+        }
+    }
+
+    /// Logs what the caller is not told.
+    fn log_cause(&self) {
+        match self {
+            Self::RpcFailed(cause) | Self::StoreUnavailable(cause) | Self::Internal(cause) => {
+                tracing::error!(code = self.code(), cause = format!("{cause:#}"), "request failed");
+            }
+            Self::RpcTimeout => tracing::warn!(code = self.code(), "request failed"),
+            _ => {}
+        }
+    }
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        self.log_cause();
+        let problem = self.problem();
+        let mut body = self.members();
+        body.insert("type".into(), json!("about:blank"));
+        body.insert("title".into(), json!(problem.title));
+        body.insert("status".into(), json!(problem.status.as_u16()));
+        body.insert("code".into(), json!(problem.code));
+        body.insert("detail".into(), json!(self.to_string()));
+        body.insert("retryable".into(), json!(problem.retryable));
+        let mut response = (problem.status, Json(Value::Object(body))).into_response();
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, PROBLEM_JSON);
+        if problem.status == StatusCode::SERVICE_UNAVAILABLE {
+            // The market is refilled, and the database reopened, within about a second.
+            headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+        }
+        response
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_problem_has_a_code_a_remedy_and_its_media_type() {
+        let response = ApiError::MarketNotReady {
+            reason: "the stream is down".into(),
+            slot: Some(7),
+        }
+        .into_response();
+        assert_eq!(response.status(), StatusCode::SERVICE_UNAVAILABLE);
+        assert_eq!(response.headers()[header::CONTENT_TYPE], PROBLEM_JSON);
+        assert_eq!(response.headers()[header::RETRY_AFTER], "1");
+        let body = axum::body::to_bytes(response.into_body(), 4096)
+            .await
+            .expect("short body");
+        let body: Value = serde_json::from_slice(&body).expect("JSON");
+        assert_eq!(body["code"], "market_not_ready");
+        assert_eq!(body["retryable"], true);
+        assert_eq!(body["slot"], 7);
+    }
+
+    #[test]
+    fn the_cause_of_an_internal_error_stays_inside() {
+        let error = ApiError::Internal(anyhow::anyhow!("password=hunter2"));
+        assert!(!error.to_string().contains("hunter2"));
+    }
+}

@@ -1,0 +1,104 @@
+//! JSON bodies without surprises.
+
+use axum::{
+    body::{Body, Bytes},
+    extract::{FromRequest, Request, rejection::BytesRejection},
+    http::header,
+};
+use serde::de::DeserializeOwned;
+
+use crate::error::ApiError;
+
+/// A JSON body of type `T`, refused with the path of the faulty field. `T` should deny unknown fields.
+/// `LIMIT` is the most bytes that are read.
+#[derive(Debug)]
+pub struct StrictJson<T, const LIMIT: usize>(pub T);
+
+impl<S: Send + Sync, T: DeserializeOwned, const LIMIT: usize> FromRequest<S>
+    for StrictJson<T, LIMIT>
+{
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
+        if !is_json(&request) {
+            return Err(ApiError::UnsupportedMediaType);
+        }
+        let declared = request
+            .headers()
+            .get(header::CONTENT_LENGTH)
+            .and_then(|length| length.to_str().ok())
+            .and_then(|length| length.parse::<usize>().ok());
+        if declared.is_some_and(|length| length > LIMIT) {
+            return Err(ApiError::BodyTooLarge { limit: LIMIT });
+        }
+        let request = limited(request, LIMIT);
+        let body = Bytes::from_request(request, state)
+            .await
+            .map_err(|rejection| match rejection {
+                BytesRejection::FailedToBufferBody(_) => ApiError::BodyTooLarge { limit: LIMIT },
+                _ => ApiError::InvalidBody("the body could not be read".to_owned()),
+            })?;
+        parse(&body).map(Self)
+    }
+}
+
+/// The same request, whose body ends with an error once `limit` bytes were read.
+fn limited(request: Request, limit: usize) -> Request {
+    request.map(|body| Body::new(http_body_util::Limited::new(body, limit)))
+}
+
+fn is_json(request: &Request) -> bool {
+    request
+        .headers()
+        .get(header::CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok())
+        .and_then(|value| value.split(';').next())
+        .is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))
+}
+
+fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, ApiError> {
+    let mut deserializer = serde_json::Deserializer::from_slice(body);
+    let value = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
+        let path = error.path().to_string();
+        let fault = error.inner().to_string();
+        if path == "." {
+            ApiError::InvalidBody(fault)
+        } else {
+            ApiError::invalid(path, fault)
+        }
+    })?;
+    deserializer
+        .end()
+        .map_err(|_| ApiError::InvalidBody("the body goes on after its JSON value".to_owned()))?;
+    Ok(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::Deserialize;
+
+    use super::*;
+
+    #[derive(Debug, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Outer {
+        #[expect(dead_code, reason = "only its parsing is looked at")]
+        inner: Inner,
+    }
+
+    #[derive(Debug, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Inner {
+        #[expect(dead_code, reason = "only its parsing is looked at")]
+        amount: u64,
+    }
+
+    #[test]
+    fn a_fault_names_the_path_of_its_field() {
+        let error = parse::<Outer>(br#"{"inner":{"amount":"x"}}"#).expect_err("not a number");
+        assert!(error.to_string().starts_with("inner.amount: "), "{error}");
+        let error = parse::<Outer>(br#"{"inner":{"amount":1,"more":2}}"#).expect_err("unknown");
+        assert!(error.to_string().contains("more"), "{error}");
+        assert!(parse::<Outer>(br#"{"inner":{"amount":1}} x"#).is_err());
+    }
+}

@@ -1,0 +1,106 @@
+//! Pools put together from the accounts they consist of.
+
+use std::sync::Arc;
+
+use cpmm::{DecodeError, PerToken, PoolSnapshot, PoolState, TokenProgram};
+use solana_pubkey::Pubkey;
+
+use super::content::Content;
+
+/// Why a pool cannot be quoted although it exists. A pool whose mints carry an extension that is not
+/// supported is not among these: it is complete, and its quotes are refused with that reason.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Incomplete {
+    /// An account of the pool has not been read yet.
+    #[error("{what} {key} is not known yet")]
+    Unknown {
+        /// What it is to the pool.
+        what: &'static str,
+        /// Its address.
+        key: Pubkey,
+    },
+    /// An account of the pool does not exist.
+    #[error("{what} {key} does not exist")]
+    Absent {
+        /// What it is to the pool.
+        what: &'static str,
+        /// Its address.
+        key: Pubkey,
+    },
+    /// An account of the pool has a content that this build does not understand.
+    #[error("{what} {key} cannot be read: {error}")]
+    Unreadable {
+        /// What it is to the pool.
+        what: &'static str,
+        /// Its address.
+        key: Pubkey,
+        /// Why.
+        error: DecodeError,
+    },
+    /// An account of the pool is not what the pool says it is.
+    #[error("{what} {key} does not match the pool")]
+    Mismatch {
+        /// What it is to the pool.
+        what: &'static str,
+        /// Its address.
+        key: Pubkey,
+    },
+}
+
+/// Addresses of the accounts that a pool's quotes depend on, besides the pool and the clock.
+pub(super) fn parts(pool: &PoolState) -> [Pubkey; 5] {
+    [
+        pool.amm_config,
+        pool.vaults.token_0,
+        pool.vaults.token_1,
+        pool.mints.token_0,
+        pool.mints.token_1,
+    ]
+}
+
+/// Puts a pool together. `get` returns what is known of an account.
+pub(super) fn assemble<'a>(
+    pool: &PoolState,
+    get: impl Fn(&Pubkey) -> Option<&'a Content>,
+) -> Result<Arc<PoolSnapshot>, Incomplete> {
+    let find = |what: &'static str, key: Pubkey| match get(&key) {
+        None => Err(Incomplete::Unknown { what, key }),
+        Some(Content::Absent) => Err(Incomplete::Absent { what, key }),
+        Some(Content::Unreadable(error)) => {
+            Err(Incomplete::Unreadable { what, key, error: *error })
+        }
+        Some(content) => Ok(content),
+    };
+    let config = |key| match find("fee configuration", key)? {
+        Content::Config(config) => Ok((**config).clone()),
+        _ => Err(Incomplete::Mismatch { what: "fee configuration", key }),
+    };
+    let program = |id: Pubkey| TokenProgram::from_id(&id);
+    let mint = |key, token_program| match find("mint", key)? {
+        Content::Mint(owner, mint) if program(token_program) == Some(*owner) => Ok(*mint),
+        _ => Err(Incomplete::Mismatch { what: "mint", key }),
+    };
+    let vault = |key, mint, token_program| match find("vault", key)? {
+        Content::Token(owner, vault)
+            if program(token_program) == Some(*owner) && vault.mint == mint =>
+        {
+            Ok(*vault)
+        }
+        _ => Err(Incomplete::Mismatch { what: "vault", key }),
+    };
+    let (programs, mints) = (&pool.token_programs, &pool.mints);
+    let vaults = PerToken::new(
+        vault(pool.vaults.token_0, mints.token_0, programs.token_0)?,
+        vault(pool.vaults.token_1, mints.token_1, programs.token_1)?,
+    );
+    Ok(Arc::new(PoolSnapshot {
+        config: config(pool.amm_config)?,
+        vault_amounts: PerToken::new(vaults.token_0.amount, vaults.token_1.amount),
+        vaults_frozen: vaults.token_0.frozen || vaults.token_1.frozen,
+        mints: PerToken::new(
+            mint(mints.token_0, programs.token_0)?,
+            mint(mints.token_1, programs.token_1)?,
+        ),
+        pool: pool.clone(),
+    }))
+}

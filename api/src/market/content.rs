@@ -1,0 +1,135 @@
+//! What an account's bytes are to the market.
+
+use cpmm::{AmmConfig, Clock, DecodeError, Mint, PoolState, TokenAccount, TokenProgram, ids};
+use solana_pubkey::Pubkey;
+
+/// Length of the Clock sysvar, bytes.
+const CLOCK_LEN: usize = 40;
+
+/// An account as far as quotes depend on it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Content {
+    /// There is no account, or it no longer belongs to a program the market knows.
+    Absent,
+    /// A pool.
+    Pool(Box<PoolState>),
+    /// A fee configuration.
+    Config(Box<AmmConfig>),
+    /// A token account and the program that owns it.
+    Token(TokenProgram, TokenAccount),
+    /// A mint and the program that owns it.
+    Mint(TokenProgram, Mint),
+    /// The chain's time.
+    Clock(Clock),
+    /// Something of the exchange that quotes do not depend on.
+    Other,
+    /// An account that should be one of the above and is not.
+    Unreadable(DecodeError),
+}
+
+impl Content {
+    /// Reads an account. An account without lamports is closed, whatever its data says.
+    pub(super) fn decode(pubkey: &Pubkey, owner: &Pubkey, lamports: u64, data: &[u8]) -> Self {
+        if lamports == 0 {
+            return Self::Absent;
+        }
+        if *pubkey == ids::CLOCK {
+            return clock(data).map_or_else(Self::Unreadable, Self::Clock);
+        }
+        if *owner == ids::PROGRAM_ID {
+            return Self::of_exchange(data);
+        }
+        match TokenProgram::from_id(owner) {
+            Some(program) => Self::of_token_program(program, data),
+            None => Self::Absent,
+        }
+    }
+
+    fn of_exchange(data: &[u8]) -> Self {
+        let decoded = match data.first_chunk::<8>() {
+            Some(&cpmm::POOL_STATE_DISCRIMINATOR) => {
+                PoolState::decode(data).map(|pool| Self::Pool(Box::new(pool)))
+            }
+            Some(&cpmm::AMM_CONFIG_DISCRIMINATOR) => {
+                AmmConfig::decode(data).map(|config| Self::Config(Box::new(config)))
+            }
+            _ => return Self::Other,
+        };
+        decoded.unwrap_or_else(Self::Unreadable)
+    }
+
+    /// Mints and token accounts are told apart by their length or by the type byte behind it, so at
+    /// most one of the two decodings succeeds.
+    fn of_token_program(program: TokenProgram, data: &[u8]) -> Self {
+        match Mint::decode(data) {
+            Ok(mint) => Self::Mint(program, mint),
+            Err(not_a_mint) => match TokenAccount::decode(data) {
+                Ok(account) => Self::Token(program, account),
+                Err(_) if data.len() < cpmm::TOKEN_ACCOUNT_LEN => Self::Unreadable(not_a_mint),
+                Err(error) => Self::Unreadable(error),
+            },
+        }
+    }
+}
+
+/// Fields of the sysvar, little-endian: slot, epoch start time, epoch, leader schedule epoch, time.
+fn clock(data: &[u8]) -> Result<Clock, DecodeError> {
+    let wrong = DecodeError::Length { kind: "Clock", found: data.len() };
+    let (fields, rest) = data.as_chunks::<8>();
+    if data.len() != CLOCK_LEN || !rest.is_empty() {
+        return Err(wrong);
+    }
+    let [_, _, epoch, _, unix_timestamp] = fields else {
+        return Err(wrong);
+    };
+    Ok(Clock {
+        epoch: u64::from_le_bytes(*epoch),
+        unix_timestamp: i64::from_le_bytes(*unix_timestamp),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use cpmm::TokenAccountKind;
+
+    use super::*;
+
+    const KEY: Pubkey = Pubkey::new_from_array([1; 32]);
+
+    #[test]
+    fn the_clock_is_read_as_programs_read_it() {
+        let data: Vec<u8> = [7u64, 1, 600, 601, 1_700_000_000]
+            .iter()
+            .flat_map(|field| field.to_le_bytes())
+            .collect();
+        let clock = Clock { epoch: 600, unix_timestamp: 1_700_000_000 };
+        assert_eq!(Content::decode(&ids::CLOCK, &KEY, 1, &data), Content::Clock(clock));
+        let short = Content::decode(&ids::CLOCK, &KEY, 1, &data[..39]);
+        assert!(matches!(short, Content::Unreadable(_)));
+    }
+
+    #[test]
+    fn closed_and_given_away_accounts_are_absent() {
+        let vault = TokenAccount { mint: KEY, owner: KEY, amount: 1, frozen: false };
+        let data = vault.encode(TokenAccountKind::Plain);
+        let system = Pubkey::default();
+        assert_eq!(
+            Content::decode(&KEY, &ids::SPL_TOKEN, 1, &data),
+            Content::Token(TokenProgram::Spl, vault)
+        );
+        assert_eq!(Content::decode(&KEY, &ids::SPL_TOKEN, 0, &data), Content::Absent);
+        assert_eq!(Content::decode(&KEY, &system, 1, &data), Content::Absent);
+    }
+
+    #[test]
+    fn broken_accounts_are_unreadable_and_foreign_kinds_are_other() {
+        let mut pool = vec![0; cpmm::POOL_STATE_LEN - 1];
+        pool[..8].copy_from_slice(&cpmm::POOL_STATE_DISCRIMINATOR);
+        let of_exchange = |data: &[u8]| Content::decode(&KEY, &ids::PROGRAM_ID, 1, data);
+        assert!(matches!(of_exchange(&pool), Content::Unreadable(_)));
+        assert_eq!(of_exchange(&[9; 100]), Content::Other);
+        assert_eq!(of_exchange(&[]), Content::Other);
+        let token = Content::decode(&KEY, &ids::TOKEN_2022, 1, &[0; 40]);
+        assert!(matches!(token, Content::Unreadable(_)));
+    }
+}

@@ -1,0 +1,49 @@
+//! `/health`: whether the process lives, and whether its answers can be trusted.
+
+use axum::{Json, extract::State, http::StatusCode};
+use serde::Serialize;
+
+use crate::{market::Status, state::AppState};
+
+/// Answer of `GET /health/ready`.
+#[derive(Debug, Serialize)]
+pub struct Readiness {
+    ready: bool,
+    /// Slot that the market is true for.
+    slot: Option<u64>,
+    /// What is missing, if anything.
+    reasons: Vec<String>,
+}
+
+/// `GET /health/live`: the process answers.
+pub async fn live() -> StatusCode {
+    StatusCode::OK
+}
+
+/// `GET /health/ready`: 200 when quotes are exact and webhooks can be stored, otherwise 503 with every
+/// reason.
+pub async fn ready(State(state): State<AppState>) -> (StatusCode, Json<Readiness>) {
+    let mut reasons = Vec::new();
+    let slot = match state.market().status() {
+        Status::Ready { slot, .. } => Some(slot),
+        Status::NotReady { reason, slot } => {
+            reasons.push(format!("market: {reason}"));
+            slot
+        }
+    };
+    if let Err(error) = state.store().check().await {
+        reasons.push(format!("store: {error}"));
+    }
+    let ready = reasons.is_empty();
+    let status = if ready {
+        StatusCode::OK
+    } else {
+        StatusCode::SERVICE_UNAVAILABLE
+    };
+    let body = Readiness {
+        ready,
+        slot,
+        reasons,
+    };
+    (status, Json(body))
+}

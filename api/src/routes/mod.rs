@@ -1,0 +1,6 @@
+//! One module per resource, one file per endpoint.
+
+pub mod health;
+pub mod quote;
+pub mod swap;
+pub mod webhooks;

@@ -1,0 +1,95 @@
+//! `GET /v1/quote`: what the exchange pays for an amount, now.
+
+use axum::{
+    Json,
+    extract::{RawQuery, State},
+};
+use cpmm::BasisPoints;
+
+use super::{DEFAULT_SLIPPAGE, parse_slippage, response::QuoteResponse};
+use crate::{
+    error::ApiError,
+    extract::{Amount, QueryMap, parse_pubkey},
+    pricing::{Ask, best_pool},
+    state::AppState,
+};
+
+/// Every parameter of this endpoint.
+const PARAMETERS: [&str; 5] = ["inputMint", "outputMint", "amount", "slippageBps", "pool"];
+
+/// Specification: the two mints and the amount are required; the best pool of the two mints is
+/// chosen unless `pool` names one; `minimumOut` is `outAmount` less the slippage, rounded down; the
+/// answer is true for one slot, which it names.
+pub async fn get(
+    State(state): State<AppState>,
+    RawQuery(query): RawQuery,
+) -> Result<Json<QuoteResponse>, ApiError> {
+    let (ask, slippage) = parse(query.as_deref().unwrap_or_default())?;
+    let priced = best_pool(state.market(), &ask)?;
+    Ok(Json(QuoteResponse::new(&priced, slippage)))
+}
+
+fn parse(query: &str) -> Result<(Ask, BasisPoints), ApiError> {
+    let query = QueryMap::parse(query, &PARAMETERS)?;
+    let amount = |name: &str, text: &str| {
+        Amount::parse(text).map_err(|rule| ApiError::invalid(name, rule))
+    };
+    let ask = Ask {
+        input_mint: parse_pubkey("inputMint", query.require("inputMint")?)?,
+        output_mint: parse_pubkey("outputMint", query.require("outputMint")?)?,
+        amount_in: amount("amount", query.require("amount")?)?.0,
+        pool: query
+            .get("pool")
+            .map(|pool| parse_pubkey("pool", pool))
+            .transpose()?,
+    };
+    if ask.input_mint == ask.output_mint {
+        return Err(ApiError::invalid("outputMint", "must differ from inputMint"));
+    }
+    if ask.amount_in == 0 {
+        return Err(ApiError::invalid("amount", "must be at least 1"));
+    }
+    let slippage = match query.get("slippageBps") {
+        Some(text) => amount("slippageBps", text)?,
+        None => Amount(u64::from(DEFAULT_SLIPPAGE)),
+    };
+    Ok((ask, parse_slippage("slippageBps", slippage)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const A: &str = "So11111111111111111111111111111111111111112";
+    const B: &str = "EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v";
+
+    fn code(query: &str) -> Result<(), &'static str> {
+        parse(query).map(|_| ()).map_err(|error| error.code())
+    }
+
+    #[test]
+    fn the_three_parameters_suffice_and_slippage_defaults_to_half_a_percent() {
+        let (ask, slippage) =
+            parse(&format!("inputMint={A}&outputMint={B}&amount=18446744073709551615"))
+                .expect("valid");
+        assert_eq!((ask.amount_in, slippage.get()), (u64::MAX, 50));
+        assert_eq!(ask.pool, None);
+    }
+
+    #[test]
+    fn rejects_what_it_cannot_use() {
+        let with = |rest: &str| code(&format!("inputMint={A}&outputMint={B}&{rest}"));
+        assert_eq!(with("amount=1&slippageBps=10000"), Ok(()));
+        assert_eq!(with("amount=1&slippageBps=10001"), Err("invalid_field"));
+        assert_eq!(with("amount=0"), Err("invalid_field"));
+        assert_eq!(with("amount=1.5"), Err("invalid_field"));
+        assert_eq!(with("amount=1e3"), Err("invalid_field"));
+        assert_eq!(with("amount=-1"), Err("invalid_field"));
+        assert_eq!(with("amount=18446744073709551616"), Err("invalid_field"));
+        assert_eq!(with(""), Err("missing_field"));
+        assert_eq!(with("amount=1&slipageBps=1"), Err("unknown_field"));
+        assert_eq!(with("amount=1&pool=xyz"), Err("invalid_field"));
+        let same = format!("inputMint={A}&outputMint={A}&amount=1");
+        assert_eq!(code(&same), Err("invalid_field"));
+    }
+}

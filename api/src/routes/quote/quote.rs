@@ -1,0 +1,64 @@
+//! The `quote` object, which every swap endpoint speaks.
+
+use cpmm::{BasisPoints, minimum_out};
+use serde::Serialize;
+
+use crate::{error::ApiError, extract::Amount, pricing::Priced};
+
+/// Slippage when the caller names none: half a percent.
+pub const DEFAULT_SLIPPAGE: u16 = 50;
+
+/// A quote, on the wire. These seven fields are the contract; whatever else is known about a quote
+/// stands beside the object, never inside it. Amounts are smallest units, as JSON integers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Quote {
+    /// What goes in.
+    pub amount_in: u64,
+    /// Mint that goes in.
+    pub input_mint: String,
+    /// The least that the guard lets the user receive.
+    pub minimum_out: u64,
+    /// What the user receives if the pool does not move, net of every fee.
+    pub out_amount: u64,
+    /// Mint that comes out.
+    pub output_mint: String,
+    /// Pool that is traded with.
+    pub pool: String,
+    /// Program that owns the pool.
+    pub program: String,
+}
+
+impl Quote {
+    /// The quote of a priced swap under a slippage allowance.
+    #[must_use]
+    pub fn with_slippage(priced: &Priced, slippage: BasisPoints) -> Self {
+        Self::with_minimum(priced, minimum_out(priced.quote.received, slippage))
+    }
+
+    /// The quote of a priced swap with a minimum that the caller chose.
+    #[must_use]
+    pub fn with_minimum(priced: &Priced, minimum_out: u64) -> Self {
+        let mints = &priced.view.snapshot.pool.mints;
+        Self {
+            amount_in: priced.quote.amount_in,
+            input_mint: priced.direction.input(mints).to_string(),
+            minimum_out,
+            out_amount: priced.quote.received,
+            output_mint: priced.direction.output(mints).to_string(),
+            pool: priced.view.address.to_string(),
+            program: cpmm::ids::PROGRAM_ID.to_string(),
+        }
+    }
+}
+
+/// Parses a slippage allowance in basis points.
+///
+/// # Errors
+/// [`ApiError::InvalidField`] outside 0 to 10,000.
+pub fn parse_slippage(field: &str, amount: Amount) -> Result<BasisPoints, ApiError> {
+    u16::try_from(amount.0)
+        .ok()
+        .and_then(BasisPoints::new)
+        .ok_or_else(|| ApiError::invalid(field, "must be 0 to 10000 basis points"))
+}

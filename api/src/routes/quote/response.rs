@@ -1,0 +1,114 @@
+//! The answer of `GET /v1/quote`: the quote, and beside it what it is made of.
+
+use cpmm::BasisPoints;
+use serde::Serialize;
+
+use super::Quote;
+use crate::pricing::{Alternative, Priced};
+
+/// The whole answer.
+#[derive(Debug, Serialize)]
+pub struct QuoteResponse {
+    quote: Quote,
+    context: Context,
+}
+
+/// When the quote is true, and what it is made of. Amounts are smallest units.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Context {
+    /// Slot whose state was quoted.
+    slot: u64,
+    /// Unix time of that slot, seconds.
+    block_time: i64,
+    slippage_bps: u16,
+    /// How far the amount moves the price, fees excluded; rounded down.
+    price_impact_bps: u16,
+    fees: Vec<Fee>,
+    alternatives: Vec<OtherPool>,
+    amounts: Amounts,
+}
+
+/// The quote's amounts as strings, for callers whose numbers are exact only up to 2^53.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Amounts {
+    amount_in: String,
+    minimum_out: String,
+    out_amount: String,
+}
+
+/// One fee; `protocol` and `fund` are parts of `trade`.
+#[derive(Debug, Serialize)]
+struct Fee {
+    kind: &'static str,
+    amount: u64,
+    mint: String,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct OtherPool {
+    pool: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    out_amount: Option<u64>,
+    reason: String,
+}
+
+impl QuoteResponse {
+    /// The answer for a priced ask.
+    #[must_use]
+    pub fn new(priced: &Priced, slippage: BasisPoints) -> Self {
+        let quote = Quote::with_slippage(priced, slippage);
+        let context = Context {
+            slot: priced.view.slot,
+            block_time: priced.view.clock.unix_timestamp,
+            slippage_bps: slippage.get(),
+            price_impact_bps: priced.quote.price_impact().get(),
+            fees: fees(priced, &quote),
+            alternatives: priced.alternatives.iter().map(other_pool).collect(),
+            amounts: Amounts {
+                amount_in: quote.amount_in.to_string(),
+                minimum_out: quote.minimum_out.to_string(),
+                out_amount: quote.out_amount.to_string(),
+            },
+        };
+        Self { quote, context }
+    }
+}
+
+fn fees(priced: &Priced, quote: &Quote) -> Vec<Fee> {
+    let exact = &priced.quote;
+    let fee = |kind, amount, on_input: bool| Fee {
+        kind,
+        amount,
+        mint: if on_input {
+            quote.input_mint.clone()
+        } else {
+            quote.output_mint.clone()
+        },
+    };
+    [
+        fee("inputTransfer", exact.input_transfer_fee, true),
+        fee("trade", exact.trade_fee, true),
+        fee("protocol", exact.protocol_fee, true),
+        fee("fund", exact.fund_fee, true),
+        fee("creator", exact.creator_fee, exact.creator_fee_on_input),
+        fee("outputTransfer", exact.output_transfer_fee, false),
+    ]
+    .into_iter()
+    .filter(|fee| fee.amount > 0)
+    .collect()
+}
+
+fn other_pool(alternative: &Alternative) -> OtherPool {
+    let (out_amount, reason) = match &alternative.outcome {
+        Ok(received) => (Some(*received), "pays less".to_owned()),
+        Err(refusal) => (None, refusal.to_string()),
+    };
+    OtherPool {
+        pool: alternative.pool.to_string(),
+        out_amount,
+        reason,
+    }
+}

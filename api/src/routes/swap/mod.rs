@@ -1,0 +1,12 @@
+//! `/v1/swap`.
+
+mod instruction;
+mod plan;
+mod request;
+mod transaction;
+
+pub use instruction::instruction;
+pub use transaction::transaction;
+
+/// Most bytes of a body that are read: a quote is under 1 KiB, and nothing larger is meant.
+const BODY_LIMIT: usize = 16 * 1024;

@@ -1,0 +1,41 @@
+//! What handlers may reach.
+
+use std::sync::Arc;
+
+use sluice_store::Store;
+
+use crate::{chain::Rpc, market::Market};
+
+/// Shared by all handlers; cheap to clone.
+#[derive(Clone)]
+pub struct AppState {
+    market: Market,
+    rpc: Arc<Rpc>,
+    store: Store,
+}
+
+impl AppState {
+    /// Gathers what handlers may reach.
+    #[must_use]
+    pub fn new(market: Market, rpc: Arc<Rpc>, store: Store) -> Self {
+        Self { market, rpc, store }
+    }
+
+    /// The live view of every pool.
+    #[must_use]
+    pub const fn market(&self) -> &Market {
+        &self.market
+    }
+
+    /// The cluster.
+    #[must_use]
+    pub fn rpc(&self) -> &Rpc {
+        &self.rpc
+    }
+
+    /// The database.
+    #[must_use]
+    pub const fn store(&self) -> &Store {
+        &self.store
+    }
+}

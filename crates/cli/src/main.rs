@@ -1,0 +1,61 @@
+//! `sluice`: the API, the indexer, or both in one process. The only crate that knows both.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+use service_kit::CancellationToken;
+use sluice_config::Config;
+
+/// Swaps through one exchange, guarded on chain, with webhooks for what happens there.
+#[derive(Parser)]
+#[command(version)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// API and indexer in one process.
+    Serve(FileArguments),
+    /// The REST API alone.
+    Api(FileArguments),
+    /// The indexer alone.
+    Indexer(FileArguments),
+}
+
+#[derive(Args)]
+struct FileArguments {
+    /// Configuration file; sluice.example.toml explains every key.
+    #[arg(long, default_value = "sluice.toml")]
+    config: PathBuf,
+}
+
+#[tokio::main]
+async fn main() -> anyhow::Result<()> {
+    service_kit::telemetry::init();
+    let shutdown = service_kit::shutdown::on_signal()?;
+    match Arguments::parse().command {
+        Command::Serve(file) => serve(Config::load(&file.config)?, shutdown).await,
+        Command::Api(file) => sluice_api::run(Config::load(&file.config)?, shutdown).await,
+        Command::Indexer(file) => sluice_indexer::run(Config::load(&file.config)?, shutdown).await,
+    }
+}
+
+/// Runs both until either ends, and takes the other along: half a service would look whole.
+async fn serve(config: Config, shutdown: CancellationToken) -> anyhow::Result<()> {
+    let end_both = |token: CancellationToken| token.drop_guard();
+    let api = {
+        let (config, shutdown) = (config.clone(), shutdown.clone());
+        async move {
+            let _ends_the_other = end_both(shutdown.clone());
+            sluice_api::run(config, shutdown).await
+        }
+    };
+    let indexer = async move {
+        let _ends_the_other = end_both(shutdown.clone());
+        sluice_indexer::run(config, shutdown).await
+    };
+    let (api, indexer) = tokio::join!(api, indexer);
+    api.and(indexer)
+}

@@ -1,0 +1,303 @@
+//! The configuration file that every Sluice process reads: `sluice.toml`.
+//!
+//! One file serves the API, the indexer and both in one process, so that they cannot disagree about
+//! the chain they look at or the database they share. Every key is explained in
+//! `sluice.example.toml`, which a test loads; an unknown key is an error, because a misspelt key that
+//! is silently ignored is worse than no key.
+
+use std::{
+    fs, io,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use serde::Deserialize;
+use service_kit::Redacted;
+use thiserror::Error;
+use url::Url;
+
+/// The whole file.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Config {
+    /// Where the chain is asked.
+    pub chain: ChainConfig,
+    /// Where the chain is listened to.
+    pub geyser: GeyserConfig,
+    /// Where webhooks, events and deliveries are kept.
+    pub store: StoreConfig,
+    /// The REST API.
+    #[serde(default)]
+    pub api: ApiConfig,
+    /// The indexer process.
+    #[serde(default)]
+    pub indexer: IndexerConfig,
+    /// Rules for webhook delivery.
+    #[serde(default)]
+    pub webhooks: WebhooksConfig,
+}
+
+/// JSON-RPC access.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct ChainConfig {
+    /// JSON-RPC endpoint of the cluster. May carry a key, so it is never logged whole.
+    pub rpc_url: Url,
+    /// Deadline of one RPC call, milliseconds.
+    #[serde(default = "default_rpc_timeout_ms")]
+    pub rpc_timeout_ms: u64,
+}
+
+impl ChainConfig {
+    /// Deadline of one RPC call.
+    #[must_use]
+    pub const fn rpc_timeout(&self) -> Duration {
+        Duration::from_millis(self.rpc_timeout_ms)
+    }
+}
+
+/// Yellowstone gRPC access.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct GeyserConfig {
+    /// Endpoint of a Yellowstone-compatible `geyser.Geyser` service.
+    pub endpoint: Url,
+    /// Value of the `x-token` header, for providers that ask for one.
+    pub x_token: Option<Redacted>,
+}
+
+/// The database.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct StoreConfig {
+    /// SQLite database file; created when absent, its folder too.
+    pub path: PathBuf,
+}
+
+/// The REST API.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct ApiConfig {
+    /// Address the API listens on.
+    pub listen: SocketAddr,
+}
+
+impl Default for ApiConfig {
+    fn default() -> Self {
+        Self {
+            listen: SocketAddr::from(([127, 0, 0, 1], 8787)),
+        }
+    }
+}
+
+/// The indexer process.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct IndexerConfig {
+    /// Address of the indexer's health endpoints.
+    pub listen: SocketAddr,
+}
+
+impl Default for IndexerConfig {
+    fn default() -> Self {
+        Self {
+            listen: SocketAddr::from(([127, 0, 0, 1], 8788)),
+        }
+    }
+}
+
+/// Rules for webhook delivery.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct WebhooksConfig {
+    /// Whether a callback URL may be plain http to a loopback address. For development only:
+    /// in production it would let a subscriber reach services on this machine.
+    pub allow_http_loopback: bool,
+    /// Deadline of one delivery, from name resolution to the last byte of the answer, seconds.
+    pub delivery_timeout_secs: u64,
+}
+
+impl WebhooksConfig {
+    /// Deadline of one delivery.
+    #[must_use]
+    pub const fn delivery_timeout(&self) -> Duration {
+        Duration::from_secs(self.delivery_timeout_secs)
+    }
+}
+
+impl Default for WebhooksConfig {
+    fn default() -> Self {
+        Self {
+            allow_http_loopback: false,
+            delivery_timeout_secs: 15,
+        }
+    }
+}
+
+const fn default_rpc_timeout_ms() -> u64 {
+    10_000
+}
+
+/// Longest delivery deadline that may be configured; a lease on a delivery outlives it.
+pub const MAX_DELIVERY_TIMEOUT_SECS: u64 = 30;
+
+/// Why a configuration was refused.
+#[derive(Debug, Error)]
+pub enum ConfigError {
+    /// The file could not be read.
+    #[error("cannot read the configuration file {path}: {source}")]
+    Read {
+        /// File that was asked for.
+        path: PathBuf,
+        /// Cause.
+        source: io::Error,
+    },
+    /// The text is not TOML, has an unknown key, or a value of the wrong type. The message names line
+    /// and key but not the value, which may be a secret.
+    #[error("{path}: {message}; sluice.example.toml explains every key")]
+    Parse {
+        /// File or label the text came from.
+        path: PathBuf,
+        /// What is wrong, and where.
+        message: String,
+    },
+    /// A value is outside its range.
+    #[error("{key} is {value}, but must be {rule}")]
+    Range {
+        /// Dotted key.
+        key: &'static str,
+        /// Value found.
+        value: String,
+        /// The allowed range in words.
+        rule: &'static str,
+    },
+}
+
+impl Config {
+    /// Reads and checks a configuration file.
+    ///
+    /// # Errors
+    /// [`ConfigError`] when the file is unreadable, malformed or out of range.
+    pub fn load(path: &Path) -> Result<Self, ConfigError> {
+        let text = fs::read_to_string(path).map_err(|source| ConfigError::Read {
+            path: path.to_owned(),
+            source,
+        })?;
+        Self::parse(&text, path)
+    }
+
+    /// Checks a configuration text; `path` only labels errors.
+    ///
+    /// # Errors
+    /// As [`Config::load`], except for reading.
+    pub fn parse(text: &str, path: &Path) -> Result<Self, ConfigError> {
+        let config: Self = toml::from_str(text).map_err(|error| ConfigError::Parse {
+            path: path.to_owned(),
+            message: describe(text, &error),
+        })?;
+        config.check()?;
+        Ok(config)
+    }
+
+    fn check(&self) -> Result<(), ConfigError> {
+        require_scheme("chain.rpc-url", &self.chain.rpc_url)?;
+        require_scheme("geyser.endpoint", &self.geyser.endpoint)?;
+        if self.chain.rpc_timeout_ms == 0 {
+            return Err(ConfigError::Range {
+                key: "chain.rpc-timeout-ms",
+                value: "0".to_owned(),
+                rule: "at least 1",
+            });
+        }
+        let timeout = self.webhooks.delivery_timeout_secs;
+        if !(1..=MAX_DELIVERY_TIMEOUT_SECS).contains(&timeout) {
+            return Err(ConfigError::Range {
+                key: "webhooks.delivery-timeout-secs",
+                value: timeout.to_string(),
+                rule: "between 1 and 30",
+            });
+        }
+        Ok(())
+    }
+}
+
+fn require_scheme(key: &'static str, url: &Url) -> Result<(), ConfigError> {
+    if matches!(url.scheme(), "http" | "https") {
+        return Ok(());
+    }
+    Err(ConfigError::Range {
+        key,
+        value: format!("{}:…", url.scheme()),
+        rule: "an http or https URL",
+    })
+}
+
+/// TOML errors quote the offending line, which may hold a token: keep the line number and the fault.
+fn describe(text: &str, error: &toml::de::Error) -> String {
+    let line = error
+        .span()
+        .and_then(|span| text.get(..span.start))
+        .map(|before| before.matches('\n').count().saturating_add(1));
+    match line {
+        Some(line) => format!("line {line}: {}", error.message()),
+        None => error.message().to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MINIMAL: &str = r#"
+        [chain]
+        rpc-url = "http://127.0.0.1:8899"
+        [geyser]
+        endpoint = "http://127.0.0.1:10000"
+        [store]
+        path = "sluice.db"
+    "#;
+
+    fn parse(text: &str) -> Result<Config, ConfigError> {
+        Config::parse(text, Path::new("sluice.toml"))
+    }
+
+    #[test]
+    fn the_example_file_loads() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../sluice.example.toml");
+        let config = Config::load(&path).expect("the example is valid");
+        assert!(config.api.listen.ip().is_loopback());
+    }
+
+    #[test]
+    fn defaults_are_safe() {
+        let config = parse(MINIMAL).expect("minimal file is valid");
+        assert!(!config.webhooks.allow_http_loopback);
+        assert!(config.api.listen.ip().is_loopback());
+        assert!(config.indexer.listen.ip().is_loopback());
+    }
+
+    #[test]
+    fn rejects_an_unknown_key_and_names_it() {
+        let error = parse(&MINIMAL.replace("endpoint", "endpont")).expect_err("misspelt key");
+        assert!(error.to_string().contains("endpont"), "{error}");
+    }
+
+    #[test]
+    fn errors_and_debug_output_do_not_show_the_token() {
+        let config = parse(&MINIMAL.replace("[store]", "x-token = \"s3cret\"\n[store]"))
+            .expect("token is allowed");
+        assert!(!format!("{config:?}").contains("s3cret"));
+        let error = parse(&MINIMAL.replace("[store]", "x-tokn = \"s3cret\"\n[store]"))
+            .expect_err("misspelt key");
+        assert!(!error.to_string().contains("s3cret"), "{error}");
+    }
+
+    #[test]
+    fn rejects_a_timeout_past_the_limit() {
+        let at = format!("{MINIMAL}\n[webhooks]\ndelivery-timeout-secs = 30");
+        assert!(parse(&at).is_ok());
+        let past = format!("{MINIMAL}\n[webhooks]\ndelivery-timeout-secs = 31");
+        assert!(matches!(parse(&past), Err(ConfigError::Range { .. })));
+    }
+}

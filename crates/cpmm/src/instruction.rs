@@ -1,0 +1,105 @@
+//! The exchange's swap instruction.
+//!
+//! Wire format: discriminator, `amount_in` and `minimum_amount_out`, both u64 little-endian; 24 bytes.
+
+use solana_instruction::{AccountMeta, Instruction};
+use solana_pubkey::Pubkey;
+
+use crate::{accounts::PoolState, ids, quote::Direction};
+
+/// First eight bytes of `swap_base_input`.
+pub const SWAP_BASE_INPUT: [u8; 8] = [0x8f, 0xbe, 0x5a, 0xda, 0xc4, 0x1e, 0x33, 0xde];
+
+/// The accounts of a swap, named. Their order on the wire is that of [`SwapAccounts::metas`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SwapAccounts {
+    /// Owner of the input tokens; signs.
+    pub payer: Pubkey,
+    /// Fee configuration of the pool.
+    pub amm_config: Pubkey,
+    /// The pool.
+    pub pool_state: Pubkey,
+    /// The user's account that pays.
+    pub input_token_account: Pubkey,
+    /// The account that receives. The exchange does not check whose it is.
+    pub output_token_account: Pubkey,
+    /// The pool's vault of the input token.
+    pub input_vault: Pubkey,
+    /// The pool's vault of the output token.
+    pub output_vault: Pubkey,
+    /// Token program of the input mint.
+    pub input_token_program: Pubkey,
+    /// Token program of the output mint.
+    pub output_token_program: Pubkey,
+    /// Mint that goes in.
+    pub input_mint: Pubkey,
+    /// Mint that comes out.
+    pub output_mint: Pubkey,
+    /// The pool's price observations.
+    pub observation_state: Pubkey,
+}
+
+impl SwapAccounts {
+    /// The accounts that a pool gives, and the three that the user does.
+    #[must_use]
+    pub fn of_pool(
+        pool_state: Pubkey,
+        pool: &PoolState,
+        direction: Direction,
+        payer: Pubkey,
+        input_token_account: Pubkey,
+        output_token_account: Pubkey,
+    ) -> Self {
+        Self {
+            payer,
+            amm_config: pool.amm_config,
+            pool_state,
+            input_token_account,
+            output_token_account,
+            input_vault: direction.input(&pool.vaults),
+            output_vault: direction.output(&pool.vaults),
+            input_token_program: direction.input(&pool.token_programs),
+            output_token_program: direction.output(&pool.token_programs),
+            input_mint: direction.input(&pool.mints),
+            output_mint: direction.output(&pool.mints),
+            observation_state: pool.observation,
+        }
+    }
+
+    /// The thirteen accounts in the exchange's order.
+    #[must_use]
+    pub fn metas(&self) -> [AccountMeta; 13] {
+        [
+            AccountMeta::new_readonly(self.payer, true),
+            AccountMeta::new_readonly(ids::AUTHORITY, false),
+            AccountMeta::new_readonly(self.amm_config, false),
+            AccountMeta::new(self.pool_state, false),
+            AccountMeta::new(self.input_token_account, false),
+            AccountMeta::new(self.output_token_account, false),
+            AccountMeta::new(self.input_vault, false),
+            AccountMeta::new(self.output_vault, false),
+            AccountMeta::new_readonly(self.input_token_program, false),
+            AccountMeta::new_readonly(self.output_token_program, false),
+            AccountMeta::new_readonly(self.input_mint, false),
+            AccountMeta::new_readonly(self.output_mint, false),
+            AccountMeta::new(self.observation_state, false),
+        ]
+    }
+}
+
+/// A swap straight at the exchange, without the guard. Amounts are smallest units.
+#[must_use]
+pub fn swap_base_input(
+    accounts: &SwapAccounts,
+    amount_in: u64,
+    minimum_amount_out: u64,
+) -> Instruction {
+    let mut data = SWAP_BASE_INPUT.to_vec();
+    data.extend_from_slice(&amount_in.to_le_bytes());
+    data.extend_from_slice(&minimum_amount_out.to_le_bytes());
+    Instruction {
+        program_id: ids::PROGRAM_ID,
+        accounts: accounts.metas().to_vec(),
+        data,
+    }
+}

@@ -1,0 +1,33 @@
+//! Raydium's constant-product exchange (CPMM) as data and arithmetic.
+//!
+//! This crate knows the exchange's account layouts, the exact order and rounding of its
+//! `swap_base_input`, and the bytes of that instruction. It does no I/O, reads no clock, uses no
+//! floating point and panics on no input. A quote made here from a consistent set of accounts equals
+//! what the chain pays, to the unit; every case in which the chain would refuse is a typed
+//! [`Refusal`].
+//!
+//! The source followed throughout is `raydium-io/raydium-cp-swap` at commit `609780f`
+//! (Apache-2.0), and `solana-program/token-2022` for transfer fees.
+
+#![deny(clippy::arithmetic_side_effects)]
+
+mod accounts;
+mod bytes;
+pub mod ids;
+pub mod instruction;
+mod quote;
+mod refusal;
+mod token;
+mod transfer_fee;
+mod units;
+
+pub use accounts::{
+    AMM_CONFIG_DISCRIMINATOR, AMM_CONFIG_LEN, AmmConfig, CreatorFeeOn, OBSERVATION_LEN,
+    POOL_STATE_DISCRIMINATOR, POOL_STATE_LEN, PerToken, PoolState, observation_account,
+};
+pub use bytes::DecodeError;
+pub use quote::{Clock, Direction, ExactInQuote, PoolSnapshot, minimum_out};
+pub use refusal::Refusal;
+pub use token::{MINT_LEN, Mint, TOKEN_ACCOUNT_LEN, TokenAccount, TokenAccountKind, TokenProgram};
+pub use transfer_fee::{TransferFee, TransferFeeConfig};
+pub use units::{BasisPoints, FeeRate};

@@ -1,0 +1,382 @@
+//! Messages of the protocol turned into updates. Pure: no I/O, no clock.
+
+use std::time::{Duration, SystemTime};
+
+use solana_pubkey::Pubkey;
+use solana_signature::Signature;
+use solana_transaction_error::TransactionError;
+use yellowstone_grpc_proto::{
+    geyser as proto, prelude::subscribe_update::UpdateOneof, prost_types::Timestamp,
+    solana::storage::confirmed_block as block,
+};
+
+use crate::{
+    AccountUpdate, BlockMeta, Body, InnerInstruction, Instruction, SlotStatus, SlotUpdate,
+    StreamError, TransactionUpdate, Update,
+};
+
+/// What a message is to the reader.
+#[derive(Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "made and taken apart at once; a box would cost an allocation per update"
+)]
+pub(crate) enum Incoming {
+    /// Something to hand to the consumer.
+    Update(Update),
+    /// The server asks whether this side lives.
+    Ping,
+    /// The answer to a ping of this side, or a kind of message that was not asked for.
+    Nothing,
+}
+
+/// Reads one message.
+///
+/// # Errors
+/// [`StreamError::Protocol`] when a field that must be there is missing or malformed. Skipping such
+/// a message would lose an update without a trace.
+pub(crate) fn incoming(message: proto::SubscribeUpdate) -> Result<Incoming, StreamError> {
+    let body = match message.update_oneof {
+        Some(UpdateOneof::Account(update)) => Body::Account(account(update)?),
+        Some(UpdateOneof::Transaction(update)) => Body::Transaction(Box::new(transaction(update)?)),
+        Some(UpdateOneof::Slot(update)) => Body::Slot(slot(update)?),
+        Some(UpdateOneof::BlockMeta(update)) => Body::BlockMeta(block_meta(update)),
+        Some(UpdateOneof::Ping(_)) => return Ok(Incoming::Ping),
+        Some(_) => return Ok(Incoming::Nothing),
+        None => {
+            return Err(broken(
+                "a message without content, or of a kind unknown here",
+            ));
+        }
+    };
+    Ok(Incoming::Update(Update {
+        filters: message.filters,
+        created_at: message.created_at.and_then(created_at),
+        body,
+    }))
+}
+
+fn broken(what: impl Into<String>) -> StreamError {
+    StreamError::Protocol(what.into())
+}
+
+fn created_at(timestamp: Timestamp) -> Option<SystemTime> {
+    let seconds = u64::try_from(timestamp.seconds).ok()?;
+    let nanos = u32::try_from(timestamp.nanos).ok()?;
+    SystemTime::UNIX_EPOCH
+        .checked_add(Duration::new(seconds, 0))?
+        .checked_add(Duration::from_nanos(nanos.into()))
+}
+
+fn pubkey(bytes: &[u8], what: &str) -> Result<Pubkey, StreamError> {
+    Pubkey::try_from(bytes)
+        .map_err(|_| broken(format!("{what} has {} bytes instead of 32", bytes.len())))
+}
+
+fn signature(bytes: &[u8], what: &str) -> Result<Signature, StreamError> {
+    Signature::try_from(bytes)
+        .map_err(|_| broken(format!("{what} has {} bytes instead of 64", bytes.len())))
+}
+
+fn index(value: u32, what: &str) -> Result<u8, StreamError> {
+    u8::try_from(value).map_err(|_| broken(format!("{what} {value} does not fit in a byte")))
+}
+
+fn account(update: proto::SubscribeUpdateAccount) -> Result<AccountUpdate, StreamError> {
+    let info = update
+        .account
+        .ok_or_else(|| broken("an account update without its account"))?;
+    Ok(AccountUpdate {
+        slot: update.slot,
+        pubkey: pubkey(&info.pubkey, "the key of an account")?,
+        owner: pubkey(&info.owner, "the owner of an account")?,
+        lamports: info.lamports,
+        executable: info.executable,
+        rent_epoch: info.rent_epoch,
+        data: info.data,
+        write_version: info.write_version,
+        txn_signature: info
+            .txn_signature
+            .map(|bytes| signature(&bytes, "the signature of an account write"))
+            .transpose()?,
+        is_startup: update.is_startup,
+    })
+}
+
+fn slot(update: proto::SubscribeUpdateSlot) -> Result<SlotUpdate, StreamError> {
+    let status = match update.status() {
+        // The accessor reads unknown numbers as the first status, which would seal a slot.
+        proto::SlotStatus::SlotProcessed if update.status != 0 => {
+            return Err(broken(format!(
+                "the slot status {} is unknown",
+                update.status
+            )));
+        }
+        proto::SlotStatus::SlotProcessed => SlotStatus::Processed,
+        proto::SlotStatus::SlotConfirmed => SlotStatus::Confirmed,
+        proto::SlotStatus::SlotFinalized => SlotStatus::Finalized,
+        proto::SlotStatus::SlotFirstShredReceived => SlotStatus::FirstShredReceived,
+        proto::SlotStatus::SlotCompleted => SlotStatus::Completed,
+        proto::SlotStatus::SlotCreatedBank => SlotStatus::CreatedBank,
+        proto::SlotStatus::SlotDead => SlotStatus::Dead,
+    };
+    Ok(SlotUpdate {
+        slot: update.slot,
+        parent: update.parent,
+        status,
+        dead_error: update.dead_error,
+    })
+}
+
+fn block_meta(update: proto::SubscribeUpdateBlockMeta) -> BlockMeta {
+    BlockMeta {
+        slot: update.slot,
+        parent_slot: update.parent_slot,
+        blockhash: update.blockhash,
+        parent_blockhash: update.parent_blockhash,
+        block_time: update.block_time.map(|time| time.timestamp),
+        block_height: update.block_height.map(|height| height.block_height),
+        executed_transaction_count: update.executed_transaction_count,
+    }
+}
+
+fn transaction(
+    update: proto::SubscribeUpdateTransaction,
+) -> Result<TransactionUpdate, StreamError> {
+    let info = update
+        .transaction
+        .ok_or_else(|| broken("a transaction update without its transaction"))?;
+    let message = info
+        .transaction
+        .and_then(|transaction| transaction.message)
+        .ok_or_else(|| broken("a transaction without its message"))?;
+    let meta = info
+        .meta
+        .ok_or_else(|| broken("a transaction without its result"))?;
+    Ok(TransactionUpdate {
+        slot: update.slot,
+        index: info.index,
+        signature: signature(&info.signature, "the signature of a transaction")?,
+        is_vote: info.is_vote,
+        error: meta.err.map(|error| readable(&error.err)),
+        account_keys: message
+            .account_keys
+            .iter()
+            .chain(&meta.loaded_writable_addresses)
+            .chain(&meta.loaded_readonly_addresses)
+            .map(|bytes| pubkey(bytes, "an account key of a transaction"))
+            .collect::<Result<_, _>>()?,
+        instructions: message
+            .instructions
+            .into_iter()
+            .map(instruction)
+            .collect::<Result<_, _>>()?,
+        inner_instructions: meta
+            .inner_instructions
+            .into_iter()
+            .map(inner_instructions)
+            .collect::<Result<_, _>>()?,
+        log_messages: meta.log_messages,
+        logs_missing: meta.log_messages_none,
+        fee: meta.fee,
+        compute_units: meta.compute_units_consumed,
+        pre_balances: meta.pre_balances,
+        post_balances: meta.post_balances,
+    })
+}
+
+/// The error of a failed transaction. A kind added to the chain after this build is shown as bytes:
+/// that the transaction failed matters more than why.
+fn readable(error: &[u8]) -> String {
+    match bincode::deserialize::<TransactionError>(error) {
+        Ok(error) => error.to_string(),
+        Err(_) => format!("unknown transaction error {error:02x?}"),
+    }
+}
+
+fn instruction(instruction: block::CompiledInstruction) -> Result<Instruction, StreamError> {
+    Ok(Instruction {
+        program_index: index(instruction.program_id_index, "the program index")?,
+        accounts: instruction.accounts,
+        data: instruction.data,
+    })
+}
+
+fn inner_instructions(
+    group: block::InnerInstructions,
+) -> Result<(u8, Vec<InnerInstruction>), StreamError> {
+    let instructions = group.instructions.into_iter().map(|inner| {
+        Ok(InnerInstruction {
+            program_index: index(inner.program_id_index, "the program index")?,
+            accounts: inner.accounts,
+            data: inner.data,
+            stack_height: inner.stack_height,
+        })
+    });
+    Ok((
+        index(group.index, "the instruction index")?,
+        instructions.collect::<Result<_, _>>()?,
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(update: UpdateOneof) -> proto::SubscribeUpdate {
+        proto::SubscribeUpdate {
+            update_oneof: Some(update),
+            ..proto::SubscribeUpdate::default()
+        }
+    }
+
+    fn account_message(pubkey: usize, owner: usize) -> proto::SubscribeUpdate {
+        message(UpdateOneof::Account(proto::SubscribeUpdateAccount {
+            account: Some(proto::SubscribeUpdateAccountInfo {
+                pubkey: vec![1; pubkey],
+                owner: vec![2; owner],
+                ..proto::SubscribeUpdateAccountInfo::default()
+            }),
+            ..proto::SubscribeUpdateAccount::default()
+        }))
+    }
+
+    fn transaction_message(
+        change: impl FnOnce(&mut proto::SubscribeUpdateTransactionInfo),
+    ) -> proto::SubscribeUpdate {
+        let mut info = proto::SubscribeUpdateTransactionInfo {
+            signature: vec![1; 64],
+            transaction: Some(block::Transaction {
+                message: Some(block::Message {
+                    account_keys: vec![vec![1; 32]],
+                    ..block::Message::default()
+                }),
+                ..block::Transaction::default()
+            }),
+            meta: Some(block::TransactionStatusMeta {
+                loaded_writable_addresses: vec![vec![2; 32]],
+                loaded_readonly_addresses: vec![vec![3; 32]],
+                ..block::TransactionStatusMeta::default()
+            }),
+            ..proto::SubscribeUpdateTransactionInfo::default()
+        };
+        change(&mut info);
+        message(UpdateOneof::Transaction(
+            proto::SubscribeUpdateTransaction {
+                transaction: Some(info),
+                ..proto::SubscribeUpdateTransaction::default()
+            },
+        ))
+    }
+
+    fn converted(message: proto::SubscribeUpdate) -> Body {
+        match incoming(message) {
+            Ok(Incoming::Update(update)) => update.body,
+            other => panic!("not an update: {other:?}"),
+        }
+    }
+
+    fn is_broken(message: proto::SubscribeUpdate) -> bool {
+        matches!(incoming(message), Err(StreamError::Protocol(_)))
+    }
+
+    #[test]
+    fn keys_of_a_wrong_length_break_the_protocol() {
+        assert!(matches!(
+            converted(account_message(32, 32)),
+            Body::Account(_)
+        ));
+        assert!(is_broken(account_message(31, 32)));
+        assert!(is_broken(account_message(32, 33)));
+        assert!(is_broken(message(UpdateOneof::Account(
+            proto::SubscribeUpdateAccount::default()
+        ))));
+    }
+
+    #[test]
+    fn an_unknown_slot_status_does_not_pass_for_processed() {
+        let status = |status| {
+            message(UpdateOneof::Slot(proto::SubscribeUpdateSlot {
+                status,
+                ..proto::SubscribeUpdateSlot::default()
+            }))
+        };
+        let Body::Slot(slot) = converted(status(0)) else {
+            panic!("not a slot")
+        };
+        assert_eq!(slot.status, SlotStatus::Processed);
+        assert!(is_broken(status(99)));
+    }
+
+    #[test]
+    fn loaded_keys_follow_the_static_ones_writable_first() {
+        let Body::Transaction(transaction) = converted(transaction_message(|_| {})) else {
+            panic!("not a transaction")
+        };
+        let keys: Vec<u8> = transaction
+            .account_keys
+            .iter()
+            .map(|key| key.to_bytes()[0])
+            .collect();
+        assert_eq!(keys, [1, 2, 3]);
+        assert_eq!(transaction.error, None);
+    }
+
+    #[test]
+    fn a_program_error_names_its_instruction_and_code_and_unknown_bytes_stay_visible() {
+        let error = |bytes: Vec<u8>| {
+            let message = transaction_message(|info| {
+                if let Some(meta) = &mut info.meta {
+                    meta.err = Some(block::TransactionError { err: bytes });
+                }
+            });
+            let Body::Transaction(transaction) = converted(message) else {
+                panic!("not a transaction")
+            };
+            transaction.error.expect("it failed")
+        };
+        // Instruction error (8) of instruction 2, custom (25) code 6005.
+        let custom = [
+            &8u32.to_le_bytes()[..],
+            &[2],
+            &25u32.to_le_bytes(),
+            &6005u32.to_le_bytes(),
+        ];
+        assert_eq!(
+            error(custom.concat()),
+            "Error processing Instruction 2: custom program error: 0x1775"
+        );
+        assert_eq!(
+            error(vec![0xff; 4]),
+            "unknown transaction error [ff, ff, ff, ff]"
+        );
+    }
+
+    #[test]
+    fn a_transaction_without_message_or_result_breaks_the_protocol() {
+        assert!(is_broken(transaction_message(
+            |info| info.transaction = None
+        )));
+        assert!(is_broken(transaction_message(|info| info.meta = None)));
+        assert!(is_broken(transaction_message(
+            |info| info.signature = vec![1; 63]
+        )));
+    }
+
+    #[test]
+    fn pings_and_kinds_not_asked_for_are_no_updates() {
+        let ping = message(UpdateOneof::Ping(proto::SubscribeUpdatePing {}));
+        assert!(matches!(incoming(ping), Ok(Incoming::Ping)));
+        let pong = message(UpdateOneof::Pong(proto::SubscribeUpdatePong { id: 1 }));
+        assert!(matches!(incoming(pong), Ok(Incoming::Nothing)));
+        assert!(is_broken(proto::SubscribeUpdate::default()));
+    }
+
+    #[test]
+    fn an_impossible_time_is_no_time() {
+        let at = |seconds, nanos| created_at(Timestamp { seconds, nanos });
+        assert_eq!(at(-1, 0), None);
+        assert_eq!(at(1, -1), None);
+        assert_eq!(at(1, 5), Some(SystemTime::UNIX_EPOCH + Duration::new(1, 5)));
+    }
+}

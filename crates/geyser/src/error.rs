@@ -1,0 +1,59 @@
+//! Why a stream could not be opened or is over.
+
+use std::time::Duration;
+
+/// The end of a stream, or the reason it never began.
+///
+/// Every variant but [`StreamError::Refused`] may pass by opening the stream again later;
+/// [`StreamError::ReplayUnavailable`] only without `from_slot` or with a later one.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum StreamError {
+    /// No connection: address, network, TLS or a timeout.
+    #[error("cannot connect to the stream: {0}")]
+    Connect(String),
+    /// The server understood and said no: credentials, limits on filters, or a malformed request.
+    /// Waiting does not help; the configuration or the request must change.
+    #[error("the stream refused the request: {0}")]
+    Refused(String),
+    /// The slots asked for by `from_slot` cannot be replayed: there is a gap that only a snapshot
+    /// can close.
+    #[error("the stream cannot replay from the slot asked for: {message}")]
+    ReplayUnavailable {
+        /// First slot that can be replayed, when the server told it.
+        first_available: Option<u64>,
+        /// The server's text.
+        message: String,
+    },
+    /// The server dropped the stream because this side read too slowly.
+    #[error("the stream was cut because it was read too slowly: {0}")]
+    Lagged(String),
+    /// The server ended the stream without an error, or the stream was used after its end.
+    #[error("the stream was closed")]
+    Closed,
+    /// Nothing arrived for this long, not even a ping.
+    #[error("the stream was silent for {0:?}, pings included")]
+    Stalled(Duration),
+    /// A message was larger than [`crate::limits::MAX_MESSAGE_BYTES`].
+    #[error("a message of the stream was too large: {0}")]
+    TooLarge(String),
+    /// A message had a content that the protocol forbids.
+    #[error("the stream broke its protocol: {0}")]
+    Protocol(String),
+    /// Any other status of the server or of the connection.
+    #[error("the stream failed: {0}")]
+    Other(String),
+}
+
+impl StreamError {
+    /// Whether a snapshot is needed because the server cannot replay the slots asked for.
+    #[must_use]
+    pub fn is_replay_unavailable(&self) -> bool {
+        matches!(self, Self::ReplayUnavailable { .. })
+    }
+
+    /// Whether opening the same stream again can succeed without a change of configuration.
+    #[must_use]
+    pub fn is_retryable(&self) -> bool {
+        !matches!(self, Self::Refused(_))
+    }
+}

@@ -1,0 +1,26 @@
+//! The Yellowstone gRPC stream as a dependable source of what happens on the chain.
+//!
+//! This is the only crate that names the protocol's client and message types: its versions change
+//! every few weeks, and nothing outside may depend on them. A [`Stream`] is one connection with one
+//! subscription. It never reconnects by itself and never drops an update silently: it delivers
+//! everything the server sent, in order, and then says once why it is over. What to do then (resume,
+//! or start over from a snapshot) depends on what the caller has kept, so the caller decides.
+
+mod classify;
+mod convert;
+mod error;
+pub mod limits;
+mod request;
+#[cfg(feature = "scripted")]
+pub mod scripted;
+mod stream;
+mod update;
+mod wire;
+
+pub use error::StreamError;
+pub use request::{AccountFilter, Commitment, Endpoint, Request, TransactionFilter};
+pub use stream::Stream;
+pub use update::{
+    AccountUpdate, BlockMeta, Body, InnerInstruction, Instruction, SlotStatus, SlotUpdate,
+    TransactionUpdate, Update,
+};

@@ -1,0 +1,32 @@
+//! Every limit of the stream, with its reason.
+
+use std::time::Duration;
+
+/// Largest message accepted. Mainnet blocks of 24 MB have been seen; the protocol's own default of
+/// 4 MiB ends streams on a busy day.
+pub const MAX_MESSAGE_BYTES: usize = 64 * 1024 * 1024;
+
+/// Updates held between the reader and the consumer. About a quarter of a second of everything a
+/// mainnet validator writes, and minutes of one exchange: a longer pause of the consumer is shown
+/// to the server as back-pressure instead of growing this process.
+pub const CHANNEL_CAPACITY: usize = 4096;
+
+/// Time to reach the server, TLS included.
+pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Time for the server to accept a subscription once connected.
+pub const SUBSCRIBE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Silence after which the stream counts as dead. Servers ping every 10 to 15 seconds and a slot
+/// passes every 400 ms, so this allows one lost ping and no more.
+pub const STALL_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Interval of HTTP/2 pings, which notice a connection whose other end vanished and keep proxies
+/// from dropping an idle direction.
+pub const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(10);
+
+/// Time for the answer to an HTTP/2 ping.
+pub const KEEP_ALIVE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Longest filter name that servers accept.
+pub const MAX_FILTER_NAME_BYTES: usize = 128;

@@ -1,0 +1,92 @@
+//! What to ask the stream for.
+
+use std::collections::BTreeMap;
+
+use service_kit::Redacted;
+use solana_pubkey::Pubkey;
+use url::Url;
+
+/// A Yellowstone gRPC server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Endpoint {
+    /// `http://` or `https://` address; the latter is verified against the system's and the
+    /// well-known root certificates.
+    pub url: Url,
+    /// Sent as the `x-token` header.
+    pub x_token: Option<Redacted>,
+}
+
+/// How settled a slot must be before its updates are sent.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Commitment {
+    /// As soon as the writes happen; they may be undone.
+    #[default]
+    Processed,
+    /// After a supermajority voted for the slot.
+    Confirmed,
+    /// After the slot was rooted.
+    Finalized,
+}
+
+/// The whole subscription of a stream. Updates name the filters they matched.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Request {
+    /// Commitment of every update of the stream.
+    pub commitment: Commitment,
+    /// Account filters by name.
+    pub accounts: BTreeMap<String, AccountFilter>,
+    /// Transaction filters by name.
+    pub transactions: BTreeMap<String, TransactionFilter>,
+    /// Name of the slots filter; `None` subscribes to no slot. Every status is sent, dead slots
+    /// included, whatever the commitment.
+    pub slots: Option<String>,
+    /// Whether block metadata is sent, under the filter name [`Request::BLOCKS_META`].
+    pub blocks_meta: bool,
+    /// Replays from this slot on before going live; servers keep a short window only. It is sent
+    /// once and is not repeated when the stream answers the server's pings.
+    pub from_slot: Option<u64>,
+}
+
+impl Request {
+    /// Filter name of block metadata.
+    pub const BLOCKS_META: &'static str = "blocks_meta";
+}
+
+/// Which accounts to send. The fields are joined by AND, the keys of one field by OR; an empty
+/// field does not restrict. A filter with every field empty would mean every account of the chain
+/// and is refused by [`crate::Stream::open`].
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct AccountFilter {
+    /// These accounts.
+    pub pubkeys: Vec<Pubkey>,
+    /// Accounts of these owner programs. Closing an account changes its owner, so an owner filter
+    /// never shows it.
+    pub owners: Vec<Pubkey>,
+    /// Data equal to these bytes at these offsets; at most [`AccountFilter::MAX_DATA_FILTERS`]
+    /// together with the two fields below.
+    pub memcmp: Vec<(u64, Vec<u8>)>,
+    /// Data of this length.
+    pub datasize: Option<u64>,
+    /// Whether the data must have the shape of a token account of either token program.
+    pub token_account_state: bool,
+}
+
+impl AccountFilter {
+    /// Servers refuse more conditions on the data of one filter.
+    pub const MAX_DATA_FILTERS: usize = 4;
+}
+
+/// Which transactions to send.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TransactionFilter {
+    /// Must name one of these; empty does not restrict.
+    pub account_include: Vec<Pubkey>,
+    /// Must name none of these.
+    pub account_exclude: Vec<Pubkey>,
+    /// Must name all of these.
+    pub account_required: Vec<Pubkey>,
+    /// Only votes, or none; `None` for both.
+    pub votes: Option<bool>,
+    /// Only failed transactions, or none; `None` for both.
+    pub failed: Option<bool>,
+}

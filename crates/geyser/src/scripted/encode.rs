@@ -1,0 +1,166 @@
+//! Updates as the wire carries them: the inverse of the client's conversion.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use solana_transaction_error::TransactionError;
+use yellowstone_grpc_proto::{
+    geyser::{self as proto, subscribe_update::UpdateOneof},
+    prost_types::Timestamp,
+    solana::storage::confirmed_block as block,
+};
+
+use crate::{
+    AccountUpdate, BlockMeta, Body, InnerInstruction, SlotStatus, SlotUpdate, TransactionUpdate,
+    Update,
+};
+
+pub(super) fn update(update: Update) -> proto::SubscribeUpdate {
+    proto::SubscribeUpdate {
+        filters: update.filters,
+        created_at: update.created_at.map(timestamp),
+        update_oneof: Some(match update.body {
+            Body::Account(update) => UpdateOneof::Account(account(update)),
+            Body::Transaction(update) => UpdateOneof::Transaction(transaction(*update)),
+            Body::Slot(update) => UpdateOneof::Slot(slot(update)),
+            Body::BlockMeta(update) => UpdateOneof::BlockMeta(block_meta(update)),
+        }),
+    }
+}
+
+fn timestamp(time: SystemTime) -> Timestamp {
+    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+    Timestamp {
+        seconds: i64::try_from(since.as_secs()).unwrap_or(i64::MAX),
+        nanos: i32::try_from(since.subsec_nanos()).unwrap_or(i32::MAX),
+    }
+}
+
+fn account(update: AccountUpdate) -> proto::SubscribeUpdateAccount {
+    proto::SubscribeUpdateAccount {
+        slot: update.slot,
+        is_startup: update.is_startup,
+        bank_id: None,
+        account: Some(proto::SubscribeUpdateAccountInfo {
+            pubkey: update.pubkey.to_bytes().to_vec(),
+            lamports: update.lamports,
+            owner: update.owner.to_bytes().to_vec(),
+            executable: update.executable,
+            rent_epoch: update.rent_epoch,
+            data: update.data,
+            write_version: update.write_version,
+            txn_signature: update
+                .txn_signature
+                .map(|signature| signature.as_ref().to_vec()),
+        }),
+    }
+}
+
+fn slot(update: SlotUpdate) -> proto::SubscribeUpdateSlot {
+    let status = match update.status {
+        SlotStatus::Processed => proto::SlotStatus::SlotProcessed,
+        SlotStatus::Confirmed => proto::SlotStatus::SlotConfirmed,
+        SlotStatus::Finalized => proto::SlotStatus::SlotFinalized,
+        SlotStatus::FirstShredReceived => proto::SlotStatus::SlotFirstShredReceived,
+        SlotStatus::Completed => proto::SlotStatus::SlotCompleted,
+        SlotStatus::CreatedBank => proto::SlotStatus::SlotCreatedBank,
+        SlotStatus::Dead => proto::SlotStatus::SlotDead,
+    };
+    proto::SubscribeUpdateSlot {
+        slot: update.slot,
+        parent: update.parent,
+        status: status.into(),
+        dead_error: update.dead_error,
+        bank_id: None,
+    }
+}
+
+fn block_meta(update: BlockMeta) -> proto::SubscribeUpdateBlockMeta {
+    proto::SubscribeUpdateBlockMeta {
+        slot: update.slot,
+        parent_slot: update.parent_slot,
+        blockhash: update.blockhash,
+        parent_blockhash: update.parent_blockhash,
+        block_time: update
+            .block_time
+            .map(|timestamp| block::UnixTimestamp { timestamp }),
+        block_height: update
+            .block_height
+            .map(|block_height| block::BlockHeight { block_height }),
+        executed_transaction_count: update.executed_transaction_count,
+        ..proto::SubscribeUpdateBlockMeta::default()
+    }
+}
+
+/// Every key is sent as a static one. A text cannot be turned back into the error it came from, so
+/// any failure is sent as the same error.
+fn transaction(update: TransactionUpdate) -> proto::SubscribeUpdateTransaction {
+    let message = block::Message {
+        account_keys: update
+            .account_keys
+            .iter()
+            .map(|key| key.to_bytes().to_vec())
+            .collect(),
+        instructions: update
+            .instructions
+            .into_iter()
+            .map(|instruction| block::CompiledInstruction {
+                program_id_index: instruction.program_index.into(),
+                accounts: instruction.accounts,
+                data: instruction.data,
+            })
+            .collect(),
+        ..block::Message::default()
+    };
+    let meta = block::TransactionStatusMeta {
+        err: update
+            .error
+            .map(|_| block::TransactionError { err: failure() }),
+        fee: update.fee,
+        pre_balances: update.pre_balances,
+        post_balances: update.post_balances,
+        inner_instructions: update
+            .inner_instructions
+            .into_iter()
+            .map(inner_instructions)
+            .collect(),
+        log_messages: update.log_messages,
+        log_messages_none: update.logs_missing,
+        compute_units_consumed: update.compute_units,
+        ..block::TransactionStatusMeta::default()
+    };
+    proto::SubscribeUpdateTransaction {
+        slot: update.slot,
+        bank_id: 0,
+        transaction: Some(proto::SubscribeUpdateTransactionInfo {
+            signature: update.signature.as_ref().to_vec(),
+            is_vote: update.is_vote,
+            transaction: Some(block::Transaction {
+                signatures: vec![update.signature.as_ref().to_vec()],
+                message: Some(message),
+            }),
+            meta: Some(meta),
+            index: update.index,
+        }),
+    }
+}
+
+fn failure() -> Vec<u8> {
+    bincode::serialize(&TransactionError::AccountInUse)
+        .expect("a variant without fields serialises")
+}
+
+fn inner_instructions(group: (u8, Vec<InnerInstruction>)) -> block::InnerInstructions {
+    block::InnerInstructions {
+        index: group.0.into(),
+        instructions: group
+            .1
+            .into_iter()
+            .map(|inner| block::InnerInstruction {
+                program_id_index: inner.program_index.into(),
+                accounts: inner.accounts,
+                data: inner.data,
+                stack_height: inner.stack_height,
+            })
+            .collect(),
+    }
+}

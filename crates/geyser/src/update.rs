@@ -1,0 +1,167 @@
+//! What the stream delivers, in Sluice's own types.
+
+use std::time::SystemTime;
+
+use bytes::Bytes;
+use solana_pubkey::Pubkey;
+use solana_signature::Signature;
+
+/// One message of the stream.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Update {
+    /// Names of the request's filters that matched, in the server's order.
+    pub filters: Vec<String>,
+    /// When the server made the message, by the server's clock; absent on old servers.
+    pub created_at: Option<SystemTime>,
+    /// The content.
+    pub body: Body,
+}
+
+/// The content of an [`Update`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Body {
+    /// An account was written.
+    Account(AccountUpdate),
+    /// A transaction was executed.
+    Transaction(Box<TransactionUpdate>),
+    /// A slot changed its status.
+    Slot(SlotUpdate),
+    /// A block was frozen.
+    BlockMeta(BlockMeta),
+}
+
+/// One write to one account: the whole account as it is after the write.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AccountUpdate {
+    /// Slot of the bank that made the write.
+    pub slot: u64,
+    /// The account.
+    pub pubkey: Pubkey,
+    /// Owner program after the write.
+    pub owner: Pubkey,
+    /// Balance after the write; 0 means that the account is closed.
+    pub lamports: u64,
+    /// Whether the account holds a program.
+    pub executable: bool,
+    /// Epoch at which rent is due next.
+    pub rent_epoch: u64,
+    /// Data after the write.
+    pub data: Bytes,
+    /// Orders the writes of one slot within one validator process. It says nothing across
+    /// validators or restarts.
+    pub write_version: u64,
+    /// The transaction that wrote, when a transaction did.
+    pub txn_signature: Option<Signature>,
+    /// Whether the write was read from the validator's start-up snapshot.
+    pub is_startup: bool,
+}
+
+/// One executed transaction.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TransactionUpdate {
+    /// Slot of the bank that executed it.
+    pub slot: u64,
+    /// Position within the slot, from 0.
+    pub index: u64,
+    /// First signature.
+    pub signature: Signature,
+    /// Whether it is a vote.
+    pub is_vote: bool,
+    /// Why it failed, readable; `None` when it succeeded.
+    pub error: Option<String>,
+    /// Static keys, then loaded writable ones, then loaded read-only ones: the order in which
+    /// instructions index them.
+    pub account_keys: Vec<Pubkey>,
+    /// Top-level instructions.
+    pub instructions: Vec<Instruction>,
+    /// Instructions invoked by programs, by the index of the top-level instruction they ran under.
+    pub inner_instructions: Vec<(u8, Vec<InnerInstruction>)>,
+    /// Program logs, in order. The validator may have cut them: the line `Log truncated` says so.
+    pub log_messages: Vec<String>,
+    /// Whether the validator recorded no logs at all, which is not the same as an empty list.
+    pub logs_missing: bool,
+    /// Fee paid, in lamports.
+    pub fee: u64,
+    /// Compute units used, when the validator recorded them.
+    pub compute_units: Option<u64>,
+    /// Lamports of every account before, in the order of `account_keys`.
+    pub pre_balances: Vec<u64>,
+    /// Lamports of every account after, in the order of `account_keys`.
+    pub post_balances: Vec<u64>,
+}
+
+/// An instruction of a transaction's message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Instruction {
+    /// Index of the program in `account_keys`.
+    pub program_index: u8,
+    /// Indexes of the accounts in `account_keys`.
+    pub accounts: Vec<u8>,
+    /// Instruction data.
+    pub data: Vec<u8>,
+}
+
+/// An instruction that a program invoked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InnerInstruction {
+    /// Index of the program in `account_keys`.
+    pub program_index: u8,
+    /// Indexes of the accounts in `account_keys`.
+    pub accounts: Vec<u8>,
+    /// Instruction data.
+    pub data: Vec<u8>,
+    /// Depth of the call, 2 for one invoked by a top-level instruction; absent on old validators.
+    pub stack_height: Option<u32>,
+}
+
+/// A slot's change of status.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SlotUpdate {
+    /// The slot.
+    pub slot: u64,
+    /// Its parent, when the server said so. `Confirmed` and `Completed` often come without one.
+    pub parent: Option<u64>,
+    /// The status it reached.
+    pub status: SlotStatus,
+    /// Why the slot is dead, with `SlotStatus::Dead`.
+    pub dead_error: Option<String>,
+}
+
+/// Stages of a slot. The first three are commitments, the rest are stages of its construction that
+/// arrive in no fixed order relative to them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum SlotStatus {
+    /// The bank is frozen: every account write of the slot has been delivered before.
+    Processed,
+    /// A supermajority voted for it.
+    Confirmed,
+    /// It is rooted.
+    Finalized,
+    /// The first shred arrived.
+    FirstShredReceived,
+    /// All shreds arrived.
+    Completed,
+    /// The bank was created.
+    CreatedBank,
+    /// The slot was abandoned; its writes are void.
+    Dead,
+}
+
+/// A frozen block, without its content.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BlockMeta {
+    /// The slot.
+    pub slot: u64,
+    /// Slot of the parent block.
+    pub parent_slot: u64,
+    /// Hash of the block, base58.
+    pub blockhash: String,
+    /// Hash of the parent block, base58.
+    pub parent_blockhash: String,
+    /// Estimated production time, unix seconds.
+    pub block_time: Option<i64>,
+    /// Number of blocks below this one.
+    pub block_height: Option<u64>,
+    /// Transactions executed in the block, votes included.
+    pub executed_transaction_count: u64,
+}

@@ -1,0 +1,151 @@
+//! Requests as the protocol writes them.
+
+use std::collections::{BTreeMap, HashMap};
+
+use solana_pubkey::Pubkey;
+use yellowstone_grpc_proto::prelude::{
+    CommitmentLevel, SubscribeRequest, SubscribeRequestFilterAccounts,
+    SubscribeRequestFilterAccountsFilter, SubscribeRequestFilterAccountsFilterMemcmp,
+    SubscribeRequestFilterBlocksMeta, SubscribeRequestFilterSlots,
+    SubscribeRequestFilterTransactions, SubscribeRequestPing,
+    subscribe_request_filter_accounts_filter::Filter,
+    subscribe_request_filter_accounts_filter_memcmp::Data,
+};
+
+use crate::{
+    AccountFilter, Commitment, Request, StreamError, TransactionFilter,
+    limits::MAX_FILTER_NAME_BYTES,
+};
+
+/// Checks what every server would refuse, or worse, understand as "everything".
+pub(crate) fn validate(request: &Request) -> Result<(), StreamError> {
+    let names = request
+        .accounts
+        .keys()
+        .chain(request.transactions.keys())
+        .chain(&request.slots);
+    for name in names {
+        if name.len() > MAX_FILTER_NAME_BYTES {
+            return Err(StreamError::Refused(format!(
+                "the filter name {name:?} is longer than {MAX_FILTER_NAME_BYTES} bytes"
+            )));
+        }
+    }
+    for (name, filter) in &request.accounts {
+        if *filter == AccountFilter::default() {
+            return Err(StreamError::Refused(format!(
+                "the account filter {name:?} is empty, which would mean every account"
+            )));
+        }
+        let conditions = data_filters(filter).count();
+        if conditions > AccountFilter::MAX_DATA_FILTERS {
+            return Err(StreamError::Refused(format!(
+                "the account filter {name:?} has {conditions} conditions on the data, more than {}",
+                AccountFilter::MAX_DATA_FILTERS
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// The first request of a stream, and every later one that replaces it.
+pub(crate) fn subscribe(request: &Request) -> SubscribeRequest {
+    SubscribeRequest {
+        accounts: named(&request.accounts, accounts),
+        transactions: named(&request.transactions, transactions),
+        slots: request
+            .slots
+            .iter()
+            .map(|name| (name.clone(), slots()))
+            .collect(),
+        blocks_meta: blocks_meta(request.blocks_meta),
+        commitment: Some(commitment(request.commitment).into()),
+        from_slot: request.from_slot,
+        ..SubscribeRequest::default()
+    }
+}
+
+/// The answer to a server's ping. Servers of the reference implementation look at the ping alone
+/// and ignore the rest; some others take any message as the new subscription, and an answer without
+/// filters would silence them. So the answer carries the subscription in force, without `from_slot`,
+/// which would make servers of the latter kind replay at every ping.
+pub(crate) fn ping_answer(request: &Request, id: i32) -> SubscribeRequest {
+    SubscribeRequest {
+        from_slot: None,
+        ping: Some(SubscribeRequestPing { id }),
+        ..subscribe(request)
+    }
+}
+
+fn named<F, W>(filters: &BTreeMap<String, F>, convert: fn(&F) -> W) -> HashMap<String, W> {
+    filters
+        .iter()
+        .map(|(name, filter)| (name.clone(), convert(filter)))
+        .collect()
+}
+
+fn commitment(commitment: Commitment) -> CommitmentLevel {
+    match commitment {
+        Commitment::Processed => CommitmentLevel::Processed,
+        Commitment::Confirmed => CommitmentLevel::Confirmed,
+        Commitment::Finalized => CommitmentLevel::Finalized,
+    }
+}
+
+fn slots() -> SubscribeRequestFilterSlots {
+    SubscribeRequestFilterSlots {
+        filter_by_commitment: Some(false),
+        // Dead slots are announced only among the updates between commitments.
+        interslot_updates: Some(true),
+    }
+}
+
+fn blocks_meta(wanted: bool) -> HashMap<String, SubscribeRequestFilterBlocksMeta> {
+    let name = Request::BLOCKS_META.to_owned();
+    wanted
+        .then(|| (name, SubscribeRequestFilterBlocksMeta::default()))
+        .into_iter()
+        .collect()
+}
+
+fn accounts(filter: &AccountFilter) -> SubscribeRequestFilterAccounts {
+    SubscribeRequestFilterAccounts {
+        account: base58(&filter.pubkeys),
+        owner: base58(&filter.owners),
+        filters: data_filters(filter)
+            .map(|filter| SubscribeRequestFilterAccountsFilter {
+                filter: Some(filter),
+            })
+            .collect(),
+        ..SubscribeRequestFilterAccounts::default()
+    }
+}
+
+fn data_filters(filter: &AccountFilter) -> impl Iterator<Item = Filter> {
+    let memcmp = filter.memcmp.iter().map(|(offset, bytes)| {
+        Filter::Memcmp(SubscribeRequestFilterAccountsFilterMemcmp {
+            offset: *offset,
+            data: Some(Data::Bytes(bytes.clone())),
+        })
+    });
+    memcmp.chain(filter.datasize.map(Filter::Datasize)).chain(
+        filter
+            .token_account_state
+            .then_some(Filter::TokenAccountState(true)),
+    )
+}
+
+fn transactions(filter: &TransactionFilter) -> SubscribeRequestFilterTransactions {
+    SubscribeRequestFilterTransactions {
+        vote: filter.votes,
+        failed: filter.failed,
+        account_include: base58(&filter.account_include),
+        account_exclude: base58(&filter.account_exclude),
+        account_required: base58(&filter.account_required),
+        ..SubscribeRequestFilterTransactions::default()
+    }
+}
+
+fn base58(keys: &[Pubkey]) -> Vec<String> {
+    keys.iter().map(Pubkey::to_string).collect()
+}

@@ -1,0 +1,444 @@
+//! The stream against a server that speaks the real protocol and plays scripts.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use bytes::Bytes;
+use sluice_geyser::{
+    AccountFilter, AccountUpdate, BlockMeta, Body, Commitment, InnerInstruction, Instruction,
+    Request, SlotStatus, SlotUpdate, Stream, StreamError, TransactionFilter, TransactionUpdate,
+    Update, limits,
+    scripted::{Code, Connection, ScriptedServer},
+};
+use solana_pubkey::Pubkey;
+use solana_signature::Signature;
+
+/// No step of a script takes longer unless something hangs.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+async fn soon<F: Future>(future: F) -> F::Output {
+    tokio::time::timeout(PATIENCE, future)
+        .await
+        .expect("a step of the script hangs")
+}
+
+fn key(byte: u8) -> Pubkey {
+    Pubkey::from([byte; 32])
+}
+
+fn request() -> Request {
+    let vaults = AccountFilter {
+        owners: vec![key(1)],
+        memcmp: vec![(32, key(2).to_bytes().to_vec())],
+        token_account_state: true,
+        ..AccountFilter::default()
+    };
+    let pools = AccountFilter {
+        owners: vec![key(3)],
+        datasize: Some(637),
+        ..AccountFilter::default()
+    };
+    let swaps = TransactionFilter {
+        account_include: vec![key(4)],
+        account_exclude: vec![key(5)],
+        account_required: vec![key(6)],
+        votes: Some(false),
+        failed: None,
+    };
+    Request {
+        commitment: Commitment::Confirmed,
+        accounts: BTreeMap::from([("vaults".into(), vaults), ("pools".into(), pools)]),
+        transactions: BTreeMap::from([("swaps".into(), swaps)]),
+        slots: Some("slots".into()),
+        blocks_meta: true,
+        from_slot: None,
+    }
+}
+
+fn account(slot: u64, data: Bytes) -> Update {
+    Update {
+        filters: vec!["vaults".into()],
+        created_at: None,
+        body: Body::Account(AccountUpdate {
+            slot,
+            pubkey: key(7),
+            owner: key(1),
+            lamports: 8,
+            executable: false,
+            rent_epoch: u64::MAX,
+            data,
+            write_version: slot,
+            txn_signature: Some(Signature::from([9; 64])),
+            is_startup: false,
+        }),
+    }
+}
+
+fn transaction() -> Update {
+    let inner = InnerInstruction {
+        program_index: 2,
+        accounts: vec![1, 0],
+        data: vec![5, 6],
+        stack_height: Some(2),
+    };
+    Update {
+        filters: vec!["swaps".into()],
+        created_at: Some(std::time::UNIX_EPOCH + Duration::new(1_700_000_000, 5)),
+        body: Body::Transaction(Box::new(TransactionUpdate {
+            slot: 11,
+            index: 3,
+            signature: Signature::from([1; 64]),
+            is_vote: false,
+            error: None,
+            account_keys: vec![key(1), key(2), key(3)],
+            instructions: vec![Instruction {
+                program_index: 1,
+                accounts: vec![0, 2],
+                data: vec![7],
+            }],
+            inner_instructions: vec![(0, vec![inner])],
+            log_messages: vec!["Program log: hello".into()],
+            logs_missing: false,
+            fee: 5_000,
+            compute_units: Some(28_472),
+            pre_balances: vec![10, 20, 30],
+            post_balances: vec![9, 21, 30],
+        })),
+    }
+}
+
+fn slot(status: SlotStatus, dead_error: Option<&str>) -> Update {
+    let slot = SlotUpdate {
+        slot: 11,
+        parent: Some(9),
+        status,
+        dead_error: dead_error.map(Into::into),
+    };
+    Update {
+        filters: vec!["slots".into()],
+        created_at: None,
+        body: Body::Slot(slot),
+    }
+}
+
+fn block_meta() -> Update {
+    Update {
+        filters: vec![Request::BLOCKS_META.into()],
+        created_at: None,
+        body: Body::BlockMeta(BlockMeta {
+            slot: 11,
+            parent_slot: 9,
+            blockhash: "hash".into(),
+            parent_blockhash: "parent".into(),
+            block_time: Some(1_700_000_000),
+            block_height: Some(8),
+            executed_transaction_count: 4,
+        }),
+    }
+}
+
+async fn opened(request: Request) -> (ScriptedServer, Connection, Stream) {
+    let mut server = ScriptedServer::start().await.expect("a loopback port");
+    let stream = soon(Stream::open(&server.endpoint(), request))
+        .await
+        .expect("accepted");
+    let connection = soon(server.accept()).await;
+    (server, connection, stream)
+}
+
+/// The error a stream ends with when the server fails it with this status.
+async fn failed_with(request: Request, code: Code, text: &str) -> StreamError {
+    let (_server, connection, mut stream) = opened(request).await;
+    soon(connection.fail(code, text))
+        .await
+        .expect("the client listens");
+    let error = soon(stream.next())
+        .await
+        .expect_err("the server failed the stream");
+    assert_eq!(
+        soon(stream.next()).await,
+        Err(StreamError::Closed),
+        "an error is told once"
+    );
+    error
+}
+
+#[tokio::test]
+async fn the_whole_request_reaches_the_server() {
+    let request = Request {
+        from_slot: Some(77),
+        ..request()
+    };
+    let (_server, mut connection, _stream) = opened(request.clone()).await;
+    let received = soon(connection.received()).await.expect("the subscription");
+    assert_eq!((received.request, received.ping), (request, None));
+}
+
+#[tokio::test]
+async fn every_kind_of_update_arrives_unchanged_and_in_order() {
+    let (_server, connection, mut stream) = opened(request()).await;
+    let statuses = [
+        SlotStatus::Processed,
+        SlotStatus::Confirmed,
+        SlotStatus::Finalized,
+        SlotStatus::FirstShredReceived,
+        SlotStatus::Completed,
+        SlotStatus::CreatedBank,
+    ];
+    let mut script = vec![
+        account(11, Bytes::from_static(b"data")),
+        transaction(),
+        block_meta(),
+    ];
+    script.extend(statuses.map(|status| slot(status, None)));
+    script.push(slot(SlotStatus::Dead, Some("too late")));
+    for update in &script {
+        soon(connection.send(update.clone()))
+            .await
+            .expect("the client listens");
+    }
+    for update in script {
+        assert_eq!(soon(stream.next()).await, Ok(update));
+    }
+}
+
+#[tokio::test]
+async fn a_failed_transaction_carries_a_readable_error() {
+    let (_server, connection, mut stream) = opened(request()).await;
+    let mut update = transaction();
+    let Body::Transaction(failed) = &mut update.body else {
+        unreachable!("made above")
+    };
+    failed.error = Some("any".into());
+    soon(connection.send(update))
+        .await
+        .expect("the client listens");
+    let Body::Transaction(arrived) = soon(stream.next()).await.expect("an update").body else {
+        panic!("a transaction was sent")
+    };
+    assert_eq!(arrived.error.as_deref(), Some("Account in use"));
+}
+
+#[tokio::test]
+async fn pings_are_answered_with_the_subscription_in_force_but_never_replay_again() {
+    let first = Request {
+        from_slot: Some(77),
+        ..request()
+    };
+    let (_server, mut connection, mut stream) = opened(first.clone()).await;
+    soon(connection.received()).await.expect("the subscription");
+
+    soon(connection.ping()).await.expect("the client listens");
+    let answer = soon(connection.received()).await.expect("an answer");
+    assert!(answer.ping.is_some());
+    assert_eq!(
+        answer.request,
+        Request {
+            from_slot: None,
+            ..first.clone()
+        }
+    );
+
+    let second = Request {
+        blocks_meta: false,
+        slots: Some("slots-2".into()),
+        ..request()
+    };
+    soon(stream.replace(second.clone()))
+        .await
+        .expect("replaced");
+    let replaced = soon(connection.received())
+        .await
+        .expect("the new subscription");
+    assert_eq!((replaced.request, replaced.ping), (second.clone(), None));
+
+    soon(connection.ping()).await.expect("the client listens");
+    let answer = soon(connection.received()).await.expect("an answer");
+    assert_eq!(answer.request, second);
+}
+
+#[tokio::test]
+async fn a_slow_consumer_loses_nothing_and_can_still_replace_its_subscription() {
+    let (_server, mut connection, mut stream) = opened(request()).await;
+    soon(connection.received()).await.expect("the subscription");
+    let count = limits::CHANNEL_CAPACITY as u64 * 3;
+    let sender = tokio::spawn(async move {
+        for slot in 0..count {
+            // A kilobyte each: more than the channel and the socket's windows hold together.
+            connection
+                .send(account(slot, Bytes::from(vec![0; 1024])))
+                .await
+                .expect("the client listens");
+        }
+        connection
+    });
+    // Time for the channel to fill: whether it did does not change what must hold below.
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    let second = Request {
+        slots: None,
+        ..request()
+    };
+    soon(stream.replace(second.clone()))
+        .await
+        .expect("replaced although nothing is read");
+    for slot in 0..count {
+        assert_eq!(
+            soon(stream.next()).await,
+            Ok(account(slot, Bytes::from(vec![0; 1024])))
+        );
+    }
+    let mut connection = soon(sender).await.expect("the script ran");
+    assert_eq!(
+        soon(connection.received())
+            .await
+            .expect("the new subscription")
+            .request,
+        second
+    );
+}
+
+#[tokio::test]
+async fn the_two_meanings_of_out_of_range_are_told_apart() {
+    let gone = "broadcast from 77 is not available, last available: 250";
+    let request = Request {
+        from_slot: Some(77),
+        ..request()
+    };
+    let error = failed_with(request.clone(), Code::OutOfRange, gone).await;
+    assert!(
+        matches!(
+            error,
+            StreamError::ReplayUnavailable {
+                first_available: Some(250),
+                ..
+            }
+        ),
+        "{error}"
+    );
+
+    let (_server, connection, mut stream) = opened(request).await;
+    let huge = account(1, Bytes::from(vec![0; limits::MAX_MESSAGE_BYTES + 1]));
+    soon(connection.send(huge))
+        .await
+        .expect("the client listens");
+    let error = soon(stream.next())
+        .await
+        .expect_err("larger than the limit");
+    assert!(matches!(error, StreamError::TooLarge(_)), "{error}");
+}
+
+#[tokio::test]
+async fn a_large_message_within_the_limit_passes() {
+    let (_server, connection, mut stream) = opened(request()).await;
+    let large = account(1, Bytes::from(vec![7; 24 * 1024 * 1024]));
+    soon(connection.send(large.clone()))
+        .await
+        .expect("the client listens");
+    assert_eq!(soon(stream.next()).await, Ok(large));
+}
+
+#[tokio::test]
+async fn lag_is_told_apart_from_other_internal_errors() {
+    let lagged = failed_with(
+        request(),
+        Code::Internal,
+        "lagged to receive geyser messages",
+    )
+    .await;
+    assert!(matches!(lagged, StreamError::Lagged(_)), "{lagged}");
+    let other = failed_with(request(), Code::Internal, "boom").await;
+    assert!(matches!(other, StreamError::Other(_)), "{other}");
+    let replay = failed_with(request(), Code::Internal, "failed to get replay response").await;
+    assert!(replay.is_replay_unavailable(), "{replay}");
+}
+
+#[tokio::test]
+async fn an_end_without_error_is_closed() {
+    let (_server, connection, mut stream) = opened(request()).await;
+    drop(connection);
+    assert_eq!(soon(stream.next()).await, Err(StreamError::Closed));
+}
+
+#[tokio::test]
+async fn a_message_without_content_breaks_the_protocol() {
+    let (_server, connection, mut stream) = opened(request()).await;
+    soon(connection.send_garbage())
+        .await
+        .expect("the client listens");
+    let error = soon(stream.next()).await.expect_err("not an update");
+    assert!(matches!(error, StreamError::Protocol(_)), "{error}");
+}
+
+#[tokio::test]
+async fn silence_ends_the_stream_and_pings_are_not_silence() {
+    const SILENCE: Duration = Duration::from_millis(600);
+    let mut server = ScriptedServer::start().await.expect("a loopback port");
+    let endpoint = server.endpoint();
+    let opening = Stream::open_with(&endpoint, request(), SILENCE);
+    let mut stream = soon(opening).await.expect("accepted");
+    let connection = soon(server.accept()).await;
+    let started = tokio::time::Instant::now();
+    for _ in 0..5 {
+        tokio::time::sleep(SILENCE / 3).await;
+        soon(connection.ping()).await.expect("the client listens");
+    }
+    let error = soon(stream.next()).await.expect_err("silent");
+    assert_eq!(error, StreamError::Stalled(SILENCE));
+    assert!(
+        started.elapsed() >= SILENCE / 3 * 5 + SILENCE / 2,
+        "pings did not count"
+    );
+}
+
+#[tokio::test]
+async fn a_refused_subscription_is_not_retryable_and_says_why() {
+    let server = ScriptedServer::start().await.expect("a loopback port");
+    server.refuse_next(Code::Unauthenticated, "no valid auth token");
+    let error = soon(Stream::open(&server.endpoint(), request()))
+        .await
+        .expect_err("refused");
+    assert!(!error.is_retryable());
+    assert!(error.to_string().contains("no valid auth token"), "{error}");
+}
+
+#[tokio::test]
+async fn nobody_listening_is_a_connection_error() {
+    let endpoint = {
+        let server = ScriptedServer::start().await.expect("a loopback port");
+        server.endpoint()
+    };
+    // The port is free again once the dropped server's task has ended.
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    let error = soon(Stream::open(&endpoint, request()))
+        .await
+        .expect_err("nobody listens");
+    assert!(matches!(error, StreamError::Connect(_)), "{error}");
+}
+
+#[tokio::test]
+async fn a_filter_that_would_mean_every_account_is_not_sent() {
+    let (_server, mut connection, mut stream) = opened(request()).await;
+    soon(connection.received()).await.expect("the subscription");
+    let mut everything = request();
+    everything
+        .accounts
+        .insert("known".into(), AccountFilter::default());
+    let error = soon(stream.replace(everything))
+        .await
+        .expect_err("too wide");
+    assert!(matches!(error, StreamError::Refused(_)), "{error}");
+    soon(connection.ping()).await.expect("the client listens");
+    let answer = soon(connection.received()).await.expect("an answer");
+    assert_eq!(
+        answer.request,
+        request(),
+        "the old subscription stays in force"
+    );
+}
+
+#[tokio::test]
+async fn dropping_the_stream_closes_the_connection() {
+    let (_server, mut connection, stream) = opened(request()).await;
+    soon(connection.received()).await.expect("the subscription");
+    drop(stream);
+    assert_eq!(soon(connection.received()).await, None);
+}

@@ -1,0 +1,66 @@
+//! How long to wait before trying a lost connection again.
+
+use std::time::Duration;
+
+/// Shortest pause: long enough that a refused connection does not spin a core.
+pub const FIRST_PAUSE: Duration = Duration::from_millis(100);
+
+/// Longest pause: an upstream that returns is noticed within this time.
+pub const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+
+/// Doubling, capped, jittered pauses. It never gives up: a service that stopped trying would need a
+/// person to restart it.
+#[derive(Debug, Default)]
+pub struct Backoff {
+    attempt: u32,
+}
+
+impl Backoff {
+    /// A back-off whose next pause is the shortest one.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The pause before the next attempt. `random` is any uniformly drawn number: the pause is
+    /// spread over the upper half of its range, so that many clients do not return in step.
+    pub fn next_pause(&mut self, random: u32) -> Duration {
+        let doubled =
+            FIRST_PAUSE.saturating_mul(1u32.checked_shl(self.attempt).unwrap_or(u32::MAX));
+        let ceiling = doubled.min(LONGEST_PAUSE);
+        self.attempt = self.attempt.saturating_add(1);
+        let half = ceiling / 2;
+        half + half.mul_f64(f64::from(random) / f64::from(u32::MAX))
+    }
+
+    /// Called once a connection has proved useful, so that the next loss starts from a short pause.
+    pub fn reset(&mut self) {
+        self.attempt = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_double_up_to_the_cap_and_restart_after_reset() {
+        let mut backoff = Backoff::new();
+        let pauses: Vec<_> = (0..9).map(|_| backoff.next_pause(u32::MAX)).collect();
+        assert_eq!(pauses[0], FIRST_PAUSE);
+        assert_eq!(pauses[1], FIRST_PAUSE * 2);
+        assert_eq!(pauses[8], LONGEST_PAUSE);
+        backoff.reset();
+        assert_eq!(backoff.next_pause(u32::MAX), FIRST_PAUSE);
+    }
+
+    #[test]
+    fn jitter_keeps_at_least_half_of_the_pause_however_long_it_runs() {
+        let mut backoff = Backoff::new();
+        assert_eq!(backoff.next_pause(0), FIRST_PAUSE / 2);
+        for _ in 0..100 {
+            backoff.next_pause(0);
+        }
+        assert_eq!(backoff.next_pause(0), LONGEST_PAUSE / 2);
+    }
+}

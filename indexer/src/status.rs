@@ -1,0 +1,112 @@
+//! What the indexer knows about itself, for those who ask whether it works.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use parking_lot::Mutex;
+
+/// Longest time without a slot for an indexer that works. A slot takes 400 ms; ten seconds without one
+/// are a stream that stands still, or a chain that does.
+pub const MAX_SLOT_AGE: Duration = Duration::from_secs(10);
+
+/// Shared by the tasks. Locks are held for a few instructions and never across an await.
+#[derive(Clone, Debug, Default)]
+pub struct Status {
+    stream: Arc<Mutex<StreamStatus>>,
+}
+
+#[derive(Debug, Default)]
+struct StreamStatus {
+    /// `None` once connected.
+    fault: Option<String>,
+    connected: bool,
+    last_slot: Option<(u64, Instant)>,
+}
+
+impl Status {
+    /// The stream is open.
+    pub fn connected(&self) {
+        let mut stream = self.stream.lock();
+        stream.connected = true;
+        stream.fault = None;
+    }
+
+    /// The stream is not usable, for this reason.
+    pub fn disconnected(&self, reason: String) {
+        let mut stream = self.stream.lock();
+        stream.connected = false;
+        stream.fault = Some(reason);
+    }
+
+    /// A slot was seen at `now`.
+    pub fn saw_slot(&self, slot: u64, now: Instant) {
+        let mut stream = self.stream.lock();
+        let newest = stream
+            .last_slot
+            .map_or(slot, |(newest, _)| newest.max(slot));
+        stream.last_slot = Some((newest, now));
+    }
+
+    /// The newest slot seen.
+    #[must_use]
+    pub fn last_slot(&self) -> Option<u64> {
+        self.stream.lock().last_slot.map(|(slot, _)| slot)
+    }
+
+    /// Why the stream cannot be relied on at `now`; `None` when it can.
+    #[must_use]
+    pub fn stream_fault(&self, now: Instant) -> Option<String> {
+        let stream = self.stream.lock();
+        if let Some(fault) = &stream.fault {
+            return Some(fault.clone());
+        }
+        if !stream.connected {
+            return Some("the stream is not connected yet".to_owned());
+        }
+        match stream.last_slot {
+            None => Some("the stream has not shown a slot yet".to_owned()),
+            Some((slot, seen)) if now.saturating_duration_since(seen) > MAX_SLOT_AGE => {
+                Some(format!(
+                    "the stream has shown no slot after {slot} for {} s",
+                    MAX_SLOT_AGE.as_secs()
+                ))
+            }
+            Some(_) => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_well_only_while_connected_and_moving() {
+        let (status, now) = (Status::default(), Instant::now());
+        assert!(
+            status
+                .stream_fault(now)
+                .is_some_and(|fault| fault.contains("not connected yet"))
+        );
+        status.connected();
+        assert!(
+            status
+                .stream_fault(now)
+                .is_some_and(|fault| fault.contains("not shown a slot"))
+        );
+        status.saw_slot(7, now);
+        status.saw_slot(6, now);
+        assert_eq!(status.last_slot(), Some(7));
+        assert_eq!(status.stream_fault(now + MAX_SLOT_AGE), None);
+        let late = now + MAX_SLOT_AGE + Duration::from_millis(1);
+        assert!(
+            status
+                .stream_fault(late)
+                .is_some_and(|fault| fault.contains("after 7"))
+        );
+        status.disconnected("gone".to_owned());
+        assert_eq!(status.stream_fault(now).as_deref(), Some("gone"));
+    }
+}

@@ -1,0 +1,153 @@
+//! What to ask the stream for, given who listens (pure).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use sluice_geyser::{AccountFilter, Commitment, Request, TransactionFilter, Update};
+use sluice_store::Revision;
+use solana_pubkey::Pubkey;
+
+use crate::webhooks::match_event::Subscriptions;
+
+/// Filter of accounts by key.
+const ACCOUNTS: &str = "accounts";
+
+/// Filter of accounts by owner. One filter with keys and owners would ask for accounts that satisfy
+/// both.
+const OWNERS: &str = "owners";
+
+/// Filter of transactions.
+const TRANSACTIONS: &str = "transactions";
+
+/// Start of the name of the slots filter; the revision follows.
+const SLOTS: &str = "slots-r";
+
+/// The subscription that serves `subscriptions`. Slots are always asked for, under a name that carries
+/// the revision: the protocol does not acknowledge a changed filter, but an update that bears the new
+/// name can only come from it.
+#[must_use]
+pub fn request(subscriptions: &Subscriptions, from_slot: Option<u64>) -> Request {
+    let mut request = Request {
+        commitment: Commitment::Confirmed,
+        slots: Some(format!("{SLOTS}{}", subscriptions.revision().0)),
+        blocks_meta: true,
+        from_slot,
+        ..Request::default()
+    };
+    let accounts = keys(subscriptions.watched_accounts());
+    if !accounts.is_empty() {
+        let filter = AccountFilter {
+            pubkeys: accounts,
+            ..AccountFilter::default()
+        };
+        request.accounts.insert(ACCOUNTS.to_owned(), filter);
+    }
+    let owners = keys(subscriptions.watched_owners());
+    if !owners.is_empty() {
+        let filter = AccountFilter {
+            owners,
+            ..AccountFilter::default()
+        };
+        request.accounts.insert(OWNERS.to_owned(), filter);
+    }
+    let mentioned = keys(subscriptions.mentioned_keys());
+    if !mentioned.is_empty() {
+        let filter = TransactionFilter {
+            account_include: mentioned,
+            ..TransactionFilter::default()
+        };
+        request.transactions = BTreeMap::from([(TRANSACTIONS.to_owned(), filter)]);
+    }
+    request
+}
+
+/// The revision whose filter let `update` through, when it bears the name of a slots filter.
+#[must_use]
+pub fn proved_revision(update: &Update) -> Option<Revision> {
+    let name = update
+        .filters
+        .iter()
+        .find_map(|name| name.strip_prefix(SLOTS))?;
+    name.parse().ok().map(Revision)
+}
+
+/// Each key once, in a fixed order.
+fn keys<'a>(keys: impl Iterator<Item = &'a Pubkey>) -> Vec<Pubkey> {
+    keys.copied().collect::<BTreeSet<_>>().into_iter().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use sluice_geyser::{Body, SlotStatus, SlotUpdate};
+    use sluice_store::{EventKind, Filters, LiveWebhook, LiveWebhooks, WebhookId};
+
+    use super::*;
+
+    fn key(number: u8) -> Pubkey {
+        Pubkey::new_from_array([number; 32])
+    }
+
+    #[test]
+    fn accounts_and_programs_become_separate_filters() {
+        let webhook = LiveWebhook {
+            id: WebhookId::from_random([1; 16]),
+            events: EventKind::ALL.into_iter().collect(),
+            filters: Filters {
+                accounts: vec![key(2), key(1)],
+                programs: vec![key(3)],
+            },
+        };
+        let live = LiveWebhooks {
+            revision: Revision(4),
+            webhooks: vec![webhook],
+        };
+        let request = request(&Subscriptions::new(live), Some(9));
+        assert_eq!(request.commitment, Commitment::Confirmed);
+        assert_eq!(request.from_slot, Some(9));
+        assert!(request.blocks_meta);
+        assert_eq!(request.accounts[ACCOUNTS].pubkeys, [key(1), key(2)]);
+        assert!(request.accounts[ACCOUNTS].owners.is_empty());
+        assert_eq!(request.accounts[OWNERS].owners, [key(3)]);
+        assert!(request.accounts[OWNERS].pubkeys.is_empty());
+        let transactions = &request.transactions[TRANSACTIONS];
+        assert_eq!(transactions.account_include, [key(1), key(2), key(3)]);
+        assert_eq!(
+            (transactions.votes, transactions.failed),
+            (None, None),
+            "failed ones are news too"
+        );
+    }
+
+    #[test]
+    fn nobody_listening_asks_for_slots_and_blocks_only() {
+        let request = request(&Subscriptions::default(), None);
+        assert!(request.accounts.is_empty() && request.transactions.is_empty());
+        assert!(request.slots.is_some() && request.blocks_meta);
+    }
+
+    #[test]
+    fn the_name_of_the_slots_filter_proves_its_revision() {
+        let live = LiveWebhooks {
+            revision: Revision(41),
+            webhooks: Vec::new(),
+        };
+        let name = request(&Subscriptions::new(live), None)
+            .slots
+            .expect("always asked for");
+        let update = |filters: Vec<String>| Update {
+            filters,
+            created_at: None,
+            body: Body::Slot(SlotUpdate {
+                slot: 1,
+                parent: None,
+                status: SlotStatus::Confirmed,
+                dead_error: None,
+            }),
+        };
+        assert_eq!(
+            proved_revision(&update(vec![ACCOUNTS.to_owned(), name])),
+            Some(Revision(41))
+        );
+        assert_eq!(proved_revision(&update(vec![ACCOUNTS.to_owned()])), None);
+        assert_eq!(proved_revision(&update(vec!["slots-rx".to_owned()])), None);
+    }
+}

@@ -1,0 +1,149 @@
+//! What a receiver reads.
+//!
+//! Every message is `{"type", "timestamp", "webhookId", "sequence", "slot", "commitment", "data"}`.
+//! `type` is the kind of event; `timestamp` the time of the block (ISO 8601, UTC); `sequence` counts a
+//! webhook's messages from 1 without holes. `data` depends on the type:
+//!
+//! - `accountChange`: `pubkey`, `owner`, `lamports`, `data` (base64), `dataLength`, `executable`,
+//!   `writtenBy` (signature of the writing transaction, or null).
+//! - `transaction`: `signature`, `index` (position in the block), `error` (text, or null), `fee` (lamports),
+//!   `computeUnits` (or null), `accountKeys`, `programs` (invoked at any depth), `logs` (or null when the
+//!   validator kept none).
+//! - `programEvent`: `programId`, `signature`, `index` (position among the events of the transaction),
+//!   `discriminator` (hex of the first eight bytes, or null when there are fewer), `data` (base64, with the
+//!   discriminator), `name` and `fields` (null for events this version cannot decode).
+//!
+//! Integers are JSON integers of up to 64 bits; readers whose numbers are floating point lose precision
+//! above 2^53 and should parse them as big integers.
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use serde_json::{Value, json};
+use sluice_geyser::{AccountUpdate, TransactionUpdate};
+use solana_pubkey::Pubkey;
+use solana_signature::Signature;
+use swap_guard_interface::GuardedSwap;
+
+use super::program_events::ProgramEvent;
+
+/// Bytes that tell the events of an Anchor program apart.
+const DISCRIMINATOR_BYTES: usize = 8;
+
+/// The `data` of an `accountChange`.
+#[must_use]
+pub fn account_change(account: &AccountUpdate) -> Value {
+    json!({
+        "pubkey": account.pubkey.to_string(),
+        "owner": account.owner.to_string(),
+        "lamports": account.lamports,
+        "data": STANDARD.encode(&account.data),
+        "dataLength": account.data.len(),
+        "executable": account.executable,
+        "writtenBy": account.txn_signature.map(|signature| signature.to_string()),
+    })
+}
+
+/// The `data` of a `transaction`; `programs` are those it invoked.
+#[must_use]
+pub fn transaction(transaction: &TransactionUpdate, programs: &[Pubkey]) -> Value {
+    let logs = (!transaction.logs_missing).then_some(&transaction.log_messages);
+    json!({
+        "signature": transaction.signature.to_string(),
+        "index": transaction.index,
+        "error": transaction.error,
+        "fee": transaction.fee,
+        "computeUnits": transaction.compute_units,
+        "accountKeys": texts(&transaction.account_keys),
+        "programs": texts(programs),
+        "logs": logs,
+    })
+}
+
+/// The `data` of a `programEvent`, the `index`-th of its transaction.
+#[must_use]
+pub fn program_event(event: &ProgramEvent, signature: &Signature, index: usize) -> Value {
+    let (name, fields) = decode(event).unzip();
+    json!({
+        "programId": event.program.to_string(),
+        "signature": signature.to_string(),
+        "index": index,
+        "discriminator": event.data.get(..DISCRIMINATOR_BYTES).map(hex::encode),
+        "data": STANDARD.encode(&event.data),
+        "name": name,
+        "fields": fields,
+    })
+}
+
+/// Name and fields of the events that are known.
+fn decode(event: &ProgramEvent) -> Option<(&'static str, Value)> {
+    if event.program != swap_guard_interface::PROGRAM_ID {
+        return None;
+    }
+    let swap = GuardedSwap::decode(&event.data)?;
+    let fields = json!({
+        "user": swap.user.to_string(),
+        "pool": swap.pool.to_string(),
+        "inputMint": swap.input_mint.to_string(),
+        "outputMint": swap.output_mint.to_string(),
+        "amountIn": swap.amount_in,
+        "minimumOut": swap.minimum_out,
+        "received": swap.received,
+        "slot": swap.slot,
+    });
+    Some(("GuardedSwap", fields))
+}
+
+fn texts(keys: &[Pubkey]) -> Vec<String> {
+    keys.iter().map(ToString::to_string).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use swap_guard_interface::{GUARDED_SWAP_DISCRIMINATOR, PROGRAM_ID};
+
+    use super::*;
+    use crate::webhooks::program_events::EventPath;
+
+    fn event(program: Pubkey, data: Vec<u8>) -> Value {
+        let event = ProgramEvent {
+            program,
+            path: EventPath::Log { ordinal: 0 },
+            data,
+        };
+        program_event(&event, &Signature::from([1; 64]), 3)
+    }
+
+    #[test]
+    fn the_guards_event_is_decoded() {
+        let mut data = GUARDED_SWAP_DISCRIMINATOR.to_vec();
+        data.extend((1..=4u8).flat_map(|key| [key; 32]));
+        data.extend([u64::MAX, 6, 7, 8].into_iter().flat_map(u64::to_le_bytes));
+        let body = event(PROGRAM_ID, data.clone());
+        assert_eq!(body["name"], "GuardedSwap");
+        assert_eq!(
+            body["discriminator"],
+            hex::encode(GUARDED_SWAP_DISCRIMINATOR)
+        );
+        assert_eq!(
+            body["fields"]["inputMint"],
+            Pubkey::new_from_array([3; 32]).to_string()
+        );
+        assert_eq!(body["fields"]["amountIn"], u64::MAX);
+        assert_eq!(body["fields"]["received"], 7);
+        assert_eq!(body["index"], 3);
+
+        let foreign = event(Pubkey::new_from_array([9; 32]), data);
+        assert_eq!(
+            (&foreign["name"], &foreign["fields"]),
+            (&Value::Null, &Value::Null)
+        );
+    }
+
+    #[test]
+    fn an_event_too_short_for_a_discriminator_keeps_its_bytes() {
+        let body = event(PROGRAM_ID, vec![1, 2]);
+        assert_eq!(
+            (&body["discriminator"], &body["data"]),
+            (&Value::Null, &json!("AQI="))
+        );
+    }
+}

@@ -1,0 +1,188 @@
+//! The plugin's own runtime: everything that runs outside of the validator's callbacks.
+
+use std::{
+    net::{SocketAddr, TcpListener},
+    sync::{Arc, Mutex, PoisonError, mpsc},
+    time::Duration,
+};
+
+use thiserror::Error;
+use tokio::runtime::{Builder, Runtime};
+use tokio_stream::{StreamExt, wrappers::TcpListenerStream};
+use tonic::{codec::CompressionEncoding, service::interceptor::InterceptedService, transport};
+use yellowstone_grpc_proto::geyser::geyser_server::GeyserServer;
+
+use crate::{
+    client::ClientLimits,
+    config::Config,
+    hub::Hub,
+    intake::Intake,
+    service::{Service, TokenCheck},
+    shutdown::{self, Shutdown, Stopping},
+};
+
+/// Worker threads: one for the hub, one for subscribers. The validator needs the other cores.
+const WORKER_THREADS: usize = 2;
+
+/// How often an idle connection is probed, and how long the probe may take; a peer that vanished
+/// without closing its connection would otherwise keep its full queue for ever.
+const KEEP_ALIVE: Duration = Duration::from_secs(10);
+
+/// How long open connections get to end by themselves when the server stops.
+const DRAIN: Duration = Duration::from_secs(2);
+
+/// How long the threads get to end after that. They must be gone before the library is unmapped.
+const THREADS: Duration = Duration::from_secs(5);
+
+/// Why the server cannot start.
+#[derive(Debug, Error)]
+pub enum StartError {
+    /// The address cannot be listened on.
+    #[error("cannot listen on {address} for gRPC: {source}")]
+    Listen {
+        /// The configured address.
+        address: SocketAddr,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The threads cannot be started.
+    #[error("cannot start the threads of the gRPC server: {0}")]
+    Threads(std::io::Error),
+}
+
+/// A running server; dropping it stops it.
+#[derive(Debug)]
+pub struct Server {
+    runtime: Option<Runtime>,
+    shutdown: Shutdown,
+    /// In a mutex only because the plugin must be `Sync`, which a receiver alone is not.
+    stopped: Mutex<mpsc::Receiver<()>>,
+    intake: Arc<Intake>,
+    hub: Arc<Hub>,
+    address: SocketAddr,
+}
+
+impl Server {
+    /// Binds the address and starts to serve. When it returns, clients can connect.
+    ///
+    /// # Errors
+    ///
+    /// [`StartError`] when the address or the threads are not to be had.
+    pub fn start(config: &Config) -> Result<Self, StartError> {
+        let listen_error = |source| StartError::Listen {
+            address: config.grpc.address,
+            source,
+        };
+        let listener = TcpListener::bind(config.grpc.address).map_err(listen_error)?;
+        listener.set_nonblocking(true).map_err(listen_error)?;
+        let address = listener.local_addr().map_err(listen_error)?;
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(WORKER_THREADS)
+            .thread_name("sluice-geyser")
+            .enable_all()
+            .build()
+            .map_err(StartError::Threads)?;
+
+        let hub = Arc::new(Hub::new(config));
+        let (intake, events) = Intake::new(&config.limits);
+        let intake = Arc::new(intake);
+        let (shutdown, stopping) = shutdown::channel();
+
+        let (hub_run, intake_run) = (Arc::clone(&hub), Arc::clone(&intake));
+        let hub_task = runtime.spawn(async move { hub_run.run(&intake_run, events).await });
+        let on_hub_end = shutdown.clone();
+        runtime.spawn(async move {
+            if let Err(error) = hub_task.await
+                && error.is_panic()
+            {
+                log::error!("the hub failed, all subscriptions end: {error}");
+                on_hub_end.begin();
+            }
+        });
+
+        let listener = {
+            let _runtime = runtime.enter();
+            tokio::net::TcpListener::from_std(listener).map_err(listen_error)?
+        };
+        let (stopped_sender, stopped) = mpsc::channel();
+        let service = service(config, Arc::clone(&hub), stopping.clone());
+        runtime.spawn(async move {
+            serve(listener, service, stopping).await;
+            // Fails only when nobody waits for the end.
+            let _ = stopped_sender.send(());
+        });
+        Ok(Self {
+            runtime: Some(runtime),
+            shutdown,
+            stopped: Mutex::new(stopped),
+            intake,
+            hub,
+            address,
+        })
+    }
+
+    /// Where the validator's messages go in.
+    pub fn intake(&self) -> &Intake {
+        &self.intake
+    }
+
+    /// The hub, for callers in the same process.
+    pub fn hub(&self) -> &Arc<Hub> {
+        &self.hub
+    }
+
+    /// The address it listens on.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.shutdown.begin();
+        let stopped = self
+            .stopped
+            .get_mut()
+            .unwrap_or_else(PoisonError::into_inner);
+        // An error means that the serving task has ended already or hangs; either way it is cut off.
+        let _ = stopped.recv_timeout(DRAIN);
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_timeout(THREADS);
+        }
+    }
+}
+
+type Routed = InterceptedService<GeyserServer<Service>, TokenCheck>;
+
+fn service(config: &Config, hub: Arc<Hub>, stopping: Stopping) -> Routed {
+    let limits = ClientLimits {
+        messages: config.limits.client_messages,
+        bytes: config.limits.client_bytes,
+    };
+    let geyser = GeyserServer::new(Service::new(hub, limits, stopping))
+        .accept_compressed(CompressionEncoding::Gzip)
+        .accept_compressed(CompressionEncoding::Zstd)
+        .send_compressed(CompressionEncoding::Gzip)
+        .send_compressed(CompressionEncoding::Zstd);
+    let token = config.grpc.x_token.as_deref().map(Arc::from);
+    InterceptedService::new(geyser, TokenCheck { token })
+}
+
+async fn serve(listener: tokio::net::TcpListener, service: Routed, mut stopping: Stopping) {
+    let connections = TcpListenerStream::new(listener).map(|connection| {
+        connection.inspect(|connection| {
+            // Only costs latency if it fails.
+            let _ = connection.set_nodelay(true);
+        })
+    });
+    let served = transport::Server::builder()
+        .http2_adaptive_window(Some(true))
+        .http2_keepalive_interval(Some(KEEP_ALIVE))
+        .http2_keepalive_timeout(Some(KEEP_ALIVE))
+        .add_service(service)
+        .serve_with_incoming_shutdown(connections, async move { stopping.begun().await })
+        .await;
+    if let Err(error) = served {
+        log::error!("the gRPC server ended: {error}");
+    }
+}

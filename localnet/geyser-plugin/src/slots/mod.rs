@@ -1,0 +1,364 @@
+//! The slot state machine: when may whom be told what, and what can be replayed.
+//!
+//! - The processed stream gets every write at once. The confirmed and finalized streams get the
+//!   content of a slot when it reaches their level, with only the last write per account.
+//! - On every stream the block meta follows the content, and the status of the stream's own level
+//!   follows the block meta. Slot statuses go to all streams.
+//! - The validator reports out of order: a slot may be confirmed before its transactions arrive or
+//!   without ever being reported as processed. A slot therefore waits until it is sealed, lower
+//!   levels are told first, and ancestors are raised with their descendants.
+
+mod staged;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use thiserror::Error;
+use yellowstone_grpc_proto::{geyser::SlotStatus, prost_types::Timestamp};
+
+use self::staged::Staged;
+use crate::{
+    blocks::{BlockRef, Blocks},
+    message::{Commitment, Event, Slot, SlotUpdate, Update},
+};
+
+/// How far the chain may move past a slot that was never sealed before the slot's statuses are told
+/// anyway. Normally a sealed child releases it at once; this covers a chain without any block metas.
+const RELEASE_AFTER_SLOTS: Slot = 32;
+
+/// Why a replay is refused.
+#[derive(Debug, Error, PartialEq, Eq)]
+pub enum ReplayError {
+    /// Replay is turned off.
+    #[error("from_slot is not supported")]
+    Disabled,
+    /// No whole slot has been seen yet.
+    #[error("failed to get replay response")]
+    NotReady,
+    /// The slot is older than the window.
+    #[error("broadcast from {from} is not available, last available: {first}")]
+    TooOld {
+        /// The slot asked for.
+        from: Slot,
+        /// The oldest one kept.
+        first: Slot,
+    },
+}
+
+/// Bounds of the ring.
+#[derive(Debug, Clone, Copy)]
+pub struct RingLimits {
+    /// Slots kept for replay; 0 turns replay off.
+    pub replay_slots: usize,
+    /// Bytes of content above which finalized slots are dropped early.
+    pub replay_bytes: usize,
+    /// Slots kept while nothing finalizes.
+    pub unfinalized_slots: usize,
+}
+
+/// What each stream is told in response to one message, by [`Commitment::index`].
+#[derive(Debug, Default)]
+pub struct Outbox(pub [Vec<Event>; 3]);
+
+impl Outbox {
+    fn tell(&mut self, commitment: Commitment, event: Event) {
+        self.0[commitment.index()].push(event);
+    }
+
+    fn tell_all(&mut self, event: &Event) {
+        for batch in &mut self.0 {
+            batch.push(event.clone());
+        }
+    }
+}
+
+/// Recent slots; see the module.
+#[derive(Debug)]
+pub struct SlotRing {
+    limits: RingLimits,
+    slots: BTreeMap<Slot, Staged>,
+    /// Slots with a reported level that subscribers have not been told.
+    waiting: BTreeSet<Slot>,
+    /// Slots up to here may lack messages.
+    incomplete_through: Option<Slot>,
+    /// Slots up to here have left the ring.
+    dropped_through: Option<Slot>,
+    finalized: Option<Slot>,
+    bytes: usize,
+    blocks: Blocks,
+}
+
+impl SlotRing {
+    /// An empty ring.
+    pub fn new(limits: RingLimits) -> Self {
+        Self {
+            limits,
+            slots: BTreeMap::new(),
+            waiting: BTreeSet::new(),
+            incomplete_through: None,
+            dropped_through: None,
+            finalized: None,
+            bytes: 0,
+            blocks: Blocks::default(),
+        }
+    }
+
+    /// Newest blocks and valid blockhashes, as far as subscribers were told.
+    pub fn blocks(&self) -> &Blocks {
+        &self.blocks
+    }
+
+    /// Takes in one message and returns what it lets each stream see.
+    pub fn apply(&mut self, event: Event) -> Outbox {
+        let mut out = Outbox::default();
+        let slot = event.update.slot();
+        if self.dropped_through >= Some(slot) {
+            // Nothing can be ordered any more, but nothing may be withheld either.
+            out.tell_all(&event);
+            return out;
+        }
+        let bytes_before = self.stage(slot).bytes;
+        match &event.update {
+            Update::Slot(status) => self.apply_status(status.clone(), event.created_at, &mut out),
+            Update::Account(_) | Update::Transaction(_) | Update::BlockMeta(_) => {
+                self.apply_content(slot, &event, &mut out);
+            }
+        }
+        self.bytes = self.bytes + self.stage(slot).bytes - bytes_before;
+        self.tell_waiting(event.created_at, &mut out);
+        self.prune();
+        out
+    }
+
+    /// Records that messages of slots up to `slot` were lost on the way here.
+    pub fn lose_through(&mut self, slot: Slot) {
+        self.incomplete_through = self.incomplete_through.max(Some(slot));
+        for staged in self.slots.range_mut(..=slot).map(|(_, staged)| staged) {
+            self.bytes -= staged.bytes;
+            staged.mark_incomplete();
+        }
+    }
+
+    /// The oldest slot that a replay can start from.
+    pub fn first_available(&self) -> Option<Slot> {
+        if self.limits.replay_slots == 0 {
+            return None;
+        }
+        let whole = |staged: &Staged| !staged.incomplete;
+        self.slots
+            .iter()
+            .find(|(_, staged)| whole(staged))
+            .map(|(slot, _)| *slot)
+    }
+
+    /// What a subscriber at `commitment` has missed since the start of slot `from`.
+    ///
+    /// # Errors
+    ///
+    /// [`ReplayError`] when the window does not reach back that far.
+    pub fn replay(&self, from: Slot, commitment: Commitment) -> Result<Vec<Event>, ReplayError> {
+        if self.limits.replay_slots == 0 {
+            return Err(ReplayError::Disabled);
+        }
+        let first = self.first_available().ok_or(ReplayError::NotReady)?;
+        if from < first {
+            return Err(ReplayError::TooOld { from, first });
+        }
+        let mut events = Vec::new();
+        for staged in self.slots.range(from..).map(|(_, staged)| staged) {
+            // The processed stream delivers content before any status, the others with theirs.
+            if commitment != Commitment::Processed && !staged.has_told(commitment) {
+                continue;
+            }
+            events.extend(staged.content());
+            events.extend(staged.seal().filter(|_| staged.has_told(commitment)));
+            events.extend_from_slice(staged.statuses());
+        }
+        Ok(events)
+    }
+
+    fn stage(&mut self, slot: Slot) -> &mut Staged {
+        if self.slots.is_empty() && self.incomplete_through.is_none() && slot > 0 {
+            // Loaded into a running validator: the first slot seen had probably begun before.
+            self.incomplete_through = Some(slot);
+        }
+        let incomplete = self.incomplete_through >= Some(slot);
+        self.slots
+            .entry(slot)
+            .or_insert_with(|| Staged::new(incomplete))
+    }
+
+    fn apply_content(&mut self, slot: Slot, event: &Event, out: &mut Outbox) {
+        let staged = self.stage(slot);
+        let is_meta = match &event.update {
+            Update::Account(account) if !staged.incomplete => {
+                staged.add_account(account, event.created_at);
+                false
+            }
+            Update::Transaction(transaction) if !staged.incomplete => {
+                staged.add_transaction(transaction, event.created_at);
+                false
+            }
+            Update::BlockMeta(meta) => {
+                staged.set_meta(meta, event.created_at);
+                true
+            }
+            Update::Account(_) | Update::Transaction(_) | Update::Slot(_) => false,
+        };
+        for commitment in Commitment::ALL {
+            // What comes after its status was told comes late, but it comes.
+            let late = staged.has_told(commitment) && !(is_meta && staged.incomplete);
+            if late || (commitment == Commitment::Processed && !is_meta) {
+                out.tell(commitment, event.clone());
+            }
+        }
+        if staged.is_sealed() {
+            self.release_ancestors(slot);
+        }
+    }
+
+    fn apply_status(&mut self, status: SlotUpdate, created_at: Timestamp, out: &mut Outbox) {
+        let slot = status.slot;
+        let staged = self.stage(slot);
+        staged.parent = staged.parent.or(status.parent);
+        let level = match status.status {
+            SlotStatus::SlotProcessed => Commitment::Processed,
+            SlotStatus::SlotConfirmed => Commitment::Confirmed,
+            SlotStatus::SlotFinalized => Commitment::Finalized,
+            SlotStatus::SlotFirstShredReceived
+            | SlotStatus::SlotCompleted
+            | SlotStatus::SlotCreatedBank
+            | SlotStatus::SlotDead => {
+                let event = Event {
+                    update: Update::Slot(status),
+                    created_at,
+                };
+                out.tell_all(&event);
+                staged.add_status(event);
+                return;
+            }
+        };
+        self.raise(slot, level);
+        let overdue = slot.saturating_sub(RELEASE_AFTER_SLOTS);
+        for slot in self.waiting.range(..overdue) {
+            if let Some(staged) = self.slots.get_mut(slot) {
+                staged.released = true;
+            }
+        }
+    }
+
+    /// Records that `slot`, and by that every ancestor, reached `level`.
+    fn raise(&mut self, slot: Slot, level: Commitment) {
+        let mut next = Some(slot);
+        while let Some(slot) = next {
+            let Some(staged) = self.slots.get_mut(&slot) else {
+                return;
+            };
+            if staged.wanted >= Some(level) {
+                return;
+            }
+            staged.wanted = Some(level);
+            self.waiting.insert(slot);
+            next = staged
+                .parent
+                .filter(|parent| *parent < slot && level > Commitment::Processed);
+        }
+    }
+
+    /// A bank starts only when its parent is frozen, and the validator reports both in order. So
+    /// whatever an ancestor of a sealed slot still lacks will not come.
+    fn release_ancestors(&mut self, slot: Slot) {
+        let mut slot = slot;
+        while let Some(parent) = self.slots.get(&slot).and_then(|staged| staged.parent) {
+            match self.slots.get_mut(&parent) {
+                Some(staged) if parent < slot && !staged.is_ready() => staged.released = true,
+                _ => return,
+            }
+            slot = parent;
+        }
+    }
+
+    fn tell_waiting(&mut self, now: Timestamp, out: &mut Outbox) {
+        let waiting: Vec<Slot> = self.waiting.iter().copied().collect();
+        for slot in waiting {
+            let Some(staged) = self.slots.get(&slot) else {
+                self.waiting.remove(&slot);
+                continue;
+            };
+            if !staged.is_ready() {
+                continue;
+            }
+            // A slot does not overtake its parent on the way to confirmed and finalized.
+            let parent_told = staged
+                .parent
+                .and_then(|parent| self.slots.get(&parent))
+                .map_or(Some(Commitment::Finalized), |parent| parent.told);
+            let allowed = parent_told.max(Some(Commitment::Processed));
+            let (told, target) = (staged.told, staged.wanted.min(allowed));
+            for level in Commitment::ALL {
+                if Some(level) > told && Some(level) <= target {
+                    self.tell(slot, level, now, out);
+                }
+            }
+            if target == self.slots.get(&slot).and_then(|staged| staged.wanted) {
+                self.waiting.remove(&slot);
+            }
+        }
+    }
+
+    fn tell(&mut self, slot: Slot, level: Commitment, now: Timestamp, out: &mut Outbox) {
+        let Some(staged) = self.slots.get_mut(&slot) else {
+            return;
+        };
+        if level > Commitment::Processed {
+            out.0[level.index()].extend(staged.content());
+        }
+        out.0[level.index()].extend(staged.seal());
+        let status = Event {
+            update: Update::Slot(SlotUpdate {
+                slot,
+                parent: staged.parent,
+                status: level.slot_status(),
+                dead_error: None,
+            }),
+            created_at: now,
+        };
+        out.tell_all(&status);
+        staged.told = Some(level);
+        self.bytes += status.update.weight();
+        staged.add_status(status);
+        self.blocks.slot_reached(level, slot);
+        if let Some(meta) = staged.meta() {
+            let block = BlockRef {
+                slot,
+                blockhash: meta.blockhash.clone(),
+                height: meta.block_height.map_or(0, |height| height.block_height),
+            };
+            self.blocks.block_reached(level, block);
+        }
+        if level == Commitment::Finalized {
+            self.finalized = self.finalized.max(Some(slot));
+        }
+    }
+
+    fn prune(&mut self) {
+        let most = self.limits.replay_slots + self.limits.unfinalized_slots;
+        while let Some(slot) = self.slots.keys().next().copied() {
+            let settled = self.finalized >= Some(slot);
+            let crowded = self.slots.len() > self.limits.replay_slots
+                || self.bytes > self.limits.replay_bytes;
+            if !(settled && crowded || self.slots.len() > most) {
+                return;
+            }
+            if let Some(staged) = self.slots.remove(&slot) {
+                self.bytes -= staged.bytes;
+            }
+            self.waiting.remove(&slot);
+            self.dropped_through = Some(slot);
+            if !settled {
+                log::error!("slot {slot} was dropped before it was finalized: too many slots");
+            }
+        }
+    }
+}

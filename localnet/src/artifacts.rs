@@ -1,0 +1,280 @@
+//! The files a localnet is made of, and where they are found.
+
+use std::{
+    env, fmt, fs, io,
+    path::{Path, PathBuf},
+};
+
+use sha2::{Digest, Sha256};
+use thiserror::Error;
+
+/// Environment variable that replaces the exchange's program everywhere.
+pub const CPMM_SO: &str = "CPMM_SO";
+
+/// Environment variable that names the validator's binary.
+pub const SLUICE_VALIDATOR: &str = "SLUICE_VALIDATOR";
+
+/// The command that makes every artifact.
+const MAKE_COMMAND: &str = "cargo xtask localnet";
+
+/// Paths a caller gives instead of the defaults.
+#[derive(Clone, Debug, Default)]
+pub struct Overrides {
+    /// `solana-test-validator`.
+    pub validator: Option<PathBuf>,
+    /// The Geyser plugin's shared library.
+    pub plugin: Option<PathBuf>,
+    /// The guard's program.
+    pub guard: Option<PathBuf>,
+    /// The exchange's program; `CPMM_SO` wins over it.
+    pub cpmm: Option<PathBuf>,
+    /// The `sluice` binary.
+    pub sluice: Option<PathBuf>,
+}
+
+/// Everything that is run or loaded, as absolute paths of files that exist.
+#[derive(Clone, Debug)]
+pub struct Artifacts {
+    /// `solana-test-validator`.
+    pub validator: PathBuf,
+    /// The Geyser plugin's shared library.
+    pub plugin: PathBuf,
+    /// The guard's program.
+    pub guard: PathBuf,
+    /// The exchange's program, loaded at the exchange's mainnet address.
+    pub cpmm: PathBuf,
+    /// The `sluice` binary.
+    pub sluice: PathBuf,
+}
+
+/// Why a localnet cannot be put together.
+#[derive(Debug, Error)]
+pub enum ArtifactError {
+    /// A file that should have been built is not there.
+    #[error("{what} is missing: {path} does not exist; `{MAKE_COMMAND}` makes it")]
+    Missing {
+        /// What the file is for.
+        what: &'static str,
+        /// Where it was looked for.
+        path: PathBuf,
+    },
+    /// The validator was named nowhere and is not on PATH.
+    #[error(
+        "solana-test-validator is missing: neither --validator nor {SLUICE_VALIDATOR} names it and \
+         it is not on PATH; `{MAKE_COMMAND}` installs it"
+    )]
+    NoValidator,
+    /// The path cannot be made absolute.
+    #[error("{path}: {source}")]
+    Path {
+        /// The path as given.
+        path: PathBuf,
+        /// Cause.
+        source: io::Error,
+    },
+}
+
+impl Artifacts {
+    /// Finds every artifact: the path given, else the environment, else the default place.
+    ///
+    /// # Errors
+    /// [`ArtifactError`] naming the first file that is missing and the command that makes it.
+    pub fn find(overrides: &Overrides) -> Result<Self, ArtifactError> {
+        Self::find_with(overrides, |name| {
+            env::var_os(name)
+                .filter(|value| !value.is_empty())
+                .map(PathBuf::from)
+        })
+    }
+
+    /// As [`Artifacts::find`], with the environment as a parameter.
+    ///
+    /// # Errors
+    /// As [`Artifacts::find`].
+    pub fn find_with(
+        overrides: &Overrides,
+        environment: impl Fn(&str) -> Option<PathBuf>,
+    ) -> Result<Self, ArtifactError> {
+        let target = repository_root().join("target");
+        let or_default = |given: &Option<PathBuf>, default: &str| {
+            given.clone().unwrap_or_else(|| target.join(default))
+        };
+        let cpmm = environment(CPMM_SO)
+            .unwrap_or_else(|| or_default(&overrides.cpmm, "programs/local_cpmm.so"));
+        let validator = overrides
+            .validator
+            .clone()
+            .or_else(|| environment(SLUICE_VALIDATOR))
+            .or_else(|| on_path("solana-test-validator", environment("PATH")))
+            .ok_or(ArtifactError::NoValidator)?;
+        Ok(Self {
+            validator: existing("solana-test-validator", validator)?,
+            plugin: existing(
+                "the Geyser plugin",
+                or_default(
+                    &overrides.plugin,
+                    "geyser-plugin/libsluice_geyser_plugin.so",
+                ),
+            )?,
+            guard: existing(
+                "the swap guard's program",
+                or_default(&overrides.guard, "programs/swap_guard.so"),
+            )?,
+            cpmm: existing("the exchange's program", cpmm)?,
+            sluice: existing(
+                "the sluice binary",
+                overrides
+                    .sluice
+                    .clone()
+                    .unwrap_or_else(|| beside_this_executable("sluice")),
+            )?,
+        })
+    }
+}
+
+/// What identifies a binary in a transcript.
+#[derive(Clone, Debug)]
+pub struct Fingerprint {
+    /// Where it was loaded from.
+    pub path: PathBuf,
+    /// Bytes.
+    pub size: u64,
+    /// SHA-256, hexadecimal.
+    pub sha256: String,
+}
+
+impl Fingerprint {
+    /// Reads and hashes a file.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn of(path: &Path) -> io::Result<Self> {
+        let bytes = fs::read(path)?;
+        Ok(Self {
+            path: path.to_owned(),
+            size: bytes.len() as u64,
+            sha256: Sha256::digest(&bytes)
+                .iter()
+                .map(|byte| format!("{byte:02x}"))
+                .collect(),
+        })
+    }
+}
+
+impl fmt::Display for Fingerprint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} ({} bytes, sha256 {})",
+            self.path.display(),
+            self.size,
+            self.sha256
+        )
+    }
+}
+
+/// The repository this crate was compiled in: its artifacts live under `target/` there.
+#[must_use]
+pub fn repository_root() -> PathBuf {
+    let crate_dir = Path::new(env!("CARGO_MANIFEST_DIR"));
+    crate_dir.parent().unwrap_or(crate_dir).to_owned()
+}
+
+/// Where a binary of this workspace is: beside the running one. Test executables live one folder deeper
+/// (`deps/`) than the binaries built with them.
+#[must_use]
+pub fn beside_this_executable(name: &str) -> PathBuf {
+    let folder = env::current_exe().ok().and_then(|exe| {
+        let folder = exe.parent()?;
+        if folder.ends_with("deps") {
+            folder.parent().map(Path::to_owned)
+        } else {
+            Some(folder.to_owned())
+        }
+    });
+    folder
+        .unwrap_or_else(|| repository_root().join("target/debug"))
+        .join(name)
+}
+
+fn on_path(name: &str, path: Option<PathBuf>) -> Option<PathBuf> {
+    env::split_paths(&path?)
+        .map(|folder| folder.join(name))
+        .find(|candidate| candidate.is_file())
+}
+
+/// Children run in folders of their own, so every path is made absolute here.
+fn existing(what: &'static str, path: PathBuf) -> Result<PathBuf, ArtifactError> {
+    let absolute = std::path::absolute(&path).map_err(|source| ArtifactError::Path {
+        path: path.clone(),
+        source,
+    })?;
+    if absolute.is_file() {
+        Ok(absolute)
+    } else {
+        Err(ArtifactError::Missing {
+            what,
+            path: absolute,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all_present(folder: &Path) -> Overrides {
+        let file = |name: &str| {
+            let path = folder.join(name);
+            fs::write(&path, name).expect("temporary folder is writable");
+            Some(path)
+        };
+        Overrides {
+            validator: file("validator"),
+            plugin: file("plugin.so"),
+            guard: file("guard.so"),
+            cpmm: file("cpmm.so"),
+            sluice: file("sluice"),
+        }
+    }
+
+    fn folder() -> tempfile::TempDir {
+        tempfile::tempdir().expect("temporary folder can be made")
+    }
+
+    #[test]
+    fn a_missing_file_is_named_together_with_the_command_that_makes_it() {
+        let folder = folder();
+        let mut overrides = all_present(folder.path());
+        overrides.guard = Some(folder.path().join("nowhere.so"));
+        let message = Artifacts::find_with(&overrides, |_| None)
+            .expect_err("guard is missing")
+            .to_string();
+        assert!(message.contains("swap guard"), "{message}");
+        assert!(message.contains("nowhere.so"), "{message}");
+        assert!(message.contains("cargo xtask localnet"), "{message}");
+    }
+
+    #[test]
+    fn cpmm_so_wins_over_the_flag() {
+        let folder = folder();
+        let overrides = all_present(folder.path());
+        let other = folder.path().join("other.so");
+        fs::write(&other, "other").expect("temporary folder is writable");
+        let found =
+            Artifacts::find_with(&overrides, |name| (name == CPMM_SO).then(|| other.clone()))
+                .expect("all files exist");
+        assert_eq!(found.cpmm, other);
+    }
+
+    #[test]
+    fn no_validator_anywhere_is_said_so() {
+        let folder = folder();
+        let overrides = Overrides {
+            validator: None,
+            ..all_present(folder.path())
+        };
+        let error = Artifacts::find_with(&overrides, |_| None).expect_err("no validator");
+        assert!(matches!(error, ArtifactError::NoValidator));
+    }
+}

@@ -1,0 +1,27 @@
+//! A whole Sluice on this machine: the real validator with the real programs and the Geyser plugin, a
+//! market of pools, a funded wallet, and the service in front of it. Used by the `sluice-localnet`
+//! binary, which runs the main job once (`--demo`) or stays for a person to play with, and by the
+//! tests that need a real chain.
+//!
+//! Everything that runs here is what runs in production, except the exchange: its program is the
+//! stand-in of `programs/local-cpmm` unless `CPMM_SO` names the real one.
+
+pub mod artifacts;
+pub mod chain;
+pub mod demo;
+pub mod genesis;
+pub mod interactive;
+pub mod net;
+pub mod opening;
+pub mod ports;
+pub mod process;
+pub mod receiver;
+pub mod rest;
+pub mod scene;
+pub mod service;
+pub mod validator;
+pub mod workdir;
+
+pub use artifacts::Artifacts;
+pub use net::{Localnet, NetOptions};
+pub use scene::Scene;

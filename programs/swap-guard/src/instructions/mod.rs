@@ -1,0 +1,3 @@
+//! One file per instruction.
+
+pub mod swap;

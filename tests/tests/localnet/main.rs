@@ -1,0 +1,9 @@
+//! Tests on a whole localnet: the real validator, the real programs, the real service. Each starts its
+//! own on free ports. The artifacts must have been built; `cargo xtask test` does that.
+
+mod binary;
+mod demo;
+mod ending;
+mod live_pool;
+mod losing_parts;
+mod net;

@@ -1,0 +1,44 @@
+//! Formatting and lints, in all three workspaces.
+
+use anyhow::{Context, Result};
+
+use crate::repo::Repo;
+use crate::step::Step;
+use crate::workspaces::Workspace;
+
+/// Fails on the first file that rustfmt would change.
+pub fn formatting(repo: &Repo) -> Result<()> {
+    let step = Step::begin(
+        repo,
+        "fmt",
+        "Checking the formatting",
+        "one style keeps changes readable",
+        "2 s",
+    )?;
+    for workspace in Workspace::all(repo) {
+        let mut check = workspace.cargo(repo, &["fmt", "--all"]);
+        step.run(check.args(["--", "--check"]))
+            .with_context(|| format!("`cargo fmt` in the {} workspace mends it", workspace.name))?;
+    }
+    step.done();
+    Ok(())
+}
+
+/// Fails on the first warning of the compiler or clippy.
+pub fn clippy(repo: &Repo) -> Result<()> {
+    for workspace in Workspace::all(repo) {
+        let name = workspace.name;
+        let step = Step::begin(
+            repo,
+            &format!("clippy-{name}"),
+            &format!("Linting the {name} workspace"),
+            "no warning of the compiler or of clippy is left standing",
+            "some minutes from nothing, seconds after an edit",
+        )?;
+        let words = ["clippy", "--workspace", "--all-targets", "--locked"];
+        let mut clippy = workspace.cargo(repo, &words);
+        step.run(clippy.args(["--", "-D", "warnings"]))?;
+        step.done();
+    }
+    Ok(())
+}

@@ -1,0 +1,105 @@
+//! `cargo xtask`: sets up, builds, tests and runs everything in this repository.
+//!
+//! The repository holds three Cargo workspaces with a lock file each. This crate drives them by running commands; it
+//! imports nothing of them. One file per command, or per part that commands share.
+
+mod apt_sources;
+mod binaries;
+mod build;
+mod cache;
+mod clean_tools;
+mod command;
+mod compiler;
+mod deny;
+mod idl;
+mod lint;
+mod localnet;
+mod nextest;
+mod packages;
+mod plugin;
+mod programs;
+mod publish;
+mod registry_tool;
+mod repo;
+mod sbf;
+mod step;
+mod system_packages;
+mod test;
+mod validator;
+mod workspaces;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+
+use crate::cache::Cache;
+use crate::repo::Repo;
+
+/// Sets up, builds, tests and runs Sluice. Every command sets up what it needs; a second run repeats nothing that is good.
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask", about)]
+struct Arguments {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    /// Run Sluice beside a real local chain until Ctrl-C.
+    Localnet {
+        /// Run the main job once, show each step with its figures, and end.
+        #[arg(long)]
+        demo: bool,
+        /// Further arguments for sluice-localnet.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        extra: Vec<OsString>,
+    },
+    /// Run every check and every test, the end-to-end one included.
+    Test,
+    /// Build the parts that live outside the root workspace.
+    Build {
+        #[arg(value_enum, default_value_t = build::Part::All)]
+        part: build::Part,
+    },
+    /// Write idls/swap_guard.json from the program.
+    Idl {
+        /// Only compare the file with the program.
+        #[arg(long)]
+        check: bool,
+    },
+    /// Check licences, imports and sources of all dependencies.
+    Deny {
+        /// Build cargo-deny into the cache when it is not there.
+        #[arg(long)]
+        install: bool,
+    },
+    /// Remove every downloaded or built tool from the cache.
+    CleanTools,
+}
+
+fn main() -> ExitCode {
+    match run(Arguments::parse()) {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("\nerror: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(arguments: Arguments) -> Result<ExitCode> {
+    let repo = Repo::locate()?;
+    let cache = Cache::open()?;
+    match arguments.task {
+        Task::Localnet { demo, extra } => match localnet::run(&repo, &cache, demo, &extra)? {},
+        Task::Test => return Ok(test::run(&repo, &cache)),
+        Task::Build { part } => build::run(&repo, &cache, part)?,
+        Task::Idl { check: true } => idl::check(&repo)?,
+        Task::Idl { check: false } => idl::write(&repo)?,
+        Task::Deny { install } => deny::run(&repo, &cache, install)?,
+        Task::CleanTools => clean_tools::run(&cache)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}

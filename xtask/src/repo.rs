@@ -1,0 +1,71 @@
+//! Where everything lives in this repository.
+
+use std::env;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+
+/// The checkout that the command was started in.
+#[derive(Clone, Debug)]
+pub struct Repo {
+    root: PathBuf,
+}
+
+impl Repo {
+    /// Finds the checkout from the variable that `cargo run` sets, so that a cached `xtask` binary serves any checkout.
+    pub fn locate() -> Result<Self> {
+        let own = env::var_os("CARGO_MANIFEST_DIR")
+            .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from);
+        let root = own
+            .parent()
+            .context("xtask stands in a folder of the repository")?;
+        Ok(Self {
+            root: root.to_path_buf(),
+        })
+    }
+
+    #[cfg(test)]
+    pub fn at(root: PathBuf) -> Self {
+        Self { root }
+    }
+
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Build output of all three workspaces. A symbolic link in continuous integration.
+    pub fn target(&self) -> PathBuf {
+        self.root.join("target")
+    }
+
+    /// Manifest of the on-chain workspace.
+    pub fn programs_manifest(&self) -> PathBuf {
+        self.root.join("programs/Cargo.toml")
+    }
+
+    /// Manifest of the Geyser plugin's workspace.
+    pub fn plugin_manifest(&self) -> PathBuf {
+        self.root.join("localnet/geyser-plugin/Cargo.toml")
+    }
+
+    /// Where a compiled program is published for tests, benchmarks and the local chain. `name` has underscores.
+    pub fn program(&self, name: &str) -> PathBuf {
+        self.target().join("programs").join(format!("{name}.so"))
+    }
+
+    /// Where the compiled Geyser plugin is published.
+    pub fn plugin(&self) -> PathBuf {
+        self.target()
+            .join("geyser-plugin/libsluice_geyser_plugin.so")
+    }
+
+    /// Whole output of every command that a step ran.
+    pub fn logs(&self) -> PathBuf {
+        self.target().join("xtask-logs")
+    }
+
+    /// A path as the reader of a message sees it: relative to the checkout when it lies inside.
+    pub fn shown<'a>(&self, path: &'a Path) -> std::path::Display<'a> {
+        path.strip_prefix(&self.root).unwrap_or(path).display()
+    }
+}

@@ -1,0 +1,168 @@
+//! LLVM 23 from Debian sid in a folder of its own, with the C library it was built for. Nothing of it is installed.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+use crate::apt_sources;
+use crate::cache::{Cache, remove};
+use crate::command::command;
+use crate::packages::debian_release;
+use crate::repo::Repo;
+use crate::step::Step;
+
+/// Where the libraries lie inside the unpacked packages.
+const LIBRARIES: &str = "root/usr/lib/x86_64-linux-gnu";
+
+/// LLVM and everything its library loads, the C library included: Debian 12's own is too old for it.
+const PACKAGES: [&str; 14] = [
+    "libllvm23",
+    "libc6",
+    "libedit2",
+    "libffi8",
+    "libgcc-s1",
+    "libstdc++6",
+    "libxml2-16",
+    "libz3-4",
+    "libzstd1",
+    "zlib1g",
+    "libbsd0",
+    "libtinfo6",
+    "libmd0",
+    "liblzma5",
+];
+
+/// The keys that Debian 12 trusts; sid is signed by them too.
+const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
+
+/// The unpacked LLVM.
+#[derive(Debug)]
+pub struct Llvm {
+    folder: PathBuf,
+}
+
+impl Llvm {
+    /// Downloads and unpacks LLVM unless that has been done.
+    ///
+    /// LLVM 22 and older cannot do it: no aggregate returns, no more than five arguments, no 128-bit library calls.
+    pub fn set_up(repo: &Repo, cache: &Cache) -> Result<Self> {
+        let recipe = format!("LLVM 23 of Debian sid, recipe 1: {}\n", PACKAGES.join(" "));
+        let folder = cache.tool("llvm-23", &recipe, |folder| {
+            let step = Step::begin(
+                repo,
+                "llvm",
+                "Unpacking LLVM 23 from Debian sid into the cache",
+                "the linker needs an LLVM newer than Debian 12's to write programs for the chain",
+                "40 s, once; 80 MB of download",
+            )?;
+            step.explain();
+            unpack(repo, &step, folder)?;
+            step.done();
+            Ok(())
+        })?;
+        Ok(Self { folder })
+    }
+
+    /// A folder with nothing but LLVM's library: the linker loads the first file of that name it meets.
+    pub fn only_library(&self) -> PathBuf {
+        self.folder.join("llvm")
+    }
+
+    /// All unpacked libraries, for the loader that stands among them.
+    pub fn libraries(&self) -> PathBuf {
+        self.folder.join(LIBRARIES)
+    }
+}
+
+fn unpack(repo: &Repo, step: &Step, folder: &Path) -> Result<()> {
+    let apt = PrivateApt::create(repo, &folder.join("apt"))?;
+    step.run(apt.command("apt-get").arg("update"))?;
+    step.run(apt.command("apt-get").arg("download").args(PACKAGES))?;
+    let root = folder.join("root");
+    for deb in fs::read_dir(&apt.debs)? {
+        let mut unpack = command(repo, "dpkg");
+        step.run(unpack.arg("-x").arg(deb?.path()).arg(&root))?;
+    }
+    link_library(folder)?;
+    remove(&apt.folder)
+}
+
+/// Puts a link to LLVM's library, by relative path, into a folder of its own.
+fn link_library(folder: &Path) -> Result<()> {
+    let libraries = folder.join(LIBRARIES);
+    let named: Vec<String> = fs::read_dir(&libraries)
+        .with_context(|| format!("the packages hold no {}", libraries.display()))?
+        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+        .filter(|name| name.starts_with("libLLVM.so.23"))
+        .collect();
+    let Some(library) = named.iter().max_by_key(|name| name.len()) else {
+        bail!("libllvm23 holds no libLLVM.so.23 any more; its layout has changed");
+    };
+    let link = folder.join("llvm");
+    fs::create_dir(&link)?;
+    symlink(
+        Path::new("..").join(LIBRARIES).join(library),
+        link.join(library),
+    )
+    .context("cannot link LLVM's library")
+}
+
+/// apt with its own list of sources, its own state and nothing installed, so that the machine's stay untouched.
+struct PrivateApt<'a> {
+    repo: &'a Repo,
+    folder: PathBuf,
+    debs: PathBuf,
+}
+
+impl<'a> PrivateApt<'a> {
+    fn create(repo: &'a Repo, folder: &Path) -> Result<Self> {
+        let debs = folder.join("debs");
+        for needed in ["state/lists/partial", "cache/archives/partial", "debs"] {
+            fs::create_dir_all(folder.join(needed))?;
+        }
+        let mirror = mirror()?;
+        let source = format!("deb [signed-by={KEYRING}] {mirror} sid main\n");
+        fs::write(folder.join("sources.list"), source)?;
+        fs::write(folder.join("status"), "")?;
+        Ok(Self {
+            repo,
+            folder: folder.to_path_buf(),
+            debs,
+        })
+    }
+
+    fn command(&self, program: &str) -> Command {
+        let mut apt = command(self.repo, program);
+        let mut option = |name: &str, value: &str| {
+            apt.arg("-o").arg(format!("{name}={value}"));
+        };
+        let path = |relative: &str| self.folder.join(relative).display().to_string();
+        option("Dir::Etc::sourcelist", &path("sources.list"));
+        option("Dir::Etc::sourceparts", "/dev/null");
+        option("Dir::Etc::preferences", "/dev/null");
+        option("Dir::Etc::preferencesparts", "/dev/null");
+        option("Dir::State", &path("state"));
+        option("Dir::State::status", &path("status"));
+        option("Dir::Cache", &path("cache"));
+        option("Acquire::Languages", "none");
+        // Run by root, apt would drop to a user that cannot enter a home folder.
+        option("APT::Sandbox::User", "root");
+        apt.current_dir(&self.debs);
+        apt
+    }
+}
+
+fn mirror() -> Result<String> {
+    let release = debian_release().context("this machine is not a Debian")?;
+    let sources = apt_sources::read_sources(Path::new("/etc/apt"))?;
+    let found = apt_sources::mirror(&sources, &release);
+    found.map(str::to_owned).with_context(|| {
+        format!(
+            "no package source for `{release} main` found in /etc/apt/sources.list or \
+             /etc/apt/sources.list.d: LLVM 23 comes from the same mirror, so it must be named there"
+        )
+    })
+}

@@ -1,0 +1,303 @@
+//! One long piece of work: says what it does, why and about how long, shows that it lives, keeps the whole output.
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::fs::{self, File};
+use std::io::{self, BufRead, BufReader, IsTerminal, Read, Write};
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+
+use crate::command::show;
+use crate::repo::Repo;
+
+/// Between two signs of life where no terminal can be redrawn. Long enough not to flood a log, short enough that nobody
+/// takes the step for dead.
+const HEARTBEAT: Duration = Duration::from_secs(15);
+
+/// Between two redraws of the status line of a terminal.
+const REDRAW: Duration = Duration::from_millis(250);
+
+/// Why and how long are printed once a step has taken this long: a step that finds everything done stays one line.
+const PATIENCE: Duration = Duration::from_millis(1500);
+
+/// How long output may go on after the child has ended. A grandchild that keeps the pipe open must not hang the step.
+const DRAIN: Duration = Duration::from_secs(2);
+
+/// Lines of output repeated when the child fails. Enough for a compiler error with its notes.
+const TAIL_LINES: usize = 60;
+
+/// Columns of the status line, so that it does not wrap on an 80-column terminal.
+const STATUS_COLUMNS: usize = 66;
+
+/// A running step.
+pub struct Step {
+    why: String,
+    takes: String,
+    log_path: PathBuf,
+    log: RefCell<File>,
+    started: Instant,
+    explained: Cell<bool>,
+}
+
+/// What the reader sees of a child's output.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Show {
+    Status,
+    Lines,
+}
+
+impl Step {
+    /// Announces a step. `log` names its log file; `takes` reads after "about", for example "80 s on two cores, once".
+    pub fn begin(repo: &Repo, log: &str, what: &str, why: &str, takes: &str) -> Result<Self> {
+        let folder = repo.logs();
+        fs::create_dir_all(&folder)
+            .with_context(|| format!("cannot create {}", folder.display()))?;
+        let log_path = folder.join(format!("{log}.log"));
+        let log = File::create(&log_path)
+            .with_context(|| format!("cannot write {}", log_path.display()))?;
+        println!("==> {what}");
+        Ok(Self {
+            why: why.to_owned(),
+            takes: takes.to_owned(),
+            log_path,
+            log: RefCell::new(log),
+            started: Instant::now(),
+            explained: Cell::new(false),
+        })
+    }
+
+    /// Prints why and how long right away, for work that is known to be due.
+    pub fn explain(&self) {
+        if !self.explained.replace(true) {
+            println!("    why:   {}", self.why);
+            println!("    takes: about {}", self.takes);
+        }
+    }
+
+    /// Runs a command whose success is needed; its output goes to the log, a sign of life to the reader.
+    pub fn run(&self, command: &mut Command) -> Result<()> {
+        let (status, lines) = self.spawn(command, Show::Status)?;
+        self.require(command, status, &lines)
+    }
+
+    /// Runs a command whose output the reader wants to see, and whose failure the caller judges.
+    pub fn run_in_full_view(&self, command: &mut Command) -> Result<(ExitStatus, Vec<String>)> {
+        self.explain();
+        self.spawn(command, Show::Lines)
+    }
+
+    /// Runs a command whose success is needed, out of view, and returns its lines.
+    pub fn read(&self, command: &mut Command) -> Result<Vec<String>> {
+        let (status, lines) = self.spawn(command, Show::Status)?;
+        self.require(command, status, &lines)?;
+        Ok(lines)
+    }
+
+    /// Closes the step with the time it took.
+    pub fn done(self) -> Duration {
+        let elapsed = self.started.elapsed();
+        println!("    done in {}", human(elapsed));
+        elapsed
+    }
+
+    fn require(&self, command: &Command, status: ExitStatus, lines: &[String]) -> Result<()> {
+        if status.success() {
+            return Ok(());
+        }
+        let from = lines.len().saturating_sub(TAIL_LINES);
+        println!("    the last lines of its output:");
+        for line in lines.iter().skip(from) {
+            println!("    | {line}");
+        }
+        bail!(
+            "`{}` failed ({status}); the whole output is in {}",
+            show(command),
+            self.log_path.display()
+        )
+    }
+
+    fn spawn(&self, command: &mut Command, view: Show) -> Result<(ExitStatus, Vec<String>)> {
+        self.record(&format!("$ {}", show(command)))?;
+        let mut child = command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .with_context(|| format!("cannot start `{}`", show(command)))?;
+        let (sender, receiver) = mpsc::channel();
+        read_lines(child.stdout.take(), sender.clone());
+        read_lines(child.stderr.take(), sender);
+        let lines = self.follow(&mut child, &receiver, view)?;
+        let status = child.wait().context("cannot wait for the command")?;
+        Ok((status, lines))
+    }
+
+    fn follow(
+        &self,
+        child: &mut Child,
+        output: &Receiver<String>,
+        view: Show,
+    ) -> Result<Vec<String>> {
+        let terminal = view == Show::Status && io::stdout().is_terminal();
+        let mut lines = VecDeque::new();
+        let mut ended = None;
+        let mut last_beat = Instant::now();
+        loop {
+            match output.recv_timeout(REDRAW) {
+                Ok(line) => {
+                    self.record(&line)?;
+                    if view == Show::Lines {
+                        println!("    {line}");
+                    }
+                    lines.push_back(line);
+                }
+                Err(RecvTimeoutError::Disconnected) => break,
+                Err(RecvTimeoutError::Timeout) => {
+                    let has_ended = child
+                        .try_wait()
+                        .context("cannot ask whether the command has ended")?
+                        .is_some();
+                    if has_ended && ended.get_or_insert_with(Instant::now).elapsed() > DRAIN {
+                        break;
+                    }
+                }
+            }
+            if self.started.elapsed() > PATIENCE {
+                self.explain();
+            }
+            let due = if terminal { REDRAW } else { HEARTBEAT };
+            if view == Show::Status && self.explained.get() && last_beat.elapsed() >= due {
+                last_beat = Instant::now();
+                let latest = lines.back().map_or("", String::as_str);
+                self.show_status(terminal, latest);
+            }
+        }
+        if terminal {
+            print!("\r\x1b[2K");
+            io::stdout()
+                .flush()
+                .context("cannot write to standard output")?;
+        }
+        Ok(lines.into())
+    }
+
+    fn show_status(&self, terminal: bool, latest: &str) {
+        let text: String = latest.trim().chars().take(STATUS_COLUMNS).collect();
+        let elapsed = human(self.started.elapsed());
+        if terminal {
+            print!("\r\x1b[2K    [{elapsed:>7}] {text}");
+            // A terminal that is gone is no reason to stop the work.
+            let _ = io::stdout().flush();
+        } else {
+            println!("    [{elapsed:>7}] {text}");
+        }
+    }
+
+    fn record(&self, line: &str) -> Result<()> {
+        writeln!(self.log.borrow_mut(), "{line}")
+            .with_context(|| format!("cannot write {}", self.log_path.display()))
+    }
+}
+
+/// Sends every line of a pipe, from a thread of its own. Of a line that was redrawn in place only the last state counts.
+fn read_lines(pipe: Option<impl Read + Send + 'static>, sender: Sender<String>) {
+    let Some(pipe) = pipe else { return };
+    thread::spawn(move || {
+        let mut reader = BufReader::new(pipe);
+        let mut bytes = Vec::new();
+        while reader
+            .read_until(b'\n', &mut bytes)
+            .is_ok_and(|read| read > 0)
+        {
+            let line = String::from_utf8_lossy(&bytes);
+            let line = line.trim_end_matches(['\n', '\r']);
+            let line = line.rsplit('\r').next().unwrap_or(line);
+            if sender.send(line.to_owned()).is_err() {
+                return;
+            }
+            bytes.clear();
+        }
+    });
+}
+
+/// A duration as people say it: `0.4 s`, `12 s`, `3 m 05 s`.
+pub fn human(duration: Duration) -> String {
+    let seconds = duration.as_secs();
+    if seconds >= 60 {
+        format!("{} m {:02} s", seconds / 60, seconds % 60)
+    } else if seconds >= 10 {
+        format!("{seconds} s")
+    } else {
+        format!("{:.1} s", duration.as_secs_f64())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn step(name: &str) -> (PathBuf, Step) {
+        let root = std::env::temp_dir().join(format!("xtask-step-{name}-{}", std::process::id()));
+        let repo = Repo::at(root.clone());
+        let step = Step::begin(&repo, name, "a test step", "testing", "no time");
+        (root, step.expect("the temporary folder is writable"))
+    }
+
+    fn shell(script: &str) -> Command {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        command
+    }
+
+    #[test]
+    fn durations_read_naturally() {
+        assert_eq!(human(Duration::from_millis(440)), "0.4 s");
+        assert_eq!(human(Duration::from_millis(12_900)), "12 s");
+        assert_eq!(human(Duration::from_secs(185)), "3 m 05 s");
+    }
+
+    #[test]
+    fn keeps_both_streams_in_the_log() {
+        let (root, step) = step("log");
+        let lines = step.read(&mut shell("echo out; echo err >&2"));
+        let mut lines = lines.expect("the script succeeds");
+        lines.sort();
+        assert_eq!(lines, ["err", "out"]);
+        let log = fs::read_to_string(root.join("target/xtask-logs/log.log"));
+        let log = log.expect("the log was written");
+        assert!(log.contains("out\n") && log.contains("err\n"), "{log}");
+        fs::remove_dir_all(root).expect("the folder is ours");
+    }
+
+    #[test]
+    fn a_failing_command_fails_the_step_and_names_the_log() {
+        let (root, step) = step("failing");
+        let error = step.run(&mut shell("exit 3")).expect_err("status 3");
+        let text = error.to_string();
+        assert!(text.contains("exit status: 3"), "{text}");
+        assert!(text.contains("failing.log"), "{text}");
+        fs::remove_dir_all(root).expect("the folder is ours");
+    }
+
+    #[test]
+    fn a_line_redrawn_in_place_keeps_its_last_state() {
+        let (root, step) = step("redrawn");
+        let lines = step.read(&mut shell(r"printf '10%%\r50%%\r100%%\r\n'"));
+        assert_eq!(lines.expect("the script succeeds"), ["100%"]);
+        fs::remove_dir_all(root).expect("the folder is ours");
+    }
+
+    #[test]
+    fn a_grandchild_that_keeps_the_pipe_open_does_not_hang_the_step() {
+        let (root, step) = step("grandchild");
+        let started = Instant::now();
+        step.run(&mut shell("sleep 30 & exit 0"))
+            .expect("the shell itself succeeds");
+        assert!(started.elapsed() < Duration::from_secs(10));
+        fs::remove_dir_all(root).expect("the folder is ours");
+    }
+}

@@ -1,0 +1,63 @@
+//! The three Cargo workspaces, as the checks see them.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use crate::command::cargo;
+use crate::plugin;
+use crate::repo::Repo;
+
+/// One workspace with its own lock file.
+pub struct Workspace {
+    pub name: &'static str,
+    pub manifest: PathBuf,
+    /// Build folder for native code; `None` is cargo's own.
+    target: Option<PathBuf>,
+}
+
+impl Workspace {
+    pub fn root(repo: &Repo) -> Self {
+        Self {
+            name: "root",
+            manifest: repo.root().join("Cargo.toml"),
+            target: None,
+        }
+    }
+
+    /// The on-chain programs, compiled for this machine.
+    pub fn programs(repo: &Repo) -> Self {
+        Self {
+            name: "programs",
+            manifest: repo.programs_manifest(),
+            target: Some(repo.target().join("programs-native")),
+        }
+    }
+
+    pub fn plugin(repo: &Repo) -> Self {
+        Self {
+            name: "geyser-plugin",
+            manifest: repo.plugin_manifest(),
+            target: Some(plugin::target(repo)),
+        }
+    }
+
+    pub fn all(repo: &Repo) -> [Self; 3] {
+        [Self::root(repo), Self::programs(repo), Self::plugin(repo)]
+    }
+
+    /// `cargo <words>` on this workspace.
+    pub fn cargo(&self, repo: &Repo, words: &[&str]) -> Command {
+        let mut command = cargo(repo);
+        command.args(words);
+        self.apply(&mut command);
+        command
+    }
+
+    /// Points a cargo command at this workspace.
+    pub fn apply(&self, command: &mut Command) {
+        command.arg("--manifest-path").arg(&self.manifest);
+        if let Some(target) = &self.target {
+            command.env("CARGO_TARGET_DIR", target);
+        }
+    }
+}
