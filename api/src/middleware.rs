@@ -19,7 +19,10 @@ pub fn apply(routes: Router) -> Router {
         .layer(
             TraceLayer::new_for_http()
                 .make_span_with(DefaultMakeSpan::new().level(Level::DEBUG))
-                .on_response(DefaultOnResponse::new().level(Level::DEBUG)),
+                .on_response(DefaultOnResponse::new().level(Level::DEBUG))
+                // A cause is logged where it is turned into an answer; a second line per 503 would
+                // drown it while a health check polls.
+                .on_failure(()),
         )
 }
 

@@ -23,6 +23,10 @@ const RPC_TIMEOUT: Duration = Duration::from_secs(10);
 /// lives for about a minute, after which waiting is pointless.
 const CONFIRM_DEADLINE: Duration = Duration::from_secs(30);
 
+/// A transaction is sent again after this long without a confirmation, as wallets do: the network gives no
+/// promise to carry it. Sending it twice cannot make it happen twice.
+const RESEND: Duration = Duration::from_secs(1);
+
 /// Pause between two looks at a transaction's status: a quarter of a slot.
 const POLL: Duration = Duration::from_millis(100);
 
@@ -134,7 +138,12 @@ impl Chain {
             .send_transaction_with_config(transaction, config)
             .await
             .context("the validator refused the transaction")?;
+        let again = RpcSendTransactionConfig {
+            skip_preflight: true,
+            ..config
+        };
         let deadline = begun + CONFIRM_DEADLINE;
+        let mut next_send = begun + RESEND;
         loop {
             let statuses = self.rpc.get_signature_statuses(&[signature]).await?.value;
             if let Some(Some(status)) = statuses.first()
@@ -148,6 +157,12 @@ impl Chain {
                 "transaction {signature} was not confirmed within {} s",
                 CONFIRM_DEADLINE.as_secs()
             );
+            if Instant::now() >= next_send {
+                self.rpc
+                    .send_transaction_with_config(transaction, again)
+                    .await?;
+                next_send += RESEND;
+            }
             tokio::time::sleep(POLL).await;
         }
     }

@@ -118,7 +118,7 @@ async fn steps(transcript: &mut Transcript, net: &Localnet) -> anyhow::Result<u1
         .context("a swap that must be refused")?;
     net.sluice().delete_webhook(&webhook.id).await?;
     transcript.step("webhook deleted", &webhook.id);
-    Ok(receiver.port())
+    Ok(receiver.stop().await)
 }
 
 async fn subscribe(

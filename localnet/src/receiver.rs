@@ -91,15 +91,17 @@ impl Receiver {
         format!("http://{}/hook", self.address)
     }
 
-    /// The port it listens on.
-    #[must_use]
-    pub const fn port(&self) -> u16 {
-        self.address.port()
-    }
-
     /// Sets the secret that deliveries are checked with.
     pub fn set_secret(&self, secret: &str) {
         self.secret.send_replace(Some(secret.to_owned()));
+    }
+
+    /// Closes the port, and returns which it was.
+    pub async fn stop(mut self) -> u16 {
+        self.server.abort();
+        // The listener is closed once the aborted task is gone.
+        let _ = (&mut self.server).await;
+        self.address.port()
     }
 
     /// Waits until `wanted` finds what it looks for among the messages.

@@ -21,7 +21,7 @@ use crate::{
 const START_DEADLINE: Duration = Duration::from_secs(60);
 
 /// Pause between two looks at a health endpoint.
-const POLL: Duration = Duration::from_millis(50);
+const POLL: Duration = Duration::from_millis(200);
 
 /// A running Sluice.
 #[derive(Debug)]

@@ -11,6 +11,7 @@ mod clean_tools;
 mod command;
 mod compiler;
 mod deny;
+mod exchange;
 mod idl;
 mod lint;
 mod localnet;

@@ -1,6 +1,6 @@
 //! `test`: every check and every test, in stages; stops at the first stage that fails.
 
-use std::path::PathBuf;
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ use crate::nextest::{self, Counts, Nextest};
 use crate::repo::Repo;
 use crate::step::{Step, human};
 use crate::workspaces::Workspace;
-use crate::{binaries, idl, lint, plugin, programs, system_packages, validator};
+use crate::{binaries, exchange, idl, lint, plugin, programs, system_packages, validator};
 
 /// Runs all stages and closes with the time table and, as the very last line, the counts.
 pub fn run(repo: &Repo, cache: &Cache) -> ExitCode {
@@ -98,7 +98,7 @@ fn test_programs(repo: &Repo, nextest: &Nextest) -> Result<Counts> {
     Ok(counts)
 }
 
-fn test_root(repo: &Repo, nextest: &Nextest, validator: &PathBuf) -> Result<Counts> {
+fn test_root(repo: &Repo, nextest: &Nextest, validator: &Path) -> Result<Counts> {
     let step = Step::begin(
         repo,
         "test-root",
@@ -109,6 +109,7 @@ fn test_root(repo: &Repo, nextest: &Nextest, validator: &PathBuf) -> Result<Coun
     let mut run = nextest.command(repo)?;
     Workspace::root(repo).apply(&mut run);
     run.arg("--locked").env("SLUICE_VALIDATOR", validator);
+    exchange::hand_on(exchange::replacement()?.as_deref(), &mut run);
     let counts = nextest::run(&step, &mut run)?;
     step.done();
     Ok(counts)

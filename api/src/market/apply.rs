@@ -149,15 +149,32 @@ pub(super) struct Ledger {
 impl Ledger {
     /// Takes in a write of the stream.
     pub(super) fn account(&mut self, update: AccountUpdate) -> Result<(), Divergence> {
-        let AccountUpdate { slot, pubkey, write_version, .. } = update;
+        let AccountUpdate {
+            slot,
+            pubkey,
+            write_version,
+            ..
+        } = update;
         if self.head.is_some_and(|head| slot <= head) {
             return self.late(slot, pubkey, write_version);
         }
-        let account =
-            RawAccount { owner: update.owner, lamports: update.lamports, data: update.data };
+        let account = RawAccount {
+            owner: update.owner,
+            lamports: update.lamports,
+            data: update.data,
+        };
         let writes = self.staged.entry(slot).or_default();
-        if writes.get(&pubkey).is_none_or(|staged| staged.write_version <= write_version) {
-            writes.insert(pubkey, Staged { write_version, account });
+        if writes
+            .get(&pubkey)
+            .is_none_or(|staged| staged.write_version <= write_version)
+        {
+            writes.insert(
+                pubkey,
+                Staged {
+                    write_version,
+                    account,
+                },
+            );
         }
         Ok(())
     }
@@ -166,7 +183,10 @@ impl Ledger {
     /// is on another branch: should the chain move there, its slots will not build on the head.
     fn late(&self, slot: u64, pubkey: Pubkey, write_version: u64) -> Result<(), Divergence> {
         let version = (slot, Order::Write(write_version));
-        let contained = self.accounts.get(&pubkey).is_some_and(|held| held.version >= version);
+        let contained = self
+            .accounts
+            .get(&pubkey)
+            .is_some_and(|held| held.version >= version);
         if contained || !self.sealed.contains(&slot) {
             return Ok(());
         }
@@ -217,7 +237,9 @@ impl Ledger {
 
     /// Pools that exist but cannot be quoted, with the reason.
     pub(super) fn incomplete(&self) -> impl Iterator<Item = (&Pubkey, &Incomplete)> {
-        self.pools.iter().filter_map(|(pool, reason)| Some((pool, reason.as_ref()?)))
+        self.pools
+            .iter()
+            .filter_map(|(pool, reason)| Some((pool, reason.as_ref()?)))
     }
 
     fn seal(&mut self, slot: u64) -> Result<Option<Sealed>, Divergence> {
@@ -227,7 +249,14 @@ impl Ledger {
         }
         for ancestor in self.path_from_head(slot)? {
             let writes = self.staged.remove(&ancestor).unwrap_or_default();
-            for (pubkey, Staged { write_version, account }) in writes {
+            for (
+                pubkey,
+                Staged {
+                    write_version,
+                    account,
+                },
+            ) in writes
+            {
                 let version = (ancestor, Order::Write(write_version));
                 self.put(pubkey, version, Some(&account));
             }
@@ -240,7 +269,11 @@ impl Ledger {
             .into_iter()
             .filter_map(|pool| self.refresh(pool).map(|state| (pool, state)))
             .collect();
-        Ok(Some(Sealed { slot, clock: self.clock, pools }))
+        Ok(Some(Sealed {
+            slot,
+            clock: self.clock,
+            pools,
+        }))
     }
 
     /// The slots from the head (excluded) to `slot`, oldest first. A frozen slot implies frozen
@@ -279,7 +312,11 @@ impl Ledger {
         while self.sealed.first().is_some_and(|slot| *slot < oldest) {
             self.sealed.pop_first();
         }
-        while self.parents.first_key_value().is_some_and(|(slot, _)| *slot < oldest) {
+        while self
+            .parents
+            .first_key_value()
+            .is_some_and(|(slot, _)| *slot < oldest)
+        {
             self.parents.pop_first();
         }
     }
@@ -289,7 +326,11 @@ impl Ledger {
             .into_iter()
             .partition(|batch| batch.context_slot <= head);
         self.batches = waiting;
-        for Batch { context_slot, accounts } in due {
+        for Batch {
+            context_slot,
+            accounts,
+        } in due
+        {
             for (pubkey, account) in accounts {
                 self.put(pubkey, (context_slot, Order::Snapshot), account.as_ref());
             }
@@ -298,7 +339,11 @@ impl Ledger {
 
     /// Keeps an account if it is newer than what is held, and marks the pools it belongs to.
     fn put(&mut self, pubkey: Pubkey, version: Version, account: Option<&RawAccount>) {
-        if self.accounts.get(&pubkey).is_some_and(|held| held.version >= version) {
+        if self
+            .accounts
+            .get(&pubkey)
+            .is_some_and(|held| held.version >= version)
+        {
             return;
         }
         let content = account.map_or(Content::Absent, |account| {
@@ -313,19 +358,29 @@ impl Ledger {
         if matches!(content, Content::Pool(_)) || self.pools.contains_key(&pubkey) {
             self.dirty.insert(pubkey);
         }
-        self.dirty.extend(self.dependents.get(&pubkey).into_iter().flatten());
+        self.dirty
+            .extend(self.dependents.get(&pubkey).into_iter().flatten());
         self.wanted.remove(&pubkey);
         self.accounts.insert(pubkey, Held { version, content });
     }
 
     /// Puts a pool together again. `None` when nothing changes for readers.
     fn refresh(&mut self, address: Pubkey) -> Option<Option<Arc<PoolSnapshot>>> {
-        let Some(Held { content: Content::Pool(state), .. }) = self.accounts.get(&address) else {
-            let was_complete = self.pools.remove(&address).is_some_and(|reason| reason.is_none());
+        let Some(Held {
+            content: Content::Pool(state),
+            ..
+        }) = self.accounts.get(&address)
+        else {
+            let was_complete = self
+                .pools
+                .remove(&address)
+                .is_some_and(|reason| reason.is_none());
             return was_complete.then_some(None);
         };
         let parts = parts(state);
-        let assembled = assemble(state, |key| self.accounts.get(key).map(|held| &held.content));
+        let assembled = assemble(state, |key| {
+            self.accounts.get(key).map(|held| &held.content)
+        });
         if !self.pools.contains_key(&address) {
             self.known.insert(address);
         }
@@ -344,8 +399,10 @@ impl Ledger {
                 Some(Some(snapshot))
             }
             Err(reason) => {
-                let was_complete =
-                    self.pools.insert(address, Some(reason)).is_some_and(|before| before.is_none());
+                let was_complete = self
+                    .pools
+                    .insert(address, Some(reason))
+                    .is_some_and(|before| before.is_none());
                 was_complete.then_some(None)
             }
         }

@@ -66,14 +66,19 @@ pub(super) fn assemble<'a>(
     let find = |what: &'static str, key: Pubkey| match get(&key) {
         None => Err(Incomplete::Unknown { what, key }),
         Some(Content::Absent) => Err(Incomplete::Absent { what, key }),
-        Some(Content::Unreadable(error)) => {
-            Err(Incomplete::Unreadable { what, key, error: *error })
-        }
+        Some(Content::Unreadable(error)) => Err(Incomplete::Unreadable {
+            what,
+            key,
+            error: *error,
+        }),
         Some(content) => Ok(content),
     };
     let config = |key| match find("fee configuration", key)? {
         Content::Config(config) => Ok((**config).clone()),
-        _ => Err(Incomplete::Mismatch { what: "fee configuration", key }),
+        _ => Err(Incomplete::Mismatch {
+            what: "fee configuration",
+            key,
+        }),
     };
     let program = |id: Pubkey| TokenProgram::from_id(&id);
     let mint = |key, token_program| match find("mint", key)? {

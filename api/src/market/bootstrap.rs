@@ -89,7 +89,9 @@ pub(super) struct Snapshots {
 impl Snapshots {
     pub(super) fn new(rpc_url: &str) -> Self {
         let client = RpcClient::new_with_timeout(rpc_url.to_owned(), CALL_TIMEOUT);
-        Self { client: Arc::new(client) }
+        Self {
+            client: Arc::new(client),
+        }
     }
 
     /// All pools, as of `min_slot` or later.
@@ -117,18 +119,29 @@ impl Snapshots {
             })
             .await?;
         let OptionalContext::Context(answer) = answer else {
-            return Err(SnapshotError::Malformed { method: METHOD, what: "no context" });
+            return Err(SnapshotError::Malformed {
+                method: METHOD,
+                what: "no context",
+            });
         };
         let accounts = answer
             .value
             .into_iter()
             .map(|keyed| {
                 let pubkey = keyed.pubkey.parse().ok();
-                pubkey.zip(raw(&keyed.account)).map(|(pubkey, account)| (pubkey, Some(account)))
+                pubkey
+                    .zip(raw(&keyed.account))
+                    .map(|(pubkey, account)| (pubkey, Some(account)))
             })
             .collect::<Option<_>>()
-            .ok_or(SnapshotError::Malformed { method: METHOD, what: "an unreadable account" })?;
-        Ok(Batch { context_slot: answer.context.slot, accounts })
+            .ok_or(SnapshotError::Malformed {
+                method: METHOD,
+                what: "an unreadable account",
+            })?;
+        Ok(Batch {
+            context_slot: answer.context.slot,
+            accounts,
+        })
     }
 
     /// These accounts, as of `min_slot` or later; one batch for each call.
@@ -138,8 +151,10 @@ impl Snapshots {
         min_slot: u64,
     ) -> Result<Vec<Batch>, SnapshotError> {
         let calls = keys.len().div_ceil(MAX_ACCOUNTS_PER_CALL);
-        let chunks: Vec<Vec<Pubkey>> =
-            keys.chunks(MAX_ACCOUNTS_PER_CALL).map(<[Pubkey]>::to_vec).collect();
+        let chunks: Vec<Vec<Pubkey>> = keys
+            .chunks(MAX_ACCOUNTS_PER_CALL)
+            .map(<[Pubkey]>::to_vec)
+            .collect();
         stream::iter(chunks)
             .map(|chunk| self.chunk(chunk, min_slot))
             .buffer_unordered(PARALLEL_CALLS)
@@ -159,11 +174,15 @@ impl Snapshots {
         const METHOD: &str = "getMultipleAccounts";
         let answer = self
             .once_reached(METHOD, min_slot, || {
-                self.client.get_multiple_ui_accounts_with_config(&keys, account_config(min_slot))
+                self.client
+                    .get_multiple_ui_accounts_with_config(&keys, account_config(min_slot))
             })
             .await?;
         if answer.value.len() != keys.len() {
-            return Err(SnapshotError::Malformed { method: METHOD, what: "too few accounts" });
+            return Err(SnapshotError::Malformed {
+                method: METHOD,
+                what: "too few accounts",
+            });
         }
         let accounts = keys
             .iter()
@@ -173,8 +192,14 @@ impl Snapshots {
                 Some(account) => Some((*key, Some(raw(account)?))),
             })
             .collect::<Option<_>>()
-            .ok_or(SnapshotError::Malformed { method: METHOD, what: "an unreadable account" })?;
-        Ok(Batch { context_slot: answer.context.slot, accounts })
+            .ok_or(SnapshotError::Malformed {
+                method: METHOD,
+                what: "an unreadable account",
+            })?;
+        Ok(Batch {
+            context_slot: answer.context.slot,
+            accounts,
+        })
     }
 
     /// Repeats a call until the node has reached the slot it must answer for.
@@ -194,7 +219,10 @@ impl Snapshots {
                 Err(error) => return Err(without_address(method, &error)),
             }
         }
-        Err(SnapshotError::Behind { method, slot: min_slot })
+        Err(SnapshotError::Behind {
+            method,
+            slot: min_slot,
+        })
     }
 }
 
@@ -229,11 +257,15 @@ fn without_address(method: &'static str, error: &ClientError) -> SnapshotError {
     let unreachable = |reason| SnapshotError::Unreachable { method, reason };
     match error.kind() {
         ErrorKind::RpcError(RpcError::RpcResponseError { code, message, .. }) => {
-            SnapshotError::Refused { method, message: format!("{message} ({code})") }
+            SnapshotError::Refused {
+                method,
+                message: format!("{message} ({code})"),
+            }
         }
-        ErrorKind::RpcError(_) | ErrorKind::SerdeJson(_) => {
-            SnapshotError::Malformed { method, what: "an answer of another shape" }
-        }
+        ErrorKind::RpcError(_) | ErrorKind::SerdeJson(_) => SnapshotError::Malformed {
+            method,
+            what: "an answer of another shape",
+        },
         ErrorKind::Reqwest(error) if error.is_timeout() => unreachable("it took too long"),
         ErrorKind::Reqwest(error) if error.is_connect() => unreachable("no connection"),
         ErrorKind::Reqwest(error) if error.is_status() => unreachable("an HTTP error status"),

@@ -74,7 +74,10 @@ impl Content {
 
 /// Fields of the sysvar, little-endian: slot, epoch start time, epoch, leader schedule epoch, time.
 fn clock(data: &[u8]) -> Result<Clock, DecodeError> {
-    let wrong = DecodeError::Length { kind: "Clock", found: data.len() };
+    let wrong = DecodeError::Length {
+        kind: "Clock",
+        found: data.len(),
+    };
     let (fields, rest) = data.as_chunks::<8>();
     if data.len() != CLOCK_LEN || !rest.is_empty() {
         return Err(wrong);
@@ -102,22 +105,36 @@ mod tests {
             .iter()
             .flat_map(|field| field.to_le_bytes())
             .collect();
-        let clock = Clock { epoch: 600, unix_timestamp: 1_700_000_000 };
-        assert_eq!(Content::decode(&ids::CLOCK, &KEY, 1, &data), Content::Clock(clock));
+        let clock = Clock {
+            epoch: 600,
+            unix_timestamp: 1_700_000_000,
+        };
+        assert_eq!(
+            Content::decode(&ids::CLOCK, &KEY, 1, &data),
+            Content::Clock(clock)
+        );
         let short = Content::decode(&ids::CLOCK, &KEY, 1, &data[..39]);
         assert!(matches!(short, Content::Unreadable(_)));
     }
 
     #[test]
     fn closed_and_given_away_accounts_are_absent() {
-        let vault = TokenAccount { mint: KEY, owner: KEY, amount: 1, frozen: false };
+        let vault = TokenAccount {
+            mint: KEY,
+            owner: KEY,
+            amount: 1,
+            frozen: false,
+        };
         let data = vault.encode(TokenAccountKind::Plain);
         let system = Pubkey::default();
         assert_eq!(
             Content::decode(&KEY, &ids::SPL_TOKEN, 1, &data),
             Content::Token(TokenProgram::Spl, vault)
         );
-        assert_eq!(Content::decode(&KEY, &ids::SPL_TOKEN, 0, &data), Content::Absent);
+        assert_eq!(
+            Content::decode(&KEY, &ids::SPL_TOKEN, 0, &data),
+            Content::Absent
+        );
         assert_eq!(Content::decode(&KEY, &system, 1, &data), Content::Absent);
     }
 

@@ -12,6 +12,8 @@ mod apply;
 mod assembly;
 mod bootstrap;
 mod content;
+#[cfg(test)]
+mod fixtures;
 mod run;
 mod subscription;
 mod view;

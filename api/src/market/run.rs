@@ -1,6 +1,9 @@
 //! The task that keeps the market: connect, join a snapshot, follow the slots, start over on any
 //! doubt.
 
+#[cfg(test)]
+mod tests;
+
 use std::{collections::BTreeSet, time::Duration};
 
 use service_kit::{Backoff, CancellationToken};
@@ -168,7 +171,8 @@ impl<'a> Session<'a> {
         let complete = self.complete() && sealed.clock.is_some();
         let became_ready = complete && !self.ready;
         self.ready |= complete;
-        self.market.publish(sealed, self.ready, self.ledger.incomplete().count());
+        self.market
+            .publish(sealed, self.ready, self.ledger.incomplete().count());
         if became_ready {
             self.backoff.reset();
             self.announce(slot);
@@ -199,11 +203,13 @@ impl<'a> Session<'a> {
         let snapshots = self.snapshots.clone();
         match &mut self.reading {
             Reading::Pools => {
-                self.calls.spawn(async move { Ok(vec![snapshots.pools(min_slot).await?]) });
+                self.calls
+                    .spawn(async move { Ok(vec![snapshots.pools(min_slot).await?]) });
             }
             Reading::Keys(keys) => {
                 let keys = std::mem::take(keys);
-                self.calls.spawn(async move { snapshots.accounts(keys, min_slot).await });
+                self.calls
+                    .spawn(async move { snapshots.accounts(keys, min_slot).await });
             }
             Reading::Nothing => {}
         }
@@ -211,7 +217,11 @@ impl<'a> Session<'a> {
 
     fn read(&mut self, batches: Vec<Batch>) {
         let accounts: usize = batches.iter().map(|batch| batch.accounts.len()).sum();
-        let what = if matches!(self.reading, Reading::Pools) { "pools" } else { "accounts" };
+        let what = if matches!(self.reading, Reading::Pools) {
+            "pools"
+        } else {
+            "accounts"
+        };
         tracing::info!(accounts, what, "snapshot read");
         self.reading = Reading::Nothing;
         for batch in batches {
@@ -224,7 +234,11 @@ impl<'a> Session<'a> {
     fn notice_new_keys(&mut self) {
         let new = self.ledger.known().len() > self.subscribed.len();
         if new && self.replace_at.is_none() && matches!(self.reading, Reading::Nothing) {
-            let pause = if self.ready { KEYS_DEBOUNCE } else { Duration::ZERO };
+            let pause = if self.ready {
+                KEYS_DEBOUNCE
+            } else {
+                Duration::ZERO
+            };
             self.replace_at = Some(Instant::now() + pause);
         }
     }
@@ -241,7 +255,9 @@ impl<'a> Session<'a> {
             unread = self.ledger.wanted().len(),
             "subscribing to accounts by key"
         );
-        self.stream.replace(self.generation.request(&self.subscribed)).await?;
+        self.stream
+            .replace(self.generation.request(&self.subscribed))
+            .await?;
         Ok(())
     }
 }

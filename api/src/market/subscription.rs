@@ -31,21 +31,38 @@ impl Generation {
         };
         let vaults = |token_program: Pubkey| AccountFilter {
             owners: vec![token_program],
-            memcmp: vec![(TOKEN_ACCOUNT_OWNER_OFFSET, ids::AUTHORITY.to_bytes().to_vec())],
+            memcmp: vec![(
+                TOKEN_ACCOUNT_OWNER_OFFSET,
+                ids::AUTHORITY.to_bytes().to_vec(),
+            )],
             token_account_state: true,
             ..AccountFilter::default()
         };
         let keys = std::iter::once(ids::CLOCK).chain(known.iter().copied());
         let accounts = [
-            ("pools", exchange(cpmm::POOL_STATE_LEN, cpmm::POOL_STATE_DISCRIMINATOR)),
-            ("configs", exchange(cpmm::AMM_CONFIG_LEN, cpmm::AMM_CONFIG_DISCRIMINATOR)),
+            (
+                "pools",
+                exchange(cpmm::POOL_STATE_LEN, cpmm::POOL_STATE_DISCRIMINATOR),
+            ),
+            (
+                "configs",
+                exchange(cpmm::AMM_CONFIG_LEN, cpmm::AMM_CONFIG_DISCRIMINATOR),
+            ),
             ("vaults-spl", vaults(ids::SPL_TOKEN)),
             ("vaults-2022", vaults(ids::TOKEN_2022)),
-            ("known", AccountFilter { pubkeys: keys.collect(), ..AccountFilter::default() }),
+            (
+                "known",
+                AccountFilter {
+                    pubkeys: keys.collect(),
+                    ..AccountFilter::default()
+                },
+            ),
         ];
         Request {
             commitment: Commitment::Processed,
-            accounts: accounts.map(|(name, filter)| (name.to_owned(), filter)).into(),
+            accounts: accounts
+                .map(|(name, filter)| (name.to_owned(), filter))
+                .into(),
             transactions: BTreeMap::new(),
             slots: Some(self.slots_filter()),
             blocks_meta: false,
@@ -70,7 +87,11 @@ pub(super) struct Coverage {
 
 impl Coverage {
     pub(super) fn new(generation: Generation) -> Self {
-        Self { name: generation.slots_filter(), sealed: 0, complete_from: None }
+        Self {
+            name: generation.slots_filter(),
+            sealed: 0,
+            complete_from: None,
+        }
     }
 
     /// Takes in a sealed slot and the filters that its status matched.
@@ -112,7 +133,9 @@ mod tests {
     fn the_clock_is_always_subscribed_and_keys_are_added_to_it() {
         let key = Pubkey::from([1; 32]);
         let known = |keys: &BTreeSet<Pubkey>| {
-            Generation(1).request(keys).accounts["known"].pubkeys.clone()
+            Generation(1).request(keys).accounts["known"]
+                .pubkeys
+                .clone()
         };
         assert_eq!(known(&BTreeSet::new()), [ids::CLOCK]);
         assert_eq!(known(&BTreeSet::from([key])), [ids::CLOCK, key]);

@@ -89,7 +89,11 @@ impl Market {
     pub fn pools_for(&self, input: &Pubkey, output: &Pubkey) -> Vec<PoolView> {
         let visible = self.visible.read();
         let pools = visible.pairs.get(&pair(*input, *output));
-        pools.into_iter().flatten().filter_map(|pool| visible.view(pool)).collect()
+        pools
+            .into_iter()
+            .flatten()
+            .filter_map(|pool| visible.view(pool))
+            .collect()
     }
 
     /// One pool. `None` when there is none, or when it cannot be quoted because an account of it is
@@ -138,13 +142,21 @@ impl Market {
     pub(super) fn clear(&self, reason: String) {
         let mut visible = self.visible.write();
         let tip = visible.tip;
-        *visible = Visible { started: true, not_ready: Some(reason), tip, ..Visible::default() };
+        *visible = Visible {
+            started: true,
+            not_ready: Some(reason),
+            tip,
+            ..Visible::default()
+        };
     }
 
     /// Makes a slot visible, all at once.
     pub(super) fn publish(&self, sealed: Sealed, ready: bool, incomplete: usize) {
         let mut visible = self.visible.write();
-        visible.tip = Some(Tip { slot: sealed.slot, sealed_at: Instant::now() });
+        visible.tip = Some(Tip {
+            slot: sealed.slot,
+            sealed_at: Instant::now(),
+        });
         visible.clock = sealed.clock;
         visible.incomplete = incomplete;
         if ready {
@@ -183,4 +195,55 @@ impl Visible {
 
 fn pair(a: Pubkey, b: Pubkey) -> (Pubkey, Pubkey) {
     if a <= b { (a, b) } else { (b, a) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sealed(slot: u64) -> Sealed {
+        Sealed {
+            slot,
+            clock: Some(Clock::default()),
+            pools: Vec::new(),
+        }
+    }
+
+    fn reason(market: &Market, now: Instant) -> Option<String> {
+        match market.status_at(now) {
+            Status::Ready { .. } => None,
+            Status::NotReady { reason, .. } => Some(reason),
+        }
+    }
+
+    #[test]
+    fn a_market_is_not_ready_before_it_is_said_to_be() {
+        let market = Market::default();
+        assert!(reason(&market, Instant::now()).is_some());
+        market.clear("reading".to_owned());
+        market.publish(sealed(7), false, 0);
+        assert_eq!(reason(&market, Instant::now()).as_deref(), Some("reading"));
+        market.publish(sealed(8), true, 0);
+        assert_eq!(reason(&market, Instant::now()), None);
+        market.set_not_ready("lost".to_owned());
+        let lost = Status::NotReady {
+            reason: "lost".to_owned(),
+            slot: Some(8),
+        };
+        assert_eq!(market.status(), lost);
+    }
+
+    #[test]
+    fn a_market_without_new_slots_becomes_stale() {
+        let market = Market::default();
+        market.clear("reading".to_owned());
+        market.publish(sealed(7), true, 0);
+        let now = Instant::now();
+        assert_eq!(
+            reason(&market, now + STALE_AFTER - Duration::from_secs(1)),
+            None
+        );
+        let stale = reason(&market, now + STALE_AFTER + Duration::from_secs(1));
+        assert!(stale.is_some_and(|reason| reason.contains("no slot")));
+    }
 }

@@ -1,86 +1,6 @@
-use cpmm::{
-    AmmConfig, FeeRate, Mint, PerToken, PoolState, TokenAccount, TokenAccountKind, TokenProgram,
-};
 use proptest::prelude::*;
 
-use super::*;
-
-fn key(byte: u8) -> Pubkey {
-    Pubkey::from([byte; 32])
-}
-
-const POOL: u8 = 1;
-const CONFIG: u8 = 2;
-const VAULT_0: u8 = 3;
-const VAULT_1: u8 = 4;
-const MINT_0: u8 = 5;
-const MINT_1: u8 = 6;
-
-fn pool_state(open_time: u64) -> PoolState {
-    PoolState {
-        amm_config: key(CONFIG),
-        pool_creator: key(90),
-        vaults: PerToken::new(key(VAULT_0), key(VAULT_1)),
-        lp_mint: key(91),
-        mints: PerToken::new(key(MINT_0), key(MINT_1)),
-        token_programs: PerToken::new(ids::SPL_TOKEN, ids::TOKEN_2022),
-        observation: key(92),
-        auth_bump: ids::AUTHORITY_BUMP,
-        status: 0,
-        lp_mint_decimals: 9,
-        mint_decimals: PerToken::new(9, 6),
-        lp_supply: 1,
-        protocol_fees: PerToken::default(),
-        fund_fees: PerToken::default(),
-        open_time,
-        recent_epoch: 0,
-        creator_fee_on: 0,
-        enable_creator_fee: false,
-        creator_fees: PerToken::default(),
-    }
-}
-
-fn raw(owner: Pubkey, data: Vec<u8>) -> RawAccount {
-    RawAccount { owner, lamports: 1, data: data.into() }
-}
-
-fn pool(open_time: u64) -> RawAccount {
-    raw(ids::PROGRAM_ID, pool_state(open_time).encode())
-}
-
-fn config() -> RawAccount {
-    let config = AmmConfig {
-        bump: 1,
-        disable_create_pool: false,
-        index: 0,
-        trade_fee_rate: FeeRate(2_500),
-        protocol_fee_rate: FeeRate(120_000),
-        fund_fee_rate: FeeRate(40_000),
-        create_pool_fee: 0,
-        protocol_owner: key(93),
-        fund_owner: key(94),
-        creator_fee_rate: FeeRate(0),
-    };
-    raw(ids::PROGRAM_ID, config.encode())
-}
-
-fn program_of(side: u8) -> TokenProgram {
-    if side == 0 { TokenProgram::Spl } else { TokenProgram::Token2022 }
-}
-
-fn vault(side: u8, amount: u64) -> RawAccount {
-    let mint = if side == 0 { key(MINT_0) } else { key(MINT_1) };
-    let account = TokenAccount { mint, owner: ids::AUTHORITY, amount, frozen: false };
-    raw(program_of(side).id(), account.encode(TokenAccountKind::Plain))
-}
-
-fn mint(side: u8) -> RawAccount {
-    raw(program_of(side).id(), Mint::plain(6, 1_000).encode(&key(95)))
-}
-
-fn closed() -> RawAccount {
-    RawAccount { owner: Pubkey::default(), lamports: 0, data: Bytes::new() }
-}
+use super::{super::fixtures::*, *};
 
 fn write(slot: u64, write_version: u64, pubkey: u8, account: RawAccount) -> AccountUpdate {
     AccountUpdate {
@@ -98,7 +18,12 @@ fn write(slot: u64, write_version: u64, pubkey: u8, account: RawAccount) -> Acco
 }
 
 fn status(slot: u64, parent: u64, status: SlotStatus) -> SlotUpdate {
-    SlotUpdate { slot, parent: Some(parent), status, dead_error: None }
+    SlotUpdate {
+        slot,
+        parent: Some(parent),
+        status,
+        dead_error: None,
+    }
 }
 
 /// A ledger with what a reader of it would see.
@@ -109,7 +34,13 @@ struct World {
 }
 
 impl World {
-    fn write(&mut self, slot: u64, write_version: u64, pubkey: u8, account: RawAccount) -> &mut Self {
+    fn write(
+        &mut self,
+        slot: u64,
+        write_version: u64,
+        pubkey: u8,
+        account: RawAccount,
+    ) -> &mut Self {
         let update = write(slot, write_version, pubkey, account);
         self.ledger.account(update).expect("a write in order");
         self
@@ -121,7 +52,11 @@ impl World {
 
     fn seal_on(&mut self, slot: u64, parent: u64) -> &mut Self {
         let update = status(slot, parent, SlotStatus::Processed);
-        let sealed = self.ledger.slot(&update).expect("a slot in order").expect("a new slot");
+        let sealed = self
+            .ledger
+            .slot(&update)
+            .expect("a slot in order")
+            .expect("a new slot");
         assert_eq!(sealed.slot, slot);
         for (pool, state) in sealed.pools {
             match state {
@@ -133,15 +68,25 @@ impl World {
     }
 
     fn snapshot(&mut self, context_slot: u64, accounts: &[(u8, Option<RawAccount>)]) -> &mut Self {
-        let accounts = accounts.iter().map(|(k, account)| (key(*k), account.clone())).collect();
-        self.ledger.snapshot(Batch { context_slot, accounts });
+        let accounts = accounts
+            .iter()
+            .map(|(k, account)| (key(*k), account.clone()))
+            .collect();
+        self.ledger.snapshot(Batch {
+            context_slot,
+            accounts,
+        });
         self
     }
 
     /// Open time and vault balances of the pool, if it can be quoted.
     fn quoted(&self) -> Option<(u64, u64, u64)> {
         let pool = self.visible.get(&key(POOL))?;
-        Some((pool.pool.open_time, pool.vault_amounts.token_0, pool.vault_amounts.token_1))
+        Some((
+            pool.pool.open_time,
+            pool.vault_amounts.token_0,
+            pool.vault_amounts.token_1,
+        ))
     }
 
     /// A complete pool as of slot 10: open time 1, balances 100 and 200.
@@ -167,8 +112,14 @@ impl World {
 #[test]
 fn a_pool_and_its_vaults_change_together_when_the_slot_is_sealed() {
     let mut world = World::with_pool();
-    world.write(12, 1, VAULT_0, vault(0, 110)).write(12, 2, POOL, pool(2));
-    assert_eq!(world.quoted(), Some((1, 100, 200)), "nothing shows before the slot is sealed");
+    world
+        .write(12, 1, VAULT_0, vault(0, 110))
+        .write(12, 2, POOL, pool(2));
+    assert_eq!(
+        world.quoted(),
+        Some((1, 100, 200)),
+        "nothing shows before the slot is sealed"
+    );
     world.write(12, 3, VAULT_1, vault(1, 190)).seal(12);
     assert_eq!(world.quoted(), Some((2, 110, 190)));
 }
@@ -176,7 +127,10 @@ fn a_pool_and_its_vaults_change_together_when_the_slot_is_sealed() {
 #[test]
 fn writes_of_a_later_slot_wait_while_an_earlier_one_is_sealed() {
     let mut world = World::with_pool();
-    world.write(13, 9, VAULT_0, vault(0, 130)).write(12, 1, VAULT_0, vault(0, 120)).seal(12);
+    world
+        .write(13, 9, VAULT_0, vault(0, 130))
+        .write(12, 1, VAULT_0, vault(0, 120))
+        .seal(12);
     assert_eq!(world.quoted(), Some((1, 120, 200)));
     world.seal(13);
     assert_eq!(world.quoted(), Some((1, 130, 200)));
@@ -185,7 +139,10 @@ fn writes_of_a_later_slot_wait_while_an_earlier_one_is_sealed() {
 #[test]
 fn of_the_writes_in_one_slot_the_highest_write_version_stays_whatever_the_order() {
     let mut world = World::with_pool();
-    world.write(12, 7, VAULT_0, vault(0, 107)).write(12, 5, VAULT_0, vault(0, 105)).seal(12);
+    world
+        .write(12, 7, VAULT_0, vault(0, 107))
+        .write(12, 5, VAULT_0, vault(0, 105))
+        .seal(12);
     assert_eq!(world.quoted(), Some((1, 107, 200)));
 }
 
@@ -193,10 +150,18 @@ fn of_the_writes_in_one_slot_the_highest_write_version_stays_whatever_the_order(
 fn a_repeated_write_to_a_sealed_slot_is_ignored_and_a_new_one_is_not_joined_silently() {
     let mut world = World::with_pool();
     world.write(12, 7, VAULT_0, vault(0, 107)).seal(12);
-    world.write(12, 7, VAULT_0, vault(0, 107)).write(12, 6, VAULT_0, vault(0, 1));
+    world
+        .write(12, 7, VAULT_0, vault(0, 107))
+        .write(12, 6, VAULT_0, vault(0, 1));
     assert_eq!(world.quoted(), Some((1, 107, 200)));
     let late = world.ledger.account(write(12, 8, VAULT_0, vault(0, 108)));
-    assert_eq!(late, Err(Divergence::LateWrite { slot: 12, pubkey: key(VAULT_0) }));
+    assert_eq!(
+        late,
+        Err(Divergence::LateWrite {
+            slot: 12,
+            pubkey: key(VAULT_0)
+        })
+    );
 }
 
 #[test]
@@ -213,7 +178,10 @@ fn a_repeated_status_changes_nothing() {
 fn a_dead_slot_that_was_not_visible_leaves_no_trace() {
     let mut world = World::with_pool();
     world.write(12, 1, VAULT_0, vault(0, 666));
-    assert_eq!(world.ledger.slot(&status(12, 11, SlotStatus::Dead)), Ok(None));
+    assert_eq!(
+        world.ledger.slot(&status(12, 11, SlotStatus::Dead)),
+        Ok(None)
+    );
     world.seal_on(13, 11);
     assert_eq!(world.quoted(), Some((1, 100, 200)));
 }
@@ -229,20 +197,38 @@ fn a_dead_slot_that_was_visible_is_told() {
 #[test]
 fn a_branch_that_leaves_the_visible_one_is_told_and_one_that_loses_is_ignored() {
     let mut world = World::with_pool();
-    world.write(12, 1, VAULT_0, vault(0, 120)).write(13, 2, VAULT_0, vault(0, 666));
+    world
+        .write(12, 1, VAULT_0, vault(0, 120))
+        .write(13, 2, VAULT_0, vault(0, 666));
     world.seal_on(14, 11);
-    assert_eq!(world.quoted(), Some((1, 100, 200)), "slots 12 and 13 are on no visible branch");
+    assert_eq!(
+        world.quoted(),
+        Some((1, 100, 200)),
+        "slots 12 and 13 are on no visible branch"
+    );
     let other = world.ledger.slot(&status(12, 11, SlotStatus::Processed));
     assert_eq!(other, Ok(None), "an older slot of another branch");
     let fork = world.ledger.slot(&status(15, 12, SlotStatus::Processed));
-    assert_eq!(fork, Err(Divergence::Fork { slot: 15, parent: 12, head: 14 }));
+    assert_eq!(
+        fork,
+        Err(Divergence::Fork {
+            slot: 15,
+            parent: 12,
+            head: 14
+        })
+    );
 }
 
 #[test]
 fn ancestors_whose_status_was_not_told_are_sealed_with_their_descendant() {
     let mut world = World::with_pool();
-    world.write(12, 1, VAULT_0, vault(0, 120)).write(13, 2, VAULT_1, vault(1, 130));
-    world.ledger.slot(&status(12, 11, SlotStatus::CreatedBank)).expect("in order");
+    world
+        .write(12, 1, VAULT_0, vault(0, 120))
+        .write(13, 2, VAULT_1, vault(1, 130));
+    world
+        .ledger
+        .slot(&status(12, 11, SlotStatus::CreatedBank))
+        .expect("in order");
     world.seal(13);
     assert_eq!(world.quoted(), Some((1, 120, 130)));
 }
@@ -251,8 +237,14 @@ fn ancestors_whose_status_was_not_told_are_sealed_with_their_descendant() {
 fn waiting_writes_without_a_known_relation_are_told() {
     let mut world = World::with_pool();
     world.write(12, 1, VAULT_0, vault(0, 120));
-    let orphan = SlotUpdate { parent: None, ..status(13, 0, SlotStatus::Processed) };
-    assert_eq!(world.ledger.slot(&orphan), Err(Divergence::UnknownParent { slot: 13 }));
+    let orphan = SlotUpdate {
+        parent: None,
+        ..status(13, 0, SlotStatus::Processed)
+    };
+    assert_eq!(
+        world.ledger.slot(&orphan),
+        Err(Divergence::UnknownParent { slot: 13 })
+    );
 }
 
 #[test]
@@ -260,8 +252,18 @@ fn a_closed_vault_takes_the_pool_away_and_a_new_one_brings_it_back() {
     let mut world = World::with_pool();
     world.write(12, 1, VAULT_0, closed()).seal(12);
     assert_eq!(world.quoted(), None);
-    let reasons: Vec<_> = world.ledger.incomplete().map(|(_, reason)| reason.clone()).collect();
-    assert_eq!(reasons, [Incomplete::Absent { what: "vault", key: key(VAULT_0) }]);
+    let reasons: Vec<_> = world
+        .ledger
+        .incomplete()
+        .map(|(_, reason)| reason.clone())
+        .collect();
+    assert_eq!(
+        reasons,
+        [Incomplete::Absent {
+            what: "vault",
+            key: key(VAULT_0)
+        }]
+    );
     world.write(13, 2, VAULT_0, vault(0, 5)).seal(13);
     assert_eq!(world.quoted(), Some((1, 5, 200)));
 }
@@ -271,7 +273,11 @@ fn a_closed_pool_disappears() {
     let mut world = World::with_pool();
     world.write(12, 1, POOL, closed()).seal(12);
     assert_eq!(world.quoted(), None);
-    assert_eq!(world.ledger.incomplete().count(), 0, "it does not exist, so it lacks nothing");
+    assert_eq!(
+        world.ledger.incomplete().count(),
+        0,
+        "it does not exist, so it lacks nothing"
+    );
 }
 
 #[test]
@@ -299,7 +305,9 @@ fn a_new_pool_appears_only_when_its_mints_were_read() {
     let wanted: Vec<_> = world.ledger.wanted().iter().copied().collect();
     assert_eq!(wanted, [key(MINT_0), key(MINT_1)]);
     assert_eq!(world.ledger.known().len(), 6);
-    world.snapshot(13, &[(MINT_0, Some(mint(0))), (MINT_1, Some(mint(1)))]).seal(12);
+    world
+        .snapshot(13, &[(MINT_0, Some(mint(0))), (MINT_1, Some(mint(1)))])
+        .seal(12);
     assert_eq!(world.quoted(), None, "the snapshot is of slot 13");
     assert!(!world.ledger.joined());
     world.seal(13);
@@ -313,7 +321,9 @@ fn a_mint_that_does_not_exist_is_not_asked_for_again() {
     world.write(12, 1, POOL, pool(1));
     let mut other = pool_state(3);
     other.mints.token_0 = key(77);
-    world.write(12, 2, 50, raw(ids::PROGRAM_ID, other.encode())).seal(12);
+    world
+        .write(12, 2, 50, raw(ids::PROGRAM_ID, other.encode()))
+        .seal(12);
     assert_eq!(world.ledger.wanted().len(), 1);
     world.snapshot(12, &[(77, None)]).seal(13);
     assert!(world.ledger.wanted().is_empty());
@@ -330,17 +340,30 @@ fn a_mint_with_an_unsupported_extension_is_kept_with_that_reason() {
     data.extend(TRANSFER_HOOK.to_le_bytes());
     data.extend(64u16.to_le_bytes());
     data.extend([0; 64]);
-    world.write(12, 1, MINT_1, raw(ids::TOKEN_2022, data)).seal(12);
+    world
+        .write(12, 1, MINT_1, raw(ids::TOKEN_2022, data))
+        .seal(12);
     let pool = &world.visible[&key(POOL)];
-    assert_eq!(pool.mints.token_1.unsupported_extension, Some(TRANSFER_HOOK));
+    assert_eq!(
+        pool.mints.token_1.unsupported_extension,
+        Some(TRANSFER_HOOK)
+    );
 }
 
 #[test]
 fn a_snapshot_replaces_older_writes_and_loses_to_those_of_its_own_slot() {
     let mut world = World::with_pool();
-    world.write(12, 1, VAULT_0, vault(0, 120)).write(13, 2, VAULT_1, vault(1, 130));
+    world
+        .write(12, 1, VAULT_0, vault(0, 120))
+        .write(13, 2, VAULT_1, vault(1, 130));
     // Read at slot 13, before the write of slot 13.
-    world.snapshot(13, &[(VAULT_0, Some(vault(0, 121))), (VAULT_1, Some(vault(1, 999)))]);
+    world.snapshot(
+        13,
+        &[
+            (VAULT_0, Some(vault(0, 121))),
+            (VAULT_1, Some(vault(1, 999))),
+        ],
+    );
     world.seal(12).seal(13);
     assert_eq!(world.quoted(), Some((1, 121, 130)));
 }

@@ -1,0 +1,110 @@
+//! Accounts of one pool, for the market's tests.
+
+use bytes::Bytes;
+use cpmm::{
+    AmmConfig, FeeRate, Mint, PerToken, PoolState, TokenAccount, TokenAccountKind, TokenProgram,
+    ids,
+};
+use solana_pubkey::Pubkey;
+
+use super::apply::RawAccount;
+
+pub(in crate::market) fn key(byte: u8) -> Pubkey {
+    Pubkey::from([byte; 32])
+}
+
+pub(in crate::market) const POOL: u8 = 1;
+pub(in crate::market) const CONFIG: u8 = 2;
+pub(in crate::market) const VAULT_0: u8 = 3;
+pub(in crate::market) const VAULT_1: u8 = 4;
+pub(in crate::market) const MINT_0: u8 = 5;
+pub(in crate::market) const MINT_1: u8 = 6;
+
+pub(in crate::market) fn pool_state(open_time: u64) -> PoolState {
+    PoolState {
+        amm_config: key(CONFIG),
+        pool_creator: key(90),
+        vaults: PerToken::new(key(VAULT_0), key(VAULT_1)),
+        lp_mint: key(91),
+        mints: PerToken::new(key(MINT_0), key(MINT_1)),
+        token_programs: PerToken::new(ids::SPL_TOKEN, ids::TOKEN_2022),
+        observation: key(92),
+        auth_bump: ids::AUTHORITY_BUMP,
+        status: 0,
+        lp_mint_decimals: 9,
+        mint_decimals: PerToken::new(9, 6),
+        lp_supply: 1,
+        protocol_fees: PerToken::default(),
+        fund_fees: PerToken::default(),
+        open_time,
+        recent_epoch: 0,
+        creator_fee_on: 0,
+        enable_creator_fee: false,
+        creator_fees: PerToken::default(),
+    }
+}
+
+pub(in crate::market) fn raw(owner: Pubkey, data: Vec<u8>) -> RawAccount {
+    RawAccount {
+        owner,
+        lamports: 1,
+        data: data.into(),
+    }
+}
+
+pub(in crate::market) fn pool(open_time: u64) -> RawAccount {
+    raw(ids::PROGRAM_ID, pool_state(open_time).encode())
+}
+
+pub(in crate::market) fn config() -> RawAccount {
+    let config = AmmConfig {
+        bump: 1,
+        disable_create_pool: false,
+        index: 0,
+        trade_fee_rate: FeeRate(2_500),
+        protocol_fee_rate: FeeRate(120_000),
+        fund_fee_rate: FeeRate(40_000),
+        create_pool_fee: 0,
+        protocol_owner: key(93),
+        fund_owner: key(94),
+        creator_fee_rate: FeeRate(0),
+    };
+    raw(ids::PROGRAM_ID, config.encode())
+}
+
+fn program_of(side: u8) -> TokenProgram {
+    if side == 0 {
+        TokenProgram::Spl
+    } else {
+        TokenProgram::Token2022
+    }
+}
+
+pub(in crate::market) fn vault(side: u8, amount: u64) -> RawAccount {
+    let mint = if side == 0 { key(MINT_0) } else { key(MINT_1) };
+    let account = TokenAccount {
+        mint,
+        owner: ids::AUTHORITY,
+        amount,
+        frozen: false,
+    };
+    raw(
+        program_of(side).id(),
+        account.encode(TokenAccountKind::Plain),
+    )
+}
+
+pub(in crate::market) fn mint(side: u8) -> RawAccount {
+    raw(
+        program_of(side).id(),
+        Mint::plain(6, 1_000).encode(&key(95)),
+    )
+}
+
+pub(in crate::market) fn closed() -> RawAccount {
+    RawAccount {
+        owner: Pubkey::default(),
+        lamports: 0,
+        data: Bytes::new(),
+    }
+}

@@ -1,0 +1,410 @@
+//! The whole task against a scripted stream and a scripted node, both over sockets.
+
+use std::{
+    collections::HashMap,
+    net::Ipv4Addr,
+    sync::{Arc, Mutex},
+};
+
+use axum::{Json, Router, extract::State, routing::post};
+use base64::{Engine, prelude::BASE64_STANDARD};
+use cpmm::ids;
+use serde_json::{Value, json};
+use sluice_geyser::{
+    AccountUpdate, SlotStatus,
+    scripted::{Code, Connection, Received, ScriptedServer},
+};
+
+use super::{
+    super::{apply::RawAccount, fixtures::*, view::Status},
+    *,
+};
+
+/// No step of a script takes longer unless something hangs.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+async fn soon<F: Future>(future: F) -> F::Output {
+    tokio::time::timeout(PATIENCE, future)
+        .await
+        .expect("a step of the script hangs")
+}
+
+/// A node that answers the two calls of a snapshot at a slot of the script's choice.
+#[derive(Clone, Default)]
+struct Node(Arc<Mutex<NodeState>>);
+
+#[derive(Default)]
+struct NodeState {
+    slot: u64,
+    accounts: HashMap<String, RawAccount>,
+    /// Keys of every `getMultipleAccounts` answered.
+    asked: Vec<Vec<String>>,
+}
+
+impl Node {
+    async fn serve(&self) -> String {
+        let listener = tokio::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
+            .await
+            .unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let app = Router::new()
+            .route("/", post(answer))
+            .with_state(self.clone());
+        tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
+        url
+    }
+
+    fn set(&self, slot: u64, accounts: &[(u8, RawAccount)]) {
+        let mut state = self.0.lock().unwrap();
+        state.slot = slot;
+        for (byte, account) in accounts {
+            state
+                .accounts
+                .insert(key(*byte).to_string(), account.clone());
+        }
+    }
+
+    fn asked(&self) -> Vec<Vec<String>> {
+        self.0.lock().unwrap().asked.clone()
+    }
+}
+
+fn encoded(account: &RawAccount) -> Value {
+    json!({
+        "lamports": account.lamports,
+        "data": [BASE64_STANDARD.encode(&account.data), "base64"],
+        "owner": account.owner.to_string(),
+        "executable": false,
+        "rentEpoch": 0,
+        "space": account.data.len(),
+    })
+}
+
+async fn answer(State(node): State<Node>, Json(call): Json<Value>) -> Json<Value> {
+    let mut state = node.0.lock().unwrap();
+    let config = &call["params"][1];
+    assert_eq!(config["commitment"], "confirmed");
+    if config["minContextSlot"].as_u64().unwrap() > state.slot {
+        let error = json!({"code": -32016, "message": "Minimum context slot has not been reached",
+            "data": {"contextSlot": state.slot}});
+        return Json(json!({"jsonrpc": "2.0", "id": call["id"], "error": error}));
+    }
+    let value: Value = match call["method"].as_str().unwrap() {
+        "getProgramAccounts" => state
+            .accounts
+            .iter()
+            .filter(|(_, a)| a.data.starts_with(&cpmm::POOL_STATE_DISCRIMINATOR))
+            .map(|(pubkey, account)| json!({"pubkey": pubkey, "account": encoded(account)}))
+            .collect(),
+        "getMultipleAccounts" => {
+            let keys: Vec<String> = serde_json::from_value(call["params"][0].clone()).unwrap();
+            let found = keys
+                .iter()
+                .map(|k| state.accounts.get(k).map_or(Value::Null, encoded))
+                .collect();
+            state.asked.push(keys);
+            found
+        }
+        other => panic!("a snapshot does not call {other}"),
+    };
+    let result = json!({"context": {"slot": state.slot}, "value": value});
+    Json(json!({"jsonrpc": "2.0", "id": call["id"], "result": result}))
+}
+
+struct Script {
+    server: ScriptedServer,
+    node: Node,
+    market: Market,
+    shutdown: CancellationToken,
+    task: tokio::task::JoinHandle<()>,
+}
+
+/// One connection of the market, with the chain it is told.
+struct Chain {
+    connection: Connection,
+    slot: u64,
+    filter: String,
+}
+
+impl Script {
+    async fn start() -> Self {
+        let server = ScriptedServer::start().await.unwrap();
+        let (node, market, shutdown) =
+            (Node::default(), Market::default(), CancellationToken::new());
+        let snapshots = Snapshots::new(&node.serve().await);
+        let task = tokio::spawn(run(
+            market.clone(),
+            server.endpoint(),
+            snapshots,
+            shutdown.clone(),
+        ));
+        Self {
+            server,
+            node,
+            market,
+            shutdown,
+            task,
+        }
+    }
+
+    async fn connect(&mut self, slot: u64) -> Chain {
+        let mut connection = soon(self.server.accept()).await;
+        let first = soon(connection.received()).await.expect("the subscription");
+        assert_eq!(first.request.slots.as_deref(), Some("slots-1"));
+        Chain {
+            connection,
+            slot,
+            filter: "slots-1".to_owned(),
+        }
+    }
+
+    /// Lets slots pass until the market is ready, the node following two slots behind.
+    async fn until_ready(&self, chain: &mut Chain) {
+        soon(async {
+            while !matches!(self.market.status(), Status::Ready { .. }) {
+                chain.pass().await;
+                self.node.set(chain.slot - 2, &[]);
+            }
+        })
+        .await;
+    }
+
+    /// Open time and vault balances of the pool as handlers see it.
+    fn quoted(&self) -> Option<(u64, u64, u64)> {
+        let view = self.market.pool(&key(POOL))?;
+        let vaults = view.snapshot.vault_amounts;
+        assert_eq!(view.clock.unix_timestamp, i64::try_from(view.slot).unwrap());
+        Some((view.snapshot.pool.open_time, vaults.token_0, vaults.token_1))
+    }
+
+    async fn until_quoted(&self, expected: Option<(u64, u64, u64)>) {
+        soon(async {
+            while self.quoted() != expected {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        })
+        .await;
+    }
+}
+
+impl Chain {
+    async fn send(&self, filter: &str, body: Body) {
+        let update = Update {
+            filters: vec![filter.to_owned()],
+            created_at: None,
+            body,
+        };
+        soon(self.connection.send(update))
+            .await
+            .expect("the market listens");
+    }
+
+    async fn write(&self, write_version: u64, pubkey: Pubkey, account: RawAccount) {
+        let update = AccountUpdate {
+            slot: self.slot + 1,
+            pubkey,
+            owner: account.owner,
+            lamports: account.lamports,
+            executable: false,
+            rent_epoch: u64::MAX,
+            data: account.data,
+            write_version,
+            txn_signature: None,
+            is_startup: false,
+        };
+        self.send("known", Body::Account(update)).await;
+    }
+
+    /// Completes the next slot: its clock, whose time is the slot's number, and its status. Then
+    /// takes up a new subscription if the market has sent one.
+    async fn pass(&mut self) {
+        let fields = [self.slot + 1, 0, 600, 601, self.slot + 1];
+        let data: Vec<u8> = fields
+            .iter()
+            .flat_map(|field| field.to_le_bytes())
+            .collect();
+        self.write(0, ids::CLOCK, raw(key(99), data)).await;
+        let (slot, parent) = (self.slot + 1, Some(self.slot));
+        let status = SlotUpdate {
+            slot,
+            parent,
+            status: SlotStatus::Processed,
+            dead_error: None,
+        };
+        self.send(&self.filter, Body::Slot(status)).await;
+        self.slot = slot;
+        let waiting = tokio::time::timeout(Duration::from_millis(20), self.connection.received());
+        if let Ok(Some(Received {
+            request,
+            ping: None,
+        })) = waiting.await
+        {
+            self.filter = request.slots.expect("slots are always subscribed to");
+        }
+    }
+}
+
+fn whole_pool() -> [(u8, RawAccount); 6] {
+    [
+        (POOL, pool(1)),
+        (CONFIG, config()),
+        (VAULT_0, vault(0, 100)),
+        (VAULT_1, vault(1, 200)),
+        (MINT_0, mint(0)),
+        (MINT_1, mint(1)),
+    ]
+}
+
+async fn ready() -> (Script, Chain) {
+    let mut script = Script::start().await;
+    script.node.set(0, &whole_pool());
+    let mut chain = script.connect(50).await;
+    script.until_ready(&mut chain).await;
+    assert_eq!(script.quoted(), Some((1, 100, 200)));
+    (script, chain)
+}
+
+#[tokio::test]
+async fn the_market_is_ready_once_the_snapshot_has_joined_the_stream_and_then_follows_it() {
+    let (script, mut chain) = ready().await;
+    assert!(
+        chain.slot >= 56,
+        "two subscriptions took three slots each, not {}",
+        chain.slot - 50
+    );
+    chain.write(1, key(VAULT_0), vault(0, 110)).await;
+    chain.write(2, key(POOL), pool(2)).await;
+    chain.write(3, key(VAULT_1), vault(1, 190)).await;
+    assert_eq!(script.quoted(), Some((1, 100, 200)));
+    chain.pass().await;
+    script.until_quoted(Some((2, 110, 190))).await;
+    let views = script.market.pools_for(&key(MINT_1), &key(MINT_0));
+    assert_eq!(views.len(), 1);
+    assert_eq!((views[0].address, views[0].slot), (key(POOL), chain.slot));
+}
+
+#[tokio::test]
+async fn an_exchange_without_pools_is_ready_and_a_new_pool_appears_without_restart() {
+    let mut script = Script::start().await;
+    let mut chain = script.connect(50).await;
+    script.until_ready(&mut chain).await;
+    assert!(matches!(
+        script.market.status(),
+        Status::Ready {
+            pools: 0,
+            incomplete: 0,
+            ..
+        }
+    ));
+
+    script.node.set(chain.slot, &whole_pool());
+    for (byte, account) in whole_pool().into_iter().take(4) {
+        chain.write(byte.into(), key(byte), account).await;
+    }
+    soon(async {
+        while script.quoted().is_none() {
+            chain.pass().await;
+            script.node.set(chain.slot - 2, &[]);
+            assert!(
+                matches!(script.market.status(), Status::Ready { .. }),
+                "others stay quotable"
+            );
+        }
+    })
+    .await;
+    assert_eq!(script.quoted(), Some((1, 100, 200)));
+    let mints = vec![key(MINT_0).to_string(), key(MINT_1).to_string()];
+    assert_eq!(
+        script.node.asked(),
+        [mints],
+        "only what the stream did not deliver is read"
+    );
+}
+
+#[tokio::test]
+async fn a_lost_stream_is_told_and_the_market_comes_back_with_what_it_missed() {
+    let (mut script, chain) = ready().await;
+    let last = chain.slot;
+    script.node.set(last, &[(VAULT_0, vault(0, 777))]);
+    soon(
+        chain
+            .connection
+            .fail(Code::Internal, "lagged to receive geyser messages"),
+    )
+    .await
+    .unwrap();
+    soon(async {
+        loop {
+            if let Status::NotReady { reason, slot } = script.market.status() {
+                assert_eq!(slot, Some(last));
+                assert!(!reason.is_empty());
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    })
+    .await;
+    let mut chain = script.connect(last + 10).await;
+    script.until_ready(&mut chain).await;
+    assert_eq!(script.quoted(), Some((1, 777, 200)));
+}
+
+#[tokio::test]
+async fn a_fork_makes_the_market_start_over() {
+    let (mut script, mut chain) = ready().await;
+    // The next slot builds on the grandparent of the one expected.
+    chain.slot -= 2;
+    let (slot, parent) = (chain.slot + 5, Some(chain.slot));
+    let status = SlotUpdate {
+        slot,
+        parent,
+        status: SlotStatus::Processed,
+        dead_error: None,
+    };
+    chain.send(&chain.filter, Body::Slot(status)).await;
+    let mut again = script.connect(slot).await;
+    script.until_ready(&mut again).await;
+    assert_eq!(script.quoted(), Some((1, 100, 200)));
+}
+
+#[tokio::test]
+async fn a_closed_pool_is_not_quoted() {
+    let (script, mut chain) = ready().await;
+    let closed = RawAccount {
+        owner: Pubkey::default(),
+        lamports: 0,
+        data: Vec::new().into(),
+    };
+    chain.write(1, key(POOL), closed).await;
+    chain.pass().await;
+    script.until_quoted(None).await;
+    assert!(
+        script
+            .market
+            .pools_for(&key(MINT_0), &key(MINT_1))
+            .is_empty()
+    );
+}
+
+#[tokio::test]
+async fn shutting_down_ends_the_task_at_once_and_leaves_the_market_not_ready() {
+    let (script, _chain) = ready().await;
+    script.shutdown.cancel();
+    soon(script.task).await.expect("the task does not panic");
+    assert!(matches!(script.market.status(), Status::NotReady { .. }));
+}
+
+#[tokio::test]
+async fn a_server_that_refuses_does_not_end_the_task() {
+    let mut script = Script::start().await;
+    let mut first = script.connect(50).await;
+    first.pass().await;
+    script
+        .server
+        .refuse_next(Code::Unauthenticated, "no valid token");
+    drop(first);
+    script.node.set(0, &whole_pool());
+    let mut chain = script.connect(80).await;
+    script.until_ready(&mut chain).await;
+    assert_eq!(script.quoted(), Some((1, 100, 200)));
+}
