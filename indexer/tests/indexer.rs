@@ -129,9 +129,10 @@ impl Machine {
 
     async fn ready(&self) -> (u16, Value) {
         let url = format!("http://{}/health/ready", self.health);
+        let client = reqwest::Client::new();
         let wait = async {
             loop {
-                if let Ok(response) = reqwest::get(&url).await {
+                if let Ok(response) = client.get(&url).send().await {
                     return (
                         response.status().as_u16(),
                         response.json().await.expect("JSON"),

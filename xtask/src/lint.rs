@@ -17,7 +17,7 @@ pub fn formatting(repo: &Repo) -> Result<()> {
     )?;
     for workspace in Workspace::all(repo) {
         let mut check = workspace.cargo(repo, &["fmt", "--all"]);
-        step.run(check.args(["--", "--check"]))
+        step.run(check.args(["--", "--check", "--color", "never"]))
             .with_context(|| format!("`cargo fmt` in the {} workspace mends it", workspace.name))?;
     }
     step.done();

@@ -14,7 +14,7 @@ pub const TOKEN_ID: Address =
 pub const TOKEN_2022_ID: Address =
     Address::from_str_const("TokenzQdBNbLqP5VEhdkAS6EPFLC1PHnBqCXEpPxuEb");
 
-/// Length of a token account without extensions; the fields below are the same in both token programs.
+/// Length of a token account without extensions, in both token programs.
 pub const TOKEN_ACCOUNT_LEN: usize = 165;
 
 /// Token-2022 writes the account type right behind the base account, when there are extensions.
@@ -22,12 +22,3 @@ pub const ACCOUNT_TYPE_OFFSET: usize = TOKEN_ACCOUNT_LEN;
 
 /// The account type of a token account; 1 is a mint.
 pub const ACCOUNT_TYPE_TOKEN_ACCOUNT: u8 = 2;
-
-/// Offset of the mint in a token account.
-pub const TOKEN_ACCOUNT_MINT_OFFSET: usize = 0;
-
-/// Offset of the owner in a token account.
-pub const TOKEN_ACCOUNT_OWNER_OFFSET: usize = 32;
-
-/// Offset of the balance, u64 little-endian, in a token account.
-pub const TOKEN_ACCOUNT_AMOUNT_OFFSET: usize = 64;

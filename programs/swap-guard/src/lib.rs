@@ -40,7 +40,7 @@ pub mod swap_guard {
     /// - What was received is logged as a `GuardedSwap` event and returned as return data, u64 little-endian.
     pub fn swap(ctx: &mut Context<Swap>, amount_in: u64, minimum_out: u64) -> Result<()> {
         instructions::swap::handler(
-            &mut ctx.accounts,
+            &ctx.accounts,
             SwapArgs {
                 amount_in,
                 minimum_out,

@@ -1,7 +1,11 @@
 //! Money is measured, not believed: balances read from the bytes of token accounts, and what their change means.
 
 use crate::{constants::*, error::SwapGuardError};
-use anchor_lang::prelude::*;
+use anchor_lang::{
+    address_eq,
+    bytemuck::{Pod, Zeroable, from_bytes},
+    prelude::*,
+};
 
 /// Whose account it must be, and of which mint, for its balance to count as the user's.
 pub struct Expected<'a> {
@@ -19,8 +23,9 @@ pub fn checked_output_balance(
     expected: &Expected,
 ) -> core::result::Result<u64, SwapGuardError> {
     // Only these two programs can have written such an account, so its mint, owner and amount are true.
-    let is_token_2022 = account.owned_by(&TOKEN_2022_ID);
-    if !is_token_2022 && !account.owned_by(&TOKEN_ID) {
+    let program = account.owner();
+    let is_token_2022 = !address_eq(program, &TOKEN_ID);
+    if is_token_2022 && !address_eq(program, &TOKEN_2022_ID) {
         return Err(SwapGuardError::UnknownTokenProgram);
     }
     let data = account
@@ -37,7 +42,7 @@ pub fn input_balance(account: &AccountView) -> u64 {
     account
         .try_borrow()
         .ok()
-        .and_then(|data| amount(&data))
+        .and_then(|data| Head::of(&data).map(|head| u64::from_le_bytes(head.amount)))
         .unwrap_or(0)
 }
 
@@ -65,7 +70,7 @@ pub fn spent_at_most(
     before: u64,
     after: u64,
 ) -> core::result::Result<(), SwapGuardError> {
-    if before.saturating_sub(after) > amount_in {
+    if after.saturating_add(amount_in) < before {
         return Err(SwapGuardError::InputOverspent);
     }
     Ok(())
@@ -79,13 +84,14 @@ fn output_balance(
     if !is_token_account(data, is_token_2022) {
         return Err(SwapGuardError::UnknownTokenProgram);
     }
-    if !holds_address(data, TOKEN_ACCOUNT_MINT_OFFSET, expected.mint) {
+    let head = Head::of(data).ok_or(SwapGuardError::UnknownTokenProgram)?;
+    if !address_eq(&head.mint, expected.mint) {
         return Err(SwapGuardError::OutputMintMismatch);
     }
-    if !holds_address(data, TOKEN_ACCOUNT_OWNER_OFFSET, expected.owner) {
+    if !address_eq(&head.owner, expected.owner) {
         return Err(SwapGuardError::OutputOwnerMismatch);
     }
-    amount(data).ok_or(SwapGuardError::UnknownTokenProgram)
+    Ok(u64::from_le_bytes(head.amount))
 }
 
 /// Tells a token account from the other accounts that the token programs own (mints, multisigs).
@@ -99,15 +105,21 @@ fn is_token_account(data: &[u8], is_token_2022: bool) -> bool {
     is_token_2022 && data.get(ACCOUNT_TYPE_OFFSET) == Some(&ACCOUNT_TYPE_TOKEN_ACCOUNT)
 }
 
-fn holds_address(data: &[u8], offset: usize, address: &Address) -> bool {
-    data.get(offset..)
-        .and_then(<[u8]>::first_chunk::<32>)
-        .is_some_and(|bytes| bytes == address.as_array())
+/// What a token account of either program starts with.
+#[repr(C)]
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[bytemuck(crate = "anchor_lang::bytemuck")]
+struct Head {
+    mint: Address,
+    owner: Address,
+    /// u64 little-endian, smallest units.
+    amount: [u8; 8],
 }
 
-fn amount(data: &[u8]) -> Option<u64> {
-    let bytes = data.get(TOKEN_ACCOUNT_AMOUNT_OFFSET..)?.first_chunk()?;
-    Some(u64::from_le_bytes(*bytes))
+impl Head {
+    fn of(data: &[u8]) -> Option<&Self> {
+        data.get(..size_of::<Self>()).map(from_bytes)
+    }
 }
 
 #[cfg(test)]

@@ -218,7 +218,7 @@ fn rejects_a_missing_account() {
     instruction.accounts.pop();
     assert_eq!(
         scene.refused(instruction).error,
-        InstructionError::MissingAccount
+        InstructionError::NotEnoughAccountKeys
     );
 }
 

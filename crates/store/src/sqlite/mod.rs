@@ -191,7 +191,10 @@ fn pool(connections: u32) -> SqlitePoolOptions {
 /// Runs in one transaction, so that two processes starting at once do not migrate twice.
 async fn migrate(pool: &SqlitePool) -> Result<(), crate::error::Cause> {
     let mut transaction = pool.begin_with("BEGIN IMMEDIATE").await?;
-    sqlx::migrate!().run(&mut *transaction).await?;
+    // Not `run`, whose lifetimes keep the future of `open` from being spawned.
+    sqlx::migrate!()
+        .run_direct(None, &mut *transaction, false)
+        .await?;
     transaction.commit().await?;
     Ok(())
 }

@@ -790,6 +790,18 @@ async fn a_file_that_vanishes_during_a_write_stops_its_commit() {
 }
 
 #[tokio::test]
+async fn a_store_can_be_opened_and_used_by_a_spawned_task() {
+    let folder = tempfile::tempdir().expect("temporary folder");
+    let path = folder.path().join("sluice.db");
+    let task = tokio::spawn(async move {
+        let store = Store::open(&path).await?;
+        store.commit_slot(1, &[], NOW).await?;
+        store.claim_due(NOW, NOW.after(LEASE), PLENTY).await
+    });
+    assert!(task.await.expect("no panic").expect("works").is_empty());
+}
+
+#[tokio::test]
 async fn the_file_is_for_its_owner_only() {
     use std::os::unix::fs::PermissionsExt;
     let Fixture { folder, store } = fixture().await;
