@@ -85,7 +85,9 @@ pub enum ApiError {
     #[error("nothing would be received for this amount; ask with a larger one")]
     AmountTooSmall,
     /// The pool moved so far that the chain would refuse the quote's own minimum.
-    #[error("the pool now pays {received}, less than minimumOut {minimum_out}; use the fresh quote")]
+    #[error(
+        "the pool now pays {received}, less than minimumOut {minimum_out}; use the fresh quote"
+    )]
     QuoteStale {
         /// What the pool pays now.
         received: u64,
@@ -245,7 +247,11 @@ impl ApiError {
     fn log_cause(&self) {
         match self {
             Self::RpcFailed(cause) | Self::StoreUnavailable(cause) | Self::Internal(cause) => {
-                tracing::error!(code = self.code(), cause = format!("{cause:#}"), "request failed");
+                tracing::error!(
+                    code = self.code(),
+                    cause = format!("{cause:#}"),
+                    "request failed"
+                );
             }
             Self::RpcTimeout => tracing::warn!(code = self.code(), "request failed"),
             _ => {}

@@ -14,16 +14,14 @@ use crate::error::ApiError;
 /// Wraps the routes. A panic becomes a 500 inside the trace layer, so that it is logged with its
 /// request like any other answer.
 pub fn apply(routes: Router) -> Router {
-    routes
-        .layer(CatchPanicLayer::custom(panicked))
-        .layer(
-            TraceLayer::new_for_http()
-                .make_span_with(DefaultMakeSpan::new().level(Level::DEBUG))
-                .on_response(DefaultOnResponse::new().level(Level::DEBUG))
-                // A cause is logged where it is turned into an answer; a second line per 503 would
-                // drown it while a health check polls.
-                .on_failure(()),
-        )
+    routes.layer(CatchPanicLayer::custom(panicked)).layer(
+        TraceLayer::new_for_http()
+            .make_span_with(DefaultMakeSpan::new().level(Level::DEBUG))
+            .on_response(DefaultOnResponse::new().level(Level::DEBUG))
+            // A cause is logged where it is turned into an answer; a second line per 503 would
+            // drown it while a health check polls.
+            .on_failure(()),
+    )
 }
 
 fn panicked(cause: Box<dyn Any + Send + 'static>) -> Response {

@@ -233,19 +233,6 @@ impl Svm {
         PoolState::decode(&self.account(address).data).expect("a pool")
     }
 
-    /// tmp
-    pub fn send_raw(&mut self, instructions: &[Instruction], signers: &[&Keypair]) -> Vec<String> {
-        let mut all = vec![&self.fee_payer];
-        all.extend(signers);
-        let transaction = Transaction::new_signed_with_payer(
-            instructions,
-            Some(&self.fee_payer.pubkey()),
-            &all,
-            self.vm.latest_blockhash(),
-        );
-        self.vm.send_transaction(transaction).unwrap().logs
-    }
-
     /// Sends one transaction, paid by somebody who is part of nothing else.
     ///
     /// # Errors

@@ -62,7 +62,8 @@ impl Plan {
     /// Compute units that the swap with its surroundings may use.
     #[must_use]
     pub fn unit_limit(&self) -> u32 {
-        let creates = u32::from(self.input.is_none()).saturating_add(u32::from(self.output.is_none()));
+        let creates =
+            u32::from(self.input.is_none()).saturating_add(u32::from(self.output.is_none()));
         Work {
             creates,
             wraps: u32::from(self.wraps_input()).saturating_add(u32::from(self.closes_output())),
@@ -77,7 +78,10 @@ impl Plan {
     pub fn instructions(&self) -> Vec<Instruction> {
         let unit_limit = self.unit_limit();
         let mut instructions = vec![
-            ComputeBudgetInstruction::set_compute_unit_price(unit_price(self.priority_fee, unit_limit)),
+            ComputeBudgetInstruction::set_compute_unit_price(unit_price(
+                self.priority_fee,
+                unit_limit,
+            )),
             ComputeBudgetInstruction::set_compute_unit_limit(unit_limit),
         ];
         instructions.extend(self.create_accounts());
@@ -99,7 +103,8 @@ impl Plan {
         let unit_limit = self.unit_limit();
         let message =
             v0::Message::try_compile(&self.accounts.payer, &self.instructions(), &[], blockhash)?;
-        let signatures = vec![Signature::default(); usize::from(message.header.num_required_signatures)];
+        let signatures =
+            vec![Signature::default(); usize::from(message.header.num_required_signatures)];
         let transaction = VersionedTransaction {
             signatures,
             message: VersionedMessage::V0(message),
@@ -183,7 +188,13 @@ impl Plan {
     fn unwrap(&self) -> Vec<Instruction> {
         let accounts = &self.accounts;
         let close = |account: &Pubkey| {
-            close_account(&ids::SPL_TOKEN, account, &accounts.payer, &accounts.payer, &[])
+            close_account(
+                &ids::SPL_TOKEN,
+                account,
+                &accounts.payer,
+                &accounts.payer,
+                &[],
+            )
         };
         let mut instructions = Vec::new();
         if self.closes_input() {

@@ -75,7 +75,12 @@ mod tests {
 
     #[test]
     fn the_priority_fee_is_a_ceiling() {
-        for (fee, limit) in [(0, 70_000), (1, 70_300), (5_000, 70_300), (123_457, 999_983)] {
+        for (fee, limit) in [
+            (0, 70_000),
+            (1, 70_300),
+            (5_000, 70_300),
+            (123_457, 999_983),
+        ] {
             let price = u128::from(unit_price(fee, limit));
             let charged = (price * u128::from(limit)).div_ceil(MICRO_LAMPORTS);
             assert!(charged <= u128::from(fee), "{charged} > {fee}");

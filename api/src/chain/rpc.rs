@@ -69,8 +69,10 @@ impl Rpc {
     ) -> Result<[Option<TokenAccount>; 2], ApiError> {
         let found = self
             .within_deadline(
-                self.client
-                    .get_multiple_accounts_with_commitment(&addresses, CommitmentConfig::processed()),
+                self.client.get_multiple_accounts_with_commitment(
+                    &addresses,
+                    CommitmentConfig::processed(),
+                ),
             )
             .await?
             .value;
@@ -87,7 +89,10 @@ impl Rpc {
                 .map_err(|error| {
                     ApiError::invalid(
                         "userPublicKey",
-                        format!("its account {} is no token account: {error}", addresses[index]),
+                        format!(
+                            "its account {} is no token account: {error}",
+                            addresses[index]
+                        ),
                     )
                 })
         };

@@ -11,7 +11,8 @@ use serde::{Deserialize, Deserializer, de};
 pub struct Amount(pub u64);
 
 /// What every refusal of an amount says.
-const RULE: &str = "must be an integer from 0 to 18446744073709551615, as a number or a string of digits";
+const RULE: &str =
+    "must be an integer from 0 to 18446744073709551615, as a number or a string of digits";
 
 impl Amount {
     /// Parses decimal digits.
@@ -65,8 +66,20 @@ mod tests {
     #[test]
     fn everything_else_is_refused() {
         for text in [
-            "1.0", "1e3", "-1", "18446744073709551616", "\"\"", "\"+1\"", "\"-1\"", "\"1.0\"",
-            "\"1e3\"", "\" 1\"", "\"0x1\"", "null", "true", "[]",
+            "1.0",
+            "1e3",
+            "-1",
+            "18446744073709551616",
+            "\"\"",
+            "\"+1\"",
+            "\"-1\"",
+            "\"1.0\"",
+            "\"1e3\"",
+            "\" 1\"",
+            "\"0x1\"",
+            "null",
+            "true",
+            "[]",
         ] {
             assert!(serde_json::from_str::<Amount>(text).is_err(), "{text}");
         }

@@ -32,12 +32,15 @@ impl<S: Send + Sync, T: DeserializeOwned, const LIMIT: usize> FromRequest<S>
             return Err(ApiError::BodyTooLarge { limit: LIMIT });
         }
         let request = limited(request, LIMIT);
-        let body = Bytes::from_request(request, state)
-            .await
-            .map_err(|rejection| match rejection {
-                BytesRejection::FailedToBufferBody(_) => ApiError::BodyTooLarge { limit: LIMIT },
-                _ => ApiError::InvalidBody("the body could not be read".to_owned()),
-            })?;
+        let body =
+            Bytes::from_request(request, state)
+                .await
+                .map_err(|rejection| match rejection {
+                    BytesRejection::FailedToBufferBody(_) => {
+                        ApiError::BodyTooLarge { limit: LIMIT }
+                    }
+                    _ => ApiError::InvalidBody("the body could not be read".to_owned()),
+                })?;
         parse(&body).map(Self)
     }
 }

@@ -25,7 +25,10 @@ impl QueryMap {
                 });
             }
             let name = name.into_owned();
-            if parameters.insert(name.clone(), value.into_owned()).is_some() {
+            if parameters
+                .insert(name.clone(), value.into_owned())
+                .is_some()
+            {
                 return Err(ApiError::invalid(name, "is given twice; give it once"));
             }
         }

@@ -118,7 +118,7 @@ struct Machine {
     stored: Arc<Notify>,
     shutdown: CancellationToken,
     running: JoinHandle<()>,
-    _folder: TempDir,
+    folder: TempDir,
 }
 
 impl Machine {
@@ -142,7 +142,7 @@ impl Machine {
             stored,
             shutdown,
             running,
-            _folder: folder,
+            folder,
         }
     }
 
@@ -223,9 +223,11 @@ impl Machine {
             .expect("read")
     }
 
-    async fn stop(self) {
+    /// Returns the folder, for those who look into the database afterwards.
+    async fn stop(self) -> TempDir {
         self.shutdown.cancel();
         self.running.await.expect("stops cleanly");
+        self.folder
     }
 }
 
@@ -419,13 +421,13 @@ async fn a_receiver_that_is_not_there_is_retried() {
 
 #[tokio::test]
 async fn a_shutdown_lets_attempts_under_way_finish() {
-    let (_receiver, url) = Receiver::start([Answering::Hang, Answering::Hang]).await;
+    let (receiver, url) = Receiver::start([Answering::Hang, Answering::Hang]).await;
     let machine = Machine::start().await;
     let id = machine.webhook(1, &url).await;
     machine.owe(&id, 0..2).await;
-    machine.until(&id, |_| _receiver.count() == 2).await;
+    machine.until(&id, |_| receiver.count() == 2).await;
     let store = machine.store.clone();
-    machine.stop().await;
+    let _folder = machine.stop().await;
     let left = store.deliveries_of(&id, 0, 9).await.expect("read");
     assert!(
         left.iter().all(|delivery| delivery.attempts == 1),

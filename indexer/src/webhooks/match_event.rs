@@ -142,7 +142,10 @@ mod tests {
         WebhookId::from_random([number; 16])
     }
 
-    fn index(webhooks: &[(u8, &[EventKind], &[u8], &[u8])]) -> Subscriptions {
+    /// Number, kinds, accounts and programs of a webhook.
+    type Definition<'a> = (u8, &'a [EventKind], &'a [u8], &'a [u8]);
+
+    fn index(webhooks: &[Definition<'_>]) -> Subscriptions {
         let keys = |numbers: &[u8]| numbers.iter().copied().map(key).collect();
         let webhooks = webhooks
             .iter()

@@ -38,17 +38,3 @@ fn the_guard_is_small() {
     println!("swap_guard.so: {length} bytes");
     assert!(length <= MAX_GUARD_LEN, "{length} over {MAX_GUARD_LEN}");
 }
-
-#[test]
-fn zz_logs() {
-    let mut svm = Svm::new();
-    let pool = svm.open("pool", &PoolSetup::plain());
-    let user = svm.fund("user", &pool, PerToken::new(1_000_000, 0));
-    let accounts = pool.swap_accounts(&user, Direction::ZeroForOne);
-    let mut ix = swap_guard_interface::swap(&accounts, 1_000_000, 1);
-    ix.accounts[2].pubkey = user.accounts.token_0;
-    let r = svm.send(&[ix], &[&user.keypair]);
-    if let Err(r) = r { println!("{:#?}", r.logs); }
-    let svm2 = svm.send_raw(&[swap_guard_interface::swap(&accounts, 1_000_000, 1)], &[&user.keypair]);
-    println!("{svm2:#?}");
-}

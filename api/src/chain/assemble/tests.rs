@@ -140,7 +140,11 @@ fn the_largest_transaction_fits_a_packet_and_waits_for_one_signature() {
     let mut plan = plan(ids::WRAPPED_SOL, key(9));
     plan.accounts.output_token_program = ids::TOKEN_2022;
     let assembled = plan.transaction(Hash::default()).expect("fits");
-    assert!(assembled.bytes.len() <= PACKET_LIMIT, "{}", assembled.bytes.len());
+    assert!(
+        assembled.bytes.len() <= PACKET_LIMIT,
+        "{}",
+        assembled.bytes.len()
+    );
     assert_eq!(assembled.bytes[0], 1, "one signature");
     assert_eq!(assembled.bytes[1..65], [0; 64], "not signed yet");
 }

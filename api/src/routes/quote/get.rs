@@ -31,9 +31,8 @@ pub async fn get(
 
 fn parse(query: &str) -> Result<(Ask, BasisPoints), ApiError> {
     let query = QueryMap::parse(query, &PARAMETERS)?;
-    let amount = |name: &str, text: &str| {
-        Amount::parse(text).map_err(|rule| ApiError::invalid(name, rule))
-    };
+    let amount =
+        |name: &str, text: &str| Amount::parse(text).map_err(|rule| ApiError::invalid(name, rule));
     let ask = Ask {
         input_mint: parse_pubkey("inputMint", query.require("inputMint")?)?,
         output_mint: parse_pubkey("outputMint", query.require("outputMint")?)?,
@@ -44,7 +43,10 @@ fn parse(query: &str) -> Result<(Ask, BasisPoints), ApiError> {
             .transpose()?,
     };
     if ask.input_mint == ask.output_mint {
-        return Err(ApiError::invalid("outputMint", "must differ from inputMint"));
+        return Err(ApiError::invalid(
+            "outputMint",
+            "must differ from inputMint",
+        ));
     }
     if ask.amount_in == 0 {
         return Err(ApiError::invalid("amount", "must be at least 1"));
@@ -69,9 +71,10 @@ mod tests {
 
     #[test]
     fn the_three_parameters_suffice_and_slippage_defaults_to_half_a_percent() {
-        let (ask, slippage) =
-            parse(&format!("inputMint={A}&outputMint={B}&amount=18446744073709551615"))
-                .expect("valid");
+        let (ask, slippage) = parse(&format!(
+            "inputMint={A}&outputMint={B}&amount=18446744073709551615"
+        ))
+        .expect("valid");
         assert_eq!((ask.amount_in, slippage.get()), (u64::MAX, 50));
         assert_eq!(ask.pool, None);
     }

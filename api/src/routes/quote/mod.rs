@@ -1,8 +1,8 @@
 //! `/v1/quote`.
 
 mod get;
-mod quote;
 mod response;
+mod wire;
 
 pub use get::get;
-pub use quote::{DEFAULT_SLIPPAGE, Quote, parse_slippage};
+pub use wire::{DEFAULT_SLIPPAGE, Quote, parse_slippage};

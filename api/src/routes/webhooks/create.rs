@@ -36,12 +36,19 @@ pub(super) async fn handler(
         secret: Secret::from_random(rand::random()),
         created: Timestamp::from(SystemTime::now()),
     };
-    let webhook = state.store.create_webhook(&new, MAX_WEBHOOKS).await.map_err(store_error)?;
+    let webhook = state
+        .store
+        .create_webhook(&new, MAX_WEBHOOKS)
+        .await
+        .map_err(store_error)?;
     let headers: [(HeaderName, String); 2] = [
         (header::LOCATION, format!("/api/webhooks/{}", webhook.id)),
         // The secret must not end up in a cache.
         (header::CACHE_CONTROL, "no-store".to_owned()),
     ];
-    let created = Created { webhook: webhook.into(), secret: new.secret.expose().to_owned() };
+    let created = Created {
+        webhook: webhook.into(),
+        secret: new.secret.expose().to_owned(),
+    };
     Ok((StatusCode::CREATED, headers, Json(created)))
 }

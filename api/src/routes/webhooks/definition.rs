@@ -51,8 +51,16 @@ impl DefinitionBody {
     pub(super) fn validate(self, settings: Settings) -> Result<WebhookDefinition, ApiError> {
         let url = self.url.ok_or(ApiError::MissingField { field: "url" })?;
         check_url(&url, settings)?;
-        let events = events(&self.events.ok_or(ApiError::MissingField { field: "events" })?)?;
-        let filters = filters(&self.filters.ok_or(ApiError::MissingField { field: "filters" })?)?;
+        let events = events(
+            &self
+                .events
+                .ok_or(ApiError::MissingField { field: "events" })?,
+        )?;
+        let filters = filters(
+            &self
+                .filters
+                .ok_or(ApiError::MissingField { field: "filters" })?,
+        )?;
         let program_events_only = !events.account_change && !events.transaction;
         if program_events_only && filters.programs.is_empty() {
             return Err(ApiError::invalid(
@@ -60,20 +68,29 @@ impl DefinitionBody {
                 "must name at least one program, because programEvent is the only kind asked for",
             ));
         }
-        Ok(WebhookDefinition { url, events, filters, active: self.active.unwrap_or(true) })
+        Ok(WebhookDefinition {
+            url,
+            events,
+            filters,
+            active: self.active.unwrap_or(true),
+        })
     }
 }
 
 fn check_url(text: &str, settings: Settings) -> Result<(), ApiError> {
     let fault = |fault: &str| Err(ApiError::invalid("url", fault));
     if text.len() > MAX_URL_BYTES {
-        return fault(&format!("is longer than {MAX_URL_BYTES} bytes; use a shorter one"));
+        return fault(&format!(
+            "is longer than {MAX_URL_BYTES} bytes; use a shorter one"
+        ));
     }
     let Ok(url) = Url::parse(text) else {
         return fault("is not a URL; give one such as https://example.com/hook");
     };
     if !url.username().is_empty() || url.password().is_some() {
-        return fault("must not hold a user name or password; deliveries are authenticated by their signature");
+        return fault(
+            "must not hold a user name or password; deliveries are authenticated by their signature",
+        );
     }
     if url.fragment().is_some() {
         return fault("must not have a fragment (#…), which is never sent");
@@ -81,7 +98,9 @@ fn check_url(text: &str, settings: Settings) -> Result<(), ApiError> {
     match url.scheme() {
         "https" => Ok(()),
         "http" if settings.allow_http_loopback && is_loopback(&url) => Ok(()),
-        "http" if settings.allow_http_loopback => fault("must be https; plain http is for loopback addresses"),
+        "http" if settings.allow_http_loopback => {
+            fault("must be https; plain http is for loopback addresses")
+        }
         _ => fault("must be https"),
     }
 }
@@ -98,7 +117,10 @@ fn is_loopback(url: &Url) -> bool {
 fn events(names: &[String]) -> Result<EventKinds, ApiError> {
     let known = || EventKind::ALL.map(EventKind::name).join(", ");
     if names.is_empty() {
-        return Err(ApiError::invalid("events", format!("must name at least one of {}", known())));
+        return Err(ApiError::invalid(
+            "events",
+            format!("must name at least one of {}", known()),
+        ));
     }
     let mut kinds = EventKinds::default();
     for (index, name) in names.iter().enumerate() {
@@ -106,7 +128,10 @@ fn events(names: &[String]) -> Result<EventKinds, ApiError> {
         let kind = EventKind::from_name(name)
             .ok_or_else(|| ApiError::invalid(field(), format!("must be one of {}", known())))?;
         if kinds.contains(kind) {
-            return Err(ApiError::invalid(field(), format!("{kind} is named twice; name it once")));
+            return Err(ApiError::invalid(
+                field(),
+                format!("{kind} is named twice; name it once"),
+            ));
         }
         kinds = kinds.iter().chain([kind]).collect();
     }
@@ -132,13 +157,18 @@ fn keys(field: &str, texts: &[String], limit: usize) -> Result<Vec<Pubkey>, ApiE
     if texts.len() > limit {
         return Err(ApiError::invalid(
             field,
-            format!("holds {} keys, but at most {limit} are allowed; use several webhooks", texts.len()),
+            format!(
+                "holds {} keys, but at most {limit} are allowed; use several webhooks",
+                texts.len()
+            ),
         ));
     }
     let mut seen = HashSet::with_capacity(texts.len());
     let mut keys = Vec::with_capacity(texts.len());
     for (index, text) in texts.iter().enumerate() {
-        let key = text.parse().or_else(|_| parse_pubkey(&format!("{field}[{index}]"), text))?;
+        let key = text
+            .parse()
+            .or_else(|_| parse_pubkey(&format!("{field}[{index}]"), text))?;
         if seen.insert(key) {
             keys.push(key);
         }

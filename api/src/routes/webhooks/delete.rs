@@ -13,6 +13,14 @@ pub(super) async fn handler(
     StateOf(state): StateOf<State>,
     Path(id): Path<String>,
 ) -> Result<StatusCode, ApiError> {
-    let deleted = state.store.delete_webhook(&parse_id(&id)?).await.map_err(store_error)?;
-    if deleted { Ok(StatusCode::NO_CONTENT) } else { Err(not_found(&id)) }
+    let deleted = state
+        .store
+        .delete_webhook(&parse_id(&id)?)
+        .await
+        .map_err(store_error)?;
+    if deleted {
+        Ok(StatusCode::NO_CONTENT)
+    } else {
+        Err(not_found(&id))
+    }
 }

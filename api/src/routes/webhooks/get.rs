@@ -13,6 +13,12 @@ pub(super) async fn handler(
     StateOf(state): StateOf<State>,
     Path(id): Path<String>,
 ) -> Result<Json<WebhookView>, ApiError> {
-    let webhook = state.store.webhook(&parse_id(&id)?).await.map_err(store_error)?;
-    webhook.map(|webhook| Json(webhook.into())).ok_or_else(|| not_found(&id))
+    let webhook = state
+        .store
+        .webhook(&parse_id(&id)?)
+        .await
+        .map_err(store_error)?;
+    webhook
+        .map(|webhook| Json(webhook.into()))
+        .ok_or_else(|| not_found(&id))
 }

@@ -31,7 +31,11 @@ pub(super) async fn handler(
     let query = QueryMap::parse(query.as_deref().unwrap_or_default(), &["limit", "cursor"])?;
     let limit = query.get("limit").map_or(Ok(DEFAULT_LIMIT), parse_limit)?;
     let after = query.get("cursor").map(parse_cursor).transpose()?;
-    let page = state.store.list_webhooks(after, limit).await.map_err(store_error)?;
+    let page = state
+        .store
+        .list_webhooks(after, limit)
+        .await
+        .map_err(store_error)?;
     Ok(Json(Page {
         webhooks: page.webhooks.into_iter().map(WebhookView::from).collect(),
         next_cursor: page.next.map(|position| position.to_string()),
@@ -39,8 +43,13 @@ pub(super) async fn handler(
 }
 
 fn parse_limit(text: &str) -> Result<u32, ApiError> {
-    let limit = text.parse().ok().filter(|limit| (1..=MAX_LIMIT).contains(limit));
-    limit.ok_or_else(|| ApiError::invalid("limit", format!("must be an integer from 1 to {MAX_LIMIT}")))
+    let limit = text
+        .parse()
+        .ok()
+        .filter(|limit| (1..=MAX_LIMIT).contains(limit));
+    limit.ok_or_else(|| {
+        ApiError::invalid("limit", format!("must be an integer from 1 to {MAX_LIMIT}"))
+    })
 }
 
 fn parse_cursor(text: &str) -> Result<i64, ApiError> {

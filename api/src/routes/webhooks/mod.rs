@@ -43,7 +43,12 @@ struct State {
 pub fn router(store: Store, settings: Settings) -> Router {
     Router::new()
         .route("/api/webhooks", get(list::handler).post(create::handler))
-        .route("/api/webhooks/{id}", get(get::handler).put(update::handler).delete(delete::handler))
+        .route(
+            "/api/webhooks/{id}",
+            get(get::handler)
+                .put(update::handler)
+                .delete(delete::handler),
+        )
         .with_state(State { store, settings })
 }
 
@@ -53,14 +58,17 @@ fn parse_id(text: &str) -> Result<WebhookId, ApiError> {
 }
 
 fn not_found(id: &str) -> ApiError {
-    ApiError::NotFound { what: "webhook", id: id.chars().take(MAX_ECHOED_ID_CHARS).collect() }
+    ApiError::NotFound {
+        what: "webhook",
+        id: id.chars().take(MAX_ECHOED_ID_CHARS).collect(),
+    }
 }
 
 fn store_error(error: StoreError) -> ApiError {
     match error {
-        StoreError::TooManyWebhooks { limit } => {
-            ApiError::InvalidBody(format!("{limit} webhooks exist, which is the limit; delete one first"))
-        }
+        StoreError::TooManyWebhooks { limit } => ApiError::InvalidBody(format!(
+            "{limit} webhooks exist, which is the limit; delete one first"
+        )),
         other => ApiError::StoreUnavailable(other.into()),
     }
 }

@@ -20,6 +20,12 @@ pub(super) async fn handler(
     StrictJson(body): StrictJson<DefinitionBody, MAX_BODY_BYTES>,
 ) -> Result<Json<WebhookView>, ApiError> {
     let definition = body.validate(state.settings)?;
-    let webhook = state.store.update_webhook(&parse_id(&id)?, &definition).await.map_err(store_error)?;
-    webhook.map(|webhook| Json(webhook.into())).ok_or_else(|| not_found(&id))
+    let webhook = state
+        .store
+        .update_webhook(&parse_id(&id)?, &definition)
+        .await
+        .map_err(store_error)?;
+    webhook
+        .map(|webhook| Json(webhook.into()))
+        .ok_or_else(|| not_found(&id))
 }

@@ -26,7 +26,12 @@ struct FiltersView {
 
 impl From<Webhook> for WebhookView {
     fn from(webhook: Webhook) -> Self {
-        let WebhookDefinition { url, events, filters, active } = webhook.definition;
+        let WebhookDefinition {
+            url,
+            events,
+            filters,
+            active,
+        } = webhook.definition;
         Self {
             id: webhook.id.to_string(),
             url,
