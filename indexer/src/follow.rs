@@ -56,11 +56,19 @@ impl SessionEnd {
     }
 }
 
+/// How often a server may refuse to replay without saying from where it could, before the missing slots
+/// are given up. A node that has just started refuses so until it has caught up; with the pauses between
+/// attempts this gives it about five seconds, which a server that never replays costs at every reconnect.
+const UNEXPLAINED_REFUSALS: u32 = 6;
+
 /// Where a session starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Start {
     /// After the last slot that was stored.
-    Checkpoint,
+    Checkpoint {
+        /// How often this was refused in a row without a reason that helps.
+        refusals: u32,
+    },
     /// At the first slot the server can still replay. Slots are missing.
     FirstAvailable(u64),
     /// With whatever comes next. Slots may be missing.
@@ -68,6 +76,8 @@ enum Start {
 }
 
 impl Start {
+    const CHECKPOINT: Self = Self::Checkpoint { refusals: 0 };
+
     /// Where to start after a session that started here ended with `end`. A server that cannot even
     /// replay the slot it named itself is not asked to replay again.
     fn after(self, end: &SessionEnd) -> Self {
@@ -76,10 +86,15 @@ impl Start {
         }) = end
         else {
             // Slots were stored, or another start would not have changed anything.
-            return Self::Checkpoint;
+            return Self::CHECKPOINT;
         };
         match (self, first_available) {
-            (Self::Checkpoint, Some(slot)) => Self::FirstAvailable(*slot),
+            (Self::Checkpoint { .. }, Some(slot)) => Self::FirstAvailable(*slot),
+            (Self::Checkpoint { refusals }, None) if refusals < UNEXPLAINED_REFUSALS => {
+                Self::Checkpoint {
+                    refusals: refusals.saturating_add(1),
+                }
+            }
             _ => Self::Tip,
         }
     }
@@ -107,7 +122,7 @@ impl Follower {
             incident: Incident::new("following the chain"),
             backoff: Backoff::new(),
         };
-        let mut start = Start::Checkpoint;
+        let mut start = Start::CHECKPOINT;
         loop {
             // Stopping in the middle of anything is harmless: what is not committed is read again.
             let end = tokio::select! {
@@ -136,7 +151,7 @@ impl Follower {
         let checkpoint = self.store.checkpoint().await?;
         let subscriptions = Arc::clone(&self.subscriptions.borrow_and_update());
         let from_slot = match start {
-            Start::Checkpoint => checkpoint.map(|slot| slot.saturating_add(1)),
+            Start::Checkpoint { .. } => checkpoint.map(|slot| slot.saturating_add(1)),
             Start::FirstAvailable(slot) => Some(slot),
             Start::Tip => None,
         };
@@ -269,7 +284,7 @@ impl Session<'_> {
             return;
         }
         let last_missing = match self.start {
-            Start::Checkpoint => return,
+            Start::Checkpoint { .. } => return,
             Start::FirstAvailable(_) => first.saturating_sub(1),
             // The connection may have begun in the middle of this slot's content.
             Start::Tip => first,
@@ -311,22 +326,36 @@ impl Session<'_> {
 mod tests {
     use super::*;
 
+    fn gone(first_available: Option<u64>) -> SessionEnd {
+        SessionEnd::Stream(StreamError::ReplayUnavailable {
+            first_available,
+            message: String::new(),
+        })
+    }
+
     #[test]
     fn a_lost_replay_window_leads_to_what_is_left_of_it_and_then_to_the_tip() {
-        let gone = |first_available| {
-            SessionEnd::Stream(StreamError::ReplayUnavailable {
-                first_available,
-                message: String::new(),
-            })
-        };
-        assert_eq!(
-            Start::Checkpoint.after(&gone(Some(9))),
-            Start::FirstAvailable(9)
-        );
-        assert_eq!(Start::Checkpoint.after(&gone(None)), Start::Tip);
-        assert_eq!(Start::FirstAvailable(9).after(&gone(Some(11))), Start::Tip);
+        let rest = Start::CHECKPOINT.after(&gone(Some(9)));
+        assert_eq!(rest, Start::FirstAvailable(9));
+        assert_eq!(rest.after(&gone(Some(11))), Start::Tip);
         let closed = SessionEnd::Stream(StreamError::Closed);
-        assert_eq!(Start::FirstAvailable(9).after(&closed), Start::Checkpoint);
-        assert_eq!(Start::Tip.after(&closed), Start::Checkpoint);
+        assert_eq!(rest.after(&closed), Start::CHECKPOINT);
+        assert_eq!(Start::Tip.after(&closed), Start::CHECKPOINT);
+    }
+
+    #[test]
+    fn a_server_that_may_only_be_starting_is_asked_again_before_slots_are_given_up() {
+        let mut start = Start::CHECKPOINT;
+        for _ in 0..UNEXPLAINED_REFUSALS {
+            start = start.after(&gone(None));
+            assert!(matches!(start, Start::Checkpoint { .. }), "{start:?}");
+        }
+        assert_eq!(start.after(&gone(None)), Start::Tip);
+        let closed = SessionEnd::Stream(StreamError::Closed);
+        assert_eq!(
+            start.after(&closed),
+            Start::CHECKPOINT,
+            "the count starts anew"
+        );
     }
 }

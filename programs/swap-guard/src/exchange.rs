@@ -2,7 +2,7 @@
 
 use crate::{
     constants::EXCHANGE_ID,
-    instructions::swap::{Swap, SwapArgs},
+    instructions::swap::Swap,
 };
 use core::mem::MaybeUninit;
 
@@ -17,19 +17,25 @@ use anchor_lang::{
 /// First 8 bytes of the SHA-256 of `global:swap_base_input`.
 const SWAP_BASE_INPUT: [u8; 8] = [0x8f, 0xbe, 0x5a, 0xda, 0xc4, 0x1e, 0x33, 0xde];
 
+/// The exchange's own check is not the one that counts.
+const NO_MINIMUM: u64 = 0;
+
 /// Length of the exchange's account list.
 const ACCOUNTS: usize = 13;
 
 /// Position of the user in it. The user's signature is the only one handed on, whoever else signed the transaction.
 const USER: usize = 0;
 
-/// Calls the exchange's `swap_base_input`. Its data and account list are built here, out of named accounts; nothing
-/// the caller supplied is passed on as bytes. A failure of the exchange ends the transaction with its own error.
-pub fn swap_base_input(accounts: &Swap, args: SwapArgs) {
+/// Calls the exchange's `swap_base_input`, asking it for no minimum: the minimum is the guard's to enforce, so that a
+/// swap that falls short fails with the guard's own error, whatever the exchange believes it paid.
+///
+/// Its data and account list are built here, out of named accounts; nothing the caller supplied is passed on as bytes.
+/// A failure of the exchange ends the transaction with its own error.
+pub fn swap_base_input(accounts: &Swap, amount_in: u64) {
     let data = [
         SWAP_BASE_INPUT,
-        args.amount_in.to_le_bytes(),
-        args.minimum_out.to_le_bytes(),
+        amount_in.to_le_bytes(),
+        NO_MINIMUM.to_le_bytes(),
     ];
     // The exchange's order; whether it writes the account.
     let list = [

@@ -78,7 +78,7 @@ pub fn handler(accounts: &Swap, args: SwapArgs) -> Result<()> {
     let output_before = output_balance(accounts)?;
     let input_before = input_balance(accounts.input_token_account.account());
 
-    exchange::swap_base_input(accounts, args);
+    exchange::swap_base_input(accounts, args.amount_in);
 
     let received = received_at_least(args.minimum_out, output_before, output_balance(accounts)?)?;
     let input_after = input_balance(accounts.input_token_account.account());
