@@ -130,7 +130,8 @@ impl Chain {
         let begun = Instant::now();
         let config = RpcSendTransactionConfig {
             skip_preflight: !preflight,
-            preflight_commitment: Some(CommitmentConfig::confirmed().commitment),
+            // The newest state, which is also the one that Sluice quotes on.
+            preflight_commitment: Some(CommitmentConfig::processed().commitment),
             ..RpcSendTransactionConfig::default()
         };
         let signature = self

@@ -318,10 +318,7 @@ mod tests {
 
     #[test]
     fn a_child_that_ignores_the_request_is_killed() {
-        let mut process = shell(
-            "stubborn",
-            "trap '' TERM; echo started; while :; do sleep 1; done",
-        );
+        let (mut process, _folder) = shell("trap '' TERM; echo started; while :; do sleep 1; done");
         wait_for_log(&process, "started");
         let stopped = process.end(Duration::from_millis(200)).expect("it ends");
         assert!(stopped.killed);

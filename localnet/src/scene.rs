@@ -9,7 +9,7 @@ use cpmm::{
 };
 use sha2::{Digest, Sha256};
 use solana_keypair::Keypair;
-use solana_pubkey::Pubkey;
+use solana_pubkey::{Pubkey, pubkey};
 use solana_signer::Signer;
 use swap_guard_interface::associated_token_address;
 
@@ -37,6 +37,12 @@ const PROTOCOL_FEE_RATE: FeeRate = FeeRate(120_000);
 const FUND_FEE_RATE: FeeRate = FeeRate(40_000);
 const CREATOR_FEE_RATE: FeeRate = FeeRate(500);
 const CREATE_POOL_FEE: u64 = 150_000_000;
+
+const SLOT_HASHES: Pubkey = pubkey!("SysvarS1otHashes111111111111111111111111111");
+const SYSVAR_OWNER: Pubkey = pubkey!("Sysvar1111111111111111111111111111111111111");
+
+/// Length of the sysvar: a count and 512 pairs of slot and hash, bytes.
+const SLOT_HASHES_LEN: usize = 8 + 512 * (8 + 32);
 
 /// A mint of the localnet.
 #[derive(Clone, Copy, Debug)]
@@ -167,6 +173,7 @@ impl Scene {
             },
             amm_config(),
             create_pool_fee_receiver(),
+            slot_hashes(),
         ];
         for token in [&self.usd, &self.alfa, &self.beta, &self.levy] {
             accounts.push(mint(token, &self.wallet.pubkey()));
@@ -339,6 +346,14 @@ fn plain_token(symbol: &'static str, decimals: u8) -> Token {
 fn liquidity(reserves: PerToken<u64>) -> u64 {
     let product = u128::from(reserves.token_0) * u128::from(reserves.token_1);
     u64::try_from(product.isqrt()).unwrap_or(u64::MAX)
+}
+
+/// The sysvar of recent slots, empty. The validator resolves the address tables of every version-0
+/// transaction, even of one without tables, at its rooted bank and needs this sysvar for it. At genesis
+/// there is none, so without this account it drops every such transaction until slot 1 is rooted, which
+/// takes 13 seconds.
+fn slot_hashes() -> GenesisAccount {
+    GenesisAccount::rent_exempt(SLOT_HASHES, SYSVAR_OWNER, vec![0; SLOT_HASHES_LEN])
 }
 
 fn amm_config() -> GenesisAccount {

@@ -23,7 +23,7 @@ const KEY_LINES: [&str; 11] = [
     "LEVY for 40 USDL",
     "exactly as quoted",
     "three kinds with good signatures",
-    "under the guard SGdsaS58Xv2EgQwpXYxYA1jrXFnMuoRY4MEa3v2rx4b",
+    "by the guard SGdsaS58Xv2EgQwpXYxYA1jrXFnMuoRY4MEa3v2rx4b with 6000 SlippageExceeded",
     "no process and none of",
     "demo passed in",
 ];
