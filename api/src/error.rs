@@ -112,6 +112,12 @@ pub enum ApiError {
         /// Identifier asked for.
         id: String,
     },
+    /// As many webhooks exist as are allowed.
+    #[error("{limit} webhooks exist, which is the limit; delete one first")]
+    TooManyWebhooks {
+        /// How many are allowed.
+        limit: u32,
+    },
     /// No such path.
     #[error("there is no such path; the README lists every route")]
     NoRoute,
@@ -208,6 +214,9 @@ impl ApiError {
                 "Market not ready",
             ),
             Self::NotFound { .. } => problem(S::NOT_FOUND, "not_found", "Not found"),
+            Self::TooManyWebhooks { .. } => {
+                problem(S::CONFLICT, "too_many_webhooks", "Too many webhooks")
+            }
             Self::NoRoute => problem(S::NOT_FOUND, "no_route", "No such path"),
             Self::MethodNotAllowed => problem(
                 S::METHOD_NOT_ALLOWED,

@@ -80,7 +80,7 @@ struct CaseFee {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 enum CaseResult {
-    Ok(CaseOk),
+    Ok(Box<CaseOk>),
     ErrorCode(u32),
 }
 

@@ -66,9 +66,7 @@ fn not_found(id: &str) -> ApiError {
 
 fn store_error(error: StoreError) -> ApiError {
     match error {
-        StoreError::TooManyWebhooks { limit } => ApiError::InvalidBody(format!(
-            "{limit} webhooks exist, which is the limit; delete one first"
-        )),
+        StoreError::TooManyWebhooks { limit } => ApiError::TooManyWebhooks { limit },
         other => ApiError::StoreUnavailable(other.into()),
     }
 }
