@@ -7,8 +7,12 @@ use std::{env, fs, path::PathBuf};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use cpmm::{
-    AmmConfig, Direction, FeeRate, Mint, PerToken, PoolState, TokenAccount, TokenAccountKind,
-    TokenProgram, TransferFeeConfig, ids, instruction::SwapAccounts, observation_account,
+    AmmConfig, Direction, Mint, PerToken, PoolSnapshot, PoolState, TokenAccount, TokenAccountKind,
+    TokenProgram, TransferFeeConfig,
+    fixtures::{blank_pool, published_config},
+    ids,
+    instruction::SwapAccounts,
+    observation_account,
 };
 use litesvm::{
     LiteSVM,
@@ -377,8 +381,31 @@ impl PoolSetup {
     pub fn of(token_0: Token, token_1: Token) -> Self {
         Self {
             tokens: PerToken { token_0, token_1 },
-            config: config_0(),
-            state: blank_state(),
+            config: published_config(),
+            state: blank_pool(),
+        }
+    }
+
+    /// A pool in the state of this snapshot, whatever its addresses.
+    ///
+    /// # Panics
+    /// When a token program of the snapshot is none.
+    #[must_use]
+    pub fn like(snapshot: PoolSnapshot) -> Self {
+        let token = |program, mint: Mint, vault| Token {
+            program: TokenProgram::from_id(&program).expect("a token program"),
+            transfer_fee: mint.transfer_fee,
+            vault,
+        };
+        let (programs, mints) = (snapshot.pool.token_programs, snapshot.mints);
+        let vaults = snapshot.vault_amounts;
+        Self {
+            tokens: PerToken::new(
+                token(programs.token_0, mints.token_0, vaults.token_0),
+                token(programs.token_1, mints.token_1, vaults.token_1),
+            ),
+            config: snapshot.config,
+            state: snapshot.pool,
         }
     }
 
@@ -386,48 +413,6 @@ impl PoolSetup {
     #[must_use]
     pub fn plain() -> Self {
         Self::of(Token::spl(1_000_000_000_000), Token::spl(2_000_000_000_000))
-    }
-}
-
-/// Config 0 as published: 0.25 % trade fee, of it 12 % protocol and 4 % fund.
-#[must_use]
-pub fn config_0() -> AmmConfig {
-    AmmConfig {
-        bump: 0,
-        disable_create_pool: false,
-        index: 0,
-        trade_fee_rate: FeeRate(2_500),
-        protocol_fee_rate: FeeRate(120_000),
-        fund_fee_rate: FeeRate(40_000),
-        create_pool_fee: 150_000_000,
-        protocol_owner: address("protocol owner"),
-        fund_owner: address("fund owner"),
-        creator_fee_rate: FeeRate(500),
-    }
-}
-
-fn blank_state() -> PoolState {
-    let none = Pubkey::default();
-    PoolState {
-        amm_config: none,
-        pool_creator: address("pool creator"),
-        vaults: PerToken::default(),
-        lp_mint: none,
-        mints: PerToken::default(),
-        token_programs: PerToken::default(),
-        observation: none,
-        auth_bump: ids::AUTHORITY_BUMP,
-        status: 0,
-        lp_mint_decimals: 9,
-        mint_decimals: PerToken::new(6, 6),
-        lp_supply: 0,
-        protocol_fees: PerToken::default(),
-        fund_fees: PerToken::default(),
-        open_time: 0,
-        recent_epoch: 0,
-        creator_fee_on: 0,
-        enable_creator_fee: false,
-        creator_fees: PerToken::default(),
     }
 }
 

@@ -13,6 +13,8 @@
 
 mod accounts;
 mod bytes;
+#[cfg(feature = "fixtures")]
+pub mod fixtures;
 pub mod ids;
 pub mod instruction;
 mod quote;

@@ -1,9 +1,6 @@
 //! The only file that knows how the exchange is called.
 
-use crate::{
-    constants::EXCHANGE_ID,
-    instructions::swap::Swap,
-};
+use crate::{constants::EXCHANGE_ID, instructions::swap::Swap};
 use core::mem::MaybeUninit;
 
 use anchor_lang::{

@@ -4,9 +4,7 @@ use cpmm::{
     Direction, PerToken, PoolState, TokenAccount, TokenAccountKind, TokenProgram, TransferFee,
     TransferFeeConfig, ids,
 };
-use sluice_tests::svm::{
-    Pool, PoolSetup, Svm, Token, UNIX_TIMESTAMP, User, address, config_0, keypair,
-};
+use sluice_tests::svm::{Pool, PoolSetup, Svm, Token, UNIX_TIMESTAMP, User, address, keypair};
 use solana_instruction::{AccountMeta, Instruction};
 use solana_keypair::Keypair;
 use solana_pubkey::{Pubkey, pubkey};
@@ -167,7 +165,7 @@ fn assert_opens_and_swaps(mut scene: Scene, pool_key: Option<&Keypair>, vaults: 
     );
     assert_eq!(
         scene.svm.balance(ids::CREATE_POOL_FEE_RECEIVER),
-        config_0().create_pool_fee
+        cpmm::fixtures::published_config().create_pool_fee
     );
 
     for direction in [Direction::ZeroForOne, Direction::OneForZero] {

@@ -3,10 +3,11 @@
 use base64::{Engine, engine::general_purpose::STANDARD};
 use cpmm::{
     AmmConfig, Direction, FeeRate, PerToken, TransferFee, TransferFeeConfig,
+    fixtures::published_config,
     instruction::{SwapAccounts, swap_base_input},
 };
 use serde::Deserialize;
-use sluice_tests::svm::{Executed, Pool, PoolSetup, Svm, Token, User, config_0};
+use sluice_tests::svm::{Executed, Pool, PoolSetup, Svm, Token, User};
 use solana_instruction::Instruction;
 
 const VECTORS: &str = include_str!("../../../crates/cpmm/tests/data/cpmm-mainnet.json");
@@ -58,7 +59,7 @@ impl Vector {
         };
         let config = AmmConfig {
             trade_fee_rate: FeeRate(number(&self.trade_fee_rate)),
-            ..config_0()
+            ..published_config()
         };
         PoolSetup {
             config,
