@@ -38,6 +38,10 @@ const POLL: Duration = Duration::from_millis(20);
 /// The first step that fails. What was started is stopped in any case.
 pub async fn run(artifacts: &Artifacts, options: &NetOptions) -> anyhow::Result<()> {
     let mut transcript = Transcript::begin();
+    transcript.step(
+        "starting",
+        "a validator, then Sluice in front of it; about 10 s",
+    );
     let mut net = Localnet::start(artifacts, options).await?;
     announce(&mut transcript, &net);
     let receiver_port = match steps(&mut transcript, &net).await {

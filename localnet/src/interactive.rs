@@ -27,6 +27,7 @@ pub async fn run(
     ended: impl Future<Output = &'static str>,
 ) -> anyhow::Result<()> {
     tokio::pin!(ended);
+    println!("Starting a validator, then Sluice in front of it; about 10 s");
     let mut net = tokio::select! {
         net = Localnet::start(artifacts, options) => net?,
         // The half-started net is dropped with its future, which ends its processes.
