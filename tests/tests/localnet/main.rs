@@ -7,3 +7,4 @@ mod ending;
 mod live_pool;
 mod losing_parts;
 mod net;
+mod two_processes;
