@@ -13,6 +13,7 @@
 
 mod accounts;
 mod bytes;
+mod exact_out;
 #[cfg(feature = "fixtures")]
 pub mod fixtures;
 pub mod ids;
@@ -28,6 +29,7 @@ pub use accounts::{
     POOL_STATE_DISCRIMINATOR, POOL_STATE_LEN, PerToken, PoolState, observation_account,
 };
 pub use bytes::DecodeError;
+pub use exact_out::ExactOutQuote;
 pub use quote::{Clock, Direction, ExactInQuote, PoolSnapshot, minimum_out};
 pub use refusal::Refusal;
 pub use token::{MINT_LEN, Mint, TOKEN_ACCOUNT_LEN, TokenAccount, TokenAccountKind, TokenProgram};

@@ -187,7 +187,7 @@ impl PoolSnapshot {
         })
     }
 
-    fn check_tradable(&self, clock: &Clock) -> Result<(), Refusal> {
+    pub(crate) fn check_tradable(&self, clock: &Clock) -> Result<(), Refusal> {
         if self.pool.swap_disabled() {
             return Err(Refusal::SwapDisabled);
         }
@@ -209,7 +209,7 @@ impl PoolSnapshot {
     }
 
     /// Vault balances less the fees that nobody has collected yet.
-    fn reserves(&self) -> Result<PerToken<u64>, Refusal> {
+    pub(crate) fn reserves(&self) -> Result<PerToken<u64>, Refusal> {
         let pool = &self.pool;
         Ok(PerToken::new(
             reserve(
@@ -228,7 +228,7 @@ impl PoolSnapshot {
     }
 
     /// The side is decided, and an unknown mode refused, even where no creator fee is in force.
-    const fn creator_fee_on_input(&self, direction: Direction) -> Result<bool, Refusal> {
+    pub(crate) const fn creator_fee_on_input(&self, direction: Direction) -> Result<bool, Refusal> {
         let mode = self.pool.creator_fee_on;
         match (CreatorFeeOn::from_byte(mode), direction) {
             (None, _) => Err(Refusal::InvalidFeeModel { mode }),
@@ -239,7 +239,7 @@ impl PoolSnapshot {
         }
     }
 
-    const fn creator_rate(&self) -> FeeRate {
+    pub(crate) const fn creator_rate(&self) -> FeeRate {
         if self.pool.enable_creator_fee {
             self.config.creator_fee_rate
         } else {
@@ -299,16 +299,16 @@ fn reserve(vault: u64, protocol: u64, fund: u64, creator: u64) -> Result<u64, Re
     vault.checked_sub(booked).ok_or(Refusal::InsufficientVault)
 }
 
-fn transfer_fee(mint: &Mint, amount: u64, clock: &Clock) -> u64 {
+pub(crate) fn transfer_fee(mint: &Mint, amount: u64, clock: &Clock) -> u64 {
     mint.transfer_fee
         .map_or(0, |config| config.at(clock.epoch).of(amount))
 }
 
-fn positive(amount: Option<u64>, refusal: Refusal) -> Result<u64, Refusal> {
+pub(crate) fn positive(amount: Option<u64>, refusal: Refusal) -> Result<u64, Refusal> {
     amount.filter(|amount| *amount > 0).ok_or(refusal)
 }
 
-fn narrow(amount: u128) -> Result<u64, Refusal> {
+pub(crate) fn narrow(amount: u128) -> Result<u64, Refusal> {
     u64::try_from(amount).map_err(|_| Refusal::Overflow)
 }
 

@@ -44,6 +44,12 @@ pub enum Refusal {
         /// Record type of the extension.
         extension: u16,
     },
+    /// No amount, once the mint's transfer fee is taken, leaves exactly the one asked for.
+    #[error("no amount leaves exactly this one once the mint's transfer fee is taken")]
+    TransferFeeMismatch,
+    /// More is asked for than the pool holds.
+    #[error("the pool does not hold as much as is asked for")]
+    InsufficientReserves,
     /// A vault is frozen.
     #[error("a vault of the pool is frozen")]
     FrozenVault,
@@ -59,8 +65,10 @@ impl Refusal {
             Self::ZeroInput | Self::ZeroOutput => Some(2505),
             Self::ZeroTradingTokens => Some(6006),
             Self::InsufficientVault => Some(6012),
+            Self::TransferFeeMismatch => Some(6010),
             Self::InvalidFeeModel { .. } => Some(6013),
             Self::ZeroReserves
+            | Self::InsufficientReserves
             | Self::Overflow
             | Self::UnsupportedExtension { .. }
             | Self::FrozenVault => None,

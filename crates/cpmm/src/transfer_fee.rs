@@ -2,7 +2,7 @@
 //!
 //! Follows `interface/src/extension/transfer_fee/mod.rs` of `solana-program/token-2022`.
 
-use crate::units::BasisPoints;
+use crate::{refusal::Refusal, units::BasisPoints};
 
 /// One fee schedule of a mint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -25,6 +25,39 @@ impl TransferFee {
             .saturating_mul(u128::from(self.basis_points))
             .div_ceil(denominator);
         u64::try_from(fee).unwrap_or(u64::MAX).min(self.maximum_fee)
+    }
+
+    /// Fee that must be added to `net` so that `net` arrives: the exchange's reading of Token-2022's
+    /// inverse, which is refused where the fee of the sum is not that fee again.
+    ///
+    /// # Errors
+    /// [`Refusal::TransferFeeMismatch`] where no amount leaves exactly `net`, [`Refusal::Overflow`]
+    /// where the sum leaves 64 bits.
+    pub fn inverse_of(&self, net: u64) -> Result<u64, Refusal> {
+        let whole = u64::from(BasisPoints::MAX.get());
+        let kept = whole.saturating_sub(u64::from(self.basis_points));
+        let fee = match u128::from(net)
+            .saturating_mul(u128::from(whole))
+            .checked_next_multiple_of(u128::from(kept))
+            .and_then(|product| product.checked_div(u128::from(kept)))
+        {
+            // The whole transfer is withheld, up to the cap.
+            None => self.maximum_fee,
+            Some(gross) => {
+                let raised = gross.saturating_sub(u128::from(net));
+                let raised = u64::try_from(raised).unwrap_or(u64::MAX);
+                let gross = net
+                    .checked_add(raised.min(self.maximum_fee))
+                    .ok_or(Refusal::Overflow)?;
+                self.of(gross)
+            }
+        };
+        let gross = net.checked_add(fee).ok_or(Refusal::Overflow)?;
+        if self.of(gross) == fee {
+            Ok(fee)
+        } else {
+            Err(Refusal::TransferFeeMismatch)
+        }
     }
 }
 
@@ -70,6 +103,26 @@ mod tests {
         assert_eq!(fee(10_000, 7).of(u64::MAX), 7);
         assert_eq!(fee(0, u64::MAX).of(u64::MAX), 0);
         assert_eq!(fee(500, u64::MAX).of(0), 0);
+    }
+
+    #[test]
+    fn the_inverse_leaves_exactly_the_net_amount() {
+        for (basis_points, cap) in [(0, u64::MAX), (1, u64::MAX), (100, 5_000), (9_999, 77)] {
+            let fee = fee(basis_points, cap);
+            for net in [1, 2, 99, 10_000, 1_000_003, u64::from(u32::MAX)] {
+                let added = fee.inverse_of(net).expect("reachable");
+                assert_eq!(net + added - fee.of(net + added), net, "{fee:?} {net}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_fee_of_the_whole_transfer_has_an_inverse_only_by_its_cap() {
+        assert_eq!(fee(10_000, 7).inverse_of(100), Ok(7));
+        assert_eq!(
+            fee(10_000, u64::MAX).inverse_of(100),
+            Err(Refusal::Overflow)
+        );
     }
 
     #[test]

@@ -150,3 +150,46 @@ fn a_pool_that_opens_later_says_when() {
     assert_eq!(at(99), Err(Refusal::NotOpenYet { open_time: 100 }));
     assert!(at(100).is_ok());
 }
+
+/// Every executed swap asked the other way round: sending what its output is said to cost delivers at
+/// least that output. There is no bound above: where one unit of output is worth many of input, every
+/// rounding in the pool's favour costs that many.
+#[test]
+fn what_an_exact_output_costs_is_enough() {
+    let mut answered = 0;
+    for swap in executed_swaps() {
+        let (state, direction, clock) = (swap.snapshot(), swap.direction(), swap.clock());
+        let Ok(forward) = state.quote_exact_in(direction, swap.amount_in, &clock) else {
+            continue;
+        };
+        let Ok(cost) = state.quote_exact_out(direction, forward.received, &clock) else {
+            continue;
+        };
+        answered += 1;
+        let paid = state
+            .quote_exact_in(direction, cost.amount_in, &clock)
+            .expect("a cost can be sent");
+        assert!(
+            paid.received >= forward.received,
+            "{swap:?}: {cost:?}, {paid:?}"
+        );
+    }
+    assert!(answered > 1_500, "only {answered} swaps have an exact cost");
+}
+
+#[test]
+fn an_exact_output_costs_what_the_formulas_say() {
+    let state = pool_of(PerToken::new(1_000_000, 2_000_000), 2_500);
+    let cost = state
+        .quote_exact_out(Direction::ZeroForOne, 1_000, &Clock::default())
+        .expect("the pool is deep enough");
+    // 1,000,000 × 1,000 / (2,000,000 − 1,000), rounded up, and that before a fee of 0.25 %, rounded up.
+    assert_eq!(
+        (cost.curve_in, cost.amount_in, cost.trade_fee),
+        (501, 503, 2)
+    );
+    assert_eq!(
+        state.quote_exact_out(Direction::ZeroForOne, 2_000_000, &Clock::default()),
+        Err(Refusal::InsufficientReserves)
+    );
+}

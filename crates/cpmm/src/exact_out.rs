@@ -1,0 +1,149 @@
+//! What a swap costs that must deliver an exact amount: the arithmetic of `swap_base_output`.
+//!
+//! The guard does not wrap this instruction, so this is for planning only: how much to offer so that an
+//! amount arrives. Follows `programs/cp-swap/src/instructions/swap_base_output.rs` and
+//! `curve/{calculator,fees}.rs`.
+
+use crate::{
+    quote::{Clock, Direction, PoolSnapshot, narrow},
+    refusal::Refusal,
+    token::Mint,
+    units::FeeRate,
+};
+
+/// An exact quote for an exact output. Amounts are smallest units.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ExactOutQuote {
+    /// What the user receives: what was asked for.
+    pub received: u64,
+    /// Withheld by the output mint on the way.
+    pub output_transfer_fee: u64,
+    /// Output that the curve gives, the creator's part included.
+    pub curve_out: u64,
+    /// Input that moves along the curve.
+    pub curve_in: u64,
+    /// Trade fee, input token.
+    pub trade_fee: u64,
+    /// Creator fee.
+    pub creator_fee: u64,
+    /// Whether the creator fee is in the input token.
+    pub creator_fee_on_input: bool,
+    /// Withheld by the input mint on the way.
+    pub input_transfer_fee: u64,
+    /// What the user sends: the quote.
+    pub amount_in: u64,
+}
+
+impl PoolSnapshot {
+    /// What must be sent at `clock` so that exactly `received` arrives.
+    ///
+    /// # Errors
+    /// The [`Refusal`] with which the chain would end the swap.
+    pub fn quote_exact_out(
+        &self,
+        direction: Direction,
+        received: u64,
+        clock: &Clock,
+    ) -> Result<ExactOutQuote, Refusal> {
+        if received == 0 {
+            return Err(Refusal::ZeroOutput);
+        }
+        self.check_tradable(clock)?;
+        let output_transfer_fee = inverse_fee(&direction.output(&self.mints), received, clock)?;
+        let out_gross = received
+            .checked_add(output_transfer_fee)
+            .ok_or(Refusal::Overflow)?;
+        let reserves = self.reserves()?;
+        let creator_on_input = self.creator_fee_on_input(direction)?;
+        let creator_rate = self.creator_rate();
+        let curve_out = if creator_on_input {
+            out_gross
+        } else {
+            before_fee(out_gross, creator_rate.0)?
+        };
+        let curve_in = back_along_the_curve(
+            curve_out,
+            direction.input(&reserves),
+            direction.output(&reserves),
+        )?;
+        let trade_rate = self.config.trade_fee_rate.0;
+        let (in_net, creator_on_in) = if creator_on_input {
+            let rates = trade_rate
+                .checked_add(creator_rate.0)
+                .ok_or(Refusal::Overflow)?;
+            let in_net = before_fee(curve_in, rates)?;
+            (
+                in_net,
+                share(in_net.saturating_sub(curve_in), creator_rate.0, rates)?,
+            )
+        } else {
+            (before_fee(curve_in, trade_rate)?, 0)
+        };
+        let total = in_net.saturating_sub(curve_in);
+        let input_transfer_fee = inverse_fee(&direction.input(&self.mints), in_net, clock)?;
+        Ok(ExactOutQuote {
+            received,
+            output_transfer_fee,
+            curve_out,
+            curve_in,
+            trade_fee: total.saturating_sub(creator_on_in),
+            creator_fee: if creator_on_input {
+                creator_on_in
+            } else {
+                curve_out.saturating_sub(out_gross)
+            },
+            creator_fee_on_input: creator_on_input,
+            input_transfer_fee,
+            amount_in: in_net
+                .checked_add(input_transfer_fee)
+                .ok_or(Refusal::Overflow)?,
+        })
+    }
+}
+
+/// `amount × 1,000,000 / (1,000,000 − rate)`, rounded up: what leaves `amount` once the fee is taken.
+fn before_fee(amount: u64, rate: u64) -> Result<u64, Refusal> {
+    if rate == 0 {
+        return Ok(amount);
+    }
+    let kept = FeeRate::DENOMINATOR
+        .checked_sub(u128::from(rate))
+        .filter(|kept| *kept > 0)
+        .ok_or(Refusal::ZeroTradingTokens)?;
+    narrow(
+        u128::from(amount)
+            .saturating_mul(FeeRate::DENOMINATOR)
+            .div_ceil(kept),
+    )
+}
+
+/// `reserve_in × curve_out / (reserve_out − curve_out)`, rounded up.
+fn back_along_the_curve(curve_out: u64, reserve_in: u64, reserve_out: u64) -> Result<u64, Refusal> {
+    let left = reserve_out
+        .checked_sub(curve_out)
+        .filter(|left| *left > 0)
+        .ok_or(Refusal::InsufficientReserves)?;
+    if reserve_in == 0 {
+        return Err(Refusal::ZeroReserves);
+    }
+    narrow(
+        u128::from(reserve_in)
+            .saturating_mul(u128::from(curve_out))
+            .div_ceil(u128::from(left)),
+    )
+}
+
+/// The creator's part of a fee taken at both rates together, rounded down. With no rate at all the
+/// exchange divides by zero and refuses.
+fn share(total: u64, creator_rate: u64, rates: u64) -> Result<u64, Refusal> {
+    u128::from(total)
+        .saturating_mul(u128::from(creator_rate))
+        .checked_div(u128::from(rates))
+        .ok_or(Refusal::ZeroTradingTokens)
+        .and_then(narrow)
+}
+
+fn inverse_fee(mint: &Mint, net: u64, clock: &Clock) -> Result<u64, Refusal> {
+    mint.transfer_fee
+        .map_or(Ok(0), |config| config.at(clock.epoch).inverse_of(net))
+}
