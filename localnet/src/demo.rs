@@ -102,7 +102,7 @@ fn announce(transcript: &mut Transcript, net: &Localnet) {
 /// Everything between the start and the stop. Returns the port that the receiver had.
 async fn steps(transcript: &mut Transcript, net: &Localnet) -> anyhow::Result<u16> {
     let scene = &net.scene;
-    let mut receiver = Receiver::start().await?;
+    let mut receiver = Receiver::start(net.ports.receiver).await?;
     let webhook = subscribe(transcript, net.sluice(), scene, &receiver).await?;
     let legs = [
         Leg::new(scene.sol, scene.usd, SOL_LEG_LAMPORTS, 0),

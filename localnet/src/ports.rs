@@ -14,11 +14,11 @@ const FIRST: u16 = 20_000;
 /// One past the last port of the search.
 const END: u16 = 32_000;
 
-/// Ports per localnet: eight named ones and the validator's dynamic range, which must be wider than 25.
+/// Ports per localnet: nine named ones and the validator's dynamic range, which must be wider than 25.
 const BLOCK: u16 = 64;
 
 /// Offset of the validator's dynamic range in a block.
-const DYNAMIC_OFFSET: u16 = 8;
+const DYNAMIC_OFFSET: u16 = 9;
 
 /// Ports a caller insists on.
 #[derive(Clone, Copy, Debug, Default)]
@@ -54,6 +54,8 @@ pub struct Ports {
     pub api: u16,
     /// Health endpoints of the indexer.
     pub indexer: u16,
+    /// For a webhook receiver of the localnet's own.
+    pub receiver: u16,
     /// Held so that another localnet that looks for a block at this moment passes this one by.
     _claim: TcpListener,
 }
@@ -101,6 +103,7 @@ impl Ports {
             grpc: pick("Yellowstone gRPC", wanted.grpc, 5)?,
             api: pick("the REST API", wanted.api, 6)?,
             indexer: pick("the indexer's health", wanted.indexer, 7)?,
+            receiver: base + 8,
             dynamic_start: base + DYNAMIC_OFFSET,
             dynamic_end: base + BLOCK,
             _claim: claim,

@@ -1,7 +1,7 @@
 //! A webhook receiver: checks the signature of what arrives, as every receiver should, and keeps it.
 
 use std::{
-    net::SocketAddr,
+    net::{Ipv4Addr, SocketAddr},
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -59,12 +59,12 @@ struct Inbox {
 }
 
 impl Receiver {
-    /// Starts a receiver on a free port.
+    /// Starts a receiver on a port of this machine; 0 takes any free one.
     ///
     /// # Errors
-    /// When no port can be bound.
-    pub async fn start() -> anyhow::Result<Self> {
-        let listener = TcpListener::bind("127.0.0.1:0").await?;
+    /// When the port cannot be bound.
+    pub async fn start(port: u16) -> anyhow::Result<Self> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await?;
         let address = listener.local_addr()?;
         let (secret, secret_of_inbox) = watch::channel(None);
         let (sender, received) = watch::channel(Received::default());
@@ -216,7 +216,7 @@ mod tests {
 
     #[tokio::test]
     async fn keeps_what_is_signed_well() {
-        let mut receiver = Receiver::start().await.expect("a port is free");
+        let mut receiver = Receiver::start(0).await.expect("a port is free");
         receiver.set_secret(SECRET);
         let status = deliver(&receiver, SECRET, r#"{"type":"transaction"}"#).await;
         assert_eq!(status, StatusCode::NO_CONTENT);
@@ -231,7 +231,7 @@ mod tests {
 
     #[tokio::test]
     async fn refuses_what_another_secret_signed() {
-        let mut receiver = Receiver::start().await.expect("a port is free");
+        let mut receiver = Receiver::start(0).await.expect("a port is free");
         receiver.set_secret(SECRET);
         let status = deliver(&receiver, "whsec_c29tZXRoaW5nIGVsc2U=", "{}").await;
         assert_eq!(status, StatusCode::UNAUTHORIZED);

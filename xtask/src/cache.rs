@@ -72,7 +72,7 @@ impl Cache {
         Ok(folder)
     }
 
-    /// Removes every file of the cache and returns the folder.
+    /// Removes everything from the cache but its own mark and lock.
     pub fn empty(&self) -> Result<()> {
         if !self.root.join(TAG_FILE).is_file() {
             bail!(

@@ -38,8 +38,8 @@ pub fn run(repo: &Repo, cache: &Cache, install: bool) -> Result<()> {
     for workspace in Workspace::all(repo) {
         let mut check = command(repo, &deny);
         check.arg("--manifest-path").arg(&workspace.manifest);
-        check.args(["--locked", "check", "--config"]);
-        check.arg(repo.root().join("deny.toml"));
+        check.arg("--config").arg(repo.root().join("deny.toml"));
+        check.args(["--locked", "check"]);
         // Not "advisories": their database is a download from elsewhere.
         check.args(["licenses", "sources"]);
         if workspace.name == Workspace::root(repo).name {

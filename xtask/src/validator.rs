@@ -31,7 +31,8 @@ const VALIDATOR: RegistryTool = RegistryTool {
 const CHOICE: &str = "SLUICE_VALIDATOR";
 
 /// RocksDB and its bindings, the protobuf compiler, USB and TLS libraries.
-const PACKAGES: [Package; 8] = [
+const PACKAGES: [Package; 9] = [
+    Package::or_tool("g++", "g++"),
     Package::or_tool("clang", "clang"),
     Package::named("libclang-dev"),
     Package::or_tool("protobuf-compiler", "protoc"),

@@ -65,7 +65,7 @@ async fn a_webhook_made_through_the_api_is_followed_by_the_indexer() -> anyhow::
         until(sluice, part, |status, _| status == StatusCode::OK).await?;
     }
 
-    let receiver = Receiver::start().await?;
+    let receiver = Receiver::start(net.net.ports.receiver).await?;
     let program = [swap_guard_interface::PROGRAM_ID];
     sluice
         .create_webhook(&receiver.url(), &[], &program)
