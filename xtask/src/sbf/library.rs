@@ -10,7 +10,8 @@ use crate::cache::Cache;
 use crate::command::{capture, command};
 use crate::repo::Repo;
 
-use super::upstream::RUSTC;
+/// Debian's compiler, whose very sources these are; by absolute path, because rustup's stays first on PATH.
+pub const RUSTC: &str = "/usr/bin/rustc";
 
 /// One edit of the library sources.
 struct Edit {

@@ -9,7 +9,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use super::library::Library;
+use super::library::{Library, RUSTC};
 use super::llvm::Llvm;
 use super::{ProgramCrate, linker};
 use crate::cache::{Cache, remove};
@@ -18,8 +18,7 @@ use crate::packages::{self, Package, debian_release};
 use crate::repo::Repo;
 use crate::step::Step;
 
-/// Debian's compiler, by absolute path: rustup's stay first on PATH.
-pub const RUSTC: &str = "/usr/bin/rustc";
+/// Debian's, by absolute path: rustup's stays first on PATH.
 const CARGO: &str = "/usr/bin/cargo";
 
 pub const PACKAGES: [Package; 3] = [
