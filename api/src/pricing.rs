@@ -87,7 +87,11 @@ pub fn best_pool(market: &Market, ask: &Ask) -> Result<Priced, ApiError> {
             quote,
             alternatives,
         }),
-        None => Err(why_none(ask, &alternatives)),
+        None => {
+            // A market that was emptied since the first look has no pools, which is not their absence.
+            require_ready(market)?;
+            Err(why_none(ask, &alternatives))
+        }
     }
 }
 

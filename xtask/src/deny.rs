@@ -1,4 +1,4 @@
-//! `deny`: licences, banned imports and sources of all three lock files.
+//! `deny`: licences, banned imports and sources of all lock files.
 
 use anyhow::{Result, bail};
 

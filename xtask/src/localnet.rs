@@ -17,7 +17,7 @@ pub fn run(repo: &Repo, cache: &Cache, demo: bool, extra: &[OsString]) -> Result
     let replacement = exchange::replacement()?;
     system_packages::require(repo, cache)?;
     let validator = validator::set_up(repo, cache)?;
-    programs::build(repo, cache)?;
+    programs::build_served(repo, cache)?;
     plugin::build(repo)?;
     let binaries = binaries::build(repo)?;
     let mut localnet = command(repo, &binaries.localnet);

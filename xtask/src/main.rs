@@ -4,6 +4,7 @@
 //! imports nothing of them. One file per command, or per part that commands share.
 
 mod apt_sources;
+mod bench;
 mod binaries;
 mod build;
 mod cache;
@@ -17,6 +18,7 @@ mod lint;
 mod localnet;
 mod nextest;
 mod packages;
+mod parity;
 mod plugin;
 mod programs;
 mod publish;
@@ -64,11 +66,28 @@ enum Task {
         #[arg(value_enum, default_value_t = build::Part::All)]
         part: build::Part,
     },
+    /// Measure what the project promises about its costs, and write bench-report.json.
+    Bench {
+        #[arg(value_enum)]
+        subject: bench::Subject,
+        /// Only compare the figures with the file.
+        #[arg(long)]
+        check: bool,
+    },
     /// Write idls/swap_guard.json from the program.
     Idl {
         /// Only compare the file with the program.
         #[arg(long)]
         check: bool,
+    },
+    /// Compare random swaps as predicted by the arithmetic and as executed by the exchange's program.
+    Parity {
+        /// How many swaps.
+        #[arg(long, default_value_t = 100_000)]
+        cases: usize,
+        /// Which row of swaps; the same seed gives the same row.
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
     },
     /// Check licences, imports and sources of all dependencies.
     Deny {
@@ -97,8 +116,17 @@ fn run(arguments: Arguments) -> Result<ExitCode> {
         Task::Localnet { demo, extra } => match localnet::run(&repo, &cache, demo, &extra)? {},
         Task::Test => return Ok(test::run(&repo, &cache)),
         Task::Build { part } => build::run(&repo, &cache, part)?,
+        Task::Bench { subject, check } => {
+            programs::build(&repo, &cache)?;
+            if check {
+                bench::check(&repo, subject)?;
+            } else {
+                bench::write(&repo, subject)?;
+            }
+        }
         Task::Idl { check: true } => idl::check(&repo)?,
         Task::Idl { check: false } => idl::write(&repo)?,
+        Task::Parity { cases, seed } => parity::compare(&repo, &cache, cases, seed)?,
         Task::Deny { install } => deny::run(&repo, &cache, install)?,
         Task::CleanTools => clean_tools::run(&cache)?,
     }

@@ -12,11 +12,29 @@ use crate::repo::Repo;
 use crate::sbf::{ProgramCrate, Toolchain};
 use crate::step::Step;
 
+/// Packages of the programs that a local chain loads; the others are for tests and benchmarks.
+const SERVED: [&str; 2] = ["swap-guard", "local-cpmm"];
+
 /// Sets the toolchain up and builds every program crate.
 pub fn build(repo: &Repo, cache: &Cache) -> Result<()> {
+    build_those(repo, cache, |_| true)
+}
+
+/// Sets the toolchain up and builds what a local chain loads.
+pub fn build_served(repo: &Repo, cache: &Cache) -> Result<()> {
+    build_those(repo, cache, |program| {
+        SERVED.contains(&program.package.as_str())
+    })
+}
+
+fn build_those(
+    repo: &Repo,
+    cache: &Cache,
+    is_wanted: impl Fn(&ProgramCrate) -> bool,
+) -> Result<()> {
     let toolchain = Toolchain::set_up(repo, cache)?;
     let programs = discover(repo)?;
-    for program in &programs {
+    for program in programs.iter().filter(|program| is_wanted(program)) {
         let step = Step::begin(
             repo,
             &format!("program-{}", program.package),

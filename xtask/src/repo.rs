@@ -33,7 +33,7 @@ impl Repo {
         &self.root
     }
 
-    /// Build output of all three workspaces. A symbolic link in continuous integration.
+    /// Build output of all workspaces. A symbolic link in continuous integration.
     pub fn target(&self) -> PathBuf {
         self.root.join("target")
     }

@@ -11,7 +11,7 @@ use crate::nextest::{self, Counts, Nextest};
 use crate::repo::Repo;
 use crate::step::{Step, human};
 use crate::workspaces::Workspace;
-use crate::{binaries, exchange, idl, lint, plugin, programs, system_packages, validator};
+use crate::{bench, binaries, exchange, idl, lint, plugin, programs, system_packages, validator};
 
 /// Runs all stages and closes with the time table and, as the very last line, the counts.
 pub fn run(repo: &Repo, cache: &Cache) -> ExitCode {
@@ -79,6 +79,10 @@ fn all(repo: &Repo, cache: &Cache, stages: &mut Stages) -> Result<()> {
     stages.stage("build plugin", || plugin::build(repo))?;
     stages.stage("build binaries", || binaries::build(repo).map(drop))?;
     stages.tests("root tests", || test_root(repo, &nextest, &validator))?;
+    stages.stage("figures of the guard", || {
+        bench::check(repo, bench::Subject::Guard)
+    })?;
+    stages.tests("bank tests", || test_bank(repo, &nextest))?;
     stages.tests("plugin tests", || test_plugin(repo, &nextest))
 }
 
@@ -110,6 +114,22 @@ fn test_root(repo: &Repo, nextest: &Nextest, validator: &Path) -> Result<Counts>
     Workspace::root(repo).apply(&mut run);
     run.arg("--locked").env("SLUICE_VALIDATOR", validator);
     exchange::hand_on(exchange::replacement()?.as_deref(), &mut run);
+    let counts = nextest::run(&step, &mut run)?;
+    step.done();
+    Ok(counts)
+}
+
+fn test_bank(repo: &Repo, nextest: &Nextest) -> Result<Counts> {
+    let step = Step::begin(
+        repo,
+        "test-bank",
+        "Testing the guard on a bank, and called by an older framework's client",
+        "the bank has a validator's clock, and clients know the guard from its IDL alone",
+        "7 minutes from nothing",
+    )?;
+    let mut run = nextest.command(repo)?;
+    Workspace::bank(repo).apply(&mut run);
+    run.arg("--locked");
     let counts = nextest::run(&step, &mut run)?;
     step.done();
     Ok(counts)

@@ -1,4 +1,4 @@
-//! The three Cargo workspaces, as the checks see them.
+//! The Cargo workspaces, as the checks see them.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -11,6 +11,8 @@ use crate::repo::Repo;
 pub struct Workspace {
     pub name: &'static str,
     pub manifest: PathBuf,
+    /// Whether clippy looks at it; elsewhere the compiler's own warnings are errors.
+    pub is_linted: bool,
     /// Build folder for native code; `None` is cargo's own.
     target: Option<PathBuf>,
 }
@@ -20,6 +22,7 @@ impl Workspace {
         Self {
             name: "root",
             manifest: repo.root().join("Cargo.toml"),
+            is_linted: true,
             target: None,
         }
     }
@@ -29,6 +32,7 @@ impl Workspace {
         Self {
             name: "programs",
             manifest: repo.programs_manifest(),
+            is_linted: true,
             target: Some(repo.target().join("programs-native")),
         }
     }
@@ -37,12 +41,29 @@ impl Workspace {
         Self {
             name: "geyser-plugin",
             manifest: repo.plugin_manifest(),
+            is_linted: true,
             target: Some(plugin::target(repo)),
         }
     }
 
-    pub fn all(repo: &Repo) -> [Self; 3] {
-        [Self::root(repo), Self::programs(repo), Self::plugin(repo)]
+    /// The tests that run the programs on a whole bank. For clippy their seven hundred dependencies would have to be
+    /// compiled once more.
+    pub fn bank(repo: &Repo) -> Self {
+        Self {
+            name: "bank",
+            manifest: repo.root().join("tests/bank/Cargo.toml"),
+            is_linted: false,
+            target: Some(repo.target().join("bank")),
+        }
+    }
+
+    pub fn all(repo: &Repo) -> [Self; 4] {
+        [
+            Self::root(repo),
+            Self::programs(repo),
+            Self::plugin(repo),
+            Self::bank(repo),
+        ]
     }
 
     /// `cargo <words>` on this workspace.

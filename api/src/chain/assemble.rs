@@ -14,8 +14,13 @@ use spl_associated_token_account_interface::instruction::{
     create_associated_token_account, create_associated_token_account_idempotent,
 };
 use spl_token_interface::instruction::{close_account, sync_native};
+use swap_guard_interface::{NO_EXPIRY, SwapArgs};
 
 use super::compute_budget::{Work, unit_price};
+
+/// The last slot of the swaps that the API builds: none of its own. A transaction ends with its blockhash, about a
+/// minute after it was built, and a caller who wants less sets the last eight bytes of the instruction's data.
+pub const EXPIRY_SLOT: u64 = NO_EXPIRY;
 
 /// Everything that decides what a swap's transaction contains.
 #[derive(Clone, Debug)]
@@ -88,8 +93,11 @@ impl Plan {
         instructions.extend(self.wrap());
         instructions.push(swap_guard_interface::swap(
             &self.accounts,
-            self.amount_in,
-            self.minimum_out,
+            SwapArgs {
+                amount_in: self.amount_in,
+                minimum_out: self.minimum_out,
+                expiry_slot: EXPIRY_SLOT,
+            },
         ));
         instructions.extend(self.unwrap());
         instructions

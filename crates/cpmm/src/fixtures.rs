@@ -6,9 +6,12 @@ use serde::{Deserialize, Deserializer, de::Error};
 use solana_pubkey::Pubkey;
 
 use crate::{
-    AmmConfig, Clock, Direction, FeeRate, Mint, PerToken, PoolSnapshot, PoolState, TokenProgram,
-    TransferFee, TransferFeeConfig, ids,
+    AmmConfig, Clock, Direction, ExactInQuote, FeeRate, Mint, PerToken, PoolSnapshot, PoolState,
+    Refusal, TokenProgram, TransferFee, TransferFeeConfig, ids,
 };
+
+/// Custom error of the exchange for an output below the caller's minimum.
+const EXCEEDED_SLIPPAGE: u32 = 6005;
 
 const EXECUTED: &str = include_str!("../tests/data/cpmm-executed.json");
 
@@ -113,6 +116,45 @@ pub enum Outcome {
     },
     /// It refused with this custom program error.
     ErrorCode(u32),
+}
+
+impl Outcome {
+    /// What follows from a quote for the caller's minimum; `None` for a refusal that has no error code
+    /// of the exchange.
+    #[must_use]
+    pub fn predicted(
+        state: &PoolSnapshot,
+        direction: Direction,
+        quote: Result<ExactInQuote, Refusal>,
+        minimum_amount_out: u64,
+    ) -> Option<Self> {
+        let quote = match quote {
+            Err(refusal) => return refusal.exchange_code().map(Self::ErrorCode),
+            Ok(quote) if quote.received < minimum_amount_out => {
+                return Some(Self::ErrorCode(EXCEEDED_SLIPPAGE));
+            }
+            Ok(quote) => quote,
+        };
+        let booked = |before: PerToken<u64>, on_input: bool, fee: u64| {
+            let on_0 = on_input == (direction == Direction::ZeroForOne);
+            let add = |value: u64, here: bool| value.saturating_add(if here { fee } else { 0 });
+            PerToken::new(add(before.token_0, on_0), add(before.token_1, !on_0))
+        };
+        let in_net = quote.amount_in.saturating_sub(quote.input_transfer_fee);
+        let (pool, vaults) = (&state.pool, &state.vault_amounts);
+        Some(Self::Ok {
+            received: quote.received,
+            input_vault: direction.input(vaults).saturating_add(in_net),
+            output_vault: direction.output(vaults).saturating_sub(quote.amount_out),
+            protocol_fees: booked(pool.protocol_fees, true, quote.protocol_fee),
+            fund_fees: booked(pool.fund_fees, true, quote.fund_fee),
+            creator_fees: booked(
+                pool.creator_fees,
+                quote.creator_fee_on_input,
+                quote.creator_fee,
+            ),
+        })
+    }
 }
 
 #[derive(Debug, Deserialize)]

@@ -143,11 +143,12 @@ impl PoolSnapshot {
         )?;
         let reserves = self.reserves()?;
         let (reserve_in, reserve_out) = (direction.input(&reserves), direction.output(&reserves));
-        let creator_on_input = self.creator_fee_on_input(direction)?;
-        let fees = self.input_fees(in_net, creator_on_input)?;
+        // The exchange computes the price, which an empty side does not have, before it looks at fees.
         if reserve_in == 0 || reserve_out == 0 {
             return Err(Refusal::ZeroReserves);
         }
+        let creator_on_input = self.creator_fee_on_input(direction)?;
+        let fees = self.input_fees(in_net, creator_on_input)?;
         let curve_out = along_the_curve(fees.curve_in, reserve_in, reserve_out)?;
         let creator_fee = if creator_on_input {
             fees.creator

@@ -2,15 +2,12 @@
 //! executed by the official program compiled to SBF, refusals included.
 
 use cpmm::{
-    AmmConfig, Clock, Direction, ExactInQuote, FeeRate, Mint, PerToken, PoolSnapshot, Refusal,
+    AmmConfig, Clock, Direction, FeeRate, Mint, PerToken, PoolSnapshot, Refusal,
     fixtures::{ExecutedSwap, Outcome, blank_pool, executed_swaps, published_config},
 };
 use serde::Deserialize;
 
 const MAINNET: &str = include_str!("data/cpmm-mainnet.json");
-
-/// Custom error of the exchange for an output below the caller's minimum.
-const EXCEEDED_SLIPPAGE: u32 = 6005;
 
 #[test]
 fn executed_swaps_are_quoted_to_the_unit_and_refused_with_the_same_code() {
@@ -36,40 +33,11 @@ fn executed_swaps_are_quoted_to_the_unit_and_refused_with_the_same_code() {
     );
 }
 
-/// What the arithmetic says the program did; `None` for a refusal that has no code of the exchange.
+/// What the arithmetic says the program did.
 fn predict(swap: &ExecutedSwap) -> Option<Outcome> {
-    let state = swap.snapshot();
-    match state.quote_exact_in(swap.direction(), swap.amount_in, &swap.clock()) {
-        Err(refusal) => refusal.exchange_code().map(Outcome::ErrorCode),
-        Ok(quote) if quote.received < swap.minimum_amount_out => {
-            Some(Outcome::ErrorCode(EXCEEDED_SLIPPAGE))
-        }
-        Ok(quote) => Some(after(&state, swap.direction(), &quote)),
-    }
-}
-
-fn after(state: &PoolSnapshot, direction: Direction, quote: &ExactInQuote) -> Outcome {
-    let booked = |before: PerToken<u64>, on_input: bool, fee: u64| {
-        let on_0 = on_input == (direction == Direction::ZeroForOne);
-        PerToken::new(
-            before.token_0 + if on_0 { fee } else { 0 },
-            before.token_1 + if on_0 { 0 } else { fee },
-        )
-    };
-    let in_net = quote.amount_in - quote.input_transfer_fee;
-    let pool = &state.pool;
-    Outcome::Ok {
-        received: quote.received,
-        input_vault: direction.input(&state.vault_amounts) + in_net,
-        output_vault: direction.output(&state.vault_amounts) - quote.amount_out,
-        protocol_fees: booked(pool.protocol_fees, true, quote.protocol_fee),
-        fund_fees: booked(pool.fund_fees, true, quote.fund_fee),
-        creator_fees: booked(
-            pool.creator_fees,
-            quote.creator_fee_on_input,
-            quote.creator_fee,
-        ),
-    }
+    let (state, direction, clock) = (swap.snapshot(), swap.direction(), swap.clock());
+    let quote = state.quote_exact_in(direction, swap.amount_in, &clock);
+    Outcome::predicted(&state, direction, quote, swap.minimum_amount_out)
 }
 
 fn number(text: &str) -> u64 {

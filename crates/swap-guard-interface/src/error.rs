@@ -33,11 +33,14 @@ pub enum GuardError {
     /// The input account lost more than `amount_in`.
     #[error("the swap took more than amount_in from the input token account")]
     InputOverspent = 6008,
+    /// The current slot is past `expiry_slot`.
+    #[error("the slot is past expiry_slot; sign a new swap")]
+    Expired = 6009,
 }
 
 impl GuardError {
     /// Every error, in the order of the codes.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::SlippageExceeded,
         Self::WrongExchange,
         Self::OutputMintMismatch,
@@ -47,6 +50,7 @@ impl GuardError {
         Self::ZeroMinimumOut,
         Self::SameTokenAccount,
         Self::InputOverspent,
+        Self::Expired,
     ];
 
     /// The custom program error.
@@ -73,6 +77,6 @@ mod tests {
             assert_eq!(error.code(), expected);
             assert_eq!(GuardError::from_code(expected), Some(error));
         }
-        assert_eq!(GuardError::from_code(6009), None);
+        assert_eq!(GuardError::from_code(6010), None);
     }
 }

@@ -14,7 +14,7 @@ mod instruction;
 pub use addresses::{ASSOCIATED_TOKEN_PROGRAM, associated_token_address};
 pub use error::GuardError;
 pub use event::{GUARDED_SWAP_DISCRIMINATOR, GUARDED_SWAP_LEN, GuardedSwap};
-pub use instruction::{SWAP_DISCRIMINATOR, swap};
+pub use instruction::{NO_EXPIRY, SWAP_DISCRIMINATOR, SwapArgs, swap};
 
 use solana_pubkey::{Pubkey, pubkey};
 

@@ -23,4 +23,6 @@ pub enum SwapGuardError {
     SameTokenAccount, // 6007
     #[msg("The swap took more than the stated input amount")]
     InputOverspent, // 6008
+    #[msg("The expiry slot has passed")]
+    Expired, // 6009
 }

@@ -15,6 +15,11 @@ pub struct Expected<'a> {
 
 /// The balance of the output account, once everything that makes it the user's is checked.
 ///
+/// A delegate or a close authority does not make it less the user's. Only the account's owner can appoint them; both
+/// token programs dismiss the delegate when the owner changes, and refuse to close an account with tokens in it, or
+/// dismiss the close authority too where it holds wrapped SOL. So an account that an attacker prepared and handed over
+/// still pays the user, and refusing it would only shut out users who appointed somebody themselves.
+///
 /// # Errors
 /// `UnknownTokenProgram` when it is no token account of the two token programs, `OutputMintMismatch` and
 /// `OutputOwnerMismatch` when it is not the expected one.

@@ -25,12 +25,19 @@ mod entrypoint {
 const AUTHORITY_SEED: &[u8] = b"vault_and_lp_mint_auth_seed";
 const AUTHORITY_BUMP: u8 = 253;
 
-/// What the pool account holds, in this order: two u64 little-endian and an address.
+/// Length of the exchange's account list.
+const ACCOUNTS: usize = 13;
+
+/// What the pool account holds, in this order and without gaps; numbers are little-endian.
 struct Orders {
     /// Moved from the user's input account to the input vault.
     take: u64,
-    /// Moved from the output vault to the user's output account.
+    /// Moved from the output vault to the payee.
     pay: u64,
+    /// Which of the accounts is paid.
+    payee: u8,
+    /// Which of the accounts is a program to call, handing it all the accounts: 0 for none.
+    called: u8,
     /// Made the owner of the user's output account, unless all zero.
     heir: [u8; 32],
 }
@@ -39,9 +46,12 @@ impl Orders {
     fn read(data: &[u8]) -> Option<Self> {
         let (take, data) = data.split_first_chunk()?;
         let (pay, data) = data.split_first_chunk()?;
+        let ([payee, called], data) = data.split_first_chunk()?;
         Some(Self {
             take: u64::from_le_bytes(*take),
             pay: u64::from_le_bytes(*pay),
+            payee: *payee,
+            called: *called,
             heir: *data.first_chunk()?,
         })
     }
@@ -50,30 +60,24 @@ impl Orders {
 /// Carries the orders out.
 ///
 /// # Errors
-/// When an account or an order is missing, and whatever the token program refuses.
+/// When an account or an order is missing, and whatever the called programs refuse.
 pub fn process_instruction(_: &Address, accounts: &mut [AccountView], _: &[u8]) -> ProgramResult {
-    let [
-        user,
-        authority,
-        _,
-        pool,
-        input,
-        output,
-        input_vault,
-        output_vault,
-        token_program,
-        ..,
-    ] = accounts
-    else {
-        return Err(ProgramError::NotEnoughAccountKeys);
-    };
+    let accounts: &[AccountView; ACCOUNTS] = accounts
+        .first_chunk()
+        .ok_or(ProgramError::NotEnoughAccountKeys)?;
+    let [user, authority, _, pool, input, output, vaults @ ..] = accounts;
+    let [input_vault, output_vault, token_program, ..] = vaults;
     let orders = Orders::read(&pool.try_borrow()?).ok_or(ProgramError::InvalidAccountData)?;
+    if orders.called != 0 {
+        return call_back(account(accounts, orders.called)?, accounts);
+    }
+    let payee = account(accounts, orders.payee)?;
     let bump = [AUTHORITY_BUMP];
     let seeds = [Seed::from(AUTHORITY_SEED), Seed::from(&bump)];
     transfer(token_program, [input, input_vault, user], orders.take, &[])?;
     transfer(
         token_program,
-        [output_vault, output, authority],
+        [output_vault, payee, authority],
         orders.pay,
         &[Signer::from(&seeds)],
     )?;
@@ -81,6 +85,35 @@ pub fn process_instruction(_: &Address, accounts: &mut [AccountView], _: &[u8]) 
         return Ok(());
     }
     give_away(token_program, output, user, &orders.heir)
+}
+
+fn account(accounts: &[AccountView; ACCOUNTS], index: u8) -> Result<&AccountView, ProgramError> {
+    accounts
+        .get(usize::from(index))
+        .ok_or(ProgramError::NotEnoughAccountKeys)
+}
+
+/// Asks the guard for the same swap once more, as the user, whose signature the guard has to pass on.
+fn call_back(guard: &AccountView, accounts: &[AccountView; ACCOUNTS]) -> ProgramResult {
+    /// First 8 bytes of the SHA-256 of `global:swap`.
+    const SWAP: [u8; 8] = [0xf8, 0xc6, 0x9e, 0x91, 0xe1, 0x75, 0x87, 0xc8];
+    // One unit in, one unit out, no expiry.
+    let data = [SWAP, 1_u64.to_le_bytes(), 1_u64.to_le_bytes(), [0; 8]];
+    let metas = accounts.each_ref().map(|account| {
+        InstructionAccount::new(
+            account.address(),
+            account.is_writable(),
+            account.is_signer(),
+        )
+    });
+    invoke(
+        &InstructionView {
+            program_id: guard.address(),
+            data: data.as_flattened(),
+            accounts: &metas,
+        },
+        &accounts.each_ref(),
+    )
 }
 
 fn transfer(

@@ -8,3 +8,4 @@ mod live_pool;
 mod losing_parts;
 mod net;
 mod two_processes;
+mod wrapped_sol;

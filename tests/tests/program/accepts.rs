@@ -1,25 +1,13 @@
 //! Swaps that the guard lets through, and what it reports about them.
 
-use cpmm::{Direction, PerToken, TransferFee, TransferFeeConfig};
-use sluice_tests::svm::{PoolSetup, Svm, Token};
+use cpmm::{Direction, PerToken};
+use sluice_tests::pool::{PoolSetup, Token, constant_fee, guarded_swap};
+use sluice_tests::svm::Svm;
 use solana_signer::Signer;
-use swap_guard_interface::{GuardedSwap, PROGRAM_ID, swap};
+use swap_guard_interface::{GuardedSwap, PROGRAM_ID};
 
 const AMOUNT_IN: u64 = 5_000_000;
 const START: u64 = 1_000_000_000;
-
-/// A transfer fee of 1 %, uncapped.
-const ONE_PERCENT: TransferFeeConfig = {
-    let fee = TransferFee {
-        epoch: 0,
-        maximum_fee: u64::MAX,
-        basis_points: 100,
-    };
-    TransferFeeConfig {
-        older: fee,
-        newer: fee,
-    }
-};
 
 /// Swaps through the guard and checks that return data, event and balances tell one story.
 fn assert_accepted(setup: &PoolSetup, direction: Direction) -> u64 {
@@ -30,7 +18,7 @@ fn assert_accepted(setup: &PoolSetup, direction: Direction) -> u64 {
     let slot = svm.slot();
 
     let executed = svm
-        .send(&[swap(&accounts, AMOUNT_IN, 1)], &[&user.keypair])
+        .send(&[guarded_swap(&accounts, AMOUNT_IN, 1)], &[&user.keypair])
         .expect("the guard accepts");
 
     let received = svm.balance(accounts.output_token_account) - START;
@@ -85,7 +73,7 @@ fn accepts_swap_of_token_2022_tokens_without_extensions() {
 fn accepts_swap_into_a_token_with_transfer_fee_and_counts_what_arrived() {
     let setup = PoolSetup::of(
         Token::spl(1_000_000_000_000),
-        Token::with_fee(2_000_000_000_000, ONE_PERCENT),
+        Token::with_fee(2_000_000_000_000, constant_fee(100)),
     );
     // 9,974,950 leave the vault; 99,750 of them, rounded up, are withheld.
     assert_eq!(assert_accepted(&setup, Direction::ZeroForOne), 9_875_200);
@@ -94,7 +82,7 @@ fn accepts_swap_into_a_token_with_transfer_fee_and_counts_what_arrived() {
 #[test]
 fn accepts_swap_out_of_a_token_with_transfer_fee() {
     let setup = PoolSetup::of(
-        Token::with_fee(1_000_000_000_000, ONE_PERCENT),
+        Token::with_fee(1_000_000_000_000, constant_fee(100)),
         Token::spl(2_000_000_000_000),
     );
     let received = assert_accepted(&setup, Direction::ZeroForOne);
@@ -108,7 +96,10 @@ fn accepts_a_minimum_of_exactly_what_arrives() {
     let pool = svm.open("pool", &PoolSetup::plain());
     let user = svm.fund("user", &pool, PerToken::new(START, 0));
     let accounts = pool.swap_accounts(&user, Direction::ZeroForOne);
-    svm.send(&[swap(&accounts, AMOUNT_IN, received)], &[&user.keypair])
-        .expect("the minimum is met to the unit");
+    svm.send(
+        &[guarded_swap(&accounts, AMOUNT_IN, received)],
+        &[&user.keypair],
+    )
+    .expect("the minimum is met to the unit");
     assert_eq!(svm.balance(accounts.output_token_account), received);
 }

@@ -4,12 +4,14 @@ use cpmm::{
     Direction, PerToken, PoolState, TokenAccount, TokenAccountKind, TokenProgram, TransferFee,
     TransferFeeConfig, ids,
 };
-use sluice_tests::svm::{Pool, PoolSetup, Svm, Token, UNIX_TIMESTAMP, User, address, keypair};
+use sluice_tests::names::{address, keypair};
+use sluice_tests::pool::{Pool, PoolSetup, Token, User, guarded_swap};
+use sluice_tests::svm::{Svm, UNIX_TIMESTAMP};
 use solana_instruction::{AccountMeta, Instruction};
 use solana_keypair::Keypair;
 use solana_pubkey::{Pubkey, pubkey};
 use solana_signer::Signer;
-use swap_guard_interface::{ASSOCIATED_TOKEN_PROGRAM, associated_token_address, swap};
+use swap_guard_interface::{ASSOCIATED_TOKEN_PROGRAM, associated_token_address};
 
 /// First eight bytes of the SHA-256 of `global:initialize`.
 const INITIALIZE: [u8; 8] = [0xaf, 0xaf, 0x6d, 0x1f, 0x0d, 0x98, 0x9b, 0xed];
@@ -171,9 +173,10 @@ fn assert_opens_and_swaps(mut scene: Scene, pool_key: Option<&Keypair>, vaults: 
     for direction in [Direction::ZeroForOne, Direction::OneForZero] {
         let accounts = scene.pool.swap_accounts(&scene.creator, direction);
         scene.svm.set_time(500, UNIX_TIMESTAMP);
-        let early = scene
-            .svm
-            .send(&[swap(&accounts, 1_000_000, 1)], &[&scene.creator.keypair]);
+        let early = scene.svm.send(
+            &[guarded_swap(&accounts, 1_000_000, 1)],
+            &[&scene.creator.keypair],
+        );
         let Err(early) = early else {
             panic!("swapped before the pool opened");
         };
@@ -183,7 +186,10 @@ fn assert_opens_and_swaps(mut scene: Scene, pool_key: Option<&Keypair>, vaults: 
         let before = scene.svm.balance(accounts.output_token_account);
         let executed = scene
             .svm
-            .send(&[swap(&accounts, 1_000_000, 1)], &[&scene.creator.keypair])
+            .send(
+                &[guarded_swap(&accounts, 1_000_000, 1)],
+                &[&scene.creator.keypair],
+            )
             .expect("the open pool swaps");
         let received = scene.svm.balance(accounts.output_token_account) - before;
         assert_eq!(executed.return_data.1, received.to_le_bytes());

@@ -3,9 +3,17 @@
 //! Every test runs on the stand-in exchange, and with `CPMM_SO` set on any other binary of the exchange.
 
 mod accepts;
-mod compute_units;
+mod aliases;
+mod amounts;
+mod authorities;
+mod cpi_caller;
 mod executed_vectors;
+mod expiry;
+mod figures;
 mod hostile_exchange;
 mod initialize;
+mod interface;
 mod mainnet_vectors;
+mod properties;
 mod rejects;
+mod scene;

@@ -2,12 +2,13 @@
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use cpmm::{
-    AmmConfig, Direction, FeeRate, PerToken, TransferFee, TransferFeeConfig,
+    AmmConfig, Direction, FeeRate, PerToken,
     fixtures::published_config,
     instruction::{SwapAccounts, swap_base_input},
 };
 use serde::Deserialize;
-use sluice_tests::svm::{Executed, Pool, PoolSetup, Svm, Token, User};
+use sluice_tests::pool::{Pool, PoolSetup, Token, User, constant_fee, guarded_swap};
+use sluice_tests::svm::{Executed, Svm};
 use solana_instruction::Instruction;
 
 const VECTORS: &str = include_str!("../../../crates/cpmm/tests/data/cpmm-mainnet.json");
@@ -91,20 +92,7 @@ fn token(reserve: &str, basis_points: &str) -> Token {
     let vault = number(reserve);
     match number(basis_points) {
         0 => Token::spl(vault),
-        basis_points => {
-            let fee = TransferFee {
-                epoch: 0,
-                maximum_fee: u64::MAX,
-                basis_points,
-            };
-            Token::with_fee(
-                vault,
-                TransferFeeConfig {
-                    older: fee,
-                    newer: fee,
-                },
-            )
-        }
+        basis_points => Token::with_fee(vault, constant_fee(basis_points)),
     }
 }
 
@@ -148,7 +136,7 @@ fn the_exchange_pays_what_mainnet_paid_and_logs_the_same_figures() {
 #[test]
 fn the_guard_lets_through_exactly_what_mainnet_paid() {
     for vector in vectors() {
-        let (executed, received) = vector.execute(swap_guard_interface::swap);
+        let (executed, received) = vector.execute(guarded_swap);
         assert_eq!(
             received,
             number::<u64>(&vector.amount_out_received),

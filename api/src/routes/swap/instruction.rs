@@ -2,10 +2,14 @@
 
 use axum::{Json, extract::State};
 use serde::Serialize;
+use swap_guard_interface::SwapArgs;
 
 use super::{BODY_LIMIT, plan::executable, request::SwapRequest};
 use crate::{
-    chain::compute_budget::Work, error::ApiError, extract::StrictJson, routes::quote::Quote,
+    chain::{assemble::EXPIRY_SLOT, compute_budget::Work},
+    error::ApiError,
+    extract::StrictJson,
+    routes::quote::Quote,
     state::AppState,
 };
 
@@ -60,8 +64,11 @@ pub async fn instruction(
     let accounts = &executable.accounts;
     let instruction = swap_guard_interface::swap(
         accounts,
-        executable.quote.amount_in,
-        executable.quote.minimum_out,
+        SwapArgs {
+            amount_in: executable.quote.amount_in,
+            minimum_out: executable.quote.minimum_out,
+            expiry_slot: EXPIRY_SLOT,
+        },
     );
     let keys: Vec<Key> = instruction
         .accounts

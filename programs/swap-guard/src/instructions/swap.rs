@@ -16,13 +16,18 @@ use anchor_lang::{
     prelude::*,
 };
 
-/// What the user signs for, in the smallest unit of each token.
+/// The `expiry_slot` of a swap that never expires.
+pub const NO_EXPIRY: u64 = 0;
+
+/// What the user signs for. Amounts are in the smallest unit of their token.
 #[derive(Clone, Copy)]
 pub struct SwapArgs {
     /// Exactly what is offered to the exchange, before the input mint's transfer fee.
     pub amount_in: u64,
     /// The least that must arrive, after the output mint's transfer fee.
     pub minimum_out: u64,
+    /// The last slot in which the swap may execute, or [`NO_EXPIRY`].
+    pub expiry_slot: u64,
 }
 
 /// The exchange's thirteen accounts in its own order, with the exchange's program inserted as the second.
@@ -50,7 +55,7 @@ pub struct Swap {
     #[account(unsafe(dup))]
     pub input_token_account: UncheckedAccount,
     /// Checked here, before and after the exchange: a token account of the output mint, owned by the user. The
-    /// exchange does not check the owner.
+    /// exchange does not check the owner. The token program checks that it is not frozen.
     #[account(unsafe(dup))]
     pub output_token_account: UncheckedAccount,
     /// The exchange checks: one of the pool's two vaults.
@@ -75,6 +80,7 @@ pub struct Swap {
 /// Parse is done by the framework; here: check, measure, call, measure, record.
 pub fn handler(accounts: &Swap, args: SwapArgs) -> Result<()> {
     validate(accounts, args)?;
+    let slot = slot_before_expiry(args.expiry_slot)?;
     let output_before = output_balance(accounts)?;
     let input_before = input_balance(accounts.input_token_account.account());
 
@@ -84,7 +90,8 @@ pub fn handler(accounts: &Swap, args: SwapArgs) -> Result<()> {
     let input_after = input_balance(accounts.input_token_account.account());
     spent_at_most(args.amount_in, input_before, input_after)?;
 
-    record(accounts, args, received)
+    record(accounts, args, received, slot);
+    Ok(())
 }
 
 fn validate(accounts: &Swap, args: SwapArgs) -> Result<()> {
@@ -110,22 +117,20 @@ fn output_balance(accounts: &Swap) -> core::result::Result<u64, SwapGuardError> 
     )
 }
 
-fn record(accounts: &Swap, args: SwapArgs, received: u64) -> Result<()> {
-    let slot = current_slot()?;
-    GuardedSwap {
-        user: *accounts.user.address(),
-        pool: *accounts.pool_state.address(),
-        input_mint: *accounts.input_mint.address(),
-        output_mint: *accounts.output_mint.address(),
-        amount_in: args.amount_in,
-        minimum_out: args.minimum_out,
-        received,
-        slot,
+/// The current slot, if the swap may still execute in it.
+///
+/// It is read whether the swap expires or not, because the event names it; it does not change within a transaction.
+fn slot_before_expiry(expiry_slot: u64) -> Result<u64> {
+    if cfg!(feature = "bench-without-event") && expiry_slot == NO_EXPIRY {
+        // Nobody will be told.
+        return Ok(0);
     }
-    .log();
-    // Last, because a call into another program would clear it.
-    set_return_data(&received.to_le_bytes());
-    Ok(())
+    let slot = current_slot()?;
+    require!(
+        expiry_slot == NO_EXPIRY || slot <= expiry_slot,
+        SwapGuardError::Expired
+    );
+    Ok(slot)
 }
 
 /// The slot alone: asking the runtime for eight bytes is cheaper than for the whole clock.
@@ -135,4 +140,22 @@ fn current_slot() -> Result<u64> {
     let mut slot = [0; 8];
     get_sysvar(&mut slot, &CLOCK_ID, SLOT_OFFSET)?;
     Ok(u64::from_le_bytes(slot))
+}
+
+fn record(accounts: &Swap, args: SwapArgs, received: u64, slot: u64) {
+    let event = GuardedSwap {
+        user: *accounts.user.address(),
+        pool: *accounts.pool_state.address(),
+        input_mint: *accounts.input_mint.address(),
+        output_mint: *accounts.output_mint.address(),
+        amount_in: args.amount_in,
+        minimum_out: args.minimum_out,
+        received,
+        slot,
+    };
+    if !cfg!(feature = "bench-without-event") {
+        event.log();
+    }
+    // Last, because a call into another program would clear it.
+    set_return_data(&received.to_le_bytes());
 }

@@ -1,0 +1,161 @@
+//! `bench`: what the project promises about its costs, measured, and compared with what was committed.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use clap::ValueEnum;
+use serde_json::{Map, Value};
+
+use crate::command::command;
+use crate::repo::Repo;
+use crate::sbf;
+use crate::step::Step;
+use crate::workspaces::Workspace;
+
+/// Something that can be measured by itself.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Subject {
+    /// Compute units, size and heap use of the on-chain guard.
+    Guard,
+}
+
+impl Subject {
+    /// Its place in the report.
+    fn key(self) -> &'static str {
+        match self {
+            Self::Guard => "guard",
+        }
+    }
+
+    fn measure(self, repo: &Repo) -> Result<Value> {
+        match self {
+            Self::Guard => measure_guard(repo),
+        }
+    }
+}
+
+/// Measures the built programs, and writes the figures into `bench-report.json`.
+pub fn write(repo: &Repo, subject: Subject) -> Result<()> {
+    let measured = subject.measure(repo)?;
+    let file = committed(repo);
+    let mut report = if file.is_file() {
+        read(&file)?
+    } else {
+        Value::Object(Map::new())
+    };
+    report[subject.key()] = measured;
+    let text =
+        serde_json::to_string_pretty(&report).context("JSON values can always be written")?;
+    fs::write(&file, text + "\n").with_context(|| format!("cannot write {}", file.display()))?;
+    println!("==> Wrote {}", repo.shown(&file));
+    Ok(())
+}
+
+/// Measures the built programs, and fails when a figure is worse than the committed one.
+///
+/// The committed figures are those of the upstream toolchain: the official one makes other code of the same source, so
+/// there only the figures' own limits count, which a test holds.
+pub fn check(repo: &Repo, subject: Subject) -> Result<()> {
+    let measured = subject.measure(repo)?;
+    if sbf::official::is_there() {
+        println!("    not compared: the committed figures are those of the other toolchain");
+        return Ok(());
+    }
+    let file = committed(repo);
+    let worse = worse(&read(&file)?[subject.key()], &measured)?;
+    if worse.is_empty() {
+        return Ok(());
+    }
+    bail!(
+        "worse than {}:\n  {}\nif the change is worth it, `cargo xtask bench {}` writes the new figures",
+        repo.shown(&file),
+        worse.join("\n  "),
+        subject.key()
+    )
+}
+
+fn committed(repo: &Repo) -> PathBuf {
+    repo.root().join("bench-report.json")
+}
+
+fn measure_guard(repo: &Repo) -> Result<Value> {
+    let step = Step::begin(
+        repo,
+        "bench-guard",
+        "Measuring the guard",
+        "what it adds to a swap is paid by every user of it",
+        "a few minutes from nothing, seconds after an edit",
+    )?;
+    // The whole workspace is named so that its crates get the same features as in a test run, and are compiled once.
+    let words = ["build", "--workspace", "--locked", "--bin", "guard-figures"];
+    step.run(&mut Workspace::root(repo).cargo(repo, &words))?;
+    let folder = repo.target().join("bench");
+    fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
+    let file = folder.join("guard.json");
+    let mut measure = command(repo, repo.target().join("debug/guard-figures"));
+    let (status, _) = step.run_in_full_view(measure.arg(&file))?;
+    if !status.success() {
+        bail!("the measurement ended with {status}, see the output above");
+    }
+    step.done();
+    read(&file)
+}
+
+fn read(file: &Path) -> Result<Value> {
+    let text =
+        fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+    serde_json::from_str(&text).with_context(|| format!("{} is no JSON", file.display()))
+}
+
+/// What is worse among the measured figures, in words. Less is better in all of them.
+fn worse(committed: &Value, measured: &Value) -> Result<Vec<String>> {
+    let mut worse = Vec::new();
+    for figure in measured.as_array().context("the figures are no list")? {
+        let name = figure["figure"].as_str().context("a figure has no name")?;
+        let value = figure["value"].as_u64().context("a figure has no value")?;
+        match value_of(committed, name) {
+            Some(before) if value > before => worse.push(format!("{name}: {before} -> {value}")),
+            Some(_) => {}
+            None => worse.push(format!("{name}: nothing -> {value}")),
+        }
+    }
+    Ok(worse)
+}
+
+fn value_of(figures: &Value, name: &str) -> Option<u64> {
+    let mut figures = figures.as_array()?.iter();
+    figures.find(|figure| figure["figure"] == name)?["value"].as_u64()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn only_what_grew_or_is_new_is_worse() {
+        let committed = json!([
+            {"figure": "same", "value": 5},
+            {"figure": "better", "value": 5},
+            {"figure": "worse", "value": 5},
+            {"figure": "gone", "value": 5},
+        ]);
+        let measured = json!([
+            {"figure": "same", "value": 5},
+            {"figure": "better", "value": 4},
+            {"figure": "worse", "value": 6},
+            {"figure": "new", "value": 1},
+        ]);
+        let worse = worse(&committed, &measured).expect("well formed");
+        assert_eq!(worse, ["worse: 5 -> 6", "new: nothing -> 1"]);
+    }
+
+    #[test]
+    fn a_report_without_the_subject_counts_as_nothing_committed() {
+        let measured = json!([{"figure": "a", "value": 0}]);
+        let worse = worse(&Value::Null, &measured).expect("well formed");
+        assert_eq!(worse, ["a: nothing -> 0"]);
+        assert!(super::worse(&Value::Null, &Value::Null).is_err());
+    }
+}
