@@ -36,6 +36,10 @@ use crate::StoreError;
 /// replaces the filters of one webhook, a matter of milliseconds; five seconds mean a stuck process.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// Pause before another try to open a file that somebody else is opening for the first time, which
+/// takes them a few milliseconds.
+const OPENING_PAUSE: Duration = Duration::from_millis(20);
+
 /// How long a caller waits for a connection before it is told that the database is overloaded.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -96,7 +100,9 @@ impl Store {
             .foreign_keys(true);
         let durable =
             pool(1).connect_lazy_with(options.clone().synchronous(SqliteSynchronous::Full));
-        migrate(&durable).await.map_err(open_error)?;
+        prepare(&durable)
+            .await
+            .map_err(|error| open_error(error.into()))?;
         let relaxed =
             pool(1).connect_lazy_with(options.clone().synchronous(SqliteSynchronous::Normal));
         let reader = pool(READERS).connect_lazy_with(options.read_only(true));
@@ -188,8 +194,32 @@ fn pool(connections: u32) -> SqlitePoolOptions {
         .max_lifetime(None)
 }
 
+/// Switches a new file to WAL mode and brings its schema up to date. SQLite answers that switch, when
+/// another opener is at it too, with "locked" instead of waiting its busy timeout, so the wait is here.
+async fn prepare(pool: &SqlitePool) -> Result<(), sqlx::Error> {
+    let mut patience = BUSY_TIMEOUT;
+    loop {
+        match migrate(pool).await {
+            Err(error) if is_busy(&error) && !patience.is_zero() => {
+                tokio::time::sleep(OPENING_PAUSE).await;
+                patience = patience.saturating_sub(OPENING_PAUSE);
+            }
+            done => return done,
+        }
+    }
+}
+
+fn is_busy(error: &sqlx::Error) -> bool {
+    /// SQLITE_BUSY; the bits above the lowest eight tell why.
+    const BUSY: u32 = 5;
+    error
+        .as_database_error()
+        .and_then(|error| error.code()?.parse::<u32>().ok())
+        .is_some_and(|code| code & 0xff == BUSY)
+}
+
 /// Runs in one transaction, so that two processes starting at once do not migrate twice.
-async fn migrate(pool: &SqlitePool) -> Result<(), crate::error::Cause> {
+async fn migrate(pool: &SqlitePool) -> Result<(), sqlx::Error> {
     let mut transaction = pool.begin_with("BEGIN IMMEDIATE").await?;
     // Not `run`, whose lifetimes keep the future of `open` from being spawned.
     sqlx::migrate!()

@@ -112,3 +112,19 @@ async fn a_folder_in_place_of_the_file_is_an_error_and_not_a_panic() {
         Err(StoreError::Open { .. })
     ));
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn any_number_may_open_a_new_file_at_once() {
+    for round in 0..20 {
+        let folder = tempfile::tempdir().expect("temporary folder");
+        let path = folder.path().join("sluice.db");
+        let openings = (0..4).map(|_| {
+            let path = path.clone();
+            tokio::spawn(async move { Store::open(&path).await })
+        });
+        for opening in openings.collect::<Vec<_>>() {
+            let store = opening.await.expect("no panic");
+            store.unwrap_or_else(|error| panic!("round {round}: {error:?}"));
+        }
+    }
+}
