@@ -130,6 +130,7 @@ fn test_bank(repo: &Repo, nextest: &Nextest) -> Result<Counts> {
     let mut run = nextest.command(repo)?;
     Workspace::bank(repo).apply(&mut run);
     run.arg("--locked");
+    exchange::hand_on(exchange::replacement()?.as_deref(), &mut run);
     let counts = nextest::run(&step, &mut run)?;
     step.done();
     Ok(counts)

@@ -1,6 +1,9 @@
 //! A bank with the guard, the exchange, a pool and a user.
 
-use std::{fs, path::Path};
+use std::{
+    env, fs,
+    path::{Path, PathBuf},
+};
 
 use cpmm::{Direction, PerToken, TokenAccount, instruction::SwapAccounts};
 use sluice_bank_tests::pool::{Ledger, PoolSetup, User};
@@ -52,11 +55,8 @@ impl Ledger for Genesis {
 
 impl Genesis {
     /// A program published under `target/programs`.
-    fn load(&mut self, id: Pubkey, name: &str) {
-        let file = Path::new(env!("CARGO_MANIFEST_DIR"))
-            .join("../../target/programs")
-            .join(format!("{name}.so"));
-        let data = fs::read(&file).unwrap_or_else(|error| {
+    fn load(&mut self, id: Pubkey, file: &Path) {
+        let data = fs::read(file).unwrap_or_else(|error| {
             panic!(
                 "{}: {error}; build the programs with `cargo xtask build programs`",
                 file.display()
@@ -73,12 +73,24 @@ impl Genesis {
     }
 }
 
+/// A program published under `target/programs`.
+fn program(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../target/programs")
+        .join(format!("{name}.so"))
+}
+
+/// The exchange: the binary that `CPMM_SO` names, or the stand-in.
+fn exchange() -> PathBuf {
+    env::var_os("CPMM_SO").map_or_else(|| program("local_cpmm"), PathBuf::from)
+}
+
 impl Bank {
     /// Starts a bank with this pool.
     pub async fn start(setup: &PoolSetup) -> Self {
         let mut genesis = Genesis(ProgramTest::default());
-        genesis.load(swap_guard_interface::PROGRAM_ID, "swap_guard");
-        genesis.load(cpmm::ids::PROGRAM_ID, "local_cpmm");
+        genesis.load(swap_guard_interface::PROGRAM_ID, &program("swap_guard"));
+        genesis.load(cpmm::ids::PROGRAM_ID, &exchange());
         let pool = setup.open(&mut genesis, "pool");
         let user = pool.fund(&mut genesis, "user", PerToken::new(START, START));
         let accounts = pool.swap_accounts(&user, Direction::ZeroForOne);
