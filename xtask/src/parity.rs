@@ -11,7 +11,7 @@ use crate::{exchange, programs};
 /// Compares `cases` swaps of the row that `seed` names, on the stand-in or on the program that replaces it.
 pub fn compare(repo: &Repo, cache: &Cache, cases: usize, seed: u64) -> Result<()> {
     let replacement = exchange::replacement()?;
-    programs::build(repo, cache)?;
+    programs::build_served(repo, cache)?;
     let words = [
         "run",
         "--quiet",

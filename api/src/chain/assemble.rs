@@ -20,7 +20,18 @@ use super::compute_budget::{Work, unit_price};
 
 /// The last slot of the swaps that the API builds: none of its own. A transaction ends with its blockhash, about a
 /// minute after it was built, and a caller who wants less sets the last eight bytes of the instruction's data.
-pub const EXPIRY_SLOT: u64 = NO_EXPIRY;
+const EXPIRY_SLOT: u64 = NO_EXPIRY;
+
+/// The guarded swap as every endpoint offers it. Amounts are smallest units.
+#[must_use]
+pub fn guarded_swap(accounts: &SwapAccounts, amount_in: u64, minimum_out: u64) -> Instruction {
+    let args = SwapArgs {
+        amount_in,
+        minimum_out,
+        expiry_slot: EXPIRY_SLOT,
+    };
+    swap_guard_interface::swap(accounts, args)
+}
 
 /// Everything that decides what a swap's transaction contains.
 #[derive(Clone, Debug)]
@@ -91,13 +102,10 @@ impl Plan {
         ];
         instructions.extend(self.create_accounts());
         instructions.extend(self.wrap());
-        instructions.push(swap_guard_interface::swap(
+        instructions.push(guarded_swap(
             &self.accounts,
-            SwapArgs {
-                amount_in: self.amount_in,
-                minimum_out: self.minimum_out,
-                expiry_slot: EXPIRY_SLOT,
-            },
+            self.amount_in,
+            self.minimum_out,
         ));
         instructions.extend(self.unwrap());
         instructions

@@ -133,15 +133,8 @@ impl Snapshots {
                     .zip(raw(&keyed.account))
                     .map(|(pubkey, account)| (pubkey, Some(account)))
             })
-            .collect::<Option<_>>()
-            .ok_or(SnapshotError::Malformed {
-                method: METHOD,
-                what: "an unreadable account",
-            })?;
-        Ok(Batch {
-            context_slot: answer.context.slot,
-            accounts,
-        })
+            .collect::<Option<_>>();
+        batch(METHOD, answer.context.slot, accounts)
     }
 
     /// These accounts, as of `min_slot` or later; one batch for each call.
@@ -191,15 +184,8 @@ impl Snapshots {
                 None => Some((*key, None)),
                 Some(account) => Some((*key, Some(raw(account)?))),
             })
-            .collect::<Option<_>>()
-            .ok_or(SnapshotError::Malformed {
-                method: METHOD,
-                what: "an unreadable account",
-            })?;
-        Ok(Batch {
-            context_slot: answer.context.slot,
-            accounts,
-        })
+            .collect::<Option<_>>();
+        batch(METHOD, answer.context.slot, accounts)
     }
 
     /// Repeats a call until the node has reached the slot it must answer for.
@@ -233,6 +219,22 @@ fn account_config(min_slot: u64) -> RpcAccountInfoConfig {
         commitment: Some(CommitmentConfig::confirmed()),
         min_context_slot: Some(min_slot),
     }
+}
+
+/// What one call read, unless one of its accounts could not be decoded.
+fn batch(
+    method: &'static str,
+    context_slot: u64,
+    accounts: Option<Vec<(Pubkey, Option<RawAccount>)>>,
+) -> Result<Batch, SnapshotError> {
+    let accounts = accounts.ok_or(SnapshotError::Malformed {
+        method,
+        what: "an unreadable account",
+    })?;
+    Ok(Batch {
+        context_slot,
+        accounts,
+    })
 }
 
 fn raw(account: &UiAccount) -> Option<RawAccount> {

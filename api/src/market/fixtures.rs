@@ -3,8 +3,10 @@
 use bytes::Bytes;
 use cpmm::{
     AmmConfig, FeeRate, Mint, PerToken, PoolState, TokenAccount, TokenAccountKind, TokenProgram,
+    fixtures::{blank_pool, published_config},
     ids,
 };
+use sluice_geyser::AccountUpdate;
 use solana_pubkey::Pubkey;
 
 use super::apply::RawAccount;
@@ -29,18 +31,10 @@ pub(in crate::market) fn pool_state(open_time: u64) -> PoolState {
         mints: PerToken::new(key(MINT_0), key(MINT_1)),
         token_programs: PerToken::new(ids::SPL_TOKEN, ids::TOKEN_2022),
         observation: key(92),
-        auth_bump: ids::AUTHORITY_BUMP,
-        status: 0,
-        lp_mint_decimals: 9,
         mint_decimals: PerToken::new(9, 6),
         lp_supply: 1,
-        protocol_fees: PerToken::default(),
-        fund_fees: PerToken::default(),
         open_time,
-        recent_epoch: 0,
-        creator_fee_on: 0,
-        enable_creator_fee: false,
-        creator_fees: PerToken::default(),
+        ..blank_pool()
     }
 }
 
@@ -58,16 +52,8 @@ pub(in crate::market) fn pool(open_time: u64) -> RawAccount {
 
 pub(in crate::market) fn config() -> RawAccount {
     let config = AmmConfig {
-        bump: 1,
-        disable_create_pool: false,
-        index: 0,
-        trade_fee_rate: FeeRate(2_500),
-        protocol_fee_rate: FeeRate(120_000),
-        fund_fee_rate: FeeRate(40_000),
-        create_pool_fee: 0,
-        protocol_owner: key(93),
-        fund_owner: key(94),
         creator_fee_rate: FeeRate(0),
+        ..published_config()
     };
     raw(ids::PROGRAM_ID, config.encode())
 }
@@ -106,5 +92,26 @@ pub(in crate::market) fn closed() -> RawAccount {
         owner: Pubkey::default(),
         lamports: 0,
         data: Bytes::new(),
+    }
+}
+
+/// The stream's word that `account` was written.
+pub(in crate::market) fn written(
+    slot: u64,
+    write_version: u64,
+    pubkey: Pubkey,
+    account: RawAccount,
+) -> AccountUpdate {
+    AccountUpdate {
+        slot,
+        pubkey,
+        owner: account.owner,
+        lamports: account.lamports,
+        executable: false,
+        rent_epoch: u64::MAX,
+        data: account.data,
+        write_version,
+        txn_signature: None,
+        is_startup: false,
     }
 }

@@ -3,18 +3,7 @@ use proptest::prelude::*;
 use super::{super::fixtures::*, *};
 
 fn write(slot: u64, write_version: u64, pubkey: u8, account: RawAccount) -> AccountUpdate {
-    AccountUpdate {
-        slot,
-        pubkey: key(pubkey),
-        owner: account.owner,
-        lamports: account.lamports,
-        executable: false,
-        rent_epoch: u64::MAX,
-        data: account.data,
-        write_version,
-        txn_signature: None,
-        is_startup: false,
-    }
+    written(slot, write_version, key(pubkey), account)
 }
 
 fn status(slot: u64, parent: u64, status: SlotStatus) -> SlotUpdate {

@@ -11,7 +11,7 @@ use base64::{Engine, prelude::BASE64_STANDARD};
 use cpmm::ids;
 use serde_json::{Value, json};
 use sluice_geyser::{
-    AccountUpdate, SlotStatus,
+    SlotStatus,
     scripted::{Code, Connection, Received, ScriptedServer},
 };
 
@@ -200,18 +200,7 @@ impl Chain {
     }
 
     async fn write(&self, write_version: u64, pubkey: Pubkey, account: RawAccount) {
-        let update = AccountUpdate {
-            slot: self.slot + 1,
-            pubkey,
-            owner: account.owner,
-            lamports: account.lamports,
-            executable: false,
-            rent_epoch: u64::MAX,
-            data: account.data,
-            write_version,
-            txn_signature: None,
-            is_startup: false,
-        };
+        let update = written(self.slot + 1, write_version, pubkey, account);
         self.send("known", Body::Account(update)).await;
     }
 

@@ -2,11 +2,10 @@
 
 use axum::{Json, extract::State};
 use serde::Serialize;
-use swap_guard_interface::SwapArgs;
 
 use super::{BODY_LIMIT, plan::executable, request::SwapRequest};
 use crate::{
-    chain::{assemble::EXPIRY_SLOT, compute_budget::Work},
+    chain::{assemble::guarded_swap, compute_budget::Work},
     error::ApiError,
     extract::StrictJson,
     routes::quote::Quote,
@@ -62,13 +61,10 @@ pub async fn instruction(
     let swap = request.with_or_without_quote()?;
     let executable = executable(&state, &swap)?;
     let accounts = &executable.accounts;
-    let instruction = swap_guard_interface::swap(
+    let instruction = guarded_swap(
         accounts,
-        SwapArgs {
-            amount_in: executable.quote.amount_in,
-            minimum_out: executable.quote.minimum_out,
-            expiry_slot: EXPIRY_SLOT,
-        },
+        executable.quote.amount_in,
+        executable.quote.minimum_out,
     );
     let keys: Vec<Key> = instruction
         .accounts
