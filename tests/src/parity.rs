@@ -1,6 +1,6 @@
 //! The arithmetic against the exchange's binary: the same swap, predicted and executed.
 
-use std::fmt;
+use std::{fmt, sync::Arc};
 
 use cpmm::{
     AmmConfig, Clock, Direction, FeeRate, Mint, PerToken, PoolSnapshot, PoolState, TokenProgram,
@@ -247,20 +247,20 @@ impl RandomSwaps {
         let vaults = PerToken::new(self.magnitude(1 << 63), self.magnitude(1 << 63));
         let ((program_0, mint_0), (program_1, mint_1)) = (self.token(), self.token());
         PoolSnapshot {
-            pool: PoolState {
+            pool: Arc::new(PoolState {
                 token_programs: PerToken::new(program_0.id(), program_1.id()),
                 ..self.pool(vaults)
-            },
-            config: AmmConfig {
+            }),
+            config: Arc::new(AmmConfig {
                 trade_fee_rate: self.rate(),
                 protocol_fee_rate: self.rate(),
                 fund_fee_rate: self.rate(),
                 creator_fee_rate: self.rate(),
                 ..published_config()
-            },
+            }),
             vault_amounts: vaults,
             vaults_frozen: false,
-            mints: PerToken::new(mint_0, mint_1),
+            mints: PerToken::new(Arc::new(mint_0), Arc::new(mint_1)),
         }
     }
 }

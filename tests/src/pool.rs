@@ -1,5 +1,7 @@
 //! Pools and their users, injected as account bytes, so that any binary of the exchange can run behind them.
 
+use std::sync::Arc;
+
 use cpmm::{
     AmmConfig, Direction, Mint, PerToken, PoolSnapshot, PoolState, TokenAccount, TokenAccountKind,
     TokenProgram, TransferFee, TransferFeeConfig,
@@ -138,20 +140,20 @@ impl PoolSetup {
     /// When a token program of the snapshot is none.
     #[must_use]
     pub fn like(snapshot: PoolSnapshot) -> Self {
-        let token = |program, mint: Mint, vault| Token {
-            program: TokenProgram::from_id(&program).expect("a token program"),
+        let token = |program, mint: &Mint, vault| Token {
+            program: TokenProgram::from_id(program).expect("a token program"),
             transfer_fee: mint.transfer_fee,
             vault,
         };
-        let (programs, mints) = (snapshot.pool.token_programs, snapshot.mints);
+        let (programs, mints) = (&snapshot.pool.token_programs, &snapshot.mints);
         let vaults = snapshot.vault_amounts;
         Self {
             tokens: PerToken::new(
-                token(programs.token_0, mints.token_0, vaults.token_0),
-                token(programs.token_1, mints.token_1, vaults.token_1),
+                token(&programs.token_0, &mints.token_0, vaults.token_0),
+                token(&programs.token_1, &mints.token_1, vaults.token_1),
             ),
-            config: snapshot.config,
-            state: snapshot.pool,
+            config: Arc::unwrap_or_clone(snapshot.config),
+            state: Arc::unwrap_or_clone(snapshot.pool),
         }
     }
 

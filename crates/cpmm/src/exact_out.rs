@@ -4,6 +4,8 @@
 //! amount arrives. Follows `programs/cp-swap/src/instructions/swap_base_output.rs` and
 //! `curve/{calculator,fees}.rs`.
 
+use std::sync::Arc;
+
 use crate::{
     quote::{Clock, Direction, PoolSnapshot, narrow},
     refusal::Refusal,
@@ -49,7 +51,11 @@ impl PoolSnapshot {
             return Err(Refusal::ZeroOutput);
         }
         self.check_tradable(clock)?;
-        let output_transfer_fee = inverse_fee(&direction.output(&self.mints), received, clock)?;
+        let output_transfer_fee = inverse_fee(
+            direction.output_ref::<Arc<Mint>>(&self.mints),
+            received,
+            clock,
+        )?;
         let out_gross = received
             .checked_add(output_transfer_fee)
             .ok_or(Refusal::Overflow)?;
@@ -80,7 +86,8 @@ impl PoolSnapshot {
             (before_fee(curve_in, trade_rate)?, 0)
         };
         let total = in_net.saturating_sub(curve_in);
-        let input_transfer_fee = inverse_fee(&direction.input(&self.mints), in_net, clock)?;
+        let input_transfer_fee =
+            inverse_fee(direction.input_ref::<Arc<Mint>>(&self.mints), in_net, clock)?;
         Ok(ExactOutQuote {
             received,
             output_transfer_fee,

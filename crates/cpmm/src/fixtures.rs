@@ -2,6 +2,8 @@
 //!
 //! Behind the feature `fixtures`, for the tests of this crate and of those that run the exchange.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Deserializer, de::Error};
 use solana_pubkey::Pubkey;
 
@@ -225,7 +227,7 @@ impl ExecutedSwap {
     #[must_use]
     pub fn snapshot(&self) -> PoolSnapshot {
         PoolSnapshot {
-            pool: PoolState {
+            pool: Arc::new(PoolState {
                 token_programs: PerToken::new(self.token0.program(), self.token1.program()),
                 status: self.pool.status,
                 protocol_fees: self.pool.protocol_fees,
@@ -235,17 +237,17 @@ impl ExecutedSwap {
                 enable_creator_fee: self.pool.enable_creator_fee,
                 creator_fees: self.pool.creator_fees,
                 ..blank_pool()
-            },
-            config: AmmConfig {
+            }),
+            config: Arc::new(AmmConfig {
                 trade_fee_rate: FeeRate(self.config.trade_fee_rate),
                 protocol_fee_rate: FeeRate(self.config.protocol_fee_rate),
                 fund_fee_rate: FeeRate(self.config.fund_fee_rate),
                 creator_fee_rate: FeeRate(self.config.creator_fee_rate),
                 ..published_config()
-            },
+            }),
             vault_amounts: PerToken::new(self.token0.vault, self.token1.vault),
             vaults_frozen: false,
-            mints: PerToken::new(self.token0.mint(), self.token1.mint()),
+            mints: PerToken::new(Arc::new(self.token0.mint()), Arc::new(self.token1.mint())),
         }
     }
 

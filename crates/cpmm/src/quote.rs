@@ -2,6 +2,8 @@
 //!
 //! Follows `programs/cp-swap/src/instructions/swap_base_input.rs` and `curve/{calculator,fees}.rs`.
 
+use std::sync::Arc;
+
 use crate::{
     accounts::{AmmConfig, CreatorFeeOn, PerToken, PoolState},
     refusal::Refusal,
@@ -34,6 +36,22 @@ impl Direction {
             Self::OneForZero => pair.token_0,
         }
     }
+
+    /// The input side of a pair, borrowed.
+    pub const fn input_ref<T>(self, pair: &PerToken<T>) -> &T {
+        match self {
+            Self::ZeroForOne => &pair.token_0,
+            Self::OneForZero => &pair.token_1,
+        }
+    }
+
+    /// The output side of a pair, borrowed.
+    pub const fn output_ref<T>(self, pair: &PerToken<T>) -> &T {
+        match self {
+            Self::ZeroForOne => &pair.token_1,
+            Self::OneForZero => &pair.token_0,
+        }
+    }
 }
 
 /// The chain's time, as programs read it from the Clock sysvar.
@@ -45,19 +63,20 @@ pub struct Clock {
     pub unix_timestamp: i64,
 }
 
-/// Everything a quote depends on, read at one moment.
+/// Everything a quote depends on, read at one moment. The parts are shared: a swap changes a pool and
+/// two balances, while hundreds of thousands of pools have a configuration and a mint in common.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PoolSnapshot {
     /// The pool.
-    pub pool: PoolState,
+    pub pool: Arc<PoolState>,
     /// Its fee configuration.
-    pub config: AmmConfig,
+    pub config: Arc<AmmConfig>,
     /// Balances of its vaults, accrued fees included, smallest units.
     pub vault_amounts: PerToken<u64>,
     /// Whether its vaults are frozen.
     pub vaults_frozen: bool,
     /// Its mints.
-    pub mints: PerToken<Mint>,
+    pub mints: PerToken<Arc<Mint>>,
 }
 
 /// An exact quote and all that went into it. Amounts are smallest units.
@@ -136,7 +155,11 @@ impl PoolSnapshot {
         clock: &Clock,
     ) -> Result<ExactInQuote, Refusal> {
         self.check_tradable(clock)?;
-        let input_transfer_fee = transfer_fee(&direction.input(&self.mints), amount_in, clock);
+        let input_transfer_fee = transfer_fee(
+            direction.input_ref::<Arc<Mint>>(&self.mints),
+            amount_in,
+            clock,
+        );
         let in_net = positive(
             amount_in.checked_sub(input_transfer_fee),
             Refusal::ZeroInput,
@@ -159,7 +182,11 @@ impl PoolSnapshot {
         let amount_out = curve_out
             .checked_sub(kept_by_creator)
             .ok_or(Refusal::ZeroTradingTokens)?;
-        let output_transfer_fee = transfer_fee(&direction.output(&self.mints), amount_out, clock);
+        let output_transfer_fee = transfer_fee(
+            direction.output_ref::<Arc<Mint>>(&self.mints),
+            amount_out,
+            clock,
+        );
         let received = positive(
             amount_out.checked_sub(output_transfer_fee),
             Refusal::ZeroOutput,
@@ -229,7 +256,7 @@ impl PoolSnapshot {
     }
 
     /// The side is decided, and an unknown mode refused, even where no creator fee is in force.
-    pub(crate) const fn creator_fee_on_input(&self, direction: Direction) -> Result<bool, Refusal> {
+    pub(crate) fn creator_fee_on_input(&self, direction: Direction) -> Result<bool, Refusal> {
         let mode = self.pool.creator_fee_on;
         match (CreatorFeeOn::from_byte(mode), direction) {
             (None, _) => Err(Refusal::InvalidFeeModel { mode }),
@@ -240,7 +267,7 @@ impl PoolSnapshot {
         }
     }
 
-    pub(crate) const fn creator_rate(&self) -> FeeRate {
+    pub(crate) fn creator_rate(&self) -> FeeRate {
         if self.pool.enable_creator_fee {
             self.config.creator_fee_rate
         } else {

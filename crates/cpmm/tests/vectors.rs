@@ -1,6 +1,8 @@
 //! The arithmetic against what the real program did: swaps read from mainnet events, and 3,000 swaps
 //! executed by the official program compiled to SBF, refusals included.
 
+use std::sync::Arc;
+
 use cpmm::{
     AmmConfig, Clock, Direction, FeeRate, Mint, PerToken, PoolSnapshot, Refusal,
     fixtures::{ExecutedSwap, Outcome, blank_pool, executed_swaps, published_config},
@@ -46,14 +48,17 @@ fn number(text: &str) -> u64 {
 
 fn pool_of(reserves: PerToken<u64>, trade_fee_rate: u64) -> PoolSnapshot {
     PoolSnapshot {
-        pool: blank_pool(),
-        config: AmmConfig {
+        pool: Arc::new(blank_pool()),
+        config: Arc::new(AmmConfig {
             trade_fee_rate: FeeRate(trade_fee_rate),
             ..published_config()
-        },
+        }),
         vault_amounts: reserves,
         vaults_frozen: false,
-        mints: PerToken::new(Mint::plain(6, u64::MAX), Mint::plain(6, u64::MAX)),
+        mints: PerToken::new(
+            Arc::new(Mint::plain(6, u64::MAX)),
+            Arc::new(Mint::plain(6, u64::MAX)),
+        ),
     }
 }
 
@@ -104,7 +109,7 @@ fn mainnet_events_are_reproduced() {
 #[test]
 fn a_pool_that_opens_later_says_when() {
     let mut state = pool_of(PerToken::new(1_000, 1_000), 2_500);
-    state.pool.open_time = 100;
+    Arc::make_mut(&mut state.pool).open_time = 100;
     let at = |unix_timestamp| {
         state.quote_exact_in(
             Direction::ZeroForOne,

@@ -14,7 +14,7 @@ use sluice_tests::{
     pool::{PoolSetup, Token, constant_fee, guarded_swap},
     svm::{EPOCH, Svm, UNIX_TIMESTAMP, program},
 };
-use std::cell::RefCell;
+use std::{cell::RefCell, sync::Arc};
 use swap_guard_interface::{GuardError, PROGRAM_ID};
 
 /// Enough that every branch of the fee arithmetic is taken many times.
@@ -83,11 +83,11 @@ fn snapshot(svm: &Svm, pool: &sluice_tests::pool::Pool, setup: &PoolSetup) -> Po
     let state = svm.pool_state(pool.address);
     let (vaults, mints) = (state.vaults, state.mints);
     PoolSnapshot {
-        config: setup.config.clone(),
+        config: Arc::new(setup.config.clone()),
         vault_amounts: PerToken::new(svm.balance(vaults.token_0), svm.balance(vaults.token_1)),
         vaults_frozen: false,
-        mints: PerToken::new(mint(mints.token_0), mint(mints.token_1)),
-        pool: state,
+        mints: PerToken::new(Arc::new(mint(mints.token_0)), Arc::new(mint(mints.token_1))),
+        pool: Arc::new(state),
     }
 }
 
