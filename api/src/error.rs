@@ -11,6 +11,8 @@ use axum::{
 use serde_json::{Map, Value, json};
 use thiserror::Error;
 
+use crate::market::NotReady;
+
 /// Media type of problem details.
 const PROBLEM_JSON: HeaderValue = HeaderValue::from_static("application/problem+json");
 
@@ -103,6 +105,8 @@ pub enum ApiError {
         reason: String,
         /// Last slot that the market is true for.
         slot: Option<u64>,
+        /// Slots that the chain was heard to be ahead of it.
+        lag: Option<u64>,
     },
     /// No such resource.
     #[error("there is no {what} {id}")]
@@ -243,7 +247,9 @@ impl ApiError {
             Self::MissingField { field } => json!({ "field": field }),
             Self::PoolNotOpen { pool, open_time } => json!({ "pool": pool, "openTime": open_time }),
             Self::QuoteStale { fresh, .. } => json!({ "fresh": fresh }),
-            Self::MarketNotReady { slot, .. } => json!({ "slot": slot }),
+            Self::MarketNotReady { slot, lag, .. } => {
+                json!({ "slot": slot, "slotLag": lag })
+            }
             _ => json!({}),
         };
         match members {
@@ -265,6 +271,12 @@ impl ApiError {
             Self::RpcTimeout => tracing::warn!(code = self.code(), "request failed"),
             _ => {}
         }
+    }
+}
+
+impl From<NotReady> for ApiError {
+    fn from(NotReady { reason, slot, lag }: NotReady) -> Self {
+        Self::MarketNotReady { reason, slot, lag }
     }
 }
 
@@ -299,6 +311,7 @@ mod tests {
         let response = ApiError::MarketNotReady {
             reason: "the stream is down".into(),
             slot: Some(7),
+            lag: Some(2),
         }
         .into_response();
         assert_eq!(response.status(), StatusCode::SERVICE_UNAVAILABLE);
@@ -311,6 +324,7 @@ mod tests {
         assert_eq!(body["code"], "market_not_ready");
         assert_eq!(body["retryable"], true);
         assert_eq!(body["slot"], 7);
+        assert_eq!(body["slotLag"], 2);
     }
 
     #[test]

@@ -5,8 +5,11 @@ use solana_pubkey::Pubkey;
 
 use crate::{
     error::ApiError,
-    market::{Market, PoolView, Status},
+    market::{Commitment, Market, PoolView, View},
 };
+
+/// Slots for which a quote is meant to be used: as many as a blockhash is valid for, about a minute.
+pub const QUOTE_LIFETIME_SLOTS: u64 = 150;
 
 /// What is asked of the market.
 #[derive(Clone, Copy, Debug)]
@@ -19,6 +22,8 @@ pub struct Ask {
     pub amount_in: u64,
     /// The only pool to consider, if the caller named one.
     pub pool: Option<Pubkey>,
+    /// How settled the state must be that is quoted.
+    pub commitment: Commitment,
 }
 
 /// The best pool for an ask, with everything that a swap through it needs.
@@ -49,9 +54,15 @@ pub struct Alternative {
 /// # Errors
 /// [`ApiError::MarketNotReady`], or why no pool would execute the swap.
 pub fn best_pool(market: &Market, ask: &Ask) -> Result<Priced, ApiError> {
-    require_ready(market)?;
-    let mut candidates = candidates(market, ask)?;
-    candidates.sort_by_key(|view| view.address);
+    best_pool_of(&market.view(ask.commitment)?, ask)
+}
+
+/// [`best_pool`] at a moment that was taken before.
+///
+/// # Errors
+/// Why no pool would execute the swap.
+pub fn best_pool_of(moment: &View, ask: &Ask) -> Result<Priced, ApiError> {
+    let candidates = candidates(moment, ask)?;
     let mut best: Option<(PoolView, Direction, ExactInQuote)> = None;
     let mut alternatives = Vec::new();
     for view in candidates {
@@ -87,26 +98,18 @@ pub fn best_pool(market: &Market, ask: &Ask) -> Result<Priced, ApiError> {
             quote,
             alternatives,
         }),
-        None => {
-            // A market that was emptied since the first look has no pools, which is not their absence.
-            require_ready(market)?;
-            Err(why_none(ask, &alternatives))
-        }
+        None => Err(why_none(ask, &alternatives)),
     }
 }
 
-fn require_ready(market: &Market) -> Result<(), ApiError> {
-    match market.status() {
-        Status::Ready { .. } => Ok(()),
-        Status::NotReady { reason, slot } => Err(ApiError::MarketNotReady { reason, slot }),
-    }
-}
-
-fn candidates(market: &Market, ask: &Ask) -> Result<Vec<PoolView>, ApiError> {
+/// The pools to consider, in the order of their addresses.
+fn candidates(moment: &View, ask: &Ask) -> Result<Vec<PoolView>, ApiError> {
     let Some(pool) = ask.pool else {
-        return Ok(market.pools_for(&ask.input_mint, &ask.output_mint));
+        return Ok(moment
+            .pools_for(&ask.input_mint, &ask.output_mint)
+            .collect());
     };
-    let view = market
+    let view = moment
         .pool(&pool)
         .filter(|view| direction(&view.snapshot, ask).is_some())
         .ok_or_else(|| ApiError::UnknownPool {
@@ -166,6 +169,7 @@ mod tests {
             output_mint: Pubkey::from([2; 32]),
             amount_in: 1,
             pool: None,
+            commitment: Commitment::default(),
         };
         let alternatives: Vec<_> = refusals
             .iter()

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use cpmm::{DecodeError, PerToken, PoolSnapshot, PoolState, TokenProgram};
 use solana_pubkey::Pubkey;
 
-use super::content::Content;
+use super::content::{Content, Vault};
 
 /// Why a pool cannot be quoted although it exists. A pool whose mints carry an extension that is not
 /// supported is not among these: it is complete, and its quotes are refused with that reason.
@@ -60,9 +60,9 @@ pub(super) fn parts(pool: &PoolState) -> [Pubkey; 5] {
 
 /// Puts a pool together. `get` returns what is known of an account.
 pub(super) fn assemble<'a>(
-    pool: &PoolState,
+    pool: &Arc<PoolState>,
     get: impl Fn(&Pubkey) -> Option<&'a Content>,
-) -> Result<Arc<PoolSnapshot>, Incomplete> {
+) -> Result<PoolSnapshot, Incomplete> {
     let find = |what: &'static str, key: Pubkey| match get(&key) {
         None => Err(Incomplete::Unknown { what, key }),
         Some(Content::Absent) => Err(Incomplete::Absent { what, key }),
@@ -74,7 +74,7 @@ pub(super) fn assemble<'a>(
         Some(content) => Ok(content),
     };
     let config = |key| match find("fee configuration", key)? {
-        Content::Config(config) => Ok((**config).clone()),
+        Content::Config(config) => Ok(Arc::clone(config)),
         _ => Err(Incomplete::Mismatch {
             what: "fee configuration",
             key,
@@ -82,14 +82,16 @@ pub(super) fn assemble<'a>(
     };
     let program = |id: Pubkey| TokenProgram::from_id(&id);
     let mint = |key, token_program| match find("mint", key)? {
-        Content::Mint(owner, mint) if program(token_program) == Some(*owner) => Ok(*mint),
+        Content::Mint(owner, mint) if program(token_program) == Some(*owner) => {
+            Ok(Arc::clone(mint))
+        }
         _ => Err(Incomplete::Mismatch { what: "mint", key }),
     };
     let vault = |key, mint, token_program| match find("vault", key)? {
-        Content::Token(owner, vault)
-            if program(token_program) == Some(*owner) && vault.mint == mint =>
+        Content::Vault(vault)
+            if program(token_program) == Some(vault.program) && vault.mint == mint =>
         {
-            Ok(*vault)
+            Ok::<Vault, Incomplete>(*vault)
         }
         _ => Err(Incomplete::Mismatch { what: "vault", key }),
     };
@@ -98,7 +100,7 @@ pub(super) fn assemble<'a>(
         vault(pool.vaults.token_0, mints.token_0, programs.token_0)?,
         vault(pool.vaults.token_1, mints.token_1, programs.token_1)?,
     );
-    Ok(Arc::new(PoolSnapshot {
+    Ok(PoolSnapshot {
         config: config(pool.amm_config)?,
         vault_amounts: PerToken::new(vaults.token_0.amount, vaults.token_1.amount),
         vaults_frozen: vaults.token_0.frozen || vaults.token_1.frozen,
@@ -106,6 +108,6 @@ pub(super) fn assemble<'a>(
             mint(mints.token_0, programs.token_0)?,
             mint(mints.token_1, programs.token_1)?,
         ),
-        pool: pool.clone(),
-    }))
+        pool: Arc::clone(pool),
+    })
 }

@@ -1,30 +1,46 @@
 //! What an account's bytes are to the market.
 
+use std::sync::Arc;
+
 use cpmm::{AmmConfig, Clock, DecodeError, Mint, PoolState, TokenAccount, TokenProgram, ids};
 use solana_pubkey::Pubkey;
 
 /// Length of the Clock sysvar, bytes.
 const CLOCK_LEN: usize = 40;
 
-/// An account as far as quotes depend on it.
+/// An account as far as quotes depend on it. What is large is shared: the same pool, configuration or
+/// mint is part of the state of every slot that did not write it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Content {
     /// There is no account, or it no longer belongs to a program the market knows.
     Absent,
     /// A pool.
-    Pool(Box<PoolState>),
+    Pool(Arc<PoolState>),
     /// A fee configuration.
-    Config(Box<AmmConfig>),
-    /// A token account and the program that owns it.
-    Token(TokenProgram, TokenAccount),
+    Config(Arc<AmmConfig>),
+    /// A token account.
+    Vault(Vault),
     /// A mint and the program that owns it.
-    Mint(TokenProgram, Mint),
+    Mint(TokenProgram, Arc<Mint>),
     /// The chain's time.
     Clock(Clock),
     /// Something of the exchange that quotes do not depend on.
     Other,
     /// An account that should be one of the above and is not.
     Unreadable(DecodeError),
+}
+
+/// A token account as far as quotes depend on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Vault {
+    /// The program that owns it.
+    pub(super) program: TokenProgram,
+    /// Mint of its tokens.
+    pub(super) mint: Pubkey,
+    /// Balance, smallest units.
+    pub(super) amount: u64,
+    /// Whether transfers are stopped.
+    pub(super) frozen: bool,
 }
 
 impl Content {
@@ -48,10 +64,10 @@ impl Content {
     fn of_exchange(data: &[u8]) -> Self {
         let decoded = match data.first_chunk::<8>() {
             Some(&cpmm::POOL_STATE_DISCRIMINATOR) => {
-                PoolState::decode(data).map(|pool| Self::Pool(Box::new(pool)))
+                PoolState::decode(data).map(|pool| Self::Pool(Arc::new(pool)))
             }
             Some(&cpmm::AMM_CONFIG_DISCRIMINATOR) => {
-                AmmConfig::decode(data).map(|config| Self::Config(Box::new(config)))
+                AmmConfig::decode(data).map(|config| Self::Config(Arc::new(config)))
             }
             _ => return Self::Other,
         };
@@ -59,14 +75,20 @@ impl Content {
     }
 
     /// Mints and token accounts are told apart by their length or by the type byte behind it, so at
-    /// most one of the two decodings succeeds.
+    /// most one of the two decodings succeeds. Token accounts come by far more often, so they are
+    /// tried first.
     fn of_token_program(program: TokenProgram, data: &[u8]) -> Self {
-        match Mint::decode(data) {
-            Ok(mint) => Self::Mint(program, mint),
-            Err(not_a_mint) => match TokenAccount::decode(data) {
-                Ok(account) => Self::Token(program, account),
-                Err(_) if data.len() < cpmm::TOKEN_ACCOUNT_LEN => Self::Unreadable(not_a_mint),
-                Err(error) => Self::Unreadable(error),
+        match TokenAccount::decode(data) {
+            Ok(account) => Self::Vault(Vault {
+                program,
+                mint: account.mint,
+                amount: account.amount,
+                frozen: account.frozen,
+            }),
+            Err(not_an_account) => match Mint::decode(data) {
+                Ok(mint) => Self::Mint(program, Arc::new(mint)),
+                Err(error) if data.len() < cpmm::TOKEN_ACCOUNT_LEN => Self::Unreadable(error),
+                Err(_) => Self::Unreadable(not_an_account),
             },
         }
     }
@@ -129,7 +151,12 @@ mod tests {
         let system = Pubkey::default();
         assert_eq!(
             Content::decode(&KEY, &ids::SPL_TOKEN, 1, &data),
-            Content::Token(TokenProgram::Spl, vault)
+            Content::Vault(Vault {
+                program: TokenProgram::Spl,
+                mint: KEY,
+                amount: 1,
+                frozen: false,
+            })
         );
         assert_eq!(
             Content::decode(&KEY, &ids::SPL_TOKEN, 0, &data),

@@ -9,7 +9,21 @@ use cpmm::{
 use sluice_geyser::AccountUpdate;
 use solana_pubkey::Pubkey;
 
-use super::apply::RawAccount;
+use super::content::Content;
+
+/// An account as the chain has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::market) struct RawAccount {
+    pub(in crate::market) owner: Pubkey,
+    pub(in crate::market) lamports: u64,
+    pub(in crate::market) data: Bytes,
+}
+
+impl RawAccount {
+    pub(in crate::market) fn content(&self, pubkey: &Pubkey) -> Content {
+        Content::decode(pubkey, &self.owner, self.lamports, &self.data)
+    }
+}
 
 pub(in crate::market) fn key(byte: u8) -> Pubkey {
     Pubkey::from([byte; 32])
@@ -114,4 +128,18 @@ pub(in crate::market) fn written(
         txn_signature: None,
         is_startup: false,
     }
+}
+
+/// Record type of an extension that stops transfers.
+pub(in crate::market) const TRANSFER_HOOK: u16 = 14;
+
+/// Mint 1 with that extension.
+pub(in crate::market) fn mint_with_hook() -> RawAccount {
+    let mut data = mint(1).data.to_vec();
+    data.resize(cpmm::TOKEN_ACCOUNT_LEN, 0);
+    data.push(1);
+    data.extend(TRANSFER_HOOK.to_le_bytes());
+    data.extend(64u16.to_le_bytes());
+    data.extend([0; 64]);
+    raw(ids::TOKEN_2022, data)
 }

@@ -1,20 +1,24 @@
 //! The live market: every pool of the exchange with everything a quote depends on, held in memory
 //! and moved from slot to slot by the Geyser stream.
 //!
-//! - Only whole slots are visible. Writes are staged until the stream says that their slot is
-//!   frozen and then appear together, so a pool and its vaults never come from two moments.
+//! - Only whole slots are visible. Writes build up an unseen state until the stream says that their
+//!   slot is complete, so a pool and its vaults never come from two moments.
+//! - Every slot of every branch keeps a state of its own, which shares what it did not change with its
+//!   parent: see [`state`]. Where the chain leaves a slot, the market falls back to another one.
 //! - A start subscribes first and then reads the accounts over RPC. What both deliver is joined by
-//!   slot and write order; see [`apply`] for why nothing can fall between the two.
-//! - Any doubt (a stream that ended, slots that were undone, an RPC call that failed) makes the
-//!   market not ready and starts it over from a full snapshot. Nothing is patched up.
+//!   slot; see [`ledger`] for why nothing can fall between the two.
+//! - A lost stream is resumed by replaying from the last confirmed slot. Where that cannot be done, and
+//!   at any doubt, the market begins again. Until the gap is closed it is not ready.
 
-mod apply;
 mod assembly;
-mod bootstrap;
+mod bank;
 mod content;
 #[cfg(test)]
 mod fixtures;
+mod ledger;
 mod run;
+mod snapshot;
+mod state;
 mod subscription;
 mod view;
 
@@ -23,18 +27,27 @@ use sluice_config::Config;
 use sluice_geyser::Endpoint;
 use tokio::task::JoinHandle;
 
-pub use view::{Market, PoolView, Status};
+pub use view::{Commitment, Market, NotReady, PoolView, STALE_AFTER, Status, View};
 
 /// Starts the task that keeps the market, and returns the handle to read it by. The task never gives
 /// up; it ends when `shutdown` is cancelled.
 #[must_use]
 pub fn spawn(config: &Config, shutdown: CancellationToken) -> (Market, JoinHandle<()>) {
-    let endpoint = Endpoint {
-        url: config.geyser.endpoint.clone(),
-        x_token: config.geyser.x_token.clone(),
+    let geyser = &config.geyser;
+    let first = Endpoint {
+        url: geyser.endpoint.clone(),
+        x_token: geyser.x_token.clone(),
     };
-    let rpc = bootstrap::Snapshots::new(config.chain.rpc_url.as_str());
+    let others = geyser.fallback.iter().map(|fallback| Endpoint {
+        url: fallback.endpoint.clone(),
+        x_token: fallback.x_token.clone(),
+    });
+    let sources = run::Sources {
+        endpoints: std::iter::once(first).chain(others).collect(),
+        snapshots: snapshot::Snapshots::new(config.chain.rpc_url.clone()),
+        watch_closed: geyser.watch_closed_accounts,
+    };
     let market = Market::default();
-    let task = tokio::spawn(run::run(market.clone(), endpoint, rpc, shutdown));
+    let task = tokio::spawn(run::run(market.clone(), sources, shutdown));
     (market, task)
 }

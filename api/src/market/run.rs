@@ -1,23 +1,23 @@
-//! The task that keeps the market: connect, join a snapshot, follow the slots, start over on any
-//! doubt.
+//! The task that keeps the market: connect, join the first answers, follow the slots; after a loss,
+//! replay what was missed, or begin again where that cannot be done.
 
 #[cfg(test)]
 mod tests;
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{convert::Infallible, time::Duration};
 
 use service_kit::{Backoff, CancellationToken};
 use sluice_geyser::{Body, Endpoint, SlotUpdate, Stream, StreamError, Update};
-use solana_pubkey::Pubkey;
 use tokio::{
+    sync::mpsc,
     task::{JoinError, JoinSet},
     time::{Instant, sleep, sleep_until},
 };
 
 use super::{
-    apply::{Batch, Divergence, Ledger},
-    bootstrap::{SnapshotError, Snapshots},
-    subscription::{Coverage, Generation},
+    ledger::{Answer, Divergence, Ledger},
+    snapshot::{SnapshotError, Snapshots},
+    subscription::{Coverage, request},
     view::Market,
 };
 
@@ -26,11 +26,23 @@ use super::{
 /// they refuse, so that a chain that halts does not cost a snapshot at once.
 const NO_SLOT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Pause between the first new key and the subscription that adds it, which lets keys of one slot go
-/// in one request: a request repeats every key.
-const KEYS_DEBOUNCE: Duration = Duration::from_millis(100);
+/// Answers of RPC calls that may wait for the session: as many as calls are under way.
+const WAITING_ANSWERS: usize = 8;
 
-/// Why the market starts over.
+/// Updates taken from the stream at once. Enough to make the hand-over cheap, few enough that an
+/// answer of an RPC call or the end of the service never waits long.
+const BATCH: usize = 512;
+
+/// Where the market gets everything from.
+pub(super) struct Sources {
+    /// Streams in the order of preference; the next one is tried when one fails.
+    pub(super) endpoints: Vec<Endpoint>,
+    pub(super) snapshots: Snapshots,
+    /// Whether to subscribe to the accounts of the whole chain that are closed.
+    pub(super) watch_closed: bool,
+}
+
+/// Why a connection is over.
 #[derive(Debug, thiserror::Error)]
 enum Lost {
     #[error(transparent)]
@@ -45,24 +57,44 @@ enum Lost {
     Reader(#[from] JoinError),
 }
 
+impl Lost {
+    /// Whether what is known can be built on by replaying the slots that were missed.
+    fn can_resume(&self) -> bool {
+        matches!(self, Self::Stream(error) if !error.is_replay_unavailable())
+    }
+
+    /// Whether the same server, asked differently, may do at once.
+    fn is_replay_refused(&self) -> bool {
+        matches!(self, Self::Stream(error) if error.is_replay_unavailable())
+    }
+}
+
 /// Keeps `market` until `shutdown`.
-pub(super) async fn run(
-    market: Market,
-    endpoint: Endpoint,
-    snapshots: Snapshots,
-    shutdown: CancellationToken,
-) {
+pub(super) async fn run(market: Market, sources: Sources, shutdown: CancellationToken) {
     let mut backoff = Backoff::new();
+    let mut ledger = Ledger::default();
+    let mut endpoints = sources.endpoints.iter().cycle();
+    let Some(mut endpoint) = endpoints.next() else {
+        market.set_not_ready("no stream is configured".to_owned());
+        return;
+    };
     loop {
-        market.clear("the market is reading the chain".to_owned());
-        let session = Session::open(&market, &endpoint, &snapshots, &mut backoff);
+        let session = Session::open(&market, endpoint, &sources, &mut ledger, &mut backoff);
         let lost = tokio::select! {
             () = shutdown.cancelled() => break,
             lost = session => lost,
         };
         market.set_not_ready(lost.to_string());
+        if !lost.can_resume() {
+            ledger = Ledger::default();
+        }
+        if lost.is_replay_refused() {
+            tracing::warn!(reason = %lost, "slots are missing; reading the chain again");
+            continue;
+        }
         let pause = backoff.next_pause(rand::random());
-        tracing::warn!(reason = %lost, ?pause, "market lost; starting over");
+        tracing::warn!(reason = %lost, ?pause, "market lost; connecting again");
+        endpoint = endpoints.next().unwrap_or(endpoint);
         tokio::select! {
             () = shutdown.cancelled() => break,
             () = sleep(pause) => {}
@@ -71,31 +103,30 @@ pub(super) async fn run(
     market.set_not_ready("the service is shutting down".to_owned());
 }
 
-/// What the session is reading over RPC.
-enum Reading {
-    /// Waits for the first subscription to be in force, then for the list of pools.
-    Pools,
-    /// Nothing: every known key is subscribed to and read.
-    Nothing,
-    /// Waits for a subscription with new keys to be in force, then for these accounts.
-    Keys(Vec<Pubkey>),
+/// How far the first read of the chain is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum First {
+    /// Waits for a slot that is delivered whole.
+    Waiting,
+    /// Under way.
+    Reading,
+    /// Every answer is in the ledger; or the ledger did not need any.
+    Read,
 }
 
-/// One connection, from the first slot to the first doubt.
+/// One connection, from the first slot to the loss.
 struct Session<'a> {
     market: &'a Market,
     snapshots: &'a Snapshots,
+    ledger: &'a mut Ledger,
     backoff: &'a mut Backoff,
     stream: Stream,
-    ledger: Ledger,
-    generation: Generation,
     coverage: Coverage,
-    /// Keys that the subscription in force or on its way contains.
-    subscribed: BTreeSet<Pubkey>,
-    reading: Reading,
-    calls: JoinSet<Result<Vec<Batch>, SnapshotError>>,
-    /// When the subscription is to be replaced; `None` when no key is new.
-    replace_at: Option<Instant>,
+    first: First,
+    calls: JoinSet<Result<(), SnapshotError>>,
+    answers: (mpsc::Sender<Answer>, mpsc::Receiver<Answer>),
+    /// Slot that must be passed before readers see anything again: the last one they saw.
+    catch_up_to: u64,
     last_slot_at: Instant,
     ready: bool,
 }
@@ -104,27 +135,35 @@ impl<'a> Session<'a> {
     async fn open(
         market: &'a Market,
         endpoint: &Endpoint,
-        snapshots: &'a Snapshots,
+        sources: &'a Sources,
+        ledger: &'a mut Ledger,
         backoff: &'a mut Backoff,
     ) -> Lost {
-        let generation = Generation(1);
-        let subscribed = BTreeSet::new();
-        let stream = match Stream::open(endpoint, generation.request(&subscribed)).await {
+        let catch_up_to = ledger.heads().map_or(0, |(head, _)| head);
+        let from_slot = ledger.rewind();
+        let request = request(sources.watch_closed, from_slot);
+        let stream = match Stream::open(endpoint, request).await {
             Ok(stream) => stream,
             Err(error) => return error.into(),
         };
+        market.set_not_ready(match from_slot {
+            Some(slot) => format!("the market is replaying the chain from slot {slot}"),
+            None => "the market is reading the chain".to_owned(),
+        });
         let session = Self {
             market,
-            snapshots,
+            snapshots: &sources.snapshots,
+            ledger,
             backoff,
             stream,
-            ledger: Ledger::default(),
-            generation,
-            coverage: Coverage::new(generation),
-            subscribed,
-            reading: Reading::Pools,
+            coverage: Coverage::default(),
+            first: match from_slot {
+                Some(_) => First::Read,
+                None => First::Waiting,
+            },
             calls: JoinSet::new(),
-            replace_at: None,
+            answers: mpsc::channel(WAITING_ANSWERS),
+            catch_up_to,
             last_slot_at: Instant::now(),
             ready: false,
         };
@@ -134,130 +173,122 @@ impl<'a> Session<'a> {
         }
     }
 
-    async fn follow(mut self) -> Result<std::convert::Infallible, Lost> {
+    async fn follow(mut self) -> Result<Infallible, Lost> {
+        let mut updates = Vec::with_capacity(BATCH);
         loop {
             let no_slot_at = self.last_slot_at + NO_SLOT_TIMEOUT;
-            let replace_at = self.replace_at;
             tokio::select! {
-                update = self.stream.next() => self.update(update?)?,
-                Some(batches) = self.calls.join_next() => self.read(batches??),
-                () = sleep_until(replace_at.unwrap_or(no_slot_at)), if replace_at.is_some() => {
-                    self.replace().await?;
+                result = self.stream.next_batch(&mut updates, BATCH) => {
+                    for update in updates.drain(..) {
+                        self.update(&update)?;
+                    }
+                    result?;
                 }
+                Some(answer) = self.answers.1.recv() => self.answer(answer),
+                Some(done) = self.calls.join_next() => self.call_done(done?)?,
                 () = sleep_until(no_slot_at) => return Err(Lost::NoSlot),
             }
         }
     }
 
-    fn update(&mut self, update: Update) -> Result<(), Lost> {
-        match update.body {
+    fn update(&mut self, update: &Update) -> Result<(), Lost> {
+        match &update.body {
             Body::Account(account) => self.ledger.account(account)?,
-            Body::Slot(slot) => self.slot(&slot, &update.filters)?,
+            Body::Slot(slot) => self.slot(slot)?,
             // Not subscribed to.
             Body::Transaction(_) | Body::BlockMeta(_) => {}
         }
         Ok(())
     }
 
-    fn slot(&mut self, update: &SlotUpdate, filters: &[String]) -> Result<(), Lost> {
-        let Some(sealed) = self.ledger.slot(update)? else {
-            return Ok(());
-        };
-        let slot = sealed.slot;
-        self.last_slot_at = Instant::now();
-        self.coverage.sealed(slot, filters);
-        self.start_call();
-        self.notice_new_keys();
-        let complete = self.complete() && sealed.clock.is_some();
-        let became_ready = complete && !self.ready;
-        self.ready |= complete;
-        self.market
-            .publish(sealed, self.ready, self.ledger.incomplete().count());
-        if became_ready {
-            self.backoff.reset();
-            self.announce(slot);
+    fn slot(&mut self, update: &SlotUpdate) -> Result<(), Lost> {
+        self.market.heard(update.slot);
+        self.coverage.slot(update);
+        if self.first == First::Waiting
+            && let Some(slot) = self.coverage.whole_from()
+        {
+            self.first = First::Reading;
+            let (snapshots, answers) = (self.snapshots.clone(), self.answers.0.clone());
+            self.calls
+                .spawn(async move { snapshots.everything(slot, &answers).await });
+        }
+        if self.ledger.slot(update)? {
+            self.publish();
+        }
+        self.ask_for_missing();
+        Ok(())
+    }
+
+    fn answer(&mut self, answer: Answer) {
+        if self.first == First::Reading {
+            self.ledger.seed(answer);
+        } else {
+            self.ledger.answer(answer);
+            self.publish();
+        }
+    }
+
+    fn call_done(&mut self, result: Result<(), SnapshotError>) -> Result<(), Lost> {
+        result?;
+        if self.first == First::Reading {
+            // The answers were sent before the call ended, so they are all in the channel.
+            while let Ok(answer) = self.answers.1.try_recv() {
+                self.ledger.seed(answer);
+            }
+            self.first = First::Read;
+            self.ledger.seeded();
+            tracing::info!("the chain is read; waiting for the stream to reach it");
+            self.publish();
         }
         Ok(())
     }
 
-    /// Whether everything that was found is read and joined.
-    fn complete(&self) -> bool {
-        matches!(self.reading, Reading::Nothing)
-            && self.replace_at.is_none()
-            && self.ledger.joined()
-            && self.ledger.wanted().is_empty()
+    /// Shows readers what there is, once nothing is missing any more.
+    fn publish(&mut self) {
+        let Some(visible) = self.ledger.visible() else {
+            return;
+        };
+        let slot = visible.processed.slot;
+        self.last_slot_at = Instant::now();
+        if slot < self.catch_up_to {
+            return;
+        }
+        self.market.publish(visible);
+        if !self.ready {
+            self.ready = true;
+            self.catch_up_to = 0;
+            self.backoff.reset();
+            self.announce();
+        }
     }
 
-    fn announce(&self, slot: u64) {
-        tracing::info!(slot, status = ?self.market.status(), "market ready");
-        for (pool, reason) in self.ledger.incomplete() {
+    fn announce(&self) {
+        tracing::info!(status = ?self.market.status(), "market ready");
+        let visible = self.ledger.visible();
+        let incomplete = visible.iter().flat_map(|v| v.processed.state.incomplete());
+        for (pool, reason) in incomplete {
             tracing::warn!(%pool, %reason, "pool cannot be quoted");
         }
     }
 
-    /// Starts the RPC call that waited for the subscription to be in force.
-    fn start_call(&mut self) {
-        let (Some(min_slot), true) = (self.coverage.complete_from(), self.calls.is_empty()) else {
+    /// Reads the parts of new pools that the stream does not tell. A failure leaves those pools out
+    /// and nothing else, so it is tried again and ends nothing.
+    fn ask_for_missing(&mut self) {
+        let Some((head, _)) = self.ledger.heads() else {
             return;
         };
-        let snapshots = self.snapshots.clone();
-        match &mut self.reading {
-            Reading::Pools => {
-                self.calls
-                    .spawn(async move { Ok(vec![snapshots.pools(min_slot).await?]) });
+        let keys = self.ledger.take_wanted();
+        if keys.is_empty() {
+            return;
+        }
+        let (snapshots, answers) = (self.snapshots.clone(), self.answers.0.clone());
+        self.calls.spawn(async move {
+            let mut backoff = Backoff::new();
+            while let Err(error) = snapshots.accounts(&keys, head, &answers).await {
+                tracing::warn!(%error, accounts = keys.len(), "parts of new pools were not read");
+                sleep(backoff.next_pause(rand::random())).await;
             }
-            Reading::Keys(keys) => {
-                let keys = std::mem::take(keys);
-                self.calls
-                    .spawn(async move { snapshots.accounts(keys, min_slot).await });
-            }
-            Reading::Nothing => {}
-        }
-    }
-
-    fn read(&mut self, batches: Vec<Batch>) {
-        let accounts: usize = batches.iter().map(|batch| batch.accounts.len()).sum();
-        let what = if matches!(self.reading, Reading::Pools) {
-            "pools"
-        } else {
-            "accounts"
-        };
-        tracing::info!(accounts, what, "snapshot read");
-        self.reading = Reading::Nothing;
-        for batch in batches {
-            self.ledger.snapshot(batch);
-        }
-    }
-
-    /// Plans a new subscription when there are keys that the present one lacks. One at a time: the
-    /// next waits until the accounts of the last are read.
-    fn notice_new_keys(&mut self) {
-        let new = self.ledger.known().len() > self.subscribed.len();
-        if new && self.replace_at.is_none() && matches!(self.reading, Reading::Nothing) {
-            let pause = if self.ready {
-                KEYS_DEBOUNCE
-            } else {
-                Duration::ZERO
-            };
-            self.replace_at = Some(Instant::now() + pause);
-        }
-    }
-
-    async fn replace(&mut self) -> Result<(), Lost> {
-        self.replace_at = None;
-        self.generation = Generation(self.generation.0 + 1);
-        self.coverage = Coverage::new(self.generation);
-        self.subscribed.clone_from(self.ledger.known());
-        // All wanted keys are known ones, so none is read before it is subscribed to.
-        self.reading = Reading::Keys(self.ledger.wanted().iter().copied().collect());
-        tracing::info!(
-            keys = self.subscribed.len(),
-            unread = self.ledger.wanted().len(),
-            "subscribing to accounts by key"
-        );
-        self.stream
-            .replace(self.generation.request(&self.subscribed))
-            .await?;
-        Ok(())
+            Ok(())
+        });
     }
 }

@@ -1,114 +1,130 @@
-//! What the market subscribes to, and from which slot on a subscription is known to be complete.
+//! What the market subscribes to, and from which slot on the subscription is known to be complete.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use cpmm::ids;
-use sluice_geyser::{AccountFilter, Commitment, Request};
+use sluice_geyser::{AccountFilter, Commitment, Request, SlotStatus, SlotUpdate};
 use solana_pubkey::Pubkey;
 
 /// Offset of the owner in a token account, bytes.
 const TOKEN_ACCOUNT_OWNER_OFFSET: u64 = 32;
 
-/// A subscription by its number. Servers acknowledge nothing, so every subscription names its slots
-/// filter after its generation: an update that bears the name proves that the filters are in force.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Generation(pub(super) u64);
+/// Offset of the byte that tells what kind of account an extended Token-2022 account is.
+const ACCOUNT_TYPE_OFFSET: u64 = 165;
 
-impl Generation {
-    fn slots_filter(self) -> String {
-        format!("slots-{}", self.0)
-    }
+/// That byte for a mint.
+const ACCOUNT_TYPE_MINT: u8 = 1;
 
-    /// The whole subscription: pools and configurations by owner, vaults by their authority under
-    /// both token programs, the clock, and by key what is known. The keys show accounts that are
-    /// closed, which drop out of every other filter, and mints, which no other filter finds.
-    pub(super) fn request(self, known: &BTreeSet<Pubkey>) -> Request {
-        let exchange = |len: usize, discriminator: [u8; 8]| AccountFilter {
-            owners: vec![ids::PROGRAM_ID],
-            datasize: u64::try_from(len).ok(),
-            memcmp: vec![(0, discriminator.to_vec())],
-            ..AccountFilter::default()
-        };
-        let vaults = |token_program: Pubkey| AccountFilter {
-            owners: vec![token_program],
-            memcmp: vec![(
+/// The whole subscription. It names no pool, vault or mint, so it is as short for hundreds of thousands
+/// of pools as for one, and never changes:
+///
+/// - pools and configurations by their owner, vaults by their authority under both token programs;
+/// - Token-2022 mints with extensions, all of the chain's: their transfer fees change. Mints without
+///   extensions never change in what a quote needs, so they are only read;
+/// - accounts without lamports: a closed account drops out of every filter on owner or data. Some
+///   servers refuse a filter without an owner; `watch_closed` leaves it out for them.
+pub(super) fn request(watch_closed: bool, from_slot: Option<u64>) -> Request {
+    let owned = |owner: Pubkey, len: Option<usize>, memcmp: (u64, Vec<u8>)| AccountFilter {
+        owners: vec![owner],
+        datasize: len.and_then(|len| u64::try_from(len).ok()),
+        memcmp: vec![memcmp],
+        ..AccountFilter::default()
+    };
+    let exchange = |len: usize, discriminator: [u8; 8]| {
+        owned(ids::PROGRAM_ID, Some(len), (0, discriminator.to_vec()))
+    };
+    let vaults = |token_program: Pubkey| AccountFilter {
+        token_account_state: true,
+        ..owned(
+            token_program,
+            None,
+            (
                 TOKEN_ACCOUNT_OWNER_OFFSET,
                 ids::AUTHORITY.to_bytes().to_vec(),
-            )],
-            token_account_state: true,
+            ),
+        )
+    };
+    let mut accounts = BTreeMap::from([
+        (
+            "pools",
+            exchange(cpmm::POOL_STATE_LEN, cpmm::POOL_STATE_DISCRIMINATOR),
+        ),
+        (
+            "configs",
+            exchange(cpmm::AMM_CONFIG_LEN, cpmm::AMM_CONFIG_DISCRIMINATOR),
+        ),
+        ("vaults-spl", vaults(ids::SPL_TOKEN)),
+        ("vaults-2022", vaults(ids::TOKEN_2022)),
+        (
+            "mints-2022",
+            owned(
+                ids::TOKEN_2022,
+                None,
+                (ACCOUNT_TYPE_OFFSET, vec![ACCOUNT_TYPE_MINT]),
+            ),
+        ),
+        (
+            "clock",
+            AccountFilter {
+                pubkeys: vec![ids::CLOCK],
+                ..AccountFilter::default()
+            },
+        ),
+    ]);
+    if watch_closed {
+        let closed = AccountFilter {
+            lamports: Some(0),
             ..AccountFilter::default()
         };
-        let keys = std::iter::once(ids::CLOCK).chain(known.iter().copied());
-        let accounts = [
-            (
-                "pools",
-                exchange(cpmm::POOL_STATE_LEN, cpmm::POOL_STATE_DISCRIMINATOR),
-            ),
-            (
-                "configs",
-                exchange(cpmm::AMM_CONFIG_LEN, cpmm::AMM_CONFIG_DISCRIMINATOR),
-            ),
-            ("vaults-spl", vaults(ids::SPL_TOKEN)),
-            ("vaults-2022", vaults(ids::TOKEN_2022)),
-            (
-                "known",
-                AccountFilter {
-                    pubkeys: keys.collect(),
-                    ..AccountFilter::default()
-                },
-            ),
-        ];
-        Request {
-            commitment: Commitment::Processed,
-            accounts: accounts
-                .map(|(name, filter)| (name.to_owned(), filter))
-                .into(),
-            transactions: BTreeMap::new(),
-            slots: Some(self.slots_filter()),
-            blocks_meta: false,
-            from_slot: None,
-        }
+        accounts.insert("closed", closed);
+    }
+    Request {
+        commitment: Commitment::Processed,
+        accounts: accounts
+            .into_iter()
+            .map(|(name, filter)| (name.to_owned(), filter))
+            .collect(),
+        transactions: BTreeMap::new(),
+        slots: Some("slots".to_owned()),
+        blocks_meta: false,
+        from_slot,
     }
 }
 
-/// Slots that must be sealed under a subscription before the next one counts as complete. When the
-/// first of them is sealed, the filters were in force, but the slot after it may have begun before:
-/// validators announce a frozen slot with a delay, while its child already writes. The child of the
-/// second one begins after the second one is frozen, and so after the first was announced.
-const SLOTS_BEFORE_COMPLETE: u32 = 2;
+/// Complete slots after which the next one counts as delivered whole, on servers that do not tell of
+/// new banks. When the first of them completes, the filters were in force, but the slot after it may
+/// have begun before: validators announce a complete slot with a delay, while its child already
+/// writes. The child of the second one begins after the second one is complete, and so after the
+/// first was announced.
+const SLOTS_BEFORE_WHOLE: u32 = 2;
 
-/// Watches one subscription come into force.
-#[derive(Debug)]
+/// Watches a subscription come into force: tells the first slot of which every write is delivered.
+#[derive(Debug, Default)]
 pub(super) struct Coverage {
-    name: String,
-    sealed: u32,
-    complete_from: Option<u64>,
+    completed: u32,
+    whole_from: Option<u64>,
 }
 
 impl Coverage {
-    pub(super) fn new(generation: Generation) -> Self {
-        Self {
-            name: generation.slots_filter(),
-            sealed: 0,
-            complete_from: None,
-        }
-    }
-
-    /// Takes in a sealed slot and the filters that its status matched.
-    pub(super) fn sealed(&mut self, slot: u64, filters: &[String]) {
-        if self.complete_from.is_some() || !filters.contains(&self.name) {
+    /// Takes in a slot status. A slot whose bank was created under the subscription is delivered
+    /// whole, because transactions run in a bank only after its creation was announced.
+    pub(super) fn slot(&mut self, update: &SlotUpdate) {
+        if self.whole_from.is_some() {
             return;
         }
-        if self.sealed == SLOTS_BEFORE_COMPLETE {
-            self.complete_from = Some(slot);
-        } else {
-            self.sealed = self.sealed.saturating_add(1);
+        match update.status {
+            SlotStatus::CreatedBank => self.whole_from = Some(update.slot),
+            SlotStatus::Processed if self.completed == SLOTS_BEFORE_WHOLE => {
+                self.whole_from = Some(update.slot);
+            }
+            SlotStatus::Processed => self.completed += 1,
+            _ => {}
         }
     }
 
-    /// The first slot of which every write to the accounts subscribed to was delivered.
-    pub(super) fn complete_from(&self) -> Option<u64> {
-        self.complete_from
+    /// The first slot of which every write is delivered.
+    pub(super) const fn whole_from(&self) -> Option<u64> {
+        self.whole_from
     }
 }
 
@@ -116,28 +132,36 @@ impl Coverage {
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_subscription_is_complete_two_slots_after_its_name_first_shows() {
-        let mut coverage = Coverage::new(Generation(2));
-        let (old, new) = (["slots-1".to_owned()], ["slots-2".to_owned()]);
-        coverage.sealed(10, &old);
-        coverage.sealed(11, &new);
-        coverage.sealed(13, &new);
-        assert_eq!(coverage.complete_from(), None);
-        coverage.sealed(14, &new);
-        coverage.sealed(15, &new);
-        assert_eq!(coverage.complete_from(), Some(14));
+    fn told(coverage: &mut Coverage, slot: u64, status: SlotStatus) -> Option<u64> {
+        coverage.slot(&SlotUpdate {
+            slot,
+            parent: None,
+            status,
+            dead_error: None,
+        });
+        coverage.whole_from()
     }
 
     #[test]
-    fn the_clock_is_always_subscribed_and_keys_are_added_to_it() {
-        let key = Pubkey::from([1; 32]);
-        let known = |keys: &BTreeSet<Pubkey>| {
-            Generation(1).request(keys).accounts["known"]
-                .pubkeys
-                .clone()
-        };
-        assert_eq!(known(&BTreeSet::new()), [ids::CLOCK]);
-        assert_eq!(known(&BTreeSet::from([key])), [ids::CLOCK, key]);
+    fn a_slot_that_begins_under_the_subscription_is_whole() {
+        let mut coverage = Coverage::default();
+        assert_eq!(told(&mut coverage, 10, SlotStatus::Processed), None);
+        assert_eq!(told(&mut coverage, 11, SlotStatus::Confirmed), None);
+        assert_eq!(told(&mut coverage, 12, SlotStatus::CreatedBank), Some(12));
+        assert_eq!(told(&mut coverage, 13, SlotStatus::CreatedBank), Some(12));
+    }
+
+    #[test]
+    fn without_news_of_banks_the_third_complete_slot_is_whole() {
+        let mut coverage = Coverage::default();
+        assert_eq!(told(&mut coverage, 10, SlotStatus::Processed), None);
+        assert_eq!(told(&mut coverage, 12, SlotStatus::Processed), None);
+        assert_eq!(told(&mut coverage, 13, SlotStatus::Processed), Some(13));
+    }
+
+    #[test]
+    fn the_filter_on_closed_accounts_can_be_left_out() {
+        let names = |watch_closed| request(watch_closed, None).accounts.len();
+        assert_eq!(names(true), names(false) + 1);
     }
 }

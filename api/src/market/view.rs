@@ -1,20 +1,46 @@
 //! What handlers read.
 
 use std::{
-    collections::{BTreeSet, HashMap},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
     time::{Duration, Instant},
 };
 
+use arc_swap::ArcSwap;
 use cpmm::{Clock, PoolSnapshot};
-use parking_lot::RwLock;
 use solana_pubkey::Pubkey;
 
-use super::apply::Sealed;
+use super::{
+    ledger::{Moment, Visible},
+    state::pair,
+};
 
 /// Age of the last sealed slot from which the market counts as stale. A slot passes every 400 ms; ten
 /// seconds without one mean that the stream or the chain stands still, and a quote would be a guess.
 pub const STALE_AFTER: Duration = Duration::from_secs(10);
+
+/// How settled the state must be that a quote is made from.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Commitment {
+    /// The newest complete slot. It may be abandoned; the market then falls back.
+    #[default]
+    Processed,
+    /// The newest slot that a supermajority voted for.
+    Confirmed,
+}
+
+impl Commitment {
+    /// The name on the wire.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Processed => "processed",
+            Self::Confirmed => "confirmed",
+        }
+    }
+}
 
 /// Whether quotes can be made.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,12 +57,18 @@ pub enum Status {
         incomplete: usize,
     },
     /// The market does not equal the chain.
-    NotReady {
-        /// Why, for people.
-        reason: String,
-        /// Last slot the market was true for.
-        slot: Option<u64>,
-    },
+    NotReady(NotReady),
+}
+
+/// Why the market does not equal the chain.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NotReady {
+    /// For people.
+    pub reason: String,
+    /// Last slot the market was true for.
+    pub slot: Option<u64>,
+    /// Slots that the stream has told of since; `None` before the market was true for any.
+    pub lag: Option<u64>,
 }
 
 /// A pool with all that a quote depends on, as it was when `slot` was sealed.
@@ -52,28 +84,54 @@ pub struct PoolView {
     pub slot: u64,
 }
 
-/// Handle to the live market; clones share it.
+/// Handle to the live market; clones share it. Readers take no lock: a moment is published whole, by
+/// exchanging one pointer.
 #[derive(Clone, Default)]
 pub struct Market {
-    visible: Arc<RwLock<Visible>>,
+    shared: Arc<Shared>,
 }
 
 #[derive(Default)]
-struct Visible {
-    /// Why quotes cannot be made; `None` when they can.
-    not_ready: Option<String>,
-    started: bool,
-    tip: Option<Tip>,
-    clock: Option<Clock>,
-    pools: HashMap<Pubkey, Arc<PoolSnapshot>>,
-    /// Pools by their two mints, smaller address first, as pools store them.
-    pairs: HashMap<(Pubkey, Pubkey), BTreeSet<Pubkey>>,
-    incomplete: usize,
+struct Shared {
+    published: ArcSwap<Published>,
+    /// Highest slot the stream told of, complete or not.
+    newest: AtomicU64,
 }
 
-#[derive(Clone, Copy)]
-struct Tip {
-    slot: u64,
+struct Published {
+    /// Why quotes cannot be made; `None` when they can.
+    not_ready: Option<String>,
+    sealed_at: Instant,
+    moments: Option<Moments>,
+}
+
+#[derive(Clone)]
+struct Moments {
+    processed: Timed,
+    confirmed: Timed,
+}
+
+#[derive(Clone)]
+struct Timed {
+    moment: Moment,
+    clock: Clock,
+}
+
+impl Default for Published {
+    fn default() -> Self {
+        Self {
+            not_ready: Some("the market is starting".to_owned()),
+            sealed_at: Instant::now(),
+            moments: None,
+        }
+    }
+}
+
+/// The exchange at one moment. It stays as it is, however long it is held.
+#[derive(Clone)]
+pub struct View {
+    timed: Timed,
+    commitment: Commitment,
     sealed_at: Instant,
 }
 
@@ -84,166 +142,233 @@ impl Market {
         self.status_at(Instant::now())
     }
 
-    /// All pools of two mints, in no particular order, of one moment.
+    /// The exchange at the newest moment of a commitment.
+    ///
+    /// # Errors
+    /// Why no quote can be made.
+    pub fn view(&self, commitment: Commitment) -> Result<View, NotReady> {
+        self.view_at(commitment, Instant::now())
+    }
+
+    fn status_at(&self, now: Instant) -> Status {
+        match self.view_at(Commitment::Processed, now) {
+            Err(not_ready) => Status::NotReady(not_ready),
+            Ok(view) => Status::Ready {
+                slot: view.slot(),
+                age: now.saturating_duration_since(view.sealed_at),
+                pools: view.len(),
+                incomplete: view.timed.moment.state.incomplete_len(),
+            },
+        }
+    }
+
+    fn view_at(&self, commitment: Commitment, now: Instant) -> Result<View, NotReady> {
+        let published = self.shared.published.load();
+        let age = now.saturating_duration_since(published.sealed_at);
+        let reason = match (&published.not_ready, &published.moments) {
+            (Some(reason), _) => reason.clone(),
+            (None, None) => "no slot was seen yet".to_owned(),
+            (None, Some(_)) if age > STALE_AFTER => {
+                format!("no slot was completed for {} s", age.as_secs())
+            }
+            (None, Some(moments)) => {
+                return Ok(View {
+                    timed: match commitment {
+                        Commitment::Processed => moments.processed.clone(),
+                        Commitment::Confirmed => moments.confirmed.clone(),
+                    },
+                    commitment,
+                    sealed_at: published.sealed_at,
+                });
+            }
+        };
+        let moments = published.moments.as_ref();
+        let slot = moments.map(|moments| moments.processed.moment.slot);
+        let newest = self.shared.newest.load(Ordering::Relaxed);
+        Err(NotReady {
+            reason,
+            slot,
+            lag: slot.map(|slot| newest.saturating_sub(slot)),
+        })
+    }
+
+    /// Quotes cannot be made any more. Views that were taken stay readable, so that a request that
+    /// has begun ends with the state it began with.
+    pub(super) fn set_not_ready(&self, reason: String) {
+        self.shared.published.rcu(|before| Published {
+            not_ready: Some(reason.clone()),
+            sealed_at: before.sealed_at,
+            moments: before.moments.clone(),
+        });
+    }
+
+    /// The stream told of a slot.
+    pub(super) fn heard(&self, slot: u64) {
+        self.shared.newest.fetch_max(slot, Ordering::Relaxed);
+    }
+
+    /// Makes a moment visible, all at once. Without the chain's time there is none.
+    pub(super) fn publish(&self, visible: Visible) {
+        let timed = |moment: Moment| {
+            let clock = moment.state.clock()?;
+            Some(Timed { moment, clock })
+        };
+        let moments =
+            timed(visible.processed)
+                .zip(timed(visible.confirmed))
+                .map(|(processed, confirmed)| Moments {
+                    processed,
+                    confirmed,
+                });
+        self.shared.published.store(Arc::new(Published {
+            not_ready: moments
+                .is_none()
+                .then(|| "the chain's time is not known".to_owned()),
+            sealed_at: Instant::now(),
+            moments,
+        }));
+    }
+}
+
+impl View {
+    /// The slot whose end this is.
     #[must_use]
-    pub fn pools_for(&self, input: &Pubkey, output: &Pubkey) -> Vec<PoolView> {
-        let visible = self.visible.read();
-        let pools = visible.pairs.get(&pair(*input, *output));
-        pools
-            .into_iter()
-            .flatten()
-            .filter_map(|pool| visible.view(pool))
-            .collect()
+    pub const fn slot(&self) -> u64 {
+        self.timed.moment.slot
+    }
+
+    /// The chain's time in the slot.
+    #[must_use]
+    pub const fn clock(&self) -> Clock {
+        self.timed.clock
+    }
+
+    /// How settled the slot is.
+    #[must_use]
+    pub const fn commitment(&self) -> Commitment {
+        self.commitment
     }
 
     /// One pool. `None` when there is none, or when it cannot be quoted because an account of it is
     /// missing.
     #[must_use]
-    pub fn pool(&self, pool: &Pubkey) -> Option<PoolView> {
-        self.visible.read().view(pool)
+    pub fn pool(&self, address: &Pubkey) -> Option<PoolView> {
+        let snapshot = self.timed.moment.state.pool(address)?;
+        Some(self.of(*address, snapshot))
     }
 
-    fn status_at(&self, now: Instant) -> Status {
-        let visible = self.visible.read();
-        let not_ready = |reason: String| Status::NotReady {
-            reason,
-            slot: visible.tip.map(|tip| tip.slot),
-        };
-        if !visible.started {
-            return not_ready("the market is starting".to_owned());
-        }
-        if let Some(reason) = &visible.not_ready {
-            return not_ready(reason.clone());
-        }
-        let Some(tip) = visible.tip else {
-            return not_ready("no slot was seen yet".to_owned());
-        };
-        let age = now.saturating_duration_since(tip.sealed_at);
-        if age > STALE_AFTER {
-            return not_ready(format!("no slot was completed for {} s", age.as_secs()));
-        }
-        Status::Ready {
-            slot: tip.slot,
-            age,
-            pools: visible.pools.len(),
-            incomplete: visible.incomplete,
-        }
+    /// All pools of two mints that can be quoted, in the order of their addresses.
+    pub fn pools_for(&self, a: &Pubkey, b: &Pubkey) -> impl Iterator<Item = PoolView> {
+        let listed = self.timed.moment.state.pools_of(&pair(*a, *b)).iter();
+        listed.filter_map(|address| self.pool(address))
     }
 
-    /// Quotes cannot be made any more. What was visible stays readable until the next start, so that
-    /// a request that has begun ends with the state it began with.
-    pub(super) fn set_not_ready(&self, reason: String) {
-        let mut visible = self.visible.write();
-        visible.started = true;
-        visible.not_ready = Some(reason);
+    /// Every pool that can be quoted, in no order.
+    pub fn pools(&self) -> impl Iterator<Item = PoolView> {
+        let pools = self.timed.moment.state.pools();
+        pools.map(|(address, snapshot)| self.of(*address, snapshot))
     }
 
-    /// Empties the market for a start from nothing.
-    pub(super) fn clear(&self, reason: String) {
-        let mut visible = self.visible.write();
-        let tip = visible.tip;
-        *visible = Visible {
-            started: true,
-            not_ready: Some(reason),
-            tip,
-            ..Visible::default()
-        };
+    /// Number of pools that can be quoted.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.timed.moment.state.len()
     }
 
-    /// Makes a slot visible, all at once.
-    pub(super) fn publish(&self, sealed: Sealed, ready: bool, incomplete: usize) {
-        let mut visible = self.visible.write();
-        visible.tip = Some(Tip {
-            slot: sealed.slot,
-            sealed_at: Instant::now(),
-        });
-        visible.clock = sealed.clock;
-        visible.incomplete = incomplete;
-        if ready {
-            visible.not_ready = None;
-        }
-        for (address, pool) in sealed.pools {
-            visible.set(address, pool);
+    /// Whether no pool can be quoted.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    fn of(&self, address: Pubkey, snapshot: &Arc<PoolSnapshot>) -> PoolView {
+        PoolView {
+            address,
+            snapshot: Arc::clone(snapshot),
+            clock: self.clock(),
+            slot: self.slot(),
         }
     }
-}
-
-impl Visible {
-    fn set(&mut self, address: Pubkey, pool: Option<Arc<PoolSnapshot>>) {
-        let key = |pool: &PoolSnapshot| pair(pool.pool.mints.token_0, pool.pool.mints.token_1);
-        let Some(pool) = pool else {
-            if let Some(before) = self.pools.remove(&address)
-                && let Some(pools) = self.pairs.get_mut(&key(&before))
-            {
-                pools.remove(&address);
-            }
-            return;
-        };
-        self.pairs.entry(key(&pool)).or_default().insert(address);
-        self.pools.insert(address, pool);
-    }
-
-    fn view(&self, address: &Pubkey) -> Option<PoolView> {
-        Some(PoolView {
-            address: *address,
-            snapshot: Arc::clone(self.pools.get(address)?),
-            clock: self.clock?,
-            slot: self.tip?.slot,
-        })
-    }
-}
-
-fn pair(a: Pubkey, b: Pubkey) -> (Pubkey, Pubkey) {
-    if a <= b { (a, b) } else { (b, a) }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{
+        super::{
+            content::Content,
+            state::{Index, State},
+        },
+        *,
+    };
 
-    fn sealed(slot: u64) -> Sealed {
-        Sealed {
+    fn visible(slot: u64) -> Visible {
+        let mut state = State::default();
+        let clock = Content::Clock(Clock::default());
+        state.put(cpmm::ids::CLOCK, clock, &mut Index::default());
+        let moment = |slot| Moment {
             slot,
-            clock: Some(Clock::default()),
-            pools: Vec::new(),
-        }
-    }
-
-    fn reason(market: &Market, now: Instant) -> Option<String> {
-        match market.status_at(now) {
-            Status::Ready { .. } => None,
-            Status::NotReady { reason, .. } => Some(reason),
+            state: state.clone(),
+        };
+        Visible {
+            processed: moment(slot),
+            confirmed: moment(slot - 1),
         }
     }
 
     #[test]
-    fn a_market_is_not_ready_before_it_is_said_to_be() {
+    fn a_market_is_ready_once_a_moment_is_published_and_not_after_it_was_lost() {
         let market = Market::default();
-        assert!(reason(&market, Instant::now()).is_some());
-        market.clear("reading".to_owned());
-        market.publish(sealed(7), false, 0);
-        assert_eq!(reason(&market, Instant::now()).as_deref(), Some("reading"));
-        market.publish(sealed(8), true, 0);
-        assert_eq!(reason(&market, Instant::now()), None);
+        assert!(market.view(Commitment::Processed).is_err());
+        market.publish(visible(8));
+        let slot = |commitment| market.view(commitment).map(|view| view.slot());
+        assert_eq!(slot(Commitment::Processed), Ok(8));
+        assert_eq!(slot(Commitment::Confirmed), Ok(7));
+        market.heard(11);
         market.set_not_ready("lost".to_owned());
-        let lost = Status::NotReady {
+        let lost = NotReady {
             reason: "lost".to_owned(),
             slot: Some(8),
+            lag: Some(3),
         };
-        assert_eq!(market.status(), lost);
+        assert_eq!(market.status(), Status::NotReady(lost));
+    }
+
+    #[test]
+    fn a_moment_without_the_chains_time_is_not_quoted() {
+        let market = Market::default();
+        let moment = |slot| Moment {
+            slot,
+            state: State::default(),
+        };
+        market.publish(Visible {
+            processed: moment(8),
+            confirmed: moment(8),
+        });
+        assert!(market.view(Commitment::Processed).is_err());
     }
 
     #[test]
     fn a_market_without_new_slots_becomes_stale() {
         let market = Market::default();
-        market.clear("reading".to_owned());
-        market.publish(sealed(7), true, 0);
+        market.publish(visible(7));
         let now = Instant::now();
-        assert_eq!(
-            reason(&market, now + STALE_AFTER - Duration::from_secs(1)),
-            None
-        );
-        let stale = reason(&market, now + STALE_AFTER + Duration::from_secs(1));
-        assert!(stale.is_some_and(|reason| reason.contains("no slot")));
+        let second = Duration::from_secs(1);
+        let at = |now| {
+            market
+                .view_at(Commitment::Processed, now)
+                .map(|view| view.slot())
+        };
+        assert_eq!(at(now + STALE_AFTER - second), Ok(7));
+        let stale = at(now + STALE_AFTER + second).expect_err("stale");
+        assert!(stale.reason.contains("no slot"));
+    }
+
+    #[test]
+    fn a_view_outlives_the_moment_it_shows() {
+        let market = Market::default();
+        market.publish(visible(7));
+        let view = market.view(Commitment::Processed).expect("ready");
+        market.publish(visible(8));
+        assert_eq!(view.slot(), 7);
     }
 }

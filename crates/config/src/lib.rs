@@ -65,6 +65,24 @@ pub struct GeyserConfig {
     pub endpoint: Url,
     /// Value of the `x-token` header, for providers that ask for one.
     pub x_token: Option<Redacted>,
+    /// Further services of the same cluster, in the order in which the market tries them when one
+    /// fails.
+    #[serde(default)]
+    pub fallback: Vec<GeyserFallback>,
+    /// Whether the market subscribes to all accounts that are closed, which is how it notices closed
+    /// pools. Some services refuse a filter that names neither an account nor an owner.
+    #[serde(default = "default_watch_closed_accounts")]
+    pub watch_closed_accounts: bool,
+}
+
+/// A further Yellowstone service.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct GeyserFallback {
+    /// Its address.
+    pub endpoint: Url,
+    /// Value of the `x-token` header, for providers that ask for one.
+    pub x_token: Option<Redacted>,
 }
 
 /// The database.
@@ -137,6 +155,10 @@ impl Default for WebhooksConfig {
 
 const fn default_rpc_timeout_ms() -> u64 {
     10_000
+}
+
+const fn default_watch_closed_accounts() -> bool {
+    true
 }
 
 /// Longest delivery deadline that may be configured; a lease on a delivery outlives it.

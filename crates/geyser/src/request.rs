@@ -63,10 +63,12 @@ pub struct AccountFilter {
     /// never shows it.
     pub owners: Vec<Pubkey>,
     /// Data equal to these bytes at these offsets; at most [`AccountFilter::MAX_DATA_FILTERS`]
-    /// together with the two fields below.
+    /// together with the three fields below.
     pub memcmp: Vec<(u64, Vec<u8>)>,
     /// Data of this length.
     pub datasize: Option<u64>,
+    /// A balance of exactly this many lamports; 0 shows accounts as they are closed.
+    pub lamports: Option<u64>,
     /// Whether the data must have the shape of a token account of either token program.
     pub token_account_state: bool,
 }

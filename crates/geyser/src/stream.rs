@@ -110,6 +110,27 @@ impl Stream {
             .unwrap_or(Err(StreamError::Closed))
     }
 
+    /// The updates that have arrived, at least one, at most `limit`, appended to `updates`. Where the
+    /// stream ended behind some of them, they are appended all the same. Cancel-safe.
+    ///
+    /// # Errors
+    /// As [`Stream::next`].
+    pub async fn next_batch(
+        &mut self,
+        updates: &mut Vec<Update>,
+        limit: usize,
+    ) -> Result<(), StreamError> {
+        updates.push(self.next().await?);
+        while updates.len() < limit {
+            match self.updates.try_recv() {
+                Ok(Ok(update)) => updates.push(update),
+                Ok(Err(error)) => return Err(error),
+                Err(_) => break,
+            }
+        }
+        Ok(())
+    }
+
     /// Replaces the whole subscription while the stream goes on. There is no acknowledgement: the
     /// proof that the new filters are in force is an update that names one of them, so give a filter
     /// a new name where that matters.

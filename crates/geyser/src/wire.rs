@@ -5,10 +5,11 @@ use std::collections::{BTreeMap, HashMap};
 use solana_pubkey::Pubkey;
 use yellowstone_grpc_proto::prelude::{
     CommitmentLevel, SubscribeRequest, SubscribeRequestFilterAccounts,
-    SubscribeRequestFilterAccountsFilter, SubscribeRequestFilterAccountsFilterMemcmp,
-    SubscribeRequestFilterBlocksMeta, SubscribeRequestFilterSlots,
-    SubscribeRequestFilterTransactions, SubscribeRequestPing,
+    SubscribeRequestFilterAccountsFilter, SubscribeRequestFilterAccountsFilterLamports,
+    SubscribeRequestFilterAccountsFilterMemcmp, SubscribeRequestFilterBlocksMeta,
+    SubscribeRequestFilterSlots, SubscribeRequestFilterTransactions, SubscribeRequestPing,
     subscribe_request_filter_accounts_filter::Filter,
+    subscribe_request_filter_accounts_filter_lamports::Cmp,
     subscribe_request_filter_accounts_filter_memcmp::Data,
 };
 
@@ -128,7 +129,13 @@ fn data_filters(filter: &AccountFilter) -> impl Iterator<Item = Filter> {
             data: Some(Data::Bytes(bytes.clone())),
         })
     });
-    memcmp.chain(filter.datasize.map(Filter::Datasize)).chain(
+    let lamports = filter.lamports.map(|lamports| {
+        Filter::Lamports(SubscribeRequestFilterAccountsFilterLamports {
+            cmp: Some(Cmp::Eq(lamports)),
+        })
+    });
+    let data = memcmp.chain(filter.datasize.map(Filter::Datasize));
+    data.chain(lamports).chain(
         filter
             .token_account_state
             .then_some(Filter::TokenAccountState(true)),

@@ -3,7 +3,10 @@
 use axum::{Json, extract::State, http::StatusCode};
 use serde::Serialize;
 
-use crate::{market::Status, state::AppState};
+use crate::{
+    market::{NotReady, Status},
+    state::AppState,
+};
 
 /// Answer of `GET /health/ready`.
 #[derive(Debug, Serialize)]
@@ -26,7 +29,7 @@ pub async fn ready(State(state): State<AppState>) -> (StatusCode, Json<Readiness
     let mut reasons = Vec::new();
     let slot = match state.market().status() {
         Status::Ready { slot, .. } => Some(slot),
-        Status::NotReady { reason, slot } => {
+        Status::NotReady(NotReady { reason, slot, .. }) => {
             reasons.push(format!("market: {reason}"));
             slot
         }

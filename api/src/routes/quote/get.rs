@@ -10,23 +10,32 @@ use super::{DEFAULT_SLIPPAGE, parse_slippage, response::QuoteResponse};
 use crate::{
     error::ApiError,
     extract::{Amount, QueryMap, parse_pubkey},
+    market::Commitment,
     pricing::{Ask, best_pool},
     state::AppState,
 };
 
 /// Every parameter of this endpoint.
-const PARAMETERS: [&str; 5] = ["inputMint", "outputMint", "amount", "slippageBps", "pool"];
+const PARAMETERS: [&str; 6] = [
+    "inputMint",
+    "outputMint",
+    "amount",
+    "slippageBps",
+    "pool",
+    "commitment",
+];
 
 /// Specification: the two mints and the amount are required; the best pool of the two mints is
 /// chosen unless `pool` names one; `minimumOut` is `outAmount` less the slippage, rounded down; the
-/// answer is true for one slot, which it names.
+/// answer is true for one slot, which it names. `commitment` is `processed` (the default), the newest
+/// complete slot, or `confirmed`, the newest that a supermajority voted for.
 pub async fn get(
     State(state): State<AppState>,
     RawQuery(query): RawQuery,
 ) -> Result<Json<QuoteResponse>, ApiError> {
     let (ask, slippage) = parse(query.as_deref().unwrap_or_default())?;
     let priced = best_pool(state.market(), &ask)?;
-    Ok(Json(QuoteResponse::new(&priced, slippage)))
+    Ok(Json(QuoteResponse::new(&priced, slippage, ask.commitment)))
 }
 
 fn parse(query: &str) -> Result<(Ask, BasisPoints), ApiError> {
@@ -41,6 +50,7 @@ fn parse(query: &str) -> Result<(Ask, BasisPoints), ApiError> {
             .get("pool")
             .map(|pool| parse_pubkey("pool", pool))
             .transpose()?,
+        commitment: commitment(query.get("commitment"))?,
     };
     if ask.input_mint == ask.output_mint {
         return Err(ApiError::invalid(
@@ -56,6 +66,17 @@ fn parse(query: &str) -> Result<(Ask, BasisPoints), ApiError> {
         None => Amount(u64::from(DEFAULT_SLIPPAGE)),
     };
     Ok((ask, parse_slippage("slippageBps", slippage)?))
+}
+
+fn commitment(text: Option<&str>) -> Result<Commitment, ApiError> {
+    match text {
+        None | Some("processed") => Ok(Commitment::Processed),
+        Some("confirmed") => Ok(Commitment::Confirmed),
+        Some(_) => Err(ApiError::invalid(
+            "commitment",
+            "must be processed or confirmed",
+        )),
+    }
 }
 
 #[cfg(test)]
@@ -84,6 +105,8 @@ mod tests {
         let with = |rest: &str| code(&format!("inputMint={A}&outputMint={B}&{rest}"));
         assert_eq!(with("amount=1&slippageBps=10000"), Ok(()));
         assert_eq!(with("amount=1&slippageBps=10001"), Err("invalid_field"));
+        assert_eq!(with("amount=1&commitment=confirmed"), Ok(()));
+        assert_eq!(with("amount=1&commitment=finalized"), Err("invalid_field"));
         assert_eq!(with("amount=0"), Err("invalid_field"));
         assert_eq!(with("amount=1.5"), Err("invalid_field"));
         assert_eq!(with("amount=1e3"), Err("invalid_field"));

@@ -4,7 +4,10 @@ use cpmm::BasisPoints;
 use serde::Serialize;
 
 use super::Quote;
-use crate::pricing::{Alternative, Priced};
+use crate::{
+    market::Commitment,
+    pricing::{Alternative, Priced, QUOTE_LIFETIME_SLOTS},
+};
 
 /// The whole answer.
 #[derive(Debug, Serialize)]
@@ -19,8 +22,12 @@ pub struct QuoteResponse {
 struct Context {
     /// Slot whose state was quoted.
     slot: u64,
+    /// How settled that slot is.
+    commitment: &'static str,
     /// Unix time of that slot, seconds.
     block_time: i64,
+    /// Last slot for which the quote is meant.
+    expiry_slot: u64,
     slippage_bps: u16,
     /// How far the amount moves the price, fees excluded; rounded down.
     price_impact_bps: u16,
@@ -29,7 +36,7 @@ struct Context {
     amounts: Amounts,
 }
 
-/// The quote's amounts as strings, for callers whose numbers are exact only up to 2^53.
+/// The quote's amounts as strings, as every amount of the context has a string beside it: for callers whose numbers are exact only up to 2^53.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Amounts {
@@ -40,9 +47,11 @@ struct Amounts {
 
 /// One fee; `protocol` and `fund` are parts of `trade`.
 #[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
 struct Fee {
     kind: &'static str,
     amount: u64,
+    amount_string: String,
     mint: String,
 }
 
@@ -52,16 +61,20 @@ struct OtherPool {
     pool: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     out_amount: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    out_amount_string: Option<String>,
     reason: String,
 }
 
 impl QuoteResponse {
     /// The answer for a priced ask.
     #[must_use]
-    pub fn new(priced: &Priced, slippage: BasisPoints) -> Self {
+    pub fn new(priced: &Priced, slippage: BasisPoints, commitment: Commitment) -> Self {
         let quote = Quote::with_slippage(priced, slippage);
         let context = Context {
             slot: priced.view.slot,
+            commitment: commitment.name(),
+            expiry_slot: priced.view.slot.saturating_add(QUOTE_LIFETIME_SLOTS),
             block_time: priced.view.clock.unix_timestamp,
             slippage_bps: slippage.get(),
             price_impact_bps: priced.quote.price_impact().get(),
@@ -82,6 +95,7 @@ fn fees(priced: &Priced, quote: &Quote) -> Vec<Fee> {
     let fee = |kind, amount, on_input: bool| Fee {
         kind,
         amount,
+        amount_string: amount.to_string(),
         mint: if on_input {
             quote.input_mint.clone()
         } else {
@@ -109,6 +123,7 @@ fn other_pool(alternative: &Alternative) -> OtherPool {
     OtherPool {
         pool: alternative.pool.to_string(),
         out_amount,
+        out_amount_string: out_amount.map(|amount| amount.to_string()),
         reason,
     }
 }

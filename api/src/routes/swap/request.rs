@@ -7,6 +7,7 @@ use solana_pubkey::Pubkey;
 use crate::{
     error::ApiError,
     extract::{Amount, parse_pubkey},
+    market::Commitment,
     pricing::Ask,
     routes::quote::{DEFAULT_SLIPPAGE, parse_slippage},
 };
@@ -97,6 +98,7 @@ impl SwapRequest {
         }
         let quote = self.quote;
         let ask = Ask {
+            commitment: Commitment::default(),
             input_mint: parse_pubkey("quote.inputMint", &quote.input_mint)?,
             output_mint: parse_pubkey("quote.outputMint", &quote.output_mint)?,
             amount_in: positive("quote.amountIn", quote.amount_in)?,

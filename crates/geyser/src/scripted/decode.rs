@@ -3,6 +3,7 @@
 use solana_pubkey::Pubkey;
 use yellowstone_grpc_proto::geyser::{
     self as proto, CommitmentLevel, subscribe_request_filter_accounts_filter::Filter,
+    subscribe_request_filter_accounts_filter_lamports::Cmp,
     subscribe_request_filter_accounts_filter_memcmp::Data,
 };
 
@@ -55,6 +56,10 @@ fn account(filter: proto::SubscribeRequestFilterAccounts) -> AccountFilter {
             Some(Filter::Memcmp(memcmp)) => match memcmp.data {
                 Some(Data::Bytes(bytes)) => decoded.memcmp.push((memcmp.offset, bytes)),
                 other => panic!("the client compares bytes only, not {other:?}"),
+            },
+            Some(Filter::Lamports(lamports)) => match lamports.cmp {
+                Some(Cmp::Eq(lamports)) => decoded.lamports = Some(lamports),
+                other => panic!("the client compares lamports for equality only, not {other:?}"),
             },
             Some(Filter::Datasize(size)) => decoded.datasize = Some(size),
             Some(Filter::TokenAccountState(wanted)) => decoded.token_account_state = wanted,
