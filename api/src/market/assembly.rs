@@ -58,6 +58,49 @@ pub(super) fn parts(pool: &PoolState) -> [Pubkey; 5] {
     ]
 }
 
+/// Puts a pool together from what it was before and the accounts that changed, which a swap knows to be
+/// three of six. `None` when more than balances and the pool's own fields may have changed.
+pub(super) fn patch<'a>(
+    before: &PoolSnapshot,
+    pool: &Arc<PoolState>,
+    changed: impl Iterator<Item = Pubkey>,
+    get: impl Fn(&Pubkey) -> Option<&'a Content>,
+) -> Option<PoolSnapshot> {
+    if parts(&before.pool) != parts(pool) || before.vaults_frozen {
+        return None;
+    }
+    let mut now = PoolSnapshot {
+        pool: Arc::clone(pool),
+        ..before.clone()
+    };
+    for key in changed {
+        let (vaults, mints, programs) = (&pool.vaults, &pool.mints, &pool.token_programs);
+        let (amount, mint, program) = if key == vaults.token_0 {
+            (
+                &mut now.vault_amounts.token_0,
+                mints.token_0,
+                programs.token_0,
+            )
+        } else if key == vaults.token_1 {
+            (
+                &mut now.vault_amounts.token_1,
+                mints.token_1,
+                programs.token_1,
+            )
+        } else {
+            return None;
+        };
+        let Some(Content::Vault(vault)) = get(&key) else {
+            return None;
+        };
+        if vault.frozen || vault.mint != mint || vault.program.id() != program {
+            return None;
+        }
+        *amount = vault.amount;
+    }
+    Some(now)
+}
+
 /// Puts a pool together. `get` returns what is known of an account.
 pub(super) fn assemble<'a>(
     pool: &Arc<PoolState>,

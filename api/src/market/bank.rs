@@ -1,35 +1,24 @@
-//! One slot of one branch: its writes, and the state they make of its parent's.
+//! One slot of one branch, and the state it makes of its parent's.
 
-use std::collections::{BTreeSet, HashMap};
-
-use foldhash::fast::RandomState;
-use sluice_geyser::AccountUpdate;
 use solana_pubkey::Pubkey;
 use solana_signature::Signature;
 
 use super::{
+    accounts::Accounts,
     content::Content,
-    state::{Changed, Index, State},
+    state::{Index, State},
+    wanted::Wanted,
 };
-
-/// The last write to an account in a slot.
-pub(super) struct Write {
-    /// Orders the writes within the slot.
-    pub(super) version: u64,
-    pub(super) content: Content,
-}
-
-/// Accounts by address.
-pub(super) type Writes = HashMap<Pubkey, Write, RandomState>;
 
 /// A slot.
 #[derive(Default)]
 pub(super) struct Bank {
     /// The slot it builds on, once told.
     pub(super) parent: Option<u64>,
-    /// Whether its writes are complete.
+    /// Whether its writes are over.
     pub(super) frozen: bool,
-    pub(super) writes: Writes,
+    /// Whether this connection told of it from its beginning.
+    pub(super) whole: bool,
     pub(super) stage: Stage,
 }
 
@@ -66,64 +55,74 @@ impl Bank {
 
 /// A state under construction. Pools are put together when the transaction that wrote them is over:
 /// a swap writes a pool and two vaults, and putting the pool together once is a third of the work.
-#[derive(Clone)]
 pub(super) struct Draft {
-    pub(super) state: State,
-    stale: Vec<Pubkey>,
+    slot: u64,
+    state: State,
+    /// Pools to put together, each with an account that changed.
+    stale: Vec<(Pubkey, Pubkey)>,
     transaction: Option<Signature>,
 }
 
 impl Draft {
     /// A slot that has written nothing yet.
-    pub(super) const fn on(parent: State) -> Self {
+    pub(super) const fn new(slot: u64, parent: State) -> Self {
         Self {
+            slot,
             state: parent,
             stale: Vec::new(),
             transaction: None,
         }
     }
 
-    /// Applies a write. `missing` collects parts of pools of which nothing is known.
+    /// Takes up the next write of `transaction`: the pools of the one before it are put together,
+    /// from accounts that do not contain the write yet.
+    pub(super) fn turn_to(
+        &mut self,
+        transaction: Option<Signature>,
+        accounts: &Accounts,
+        wanted: &mut Wanted,
+    ) {
+        if self.transaction != transaction {
+            self.refresh(accounts, wanted);
+            self.transaction = transaction;
+        }
+    }
+
+    /// Notes what a write changes. `before` is what the account was.
     pub(super) fn write(
         &mut self,
         pubkey: Pubkey,
-        content: Content,
-        transaction: Option<Signature>,
+        before: Option<&Content>,
+        now: &Content,
         index: &mut Index,
-        missing: &mut BTreeSet<Pubkey>,
     ) {
-        if self.transaction != transaction {
-            self.refresh(missing);
-            self.transaction = transaction;
-        }
-        match self.state.put(pubkey, content, index) {
-            Changed::Nothing => {}
-            Changed::Pool => self.stale.push(pubkey),
-            Changed::Part => self.stale.extend(index.pools_with(&pubkey)),
+        index.register(pubkey, before, now);
+        if let Content::Clock(clock) = now {
+            self.state.set_clock(*clock);
+        } else if matches!(now, Content::Pool(_)) || matches!(before, Some(Content::Pool(_))) {
+            self.stale.push((pubkey, pubkey));
+        } else {
+            let pools = index.pools_with(&pubkey);
+            self.stale.extend(pools.map(|pool| (pool, pubkey)));
         }
     }
 
-    fn refresh(&mut self, missing: &mut BTreeSet<Pubkey>) {
+    fn refresh(&mut self, accounts: &Accounts, wanted: &mut Wanted) {
         self.stale.sort_unstable();
-        self.stale.dedup();
-        for pool in self.stale.drain(..) {
-            self.state.refresh(pool, |part| {
-                missing.insert(part);
-            });
+        let get = |pubkey: &Pubkey| accounts.get(self.slot, pubkey);
+        for changes in self.stale.chunk_by(|(a, _), (b, _)| a == b) {
+            let Some((pool, _)) = changes.first() else {
+                continue;
+            };
+            let changed = changes.iter().map(|(_, account)| *account);
+            self.state.change(*pool, changed, get, wanted);
         }
+        self.stale.clear();
     }
 
     /// The state with everything that was written.
-    pub(super) fn finish(mut self, missing: &mut BTreeSet<Pubkey>) -> State {
-        self.refresh(missing);
+    pub(super) fn finish(mut self, accounts: &Accounts, wanted: &mut Wanted) -> State {
+        self.refresh(accounts, wanted);
         self.state
-    }
-}
-
-/// A write of the stream, decoded.
-pub(super) fn decode(update: &AccountUpdate) -> Write {
-    Write {
-        version: update.write_version,
-        content: Content::decode(&update.pubkey, &update.owner, update.lamports, &update.data),
     }
 }

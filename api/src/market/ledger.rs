@@ -21,19 +21,22 @@
 //! The first root is the highest context slot B of the first answers: each account is brought from
 //! its own context slot to B with the writes of the slots between, all of which the stream delivered.
 
+mod founding;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 
-use foldhash::fast::RandomState;
 use sluice_geyser::{AccountUpdate, SlotStatus, SlotUpdate};
 use solana_pubkey::Pubkey;
 
+use self::founding::Seed;
 use super::{
-    bank::{Bank, Draft, Stage, decode},
+    accounts::{Accounts, Write},
+    bank::{Bank, Draft, Stage},
     content::Content,
     state::{Index, State},
+    wanted::Wanted,
 };
 
 /// Complete slots that may wait for a parent while none is sealed. A reordered status is told within
@@ -98,15 +101,6 @@ pub(super) struct Visible {
     pub(super) confirmed: Moment,
 }
 
-/// The first answers, collected until they can be brought to one slot.
-#[derive(Default)]
-struct Seed {
-    accounts: HashMap<Pubkey, (u64, Content), RandomState>,
-    first: Option<u64>,
-    last: u64,
-    complete: bool,
-}
-
 /// Everything known of the exchange.
 #[derive(Default)]
 pub(super) struct Ledger {
@@ -115,16 +109,16 @@ pub(super) struct Ledger {
     root: Option<u64>,
     /// Whether the root's writes were told once already, on an earlier connection.
     root_settled: bool,
+    /// Whether a replay that was asked for has not been seen to begin.
+    replay_due: bool,
     /// Slots above the root that were told to be confirmed.
     confirmed: BTreeSet<u64>,
+    accounts: Accounts,
     seed: Seed,
     /// Answers of slots that are not sealed yet.
     answers: Vec<Answer>,
     index: Index,
-    /// Parts of pools of which nothing is known.
-    missing: BTreeSet<Pubkey>,
-    /// Parts that were handed out by [`Ledger::take_wanted`].
-    asked: BTreeSet<Pubkey>,
+    wanted: Wanted,
     /// Complete slots told since the last one was sealed.
     orphans: usize,
 }
@@ -136,35 +130,30 @@ impl Ledger {
         if self.is_settled(slot) {
             return Ok(());
         }
-        let write = decode(update);
-        let bank = self.banks.entry(slot).or_default();
-        let known = bank.writes.get(&pubkey);
-        if known.is_some_and(|known| known.version > write.version) {
+        let (version, content) = (update.write_version, decode(update));
+        let written = self.accounts.written(slot, &pubkey);
+        if written.is_some_and(|written| written.version > version) {
             return Ok(());
         }
-        if let Some(state) = bank.sealed() {
-            let contained = match (&write.content, known) {
-                (Content::Clock(clock), _) => state.clock() == Some(*clock),
-                (content, Some(known)) => known.content == *content,
-                (content, None) => state.account(&pubkey) == Some(content),
-            };
-            return if contained {
-                Ok(())
-            } else {
-                Err(Divergence::LateWrite { slot, pubkey })
-            };
+        let bank = self.banks.entry(slot).or_default();
+        let before = self.accounts.get(slot, &pubkey);
+        match &mut bank.stage {
+            Stage::Sealed(_) if before == Some(&content) => return Ok(()),
+            // Of what belongs to no pool nothing is kept, so nothing can be compared.
+            Stage::Sealed(_) if before.is_none() && !self.index.is_kept(&pubkey, &content) => {
+                return Ok(());
+            }
+            Stage::Sealed(_) => return Err(Divergence::LateWrite { slot, pubkey }),
+            Stage::Open(draft) => {
+                draft.turn_to(update.txn_signature, &self.accounts, &mut self.wanted);
+                if before != Some(&content) {
+                    draft.write(pubkey, before, &content, &mut self.index);
+                }
+            }
+            Stage::Waiting => {}
         }
-        if let Stage::Open(draft) = &mut bank.stage {
-            let (content, signature) = (write.content.clone(), update.txn_signature);
-            draft.write(
-                pubkey,
-                content,
-                signature,
-                &mut self.index,
-                &mut self.missing,
-            );
-        }
-        bank.writes.insert(pubkey, write);
+        self.accounts
+            .write(slot, pubkey, Write { version, content });
         Ok(())
     }
 
@@ -174,6 +163,11 @@ impl Ledger {
         if self.root.is_some_and(|root| slot <= root) {
             return match update.status {
                 SlotStatus::Dead if self.root == Some(slot) => Err(Divergence::DeadRoot { slot }),
+                SlotStatus::Processed if self.root == Some(slot) => {
+                    // All that is told from here on builds on the root.
+                    self.replay_due = false;
+                    Ok(false)
+                }
                 _ => Ok(false),
             };
         }
@@ -190,7 +184,11 @@ impl Ledger {
                 self.told_parent(slot, update.parent)?;
                 self.confirmed.insert(slot);
             }
-            SlotStatus::CreatedBank | SlotStatus::FirstShredReceived | SlotStatus::Completed => {
+            SlotStatus::CreatedBank => {
+                self.told_parent(slot, update.parent)?;
+                self.banks.entry(slot).or_default().whole = true;
+            }
+            SlotStatus::FirstShredReceived | SlotStatus::Completed => {
                 self.told_parent(slot, update.parent)?;
             }
         }
@@ -201,29 +199,6 @@ impl Ledger {
         Ok(self.heads() != before)
     }
 
-    /// Takes in one of the first answers.
-    pub(super) fn seed(&mut self, answer: Answer) {
-        let Answer {
-            context_slot,
-            accounts,
-        } = answer;
-        let seed = &mut self.seed;
-        seed.first = Some(
-            seed.first
-                .map_or(context_slot, |first| first.min(context_slot)),
-        );
-        seed.last = seed.last.max(context_slot);
-        for (pubkey, content) in accounts {
-            seed.accounts.insert(pubkey, (context_slot, content));
-        }
-    }
-
-    /// There are no more first answers: the market begins when the stream has reached them.
-    pub(super) fn seeded(&mut self) {
-        self.seed.complete = true;
-        self.advance();
-    }
-
     /// Takes in an answer about parts that were wanted; it is joined once its slot is sealed.
     pub(super) fn answer(&mut self, answer: Answer) {
         self.answers.push(answer);
@@ -232,10 +207,12 @@ impl Ledger {
 
     /// The parts of pools that only an RPC call can deliver and that were not handed out before.
     pub(super) fn take_wanted(&mut self) -> Vec<Pubkey> {
-        let missing = std::mem::take(&mut self.missing);
-        let wanted: Vec<Pubkey> = missing.difference(&self.asked).copied().collect();
-        self.asked.extend(&wanted);
-        wanted
+        let head = self.heads().map_or(0, |(head, _)| head);
+        let known = |part: &Pubkey| {
+            let content = self.accounts.get(head, part);
+            !matches!(content, None | Some(Content::Absent))
+        };
+        self.wanted.take(head, known)
     }
 
     /// What readers may see; `None` until the first answers are joined.
@@ -265,11 +242,13 @@ impl Ledger {
     pub(super) fn rewind(&mut self) -> Option<u64> {
         let root = self.root?;
         self.banks.retain(|slot, _| *slot == root);
+        self.accounts.retain(|slot| slot == root);
         self.confirmed.clear();
         // The calls end with the connection they were made for.
         self.answers.clear();
-        self.missing.append(&mut self.asked);
+        self.wanted.ask_again();
         self.root_settled = true;
+        self.replay_due = true;
         self.orphans = 0;
         Some(root)
     }
@@ -291,6 +270,7 @@ impl Ledger {
             Some(before) if before != now => Err(Divergence::TwoParents { slot, before, now }),
             _ => {
                 bank.parent = Some(now);
+                self.accounts.set_parent(slot, now);
                 Ok(())
             }
         }
@@ -307,6 +287,7 @@ impl Ledger {
             }
         }
         self.banks.retain(|slot, _| !dead.contains(slot));
+        self.accounts.retain(|slot| !dead.contains(&slot));
     }
 
     /// Seals what can be sealed, moves the root, and joins answers whose slot was reached.
@@ -324,48 +305,58 @@ impl Ledger {
         for slot in slots {
             self.grow(slot);
         }
-        let confirmed = self.confirmed.iter().rev().copied();
-        let is_sealed = |slot: &u64| self.banks.get(slot).is_some_and(|b| b.sealed().is_some());
-        let root = confirmed
+        let confirmed = self.confirmed.iter().rev();
+        let sealed = confirmed.filter_map(|slot| self.sealed_at_or_below(*slot));
+        let root = sealed
+            .max()
             .filter(|slot| *slot > root)
-            .find(is_sealed)
-            .map_or(root, |root| {
-                self.settle(root);
-                root
+            .map_or(root, |slot| {
+                self.settle(slot);
+                slot
             });
         self.join_answers(root);
     }
 
+    /// The highest sealed slot among a slot and what it builds on: all of these are confirmed with it.
+    fn sealed_at_or_below(&self, slot: u64) -> Option<u64> {
+        let mut next = Some(slot);
+        while let Some((slot, bank)) = next.and_then(|slot| Some((slot, self.banks.get(&slot)?))) {
+            if bank.sealed().is_some() {
+                return Some(slot);
+            }
+            next = bank.parent;
+        }
+        None
+    }
+
     /// Opens a slot whose parent is sealed, and seals it when it is complete.
     fn grow(&mut self, slot: u64) {
-        let Some(bank) = self.banks.get(&slot) else {
-            return;
-        };
-        let opening = match (&bank.stage, bank.parent) {
-            (Stage::Waiting, Some(parent)) => {
-                let parent = self.banks.get(&parent).and_then(Bank::sealed);
-                match parent {
-                    Some(state) => Some(Draft::on(state.clone())),
-                    None => return,
-                }
-            }
-            (Stage::Open(_), _) if bank.frozen => None,
-            _ => return,
-        };
+        let parent = self.banks.get(&slot).and_then(|bank| bank.parent);
+        let parent_state = parent
+            .and_then(|parent| self.banks.get(&parent)?.sealed())
+            .cloned();
         let Some(bank) = self.banks.get_mut(&slot) else {
             return;
         };
-        if let Some(mut draft) = opening {
-            for (pubkey, write) in &bank.writes {
-                let content = write.content.clone();
-                draft.write(*pubkey, content, None, &mut self.index, &mut self.missing);
+        let (accounts, wanted) = (&self.accounts, &mut self.wanted);
+        bank.stage = match (std::mem::take(&mut bank.stage), parent.zip(parent_state)) {
+            (Stage::Waiting, Some((parent, state))) => {
+                let mut draft = Draft::new(slot, state);
+                for (pubkey, write) in accounts.writes(slot) {
+                    let before = accounts.get(parent, pubkey);
+                    draft.write(*pubkey, before, &write.content, &mut self.index);
+                }
+                Stage::Open(draft)
             }
-            bank.stage = Stage::Open(draft);
-        }
+            (stage, _) => stage,
+        };
+        // The rest of a slot that had begun before the connection is not the slot.
         if bank.frozen
+            && (bank.whole || !self.replay_due)
+            && let Stage::Open(_) = bank.stage
             && let Stage::Open(draft) = std::mem::take(&mut bank.stage)
         {
-            bank.stage = Stage::Sealed(draft.finish(&mut self.missing));
+            bank.stage = Stage::Sealed(draft.finish(accounts, wanted));
             self.orphans = 0;
         }
     }
@@ -382,69 +373,13 @@ impl Ledger {
                 kept.insert(*slot);
             }
         }
+        self.accounts
+            .settle(root, |pubkey, content| self.index.is_kept(pubkey, content));
         self.banks.retain(|slot, _| kept.contains(slot));
+        self.accounts.retain(|slot| kept.contains(&slot));
         self.confirmed = self.confirmed.split_off(&(root + 1));
         self.root = Some(root);
         self.root_settled = false;
-    }
-
-    /// Makes the first root, once the stream has reached the last of the first answers.
-    fn found(&mut self) -> Option<()> {
-        if !self.seed.complete {
-            return None;
-        }
-        let root = self.seed.last;
-        let path = self.path(self.seed.first?, root)?;
-        let mut accounts = std::mem::take(&mut self.seed).accounts;
-        for slot in path {
-            for (pubkey, write) in &self.banks.get(&slot)?.writes {
-                let read_at = accounts.get(pubkey).map_or(0, |(slot, _)| *slot);
-                if slot >= read_at {
-                    accounts.insert(*pubkey, (slot, write.content.clone()));
-                }
-            }
-        }
-        let state = self.state_of(&accounts);
-        self.banks = self.banks.split_off(&root);
-        self.banks.get_mut(&root)?.stage = Stage::Sealed(state);
-        self.root = Some(root);
-        self.orphans = 0;
-        Some(())
-    }
-
-    /// The state that these accounts make. Pools come first: what belongs to none is not kept.
-    fn state_of(&mut self, accounts: &HashMap<Pubkey, (u64, Content), RandomState>) -> State {
-        let mut state = State::default();
-        for pools in [true, false] {
-            for (pubkey, (_, content)) in accounts {
-                if matches!(content, Content::Pool(_)) == pools {
-                    state.put(*pubkey, content.clone(), &mut self.index);
-                }
-            }
-        }
-        for pool in self.index.pools() {
-            state.refresh(*pool, |part| {
-                self.missing.insert(part);
-            });
-        }
-        state
-    }
-
-    /// The slots that lead from `first` to `last`, both included, oldest first; `None` while `last`
-    /// is not complete or a parent is not told.
-    fn path(&self, first: u64, last: u64) -> Option<Vec<u64>> {
-        self.banks.get(&last).filter(|bank| bank.frozen)?;
-        let mut path = vec![last];
-        let mut oldest = last;
-        while oldest > first {
-            oldest = self.banks.get(&oldest)?.parent?;
-            // A skipped `first` leaves its parent, whose writes every answer contains.
-            if self.banks.contains_key(&oldest) {
-                path.push(oldest);
-            }
-        }
-        path.reverse();
-        Some(path)
     }
 
     /// Joins the answers whose slot is sealed or older than the root, which builds on it then.
@@ -457,14 +392,33 @@ impl Ledger {
             });
         self.answers = waiting;
         for answer in due {
-            self.join(&answer, root);
+            self.join(answer, root);
         }
     }
 
     /// Puts an answer into every state that builds on its slot and lacks it. States that are opened
     /// later have it from their parents.
-    fn join(&mut self, answer: &Answer, root: u64) {
-        let mut true_for = BTreeSet::from([answer.context_slot.max(root)]);
+    fn join(&mut self, answer: Answer, root: u64) {
+        let context = answer.context_slot;
+        let keys: Vec<Pubkey> = answer.accounts.iter().map(|(pubkey, _)| *pubkey).collect();
+        for (pubkey, content) in answer.accounts {
+            let exists = content != Content::Absent;
+            self.wanted.answered(&pubkey, exists, context);
+            if !exists {
+                continue;
+            }
+            if context <= root {
+                self.accounts.add(pubkey, content);
+            } else if matches!(
+                self.accounts.get(context, &pubkey),
+                None | Some(Content::Absent)
+            ) {
+                let version = 0;
+                self.accounts
+                    .write(context, pubkey, Write { version, content });
+            }
+        }
+        let mut true_for = BTreeSet::from([context.max(root)]);
         for (slot, bank) in &mut self.banks {
             if bank.parent.is_some_and(|parent| true_for.contains(&parent)) {
                 true_for.insert(*slot);
@@ -472,21 +426,14 @@ impl Ledger {
             let Some(state) = bank.state_mut().filter(|_| true_for.contains(slot)) else {
                 continue;
             };
-            for (pubkey, content) in &answer.accounts {
-                if state.account(pubkey).is_some() {
-                    continue;
-                }
-                state.put(*pubkey, content.clone(), &mut self.index);
-                for pool in self.index.pools_with(pubkey) {
-                    state.refresh(pool, |part| {
-                        self.missing.insert(part);
-                    });
-                }
+            for pool in keys.iter().flat_map(|key| self.index.pools_with(key)) {
+                let get = |pubkey: &Pubkey| self.accounts.get(*slot, pubkey);
+                state.refresh(pool, get, &mut self.wanted);
             }
         }
-        for (pubkey, _) in &answer.accounts {
-            self.asked.remove(pubkey);
-            self.missing.remove(pubkey);
-        }
     }
+}
+
+fn decode(update: &AccountUpdate) -> Content {
+    Content::decode(&update.pubkey, &update.owner, update.lamports, &update.data)
 }

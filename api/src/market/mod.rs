@@ -10,17 +10,21 @@
 //! - A lost stream is resumed by replaying from the last confirmed slot. Where that cannot be done, and
 //!   at any doubt, the market begins again. Until the gap is closed it is not ready.
 
+mod accounts;
 mod assembly;
 mod bank;
 mod content;
 #[cfg(test)]
 mod fixtures;
 mod ledger;
+#[cfg(feature = "replay")]
+pub mod replay;
 mod run;
 mod snapshot;
 mod state;
 mod subscription;
 mod view;
+mod wanted;
 
 use service_kit::CancellationToken;
 use sluice_config::Config;

@@ -1,10 +1,10 @@
-//! The exchange at one moment, and how one account moves it.
+//! The exchange at one moment, as readers see it.
 //!
 //! A [`State`] is a persistent value: copying one is a few pointers, and a copy shares all that the
 //! other does not change. So every slot of every branch keeps a state of its own, falling back to
 //! another branch is a choice between values, and readers hold a moment as long as they like.
 
-use std::{collections::HashMap, sync::Arc};
+use std::sync::Arc;
 
 use cpmm::{Clock, PoolSnapshot, PoolState};
 use foldhash::fast::RandomState;
@@ -12,13 +12,18 @@ use rpds::HashTrieMapSync;
 use solana_pubkey::Pubkey;
 
 use super::{
-    assembly::{Incomplete, assemble, parts},
+    accounts::ByAddress,
+    assembly::{Incomplete, assemble, parts, patch},
     content::Content,
+    wanted::Wanted,
 };
 
-/// Persistent map. The hash is fast and keyed at random: pool addresses can be chosen by whoever
-/// opens a pool.
+/// Persistent map.
 type Trie<K, V> = HashTrieMapSync<K, V, RandomState>;
+
+/// Children of a node of a [`Trie`]. A write copies the nodes on its path, and copying a node touches
+/// every child: narrow nodes make writes cheap, and the few more steps of a read cost little.
+const TRIE_DEGREE: u8 = 16;
 
 /// Two mints, the smaller address first, as pools store them.
 pub(super) type Pair = (Pubkey, Pubkey);
@@ -34,7 +39,6 @@ type PoolNumber = u32;
 /// The exchange at one moment.
 #[derive(Clone)]
 pub(super) struct State {
-    accounts: Trie<Pubkey, Content>,
     /// Pools that can be quoted.
     pools: Trie<Pubkey, Arc<PoolSnapshot>>,
     /// Those pools by their mints.
@@ -47,7 +51,6 @@ pub(super) struct State {
 impl Default for State {
     fn default() -> Self {
         Self {
-            accounts: trie(),
             pools: trie(),
             pairs: trie(),
             incomplete: trie(),
@@ -57,7 +60,7 @@ impl Default for State {
 }
 
 fn trie<K: Eq + std::hash::Hash, V>() -> Trie<K, V> {
-    HashTrieMapSync::new_with_hasher_and_ptr_kind(RandomState::default())
+    HashTrieMapSync::new_with_hasher_and_degree_and_ptr_kind(RandomState::default(), TRIE_DEGREE)
 }
 
 impl State {
@@ -96,65 +99,70 @@ impl State {
         self.incomplete.size()
     }
 
-    /// What is known of an account.
-    pub(super) fn account(&self, pubkey: &Pubkey) -> Option<&Content> {
-        self.accounts.get(pubkey)
+    /// Sets the chain's time.
+    pub(super) const fn set_clock(&mut self, clock: Clock) {
+        self.clock = Some(clock);
     }
 
-    /// Writes an account. The pools it belongs to are put together by [`State::refresh`].
-    pub(super) fn put(&mut self, pubkey: Pubkey, content: Content, index: &mut Index) -> Changed {
-        if let Content::Clock(clock) = content {
-            self.clock = Some(clock);
-            return Changed::Nothing;
-        }
-        let before = self.accounts.get(&pubkey);
-        // The stream tells of every closed account and of every Token-2022 mint of the chain. One that
-        // becomes part of a pool later is read by then.
-        let foreign = before.is_none()
-            && matches!(content, Content::Absent | Content::Mint(..))
-            && !index.contains(&pubkey);
-        if foreign || before == Some(&content) {
-            return Changed::Nothing;
-        }
-        let was_pool = matches!(before, Some(Content::Pool(_)));
-        if let Content::Pool(pool) = &content {
-            let same_parts =
-                matches!(before, Some(Content::Pool(before)) if parts(before) == parts(pool));
-            if !same_parts {
-                index.register(pubkey, pool);
+    /// Puts a pool together after some of its accounts, or itself, have changed. `get` and `wanted`
+    /// are those of [`State::refresh`].
+    pub(super) fn change<'a>(
+        &mut self,
+        address: Pubkey,
+        changed: impl Iterator<Item = Pubkey>,
+        get: impl Fn(&Pubkey) -> Option<&'a Content>,
+        wanted: &mut Wanted,
+    ) {
+        let parts = changed.filter(|key| *key != address);
+        let patched = self.pools.get(&address).and_then(|before| {
+            let Some(Content::Pool(pool)) = get(&address) else {
+                return None;
+            };
+            patch(before, pool, parts, &get)
+        });
+        match patched {
+            Some(pool) => {
+                self.pools.insert_mut(address, Arc::new(pool));
             }
-        }
-        let is_pool = matches!(content, Content::Pool(_));
-        self.accounts.insert_mut(pubkey, content);
-        if is_pool || was_pool {
-            Changed::Pool
-        } else {
-            Changed::Part
+            None => self.refresh(address, get, wanted),
         }
     }
 
-    /// Puts a pool together again from what is known; `missing` is told the parts of which nothing
-    /// is.
-    pub(super) fn refresh(&mut self, address: Pubkey, mut missing: impl FnMut(Pubkey)) {
-        let Some(Content::Pool(pool)) = self.accounts.get(&address) else {
-            self.incomplete.remove_mut(&address);
+    /// Puts a pool together from the accounts that `get` returns; `wanted` gets the parts of which
+    /// nothing is known, or only that they do not exist.
+    pub(super) fn refresh<'a>(
+        &mut self,
+        address: Pubkey,
+        get: impl Fn(&Pubkey) -> Option<&'a Content>,
+        wanted: &mut Wanted,
+    ) {
+        let Some(Content::Pool(pool)) = get(&address) else {
+            self.set_incomplete(address, None);
             self.remove(&address);
             return;
         };
-        match assemble(pool, |key| self.accounts.get(key)) {
+        match assemble(pool, &get) {
             Ok(snapshot) => {
-                self.incomplete.remove_mut(&address);
+                self.set_incomplete(address, None);
                 self.insert(address, snapshot);
             }
             Err(reason) => {
-                for part in parts(pool) {
-                    if !self.accounts.contains_key(&part) {
-                        missing(part);
-                    }
-                }
+                let unknown = |part: &Pubkey| matches!(get(part), None | Some(Content::Absent));
+                wanted.miss(parts(pool).into_iter().filter(unknown));
                 self.remove(&address);
-                self.incomplete.insert_mut(address, reason);
+                self.set_incomplete(address, Some(reason));
             }
+        }
+    }
+
+    fn set_incomplete(&mut self, address: Pubkey, reason: Option<Incomplete>) {
+        match reason {
+            Some(reason) => self.incomplete.insert_mut(address, reason),
+            // Nearly every pool is complete, and looking costs less than removing nothing.
+            None if self.incomplete.contains_key(&address) => {
+                self.incomplete.remove_mut(&address);
+            }
+            None => {}
         }
     }
 
@@ -196,23 +204,12 @@ fn mints(pool: &PoolSnapshot) -> Pair {
     (pool.pool.mints.token_0, pool.pool.mints.token_1)
 }
 
-/// What a write moved.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Changed {
-    /// Nothing that a pool consists of.
-    Nothing,
-    /// The pool at the written address.
-    Pool,
-    /// A part of the pools that the index names.
-    Part,
-}
-
 /// Which pools an account belongs to, in any slot of any branch: a superset for each of them, which
 /// costs a needless refresh at worst. Never shrinks.
 #[derive(Default)]
 pub(super) struct Index {
     pools: Vec<Pubkey>,
-    by_part: HashMap<Pubkey, Pools, RandomState>,
+    by_part: ByAddress<Pools>,
 }
 
 /// Nearly every part but the common mints and configurations belongs to one pool.
@@ -222,7 +219,16 @@ enum Pools {
 }
 
 impl Index {
-    fn register(&mut self, address: Pubkey, pool: &PoolState) {
+    /// Takes in a pool, unless it was the same before.
+    pub(super) fn register(&mut self, address: Pubkey, before: Option<&Content>, now: &Content) {
+        let Content::Pool(pool) = now else { return };
+        let known = matches!(before, Some(Content::Pool(before)) if parts(before) == parts(pool));
+        if !known {
+            self.add(address, pool);
+        }
+    }
+
+    fn add(&mut self, address: Pubkey, pool: &PoolState) {
         let Ok(number) = PoolNumber::try_from(self.pools.len()) else {
             // Four billion pools do not fit into this process anyway.
             return;
@@ -236,9 +242,11 @@ impl Index {
         }
     }
 
-    /// Whether an account is part of a pool.
-    fn contains(&self, part: &Pubkey) -> bool {
-        self.by_part.contains_key(part)
+    /// Whether an account is worth keeping. The stream tells of every closed account and of every
+    /// Token-2022 mint of the chain; of these only parts of pools are. One that becomes part of a
+    /// pool later is read by then.
+    pub(super) fn is_kept(&self, pubkey: &Pubkey, content: &Content) -> bool {
+        !matches!(content, Content::Absent | Content::Mint(..)) || self.by_part.contains_key(pubkey)
     }
 
     /// Every pool that was ever seen.

@@ -293,18 +293,11 @@ impl View {
 
 #[cfg(test)]
 mod tests {
-    use super::{
-        super::{
-            content::Content,
-            state::{Index, State},
-        },
-        *,
-    };
+    use super::{super::state::State, *};
 
     fn visible(slot: u64) -> Visible {
         let mut state = State::default();
-        let clock = Content::Clock(Clock::default());
-        state.put(cpmm::ids::CLOCK, clock, &mut Index::default());
+        state.set_clock(Clock::default());
         let moment = |slot| Moment {
             slot,
             state: state.clone(),

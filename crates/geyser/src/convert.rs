@@ -2,12 +2,13 @@
 
 use std::time::{Duration, SystemTime};
 
+use bytes::Bytes;
 use solana_pubkey::Pubkey;
 use solana_signature::Signature;
 use solana_transaction_error::TransactionError;
 use yellowstone_grpc_proto::{
-    geyser as proto, prelude::subscribe_update::UpdateOneof, prost_types::Timestamp,
-    solana::storage::confirmed_block as block,
+    geyser as proto, prelude::subscribe_update::UpdateOneof, prost::Message,
+    prost_types::Timestamp, solana::storage::confirmed_block as block,
 };
 
 use crate::{
@@ -54,6 +55,20 @@ pub(crate) fn incoming(message: proto::SubscribeUpdate) -> Result<Incoming, Stre
         created_at: message.created_at.and_then(created_at),
         body,
     }))
+}
+
+/// Reads one message of the stream from its bytes, as the stream does; `None` for one that carries
+/// nothing for the consumer.
+///
+/// # Errors
+/// [`StreamError::Protocol`] when it is not a message, or a field is missing or malformed.
+pub fn decode(bytes: Bytes) -> Result<Option<Update>, StreamError> {
+    let message = proto::SubscribeUpdate::decode(bytes)
+        .map_err(|error| broken(format!("a message that cannot be decoded: {error}")))?;
+    Ok(match incoming(message)? {
+        Incoming::Update(update) => Some(update),
+        Incoming::Ping | Incoming::Nothing => None,
+    })
 }
 
 fn broken(what: impl Into<String>) -> StreamError {

@@ -17,6 +17,7 @@ mod stream;
 mod update;
 mod wire;
 
+pub use convert::decode;
 pub use error::StreamError;
 pub use request::{AccountFilter, Commitment, Endpoint, Request, TransactionFilter};
 pub use stream::Stream;

@@ -13,6 +13,8 @@ use std::{
     sync::{Arc, Mutex},
 };
 
+use bytes::Bytes;
+use futures::StreamExt;
 use tokio::{net::TcpListener, sync::mpsc, task::AbortHandle};
 use tokio_stream::wrappers::TcpListenerStream;
 pub use tonic::Code;
@@ -21,6 +23,7 @@ use url::Url;
 use yellowstone_grpc_proto::geyser::{
     self as proto, geyser_server::GeyserServer, subscribe_update::UpdateOneof,
 };
+use yellowstone_grpc_proto::prost::Message;
 
 use crate::{Endpoint, Request, Update};
 
@@ -50,7 +53,14 @@ impl ScriptedServer {
     /// When no port can be bound.
     pub async fn start() -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
-        let url = format!("http://{}", listener.local_addr()?);
+        let address = listener.local_addr()?;
+        let connections_in = TcpListenerStream::new(listener).inspect(|connection| {
+            // A message that waits for the acknowledgement of the one before would distort every timing.
+            if let Err(error) = connection.as_ref().map_or(Ok(()), |c| c.set_nodelay(true)) {
+                tracing::warn!(%error, "scripted server sends with a delay");
+            }
+        });
+        let url = format!("http://{}", address);
         let (accepted, connections) = mpsc::unbounded_channel();
         let refusals = Arc::<Mutex<VecDeque<Status>>>::default();
         let service = service::Service {
@@ -59,7 +69,7 @@ impl ScriptedServer {
         };
         let serve = Server::builder()
             .add_service(GeyserServer::new(service))
-            .serve_with_incoming(TcpListenerStream::new(listener));
+            .serve_with_incoming(connections_in);
         let server = tokio::spawn(async move {
             if let Err(error) = serve.await {
                 tracing::error!(%error, "scripted server failed");
@@ -117,6 +127,12 @@ pub struct Received {
     pub request: Request,
     /// Its ping id, when it is a ping.
     pub ping: Option<i32>,
+}
+
+/// A message of the stream as it is on the wire, without the framing of gRPC.
+#[must_use]
+pub fn wire_bytes(update: Update) -> Bytes {
+    encode::update(update).encode_to_vec().into()
 }
 
 /// The client has gone.

@@ -345,8 +345,9 @@ async fn a_lost_stream_is_resumed_from_the_last_confirmed_slot() {
     script.until_quoted(Some((1, 666, 200))).await;
     let last = lost(&script, chain, "lagged to receive geyser messages").await;
 
-    let mut chain = script.connect(confirmed).await;
+    let mut chain = script.connect(confirmed - 1).await;
     assert_eq!(chain.from_slot, Some(confirmed));
+    chain.pass().await;
     // The replay shows another block in the place of the last one.
     chain.write(901, key(VAULT_0), vault(0, 777)).await;
     assert!(matches!(script.market.status(), Status::NotReady(_)));

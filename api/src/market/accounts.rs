@@ -1,0 +1,106 @@
+//! What is known of every account, at every slot of every branch: the accounts at the root, and above
+//! it one layer of writes for each slot.
+
+use std::collections::{BTreeMap, HashMap};
+
+use foldhash::fast::RandomState;
+use solana_pubkey::Pubkey;
+
+use super::content::Content;
+
+/// Accounts by address. The hash is fast and keyed at random: pool addresses can be chosen by whoever
+/// opens a pool.
+pub(super) type ByAddress<T> = HashMap<Pubkey, T, RandomState>;
+
+/// The last write to an account in a slot.
+pub(super) struct Write {
+    /// Orders the writes within the slot.
+    pub(super) version: u64,
+    pub(super) content: Content,
+}
+
+/// One slot.
+#[derive(Default)]
+struct Layer {
+    /// The slot it builds on, once told.
+    parent: Option<u64>,
+    writes: ByAddress<Write>,
+}
+
+/// What is known of every account.
+#[derive(Default)]
+pub(super) struct Accounts {
+    rooted: ByAddress<Content>,
+    layers: BTreeMap<u64, Layer>,
+}
+
+impl Accounts {
+    /// An account as it is in a slot: its last write there or in the nearest slot below.
+    pub(super) fn get(&self, slot: u64, pubkey: &Pubkey) -> Option<&Content> {
+        let mut next = Some(slot);
+        while let Some(layer) = next.and_then(|slot| self.layers.get(&slot)) {
+            if let Some(write) = layer.writes.get(pubkey) {
+                return Some(&write.content);
+            }
+            next = layer.parent;
+        }
+        self.rooted.get(pubkey)
+    }
+
+    /// The write to an account in this very slot.
+    pub(super) fn written(&self, slot: u64, pubkey: &Pubkey) -> Option<&Write> {
+        self.layers.get(&slot)?.writes.get(pubkey)
+    }
+
+    /// Keeps a write.
+    pub(super) fn write(&mut self, slot: u64, pubkey: Pubkey, write: Write) {
+        let layer = self.layers.entry(slot).or_default();
+        layer.writes.insert(pubkey, write);
+    }
+
+    /// Keeps what an account is at the root and above, where nothing is known of it, or only that it
+    /// was not there once.
+    pub(super) fn add(&mut self, pubkey: Pubkey, content: Content) {
+        if matches!(self.rooted.get(&pubkey), None | Some(Content::Absent)) {
+            self.rooted.insert(pubkey, content);
+        }
+    }
+
+    /// The writes of a slot, in no order.
+    pub(super) fn writes(&self, slot: u64) -> impl Iterator<Item = (&Pubkey, &Write)> {
+        self.layers
+            .get(&slot)
+            .into_iter()
+            .flat_map(|layer| &layer.writes)
+    }
+
+    /// Sets what a slot builds on.
+    pub(super) fn set_parent(&mut self, slot: u64, parent: u64) {
+        self.layers.entry(slot).or_default().parent = Some(parent);
+    }
+
+    /// Makes a slot the root: the writes of the slots that it builds on become the rooted accounts.
+    /// Its own stay apart, so that repeated ones are recognised. `keep` tells about an account that was
+    /// not known whether it is worth keeping.
+    pub(super) fn settle(&mut self, root: u64, keep: impl Fn(&Pubkey, &Content) -> bool) {
+        let mut path = Vec::new();
+        let mut next = self.layers.get(&root).and_then(|layer| layer.parent);
+        while let Some(slot) = next.filter(|slot| self.layers.contains_key(slot)) {
+            path.push(slot);
+            next = self.layers.get(&slot).and_then(|layer| layer.parent);
+        }
+        for slot in path.into_iter().rev() {
+            let layer = self.layers.remove(&slot).unwrap_or_default();
+            for (pubkey, Write { content, .. }) in layer.writes {
+                if self.rooted.contains_key(&pubkey) || keep(&pubkey, &content) {
+                    self.rooted.insert(pubkey, content);
+                }
+            }
+        }
+    }
+
+    /// Drops the writes of all slots but some.
+    pub(super) fn retain(&mut self, mut kept: impl FnMut(u64) -> bool) {
+        self.layers.retain(|slot, _| kept(*slot));
+    }
+}
