@@ -18,6 +18,8 @@ use crate::workspaces::Workspace;
 pub enum Subject {
     /// Compute units, size and heap use of the on-chain guard.
     Guard,
+    /// Speed and memory of the live market and of quotes, on this machine.
+    Quote,
 }
 
 impl Subject {
@@ -25,19 +27,30 @@ impl Subject {
     fn key(self) -> &'static str {
         match self {
             Self::Guard => "guard",
+            Self::Quote => "quote",
         }
     }
 
     fn measure(self, repo: &Repo) -> Result<Value> {
         match self {
             Self::Guard => measure_guard(repo),
+            Self::Quote => measure_quote(repo),
         }
+    }
+
+    /// Whether the figures are the same on every machine, and so can be compared with committed ones. Others are held
+    /// against their limits alone.
+    fn is_reproducible(self) -> bool {
+        self == Self::Guard
     }
 }
 
-/// Measures the built programs, and writes the figures into `bench-report.json`.
+/// Measures, and writes the figures into `bench-report.json`, those that are the same on every machine.
 pub fn write(repo: &Repo, subject: Subject) -> Result<()> {
     let measured = subject.measure(repo)?;
+    if !subject.is_reproducible() {
+        return require_met(&measured);
+    }
     let file = committed(repo);
     let mut report = if file.is_file() {
         read(&file)?
@@ -52,12 +65,15 @@ pub fn write(repo: &Repo, subject: Subject) -> Result<()> {
     Ok(())
 }
 
-/// Measures the built programs, and fails when a figure is worse than the committed one.
+/// Measures, and fails when a figure is worse than the committed one.
 ///
 /// The committed figures are those of the upstream toolchain: the official one makes other code of the same source, so
 /// there only the figures' own limits count, which a test holds.
 pub fn check(repo: &Repo, subject: Subject) -> Result<()> {
     let measured = subject.measure(repo)?;
+    if !subject.is_reproducible() {
+        return require_met(&measured);
+    }
     if sbf::official::is_there() {
         println!("    not compared: the committed figures are those of the other toolchain");
         return Ok(());
@@ -100,6 +116,50 @@ fn measure_guard(repo: &Repo) -> Result<Value> {
     }
     step.done();
     read(&file)
+}
+
+fn measure_quote(repo: &Repo) -> Result<Value> {
+    let step = Step::begin(
+        repo,
+        "bench-quote",
+        "Measuring quotes",
+        "a quote that is late is a quote of another price",
+        "5 minutes from nothing, a minute after an edit",
+    )?;
+    let words = [
+        "build",
+        "--release",
+        "--locked",
+        "--package",
+        "sluice-tests",
+        "--bin",
+        "quote-figures",
+    ];
+    step.run(&mut Workspace::root(repo).cargo(repo, &words))?;
+    let folder = repo.target().join("bench");
+    fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
+    let file = folder.join("quote.json");
+    let mut measure = command(repo, repo.target().join("release/quote-figures"));
+    let (status, _) = step.run_in_full_view(measure.arg(&file))?;
+    if !status.success() {
+        bail!("the measurement ended with {status}, see the output above");
+    }
+    step.done();
+    read(&file)
+}
+
+/// Fails when a figure does not keep its own limit.
+fn require_met(measured: &Value) -> Result<()> {
+    let figures = measured.as_array().context("the figures are no list")?;
+    let missed: Vec<&str> = figures
+        .iter()
+        .filter(|figure| figure["met"] != true)
+        .filter_map(|figure| figure["figure"].as_str())
+        .collect();
+    if missed.is_empty() {
+        return Ok(());
+    }
+    bail!("not met: {}", missed.join(", "))
 }
 
 fn read(file: &Path) -> Result<Value> {
@@ -149,6 +209,14 @@ mod tests {
         ]);
         let worse = worse(&committed, &measured).expect("well formed");
         assert_eq!(worse, ["worse: 5 -> 6", "new: nothing -> 1"]);
+    }
+
+    #[test]
+    fn a_figure_that_is_not_met_is_named() {
+        let figure = |met| json!([{"figure": "quote", "met": met}]);
+        assert!(require_met(&figure(true)).is_ok());
+        let error = require_met(&figure(false)).expect_err("it is not met");
+        assert_eq!(error.to_string(), "not met: quote");
     }
 
     #[test]

@@ -13,6 +13,7 @@ mod command;
 mod compiler;
 mod deny;
 mod exchange;
+mod faults;
 mod idl;
 mod lint;
 mod localnet;
@@ -66,7 +67,7 @@ enum Task {
         #[arg(value_enum, default_value_t = build::Part::All)]
         part: build::Part,
     },
-    /// Measure what the project promises about its costs, and write bench-report.json.
+    /// Measure what the project promises about its costs; those of the guard are written into bench-report.json.
     Bench {
         #[arg(value_enum)]
         subject: bench::Subject,
@@ -86,6 +87,15 @@ enum Task {
         #[arg(long, default_value_t = 100_000)]
         cases: usize,
         /// Which row of swaps; the same seed gives the same row.
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+    },
+    /// Play random scripts in which streams, nodes and branches fail, through the market, against a model.
+    Faults {
+        /// How many scripts.
+        #[arg(long, default_value_t = 1_000)]
+        runs: u64,
+        /// Seed of the first script; the same seed gives the same script.
         #[arg(long, default_value_t = 1)]
         seed: u64,
     },
@@ -117,7 +127,9 @@ fn run(arguments: Arguments) -> Result<ExitCode> {
         Task::Test => return Ok(test::run(&repo, &cache)),
         Task::Build { part } => build::run(&repo, &cache, part)?,
         Task::Bench { subject, check } => {
-            programs::build(&repo, &cache)?;
+            if subject == bench::Subject::Guard {
+                programs::build(&repo, &cache)?;
+            }
             if check {
                 bench::check(&repo, subject)?;
             } else {
@@ -127,6 +139,7 @@ fn run(arguments: Arguments) -> Result<ExitCode> {
         Task::Idl { check: true } => idl::check(&repo)?,
         Task::Idl { check: false } => idl::write(&repo)?,
         Task::Parity { cases, seed } => parity::compare(&repo, &cache, cases, seed)?,
+        Task::Faults { runs, seed } => faults::explore(&repo, runs, seed)?,
         Task::Deny { install } => deny::run(&repo, &cache, install)?,
         Task::CleanTools => clean_tools::run(&cache)?,
     }

@@ -1,0 +1,61 @@
+//! A measurement and what it must be.
+
+use serde::Serialize;
+
+/// What a measurement is held against.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Limit {
+    /// It may be no more than this.
+    AtMost(f64),
+    /// It may be no less than this.
+    AtLeast(f64),
+    /// It is shown, and means nothing by itself.
+    None,
+}
+
+/// Something measured.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Figure {
+    /// What was measured.
+    pub figure: &'static str,
+    /// The measurement.
+    pub value: f64,
+    /// What it counts.
+    pub unit: &'static str,
+    /// What it must be.
+    pub must: Limit,
+    /// Whether it is.
+    pub met: bool,
+}
+
+impl Figure {
+    /// Holds a measurement against its limit.
+    #[must_use]
+    pub fn new(figure: &'static str, value: f64, unit: &'static str, must: Limit) -> Self {
+        let met = match must {
+            Limit::AtMost(most) => value <= most,
+            Limit::AtLeast(least) => value >= least,
+            Limit::None => true,
+        };
+        Self {
+            figure,
+            value,
+            unit,
+            must,
+            met,
+        }
+    }
+}
+
+impl Limit {
+    /// As people write it.
+    #[must_use]
+    pub fn shown(self) -> String {
+        match self {
+            Self::AtMost(most) => format!("<= {most}"),
+            Self::AtLeast(least) => format!(">= {least}"),
+            Self::None => String::new(),
+        }
+    }
+}

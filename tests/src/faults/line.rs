@@ -1,0 +1,136 @@
+//! The network between the market and a server: a forwarder of bytes that can be cut, frozen or dead.
+
+use std::{io, net::Ipv4Addr, net::SocketAddr};
+
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpListener, TcpStream, tcp::OwnedReadHalf, tcp::OwnedWriteHalf},
+    sync::watch,
+    task::AbortHandle,
+};
+
+/// Bytes forwarded at a time.
+const CHUNK: usize = 64 * 1024;
+
+#[derive(Clone, Copy, Default)]
+struct Condition {
+    /// Connections of an older number are reset.
+    cuts: u64,
+    frozen: bool,
+    refusing: bool,
+}
+
+/// A line to one server. Dropping it ends it.
+pub struct Line {
+    address: SocketAddr,
+    condition: watch::Sender<Condition>,
+    accepting: AbortHandle,
+}
+
+impl Drop for Line {
+    fn drop(&mut self) {
+        self.accepting.abort();
+        self.cut();
+    }
+}
+
+impl Line {
+    /// A line to the server at `target`.
+    ///
+    /// # Errors
+    /// When no port can be bound.
+    pub async fn to(target: SocketAddr) -> io::Result<Self> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+        let address = listener.local_addr()?;
+        let condition = watch::Sender::new(Condition::default());
+        let accepting = tokio::spawn(accept(listener, target, condition.clone())).abort_handle();
+        Ok(Self {
+            address,
+            condition,
+            accepting,
+        })
+    }
+
+    /// Where it begins.
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// Resets every connection over it.
+    pub fn cut(&self) {
+        self.condition.send_modify(|condition| condition.cuts += 1);
+    }
+
+    /// Whether bytes stand still, in both directions, while the connections stay.
+    pub fn freeze(&self, frozen: bool) {
+        self.condition
+            .send_modify(|condition| condition.frozen = frozen);
+    }
+
+    /// Whether new connections are reset at once.
+    pub fn refuse(&self, refusing: bool) {
+        self.condition
+            .send_modify(|condition| condition.refusing = refusing);
+    }
+}
+
+async fn accept(listener: TcpListener, target: SocketAddr, condition: watch::Sender<Condition>) {
+    loop {
+        let Ok((near, _)) = listener.accept().await else {
+            continue;
+        };
+        let far = if condition.borrow().refusing {
+            None
+        } else {
+            TcpStream::connect(target).await.ok()
+        };
+        match far {
+            Some(far) => drop(tokio::spawn(forward(near, far, condition.subscribe()))),
+            None => reset(&near),
+        }
+    }
+}
+
+async fn forward(near: TcpStream, far: TcpStream, mut condition: watch::Receiver<Condition>) {
+    let cuts = condition.borrow().cuts;
+    // Small messages must not wait for each other: a script waits for each of them.
+    let _ = (near.set_nodelay(true), far.set_nodelay(true));
+    // The halves reset the connection when dropped.
+    reset(&near);
+    let ((near_in, near_out), (far_in, far_out)) = (near.into_split(), far.into_split());
+    let frozen = condition.clone();
+    tokio::select! {
+        _ = copy(near_in, far_out, frozen.clone()) => {}
+        _ = copy(far_in, near_out, frozen) => {}
+        _ = condition.wait_for(|condition| condition.cuts != cuts) => {}
+    }
+}
+
+async fn copy(
+    mut from: OwnedReadHalf,
+    mut to: OwnedWriteHalf,
+    mut condition: watch::Receiver<Condition>,
+) -> io::Result<()> {
+    let mut buffer = vec![0; CHUNK];
+    loop {
+        let read = from.read(&mut buffer).await?;
+        if condition
+            .wait_for(|condition| !condition.frozen)
+            .await
+            .is_err()
+        {
+            return Ok(());
+        }
+        if read == 0 {
+            return Ok(());
+        }
+        to.write_all(&buffer[..read]).await?;
+    }
+}
+
+/// Ends with a reset instead of an orderly close.
+fn reset(stream: &TcpStream) {
+    // A connection that is gone already is as good.
+    let _ = stream.set_zero_linger();
+}

@@ -1,0 +1,22 @@
+//! Scripts that go wrong: the market's real task between a scripted Geyser server and a scripted node, over sockets,
+//! against a model of the chain that shares nothing with it.
+//!
+//! A script tells a tree of slots and writes, and breaks whatever a network, a server or a node can break. Two things
+//! are held against it: while it runs, whatever any reader sees must be the whole truth of one slot; and when it has
+//! gone quiet, both views must equal the model.
+
+pub mod accounts;
+pub mod cast;
+pub mod chain;
+pub mod explore;
+pub mod filters;
+pub mod line;
+pub mod model;
+pub mod node;
+pub mod observed;
+pub mod scene;
+pub mod server;
+pub mod watch;
+pub mod world;
+
+pub use scene::{GENESIS, Scene};
