@@ -29,10 +29,6 @@ const NO_SLOT_TIMEOUT: Duration = Duration::from_secs(30);
 /// Answers of RPC calls that may wait for the session: as many as calls are under way.
 const WAITING_ANSWERS: usize = 8;
 
-/// Updates taken from the stream at once. Enough to make the hand-over cheap, few enough that an
-/// answer of an RPC call or the end of the service never waits long.
-const BATCH: usize = 512;
-
 /// Where the market gets everything from.
 pub(super) struct Sources {
     /// Streams in the order of preference; the next one is tried when one fails.
@@ -174,15 +170,13 @@ impl<'a> Session<'a> {
     }
 
     async fn follow(mut self) -> Result<Infallible, Lost> {
-        let mut updates = Vec::with_capacity(BATCH);
         loop {
             let no_slot_at = self.last_slot_at + NO_SLOT_TIMEOUT;
             tokio::select! {
-                result = self.stream.next_batch(&mut updates, BATCH) => {
-                    for update in updates.drain(..) {
+                updates = self.stream.next_batch() => {
+                    for update in updates? {
                         self.update(&update)?;
                     }
-                    result?;
                 }
                 Some(answer) = self.answers.1.recv() => self.answer(answer),
                 Some(done) = self.calls.join_next() => self.call_done(done?)?,

@@ -2,17 +2,18 @@
 
 use std::{sync::Arc, time::Duration};
 
-use futures::{SinkExt, StreamExt};
+use futures::{FutureExt, SinkExt, StreamExt};
 use tokio::{
     sync::{Mutex, mpsc},
     task::AbortHandle,
     time::timeout,
 };
+use tonic::Status;
 use yellowstone_grpc_client::{
     ClientTlsConfig, GeyserGrpcBuilder, GeyserGrpcClient, GeyserGrpcClientError, GeyserStream,
     SubscribeRequestSink,
 };
-use yellowstone_grpc_proto::prelude::SubscribeRequest;
+use yellowstone_grpc_proto::prelude::{SubscribeRequest, SubscribeUpdate};
 
 use crate::{
     Endpoint, Request, StreamError, Update,
@@ -24,15 +25,27 @@ use crate::{
 /// A live subscription. A task of its own reads the socket; dropping the stream ends that task and
 /// closes the connection.
 pub struct Stream {
-    updates: mpsc::Receiver<Result<Update, StreamError>>,
+    batches: mpsc::Receiver<Batch>,
+    /// Updates of the last batch that were not handed out yet.
+    updates: std::vec::IntoIter<Update>,
+    /// Why the stream is over, once the updates before it are handed out.
+    end: Option<StreamError>,
     requests: Arc<Mutex<Requests>>,
     reader: AbortHandle,
+}
+
+/// Updates that arrived together, and the end of the stream if it followed them. Handing over what is
+/// there at once costs a fraction of handing over one by one.
+#[derive(Default)]
+struct Batch {
+    updates: Vec<Update>,
+    end: Option<StreamError>,
 }
 
 impl std::fmt::Debug for Stream {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Stream")
-            .field("waiting", &self.updates.len())
+            .field("waiting", &self.batches.len())
             .finish_non_exhaustive()
     }
 }
@@ -84,15 +97,17 @@ impl Stream {
             current: request,
             replay_asked,
         }));
-        let (sender, updates) = mpsc::channel(limits::CHANNEL_CAPACITY);
+        let (sender, batches) = mpsc::channel(limits::WAITING_BATCHES);
         let reader = Reader {
             messages,
             requests: Arc::clone(&requests),
-            updates: sender,
+            batches: sender,
             stall_timeout,
         };
         Ok(Self {
-            updates,
+            batches,
+            updates: Vec::new().into_iter(),
+            end: None,
             requests,
             reader: tokio::spawn(reader.run()).abort_handle(),
         })
@@ -104,30 +119,35 @@ impl Stream {
     /// Why the stream is over. Everything received before is delivered first; afterwards only
     /// [`StreamError::Closed`] comes.
     pub async fn next(&mut self) -> Result<Update, StreamError> {
-        self.updates
-            .recv()
-            .await
-            .unwrap_or(Err(StreamError::Closed))
+        loop {
+            if let Some(update) = self.updates.next() {
+                return Ok(update);
+            }
+            self.receive().await?;
+        }
     }
 
-    /// The updates that have arrived, at least one, at most `limit`, appended to `updates`. Where the
-    /// stream ended behind some of them, they are appended all the same. Cancel-safe.
+    /// The updates that have arrived together, at least one. Cancel-safe.
     ///
     /// # Errors
     /// As [`Stream::next`].
     pub async fn next_batch(
         &mut self,
-        updates: &mut Vec<Update>,
-        limit: usize,
-    ) -> Result<(), StreamError> {
-        updates.push(self.next().await?);
-        while updates.len() < limit {
-            match self.updates.try_recv() {
-                Ok(Ok(update)) => updates.push(update),
-                Ok(Err(error)) => return Err(error),
-                Err(_) => break,
-            }
+    ) -> Result<impl Iterator<Item = Update> + use<>, StreamError> {
+        while self.updates.as_slice().is_empty() {
+            self.receive().await?;
         }
+        Ok(std::mem::take(&mut self.updates))
+    }
+
+    /// Waits for the next batch, once the last one is handed out.
+    async fn receive(&mut self) -> Result<(), StreamError> {
+        if let Some(end) = self.end.take() {
+            return Err(end);
+        }
+        let batch = self.batches.recv().await.ok_or(StreamError::Closed)?;
+        self.updates = batch.updates.into_iter();
+        self.end = batch.end;
         Ok(())
     }
 
@@ -169,46 +189,73 @@ impl Requests {
 struct Reader {
     messages: GeyserStream,
     requests: Arc<Mutex<Requests>>,
-    updates: mpsc::Sender<Result<Update, StreamError>>,
+    batches: mpsc::Sender<Batch>,
     stall_timeout: Duration,
 }
 
 impl Reader {
+    /// Reads until the stream ends or the consumer goes.
     async fn run(mut self) {
-        let error = match self.read().await {
-            Err(error) => error,
-            // The consumer is gone: nobody is left to tell.
-            Ok(()) => return,
-        };
-        tracing::debug!(%error, "stream over");
-        // Fails only when the consumer is gone.
-        let _ = self.updates.send(Err(error)).await;
-    }
-
-    /// Reads until the stream ends or the consumer goes. Waiting for room in the channel is not
-    /// silence of the server, so only the wait for a message is timed.
-    async fn read(&mut self) -> Result<(), StreamError> {
         loop {
-            let message = timeout(self.stall_timeout, self.messages.next())
-                .await
-                .map_err(|_| StreamError::Stalled(self.stall_timeout))?
-                .ok_or(StreamError::Closed)?;
-            let message = match message {
-                Ok(message) => message,
-                Err(status) => {
-                    return Err(classify(&status, self.requests.lock().await.replay_asked));
-                }
-            };
-            match incoming(message)? {
-                Incoming::Update(update) => {
-                    if self.updates.send(Ok(update)).await.is_err() {
-                        return Ok(());
-                    }
-                }
-                Incoming::Ping => self.answer_ping().await?,
-                Incoming::Nothing => {}
+            let batch = self.read().await;
+            if let Some(error) = &batch.end {
+                tracing::debug!(%error, "stream over");
+            }
+            let is_over = batch.end.is_some();
+            // Sending fails when the consumer is gone, and then nobody is left to tell.
+            if self.batches.send(batch).await.is_err() || is_over {
+                return;
             }
         }
+    }
+
+    /// Everything that has arrived. Waiting for room in the channel is not silence of the server, so
+    /// only the wait for a message is timed.
+    async fn read(&mut self) -> Batch {
+        let mut batch = Batch::default();
+        let mut next = match timeout(self.stall_timeout, self.messages.next()).await {
+            Ok(next) => next,
+            Err(_) => {
+                batch.end = Some(StreamError::Stalled(self.stall_timeout));
+                return batch;
+            }
+        };
+        loop {
+            let taken = match next {
+                Some(message) => self.take(message, &mut batch.updates).await,
+                None => Err(StreamError::Closed),
+            };
+            if let Err(error) = taken {
+                batch.end = Some(error);
+                return batch;
+            }
+            if batch.updates.len() >= limits::BATCH_CAPACITY {
+                return batch;
+            }
+            next = match self.messages.next().now_or_never() {
+                Some(next) => next,
+                None => return batch,
+            };
+        }
+    }
+
+    async fn take(
+        &self,
+        message: Result<SubscribeUpdate, Status>,
+        updates: &mut Vec<Update>,
+    ) -> Result<(), StreamError> {
+        let message = match message {
+            Ok(message) => message,
+            Err(status) => {
+                return Err(classify(&status, self.requests.lock().await.replay_asked));
+            }
+        };
+        match incoming(message)? {
+            Incoming::Update(update) => updates.push(update),
+            Incoming::Ping => self.answer_ping().await?,
+            Incoming::Nothing => {}
+        }
+        Ok(())
     }
 
     async fn answer_ping(&self) -> Result<(), StreamError> {

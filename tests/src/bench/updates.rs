@@ -43,9 +43,6 @@ const TIMED_SWAPS: u64 = 200;
 /// Updates sent at a time while it is measured, each millisecond: 15,000 in a second.
 const TIMED_PIECE: usize = 15;
 
-/// Updates taken from the stream at once, as the market does.
-const BATCH: usize = 512;
-
 const CHAIN: Synthetic = Synthetic {
     pools: POOLS,
     per_pair: 4,
@@ -122,10 +119,8 @@ async fn time_to_quote() -> anyhow::Result<Duration> {
         Ok::<_, sluice_geyser::scripted::ClientGone>(connection)
     });
     let mut times = Vec::new();
-    let mut batch = Vec::new();
     while u64::try_from(times.len())? < TIMED_SLOTS {
-        stream.next_batch(&mut batch, BATCH).await?;
-        for update in batch.drain(..) {
+        for update in stream.next_batch().await? {
             put(&mut replay, &update);
             if is_completion(&update) {
                 let sent = update.created_at.context("it was stamped")?;
@@ -202,11 +197,12 @@ async fn through_grpc(
     let row = updates.to_vec();
     let begun = Instant::now();
     let sending = tokio::spawn(async move { send(&connection, row).await.map(|()| connection) });
-    let (mut waiting, mut batch) = (updates.len(), Vec::new());
+    let mut waiting = updates.len();
     while waiting > 0 {
-        stream.next_batch(&mut batch, BATCH).await?;
-        waiting -= batch.len();
-        batch.drain(..).for_each(|update| take(&update));
+        for update in stream.next_batch().await? {
+            waiting -= 1;
+            take(&update);
+        }
     }
     let took = begun.elapsed();
     drop(sending.await?);
