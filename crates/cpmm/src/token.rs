@@ -77,6 +77,9 @@ pub struct Mint {
     pub transfer_fee: Option<TransferFeeConfig>,
     /// The first extension that may stop or change a transfer, by its record type.
     pub unsupported_extension: Option<u16>,
+    /// How many extensions it has that change nothing about a swap but the units it takes: the token program passes by
+    /// each when it looks for another.
+    pub neutral_extensions: u8,
 }
 
 impl Mint {
@@ -88,6 +91,7 @@ impl Mint {
             decimals,
             transfer_fee: None,
             unsupported_extension: None,
+            neutral_extensions: 0,
         }
     }
 
@@ -139,7 +143,9 @@ impl Mint {
                 EXTENSION_TRANSFER_FEE_CONFIG => {
                     self.transfer_fee = Some(read_transfer_fee_config(record)?);
                 }
-                neutral if NEUTRAL_MINT_EXTENSIONS.contains(&neutral) => {}
+                neutral if NEUTRAL_MINT_EXTENSIONS.contains(&neutral) => {
+                    self.neutral_extensions = self.neutral_extensions.saturating_add(1);
+                }
                 other => {
                     self.unsupported_extension.get_or_insert(other);
                 }
