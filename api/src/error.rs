@@ -3,6 +3,8 @@
 //!
 //! The cause of a 5xx never leaves the process; it is logged here, once.
 
+mod swap;
+
 use axum::{
     Json,
     http::{HeaderValue, StatusCode, header},
@@ -10,6 +12,9 @@ use axum::{
 };
 use serde_json::{Map, Value, json};
 use thiserror::Error;
+use utoipa::ToSchema;
+
+pub use swap::SwapRefusal;
 
 use crate::market::NotReady;
 
@@ -34,7 +39,7 @@ pub enum ApiError {
         field: &'static str,
     },
     /// A parameter that this endpoint does not have.
-    #[error("{field} is not a parameter of this endpoint; known are {known}")]
+    #[error("{field} is not a parameter or field of this endpoint; known are {known}")]
     UnknownField {
         /// Its name.
         field: String,
@@ -86,18 +91,9 @@ pub enum ApiError {
     /// Nothing would be received for the amount.
     #[error("nothing would be received for this amount; ask with a larger one")]
     AmountTooSmall,
-    /// The pool moved so far that the chain would refuse the quote's own minimum.
-    #[error(
-        "the pool now pays {received}, less than minimumOut {minimum_out}; use the fresh quote"
-    )]
-    QuoteStale {
-        /// What the pool pays now.
-        received: u64,
-        /// The quote's minimum.
-        minimum_out: u64,
-        /// A quote made now with the same minimum removed.
-        fresh: Value,
-    },
+    /// A swap was asked for that the chain would refuse, or that is not what the quote says.
+    #[error(transparent)]
+    Swap(#[from] SwapRefusal),
     /// The in-memory market does not match the chain at the moment.
     #[error("the market is not ready: {reason}")]
     MarketNotReady {
@@ -140,6 +136,26 @@ pub enum ApiError {
     /// A fault of ours.
     #[error("internal error")]
     Internal(#[source] anyhow::Error),
+}
+
+/// An RFC 9457 problem document. Members beside these say more, depending on the code: `field`, `pool`, `openTime`,
+/// `account`, `unit`, `held`, `needed`, `slot`, and for `quote_stale` a fresh `quote` with its `context`.
+#[derive(ToSchema)]
+#[schema(as = Problem)]
+#[expect(dead_code, reason = "describes what `IntoResponse` writes")]
+pub struct ProblemBody {
+    /// Always `about:blank`; `code` tells problems apart.
+    r#type: String,
+    /// The code in words.
+    title: String,
+    /// The HTTP status.
+    status: u16,
+    /// Stable name of the problem.
+    code: String,
+    /// What was wrong, and what to do about it.
+    detail: String,
+    /// Whether the same request may succeed later.
+    retryable: bool,
 }
 
 /// The fixed part of a problem.
@@ -211,7 +227,7 @@ impl ApiError {
                 "amount_too_small",
                 "Amount too small",
             ),
-            Self::QuoteStale { .. } => problem(S::CONFLICT, "quote_stale", "Quote stale"),
+            Self::Swap(refusal) => refusal.problem(),
             Self::MarketNotReady { .. } => passing(
                 S::SERVICE_UNAVAILABLE,
                 "market_not_ready",
@@ -246,7 +262,7 @@ impl ApiError {
             }
             Self::MissingField { field } => json!({ "field": field }),
             Self::PoolNotOpen { pool, open_time } => json!({ "pool": pool, "openTime": open_time }),
-            Self::QuoteStale { fresh, .. } => json!({ "fresh": fresh }),
+            Self::Swap(refusal) => return refusal.members(),
             Self::MarketNotReady { slot, lag, .. } => {
                 json!({ "slot": slot, "slotLag": lag })
             }

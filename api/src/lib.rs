@@ -10,6 +10,7 @@ pub mod error;
 pub mod extract;
 pub mod market;
 mod middleware;
+pub mod openapi;
 pub mod pricing;
 mod router;
 pub mod routes;

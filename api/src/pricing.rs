@@ -8,7 +8,8 @@ use crate::{
     market::{Commitment, Market, PoolView, View},
 };
 
-/// Slots for which a quote is meant to be used: as many as a blockhash is valid for, about a minute.
+/// How long a quote is meant to be used, slots: about a minute, as long as the blockhash of a transaction built at the
+/// same moment lives.
 pub const QUOTE_LIFETIME_SLOTS: u64 = 150;
 
 /// What is asked of the market.

@@ -28,7 +28,8 @@ pub async fn run(config: Config, shutdown: CancellationToken) -> anyhow::Result<
         config.chain.rpc_url.as_str(),
         config.chain.rpc_timeout(),
     ));
-    let state = AppState::new(market, rpc, store);
+    let blockhashes = tokio::spawn(Arc::clone(&rpc).keep_fresh(shutdown.clone()));
+    let state = AppState::new(market, rpc, store, config.chain.exchange);
     let webhooks_open = listen.ip().is_loopback();
     if !webhooks_open {
         tracing::warn!(
@@ -45,5 +46,6 @@ pub async fn run(config: Config, shutdown: CancellationToken) -> anyhow::Result<
         .await
         .context("the API server failed")?;
     market_task.await.context("the market task failed")?;
+    blockhashes.await.context("the blockhash task failed")?;
     Ok(())
 }

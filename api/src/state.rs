@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use sluice_config::Exchange;
 use sluice_store::Store;
 
 use crate::{chain::Rpc, market::Market};
@@ -12,13 +13,19 @@ pub struct AppState {
     market: Market,
     rpc: Arc<Rpc>,
     store: Store,
+    exchange: Exchange,
 }
 
 impl AppState {
     /// Gathers what handlers may reach.
     #[must_use]
-    pub fn new(market: Market, rpc: Arc<Rpc>, store: Store) -> Self {
-        Self { market, rpc, store }
+    pub fn new(market: Market, rpc: Arc<Rpc>, store: Store, exchange: Exchange) -> Self {
+        Self {
+            market,
+            rpc,
+            store,
+            exchange,
+        }
     }
 
     /// The live view of every pool.
@@ -37,5 +44,11 @@ impl AppState {
     #[must_use]
     pub const fn store(&self) -> &Store {
         &self.store
+    }
+
+    /// The program at the exchange's address.
+    #[must_use]
+    pub const fn exchange(&self) -> Exchange {
+        self.exchange
     }
 }

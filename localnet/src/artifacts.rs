@@ -14,6 +14,9 @@ pub const CPMM_SO: &str = "CPMM_SO";
 /// Environment variable that names the validator's binary.
 pub const SLUICE_VALIDATOR: &str = "SLUICE_VALIDATOR";
 
+/// Where the stand-in for the exchange's program is built, under the target folder.
+const STAND_IN: &str = "programs/local_cpmm.so";
+
 /// The command that makes every artifact.
 const MAKE_COMMAND: &str = "cargo xtask localnet";
 
@@ -99,8 +102,7 @@ impl Artifacts {
         let or_default = |given: &Option<PathBuf>, default: &str| {
             given.clone().unwrap_or_else(|| target.join(default))
         };
-        let cpmm = environment(CPMM_SO)
-            .unwrap_or_else(|| or_default(&overrides.cpmm, "programs/local_cpmm.so"));
+        let cpmm = environment(CPMM_SO).unwrap_or_else(|| or_default(&overrides.cpmm, STAND_IN));
         let validator = overrides
             .validator
             .clone()
@@ -129,6 +131,22 @@ impl Artifacts {
                     .unwrap_or_else(|| beside_this_executable("sluice")),
             )?,
         })
+    }
+}
+
+impl Artifacts {
+    /// Whether the exchange's program is the stand-in, wherever it was copied to: it takes fewer compute units than the
+    /// real one, so the service must know.
+    ///
+    /// # Errors
+    /// When the program cannot be read.
+    pub fn exchange_is_stand_in(&self) -> io::Result<bool> {
+        let stand_in = repository_root().join("target").join(STAND_IN);
+        match fs::read(stand_in) {
+            Ok(stand_in) => Ok(stand_in == fs::read(&self.cpmm)?),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 }
 

@@ -181,6 +181,15 @@ impl SluiceClient {
             .await
     }
 
+    /// `POST /v1/swap/transaction` with any body, and the whole answer.
+    ///
+    /// # Errors
+    /// When the call fails or the service refuses, with its `code`.
+    pub async fn swap(&self, body: Value) -> anyhow::Result<Value> {
+        self.call(Method::POST, "/v1/swap/transaction", Some(body))
+            .await
+    }
+
     /// `POST /v1/swap/instruction`.
     ///
     /// # Errors

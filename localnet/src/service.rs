@@ -42,7 +42,15 @@ impl Service {
         ports: &Ports,
         dir: &WorkDir,
     ) -> anyhow::Result<Self> {
-        fs::write(dir.sluice_config(), configuration(validator, ports, dir))?;
+        let exchange = if artifacts.exchange_is_stand_in()? {
+            "stand-in"
+        } else {
+            "raydium"
+        };
+        fs::write(
+            dir.sluice_config(),
+            configuration(exchange, validator, ports, dir),
+        )?;
         let process = OwnedProcess::spawn(
             "Sluice",
             &artifacts.sluice,
@@ -102,18 +110,19 @@ impl Service {
     }
 }
 
-fn configuration(validator: &Validator, ports: &Ports, dir: &WorkDir) -> String {
+fn configuration(exchange: &str, validator: &Validator, ports: &Ports, dir: &WorkDir) -> String {
     // A TOML basic string escapes as JSON does.
     let database = serde_json::Value::from(dir.database().to_string_lossy()).to_string();
     format!(
         "# Written by sluice-localnet at every start.\n\
-         [chain]\nrpc-url = \"{}\"\n\n\
+         [chain]\nrpc-url = \"{}\"\nexchange = \"{}\"\n\n\
          [geyser]\nendpoint = \"{}\"\n\n\
          [store]\npath = {database}\n\n\
          [api]\nlisten = \"127.0.0.1:{}\"\n\n\
          [indexer]\nlisten = \"127.0.0.1:{}\"\n\n\
          [webhooks]\nallow-http-loopback = true\n",
         validator.rpc_url(),
+        exchange,
         validator.grpc_url(),
         ports.api,
         ports.indexer,

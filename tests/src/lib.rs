@@ -1,12 +1,19 @@
-//! What the tests and benchmarks share: a chain in memory with pools on it, what is measured there, and a played chain
-//! with everything that can go wrong on the way from it.
+//! What the tests and benchmarks share: a chain in memory with pools on it, the API on a stage, what is measured there,
+//! and a played chain with everything that can go wrong on the way from it.
 
 pub mod bench;
 pub mod decoders;
 pub mod faults;
+#[cfg(feature = "svm")]
 pub mod figures;
+pub mod load;
 pub mod names;
+#[cfg(feature = "svm")]
 pub mod parity;
 pub mod pool;
 pub mod rpc;
+pub mod stage;
+#[cfg(feature = "svm")]
 pub mod svm;
+#[cfg(feature = "svm")]
+pub mod wallet;

@@ -230,6 +230,22 @@ impl PoolSetup {
 }
 
 impl Pool {
+    /// Makes the pool's first token wrapped SOL. Its mint's address is small enough to be the first.
+    pub fn wrap_first(&mut self, ledger: &mut impl Ledger) {
+        self.state.mints.token_0 = ids::WRAPPED_SOL;
+        ledger.place(self.address, ids::PROGRAM_ID, self.state.encode());
+        let mint = Mint::plain(9, 0).encode(&Pubkey::default());
+        ledger.place(ids::WRAPPED_SOL, ids::SPL_TOKEN, mint);
+        let vault = TokenAccount {
+            mint: ids::WRAPPED_SOL,
+            owner: ids::AUTHORITY,
+            amount: self.tokens.token_0.vault,
+            frozen: false,
+        };
+        let data = vault.encode(TokenAccountKind::Plain);
+        ledger.place(self.state.vaults.token_0, ids::SPL_TOKEN, data);
+    }
+
     /// Gives the user of this name an account of each of the pool's tokens, holding `amounts`.
     pub fn fund(&self, ledger: &mut impl Ledger, name: &str, amounts: PerToken<u64>) -> User {
         let keypair = keypair(name);

@@ -12,11 +12,12 @@ use litesvm::{
 };
 use solana_account::Account;
 use solana_clock::Clock;
+use solana_hash::Hash;
 use solana_instruction::{Instruction, error::InstructionError};
 use solana_keypair::Keypair;
 use solana_pubkey::Pubkey;
 use solana_signer::Signer;
-use solana_transaction::Transaction;
+use solana_transaction::{Transaction, versioned::VersionedTransaction};
 use solana_transaction_error::TransactionError;
 
 use crate::{
@@ -78,6 +79,8 @@ pub struct Executed {
     pub return_data: (Pubkey, Vec<u8>),
     /// The bytes of every `Program data:` line, in order.
     pub events: Vec<Vec<u8>>,
+    /// What the programs logged.
+    pub logs: Vec<String>,
 }
 
 /// A transaction that failed.
@@ -279,6 +282,29 @@ impl Svm {
     }
 }
 
+impl Svm {
+    /// The blockhash that the next transaction must carry.
+    #[must_use]
+    pub fn blockhash(&self) -> Hash {
+        self.vm.latest_blockhash()
+    }
+
+    /// What the chain asks to keep an account of this many bytes, lamports.
+    #[must_use]
+    pub fn rent(&self, len: usize) -> u64 {
+        self.vm.minimum_balance_for_rent_exemption(len)
+    }
+
+    /// Sends a transaction that somebody else built.
+    ///
+    /// # Errors
+    /// The instruction that failed and why.
+    pub fn submit(&mut self, transaction: VersionedTransaction) -> Result<Executed, Refused> {
+        let result = self.vm.send_transaction(transaction);
+        result.map(executed).map_err(refused)
+    }
+}
+
 impl Ledger for Svm {
     fn place(&mut self, address: Pubkey, owner: Pubkey, data: Vec<u8>) {
         Self::place(self, address, owner, data);
@@ -302,6 +328,7 @@ fn executed(meta: TransactionMetadata) -> Executed {
         compute_units: meta.compute_units_consumed,
         return_data: (meta.return_data.program_id, meta.return_data.data),
         events,
+        logs: meta.logs,
     }
 }
 

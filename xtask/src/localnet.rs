@@ -15,7 +15,7 @@ use crate::{binaries, exchange, plugin, programs, system_packages, validator};
 /// Replaces this process, so that Ctrl-C and the exit status are those of `sluice-localnet` itself.
 pub fn run(repo: &Repo, cache: &Cache, demo: bool, extra: &[OsString]) -> Result<Infallible> {
     let replacement = exchange::replacement()?;
-    system_packages::require(repo, cache)?;
+    system_packages::require(repo, cache, &[])?;
     let validator = validator::set_up(repo, cache)?;
     programs::build_served(repo, cache)?;
     plugin::build(repo)?;

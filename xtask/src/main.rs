@@ -9,6 +9,7 @@ mod binaries;
 mod build;
 mod cache;
 mod clean_tools;
+mod clients;
 mod command;
 mod compiler;
 mod deny;
@@ -18,6 +19,7 @@ mod idl;
 mod lint;
 mod localnet;
 mod nextest;
+mod openapi;
 mod packages;
 mod parity;
 mod plugin;
@@ -62,6 +64,8 @@ enum Task {
     },
     /// Run every check and every test, the end-to-end one included.
     Test,
+    /// Swap with the tools that integrators use, in JavaScript and Python, and fuzz the API.
+    Clients,
     /// Build the parts that live outside the root workspace.
     Build {
         #[arg(value_enum, default_value_t = build::Part::All)]
@@ -78,6 +82,12 @@ enum Task {
     /// Write idls/swap_guard.json from the program.
     Idl {
         /// Only compare the file with the program.
+        #[arg(long)]
+        check: bool,
+    },
+    /// Write openapi.json from the API.
+    Openapi {
+        /// Only compare the file with the API.
         #[arg(long)]
         check: bool,
     },
@@ -125,9 +135,10 @@ fn run(arguments: Arguments) -> Result<ExitCode> {
     match arguments.task {
         Task::Localnet { demo, extra } => match localnet::run(&repo, &cache, demo, &extra)? {},
         Task::Test => return Ok(test::run(&repo, &cache)),
+        Task::Clients => clients::run(&repo, &cache)?,
         Task::Build { part } => build::run(&repo, &cache, part)?,
         Task::Bench { subject, check } => {
-            if subject == bench::Subject::Guard {
+            if subject.needs_programs() {
                 programs::build(&repo, &cache)?;
             }
             if check {
@@ -138,6 +149,8 @@ fn run(arguments: Arguments) -> Result<ExitCode> {
         }
         Task::Idl { check: true } => idl::check(&repo)?,
         Task::Idl { check: false } => idl::write(&repo)?,
+        Task::Openapi { check: true } => openapi::check(&repo)?,
+        Task::Openapi { check: false } => openapi::write(&repo)?,
         Task::Parity { cases, seed } => parity::compare(&repo, &cache, cases, seed)?,
         Task::Faults { runs, seed } => faults::explore(&repo, runs, seed)?,
         Task::Deny { install } => deny::run(&repo, &cache, install)?,

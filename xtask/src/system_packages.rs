@@ -3,16 +3,15 @@
 use anyhow::Result;
 
 use crate::cache::Cache;
+use crate::packages::{self, Package};
 use crate::repo::Repo;
-use crate::{packages, sbf, validator};
+use crate::{sbf, validator};
 
-/// Installs what is missing when run by root, else says how and stops.
-pub fn require(repo: &Repo, cache: &Cache) -> Result<()> {
+/// Installs what is missing when run by root, else says how and stops. `more` is what the caller needs beside the
+/// builds.
+pub fn require(repo: &Repo, cache: &Cache, more: &[Package]) -> Result<()> {
     let mut needed = sbf::packages_needed().to_vec();
     needed.extend_from_slice(validator::packages_needed(repo, cache)?);
-    packages::require(
-        repo,
-        &needed,
-        "Building the on-chain programs and the validator",
-    )
+    needed.extend_from_slice(more);
+    packages::require(repo, &needed, "Building and testing Sluice")
 }

@@ -11,7 +11,10 @@ use crate::nextest::{self, Counts, Nextest};
 use crate::repo::Repo;
 use crate::step::{Step, human};
 use crate::workspaces::Workspace;
-use crate::{bench, binaries, exchange, idl, lint, plugin, programs, system_packages, validator};
+use crate::{
+    bench, binaries, clients, exchange, idl, lint, openapi, plugin, programs, system_packages,
+    validator,
+};
 
 /// Runs all stages and closes with the time table and, as the very last line, the counts.
 pub fn run(repo: &Repo, cache: &Cache) -> ExitCode {
@@ -67,7 +70,9 @@ impl Stages {
 }
 
 fn all(repo: &Repo, cache: &Cache, stages: &mut Stages) -> Result<()> {
-    stages.stage("system packages", || system_packages::require(repo, cache))?;
+    stages.stage("system packages", || {
+        system_packages::require(repo, cache, clients::packages_needed(repo))
+    })?;
     let nextest = stages.stage("set up test runner", || Nextest::set_up(repo, cache))?;
     let validator = stages.stage("set up validator", || validator::set_up(repo, cache))?;
     println!("==> Validator: {}", validator.display());
@@ -76,8 +81,10 @@ fn all(repo: &Repo, cache: &Cache, stages: &mut Stages) -> Result<()> {
     stages.stage("build programs", || programs::build(repo, cache))?;
     stages.tests("program tests (native)", || test_programs(repo, &nextest))?;
     stages.stage("IDL", || idl::check(repo))?;
+    stages.stage("OpenAPI document", || openapi::check(repo))?;
     stages.stage("build plugin", || plugin::build(repo))?;
     stages.stage("build binaries", || binaries::build(repo).map(drop))?;
+    stages.stage("set up clients", || clients::set_up(repo))?;
     stages.tests("root tests", || test_root(repo, &nextest, &validator))?;
     stages.stage("figures of the guard", || {
         bench::check(repo, bench::Subject::Guard)

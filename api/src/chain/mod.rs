@@ -2,6 +2,11 @@
 
 pub mod assemble;
 pub mod compute_budget;
+pub mod compute_table;
+pub mod costs;
+pub mod rent;
 mod rpc;
+mod step;
 
-pub use rpc::{LatestBlockhash, Rpc};
+pub use rpc::{HeldAccount, LatestBlockhash, Rpc, UserAccounts};
+pub use step::Step;

@@ -3,6 +3,13 @@
 use std::fmt;
 
 use serde::{Deserialize, Deserializer, de};
+use utoipa::{
+    PartialSchema, ToSchema,
+    openapi::{
+        OneOfBuilder, RefOr, Schema,
+        schema::{ObjectBuilder, Type},
+    },
+};
 
 /// An amount in smallest units, 0 to 2^64 − 1: a JSON integer, or its decimal digits as a string for
 /// callers whose numbers lose precision above 2^53. Floats, exponents and signs are refused, because
@@ -27,6 +34,27 @@ impl Amount {
         text.parse().map(Self).map_err(|_| RULE)
     }
 }
+
+impl PartialSchema for Amount {
+    fn schema() -> RefOr<Schema> {
+        let integer = ObjectBuilder::new()
+            .schema_type(Type::Integer)
+            .minimum(Some(0))
+            .maximum(Some(u64::MAX));
+        let digits = ObjectBuilder::new()
+            .schema_type(Type::String)
+            .pattern(Some("^[0-9]{1,20}$"));
+        OneOfBuilder::new()
+            .item(integer)
+            .item(digits)
+            .description(Some(
+                "An amount in smallest units, 0 to 2^64 - 1: a JSON integer or a string of its digits.",
+            ))
+            .into()
+    }
+}
+
+impl ToSchema for Amount {}
 
 impl<'de> Deserialize<'de> for Amount {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {

@@ -9,6 +9,9 @@ use serde::de::DeserializeOwned;
 
 use crate::error::ApiError;
 
+/// Longest name of an unknown field that an error repeats, in characters.
+const MAX_ECHOED_CHARS: usize = 80;
+
 /// A JSON body of type `T`, refused with the path of the faulty field. `T` should deny unknown fields.
 /// `LIMIT` is the most bytes that are read.
 #[derive(Debug)]
@@ -64,7 +67,9 @@ fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, ApiError> {
     let value = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
         let path = error.path().to_string();
         let fault = error.inner().to_string();
-        if path == "." {
+        if let Some((field, known)) = unknown_field(&path, &fault) {
+            ApiError::UnknownField { field, known }
+        } else if path == "." || error.inner().is_syntax() || error.inner().is_eof() {
             ApiError::InvalidBody(fault)
         } else {
             ApiError::invalid(path, fault)
@@ -74,6 +79,16 @@ fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, ApiError> {
         .end()
         .map_err(|_| ApiError::InvalidBody("the body goes on after its JSON value".to_owned()))?;
     Ok(value)
+}
+
+/// The unknown field that serde's text is about, and the ones that it knows. The path is that of the field already.
+fn unknown_field(path: &str, fault: &str) -> Option<(String, String)> {
+    let (name, rest) = fault.strip_prefix("unknown field `")?.split_once('`')?;
+    let known = rest.trim_start_matches(", expected ");
+    let known = known.split(" at line ").next().unwrap_or(known);
+    let field = if path == "." { name } else { path };
+    let shown = field.chars().take(MAX_ECHOED_CHARS).collect();
+    Some((shown, known.trim_start_matches("one of ").replace('`', "")))
 }
 
 #[cfg(test)]
@@ -101,7 +116,14 @@ mod tests {
         let error = parse::<Outer>(br#"{"inner":{"amount":"x"}}"#).expect_err("not a number");
         assert!(error.to_string().starts_with("inner.amount: "), "{error}");
         let error = parse::<Outer>(br#"{"inner":{"amount":1,"more":2}}"#).expect_err("unknown");
-        assert!(error.to_string().contains("more"), "{error}");
+        assert_eq!(error.code(), "unknown_field");
+        let text = error.to_string();
+        assert!(
+            text.starts_with("inner.more is not") && text.ends_with("amount"),
+            "{text}"
+        );
+        let error = parse::<Outer>(br#"{"outer":1}"#).expect_err("unknown");
+        assert!(error.to_string().starts_with("outer is not"), "{error}");
         assert!(parse::<Outer>(br#"{"inner":{"amount":1}} x"#).is_err());
     }
 }

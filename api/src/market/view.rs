@@ -11,6 +11,7 @@ use std::{
 use arc_swap::ArcSwap;
 use cpmm::{Clock, PoolSnapshot};
 use solana_pubkey::Pubkey;
+use utoipa::ToSchema;
 
 use super::{
     ledger::{Moment, Visible},
@@ -22,7 +23,8 @@ use super::{
 pub const STALE_AFTER: Duration = Duration::from_secs(10);
 
 /// How settled the state must be that a quote is made from.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ToSchema)]
+#[schema(rename_all = "camelCase")]
 pub enum Commitment {
     /// The newest complete slot. It may be abandoned; the market then falls back.
     #[default]

@@ -47,6 +47,20 @@ pub struct ChainConfig {
     /// Deadline of one RPC call, milliseconds.
     #[serde(default = "default_rpc_timeout_ms")]
     pub rpc_timeout_ms: u64,
+    /// The program at the exchange's address, which decides how many compute units a swap may use.
+    #[serde(default)]
+    pub exchange: Exchange,
+}
+
+/// The program that runs at the exchange's address.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Exchange {
+    /// Raydium's own.
+    #[default]
+    Raydium,
+    /// The stand-in of the localnet, which is cheaper to run.
+    StandIn,
 }
 
 impl ChainConfig {

@@ -2,10 +2,11 @@
 //! own on free ports. The artifacts must have been built; `cargo xtask test` does that.
 
 mod binary;
+mod clients;
 mod demo;
 mod ending;
 mod live_pool;
 mod losing_parts;
 mod net;
+mod swaps;
 mod two_processes;
-mod wrapped_sol;

@@ -7,6 +7,17 @@ fn key(n: u8) -> Pubkey {
     Pubkey::from([n; 32])
 }
 
+fn side(kind: TokenKind) -> Side {
+    Side {
+        token: TokenShape {
+            kind,
+            neutral_extensions: 0,
+        },
+        bump: 254,
+        account: None,
+    }
+}
+
 fn plan(input_mint: Pubkey, output_mint: Pubkey) -> Plan {
     Plan {
         accounts: SwapAccounts {
@@ -23,12 +34,21 @@ fn plan(input_mint: Pubkey, output_mint: Pubkey) -> Plan {
             output_mint,
             observation_state: key(10),
         },
-        amount_in: 1_000,
-        minimum_out: 1,
-        input: None,
-        output: None,
+        terms: Terms {
+            amount_in: 1_000,
+            minimum_out: 1,
+            expiry_slot: None,
+        },
+        input: side(TokenKind::Spl),
+        output: side(TokenKind::Spl),
+        named_destination: false,
         wrap_and_unwrap_sol: true,
         priority_fee: 5_000,
+        legacy: false,
+        rent: Rent {
+            lamports_per_byte: 6_960,
+        },
+        exchange: Exchange::Raydium,
     }
 }
 
@@ -41,51 +61,37 @@ fn held(mint: Pubkey, amount: u64) -> Option<TokenAccount> {
     })
 }
 
-/// First bytes of each instruction's data under its program, for reading an order at a glance.
-fn outline(plan: &Plan) -> Vec<(Pubkey, Vec<u8>)> {
-    plan.instructions()
-        .into_iter()
-        .map(|instruction| {
-            let head = instruction.data.iter().take(1).copied().collect();
-            (instruction.program_id, head)
+fn assembled(plan: &Plan) -> Assembled {
+    plan.transaction(Hash::new_from_array([7; 32]))
+        .expect("it fits")
+}
+
+/// Names of the steps after those of the compute budget, and how each token account is created.
+fn outline(plan: &Plan) -> Vec<&'static str> {
+    let steps = assembled(plan).steps;
+    let names: Vec<_> = steps.iter().map(|step| step.name).collect();
+    assert_eq!(names[..2], ["setComputeUnitPrice", "setComputeUnitLimit"]);
+    steps[2..]
+        .iter()
+        .map(|step| match (step.name, step.instruction.data.as_slice()) {
+            ("createTokenAccount", [0]) => "create",
+            ("createTokenAccount", [1]) => "create if absent",
+            (name, _) => name,
         })
         .collect()
 }
 
-const ATA: Pubkey = swap_guard_interface::ASSOCIATED_TOKEN_PROGRAM;
-const GUARD: Pubkey = swap_guard_interface::PROGRAM_ID;
-const SYSTEM: Pubkey = Pubkey::new_from_array([0; 32]);
-
-fn programs_after_budget(plan: &Plan) -> Vec<(Pubkey, u8)> {
-    outline(plan)
-        .into_iter()
-        .skip(2)
-        .map(|(program, head)| (program, head[0]))
-        .collect()
-}
-
-const CREATE: u8 = 0;
-const CREATE_IDEMPOTENT: u8 = 1;
-const TRANSFER: u8 = 2;
-const SYNC_NATIVE: u8 = 17;
-const CLOSE: u8 = 9;
-
-fn guard_head() -> u8 {
-    swap_guard_interface::SWAP_DISCRIMINATOR[0]
-}
-
 #[test]
-fn sol_in_wraps_into_an_account_that_is_created_and_closed() {
-    let plan = plan(ids::WRAPPED_SOL, key(9));
+fn sol_in_is_wrapped_in_an_account_that_the_transaction_makes_and_closes() {
     assert_eq!(
-        programs_after_budget(&plan),
+        outline(&plan(ids::WRAPPED_SOL, key(9))),
         [
-            (ATA, CREATE),
-            (ATA, CREATE_IDEMPOTENT),
-            (SYSTEM, TRANSFER),
-            (ids::SPL_TOKEN, SYNC_NATIVE),
-            (GUARD, guard_head()),
-            (ids::SPL_TOKEN, CLOSE),
+            "create",
+            "create if absent",
+            "wrapSol",
+            "syncWrappedSol",
+            "guardedSwap",
+            "unwrapSol"
         ]
     );
 }
@@ -93,29 +99,55 @@ fn sol_in_wraps_into_an_account_that_is_created_and_closed() {
 #[test]
 fn sol_in_uses_what_is_wrapped_already_and_never_closes_it() {
     let mut plan = plan(ids::WRAPPED_SOL, key(9));
-    plan.output = held(key(9), 0);
-    plan.input = held(ids::WRAPPED_SOL, 400);
-    let wrapped = plan.wrap();
-    assert_eq!(wrapped[0].data[4..12], 600u64.to_le_bytes());
-    plan.input = held(ids::WRAPPED_SOL, 1_000);
-    assert_eq!(programs_after_budget(&plan), [(GUARD, guard_head())]);
+    plan.output.account = held(key(9), 0);
+    plan.input.account = held(ids::WRAPPED_SOL, 400);
+    assert_eq!(outline(&plan), ["wrapSol", "syncWrappedSol", "guardedSwap"]);
+    let built = assembled(&plan);
+    let wrap = &built.steps[2].instruction;
+    assert_eq!(wrap.data[4..12], 600u64.to_le_bytes());
+    assert_eq!(built.costs.wrapped, 600);
+    plan.input.account = held(ids::WRAPPED_SOL, 1_000);
+    assert_eq!(outline(&plan), ["guardedSwap"]);
 }
 
 #[test]
-fn sol_out_arrives_native_only_when_no_wrapped_account_was_there() {
+fn sol_out_arrives_native_and_leaves_an_account_that_was_there_alone() {
     let mut plan = plan(key(9), ids::WRAPPED_SOL);
-    plan.input = held(key(9), 1_000);
+    plan.input.account = held(key(9), 1_000);
+    assert_eq!(outline(&plan), ["create", "guardedSwap", "unwrapSol"]);
+    plan.output.account = held(ids::WRAPPED_SOL, 7);
     assert_eq!(
-        programs_after_budget(&plan),
+        outline(&plan),
         [
-            (ATA, CREATE),
-            (GUARD, guard_head()),
-            (ids::SPL_TOKEN, CLOSE)
+            "createTemporaryAccount",
+            "initializeTemporaryAccount",
+            "guardedSwap",
+            "unwrapSol"
         ]
     );
-    plan.output = held(ids::WRAPPED_SOL, 7);
-    assert_eq!(programs_after_budget(&plan), [(GUARD, guard_head())]);
-    assert_eq!(plan.sol_output(), Some(SolOutput::LeftWrapped));
+    let built = assembled(&plan);
+    assert_eq!(built.sol_output, Some(SolOutput::Unwrapped));
+    let wrapped = plan.accounts.output_token_account;
+    let touched = |step: &Step| {
+        let mut accounts = step.instruction.accounts.iter();
+        accounts.any(|meta| meta.pubkey == wrapped)
+    };
+    assert!(!built.steps.iter().any(touched));
+    let [created] = built.costs.created[..] else {
+        panic!("one account is created");
+    };
+    assert!(created.closed);
+    assert_eq!(created.rent, 2_039_280);
+}
+
+#[test]
+fn sol_stays_wrapped_in_an_account_that_the_user_named() {
+    let mut plan = plan(key(9), ids::WRAPPED_SOL);
+    plan.input.account = held(key(9), 1_000);
+    plan.output.account = held(ids::WRAPPED_SOL, 7);
+    plan.named_destination = true;
+    assert_eq!(outline(&plan), ["guardedSwap"]);
+    assert_eq!(assembled(&plan).sol_output, Some(SolOutput::LeftWrapped));
 }
 
 #[test]
@@ -124,37 +156,128 @@ fn without_wrapping_native_sol_is_not_touched() {
         let mut plan = plan(input, output);
         plan.wrap_and_unwrap_sol = false;
         assert_eq!(
-            programs_after_budget(&plan),
-            [
-                (ATA, CREATE_IDEMPOTENT),
-                (ATA, CREATE_IDEMPOTENT),
-                (GUARD, guard_head())
-            ]
+            outline(&plan),
+            ["create if absent", "create if absent", "guardedSwap"]
         );
-        assert_eq!(plan.sol_output(), None);
+        let built = assembled(&plan);
+        assert_eq!(built.sol_output, None);
+        assert_eq!(built.costs.wrapped, 0);
     }
 }
 
 #[test]
-fn the_largest_transaction_fits_a_packet_and_waits_for_one_signature() {
+fn the_costs_add_up() {
     let mut plan = plan(ids::WRAPPED_SOL, key(9));
-    plan.accounts.output_token_program = ids::TOKEN_2022;
-    let assembled = plan.transaction(Hash::default()).expect("fits");
-    assert!(
-        assembled.bytes.len() <= PACKET_LIMIT,
-        "{}",
-        assembled.bytes.len()
+    plan.output.token.kind = TokenKind::Token2022WithFee;
+    let built = assembled(&plan);
+    let (rents, fee) = (2_039_280 + 2_157_600, built.costs.priority_fee);
+    assert!(fee <= 5_000);
+    assert_eq!(built.costs.base_fee, 5_000);
+    let returned: Vec<bool> = built.costs.created.iter().map(|one| one.closed).collect();
+    assert_eq!(returned, [true, false]);
+    assert_eq!(
+        built.costs.required,
+        5_000 + fee + rents + 1_000 + 890_880,
+        "and the wallet's own rent"
     );
-    assert_eq!(assembled.bytes[0], 1, "one signature");
-    assert_eq!(assembled.bytes[1..65], [0; 64], "not signed yet");
 }
 
 #[test]
-fn the_unit_limit_grows_with_the_work() {
-    let mut small = plan(key(8), key(9));
-    small.input = held(key(8), 1);
-    small.output = held(key(9), 1);
-    let mut large = plan(ids::WRAPPED_SOL, key(9));
-    large.accounts.output_token_program = ids::TOKEN_2022;
-    assert!(small.unit_limit() < large.unit_limit());
+fn accounts_are_created_as_the_library_does() {
+    use spl_associated_token_account_interface::instruction as library;
+
+    let (owner, mint) = (key(1), key(9));
+    for program in [ids::SPL_TOKEN, ids::TOKEN_2022] {
+        let address = Associated::of(&owner, &mint, &program).address;
+        let ours = |how| create_account(&owner, &address, &mint, &program, how);
+        assert_eq!(
+            ours(CREATE),
+            library::create_associated_token_account(&owner, &owner, &mint, &program)
+        );
+        assert_eq!(
+            ours(CREATE_IF_ABSENT),
+            library::create_associated_token_account_idempotent(&owner, &owner, &mint, &program)
+        );
+    }
+}
+
+/// Every combination of what decides about a transaction's content.
+fn every_plan() -> Vec<Plan> {
+    let mut plans = Vec::new();
+    let assets = [ids::WRAPPED_SOL, key(8), key(9)];
+    for input_mint in assets {
+        for output_mint in assets {
+            if input_mint == output_mint {
+                continue;
+            }
+            for bits in 0..64u32 {
+                let flag = |bit: u32| bits & (1 << bit) != 0;
+                let mut plan = plan(input_mint, output_mint);
+                let account = |present: bool, mint, amount| present.then(|| held(mint, amount));
+                plan.input.account = account(flag(0), input_mint, 400).flatten();
+                plan.output.account = account(flag(1), output_mint, 7).flatten();
+                plan.wrap_and_unwrap_sol = flag(2);
+                plan.named_destination = flag(3) && flag(1);
+                plan.legacy = flag(4);
+                if flag(5) {
+                    plan.terms = Terms {
+                        amount_in: u64::MAX,
+                        minimum_out: u64::MAX,
+                        expiry_slot: Some(u64::MAX),
+                    };
+                    plan.priority_fee = u64::MAX;
+                    // Two programs are more accounts than one.
+                    plan.accounts.output_token_program = ids::TOKEN_2022;
+                    plan.output.token.kind = TokenKind::Token2022WithFee;
+                    if output_mint == ids::WRAPPED_SOL {
+                        plan.accounts.output_token_program = ids::SPL_TOKEN;
+                        plan.accounts.input_token_program = ids::TOKEN_2022;
+                    }
+                }
+                plans.push(plan);
+            }
+        }
+    }
+    plans
+}
+
+#[test]
+fn every_transaction_fits_a_packet_and_waits_for_one_signature() {
+    let mut longest = [0; 2];
+    for plan in every_plan() {
+        let built = assembled(&plan);
+        let size = built.bytes.len();
+        assert!(size <= PACKET_LIMIT, "{size}: {plan:?}");
+        assert_eq!(built.bytes[0], 1, "one signature");
+        assert_eq!(built.bytes[1..65], [0; 64], "not signed yet");
+        let version_0 = built.bytes[65] == 0x80;
+        assert_eq!(version_0, !plan.legacy);
+        let longest = &mut longest[usize::from(plan.legacy)];
+        *longest = size.max(*longest);
+    }
+    // A figure that grows unnoticed would one day be too large.
+    assert_eq!(longest, [933, 931], "version 0, legacy");
+}
+
+#[test]
+fn every_account_of_every_instruction_has_a_role() {
+    for plan in every_plan() {
+        for step in assembled(&plan).steps {
+            assert_eq!(step.roles.len(), step.instruction.accounts.len());
+        }
+    }
+}
+
+#[test]
+fn the_limit_is_the_sum_of_the_steps_and_the_price_is_what_the_fee_allows() {
+    for plan in every_plan() {
+        let built = assembled(&plan);
+        let sum: u32 = built.steps.iter().map(|step| step.units).sum();
+        assert_eq!(built.unit_limit, sum);
+        assert_eq!(
+            built.steps[0].instruction.data[1..],
+            built.unit_price.to_le_bytes()
+        );
+        assert_eq!(built.steps[1].instruction.data[1..], sum.to_le_bytes());
+    }
 }

@@ -2,6 +2,7 @@
 
 use axum::{Json, extract::State, http::StatusCode};
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::{
     market::{NotReady, Status},
@@ -9,22 +10,39 @@ use crate::{
 };
 
 /// Answer of `GET /health/ready`.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub struct Readiness {
     ready: bool,
     /// Slot that the market is true for.
+    #[schema(required)]
     slot: Option<u64>,
     /// What is missing, if anything.
     reasons: Vec<String>,
 }
 
-/// `GET /health/live`: the process answers.
+/// Whether the process answers
+#[utoipa::path(
+    get,
+    path = "/health/live",
+    tag = "health",
+    responses((status = 200, description = "It does.")),
+)]
 pub async fn live() -> StatusCode {
     StatusCode::OK
 }
 
-/// `GET /health/ready`: 200 when quotes are exact and webhooks can be stored, otherwise 503 with every
-/// reason.
+/// Whether the answers can be trusted
+///
+/// 200 when quotes are exact and webhooks can be stored, otherwise 503 with every reason.
+#[utoipa::path(
+    get,
+    path = "/health/ready",
+    tag = "health",
+    responses(
+        (status = 200, description = "They can.", body = Readiness),
+        (status = 503, description = "They cannot, for these reasons.", body = Readiness),
+    ),
+)]
 pub async fn ready(State(state): State<AppState>) -> (StatusCode, Json<Readiness>) {
     let mut reasons = Vec::new();
     let slot = match state.market().status() {

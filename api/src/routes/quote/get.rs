@@ -8,7 +8,7 @@ use cpmm::BasisPoints;
 
 use super::{DEFAULT_SLIPPAGE, parse_slippage, response::QuoteResponse};
 use crate::{
-    error::ApiError,
+    error::{ApiError, ProblemBody},
     extract::{Amount, QueryMap, parse_pubkey},
     market::Commitment,
     pricing::{Ask, best_pool},
@@ -25,10 +25,30 @@ const PARAMETERS: [&str; 6] = [
     "commitment",
 ];
 
-/// Specification: the two mints and the amount are required; the best pool of the two mints is
+/// A quote: what the exchange pays for an amount, now
+///
+/// The two mints and the amount are required; the best pool of the two mints is
 /// chosen unless `pool` names one; `minimumOut` is `outAmount` less the slippage, rounded down; the
 /// answer is true for one slot, which it names. `commitment` is `processed` (the default), the newest
 /// complete slot, or `confirmed`, the newest that a supermajority voted for.
+#[utoipa::path(
+    get,
+    path = "/v1/quote",
+    tag = "quote",
+    params(
+        ("inputMint" = String, Query, description = "Mint that goes in."),
+        ("outputMint" = String, Query, description = "Mint that comes out; another one."),
+        ("amount" = Amount, Query, description = "What goes in, smallest units; above 0."),
+        ("slippageBps" = Option<u16>, Query, maximum = 10_000, description = "Default 50."),
+        ("pool" = Option<String>, Query, description = "The only pool to consider."),
+        ("commitment" = Option<Commitment>, Query, description = "Default processed."),
+    ),
+    responses(
+        (status = 200, description = "The quote, and what it is made of.", body = QuoteResponse),
+        (status = "4XX", description = "Refused; `code` says why.", body = ProblemBody, content_type = "application/problem+json"),
+        (status = "5XX", description = "Not possible at the moment; `code` says why.", body = ProblemBody, content_type = "application/problem+json"),
+    ),
+)]
 pub async fn get(
     State(state): State<AppState>,
     RawQuery(query): RawQuery,

@@ -1,6 +1,6 @@
 //! `/v1/quote`.
 
-mod get;
+pub mod get;
 mod response;
 mod wire;
 

@@ -2,6 +2,7 @@
 
 use cpmm::BasisPoints;
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use super::Quote;
 use crate::{
@@ -10,15 +11,16 @@ use crate::{
 };
 
 /// The whole answer.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub struct QuoteResponse {
     quote: Quote,
     context: Context,
 }
 
 /// When the quote is true, and what it is made of. Amounts are smallest units.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = QuoteContext)]
 struct Context {
     /// Slot whose state was quoted.
     slot: u64,
@@ -36,9 +38,11 @@ struct Context {
     amounts: Amounts,
 }
 
-/// The quote's amounts as strings, as every amount of the context has a string beside it: for callers whose numbers are exact only up to 2^53.
-#[derive(Debug, Serialize)]
+/// The quote's amounts as strings, for callers whose numbers are exact only up to 2^53. Every other amount of the
+/// context has a string beside it.
+#[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = QuoteAmounts)]
 struct Amounts {
     amount_in: String,
     minimum_out: String,
@@ -46,8 +50,9 @@ struct Amounts {
 }
 
 /// One fee; `protocol` and `fund` are parts of `trade`.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = QuoteFee)]
 struct Fee {
     kind: &'static str,
     amount: u64,
@@ -55,7 +60,7 @@ struct Fee {
     mint: String,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct OtherPool {
     pool: String,

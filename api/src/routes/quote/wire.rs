@@ -2,6 +2,7 @@
 
 use cpmm::{BasisPoints, minimum_out};
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::{error::ApiError, extract::Amount, pricing::Priced};
 
@@ -10,7 +11,7 @@ pub const DEFAULT_SLIPPAGE: u16 = 50;
 
 /// A quote, on the wire. These seven fields are the contract; whatever else is known about a quote
 /// stands beside the object, never inside it. Amounts are smallest units, as JSON integers.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Quote {
     /// What goes in.

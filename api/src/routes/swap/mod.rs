@@ -1,9 +1,11 @@
 //! `/v1/swap`.
 
-mod instruction;
+pub mod instruction;
 mod plan;
 mod request;
-mod transaction;
+mod response;
+pub mod transaction;
+mod user;
 
 pub use instruction::instruction;
 pub use transaction::transaction;

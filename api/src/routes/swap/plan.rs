@@ -1,14 +1,20 @@
-//! From a checked request to a plan, against the market as it is now.
+//! From a checked request to a swap that the chain would execute, against the market as it is now.
 
-use cpmm::{instruction::SwapAccounts, minimum_out};
-use serde_json::json;
+use std::sync::Arc;
+
+use cpmm::{Mint, TokenProgram, instruction::SwapAccounts, minimum_out};
+use serde_json::{Map, json};
 use solana_pubkey::Pubkey;
-use swap_guard_interface::associated_token_address;
 
 use super::request::{Minimum, Swap};
 use crate::{
-    error::ApiError,
-    pricing::{Priced, best_pool},
+    chain::{
+        assemble::{Associated, Terms},
+        compute_table::TokenShape,
+    },
+    error::{ApiError, SwapRefusal},
+    market::View,
+    pricing::{Ask, Priced, QUOTE_LIFETIME_SLOTS, best_pool_of},
     routes::quote::Quote,
     state::AppState,
 };
@@ -17,50 +23,167 @@ use crate::{
 pub struct Executable {
     /// The quote that is enforced.
     pub quote: Quote,
+    /// What is signed for.
+    pub terms: Terms,
     /// Accounts of the swap.
     pub accounts: SwapAccounts,
+    /// The user's associated account of the input mint, and what its token is like.
+    pub input: (Associated, TokenShape),
+    /// The user's associated account of the output mint, and what its token is like.
+    pub output: (Associated, TokenShape),
 }
 
 /// Prices the swap now and refuses it when the chain would: the caller pays for a failed transaction.
 ///
 /// # Errors
-/// As [`best_pool`], and [`ApiError::QuoteStale`] when the pool pays less than the minimum.
+/// [`ApiError::MarketNotReady`]; as [`best_pool_of`]; [`SwapRefusal::PoolMintMismatch`]; and [`SwapRefusal::QuoteStale`] when the pool pays less than the
+/// minimum or the quote is past its slot.
 pub fn executable(state: &AppState, swap: &Swap) -> Result<Executable, ApiError> {
-    let priced = best_pool(state.market(), &swap.ask)?;
-    let minimum = match swap.minimum {
-        Minimum::Given(minimum) => minimum,
-        Minimum::Slippage(slippage) => minimum_out(priced.quote.received, slippage),
-    };
-    if minimum == 0 {
+    let moment = state.market().view(swap.ask.commitment)?;
+    require_mints(&moment, &swap.ask)?;
+    let priced = best_pool_of(&moment, &swap.ask)?;
+    let (minimum_out, expiry_slot) = agreed(&priced, swap)?;
+    if minimum_out == 0 {
         // The guard refuses a minimum of zero, which would guard nothing.
         return Err(ApiError::AmountTooSmall);
     }
-    if priced.quote.received < minimum {
-        let received = priced.quote.received;
-        return Err(ApiError::QuoteStale {
-            received,
-            minimum_out: minimum,
-            fresh: json!(Quote::with_minimum(&priced, received)),
-        });
+    Ok(placed(&priced, swap, minimum_out, expiry_slot))
+}
+
+/// The named pool, if the market has it, must trade the two mints.
+fn require_mints(moment: &View, ask: &Ask) -> Result<(), SwapRefusal> {
+    let Some(view) = ask.pool.and_then(|pool| moment.pool(&pool)) else {
+        return Ok(());
+    };
+    let mints = view.snapshot.pool.mints;
+    let asked = (ask.input_mint, ask.output_mint);
+    if asked == (mints.token_0, mints.token_1) || asked == (mints.token_1, mints.token_0) {
+        return Ok(());
     }
-    Ok(Executable {
-        quote: Quote::with_minimum(&priced, minimum),
-        accounts: accounts(&priced, swap.user),
+    Err(SwapRefusal::PoolMintMismatch {
+        pool: view.address.to_string(),
     })
 }
 
-fn accounts(priced: &Priced, user: Pubkey) -> SwapAccounts {
-    let pool = &priced.view.snapshot.pool;
-    let (mints, programs) = (&pool.mints, &pool.token_programs);
+/// The minimum that is enforced, and the slot up to which.
+fn agreed(priced: &Priced, swap: &Swap) -> Result<(u64, Option<u64>), SwapRefusal> {
+    let (received, slot) = (priced.quote.received, priced.view.slot);
+    let (minimum, quoted) = match swap.minimum {
+        Minimum::Slippage(slippage) => (minimum_out(received, slippage), Some(received)),
+        Minimum::Given {
+            minimum_out,
+            out_amount,
+        } => (minimum_out, out_amount),
+    };
+    let renewed = scaled(received, minimum, quoted);
+    let expired = swap.expiry_slot.is_some_and(|expiry| slot > expiry);
+    if swap.refresh {
+        let moved = quoted != Some(received);
+        let minimum = if moved { renewed } else { minimum };
+        let expiry_slot = if expired {
+            Some(slot.saturating_add(QUOTE_LIFETIME_SLOTS))
+        } else {
+            swap.expiry_slot
+        };
+        return Ok((minimum, expiry_slot));
+    }
+    let stale = |reason| {
+        Err(SwapRefusal::QuoteStale {
+            reason,
+            fresh: fresh(priced, renewed),
+        })
+    };
+    match swap.expiry_slot {
+        Some(expiry) if expired => stale(format!(
+            "the slot is {slot}, past the quote's expirySlot {expiry}"
+        )),
+        _ if received < minimum => stale(format!(
+            "the pool now pays {received}, less than minimumOut {minimum}"
+        )),
+        expiry_slot => Ok((minimum, expiry_slot)),
+    }
+}
+
+/// The minimum with the same slippage as a quote of `quoted` and `minimum`, for what is received now; rounded down. A
+/// quote that does not say what it expected allowed none.
+fn scaled(received: u64, minimum: u64, quoted: Option<u64>) -> u64 {
+    let quoted = quoted.unwrap_or(minimum);
+    let product = u128::from(received).saturating_mul(u128::from(minimum));
+    let scaled = product.checked_div(u128::from(quoted)).unwrap_or(0);
+    u64::try_from(scaled).map_or(received, |scaled| scaled.min(received))
+}
+
+/// The members of a fresh quote. Nothing when its minimum would be zero, which the guard refuses.
+fn fresh(priced: &Priced, minimum: u64) -> Map<String, serde_json::Value> {
+    let slot = priced.view.slot;
+    if minimum == 0 {
+        return Map::new();
+    }
+    let mut members = Map::new();
+    members.insert(
+        "quote".to_owned(),
+        json!(Quote::with_minimum(priced, minimum)),
+    );
+    members.insert(
+        "context".to_owned(),
+        json!({ "slot": slot, "expirySlot": slot.saturating_add(QUOTE_LIFETIME_SLOTS) }),
+    );
+    members
+}
+
+fn placed(priced: &Priced, swap: &Swap, minimum_out: u64, expiry_slot: Option<u64>) -> Executable {
+    let snapshot = &priced.view.snapshot;
     let direction = priced.direction;
-    let token_account =
-        |mint: Pubkey, program: Pubkey| associated_token_address(&user, &mint, &program);
-    SwapAccounts::of_pool(
-        priced.view.address,
-        pool,
-        direction,
-        user,
-        token_account(direction.input(mints), direction.input(programs)),
-        token_account(direction.output(mints), direction.output(programs)),
-    )
+    let associated = |mint: Pubkey, program: Pubkey| Associated::of(&swap.user, &mint, &program);
+    let (mints, programs) = (&snapshot.pool.mints, &snapshot.pool.token_programs);
+    let input = associated(direction.input(mints), direction.input(programs));
+    let output = associated(direction.output(mints), direction.output(programs));
+    // A pool whose token program is none is not quoted.
+    let kind = |program: Pubkey, mint: &Mint| {
+        let program = TokenProgram::from_id(&program).unwrap_or(TokenProgram::Spl);
+        TokenShape::of(program, mint)
+    };
+    let kinds = (
+        kind(
+            direction.input(programs),
+            direction.input_ref::<Arc<Mint>>(&snapshot.mints),
+        ),
+        kind(
+            direction.output(programs),
+            direction.output_ref::<Arc<Mint>>(&snapshot.mints),
+        ),
+    );
+    Executable {
+        quote: Quote::with_minimum(priced, minimum_out),
+        terms: Terms {
+            amount_in: priced.quote.amount_in,
+            minimum_out,
+            expiry_slot,
+        },
+        accounts: SwapAccounts::of_pool(
+            priced.view.address,
+            &snapshot.pool,
+            direction,
+            swap.user,
+            input.address,
+            swap.destination.unwrap_or(output.address),
+        ),
+        input: (input, kinds.0),
+        output: (output, kinds.1),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_renewed_minimum_keeps_the_slippage() {
+        assert_eq!(scaled(2_000, 995, Some(1_000)), 1_990);
+        assert_eq!(scaled(500, 995, Some(1_000)), 497);
+        assert_eq!(scaled(u64::MAX, u64::MAX, Some(u64::MAX)), u64::MAX);
+        assert_eq!(scaled(u64::MAX, 5, Some(5)), u64::MAX);
+        assert_eq!(scaled(7, 100, None), 7);
+        assert_eq!(scaled(0, 100, Some(200)), 0);
+    }
 }

@@ -3,9 +3,10 @@
 use cpmm::BasisPoints;
 use serde::Deserialize;
 use solana_pubkey::Pubkey;
+use utoipa::ToSchema;
 
 use crate::{
-    error::ApiError,
+    error::{ApiError, SwapRefusal},
     extract::{Amount, parse_pubkey},
     market::Commitment,
     pricing::Ask,
@@ -13,26 +14,57 @@ use crate::{
 };
 
 /// Body of `POST /v1/swap/transaction` and `POST /v1/swap/instruction`.
-#[derive(Debug, Deserialize)]
+// Required fields are options, so that an absent one is refused by its name.
+#[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SwapRequest {
-    quote: QuoteInput,
-    user_public_key: String,
+    #[schema(required, nullable = false)]
+    quote: Option<QuoteInput>,
+    /// Address of the wallet that signs, pays and receives.
+    #[schema(
+        required,
+        nullable = false,
+        example = "9B5XszUGdMaxCZ7uSQhPzdks5ZQSmWxrmzCSvtJ6Ns6g"
+    )]
+    user_public_key: Option<String>,
+    /// Whether native SOL is wrapped before and unwrapped after the swap. Default true. The bare instruction contains
+    /// neither; the caller wraps.
     wrap_and_unwrap_sol: Option<bool>,
+    /// The most that the priority fee may be, lamports. Default 0. The unit price is
+    /// `floor(priorityFeeLamports × 1,000,000 / computeUnitLimit)` micro-lamports, and the chain charges
+    /// `ceil(price × limit / 1,000,000)` lamports, which is never more.
     priority_fee_lamports: Option<Amount>,
+    /// Whether the transaction has the legacy format instead of version 0. Default false.
+    as_legacy_transaction: Option<bool>,
+    /// The last slot in which the chain executes the swap; 0 or absent for none. A quote names its own in
+    /// `context.expirySlot`. When the slot has passed already, the answer is `quote_stale`.
+    expiry_slot: Option<Amount>,
+    /// Token account of the same user that receives the output. Default is the associated one. It must exist; what
+    /// arrives in it stays as it is, so SOL is not unwrapped.
+    destination_token_account: Option<String>,
+    /// Whether a quote whose pool has moved, or that expired, is replaced by a fresh one of the same pool and the same
+    /// slippage instead of being enforced or refused. Default false. The answer's `quote` says what is enforced.
+    refresh: Option<bool>,
+    /// Whether to refuse amounts beyond the wallet's balance. Default false.
+    check_balance: Option<bool>,
 }
 
-/// A quote as a caller sends it back, or the wish for one.
-#[derive(Debug, Deserialize)]
+/// A quote as `/v1/quote` answered it, or, without `pool` and only for the bare instruction, the wish for one.
+#[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct QuoteInput {
-    amount_in: Amount,
-    input_mint: String,
-    output_mint: String,
+    #[schema(required, nullable = false)]
+    amount_in: Option<Amount>,
+    #[schema(required, nullable = false)]
+    input_mint: Option<String>,
+    #[schema(required, nullable = false)]
+    output_mint: Option<String>,
+    /// What the chain enforces, as it stands. Above 0, and at most `outAmount`.
     minimum_out: Option<Amount>,
     out_amount: Option<Amount>,
     pool: Option<String>,
     program: Option<String>,
+    /// Only without `pool` and without `minimumOut`: 0 to 10,000.
     slippage_bps: Option<Amount>,
 }
 
@@ -40,7 +72,12 @@ struct QuoteInput {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Minimum {
     /// Exactly what the quote says; never recomputed.
-    Given(u64),
+    Given {
+        /// The quote's minimum, smallest units.
+        minimum_out: u64,
+        /// What the quote expected, smallest units, if it says so.
+        out_amount: Option<u64>,
+    },
     /// What a fresh quote pays, less this allowance.
     Slippage(BasisPoints),
 }
@@ -54,10 +91,20 @@ pub struct Swap {
     pub minimum: Minimum,
     /// Who signs and pays.
     pub user: Pubkey,
-    /// Whether native SOL is wrapped and unwrapped; by default it is.
+    /// Whether native SOL is wrapped and unwrapped.
     pub wrap_and_unwrap_sol: bool,
-    /// Ceiling of the priority fee, lamports; by default none.
+    /// Ceiling of the priority fee, lamports.
     pub priority_fee: u64,
+    /// Whether the transaction has the legacy format.
+    pub legacy: bool,
+    /// Last slot of the swap; `None` when it has none of its own.
+    pub expiry_slot: Option<u64>,
+    /// The account that receives, if it is not the associated one.
+    pub destination: Option<Pubkey>,
+    /// Whether a quote that is no longer true is replaced.
+    pub refresh: bool,
+    /// Whether the balance is looked at.
+    pub check_balance: bool,
 }
 
 impl SwapRequest {
@@ -66,16 +113,9 @@ impl SwapRequest {
     /// # Errors
     /// The first field that is missing or unusable.
     pub fn with_quote(self) -> Result<Swap, ApiError> {
-        if self.quote.pool.is_none() {
-            return Err(ApiError::MissingField {
-                field: "quote.pool",
-            });
-        }
-        if self.quote.slippage_bps.is_some() {
-            return Err(ApiError::invalid(
-                "quote.slippageBps",
-                "is not part of a quote; the quote's minimumOut says what is enforced",
-            ));
+        let pinned = self.quote.as_ref().map(|quote| quote.pool.is_some());
+        if pinned == Some(false) {
+            return Err(missing("quote.pool"));
         }
         self.check()
     }
@@ -89,178 +129,131 @@ impl SwapRequest {
     }
 
     fn check(self) -> Result<Swap, ApiError> {
-        let user = parse_pubkey("userPublicKey", &self.user_public_key)?;
+        let user = required("userPublicKey", self.user_public_key)?;
+        let user = parse_pubkey("userPublicKey", &user)?;
         if !user.is_on_curve() {
-            return Err(ApiError::invalid(
-                "userPublicKey",
-                "is a program's address, which cannot sign; give a wallet's",
-            ));
+            return Err(SwapRefusal::WalletOffCurve.into());
         }
-        let quote = self.quote;
+        let quote = required("quote", self.quote)?;
+        let ask = quote.ask()?;
+        check_program(quote.program.as_deref())?;
+        let refresh = self.refresh.unwrap_or(false);
+        let minimum = quote.minimum()?;
+        if refresh
+            && matches!(
+                minimum,
+                Minimum::Given {
+                    out_amount: None,
+                    ..
+                }
+            )
+        {
+            return Err(missing("quote.outAmount"));
+        }
+        Ok(Swap {
+            ask,
+            minimum,
+            user,
+            wrap_and_unwrap_sol: self.wrap_and_unwrap_sol.unwrap_or(true),
+            priority_fee: self.priority_fee_lamports.map_or(0, |amount| amount.0),
+            legacy: self.as_legacy_transaction.unwrap_or(false),
+            expiry_slot: self
+                .expiry_slot
+                .map(|slot| slot.0)
+                .filter(|slot| *slot != swap_guard_interface::NO_EXPIRY),
+            destination: self
+                .destination_token_account
+                .map(|account| parse_pubkey("destinationTokenAccount", &account))
+                .transpose()?,
+            refresh,
+            check_balance: self.check_balance.unwrap_or(false),
+        })
+    }
+}
+
+impl QuoteInput {
+    fn ask(&self) -> Result<Ask, ApiError> {
+        let mint = |field, text: Option<&String>| parse_pubkey(field, required(field, text)?);
+        let amount_in = required("quote.amountIn", self.amount_in)?;
         let ask = Ask {
             commitment: Commitment::default(),
-            input_mint: parse_pubkey("quote.inputMint", &quote.input_mint)?,
-            output_mint: parse_pubkey("quote.outputMint", &quote.output_mint)?,
-            amount_in: positive("quote.amountIn", quote.amount_in)?,
-            pool: quote
+            input_mint: mint("quote.inputMint", self.input_mint.as_ref())?,
+            output_mint: mint("quote.outputMint", self.output_mint.as_ref())?,
+            amount_in: amount_in.0,
+            pool: self
                 .pool
                 .as_deref()
                 .map(|pool| parse_pubkey("quote.pool", pool))
                 .transpose()?,
         };
+        if ask.amount_in == 0 {
+            return Err(ApiError::invalid("quote.amountIn", "must be at least 1"));
+        }
         if ask.input_mint == ask.output_mint {
             return Err(ApiError::invalid(
                 "quote.outputMint",
                 "must differ from quote.inputMint",
             ));
         }
-        check_program(quote.program.as_deref())?;
-        Ok(Swap {
-            ask,
-            minimum: minimum(
-                ask.pool.is_some(),
-                quote.minimum_out,
-                quote.out_amount,
-                quote.slippage_bps,
-            )?,
-            user,
-            wrap_and_unwrap_sol: self.wrap_and_unwrap_sol.unwrap_or(true),
-            priority_fee: self.priority_fee_lamports.map_or(0, |amount| amount.0),
-        })
+        Ok(ask)
+    }
+
+    /// A quote with a pool carries its minimum; without one, the minimum may be given or derived.
+    fn minimum(&self) -> Result<Minimum, ApiError> {
+        let pinned = self.pool.is_some();
+        match (self.minimum_out, self.slippage_bps) {
+            (_, Some(_)) if pinned => Err(ApiError::invalid(
+                "quote.slippageBps",
+                "is not part of a quote; the quote's minimumOut says what is enforced",
+            )),
+            (Some(_), Some(_)) => Err(ApiError::invalid(
+                "quote.slippageBps",
+                "says the same as quote.minimumOut; give one of them",
+            )),
+            (Some(Amount(0)), None) => Err(SwapRefusal::MinimumOutOfRange {
+                fault: "is 0, which would guard nothing; give the least that may arrive",
+            }
+            .into()),
+            (Some(minimum), None) if self.out_amount.is_some_and(|out| minimum.0 > out.0) => {
+                Err(SwapRefusal::MinimumOutOfRange {
+                    fault: "is above quote.outAmount, which no swap would reach",
+                }
+                .into())
+            }
+            (Some(minimum), None) => Ok(Minimum::Given {
+                minimum_out: minimum.0,
+                out_amount: self.out_amount.map(|amount| amount.0),
+            }),
+            (None, _) if pinned => Err(missing("quote.minimumOut")),
+            (None, slippage) => {
+                let slippage = slippage.unwrap_or(Amount(u64::from(DEFAULT_SLIPPAGE)));
+                parse_slippage("quote.slippageBps", slippage).map(Minimum::Slippage)
+            }
+        }
     }
 }
 
-fn positive(field: &str, amount: Amount) -> Result<u64, ApiError> {
-    if amount.0 == 0 {
-        return Err(ApiError::invalid(field, "must be at least 1"));
-    }
-    Ok(amount.0)
+const fn missing(field: &'static str) -> ApiError {
+    ApiError::MissingField { field }
+}
+
+fn required<T>(field: &'static str, value: Option<T>) -> Result<T, ApiError> {
+    value.ok_or(missing(field))
 }
 
 fn check_program(program: Option<&str>) -> Result<(), ApiError> {
     let ours = cpmm::ids::PROGRAM_ID;
     match program {
-        Some(program) if parse_pubkey("quote.program", program)? != ours => Err(ApiError::invalid(
-            "quote.program",
-            format!("must be {ours}, the one exchange that is served"),
-        )),
+        Some(program) if parse_pubkey("quote.program", program)? != ours => {
+            Err(SwapRefusal::WrongProgram {
+                program: program.to_owned(),
+            }
+            .into())
+        }
         _ => Ok(()),
     }
 }
 
-/// A quote with a pool carries its minimum; without one, the minimum may be given or derived.
-fn minimum(
-    pinned: bool,
-    minimum_out: Option<Amount>,
-    out_amount: Option<Amount>,
-    slippage: Option<Amount>,
-) -> Result<Minimum, ApiError> {
-    match (minimum_out, slippage) {
-        (Some(_), Some(_)) => Err(ApiError::invalid(
-            "quote.slippageBps",
-            "says the same as quote.minimumOut; give one of them",
-        )),
-        (Some(minimum), None) => {
-            let minimum = positive("quote.minimumOut", minimum)?;
-            if out_amount.is_some_and(|out| minimum > out.0) {
-                return Err(ApiError::invalid(
-                    "quote.minimumOut",
-                    "is above quote.outAmount, which no swap would reach",
-                ));
-            }
-            Ok(Minimum::Given(minimum))
-        }
-        (None, _) if pinned => Err(ApiError::MissingField {
-            field: "quote.minimumOut",
-        }),
-        (None, slippage) => {
-            let slippage = slippage.unwrap_or(Amount(u64::from(DEFAULT_SLIPPAGE)));
-            parse_slippage("quote.slippageBps", slippage).map(Minimum::Slippage)
-        }
-    }
-}
-
 #[cfg(test)]
-mod tests {
-    use serde_json::{Value, json};
-
-    use super::*;
-
-    const A: &str = "So11111111111111111111111111111111111111112";
-    const B: &str = "EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v";
-    const WALLET: &str = "9B5XszUGdMaxCZ7uSQhPzdks5ZQSmWxrmzCSvtJ6Ns6g";
-
-    fn body(quote: Value) -> SwapRequest {
-        serde_json::from_value(json!({ "quote": quote, "userPublicKey": WALLET }))
-            .expect("shape is right")
-    }
-
-    fn full() -> Value {
-        json!({
-            "amountIn": 10, "inputMint": A, "minimumOut": 5, "outAmount": 6, "outputMint": B,
-            "pool": B, "program": cpmm::ids::PROGRAM_ID.to_string(),
-        })
-    }
-
-    fn with(field: &str, value: Value) -> Value {
-        let mut quote = full();
-        quote[field] = value;
-        quote
-    }
-
-    #[test]
-    fn a_quote_is_taken_as_it_stands() {
-        let swap = body(full()).with_quote().expect("valid");
-        assert_eq!(swap.minimum, Minimum::Given(5));
-        assert_eq!(swap.ask.amount_in, 10);
-        assert!(swap.wrap_and_unwrap_sol);
-        assert_eq!(swap.priority_fee, 0);
-    }
-
-    #[test]
-    fn rejects_quotes_that_cannot_be_executed() {
-        let code = |quote: Value| body(quote).with_quote().expect_err("refused").code();
-        assert_eq!(code(with("minimumOut", json!(0))), "invalid_field");
-        assert_eq!(code(with("minimumOut", json!(7))), "invalid_field");
-        assert_eq!(code(with("minimumOut", Value::Null)), "missing_field");
-        assert_eq!(code(with("pool", Value::Null)), "missing_field");
-        assert_eq!(code(with("program", json!(A))), "invalid_field");
-        assert_eq!(code(with("amountIn", json!(0))), "invalid_field");
-        assert_eq!(code(with("outputMint", json!(A))), "invalid_field");
-    }
-
-    #[test]
-    fn without_a_pool_the_minimum_is_given_or_derived() {
-        let wish = |extra: Value| {
-            let mut quote = json!({ "amountIn": "10", "inputMint": A, "outputMint": B });
-            for (name, value) in extra.as_object().into_iter().flatten() {
-                quote[name] = value.clone();
-            }
-            body(quote).with_or_without_quote().map(|swap| swap.minimum)
-        };
-        let bps = |n| BasisPoints::new(n).expect("in range");
-        assert_eq!(wish(json!({})).ok(), Some(Minimum::Slippage(bps(50))));
-        assert_eq!(
-            wish(json!({ "slippageBps": 7 })).ok(),
-            Some(Minimum::Slippage(bps(7)))
-        );
-        assert_eq!(
-            wish(json!({ "minimumOut": "3" })).ok(),
-            Some(Minimum::Given(3))
-        );
-        assert!(wish(json!({ "minimumOut": 3, "slippageBps": 7 })).is_err());
-    }
-
-    #[test]
-    fn rejects_unknown_fields_and_program_addresses() {
-        let unknown = json!({ "quote": full(), "userPublicKey": WALLET, "slippage": 1 });
-        assert!(serde_json::from_value::<SwapRequest>(unknown).is_err());
-        let program_address = cpmm::ids::AUTHORITY.to_string();
-        let request = json!({ "quote": full(), "userPublicKey": program_address });
-        let request: SwapRequest = serde_json::from_value(request).expect("shape is right");
-        assert_eq!(
-            request.with_quote().expect_err("cannot sign").code(),
-            "invalid_field"
-        );
-    }
-}
+#[path = "request/tests.rs"]
+mod tests;

@@ -2,75 +2,109 @@
 
 use axum::{Json, extract::State};
 use base64::{Engine, prelude::BASE64_STANDARD};
-use serde::Serialize;
 
-use super::{BODY_LIMIT, plan::executable, request::SwapRequest};
+use super::{
+    BODY_LIMIT,
+    plan::{Executable, executable},
+    request::{Swap, SwapRequest},
+    response::TransactionResponse,
+    user::{Holdings, require_balance},
+};
 use crate::{
-    chain::assemble::{Plan, SolOutput},
-    error::ApiError,
+    chain::{
+        UserAccounts,
+        assemble::{Associated, Plan, Side},
+        compute_table::TokenShape,
+    },
+    error::{ApiError, ProblemBody, SwapRefusal},
     extract::StrictJson,
-    routes::quote::Quote,
     state::AppState,
 };
 
-/// Answer: the transaction, and beside it what it will do and cost.
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct TransactionResponse {
-    /// Base64 of an unsigned version-0 transaction.
-    transaction: String,
-    /// Its blockhash.
-    blockhash: String,
-    /// Last block height at which it can land; from the same fetch as the blockhash.
-    last_valid_block_height: u64,
-    compute_unit_limit: u32,
-    compute_unit_price_micro_lamports: u64,
-    /// Bytes; the network carries at most 1,232.
-    size: usize,
-    /// The quote that the guard enforces.
-    quote: Quote,
-    /// `unwrapped`, `leftWrapped`, or null when no SOL comes out or wrapping was not asked for.
-    sol_output: Option<&'static str>,
-}
-
-/// Specification: the quote's `minimumOut` is enforced on chain as it stands; the priority fee never
-/// exceeds `priorityFeeLamports`; token accounts that are absent are created; a wrapped SOL account
-/// that was there before is never closed.
+/// A ready-to-sign transaction
+///
+/// The quote's `minimumOut` is enforced on chain as it stands; the priority fee never exceeds `priorityFeeLamports`;
+/// token accounts that are absent are created; a wrapped SOL account that was there before is never closed, and what it
+/// holds is used for the swap but never unwrapped. When the pool moves between this answer and the transaction's
+/// execution, so far that less than `minimumOut` would arrive, the transaction fails with the guard's error 6000 and
+/// costs no more than its fee: ask for a fresh quote then.
+#[utoipa::path(
+    post,
+    path = "/v1/swap/transaction",
+    tag = "swap",
+    request_body = SwapRequest,
+    responses(
+        (status = 200, description = "The transaction, and what it does and costs.", body = TransactionResponse),
+        (status = "4XX", description = "Refused; `code` says why.", body = ProblemBody, content_type = "application/problem+json"),
+        (status = "5XX", description = "Not possible at the moment; `code` says why.", body = ProblemBody, content_type = "application/problem+json"),
+    ),
+)]
 pub async fn transaction(
     State(state): State<AppState>,
     StrictJson(request): StrictJson<SwapRequest, BODY_LIMIT>,
 ) -> Result<Json<TransactionResponse>, ApiError> {
     let swap = request.with_quote()?;
     let executable = executable(&state, &swap)?;
-    let accounts = executable.accounts;
-    let addresses = [accounts.input_token_account, accounts.output_token_account];
-    let (latest, [input, output]) = tokio::try_join!(
+    let accounts = &executable.accounts;
+    let (latest, user) = tokio::try_join!(
         state.rpc().latest_blockhash(),
-        state.rpc().token_accounts(addresses),
+        state.rpc().user_accounts(
+            swap.user,
+            accounts.input_token_account,
+            accounts.output_token_account,
+        ),
     )?;
-    let plan = Plan {
-        accounts,
-        amount_in: executable.quote.amount_in,
-        minimum_out: executable.quote.minimum_out,
-        input,
-        output,
-        wrap_and_unwrap_sol: swap.wrap_and_unwrap_sol,
-        priority_fee: swap.priority_fee,
-    };
+    let plan = plan(&state, &swap, &executable, &user)?;
     let assembled = plan
         .transaction(latest.blockhash)
         .map_err(|error| ApiError::Internal(error.into()))?;
-    Ok(Json(TransactionResponse {
-        transaction: BASE64_STANDARD.encode(&assembled.bytes),
-        blockhash: latest.blockhash.to_string(),
-        last_valid_block_height: latest.last_valid_block_height,
-        compute_unit_limit: assembled.unit_limit,
-        compute_unit_price_micro_lamports: assembled.unit_price,
-        size: assembled.bytes.len(),
-        quote: executable.quote,
-        sol_output: assembled.sol_output.map(|output| match output {
-            SolOutput::Unwrapped => "unwrapped",
-            SolOutput::LeftWrapped => "leftWrapped",
-        }),
-    }))
+    if swap.check_balance {
+        let held = plan.input.account.map_or(0, |account| account.amount);
+        let wrapped = assembled.costs.wrapped;
+        require_balance(
+            &plan.accounts.input_mint,
+            held.saturating_add(wrapped),
+            plan.terms.amount_in,
+        )?;
+        if user.lamports < assembled.costs.required {
+            return Err(SwapRefusal::InsufficientBalance {
+                unit: "lamports".to_owned(),
+                held: user.lamports,
+                needed: assembled.costs.required,
+            }
+            .into());
+        }
+    }
+    Ok(Json(TransactionResponse::new(
+        BASE64_STANDARD.encode(&assembled.bytes),
+        latest,
+        executable,
+        assembled,
+    )))
+}
+
+fn plan(
+    state: &AppState,
+    swap: &Swap,
+    executable: &Executable,
+    user: &UserAccounts,
+) -> Result<Plan, ApiError> {
+    let holdings = Holdings::check(swap, executable, user)?;
+    let side = |(associated, token): (Associated, TokenShape), account| Side {
+        token,
+        bump: associated.bump,
+        account,
+    };
+    Ok(Plan {
+        accounts: executable.accounts.clone(),
+        terms: executable.terms,
+        input: side(executable.input, holdings.input),
+        output: side(executable.output, holdings.output),
+        named_destination: swap.destination.is_some(),
+        wrap_and_unwrap_sol: swap.wrap_and_unwrap_sol,
+        priority_fee: swap.priority_fee,
+        legacy: swap.legacy,
+        rent: user.rent,
+        exchange: state.exchange(),
+    })
 }

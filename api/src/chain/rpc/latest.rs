@@ -1,0 +1,79 @@
+//! A blockhash held ready, so that no request waits for one.
+
+use std::time::{Duration, Instant};
+
+use parking_lot::RwLock;
+use solana_commitment_config::CommitmentConfig;
+use solana_hash::Hash;
+use solana_rpc_client::nonblocking::rpc_client::RpcClient;
+
+use super::within;
+use crate::error::ApiError;
+
+/// Pause between two fetches. A blockhash lives for 150 blocks, about a minute, so that one of this age has lost less
+/// than a fiftieth of its life.
+const POLL: Duration = Duration::from_secs(1);
+
+/// Age from which the blockhash held ready is not handed out any more: a few fetches failed, and each second is a second
+/// that the user does not have to sign.
+const MAX_AGE: Duration = Duration::from_secs(5);
+
+/// A recent blockhash and the block height up to which it is valid, from one answer, so that the two
+/// always belong together.
+#[derive(Clone, Copy, Debug)]
+pub struct LatestBlockhash {
+    /// The blockhash.
+    pub blockhash: Hash,
+    /// Last block height at which a transaction with it can land.
+    pub last_valid_block_height: u64,
+}
+
+/// The blockhash held ready.
+#[derive(Default)]
+pub(super) struct Latest(RwLock<Option<(LatestBlockhash, Instant)>>);
+
+impl Latest {
+    /// The one held ready, unless it is too old.
+    pub(super) fn fresh(&self) -> Option<LatestBlockhash> {
+        let (latest, asked) = (*self.0.read())?;
+        (asked.elapsed() < MAX_AGE).then_some(latest)
+    }
+
+    /// Asks the node, and holds the answer ready. Confirmed, because a processed blockhash may belong to a fork that
+    /// dies.
+    pub(super) async fn fetch(
+        &self,
+        client: &RpcClient,
+        deadline: Duration,
+    ) -> Result<LatestBlockhash, ApiError> {
+        let asked = Instant::now();
+        let call = client.get_latest_blockhash_with_commitment(CommitmentConfig::confirmed());
+        let (blockhash, last_valid_block_height) = within(deadline, call).await?;
+        let latest = LatestBlockhash {
+            blockhash,
+            last_valid_block_height,
+        };
+        *self.0.write() = Some((latest, asked));
+        Ok(latest)
+    }
+
+    /// Fetches again and again.
+    pub(super) async fn keep(&self, client: &RpcClient, deadline: Duration) {
+        let mut failing = false;
+        loop {
+            match self.fetch(client, deadline).await {
+                Ok(_) if failing => {
+                    failing = false;
+                    tracing::info!("blockhashes are fetched again");
+                }
+                Err(error) if !failing => {
+                    failing = true;
+                    let cause = std::error::Error::source(&error).map(ToString::to_string);
+                    tracing::warn!(%error, cause, "cannot fetch a blockhash; going on trying");
+                }
+                _ => {}
+            }
+            tokio::time::sleep(POLL).await;
+        }
+    }
+}

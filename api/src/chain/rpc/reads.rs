@@ -1,0 +1,180 @@
+//! Accounts read for requests. Requests that wait at the same moment share a call, so that a busy API does not make a
+//! call for each: a call costs the API and the node several times what the rest of a transaction costs.
+
+use std::{sync::Arc, time::Duration};
+
+use solana_account_decoder_client_types::UiAccountEncoding;
+use solana_commitment_config::CommitmentConfig;
+use solana_pubkey::Pubkey;
+use solana_rpc_client::nonblocking::rpc_client::RpcClient;
+use solana_rpc_client_api::config::RpcAccountInfoConfig;
+use tokio::{
+    sync::{mpsc, oneshot},
+    task::JoinSet,
+};
+
+use super::{HeldAccount, RENT_SYSVAR, held, malformed, within};
+use crate::{chain::rent::Rent, error::ApiError};
+
+/// Accounts that one request reads.
+const KEYS: usize = 3;
+
+/// Most accounts that nodes return from one `getMultipleAccounts`.
+const MAX_ACCOUNTS_PER_CALL: usize = 100;
+
+/// Requests that share a call at most; one place is for the Rent sysvar, which they all need.
+const MAX_READS_PER_CALL: usize = (MAX_ACCOUNTS_PER_CALL - 1) / KEYS;
+
+/// Calls under way at a time. Together they read for 264 requests; more calls would only be more load on the node.
+const PARALLEL_CALLS: usize = 8;
+
+/// How long a request waits for others to share its call with while another call is under way. A node that answers
+/// sooner than this has its next call waiting by then; with a slower one the wait is small beside the answer's.
+const LINGER: Duration = Duration::from_millis(1);
+
+/// Requests that may wait for a call; more wait at the door.
+const QUEUE: usize = 1_024;
+
+type Accounts = ([Option<HeldAccount>; KEYS], Rent);
+
+struct Read {
+    keys: [Pubkey; KEYS],
+    answer: oneshot::Sender<Result<Accounts, Failure>>,
+}
+
+/// Why a call gave nothing, for everybody who shared it.
+#[derive(Clone, Copy)]
+enum Failure {
+    Timeout,
+    /// The call has logged the cause.
+    Failed,
+}
+
+impl From<Failure> for ApiError {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::Timeout => Self::RpcTimeout,
+            Failure::Failed => malformed("a shared getMultipleAccounts failed, see above"),
+        }
+    }
+}
+
+/// The door to the calls.
+pub(super) struct Reads {
+    queue: mpsc::Sender<Read>,
+    deadline: Duration,
+}
+
+impl Reads {
+    pub(super) fn start(client: Arc<RpcClient>, deadline: Duration) -> Self {
+        let (queue, waiting) = mpsc::channel(QUEUE);
+        tokio::spawn(serve(client, deadline, waiting));
+        Self { queue, deadline }
+    }
+
+    /// Reads these accounts, `None` where there is none.
+    pub(super) async fn read(&self, keys: [Pubkey; KEYS]) -> Result<Accounts, ApiError> {
+        let (answer, answered) = oneshot::channel();
+        let wait = async {
+            if self.queue.send(Read { keys, answer }).await.is_err() {
+                return Err(malformed("the reading of accounts has ended"));
+            }
+            match answered.await {
+                Ok(accounts) => Ok(accounts?),
+                Err(_) => Err(malformed("a reading of accounts was given up")),
+            }
+        };
+        tokio::time::timeout(self.deadline, wait)
+            .await
+            .map_err(|_| ApiError::RpcTimeout)?
+    }
+}
+
+async fn serve(client: Arc<RpcClient>, deadline: Duration, mut waiting: mpsc::Receiver<Read>) {
+    let mut calls = JoinSet::new();
+    let mut batch = Vec::new();
+    while waiting.recv_many(&mut batch, MAX_READS_PER_CALL).await > 0 {
+        // Ended calls are only cleared away: each has told its readers.
+        while calls.try_join_next().is_some() {}
+        if !calls.is_empty() && batch.len() < MAX_READS_PER_CALL {
+            let _ = tokio::time::timeout(LINGER, calls.join_next()).await;
+        }
+        while calls.len() >= PARALLEL_CALLS {
+            calls.join_next().await;
+        }
+        while batch.len() < MAX_READS_PER_CALL {
+            let Ok(read) = waiting.try_recv() else {
+                break;
+            };
+            batch.push(read);
+        }
+        let client = Arc::clone(&client);
+        let batch = std::mem::take(&mut batch);
+        calls.spawn(async move { call(&client, deadline, batch).await });
+    }
+}
+
+async fn call(client: &RpcClient, deadline: Duration, batch: Vec<Read>) {
+    let keys = batch.iter().flat_map(|read| read.keys);
+    let keys: Vec<Pubkey> = keys.chain([RENT_SYSVAR]).collect();
+    match fetch(client, deadline, &keys).await {
+        Ok(accounts) => {
+            for (read, accounts) in batch.into_iter().zip(accounts) {
+                // Whoever waited may have gone.
+                let _ = read.answer.send(Ok(accounts));
+            }
+        }
+        Err(error) => {
+            let failure = match error {
+                ApiError::RpcTimeout => Failure::Timeout,
+                other => {
+                    let cause = std::error::Error::source(&other).map(ToString::to_string);
+                    tracing::error!(cause, "getMultipleAccounts failed");
+                    Failure::Failed
+                }
+            };
+            for read in batch {
+                let _ = read.answer.send(Err(failure));
+            }
+        }
+    }
+}
+
+/// The accounts, in groups as they were asked for. Processed, because a swap is built on what the user sees.
+async fn fetch(
+    client: &RpcClient,
+    deadline: Duration,
+    keys: &[Pubkey],
+) -> Result<Vec<Accounts>, ApiError> {
+    let config = RpcAccountInfoConfig {
+        encoding: Some(UiAccountEncoding::Base64),
+        commitment: Some(CommitmentConfig::processed()),
+        ..RpcAccountInfoConfig::default()
+    };
+    let call = client.get_multiple_ui_accounts_with_config(keys, config);
+    let found = within(deadline, call).await?.value;
+    if found.len() != keys.len() {
+        return Err(malformed("another number of accounts than asked for"));
+    }
+    let (groups, rent) = found.as_chunks::<KEYS>();
+    let rent = match rent {
+        [Some(rent)] => held(rent).and_then(|rent| Rent::decode(&rent.data)),
+        _ => None,
+    };
+    let rent = rent.ok_or_else(|| malformed("an unreadable Rent sysvar"))?;
+    groups
+        .iter()
+        .map(|group| {
+            let mut accounts: [Option<HeldAccount>; KEYS] = Default::default();
+            for (place, account) in accounts.iter_mut().zip(group) {
+                *place = match account {
+                    None => None,
+                    Some(account) => {
+                        Some(held(account).ok_or_else(|| malformed("an unreadable account"))?)
+                    }
+                };
+            }
+            Ok((accounts, rent))
+        })
+        .collect()
+}

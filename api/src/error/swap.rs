@@ -1,0 +1,117 @@
+//! Refusals of swaps.
+
+use axum::http::StatusCode as S;
+use serde_json::{Map, Value, json};
+use thiserror::Error;
+
+use super::{Problem, problem};
+
+/// Why a swap was not built as asked.
+#[derive(Debug, Error)]
+pub enum SwapRefusal {
+    /// The named pool trades other mints than the quote.
+    #[error("pool {pool} does not trade quote.inputMint for quote.outputMint")]
+    PoolMintMismatch {
+        /// Its address.
+        pool: String,
+    },
+    /// The quote names another exchange than the one that is served.
+    #[error("quote.program is {program}, but only pools of {ours} are served", ours = cpmm::ids::PROGRAM_ID)]
+    WrongProgram {
+        /// The program that was named.
+        program: String,
+    },
+    /// The quote's minimum guards nothing, or cannot be reached.
+    #[error("quote.minimumOut {fault}")]
+    MinimumOutOfRange {
+        /// What is wrong and what would be right.
+        fault: &'static str,
+    },
+    /// The wallet's address belongs to a program, which cannot sign and has no associated token account to pay from.
+    #[error("userPublicKey is a program's address, which cannot sign; give a wallet's")]
+    WalletOffCurve,
+    /// A token account cannot be used for this swap.
+    #[error("token account {account} {fault}")]
+    TokenAccountUnusable {
+        /// Field of the body that leads to it.
+        field: &'static str,
+        /// Its address.
+        account: String,
+        /// What is wrong and what would be right.
+        fault: String,
+    },
+    /// The wallet does not hold what the swap takes.
+    #[error("the wallet holds {held} of the {needed} {unit} that the swap takes")]
+    InsufficientBalance {
+        /// What is short: `lamports`, or smallest units of the input mint.
+        unit: String,
+        /// What the wallet holds.
+        held: u64,
+        /// What the swap takes.
+        needed: u64,
+    },
+    /// The quote is past its slot, or its pool moved so far that the chain would refuse the quote's own minimum.
+    #[error("{reason}; use the fresh quote in this answer, or ask with refresh: true")]
+    QuoteStale {
+        /// What happened, in words.
+        reason: String,
+        /// A quote made now, with the slippage of the stale one, and when it is true: the members `quote` and `context`
+        /// of an answer of `/v1/quote`. Empty when the pool pays nothing any more.
+        fresh: Map<String, Value>,
+    },
+}
+
+impl SwapRefusal {
+    pub(super) const fn problem(&self) -> Problem {
+        match self {
+            Self::PoolMintMismatch { .. } => problem(
+                S::UNPROCESSABLE_ENTITY,
+                "pool_mint_mismatch",
+                "Mints do not match the pool",
+            ),
+            Self::WrongProgram { .. } => problem(
+                S::UNPROCESSABLE_ENTITY,
+                "wrong_program",
+                "Not a pool of the exchange",
+            ),
+            Self::MinimumOutOfRange { .. } => problem(
+                S::BAD_REQUEST,
+                "minimum_out_out_of_range",
+                "Minimum out of range",
+            ),
+            Self::WalletOffCurve => problem(S::BAD_REQUEST, "wallet_off_curve", "Not a wallet"),
+            Self::TokenAccountUnusable { .. } => problem(
+                S::UNPROCESSABLE_ENTITY,
+                "token_account_unusable",
+                "Token account unusable",
+            ),
+            Self::InsufficientBalance { .. } => problem(
+                S::UNPROCESSABLE_ENTITY,
+                "insufficient_balance",
+                "Insufficient balance",
+            ),
+            Self::QuoteStale { .. } => problem(S::CONFLICT, "quote_stale", "Quote stale"),
+        }
+    }
+
+    /// Machine-readable members beside the standard ones.
+    pub(super) fn members(&self) -> Map<String, Value> {
+        let members = match self {
+            Self::WrongProgram { .. } => json!({ "field": "quote.program" }),
+            Self::PoolMintMismatch { pool } => json!({ "field": "quote.pool", "pool": pool }),
+            Self::MinimumOutOfRange { .. } => json!({ "field": "quote.minimumOut" }),
+            Self::WalletOffCurve => json!({ "field": "userPublicKey" }),
+            Self::TokenAccountUnusable { field, account, .. } => {
+                json!({ "field": field, "account": account })
+            }
+            Self::InsufficientBalance { unit, held, needed } => {
+                json!({ "unit": unit, "held": held, "needed": needed })
+            }
+            Self::QuoteStale { fresh, .. } => return fresh.clone(),
+        };
+        match members {
+            Value::Object(members) => members,
+            _ => Map::new(),
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! The OpenAPI document: written from the types that the routes take and give, so that it cannot say something else.
+
+mod webhooks;
+
+use utoipa::OpenApi;
+
+use crate::{
+    error::ProblemBody,
+    routes::{health, quote, swap},
+};
+
+/// Title and routes.
+#[derive(OpenApi)]
+#[openapi(
+    info(
+        title = "Sluice",
+        description = "Exact quotes, ready-to-sign transactions and bare instructions for swaps on one exchange, and \
+                       signed webhooks about what happens there. Amounts are in smallest units. Every error is a \
+                       problem document (RFC 9457) with a stable `code`.",
+    ),
+    paths(
+        quote::get::get,
+        swap::transaction::transaction,
+        swap::instruction::instruction,
+        health::live,
+        health::ready,
+        webhooks::list,
+        webhooks::create,
+        webhooks::get,
+        webhooks::update,
+        webhooks::delete,
+    ),
+    components(schemas(ProblemBody)),
+    tags(
+        (name = "quote", description = "What the exchange pays."),
+        (name = "swap", description = "Transactions and instructions under the guard."),
+        (name = "webhooks", description = "Subscriptions. Served on a loopback address only."),
+        (name = "health", description = "Whether Sluice works."),
+    ),
+)]
+struct Document;
+
+/// The document as JSON text, with a line break at its end.
+///
+/// # Panics
+/// Never: the document consists of what JSON can say.
+#[must_use]
+pub fn document() -> String {
+    let mut text = Document::openapi()
+        .to_pretty_json()
+        .expect("the document consists of what JSON can say");
+    text.push('\n');
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+
+    #[test]
+    fn every_route_is_in_the_document() {
+        let document: Value = serde_json::from_str(&document()).expect("JSON");
+        let router = include_str!("router.rs");
+        let webhooks = include_str!("routes/webhooks/mod.rs");
+        let routes = [router, webhooks].into_iter().flat_map(|source| {
+            source
+                .split("\"/")
+                .skip(1)
+                .filter_map(|rest| rest.split('"').next())
+                .map(|path| format!("/{path}"))
+        });
+        let mut count = 0;
+        for path in routes {
+            count += 1;
+            assert!(document["paths"][&path].is_object(), "{path} is missing");
+        }
+        assert_eq!(document["paths"].as_object().expect("paths").len(), count);
+    }
+}

@@ -1,0 +1,108 @@
+use serde_json::{Value, json};
+
+use super::*;
+
+const A: &str = "So11111111111111111111111111111111111111112";
+const B: &str = "EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v";
+const WALLET: &str = "9B5XszUGdMaxCZ7uSQhPzdks5ZQSmWxrmzCSvtJ6Ns6g";
+
+fn body(quote: Value) -> SwapRequest {
+    serde_json::from_value(json!({ "quote": quote, "userPublicKey": WALLET }))
+        .expect("shape is right")
+}
+
+fn full() -> Value {
+    json!({
+        "amountIn": 10, "inputMint": A, "minimumOut": 5, "outAmount": 6, "outputMint": B,
+        "pool": B, "program": cpmm::ids::PROGRAM_ID.to_string(),
+    })
+}
+
+fn with(field: &str, value: Value) -> Value {
+    let mut quote = full();
+    quote[field] = value;
+    quote
+}
+
+#[test]
+fn a_quote_is_taken_as_it_stands() {
+    let swap = body(full()).with_quote().expect("valid");
+    let given = Minimum::Given {
+        minimum_out: 5,
+        out_amount: Some(6),
+    };
+    assert_eq!(swap.minimum, given);
+    assert_eq!(swap.ask.amount_in, 10);
+    assert!(swap.wrap_and_unwrap_sol);
+    let defaults = (swap.legacy, swap.refresh, swap.check_balance);
+    assert_eq!(defaults, (false, false, false));
+    assert_eq!((swap.priority_fee, swap.expiry_slot), (0, None));
+}
+
+#[test]
+fn rejects_quotes_that_cannot_be_executed() {
+    let code = |quote: Value| body(quote).with_quote().expect_err("refused").code();
+    assert_eq!(
+        code(with("minimumOut", json!(0))),
+        "minimum_out_out_of_range"
+    );
+    assert_eq!(
+        code(with("minimumOut", json!(7))),
+        "minimum_out_out_of_range"
+    );
+    assert_eq!(code(with("minimumOut", Value::Null)), "missing_field");
+    assert_eq!(code(with("pool", Value::Null)), "missing_field");
+    assert_eq!(code(with("program", json!(A))), "wrong_program");
+    assert_eq!(code(with("program", json!("A"))), "invalid_field");
+    assert_eq!(code(with("amountIn", json!(0))), "invalid_field");
+    assert_eq!(code(with("amountIn", Value::Null)), "missing_field");
+    assert_eq!(code(with("outputMint", json!(A))), "invalid_field");
+    assert_eq!(code(with("slippageBps", json!(1))), "invalid_field");
+}
+
+#[test]
+fn without_a_pool_the_minimum_is_given_or_derived() {
+    let wish = |extra: Value| {
+        let mut quote = json!({ "amountIn": "10", "inputMint": A, "outputMint": B });
+        for (name, value) in extra.as_object().into_iter().flatten() {
+            quote[name] = value.clone();
+        }
+        body(quote).with_or_without_quote().map(|swap| swap.minimum)
+    };
+    let bps = |n| BasisPoints::new(n).expect("in range");
+    let slippage = |n| Some(Minimum::Slippage(bps(n)));
+    assert_eq!(wish(json!({})).ok(), slippage(50));
+    assert_eq!(wish(json!({ "slippageBps": 7 })).ok(), slippage(7));
+    let given = Minimum::Given {
+        minimum_out: 3,
+        out_amount: None,
+    };
+    assert_eq!(wish(json!({ "minimumOut": "3" })).ok(), Some(given));
+    assert!(wish(json!({ "minimumOut": 3, "slippageBps": 7 })).is_err());
+}
+
+#[test]
+fn a_refresh_needs_what_was_quoted() {
+    let request = |quote: Value| -> SwapRequest {
+        serde_json::from_value(json!({
+            "quote": quote, "userPublicKey": WALLET, "refresh": true,
+        }))
+        .expect("shape is right")
+    };
+    assert!(request(full()).with_quote().is_ok());
+    let without = request(with("outAmount", Value::Null)).with_quote();
+    assert_eq!(without.expect_err("refused").code(), "missing_field");
+}
+
+#[test]
+fn rejects_unknown_fields_and_addresses_that_cannot_sign() {
+    let unknown = json!({ "quote": full(), "userPublicKey": WALLET, "slippage": 1 });
+    assert!(serde_json::from_value::<SwapRequest>(unknown).is_err());
+    let program_address = cpmm::ids::AUTHORITY.to_string();
+    let request = json!({ "quote": full(), "userPublicKey": program_address });
+    let request: SwapRequest = serde_json::from_value(request).expect("shape is right");
+    assert_eq!(
+        request.with_quote().expect_err("cannot sign").code(),
+        "wallet_off_curve"
+    );
+}

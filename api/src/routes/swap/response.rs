@@ -1,0 +1,274 @@
+//! What the two swap endpoints answer.
+
+use serde::Serialize;
+use solana_instruction::{AccountMeta, Instruction};
+use utoipa::ToSchema;
+
+use super::plan::Executable;
+use crate::{
+    chain::{
+        LatestBlockhash, Step,
+        assemble::{Assembled, SolOutput},
+        costs::{Costs, Created},
+    },
+    error::ApiError,
+    routes::quote::Quote,
+};
+
+/// The transaction, and beside it what it does and costs.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct TransactionResponse {
+    /// Base64 of the transaction, with an empty place for the user's signature.
+    transaction: String,
+    /// Its blockhash.
+    blockhash: String,
+    /// Last block height at which it can land; from the same fetch as the blockhash.
+    last_valid_block_height: u64,
+    /// Last slot in which the guard lets the swap execute; null for none of its own.
+    #[schema(required)]
+    expiry_slot: Option<u64>,
+    compute_unit_limit: u32,
+    compute_unit_price_micro_lamports: u64,
+    /// Length of the transaction, bytes; the network carries at most 1,232.
+    size: usize,
+    /// The quote as it is executed: what the pool pays now, and the minimum that the guard enforces.
+    quote: Quote,
+    /// What becomes of SOL that comes out: null when none does, or wrapping was not asked for.
+    #[schema(required)]
+    sol_output: Option<SolOutputView>,
+    costs: CostsView,
+    /// Everything that the user signs, in its order.
+    instructions: Vec<ManifestEntry>,
+}
+
+/// What becomes of SOL that comes out.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+enum SolOutputView {
+    /// Native SOL arrives: exactly what was received.
+    Unwrapped,
+    /// It stays wrapped in `destinationTokenAccount`.
+    LeftWrapped,
+}
+
+/// What the transaction takes from the wallet, lamports.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct CostsView {
+    base_fee_lamports: u64,
+    /// What is charged for priority: at most `priorityFeeLamports`.
+    priority_fee_lamports: u64,
+    /// Every account that is created.
+    rent: Vec<RentView>,
+    /// Native SOL that is wrapped for the swap.
+    wrapped_lamports: u64,
+    /// With this much the transaction cannot fail for lack of lamports: all of the above, and the rent that exempts the
+    /// wallet itself, under which the chain lets nobody fall.
+    required_lamports: u64,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct RentView {
+    account: String,
+    mint: String,
+    lamports: u64,
+    /// Whether the same transaction closes the account and gives the rent back. Otherwise it comes back when its owner
+    /// closes it.
+    comes_back: bool,
+}
+
+/// One instruction of a transaction.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct ManifestEntry {
+    /// What it is for.
+    name: &'static str,
+    program: String,
+    accounts: Vec<ManifestAccount>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct ManifestAccount {
+    /// What the instruction takes it for.
+    role: &'static str,
+    pubkey: String,
+    is_signer: bool,
+    is_writable: bool,
+}
+
+impl TransactionResponse {
+    /// The answer for an assembled transaction, encoded as `transaction`.
+    pub(super) fn new(
+        transaction: String,
+        latest: LatestBlockhash,
+        executable: Executable,
+        assembled: Assembled,
+    ) -> Self {
+        Self {
+            transaction,
+            blockhash: latest.blockhash.to_string(),
+            last_valid_block_height: latest.last_valid_block_height,
+            expiry_slot: executable.terms.expiry_slot,
+            compute_unit_limit: assembled.unit_limit,
+            compute_unit_price_micro_lamports: assembled.unit_price,
+            size: assembled.bytes.len(),
+            quote: executable.quote,
+            sol_output: assembled.sol_output.map(SolOutputView::from),
+            costs: CostsView::from(&assembled.costs),
+            instructions: assembled.steps.iter().map(ManifestEntry::from).collect(),
+        }
+    }
+}
+
+impl From<SolOutput> for SolOutputView {
+    fn from(output: SolOutput) -> Self {
+        match output {
+            SolOutput::Unwrapped => Self::Unwrapped,
+            SolOutput::LeftWrapped => Self::LeftWrapped,
+        }
+    }
+}
+
+impl From<&Costs> for CostsView {
+    fn from(costs: &Costs) -> Self {
+        Self {
+            base_fee_lamports: costs.base_fee,
+            priority_fee_lamports: costs.priority_fee,
+            rent: costs.created.iter().map(RentView::from).collect(),
+            wrapped_lamports: costs.wrapped,
+            required_lamports: costs.required,
+        }
+    }
+}
+
+impl From<&Created> for RentView {
+    fn from(created: &Created) -> Self {
+        Self {
+            account: created.account.to_string(),
+            mint: created.mint.to_string(),
+            lamports: created.rent,
+            comes_back: created.closed,
+        }
+    }
+}
+
+impl From<&Step> for ManifestEntry {
+    fn from(step: &Step) -> Self {
+        let accounts = step.instruction.accounts.iter().zip(step.roles);
+        Self {
+            name: step.name,
+            program: step.instruction.program_id.to_string(),
+            accounts: accounts
+                .map(|(meta, role)| ManifestAccount {
+                    role,
+                    pubkey: meta.pubkey.to_string(),
+                    is_signer: meta.is_signer,
+                    is_writable: meta.is_writable,
+                })
+                .collect(),
+        }
+    }
+}
+
+/// The instruction, and beside it what its transaction must provide.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct InstructionResponse {
+    instruction: WireInstruction,
+    /// The instruction's accounts once more, as an array: what a transaction builder takes.
+    keys: Vec<Key>,
+    /// The quote that the guard enforces.
+    quote: Quote,
+    /// Last slot in which the guard lets the swap execute; null for none.
+    #[schema(required)]
+    expiry_slot: Option<u64>,
+    /// Compute units of this instruction alone.
+    compute_unit_limit: u32,
+    token_accounts: TokenAccounts,
+}
+
+/// An instruction on the wire.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct WireInstruction {
+    /// JSON text of the list that `keys` holds.
+    accounts: String,
+    data: Vec<u8>,
+    program_id: String,
+}
+
+/// One account of an instruction.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct Key {
+    pubkey: String,
+    is_signer: bool,
+    is_writable: bool,
+}
+
+/// The user's token accounts, which must exist when the instruction runs.
+#[derive(Debug, Serialize, ToSchema)]
+struct TokenAccounts {
+    input: TokenAccountView,
+    output: TokenAccountView,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct TokenAccountView {
+    address: String,
+    mint: String,
+    token_program: String,
+}
+
+impl InstructionResponse {
+    /// The answer for an instruction.
+    ///
+    /// # Errors
+    /// None that is known: the list of accounts has a JSON text.
+    pub(super) fn new(
+        executable: Executable,
+        instruction: Instruction,
+        compute_unit_limit: u32,
+    ) -> Result<Self, ApiError> {
+        let keys: Vec<Key> = instruction.accounts.iter().map(Key::from).collect();
+        let accounts = executable.accounts;
+        Ok(Self {
+            instruction: WireInstruction {
+                accounts: serde_json::to_string(&keys)
+                    .map_err(|error| ApiError::Internal(error.into()))?,
+                data: instruction.data,
+                program_id: instruction.program_id.to_string(),
+            },
+            keys,
+            quote: executable.quote,
+            expiry_slot: executable.terms.expiry_slot,
+            compute_unit_limit,
+            token_accounts: TokenAccounts {
+                input: TokenAccountView {
+                    address: accounts.input_token_account.to_string(),
+                    mint: accounts.input_mint.to_string(),
+                    token_program: accounts.input_token_program.to_string(),
+                },
+                output: TokenAccountView {
+                    address: accounts.output_token_account.to_string(),
+                    mint: accounts.output_mint.to_string(),
+                    token_program: accounts.output_token_program.to_string(),
+                },
+            },
+        })
+    }
+}
+
+impl From<&AccountMeta> for Key {
+    fn from(meta: &AccountMeta) -> Self {
+        Self {
+            pubkey: meta.pubkey.to_string(),
+            is_signer: meta.is_signer,
+            is_writable: meta.is_writable,
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! The whole API on a stage: its own process code, a node that answers from memory and counts its calls, and a chain
+//! that streams slots. What a real validator does not do on demand, this one does: stand still, be slow, move a pool.
+
+mod chain;
+mod node;
+
+use std::{
+    net::Ipv4Addr,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, ensure};
+use cpmm::{TokenProgram, TransferFeeConfig};
+use service_kit::CancellationToken;
+use sluice_config::Config;
+use sluice_geyser::scripted::ScriptedServer;
+use tempfile::TempDir;
+use tokio::{net::TcpListener, task::JoinHandle};
+
+pub use chain::Chain;
+pub use node::{Account, Node};
+
+use crate::pool::{Pool, PoolSetup, Token, constant_fee};
+
+/// How long the API may take to be ready.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Balance of each vault, smallest units.
+const RESERVE: u64 = 1_000_000_000_000;
+
+/// The API with its surroundings. Dropping it ends all of them.
+pub struct Stage {
+    /// Where the API listens: `http://127.0.0.1:port`.
+    pub url: String,
+    /// Its port.
+    pub port: u16,
+    /// The node that it asks.
+    pub node: Node,
+    /// The chain that it listens to.
+    pub chain: Chain,
+    /// A pool of SOL and an SPL token.
+    pub sol_pool: Pool,
+    /// A pool of an SPL token and a Token-2022 one with a transfer fee.
+    pub fee_pool: Pool,
+    shutdown: CancellationToken,
+    api: JoinHandle<anyhow::Result<()>>,
+    _folder: TempDir,
+}
+
+impl Stage {
+    /// Starts everything and waits until the API is ready. Each of its calls to the node ends after `rpc_timeout`.
+    ///
+    /// # Errors
+    /// When a part does not start.
+    pub async fn start(rpc_timeout: Duration) -> anyhow::Result<Self> {
+        let mut node = Node::default();
+        let mut sol_pool =
+            PoolSetup::of(Token::spl(RESERVE), Token::spl(RESERVE)).open(&mut node, "sol pool");
+        sol_pool.wrap_first(&mut node);
+        let fee: TransferFeeConfig = constant_fee(100);
+        let taxed = Token::with_fee(RESERVE, fee);
+        ensure!(taxed.program == TokenProgram::Token2022);
+        let fee_pool = PoolSetup::of(Token::spl(RESERVE), taxed).open(&mut node, "fee pool");
+
+        let folder = tempfile::tempdir()?;
+        let server = ScriptedServer::start().await?;
+        let port = free_port().await?;
+        let config = config(&node.serve().await?, &server, port, rpc_timeout, &folder)?;
+        let shutdown = CancellationToken::new();
+        let chain = Chain::play(server, node.clone(), shutdown.clone());
+        let api = tokio::spawn(sluice_api::run(config, shutdown.clone()));
+        let stage = Self {
+            url: format!("http://127.0.0.1:{port}"),
+            port,
+            node,
+            chain,
+            sol_pool,
+            fee_pool,
+            shutdown,
+            api,
+            _folder: folder,
+        };
+        stage.until_ready().await?;
+        Ok(stage)
+    }
+
+    async fn until_ready(&self) -> anyhow::Result<()> {
+        let begun = Instant::now();
+        let http = reqwest::Client::builder().no_proxy().build()?;
+        loop {
+            let answer = http.get(format!("{}/health/ready", self.url)).send().await;
+            let seen = match answer {
+                Ok(answer) if answer.status().is_success() => return Ok(()),
+                Ok(answer) => answer.text().await?,
+                Err(error) => error.to_string(),
+            };
+            ensure!(begun.elapsed() < PATIENCE, "not ready: {seen}");
+            ensure!(!self.api.is_finished(), "the API ended: {seen}");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    /// Ends everything in order.
+    ///
+    /// # Errors
+    /// When the API failed.
+    pub async fn stop(mut self) -> anyhow::Result<()> {
+        self.shutdown.cancel();
+        (&mut self.api).await.context("the API panicked")?
+    }
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        self.shutdown.cancel();
+    }
+}
+
+async fn free_port() -> anyhow::Result<u16> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+    Ok(listener.local_addr()?.port())
+}
+
+fn config(
+    rpc_url: &str,
+    server: &ScriptedServer,
+    port: u16,
+    rpc_timeout: Duration,
+    folder: &TempDir,
+) -> anyhow::Result<Config> {
+    // A TOML basic string escapes as JSON does.
+    let database = serde_json::Value::from(folder.path().join("sluice.db").to_string_lossy());
+    let text = format!(
+        "[chain]\nrpc-url = \"{rpc_url}\"\nrpc-timeout-ms = {}\nexchange = \"stand-in\"\n\
+         [geyser]\nendpoint = \"{}\"\n\
+         [store]\npath = {database}\n\
+         [api]\nlisten = \"127.0.0.1:{port}\"\n\
+         [webhooks]\nallow-http-loopback = true\n",
+        rpc_timeout.as_millis(),
+        server.endpoint().url,
+    );
+    Ok(Config::parse(&text, "stage".as_ref())?)
+}

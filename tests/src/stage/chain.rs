@@ -1,0 +1,147 @@
+//! A chain whose slots pass, over a real stream.
+
+use std::time::Duration;
+
+use cpmm::ids;
+use service_kit::CancellationToken;
+use sluice_geyser::{
+    AccountUpdate, Body, SlotStatus, SlotUpdate, Update,
+    scripted::{ClientGone, Connection, Received, ScriptedServer},
+};
+use solana_pubkey::Pubkey;
+use tokio::sync::mpsc;
+
+use super::node::{Account, Node};
+
+/// Time between two slots: faster than a real chain, so that a test does not wait.
+const SLOT: Duration = Duration::from_millis(25);
+
+/// The first slot.
+const FIRST_SLOT: u64 = 1_000;
+
+/// The epoch, in which every transfer fee is in force.
+const EPOCH: u64 = 500;
+
+/// The node is this many slots behind the stream, as nodes are.
+const NODE_LAG: u64 = 2;
+
+/// Handle to the chain.
+#[derive(Clone)]
+pub struct Chain {
+    writes: mpsc::UnboundedSender<(Pubkey, Account)>,
+    node: Node,
+}
+
+impl Chain {
+    /// Streams slots to whoever subscribes, until `shutdown`.
+    pub(super) fn play(
+        mut server: ScriptedServer,
+        node: Node,
+        shutdown: CancellationToken,
+    ) -> Self {
+        let (writes, mut written) = mpsc::unbounded_channel();
+        let chain = Self {
+            writes,
+            node: node.clone(),
+        };
+        tokio::spawn(shutdown.run_until_cancelled_owned(async move {
+            let mut slot = FIRST_SLOT;
+            loop {
+                let connection = server.accept().await;
+                // Whoever goes away may come back.
+                let _ = stream(connection, &mut slot, &node, &mut written).await;
+            }
+        }));
+        chain
+    }
+
+    /// Writes an account in the next slot.
+    pub fn write(&self, address: Pubkey, account: Account) {
+        self.node.set(address, Some(account.clone()));
+        // The chain ends with the test.
+        let _ = self.writes.send((address, account));
+    }
+
+    /// The slot that the node has reached.
+    #[must_use]
+    pub fn slot(&self) -> u64 {
+        self.node.slot()
+    }
+}
+
+async fn stream(
+    mut connection: Connection,
+    slot: &mut u64,
+    node: &Node,
+    written: &mut mpsc::UnboundedReceiver<(Pubkey, Account)>,
+) -> Result<(), ClientGone> {
+    let mut filter = String::new();
+    let mut pass = tokio::time::interval(SLOT);
+    loop {
+        tokio::select! {
+            received = connection.received() => match received {
+                Some(Received { request, ping: None }) => {
+                    filter = request.slots.unwrap_or_default();
+                }
+                Some(_) => {}
+                None => return Err(ClientGone),
+            },
+            _ = pass.tick(), if !filter.is_empty() => {
+                *slot += 1;
+                let mut version = 0;
+                while let Ok((address, account)) = written.try_recv() {
+                    version += 1;
+                    let body = account_body(*slot, version, address, account);
+                    send(&connection, "known", body).await?;
+                }
+                let clock = account_body(*slot, 0, ids::CLOCK, clock(*slot));
+                send(&connection, "known", clock).await?;
+                let status = SlotUpdate {
+                    slot: *slot,
+                    parent: Some(*slot - 1),
+                    status: SlotStatus::Processed,
+                    dead_error: None,
+                };
+                send(&connection, &filter, Body::Slot(status)).await?;
+                node.reach(*slot - NODE_LAG);
+            }
+        }
+    }
+}
+
+async fn send(connection: &Connection, filter: &str, body: Body) -> Result<(), ClientGone> {
+    let update = Update {
+        filters: vec![filter.to_owned()],
+        created_at: None,
+        body,
+    };
+    connection.send(update).await
+}
+
+fn account_body(slot: u64, write_version: u64, pubkey: Pubkey, account: Account) -> Body {
+    Body::Account(AccountUpdate {
+        slot,
+        pubkey,
+        owner: account.owner,
+        lamports: account.lamports,
+        executable: false,
+        rent_epoch: u64::MAX,
+        data: account.data.into(),
+        write_version,
+        txn_signature: None,
+        is_startup: false,
+    })
+}
+
+/// The Clock sysvar: slot, epoch start, epoch, leader schedule epoch, time.
+fn clock(slot: u64) -> Account {
+    let fields = [slot, 0, EPOCH, EPOCH + 1, 1_800_000_000 + slot];
+    Account {
+        owner: Pubkey::new_from_array([9; 32]),
+        lamports: 1_169_280,
+        data: fields
+            .iter()
+            .flat_map(|field| field.to_le_bytes())
+            .collect(),
+    }
+}

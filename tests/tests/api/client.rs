@@ -1,0 +1,164 @@
+//! What the tests ask and read.
+
+use std::time::Duration;
+
+use cpmm::{TokenAccount, TokenAccountKind, ids};
+use reqwest::{Response, StatusCode};
+use serde_json::{Value, json};
+use sluice_api::chain::assemble::Associated;
+use sluice_tests::{
+    names::keypair,
+    pool::Pool,
+    stage::{Account, Stage},
+};
+use solana_pubkey::Pubkey;
+use solana_signer::Signer;
+
+/// Deadline of the API's calls to its node.
+pub const RPC_TIMEOUT: Duration = Duration::from_millis(500);
+
+/// What is swapped, smallest units.
+pub const AMOUNT: u64 = 1_000_000;
+
+/// The API on a stage, and somebody who asks it.
+pub struct Client {
+    pub stage: Stage,
+    http: reqwest::Client,
+}
+
+/// Status and body of an answer.
+pub struct Answer {
+    pub status: StatusCode,
+    pub body: Value,
+}
+
+impl Answer {
+    /// The code of a problem.
+    pub fn code(&self) -> &str {
+        self.body["code"].as_str().unwrap_or("none")
+    }
+}
+
+impl Client {
+    pub async fn start() -> Self {
+        let stage = Stage::start(RPC_TIMEOUT).await.expect("the stage starts");
+        let http = reqwest::Client::builder()
+            .no_proxy()
+            .build()
+            .expect("a client");
+        Self { stage, http }
+    }
+
+    pub async fn get(&self, path: &str) -> Answer {
+        let response = self.http.get(format!("{}{path}", self.stage.url)).send();
+        read(response.await.expect("an answer")).await
+    }
+
+    pub async fn post(&self, path: &str, body: &Value) -> Answer {
+        self.post_raw(path, "application/json", body.to_string())
+            .await
+    }
+
+    pub async fn post_raw(&self, path: &str, kind: &str, body: impl Into<reqwest::Body>) -> Answer {
+        let request = self.http.post(format!("{}{path}", self.stage.url));
+        let response = request.header("content-type", kind).body(body).send();
+        read(response.await.expect("an answer")).await
+    }
+
+    /// A quote of the SOL pool, SOL in.
+    pub async fn quote(&self) -> Value {
+        let mints = self.stage.sol_pool.state.mints;
+        let path = format!(
+            "/v1/quote?inputMint={}&outputMint={}&amount={AMOUNT}",
+            mints.token_0, mints.token_1
+        );
+        let answer = self.get(&path).await;
+        assert_eq!(answer.status, 200, "{}", answer.body);
+        answer.body["quote"].clone()
+    }
+
+    /// The body for a transaction of this quote.
+    pub fn body(&self, quote: &Value) -> Value {
+        json!({ "quote": quote, "userPublicKey": wallet().to_string() })
+    }
+
+    pub async fn transaction(&self, body: &Value) -> Answer {
+        self.post("/v1/swap/transaction", body).await
+    }
+
+    /// Gives the wallet an account of a pool's token, in the node's memory.
+    pub fn give(&self, address: Pubkey, owner: Pubkey, mint: Pubkey, amount: u64, frozen: bool) {
+        let account = TokenAccount {
+            mint,
+            owner,
+            amount,
+            frozen,
+        };
+        let account = Account {
+            owner: ids::SPL_TOKEN,
+            lamports: 2_039_280,
+            data: account.encode(TokenAccountKind::Plain),
+        };
+        self.stage.node.set(address, Some(account));
+    }
+
+    /// Gives the wallet lamports.
+    pub fn enrich(&self, lamports: u64) {
+        let account = Account {
+            owner: Pubkey::default(),
+            lamports,
+            data: Vec::new(),
+        };
+        self.stage.node.set(wallet(), Some(account));
+    }
+
+    /// Takes this share of the SOL pool's other token away, percent, and waits until the API knows.
+    pub async fn drain(&self, percent: u64) {
+        let pool = &self.stage.sol_pool;
+        let vault = pool.state.vaults.token_1;
+        let left = pool.tokens.token_1.vault / 100 * (100 - percent);
+        let account = pool
+            .tokens
+            .token_1
+            .account(pool.state.mints.token_1, ids::AUTHORITY, left);
+        let before = self.quote().await;
+        let account = Account {
+            owner: ids::SPL_TOKEN,
+            lamports: 2_039_280,
+            data: account,
+        };
+        self.stage.chain.write(vault, account);
+        while self.quote().await == before {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+}
+
+/// Who swaps.
+pub fn wallet() -> Pubkey {
+    keypair("client").pubkey()
+}
+
+/// The wallet's associated account of a pool's second token.
+pub fn output_account(pool: &Pool) -> Pubkey {
+    let (mint, program) = (pool.state.mints.token_1, pool.state.token_programs.token_1);
+    Associated::of(&wallet(), &mint, &program).address
+}
+
+async fn read(response: Response) -> Answer {
+    let status = response.status();
+    let kind = response.headers().get("content-type").cloned();
+    let text = response.text().await.expect("a whole answer");
+    let body: Value = serde_json::from_str(&text).unwrap_or(Value::Null);
+    let expected = if status.is_success() {
+        "application/json"
+    } else {
+        "application/problem+json"
+    };
+    assert_eq!(
+        kind.as_ref().and_then(|kind| kind.to_str().ok()),
+        Some(expected),
+        "{text}"
+    );
+    Answer { status, body }
+}

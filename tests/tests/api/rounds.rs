@@ -1,0 +1,93 @@
+//! How often the API asks its node, and what it does when the node is slow.
+
+use std::time::{Duration, Instant};
+
+use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
+use serde_json::json;
+use solana_hash::Hash;
+use solana_transaction::versioned::VersionedTransaction;
+
+use crate::client::{Client, RPC_TIMEOUT};
+
+/// Requests at the same time.
+const CROWD: usize = 60;
+
+#[tokio::test]
+async fn a_transaction_takes_one_call_and_the_bare_instruction_none() {
+    let client = Client::start().await;
+    let body = client.body(&client.quote().await);
+    client.stage.node.forget_calls();
+    let answer = client.transaction(&body).await;
+    assert_eq!(answer.status, 200, "{}", answer.body);
+    assert_eq!(client.stage.node.calls("getMultipleAccounts"), 1);
+    client.stage.node.forget_calls();
+    let answer = client.post("/v1/swap/instruction", &body).await;
+    assert_eq!(answer.status, 200, "{}", answer.body);
+    assert_eq!(client.stage.node.calls("getMultipleAccounts"), 0);
+}
+
+#[tokio::test]
+async fn the_blockhash_is_fetched_beside_the_requests_and_with_its_height() {
+    let client = Client::start().await;
+    let body = client.body(&client.quote().await);
+    client.stage.node.forget_calls();
+    let begun = Instant::now();
+    let mut requests = 0;
+    while begun.elapsed() < Duration::from_millis(2_500) {
+        let answer = client.transaction(&body).await;
+        assert_eq!(answer.status, 200, "{}", answer.body);
+        // The node makes its blockhashes so that the height can be told from them.
+        let blockhash: Hash = answer.body["blockhash"]
+            .as_str()
+            .and_then(|text| text.parse().ok())
+            .expect("a blockhash");
+        let slot = u64::from_le_bytes(blockhash.to_bytes()[..8].try_into().expect("8 bytes"));
+        assert_eq!(answer.body["lastValidBlockHeight"], json!(slot + 150));
+        let bytes = BASE64
+            .decode(answer.body["transaction"].as_str().expect("a transaction"))
+            .expect("base64");
+        let transaction: VersionedTransaction =
+            wincode::deserialize_exact(&bytes).expect("a transaction");
+        assert_eq!(*transaction.message.recent_blockhash(), blockhash);
+        requests += 1;
+    }
+    let calls = client.stage.node.calls("getLatestBlockhash");
+    assert!((1..=4).contains(&calls), "{calls} for {requests} requests");
+    assert!(requests > 20, "only {requests} requests");
+}
+
+#[tokio::test]
+async fn requests_at_the_same_moment_share_calls() {
+    let client = Client::start().await;
+    let body = client.body(&client.quote().await);
+    client.stage.node.forget_calls();
+    client.stage.node.delay(Duration::from_millis(100));
+    let answers = (0..CROWD).map(|_| client.transaction(&body));
+    for answer in futures::future::join_all(answers).await {
+        assert_eq!(answer.status, 200, "{}", answer.body);
+    }
+    let calls = client.stage.node.calls("getMultipleAccounts");
+    assert!(calls <= CROWD / 4, "{calls} calls for {CROWD} requests");
+}
+
+#[tokio::test]
+async fn a_slow_node_is_a_504_in_time_and_a_broken_one_a_502() {
+    let client = Client::start().await;
+    let body = client.body(&client.quote().await);
+    client.stage.node.delay(RPC_TIMEOUT * 4);
+    let begun = Instant::now();
+    let answer = client.transaction(&body).await;
+    assert_eq!(
+        (answer.status.as_u16(), answer.code()),
+        (504, "rpc_timeout")
+    );
+    assert_eq!(answer.body["retryable"], json!(true));
+    assert!(begun.elapsed() < RPC_TIMEOUT * 2, "{:?}", begun.elapsed());
+    client.stage.node.delay(Duration::ZERO);
+    client.stage.node.fail(true);
+    let answer = client.transaction(&body).await;
+    assert_eq!((answer.status.as_u16(), answer.code()), (502, "rpc_failed"));
+    client.stage.node.fail(false);
+    let answer = client.transaction(&body).await;
+    assert_eq!(answer.status, 200, "{}", answer.body);
+}

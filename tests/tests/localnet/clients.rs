@@ -1,0 +1,225 @@
+//! Integrators' own tools against one localnet: JavaScript and Python swap with the libraries people use
+//! and check webhooks with the scheme's official ones, and a fuzzer takes the API by its own
+//! description.
+//!
+//! `cargo xtask clients` sets the tools up under `target/clients` and runs this.
+
+use std::{
+    ffi::OsString,
+    fs, io,
+    os::fd::AsFd,
+    path::{Path, PathBuf},
+    process::{ExitStatus, Stdio},
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, bail, ensure};
+use sluice_localnet::{Localnet, Scene, artifacts::repository_root, scene::Token};
+use tokio::{process::Command, time::timeout};
+
+use crate::net::TestNet;
+
+/// How long one suite may take. The longest needs about a quarter of a minute; all of them together must
+/// stay below the five minutes after which the test runner kills a test.
+const PATIENCE: Duration = Duration::from_secs(65);
+
+/// How long one JavaScript test may take, milliseconds. A test that hangs is named before the suite is
+/// given up.
+const NODE_TEST_TIMEOUT: &str = "--test-timeout=60000";
+
+/// A program that talks to the localnet and fails when something is not as promised.
+struct Suite {
+    name: &'static str,
+    folder: PathBuf,
+    program: PathBuf,
+    arguments: Vec<OsString>,
+}
+
+#[tokio::test]
+async fn clients_of_other_languages_swap_and_verify() -> anyhow::Result<()> {
+    let folders = Folders::of_the_repository();
+    let suites = suites(&folders)?;
+    let net = TestNet::start().await?;
+    folders.check_addresses(&net.net.scene)?;
+    let mut failed = Vec::new();
+    // One after the other: they share a wallet, whose balances each of them measures.
+    for suite in &suites {
+        let begun = Instant::now();
+        println!("==> {}", suite.name);
+        match suite.run(&net.net).await {
+            Ok(status) if status.success() => {}
+            Ok(status) => failed.push(format!("{}: {status}", suite.name)),
+            Err(error) => failed.push(format!("{}: {error:#}", suite.name)),
+        }
+        println!(
+            "==> {} took {:.1} s",
+            suite.name,
+            begun.elapsed().as_secs_f64()
+        );
+    }
+    if !failed.is_empty() {
+        eprintln!("==> Sluice's log\n{}", net.sluice_log()?);
+    }
+    net.stop().await?;
+    ensure!(failed.is_empty(), "{}", failed.join("\n"));
+    Ok(())
+}
+
+/// Where the suites and their tools are.
+struct Folders {
+    suites: PathBuf,
+    tools: PathBuf,
+    openapi: PathBuf,
+}
+
+impl Folders {
+    fn of_the_repository() -> Self {
+        let root = repository_root();
+        Self {
+            suites: root.join("tests/clients"),
+            tools: root.join("target/clients"),
+            openapi: root.join("openapi.json"),
+        }
+    }
+
+    /// The fuzzer's settings name addresses of the scene; with others it would not get past the first check.
+    fn check_addresses(&self, scene: &Scene) -> anyhow::Result<()> {
+        let settings = self.suites.join("fuzz/schemathesis.toml");
+        let text = fs::read_to_string(&settings)?;
+        let pools = scene.pools.iter().map(|pool| pool.address);
+        for address in pools.chain(tokens(scene).map(|(_, token)| token.mint)) {
+            ensure!(
+                text.contains(&address.to_string()),
+                "{address} of the scene is not in {}",
+                settings.display()
+            );
+        }
+        Ok(())
+    }
+
+    fn tool(&self, path: &str) -> anyhow::Result<PathBuf> {
+        let tool = self.tools.join(path);
+        ensure!(
+            tool.is_file(),
+            "{} does not exist; `cargo xtask clients` makes it",
+            tool.display()
+        );
+        Ok(tool)
+    }
+}
+
+fn suites(folders: &Folders) -> anyhow::Result<Vec<Suite>> {
+    let node = folders.suites.join("node");
+    let mut javascript = vec![
+        "--test".into(),
+        "--test-concurrency=1".into(),
+        "--test-reporter=spec".into(),
+        NODE_TEST_TIMEOUT.into(),
+    ];
+    javascript.extend(javascript_tests(&node)?);
+    let words = |words: &[&str]| words.iter().map(OsString::from).collect::<Vec<_>>();
+    let mut conform = words(&["run"]);
+    conform.push(folders.openapi.clone().into());
+    Ok(vec![
+        Suite {
+            name: "JavaScript: @solana/web3.js, @solana/kit, standardwebhooks",
+            folder: node,
+            program: folders.tool("bin/node")?,
+            arguments: javascript,
+        },
+        Suite {
+            name: "Python: solders, standardwebhooks",
+            folder: folders.suites.join("python"),
+            program: folders.tool("python/bin/python3")?,
+            arguments: words(&["-m", "unittest", "discover", "--verbose"]),
+        },
+        Suite {
+            name: "Hypothesis: damaged bodies",
+            folder: folders.suites.join("fuzz"),
+            program: folders.tool("fuzz/bin/python3")?,
+            arguments: words(&["damaged_bodies.py", "--verbose"]),
+        },
+        Suite {
+            name: "schemathesis: openapi.json",
+            folder: folders.suites.join("fuzz"),
+            program: folders.tool("fuzz/bin/schemathesis")?,
+            arguments: conform,
+        },
+    ])
+}
+
+fn javascript_tests(folder: &Path) -> anyhow::Result<Vec<OsString>> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder).with_context(|| folder.display().to_string())? {
+        let path = entry?.path();
+        if path.to_string_lossy().ends_with(".test.js") {
+            files.push(path.into_os_string());
+        }
+    }
+    files.sort();
+    ensure!(!files.is_empty(), "no tests in {}", folder.display());
+    Ok(files)
+}
+
+impl Suite {
+    async fn run(&self, net: &Localnet) -> anyhow::Result<ExitStatus> {
+        let mut child = Command::new(&self.program)
+            .args(&self.arguments)
+            .current_dir(&self.folder)
+            .envs(environment(net))
+            .stdin(Stdio::null())
+            // One stream, so that what is said stays in its order.
+            .stderr(io::stdout().as_fd().try_clone_to_owned()?)
+            .kill_on_drop(true)
+            .spawn()
+            .with_context(|| self.program.display().to_string())?;
+        match timeout(PATIENCE, child.wait()).await {
+            Ok(ended) => Ok(ended?),
+            Err(_) => bail!("did not end within {} s", PATIENCE.as_secs()),
+        }
+    }
+}
+
+/// What a client is told of the localnet.
+fn environment(net: &Localnet) -> Vec<(&'static str, OsString)> {
+    let scene = &net.scene;
+    let mut environment: Vec<(&'static str, OsString)> = vec![
+        ("SLUICE_API_URL", net.sluice().api().into()),
+        ("SLUICE_INDEXER_URL", net.sluice().indexer().into()),
+        ("SLUICE_RPC_URL", net.validator.rpc_url().into()),
+        // The validator's subscriptions listen on the port after that of its requests.
+        (
+            "SLUICE_RPC_WS_URL",
+            format!("ws://127.0.0.1:{}", net.ports.rpc + 1).into(),
+        ),
+        ("SLUICE_WALLET", net.dir.wallet().into()),
+        (
+            "SLUICE_GUARD",
+            swap_guard_interface::PROGRAM_ID.to_string().into(),
+        ),
+        // Everything is on this machine, whatever proxy the environment names.
+        ("NO_PROXY", "127.0.0.1".into()),
+        // The sources' folder stays as it is.
+        ("PYTHONDONTWRITEBYTECODE", "1".into()),
+        (
+            "HYPOTHESIS_STORAGE_DIRECTORY",
+            net.dir.root().join("hypothesis").into(),
+        ),
+        ("PYTHONUNBUFFERED", "1".into()),
+    ];
+    for (name, token) in tokens(scene) {
+        environment.push((name, token.mint.to_string().into()));
+    }
+    environment
+}
+
+/// Every token of the scene, by the variable that names its mint.
+fn tokens(scene: &Scene) -> [(&'static str, Token); 5] {
+    [
+        ("SLUICE_MINT_SOL", scene.sol),
+        ("SLUICE_MINT_USDL", scene.usd),
+        ("SLUICE_MINT_ALFA", scene.alfa),
+        ("SLUICE_MINT_BETA", scene.beta),
+        ("SLUICE_MINT_LEVY", scene.levy),
+    ]
+}
