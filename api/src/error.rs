@@ -292,7 +292,11 @@ impl ApiError {
 
 impl From<NotReady> for ApiError {
     fn from(NotReady { reason, slot, lag }: NotReady) -> Self {
-        Self::MarketNotReady { reason, slot, lag }
+        Self::MarketNotReady {
+            reason,
+            slot: slot.map(cpmm::Slot::get),
+            lag,
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Which pool pays most for an amount, and what stands against the others.
 
-use cpmm::{Direction, ExactInQuote, PoolSnapshot, Refusal};
+use cpmm::{Amount, Direction, ExactInQuote, PoolSnapshot, Refusal};
 use solana_pubkey::Pubkey;
 
 use crate::{
@@ -19,8 +19,8 @@ pub struct Ask {
     pub input_mint: Pubkey,
     /// Mint that comes out.
     pub output_mint: Pubkey,
-    /// How much goes in, smallest units.
-    pub amount_in: u64,
+    /// How much goes in.
+    pub amount_in: Amount,
     /// The only pool to consider, if the caller named one.
     pub pool: Option<Pubkey>,
     /// How settled the state must be that is quoted.
@@ -46,7 +46,7 @@ pub struct Alternative {
     /// Its address.
     pub pool: Pubkey,
     /// What it would have paid, or why the chain would have refused.
-    pub outcome: Result<u64, Refusal>,
+    pub outcome: Result<Amount, Refusal>,
 }
 
 /// Prices the ask in every pool of its two mints and picks the one that pays most; between equals, the
@@ -168,7 +168,7 @@ mod tests {
         let ask = Ask {
             input_mint: Pubkey::from([1; 32]),
             output_mint: Pubkey::from([2; 32]),
-            amount_in: 1,
+            amount_in: Amount::new(1),
             pool: None,
             commitment: Commitment::default(),
         };

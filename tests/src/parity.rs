@@ -3,8 +3,8 @@
 use std::{fmt, sync::Arc};
 
 use cpmm::{
-    AmmConfig, Clock, Direction, FeeRate, Mint, PerToken, PoolSnapshot, PoolState, TokenProgram,
-    TransferFee, TransferFeeConfig,
+    AmmConfig, Amount, Clock, Direction, FeeRate, Mint, PerToken, PoolSnapshot, PoolState,
+    TokenProgram, TransferFee, TransferFeeConfig,
     fixtures::{ExecutedSwap, Outcome, blank_pool, published_config},
     instruction::swap_base_input,
 };
@@ -47,9 +47,9 @@ impl Swap {
     /// What the arithmetic says; `None` for a refusal that has no error code of the exchange.
     #[must_use]
     pub fn predict(&self) -> Option<Outcome> {
-        let quote = self
-            .snapshot
-            .quote_exact_in(self.direction, self.amount_in, &self.clock);
+        let quote =
+            self.snapshot
+                .quote_exact_in(self.direction, Amount::new(self.amount_in), &self.clock);
         Outcome::predicted(
             &self.snapshot,
             self.direction,
@@ -258,7 +258,7 @@ impl RandomSwaps {
                 creator_fee_rate: self.rate(),
                 ..published_config()
             }),
-            vault_amounts: vaults,
+            vault_amounts: PerToken::new(Amount::new(vaults.token_0), Amount::new(vaults.token_1)),
             vaults_frozen: false,
             mints: PerToken::new(Arc::new(mint_0), Arc::new(mint_1)),
         }
@@ -280,7 +280,7 @@ impl Iterator for RandomSwaps {
             unix_timestamp: UNIX_TIMESTAMP,
         };
         // A mint never has more than 2^64 − 1 units, the vault's and the user's together.
-        let most = u64::MAX - direction.input(&snapshot.vault_amounts);
+        let most = u64::MAX - direction.input(&snapshot.vault_amounts).get();
         let amount_in = if self.chance(2) {
             0
         } else {

@@ -149,8 +149,8 @@ impl PoolSetup {
         let vaults = snapshot.vault_amounts;
         Self {
             tokens: PerToken::new(
-                token(&programs.token_0, &mints.token_0, vaults.token_0),
-                token(&programs.token_1, &mints.token_1, vaults.token_1),
+                token(&programs.token_0, &mints.token_0, vaults.token_0.get()),
+                token(&programs.token_1, &mints.token_1, vaults.token_1.get()),
             ),
             config: Arc::unwrap_or_clone(snapshot.config),
             state: Arc::unwrap_or_clone(snapshot.pool),

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use cpmm::{AmmConfig, Clock, DecodeError, Mint, PoolState, TokenAccount, TokenProgram, ids};
+use cpmm::{
+    AmmConfig, Amount, Clock, DecodeError, Mint, PoolState, TokenAccount, TokenProgram, ids,
+};
 use solana_pubkey::Pubkey;
 
 /// Length of the Clock sysvar, bytes.
@@ -37,8 +39,8 @@ pub(super) struct Vault {
     pub(super) program: TokenProgram,
     /// Mint of its tokens.
     pub(super) mint: Pubkey,
-    /// Balance, smallest units.
-    pub(super) amount: u64,
+    /// Balance.
+    pub(super) amount: Amount,
     /// Whether transfers are stopped.
     pub(super) frozen: bool,
 }
@@ -82,7 +84,7 @@ impl Content {
             Ok(account) => Self::Vault(Vault {
                 program,
                 mint: account.mint,
-                amount: account.amount,
+                amount: Amount::new(account.amount),
                 frozen: account.frozen,
             }),
             Err(not_an_account) => match Mint::decode(data) {
@@ -154,7 +156,7 @@ mod tests {
             Content::Vault(Vault {
                 program: TokenProgram::Spl,
                 mint: KEY,
-                amount: 1,
+                amount: Amount::new(1),
                 frozen: false,
             })
         );

@@ -9,7 +9,7 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
-use cpmm::{Clock, PoolSnapshot};
+use cpmm::{Clock, PoolSnapshot, Slot};
 use solana_pubkey::Pubkey;
 use utoipa::ToSchema;
 
@@ -50,7 +50,7 @@ pub enum Status {
     /// The market equals the chain at `slot`.
     Ready {
         /// Last sealed slot.
-        slot: u64,
+        slot: Slot,
         /// Time since it was sealed.
         age: Duration,
         /// Pools that can be quoted.
@@ -68,7 +68,7 @@ pub struct NotReady {
     /// For people.
     pub reason: String,
     /// Last slot the market was true for.
-    pub slot: Option<u64>,
+    pub slot: Option<Slot>,
     /// Slots that the stream has told of since; `None` before the market was true for any.
     pub lag: Option<u64>,
 }
@@ -83,7 +83,7 @@ pub struct PoolView {
     /// The chain's time in `slot`.
     pub clock: Clock,
     /// The slot.
-    pub slot: u64,
+    pub slot: Slot,
 }
 
 /// Handle to the live market; clones share it. Readers take no lock: a moment is published whole, by
@@ -185,12 +185,12 @@ impl Market {
             }
         };
         let moments = published.moments.as_ref();
-        let slot = moments.map(|moments| moments.processed.moment.slot);
+        let slot = moments.map(|moments| Slot::new(moments.processed.moment.slot));
         let newest = self.shared.newest.load(Ordering::Relaxed);
         Err(NotReady {
             reason,
             slot,
-            lag: slot.map(|slot| newest.saturating_sub(slot)),
+            lag: slot.map(|slot| newest.saturating_sub(slot.get())),
         })
     }
 
@@ -235,8 +235,8 @@ impl Market {
 impl View {
     /// The slot whose end this is.
     #[must_use]
-    pub const fn slot(&self) -> u64 {
-        self.timed.moment.slot
+    pub const fn slot(&self) -> Slot {
+        Slot::new(self.timed.moment.slot)
     }
 
     /// The chain's time in the slot.
@@ -315,14 +315,14 @@ mod tests {
         let market = Market::default();
         assert!(market.view(Commitment::Processed).is_err());
         market.publish(visible(8));
-        let slot = |commitment| market.view(commitment).map(|view| view.slot());
+        let slot = |commitment| market.view(commitment).map(|view| view.slot().get());
         assert_eq!(slot(Commitment::Processed), Ok(8));
         assert_eq!(slot(Commitment::Confirmed), Ok(7));
         market.heard(11);
         market.set_not_ready("lost".to_owned());
         let lost = NotReady {
             reason: "lost".to_owned(),
-            slot: Some(8),
+            slot: Some(Slot::new(8)),
             lag: Some(3),
         };
         assert_eq!(market.status(), Status::NotReady(lost));
@@ -351,7 +351,7 @@ mod tests {
         let at = |now| {
             market
                 .view_at(Commitment::Processed, now)
-                .map(|view| view.slot())
+                .map(|view| view.slot().get())
         };
         assert_eq!(at(now + STALE_AFTER - second), Ok(7));
         let stale = at(now + STALE_AFTER + second).expect_err("stale");
@@ -364,6 +364,6 @@ mod tests {
         market.publish(visible(7));
         let view = market.view(Commitment::Processed).expect("ready");
         market.publish(visible(8));
-        assert_eq!(view.slot(), 7);
+        assert_eq!(view.slot().get(), 7);
     }
 }

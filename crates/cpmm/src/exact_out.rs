@@ -10,30 +10,30 @@ use crate::{
     quote::{Clock, Direction, PoolSnapshot, narrow},
     refusal::Refusal,
     token::Mint,
-    units::FeeRate,
+    units::{Amount, FeeRate},
 };
 
-/// An exact quote for an exact output. Amounts are smallest units.
+/// An exact quote for an exact output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExactOutQuote {
     /// What the user receives: what was asked for.
-    pub received: u64,
+    pub received: Amount,
     /// Withheld by the output mint on the way.
-    pub output_transfer_fee: u64,
+    pub output_transfer_fee: Amount,
     /// Output that the curve gives, the creator's part included.
-    pub curve_out: u64,
+    pub curve_out: Amount,
     /// Input that moves along the curve.
-    pub curve_in: u64,
+    pub curve_in: Amount,
     /// Trade fee, input token.
-    pub trade_fee: u64,
+    pub trade_fee: Amount,
     /// Creator fee.
-    pub creator_fee: u64,
+    pub creator_fee: Amount,
     /// Whether the creator fee is in the input token.
     pub creator_fee_on_input: bool,
     /// Withheld by the input mint on the way.
-    pub input_transfer_fee: u64,
+    pub input_transfer_fee: Amount,
     /// What the user sends: the quote.
-    pub amount_in: u64,
+    pub amount_in: Amount,
 }
 
 impl PoolSnapshot {
@@ -44,10 +44,10 @@ impl PoolSnapshot {
     pub fn quote_exact_out(
         &self,
         direction: Direction,
-        received: u64,
+        received: Amount,
         clock: &Clock,
     ) -> Result<ExactOutQuote, Refusal> {
-        if received == 0 {
+        if received == Amount::ZERO {
             return Err(Refusal::ZeroOutput);
         }
         self.check_tradable(clock)?;
@@ -83,7 +83,7 @@ impl PoolSnapshot {
                 share(in_net.saturating_sub(curve_in), creator_rate.0, rates)?,
             )
         } else {
-            (before_fee(curve_in, trade_rate)?, 0)
+            (before_fee(curve_in, trade_rate)?, Amount::ZERO)
         };
         let total = in_net.saturating_sub(curve_in);
         let input_transfer_fee =
@@ -109,7 +109,7 @@ impl PoolSnapshot {
 }
 
 /// `amount × 1,000,000 / (1,000,000 − rate)`, rounded up: what leaves `amount` once the fee is taken.
-fn before_fee(amount: u64, rate: u64) -> Result<u64, Refusal> {
+fn before_fee(amount: Amount, rate: u64) -> Result<Amount, Refusal> {
     if rate == 0 {
         return Ok(amount);
     }
@@ -125,12 +125,16 @@ fn before_fee(amount: u64, rate: u64) -> Result<u64, Refusal> {
 }
 
 /// `reserve_in × curve_out / (reserve_out − curve_out)`, rounded up.
-fn back_along_the_curve(curve_out: u64, reserve_in: u64, reserve_out: u64) -> Result<u64, Refusal> {
+fn back_along_the_curve(
+    curve_out: Amount,
+    reserve_in: Amount,
+    reserve_out: Amount,
+) -> Result<Amount, Refusal> {
     let left = reserve_out
         .checked_sub(curve_out)
-        .filter(|left| *left > 0)
+        .filter(|left| *left > Amount::ZERO)
         .ok_or(Refusal::InsufficientReserves)?;
-    if reserve_in == 0 {
+    if reserve_in == Amount::ZERO {
         return Err(Refusal::ZeroReserves);
     }
     narrow(
@@ -142,7 +146,7 @@ fn back_along_the_curve(curve_out: u64, reserve_in: u64, reserve_out: u64) -> Re
 
 /// The creator's part of a fee taken at both rates together, rounded down. With no rate at all the
 /// exchange divides by zero and refuses.
-fn share(total: u64, creator_rate: u64, rates: u64) -> Result<u64, Refusal> {
+fn share(total: Amount, creator_rate: u64, rates: u64) -> Result<Amount, Refusal> {
     u128::from(total)
         .saturating_mul(u128::from(creator_rate))
         .checked_div(u128::from(rates))
@@ -150,7 +154,8 @@ fn share(total: u64, creator_rate: u64, rates: u64) -> Result<u64, Refusal> {
         .and_then(narrow)
 }
 
-fn inverse_fee(mint: &Mint, net: u64, clock: &Clock) -> Result<u64, Refusal> {
-    mint.transfer_fee
-        .map_or(Ok(0), |config| config.at(clock.epoch).inverse_of(net))
+fn inverse_fee(mint: &Mint, net: Amount, clock: &Clock) -> Result<Amount, Refusal> {
+    mint.transfer_fee.map_or(Ok(Amount::ZERO), |config| {
+        config.at(clock.epoch).inverse_of(net)
+    })
 }

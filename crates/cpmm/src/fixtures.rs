@@ -8,8 +8,8 @@ use serde::{Deserialize, Deserializer, de::Error};
 use solana_pubkey::Pubkey;
 
 use crate::{
-    AmmConfig, Clock, Direction, ExactInQuote, FeeRate, Mint, PerToken, PoolSnapshot, PoolState,
-    Refusal, TokenProgram, TransferFee, TransferFeeConfig, ids,
+    AmmConfig, Amount, Clock, Direction, ExactInQuote, FeeRate, Mint, PerToken, PoolSnapshot,
+    PoolState, Refusal, TokenProgram, TransferFee, TransferFeeConfig, ids,
 };
 
 /// Custom error of the exchange for an output below the caller's minimum.
@@ -132,22 +132,26 @@ impl Outcome {
     ) -> Option<Self> {
         let quote = match quote {
             Err(refusal) => return refusal.exchange_code().map(Self::ErrorCode),
-            Ok(quote) if quote.received < minimum_amount_out => {
+            Ok(quote) if quote.received.get() < minimum_amount_out => {
                 return Some(Self::ErrorCode(EXCEEDED_SLIPPAGE));
             }
             Ok(quote) => quote,
         };
-        let booked = |before: PerToken<u64>, on_input: bool, fee: u64| {
+        let booked = |before: PerToken<u64>, on_input: bool, fee: Amount| {
             let on_0 = on_input == (direction == Direction::ZeroForOne);
-            let add = |value: u64, here: bool| value.saturating_add(if here { fee } else { 0 });
+            let add =
+                |value: u64, here: bool| value.saturating_add(if here { fee.get() } else { 0 });
             PerToken::new(add(before.token_0, on_0), add(before.token_1, !on_0))
         };
         let in_net = quote.amount_in.saturating_sub(quote.input_transfer_fee);
         let (pool, vaults) = (&state.pool, &state.vault_amounts);
         Some(Self::Ok {
-            received: quote.received,
-            input_vault: direction.input(vaults).saturating_add(in_net),
-            output_vault: direction.output(vaults).saturating_sub(quote.amount_out),
+            received: quote.received.get(),
+            input_vault: direction.input(vaults).get().saturating_add(in_net.get()),
+            output_vault: direction
+                .output(vaults)
+                .saturating_sub(quote.amount_out)
+                .get(),
             protocol_fees: booked(pool.protocol_fees, true, quote.protocol_fee),
             fund_fees: booked(pool.fund_fees, true, quote.fund_fee),
             creator_fees: booked(
@@ -245,7 +249,10 @@ impl ExecutedSwap {
                 creator_fee_rate: FeeRate(self.config.creator_fee_rate),
                 ..published_config()
             }),
-            vault_amounts: PerToken::new(self.token0.vault, self.token1.vault),
+            vault_amounts: PerToken::new(
+                Amount::new(self.token0.vault),
+                Amount::new(self.token1.vault),
+            ),
             vaults_frozen: false,
             mints: PerToken::new(Arc::new(self.token0.mint()), Arc::new(self.token1.mint())),
         }

@@ -8,7 +8,7 @@ use crate::{
     accounts::{AmmConfig, CreatorFeeOn, PerToken, PoolState},
     refusal::Refusal,
     token::Mint,
-    units::{BasisPoints, FeeRate, ceil_per_million},
+    units::{Amount, BasisPoints, FeeRate, ceil_per_million},
 };
 
 /// Which token goes in.
@@ -72,44 +72,44 @@ pub struct PoolSnapshot {
     /// Its fee configuration.
     pub config: Arc<AmmConfig>,
     /// Balances of its vaults, accrued fees included, smallest units.
-    pub vault_amounts: PerToken<u64>,
+    pub vault_amounts: PerToken<Amount>,
     /// Whether its vaults are frozen.
     pub vaults_frozen: bool,
     /// Its mints.
     pub mints: PerToken<Arc<Mint>>,
 }
 
-/// An exact quote and all that went into it. Amounts are smallest units.
+/// An exact quote and all that went into it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExactInQuote {
     /// What the user sends.
-    pub amount_in: u64,
+    pub amount_in: Amount,
     /// Withheld from it by the input mint.
-    pub input_transfer_fee: u64,
+    pub input_transfer_fee: Amount,
     /// The pool's input reserve before the swap, accrued fees excluded.
-    pub reserve_in: u64,
+    pub reserve_in: Amount,
     /// The pool's output reserve before the swap, accrued fees excluded.
-    pub reserve_out: u64,
+    pub reserve_out: Amount,
     /// Trade fee, input token; protocol and fund fees are parts of it.
-    pub trade_fee: u64,
+    pub trade_fee: Amount,
     /// The protocol's part of the trade fee.
-    pub protocol_fee: u64,
+    pub protocol_fee: Amount,
     /// The fund's part of the trade fee.
-    pub fund_fee: u64,
+    pub fund_fee: Amount,
     /// Creator fee.
-    pub creator_fee: u64,
+    pub creator_fee: Amount,
     /// Whether the creator fee is in the input token.
     pub creator_fee_on_input: bool,
     /// Input that moves along the curve.
-    pub curve_in: u64,
+    pub curve_in: Amount,
     /// Output that the curve gives for it.
-    pub curve_out: u64,
+    pub curve_out: Amount,
     /// What the output vault sends.
-    pub amount_out: u64,
+    pub amount_out: Amount,
     /// Withheld from it by the output mint.
-    pub output_transfer_fee: u64,
+    pub output_transfer_fee: Amount,
     /// What the user receives: the quote.
-    pub received: u64,
+    pub received: Amount,
 }
 
 impl ExactInQuote {
@@ -132,14 +132,14 @@ impl ExactInQuote {
 
 /// The least a user accepts: `received × (10,000 − slippage) / 10,000`, rounded down.
 #[must_use]
-pub fn minimum_out(received: u64, slippage: BasisPoints) -> u64 {
+pub fn minimum_out(received: Amount, slippage: BasisPoints) -> Amount {
     let whole = u128::from(BasisPoints::MAX.get());
     let kept = whole.saturating_sub(u128::from(slippage.get()));
     let minimum = u128::from(received)
         .saturating_mul(kept)
         .checked_div(whole)
         .unwrap_or(0);
-    u64::try_from(minimum).unwrap_or(received)
+    u64::try_from(minimum).map_or(received, Amount::new)
 }
 
 impl PoolSnapshot {
@@ -151,7 +151,7 @@ impl PoolSnapshot {
     pub fn quote_exact_in(
         &self,
         direction: Direction,
-        amount_in: u64,
+        amount_in: Amount,
         clock: &Clock,
     ) -> Result<ExactInQuote, Refusal> {
         self.check_tradable(clock)?;
@@ -167,7 +167,7 @@ impl PoolSnapshot {
         let reserves = self.reserves()?;
         let (reserve_in, reserve_out) = (direction.input(&reserves), direction.output(&reserves));
         // The exchange computes the price, which an empty side does not have, before it looks at fees.
-        if reserve_in == 0 || reserve_out == 0 {
+        if reserve_in == Amount::ZERO || reserve_out == Amount::ZERO {
             return Err(Refusal::ZeroReserves);
         }
         let creator_on_input = self.creator_fee_on_input(direction)?;
@@ -178,7 +178,11 @@ impl PoolSnapshot {
         } else {
             narrow(self.creator_rate().ceil_of(u128::from(curve_out)))?
         };
-        let kept_by_creator = if creator_on_input { 0 } else { creator_fee };
+        let kept_by_creator = if creator_on_input {
+            Amount::ZERO
+        } else {
+            creator_fee
+        };
         let amount_out = curve_out
             .checked_sub(kept_by_creator)
             .ok_or(Refusal::ZeroTradingTokens)?;
@@ -237,7 +241,7 @@ impl PoolSnapshot {
     }
 
     /// Vault balances less the fees that nobody has collected yet.
-    pub(crate) fn reserves(&self) -> Result<PerToken<u64>, Refusal> {
+    pub(crate) fn reserves(&self) -> Result<PerToken<Amount>, Refusal> {
         let pool = &self.pool;
         Ok(PerToken::new(
             reserve(
@@ -275,7 +279,7 @@ impl PoolSnapshot {
         }
     }
 
-    fn input_fees(&self, in_net: u64, creator_on_input: bool) -> Result<InputFees, Refusal> {
+    fn input_fees(&self, in_net: Amount, creator_on_input: bool) -> Result<InputFees, Refusal> {
         let amount = u128::from(in_net);
         let trade_rate = self.config.trade_fee_rate;
         let (trade, creator) = if creator_on_input {
@@ -304,13 +308,17 @@ impl PoolSnapshot {
 
 /// Fees taken from the input, and what is left of it.
 struct InputFees {
-    trade: u64,
-    creator: u64,
-    curve_in: u64,
+    trade: Amount,
+    creator: Amount,
+    curve_in: Amount,
 }
 
 /// `curve_in × reserve_out / (reserve_in + curve_in)`, rounded down.
-fn along_the_curve(curve_in: u64, reserve_in: u64, reserve_out: u64) -> Result<u64, Refusal> {
+fn along_the_curve(
+    curve_in: Amount,
+    reserve_in: Amount,
+    reserve_out: Amount,
+) -> Result<Amount, Refusal> {
     let curve_in = u128::from(curve_in);
     let out = curve_in
         .saturating_mul(u128::from(reserve_out))
@@ -319,25 +327,31 @@ fn along_the_curve(curve_in: u64, reserve_in: u64, reserve_out: u64) -> Result<u
     narrow(out)
 }
 
-fn reserve(vault: u64, protocol: u64, fund: u64, creator: u64) -> Result<u64, Refusal> {
+fn reserve(vault: Amount, protocol: u64, fund: u64, creator: u64) -> Result<Amount, Refusal> {
     let booked = protocol
         .checked_add(fund)
         .and_then(|sum| sum.checked_add(creator))
         .ok_or(Refusal::Overflow)?;
-    vault.checked_sub(booked).ok_or(Refusal::InsufficientVault)
+    vault
+        .checked_sub(Amount::new(booked))
+        .ok_or(Refusal::InsufficientVault)
 }
 
-pub(crate) fn transfer_fee(mint: &Mint, amount: u64, clock: &Clock) -> u64 {
+pub(crate) fn transfer_fee(mint: &Mint, amount: Amount, clock: &Clock) -> Amount {
     mint.transfer_fee
-        .map_or(0, |config| config.at(clock.epoch).of(amount))
+        .map_or(Amount::ZERO, |config| config.at(clock.epoch).of(amount))
 }
 
-pub(crate) fn positive(amount: Option<u64>, refusal: Refusal) -> Result<u64, Refusal> {
-    amount.filter(|amount| *amount > 0).ok_or(refusal)
+pub(crate) fn positive(amount: Option<Amount>, refusal: Refusal) -> Result<Amount, Refusal> {
+    amount
+        .filter(|amount| *amount > Amount::ZERO)
+        .ok_or(refusal)
 }
 
-pub(crate) fn narrow(amount: u128) -> Result<u64, Refusal> {
-    u64::try_from(amount).map_err(|_| Refusal::Overflow)
+pub(crate) fn narrow(amount: u128) -> Result<Amount, Refusal> {
+    u64::try_from(amount)
+        .map(Amount::new)
+        .map_err(|_| Refusal::Overflow)
 }
 
 #[cfg(test)]
@@ -347,29 +361,35 @@ mod tests {
     #[test]
     fn minimum_out_rounds_down_and_covers_the_whole_range() {
         let bps = |n| BasisPoints::new(n).expect("in range");
-        assert_eq!(minimum_out(1_000, bps(50)), 995);
-        assert_eq!(minimum_out(999, bps(50)), 994);
-        assert_eq!(minimum_out(u64::MAX, bps(0)), u64::MAX);
-        assert_eq!(minimum_out(u64::MAX, bps(10_000)), 0);
+        assert_eq!(minimum_out(Amount::new(1_000), bps(50)), Amount::new(995));
+        assert_eq!(minimum_out(Amount::new(999), bps(50)), Amount::new(994));
+        assert_eq!(
+            minimum_out(Amount::new(u64::MAX), bps(0)),
+            Amount::new(u64::MAX)
+        );
+        assert_eq!(
+            minimum_out(Amount::new(u64::MAX), bps(10_000)),
+            Amount::new(0)
+        );
     }
 
     #[test]
     fn price_impact_is_the_share_of_the_moved_reserve() {
         let quote = |curve_in, reserve_in| ExactInQuote {
-            amount_in: 0,
-            input_transfer_fee: 0,
-            reserve_in,
-            reserve_out: 0,
-            trade_fee: 0,
-            protocol_fee: 0,
-            fund_fee: 0,
-            creator_fee: 0,
+            amount_in: Amount::ZERO,
+            input_transfer_fee: Amount::ZERO,
+            reserve_in: Amount::new(reserve_in),
+            reserve_out: Amount::ZERO,
+            trade_fee: Amount::ZERO,
+            protocol_fee: Amount::ZERO,
+            fund_fee: Amount::ZERO,
+            creator_fee: Amount::ZERO,
             creator_fee_on_input: true,
-            curve_in,
-            curve_out: 0,
-            amount_out: 0,
-            output_transfer_fee: 0,
-            received: 0,
+            curve_in: Amount::new(curve_in),
+            curve_out: Amount::ZERO,
+            amount_out: Amount::ZERO,
+            output_transfer_fee: Amount::ZERO,
+            received: Amount::ZERO,
         };
         assert_eq!(quote(1, 99).price_impact().get(), 100);
         assert_eq!(quote(u64::MAX, 1).price_impact().get(), 9_999);

@@ -2,7 +2,10 @@
 //!
 //! Follows `interface/src/extension/transfer_fee/mod.rs` of `solana-program/token-2022`.
 
-use crate::{refusal::Refusal, units::BasisPoints};
+use crate::{
+    refusal::Refusal,
+    units::{Amount, BasisPoints},
+};
 
 /// One fee schedule of a mint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -19,12 +22,12 @@ impl TransferFee {
     /// Fee withheld from a transfer of `amount`: rounded up, capped, never above `amount` for a rate
     /// the token program allows.
     #[must_use]
-    pub fn of(&self, amount: u64) -> u64 {
+    pub fn of(&self, amount: Amount) -> Amount {
         let denominator = u128::from(BasisPoints::MAX.get());
         let fee = u128::from(amount)
             .saturating_mul(u128::from(self.basis_points))
             .div_ceil(denominator);
-        u64::try_from(fee).unwrap_or(u64::MAX).min(self.maximum_fee)
+        Amount::new(u64::try_from(fee).unwrap_or(u64::MAX).min(self.maximum_fee))
     }
 
     /// Fee that must be added to `net` so that `net` arrives: the exchange's reading of Token-2022's
@@ -33,7 +36,7 @@ impl TransferFee {
     /// # Errors
     /// [`Refusal::TransferFeeMismatch`] where no amount leaves exactly `net`, [`Refusal::Overflow`]
     /// where the sum leaves 64 bits.
-    pub fn inverse_of(&self, net: u64) -> Result<u64, Refusal> {
+    pub fn inverse_of(&self, net: Amount) -> Result<Amount, Refusal> {
         let whole = u64::from(BasisPoints::MAX.get());
         let kept = whole.saturating_sub(u64::from(self.basis_points));
         let fee = match u128::from(net)
@@ -42,12 +45,12 @@ impl TransferFee {
             .and_then(|product| product.checked_div(u128::from(kept)))
         {
             // The whole transfer is withheld, up to the cap.
-            None => self.maximum_fee,
+            None => Amount::new(self.maximum_fee),
             Some(gross) => {
                 let raised = gross.saturating_sub(u128::from(net));
                 let raised = u64::try_from(raised).unwrap_or(u64::MAX);
                 let gross = net
-                    .checked_add(raised.min(self.maximum_fee))
+                    .checked_add(Amount::new(raised.min(self.maximum_fee)))
                     .ok_or(Refusal::Overflow)?;
                 self.of(gross)
             }
@@ -96,31 +99,34 @@ mod tests {
 
     #[test]
     fn fees_round_up_and_stop_at_the_cap() {
-        assert_eq!(fee(1, u64::MAX).of(1), 1);
-        assert_eq!(fee(100, u64::MAX).of(10_000), 100);
-        assert_eq!(fee(100, u64::MAX).of(10_001), 101);
-        assert_eq!(fee(10_000, u64::MAX).of(u64::MAX), u64::MAX);
-        assert_eq!(fee(10_000, 7).of(u64::MAX), 7);
-        assert_eq!(fee(0, u64::MAX).of(u64::MAX), 0);
-        assert_eq!(fee(500, u64::MAX).of(0), 0);
+        let of = |fee: TransferFee, amount| fee.of(Amount::new(amount)).get();
+        assert_eq!(of(fee(1, u64::MAX), 1), 1);
+        assert_eq!(of(fee(100, u64::MAX), 10_000), 100);
+        assert_eq!(of(fee(100, u64::MAX), 10_001), 101);
+        assert_eq!(of(fee(10_000, u64::MAX), u64::MAX), u64::MAX);
+        assert_eq!(of(fee(10_000, 7), u64::MAX), 7);
+        assert_eq!(of(fee(0, u64::MAX), u64::MAX), 0);
+        assert_eq!(of(fee(500, u64::MAX), 0), 0);
     }
 
     #[test]
     fn the_inverse_leaves_exactly_the_net_amount() {
         for (basis_points, cap) in [(0, u64::MAX), (1, u64::MAX), (100, 5_000), (9_999, 77)] {
             let fee = fee(basis_points, cap);
-            for net in [1, 2, 99, 10_000, 1_000_003, u64::from(u32::MAX)] {
+            for net in [1, 2, 99, 10_000, 1_000_003, u64::from(u32::MAX)].map(Amount::new) {
                 let added = fee.inverse_of(net).expect("reachable");
-                assert_eq!(net + added - fee.of(net + added), net, "{fee:?} {net}");
+                let gross = net.checked_add(added).expect("it fits");
+                assert_eq!(gross.saturating_sub(fee.of(gross)), net, "{fee:?} {net}");
             }
         }
     }
 
     #[test]
     fn a_fee_of_the_whole_transfer_has_an_inverse_only_by_its_cap() {
-        assert_eq!(fee(10_000, 7).inverse_of(100), Ok(7));
+        let net = Amount::new(100);
+        assert_eq!(fee(10_000, 7).inverse_of(net), Ok(Amount::new(7)));
         assert_eq!(
-            fee(10_000, u64::MAX).inverse_of(100),
+            fee(10_000, u64::MAX).inverse_of(net),
             Err(Refusal::Overflow)
         );
     }

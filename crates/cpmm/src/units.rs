@@ -1,5 +1,98 @@
 //! Numbers that say what they count.
 
+use std::fmt;
+
+/// A quantity of one token in its smallest units, 0 to 2^64 − 1. What token it is of, the name of the
+/// value says. Account layouts keep plain integers, as the accounts do; arithmetic has this type.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Amount(u64);
+
+impl Amount {
+    /// Nothing.
+    pub const ZERO: Self = Self(0);
+
+    /// The most that a token account can hold.
+    pub const MAX: Self = Self(u64::MAX);
+
+    /// A quantity of this many smallest units.
+    #[must_use]
+    pub const fn new(units: u64) -> Self {
+        Self(units)
+    }
+
+    /// The number of smallest units.
+    #[must_use]
+    pub const fn get(self) -> u64 {
+        self.0
+    }
+
+    /// The sum, or `None` above [`Amount::MAX`].
+    #[must_use]
+    pub const fn checked_add(self, other: Self) -> Option<Self> {
+        match self.0.checked_add(other.0) {
+            Some(sum) => Some(Self(sum)),
+            None => None,
+        }
+    }
+
+    /// The difference, or `None` below zero.
+    #[must_use]
+    pub const fn checked_sub(self, other: Self) -> Option<Self> {
+        match self.0.checked_sub(other.0) {
+            Some(difference) => Some(Self(difference)),
+            None => None,
+        }
+    }
+
+    /// The difference, at least zero.
+    #[must_use]
+    pub const fn saturating_sub(self, other: Self) -> Self {
+        Self(self.0.saturating_sub(other.0))
+    }
+}
+
+impl From<Amount> for u128 {
+    fn from(amount: Amount) -> Self {
+        Self::from(amount.0)
+    }
+}
+
+impl fmt::Display for Amount {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// The number of a slot of the chain.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Slot(u64);
+
+impl Slot {
+    /// The slot of this number.
+    #[must_use]
+    pub const fn new(number: u64) -> Self {
+        Self(number)
+    }
+
+    /// Its number.
+    #[must_use]
+    pub const fn get(self) -> u64 {
+        self.0
+    }
+
+    /// The slot this many slots later, or the last one there is.
+    #[must_use]
+    pub const fn plus(self, slots: u64) -> Self {
+        Self(self.0.saturating_add(slots))
+    }
+}
+
+impl fmt::Display for Slot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
 /// Hundredths of a percent, 0 to 10,000.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct BasisPoints(u16);

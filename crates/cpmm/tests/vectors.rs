@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use cpmm::{
-    AmmConfig, Clock, Direction, FeeRate, Mint, PerToken, PoolSnapshot, Refusal,
+    AmmConfig, Amount, Clock, Direction, FeeRate, Mint, PerToken, PoolSnapshot, Refusal,
     fixtures::{ExecutedSwap, Outcome, blank_pool, executed_swaps, published_config},
 };
 use serde::Deserialize;
@@ -38,15 +38,15 @@ fn executed_swaps_are_quoted_to_the_unit_and_refused_with_the_same_code() {
 /// What the arithmetic says the program did.
 fn predict(swap: &ExecutedSwap) -> Option<Outcome> {
     let (state, direction, clock) = (swap.snapshot(), swap.direction(), swap.clock());
-    let quote = state.quote_exact_in(direction, swap.amount_in, &clock);
+    let quote = state.quote_exact_in(direction, Amount::new(swap.amount_in), &clock);
     Outcome::predicted(&state, direction, quote, swap.minimum_amount_out)
 }
 
-fn number(text: &str) -> u64 {
-    text.parse().expect("amounts are decimal strings")
+fn number(text: &str) -> Amount {
+    Amount::new(text.parse().expect("amounts are decimal strings"))
 }
 
-fn pool_of(reserves: PerToken<u64>, trade_fee_rate: u64) -> PoolSnapshot {
+fn pool_of(reserves: PerToken<Amount>, trade_fee_rate: u64) -> PoolSnapshot {
     PoolSnapshot {
         pool: Arc::new(blank_pool()),
         config: Arc::new(AmmConfig {
@@ -84,7 +84,7 @@ fn mainnet_events_are_reproduced() {
     assert_eq!(mainnet.vectors.len(), 4);
     for vector in &mainnet.vectors {
         let reserves = PerToken::new(number(&vector.reserve_in), number(&vector.reserve_out));
-        let quote = pool_of(reserves, number(&vector.trade_fee_rate))
+        let quote = pool_of(reserves, number(&vector.trade_fee_rate).get())
             .quote_exact_in(
                 Direction::ZeroForOne,
                 number(&vector.amount_in_net),
@@ -108,12 +108,12 @@ fn mainnet_events_are_reproduced() {
 
 #[test]
 fn a_pool_that_opens_later_says_when() {
-    let mut state = pool_of(PerToken::new(1_000, 1_000), 2_500);
+    let mut state = pool_of(PerToken::new(Amount::new(1_000), Amount::new(1_000)), 2_500);
     Arc::make_mut(&mut state.pool).open_time = 100;
     let at = |unix_timestamp| {
         state.quote_exact_in(
             Direction::ZeroForOne,
-            100,
+            Amount::new(100),
             &Clock {
                 epoch: 0,
                 unix_timestamp,
@@ -132,7 +132,8 @@ fn what_an_exact_output_costs_is_enough() {
     let mut answered = 0;
     for swap in executed_swaps() {
         let (state, direction, clock) = (swap.snapshot(), swap.direction(), swap.clock());
-        let Ok(forward) = state.quote_exact_in(direction, swap.amount_in, &clock) else {
+        let Ok(forward) = state.quote_exact_in(direction, Amount::new(swap.amount_in), &clock)
+        else {
             continue;
         };
         let Ok(cost) = state.quote_exact_out(direction, forward.received, &clock) else {
@@ -152,17 +153,24 @@ fn what_an_exact_output_costs_is_enough() {
 
 #[test]
 fn an_exact_output_costs_what_the_formulas_say() {
-    let state = pool_of(PerToken::new(1_000_000, 2_000_000), 2_500);
+    let state = pool_of(
+        PerToken::new(Amount::new(1_000_000), Amount::new(2_000_000)),
+        2_500,
+    );
     let cost = state
-        .quote_exact_out(Direction::ZeroForOne, 1_000, &Clock::default())
+        .quote_exact_out(Direction::ZeroForOne, Amount::new(1_000), &Clock::default())
         .expect("the pool is deep enough");
     // 1,000,000 × 1,000 / (2,000,000 − 1,000), rounded up, and that before a fee of 0.25 %, rounded up.
     assert_eq!(
         (cost.curve_in, cost.amount_in, cost.trade_fee),
-        (501, 503, 2)
+        (Amount::new(501), Amount::new(503), Amount::new(2))
     );
     assert_eq!(
-        state.quote_exact_out(Direction::ZeroForOne, 2_000_000, &Clock::default()),
+        state.quote_exact_out(
+            Direction::ZeroForOne,
+            Amount::new(2_000_000),
+            &Clock::default()
+        ),
         Err(Refusal::InsufficientReserves)
     );
 }

@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use cpmm::{Direction, ids};
+use cpmm::{Amount, Direction, ids};
 use sluice_api::{
     market::{Commitment, Market, replay::Replay},
     pricing::{Ask, best_pool},
@@ -41,21 +41,21 @@ pub fn figures() -> Vec<Figure> {
     let ask = Ask {
         input_mint: mints.token_0,
         output_mint: mints.token_1,
-        amount_in: 1_000_000,
+        amount_in: Amount::new(1_000_000),
         pool: None,
         commitment: Commitment::Processed,
     };
     let view = market.view(Commitment::Processed).expect("it was begun");
     let pool = view.pool(&chain.pool(0)).expect("it is in the chain");
     let one = nanoseconds(|amount| {
-        let quote = pool
-            .snapshot
-            .quote_exact_in(Direction::ZeroForOne, amount, &pool.clock);
+        let quote =
+            pool.snapshot
+                .quote_exact_in(Direction::ZeroForOne, Amount::new(amount), &pool.clock);
         assert!(black_box(quote).is_ok());
     });
     let best = nanoseconds(|amount| {
         let ask = Ask {
-            amount_in: amount,
+            amount_in: Amount::new(amount),
             ..ask
         };
         let priced = best_pool(&market, &ask).expect("sixteen pools pay");

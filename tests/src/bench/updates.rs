@@ -172,7 +172,7 @@ fn apply(wire: &[Bytes]) -> Duration {
 fn require_followed(replay: &Replay) {
     let view = replay.market().view(Commitment::Processed);
     let view = view.expect("the market follows");
-    assert_eq!(view.slot(), SLOT + SLOTS);
+    assert_eq!(view.slot().get(), SLOT + SLOTS);
     let pool = view.pool(&CHAIN.pool(trading(SLOTS, SWAPS - 1)));
     let fees = pool
         .expect("it is in the chain")

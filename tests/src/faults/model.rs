@@ -6,7 +6,7 @@ use std::{
     sync::Arc,
 };
 
-use cpmm::{Clock, Mint, PerToken, PoolSnapshot, PoolState, ids};
+use cpmm::{Amount, Clock, Mint, PerToken, PoolSnapshot, PoolState, ids};
 use solana_pubkey::Pubkey;
 
 use super::{accounts::Content, chain::State};
@@ -169,7 +169,7 @@ fn assemble(pool: &PoolState, state: &State) -> Option<PoolSnapshot> {
     Some(PoolSnapshot {
         pool: Arc::new(pool.clone()),
         config: Arc::new((**config).clone()),
-        vault_amounts: PerToken::new(vault_0.amount, vault_1.amount),
+        vault_amounts: PerToken::new(Amount::new(vault_0.amount), Amount::new(vault_1.amount)),
         vaults_frozen: vault_0.frozen || vault_1.frozen,
         mints: PerToken::new(
             Arc::new(mint(&mints.token_0, &programs.token_0)?),

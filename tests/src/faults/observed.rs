@@ -109,7 +109,7 @@ impl Reader {
     /// The slot of one view; `None` while the market is not ready.
     #[must_use]
     pub fn slot(&self, level: Level) -> Option<u64> {
-        Some(self.view(level)?.slot())
+        Some(self.view(level)?.slot().get())
     }
 
     fn view(&self, level: Level) -> Option<View> {
@@ -151,7 +151,7 @@ impl Held {
     pub fn moment(&self) -> Moment {
         let pools = self.0.pools();
         Moment {
-            slot: self.0.slot(),
+            slot: self.0.slot().get(),
             clock: self.0.clock(),
             pools: pools
                 .map(|pool| (pool.address, PoolSnapshot::clone(&pool.snapshot)))

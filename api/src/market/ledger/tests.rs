@@ -104,7 +104,11 @@ impl World {
 
     fn balances(pool: &PoolSnapshot) -> (u64, u64, u64) {
         let vaults = pool.vault_amounts;
-        (pool.pool.open_time, vaults.token_0, vaults.token_1)
+        (
+            pool.pool.open_time,
+            vaults.token_0.get(),
+            vaults.token_1.get(),
+        )
     }
 
     fn quoted(&self) -> Quoted {

@@ -63,7 +63,7 @@ pub async fn ready(State(state): State<AppState>) -> (StatusCode, Json<Readiness
     };
     let body = Readiness {
         ready,
-        slot,
+        slot: slot.map(cpmm::Slot::get),
         reasons,
     };
     (status, Json(body))

@@ -65,7 +65,7 @@ fn parse(query: &str) -> Result<(Ask, BasisPoints), ApiError> {
     let ask = Ask {
         input_mint: parse_pubkey("inputMint", query.require("inputMint")?)?,
         output_mint: parse_pubkey("outputMint", query.require("outputMint")?)?,
-        amount_in: amount("amount", query.require("amount")?)?.0,
+        amount_in: cpmm::Amount::new(amount("amount", query.require("amount")?)?.0),
         pool: query
             .get("pool")
             .map(|pool| parse_pubkey("pool", pool))
@@ -78,7 +78,7 @@ fn parse(query: &str) -> Result<(Ask, BasisPoints), ApiError> {
             "must differ from inputMint",
         ));
     }
-    if ask.amount_in == 0 {
+    if ask.amount_in == cpmm::Amount::ZERO {
         return Err(ApiError::invalid("amount", "must be at least 1"));
     }
     let slippage = match query.get("slippageBps") {
@@ -116,7 +116,7 @@ mod tests {
             "inputMint={A}&outputMint={B}&amount=18446744073709551615"
         ))
         .expect("valid");
-        assert_eq!((ask.amount_in, slippage.get()), (u64::MAX, 50));
+        assert_eq!((ask.amount_in.get(), slippage.get()), (u64::MAX, 50));
         assert_eq!(ask.pool, None);
     }
 

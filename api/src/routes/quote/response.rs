@@ -1,6 +1,6 @@
 //! The answer of `GET /v1/quote`: the quote, and beside it what it is made of.
 
-use cpmm::BasisPoints;
+use cpmm::{Amount, BasisPoints};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -77,9 +77,9 @@ impl QuoteResponse {
     pub fn new(priced: &Priced, slippage: BasisPoints, commitment: Commitment) -> Self {
         let quote = Quote::with_slippage(priced, slippage);
         let context = Context {
-            slot: priced.view.slot,
+            slot: priced.view.slot.get(),
             commitment: commitment.name(),
-            expiry_slot: priced.view.slot.saturating_add(QUOTE_LIFETIME_SLOTS),
+            expiry_slot: priced.view.slot.plus(QUOTE_LIFETIME_SLOTS).get(),
             block_time: priced.view.clock.unix_timestamp,
             slippage_bps: slippage.get(),
             price_impact_bps: priced.quote.price_impact().get(),
@@ -97,9 +97,9 @@ impl QuoteResponse {
 
 fn fees(priced: &Priced, quote: &Quote) -> Vec<Fee> {
     let exact = &priced.quote;
-    let fee = |kind, amount, on_input: bool| Fee {
+    let fee = |kind, amount: Amount, on_input: bool| Fee {
         kind,
-        amount,
+        amount: amount.get(),
         amount_string: amount.to_string(),
         mint: if on_input {
             quote.input_mint.clone()
@@ -122,7 +122,7 @@ fn fees(priced: &Priced, quote: &Quote) -> Vec<Fee> {
 
 fn other_pool(alternative: &Alternative) -> OtherPool {
     let (out_amount, reason) = match &alternative.outcome {
-        Ok(received) => (Some(*received), "pays less".to_owned()),
+        Ok(received) => (Some(received.get()), "pays less".to_owned()),
         Err(refusal) => (None, refusal.to_string()),
     };
     OtherPool {

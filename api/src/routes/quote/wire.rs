@@ -34,7 +34,7 @@ impl Quote {
     /// The quote of a priced swap under a slippage allowance.
     #[must_use]
     pub fn with_slippage(priced: &Priced, slippage: BasisPoints) -> Self {
-        Self::with_minimum(priced, minimum_out(priced.quote.received, slippage))
+        Self::with_minimum(priced, minimum_out(priced.quote.received, slippage).get())
     }
 
     /// The quote of a priced swap with a minimum that the caller chose.
@@ -42,10 +42,10 @@ impl Quote {
     pub fn with_minimum(priced: &Priced, minimum_out: u64) -> Self {
         let mints = &priced.view.snapshot.pool.mints;
         Self {
-            amount_in: priced.quote.amount_in,
+            amount_in: priced.quote.amount_in.get(),
             input_mint: priced.direction.input(mints).to_string(),
             minimum_out,
-            out_amount: priced.quote.received,
+            out_amount: priced.quote.received.get(),
             output_mint: priced.direction.output(mints).to_string(),
             pool: priced.view.address.to_string(),
             program: cpmm::ids::PROGRAM_ID.to_string(),

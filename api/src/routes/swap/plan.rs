@@ -67,21 +67,24 @@ fn require_mints(moment: &View, ask: &Ask) -> Result<(), SwapRefusal> {
 
 /// The minimum that is enforced, and the slot up to which.
 fn agreed(priced: &Priced, swap: &Swap) -> Result<(u64, Option<u64>), SwapRefusal> {
-    let (received, slot) = (priced.quote.received, priced.view.slot);
+    let (received, slot) = (priced.quote.received.get(), priced.view.slot);
     let (minimum, quoted) = match swap.minimum {
-        Minimum::Slippage(slippage) => (minimum_out(received, slippage), Some(received)),
+        Minimum::Slippage(slippage) => (
+            minimum_out(priced.quote.received, slippage).get(),
+            Some(received),
+        ),
         Minimum::Given {
             minimum_out,
             out_amount,
         } => (minimum_out, out_amount),
     };
     let renewed = scaled(received, minimum, quoted);
-    let expired = swap.expiry_slot.is_some_and(|expiry| slot > expiry);
+    let expired = swap.expiry_slot.is_some_and(|expiry| slot.get() > expiry);
     if swap.refresh {
         let moved = quoted != Some(received);
         let minimum = if moved { renewed } else { minimum };
         let expiry_slot = if expired {
-            Some(slot.saturating_add(QUOTE_LIFETIME_SLOTS))
+            Some(slot.plus(QUOTE_LIFETIME_SLOTS).get())
         } else {
             swap.expiry_slot
         };
@@ -126,7 +129,7 @@ fn fresh(priced: &Priced, minimum: u64) -> Map<String, serde_json::Value> {
     );
     members.insert(
         "context".to_owned(),
-        json!({ "slot": slot, "expirySlot": slot.saturating_add(QUOTE_LIFETIME_SLOTS) }),
+        json!({ "slot": slot.get(), "expirySlot": slot.plus(QUOTE_LIFETIME_SLOTS).get() }),
     );
     members
 }
@@ -156,7 +159,7 @@ fn placed(priced: &Priced, swap: &Swap, minimum_out: u64, expiry_slot: Option<u6
     Executable {
         quote: Quote::with_minimum(priced, minimum_out),
         terms: Terms {
-            amount_in: priced.quote.amount_in,
+            amount_in: priced.quote.amount_in.get(),
             minimum_out,
             expiry_slot,
         },

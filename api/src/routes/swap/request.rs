@@ -179,14 +179,14 @@ impl QuoteInput {
             commitment: Commitment::default(),
             input_mint: mint("quote.inputMint", self.input_mint.as_ref())?,
             output_mint: mint("quote.outputMint", self.output_mint.as_ref())?,
-            amount_in: amount_in.0,
+            amount_in: cpmm::Amount::new(amount_in.0),
             pool: self
                 .pool
                 .as_deref()
                 .map(|pool| parse_pubkey("quote.pool", pool))
                 .transpose()?,
         };
-        if ask.amount_in == 0 {
+        if ask.amount_in == cpmm::Amount::ZERO {
             return Err(ApiError::invalid("quote.amountIn", "must be at least 1"));
         }
         if ask.input_mint == ask.output_mint {

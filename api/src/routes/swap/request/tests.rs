@@ -32,7 +32,7 @@ fn a_quote_is_taken_as_it_stands() {
         out_amount: Some(6),
     };
     assert_eq!(swap.minimum, given);
-    assert_eq!(swap.ask.amount_in, 10);
+    assert_eq!(swap.ask.amount_in.get(), 10);
     assert!(swap.wrap_and_unwrap_sol);
     let defaults = (swap.legacy, swap.refresh, swap.check_balance);
     assert_eq!(defaults, (false, false, false));
