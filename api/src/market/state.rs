@@ -210,12 +210,17 @@ fn mints(pool: &PoolSnapshot) -> Pair {
 pub(super) struct Index {
     pools: Vec<Pubkey>,
     by_part: ByAddress<Pools>,
+    /// The pools of parts that belong to many.
+    lists: Vec<Vec<PoolNumber>>,
 }
 
-/// Nearly every part but the common mints and configurations belongs to one pool.
+/// Nearly every part but the common mints and configurations belongs to one pool. Small, because there
+/// are three parts to a pool.
+#[derive(Clone, Copy)]
 enum Pools {
     One(PoolNumber),
-    Many(Vec<PoolNumber>),
+    /// Position in the lists of the index.
+    Many(u32),
 }
 
 impl Index {
@@ -235,10 +240,21 @@ impl Index {
         };
         self.pools.push(address);
         for part in parts(pool) {
-            self.by_part
-                .entry(part)
-                .and_modify(|pools| pools.add(number))
-                .or_insert(Pools::One(number));
+            let pools = match self.by_part.get(&part) {
+                None => Pools::One(number),
+                Some(Pools::One(first)) => {
+                    let at = u32::try_from(self.lists.len()).unwrap_or(u32::MAX);
+                    self.lists.push(vec![*first, number]);
+                    Pools::Many(at)
+                }
+                Some(Pools::Many(at)) => {
+                    if let Some(list) = list_mut(&mut self.lists, *at) {
+                        list.push(number);
+                    }
+                    continue;
+                }
+            };
+            self.by_part.insert(part, pools);
         }
     }
 
@@ -259,7 +275,10 @@ impl Index {
         let numbers: &[PoolNumber] = match self.by_part.get(part) {
             None => &[],
             Some(Pools::One(number)) => std::slice::from_ref(number),
-            Some(Pools::Many(numbers)) => numbers,
+            Some(Pools::Many(at)) => usize::try_from(*at)
+                .ok()
+                .and_then(|at| self.lists.get(at))
+                .map_or(&[], Vec::as_slice),
         };
         numbers
             .iter()
@@ -267,11 +286,6 @@ impl Index {
     }
 }
 
-impl Pools {
-    fn add(&mut self, number: PoolNumber) {
-        match self {
-            Self::One(first) => *self = Self::Many(vec![*first, number]),
-            Self::Many(numbers) => numbers.push(number),
-        }
-    }
+fn list_mut(lists: &mut [Vec<PoolNumber>], at: u32) -> Option<&mut Vec<PoolNumber>> {
+    lists.get_mut(usize::try_from(at).ok()?)
 }

@@ -9,6 +9,7 @@
 mod classify;
 mod convert;
 mod error;
+mod handover;
 pub mod limits;
 mod request;
 #[cfg(feature = "scripted")]

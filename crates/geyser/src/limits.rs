@@ -6,14 +6,13 @@ use std::time::Duration;
 /// 4 MiB ends streams on a busy day.
 pub const MAX_MESSAGE_BYTES: usize = 64 * 1024 * 1024;
 
-/// Most updates handed over to the consumer at once: enough to make the hand-over cheap, few enough
-/// that the consumer soon gets to its other work.
-pub const BATCH_CAPACITY: usize = 256;
+/// Most updates read before they are handed over: the consumer should not wait for more of them.
+pub const READ_AT_ONCE: usize = 256;
 
-/// Batches held between the reader and the consumer: up to 4,096 updates, about a quarter of a second
-/// of everything a mainnet validator writes, and minutes of one exchange. A longer pause of the
-/// consumer is shown to the server as back-pressure instead of growing this process.
-pub const WAITING_BATCHES: usize = 16;
+/// Updates held between the reader and the consumer, give or take those read at once. About a quarter
+/// of a second of everything a mainnet validator writes, and minutes of one exchange: a longer pause
+/// of the consumer is shown to the server as back-pressure instead of growing this process.
+pub const WAITING_UPDATES: usize = 4096;
 
 /// Time to reach the server, TLS included.
 pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);

@@ -3,11 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use futures::{FutureExt, SinkExt, StreamExt};
-use tokio::{
-    sync::{Mutex, mpsc},
-    task::AbortHandle,
-    time::timeout,
-};
+use tokio::{sync::Mutex, task::AbortHandle, time::timeout};
 use tonic::Status;
 use yellowstone_grpc_client::{
     ClientTlsConfig, GeyserGrpcBuilder, GeyserGrpcClient, GeyserGrpcClientError, GeyserStream,
@@ -19,33 +15,24 @@ use crate::{
     Endpoint, Request, StreamError, Update,
     classify::classify,
     convert::{Incoming, incoming},
+    handover::{Receiver, Sender, handover},
     limits, wire,
 };
 
 /// A live subscription. A task of its own reads the socket; dropping the stream ends that task and
 /// closes the connection.
 pub struct Stream {
-    batches: mpsc::Receiver<Batch>,
-    /// Updates of the last batch that were not handed out yet.
+    arrived: Receiver,
+    /// Updates that were taken and not handed out yet.
     updates: std::vec::IntoIter<Update>,
-    /// Why the stream is over, once the updates before it are handed out.
-    end: Option<StreamError>,
     requests: Arc<Mutex<Requests>>,
     reader: AbortHandle,
-}
-
-/// Updates that arrived together, and the end of the stream if it followed them. Handing over what is
-/// there at once costs a fraction of handing over one by one.
-#[derive(Default)]
-struct Batch {
-    updates: Vec<Update>,
-    end: Option<StreamError>,
 }
 
 impl std::fmt::Debug for Stream {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Stream")
-            .field("waiting", &self.batches.len())
+            .field("waiting", &self.arrived.len())
             .finish_non_exhaustive()
     }
 }
@@ -97,17 +84,16 @@ impl Stream {
             current: request,
             replay_asked,
         }));
-        let (sender, batches) = mpsc::channel(limits::WAITING_BATCHES);
+        let (sender, arrived) = handover(limits::WAITING_UPDATES);
         let reader = Reader {
             messages,
             requests: Arc::clone(&requests),
-            batches: sender,
+            arrived: sender,
             stall_timeout,
         };
         Ok(Self {
-            batches,
+            arrived,
             updates: Vec::new().into_iter(),
-            end: None,
             requests,
             reader: tokio::spawn(reader.run()).abort_handle(),
         })
@@ -140,14 +126,9 @@ impl Stream {
         Ok(std::mem::take(&mut self.updates))
     }
 
-    /// Waits for the next batch, once the last one is handed out.
+    /// Waits for more updates, once the last ones are handed out.
     async fn receive(&mut self) -> Result<(), StreamError> {
-        if let Some(end) = self.end.take() {
-            return Err(end);
-        }
-        let batch = self.batches.recv().await.ok_or(StreamError::Closed)?;
-        self.updates = batch.updates.into_iter();
-        self.end = batch.end;
+        self.updates = self.arrived.take().await?.into_iter();
         Ok(())
     }
 
@@ -189,52 +170,40 @@ impl Requests {
 struct Reader {
     messages: GeyserStream,
     requests: Arc<Mutex<Requests>>,
-    batches: mpsc::Sender<Batch>,
+    arrived: Sender,
     stall_timeout: Duration,
 }
 
 impl Reader {
     /// Reads until the stream ends or the consumer goes.
     async fn run(mut self) {
+        let mut updates = Vec::new();
         loop {
-            let batch = self.read().await;
-            if let Some(error) = &batch.end {
-                tracing::debug!(%error, "stream over");
-            }
-            let is_over = batch.end.is_some();
-            // Sending fails when the consumer is gone, and then nobody is left to tell.
-            if self.batches.send(batch).await.is_err() || is_over {
+            let end = self.read(&mut updates).await.err();
+            if self.arrived.send(&mut updates).await.is_err() {
                 return;
+            }
+            if let Some(error) = end {
+                tracing::debug!(%error, "stream over");
+                return self.arrived.end(error);
             }
         }
     }
 
-    /// Everything that has arrived. Waiting for room in the channel is not silence of the server, so
-    /// only the wait for a message is timed.
-    async fn read(&mut self) -> Batch {
-        let mut batch = Batch::default();
-        let mut next = match timeout(self.stall_timeout, self.messages.next()).await {
-            Ok(next) => next,
-            Err(_) => {
-                batch.end = Some(StreamError::Stalled(self.stall_timeout));
-                return batch;
-            }
-        };
+    /// Reads what has arrived. Waiting for the consumer is not silence of the server, so only the
+    /// wait for a message is timed.
+    async fn read(&mut self, updates: &mut Vec<Update>) -> Result<(), StreamError> {
+        let first = timeout(self.stall_timeout, self.messages.next()).await;
+        let mut next = first.map_err(|_| StreamError::Stalled(self.stall_timeout))?;
         loop {
-            let taken = match next {
-                Some(message) => self.take(message, &mut batch.updates).await,
-                None => Err(StreamError::Closed),
-            };
-            if let Err(error) = taken {
-                batch.end = Some(error);
-                return batch;
-            }
-            if batch.updates.len() >= limits::BATCH_CAPACITY {
-                return batch;
+            let message = next.ok_or(StreamError::Closed)?;
+            self.take(message, updates).await?;
+            if updates.len() >= limits::READ_AT_ONCE {
+                return Ok(());
             }
             next = match self.messages.next().now_or_never() {
                 Some(next) => next,
-                None => return batch,
+                None => return Ok(()),
             };
         }
     }

@@ -260,7 +260,7 @@ async fn pings_are_answered_with_the_subscription_in_force_but_never_replay_agai
 async fn a_slow_consumer_loses_nothing_and_can_still_replace_its_subscription() {
     let (_server, mut connection, mut stream) = opened(request()).await;
     soon(connection.received()).await.expect("the subscription");
-    let count = (limits::WAITING_BATCHES * limits::BATCH_CAPACITY) as u64 * 3;
+    let count = limits::WAITING_UPDATES as u64 * 3;
     let sender = tokio::spawn(async move {
         for slot in 0..count {
             // A kilobyte each: more than the channel and the socket's windows hold together.

@@ -5,6 +5,7 @@ pub mod http;
 pub mod load;
 pub mod memory;
 pub mod node;
+mod recorded;
 pub mod start;
 pub mod synthetic;
 pub mod updates;

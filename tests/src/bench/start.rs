@@ -36,6 +36,9 @@ const SLOT_TIME: Duration = Duration::from_millis(400);
 /// Slot in which the chain begins.
 const SLOT: u64 = 1_000;
 
+/// Time in which the allocator returns what only the start needed.
+const SETTLING: Duration = Duration::from_secs(5);
+
 /// When to give up.
 const PATIENCE: Duration = Duration::from_secs(120);
 
@@ -147,7 +150,9 @@ pub async fn hold(geyser: &str, rpc: &str) -> anyhow::Result<()> {
     while !is_whole(&market) {
         sleep(Duration::from_millis(5)).await;
     }
-    println!("{:.2} {:.0}", begun.elapsed().as_secs_f64(), resident()?);
+    let took = begun.elapsed();
+    sleep(SETTLING).await;
+    println!("{:.2} {:.0}", took.as_secs_f64(), resident()?);
     Ok(())
 }
 

@@ -11,11 +11,12 @@ use sluice_api::market::{
 };
 use sluice_geyser::{
     AccountUpdate, Body, SlotStatus, SlotUpdate, Stream, Update,
-    scripted::{Connection, ScriptedServer, wire_bytes},
+    scripted::{ScriptedServer, wire_bytes},
 };
 
 use super::{
     Figure, Limit,
+    recorded::Recorded,
     synthetic::{Synthetic, clock},
 };
 
@@ -53,17 +54,15 @@ const CHAIN: Synthetic = Synthetic {
 /// # Errors
 /// When the scripted server cannot be started, or the stream ends early.
 pub async fn figures() -> anyhow::Result<Vec<Figure>> {
-    let updates = row(SLOTS, SWAPS);
-    let wire: Vec<Bytes> = updates.iter().cloned().map(wire_bytes).collect();
+    let wire: Vec<Bytes> = row(SLOTS, SWAPS).into_iter().map(wire_bytes).collect();
     let written = SLOTS * SWAPS * 3;
     let applied = (0..RUNS).map(|_| apply(&wire)).min().unwrap_or_default();
-    drop(wire);
     // In turns, so that both meet the same other work on the machine.
     let (mut drained, mut followed) = (Duration::MAX, Duration::MAX);
     for _ in 0..RUNS {
-        drained = drained.min(through_grpc(&updates, |_| {}).await?);
+        drained = drained.min(through_grpc(&wire, |_| {}).await?);
         let mut replay = begun();
-        followed = followed.min(through_grpc(&updates, |update| put(&mut replay, update)).await?);
+        followed = followed.min(through_grpc(&wire, |update| put(&mut replay, update)).await?);
         require_followed(&replay);
     }
     Ok(vec![
@@ -183,40 +182,22 @@ fn require_followed(replay: &Replay) {
 }
 
 /// Time in which a client takes in all updates through gRPC.
-async fn through_grpc(
-    updates: &[Update],
-    mut take: impl FnMut(&Update),
-) -> anyhow::Result<Duration> {
-    let mut server = ScriptedServer::start().await?;
+async fn through_grpc(wire: &[Bytes], mut take: impl FnMut(&Update)) -> anyhow::Result<Duration> {
+    let server = Recorded::start(wire).await?;
     let request = sluice_geyser::Request {
         slots: Some("slots".to_owned()),
         ..sluice_geyser::Request::default()
     };
-    let mut stream = Stream::open(&server.endpoint(), request).await?;
-    let connection = server.accept().await;
-    let row = updates.to_vec();
     let begun = Instant::now();
-    let sending = tokio::spawn(async move { send(&connection, row).await.map(|()| connection) });
-    let mut waiting = updates.len();
+    let mut stream = Stream::open(server.endpoint(), request).await?;
+    let mut waiting = wire.len();
     while waiting > 0 {
         for update in stream.next_batch().await? {
             waiting -= 1;
             take(&update);
         }
     }
-    let took = begun.elapsed();
-    drop(sending.await?);
-    Ok(took)
-}
-
-async fn send(
-    connection: &Connection,
-    updates: Vec<Update>,
-) -> Result<(), sluice_geyser::scripted::ClientGone> {
-    for update in updates {
-        connection.send(update).await?;
-    }
-    Ok(())
+    Ok(begun.elapsed())
 }
 
 /// Which pool the swap of this number trades in.

@@ -56,31 +56,33 @@ impl Ledger {
     }
 
     /// Fills the rooted accounts with the first answers and with what was `written` since, the last
-    /// write of each account. Pools come first: what belongs to none is not kept.
-    fn fill(&mut self, written: ByAddress<(u64, Content)>) {
+    /// write of each account. Pools come first: what belongs to none is not kept. Answers are moved
+    /// from where they were decoded to where they stay, because there is a lot of them.
+    fn fill(&mut self, mut written: ByAddress<(u64, Content)>) {
         let answers = std::mem::take(&mut self.seed).answers;
-        let read = answers.into_iter().flat_map(|answer| {
-            let context = answer.context_slot;
-            let newer = |pubkey: &Pubkey| written.get(pubkey).filter(|(slot, _)| *slot >= context);
-            let accounts = answer.accounts.into_iter();
-            let current = accounts.map(move |(pubkey, content)| match newer(&pubkey) {
-                Some((_, content)) => (pubkey, content.clone()),
-                None => (pubkey, content),
-            });
-            current.collect::<Vec<_>>()
-        });
-        let mut accounts: Vec<(Pubkey, Content)> = read.collect();
-        let only_written = written
+        let read = answers.iter().flat_map(|answer| &answer.accounts);
+        let read = read.map(|(pubkey, content)| (pubkey, content));
+        let told = written
             .iter()
-            .map(|(pubkey, (_, content))| (*pubkey, content.clone()));
-        accounts.extend(only_written);
-        for (pubkey, content) in &accounts {
+            .map(|(pubkey, (_, content))| (pubkey, content));
+        for (pubkey, content) in read.chain(told) {
             self.index.register(*pubkey, None, content);
         }
-        for (pubkey, content) in accounts {
-            if self.index.is_kept(&pubkey, &content) {
-                self.accounts.add(pubkey, content);
+        for answer in answers {
+            let context = answer.context_slot;
+            for (pubkey, content) in answer.accounts {
+                let newer = written.remove(&pubkey).filter(|(slot, _)| *slot >= context);
+                self.keep(pubkey, newer.map_or(content, |(_, content)| content));
             }
+        }
+        for (pubkey, (_, content)) in written {
+            self.keep(pubkey, content);
+        }
+    }
+
+    fn keep(&mut self, pubkey: Pubkey, content: Content) {
+        if self.index.is_kept(&pubkey, &content) {
+            self.accounts.add(pubkey, content);
         }
     }
 
