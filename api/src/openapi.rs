@@ -6,6 +6,7 @@ use utoipa::OpenApi;
 
 use crate::{
     error::ProblemBody,
+    market::Commitment,
     routes::{health, quote, swap},
 };
 
@@ -30,7 +31,7 @@ use crate::{
         webhooks::update,
         webhooks::delete,
     ),
-    components(schemas(ProblemBody)),
+    components(schemas(Commitment, ProblemBody)),
     tags(
         (name = "quote", description = "What the exchange pays."),
         (name = "swap", description = "Transactions and instructions under the guard."),
@@ -77,5 +78,21 @@ mod tests {
             assert!(document["paths"][&path].is_object(), "{path} is missing");
         }
         assert_eq!(document["paths"].as_object().expect("paths").len(), count);
+    }
+
+    #[test]
+    fn every_reference_leads_somewhere() {
+        let text = document();
+        let document: Value = serde_json::from_str(&text).expect("JSON");
+        let mut names = text
+            .split("\"#/components/schemas/")
+            .skip(1)
+            .filter_map(|rest| rest.split('"').next())
+            .peekable();
+        assert!(names.peek().is_some());
+        for name in names {
+            let schema = &document["components"]["schemas"][name];
+            assert!(schema.is_object(), "{name} is missing");
+        }
     }
 }

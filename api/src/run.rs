@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::Context;
+use axum::serve::ListenerExt;
 use service_kit::CancellationToken;
 use sluice_config::Config;
 use sluice_store::Store;
@@ -41,6 +42,10 @@ pub async fn run(config: Config, shutdown: CancellationToken) -> anyhow::Result<
         allow_http_loopback: config.webhooks.allow_http_loopback,
     };
     tracing::info!(%listen, "API listening");
+    // An answer of several packets must not wait for the acknowledgement of its first.
+    let listener = listener.tap_io(|connection| {
+        let _ = connection.set_nodelay(true);
+    });
     axum::serve(listener, router(state, webhooks_open, settings))
         .with_graceful_shutdown(shutdown.clone().cancelled_owned())
         .await

@@ -5,7 +5,10 @@ use std::sync::Arc;
 use sluice_config::Exchange;
 use sluice_store::Store;
 
-use crate::{chain::Rpc, market::Market};
+use crate::{
+    chain::{AssociatedAccounts, Rpc},
+    market::Market,
+};
 
 /// Shared by all handlers; cheap to clone.
 #[derive(Clone)]
@@ -14,6 +17,7 @@ pub struct AppState {
     rpc: Arc<Rpc>,
     store: Store,
     exchange: Exchange,
+    associated: Arc<AssociatedAccounts>,
 }
 
 impl AppState {
@@ -25,6 +29,7 @@ impl AppState {
             rpc,
             store,
             exchange,
+            associated: Arc::default(),
         }
     }
 
@@ -44,6 +49,12 @@ impl AppState {
     #[must_use]
     pub const fn store(&self) -> &Store {
         &self.store
+    }
+
+    /// The token accounts of wallets.
+    #[must_use]
+    pub fn associated(&self) -> &AssociatedAccounts {
+        &self.associated
     }
 
     /// The program at the exchange's address.

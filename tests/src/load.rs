@@ -15,6 +15,11 @@ use hyper::{
     header,
 };
 use hyper_util::rt::TokioIo;
+use nix::sys::{
+    resource::{UsageWho, getrusage},
+    time::TimeValLike,
+};
+use serde_json::Value;
 use tokio::{net::TcpStream, task::JoinSet};
 
 /// What is asked.
@@ -33,6 +38,9 @@ pub struct Target {
 pub struct Measured {
     /// Answers in a second.
     pub per_second: u64,
+    /// Processor time of this whole process for each answer: unlike the time that passes, it is the same on a machine
+    /// that others use too.
+    pub processor_time: Duration,
     /// Every latency, shortest first.
     latencies: Vec<Duration>,
 }
@@ -53,6 +61,7 @@ impl Target {
     /// # Errors
     /// When an answer is not 200.
     pub async fn load(&self, connections: usize, duration: Duration) -> anyhow::Result<Measured> {
+        let worked = processor_time()?;
         let begun = Instant::now();
         let until = begun + duration;
         let mut crowd = JoinSet::new();
@@ -67,12 +76,28 @@ impl Target {
             latencies.extend(asked.context("a client panicked")??);
         }
         let elapsed = begun.elapsed().as_micros();
+        let worked = processor_time()?.saturating_sub(worked);
         let answers = u128::try_from(latencies.len())?;
         latencies.sort_unstable();
         Ok(Measured {
             per_second: u64::try_from(answers * 1_000_000 / elapsed.max(1))?,
+            processor_time: worked / u32::try_from(answers.max(1))?,
             latencies,
         })
+    }
+
+    /// What the first body is answered.
+    ///
+    /// # Errors
+    /// When it is no JSON.
+    pub async fn answer(&self) -> anyhow::Result<Value> {
+        let body = self.bodies.first().context("nothing to ask")?.clone();
+        let http = reqwest::Client::builder().no_proxy().build()?;
+        let url = format!("http://127.0.0.1:{}{}", self.port, self.path);
+        let request = http
+            .post(url)
+            .header(header::CONTENT_TYPE, "application/json");
+        Ok(request.body(body).send().await?.json().await?)
     }
 
     async fn ask(&self, offset: usize, until: Instant) -> anyhow::Result<Vec<Duration>> {
@@ -111,4 +136,14 @@ impl Target {
         tokio::spawn(connection);
         Ok(sender)
     }
+}
+
+/// What the processors have done for this process so far.
+fn processor_time() -> anyhow::Result<Duration> {
+    let usage = getrusage(UsageWho::RUSAGE_SELF)?;
+    let parts = [usage.user_time(), usage.system_time()];
+    let micros = parts.map(|part| part.num_microseconds());
+    Ok(Duration::from_micros(u64::try_from(
+        micros.iter().sum::<i64>(),
+    )?))
 }

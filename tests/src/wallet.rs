@@ -4,7 +4,8 @@ use cpmm::{
     Direction, Mint, TokenAccount, TokenAccountKind, TokenProgram, ids, instruction::SwapAccounts,
 };
 use sluice_api::chain::{
-    assemble::{Assembled, Associated, Plan, Side, Terms},
+    Associated,
+    assemble::{Assembled, Plan, Side, Terms},
     compute_table::{TokenKind, TokenShape},
     rent::Rent,
 };

@@ -144,7 +144,7 @@ fn measure_build(repo: &Repo) -> Result<Value> {
         "bench-build",
         "Measuring how fast transactions are built",
         "a swap that waits for its transaction meets another price",
-        "10 minutes from nothing, for the release build; half a minute after it",
+        "10 minutes from nothing, for the release build; a minute after it, some minutes on a busy machine",
     )?;
     measure_here(repo, step, "build-figures", "build.json")
 }

@@ -11,7 +11,6 @@ use solana_pubkey::Pubkey;
 use solana_signature::Signature;
 use solana_system_interface::instruction::{create_account_with_seed, transfer};
 use solana_transaction::versioned::VersionedTransaction;
-use spl_associated_token_account_interface::address::get_associated_token_address_and_bump_seed;
 use spl_token_interface::instruction::{close_account, initialize_account3, sync_native};
 use swap_guard_interface::{ASSOCIATED_TOKEN_PROGRAM, NO_EXPIRY, SwapArgs};
 
@@ -28,29 +27,6 @@ use super::{
 
 /// Longest seed that the system program takes, characters.
 const SEED_LEN: usize = 32;
-
-/// A user's token account, and where its address comes from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Associated {
-    /// The address.
-    pub address: Pubkey,
-    /// The bump of its derivation, on which the cost of creating it depends.
-    pub bump: u8,
-}
-
-impl Associated {
-    /// The associated token account of `wallet`.
-    #[must_use]
-    pub fn of(wallet: &Pubkey, mint: &Pubkey, token_program: &Pubkey) -> Self {
-        let (address, bump) = get_associated_token_address_and_bump_seed(
-            wallet,
-            mint,
-            &ASSOCIATED_TOKEN_PROGRAM,
-            token_program,
-        );
-        Self { address, bump }
-    }
-}
 
 /// One of the user's two token accounts.
 #[derive(Clone, Copy, Debug)]

@@ -1,6 +1,7 @@
 //! The cluster as the API needs it: a few RPC reads, and the assembly of transactions.
 
 pub mod assemble;
+mod associated;
 pub mod compute_budget;
 pub mod compute_table;
 pub mod costs;
@@ -8,5 +9,6 @@ pub mod rent;
 mod rpc;
 mod step;
 
+pub use associated::{Associated, AssociatedAccounts};
 pub use rpc::{HeldAccount, LatestBlockhash, Rpc, UserAccounts};
 pub use step::Step;

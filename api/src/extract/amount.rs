@@ -35,26 +35,49 @@ impl Amount {
     }
 }
 
+/// The two forms of an amount.
+fn schema(least: u64, digits: &str, description: &str) -> RefOr<Schema> {
+    let integer = ObjectBuilder::new()
+        .schema_type(Type::Integer)
+        .minimum(Some(least))
+        .maximum(Some(u64::MAX));
+    let digits = ObjectBuilder::new()
+        .schema_type(Type::String)
+        .pattern(Some(digits));
+    OneOfBuilder::new()
+        .item(integer)
+        .item(digits)
+        .description(Some(description))
+        .into()
+}
+
 impl PartialSchema for Amount {
     fn schema() -> RefOr<Schema> {
-        let integer = ObjectBuilder::new()
-            .schema_type(Type::Integer)
-            .minimum(Some(0))
-            .maximum(Some(u64::MAX));
-        let digits = ObjectBuilder::new()
-            .schema_type(Type::String)
-            .pattern(Some("^[0-9]{1,20}$"));
-        OneOfBuilder::new()
-            .item(integer)
-            .item(digits)
-            .description(Some(
-                "An amount in smallest units, 0 to 2^64 - 1: a JSON integer or a string of its digits.",
-            ))
-            .into()
+        schema(
+            0,
+            "^[0-9]{1,20}$",
+            "An amount in smallest units, 0 to 2^64 - 1: a JSON integer or a string of its digits.",
+        )
     }
 }
 
 impl ToSchema for Amount {}
+
+/// Describes an [`Amount`] where zero is refused.
+#[derive(Debug)]
+pub struct PositiveAmount;
+
+impl PartialSchema for PositiveAmount {
+    fn schema() -> RefOr<Schema> {
+        schema(
+            1,
+            "^0*[1-9][0-9]{0,19}$",
+            "An amount in smallest units, 1 to 2^64 - 1: a JSON integer or a string of its digits.",
+        )
+    }
+}
+
+impl ToSchema for PositiveAmount {}
 
 impl<'de> Deserialize<'de> for Amount {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {

@@ -44,7 +44,9 @@ impl<S: Send + Sync, T: DeserializeOwned, const LIMIT: usize> FromRequest<S>
                     }
                     _ => ApiError::InvalidBody("the body could not be read".to_owned()),
                 })?;
-        parse(&body).map(Self)
+        serde_json::from_slice(&body)
+            .or_else(|_| parse_with_path(&body))
+            .map(Self)
     }
 }
 
@@ -62,7 +64,9 @@ fn is_json(request: &Request) -> bool {
         .is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))
 }
 
-fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, ApiError> {
+/// Parses as `serde_json::from_slice` does, but keeps track of where it is, which takes twice the time: for a body that is
+/// faulty.
+fn parse_with_path<T: DeserializeOwned>(body: &[u8]) -> Result<T, ApiError> {
     let mut deserializer = serde_json::Deserializer::from_slice(body);
     let value = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
         let path = error.path().to_string();
@@ -113,17 +117,19 @@ mod tests {
 
     #[test]
     fn a_fault_names_the_path_of_its_field() {
-        let error = parse::<Outer>(br#"{"inner":{"amount":"x"}}"#).expect_err("not a number");
+        let error =
+            parse_with_path::<Outer>(br#"{"inner":{"amount":"x"}}"#).expect_err("not a number");
         assert!(error.to_string().starts_with("inner.amount: "), "{error}");
-        let error = parse::<Outer>(br#"{"inner":{"amount":1,"more":2}}"#).expect_err("unknown");
+        let error =
+            parse_with_path::<Outer>(br#"{"inner":{"amount":1,"more":2}}"#).expect_err("unknown");
         assert_eq!(error.code(), "unknown_field");
         let text = error.to_string();
         assert!(
             text.starts_with("inner.more is not") && text.ends_with("amount"),
             "{text}"
         );
-        let error = parse::<Outer>(br#"{"outer":1}"#).expect_err("unknown");
+        let error = parse_with_path::<Outer>(br#"{"outer":1}"#).expect_err("unknown");
         assert!(error.to_string().starts_with("outer is not"), "{error}");
-        assert!(parse::<Outer>(br#"{"inner":{"amount":1}} x"#).is_err());
+        assert!(parse_with_path::<Outer>(br#"{"inner":{"amount":1}} x"#).is_err());
     }
 }

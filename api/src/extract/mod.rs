@@ -5,7 +5,7 @@ mod json;
 mod pubkey;
 mod query;
 
-pub use amount::Amount;
+pub use amount::{Amount, PositiveAmount};
 pub use json::StrictJson;
-pub use pubkey::parse_pubkey;
+pub use pubkey::{Address, parse_pubkey};
 pub use query::QueryMap;

@@ -1,28 +1,46 @@
 //! The webhook routes, described by hand.
 
-use utoipa::ToSchema;
+use serde::Deserialize;
+use utoipa::{
+    ToSchema,
+    openapi::{
+        Ref,
+        schema::{Array, ArrayBuilder},
+    },
+};
 
-use crate::error::ProblemBody;
+use crate::{error::ProblemBody, extract::Address};
+
+// The bodies that callers send derive `Deserialize` only so that the description reads serde's refusal of unknown fields.
 
 /// What a subscriber wants.
-#[derive(ToSchema)]
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 #[expect(dead_code, reason = "describes a body")]
 struct WebhookDefinition {
     /// Callback URL, https; at most 2,048 bytes.
     #[schema(max_length = 2048, format = "uri")]
     url: String,
-    /// Kinds of event, each at most once.
-    #[schema(min_items = 1)]
+    #[schema(schema_with = event_kinds)]
     events: Vec<EventKind>,
     filters: WebhookFilters,
     /// Default true.
     active: Option<bool>,
 }
 
+/// The derived description cannot say that items are unique.
+fn event_kinds() -> Array {
+    ArrayBuilder::new()
+        .items(Ref::from_schema_name(EventKind::name()))
+        .min_items(Some(1))
+        .unique_items(true)
+        .description(Some("Kinds of event, each at most once."))
+        .build()
+}
+
 /// A kind of event.
-#[derive(ToSchema)]
-#[schema(rename_all = "camelCase")]
-#[expect(dead_code, reason = "describes a body")]
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
 enum EventKind {
     AccountChange,
     Transaction,
@@ -30,14 +48,15 @@ enum EventKind {
 }
 
 /// What the events are about: at least one account or program.
-#[derive(ToSchema)]
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 #[expect(dead_code, reason = "describes a body")]
 struct WebhookFilters {
     /// Addresses of accounts, at most 100,000.
-    #[schema(max_items = 100_000)]
+    #[schema(max_items = 100_000, nullable = false, value_type = Option<Vec<Address>>)]
     accounts: Option<Vec<String>>,
     /// Addresses of programs, at most 1,000.
-    #[schema(max_items = 1000)]
+    #[schema(max_items = 1000, nullable = false, value_type = Option<Vec<Address>>)]
     programs: Option<Vec<String>>,
 }
 

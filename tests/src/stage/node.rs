@@ -1,11 +1,19 @@
 //! A node that answers JSON-RPC from memory, at once or as slowly as wanted, and counts what it is asked.
 
-use std::{collections::HashMap, net::Ipv4Addr, sync::Arc, time::Duration};
+use std::{borrow::Cow, collections::HashMap, net::Ipv4Addr, sync::Arc, time::Duration};
 
-use axum::{Json, Router, extract::State, routing::post};
+use axum::{
+    Router,
+    extract::State,
+    http::{StatusCode, header},
+    response::IntoResponse,
+    routing::post,
+};
 use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
+use bytes::Bytes;
 use parking_lot::Mutex;
-use serde_json::{Value, json};
+use serde::Deserialize;
+use serde_json::{Value, json, value::RawValue};
 use solana_hash::Hash;
 use solana_pubkey::{Pubkey, pubkey};
 use tokio::net::TcpListener;
@@ -34,7 +42,8 @@ pub struct Node(Arc<Mutex<Memory>>);
 
 struct Memory {
     slot: u64,
-    accounts: HashMap<String, Value>,
+    /// As JSON text, ready to be sent.
+    accounts: HashMap<String, String>,
     pools: Vec<String>,
     calls: HashMap<String, usize>,
     delay: Duration,
@@ -99,7 +108,7 @@ impl Node {
             "rentEpoch": u64::MAX,
             "space": account.data.len(),
         });
-        memory.accounts.insert(key, value);
+        memory.accounts.insert(key, value.to_string());
     }
 
     /// Lets every later call wait this long before it is answered.
@@ -144,63 +153,109 @@ impl Node {
 }
 
 impl Memory {
-    fn answer(&mut self, method: &str, call: &Value) -> Option<Value> {
-        let context = json!({ "slot": self.slot });
-        let value = match method {
+    /// The `value` of the result, as JSON text.
+    fn answer(&self, call: &Call) -> Option<String> {
+        match &*call.method {
             "getLatestBlockhash" => {
                 // The height that belongs to a blockhash can be told from it.
                 let mut bytes = [7; 32];
                 bytes[..8].copy_from_slice(&self.slot.to_le_bytes());
-                json!({
+                let value = json!({
                     "blockhash": Hash::new_from_array(bytes).to_string(),
                     "lastValidBlockHeight": self.slot + 150,
-                })
+                });
+                Some(value.to_string())
             }
-            "getProgramAccounts" => self
-                .pools
-                .iter()
-                .map(|pool| json!({ "pubkey": pool, "account": self.accounts[pool] }))
-                .collect(),
-            "getMultipleAccounts" => call["params"][0]
-                .as_array()?
-                .iter()
-                .map(|key| self.accounts.get(key.as_str()?).cloned())
-                .map(Option::unwrap_or_default)
-                .collect(),
-            _ => return None,
-        };
-        Some(json!({ "context": context, "value": value }))
+            "getProgramAccounts" => {
+                let pools = self.pools.iter().map(|pool| {
+                    let account = &self.accounts[pool];
+                    format!(r#"{{"pubkey":"{pool}","account":{account}}}"#)
+                });
+                Some(list(pools))
+            }
+            "getMultipleAccounts" => {
+                let keys: Vec<&str> = serde_json::from_str(call.params.first()?.get()).ok()?;
+                let account = |key| self.accounts.get(key).map_or("null", String::as_str);
+                Some(list(keys.into_iter().map(account)))
+            }
+            _ => None,
+        }
     }
 }
 
-async fn answer(State(node): State<Node>, Json(call): Json<Value>) -> Json<Value> {
-    let (delay, answer) = {
-        let mut memory = node.0.lock();
-        let method = call["method"].as_str().unwrap_or_default();
-        // The market reads at the slot that its stream demands; nobody else names one.
-        let least = call["params"][1]["minContextSlot"].as_u64();
-        if least.is_none() {
-            *memory.calls.entry(method.to_owned()).or_default() += 1;
+fn list<S: AsRef<str>>(items: impl Iterator<Item = S>) -> String {
+    let mut text = String::from("[");
+    for (n, item) in items.enumerate() {
+        if n > 0 {
+            text.push(',');
         }
-        let answer = if least.is_some_and(|least| least > memory.slot) {
-            Err(
-                json!({ "code": -32016, "message": "Minimum context slot has not been reached",
-                "data": { "contextSlot": memory.slot } }),
+        text.push_str(item.as_ref());
+    }
+    text.push(']');
+    text
+}
+
+/// A call. What is not looked at stays text: the node shares the machine with what is measured.
+#[derive(Deserialize)]
+struct Call<'a> {
+    #[serde(borrow)]
+    id: &'a RawValue,
+    #[serde(borrow)]
+    method: Cow<'a, str>,
+    #[serde(borrow, default)]
+    params: Vec<&'a RawValue>,
+}
+
+/// How a call wants to be answered.
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct CallConfig {
+    min_context_slot: Option<u64>,
+}
+
+impl Call<'_> {
+    /// The market reads at the slot that its stream demands; nobody else names one.
+    fn least_slot(&self) -> Option<u64> {
+        let config = self.params.get(1)?.get();
+        serde_json::from_str::<CallConfig>(config)
+            .ok()?
+            .min_context_slot
+    }
+}
+
+async fn answer(State(node): State<Node>, body: Bytes) -> Result<impl IntoResponse, StatusCode> {
+    let call: Call = serde_json::from_slice(&body).map_err(|_| StatusCode::BAD_REQUEST)?;
+    let (delay, content) = {
+        let mut memory = node.0.lock();
+        let least = call.least_slot();
+        if least.is_none() {
+            *memory.calls.entry(call.method.to_string()).or_default() += 1;
+        }
+        let slot = memory.slot;
+        let content = if least.is_some_and(|least| least > slot) {
+            error(
+                -32016,
+                "Minimum context slot has not been reached",
+                &json!({ "contextSlot": slot }),
             )
         } else if memory.fails {
-            Err(json!({ "code": -32005, "message": "Node is unhealthy" }))
+            error(-32005, "Node is unhealthy", &Value::Null)
         } else {
-            let unknown = json!({ "code": -32601, "message": "Method not found" });
-            memory.answer(method, &call).ok_or(unknown)
+            memory.answer(&call).map_or_else(
+                || error(-32601, "Method not found", &Value::Null),
+                |value| format!(r#""result":{{"context":{{"slot":{slot}}},"value":{value}}}"#),
+            )
         };
-        (memory.delay, answer)
+        (memory.delay, content)
     };
     if !delay.is_zero() {
         tokio::time::sleep(delay).await;
     }
-    let (name, content) = match answer {
-        Ok(result) => ("result", result),
-        Err(error) => ("error", error),
-    };
-    Json(json!({ "jsonrpc": "2.0", "id": call["id"], name: content }))
+    let text = format!(r#"{{"jsonrpc":"2.0","id":{},{content}}}"#, call.id);
+    Ok(([(header::CONTENT_TYPE, "application/json")], text))
+}
+
+fn error(code: i64, message: &str, data: &Value) -> String {
+    let error = json!({ "code": code, "message": message, "data": data });
+    format!(r#""error":{error}"#)
 }

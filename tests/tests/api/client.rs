@@ -5,7 +5,7 @@ use std::time::Duration;
 use cpmm::{TokenAccount, TokenAccountKind, ids};
 use reqwest::{Response, StatusCode};
 use serde_json::{Value, json};
-use sluice_api::chain::assemble::Associated;
+use sluice_api::chain::Associated;
 use sluice_tests::{
     names::keypair,
     pool::Pool,

@@ -1,4 +1,5 @@
 use super::*;
+use crate::chain::Associated;
 
 /// The network's limit on a transaction, bytes.
 const PACKET_LIMIT: usize = 1_232;

@@ -32,6 +32,10 @@ const PARALLEL_CALLS: usize = 8;
 /// sooner than this has its next call waiting by then; with a slower one the wait is small beside the answer's.
 const LINGER: Duration = Duration::from_millis(1);
 
+/// How often everything that is ready to run goes before a call is made. Once lets in the requests that were parsed, the
+/// second time those that were being read.
+const YIELDS: usize = 2;
+
 /// Requests that may wait for a call; more wait at the door.
 const QUEUE: usize = 1_024;
 
@@ -98,6 +102,11 @@ async fn serve(client: Arc<RpcClient>, deadline: Duration, mut waiting: mpsc::Re
         while calls.try_join_next().is_some() {}
         if !calls.is_empty() && batch.len() < MAX_READS_PER_CALL {
             let _ = tokio::time::timeout(LINGER, calls.join_next()).await;
+        }
+        // Whatever is ready to run goes first: on a busy machine those are requests about to ask, which then share this
+        // call; on an idle one this takes no time.
+        for _ in 0..YIELDS {
+            tokio::task::yield_now().await;
         }
         while calls.len() >= PARALLEL_CALLS {
             calls.join_next().await;

@@ -9,7 +9,7 @@ use cpmm::BasisPoints;
 use super::{DEFAULT_SLIPPAGE, parse_slippage, response::QuoteResponse};
 use crate::{
     error::{ApiError, ProblemBody},
-    extract::{Amount, QueryMap, parse_pubkey},
+    extract::{Address, Amount, PositiveAmount, QueryMap, parse_pubkey},
     market::Commitment,
     pricing::{Ask, best_pool},
     state::AppState,
@@ -36,11 +36,11 @@ const PARAMETERS: [&str; 6] = [
     path = "/v1/quote",
     tag = "quote",
     params(
-        ("inputMint" = String, Query, description = "Mint that goes in."),
-        ("outputMint" = String, Query, description = "Mint that comes out; another one."),
-        ("amount" = Amount, Query, description = "What goes in, smallest units; above 0."),
+        ("inputMint" = Address, Query, description = "Mint that goes in."),
+        ("outputMint" = Address, Query, description = "Mint that comes out; another one."),
+        ("amount" = PositiveAmount, Query, description = "What goes in, smallest units; above 0."),
         ("slippageBps" = Option<u16>, Query, maximum = 10_000, description = "Default 50."),
-        ("pool" = Option<String>, Query, description = "The only pool to consider."),
+        ("pool" = Option<Address>, Query, description = "The only pool to consider."),
         ("commitment" = Option<Commitment>, Query, description = "Default processed."),
     ),
     responses(

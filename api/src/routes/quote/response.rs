@@ -6,6 +6,7 @@ use utoipa::ToSchema;
 
 use super::Quote;
 use crate::{
+    extract::Address,
     market::Commitment,
     pricing::{Alternative, Priced, QUOTE_LIFETIME_SLOTS},
 };
@@ -57,13 +58,13 @@ struct Fee {
     kind: &'static str,
     amount: u64,
     amount_string: String,
-    mint: String,
+    mint: Address,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct OtherPool {
-    pool: String,
+    pool: Address,
     #[serde(skip_serializing_if = "Option::is_none")]
     out_amount: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -102,9 +103,9 @@ fn fees(priced: &Priced, quote: &Quote) -> Vec<Fee> {
         amount: amount.get(),
         amount_string: amount.to_string(),
         mint: if on_input {
-            quote.input_mint.clone()
+            quote.input_mint
         } else {
-            quote.output_mint.clone()
+            quote.output_mint
         },
     };
     [
@@ -126,7 +127,7 @@ fn other_pool(alternative: &Alternative) -> OtherPool {
         Err(refusal) => (None, refusal.to_string()),
     };
     OtherPool {
-        pool: alternative.pool.to_string(),
+        pool: Address(alternative.pool),
         out_amount,
         out_amount_string: out_amount.map(|amount| amount.to_string()),
         reason,

@@ -4,7 +4,11 @@ use cpmm::{BasisPoints, minimum_out};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::{error::ApiError, extract::Amount, pricing::Priced};
+use crate::{
+    error::ApiError,
+    extract::{Address, Amount},
+    pricing::Priced,
+};
 
 /// Slippage when the caller names none: half a percent.
 pub const DEFAULT_SLIPPAGE: u16 = 50;
@@ -17,17 +21,17 @@ pub struct Quote {
     /// What goes in.
     pub amount_in: u64,
     /// Mint that goes in.
-    pub input_mint: String,
+    pub input_mint: Address,
     /// The least that the guard lets the user receive.
     pub minimum_out: u64,
     /// What the user receives if the pool does not move, net of every fee.
     pub out_amount: u64,
     /// Mint that comes out.
-    pub output_mint: String,
+    pub output_mint: Address,
     /// Pool that is traded with.
-    pub pool: String,
+    pub pool: Address,
     /// Program that owns the pool.
-    pub program: String,
+    pub program: Address,
 }
 
 impl Quote {
@@ -43,12 +47,12 @@ impl Quote {
         let mints = &priced.view.snapshot.pool.mints;
         Self {
             amount_in: priced.quote.amount_in.get(),
-            input_mint: priced.direction.input(mints).to_string(),
+            input_mint: Address(priced.direction.input(mints)),
             minimum_out,
             out_amount: priced.quote.received.get(),
-            output_mint: priced.direction.output(mints).to_string(),
-            pool: priced.view.address.to_string(),
-            program: cpmm::ids::PROGRAM_ID.to_string(),
+            output_mint: Address(priced.direction.output(mints)),
+            pool: Address(priced.view.address),
+            program: Address(cpmm::ids::PROGRAM_ID),
         }
     }
 }

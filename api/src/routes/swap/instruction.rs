@@ -20,8 +20,9 @@ use crate::{
 ///
 /// A quote with a pool is enforced as it stands; without a pool one is generated, for the best pool of the two mints.
 /// The caller handles the priority fee, the token accounts and wrapping, so `priorityFeeLamports`, `wrapAndUnwrapSol`
-/// and `asLegacyTransaction` change nothing here. `new TransactionInstruction({keys, programId, data})` takes `keys` and
-/// the two fields of `instruction` as they are.
+/// and `asLegacyTransaction` change nothing here. Names and shapes are those of `TransactionInstruction` in
+/// `@solana/web3.js`; what JSON cannot carry, the caller converts: `programId` and each `pubkey` of `keys` are strings and
+/// become `new PublicKey(…)`, and `data` is an array of integers and becomes `Buffer.from(…)`.
 #[utoipa::path(
     post,
     path = "/v1/swap/instruction",

@@ -8,10 +8,7 @@ use solana_pubkey::Pubkey;
 
 use super::request::{Minimum, Swap};
 use crate::{
-    chain::{
-        assemble::{Associated, Terms},
-        compute_table::TokenShape,
-    },
+    chain::{Associated, AssociatedAccounts, assemble::Terms, compute_table::TokenShape},
     error::{ApiError, SwapRefusal},
     market::View,
     pricing::{Ask, Priced, QUOTE_LIFETIME_SLOTS, best_pool_of},
@@ -36,8 +33,8 @@ pub struct Executable {
 /// Prices the swap now and refuses it when the chain would: the caller pays for a failed transaction.
 ///
 /// # Errors
-/// [`ApiError::MarketNotReady`]; as [`best_pool_of`]; [`SwapRefusal::PoolMintMismatch`]; and [`SwapRefusal::QuoteStale`] when the pool pays less than the
-/// minimum or the quote is past its slot.
+/// [`ApiError::MarketNotReady`]; as [`best_pool_of`]; [`SwapRefusal::PoolMintMismatch`]; [`SwapRefusal::QuoteStale`] when the pool pays less than the
+/// minimum or the quote is past its slot; [`SwapRefusal::WalletOffCurve`].
 pub fn executable(state: &AppState, swap: &Swap) -> Result<Executable, ApiError> {
     let moment = state.market().view(swap.ask.commitment)?;
     require_mints(&moment, &swap.ask)?;
@@ -47,7 +44,8 @@ pub fn executable(state: &AppState, swap: &Swap) -> Result<Executable, ApiError>
         // The guard refuses a minimum of zero, which would guard nothing.
         return Err(ApiError::AmountTooSmall);
     }
-    Ok(placed(&priced, swap, minimum_out, expiry_slot))
+    let placed = placed(state.associated(), &priced, swap, minimum_out, expiry_slot)?;
+    Ok(placed)
 }
 
 /// The named pool, if the market has it, must trade the two mints.
@@ -134,13 +132,22 @@ fn fresh(priced: &Priced, minimum: u64) -> Map<String, serde_json::Value> {
     members
 }
 
-fn placed(priced: &Priced, swap: &Swap, minimum_out: u64, expiry_slot: Option<u64>) -> Executable {
+fn placed(
+    known: &AssociatedAccounts,
+    priced: &Priced,
+    swap: &Swap,
+    minimum_out: u64,
+    expiry_slot: Option<u64>,
+) -> Result<Executable, SwapRefusal> {
     let snapshot = &priced.view.snapshot;
     let direction = priced.direction;
-    let associated = |mint: Pubkey, program: Pubkey| Associated::of(&swap.user, &mint, &program);
+    let associated = |mint: Pubkey, program: Pubkey| {
+        let associated = known.of(&swap.user, &mint, &program);
+        associated.ok_or(SwapRefusal::WalletOffCurve)
+    };
     let (mints, programs) = (&snapshot.pool.mints, &snapshot.pool.token_programs);
-    let input = associated(direction.input(mints), direction.input(programs));
-    let output = associated(direction.output(mints), direction.output(programs));
+    let input = associated(direction.input(mints), direction.input(programs))?;
+    let output = associated(direction.output(mints), direction.output(programs))?;
     // A pool whose token program is none is not quoted.
     let kind = |program: Pubkey, mint: &Mint| {
         let program = TokenProgram::from_id(&program).unwrap_or(TokenProgram::Spl);
@@ -156,7 +163,7 @@ fn placed(priced: &Priced, swap: &Swap, minimum_out: u64, expiry_slot: Option<u6
             direction.output_ref::<Arc<Mint>>(&snapshot.mints),
         ),
     );
-    Executable {
+    Ok(Executable {
         quote: Quote::with_minimum(priced, minimum_out),
         terms: Terms {
             amount_in: priced.quote.amount_in.get(),
@@ -173,7 +180,7 @@ fn placed(priced: &Priced, swap: &Swap, minimum_out: u64, expiry_slot: Option<u6
         ),
         input: (input, kinds.0),
         output: (output, kinds.1),
-    }
+    })
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! The body that both swap endpoints take, and what of it they insist on.
 
+mod schema;
+
 use cpmm::BasisPoints;
 use serde::Deserialize;
 use solana_pubkey::Pubkey;
@@ -7,11 +9,13 @@ use utoipa::ToSchema;
 
 use crate::{
     error::{ApiError, SwapRefusal},
-    extract::{Amount, parse_pubkey},
+    extract::{Address, Amount, PositiveAmount, parse_pubkey},
     market::Commitment,
     pricing::Ask,
     routes::quote::{DEFAULT_SLIPPAGE, parse_slippage},
 };
+
+pub use schema::TransactionRequest;
 
 /// Body of `POST /v1/swap/transaction` and `POST /v1/swap/instruction`.
 // Required fields are options, so that an absent one is refused by its name.
@@ -21,11 +25,7 @@ pub struct SwapRequest {
     #[schema(required, nullable = false)]
     quote: Option<QuoteInput>,
     /// Address of the wallet that signs, pays and receives.
-    #[schema(
-        required,
-        nullable = false,
-        example = "9B5XszUGdMaxCZ7uSQhPzdks5ZQSmWxrmzCSvtJ6Ns6g"
-    )]
+    #[schema(required, nullable = false, value_type = Address)]
     user_public_key: Option<String>,
     /// Whether native SOL is wrapped before and unwrapped after the swap. Default true. The bare instruction contains
     /// neither; the caller wraps.
@@ -41,6 +41,7 @@ pub struct SwapRequest {
     expiry_slot: Option<Amount>,
     /// Token account of the same user that receives the output. Default is the associated one. It must exist; what
     /// arrives in it stays as it is, so SOL is not unwrapped.
+    #[schema(value_type = Option<Address>)]
     destination_token_account: Option<String>,
     /// Whether a quote whose pool has moved, or that expired, is replaced by a fresh one of the same pool and the same
     /// slippage instead of being enforced or refused. Default false. The answer's `quote` says what is enforced.
@@ -53,16 +54,19 @@ pub struct SwapRequest {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct QuoteInput {
-    #[schema(required, nullable = false)]
+    #[schema(required, nullable = false, value_type = PositiveAmount)]
     amount_in: Option<Amount>,
-    #[schema(required, nullable = false)]
+    #[schema(required, nullable = false, value_type = Address)]
     input_mint: Option<String>,
-    #[schema(required, nullable = false)]
+    #[schema(required, nullable = false, value_type = Address)]
     output_mint: Option<String>,
     /// What the chain enforces, as it stands. Above 0, and at most `outAmount`.
+    #[schema(value_type = Option<PositiveAmount>)]
     minimum_out: Option<Amount>,
     out_amount: Option<Amount>,
+    #[schema(value_type = Option<Address>)]
     pool: Option<String>,
+    #[schema(value_type = Option<Address>)]
     program: Option<String>,
     /// Only without `pool` and without `minimumOut`: 0 to 10,000.
     slippage_bps: Option<Amount>,
@@ -131,9 +135,6 @@ impl SwapRequest {
     fn check(self) -> Result<Swap, ApiError> {
         let user = required("userPublicKey", self.user_public_key)?;
         let user = parse_pubkey("userPublicKey", &user)?;
-        if !user.is_on_curve() {
-            return Err(SwapRefusal::WalletOffCurve.into());
-        }
         let quote = required("quote", self.quote)?;
         let ask = quote.ask()?;
         check_program(quote.program.as_deref())?;

@@ -1,5 +1,9 @@
 //! What the two swap endpoints answer.
 
+use axum::{
+    http::{HeaderValue, header},
+    response::{IntoResponse, Response},
+};
 use serde::Serialize;
 use solana_instruction::{AccountMeta, Instruction};
 use utoipa::ToSchema;
@@ -12,6 +16,7 @@ use crate::{
         costs::{Costs, Created},
     },
     error::ApiError,
+    extract::Address,
     routes::quote::Quote,
 };
 
@@ -40,6 +45,21 @@ pub struct TransactionResponse {
     costs: CostsView,
     /// Everything that the user signs, in its order.
     instructions: Vec<ManifestEntry>,
+}
+
+/// Room for an answer, bytes: the transaction at its longest in base64, and its manifest. A longer one grows.
+const ROOM: usize = 8 * 1024;
+
+impl IntoResponse for TransactionResponse {
+    // As axum's own, but into one piece of memory of the right size.
+    fn into_response(self) -> Response {
+        let mut text = Vec::with_capacity(ROOM);
+        if let Err(error) = serde_json::to_writer(&mut text, &self) {
+            return ApiError::Internal(error.into()).into_response();
+        }
+        let json = HeaderValue::from_static("application/json");
+        ([(header::CONTENT_TYPE, json)], text).into_response()
+    }
 }
 
 /// What becomes of SOL that comes out.
@@ -71,8 +91,8 @@ struct CostsView {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct RentView {
-    account: String,
-    mint: String,
+    account: Address,
+    mint: Address,
     lamports: u64,
     /// Whether the same transaction closes the account and gives the rent back. Otherwise it comes back when its owner
     /// closes it.
@@ -85,7 +105,7 @@ struct RentView {
 struct ManifestEntry {
     /// What it is for.
     name: &'static str,
-    program: String,
+    program: Address,
     accounts: Vec<ManifestAccount>,
 }
 
@@ -94,7 +114,7 @@ struct ManifestEntry {
 struct ManifestAccount {
     /// What the instruction takes it for.
     role: &'static str,
-    pubkey: String,
+    pubkey: Address,
     is_signer: bool,
     is_writable: bool,
 }
@@ -147,8 +167,8 @@ impl From<&Costs> for CostsView {
 impl From<&Created> for RentView {
     fn from(created: &Created) -> Self {
         Self {
-            account: created.account.to_string(),
-            mint: created.mint.to_string(),
+            account: Address(created.account),
+            mint: Address(created.mint),
             lamports: created.rent,
             comes_back: created.closed,
         }
@@ -160,11 +180,11 @@ impl From<&Step> for ManifestEntry {
         let accounts = step.instruction.accounts.iter().zip(step.roles);
         Self {
             name: step.name,
-            program: step.instruction.program_id.to_string(),
+            program: Address(step.instruction.program_id),
             accounts: accounts
                 .map(|(meta, role)| ManifestAccount {
                     role,
-                    pubkey: meta.pubkey.to_string(),
+                    pubkey: Address(meta.pubkey),
                     is_signer: meta.is_signer,
                     is_writable: meta.is_writable,
                 })
@@ -178,7 +198,8 @@ impl From<&Step> for ManifestEntry {
 #[serde(rename_all = "camelCase")]
 pub struct InstructionResponse {
     instruction: WireInstruction,
-    /// The instruction's accounts once more, as an array: what a transaction builder takes.
+    /// The instruction's accounts once more, as an array: what a transaction builder takes once each `pubkey` is an
+    /// address of its own kind.
     keys: Vec<Key>,
     /// The quote that the guard enforces.
     quote: Quote,
@@ -197,14 +218,14 @@ struct WireInstruction {
     /// JSON text of the list that `keys` holds.
     accounts: String,
     data: Vec<u8>,
-    program_id: String,
+    program_id: Address,
 }
 
 /// One account of an instruction.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct Key {
-    pubkey: String,
+    pubkey: Address,
     is_signer: bool,
     is_writable: bool,
 }
@@ -219,9 +240,9 @@ struct TokenAccounts {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct TokenAccountView {
-    address: String,
-    mint: String,
-    token_program: String,
+    address: Address,
+    mint: Address,
+    token_program: Address,
 }
 
 impl InstructionResponse {
@@ -241,7 +262,7 @@ impl InstructionResponse {
                 accounts: serde_json::to_string(&keys)
                     .map_err(|error| ApiError::Internal(error.into()))?,
                 data: instruction.data,
-                program_id: instruction.program_id.to_string(),
+                program_id: Address(instruction.program_id),
             },
             keys,
             quote: executable.quote,
@@ -249,14 +270,14 @@ impl InstructionResponse {
             compute_unit_limit,
             token_accounts: TokenAccounts {
                 input: TokenAccountView {
-                    address: accounts.input_token_account.to_string(),
-                    mint: accounts.input_mint.to_string(),
-                    token_program: accounts.input_token_program.to_string(),
+                    address: Address(accounts.input_token_account),
+                    mint: Address(accounts.input_mint),
+                    token_program: Address(accounts.input_token_program),
                 },
                 output: TokenAccountView {
-                    address: accounts.output_token_account.to_string(),
-                    mint: accounts.output_mint.to_string(),
-                    token_program: accounts.output_token_program.to_string(),
+                    address: Address(accounts.output_token_account),
+                    mint: Address(accounts.output_mint),
+                    token_program: Address(accounts.output_token_program),
                 },
             },
         })
@@ -266,7 +287,7 @@ impl InstructionResponse {
 impl From<&AccountMeta> for Key {
     fn from(meta: &AccountMeta) -> Self {
         Self {
-            pubkey: meta.pubkey.to_string(),
+            pubkey: Address(meta.pubkey),
             is_signer: meta.is_signer,
             is_writable: meta.is_writable,
         }

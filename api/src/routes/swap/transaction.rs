@@ -1,19 +1,19 @@
 //! `POST /v1/swap/transaction`: a transaction that only lacks the user's signature.
 
-use axum::{Json, extract::State};
+use axum::extract::State;
 use base64::{Engine, prelude::BASE64_STANDARD};
 
 use super::{
     BODY_LIMIT,
     plan::{Executable, executable},
-    request::{Swap, SwapRequest},
+    request::{Swap, SwapRequest, TransactionRequest},
     response::TransactionResponse,
     user::{Holdings, require_balance},
 };
 use crate::{
     chain::{
-        UserAccounts,
-        assemble::{Associated, Plan, Side},
+        Associated, UserAccounts,
+        assemble::{Plan, Side},
         compute_table::TokenShape,
     },
     error::{ApiError, ProblemBody, SwapRefusal},
@@ -32,7 +32,7 @@ use crate::{
     post,
     path = "/v1/swap/transaction",
     tag = "swap",
-    request_body = SwapRequest,
+    request_body = TransactionRequest,
     responses(
         (status = 200, description = "The transaction, and what it does and costs.", body = TransactionResponse),
         (status = "4XX", description = "Refused; `code` says why.", body = ProblemBody, content_type = "application/problem+json"),
@@ -42,7 +42,7 @@ use crate::{
 pub async fn transaction(
     State(state): State<AppState>,
     StrictJson(request): StrictJson<SwapRequest, BODY_LIMIT>,
-) -> Result<Json<TransactionResponse>, ApiError> {
+) -> Result<TransactionResponse, ApiError> {
     let swap = request.with_quote()?;
     let executable = executable(&state, &swap)?;
     let accounts = &executable.accounts;
@@ -75,12 +75,12 @@ pub async fn transaction(
             .into());
         }
     }
-    Ok(Json(TransactionResponse::new(
+    Ok(TransactionResponse::new(
         BASE64_STANDARD.encode(&assembled.bytes),
         latest,
         executable,
         assembled,
-    )))
+    ))
 }
 
 fn plan(
