@@ -123,7 +123,10 @@ fn serve_api(folder: &Path, shutdown: CancellationToken) -> anyhow::Result<Socke
         "[chain]\nrpc-url = \"{rpc}\"\n[geyser]\nendpoint = \"{geyser}\"\n[store]\npath = {store:?}\n[api]\nlisten = \"{address}\"\n"
     );
     let config = Config::parse(&text, Path::new("bench.toml"))?;
-    thread::spawn(move || on_one_thread(sluice_api::run(config, shutdown)));
+    // A name, so that a profiler tells it from the load generator.
+    thread::Builder::new()
+        .name("api".to_owned())
+        .spawn(move || on_one_thread(sluice_api::run(config, shutdown)))?;
     Ok(address)
 }
 
