@@ -1,41 +1,27 @@
 //! `idl`: the interface description of swap-guard, printed by the crate's own `idl-build` tests and put together here.
 
-use std::fs;
-use std::path::PathBuf;
-
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
+use crate::generated::Generated;
 use crate::repo::Repo;
 use crate::step::Step;
 use crate::workspaces::Workspace;
 
+const FILE: Generated = Generated {
+    path: "idls/swap_guard.json",
+    source: "the program",
+    command: "cargo xtask idl",
+};
+
 /// Writes `idls/swap_guard.json` anew.
 pub fn write(repo: &Repo) -> Result<()> {
-    let text = generate(repo)?;
-    let file = committed(repo);
-    fs::create_dir_all(repo.root().join("idls"))?;
-    fs::write(&file, text).with_context(|| format!("cannot write {}", file.display()))?;
-    println!("==> Wrote {}", repo.shown(&file));
-    Ok(())
+    FILE.write(repo, &generate(repo)?)
 }
 
 /// Fails when `idls/swap_guard.json` is not what the program says of itself.
 pub fn check(repo: &Repo) -> Result<()> {
-    let file = committed(repo);
-    let present =
-        fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
-    if present != generate(repo)? {
-        bail!(
-            "{} differs from what the program says of itself; `cargo xtask idl` writes it anew",
-            repo.shown(&file)
-        );
-    }
-    Ok(())
-}
-
-fn committed(repo: &Repo) -> PathBuf {
-    repo.root().join("idls/swap_guard.json")
+    FILE.check(repo, &generate(repo)?)
 }
 
 fn generate(repo: &Repo) -> Result<String> {

@@ -15,6 +15,7 @@ mod compiler;
 mod deny;
 mod exchange;
 mod faults;
+mod generated;
 mod idl;
 mod lint;
 mod localnet;

@@ -1,39 +1,26 @@
 //! `openapi`: the description of the API, printed by the API itself.
 
-use std::fs;
-use std::path::PathBuf;
+use anyhow::Result;
 
-use anyhow::{Context, Result, bail};
-
+use crate::generated::Generated;
 use crate::repo::Repo;
 use crate::step::Step;
 use crate::workspaces::Workspace;
 
+const FILE: Generated = Generated {
+    path: "openapi.json",
+    source: "the API",
+    command: "cargo xtask openapi",
+};
+
 /// Writes `openapi.json` anew.
 pub fn write(repo: &Repo) -> Result<()> {
-    let file = committed(repo);
-    fs::write(&file, generate(repo)?)
-        .with_context(|| format!("cannot write {}", file.display()))?;
-    println!("==> Wrote {}", repo.shown(&file));
-    Ok(())
+    FILE.write(repo, &generate(repo)?)
 }
 
 /// Fails when `openapi.json` is not what the API says of itself.
 pub fn check(repo: &Repo) -> Result<()> {
-    let file = committed(repo);
-    let present =
-        fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
-    if present != generate(repo)? {
-        bail!(
-            "{} differs from what the API says of itself; `cargo xtask openapi` writes it anew",
-            repo.shown(&file)
-        );
-    }
-    Ok(())
-}
-
-fn committed(repo: &Repo) -> PathBuf {
-    repo.root().join("openapi.json")
+    FILE.check(repo, &generate(repo)?)
 }
 
 fn generate(repo: &Repo) -> Result<String> {
