@@ -17,8 +17,6 @@ pub(super) struct Bank {
     pub(super) parent: Option<u64>,
     /// Whether its writes are over.
     pub(super) frozen: bool,
-    /// Whether this connection told of it from its beginning.
-    pub(super) whole: bool,
     pub(super) stage: Stage,
 }
 

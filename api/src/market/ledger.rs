@@ -113,6 +113,8 @@ pub(super) struct Ledger {
     replay_due: bool,
     /// Slots above the root that were told to be confirmed.
     confirmed: BTreeSet<u64>,
+    /// Slots above the root that died and were not begun anew.
+    dead: BTreeSet<u64>,
     accounts: Accounts,
     seed: Seed,
     /// Answers of slots that are not sealed yet.
@@ -174,6 +176,8 @@ impl Ledger {
         let before = self.heads();
         match update.status {
             SlotStatus::Dead => self.bury(slot),
+            // Told once more after its death; its writes are gone.
+            SlotStatus::Processed if self.dead.contains(&slot) => {}
             SlotStatus::Processed => {
                 self.told_parent(slot, update.parent)?;
                 let bank = self.banks.entry(slot).or_default();
@@ -185,8 +189,9 @@ impl Ledger {
                 self.confirmed.insert(slot);
             }
             SlotStatus::CreatedBank => {
+                // A validator may repair a dead slot and run it again.
+                self.dead.remove(&slot);
                 self.told_parent(slot, update.parent)?;
-                self.banks.entry(slot).or_default().whole = true;
             }
             SlotStatus::FirstShredReceived | SlotStatus::Completed => {
                 self.told_parent(slot, update.parent)?;
@@ -244,6 +249,7 @@ impl Ledger {
         self.banks.retain(|slot, _| *slot == root);
         self.accounts.retain(|slot| slot == root);
         self.confirmed.clear();
+        self.dead.clear();
         // The calls end with the connection they were made for.
         self.answers.clear();
         self.wanted.ask_again();
@@ -288,6 +294,7 @@ impl Ledger {
         }
         self.banks.retain(|slot, _| !dead.contains(slot));
         self.accounts.retain(|slot| !dead.contains(&slot));
+        self.dead.append(&mut dead);
     }
 
     /// Seals what can be sealed, moves the root, and joins answers whose slot was reached.
@@ -350,9 +357,9 @@ impl Ledger {
             }
             (stage, _) => stage,
         };
-        // The rest of a slot that had begun before the connection is not the slot.
+        // Where nothing is replayed, the first slot told may lack what it wrote before the connection.
         if bank.frozen
-            && (bank.whole || !self.replay_due)
+            && !self.replay_due
             && let Stage::Open(_) = bank.stage
             && let Stage::Open(draft) = std::mem::take(&mut bank.stage)
         {
@@ -378,6 +385,7 @@ impl Ledger {
         self.banks.retain(|slot, _| kept.contains(slot));
         self.accounts.retain(|slot| kept.contains(&slot));
         self.confirmed = self.confirmed.split_off(&(root + 1));
+        self.dead = self.dead.split_off(&(root + 1));
         self.root = Some(root);
         self.root_settled = false;
     }

@@ -118,7 +118,8 @@ fn suites(folders: &Folders) -> anyhow::Result<Vec<Suite>> {
     ];
     javascript.extend(javascript_tests(&node)?);
     let words = |words: &[&str]| words.iter().map(OsString::from).collect::<Vec<_>>();
-    let mut conform = words(&["run"]);
+    // Through the interpreter: the installed script names the folder that it was installed from.
+    let mut conform = words(&["-m", "schemathesis.cli", "run"]);
     conform.push(folders.openapi.clone().into());
     Ok(vec![
         Suite {
@@ -142,7 +143,7 @@ fn suites(folders: &Folders) -> anyhow::Result<Vec<Suite>> {
         Suite {
             name: "schemathesis: openapi.json",
             folder: folders.suites.join("fuzz"),
-            program: folders.tool("fuzz/bin/schemathesis")?,
+            program: folders.tool("fuzz/bin/python3")?,
             arguments: conform,
         },
     ])

@@ -233,8 +233,13 @@ fn a_dead_slot_falls_back_to_what_is_left() {
         (world.heads(), world.quoted()),
         ((11, 10), Some((1, 111, 200)))
     );
+    world.seal(12);
+    assert_eq!(world.heads(), (11, 10), "told once more, and still dead");
     // The validator may repair the slot and run it again.
-    world.write(12, 9, VAULT_0, vault(0, 222)).seal(12);
+    world
+        .told(&status(12, 11, SlotStatus::CreatedBank))
+        .write(12, 9, VAULT_0, vault(0, 222))
+        .seal(12);
     assert_eq!(
         (world.heads(), world.quoted()),
         ((12, 10), Some((1, 222, 200)))
