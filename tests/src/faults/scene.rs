@@ -422,5 +422,5 @@ fn compare(reader: &Reader, level: Level, real: &Moment) -> Option<String> {
     let Some(seen) = reader.moment(level) else {
         return Some(format!("{level:?}: the market is not ready"));
     };
-    differing(&seen, real, |_| false).map(|difference| format!("{level:?}: {difference}"))
+    differing(&seen, real, |_, _| false).map(|difference| format!("{level:?}: {difference}"))
 }

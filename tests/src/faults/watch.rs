@@ -11,6 +11,7 @@ use solana_pubkey::Pubkey;
 use tokio::{task::AbortHandle, time::sleep};
 
 use super::{
+    accounts::Content,
     model::Moment,
     observed::{Level, Reader},
     world::{Shared, World},
@@ -123,7 +124,7 @@ fn untrue(world: &World, seen: &Moment) -> Option<String> {
     let Some(allowed) = world.moments.get(&seen.slot) else {
         return Some(format!("slot {} was shown before it was sealed", seen.slot));
     };
-    let young = |pool: &PoolSnapshot| waits_for_rpc(world, pool);
+    let young = |key: &Pubkey, pool: &PoolSnapshot| waits_for_rpc(world, key, pool);
     let mut differences = allowed.iter().map(|moment| differing(seen, moment, young));
     // One moment that fits is enough.
     differences.try_fold(None, |_, difference| difference.map(Some))?
@@ -134,7 +135,7 @@ fn untrue(world: &World, seen: &Moment) -> Option<String> {
 pub fn differing(
     seen: &Moment,
     moment: &Moment,
-    may_miss: impl Fn(&PoolSnapshot) -> bool,
+    may_miss: impl Fn(&Pubkey, &PoolSnapshot) -> bool,
 ) -> Option<String> {
     let slot = seen.slot;
     if slot != moment.slot {
@@ -163,7 +164,7 @@ pub fn differing(
                 brief(seen),
                 brief(pool)
             )),
-            None if may_miss(pool) => None,
+            None if may_miss(key, pool) => None,
             None => Some(format!(
                 "slot {slot}: pool {key} of mints {:?} is missing",
                 pool.pool.mints
@@ -171,13 +172,18 @@ pub fn differing(
         })
 }
 
-/// Whether a mint of the pool is younger than the market may be. Mints are told by the stream only once a pool has
-/// them, so the mint of a new pool is read by RPC, which takes a moment.
-fn waits_for_rpc(world: &World, pool: &PoolSnapshot) -> bool {
-    let mints = [pool.pool.mints.token_0, pool.pool.mints.token_1];
-    let genesis = world.chain.genesis();
-    let was_there = |mint: &Pubkey| world.chain.get(genesis, mint).is_some();
-    !mints.iter().all(was_there)
+/// Whether the pool, or a mint of it, is younger than the market may be: some slot had none of it. Mints are told by the
+/// stream only once a pool has them, so the mint of a new pool is read by RPC, which takes a moment.
+fn waits_for_rpc(world: &World, key: &Pubkey, pool: &PoolSnapshot) -> bool {
+    let parts = [*key, pool.pool.mints.token_0, pool.pool.mints.token_1];
+    let (first, last) = (world.chain.genesis(), world.chain.last());
+    let lacks = |slot: u64, part: &Pubkey| {
+        let content = world.chain.get(slot, part);
+        matches!(content, None | Some(Content::Closed))
+    };
+    let exists = |slot: &u64| *slot == first || world.chain.parent(*slot).is_some();
+    let mut slots = (first..=last).filter(exists);
+    slots.any(|slot| parts.iter().any(|part| lacks(slot, part)))
 }
 
 /// What a swap moves.
