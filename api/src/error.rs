@@ -7,7 +7,7 @@ mod swap;
 
 use axum::{
     Json,
-    http::{HeaderValue, StatusCode, header},
+    http::{HeaderName, HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
 use serde_json::{Map, Value, json};
@@ -112,11 +112,45 @@ pub enum ApiError {
         /// Identifier asked for.
         id: String,
     },
-    /// As many webhooks exist as are allowed.
-    #[error("{limit} webhooks exist, which is the limit; delete one first")]
+    /// The caller has as many webhooks as are allowed.
+    #[error("you have {limit} webhooks, which is the limit; delete one first")]
     TooManyWebhooks {
         /// How many are allowed.
         limit: u32,
+    },
+    /// No API key, or not one that is accepted.
+    #[error("{fault}")]
+    Unauthorized {
+        /// What is wrong and what would be right.
+        fault: &'static str,
+        /// Whether a key was presented at all.
+        presented: bool,
+    },
+    /// The caller asks too often.
+    #[error("too many requests with this API key; try again in {retry_after_secs} s")]
+    RateLimited {
+        /// When the next request will be answered, seconds.
+        retry_after_secs: u64,
+    },
+    /// The resource was written since the caller read it.
+    #[error(
+        "it is at version {current} by now; read it again, and repeat the change on what is there"
+    )]
+    VersionConflict {
+        /// Its version.
+        current: u64,
+    },
+    /// The operation does not fit this webhook.
+    #[error("{fault}")]
+    WrongKindOfWebhook {
+        /// What is wrong and what would be right.
+        fault: &'static str,
+    },
+    /// The result of a delivery came from somebody who does not hold the message any more.
+    #[error("message {id} is not held by an open stream here; it will be sent again")]
+    NotHeld {
+        /// Its identifier.
+        id: String,
     },
     /// No such path.
     #[error("there is no such path; the README lists every route")]
@@ -237,6 +271,19 @@ impl ApiError {
             Self::TooManyWebhooks { .. } => {
                 problem(S::CONFLICT, "too_many_webhooks", "Too many webhooks")
             }
+            Self::Unauthorized { .. } => problem(S::UNAUTHORIZED, "unauthorized", "Unauthorized"),
+            Self::RateLimited { .. } => {
+                passing(S::TOO_MANY_REQUESTS, "rate_limited", "Too many requests")
+            }
+            Self::VersionConflict { .. } => problem(
+                S::PRECONDITION_FAILED,
+                "version_conflict",
+                "Changed meanwhile",
+            ),
+            Self::WrongKindOfWebhook { .. } => {
+                problem(S::CONFLICT, "wrong_kind_of_webhook", "Not for this webhook")
+            }
+            Self::NotHeld { .. } => problem(S::CONFLICT, "not_held", "Not held"),
             Self::NoRoute => problem(S::NOT_FOUND, "no_route", "No such path"),
             Self::MethodNotAllowed => problem(
                 S::METHOD_NOT_ALLOWED,
@@ -266,11 +313,31 @@ impl ApiError {
             Self::MarketNotReady { slot, lag, .. } => {
                 json!({ "slot": slot, "slotLag": lag })
             }
+            Self::VersionConflict { current } => json!({ "version": current }),
             _ => json!({}),
         };
         match members {
             Value::Object(members) => members,
             _ => Map::new(),
+        }
+    }
+
+    /// The header that belongs to this error.
+    fn header(&self) -> Option<(HeaderName, HeaderValue)> {
+        match self {
+            Self::Unauthorized { presented, .. } => {
+                let challenge = if *presented {
+                    "Bearer realm=\"sluice\", error=\"invalid_token\""
+                } else {
+                    "Bearer realm=\"sluice\""
+                };
+                let value = HeaderValue::from_static(challenge);
+                Some((header::WWW_AUTHENTICATE, value))
+            }
+            Self::RateLimited { retry_after_secs } => {
+                Some((header::RETRY_AFTER, HeaderValue::from(*retry_after_secs)))
+            }
+            _ => None,
         }
     }
 
@@ -304,6 +371,7 @@ impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         self.log_cause();
         let problem = self.problem();
+        let header = self.header();
         let mut body = self.members();
         body.insert("type".into(), json!("about:blank"));
         body.insert("title".into(), json!(problem.title));
@@ -317,6 +385,9 @@ impl IntoResponse for ApiError {
         if problem.status == StatusCode::SERVICE_UNAVAILABLE {
             // The market is refilled, and the database reopened, within about a second.
             headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+        }
+        if let Some((name, value)) = header {
+            headers.insert(name, value);
         }
         response
     }

@@ -5,9 +5,11 @@
 //! `pricing` over `market` → `chain` → answer; every failure is an [`error::ApiError`]. This crate
 //! writes webhook definitions and never an event or a delivery: those are the indexer's.
 
+pub mod auth;
 pub mod chain;
 pub mod error;
 pub mod extract;
+pub mod limits;
 pub mod market;
 mod middleware;
 pub mod openapi;

@@ -1,13 +1,11 @@
 //! The OpenAPI document: written from the types that the routes take and give, so that it cannot say something else.
 
-mod webhooks;
-
 use utoipa::OpenApi;
 
 use crate::{
     error::ProblemBody,
     market::Commitment,
-    routes::{health, quote, swap},
+    routes::{health, quote, swap, webhooks},
 };
 
 /// Title and routes.
@@ -25,17 +23,12 @@ use crate::{
         swap::instruction::instruction,
         health::live,
         health::ready,
-        webhooks::list,
-        webhooks::create,
-        webhooks::get,
-        webhooks::update,
-        webhooks::delete,
     ),
     components(schemas(Commitment, ProblemBody)),
     tags(
         (name = "quote", description = "What the exchange pays."),
         (name = "swap", description = "Transactions and instructions under the guard."),
-        (name = "webhooks", description = "Subscriptions. Served on a loopback address only."),
+        (name = "webhooks", description = "Subscriptions to what happens on the chain."),
         (name = "health", description = "Whether Sluice works."),
     ),
 )]
@@ -47,7 +40,9 @@ struct Document;
 /// Never: the document consists of what JSON can say.
 #[must_use]
 pub fn document() -> String {
-    let mut text = Document::openapi()
+    let mut document = Document::openapi();
+    document.merge(webhooks::Description::openapi());
+    let mut text = document
         .to_pretty_json()
         .expect("the document consists of what JSON can say");
     text.push('\n');

@@ -8,23 +8,20 @@ use axum::{
 use crate::{
     error::ApiError,
     middleware,
-    routes::{health, quote, swap, webhooks},
+    routes::{health, quote, swap},
     state::AppState,
 };
 
-/// The whole API. `webhooks_open` says whether the webhook routes are served.
-pub fn router(state: AppState, webhooks_open: bool, webhooks: webhooks::Settings) -> Router {
-    let mut routes = Router::new()
+/// The whole API; `webhooks` are the routes of [`crate::routes::webhooks`], which have a gate of their own.
+pub fn router(state: AppState, webhooks: Router) -> Router {
+    let routes = Router::new()
         .route("/v1/quote", get(quote::get))
         .route("/v1/swap/transaction", post(swap::transaction))
         .route("/v1/swap/instruction", post(swap::instruction))
         .route("/health/live", get(health::live))
         .route("/health/ready", get(health::ready))
-        .with_state(state.clone());
-    if webhooks_open {
-        routes = routes.merge(webhooks::router(state.store().clone(), webhooks));
-    }
-    let routes = routes
+        .with_state(state)
+        .merge(webhooks)
         .fallback(async || ApiError::NoRoute)
         .method_not_allowed_fallback(async || ApiError::MethodNotAllowed);
     middleware::apply(routes)

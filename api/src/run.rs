@@ -5,11 +5,19 @@ use std::sync::Arc;
 use anyhow::Context;
 use axum::serve::ListenerExt;
 use service_kit::CancellationToken;
-use sluice_config::Config;
+use sluice_config::{ApiConfig, Config, Database};
 use sluice_store::Store;
 use tokio::net::TcpListener;
 
-use crate::{chain::Rpc, market, router::router, routes::webhooks, state::AppState};
+use crate::{
+    auth::Gate,
+    chain::Rpc,
+    limits::{KeyLimiter, RateLimit},
+    market,
+    router::router,
+    routes::webhooks,
+    state::AppState,
+};
 
 /// Serves the API until `shutdown`.
 ///
@@ -17,9 +25,10 @@ use crate::{chain::Rpc, market, router::router, routes::webhooks, state::AppStat
 /// When the database cannot be opened or the address cannot be bound. Later trouble with the stream,
 /// the RPC or the database makes the API not ready; it does not end it.
 pub async fn run(config: Config, shutdown: CancellationToken) -> anyhow::Result<()> {
-    let store = Store::open(&config.store.path)
-        .await
-        .with_context(|| format!("cannot open the database {}", config.store.path.display()))?;
+    let store = match config.store.database() {
+        Database::File(path) => Store::open(path).await?,
+        Database::Server(url) => Store::connect(url.expose()).await?,
+    };
     let listen = config.api.listen;
     let listener = TcpListener::bind(listen)
         .await
@@ -29,28 +38,54 @@ pub async fn run(config: Config, shutdown: CancellationToken) -> anyhow::Result<
         config.chain.rpc_url.as_str(),
         config.chain.rpc_timeout(),
     ));
+    let client = sluice_webhook_client::Client::new(
+        config.webhooks.delivery_timeout(),
+        webhooks::Settings::from(&config.webhooks).reach,
+    )
+    .context("cannot set up the HTTP client for tests of webhooks")?;
+    let webhooks = webhooks::router(
+        store.clone(),
+        webhooks::Settings::from(&config.webhooks),
+        client,
+        gate(&config.api, &store).await?,
+        shutdown.clone(),
+    );
     let blockhashes = tokio::spawn(Arc::clone(&rpc).keep_fresh(shutdown.clone()));
     let state = AppState::new(market, rpc, store, config.chain.exchange);
-    let webhooks_open = listen.ip().is_loopback();
-    if !webhooks_open {
-        tracing::warn!(
-            %listen,
-            "webhook routes are not served: there are no API keys, so only loopback may manage webhooks"
-        );
-    }
-    let settings = webhooks::Settings {
-        allow_http_loopback: config.webhooks.allow_http_loopback,
-    };
     tracing::info!(%listen, "API listening");
     // An answer of several packets must not wait for the acknowledgement of its first.
     let listener = listener.tap_io(|connection| {
         let _ = connection.set_nodelay(true);
     });
-    axum::serve(listener, router(state, webhooks_open, settings))
+    axum::serve(listener, router(state, webhooks))
         .with_graceful_shutdown(shutdown.clone().cancelled_owned())
         .await
         .context("the API server failed")?;
     market_task.await.context("the market task failed")?;
     blockhashes.await.context("the blockhash task failed")?;
     Ok(())
+}
+
+/// The gate before the webhook routes. While there are no API keys it lets in whoever is on this machine, if
+/// anybody; the log says which.
+async fn gate(api: &ApiConfig, store: &Store) -> anyhow::Result<Gate> {
+    let on_loopback = api.listen.ip().is_loopback();
+    if !store.keys_in_use().await? {
+        if on_loopback {
+            tracing::info!(
+                "there are no API keys: requests on this machine manage webhooks without one"
+            );
+        } else {
+            tracing::warn!(
+                listen = %api.listen,
+                "the webhook routes answer nobody: there are no API keys, and api.listen is no loopback \
+                 address; make a key with `sluice keys add NAME`"
+            );
+        }
+    }
+    let limiter = KeyLimiter::new(RateLimit {
+        per_minute: api.rate_limit_per_minute,
+        burst: api.rate_limit_burst,
+    });
+    Ok(Gate::new(store.clone(), limiter, on_loopback))
 }

@@ -1,41 +1,49 @@
-//! Reading the chain: from the stream, by way of the slot buffer, into the store.
+//! Reading the chain: from the stream, by way of the slot tree, into the store.
 //!
 //! A session is one connection. It starts at the slot after the checkpoint and ends with the first
 //! fault, of the stream or of the database; then the next one starts from the checkpoint again. What a
 //! session held in memory is not needed: it is streamed again, and messages that were stored already
 //! are known by their ids.
+//!
+//! A session also ends when webhooks come to watch more than it streams. The next one starts at the slot at
+//! which the first of them was written, under the new filter, so that none misses anything.
 
-use std::{
-    sync::Arc,
-    time::{Instant, SystemTime},
-};
+use std::{sync::Arc, time::Duration};
 
 use service_kit::{Backoff, CancellationToken};
-use sluice_geyser::{Body, Endpoint, SlotStatus, SlotUpdate, Stream, StreamError, Update};
-use sluice_store::{FilterState, Revision, Store, StoreError, Timestamp};
+use sluice_geyser::{Endpoint, Stream, StreamError};
+use sluice_store::{Commitment, OpenSlot, Revision, Store, StoreError};
 use thiserror::Error;
 use tokio::{
     sync::{Notify, watch},
-    time::sleep,
+    time::{Instant, sleep, sleep_until},
 };
 
 use crate::{
     incident::Incident,
-    project::{BufferFull, SlotBuffer},
+    metrics::Metrics,
+    session::{Origin, Session},
+    slots::tree::TreeFault,
     status::Status,
-    subscribe::{proved_revision, request},
-    webhooks::{compose, match_event::Subscriptions},
+    subscribe::request,
+    webhooks::{idl::Idls, match_event::Subscriptions},
 };
+
+/// Shortest life of a session that ends because webhooks watch more: many that are written one after the
+/// other share one.
+const SHORTEST_SESSION: Duration = Duration::from_secs(1);
 
 /// Why a session ended.
 #[derive(Debug, Error)]
-enum SessionEnd {
+pub(crate) enum SessionEnd {
     #[error(transparent)]
     Stream(#[from] StreamError),
     #[error(transparent)]
     Store(#[from] StoreError),
     #[error(transparent)]
-    Buffer(#[from] BufferFull),
+    Tree(#[from] TreeFault),
+    #[error("the webhooks watch more than is streamed")]
+    FilterGrew,
     #[error("nobody watches the webhooks any more")]
     Unwatched,
 }
@@ -50,7 +58,9 @@ impl SessionEnd {
             }
             Self::Stream(_) => "the stream is lost",
             Self::Store(_) => "the database does not take what was read",
-            Self::Buffer(_) => "slots are not confirmed",
+            Self::Tree(TreeFault::Full { .. }) => "slots are not settled",
+            Self::Tree(TreeFault::Hole { .. }) => "the stream left out blocks",
+            Self::FilterGrew => "the filter grew",
             Self::Unwatched => "the webhooks are not watched",
         }
     }
@@ -69,6 +79,8 @@ enum Start {
         /// How often this was refused in a row without a reason that helps.
         refusals: u32,
     },
+    /// After the last slot that was stored; these slots were left out by the last session too.
+    Without(u64, u64),
     /// At the first slot the server can still replay. Slots are missing.
     FirstAvailable(u64),
     /// With whatever comes next. Slots may be missing.
@@ -79,8 +91,16 @@ impl Start {
     const CHECKPOINT: Self = Self::Checkpoint { refusals: 0 };
 
     /// Where to start after a session that started here ended with `end`. A server that cannot even
-    /// replay the slot it named itself is not asked to replay again.
-    fn after(self, end: &SessionEnd) -> Self {
+    /// replay the slot it named itself is not asked to replay again. One that leaves out blocks is asked for
+    /// them once more; `left_out` are those that the last session missed.
+    fn after(self, end: &SessionEnd, left_out: &mut Option<(u64, u64)>) -> Self {
+        if let SessionEnd::Tree(TreeFault::Hole { first, last }) = end {
+            let hole = (*first, *last);
+            if left_out.replace(hole) == Some(hole) {
+                return Self::Without(*first, *last);
+            }
+            return Self::CHECKPOINT;
+        }
         let SessionEnd::Stream(StreamError::ReplayUnavailable {
             first_available, ..
         }) = end
@@ -89,7 +109,9 @@ impl Start {
             return Self::CHECKPOINT;
         };
         match (self, first_available) {
-            (Self::Checkpoint { .. }, Some(slot)) => Self::FirstAvailable(*slot),
+            (Self::Checkpoint { .. } | Self::Without(..), Some(slot)) => {
+                Self::FirstAvailable(*slot)
+            }
             (Self::Checkpoint { refusals }, None) if refusals < UNEXPLAINED_REFUSALS => {
                 Self::Checkpoint {
                     refusals: refusals.saturating_add(1),
@@ -109,10 +131,14 @@ pub struct Follower {
     pub store: Store,
     /// The live webhooks.
     pub subscriptions: watch::Receiver<Arc<Subscriptions>>,
+    /// The programs whose events are decoded.
+    pub idls: Arc<Idls>,
     /// Told what is seen.
     pub status: Status,
     /// Notified when new messages are stored.
     pub stored: Arc<Notify>,
+    /// Counts.
+    pub metrics: Metrics,
 }
 
 impl Follower {
@@ -123,6 +149,7 @@ impl Follower {
             backoff: Backoff::new(),
         };
         let mut start = Start::CHECKPOINT;
+        let mut left_out = None;
         loop {
             // Stopping in the middle of anything is harmless: what is not committed is read again.
             let end = tokio::select! {
@@ -132,9 +159,13 @@ impl Follower {
                     Ok(never) => match never {},
                 },
             };
+            self.metrics.session_ended(end.kind());
+            start = start.after(&end, &mut left_out);
+            if matches!(end, SessionEnd::FilterGrew) {
+                continue;
+            }
             self.status.disconnected(end.to_string());
             health.incident.failed(end.kind(), &end);
-            start = start.after(&end);
             let pause = health.backoff.next_pause(rand::random());
             tokio::select! {
                 () = shutdown.cancelled() => return,
@@ -148,26 +179,11 @@ impl Follower {
         start: Start,
         health: &mut Health,
     ) -> Result<std::convert::Infallible, SessionEnd> {
-        let checkpoint = self.store.checkpoint().await?;
         let subscriptions = Arc::clone(&self.subscriptions.borrow_and_update());
-        let from_slot = match start {
-            Start::Checkpoint { .. } => checkpoint.map(|slot| slot.saturating_add(1)),
-            Start::FirstAvailable(slot) => Some(slot),
-            Start::Tip => None,
-        };
+        let origin = self.origin(start, &subscriptions).await?;
+        let from_slot = origin.from_slot;
         let mut stream = Stream::open(&self.endpoint, request(&subscriptions, from_slot)).await?;
-        let mut session = Session {
-            store: &self.store,
-            status: &self.status,
-            stored: &self.stored,
-            health,
-            subscriptions,
-            buffer: SlotBuffer::default(),
-            checkpoint,
-            start,
-            settled_any: false,
-            proved: None,
-        };
+        let mut session = Session::new(self, subscriptions, origin, health);
         // Servers keep only the newest of the requests they have not looked at yet. A filter change sent
         // right after the first request could make them forget its `from_slot`, so the first update is
         // awaited: it shows that the first request was looked at.
@@ -175,150 +191,86 @@ impl Follower {
         self.status.connected();
         tracing::info!(from_slot, "the stream is open");
         session.apply(first).await?;
+        let earliest_end = Instant::now() + SHORTEST_SESSION;
+        let mut grew = false;
+        let mut changes = self.subscriptions.clone();
         loop {
             tokio::select! {
                 update = stream.next() => session.apply(update?).await?,
-                changed = self.subscriptions.changed() => {
+                changed = changes.changed(), if !grew => {
                     changed.map_err(|_| SessionEnd::Unwatched)?;
-                    session.subscriptions = Arc::clone(&self.subscriptions.borrow_and_update());
-                    stream.replace(request(&session.subscriptions, None)).await?;
+                    let subscriptions = Arc::clone(&changes.borrow_and_update());
+                    grew = subscriptions.grew_since(session.subscriptions());
+                    if !grew {
+                        stream.replace(request(&subscriptions, None)).await?;
+                        session.narrow(subscriptions);
+                    }
                 }
+                () = sleep_until(earliest_end), if grew => return Err(SessionEnd::FilterGrew),
             }
         }
+    }
+
+    /// What the store knows about where to begin.
+    async fn origin(
+        &self,
+        start: Start,
+        subscriptions: &Subscriptions,
+    ) -> Result<Origin, StoreError> {
+        let confirmed = self.store.checkpoint(Commitment::Confirmed).await?;
+        let finalized = self.store.checkpoint(Commitment::Finalized).await?;
+        let finality_wanted = !subscriptions.at(Commitment::Finalized).is_empty();
+        let proved = self.store.filter_state().await?;
+        let known = proved.map_or(Revision(0), |state| state.revision);
+        let unproved = self.store.filter_changes(known).await?;
+        // A session at least goes on where the last one was; it goes further back for finality, and for
+        // webhooks that were written since and that it did not serve.
+        let resume = confirmed.map(|slot| slot.saturating_add(1));
+        let for_finality = finalized
+            .filter(|_| finality_wanted)
+            .map(|slot| slot.saturating_add(1));
+        let for_changes = unproved
+            .iter()
+            .filter(|change| change.revision <= subscriptions.revision())
+            .filter(|change| change.since_slot.is_none())
+            .filter_map(|change| change.requested_slot)
+            .min();
+        let needed = resume
+            .into_iter()
+            .chain(resume.and(for_finality))
+            .chain(resume.and(for_changes))
+            .min();
+        let open: Vec<OpenSlot> = self.store.open_slots().await?;
+        Ok(Origin {
+            confirmed,
+            finalized: finalized.or(confirmed),
+            from_slot: match start {
+                Start::Checkpoint { .. } | Start::Without(..) => needed,
+                Start::FirstAvailable(slot) => Some(slot.max(needed.unwrap_or(0))),
+                Start::Tip => None,
+            },
+            missing: match start {
+                Start::Without(first, last) => Some((first, last)),
+                _ => None,
+            },
+            complete: matches!(start, Start::Checkpoint { .. } | Start::Without(..)),
+            finality_wanted,
+            open,
+        })
     }
 }
 
 /// What outlives a session.
-struct Health {
+pub(crate) struct Health {
     incident: Incident,
     backoff: Backoff,
 }
 
-struct Session<'a> {
-    store: &'a Store,
-    status: &'a Status,
-    stored: &'a Notify,
-    health: &'a mut Health,
-    subscriptions: Arc<Subscriptions>,
-    buffer: SlotBuffer,
-    checkpoint: Option<u64>,
-    start: Start,
-    settled_any: bool,
-    proved: Option<Revision>,
-}
-
-impl Session<'_> {
-    async fn apply(&mut self, update: Update) -> Result<(), SessionEnd> {
-        let proved = proved_revision(&update);
-        match update.body {
-            // What the validator read from its snapshot at start-up did not happen now.
-            Body::Account(account) if account.is_startup => {}
-            Body::Account(account) => self.buffer.account(account)?,
-            Body::Transaction(transaction) => self.buffer.transaction(*transaction)?,
-            Body::BlockMeta(block) => self.buffer.block_meta(block.slot, block.block_time),
-            Body::Slot(slot) => self.slot(&slot, proved).await?,
-        }
-        Ok(())
-    }
-
-    async fn slot(
-        &mut self,
-        update: &SlotUpdate,
-        proved: Option<Revision>,
-    ) -> Result<(), SessionEnd> {
-        self.status.saw_slot(update.slot, Instant::now());
-        match update.status {
-            SlotStatus::Confirmed => {
-                self.settle(update.slot).await?;
-                self.prove(update.slot, proved).await
-            }
-            // Only matters where a confirmation was left out.
-            SlotStatus::Finalized => self.settle(update.slot).await,
-            SlotStatus::Dead => {
-                self.buffer.discard(update.slot);
-                Ok(())
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// Stores what is settled now that `slot` is.
-    async fn settle(&mut self, slot: u64) -> Result<(), SessionEnd> {
-        let settled = self.buffer.take_settled(slot);
-        if settled.is_empty() && self.checkpoint.is_some_and(|checkpoint| checkpoint >= slot) {
-            return Ok(());
-        }
-        let first = settled.first().map_or(slot, |(first, _)| *first);
-        self.report_gap(first);
-        let now = Timestamp::from(SystemTime::now());
-        let messages: Vec<_> = settled
-            .iter()
-            .flat_map(|(slot, content)| compose::messages(&self.subscriptions, *slot, content, now))
-            .collect();
-        let committed = self.store.commit_slot(slot, &messages, now).await?;
-        self.checkpoint = Some(committed.checkpoint);
-        if committed.inserted > 0 {
-            tracing::debug!(slot, messages = committed.inserted, "stored");
-            self.stored.notify_one();
-        }
-        self.health.incident.recovered();
-        self.health.backoff.reset();
-        Ok(())
-    }
-
-    /// Says once, at the first slot of a session that could not start where the last one ended, which
-    /// slots nobody was told about.
-    fn report_gap(&mut self, first: u64) {
-        if std::mem::replace(&mut self.settled_any, true) {
-            return;
-        }
-        let Some(checkpoint) = self.checkpoint else {
-            return;
-        };
-        if first <= checkpoint {
-            tracing::warn!(
-                first,
-                checkpoint,
-                "the stream is behind the checkpoint; is it another chain?"
-            );
-            return;
-        }
-        let last_missing = match self.start {
-            Start::Checkpoint { .. } => return,
-            Start::FirstAvailable(_) => first.saturating_sub(1),
-            // The connection may have begun in the middle of this slot's content.
-            Start::Tip => first,
-        };
-        let first_missing = checkpoint.saturating_add(1);
-        if first_missing <= last_missing {
-            tracing::error!(
-                first_missing,
-                last_missing,
-                "slots were not read completely and cannot be replayed any more: their events are lost"
-            );
-        }
-    }
-
-    /// Records that the filter of `proved` is in force. The proof came with the confirmation of `slot`,
-    /// which follows that slot's content, so the first slot that passed the filter whole is the next.
-    async fn prove(&mut self, slot: u64, proved: Option<Revision>) -> Result<(), SessionEnd> {
-        let Some(revision) = proved.filter(|revision| self.proved != Some(*revision)) else {
-            return Ok(());
-        };
-        let since_slot = slot.saturating_add(1);
-        self.store
-            .record_filter_state(FilterState {
-                revision,
-                since_slot,
-            })
-            .await?;
-        self.proved = Some(revision);
-        tracing::info!(
-            revision = revision.0,
-            since_slot,
-            "the stream's filter is in force"
-        );
-        Ok(())
+impl Health {
+    /// Something was stored: the connection has proved useful.
+    pub(crate) fn recovered(&mut self) {
+        self.incident.recovered();
+        self.backoff.reset();
     }
 }
 
@@ -333,29 +285,47 @@ mod tests {
         })
     }
 
+    fn after(start: Start, end: &SessionEnd) -> Start {
+        start.after(end, &mut None)
+    }
+
     #[test]
     fn a_lost_replay_window_leads_to_what_is_left_of_it_and_then_to_the_tip() {
-        let rest = Start::CHECKPOINT.after(&gone(Some(9)));
+        let rest = after(Start::CHECKPOINT, &gone(Some(9)));
         assert_eq!(rest, Start::FirstAvailable(9));
-        assert_eq!(rest.after(&gone(Some(11))), Start::Tip);
+        assert_eq!(after(rest, &gone(Some(11))), Start::Tip);
         let closed = SessionEnd::Stream(StreamError::Closed);
-        assert_eq!(rest.after(&closed), Start::CHECKPOINT);
-        assert_eq!(Start::Tip.after(&closed), Start::CHECKPOINT);
+        assert_eq!(after(rest, &closed), Start::CHECKPOINT);
+        assert_eq!(after(Start::Tip, &closed), Start::CHECKPOINT);
     }
 
     #[test]
     fn a_server_that_may_only_be_starting_is_asked_again_before_slots_are_given_up() {
         let mut start = Start::CHECKPOINT;
         for _ in 0..UNEXPLAINED_REFUSALS {
-            start = start.after(&gone(None));
+            start = after(start, &gone(None));
             assert!(matches!(start, Start::Checkpoint { .. }), "{start:?}");
         }
-        assert_eq!(start.after(&gone(None)), Start::Tip);
+        assert_eq!(after(start, &gone(None)), Start::Tip);
         let closed = SessionEnd::Stream(StreamError::Closed);
         assert_eq!(
-            start.after(&closed),
+            after(start, &closed),
             Start::CHECKPOINT,
             "the count starts anew"
         );
+    }
+
+    #[test]
+    fn blocks_that_were_left_out_are_asked_for_once_more() {
+        let hole = |first, last| SessionEnd::Tree(TreeFault::Hole { first, last });
+        let mut left_out = None;
+        let again = Start::CHECKPOINT.after(&hole(12, 13), &mut left_out);
+        assert_eq!(again, Start::CHECKPOINT);
+        let other = again.after(&hole(20, 20), &mut left_out);
+        assert_eq!(other, Start::CHECKPOINT);
+        let without = other.after(&hole(20, 20), &mut left_out);
+        assert_eq!(without, Start::Without(20, 20));
+        let rest = without.after(&gone(Some(30)), &mut left_out);
+        assert_eq!(rest, Start::FirstAvailable(30));
     }
 }

@@ -1,20 +1,26 @@
-//! `GET /health/live` and `GET /health/ready`.
+//! `GET /health/live`, `GET /health/ready` and `GET /metrics`.
 
-use std::{sync::Arc, time::Instant};
+use std::{
+    sync::Arc,
+    time::{Instant, SystemTime},
+};
 
 use axum::{
     Json, Router,
     extract::State,
-    http::StatusCode,
+    http::{StatusCode, header::CONTENT_TYPE},
     response::{IntoResponse, Response},
     routing::get,
 };
 use serde_json::{Value, json};
 use service_kit::CancellationToken;
-use sluice_store::{Store, StoreError};
+use sluice_store::{Commitment, Store, StoreError, Timestamp};
 use tokio::{net::TcpListener, sync::watch};
 
-use crate::{status::Status, webhooks::match_event::Subscriptions};
+use crate::{metrics::Metrics, status::Status, webhooks::match_event::Subscriptions};
+
+/// Type of the metrics' text.
+const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// What the answers are made from.
 #[derive(Clone, Debug)]
@@ -25,6 +31,8 @@ pub struct Health {
     pub status: Status,
     /// The live webhooks, whose revision is the one wanted.
     pub subscriptions: watch::Receiver<Arc<Subscriptions>>,
+    /// Counts.
+    pub metrics: Metrics,
 }
 
 /// Serves until `shutdown`.
@@ -46,6 +54,7 @@ fn router(health: Health) -> Router {
         // The process answers, hence it lives: nothing else may make a supervisor restart it.
         .route("/health/live", get(async || Json(json!({ "live": true }))))
         .route("/health/ready", get(ready))
+        .route("/metrics", get(metrics))
         .with_state(health)
 }
 
@@ -65,6 +74,7 @@ async fn ready(State(health): State<Health>) -> Response {
     let body = json!({
         "ready": reason.is_none(),
         "reason": reason,
+        "standby": health.status.stands_by(),
         "slot": health.status.last_slot(),
         "checkpoint": stored["checkpoint"],
         "filter": {
@@ -77,11 +87,22 @@ async fn ready(State(health): State<Health>) -> Response {
     (status, Json(body)).into_response()
 }
 
+/// Every count. The queue's are left as they were while the database does not answer.
+async fn metrics(State(health): State<Health>) -> Response {
+    match health.store.queue_stats().await {
+        Ok(stats) => health
+            .metrics
+            .queue(&stats, Timestamp::from(SystemTime::now())),
+        Err(error) => tracing::warn!(%error, "the queue cannot be counted"),
+    }
+    ([(CONTENT_TYPE, OPEN_METRICS)], health.metrics.text()).into_response()
+}
+
 async fn stored(store: &Store) -> Result<Value, StoreError> {
     store.check().await?;
     let filter = store.filter_state().await?;
     Ok(json!({
-        "checkpoint": store.checkpoint().await?,
+        "checkpoint": store.checkpoint(Commitment::Confirmed).await?,
         "inForceRevision": filter.map(|filter| filter.revision.0),
         "inForceSinceSlot": filter.map(|filter| filter.since_slot),
         "pendingDeliveries": store.pending_deliveries().await?,

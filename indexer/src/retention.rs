@@ -3,29 +3,40 @@
 use std::time::{Duration, SystemTime};
 
 use service_kit::CancellationToken;
-use sluice_store::{Store, Timestamp};
+use sluice_store::{Removed, Retention, Store, Timestamp};
 use tokio::time::sleep;
 
 use crate::incident::Incident;
 
-/// How long finished messages are kept: long enough for a person to look into a week's failures, and
-/// far beyond any replay of the stream, by which a message must still be known.
-const RETENTION: Duration = Duration::from_secs(7 * 24 * 60 * 60);
-
 /// How often old messages are looked for.
-const INTERVAL: Duration = Duration::from_secs(60 * 60);
+const INTERVAL: Duration = Duration::from_secs(10 * 60);
 
-/// Removes old finished messages until `shutdown`.
-pub async fn run(store: Store, shutdown: CancellationToken) {
+/// What is kept, and for how long.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Finished messages.
+    pub finished: Duration,
+    /// Messages that nobody accepts.
+    pub undelivered: Duration,
+    /// Bytes, as long as there are finished messages that can be removed.
+    pub bytes: u64,
+}
+
+/// Removes old messages until `shutdown`.
+pub async fn run(store: Store, limits: Limits, shutdown: CancellationToken) {
     let mut incident = Incident::new("removing old messages");
     while !shutdown.is_cancelled() {
-        let before = Timestamp::from(SystemTime::now()).before(RETENTION);
-        match store.prune_finished(before).await {
+        let now = Timestamp::from(SystemTime::now());
+        let retention = Retention {
+            now,
+            finished_before: now.before(limits.finished),
+            undelivered_before: Some(now.before(limits.undelivered)),
+            max_bytes: Some(limits.bytes),
+        };
+        match store.prune(&retention).await {
             Ok(removed) => {
                 incident.recovered();
-                if removed > 0 {
-                    tracing::info!(removed, "old messages removed");
-                }
+                tell(&removed, limits);
             }
             Err(error) => incident.failed("the database does not answer", &error),
         }
@@ -33,5 +44,28 @@ pub async fn run(store: Store, shutdown: CancellationToken) {
             () = shutdown.cancelled() => {}
             () = sleep(INTERVAL) => {}
         }
+    }
+}
+
+fn tell(removed: &Removed, limits: Limits) {
+    if removed.finished > 0 {
+        tracing::info!(messages = removed.finished, "old messages removed");
+    }
+    if removed.for_room > 0 {
+        let (messages, limit) = (removed.for_room, limits.bytes);
+        tracing::warn!(
+            messages,
+            limit,
+            "finished messages removed before their time, for want of room"
+        );
+    }
+    for (webhook, messages) in &removed.undelivered {
+        tracing::error!(%webhook, messages, "messages that nobody accepted in time are removed");
+    }
+    if removed.too_large {
+        tracing::error!(
+            limit = limits.bytes,
+            "more is kept than allowed, because it is not delivered yet"
+        );
     }
 }

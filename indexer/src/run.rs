@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use service_kit::CancellationToken;
-use sluice_config::Config;
+use sluice_config::{Config, Database};
 use sluice_geyser::Endpoint;
-use sluice_store::Store;
+use sluice_store::{Store, StoreError};
+use sluice_webhook_client::{Client, Reach};
 use tokio::{
     net::TcpListener,
     sync::{Notify, watch},
@@ -16,20 +17,28 @@ use tokio::{
 use crate::{
     follow::Follower,
     health::{self, Health},
+    lead,
+    metrics::Metrics,
     retention,
     status::Status,
-    webhooks::{deliver::Dispatcher, retry, send::Sender, watch as webhooks},
+    webhooks::{
+        deliver::Dispatcher, heartbeat::Heart, idl::Idls, match_event::Subscriptions, retry,
+        watch::Watcher,
+    },
 };
 
 /// Runs the indexer until `shutdown`, then lets deliveries under way finish for a few seconds. A stream
 /// or a database that goes away meanwhile ends nothing: it is logged, the readiness answer says so, and
 /// work resumes when they return.
 ///
+/// Of several processes on one database all deliver and one indexes; another takes over when that one dies.
+///
 /// # Errors
-/// When the indexer cannot start: the database cannot be opened, or the health address is taken. Or
-/// when one of its tasks breaks off, which is a fault of ours.
+/// When the indexer cannot start: the database cannot be opened, an IDL is not understood, or the health
+/// address is taken. Or when one of its tasks breaks off, which is a fault of ours.
 pub async fn run(config: Config, shutdown: CancellationToken) -> anyhow::Result<()> {
-    let store = Store::open(&config.store.path).await?;
+    let idls = Idls::load(&config.webhooks.idls).context("webhooks.idls names a bad file")?;
+    let store = open(config.store.database()).await?;
     let listener = TcpListener::bind(config.indexer.listen)
         .await
         .with_context(|| {
@@ -38,45 +47,47 @@ pub async fn run(config: Config, shutdown: CancellationToken) -> anyhow::Result<
                 config.indexer.listen
             )
         })?;
-    let sender = Sender::new(
-        config.webhooks.delivery_timeout(),
-        config.webhooks.allow_http_loopback,
-    )
-    .context("cannot set up the HTTP client for deliveries")?;
-
-    let (publish, subscriptions) = watch::channel(webhooks::load(&store).await?);
-    let status = Status::default();
+    let client = client(&config)?;
+    let (watcher, subscriptions) = Watcher::start(store.clone()).await?;
+    let (status, metrics) = (Status::default(), Metrics::default());
     let stored = Arc::new(Notify::new());
-    let follower = Follower {
+    let indexing = Indexing {
         endpoint: Endpoint {
             url: config.geyser.endpoint,
             x_token: config.geyser.x_token,
         },
         store: store.clone(),
         subscriptions: subscriptions.clone(),
+        idls: Arc::new(idls),
         status: status.clone(),
         stored: Arc::clone(&stored),
+        metrics: metrics.clone(),
+        retention: retention::Limits {
+            finished: config.webhooks.retention(),
+            undelivered: config.webhooks.undelivered_retention(),
+            bytes: config.webhooks.max_stored_bytes(),
+        },
     };
     let dispatcher = Dispatcher {
         store: store.clone(),
-        sender,
-        deadline: config.webhooks.delivery_timeout(),
+        client,
         schedule: &retry::SCHEDULE,
         stored,
+        metrics: metrics.clone(),
     };
     let health = Health {
         store: store.clone(),
         status,
         subscriptions,
+        metrics,
     };
 
     // One task's end ends them all, so that a supervisor sees a dead process and not half an indexer.
     let stop = shutdown.child_token();
     let mut tasks = JoinSet::new();
-    tasks.spawn(webhooks::run(store.clone(), publish, stop.clone()));
-    tasks.spawn(follower.run(stop.clone()));
+    tasks.spawn(watcher.run(stop.clone()));
+    tasks.spawn(indexing.run(stop.clone()));
     tasks.spawn(dispatcher.run(stop.clone()));
-    tasks.spawn(retention::run(store.clone(), stop.clone()));
     let serving = stop.clone();
     tasks.spawn(async move {
         if let Err(error) = health::serve(listener, health, serving).await {
@@ -97,4 +108,67 @@ pub async fn run(config: Config, shutdown: CancellationToken) -> anyhow::Result<
     );
     tracing::info!("the indexer has stopped");
     Ok(())
+}
+
+async fn open(database: Database<'_>) -> Result<Store, StoreError> {
+    match database {
+        Database::File(path) => Store::open(path).await,
+        Database::Server(url) => Store::connect(url.expose()).await,
+    }
+}
+
+fn client(config: &Config) -> anyhow::Result<Client> {
+    let reach = if config.webhooks.allow_http_loopback {
+        Reach::PublicAndLoopback
+    } else {
+        Reach::Public
+    };
+    Client::new(config.webhooks.delivery_timeout(), reach)
+        .context("cannot set up the HTTP client for deliveries")
+}
+
+/// What one process at a time does.
+struct Indexing {
+    endpoint: Endpoint,
+    store: Store,
+    subscriptions: watch::Receiver<Arc<Subscriptions>>,
+    idls: Arc<Idls>,
+    status: Status,
+    stored: Arc<Notify>,
+    metrics: Metrics,
+    retention: retention::Limits,
+}
+
+impl Indexing {
+    async fn run(self, shutdown: CancellationToken) {
+        let start = |tasks: &mut JoinSet<()>, stop: &CancellationToken| self.start(tasks, stop);
+        let observers = (&self.status, &self.metrics);
+        if !lead::run(&self.store, observers, start, &shutdown).await {
+            tracing::error!("a task that indexes ended by itself");
+        }
+    }
+
+    fn start(&self, tasks: &mut JoinSet<()>, stop: &CancellationToken) {
+        let follower = Follower {
+            endpoint: self.endpoint.clone(),
+            store: self.store.clone(),
+            subscriptions: self.subscriptions.clone(),
+            idls: Arc::clone(&self.idls),
+            status: self.status.clone(),
+            stored: Arc::clone(&self.stored),
+            metrics: self.metrics.clone(),
+        };
+        let heart = Heart {
+            store: self.store.clone(),
+            subscriptions: self.subscriptions.clone(),
+            stored: Arc::clone(&self.stored),
+        };
+        tasks.spawn(follower.run(stop.clone()));
+        tasks.spawn(heart.run(stop.clone()));
+        tasks.spawn(retention::run(
+            self.store.clone(),
+            self.retention,
+            stop.clone(),
+        ));
+    }
 }

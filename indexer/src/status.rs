@@ -22,10 +22,23 @@ struct StreamStatus {
     /// `None` once connected.
     fault: Option<String>,
     connected: bool,
+    /// Whether this process indexes, once that is known.
+    leads: Option<bool>,
     last_slot: Option<(u64, Instant)>,
 }
 
 impl Status {
+    /// This process indexes, or stands by.
+    pub fn leads(&self, leads: bool) {
+        self.stream.lock().leads = Some(leads);
+    }
+
+    /// Whether this process stands by while another one indexes.
+    #[must_use]
+    pub fn stands_by(&self) -> bool {
+        self.stream.lock().leads == Some(false)
+    }
+
     /// The stream is open.
     pub fn connected(&self) {
         let mut stream = self.stream.lock();
@@ -55,10 +68,13 @@ impl Status {
         self.stream.lock().last_slot.map(|(slot, _)| slot)
     }
 
-    /// Why the stream cannot be relied on at `now`; `None` when it can.
+    /// Why the stream cannot be relied on at `now`; `None` when it can, or when another process sees to it.
     #[must_use]
     pub fn stream_fault(&self, now: Instant) -> Option<String> {
         let stream = self.stream.lock();
+        if stream.leads == Some(false) {
+            return None;
+        }
         if let Some(fault) = &stream.fault {
             return Some(fault.clone());
         }
@@ -108,5 +124,9 @@ mod tests {
         );
         status.disconnected("gone".to_owned());
         assert_eq!(status.stream_fault(now).as_deref(), Some("gone"));
+        status.leads(false);
+        assert_eq!(status.stream_fault(now), None, "another process sees to it");
+        status.leads(true);
+        assert!(!status.stands_by() && status.stream_fault(now).is_some());
     }
 }

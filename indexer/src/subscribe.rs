@@ -21,13 +21,13 @@ const TRANSACTIONS: &str = "transactions";
 /// Start of the name of the slots filter; the revision follows.
 const SLOTS: &str = "slots-r";
 
-/// The subscription that serves `subscriptions`. Slots are always asked for, under a name that carries
+/// The subscription that serves `subscriptions`, whatever commitments they ask for. Slots are always asked for, under a name that carries
 /// the revision: the protocol does not acknowledge a changed filter, but an update that bears the new
 /// name can only come from it.
 #[must_use]
 pub fn request(subscriptions: &Subscriptions, from_slot: Option<u64>) -> Request {
     let mut request = Request {
-        commitment: Commitment::Confirmed,
+        commitment: Commitment::Processed,
         slots: Some(format!("{SLOTS}{}", subscriptions.revision().0)),
         blocks_meta: true,
         from_slot,
@@ -95,13 +95,16 @@ mod tests {
                 accounts: vec![key(2), key(1)],
                 programs: vec![key(3)],
             },
+            commitment: sluice_store::Commitment::Confirmed,
+            heartbeat: None,
+            filter_digest: String::new(),
         };
         let live = LiveWebhooks {
             revision: Revision(4),
             webhooks: vec![webhook],
         };
-        let request = request(&Subscriptions::new(live), Some(9));
-        assert_eq!(request.commitment, Commitment::Confirmed);
+        let request = request(&Subscriptions::new(&live), Some(9));
+        assert_eq!(request.commitment, Commitment::Processed);
         assert_eq!(request.from_slot, Some(9));
         assert!(request.blocks_meta);
         assert_eq!(request.accounts[ACCOUNTS].pubkeys, [key(1), key(2)]);
@@ -130,7 +133,7 @@ mod tests {
             revision: Revision(41),
             webhooks: Vec::new(),
         };
-        let name = request(&Subscriptions::new(live), None)
+        let name = request(&Subscriptions::new(&live), None)
             .slots
             .expect("always asked for");
         let update = |filters: Vec<String>| Update {

@@ -24,6 +24,7 @@ mod openapi;
 mod packages;
 mod parity;
 mod plugin;
+mod postgres;
 mod programs;
 mod publish;
 mod registry_tool;

@@ -5,6 +5,7 @@ use std::process::Command;
 use anyhow::{Result, bail};
 
 use crate::command::{capture, command, on_path};
+use crate::postgres;
 use crate::repo::Repo;
 use crate::step::Step;
 
@@ -126,6 +127,9 @@ fn install(repo: &Repo, missing: &[&str], what_for: &str) -> Result<()> {
     let takes = "a minute, mostly the download";
     let step = Step::begin(repo, "packages", &what, &why, takes)?;
     step.explain();
+    if missing.contains(&postgres::PACKAGE) {
+        postgres::keep_from_starting()?;
+    }
     // The lists are renewed always: old ones may know only older versions than needed, or files that are gone.
     step.run(apt(repo).arg("update"))?;
     // Without permission to remove, so that a conflict with what the user has installed stops here, with apt's words.
@@ -140,6 +144,8 @@ fn apt(repo: &Repo) -> Command {
     apt.env("DEBIAN_FRONTEND", "noninteractive");
     // Another apt, an automatic update for example, is waited for instead of failed on. In seconds.
     apt.args(["-o", "DPkg::Lock::Timeout=300"]);
+    // A setting that is there already is kept; nobody is at hand to be asked about it.
+    apt.args(["-o", "DPkg::Options::=--force-confold"]);
     apt
 }
 

@@ -12,8 +12,8 @@ use crate::repo::Repo;
 use crate::step::{Step, human};
 use crate::workspaces::Workspace;
 use crate::{
-    bench, binaries, clients, exchange, idl, lint, openapi, plugin, programs, system_packages,
-    validator,
+    bench, binaries, clients, exchange, idl, lint, openapi, plugin, postgres, programs,
+    system_packages, validator,
 };
 
 /// Runs all stages and closes with the time table and, as the very last line, the counts.
@@ -71,7 +71,8 @@ impl Stages {
 
 fn all(repo: &Repo, cache: &Cache, stages: &mut Stages) -> Result<()> {
     stages.stage("system packages", || {
-        system_packages::require(repo, cache, clients::packages_needed(repo))
+        let tests_need = [clients::packages_needed(repo), postgres::packages_needed()].concat();
+        system_packages::require(repo, cache, &tests_need)
     })?;
     let nextest = stages.stage("set up test runner", || Nextest::set_up(repo, cache))?;
     let validator = stages.stage("set up validator", || validator::set_up(repo, cache))?;

@@ -1,10 +1,11 @@
 //! JSON bodies without surprises.
 
 use axum::{
-    body::{Body, Bytes},
-    extract::{FromRequest, Request, rejection::BytesRejection},
+    body::{Bytes, to_bytes},
+    extract::{FromRequest, Request},
     http::header,
 };
+use http_body_util::LengthLimitError;
 use serde::de::DeserializeOwned;
 
 use crate::error::ApiError;
@@ -22,37 +23,58 @@ impl<S: Send + Sync, T: DeserializeOwned, const LIMIT: usize> FromRequest<S>
 {
     type Rejection = ApiError;
 
-    async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
-        if !is_json(&request) {
-            return Err(ApiError::UnsupportedMediaType);
-        }
-        let declared = request
-            .headers()
-            .get(header::CONTENT_LENGTH)
-            .and_then(|length| length.to_str().ok())
-            .and_then(|length| length.parse::<usize>().ok());
-        if declared.is_some_and(|length| length > LIMIT) {
-            return Err(ApiError::BodyTooLarge { limit: LIMIT });
-        }
-        let request = limited(request, LIMIT);
-        let body =
-            Bytes::from_request(request, state)
-                .await
-                .map_err(|rejection| match rejection {
-                    BytesRejection::FailedToBufferBody(_) => {
-                        ApiError::BodyTooLarge { limit: LIMIT }
-                    }
-                    _ => ApiError::InvalidBody("the body could not be read".to_owned()),
-                })?;
-        serde_json::from_slice(&body)
-            .or_else(|_| parse_with_path(&body))
-            .map(Self)
+    async fn from_request(request: Request, _: &S) -> Result<Self, ApiError> {
+        read_json(request, LIMIT).await.map(Self)
     }
 }
 
-/// The same request, whose body ends with an error once `limit` bytes were read.
-fn limited(request: Request, limit: usize) -> Request {
-    request.map(|body| Body::new(http_body_util::Limited::new(body, limit)))
+/// Like [`StrictJson`], for a limit that is known only when the program runs.
+///
+/// # Errors
+/// Another media type than JSON, a body longer than `limit` bytes, or one that is no `T`.
+pub async fn read_json<T: DeserializeOwned>(request: Request, limit: usize) -> Result<T, ApiError> {
+    if !is_json(&request) {
+        return Err(ApiError::UnsupportedMediaType);
+    }
+    parse(&read(request, limit).await?)
+}
+
+/// Like [`read_json`], with a default for requests without a body, which need no media type either.
+///
+/// # Errors
+/// As [`read_json`].
+pub async fn read_optional_json<T: DeserializeOwned + Default>(
+    request: Request,
+    limit: usize,
+) -> Result<T, ApiError> {
+    let is_json = is_json(&request);
+    let body = read(request, limit).await?;
+    if body.is_empty() {
+        return Ok(T::default());
+    }
+    if !is_json {
+        return Err(ApiError::UnsupportedMediaType);
+    }
+    parse(&body)
+}
+
+async fn read(request: Request, limit: usize) -> Result<Bytes, ApiError> {
+    let declared = request
+        .headers()
+        .get(header::CONTENT_LENGTH)
+        .and_then(|length| length.to_str().ok())
+        .and_then(|length| length.parse::<usize>().ok());
+    if declared.is_some_and(|length| length > limit) {
+        return Err(ApiError::BodyTooLarge { limit });
+    }
+    // Not by extracting `Bytes`, which has a limit of its own.
+    to_bytes(request.into_body(), limit).await.map_err(|error| {
+        if error.into_inner().is::<LengthLimitError>() {
+            ApiError::BodyTooLarge { limit }
+        } else {
+            ApiError::InvalidBody("the body could not be read".to_owned())
+        }
+    })
 }
 
 fn is_json(request: &Request) -> bool {
@@ -62,6 +84,10 @@ fn is_json(request: &Request) -> bool {
         .and_then(|value| value.to_str().ok())
         .and_then(|value| value.split(';').next())
         .is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))
+}
+
+fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, ApiError> {
+    serde_json::from_slice(body).or_else(|_| parse_with_path(body))
 }
 
 /// Parses as `serde_json::from_slice` does, but keeps track of where it is, which takes twice the time: for a body that is
@@ -97,6 +123,7 @@ fn unknown_field(path: &str, fault: &str) -> Option<(String, String)> {
 
 #[cfg(test)]
 mod tests {
+    use axum::body::Body;
     use serde::Deserialize;
 
     use super::*;
@@ -113,6 +140,29 @@ mod tests {
     struct Inner {
         #[expect(dead_code, reason = "only its parsing is looked at")]
         amount: u64,
+    }
+
+    fn request(body: String, declared: Option<usize>) -> Request {
+        let mut request = Request::builder().header(header::CONTENT_TYPE, "application/json");
+        if let Some(length) = declared {
+            request = request.header(header::CONTENT_LENGTH, length);
+        }
+        request.body(Body::from(body)).expect("a request")
+    }
+
+    #[tokio::test]
+    async fn the_limit_asked_for_is_the_one_that_holds() {
+        const LIMIT: usize = 8 * 1024 * 1024;
+        let text = |length: usize| format!("\"{}\"", "a".repeat(length - 2));
+        let read = async |length, declared| {
+            let request = request(text(length), declared);
+            read_json::<String>(request, LIMIT).await
+        };
+        assert_eq!(read(LIMIT, None).await.expect("fits").len(), LIMIT - 2);
+        for declared in [None, Some(LIMIT + 1)] {
+            let error = read(LIMIT + 1, declared).await.expect_err("too long");
+            assert_eq!(error.code(), "body_too_large");
+        }
     }
 
     #[test]

@@ -6,6 +6,6 @@ mod pubkey;
 mod query;
 
 pub use amount::{Amount, PositiveAmount};
-pub use json::StrictJson;
+pub use json::{StrictJson, read_json, read_optional_json};
 pub use pubkey::{Address, parse_pubkey};
 pub use query::QueryMap;

@@ -8,6 +8,7 @@
 use std::{
     fs, io,
     net::SocketAddr,
+    num::NonZeroU32,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -99,12 +100,45 @@ pub struct GeyserFallback {
     pub x_token: Option<Redacted>,
 }
 
-/// The database.
+/// The database: one of the two.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct StoreConfig {
     /// SQLite database file; created when absent, its folder too.
-    pub path: PathBuf,
+    path: Option<PathBuf>,
+    /// PostgreSQL database, `postgres://user:password@host/database`.
+    url: Option<Redacted>,
+}
+
+/// Which database the configuration names.
+#[derive(Clone, Copy, Debug)]
+pub enum Database<'a> {
+    /// An SQLite file.
+    File(&'a Path),
+    /// The URL of a PostgreSQL database.
+    Server(&'a Redacted),
+}
+
+impl StoreConfig {
+    /// The database that is named; `None` when none is, or both.
+    fn named(&self) -> Option<Database<'_>> {
+        match (&self.path, &self.url) {
+            (Some(path), None) => Some(Database::File(path)),
+            (None, Some(url)) => Some(Database::Server(url)),
+            _ => None,
+        }
+    }
+
+    /// The database.
+    ///
+    /// # Panics
+    /// Never: [`Config::parse`] refuses a file that does not name exactly one, and nothing else makes a
+    /// configuration.
+    #[must_use]
+    pub fn database(&self) -> Database<'_> {
+        self.named()
+            .expect("a configuration that was parsed names one database")
+    }
 }
 
 /// The REST API.
@@ -113,12 +147,18 @@ pub struct StoreConfig {
 pub struct ApiConfig {
     /// Address the API listens on.
     pub listen: SocketAddr,
+    /// Requests about webhooks that one API key may make per minute in the long run.
+    pub rate_limit_per_minute: NonZeroU32,
+    /// Requests that it may make at once after a pause.
+    pub rate_limit_burst: NonZeroU32,
 }
 
 impl Default for ApiConfig {
     fn default() -> Self {
         Self {
             listen: SocketAddr::from(([127, 0, 0, 1], 8787)),
+            rate_limit_per_minute: const { NonZeroU32::new(600).expect("not zero") },
+            rate_limit_burst: const { NonZeroU32::new(100).expect("not zero") },
         }
     }
 }
@@ -148,6 +188,24 @@ pub struct WebhooksConfig {
     pub allow_http_loopback: bool,
     /// Deadline of one delivery, from name resolution to the last byte of the answer, seconds.
     pub delivery_timeout_secs: u64,
+    /// How long finished messages and their attempts are kept, days. It must exceed any replay of the stream,
+    /// by which a message must still be known.
+    pub retention_days: u16,
+    /// How long messages that nobody accepts are kept, days.
+    pub undelivered_retention_days: u16,
+    /// Room for messages, MiB: beyond it finished ones are removed before their time.
+    pub max_stored_mib: u32,
+    /// Anchor IDL files of programs whose events are shown decoded, beside the guard's.
+    pub idls: Vec<PathBuf>,
+    /// How long the signing secret before the current one signs as well after a rotation, hours, when the
+    /// one who rotates does not say.
+    pub secret_overlap_hours: u32,
+    /// Most webhooks of one API key.
+    pub max_per_key: u32,
+    /// Most accounts of one webhook. The longest body that is read follows from it.
+    pub max_accounts: usize,
+    /// Most programs of one webhook.
+    pub max_programs: usize,
 }
 
 impl WebhooksConfig {
@@ -156,6 +214,30 @@ impl WebhooksConfig {
     pub const fn delivery_timeout(&self) -> Duration {
         Duration::from_secs(self.delivery_timeout_secs)
     }
+
+    /// How long finished messages are kept.
+    #[must_use]
+    pub const fn retention(&self) -> Duration {
+        Duration::from_secs(self.retention_days as u64 * SECONDS_PER_DAY)
+    }
+
+    /// How long messages that nobody accepts are kept.
+    #[must_use]
+    pub const fn undelivered_retention(&self) -> Duration {
+        Duration::from_secs(self.undelivered_retention_days as u64 * SECONDS_PER_DAY)
+    }
+
+    /// Room for messages, bytes.
+    #[must_use]
+    pub const fn max_stored_bytes(&self) -> u64 {
+        self.max_stored_mib as u64 * 1024 * 1024
+    }
+
+    /// How long the secret before the current one signs as well.
+    #[must_use]
+    pub const fn secret_overlap(&self) -> Duration {
+        Duration::from_secs(self.secret_overlap_hours as u64 * 3600)
+    }
 }
 
 impl Default for WebhooksConfig {
@@ -163,9 +245,19 @@ impl Default for WebhooksConfig {
         Self {
             allow_http_loopback: false,
             delivery_timeout_secs: 15,
+            retention_days: 7,
+            undelivered_retention_days: 30,
+            max_stored_mib: 8 * 1024,
+            idls: Vec::new(),
+            secret_overlap_hours: 24,
+            max_per_key: 1_000,
+            max_accounts: 100_000,
+            max_programs: 1_000,
         }
     }
 }
+
+const SECONDS_PER_DAY: u64 = 24 * 60 * 60;
 
 const fn default_rpc_timeout_ms() -> u64 {
     10_000
@@ -177,6 +269,13 @@ const fn default_watch_closed_accounts() -> bool {
 
 /// Longest delivery deadline that may be configured; a lease on a delivery outlives it.
 pub const MAX_DELIVERY_TIMEOUT_SECS: u64 = 30;
+
+/// Longest time that two secrets may sign: whoever has not changed to the new one within a week will not.
+pub const MAX_SECRET_OVERLAP_HOURS: u32 = 7 * 24;
+
+/// Most keys of one kind that a webhook may be allowed to name: all of them travel in one request, which is
+/// held in memory, 80 MB for so many.
+pub const MAX_KEYS_PER_WEBHOOK: usize = 1_000_000;
 
 /// Why a configuration was refused.
 #[derive(Debug, Error)]
@@ -239,12 +338,45 @@ impl Config {
     fn check(&self) -> Result<(), ConfigError> {
         require_scheme("chain.rpc-url", &self.chain.rpc_url)?;
         require_scheme("geyser.endpoint", &self.geyser.endpoint)?;
+        if self.store.named().is_none() {
+            return Err(ConfigError::Range {
+                key: "store",
+                value: "ambiguous or empty".to_owned(),
+                rule: "either `path`, an SQLite file, or `url`, a PostgreSQL database",
+            });
+        }
+        if let Some(url) = &self.store.url
+            && !["postgres://", "postgresql://"]
+                .iter()
+                .any(|scheme| url.expose().starts_with(scheme))
+        {
+            return Err(ConfigError::Range {
+                key: "store.url",
+                value: "REDACTED".to_owned(),
+                rule: "of the form postgres://user:password@host/database",
+            });
+        }
         if self.chain.rpc_timeout_ms == 0 {
             return Err(ConfigError::Range {
                 key: "chain.rpc-timeout-ms",
                 value: "0".to_owned(),
                 rule: "at least 1",
             });
+        }
+        for (key, days) in [
+            ("webhooks.retention-days", self.webhooks.retention_days),
+            (
+                "webhooks.undelivered-retention-days",
+                self.webhooks.undelivered_retention_days,
+            ),
+        ] {
+            if days == 0 {
+                return Err(ConfigError::Range {
+                    key,
+                    value: "0".to_owned(),
+                    rule: "at least 1",
+                });
+            }
         }
         let timeout = self.webhooks.delivery_timeout_secs;
         if !(1..=MAX_DELIVERY_TIMEOUT_SECS).contains(&timeout) {
@@ -253,6 +385,39 @@ impl Config {
                 value: timeout.to_string(),
                 rule: "between 1 and 30",
             });
+        }
+        self.webhooks.check_limits()
+    }
+}
+
+impl WebhooksConfig {
+    fn check_limits(&self) -> Result<(), ConfigError> {
+        let overlap = self.secret_overlap_hours;
+        if overlap > MAX_SECRET_OVERLAP_HOURS {
+            return Err(ConfigError::Range {
+                key: "webhooks.secret-overlap-hours",
+                value: overlap.to_string(),
+                rule: "between 0 and 168, which is a week",
+            });
+        }
+        if self.max_per_key == 0 {
+            return Err(ConfigError::Range {
+                key: "webhooks.max-per-key",
+                value: "0".to_owned(),
+                rule: "at least 1",
+            });
+        }
+        for (key, value) in [
+            ("webhooks.max-accounts", self.max_accounts),
+            ("webhooks.max-programs", self.max_programs),
+        ] {
+            if !(1..=MAX_KEYS_PER_WEBHOOK).contains(&value) {
+                return Err(ConfigError::Range {
+                    key,
+                    value: value.to_string(),
+                    rule: "between 1 and 1000000",
+                });
+            }
         }
         Ok(())
     }
@@ -320,6 +485,28 @@ mod tests {
     }
 
     #[test]
+    fn exactly_one_database_is_named() {
+        let with = |store: &str| parse(&MINIMAL.replace("path = \"sluice.db\"", store));
+        let url = "url = \"postgres://sluice:s3cret@db/sluice\"";
+        let server = with(url).expect("valid");
+        assert!(matches!(server.store.database(), Database::Server(_)));
+        assert!(!format!("{server:?}").contains("s3cret"));
+        let file = parse(MINIMAL).expect("valid");
+        assert!(matches!(file.store.database(), Database::File(_)));
+        for bad in [
+            String::new(),
+            format!("{url}\npath = \"sluice.db\""),
+            "url = \"mysql://s3cret\"".to_owned(),
+        ] {
+            let error = with(&bad).expect_err("refused").to_string();
+            assert!(
+                error.contains("store") && !error.contains("s3cret"),
+                "{error}"
+            );
+        }
+    }
+
+    #[test]
     fn errors_and_debug_output_do_not_show_the_token() {
         let config = parse(&MINIMAL.replace("[store]", "x-token = \"s3cret\"\n[store]"))
             .expect("token is allowed");
@@ -335,5 +522,23 @@ mod tests {
         assert!(parse(&at).is_ok());
         let past = format!("{MINIMAL}\n[webhooks]\ndelivery-timeout-secs = 31");
         assert!(matches!(parse(&past), Err(ConfigError::Range { .. })));
+    }
+
+    #[test]
+    fn limits_outside_their_range_are_refused_by_name() {
+        for (section, setting) in [
+            ("api", "rate-limit-per-minute = 0"),
+            ("api", "rate-limit-burst = 0"),
+            ("webhooks", "secret-overlap-hours = 169"),
+            ("webhooks", "max-per-key = 0"),
+            ("webhooks", "max-accounts = 0"),
+            ("webhooks", "max-programs = 1000001"),
+        ] {
+            let error = parse(&format!("{MINIMAL}\n[{section}]\n{setting}")).expect_err(setting);
+            let name = setting.split(' ').next().expect("a name");
+            let line = format!("line {}", MINIMAL.lines().count() + 2);
+            let named = error.to_string();
+            assert!(named.contains(name) || named.contains(&line), "{error}");
+        }
     }
 }

@@ -17,18 +17,49 @@ pub enum StoreError {
         path: PathBuf,
     },
     /// The database could not be opened or brought to the current schema.
-    #[error("cannot open the database {}: {source}", path.display())]
+    #[error("cannot open the database {place}: {source}")]
     Open {
-        /// Path asked for.
-        path: PathBuf,
+        /// Which: a path, or database and host, never a password.
+        place: String,
         /// Cause.
         source: Cause,
     },
-    /// As many webhooks exist as are allowed.
-    #[error("{limit} webhooks exist, which is the limit")]
+    /// The owner has as many webhooks as are allowed.
+    #[error("the owner has {limit} webhooks, which is the limit")]
     TooManyWebhooks {
         /// The limit.
         limit: u32,
+    },
+    /// The webhook was written by somebody else since it was read.
+    #[error("the webhook is at version {current} by now")]
+    VersionConflict {
+        /// Its version.
+        current: u64,
+    },
+    /// A webhook would name more keys than are allowed.
+    #[error("the webhook would name {count} {what}, but at most {limit} are allowed")]
+    TooManyKeys {
+        /// `accounts` or `programs`.
+        what: &'static str,
+        /// How many it would name.
+        count: usize,
+        /// The limit.
+        limit: usize,
+    },
+    /// A webhook would name nothing that the kinds of event it wants could be about.
+    #[error("the webhook would match nothing any more")]
+    MatchesNothing,
+    /// There is an API key of this name already.
+    #[error("there is an API key named {name} already")]
+    KeyExists {
+        /// The name.
+        name: String,
+    },
+    /// The API key that should own something does not exist or is revoked.
+    #[error("there is no API key {key}, or it was revoked")]
+    NoSuchKey {
+        /// Its identifier.
+        key: String,
     },
     /// A stored value is not what this version writes.
     #[error("the database holds an invalid {what}")]

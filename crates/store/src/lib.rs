@@ -1,35 +1,66 @@
-//! What Sluice remembers: webhooks, the messages they are owed, and how far the chain was read.
+//! What Sluice remembers: API keys, webhooks, the messages they are owed, and how far the chain was read.
 //!
-//! The API writes webhooks; the indexer writes messages, attempts and the checkpoint. Both may open
-//! the same database from two processes. The promises everything else rests on:
+//! The API writes keys and webhooks; the indexer writes messages and checkpoints; dispatchers take
+//! messages and record attempts. All may be different processes. [`Store`] keeps everything in one SQLite
+//! file ([`Store::open`]) or in PostgreSQL, for several machines ([`Store::connect`]), and promises the
+//! same of both:
 //!
-//! - **A slot is all or nothing.** [`Store::commit_slot`] inserts a slot's messages, numbers them and
-//!   moves the checkpoint in one transaction that is on disk when it returns.
+//! - **A slot is all or nothing.** [`Store::commit`] inserts a slot's messages, numbers them and moves
+//!   the checkpoint in one transaction that is on disk when it returns.
 //! - **Replay is harmless.** A message id is known once; inserting it again does nothing and takes no
 //!   sequence number.
 //! - **Sequences have no holes.** Each webhook's messages are numbered 1, 2, 3, … in commit order.
-//! - **A crash repeats, never loses.** A claimed message returns by itself when its lease runs out.
+//! - **A crash repeats, never loses.** A claimed message returns by itself when its lease runs out, and
+//!   whoever held the lease can no longer say what becomes of it, unless it was accepted.
+//! - **Order is kept where asked.** Of what must arrive in order only the first unfinished message is
+//!   ever due.
+//! - **A filter change has a date.** Every write that changes what is matched gets a revision, and with
+//!   it the slot from which on nothing must be missed.
+//! - **The queue is never in memory.** What a claim costs depends on what it takes, not on what waits.
 //! - **A vanished file is noticed.** SQLite keeps writing happily into a deleted file and loses it all
 //!   at exit; every access checks that the path still names the file that was opened.
 //!
-//! The models at the root know no SQL; [`sqlite`] is the only module that does, and the only place in
-//! Sluice that names `sqlx`. Time and randomness are parameters.
+//! | for | see |
+//! |---|---|
+//! | API keys | [`Store::create_key`], [`Store::key_by_hash`], [`Store::keys`], [`Store::revoke_key`], [`Store::adopt_webhooks`] |
+//! | webhooks | [`Store::create_webhook`], [`Store::webhook`], [`Store::list_webhooks`], [`Store::update_webhook`], [`Store::edit_filters`], [`Store::rotate_secret`], [`Store::secrets`], [`Store::delete_webhook`] |
+//! | following webhooks | [`Store::webhook_revision`], [`Store::live_webhooks`], [`Store::live_changes`], [`Store::filter_change`], [`Store::record_filter_state`] |
+//! | the chain | [`Store::commit`], [`Store::checkpoint`], [`Store::open_slots`], [`Store::messages_of_slot`], [`Store::try_lead`] |
+//! | delivery | [`Store::claim_due`], [`Store::claim_relayed`], [`Store::record`], [`Store::release`], [`Store::endpoint`], [`Store::next_due`] |
+//! | looking back | [`Store::messages_after`], [`Store::deliveries`], [`Store::redeliver`] |
+//! | upkeep | [`Store::prune`], [`Store::queue_stats`], [`Store::check`] |
+//!
+//! The models at the root know no SQL; `store` holds the statements, and `database`, which speaks to the
+//! two databases, is the only place in Sluice that names `sqlx`. Time and randomness are parameters.
 
 mod checkpoint;
+mod database;
 mod deliveries;
 mod error;
-mod events;
+mod keys;
+mod messages;
 mod models;
-mod sqlite;
+mod store;
+#[cfg(feature = "private-cluster")]
+pub mod testing;
 mod webhooks;
 
-pub use checkpoint::FilterState;
-pub use deliveries::{Attempt, ClaimLimits, ClaimedDelivery, Delivery, DeliveryState, Outcome};
+pub use checkpoint::{Commitment, FilterChange, FilterState, OpenSlot};
+pub use deliveries::{
+    Attempt, Breaker, Claim, ClaimLimits, ClaimedDelivery, Delivery, DeliveryLog, DeliveryQuery,
+    DeliveryState, EndpointState, Finished, Lease, MAX_RESPONSE_BYTES, Outcome, QueueStats,
+    Redeliver, Removed, Retention, Ticket, Timings,
+};
 pub use error::StoreError;
-pub use events::{BodyTemplate, Committed, NewDelivery};
+pub use keys::{Access, ApiKey, ApiKeySecret, KeyHash, KeyId, NewKey};
+pub use messages::{
+    BodyTemplate, Commit, Committed, MessageKind, MessagePage, NewMessage, SlotMessage,
+    StoredMessage,
+};
 pub use models::{InvalidId, MessageId, Revision, Secret, Timestamp, WebhookId};
-pub use sqlite::Store;
+pub use store::{Lead, Store};
 pub use webhooks::{
-    EventKind, EventKinds, Filters, LiveWebhook, LiveWebhooks, NewWebhook, Webhook,
-    WebhookDefinition, WebhookPage,
+    DeliveryOrder, EventKind, EventKinds, FilterEdit, FilterEdited, FilterLimits, Filters,
+    LiveChanges, LiveWebhook, LiveWebhooks, NewWebhook, Secrets, Webhook, WebhookDefinition,
+    WebhookPage,
 };

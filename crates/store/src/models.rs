@@ -20,7 +20,7 @@ pub struct InvalidId {
     prefix: &'static str,
 }
 
-fn check_id(text: &str, prefix: &'static str) -> Result<(), InvalidId> {
+pub(crate) fn check_id(text: &str, prefix: &'static str) -> Result<(), InvalidId> {
     let rest = text.strip_prefix(prefix).unwrap_or_default();
     let fits = text.len() <= MAX_ID_BYTES;
     if fits && !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
@@ -185,6 +185,7 @@ impl Secret {
         Self(format!("{}{}", Self::PREFIX, STANDARD.encode(random)))
     }
 
+    /// A secret as the store wrote it.
     pub(crate) fn from_stored(text: String) -> Self {
         Self(text)
     }

@@ -1,8 +1,8 @@
 //! What a receiver reads.
 //!
 //! Every message is `{"type", "timestamp", "webhookId", "sequence", "slot", "commitment", "data"}`.
-//! `type` is the kind of event; `timestamp` the time of the block (ISO 8601, UTC); `sequence` counts a
-//! webhook's messages from 1 without holes. `data` depends on the type:
+//! `type` is the kind of message; `timestamp` the time of the block (ISO 8601, UTC); `sequence` counts a
+//! webhook's messages from 1 without holes; `commitment` is the webhook's. `data` depends on the type:
 //!
 //! - `accountChange`: `pubkey`, `owner`, `lamports`, `data` (base64), `dataLength`, `executable`,
 //!   `writtenBy` (signature of the writing transaction, or null).
@@ -11,22 +11,55 @@
 //!   validator kept none).
 //! - `programEvent`: `programId`, `signature`, `index` (position among the events of the transaction),
 //!   `discriminator` (hex of the first eight bytes, or null when there are fewer), `data` (base64, with the
-//!   discriminator), `name` and `fields` (null for events this version cannot decode).
+//!   discriminator), `name` and `fields` (null for events whose IDL is not registered).
+//! - `reverted`: `messageId` and `sequence` of the message that is taken back, its `type`, and `reason`:
+//!   `dead`, `abandoned` or `replaced`. Sent at commitment `processed` only.
+//! - `gap`: `firstSlot` and `lastSlot`, both included, of which events may be missing, and `reason`. Events told
+//!   at `processed` in slots of a gap are neither confirmed nor taken back.
+//! - `heartbeat`: `lastSlot` (the last one read at the webhook's commitment, or null), `lastSequence`, and
+//!   `filter`: `digest`, `accounts` and `programs` of what is watched.
+//!
+//! Of the last two kinds, `timestamp` is when they were written, and `slot` the last one they name.
 //!
 //! Integers are JSON integers of up to 64 bits; readers whose numbers are floating point lose precision
 //! above 2^53 and should parse them as big integers.
 
+use std::sync::Arc;
+
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};
 use sluice_geyser::{AccountUpdate, TransactionUpdate};
+use sluice_store::{BodyTemplate, Commitment, MessageKind, SlotMessage, Timestamp, WebhookId};
 use solana_pubkey::Pubkey;
 use solana_signature::Signature;
-use swap_guard_interface::GuardedSwap;
 
-use super::program_events::ProgramEvent;
+use super::{idl::Idls, match_event::Subscriber, program_events::ProgramEvent};
+use crate::slots::RevertReason;
 
 /// Bytes that tell the events of an Anchor program apart.
 const DISCRIMINATOR_BYTES: usize = 8;
+
+/// The part of a body that is the same for every webhook that hears of the same thing.
+#[must_use]
+pub fn suffix(slot: u64, commitment: Commitment, data: &Value) -> Arc<str> {
+    format!(r#","slot":{slot},"commitment":"{commitment}","data":{data}}}"#).into()
+}
+
+/// A body without its sequence number.
+#[must_use]
+pub fn template(
+    kind: MessageKind,
+    timestamp: Timestamp,
+    webhook: &WebhookId,
+    suffix: Arc<str>,
+) -> BodyTemplate {
+    // None of these values needs escaping: they are made of letters, digits and `_-:.`.
+    let kind = kind.name();
+    let prefix = format!(
+        r#"{{"type":"{kind}","timestamp":"{timestamp}","webhookId":"{webhook}","sequence":"#
+    );
+    BodyTemplate::new(prefix, suffix)
+}
 
 /// The `data` of an `accountChange`.
 #[must_use]
@@ -60,8 +93,13 @@ pub fn transaction(transaction: &TransactionUpdate, programs: &[Pubkey]) -> Valu
 
 /// The `data` of a `programEvent`, the `index`-th of its transaction.
 #[must_use]
-pub fn program_event(event: &ProgramEvent, signature: &Signature, index: usize) -> Value {
-    let (name, fields) = decode(event).unzip();
+pub fn program_event(
+    event: &ProgramEvent,
+    signature: &Signature,
+    index: usize,
+    idls: &Idls,
+) -> Value {
+    let (name, fields) = idls.decode(&event.program, &event.data).unzip();
     json!({
         "programId": event.program.to_string(),
         "signature": signature.to_string(),
@@ -73,23 +111,39 @@ pub fn program_event(event: &ProgramEvent, signature: &Signature, index: usize) 
     })
 }
 
-/// Name and fields of the events that are known.
-fn decode(event: &ProgramEvent) -> Option<(&'static str, Value)> {
-    if event.program != swap_guard_interface::PROGRAM_ID {
-        return None;
-    }
-    let swap = GuardedSwap::decode(&event.data)?;
-    let fields = json!({
-        "user": swap.user.to_string(),
-        "pool": swap.pool.to_string(),
-        "inputMint": swap.input_mint.to_string(),
-        "outputMint": swap.output_mint.to_string(),
-        "amountIn": swap.amount_in,
-        "minimumOut": swap.minimum_out,
-        "received": swap.received,
-        "slot": swap.slot,
-    });
-    Some(("GuardedSwap", fields))
+/// The `data` of a `reverted`.
+#[must_use]
+pub fn reverted(first: &SlotMessage, reason: RevertReason) -> Value {
+    json!({
+        "messageId": first.id.as_str(),
+        "sequence": first.sequence,
+        "type": first.kind.name(),
+        "reason": reason.name(),
+    })
+}
+
+/// The `data` of a `gap`.
+#[must_use]
+pub fn gap(first: u64, last: u64) -> Value {
+    json!({
+        "firstSlot": first,
+        "lastSlot": last,
+        "reason": "these slots were not read completely, and the stream can no longer replay them",
+    })
+}
+
+/// The `data` of a `heartbeat`.
+#[must_use]
+pub fn heartbeat(webhook: &Subscriber, last_slot: Option<u64>, last_sequence: u64) -> Value {
+    json!({
+        "lastSlot": last_slot,
+        "lastSequence": last_sequence,
+        "filter": {
+            "digest": webhook.filter_digest,
+            "accounts": webhook.accounts,
+            "programs": webhook.programs,
+        },
+    })
 }
 
 fn texts(keys: &[Pubkey]) -> Vec<String> {
@@ -109,7 +163,8 @@ mod tests {
             path: EventPath::Log { ordinal: 0 },
             data,
         };
-        program_event(&event, &Signature::from([1; 64]), 3)
+        let idls = Idls::built_in().expect("understood");
+        program_event(&event, &Signature::from([1; 64]), 3, &idls)
     }
 
     #[test]

@@ -1,152 +1,236 @@
-//! The messages of one slot (pure).
+//! Messages from what happened (pure).
 
 use std::sync::Arc;
 
 use serde_json::Value;
 use sluice_geyser::{AccountUpdate, TransactionUpdate};
-use sluice_store::{BodyTemplate, EventKind, NewDelivery, Timestamp, WebhookId};
+use sluice_store::{Commitment, MessageKind, NewMessage, SlotMessage, Timestamp};
+use solana_pubkey::Pubkey;
 
 use super::{
-    COMMITMENT, body,
-    match_event::Subscriptions,
-    message_id::{Identity, message_id},
+    body,
+    idl::Idls,
+    match_event::{Index, Position, Subscriptions},
+    message_id::{BlockId, Identity, message_id},
     program_events::{invoked_programs, program_events},
 };
-use crate::project::SlotContent;
+use crate::slots::{Block, RevertReason, SlotContent};
 
-/// The messages that a slot's content causes, in the order in which they are numbered: transactions as
-/// the block executed them, each followed by its programs' events, then the accounts as they were last
+/// The messages that a block causes at a commitment, in the order in which they are numbered: transactions
+/// as the block executed them, each followed by its programs' events, then the accounts as they were last
 /// written. `fallback` is the time for a block whose own is not known.
 #[must_use]
-pub fn messages(
+pub fn events(
     subscriptions: &Subscriptions,
-    slot: u64,
+    idls: &Idls,
+    commitment: Commitment,
+    block: &Block,
     content: &SlotContent,
     fallback: Timestamp,
-) -> Vec<NewDelivery> {
-    let timestamp = content
-        .block_time()
-        .map_or(fallback, Timestamp::from_unix_seconds);
-    let mut slot = Composer {
+) -> Vec<NewMessage> {
+    let index = subscriptions.at(commitment);
+    if index.is_empty() || content.is_empty() {
+        return Vec::new();
+    }
+    let timestamp = block.time.map_or(fallback, Timestamp::from_unix_seconds);
+    let mut composer = Composer {
         subscriptions,
-        slot,
+        index,
+        idls,
+        commitment,
+        block: BlockId {
+            slot: block.slot,
+            hash: &block.hash,
+            revival: block.revival,
+        },
         timestamp,
+        concerned: Vec::new(),
         messages: Vec::new(),
     };
     for transaction in content.transactions() {
-        slot.transaction(transaction);
+        composer.transaction(transaction);
     }
     for account in content.accounts() {
-        slot.account_change(account);
+        composer.account_change(account);
     }
-    slot.messages
+    composer.messages
 }
 
 struct Composer<'a> {
     subscriptions: &'a Subscriptions,
-    slot: u64,
+    index: &'a Index,
+    idls: &'a Idls,
+    commitment: Commitment,
+    block: BlockId<'a>,
     timestamp: Timestamp,
-    messages: Vec<NewDelivery>,
+    /// Whom the current event concerns; kept to be used again.
+    concerned: Vec<Position>,
+    messages: Vec<NewMessage>,
 }
 
 impl Composer<'_> {
     fn account_change(&mut self, account: &AccountUpdate) {
-        let concerned = self
-            .subscriptions
-            .account_change(&account.pubkey, &account.owner);
+        self.index
+            .account_change(&account.pubkey, &account.owner, &mut self.concerned);
+        let writer = account.txn_signature.as_ref();
         self.push(
-            &concerned,
-            EventKind::AccountChange,
-            Identity::AccountChange(&account.pubkey),
+            Identity::AccountChange(self.block, &account.pubkey, writer),
+            Some(&account.pubkey),
             || body::account_change(account),
         );
     }
 
     fn transaction(&mut self, transaction: &TransactionUpdate) {
         let programs = invoked_programs(transaction);
-        let concerned = self
-            .subscriptions
-            .transaction(&transaction.account_keys, &programs);
+        let signer = transaction.account_keys.first();
+        self.index
+            .transaction(&transaction.account_keys, &programs, &mut self.concerned);
         self.push(
-            &concerned,
-            EventKind::Transaction,
-            Identity::Transaction(&transaction.signature),
+            Identity::Transaction(self.block, &transaction.signature),
+            signer,
             || body::transaction(transaction, &programs),
         );
-        if !self.subscriptions.want_program_events() {
+        if !self.index.wants_program_events() {
             return;
         }
-        for (index, event) in program_events(transaction).iter().enumerate() {
-            let concerned = self.subscriptions.program_event(&event.program);
+        let idls = self.idls;
+        for (number, event) in program_events(transaction).iter().enumerate() {
+            self.index
+                .program_event(&event.program, &mut self.concerned);
             self.push(
-                &concerned,
-                EventKind::ProgramEvent,
-                Identity::ProgramEvent(&transaction.signature, event.path),
-                || body::program_event(event, &transaction.signature, index),
+                Identity::ProgramEvent(self.block, &transaction.signature, event.path),
+                signer,
+                || body::program_event(event, &transaction.signature, number, idls),
             );
         }
     }
 
-    /// One message per webhook; the part that does not depend on the webhook is written once.
+    /// One message per webhook concerned; the part that does not depend on the webhook is written once.
     fn push(
         &mut self,
-        concerned: &[&WebhookId],
-        kind: EventKind,
         identity: Identity<'_>,
+        order_key: Option<&Pubkey>,
         data: impl FnOnce() -> Value,
     ) {
-        if concerned.is_empty() {
+        if self.concerned.is_empty() {
             return;
         }
-        let suffix: Arc<str> = format!(
-            r#","slot":{},"commitment":"{COMMITMENT}","data":{}}}"#,
-            self.slot,
-            data()
-        )
-        .into();
-        for webhook in concerned {
-            // None of these values needs escaping: they are made of letters, digits and `_-:.`.
-            let prefix = format!(
-                r#"{{"type":"{kind}","timestamp":"{}","webhookId":"{webhook}","sequence":"#,
-                self.timestamp
-            );
-            self.messages.push(NewDelivery {
-                id: message_id(webhook, self.slot, identity),
-                webhook: (*webhook).clone(),
-                slot: self.slot,
-                body: BodyTemplate::new(prefix, Arc::clone(&suffix)),
+        let suffix = body::suffix(self.block.slot, self.commitment, &data());
+        let kind = identity.kind();
+        for position in &self.concerned {
+            let Some(webhook) = self.subscriptions.webhook(*position) else {
+                continue;
+            };
+            self.messages.push(NewMessage {
+                id: message_id(&webhook.id, self.commitment, identity),
+                webhook: webhook.id.clone(),
+                kind,
+                commitment: self.commitment,
+                slot: self.block.slot,
+                order_key: order_key.map(ToString::to_string),
+                body: body::template(kind, self.timestamp, &webhook.id, Arc::clone(&suffix)),
             });
         }
     }
 }
 
+/// One message for each that was told at processed about a slot and is not true.
+#[must_use]
+pub fn reverted(
+    told: &[SlotMessage],
+    slot: u64,
+    reason: RevertReason,
+    now: Timestamp,
+) -> Vec<NewMessage> {
+    const COMMITMENT: Commitment = Commitment::Processed;
+    told.iter()
+        .filter(|first| matches!(first.kind, MessageKind::Event(_)))
+        .map(|first| {
+            let suffix = body::suffix(slot, COMMITMENT, &body::reverted(first, reason));
+            NewMessage {
+                id: message_id(&first.webhook, COMMITMENT, Identity::Reverted(&first.id)),
+                webhook: first.webhook.clone(),
+                kind: MessageKind::Reverted,
+                commitment: COMMITMENT,
+                slot,
+                order_key: first.order_key.clone(),
+                body: body::template(MessageKind::Reverted, now, &first.webhook, suffix),
+            }
+        })
+        .collect()
+}
+
+/// Tells the webhooks at `commitment` that the slots from `first` to `last` are missing.
+#[must_use]
+pub fn gap(
+    subscriptions: &Subscriptions,
+    commitment: Commitment,
+    first: u64,
+    last: u64,
+    now: Timestamp,
+) -> Vec<NewMessage> {
+    let suffix = body::suffix(last, commitment, &body::gap(first, last));
+    subscriptions
+        .webhooks()
+        .iter()
+        .filter(|webhook| webhook.commitment == commitment)
+        .map(|webhook| NewMessage {
+            id: message_id(&webhook.id, commitment, Identity::Gap(first, last)),
+            webhook: webhook.id.clone(),
+            kind: MessageKind::Gap,
+            commitment,
+            slot: last,
+            order_key: None,
+            body: body::template(MessageKind::Gap, now, &webhook.id, Arc::clone(&suffix)),
+        })
+        .collect()
+}
+
 #[cfg(test)]
 mod tests {
-    use sluice_store::{Filters, LiveWebhook, LiveWebhooks, Revision};
-    use solana_pubkey::Pubkey;
+    use sluice_geyser::Instruction;
+    use sluice_store::{EventKind, Filters, LiveWebhook, LiveWebhooks, Revision, WebhookId};
 
     use super::*;
-    use crate::project::{SlotBuffer, fixtures};
+    use crate::slots::content::{Item, fixtures};
 
-    fn subscriptions(programs: Vec<Pubkey>) -> Subscriptions {
+    fn subscriptions(commitment: Commitment, filters: &Filters) -> Subscriptions {
         let webhook = |number| LiveWebhook {
             id: WebhookId::from_random([number; 16]),
             events: EventKind::ALL.into_iter().collect(),
-            filters: Filters {
-                accounts: Vec::new(),
-                programs: programs.clone(),
-            },
+            filters: filters.clone(),
+            commitment,
+            heartbeat: None,
+            filter_digest: filters.digest(),
         };
-        Subscriptions::new(LiveWebhooks {
+        Subscriptions::new(&LiveWebhooks {
             revision: Revision(1),
             webhooks: vec![webhook(1), webhook(2)],
         })
     }
 
-    fn slot() -> SlotContent {
-        let mut buffer = SlotBuffer::default();
-        buffer.account(fixtures::account(7, 50, 9)).expect("room");
-        buffer.account(fixtures::account(7, 51, 3)).expect("room");
+    fn of_program(program: Pubkey) -> Subscriptions {
+        let filters = Filters {
+            accounts: Vec::new(),
+            programs: vec![program],
+        };
+        subscriptions(Commitment::Confirmed, &filters)
+    }
+
+    fn block() -> Block {
+        Block {
+            slot: 7,
+            hash: "hash".to_owned(),
+            parent: 6,
+            time: Some(1_767_225_600),
+            revival: 0,
+        }
+    }
+
+    fn content() -> SlotContent {
+        let mut content = SlotContent::default();
+        content.add(Item::Account(fixtures::account(7, 50, 9)));
+        content.add(Item::Account(fixtures::account(7, 51, 3)));
         let mut transaction = fixtures::transaction(7, 4);
         let program = transaction.account_keys[0];
         transaction.log_messages = vec![
@@ -154,31 +238,44 @@ mod tests {
             "Program data: AQIDBAUGBwgJ".to_owned(),
             format!("Program {program} success"),
         ];
-        buffer.transaction(transaction).expect("room");
-        buffer
-            .transaction(fixtures::transaction(7, 2))
-            .expect("room");
-        buffer.block_meta(7, Some(1_767_225_600));
-        buffer.take_settled(7).pop().expect("one slot").1
+        content.add(Item::Transaction(Box::new(transaction)));
+        content.add(Item::Transaction(Box::new(fixtures::transaction(7, 2))));
+        content
     }
 
-    #[test]
-    fn messages_are_in_order_and_whole() {
-        let program = fixtures::program();
-        let composed = messages(
-            &subscriptions(vec![program]),
-            7,
-            &slot(),
-            Timestamp::from_unix_seconds(0),
-        );
-        let bodies: Vec<Value> = composed
+    fn compose(
+        subscriptions: &Subscriptions,
+        commitment: Commitment,
+        content: &SlotContent,
+    ) -> Vec<NewMessage> {
+        let idls = Idls::built_in().expect("understood");
+        let fallback = Timestamp::from_unix_seconds(0);
+        events(
+            subscriptions,
+            &idls,
+            commitment,
+            &block(),
+            content,
+            fallback,
+        )
+    }
+
+    fn bodies(messages: &[NewMessage]) -> Vec<Value> {
+        messages
             .iter()
             .filter(|message| message.webhook == WebhookId::from_random([1; 16]))
             .zip(1..)
             .map(|(message, sequence)| {
                 serde_json::from_str(&message.body.with_sequence(sequence)).expect("JSON")
             })
-            .collect();
+            .collect()
+    }
+
+    #[test]
+    fn messages_are_in_order_and_whole() {
+        let subscriptions = of_program(fixtures::program());
+        let composed = compose(&subscriptions, Commitment::Confirmed, &content());
+        let bodies = bodies(&composed);
         let kinds: Vec<_> = bodies
             .iter()
             .map(|body| body["type"].as_str().expect("text"))
@@ -195,44 +292,143 @@ mod tests {
         assert_eq!(bodies[0]["data"]["index"], 2, "as executed");
         assert_eq!(bodies[1]["data"]["index"], 4);
         assert_eq!(bodies[2]["data"]["discriminator"], "0102030405060708");
-        assert_eq!(
-            bodies[3]["data"]["pubkey"],
-            Pubkey::new_from_array([51; 32]).to_string()
-        );
+        let last_written = Pubkey::new_from_array([51; 32]).to_string();
+        assert_eq!(bodies[3]["data"]["pubkey"], last_written);
 
         let first = &bodies[0];
         assert_eq!(first.as_object().expect("an object").len(), 7);
-        assert_eq!(
-            first["timestamp"], "2026-01-01T00:00:00Z",
-            "the block's time"
-        );
+        assert_eq!(first["timestamp"], "2026-01-01T00:00:00Z");
         assert_eq!(first["webhookId"], WebhookId::from_random([1; 16]).as_str());
-        assert_eq!(
-            (&first["sequence"], &first["slot"]),
-            (&Value::from(1), &Value::from(7))
-        );
+        assert_eq!((&first["sequence"], &first["slot"]), (&1.into(), &7.into()));
         assert_eq!(first["commitment"], "confirmed");
+        let keys: Vec<_> = composed
+            .iter()
+            .filter_map(|each| each.order_key.clone())
+            .collect();
+        assert_eq!(keys.len(), composed.len());
+        assert_eq!(keys[0], fixtures::program().to_string(), "the signer");
+        assert_eq!(keys[6], last_written, "the account");
+    }
+
+    #[test]
+    fn each_commitment_tells_those_who_asked_for_it() {
+        let filters = Filters {
+            accounts: Vec::new(),
+            programs: vec![fixtures::program()],
+        };
+        let processed = subscriptions(Commitment::Processed, &filters);
+        assert!(compose(&processed, Commitment::Confirmed, &content()).is_empty());
+        let told = compose(&processed, Commitment::Processed, &content());
+        let confirmed = compose(
+            &of_program(fixtures::program()),
+            Commitment::Confirmed,
+            &content(),
+        );
+        assert_eq!(told.len(), confirmed.len());
+        assert_eq!(bodies(&told)[0]["commitment"], "processed");
+        assert_ne!(told[0].id, confirmed[0].id);
+    }
+
+    #[test]
+    fn an_inner_instruction_and_a_looked_up_address_count_and_a_failure_says_why() {
+        let (program, account) = (
+            Pubkey::new_from_array([42; 32]),
+            Pubkey::new_from_array([43; 32]),
+        );
+        let mut transaction = fixtures::transaction(7, 1);
+        // Loaded addresses follow the static ones.
+        transaction.account_keys.extend([account, program]);
+        transaction.inner_instructions = vec![(
+            0,
+            vec![sluice_geyser::InnerInstruction {
+                program_index: 2,
+                accounts: Vec::new(),
+                data: Vec::new(),
+                stack_height: Some(3),
+            }],
+        )];
+        transaction.instructions = vec![Instruction {
+            program_index: 0,
+            accounts: vec![1],
+            data: Vec::new(),
+        }];
+        transaction.error = Some("out of funds".to_owned());
+        let mut content = SlotContent::default();
+        content.add(Item::Transaction(Box::new(transaction)));
+        for filters in [
+            Filters {
+                accounts: vec![account],
+                programs: Vec::new(),
+            },
+            Filters {
+                accounts: Vec::new(),
+                programs: vec![program],
+            },
+        ] {
+            let subscriptions = subscriptions(Commitment::Confirmed, &filters);
+            let told = compose(&subscriptions, Commitment::Confirmed, &content);
+            let bodies = bodies(&told);
+            assert_eq!(bodies.len(), 1, "{filters:?}");
+            assert_eq!(bodies[0]["data"]["error"], "out of funds");
+            assert_eq!(bodies[0]["data"]["programs"][1], program.to_string());
+        }
     }
 
     #[test]
     fn a_replay_composes_the_same_messages() {
-        let subscriptions = subscriptions(vec![fixtures::program()]);
-        let (one, other) = (
-            Timestamp::from_unix_seconds(1),
-            Timestamp::from_unix_seconds(2),
-        );
-        assert_eq!(
-            messages(&subscriptions, 7, &slot(), one),
-            messages(&subscriptions, 7, &slot(), other)
-        );
+        let subscriptions = of_program(fixtures::program());
+        let compose = || compose(&subscriptions, Commitment::Confirmed, &content());
+        assert_eq!(compose(), compose());
     }
 
     #[test]
     fn what_concerns_nobody_makes_no_message() {
-        let other = subscriptions(vec![Pubkey::new_from_array([200; 32])]);
+        let other = of_program(Pubkey::new_from_array([200; 32]));
+        assert_eq!(compose(&other, Commitment::Confirmed, &content()), []);
+    }
+
+    #[test]
+    fn events_are_taken_back_one_by_one_and_nothing_else_is() {
+        let told = |number: u8, kind| SlotMessage {
+            id: sluice_store::MessageId::from_digest([number; 32]),
+            webhook: WebhookId::from_random([1; 16]),
+            sequence: number.into(),
+            kind,
+            order_key: Some("key".to_owned()),
+        };
+        let events = [
+            told(4, MessageKind::Event(EventKind::Transaction)),
+            told(5, MessageKind::Reverted),
+        ];
+        let now = Timestamp::from_unix_seconds(1);
+        let taken_back = reverted(&events, 7, RevertReason::Abandoned, now);
+        assert_eq!(taken_back.len(), 1);
+        let body = &bodies(&taken_back)[0];
+        assert_eq!(body["type"], "reverted");
         assert_eq!(
-            messages(&other, 7, &slot(), Timestamp::from_unix_seconds(0)),
-            []
+            (&body["slot"], &body["commitment"]),
+            (&7.into(), &"processed".into())
+        );
+        assert_eq!(body["data"]["messageId"], events[0].id.as_str());
+        assert_eq!(body["data"]["sequence"], 4);
+        assert_eq!(body["data"]["type"], "transaction");
+        assert_eq!(body["data"]["reason"], "abandoned");
+        assert_eq!(taken_back[0].order_key.as_deref(), Some("key"));
+    }
+
+    #[test]
+    fn a_gap_is_told_to_every_webhook_of_its_commitment() {
+        let subscriptions = of_program(fixtures::program());
+        let now = Timestamp::from_unix_seconds(1);
+        assert!(gap(&subscriptions, Commitment::Finalized, 3, 5, now).is_empty());
+        let told = gap(&subscriptions, Commitment::Confirmed, 3, 5, now);
+        assert_eq!(told.len(), 2);
+        let body = &bodies(&told)[0];
+        assert_eq!(body["type"], "gap");
+        assert_eq!(body["data"]["firstSlot"], 3);
+        assert_eq!(
+            (&body["data"]["lastSlot"], &body["slot"]),
+            (&5.into(), &5.into())
         );
     }
 }

@@ -1,50 +1,67 @@
 //! The workers: claim what is due, drive one attempt, record what it means.
 //!
 //! A claim is a lease that outlives the deadline of an attempt. A worker that dies in between leaves a
-//! lease that runs out, and the message is delivered again, with the same id and the same bytes.
+//! lease that runs out, and the message is delivered again, with the same id and the same bytes. Results are
+//! recorded in batches: those that come in while one batch is written make the next.
 
 use std::{
+    collections::HashMap,
     sync::Arc,
-    time::{Duration, Instant, SystemTime},
+    time::{Duration, SystemTime},
 };
 
 use service_kit::CancellationToken;
-use sluice_store::{Attempt, ClaimLimits, ClaimedDelivery, Outcome, Store, StoreError, Timestamp};
+use sluice_store::{
+    Claim, ClaimLimits, ClaimedDelivery, EndpointState, Finished, Lease, MessageId, Outcome, Store,
+    StoreError, Ticket, Timestamp,
+};
+use sluice_webhook_client::{Attempted, Client, Delivery};
 use tokio::{
-    sync::Notify,
+    sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc},
     task::JoinSet,
     time::{sleep, timeout},
 };
 
 use super::{
-    retry::next_pause,
-    send::{Answer, SendError, Sender},
-    sign,
+    breaker::{self, Observation},
+    gates::{Gate, Gates},
+    retry,
 };
-use crate::incident::Incident;
+use crate::{
+    incident::Incident,
+    metrics::{Metrics, Stage},
+};
 
-/// Attempts under way at once. Each is a socket and a few kilobytes; more would only queue in the
-/// network.
-pub const MAX_IN_FLIGHT: usize = 512;
+/// Messages claimed at once: each is a few kilobytes, and a socket when its turn has come.
+pub const MAX_CLAIMED: usize = 2048;
 
-/// Attempts under way at once to one webhook: what a receiver that hangs can take from the others.
-pub const MAX_PER_WEBHOOK: u32 = 8;
+/// Attempts under way at once to one webhook. Receivers in one data centre with Sluice answer in a
+/// millisecond, those on another continent in two hundred: eighty messages a second for them.
+pub const MAX_PER_WEBHOOK: u32 = 16;
 
-/// Messages taken in one claim, so that their bodies do not all wait in memory.
-const MAX_CLAIM: usize = 64;
+/// Messages of one webhook that are claimed at once: what a receiver that hangs can take from the others.
+/// Four rounds of attempts, so that a fast receiver need not wait for a claim after each.
+pub const MAX_CLAIMED_PER_WEBHOOK: u32 = 4 * MAX_PER_WEBHOOK;
 
-/// How often due retries are looked for. New messages do not wait for it.
+/// Messages taken in one claim, so that a claim is quick.
+const MAX_CLAIM: usize = 256;
+
+/// How long a claimed message may wait for its turn before it goes back to the queue. The lease must
+/// outlive this and the attempt.
+const TURN_PATIENCE: Duration = Duration::from_secs(5);
+
+/// Results recorded in one transaction.
+const MAX_RECORDED: usize = 256;
+
+/// How often due retries are looked for. New messages of this process do not wait for it.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
-/// How much longer than an attempt's deadline its lease lasts: time to record the result on a busy
-/// machine.
+/// How much longer than the wait for its turn and the deadline of its attempt a lease lasts: time to record
+/// the result on a busy machine.
 const LEASE_MARGIN: Duration = Duration::from_secs(10);
 
 /// How long a shutdown waits for attempts under way. What is left then goes back to the queue.
 const DRAIN_DEADLINE: Duration = Duration::from_secs(5);
-
-/// Status by which a receiver says that it wants nothing any more.
-const GONE: u16 = 410;
 
 /// The task that delivers.
 #[derive(Clone, Debug)]
@@ -52,54 +69,97 @@ pub struct Dispatcher {
     /// Where messages wait.
     pub store: Store,
     /// How they are sent.
-    pub sender: Sender,
-    /// Deadline of an attempt; the sender's.
-    pub deadline: Duration,
+    pub client: Client,
     /// Pauses before the attempts.
     pub schedule: &'static [Duration],
     /// Notified when new messages are stored.
     pub stored: Arc<Notify>,
+    /// Counts.
+    pub metrics: Metrics,
 }
+
+/// What became of a claimed message.
+enum Done {
+    /// An attempt was made.
+    Attempted(Box<Finished>, Observation),
+    /// It was not, and the message is to be given back.
+    Abandoned(Ticket),
+}
+
+/// When to stop.
+#[derive(Clone, Debug)]
+struct Stop {
+    /// Nothing is begun any more.
+    shutdown: CancellationToken,
+    /// What is under way is broken off.
+    abandon: CancellationToken,
+}
+
+/// A result on its way to the recorder. The permit returns when it is recorded.
+type Report = (Done, OwnedSemaphorePermit);
 
 impl Dispatcher {
     /// Delivers until `shutdown`, then lets attempts under way finish for a while.
     pub async fn run(self, shutdown: CancellationToken) {
+        let room = Arc::new(Semaphore::new(MAX_CLAIMED));
+        let recorded = Arc::new(Notify::new());
+        let (reports, results) = mpsc::channel(MAX_CLAIMED);
+        let width = usize::try_from(MAX_PER_WEBHOOK).unwrap_or(usize::MAX);
+        let gates = Gates::new(width);
+        let recorder = Recorder {
+            gates: gates.clone(),
+            store: self.store.clone(),
+            metrics: self.metrics.clone(),
+            incident: Incident::new("recording deliveries"),
+            recorded: Arc::clone(&recorded),
+        };
+        let recorder = tokio::spawn(recorder.run(results));
+        let stop = Stop {
+            shutdown,
+            abandon: CancellationToken::new(),
+        };
         let mut incident = Incident::new("delivering webhooks");
-        let abandon = CancellationToken::new();
         let mut attempts = JoinSet::new();
-        while !shutdown.is_cancelled() {
-            match self
-                .claim(MAX_IN_FLIGHT.saturating_sub(attempts.len()))
-                .await
-            {
+        while !stop.shutdown.is_cancelled() {
+            match self.claim(room.available_permits()).await {
                 Ok(claimed) => {
                     incident.recovered();
                     for delivery in claimed {
-                        attempts.spawn(self.clone().attempt(delivery, abandon.clone()));
+                        // There is one for each, because nobody else takes any.
+                        let Ok(permit) = Arc::clone(&room).try_acquire_owned() else {
+                            break;
+                        };
+                        let gate = gates.open(&delivery.ticket.webhook);
+                        let attempt = self.clone().attempt(delivery, gate, stop.clone());
+                        let reports = reports.clone();
+                        attempts.spawn(async move {
+                            // Fails only when the recorder broke off; the lease runs out then.
+                            let _ = reports.send((attempt.await, permit)).await;
+                        });
                     }
                 }
                 Err(error) => incident.failed("the database does not answer", &error),
             }
             tokio::select! {
-                () = shutdown.cancelled() => {}
+                () = stop.shutdown.cancelled() => {}
                 () = self.stored.notified() => {}
-                Some(done) = attempts.join_next() => {
-                    note(done, &mut incident);
-                    // Those that finished meanwhile share one claim.
-                    while let Some(done) = attempts.try_join_next() {
-                        note(done, &mut incident);
-                    }
-                }
+                () = recorded.notified() => {}
                 () = sleep(POLL_INTERVAL) => {}
             }
+            while let Some(done) = attempts.try_join_next() {
+                note(done, &mut incident);
+            }
+            if attempts.is_empty() {
+                gates.tidy();
+            }
         }
-        if timeout(DRAIN_DEADLINE, drain(&mut attempts, &mut incident))
-            .await
-            .is_err()
-        {
-            abandon.cancel();
+        drop(reports);
+        let drained = timeout(DRAIN_DEADLINE, drain(&mut attempts, &mut incident)).await;
+        if drained.is_err() {
+            stop.abandon.cancel();
             drain(&mut attempts, &mut incident).await;
         }
+        note(recorder.await, &mut incident);
     }
 
     async fn claim(&self, room: usize) -> Result<Vec<ClaimedDelivery>, StoreError> {
@@ -107,143 +167,179 @@ impl Dispatcher {
             return Ok(Vec::new());
         }
         let now = Timestamp::from(SystemTime::now());
-        let total = u32::try_from(room.min(MAX_CLAIM)).unwrap_or(u32::MAX);
         let limits = ClaimLimits {
-            total,
-            per_webhook: MAX_PER_WEBHOOK,
+            total: u32::try_from(room.min(MAX_CLAIM)).unwrap_or(u32::MAX),
+            per_webhook: MAX_CLAIMED_PER_WEBHOOK,
         };
-        self.store
-            .claim_due(now, now.after(self.deadline + LEASE_MARGIN), limits)
-            .await
+        let claim = Claim {
+            now,
+            until: now.after(TURN_PATIENCE + self.client.deadline() + LEASE_MARGIN),
+            lease: Lease::from_random(rand::random()),
+            limits,
+        };
+        self.store.claim_due(&claim).await
     }
 
-    /// One attempt and its record, or the message given back when it is abandoned.
-    async fn attempt(
-        self,
-        delivery: ClaimedDelivery,
-        abandon: CancellationToken,
-    ) -> Result<(), StoreError> {
-        let started = Timestamp::from(SystemTime::now());
-        let clock = Instant::now();
-        let result = tokio::select! {
-            result = self.send(&delivery, started) => result,
-            () = abandon.cancelled() => return self.store.release(&delivery).await,
+    /// One attempt, or none when its turn does not come or it is abandoned.
+    async fn attempt(self, claimed: ClaimedDelivery, gate: Gate, stop: Stop) -> Done {
+        let place = tokio::select! {
+            place = gate.pass(TURN_PATIENCE) => place,
+            () = stop.shutdown.cancelled() => None,
         };
-        let attempt = Attempt {
-            started,
-            duration: clock.elapsed(),
-            status: result.as_ref().ok().map(|answer| answer.status),
-            error: fault(&result),
+        let Some(_place) = place else {
+            return Done::Abandoned(claimed.ticket);
         };
-        let finished = started.after(attempt.duration);
-        let outcome = judge(
-            &result,
-            delivery.attempts_before,
+        let delivery = Delivery {
+            id: &claimed.ticket.id,
+            url: &claimed.ticket.url,
+            secrets: &claimed.secrets,
+            headers: &claimed.headers,
+            gzip: claimed.gzip,
+            body: &claimed.body,
+        };
+        let attempted = tokio::select! {
+            attempted = self.client.deliver(&delivery) => attempted,
+            () = stop.abandon.cancelled() => return Done::Abandoned(claimed.ticket),
+        };
+        let attempt = &attempted.attempt;
+        if claimed.attempts_before == 0 {
+            let waited = attempt.started.unix_millis() - claimed.created.unix_millis();
+            let waited = Duration::from_millis(u64::try_from(waited).unwrap_or(0));
+            self.metrics.took(Stage::Queued, waited);
+        }
+        self.metrics.took(Stage::Attempt, attempt.duration);
+        let outcome = retry::judge(
+            &attempted,
+            claimed.attempts_before,
             self.schedule,
-            finished,
+            attempt.started.after(attempt.duration),
             rand::random(),
         );
-        log(&delivery, &attempt, &outcome);
-        self.store
-            .record_attempt(&delivery, &attempt, &outcome)
-            .await?;
-        Ok(())
-    }
-
-    async fn send(&self, delivery: &ClaimedDelivery, now: Timestamp) -> Result<Answer, SendError> {
-        let headers = sign::headers(&delivery.secret, &delivery.id, now, &delivery.body)
-            .map_err(|error| SendError::Failed(error.to_string()))?;
-        self.sender
-            .post(&delivery.url, headers, delivery.body.clone())
-            .await
+        log(&claimed, &attempted, &outcome);
+        let observation = Observation::of(&attempted);
+        let finished = Finished {
+            ticket: claimed.ticket,
+            attempt: attempted.attempt,
+            outcome,
+        };
+        Done::Attempted(Box::new(finished), observation)
     }
 }
 
-async fn drain(attempts: &mut JoinSet<Result<(), StoreError>>, incident: &mut Incident) {
+async fn drain(attempts: &mut JoinSet<()>, incident: &mut Incident) {
     while let Some(done) = attempts.join_next().await {
         note(done, incident);
     }
 }
 
-/// Tells of attempts whose record failed; their leases run out and they are repeated.
-fn note(done: Result<Result<(), StoreError>, tokio::task::JoinError>, incident: &mut Incident) {
-    match done {
-        Ok(Ok(())) => {}
-        Ok(Err(error)) => incident.failed("results cannot be recorded", &error),
-        Err(error) => incident.failed("an attempt broke off", &error),
+/// Tells of tasks that broke off; the leases of their messages run out and the messages are repeated.
+fn note(done: Result<(), tokio::task::JoinError>, incident: &mut Incident) {
+    if let Err(error) = done {
+        incident.failed("a task broke off", &error);
     }
 }
 
-/// What an attempt that finished at `finished` means for its message (pure).
-fn judge(
-    result: &Result<Answer, SendError>,
-    attempts_before: u32,
-    schedule: &[Duration],
-    finished: Timestamp,
-    random: u32,
-) -> Outcome {
-    let (status, retry_after) = match result {
-        Ok(answer) => (Some(answer.status), answer.retry_after),
-        Err(_) => (None, None),
-    };
-    if status.is_some_and(|status| (200..300).contains(&status)) {
-        return Outcome::Accepted;
+/// The task that records.
+struct Recorder {
+    gates: Gates,
+    store: Store,
+    metrics: Metrics,
+    incident: Incident,
+    recorded: Arc<Notify>,
+}
+
+impl Recorder {
+    /// Records until the last attempt is over.
+    async fn run(mut self, mut results: mpsc::Receiver<Report>) {
+        let mut batch = Vec::new();
+        while results.recv_many(&mut batch, MAX_RECORDED).await > 0 {
+            let reports = std::mem::take(&mut batch);
+            match self.record(&reports).await {
+                Ok(()) => self.incident.recovered(),
+                Err(error) => self.incident.failed("the database does not answer", &error),
+            }
+            drop(reports);
+            self.recorded.notify_one();
+        }
     }
-    let pause = next_pause(
-        schedule,
-        attempts_before.saturating_add(1),
-        retry_after,
-        random,
-    );
-    if status == Some(GONE) {
-        return Outcome::Gone {
-            reason: "the receiver answered 410 Gone".to_owned(),
-            retry_at: finished.after(pause.unwrap_or_default()),
+
+    async fn record(&self, reports: &[Report]) -> Result<(), StoreError> {
+        let (mut finished, mut released) = (Vec::new(), Vec::new());
+        let mut observed: HashMap<MessageId, (Observation, u32)> = HashMap::new();
+        for (done, _) in reports {
+            match done {
+                Done::Abandoned(ticket) => released.push(ticket.clone()),
+                Done::Attempted(each, observation) => {
+                    observed.insert(each.ticket.id.clone(), (*observation, rand::random()));
+                    finished.push(Finished::clone(each));
+                }
+            }
+        }
+        let judge = |state: EndpointState, each: &Finished| {
+            let next = endpoint(state, each, &observed);
+            if next.paused_until.is_some() {
+                self.gates.close(&each.ticket.webhook);
+            }
+            next
         };
-    }
-    match pause {
-        Some(pause) => Outcome::Retry {
-            at: finished.after(pause),
-        },
-        None => Outcome::Exhausted,
+        let counted = self.store.record(&finished, &judge).await?;
+        for (each, _) in finished.iter().zip(counted).filter(|(_, counted)| *counted) {
+            self.metrics.attempt(&each.outcome);
+        }
+        let now = Timestamp::from(SystemTime::now());
+        self.store.release(&released, now).await
     }
 }
 
-/// What went wrong, in words.
-fn fault(result: &Result<Answer, SendError>) -> Option<String> {
-    match result {
-        Ok(answer) => match answer.status {
-            200..300 => None,
-            300..400 => Some(format!(
-                "answered {}; redirects are not followed",
-                answer.status
-            )),
-            status => Some(format!("answered {status}")),
-        },
-        Err(error) => Some(error.to_string()),
+/// How a receiver does after an attempt.
+fn endpoint(
+    state: EndpointState,
+    finished: &Finished,
+    observed: &HashMap<MessageId, (Observation, u32)>,
+) -> EndpointState {
+    if matches!(finished.outcome, Outcome::Gone { .. }) {
+        // The webhook is off. Nothing of this must be in the way of its being switched on again.
+        return EndpointState::default();
     }
+    let Some((observation, random)) = observed.get(&finished.ticket.id) else {
+        return state;
+    };
+    let started = finished.attempt.started;
+    let ended = started.after(finished.attempt.duration);
+    let next = breaker::after(
+        state,
+        *observation,
+        (started, ended),
+        MAX_PER_WEBHOOK,
+        *random,
+    );
+    if next.breaker != state.breaker {
+        let (webhook, openings) = (&finished.ticket.webhook, next.openings);
+        tracing::info!(%webhook, from = state.breaker.name(), to = next.breaker.name(), openings, "breaker");
+    }
+    next
 }
 
 /// Receivers fail all the time and are retried; only what ends the retries is worth a warning.
-fn log(delivery: &ClaimedDelivery, attempt: &Attempt, outcome: &Outcome) {
-    let (id, webhook) = (&delivery.id, &delivery.webhook);
+fn log(delivery: &ClaimedDelivery, attempted: &Attempted, outcome: &Outcome) {
+    let (id, webhook) = (&delivery.ticket.id, &delivery.ticket.webhook);
     let number = delivery.attempts_before.saturating_add(1);
-    let fault = attempt.error.as_deref().unwrap_or_default();
+    let fault = attempted.attempt.error.as_deref().unwrap_or_default();
     match outcome {
         Outcome::Accepted => {
-            let millis = attempt.duration.as_millis();
+            let millis = attempted.attempt.duration.as_millis();
             tracing::debug!(%id, %webhook, number, millis, "delivered");
         }
         Outcome::Retry { at } => {
-            tracing::debug!(%id, %webhook, number, fault, %at, "not delivered yet")
+            tracing::debug!(%id, %webhook, number, fault, %at, "not delivered yet");
         }
         Outcome::Exhausted => {
-            tracing::warn!(%id, %webhook, number, fault, "given up after the last attempt")
+            tracing::warn!(%id, %webhook, number, fault, "given up after the last attempt");
         }
         Outcome::Gone { reason, .. } => tracing::warn!(%webhook, reason, "webhook switched off"),
     }
 }
 
 #[cfg(test)]
-#[path = "deliver_tests.rs"]
+#[path = "deliver_tests/mod.rs"]
 mod tests;

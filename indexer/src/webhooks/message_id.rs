@@ -1,61 +1,126 @@
 //! Identifiers that follow from the event.
 //!
-//! The id of a message is `msg_` and the hex SHA-256 of: the webhook's id, the kind of event, the
-//! commitment, the slot (u64, little endian), and what tells the event apart within the slot:
+//! The id of a message is `msg_` and the hex SHA-256 of: the webhook's id, the kind of message, the
+//! commitment at which it is told, and what tells it apart:
 //!
-//! - accountChange: the account's 32 bytes. A confirmed stream delivers the last write of an account in
-//!   a slot only, and the version number of that write differs from validator to validator.
-//! - transaction: the signature's 64 bytes.
-//! - programEvent: the signature, and where in the transaction the event was emitted.
+//! - an event: the slot (u64, little endian), its blockhash, and
+//!   - accountChange: the account's 32 bytes, and the signature of the transaction that wrote it last in that
+//!     slot, if a transaction did. The number of the write is not used: it differs from validator to
+//!     validator;
+//!   - transaction: the signature's 64 bytes;
+//!   - programEvent: the signature, and where in the transaction the event was emitted;
+//! - reverted: the id of the message that is taken back;
+//! - gap: the first and the last slot that are missing;
+//! - heartbeat: its number since 1970, counted in the webhook's own interval.
 //!
 //! Each part is preceded by its length (u32, little endian), so that no two lists of parts look alike.
 //! Hence the same event has the same id after a retry, a replay, a restart, and on another validator.
 
 use sha2::{Digest, Sha256};
-use sluice_store::{EventKind, MessageId, WebhookId};
+use sluice_store::{Commitment, EventKind, MessageId, MessageKind, WebhookId};
 use solana_pubkey::Pubkey;
 use solana_signature::Signature;
 
-use super::{COMMITMENT, program_events::EventPath};
+use super::program_events::EventPath;
 
-/// What tells an event apart within its slot.
-#[derive(Clone, Copy, Debug)]
-pub enum Identity<'a> {
-    /// The last write of an account.
-    AccountChange(&'a Pubkey),
-    /// A transaction.
-    Transaction(&'a Signature),
-    /// An event of a program.
-    ProgramEvent(&'a Signature, EventPath),
+/// A block, as far as identifiers go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BlockId<'a> {
+    /// Its slot.
+    pub slot: u64,
+    /// Its hash, base58.
+    pub hash: &'a str,
+    /// How often it was declared dead and came back. Its messages were taken back then, so they need new
+    /// names.
+    pub revival: u32,
 }
 
-/// The id of the message that tells `webhook` about an event.
-#[must_use]
-pub fn message_id(webhook: &WebhookId, slot: u64, identity: Identity<'_>) -> MessageId {
-    let mut hash = Sha256::new();
-    let mut part = |bytes: &[u8]| {
-        let length = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
-        hash.update(length.to_le_bytes());
-        hash.update(bytes);
-    };
-    let kind = match identity {
-        Identity::AccountChange(_) => EventKind::AccountChange,
-        Identity::Transaction(_) => EventKind::Transaction,
-        Identity::ProgramEvent(..) => EventKind::ProgramEvent,
-    };
-    part(webhook.as_str().as_bytes());
-    part(kind.name().as_bytes());
-    part(COMMITMENT.as_bytes());
-    part(&slot.to_le_bytes());
-    match identity {
-        Identity::AccountChange(pubkey) => part(pubkey.as_ref()),
-        Identity::Transaction(signature) => part(signature.as_ref()),
-        Identity::ProgramEvent(signature, path) => {
-            part(signature.as_ref());
-            part(path.to_string().as_bytes());
+/// What tells a message apart.
+#[derive(Clone, Copy, Debug)]
+pub enum Identity<'a> {
+    /// The last write of an account in a block.
+    AccountChange(BlockId<'a>, &'a Pubkey, Option<&'a Signature>),
+    /// A transaction.
+    Transaction(BlockId<'a>, &'a Signature),
+    /// An event of a program.
+    ProgramEvent(BlockId<'a>, &'a Signature, EventPath),
+    /// A message is taken back.
+    Reverted(&'a MessageId),
+    /// Slots are missing.
+    Gap(u64, u64),
+    /// A sign of life.
+    Heartbeat(u64),
+}
+
+impl Identity<'_> {
+    /// The kind of message.
+    #[must_use]
+    pub const fn kind(&self) -> MessageKind {
+        match self {
+            Self::AccountChange(..) => MessageKind::Event(EventKind::AccountChange),
+            Self::Transaction(..) => MessageKind::Event(EventKind::Transaction),
+            Self::ProgramEvent(..) => MessageKind::Event(EventKind::ProgramEvent),
+            Self::Reverted(_) => MessageKind::Reverted,
+            Self::Gap(..) => MessageKind::Gap,
+            Self::Heartbeat(_) => MessageKind::Heartbeat,
         }
     }
-    MessageId::from_digest(hash.finalize().into())
+}
+
+struct Parts(Sha256);
+
+impl Parts {
+    fn add(&mut self, bytes: &[u8]) {
+        let length = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
+        self.0.update(length.to_le_bytes());
+        self.0.update(bytes);
+    }
+
+    fn block(&mut self, block: BlockId<'_>) {
+        self.add(&block.slot.to_le_bytes());
+        self.add(block.hash.as_bytes());
+        if block.revival > 0 {
+            self.add(&block.revival.to_le_bytes());
+        }
+    }
+}
+
+/// The id of the message that tells `webhook` at `commitment`.
+#[must_use]
+pub fn message_id(
+    webhook: &WebhookId,
+    commitment: Commitment,
+    identity: Identity<'_>,
+) -> MessageId {
+    let mut parts = Parts(Sha256::new());
+    parts.add(webhook.as_str().as_bytes());
+    parts.add(identity.kind().name().as_bytes());
+    parts.add(commitment.name().as_bytes());
+    match identity {
+        Identity::AccountChange(block, pubkey, writer) => {
+            parts.block(block);
+            parts.add(pubkey.as_ref());
+            if let Some(writer) = writer {
+                parts.add(writer.as_ref());
+            }
+        }
+        Identity::Transaction(block, signature) => {
+            parts.block(block);
+            parts.add(signature.as_ref());
+        }
+        Identity::ProgramEvent(block, signature, path) => {
+            parts.block(block);
+            parts.add(signature.as_ref());
+            parts.add(path.to_string().as_bytes());
+        }
+        Identity::Reverted(first) => parts.add(first.as_str().as_bytes()),
+        Identity::Gap(first, last) => {
+            parts.add(&first.to_le_bytes());
+            parts.add(&last.to_le_bytes());
+        }
+        Identity::Heartbeat(number) => parts.add(&number.to_le_bytes()),
+    }
+    MessageId::from_digest(parts.0.finalize().into())
 }
 
 #[cfg(test)]
@@ -64,17 +129,22 @@ mod tests {
 
     use super::*;
 
+    const BLOCK: BlockId<'static> = BlockId {
+        slot: 7,
+        hash: "hash",
+        revival: 0,
+    };
+
     #[test]
     fn an_id_never_changes() {
         let webhook = WebhookId::from_random([1; 16]);
-        let id = message_id(
-            &webhook,
-            7,
-            Identity::AccountChange(&Pubkey::new_from_array([2; 32])),
-        );
+        let key = Pubkey::new_from_array([2; 32]);
+        let identity = Identity::AccountChange(BLOCK, &key, None);
+        let id = message_id(&webhook, Commitment::Confirmed, identity);
+        // The parts written out and hashed by another program.
         assert_eq!(
             id.as_str(),
-            "msg_0035b22ed2644f17cc3bb05e65b7975cecd66e97e02cf19c11d672dd787efaec"
+            "msg_9d94b7145796cb3c6ac0442fd958c6e5fb4a0861930d068042be78259f763300"
         );
     }
 
@@ -89,40 +159,54 @@ mod tests {
             Pubkey::new_from_array([1; 32]),
             Pubkey::new_from_array([2; 32]),
         );
-        let ids = [
-            message_id(&one, 7, Identity::AccountChange(&key)),
-            message_id(&two, 7, Identity::AccountChange(&key)),
-            message_id(&one, 8, Identity::AccountChange(&key)),
-            message_id(&one, 7, Identity::AccountChange(&other_key)),
-            message_id(&one, 7, Identity::Transaction(&first)),
-            message_id(&one, 7, Identity::Transaction(&second)),
-            message_id(
-                &one,
-                7,
-                Identity::ProgramEvent(&first, EventPath::Log { ordinal: 1 }),
-            ),
-            message_id(
-                &one,
-                7,
-                Identity::ProgramEvent(&first, EventPath::Log { ordinal: 2 }),
-            ),
-            message_id(
-                &one,
-                7,
-                Identity::ProgramEvent(&first, EventPath::Cpi { outer: 1, inner: 2 }),
-            ),
-            message_id(
-                &one,
-                7,
-                Identity::ProgramEvent(
-                    &first,
-                    EventPath::Cpi {
-                        outer: 12,
-                        inner: 0,
-                    },
-                ),
-            ),
+        let later = BlockId { slot: 8, ..BLOCK };
+        let fork = BlockId {
+            hash: "hasch",
+            ..BLOCK
+        };
+        let revived = BlockId {
+            revival: 1,
+            ..BLOCK
+        };
+        let log = |ordinal| EventPath::Log { ordinal };
+        let cpi = |outer, inner| EventPath::Cpi { outer, inner };
+        let taken_back = message_id(
+            &one,
+            Commitment::Processed,
+            Identity::Transaction(BLOCK, &first),
+        );
+        let identities = [
+            Identity::AccountChange(BLOCK, &key, None),
+            Identity::AccountChange(BLOCK, &key, Some(&first)),
+            Identity::AccountChange(BLOCK, &key, Some(&second)),
+            Identity::AccountChange(later, &key, None),
+            Identity::AccountChange(fork, &key, None),
+            Identity::AccountChange(revived, &key, None),
+            Identity::AccountChange(BLOCK, &other_key, None),
+            Identity::Transaction(BLOCK, &first),
+            Identity::Transaction(BLOCK, &second),
+            Identity::Transaction(fork, &first),
+            Identity::ProgramEvent(BLOCK, &first, log(1)),
+            Identity::ProgramEvent(BLOCK, &first, log(2)),
+            Identity::ProgramEvent(BLOCK, &first, cpi(1, 2)),
+            Identity::ProgramEvent(BLOCK, &first, cpi(12, 0)),
+            Identity::ProgramEvent(later, &first, log(1)),
+            Identity::Reverted(&taken_back),
+            Identity::Gap(7, 8),
+            Identity::Gap(7, 9),
+            Identity::Heartbeat(7),
+            Identity::Heartbeat(8),
         ];
-        assert_eq!(ids.iter().collect::<HashSet<_>>().len(), ids.len());
+        let mut ids = HashSet::new();
+        for identity in identities {
+            for webhook in [&one, &two] {
+                for commitment in Commitment::ALL {
+                    assert!(
+                        ids.insert(message_id(webhook, commitment, identity)),
+                        "{identity:?}"
+                    );
+                }
+            }
+        }
     }
 }

@@ -1,21 +1,18 @@
 //! From what happened on the chain to what a receiver has accepted.
 //!
 //! In order of travel: [`match_event`] finds whom an event concerns, [`compose`] writes the messages,
-//! the store keeps them, [`deliver`] claims, [`sign`]s and [`send`]s them, and [`retry`] says when to
-//! try again.
+//! the store keeps them, [`deliver`] claims them and hands them to the webhook client, [`retry`] says when to
+//! try a message again, and [`breaker`] when to try a receiver again.
 
-pub mod address;
 pub mod body;
+pub mod breaker;
 pub mod compose;
 pub mod deliver;
+pub mod gates;
+pub mod heartbeat;
+pub mod idl;
 pub mod match_event;
 pub mod message_id;
 pub mod program_events;
 pub mod retry;
-pub mod send;
-pub mod sign;
 pub mod watch;
-
-/// The commitment at which events are observed, as messages name it: a supermajority has voted for the
-/// slot, which has never been undone on mainnet.
-pub const COMMITMENT: &str = "confirmed";

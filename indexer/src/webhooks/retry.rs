@@ -1,6 +1,9 @@
 //! When to try again: a pure function of what happened.
 
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
+
+use sluice_store::{Outcome, Timestamp};
+use sluice_webhook_client::Attempted;
 
 const SECOND: u64 = 1;
 const MINUTE: u64 = 60 * SECOND;
@@ -44,20 +47,46 @@ pub fn next_pause(
     Some(scheduled.mul_f64(spread).max(asked))
 }
 
-/// Reads a Retry-After header: seconds, or an HTTP date, which means nothing when it has passed.
+/// Status by which a receiver says that it wants nothing any more.
+const GONE: u16 = 410;
+
+/// What an attempt that finished at `finished` means for its message. `attempts_before` are those of this
+/// run of the schedule that failed before it.
 #[must_use]
-pub fn parse_retry_after(value: &str, now: SystemTime) -> Option<Duration> {
-    if let Ok(seconds) = value.trim().parse() {
-        return Some(Duration::from_secs(seconds));
+pub fn judge(
+    attempted: &Attempted,
+    attempts_before: u32,
+    schedule: &[Duration],
+    finished: Timestamp,
+    random: u32,
+) -> Outcome {
+    if attempted.accepted() {
+        return Outcome::Accepted;
     }
-    httpdate::parse_http_date(value.trim())
-        .ok()?
-        .duration_since(now)
-        .ok()
+    let pause = next_pause(
+        schedule,
+        attempts_before.saturating_add(1),
+        attempted.retry_after,
+        random,
+    );
+    if attempted.attempt.status == Some(GONE) {
+        return Outcome::Gone {
+            reason: "the receiver answered 410 Gone".to_owned(),
+            retry_at: finished.after(pause.unwrap_or_default()),
+        };
+    }
+    match pause {
+        Some(pause) => Outcome::Retry {
+            at: finished.after(pause),
+        },
+        None => Outcome::Exhausted,
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use sluice_store::{Attempt, Timings};
+
     use super::*;
 
     const LEAST: u32 = 0;
@@ -109,19 +138,36 @@ mod tests {
         );
     }
 
-    #[test]
-    fn both_forms_of_retry_after_are_read() {
-        let now = SystemTime::UNIX_EPOCH + Duration::from_secs(784_111_777 - 60);
-        let parse = |value| parse_retry_after(value, now);
-        assert_eq!(parse("120"), Some(Duration::from_secs(120)));
-        assert_eq!(parse(" 0 "), Some(Duration::ZERO));
-        assert_eq!(
-            parse("Sun, 06 Nov 1994 08:49:37 GMT"),
-            Some(Duration::from_secs(60))
-        );
-        assert_eq!(parse("Sun, 06 Nov 1994 08:47:37 GMT"), None, "in the past");
-        for nonsense in ["", "-1", "1.5", "soon", "99999999999999999999999"] {
-            assert_eq!(parse(nonsense), None, "{nonsense:?}");
+    fn attempted(status: u16, error: Option<&str>) -> Attempted {
+        Attempted {
+            attempt: Attempt {
+                number: 0,
+                url: String::new(),
+                started: Timestamp::from_unix_millis(0),
+                duration: Duration::ZERO,
+                timings: Timings::default(),
+                status: Some(status),
+                error: error.map(str::to_owned),
+                request_headers: Vec::new(),
+                response: None,
+                response_cut: false,
+            },
+            retry_after: None,
         }
+    }
+
+    #[test]
+    fn what_is_not_accepted_is_retried_to_the_end_of_the_schedule_unless_it_is_gone() {
+        let now = Timestamp::from_unix_millis(0);
+        let judge =
+            |attempted: &Attempted, before| judge(attempted, before, &SCHEDULE, now, MIDDLE);
+        assert_eq!(judge(&attempted(200, None), 9), Outcome::Accepted);
+        let refused = attempted(500, Some("answered 500"));
+        assert!(matches!(judge(&refused, 0), Outcome::Retry { at } if at > now));
+        assert!(matches!(judge(&refused, 8), Outcome::Retry { .. }));
+        assert_eq!(judge(&refused, 9), Outcome::Exhausted);
+        let gone = attempted(410, Some("answered 410"));
+        assert!(matches!(judge(&gone, 0), Outcome::Gone { .. }));
+        assert!(matches!(judge(&gone, 9), Outcome::Gone { .. }));
     }
 }

@@ -1,9 +1,9 @@
 //! Following the set of live webhooks.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use service_kit::CancellationToken;
-use sluice_store::{Store, StoreError};
+use sluice_store::{LiveChanges, LiveWebhook, LiveWebhooks, Store, StoreError, WebhookId};
 use tokio::{sync::watch, time::sleep};
 
 use super::match_event::Subscriptions;
@@ -13,49 +13,123 @@ use crate::incident::Incident;
 /// time, half a slot.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
-/// Reads every live webhook.
-///
-/// # Errors
-/// A failure of the database.
-pub async fn load(store: &Store) -> Result<Arc<Subscriptions>, StoreError> {
-    Ok(Arc::new(Subscriptions::new(store.live_webhooks().await?)))
-}
-
-/// Publishes the live webhooks whenever they change, until `shutdown`. The API may be another process,
-/// so there is nothing but the database to learn it from.
-pub async fn run(
+/// The task that keeps what is matched up to date.
+#[derive(Debug)]
+pub struct Watcher {
     store: Store,
+    live: LiveWebhooks,
     published: watch::Sender<Arc<Subscriptions>>,
-    shutdown: CancellationToken,
-) {
-    let mut incident = Incident::new("reading the webhooks");
-    while !shutdown.is_cancelled() {
-        let known = published.borrow().revision();
-        match refresh(&store, known).await {
-            Ok(Some(subscriptions)) => {
-                tracing::info!(
-                    revision = subscriptions.revision().0,
-                    "the webhooks changed"
-                );
-                published.send_replace(subscriptions);
-                incident.recovered();
+}
+
+impl Watcher {
+    /// Reads every live webhook. What the receiver holds changes while [`Watcher::run`] runs.
+    ///
+    /// # Errors
+    /// A failure of the database.
+    pub async fn start(
+        store: Store,
+    ) -> Result<(Self, watch::Receiver<Arc<Subscriptions>>), StoreError> {
+        let live = store.live_webhooks().await?;
+        let (published, subscriptions) = watch::channel(Arc::new(Subscriptions::new(&live)));
+        let watcher = Self {
+            store,
+            live,
+            published,
+        };
+        Ok((watcher, subscriptions))
+    }
+
+    /// Publishes the live webhooks whenever they change, until `shutdown`. The API may be another process,
+    /// so there is nothing but the database to learn it from.
+    pub async fn run(mut self, shutdown: CancellationToken) {
+        let mut incident = Incident::new("reading the webhooks");
+        while !shutdown.is_cancelled() {
+            match self.refresh().await {
+                Ok(()) => incident.recovered(),
+                Err(error) => incident.failed("the database does not answer", &error),
             }
-            Ok(None) => incident.recovered(),
-            Err(error) => incident.failed("the database does not answer", &error),
+            tokio::select! {
+                () = shutdown.cancelled() => {}
+                () = sleep(POLL_INTERVAL) => {}
+            }
         }
-        tokio::select! {
-            () = shutdown.cancelled() => {}
-            () = sleep(POLL_INTERVAL) => {}
+    }
+
+    async fn refresh(&mut self) -> Result<(), StoreError> {
+        if self.store.webhook_revision().await? == self.live.revision {
+            return Ok(());
         }
+        let changes = self.store.live_changes(self.live.revision).await?;
+        let live = change(std::mem::take(&mut self.live), changes);
+        // A second for ten million keys, which the other tasks need not wait for.
+        let indexing = tokio::task::spawn_blocking(move || (Subscriptions::new(&live), live));
+        match indexing.await {
+            Ok((subscriptions, live)) => {
+                self.live = live;
+                self.published.send_replace(Arc::new(subscriptions));
+                tracing::info!(revision = self.live.revision.0, "the webhooks changed");
+            }
+            // Only when the process ends. Nothing is known now, so everything is read again.
+            Err(error) => tracing::error!(%error, "indexing the webhooks broke off"),
+        }
+        Ok(())
     }
 }
 
-async fn refresh(
-    store: &Store,
-    known: sluice_store::Revision,
-) -> Result<Option<Arc<Subscriptions>>, StoreError> {
-    if store.webhook_revision().await? == known {
-        return Ok(None);
+/// The webhooks after some changes, in order of creation.
+fn change(before: LiveWebhooks, changes: LiveChanges) -> LiveWebhooks {
+    let mut known: HashMap<WebhookId, LiveWebhook> = before
+        .webhooks
+        .into_iter()
+        .chain(changes.changed)
+        .map(|webhook| (webhook.id.clone(), webhook))
+        .collect();
+    LiveWebhooks {
+        revision: changes.revision,
+        webhooks: changes
+            .live
+            .iter()
+            .filter_map(|id| known.remove(id))
+            .collect(),
     }
-    load(store).await.map(Some)
+}
+
+#[cfg(test)]
+mod tests {
+    use sluice_store::{Commitment, EventKind, Filters, Revision};
+    use solana_pubkey::Pubkey;
+
+    use super::*;
+
+    fn webhook(number: u8, account: u8) -> LiveWebhook {
+        LiveWebhook {
+            id: WebhookId::from_random([number; 16]),
+            events: [EventKind::Transaction].into_iter().collect(),
+            filters: Filters {
+                accounts: vec![Pubkey::new_from_array([account; 32])],
+                programs: Vec::new(),
+            },
+            commitment: Commitment::Confirmed,
+            heartbeat: None,
+            filter_digest: String::new(),
+        }
+    }
+
+    #[test]
+    fn changes_replace_add_and_remove() {
+        let before = LiveWebhooks {
+            revision: Revision(1),
+            webhooks: vec![webhook(1, 10), webhook(2, 20), webhook(3, 30)],
+        };
+        let changes = LiveChanges {
+            revision: Revision(5),
+            live: [1, 3, 4].map(|number| webhook(number, 0).id).to_vec(),
+            changed: vec![webhook(3, 31), webhook(4, 40)],
+        };
+        let after = LiveWebhooks {
+            revision: Revision(5),
+            webhooks: vec![webhook(1, 10), webhook(3, 31), webhook(4, 40)],
+        };
+        assert_eq!(change(before, changes), after);
+    }
 }

@@ -4,41 +4,67 @@ use std::time::SystemTime;
 
 use axum::{
     Json,
-    extract::State as StateOf,
+    extract::{Request, State as StateOf},
     http::{HeaderName, StatusCode, header},
     response::IntoResponse,
 };
 use serde::Serialize;
 use sluice_store::{NewWebhook, Secret, Timestamp, WebhookId};
+use utoipa::ToSchema;
 
 use super::{
-    MAX_WEBHOOKS, State,
-    definition::{DefinitionBody, MAX_BODY_BYTES},
-    store_error,
+    State,
+    definition::{DefinitionBody, NewWebhookBody},
+    etag,
+    openapi::Refusals,
+    store_error, stream,
     view::WebhookView,
 };
-use crate::{error::ApiError, extract::StrictJson};
+use crate::{auth::Caller, error::ApiError, extract::read_json};
 
-#[derive(Debug, Serialize)]
+/// A new subscription.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = CreatedWebhook)]
 struct Created {
     webhook: WebhookView,
+    /// The signing secret, which no other answer shows.
     secret: String,
 }
 
-/// Creates a subscription. The answer is the only one that ever shows the signing secret.
+/// Creates a webhook
+///
+/// The answer is the only one that ever shows the signing secret.
+#[utoipa::path(
+    post,
+    path = "/api/webhooks",
+    tag = "webhooks",
+    operation_id = "createWebhook",
+    request_body = NewWebhookBody,
+    responses(
+        (status = 201, description = "The webhook, and its secret this once.", body = Created, headers(("Location" = String, description = "Its path."), ("ETag" = String, description = "Its version, for `If-Match`."))),
+        Refusals,
+    ),
+    security((), ("apiKey" = [])),
+)]
 pub(super) async fn handler(
     StateOf(state): StateOf<State>,
-    StrictJson(body): StrictJson<DefinitionBody, MAX_BODY_BYTES>,
+    Caller(owner): Caller,
+    request: Request,
 ) -> Result<impl IntoResponse, ApiError> {
+    let body: DefinitionBody = read_json(request, state.settings.max_body_bytes()).await?;
+    let (definition, temporary) = body.create(&state.settings)?;
+    let created = Timestamp::from(SystemTime::now());
     let new = NewWebhook {
         id: WebhookId::from_random(rand::random()),
-        definition: body.validate(state.settings)?,
+        owner,
+        relay_until: temporary.then(|| created.after(stream::GRACE)),
+        definition,
         secret: Secret::from_random(rand::random()),
-        created: Timestamp::from(SystemTime::now()),
+        created,
     };
     let webhook = state
         .store
-        .create_webhook(&new, MAX_WEBHOOKS)
+        .create_webhook(&new, state.settings.max_webhooks)
         .await
         .map_err(store_error)?;
     let headers: [(HeaderName, String); 2] = [
@@ -46,9 +72,11 @@ pub(super) async fn handler(
         // The secret must not end up in a cache.
         (header::CACHE_CONTROL, "no-store".to_owned()),
     ];
+    let tag = etag(webhook.version);
+    let webhook = WebhookView::of(&state.store, webhook).await;
     let created = Created {
-        webhook: webhook.into(),
+        webhook: webhook.map_err(store_error)?,
         secret: new.secret.expose().to_owned(),
     };
-    Ok((StatusCode::CREATED, headers, Json(created)))
+    Ok((StatusCode::CREATED, headers, tag, Json(created)))
 }

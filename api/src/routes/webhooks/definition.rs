@@ -1,111 +1,293 @@
-//! What a subscriber may write: the body of create and update.
+//! What a subscriber may write: the body of create, replace and change.
 
-use std::collections::HashSet;
+mod bodies;
 
-use serde::Deserialize;
-use sluice_store::{EventKind, EventKinds, Filters, WebhookDefinition};
+use std::{collections::BTreeMap, collections::HashSet, time::Duration};
+
+use axum::http::{HeaderName, HeaderValue};
+use serde::{Deserialize, Deserializer, de::IgnoredAny};
+use sluice_store::{Commitment, DeliveryOrder, EventKind, EventKinds, Filters, WebhookDefinition};
+use sluice_webhook_client::{TargetFault, is_reserved_header, target};
 use solana_pubkey::Pubkey;
 use url::{Host, Url};
+use utoipa::ToSchema;
 
-use super::Settings;
+pub(super) use self::bodies::{ChangeBody, NewWebhookBody, ReplaceBody};
+use super::{Settings, schema};
 use crate::{error::ApiError, extract::parse_pubkey};
 
 /// Longest callback URL, bytes: what servers and proxies commonly accept.
 pub(super) const MAX_URL_BYTES: usize = 2_048;
 
-/// Most accounts of one webhook: they travel in one request body and are one row of the database.
-pub(super) const MAX_ACCOUNTS: usize = 100_000;
+/// Longest description, characters: a note, not a document.
+pub(super) const MAX_DESCRIPTION_CHARS: usize = 500;
 
-/// Most programs of one webhook. Each may match a large part of all traffic, so a list that needs more
-/// is better served by the accounts it is about.
-pub(super) const MAX_PROGRAMS: usize = 1_000;
+/// Most headers of one webhook.
+pub(super) const MAX_HEADERS: usize = 20;
 
-/// Longest body, bytes: [`MAX_ACCOUNTS`] keys of 44 characters with quotes, comma and indentation, and
-/// room for the rest.
-pub(super) const MAX_BODY_BYTES: usize = 8 * 1024 * 1024;
+/// Most bytes of their names and values: servers commonly accept 8 KiB in all, ours included.
+const MAX_HEADER_BYTES: usize = 4 * 1024;
+
+/// Shortest time between two signs of life, seconds: more often says nothing more, and fills the queue.
+pub(super) const MIN_HEARTBEAT_SECS: u64 = 10;
+
+/// Longest time between two signs of life, seconds: a day.
+pub(super) const MAX_HEARTBEAT_SECS: u64 = 24 * 60 * 60;
+
+/// The URL of a temporary webhook, which is never called: names under `.invalid` resolve nowhere, by
+/// standard.
+pub(super) const STREAM_URL: &str = "https://sluice-listen.invalid/";
+
+/// A member that may be absent, null, or have a value.
+type Given<T> = Option<Option<T>>;
 
 /// The body. Absent fields are found by hand, so that the error names the field and not a position.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(super) struct DefinitionBody {
-    url: Option<String>,
-    events: Option<Vec<String>>,
-    filters: Option<FiltersBody>,
-    active: Option<bool>,
+    #[serde(default, deserialize_with = "present")]
+    #[schema(schema_with = schema::url)]
+    url: Given<String>,
+    #[serde(default, deserialize_with = "present")]
+    #[schema(schema_with = schema::events)]
+    events: Given<Vec<String>>,
+    #[serde(default, deserialize_with = "present")]
+    #[schema(value_type = FiltersBody, required = false)]
+    filters: Given<FiltersBody>,
+    #[serde(default, deserialize_with = "present")]
+    #[schema(schema_with = schema::optional_active)]
+    active: Given<bool>,
+    #[serde(default, deserialize_with = "present")]
+    #[schema(schema_with = schema::optional_commitment)]
+    commitment: Given<String>,
+    #[serde(default, deserialize_with = "present")]
+    #[schema(schema_with = schema::optional_order)]
+    order: Given<String>,
+    #[serde(default, deserialize_with = "present")]
+    #[schema(schema_with = schema::optional_description)]
+    description: Given<String>,
+    #[serde(default, deserialize_with = "present")]
+    #[schema(schema_with = schema::optional_headers)]
+    headers: Given<BTreeMap<String, String>>,
+    #[serde(default, deserialize_with = "present")]
+    #[schema(schema_with = schema::optional_gzip)]
+    gzip: Given<bool>,
+    #[serde(default, deserialize_with = "present")]
+    #[schema(schema_with = schema::optional_heartbeat)]
+    heartbeat: Given<u64>,
+    #[schema(ignore)]
+    temporary: Option<bool>,
+    /// What the service writes: allowed where a webhook is changed, so that what was read can be sent back.
+    #[schema(schema_with = schema::ignored)]
+    id: Option<IgnoredAny>,
+    #[schema(schema_with = schema::ignored)]
+    created: Option<IgnoredAny>,
+    #[schema(schema_with = schema::ignored)]
+    last_triggered: Option<IgnoredAny>,
+    #[schema(schema_with = schema::ignored)]
+    status: Option<IgnoredAny>,
 }
 
-#[derive(Debug, Deserialize)]
+/// What the events are about: at least one account or program. A list that is absent or null stays as it is; in a new
+/// definition it is empty.
+#[derive(Clone, Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-struct FiltersBody {
-    #[serde(default)]
-    accounts: Vec<String>,
-    #[serde(default)]
-    programs: Vec<String>,
+pub(super) struct FiltersBody {
+    #[schema(schema_with = schema::optional_accounts)]
+    accounts: Option<Vec<String>>,
+    #[schema(schema_with = schema::optional_programs)]
+    programs: Option<Vec<String>>,
+}
+
+/// Tells null from absence.
+fn present<'de, D: Deserializer<'de>, T: Deserialize<'de>>(from: D) -> Result<Given<T>, D::Error> {
+    Option::deserialize(from).map(Some)
 }
 
 impl DefinitionBody {
-    /// Checks every field; `active` is true when absent.
+    /// Checks every field of a new webhook, and whether it is a temporary one.
     ///
     /// # Errors
     /// The first fault, with its field and what would be right.
-    pub(super) fn validate(self, settings: Settings) -> Result<WebhookDefinition, ApiError> {
-        let url = self.url.ok_or(ApiError::MissingField { field: "url" })?;
-        check_url(&url, settings)?;
-        let events = events(
-            &self
-                .events
-                .ok_or(ApiError::MissingField { field: "events" })?,
-        )?;
-        let filters = filters(
-            &self
-                .filters
-                .ok_or(ApiError::MissingField { field: "filters" })?,
-        )?;
-        let program_events_only = !events.account_change && !events.transaction;
-        if program_events_only && filters.programs.is_empty() {
-            return Err(ApiError::invalid(
-                "filters.programs",
-                "must name at least one program, because programEvent is the only kind asked for",
-            ));
+    pub(super) fn create(self, settings: &Settings) -> Result<(WebhookDefinition, bool), ApiError> {
+        for (field, given) in [
+            ("id", &self.id),
+            ("created", &self.created),
+            ("lastTriggered", &self.last_triggered),
+            ("status", &self.status),
+        ] {
+            if given.is_some() {
+                let fault = "is written by the service; leave it out";
+                return Err(ApiError::invalid(field, fault));
+            }
         }
-        Ok(WebhookDefinition {
-            url,
-            events,
-            filters,
-            active: self.active.unwrap_or(true),
-        })
+        let temporary = self.temporary.unwrap_or(false);
+        let definition = self.whole(settings, temporary)?;
+        Ok((definition, temporary))
+    }
+
+    /// Checks every field of a definition that replaces another one: what is absent has its default.
+    ///
+    /// # Errors
+    /// As [`DefinitionBody::create`].
+    pub(super) fn replace(
+        self,
+        settings: &Settings,
+        temporary: bool,
+    ) -> Result<WebhookDefinition, ApiError> {
+        self.refuse_temporary()?;
+        self.whole(settings, temporary)
+    }
+
+    /// Checks the fields that are present and lays them over `before`; null restores a default.
+    ///
+    /// # Errors
+    /// As [`DefinitionBody::create`].
+    pub(super) fn change(
+        self,
+        before: WebhookDefinition,
+        settings: &Settings,
+        temporary: bool,
+    ) -> Result<WebhookDefinition, ApiError> {
+        self.refuse_temporary()?;
+        self.over(before, settings, temporary)
+    }
+
+    fn refuse_temporary(&self) -> Result<(), ApiError> {
+        match self.temporary {
+            None => Ok(()),
+            Some(_) => Err(ApiError::invalid(
+                "temporary",
+                "is decided when a webhook is created; leave it out",
+            )),
+        }
+    }
+
+    fn whole(
+        mut self,
+        settings: &Settings,
+        temporary: bool,
+    ) -> Result<WebhookDefinition, ApiError> {
+        if temporary {
+            self.url.get_or_insert_with(|| Some(STREAM_URL.to_owned()));
+        }
+        // Absence and null are the same fault here.
+        self.url.get_or_insert_default();
+        self.events.get_or_insert_default();
+        self.filters.get_or_insert_default();
+        let blank =
+            WebhookDefinition::new(String::new(), EventKinds::default(), Filters::default());
+        self.over(blank, settings, temporary)
+    }
+
+    fn over(
+        self,
+        before: WebhookDefinition,
+        settings: &Settings,
+        temporary: bool,
+    ) -> Result<WebhookDefinition, ApiError> {
+        let mut after = before;
+        if let Some(url) = self.url {
+            after.url = required("url", url)?;
+            check_url(&after.url, settings, temporary)?;
+        }
+        if let Some(names) = self.events {
+            after.events = events(&required("events", names)?)?;
+        }
+        if let Some(body) = self.filters {
+            after.filters = filters(required("filters", body)?, after.filters, settings)?;
+        }
+        if let Some(active) = self.active {
+            after.active = active.unwrap_or(true);
+        }
+        if let Some(name) = self.commitment {
+            after.commitment = named("commitment", name, &Commitment::ALL, Commitment::name)?;
+        }
+        if let Some(name) = self.order {
+            after.order = named("order", name, &DeliveryOrder::ALL, DeliveryOrder::name)?;
+        }
+        if let Some(text) = self.description {
+            after.description = text.map(description).transpose()?;
+        }
+        if let Some(given) = self.headers {
+            after.headers = headers(given.unwrap_or_default())?;
+        }
+        if let Some(gzip) = self.gzip {
+            after.gzip = gzip.unwrap_or(false);
+        }
+        if let Some(seconds) = self.heartbeat {
+            after.heartbeat = seconds.map(heartbeat).transpose()?;
+        }
+        check_together(&after)?;
+        Ok(after)
     }
 }
 
-fn check_url(text: &str, settings: Settings) -> Result<(), ApiError> {
+fn required<T>(field: &'static str, value: Option<T>) -> Result<T, ApiError> {
+    value.ok_or(ApiError::MissingField { field })
+}
+
+/// Fields that are right by themselves may still ask for nothing together.
+fn check_together(definition: &WebhookDefinition) -> Result<(), ApiError> {
+    let (events, filters) = (definition.events, &definition.filters);
+    if filters.accounts.is_empty() && filters.programs.is_empty() {
+        return Err(ApiError::invalid(
+            "filters",
+            "must name at least one account or program; an empty filter would match nothing",
+        ));
+    }
+    let program_events_only = !events.account_change && !events.transaction;
+    if program_events_only && filters.programs.is_empty() {
+        return Err(ApiError::invalid(
+            "filters.programs",
+            "must name at least one program, because programEvent is the only kind asked for",
+        ));
+    }
+    Ok(())
+}
+
+fn check_url(text: &str, settings: &Settings, temporary: bool) -> Result<(), ApiError> {
     let fault = |fault: &str| Err(ApiError::invalid("url", fault));
+    if temporary {
+        if text == STREAM_URL {
+            return Ok(());
+        }
+        return fault("must be left out: the messages of a temporary webhook go down its stream");
+    }
     if text.len() > MAX_URL_BYTES {
         return fault(&format!(
             "is longer than {MAX_URL_BYTES} bytes; use a shorter one"
         ));
     }
-    let Ok(url) = Url::parse(text) else {
-        return fault("is not a URL; give one such as https://example.com/hook");
+    let url = match target::check(text, settings.reach) {
+        Ok((url, _)) => url,
+        Err(TargetFault::NoUrl) => {
+            return fault("is not a URL; give one such as https://example.com/hook");
+        }
+        Err(TargetFault::Credentials) => {
+            return fault(
+                "must not hold a user name or password; put what your server asks for into headers",
+            );
+        }
+        Err(TargetFault::PlainHttp | TargetFault::Scheme) => return fault("must be https"),
+        Err(TargetFault::Address(reason)) => {
+            return fault(&format!(
+                "leads to an address that is not public ({reason}); use one that the internet reaches"
+            ));
+        }
     };
-    if !url.username().is_empty() || url.password().is_some() {
-        return fault(
-            "must not hold a user name or password; deliveries are authenticated by their signature",
-        );
-    }
     if url.fragment().is_some() {
         return fault("must not have a fragment (#…), which is never sent");
     }
-    match url.scheme() {
-        "https" => Ok(()),
-        "http" if settings.allow_http_loopback && is_loopback(&url) => Ok(()),
-        "http" if settings.allow_http_loopback => {
-            fault("must be https; plain http is for loopback addresses")
-        }
-        _ => fault("must be https"),
+    if url.scheme() == "http" && !names_loopback(&url) {
+        return fault("must be https; plain http is for loopback addresses");
     }
+    Ok(())
 }
 
-fn is_loopback(url: &Url) -> bool {
+/// Whether a URL says itself that it stays on this machine; what other names resolve to is judged at every
+/// delivery.
+fn names_loopback(url: &Url) -> bool {
     match url.host() {
         Some(Host::Domain(name)) => name == "localhost",
         Some(Host::Ipv4(address)) => address.is_loopback(),
@@ -138,22 +320,30 @@ fn events(names: &[String]) -> Result<EventKinds, ApiError> {
     Ok(kinds)
 }
 
-fn filters(body: &FiltersBody) -> Result<Filters, ApiError> {
-    let filters = Filters {
-        accounts: keys("filters.accounts", &body.accounts, MAX_ACCOUNTS)?,
-        programs: keys("filters.programs", &body.programs, MAX_PROGRAMS)?,
+fn filters(body: FiltersBody, before: Filters, settings: &Settings) -> Result<Filters, ApiError> {
+    let limits = settings.keys;
+    let list = |field, texts: Option<Vec<String>>, before, limit| match texts {
+        Some(texts) => keys(field, &texts, limit),
+        None => Ok(before),
     };
-    if filters.accounts.is_empty() && filters.programs.is_empty() {
-        return Err(ApiError::invalid(
-            "filters",
-            "must name at least one account or program; an empty filter would match nothing",
-        ));
-    }
-    Ok(filters)
+    Ok(Filters {
+        accounts: list(
+            "filters.accounts",
+            body.accounts,
+            before.accounts,
+            limits.accounts,
+        )?,
+        programs: list(
+            "filters.programs",
+            body.programs,
+            before.programs,
+            limits.programs,
+        )?,
+    })
 }
 
 /// Repeated keys are kept once: a list put together from several sources is no mistake.
-fn keys(field: &str, texts: &[String], limit: usize) -> Result<Vec<Pubkey>, ApiError> {
+pub(super) fn keys(field: &str, texts: &[String], limit: usize) -> Result<Vec<Pubkey>, ApiError> {
     if texts.len() > limit {
         return Err(ApiError::invalid(
             field,
@@ -174,4 +364,83 @@ fn keys(field: &str, texts: &[String], limit: usize) -> Result<Vec<Pubkey>, ApiE
         }
     }
     Ok(keys)
+}
+
+/// The value of a name; null is the default.
+fn named<T: Copy + Default>(
+    field: &'static str,
+    text: Option<String>,
+    all: &[T],
+    name: fn(T) -> &'static str,
+) -> Result<T, ApiError> {
+    let Some(text) = text else {
+        return Ok(T::default());
+    };
+    let found = all.iter().copied().find(|value| name(*value) == text);
+    found.ok_or_else(|| {
+        let names: Vec<_> = all.iter().copied().map(name).collect();
+        ApiError::invalid(field, format!("must be one of {}", names.join(", ")))
+    })
+}
+
+fn description(text: String) -> Result<String, ApiError> {
+    if text.chars().count() > MAX_DESCRIPTION_CHARS {
+        return Err(ApiError::invalid(
+            "description",
+            format!("is longer than {MAX_DESCRIPTION_CHARS} characters; shorten it"),
+        ));
+    }
+    Ok(text)
+}
+
+fn headers(given: BTreeMap<String, String>) -> Result<Vec<(String, String)>, ApiError> {
+    if given.len() > MAX_HEADERS {
+        return Err(ApiError::invalid(
+            "headers",
+            format!(
+                "holds {}, but at most {MAX_HEADERS} are allowed",
+                given.len()
+            ),
+        ));
+    }
+    let bytes: usize = given
+        .iter()
+        .map(|(name, value)| name.len().saturating_add(value.len()))
+        .sum();
+    if bytes > MAX_HEADER_BYTES {
+        return Err(ApiError::invalid(
+            "headers",
+            format!("holds {bytes} bytes, but at most {MAX_HEADER_BYTES} are allowed"),
+        ));
+    }
+    let mut seen = HashSet::new();
+    given
+        .into_iter()
+        .map(|(name, value)| {
+            let fault = |fault: &str| Err(ApiError::invalid(format!("headers.{name}"), fault));
+            let Ok(parsed) = HeaderName::from_bytes(name.as_bytes()) else {
+                return fault("is not the name of an HTTP header");
+            };
+            if is_reserved_header(parsed.as_str()) {
+                return fault("is set by the service or by HTTP itself; choose another name");
+            }
+            if !value.is_ascii() || HeaderValue::from_str(&value).is_err() {
+                return fault("must have a value of visible ASCII characters and spaces");
+            }
+            if !seen.insert(parsed.clone()) {
+                return fault("is named twice; name it once, in any case");
+            }
+            Ok((parsed.to_string(), value))
+        })
+        .collect()
+}
+
+fn heartbeat(seconds: u64) -> Result<Duration, ApiError> {
+    if (MIN_HEARTBEAT_SECS..=MAX_HEARTBEAT_SECS).contains(&seconds) {
+        return Ok(Duration::from_secs(seconds));
+    }
+    Err(ApiError::invalid(
+        "heartbeat",
+        format!("must be {MIN_HEARTBEAT_SECS} to {MAX_HEARTBEAT_SECS} seconds, or null for none"),
+    ))
 }

@@ -5,17 +5,34 @@ use axum::{
     http::StatusCode,
 };
 
-use super::{State, not_found, parse_id, store_error};
-use crate::error::ApiError;
+use super::{
+    State, not_found,
+    openapi::{Refusals, WebhookPath},
+    parse_id, store_error,
+};
+use crate::{auth::Caller, error::ApiError};
 
-/// Removes a webhook with everything that it is still owed.
+/// Removes a webhook, with everything that it is still owed
+#[utoipa::path(
+    delete,
+    path = "/api/webhooks/{id}",
+    tag = "webhooks",
+    operation_id = "deleteWebhook",
+    params(WebhookPath),
+    responses(
+        (status = 204, description = "It is gone."),
+        Refusals,
+    ),
+    security((), ("apiKey" = [])),
+)]
 pub(super) async fn handler(
     StateOf(state): StateOf<State>,
+    Caller(access): Caller,
     Path(id): Path<String>,
 ) -> Result<StatusCode, ApiError> {
     let deleted = state
         .store
-        .delete_webhook(&parse_id(&id)?)
+        .delete_webhook(&access, &parse_id(&id)?)
         .await
         .map_err(store_error)?;
     if deleted {

@@ -3,22 +3,37 @@
 use axum::{
     Json,
     extract::{Path, State as StateOf},
+    response::IntoResponse,
 };
 
-use super::{State, not_found, parse_id, store_error, view::WebhookView};
-use crate::error::ApiError;
+use super::{
+    State, etag,
+    openapi::{Refusals, WebhookPath},
+    store_error,
+    view::WebhookView,
+};
+use crate::{auth::Caller, error::ApiError};
 
-/// One webhook.
+/// One webhook
+#[utoipa::path(
+    get,
+    path = "/api/webhooks/{id}",
+    tag = "webhooks",
+    operation_id = "getWebhook",
+    params(WebhookPath),
+    responses(
+        (status = 200, description = "The webhook.", body = WebhookView, headers(("ETag" = String, description = "Its version, for `If-Match`."))),
+        Refusals,
+    ),
+    security((), ("apiKey" = [])),
+)]
 pub(super) async fn handler(
     StateOf(state): StateOf<State>,
+    Caller(access): Caller,
     Path(id): Path<String>,
-) -> Result<Json<WebhookView>, ApiError> {
-    let webhook = state
-        .store
-        .webhook(&parse_id(&id)?)
-        .await
-        .map_err(store_error)?;
-    webhook
-        .map(|webhook| Json(webhook.into()))
-        .ok_or_else(|| not_found(&id))
+) -> Result<impl IntoResponse, ApiError> {
+    let webhook = state.webhook(&access, &id).await?;
+    let tag = etag(webhook.version);
+    let view = WebhookView::of(&state.store, webhook).await;
+    Ok((tag, Json(view.map_err(store_error)?)))
 }

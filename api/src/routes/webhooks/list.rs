@@ -5,54 +5,78 @@ use axum::{
     extract::{RawQuery, State as StateOf},
 };
 use serde::Serialize;
+use utoipa::ToSchema;
 
-use super::{State, store_error, view::WebhookView};
-use crate::{error::ApiError, extract::QueryMap};
+use super::{
+    State,
+    openapi::Refusals,
+    paging::{self, PageSize},
+    store_error,
+    view::WebhookView,
+};
+use crate::{auth::Caller, error::ApiError, extract::QueryMap};
 
-/// Webhooks on a page when the caller does not say.
-const DEFAULT_LIMIT: u32 = 20;
+const PAGE: PageSize = PageSize {
+    default: 20,
+    most: 100,
+};
 
-/// Most webhooks on a page. A webhook may hold 100,000 accounts, so a page may be large even so.
-const MAX_LIMIT: u32 = 100;
+/// A page ends when its webhooks name so many keys, however few they are: 10 MB of text.
+const PAGE_KEYS: usize = 200_000;
 
-#[derive(Debug, Serialize)]
+/// Webhooks read from the database at once, for the same reason.
+const CHUNK: u32 = 5;
+
+/// A page of webhooks.
+#[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = WebhookPage)]
 pub(super) struct Page {
     webhooks: Vec<WebhookView>,
     /// Opaque; null on the last page.
+    #[schema(required)]
     next_cursor: Option<String>,
 }
 
-/// Webhooks in order of creation, a page at a time.
+/// A page of webhooks, in order of creation
+#[utoipa::path(
+    get,
+    path = "/api/webhooks",
+    tag = "webhooks",
+    operation_id = "listWebhooks",
+    params(("limit" = Option<u32>, Query, minimum = 1, maximum = 100, description = "Default 20. A page of large ones may hold fewer."), ("cursor" = Option<String>, Query, description = "The `nextCursor` of the page before.")),
+    responses(
+        (status = 200, description = "The page.", body = Page),
+        Refusals,
+    ),
+    security((), ("apiKey" = [])),
+)]
 pub(super) async fn handler(
     StateOf(state): StateOf<State>,
+    Caller(access): Caller,
     RawQuery(query): RawQuery,
 ) -> Result<Json<Page>, ApiError> {
     let query = QueryMap::parse(query.as_deref().unwrap_or_default(), &["limit", "cursor"])?;
-    let limit = query.get("limit").map_or(Ok(DEFAULT_LIMIT), parse_limit)?;
-    let after = query.get("cursor").map(parse_cursor).transpose()?;
-    let page = state
-        .store
-        .list_webhooks(after, limit)
-        .await
-        .map_err(store_error)?;
+    let (mut left, mut after) = (PAGE.of(&query)?, paging::cursor(&query)?);
+    let (mut webhooks, mut keys) = (Vec::new(), 0_usize);
+    while left > 0 && keys < PAGE_KEYS {
+        let asked = left.min(CHUNK);
+        let chunk = state.store.list_webhooks(&access, after, asked).await;
+        let chunk = chunk.map_err(store_error)?;
+        left -= asked;
+        after = chunk.next;
+        for webhook in chunk.webhooks {
+            let filters = &webhook.definition.filters;
+            keys += filters.accounts.len() + filters.programs.len();
+            let view = WebhookView::of(&state.store, webhook).await;
+            webhooks.push(view.map_err(store_error)?);
+        }
+        if after.is_none() {
+            break;
+        }
+    }
     Ok(Json(Page {
-        webhooks: page.webhooks.into_iter().map(WebhookView::from).collect(),
-        next_cursor: page.next.map(|position| position.to_string()),
+        webhooks,
+        next_cursor: after.map(|position| position.to_string()),
     }))
-}
-
-fn parse_limit(text: &str) -> Result<u32, ApiError> {
-    let limit = text
-        .parse()
-        .ok()
-        .filter(|limit| (1..=MAX_LIMIT).contains(limit));
-    limit.ok_or_else(|| {
-        ApiError::invalid("limit", format!("must be an integer from 1 to {MAX_LIMIT}"))
-    })
-}
-
-fn parse_cursor(text: &str) -> Result<i64, ApiError> {
-    let position = text.parse().ok().filter(|position| *position >= 0);
-    position.ok_or_else(|| ApiError::invalid("cursor", "must be the nextCursor of an earlier page"))
 }

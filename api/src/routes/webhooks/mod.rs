@@ -1,55 +1,129 @@
 //! `/api/webhooks`: subscriptions to what happens on the chain.
 //!
 //! This side only writes down what is wanted; the indexer reads it from the database, matches and
-//! delivers.
+//! delivers. Two exceptions: a test goes out from here, with the client of real deliveries; and the
+//! messages of a temporary webhook go down the connection that its owner holds open here.
+//!
+//! | for | see |
+//! |---|---|
+//! | what may be written, what is read | `definition`, `settings`, `view` |
+//! | a webhook | `create`, `get`, `list`, `update`, `delete`, `keys`, `secret` |
+//! | what became of it | `deliveries`, `events`, `redeliver`, `test`, `sample` |
+//! | a temporary webhook's connection | `stream` |
+//! | the description of all this | `openapi`, `schema` |
 
 mod create;
 mod definition;
 mod delete;
+mod deliveries;
+mod events;
 mod get;
+mod keys;
 mod list;
+mod openapi;
+mod paging;
+mod redeliver;
+mod sample;
+mod schema;
+mod secret;
+mod settings;
+mod stream;
+mod test;
 mod update;
 mod view;
 
 #[cfg(test)]
 mod tests;
 
-use axum::{Router, routing::get};
-use sluice_store::{Store, StoreError, WebhookId};
+use axum::{
+    Router,
+    http::{HeaderMap, HeaderValue, header},
+    middleware,
+    routing::{MethodRouter, get, post},
+};
+use service_kit::CancellationToken;
+use sluice_store::{Access, Store, StoreError, Webhook, WebhookId};
+use sluice_webhook_client::Client;
 
-use crate::error::ApiError;
-
-/// Most webhooks that may exist: matching costs the same for any number, but each one's filters are
-/// held in memory by the indexer.
-pub const MAX_WEBHOOKS: u32 = 1_000;
+use self::stream::Relays;
+pub use self::{openapi::Description, sample::body as sample_body, settings::Settings};
+use crate::{
+    auth::{self, Gate},
+    error::ApiError,
+};
 
 /// Longest identifier that an error repeats, in characters.
 const MAX_ECHOED_ID_CHARS: usize = 80;
 
-/// What the configuration decides about webhooks.
-#[derive(Clone, Copy, Debug)]
-pub struct Settings {
-    /// Whether a callback URL may be plain http to a loopback address.
-    pub allow_http_loopback: bool,
-}
+/// Longest body of requests that hold a few short fields, bytes.
+const SMALL_BODY_BYTES: usize = 64 * 1024;
 
 #[derive(Clone, Debug)]
 struct State {
     store: Store,
     settings: Settings,
+    client: Client,
+    relays: Relays,
+    shutdown: CancellationToken,
 }
 
-/// The webhook routes, complete with their state.
-pub fn router(store: Store, settings: Settings) -> Router {
+/// The webhook routes, complete with their state, behind `gate`. Tests are sent with `client`, and open
+/// streams end at `shutdown`.
+pub fn router(
+    store: Store,
+    settings: Settings,
+    client: Client,
+    gate: Gate,
+    shutdown: CancellationToken,
+) -> Router {
+    let state = State {
+        store,
+        settings,
+        client,
+        relays: Relays::default(),
+        shutdown,
+    };
     Router::new()
         .route("/api/webhooks", get(list::handler).post(create::handler))
         .route(
             "/api/webhooks/{id}",
             get(get::handler)
-                .put(update::handler)
+                .put(update::put)
+                .patch(update::patch)
                 .delete(delete::handler),
         )
-        .with_state(State { store, settings })
+        .route(
+            "/api/webhooks/{id}/accounts",
+            post(keys::add_accounts).delete(keys::remove_accounts),
+        )
+        .route(
+            "/api/webhooks/{id}/programs",
+            post(keys::add_programs).delete(keys::remove_programs),
+        )
+        .route("/api/webhooks/{id}/test", post(test::handler))
+        .route("/api/webhooks/{id}/rotate-secret", post(secret::rotate))
+        .route("/api/webhooks/{id}/deliveries", get(deliveries::handler))
+        .route("/api/webhooks/{id}/redeliver", post(redeliver::handler))
+        .route("/api/webhooks/{id}/events", get(events::handler))
+        .route_layer(middleware::from_fn_with_state(gate.clone(), auth::admit))
+        .route("/api/webhooks/{id}/stream", stream_routes(gate))
+        .with_state(state)
+}
+
+/// Opening a stream counts as a request like any other. Reports do not: how many there are is decided by how
+/// many messages the service sends.
+fn stream_routes(gate: Gate) -> MethodRouter<State> {
+    let metered = middleware::from_fn_with_state(gate.clone(), auth::admit);
+    let unmetered = middleware::from_fn_with_state(gate, auth::admit_unmetered);
+    let reports = post(stream::report).route_layer(unmetered);
+    get(stream::open).route_layer(metered).merge(reports)
+}
+
+impl State {
+    async fn webhook(&self, access: &Access, id: &str) -> Result<Webhook, ApiError> {
+        let found = self.store.webhook(access, &parse_id(id)?).await;
+        found.map_err(store_error)?.ok_or_else(|| not_found(id))
+    }
 }
 
 /// What cannot be an identifier names no webhook, just as an identifier that was never given.
@@ -58,8 +132,12 @@ fn parse_id(text: &str) -> Result<WebhookId, ApiError> {
 }
 
 fn not_found(id: &str) -> ApiError {
+    missing("webhook", id)
+}
+
+fn missing(what: &'static str, id: &str) -> ApiError {
     ApiError::NotFound {
-        what: "webhook",
+        what,
         id: id.chars().take(MAX_ECHOED_ID_CHARS).collect(),
     }
 }
@@ -67,6 +145,48 @@ fn not_found(id: &str) -> ApiError {
 fn store_error(error: StoreError) -> ApiError {
     match error {
         StoreError::TooManyWebhooks { limit } => ApiError::TooManyWebhooks { limit },
+        StoreError::VersionConflict { current } => ApiError::VersionConflict { current },
+        StoreError::TooManyKeys { what, count, limit } => ApiError::invalid(
+            what,
+            format!("would make {count}, but at most {limit} are allowed; use several webhooks"),
+        ),
+        StoreError::MatchesNothing => ApiError::invalid(
+            "filters",
+            "would match nothing any more; switch the webhook off (active: false) or delete it",
+        ),
+        // Revoked since the request was let in.
+        StoreError::NoSuchKey { .. } => ApiError::Unauthorized {
+            fault: "this API key does not exist or was revoked",
+            presented: true,
+        },
         other => ApiError::StoreUnavailable(other.into()),
     }
+}
+
+/// The version that the caller has seen, from `If-Match`; `None` when it does not care.
+fn expected_version(headers: &HeaderMap) -> Result<Option<u64>, ApiError> {
+    let Some(value) = headers.get(header::IF_MATCH) else {
+        return Ok(None);
+    };
+    let text = value.to_str().unwrap_or_default().trim();
+    if text == "*" {
+        return Ok(None);
+    }
+    let version = text
+        .strip_prefix('"')
+        .and_then(|text| text.strip_suffix('"'))
+        .and_then(|text| text.parse().ok());
+    version.map(Some).ok_or_else(|| {
+        ApiError::invalid(
+            "If-Match",
+            "must be the ETag of an earlier answer, such as \"3\", or *",
+        )
+    })
+}
+
+/// The entity tag of a webhook's version.
+fn etag(version: u64) -> [(header::HeaderName, HeaderValue); 1] {
+    let value = HeaderValue::from_str(&format!("\"{version}\""));
+    let value = value.expect("digits between quotes are a header value");
+    [(header::ETAG, value)]
 }

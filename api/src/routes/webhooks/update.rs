@@ -1,31 +1,125 @@
-//! `PUT /api/webhooks/{id}`
+//! `PUT /api/webhooks/{id}` and `PATCH /api/webhooks/{id}`
 
 use axum::{
     Json,
-    extract::{Path, State as StateOf},
+    extract::{Path, Request, State as StateOf},
+    http::HeaderMap,
+    response::{IntoResponse, Response},
 };
+use sluice_store::{Access, EndpointState, StoreError, Webhook, WebhookDefinition};
 
 use super::{
     State,
-    definition::{DefinitionBody, MAX_BODY_BYTES},
-    not_found, parse_id, store_error,
+    definition::{ChangeBody, DefinitionBody, ReplaceBody},
+    etag, expected_version, not_found,
+    openapi::{IfMatch, Refusals, WebhookPath},
+    store_error,
     view::WebhookView,
 };
-use crate::{error::ApiError, extract::StrictJson};
+use crate::{auth::Caller, error::ApiError, extract::read_json};
 
-/// Replaces a webhook's definition as a whole: what the body leaves out is not kept.
-pub(super) async fn handler(
+/// How often a change is laid over what somebody else wrote meanwhile, before it is given up.
+const CHANGE_ATTEMPTS: u32 = 5;
+
+/// Replaces a webhook's definition as a whole
+///
+/// What the body leaves out is not kept.
+#[utoipa::path(
+    put,
+    path = "/api/webhooks/{id}",
+    tag = "webhooks",
+    operation_id = "replaceWebhook",
+    params(WebhookPath, IfMatch),
+    request_body = ReplaceBody,
+    responses(
+        (status = 200, description = "The webhook.", body = WebhookView, headers(("ETag" = String, description = "Its version, for `If-Match`."))),
+        Refusals,
+    ),
+    security((), ("apiKey" = [])),
+)]
+pub(super) async fn put(
     StateOf(state): StateOf<State>,
+    Caller(access): Caller,
     Path(id): Path<String>,
-    StrictJson(body): StrictJson<DefinitionBody, MAX_BODY_BYTES>,
-) -> Result<Json<WebhookView>, ApiError> {
-    let definition = body.validate(state.settings)?;
-    let webhook = state
-        .store
-        .update_webhook(&parse_id(&id)?, &definition)
-        .await
-        .map_err(store_error)?;
-    webhook
-        .map(|webhook| Json(webhook.into()))
-        .ok_or_else(|| not_found(&id))
+    headers: HeaderMap,
+    request: Request,
+) -> Result<Response, ApiError> {
+    let expected = expected_version(&headers)?;
+    let body: DefinitionBody = read_json(request, state.settings.max_body_bytes()).await?;
+    let before = state.webhook(&access, &id).await?;
+    let definition = body.replace(&state.settings, before.relay_until.is_some())?;
+    let after = write(&state, &access, &before, &definition, expected).await;
+    answer(&state, after.map_err(store_error)?, &id).await
+}
+
+/// Changes what the body names and keeps the rest
+///
+/// Null restores a default.
+#[utoipa::path(
+    patch,
+    path = "/api/webhooks/{id}",
+    tag = "webhooks",
+    operation_id = "changeWebhook",
+    params(WebhookPath, IfMatch),
+    request_body = ChangeBody,
+    responses(
+        (status = 200, description = "The webhook.", body = WebhookView, headers(("ETag" = String, description = "Its version, for `If-Match`."))),
+        Refusals,
+    ),
+    security((), ("apiKey" = [])),
+)]
+pub(super) async fn patch(
+    StateOf(state): StateOf<State>,
+    Caller(access): Caller,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+    request: Request,
+) -> Result<Response, ApiError> {
+    let expected = expected_version(&headers)?;
+    let body: DefinitionBody = read_json(request, state.settings.max_body_bytes()).await?;
+    let mut attempt = 1;
+    loop {
+        let before = state.webhook(&access, &id).await?;
+        let temporary = before.relay_until.is_some();
+        let definition =
+            body.clone()
+                .change(before.definition.clone(), &state.settings, temporary)?;
+        let read = expected.unwrap_or(before.version);
+        match write(&state, &access, &before, &definition, Some(read)).await {
+            Err(StoreError::VersionConflict { .. })
+                if expected.is_none() && attempt < CHANGE_ATTEMPTS =>
+            {
+                attempt += 1;
+            }
+            after => return answer(&state, after.map_err(store_error)?, &id).await,
+        }
+    }
+}
+
+async fn write(
+    state: &State,
+    access: &Access,
+    before: &Webhook,
+    definition: &WebhookDefinition,
+    expected: Option<u64>,
+) -> Result<Option<Webhook>, StoreError> {
+    let store = &state.store;
+    let after = store
+        .update_webhook(access, &before.id, definition, expected)
+        .await?;
+    let moved = before.definition.url != definition.url;
+    let woken = definition.active && !before.definition.active;
+    if after.is_some() && (moved || woken) {
+        // What was learnt about the receiver may not be true of this one.
+        let fresh = EndpointState::default();
+        store.set_endpoint(&before.id, &fresh).await?;
+    }
+    Ok(after)
+}
+
+async fn answer(state: &State, after: Option<Webhook>, id: &str) -> Result<Response, ApiError> {
+    let webhook = after.ok_or_else(|| not_found(id))?;
+    let tag = etag(webhook.version);
+    let view = WebhookView::of(&state.store, webhook).await;
+    Ok((tag, Json(view.map_err(store_error)?)).into_response())
 }

@@ -1,38 +1,134 @@
 //! What a subscriber reads: a webhook, without its secret.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
-use sluice_store::{Webhook, WebhookDefinition};
+use sluice_store::{FilterState, Store, StoreError, Webhook, WebhookDefinition};
+use utoipa::ToSchema;
+
+use super::schema;
+use crate::extract::Address;
 
 /// A webhook on the wire.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = Webhook)]
 pub(super) struct WebhookView {
     id: String,
     url: String,
+    #[schema(value_type = Vec<schema::EventKind>)]
     events: Vec<&'static str>,
     filters: FiltersView,
     active: bool,
     /// ISO 8601, UTC.
+    #[schema(format = DateTime)]
     created: String,
     /// ISO 8601, UTC; null before the first delivery that the receiver accepted.
+    #[schema(required, format = DateTime)]
     last_triggered: Option<String>,
+    #[schema(schema_with = schema::commitment)]
+    commitment: &'static str,
+    #[schema(schema_with = schema::order)]
+    order: &'static str,
+    #[schema(required)]
+    description: Option<String>,
+    headers: BTreeMap<String, String>,
+    gzip: bool,
+    /// Seconds.
+    #[schema(required)]
+    heartbeat: Option<u64>,
+    status: Status,
 }
 
-#[derive(Debug, Serialize)]
+/// What the events are about.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = WebhookFilters)]
 struct FiltersView {
+    #[schema(value_type = Vec<Address>)]
     accounts: Vec<String>,
+    #[schema(value_type = Vec<Address>)]
     programs: Vec<String>,
 }
 
-impl From<Webhook> for WebhookView {
-    fn from(webhook: Webhook) -> Self {
+/// What the service has to say about a webhook.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = WebhookStatus)]
+struct Status {
+    /// Counts the owner's writes; the ETag.
+    version: u64,
+    filter: FilterView,
+    /// Why the service switched it off, when it did.
+    #[schema(required)]
+    disabled_reason: Option<String>,
+    /// Until when the secret before the current one signs as well.
+    #[schema(required, format = DateTime)]
+    previous_secret_until: Option<String>,
+    /// When a temporary webhook ends, unless its stream is open; null for all others.
+    #[schema(required, format = DateTime)]
+    expires: Option<String>,
+}
+
+/// The set in force.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = FilterInForce)]
+pub(super) struct FilterView {
+    /// Names the set: equal sets have equal digests.
+    digest: String,
+    /// How many accounts it holds.
+    accounts: usize,
+    /// How many programs it holds.
+    programs: usize,
+    /// The slot after the last one read when the filter was written: from here on nothing is missed, since
+    /// what lies before `inForceSlot` is read again. Null when no slot had been read.
+    #[schema(required)]
+    requested_slot: Option<u64>,
+    /// First slot that the stream is known to have passed whole under this filter; null until it is known.
+    #[schema(required)]
+    in_force_slot: Option<u64>,
+}
+
+impl FilterView {
+    pub(super) async fn of(store: &Store, webhook: &Webhook) -> Result<Self, StoreError> {
+        let filters = &webhook.definition.filters;
+        let change = store.filter_change(webhook.matched_revision).await?;
+        let proved_later = |state: &FilterState| state.revision >= webhook.matched_revision;
+        let (requested_slot, in_force_slot) = match change {
+            Some(change) => (change.requested_slot, change.since_slot),
+            // The change itself is forgotten after thousands of others; the latest proof holds for it too.
+            None => {
+                let latest = store.filter_state().await?.filter(proved_later);
+                (None, latest.map(|state| state.since_slot))
+            }
+        };
+        Ok(Self {
+            digest: webhook.filter_digest.clone(),
+            accounts: filters.accounts.len(),
+            programs: filters.programs.len(),
+            requested_slot,
+            in_force_slot,
+        })
+    }
+}
+
+impl WebhookView {
+    pub(super) async fn of(store: &Store, webhook: Webhook) -> Result<Self, StoreError> {
+        let filter = FilterView::of(store, &webhook).await?;
         let WebhookDefinition {
             url,
             events,
             filters,
             active,
+            commitment,
+            order,
+            description,
+            headers,
+            gzip,
+            heartbeat,
         } = webhook.definition;
-        Self {
+        let text = |time: sluice_store::Timestamp| time.to_string();
+        Ok(Self {
             id: webhook.id.to_string(),
             url,
             events: events.iter().map(sluice_store::EventKind::name).collect(),
@@ -42,7 +138,20 @@ impl From<Webhook> for WebhookView {
             },
             active,
             created: webhook.created.to_string(),
-            last_triggered: webhook.last_triggered.map(|time| time.to_string()),
-        }
+            last_triggered: webhook.last_triggered.map(text),
+            commitment: commitment.name(),
+            order: order.name(),
+            description,
+            headers: headers.into_iter().collect(),
+            gzip,
+            heartbeat: heartbeat.map(|every| every.as_secs()),
+            status: Status {
+                version: webhook.version,
+                filter,
+                disabled_reason: webhook.disabled_reason,
+                previous_secret_until: webhook.previous_secret_until.map(text),
+                expires: webhook.relay_until.map(text),
+            },
+        })
     }
 }

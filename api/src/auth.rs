@@ -1,0 +1,229 @@
+//! Who asks: the API key of a request becomes the [`Access`] that every operation on webhooks needs.
+//!
+//! While no API key exists, whoever is on this machine may do everything, and nobody else anything: the
+//! listener must be bound to a loopback address, and the request must look like one made here. A page in a
+//! browser that has bound a foreign name to this address, or a proxy that passes on what it was sent, does
+//! not.
+
+use std::{net::IpAddr, sync::Arc};
+
+use axum::{
+    extract::{FromRequestParts, Request, State},
+    http::{HeaderMap, header, request::Parts},
+    middleware::Next,
+    response::Response,
+};
+use sluice_store::{Access, KeyHash, Store};
+
+use crate::{error::ApiError, limits::KeyLimiter};
+
+/// Longest key that is looked up. Ours are shorter.
+const MAX_KEY_BYTES: usize = 128;
+
+/// Headers by which proxies say that they pass on somebody else's request.
+const FORWARDED: [&str; 3] = ["forwarded", "x-forwarded-for", "x-real-ip"];
+
+/// The one who lets requests in.
+#[derive(Clone, Debug)]
+pub struct Gate {
+    store: Store,
+    limiter: Arc<KeyLimiter>,
+    on_loopback: bool,
+}
+
+impl Gate {
+    /// A gate for a listener that is, or is not, bound to a loopback address.
+    #[must_use]
+    pub fn new(store: Store, limiter: KeyLimiter, on_loopback: bool) -> Self {
+        Self {
+            store,
+            limiter: Arc::new(limiter),
+            on_loopback,
+        }
+    }
+
+    async fn access(&self, headers: &HeaderMap) -> Result<Access, ApiError> {
+        let Some(key) = presented(headers)? else {
+            return self.without_key(headers).await;
+        };
+        let found = if key.len() <= MAX_KEY_BYTES {
+            self.store
+                .key_by_hash(&KeyHash::of(key))
+                .await
+                .map_err(|error| ApiError::StoreUnavailable(error.into()))?
+        } else {
+            None
+        };
+        let key = found.ok_or(ApiError::Unauthorized {
+            fault: "this API key does not exist or was revoked; `sluice keys list` shows which do",
+            presented: true,
+        })?;
+        Ok(Access::Key(key))
+    }
+
+    async fn without_key(&self, headers: &HeaderMap) -> Result<Access, ApiError> {
+        let refuse = |fault| {
+            Err(ApiError::Unauthorized {
+                fault,
+                presented: false,
+            })
+        };
+        let keys_in_use = self.store.keys_in_use().await;
+        if keys_in_use.map_err(|error| ApiError::StoreUnavailable(error.into()))? {
+            return refuse("send an API key: Authorization: Bearer sluice_…");
+        }
+        if !self.on_loopback || !made_here(headers) {
+            return refuse(
+                "there are no API keys, so only requests made on the server itself are answered; \
+                 make one there with `sluice keys add NAME` and send it as Authorization: Bearer",
+            );
+        }
+        Ok(Access::All)
+    }
+}
+
+/// Middleware: lets a request in with its [`Access`], or answers 401 or 429.
+///
+/// # Errors
+/// [`ApiError::Unauthorized`], [`ApiError::RateLimited`], [`ApiError::StoreUnavailable`].
+pub async fn admit(
+    State(gate): State<Gate>,
+    mut request: Request,
+    next: Next,
+) -> Result<Response, ApiError> {
+    let access = gate.access(request.headers()).await?;
+    if let Some(key) = access.key() {
+        gate.limiter.admit(key)?;
+    }
+    request.extensions_mut().insert(access);
+    Ok(next.run(request).await)
+}
+
+/// Like [`admit`], for requests that are not counted.
+///
+/// # Errors
+/// [`ApiError::Unauthorized`], [`ApiError::StoreUnavailable`].
+pub async fn admit_unmetered(
+    State(gate): State<Gate>,
+    mut request: Request,
+    next: Next,
+) -> Result<Response, ApiError> {
+    let access = gate.access(request.headers()).await?;
+    request.extensions_mut().insert(access);
+    Ok(next.run(request).await)
+}
+
+/// Whose webhooks the request may see.
+#[derive(Clone, Debug)]
+pub struct Caller(pub Access);
+
+impl<S: Send + Sync> FromRequestParts<S> for Caller {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
+        let access = parts.extensions.get::<Access>().cloned();
+        access.map(Self).ok_or_else(|| {
+            ApiError::Internal(anyhow::anyhow!("a route that needs a key has no gate"))
+        })
+    }
+}
+
+/// The bearer token, if there is an Authorization header.
+fn presented(headers: &HeaderMap) -> Result<Option<&str>, ApiError> {
+    let Some(value) = headers.get(header::AUTHORIZATION) else {
+        return Ok(None);
+    };
+    let token = value.to_str().ok().and_then(|value| {
+        let (scheme, token) = value.split_once(' ')?;
+        scheme
+            .eq_ignore_ascii_case("bearer")
+            .then(|| token.trim_start())
+    });
+    match token {
+        Some(token) if !token.is_empty() => Ok(Some(token)),
+        _ => Err(ApiError::Unauthorized {
+            fault: "the Authorization header must be of the form: Bearer sluice_…",
+            presented: true,
+        }),
+    }
+}
+
+/// Whether nothing says that the request comes from elsewhere.
+fn made_here(headers: &HeaderMap) -> bool {
+    let forwarded = FORWARDED.iter().any(|name| headers.contains_key(*name));
+    let host = headers.get(header::HOST);
+    !forwarded && host.is_none_or(|host| host.to_str().is_ok_and(names_loopback))
+}
+
+/// Whether the value of a Host header is a loopback address or `localhost`.
+fn names_loopback(host: &str) -> bool {
+    let name = match host.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
+        _ => host,
+    };
+    let literal = name.trim_start_matches('[').trim_end_matches(']');
+    name.eq_ignore_ascii_case("localhost")
+        || literal
+            .parse::<IpAddr>()
+            .is_ok_and(|address| address.is_loopback())
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::{HeaderName, HeaderValue};
+
+    use super::*;
+
+    fn headers(pairs: &[(&str, &str)]) -> HeaderMap {
+        pairs
+            .iter()
+            .map(|(name, value)| {
+                let name: HeaderName = name.parse().expect("a name");
+                (name, HeaderValue::from_str(value).expect("a value"))
+            })
+            .collect()
+    }
+
+    #[test]
+    fn the_bearer_token_is_read() {
+        let token = |value| {
+            presented(&headers(&[("authorization", value)]))
+                .map(|token| token.map(str::to_owned))
+                .map_err(|error| error.code())
+        };
+        assert_eq!(token("Bearer a"), Ok(Some("a".to_owned())));
+        assert_eq!(token("bearer  a"), Ok(Some("a".to_owned())));
+        for bad in ["", "Bearer", "Bearer ", "Basic YTpi", "a"] {
+            assert_eq!(token(bad), Err("unauthorized"), "{bad:?}");
+        }
+        assert!(presented(&HeaderMap::new()).is_ok_and(|token| token.is_none()));
+    }
+
+    #[test]
+    fn only_requests_made_here_look_so() {
+        for host in [
+            "localhost",
+            "LOCALHOST:8787",
+            "127.0.0.1",
+            "127.0.0.2:80",
+            "[::1]:8787",
+            "[::1]",
+        ] {
+            assert!(made_here(&headers(&[("host", host)])), "{host}");
+        }
+        assert!(made_here(&HeaderMap::new()));
+        for host in [
+            "rebound.example.com:8787",
+            "localhost.example.com",
+            "10.0.0.1:8787",
+            "",
+            "[fe80::1]",
+        ] {
+            assert!(!made_here(&headers(&[("host", host)])), "{host}");
+        }
+        for name in FORWARDED {
+            let proxied = headers(&[("host", "localhost"), (name, "192.0.2.1")]);
+            assert!(!made_here(&proxied), "{name}");
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! How often a caller may ask.
+
+use std::num::NonZeroU32;
+
+use governor::{
+    Quota, RateLimiter,
+    clock::{Clock, DefaultClock},
+    middleware::NoOpMiddleware,
+    state::keyed::DefaultKeyedStateStore,
+};
+use sluice_store::KeyId;
+
+use crate::error::ApiError;
+
+/// What one API key may ask for.
+#[derive(Clone, Copy, Debug)]
+pub struct RateLimit {
+    /// Requests per minute in the long run.
+    pub per_minute: NonZeroU32,
+    /// Requests at once after a pause.
+    pub burst: NonZeroU32,
+}
+
+/// A bucket for each API key. Only keys that exist get one, so there are never more than were made.
+#[derive(Debug)]
+pub struct KeyLimiter<C: Clock = DefaultClock> {
+    buckets: RateLimiter<KeyId, DefaultKeyedStateStore<KeyId>, C, NoOpMiddleware<C::Instant>>,
+}
+
+impl KeyLimiter {
+    /// Full buckets on the clock of the system.
+    #[must_use]
+    pub fn new(limit: RateLimit) -> Self {
+        Self::with_clock(limit, DefaultClock::default())
+    }
+}
+
+impl<C: Clock> KeyLimiter<C> {
+    /// Full buckets on this clock.
+    #[must_use]
+    pub fn with_clock(limit: RateLimit, clock: C) -> Self {
+        let quota = Quota::per_minute(limit.per_minute).allow_burst(limit.burst);
+        Self {
+            buckets: RateLimiter::new(quota, DefaultKeyedStateStore::default(), clock),
+        }
+    }
+
+    /// Counts a request of `key`.
+    ///
+    /// # Errors
+    /// [`ApiError::RateLimited`] with the seconds after which there is room again.
+    pub fn admit(&self, key: &KeyId) -> Result<(), ApiError> {
+        self.buckets.check_key(key).map_err(|full| {
+            let wait = full.wait_time_from(self.buckets.clock().now());
+            // Rounded up: whoever comes back then is let in.
+            let retry_after_secs = wait.as_secs().saturating_add(1);
+            ApiError::RateLimited { retry_after_secs }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use governor::clock::FakeRelativeClock;
+
+    use super::*;
+
+    fn limiter(clock: &FakeRelativeClock) -> KeyLimiter<FakeRelativeClock> {
+        let limit = RateLimit {
+            per_minute: NonZeroU32::new(6).expect("not zero"),
+            burst: NonZeroU32::new(2).expect("not zero"),
+        };
+        KeyLimiter::with_clock(limit, clock.clone())
+    }
+
+    fn wait(limiter: &KeyLimiter<FakeRelativeClock>, key: &KeyId) -> Option<u64> {
+        match limiter.admit(key) {
+            Ok(()) => None,
+            Err(ApiError::RateLimited { retry_after_secs }) => Some(retry_after_secs),
+            Err(other) => panic!("{other}"),
+        }
+    }
+
+    #[test]
+    fn a_burst_is_followed_by_the_steady_rate() {
+        let clock = FakeRelativeClock::default();
+        let (limiter, key) = (limiter(&clock), KeyId::from_random([1; 8]));
+        assert_eq!(wait(&limiter, &key), None);
+        assert_eq!(wait(&limiter, &key), None);
+        let pause = wait(&limiter, &key).expect("the bucket is empty");
+        assert!((1..=11).contains(&pause), "{pause}");
+        clock.advance(Duration::from_secs(pause));
+        assert_eq!(wait(&limiter, &key), None, "as promised");
+        assert!(wait(&limiter, &key).is_some(), "one in ten seconds");
+    }
+
+    #[test]
+    fn keys_do_not_share_a_bucket() {
+        let clock = FakeRelativeClock::default();
+        let limiter = limiter(&clock);
+        let (one, other) = (KeyId::from_random([1; 8]), KeyId::from_random([2; 8]));
+        while wait(&limiter, &one).is_none() {}
+        assert_eq!(wait(&limiter, &other), None);
+    }
+}

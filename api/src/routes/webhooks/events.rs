@@ -1,0 +1,117 @@
+//! `GET /api/webhooks/{id}/events?after=SEQUENCE`
+
+use axum::{
+    Json,
+    extract::{Path, RawQuery, State as StateOf},
+};
+use serde::Serialize;
+use serde_json::value::RawValue;
+use sluice_store::StoredMessage;
+use utoipa::ToSchema;
+
+use super::{
+    State, not_found,
+    openapi::{Refusals, WebhookPath},
+    paging::{self, PageSize},
+    parse_id, store_error,
+};
+use crate::{auth::Caller, error::ApiError, extract::QueryMap};
+
+const PAGE: PageSize = PageSize {
+    default: 100,
+    most: 1_000,
+};
+
+/// A page ends when it holds so many bytes of messages, however few: one may carry an account of 10 MiB.
+const PAGE_BYTES: usize = 4 * 1024 * 1024;
+
+/// Messages read from the database at once, for the same reason.
+const CHUNK: u32 = 20;
+
+/// A page of messages.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = EventPage)]
+pub(super) struct Page {
+    /// In order of their sequence numbers.
+    events: Vec<EventView>,
+    /// The number of the webhook's newest message, 0 before the first.
+    last_sequence: u64,
+    /// The oldest number that is still kept; what came before was removed by retention. Null when nothing
+    /// is.
+    #[schema(required)]
+    oldest_kept: Option<u64>,
+}
+
+/// A message.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Event)]
+struct EventView {
+    /// The `webhook-id` with which it is delivered.
+    id: String,
+    /// The body, byte for byte as it is delivered.
+    #[schema(value_type = Object)]
+    body: Box<RawValue>,
+}
+
+/// Messages after a sequence number, whatever became of their delivery
+///
+/// For a receiver that finds a hole in the sequence numbers.
+#[utoipa::path(
+    get,
+    path = "/api/webhooks/{id}/events",
+    tag = "webhooks",
+    operation_id = "listEvents",
+    params(WebhookPath, ("after" = inline(Option<super::schema::SequenceNumber>), Query, description = "Only messages with greater numbers. Default 0."), ("limit" = Option<u32>, Query, minimum = 1, maximum = 1000, description = "Default 100. A page of large ones may hold fewer.")),
+    responses(
+        (status = 200, description = "The page.", body = Page),
+        Refusals,
+    ),
+    security((), ("apiKey" = [])),
+)]
+pub(super) async fn handler(
+    StateOf(state): StateOf<State>,
+    Caller(access): Caller,
+    Path(id): Path<String>,
+    RawQuery(query): RawQuery,
+) -> Result<Json<Page>, ApiError> {
+    let query = QueryMap::parse(query.as_deref().unwrap_or_default(), &["after", "limit"])?;
+    let mut left = PAGE.of(&query)?;
+    let mut after = paging::number(&query, "after")?.unwrap_or(0);
+    let webhook = parse_id(&id)?;
+    let mut page = Page {
+        events: Vec::new(),
+        last_sequence: 0,
+        oldest_kept: None,
+    };
+    let mut bytes = 0_usize;
+    loop {
+        let asked = left.min(CHUNK);
+        let found = state
+            .store
+            .messages_after(&access, &webhook, after, asked)
+            .await
+            .map_err(store_error)?
+            .ok_or_else(|| not_found(&id))?;
+        page.last_sequence = found.last_sequence;
+        page.oldest_kept = found.oldest_kept;
+        let count = u32::try_from(found.messages.len()).unwrap_or(u32::MAX);
+        for message in found.messages {
+            after = message.sequence;
+            bytes = bytes.saturating_add(message.body.len());
+            page.events.push(view(message)?);
+        }
+        left = left.saturating_sub(count);
+        if count < asked || left == 0 || bytes >= PAGE_BYTES {
+            return Ok(Json(page));
+        }
+    }
+}
+
+fn view(message: StoredMessage) -> Result<EventView, ApiError> {
+    let body = RawValue::from_string(message.body);
+    Ok(EventView {
+        id: message.id.to_string(),
+        body: body.map_err(|error| ApiError::Internal(error.into()))?,
+    })
+}

@@ -1,0 +1,71 @@
+//! What a test sends (pure): for each kind a body of the shape of real ones, with the webhook's own keys
+//! where it has some. The sequence number is 0, which no real message has.
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use serde_json::{Value, json};
+use sluice_store::{EventKind, Timestamp, WebhookDefinition, WebhookId};
+use solana_pubkey::Pubkey;
+
+/// A signature on the wire: 64 zero bytes in base58, which no transaction has.
+const NO_SIGNATURE: &str = "1111111111111111111111111111111111111111111111111111111111111111";
+
+/// The sequence number of a test.
+const TEST_SEQUENCE: u64 = 0;
+
+/// A base fee of one signature, lamports.
+const FEE: u64 = 5_000;
+
+/// The body of a test of this kind, as if it had happened at `now` in `slot`.
+#[must_use]
+pub fn body(
+    webhook: &WebhookId,
+    definition: &WebhookDefinition,
+    kind: EventKind,
+    slot: u64,
+    now: Timestamp,
+) -> String {
+    let commitment = definition.commitment;
+    let data = data(definition, kind);
+    // None of these values needs escaping: they are made of letters, digits and `_-:.`.
+    format!(
+        r#"{{"type":"{kind}","timestamp":"{now}","webhookId":"{webhook}","sequence":{TEST_SEQUENCE},"slot":{slot},"commitment":"{commitment}","data":{data}}}"#
+    )
+}
+
+fn data(definition: &WebhookDefinition, kind: EventKind) -> Value {
+    let filters = &definition.filters;
+    let first = |keys: &[Pubkey]| keys.first().copied();
+    let program = first(&filters.programs).unwrap_or(swap_guard_interface::PROGRAM_ID);
+    let account = first(&filters.accounts).unwrap_or(program).to_string();
+    let program = program.to_string();
+    match kind {
+        EventKind::AccountChange => json!({
+            "pubkey": account,
+            "owner": program,
+            "lamports": 1,
+            "data": STANDARD.encode([]),
+            "dataLength": 0,
+            "executable": false,
+            "writtenBy": NO_SIGNATURE,
+        }),
+        EventKind::Transaction => json!({
+            "signature": NO_SIGNATURE,
+            "index": 0,
+            "error": null,
+            "fee": FEE,
+            "computeUnits": 0,
+            "accountKeys": [account, program],
+            "programs": [program],
+            "logs": [],
+        }),
+        EventKind::ProgramEvent => json!({
+            "programId": program,
+            "signature": NO_SIGNATURE,
+            "index": 0,
+            "discriminator": "0000000000000000",
+            "data": STANDARD.encode([0; 8]),
+            "name": null,
+            "fields": null,
+        }),
+    }
+}

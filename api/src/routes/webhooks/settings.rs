@@ -1,0 +1,79 @@
+//! What the configuration decides about webhooks.
+
+use std::time::Duration;
+
+use sluice_config::WebhooksConfig;
+use sluice_store::FilterLimits;
+use sluice_webhook_client::Reach;
+
+/// Bytes that a key takes in a body: 44 characters of base58, quotes, a comma, and a line's indentation.
+const BYTES_PER_KEY: usize = 80;
+
+/// Bytes for everything else in a body.
+const OTHER_BYTES: usize = 64 * 1024;
+
+/// What the configuration decides about webhooks.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// Where callback URLs may point.
+    pub reach: Reach,
+    /// Most webhooks of one API key.
+    pub max_webhooks: u32,
+    /// Most keys of one webhook.
+    pub keys: FilterLimits,
+    /// How long the secret before signs as well after a rotation.
+    pub secret_overlap: Duration,
+}
+
+impl Settings {
+    /// Longest body with filters, bytes.
+    #[must_use]
+    pub const fn max_body_bytes(&self) -> usize {
+        self.keys
+            .accounts
+            .saturating_add(self.keys.programs)
+            .saturating_mul(BYTES_PER_KEY)
+            .saturating_add(OTHER_BYTES)
+    }
+}
+
+impl From<&WebhooksConfig> for Settings {
+    fn from(config: &WebhooksConfig) -> Self {
+        Self {
+            reach: if config.allow_http_loopback {
+                Reach::PublicAndLoopback
+            } else {
+                Reach::Public
+            },
+            max_webhooks: config.max_per_key,
+            keys: FilterLimits {
+                accounts: config.max_accounts,
+                programs: config.max_programs,
+            },
+            secret_overlap: config.secret_overlap(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use solana_pubkey::Pubkey;
+
+    use super::*;
+
+    #[test]
+    fn as_many_keys_as_allowed_fit_in_a_body_however_it_is_written() {
+        let settings = Settings::from(&WebhooksConfig::default());
+        assert_eq!(settings.keys.accounts, 100_000);
+        let keys = |count| vec![Pubkey::new_from_array([255; 32]).to_string(); count];
+        let body = json!({
+            "webhook": { "filters": {
+                "accounts": keys(settings.keys.accounts),
+                "programs": keys(settings.keys.programs),
+            } },
+        });
+        let text = serde_json::to_string_pretty(&body).expect("JSON");
+        assert!(text.len() <= settings.max_body_bytes(), "{}", text.len());
+    }
+}

@@ -1,0 +1,427 @@
+//! `GET` and `POST /api/webhooks/{id}/stream`: the messages of a temporary webhook, down a connection that
+//! its owner holds open, and what became of them on the way back.
+//!
+//! The stream is lines of JSON, one per message; an empty line is a sign of life. Whoever reads it posts the
+//! body to a receiver of its own and reports the result. What is not reported within [`LEASE`] is sent down
+//! again, under the same id, as is what was refused, after a pause. A report must reach the process that
+//! holds the stream: with several API processes behind one address, an owner needs one that stays with it.
+//!
+//! A temporary webhook ends [`GRACE`] after its last stream did.
+
+use std::{
+    collections::HashMap,
+    convert::Infallible,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
+
+use axum::{
+    body::Body,
+    extract::{Path, Request, State as StateOf},
+    http::{StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use bytes::Bytes;
+use futures::StreamExt;
+use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
+use service_kit::CancellationToken;
+use sluice_store::{
+    Access, Attempt, Claim, ClaimLimits, ClaimedDelivery, EndpointState, Finished, Lease,
+    MessageId, Outcome, StoreError, Ticket, Timestamp, Timings, WebhookId,
+};
+use tokio::{
+    sync::{Notify, mpsc},
+    time::{Instant, MissedTickBehavior, interval, sleep_until},
+};
+use tokio_stream::wrappers::ReceiverStream;
+use utoipa::ToSchema;
+
+use super::{
+    SMALL_BODY_BYTES, State, missing,
+    openapi::{Refusals, WebhookPath},
+    schema, store_error,
+};
+use crate::{auth::Caller, error::ApiError, extract::read_json};
+
+/// How long a temporary webhook outlives its stream: time to connect again after a broken connection.
+pub(super) const GRACE: Duration = Duration::from_secs(120);
+
+/// How long a message waits for its report: twice the longest deadline of a delivery.
+const LEASE: Duration = Duration::from_secs(60);
+
+/// Messages under way at once on one stream.
+const IN_FLIGHT: u32 = 8;
+
+/// How often new messages are looked for. A report lets the stream look at once.
+const POLL: Duration = Duration::from_millis(200);
+
+/// How often a stream without messages shows that it lives, and its webhook is extended.
+const BEAT: Duration = Duration::from_secs(15);
+
+/// Pauses after refusals; the message is given up after the last. A developer watches, and restarts the
+/// receiver within minutes or not at all.
+const PAUSES: [Duration; 4] = [
+    Duration::from_secs(2),
+    Duration::from_secs(10),
+    Duration::from_secs(60),
+    Duration::from_secs(300),
+];
+
+/// The open streams, and the messages that are down one of them and not reported yet.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Relays {
+    open: Arc<Mutex<HashMap<WebhookId, CancellationToken>>>,
+    held: Arc<Mutex<HashMap<MessageId, Held>>>,
+    reported: Arc<Notify>,
+}
+
+#[derive(Clone, Debug)]
+struct Held {
+    ticket: Ticket,
+    attempts_before: u32,
+}
+
+/// One line of the stream.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = StreamLine)]
+struct Line<'a> {
+    id: &'a str,
+    sequence: u64,
+    #[serde(rename = "type")]
+    #[schema(value_type = schema::EventKind)]
+    kind: &'static str,
+    /// From 1.
+    attempt: u32,
+    /// The body as text, because its bytes are what is signed.
+    body: &'a str,
+}
+
+/// What became of a message.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct ReportBody {
+    id: String,
+    accepted: bool,
+    /// The status of the receiver's answer.
+    #[schema(maximum = 65535)]
+    status: Option<u16>,
+    /// Why it was not accepted.
+    error: Option<String>,
+    #[schema(schema_with = schema::report_duration)]
+    duration_ms: u32,
+}
+
+/// Opens the stream of a temporary webhook
+///
+/// Lines of JSON, one for each message; an empty line is a sign of life. The answer goes on for as long as the
+/// connection stands. A stream that is opened ends the one before it.
+#[utoipa::path(
+    get,
+    path = "/api/webhooks/{id}/stream",
+    tag = "webhooks",
+    operation_id = "openStream",
+    params(WebhookPath),
+    responses(
+        (status = 200, description = "The stream.", body = Line, content_type = "application/x-ndjson"),
+        Refusals,
+    ),
+    security((), ("apiKey" = [])),
+)]
+pub(super) async fn open(
+    StateOf(state): StateOf<State>,
+    Caller(access): Caller,
+    Path(id): Path<String>,
+) -> Result<Response, ApiError> {
+    let webhook = state.webhook(&access, &id).await?;
+    if webhook.relay_until.is_none() {
+        return Err(ApiError::WrongKindOfWebhook {
+            fault: "only a temporary webhook has a stream; what this one missed is under /events",
+        });
+    }
+    let (lines, receiver) = mpsc::channel(1);
+    let replaced = state.relays.open(&webhook.id, &state.shutdown);
+    let stream = Stream {
+        replaced,
+        state,
+        access,
+        webhook: webhook.id,
+        lines,
+        sent: Vec::new(),
+    };
+    tokio::spawn(stream.run());
+    let body = Body::from_stream(ReceiverStream::new(receiver).map(Ok::<Bytes, Infallible>));
+    let headers = [
+        (header::CONTENT_TYPE, "application/x-ndjson"),
+        (header::CACHE_CONTROL, "no-store"),
+    ];
+    Ok((headers, body).into_response())
+}
+
+/// Reports what became of one message of the stream
+#[utoipa::path(
+    post,
+    path = "/api/webhooks/{id}/stream",
+    tag = "webhooks",
+    operation_id = "reportMessage",
+    params(WebhookPath),
+    request_body = ReportBody,
+    responses(
+        (status = 204, description = "It is noted."),
+        Refusals,
+    ),
+    security((), ("apiKey" = [])),
+)]
+pub(super) async fn report(
+    StateOf(state): StateOf<State>,
+    Caller(access): Caller,
+    Path(id): Path<String>,
+    request: Request,
+) -> Result<StatusCode, ApiError> {
+    let body: ReportBody = read_json(request, SMALL_BODY_BYTES).await?;
+    let webhook = state.webhook(&access, &id).await?;
+    let message = MessageId::parse(&body.id).map_err(|_| missing("message", &body.id))?;
+    let held = state.relays.take(&webhook.id, &message);
+    let held = held.ok_or_else(|| ApiError::NotHeld {
+        id: message.to_string(),
+    })?;
+    let finished = finished(held, body, Timestamp::from(SystemTime::now()));
+    // The receiver is the developer's own and has no breaker.
+    let unchanged = |state: EndpointState, _: &Finished| state;
+    let recorded = state.store.record(&[finished], &unchanged).await;
+    recorded.map_err(store_error)?;
+    state.relays.reported.notify_waiters();
+    Ok(StatusCode::NO_CONTENT)
+}
+
+fn finished(held: Held, report: ReportBody, now: Timestamp) -> Finished {
+    let duration = Duration::from_millis(report.duration_ms.into());
+    let outcome = if report.accepted {
+        Outcome::Accepted
+    } else {
+        let before = usize::try_from(held.attempts_before).unwrap_or(usize::MAX);
+        match PAUSES.get(before) {
+            Some(pause) => Outcome::Retry {
+                at: now.after(*pause),
+            },
+            None => Outcome::Exhausted,
+        }
+    };
+    let error = (!report.accepted).then(|| {
+        report
+            .error
+            .unwrap_or_else(|| "the receiver refused it".to_owned())
+    });
+    let attempt = Attempt {
+        number: 0,
+        url: held.ticket.url.clone(),
+        started: now.before(duration),
+        duration,
+        timings: Timings::default(),
+        status: report.status,
+        error,
+        request_headers: Vec::new(),
+        response: None,
+        response_cut: false,
+    };
+    Finished {
+        ticket: held.ticket,
+        attempt,
+        outcome,
+    }
+}
+
+impl Relays {
+    /// Notes that a stream is open, and ends the one before it: whoever connects again has lost it, even if
+    /// that is not known here yet. Returns what is cancelled when the stream is to end.
+    fn open(&self, webhook: &WebhookId, shutdown: &CancellationToken) -> CancellationToken {
+        let token = shutdown.child_token();
+        let mut open = self.open.lock();
+        // Under the lock, so that the stream before does not close this one.
+        if let Some(before) = open.insert(webhook.clone(), token.clone()) {
+            before.cancel();
+        }
+        token
+    }
+
+    /// Notes that a stream has ended, unless another one has taken its place and thereby cancelled its token.
+    fn close(&self, webhook: &WebhookId, token: &CancellationToken) {
+        let mut open = self.open.lock();
+        if !token.is_cancelled() {
+            open.remove(webhook);
+        }
+    }
+
+    /// The message, if it is held for this webhook. It is held no longer.
+    fn take(&self, webhook: &WebhookId, message: &MessageId) -> Option<Held> {
+        let mut held = self.held.lock();
+        let ours = held
+            .get(message)
+            .is_some_and(|held| held.ticket.webhook == *webhook);
+        ours.then(|| held.remove(message)).flatten()
+    }
+
+    fn hold(&self, delivery: &ClaimedDelivery) {
+        let held = Held {
+            ticket: delivery.ticket.clone(),
+            attempts_before: delivery.attempts_before,
+        };
+        self.held.lock().insert(delivery.ticket.id.clone(), held);
+    }
+
+    /// What is left of `sent`, held no longer.
+    fn abandon(&self, sent: &[Ticket]) -> Vec<Ticket> {
+        let mut held = self.held.lock();
+        let mut left = sent.to_vec();
+        left.retain(|ticket| {
+            held.get(&ticket.id)
+                .is_some_and(|held| held.ticket == *ticket)
+        });
+        for ticket in &left {
+            held.remove(&ticket.id);
+        }
+        left
+    }
+
+    /// Forgets those of `sent` that are not held any more.
+    fn retain_held(&self, sent: &mut Vec<Ticket>) {
+        let held = self.held.lock();
+        sent.retain(|ticket| {
+            held.get(&ticket.id)
+                .is_some_and(|held| held.ticket == *ticket)
+        });
+    }
+}
+
+/// Why a stream is over.
+enum End {
+    /// The reader is gone.
+    Closed,
+    /// The webhook was deleted or switched off.
+    Over,
+    /// The database does not answer.
+    Failed(StoreError),
+}
+
+impl From<StoreError> for End {
+    fn from(error: StoreError) -> Self {
+        Self::Failed(error)
+    }
+}
+
+/// One open stream.
+struct Stream {
+    /// Cancelled when another stream takes its place, and when the service ends.
+    replaced: CancellationToken,
+    state: State,
+    access: Access,
+    webhook: WebhookId,
+    lines: mpsc::Sender<Bytes>,
+    /// What went down and may not be reported yet.
+    sent: Vec<Ticket>,
+}
+
+impl Stream {
+    async fn run(mut self) {
+        let replaced = self.replaced.clone();
+        let end = tokio::select! {
+            end = self.relay() => end,
+            () = replaced.cancelled() => End::Over,
+        };
+        self.state.relays.close(&self.webhook, &replaced);
+        if let End::Failed(error) = end {
+            tracing::warn!(webhook = %self.webhook, %error, "a webhook's stream broke off");
+        }
+        let left = self.state.relays.abandon(&self.sent);
+        let now = Timestamp::from(SystemTime::now());
+        if let Err(error) = self.state.store.release(&left, now).await {
+            // The messages return by themselves when their leases run out.
+            tracing::debug!(webhook = %self.webhook, %error, "messages could not be given back");
+        }
+    }
+
+    async fn relay(&mut self) -> End {
+        let mut beat = interval(BEAT);
+        beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let reported = Arc::clone(&self.state.relays.reported);
+        loop {
+            let next = Instant::now() + POLL;
+            // Registered before looking, so that no report between the two is missed.
+            let report = reported.notified();
+            if let Err(end) = self.send_due().await {
+                return end;
+            }
+            tokio::select! {
+                () = report => {}
+                () = sleep_until(next) => {}
+                () = self.lines.closed() => return End::Closed,
+                _ = beat.tick() => {
+                    if let Err(end) = self.show_life().await {
+                        return end;
+                    }
+                }
+            }
+        }
+    }
+
+    async fn send_due(&mut self) -> Result<(), End> {
+        let now = Timestamp::from(SystemTime::now());
+        let claim = Claim {
+            now,
+            until: now.after(LEASE),
+            lease: Lease::from_random(rand::random()),
+            limits: ClaimLimits {
+                total: IN_FLIGHT,
+                per_webhook: IN_FLIGHT,
+            },
+        };
+        let store = &self.state.store;
+        let claimed = store
+            .claim_relayed(&self.access, &self.webhook, &claim)
+            .await?;
+        if claimed.is_empty() {
+            return Ok(());
+        }
+        self.state.relays.retain_held(&mut self.sent);
+        for delivery in &claimed {
+            self.state.relays.hold(delivery);
+            self.sent.push(delivery.ticket.clone());
+        }
+        for delivery in &claimed {
+            self.send(line(delivery)).await?;
+        }
+        Ok(())
+    }
+
+    /// Extends the webhook and shows the reader that the connection stands, or that the webhook does not.
+    async fn show_life(&self) -> Result<(), End> {
+        let store = &self.state.store;
+        let until = Timestamp::from(SystemTime::now()).after(GRACE);
+        let extended = store
+            .extend_relay(&self.access, &self.webhook, until)
+            .await?;
+        let webhook = store.webhook(&self.access, &self.webhook).await?;
+        // A webhook whose API key was revoked is switched off.
+        if !extended || webhook.is_none_or(|webhook| !webhook.definition.active) {
+            return Err(End::Over);
+        }
+        self.send(Bytes::from_static(b"\n")).await
+    }
+
+    async fn send(&self, line: Bytes) -> Result<(), End> {
+        self.lines.send(line).await.map_err(|_| End::Closed)
+    }
+}
+
+fn line(delivery: &ClaimedDelivery) -> Bytes {
+    let line = Line {
+        id: delivery.ticket.id.as_str(),
+        sequence: delivery.ticket.sequence,
+        kind: delivery.kind.name(),
+        attempt: delivery.attempts_before.saturating_add(1),
+        body: &delivery.body,
+    };
+    let mut text = serde_json::to_vec(&line).expect("text and numbers are JSON");
+    text.push(b'\n');
+    text.into()
+}

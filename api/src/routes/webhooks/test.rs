@@ -1,0 +1,122 @@
+//! `POST /api/webhooks/{id}/test`
+
+use std::time::SystemTime;
+
+use axum::{
+    Json,
+    extract::{Path, State as StateOf},
+};
+use futures::future::join_all;
+use serde::Serialize;
+use sluice_store::{Commitment, EventKind, MessageId, Secrets, Timestamp, Webhook};
+use sluice_webhook_client::{Client, Delivery};
+use utoipa::ToSchema;
+
+use super::{
+    State,
+    deliveries::Took,
+    not_found,
+    openapi::{Refusals, WebhookPath},
+    sample, schema, store_error,
+};
+use crate::{auth::Caller, error::ApiError};
+
+/// What became of a test.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Tested {
+    /// Whether the receiver accepted every sample.
+    accepted: bool,
+    results: Vec<TestResult>,
+}
+
+/// What became of one sample. What the receiver answered beyond its status is not shown: a test must not
+/// be a way to read what only this server can reach.
+#[derive(Debug, Serialize, ToSchema)]
+struct TestResult {
+    #[serde(rename = "type")]
+    #[schema(value_type = schema::EventKind)]
+    kind: &'static str,
+    /// The `webhook-id` it was sent with.
+    id: String,
+    accepted: bool,
+    #[schema(required)]
+    status: Option<u16>,
+    #[schema(required)]
+    error: Option<String>,
+    #[serde(flatten)]
+    took: Took,
+}
+
+/// Sends a signed sample of every kind that the webhook asks for
+///
+/// They go out by the client of real deliveries; the answer says what became of them. Nothing is stored, and `lastTriggered` stays.
+#[utoipa::path(
+    post,
+    path = "/api/webhooks/{id}/test",
+    tag = "webhooks",
+    operation_id = "testWebhook",
+    params(WebhookPath),
+    responses(
+        (status = 200, description = "What became of the samples.", body = Tested),
+        Refusals,
+    ),
+    security((), ("apiKey" = [])),
+)]
+pub(super) async fn handler(
+    StateOf(state): StateOf<State>,
+    Caller(access): Caller,
+    Path(id): Path<String>,
+) -> Result<Json<Tested>, ApiError> {
+    let webhook = state.webhook(&access, &id).await?;
+    if webhook.relay_until.is_some() {
+        return Err(ApiError::WrongKindOfWebhook {
+            fault: "a temporary webhook has no URL to which a test could be sent",
+        });
+    }
+    let now = Timestamp::from(SystemTime::now());
+    let secrets = state.store.secrets(&access, &webhook.id, now).await;
+    let secrets = secrets
+        .map_err(store_error)?
+        .ok_or_else(|| not_found(&id))?;
+    let slot = state.store.checkpoint(Commitment::Confirmed).await;
+    let slot = slot.map_err(store_error)?.unwrap_or(0);
+    let kinds = webhook.definition.events.iter();
+    let results = join_all(kinds.map(|kind| {
+        let body = sample::body(&webhook.id, &webhook.definition, kind, slot, now);
+        send(&state.client, &webhook, &secrets, kind, body)
+    }))
+    .await;
+    Ok(Json(Tested {
+        accepted: results.iter().all(|result| result.accepted),
+        results,
+    }))
+}
+
+async fn send(
+    client: &Client,
+    webhook: &Webhook,
+    secrets: &Secrets,
+    kind: EventKind,
+    body: String,
+) -> TestResult {
+    let id = MessageId::from_digest(rand::random());
+    let definition = &webhook.definition;
+    let attempted = client
+        .deliver(&Delivery {
+            id: &id,
+            url: &definition.url,
+            secrets,
+            headers: &definition.headers,
+            gzip: definition.gzip,
+            body: &body,
+        })
+        .await;
+    TestResult {
+        kind: kind.name(),
+        id: id.to_string(),
+        accepted: attempted.accepted(),
+        status: attempted.attempt.status,
+        took: Took::of(&attempted.attempt),
+        error: attempted.attempt.error,
+    }
+}

@@ -1,0 +1,174 @@
+//! Who is let in, and what they see.
+
+use sluice_store::{ApiKeySecret, KeyId, NewKey};
+
+use super::*;
+
+struct Key {
+    id: KeyId,
+    header: String,
+}
+
+impl Api {
+    async fn key(&self, number: u8) -> Key {
+        let secret = ApiKeySecret::from_random([number; 32]);
+        let new = NewKey {
+            id: KeyId::from_random([number; 8]),
+            name: format!("key {number}"),
+            hash: secret.hash(),
+            created: now(),
+        };
+        self.store.create_key(&new).await.expect("stores");
+        Key {
+            id: new.id,
+            header: format!("Bearer {}", secret.expose()),
+        }
+    }
+
+    async fn by(&self, key: &Key, method: Method, path: &str, body: Option<&Value>) -> Response {
+        self.with(method, path, body, &[("authorization", &key.header)])
+            .await
+    }
+}
+
+#[tokio::test]
+async fn without_keys_only_this_machine_is_let_in() {
+    let here = api(false).await;
+    assert_eq!(here.post(&valid()).await.0, StatusCode::CREATED);
+    for foreign in [
+        ("host", "rebound.example.com"),
+        ("x-forwarded-for", "192.0.2.1"),
+    ] {
+        let response = here
+            .with(Method::GET, "/api/webhooks", None, &[foreign])
+            .await;
+        assert_eq!(response.status(), StatusCode::UNAUTHORIZED, "{foreign:?}");
+    }
+    let open = api_at(false, false).await;
+    let (status, problem) = open.post(&valid()).await;
+    assert_eq!(status, StatusCode::UNAUTHORIZED);
+    let detail = problem["detail"].as_str().expect("text");
+    assert!(detail.contains("sluice keys add"), "{detail}");
+}
+
+#[tokio::test]
+async fn once_there_is_a_key_nobody_comes_in_without_one() {
+    let api = api(false).await;
+    let key = api.key(1).await;
+    let response = api.raw(Method::GET, "/api/webhooks", None).await;
+    assert_eq!(response.status(), StatusCode::UNAUTHORIZED);
+    let headers: HeaderMap = response.headers().clone();
+    assert_eq!(headers[header::WWW_AUTHENTICATE], "Bearer realm=\"sluice\"");
+    assert_eq!(headers[header::CONTENT_TYPE], "application/problem+json");
+    let (_, problem) = read(response).await;
+    assert_eq!(problem["code"], "unauthorized");
+
+    for bad in ["Bearer sluice_0000", "Bearer", "Basic YTpi"] {
+        let response = api
+            .with(
+                Method::GET,
+                "/api/webhooks",
+                None,
+                &[("authorization", bad)],
+            )
+            .await;
+        assert_eq!(response.status(), StatusCode::UNAUTHORIZED, "{bad}");
+        let challenge = &response.headers()[header::WWW_AUTHENTICATE];
+        assert!(
+            challenge.to_str().expect("text").contains("invalid_token"),
+            "{bad}"
+        );
+    }
+    let response = api.by(&key, Method::GET, "/api/webhooks", None).await;
+    assert_eq!(response.status(), StatusCode::OK);
+
+    api.store
+        .revoke_key(key.id.as_str(), now())
+        .await
+        .expect("revokes");
+    let response = api.by(&key, Method::GET, "/api/webhooks", None).await;
+    assert_eq!(response.status(), StatusCode::UNAUTHORIZED, "at once");
+}
+
+#[tokio::test]
+async fn to_another_key_a_webhook_does_not_exist() {
+    let api = api(false).await;
+    let (owner, other) = (api.key(1).await, api.key(2).await);
+    let response = api
+        .by(&owner, Method::POST, "/api/webhooks", Some(&valid()))
+        .await;
+    let path = response.headers()[header::LOCATION]
+        .to_str()
+        .expect("text")
+        .to_owned();
+    let nothing = json!({});
+    let accounts = json!({ "accounts": [key(9)] });
+    let programs = json!({ "programs": [key(9)] });
+    let failed = json!({ "failed": true });
+    let report = json!({ "id": "msg_1", "accepted": true, "durationMs": 1 });
+    for (method, route, body) in [
+        (Method::GET, "", None),
+        (Method::PUT, "", Some(&valid())),
+        (Method::PATCH, "", Some(&nothing)),
+        (Method::DELETE, "", None),
+        (Method::POST, "/test", None),
+        (Method::POST, "/rotate-secret", None),
+        (Method::POST, "/accounts", Some(&accounts)),
+        (Method::DELETE, "/accounts", Some(&accounts)),
+        (Method::POST, "/programs", Some(&programs)),
+        (Method::DELETE, "/programs", Some(&programs)),
+        (Method::GET, "/deliveries", None),
+        (Method::POST, "/redeliver", Some(&failed)),
+        (Method::GET, "/events", None),
+        (Method::GET, "/stream", None),
+        (Method::POST, "/stream", Some(&report)),
+    ] {
+        let route = format!("{path}{route}");
+        let response = api.by(&other, method.clone(), &route, body).await;
+        assert_eq!(response.status(), StatusCode::NOT_FOUND, "{method} {route}");
+    }
+    let (_, page) = read(api.by(&other, Method::GET, "/api/webhooks", None).await).await;
+    assert_eq!(page["webhooks"], json!([]));
+    let (status, webhook) = read(api.by(&owner, Method::GET, &path, None).await).await;
+    assert_eq!(status, StatusCode::OK);
+    assert_eq!(webhook["status"]["version"], 1, "untouched");
+}
+
+#[tokio::test]
+async fn a_key_that_asks_too_often_is_told_when_to_return_and_others_are_not_slowed() {
+    let api = api(false).await;
+    let (busy, other) = (api.key(1).await, api.key(2).await);
+    for _ in 0..BURST {
+        let response = api.by(&busy, Method::GET, "/api/webhooks", None).await;
+        assert_eq!(response.status(), StatusCode::OK);
+    }
+    let response = api.by(&busy, Method::GET, "/api/webhooks", None).await;
+    assert_eq!(response.status(), StatusCode::TOO_MANY_REQUESTS);
+    let wait: u64 = response.headers()[header::RETRY_AFTER]
+        .to_str()
+        .expect("text")
+        .parse()
+        .expect("seconds");
+    assert!((1..=61).contains(&wait), "{wait}");
+    let (_, problem) = read(response).await;
+    assert_eq!(
+        (&problem["code"], &problem["retryable"]),
+        (&json!("rate_limited"), &json!(true))
+    );
+    let report = json!({ "id": "msg_1", "accepted": true, "durationMs": 1 });
+    let response = api
+        .by(
+            &busy,
+            Method::POST,
+            "/api/webhooks/wh_1/stream",
+            Some(&report),
+        )
+        .await;
+    assert_eq!(
+        response.status(),
+        StatusCode::NOT_FOUND,
+        "reports answer what the service sends, and are not counted"
+    );
+    let response = api.by(&other, Method::GET, "/api/webhooks", None).await;
+    assert_eq!(response.status(), StatusCode::OK);
+}

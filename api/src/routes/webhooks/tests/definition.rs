@@ -1,0 +1,200 @@
+//! What may be written, and how faults are named.
+
+use super::*;
+use crate::routes::webhooks::definition;
+
+/// A field, a value it must not have, and the field that the refusal names.
+type Fault = (&'static str, Value, &'static str);
+
+/// Faults in what the contract names.
+fn contract_faults() -> Vec<Fault> {
+    vec![
+        ("url", json!(null), "url"),
+        ("url", json!("example.com"), "url"),
+        ("url", json!("http://example.com/"), "url"),
+        ("url", json!("http://127.0.0.1/"), "url"),
+        ("url", json!("ftp://example.com/"), "url"),
+        ("url", json!("https://user@example.com/"), "url"),
+        ("url", json!("https://:pass@example.com/"), "url"),
+        ("url", json!("https://example.com/#top"), "url"),
+        (
+            "url",
+            json!(format!(
+                "https://example.com/{}",
+                "a".repeat(definition::MAX_URL_BYTES)
+            )),
+            "url",
+        ),
+        ("url", json!(7), "url"),
+        ("events", json!(null), "events"),
+        ("events", json!([]), "events"),
+        ("events", json!(["transaction", "swap"]), "events[1]"),
+        ("events", json!(["transaction", "transaction"]), "events[1]"),
+        ("filters", json!(null), "filters"),
+        ("filters", json!({}), "filters"),
+        (
+            "filters",
+            json!({ "accounts": [key(1), "x"] }),
+            "filters.accounts[1]",
+        ),
+        (
+            "filters",
+            json!({ "programs": [""] }),
+            "filters.programs[0]",
+        ),
+        ("active", json!("yes"), "active"),
+        ("url", json!("https://10.0.0.1/"), "url"),
+        ("url", json!("https://[::ffff:127.0.0.1]/"), "url"),
+    ]
+}
+
+/// Faults in what is optional, or not to be written.
+fn option_faults() -> Vec<Fault> {
+    vec![
+        ("commitment", json!("max"), "commitment"),
+        ("order", json!("fifo"), "order"),
+        (
+            "description",
+            json!("a".repeat(definition::MAX_DESCRIPTION_CHARS + 1)),
+            "description",
+        ),
+        ("headers", json!({ "a b": "c" }), "headers.a b"),
+        ("headers", json!({ "x": "line\nbreak" }), "headers.x"),
+        ("headers", json!({ "x": "caf\u{e9}" }), "headers.x"),
+        ("headers", json!({ "X-A": "1", "x-a": "2" }), "headers.x-a"),
+        (
+            "headers",
+            json!({ "Webhook-Id": "1" }),
+            "headers.Webhook-Id",
+        ),
+        ("headers", json!({ "host": "a" }), "headers.host"),
+        (
+            "headers",
+            json!({ "Content-Length": "1" }),
+            "headers.Content-Length",
+        ),
+        ("headers", json!({ "x": "a".repeat(5000) }), "headers"),
+        (
+            "headers",
+            Value::Object(
+                (0..=definition::MAX_HEADERS)
+                    .map(|number| (format!("x-{number}"), json!("")))
+                    .collect(),
+            ),
+            "headers",
+        ),
+        ("gzip", json!(1), "gzip"),
+        ("heartbeat", json!(9), "heartbeat"),
+        ("heartbeat", json!(86_401), "heartbeat"),
+        ("heartbeat", json!(-1), "heartbeat"),
+        ("id", json!("wh_1"), "id"),
+        ("created", json!("2026-01-01T00:00:00Z"), "created"),
+        ("temporary", json!("yes"), "temporary"),
+    ]
+}
+
+#[tokio::test]
+async fn every_fault_is_refused_and_its_field_named() {
+    let api = api(false).await;
+
+    for (field, value, named) in contract_faults().into_iter().chain(option_faults()) {
+        let mut body = valid();
+        body[field] = value.clone();
+        let (status, problem) = api.post(&body).await;
+        assert_eq!(status, StatusCode::BAD_REQUEST, "{field} = {value}");
+        assert_eq!(
+            problem["field"],
+            json!(named),
+            "{field} = {value}: {problem}"
+        );
+    }
+    let (_, page) = api.call(Method::GET, "/api/webhooks", None).await;
+    assert_eq!(page["webhooks"], json!([]), "nothing was stored");
+}
+
+#[tokio::test]
+async fn unknown_fields_are_refused_by_name() {
+    let api = api(false).await;
+    let mut misspelt = valid();
+    misspelt["acitve"] = json!(false);
+    let (status, problem) = api.post(&misspelt).await;
+    assert_eq!(status, StatusCode::BAD_REQUEST);
+    assert!(
+        problem["detail"].as_str().expect("text").contains("acitve"),
+        "{problem}"
+    );
+    let mut nested = valid();
+    nested["filters"]["mints"] = json!([]);
+    let (status, problem) = api.post(&nested).await;
+    assert_eq!(status, StatusCode::BAD_REQUEST);
+    assert!(
+        problem["detail"].as_str().expect("text").contains("mints"),
+        "{problem}"
+    );
+}
+
+#[tokio::test]
+async fn a_webhook_that_can_never_fire_is_refused() {
+    let api = api(false).await;
+    let body = json!({
+        "url": "https://example.com/hook",
+        "events": ["programEvent"],
+        "filters": { "accounts": [key(1)] },
+    });
+    let (status, problem) = api.post(&body).await;
+    assert_eq!(
+        (status, &problem["field"]),
+        (StatusCode::BAD_REQUEST, &json!("filters.programs"))
+    );
+}
+
+#[tokio::test]
+async fn the_number_of_programs_is_limited() {
+    let api = api(false).await;
+    let count = u32::try_from(MAX_PROGRAMS).expect("small");
+    let mut body = valid();
+    body["filters"] = json!({ "programs": (0..count).map(key).collect::<Vec<_>>() });
+    assert_eq!(api.post(&body).await.0, StatusCode::CREATED);
+    body["filters"] = json!({ "programs": (0..=count).map(key).collect::<Vec<_>>() });
+    let (status, problem) = api.post(&body).await;
+    assert_eq!(
+        (status, &problem["field"]),
+        (StatusCode::BAD_REQUEST, &json!("filters.programs"))
+    );
+}
+
+#[tokio::test]
+async fn a_body_longer_than_the_largest_filter_is_not_read() {
+    let api = api(false).await;
+    let mut body = valid();
+    body["description"] = json!("a".repeat(1 << 20));
+    let (status, problem) = api.post(&body).await;
+    assert_eq!(
+        (status, &problem["code"]),
+        (StatusCode::PAYLOAD_TOO_LARGE, &json!("body_too_large"))
+    );
+}
+
+#[tokio::test]
+async fn plain_http_needs_the_setting_and_a_loopback_address() {
+    let api = api(true).await;
+    let mut body = valid();
+    for good in [
+        "http://127.0.0.1:9/hook",
+        "http://localhost/",
+        "http://[::1]:80/",
+        "https://example.com/",
+    ] {
+        body["url"] = json!(good);
+        assert_eq!(api.post(&body).await.0, StatusCode::CREATED, "{good}");
+    }
+    for bad in [
+        "http://example.com/",
+        "http://10.0.0.1/",
+        "http://localhost.example.com/",
+        "http://0.0.0.0/",
+    ] {
+        body["url"] = json!(bad);
+        assert_eq!(api.post(&body).await.0, StatusCode::BAD_REQUEST, "{bad}");
+    }
+}

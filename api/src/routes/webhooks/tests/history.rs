@@ -1,0 +1,247 @@
+//! Looking back, and delivering again.
+
+use sluice_store::{
+    Attempt, Claim, ClaimLimits, ClaimedDelivery, EndpointState, Finished, Lease, Outcome, Timings,
+};
+
+use super::*;
+
+impl Api {
+    async fn claim(&self) -> Vec<ClaimedDelivery> {
+        let claim = Claim {
+            now: now(),
+            until: now().after(Duration::from_secs(60)),
+            lease: Lease::from_random(rand::random()),
+            limits: ClaimLimits {
+                total: 10,
+                per_webhook: 10,
+            },
+        };
+        self.store.claim_due(&claim).await.expect("claims")
+    }
+
+    async fn record(&self, delivery: ClaimedDelivery, status: u16, outcome: Outcome) {
+        let finished = Finished {
+            attempt: Attempt {
+                number: 0,
+                url: delivery.ticket.url.clone(),
+                started: now(),
+                duration: Duration::from_micros(1_500),
+                timings: Timings {
+                    first_byte: Some(Duration::from_micros(1_250)),
+                    ..Timings::default()
+                },
+                status: Some(status),
+                error: (status != 200).then(|| format!("answered {status}")),
+                request_headers: vec![("webhook-id".to_owned(), delivery.ticket.id.to_string())],
+                response: Some("thanks".to_owned()),
+                response_cut: false,
+            },
+            ticket: delivery.ticket,
+            outcome,
+        };
+        let unchanged = |state: EndpointState, _: &Finished| state;
+        let counted = self.store.record(&[finished], &unchanged).await;
+        assert_eq!(counted.expect("records"), [true]);
+    }
+}
+
+/// A webhook with three messages: delivered, given up, waiting.
+async fn past(api: &Api) -> (String, Vec<MessageId>) {
+    let (path, _) = api.created(&valid()).await;
+    let ids = api.messages(&path, 3).await;
+    let outcomes = [
+        (200, Outcome::Accepted),
+        (500, Outcome::Exhausted),
+        (
+            503,
+            Outcome::Retry {
+                at: now().after(Duration::from_secs(600)),
+            },
+        ),
+    ];
+    for (delivery, (status, outcome)) in api.claim().await.into_iter().zip(outcomes) {
+        api.record(delivery, status, outcome).await;
+    }
+    (path, ids)
+}
+
+#[tokio::test]
+async fn every_attempt_is_shown_with_what_was_sent_and_what_came_back() {
+    let api = api(false).await;
+    let (path, ids) = past(&api).await;
+    let path = format!("{path}/deliveries");
+    let (status, page) = api.call(Method::GET, &path, None).await;
+    assert_eq!(status, StatusCode::OK, "{page}");
+    let states: Vec<_> = page["deliveries"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|delivery| delivery["state"].as_str().expect("text"))
+        .collect();
+    assert_eq!(
+        states,
+        ["pending", "failed", "delivered"],
+        "the newest first"
+    );
+    assert_eq!(page["nextCursor"], Value::Null);
+
+    let delivered = &page["deliveries"][2];
+    assert_eq!(
+        (&delivered["id"], &delivered["sequence"], &delivered["type"]),
+        (&json!(ids[0].as_str()), &json!(1), &json!("transaction"))
+    );
+    let attempt = &delivered["attempts"][0];
+    assert_eq!(
+        (&attempt["number"], &attempt["status"], &attempt["error"]),
+        (&json!(1), &json!(200), &Value::Null)
+    );
+    assert_eq!(
+        (
+            &attempt["durationMicros"],
+            &attempt["firstByteMicros"],
+            &attempt["resolvedMicros"]
+        ),
+        (&json!(1_500), &json!(1_250), &Value::Null)
+    );
+    assert_eq!(
+        attempt["requestHeaders"],
+        json!([["webhook-id", ids[0].as_str()]])
+    );
+    assert_eq!(
+        (&attempt["response"], &attempt["responseCut"]),
+        (&json!("thanks"), &json!(false))
+    );
+    assert_eq!(
+        page["deliveries"][1]["attempts"][0]["error"],
+        "answered 500"
+    );
+    assert!(page["deliveries"][0]["nextAttempt"].is_string());
+}
+
+#[tokio::test]
+async fn deliveries_are_looked_for_by_state_and_number_and_paged() {
+    let api = api(false).await;
+    let (path, ids) = past(&api).await;
+    let path = format!("{path}/deliveries");
+    let (_, failed) = api
+        .call(Method::GET, &format!("{path}?state=failed"), None)
+        .await;
+    assert_eq!(failed["deliveries"].as_array().map(Vec::len), Some(1));
+    let (_, one) = api
+        .call(Method::GET, &format!("{path}?sequence=3"), None)
+        .await;
+    assert_eq!(one["deliveries"][0]["id"], ids[2].as_str());
+    let (_, first) = api
+        .call(Method::GET, &format!("{path}?limit=2"), None)
+        .await;
+    let cursor = first["nextCursor"].as_str().expect("there is more");
+    let (_, last) = api
+        .call(
+            Method::GET,
+            &format!("{path}?limit=2&cursor={cursor}"),
+            None,
+        )
+        .await;
+    assert_eq!(last["deliveries"][0]["sequence"], 1);
+    for bad in ["state=lost", "sequence=-1", "limit=51", "cursor=x"] {
+        let (status, _) = api.call(Method::GET, &format!("{path}?{bad}"), None).await;
+        assert_eq!(status, StatusCode::BAD_REQUEST, "{bad}");
+    }
+}
+
+#[tokio::test]
+async fn missed_messages_are_pulled_byte_for_byte() {
+    let api = api(false).await;
+    let (path, ids) = past(&api).await;
+    let (status, page) = api
+        .call(Method::GET, &format!("{path}/events?after=1"), None)
+        .await;
+    assert_eq!(status, StatusCode::OK, "{page}");
+    let found: Vec<_> = page["events"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|event| (&event["id"], &event["body"]["sequence"]))
+        .collect();
+    assert_eq!(
+        found,
+        [
+            (&json!(ids[1].as_str()), &json!(2)),
+            (&json!(ids[2].as_str()), &json!(3))
+        ]
+    );
+    assert_eq!(
+        (&page["lastSequence"], &page["oldestKept"]),
+        (&json!(3), &json!(1))
+    );
+    let response = api
+        .raw(Method::GET, &format!("{path}/events?limit=1"), None)
+        .await;
+    let bytes = to_bytes(response.into_body(), 1 << 20)
+        .await
+        .expect("short");
+    let text = String::from_utf8(bytes.to_vec()).expect("text");
+    let webhook = id_of(&path);
+    let body = format!(
+        r#"{{"type":"transaction","webhookId":"{webhook}","sequence":1,"data":{{"amount":{}}}}}"#,
+        u64::MAX
+    );
+    assert!(text.contains(&body), "{text}");
+}
+
+#[tokio::test]
+async fn messages_are_delivered_again_by_id_by_range_and_when_given_up() {
+    let api = api(false).await;
+    let (path, ids) = past(&api).await;
+    let path = format!("{path}/redeliver");
+    let due = async || {
+        let mut due: Vec<_> = api
+            .claim()
+            .await
+            .iter()
+            .map(|delivery| delivery.ticket.sequence)
+            .collect();
+        due.sort_unstable();
+        due
+    };
+    assert_eq!(due().await, [0_u64; 0]);
+    let (status, answer) = api
+        .call(Method::POST, &path, Some(&json!({ "failed": true })))
+        .await;
+    assert_eq!(
+        (status, &answer["redelivered"]),
+        (StatusCode::ACCEPTED, &json!(1))
+    );
+    assert_eq!(due().await, [2]);
+    let first = json!({ "id": ids[0].as_str() });
+    let (_, answer) = api.call(Method::POST, &path, Some(&first)).await;
+    assert_eq!(answer["redelivered"], 1);
+    assert_eq!(due().await, [1]);
+    let range = json!({ "sequences": { "first": 3, "last": 9 } });
+    let (_, answer) = api.call(Method::POST, &path, Some(&range)).await;
+    assert_eq!(answer["redelivered"], 1);
+    assert_eq!(due().await, [3]);
+}
+
+#[tokio::test]
+async fn what_to_deliver_again_is_said_in_exactly_one_way() {
+    let api = api(false).await;
+    let (path, ids) = past(&api).await;
+    let path = format!("{path}/redeliver");
+    for bad in [
+        json!({}),
+        json!({ "failed": false }),
+        json!({ "failed": true, "id": ids[0].as_str() }),
+        json!({ "sequences": { "first": 2, "last": 1 } }),
+        json!({ "sequences": { "first": 2 } }),
+    ] {
+        let (status, _) = api.call(Method::POST, &path, Some(&bad)).await;
+        assert_eq!(status, StatusCode::BAD_REQUEST, "{bad}");
+    }
+    for unknown in ["msg_00", "nonsense"] {
+        let body = json!({ "id": unknown });
+        let (status, _) = api.call(Method::POST, &path, Some(&body)).await;
+        assert_eq!(status, StatusCode::NOT_FOUND, "{unknown}");
+    }
+}

@@ -1,0 +1,251 @@
+//! Creating, reading, replacing, changing, listing and deleting.
+
+use super::*;
+
+#[tokio::test]
+async fn a_webhook_is_created_read_replaced_and_deleted() {
+    let api = api(false).await;
+    let response = api.raw(Method::POST, "/api/webhooks", Some(&valid())).await;
+    assert_eq!(response.status(), StatusCode::CREATED);
+    assert_eq!(response.headers()[header::CACHE_CONTROL], "no-store");
+    let location = response.headers()[header::LOCATION]
+        .to_str()
+        .expect("text")
+        .to_owned();
+    let bytes = to_bytes(response.into_body(), 1 << 20)
+        .await
+        .expect("a short body");
+    let created: Value = serde_json::from_slice(&bytes).expect("JSON");
+    assert!(
+        created["secret"]
+            .as_str()
+            .expect("shown once")
+            .starts_with("whsec_")
+    );
+    assert_eq!(created.as_object().expect("an object").len(), 2);
+
+    let (status, read) = api.call(Method::GET, &location, None).await;
+    assert_eq!(status, StatusCode::OK);
+    assert_eq!(read, created["webhook"]);
+    let fields: Vec<_> = read
+        .as_object()
+        .expect("an object")
+        .keys()
+        .cloned()
+        .collect();
+    for contract in [
+        "id",
+        "url",
+        "events",
+        "filters",
+        "active",
+        "created",
+        "lastTriggered",
+    ] {
+        assert!(fields.iter().any(|field| field == contract), "{fields:?}");
+    }
+    assert_eq!(read["events"], json!(["accountChange", "programEvent"]));
+    assert_eq!(
+        read["filters"],
+        json!({ "accounts": [key(1), key(2)], "programs": [key(3)] })
+    );
+    assert_eq!(
+        (&read["active"], &read["lastTriggered"]),
+        (&json!(true), &Value::Null)
+    );
+    assert!(read["created"].as_str().expect("a date").ends_with('Z'));
+
+    let response = api.raw(Method::DELETE, &location, None).await;
+    assert_eq!(response.status(), StatusCode::NO_CONTENT);
+    for (method, body) in [
+        (Method::GET, None),
+        (Method::PUT, Some(valid())),
+        (Method::DELETE, None),
+    ] {
+        let (status, problem) = api.call(method, &location, body.as_ref()).await;
+        assert_eq!(
+            (status, &problem["code"]),
+            (StatusCode::NOT_FOUND, &json!("not_found"))
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_replacement_is_whole() {
+    let api = api(false).await;
+    let (path, _) = api.created(&valid()).await;
+    let (_, read) = api.call(Method::GET, &path, None).await;
+    let mut changed = valid();
+    changed["active"] = json!(false);
+    changed["filters"] = json!({ "programs": [key(4)] });
+    let (status, replaced) = api.call(Method::PUT, &path, Some(&changed)).await;
+    assert_eq!(status, StatusCode::OK);
+    assert_eq!(
+        (&replaced["id"], &replaced["active"]),
+        (&read["id"], &json!(false))
+    );
+    assert_eq!(
+        replaced["filters"],
+        json!({ "accounts": [], "programs": [key(4)] })
+    );
+    assert_eq!(replaced["created"], read["created"]);
+    assert!(replaced.get("secret").is_none());
+}
+
+#[tokio::test]
+async fn lists_page_through_all_webhooks() {
+    let api = api(false).await;
+    for _ in 0..3 {
+        assert_eq!(api.post(&valid()).await.0, StatusCode::CREATED);
+    }
+    let (_, first) = api.call(Method::GET, "/api/webhooks?limit=2", None).await;
+    assert_eq!(first["webhooks"].as_array().map(Vec::len), Some(2));
+    let cursor = first["nextCursor"].as_str().expect("there is more");
+    let (_, last) = api
+        .call(
+            Method::GET,
+            &format!("/api/webhooks?limit=2&cursor={cursor}"),
+            None,
+        )
+        .await;
+    assert_eq!(last["webhooks"].as_array().map(Vec::len), Some(1));
+    assert_eq!(last["nextCursor"], Value::Null);
+    for bad in [
+        "limit=0",
+        "limit=101",
+        "limit=x",
+        "cursor=x",
+        "cursor=-1",
+        "page=2",
+    ] {
+        let (status, _) = api
+            .call(Method::GET, &format!("/api/webhooks?{bad}"), None)
+            .await;
+        assert_eq!(status, StatusCode::BAD_REQUEST, "{bad}");
+    }
+}
+
+#[tokio::test]
+async fn what_was_read_can_be_sent_back_and_changes_nothing() {
+    let api = api(false).await;
+    let mut body = valid();
+    body["commitment"] = json!("finalized");
+    body["order"] = json!("strict");
+    body["description"] = json!("mine");
+    body["headers"] = json!({ "X-Team": "swaps", "authorization": "Basic YTpi" });
+    body["gzip"] = json!(true);
+    body["heartbeat"] = json!(60);
+    let (path, _) = api.created(&body).await;
+    let (_, mut before) = api.call(Method::GET, &path, None).await;
+    assert_eq!(before["headers"]["x-team"], "swaps");
+    let (status, mut after) = api.call(Method::PUT, &path, Some(&before)).await;
+    assert_eq!(status, StatusCode::OK, "{after}");
+    assert_eq!(
+        (&before["status"]["version"], &after["status"]["version"]),
+        (&json!(1), &json!(2))
+    );
+    for read in [&mut before, &mut after] {
+        read["status"]["version"] = Value::Null;
+    }
+    assert_eq!(before, after);
+
+    let (_, plain) = api.call(Method::PUT, &path, Some(&valid())).await;
+    assert_eq!(
+        plain["commitment"], "confirmed",
+        "what is left out is not kept"
+    );
+    assert_eq!(plain["headers"], json!({}));
+    assert_eq!(
+        (&plain["heartbeat"], &plain["description"], &plain["order"]),
+        (&Value::Null, &Value::Null, &json!("none"))
+    );
+}
+
+#[tokio::test]
+async fn a_change_keeps_what_it_does_not_name_and_null_restores_the_default() {
+    let api = api(false).await;
+    let mut body = valid();
+    body["description"] = json!("mine");
+    body["heartbeat"] = json!(60);
+    let (path, _) = api.created(&body).await;
+    let change = json!({ "active": false, "filters": { "programs": [] }, "heartbeat": null });
+    let (status, changed) = api.call(Method::PATCH, &path, Some(&change)).await;
+    assert_eq!(status, StatusCode::OK, "{changed}");
+    assert_eq!(
+        changed["filters"],
+        json!({ "accounts": [key(1), key(2)], "programs": [] })
+    );
+    assert_eq!(changed["active"], false);
+    assert_eq!(
+        (&changed["description"], &changed["heartbeat"]),
+        (&json!("mine"), &Value::Null)
+    );
+    assert_eq!(changed["url"], body["url"]);
+    for (change, field) in [
+        (json!({ "url": null }), "url"),
+        (json!({ "events": null }), "events"),
+        (json!({ "events": ["programEvent"] }), "filters.programs"),
+        (json!({ "filters": { "accounts": [] } }), "filters"),
+        (json!({ "temporary": true }), "temporary"),
+    ] {
+        let (status, problem) = api.call(Method::PATCH, &path, Some(&change)).await;
+        assert_eq!(
+            (status, &problem["field"]),
+            (StatusCode::BAD_REQUEST, &json!(field)),
+            "{change}: {problem}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_writer_who_has_not_seen_the_latest_version_can_ask_to_be_refused() {
+    let api = api(false).await;
+    let (path, _) = api.created(&valid()).await;
+    let tag = api.raw(Method::GET, &path, None).await.headers()[header::ETAG].clone();
+    let tag = tag.to_str().expect("text");
+    let change = json!({ "description": "first" });
+    let patch = async |tag: &str| {
+        read(
+            api.with(Method::PATCH, &path, Some(&change), &[("if-match", tag)])
+                .await,
+        )
+        .await
+    };
+    assert_eq!(patch(tag).await.0, StatusCode::OK);
+    let (status, problem) = patch(tag).await;
+    assert_eq!(
+        (status, &problem["code"], &problem["version"]),
+        (
+            StatusCode::PRECONDITION_FAILED,
+            &json!("version_conflict"),
+            &json!(2)
+        )
+    );
+    assert_eq!(patch("*").await.0, StatusCode::OK);
+    assert_eq!(patch("2").await.1["field"], "If-Match");
+}
+
+#[tokio::test]
+async fn the_number_of_webhooks_is_limited() {
+    let api = api(false).await;
+    for _ in 0..MAX_WEBHOOKS {
+        api.created(&valid()).await;
+    }
+    let (status, problem) = api.post(&valid()).await;
+    assert_eq!(
+        (status, &problem["code"]),
+        (StatusCode::CONFLICT, &json!("too_many_webhooks"))
+    );
+}
+
+#[tokio::test]
+async fn a_vanished_database_is_a_passing_fault() {
+    let api = api(false).await;
+    std::fs::remove_file(api.folder.path().join("sluice.db")).expect("deletes");
+    let (status, problem) = api.post(&valid()).await;
+    assert_eq!(
+        (status, &problem["code"]),
+        (StatusCode::SERVICE_UNAVAILABLE, &json!("store_unavailable"))
+    );
+    assert_eq!(problem["retryable"], true);
+}

@@ -1,0 +1,92 @@
+//! Tests, sent to a real receiver.
+
+use std::sync::Arc;
+
+use axum::{body::Bytes, extract::State as StateOf, routing::any};
+use parking_lot::Mutex;
+use tokio::net::TcpListener;
+
+use super::*;
+
+type Received = Arc<Mutex<Vec<(HeaderMap, Bytes)>>>;
+
+/// A receiver that answers so; its URL and what it gets.
+async fn receiver(status: StatusCode) -> (String, Received) {
+    let received = Received::default();
+    let router = Router::new()
+        .fallback(any(
+            async move |StateOf(received): StateOf<Received>, headers: HeaderMap, body: Bytes| {
+                received.lock().push((headers, body));
+                (status, "internal page")
+            },
+        ))
+        .with_state(Arc::clone(&received));
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("binds");
+    let url = format!("http://{}/hook", listener.local_addr().expect("bound"));
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    (url, received)
+}
+
+#[tokio::test]
+async fn a_test_sends_a_signed_sample_of_each_kind_asked_for() {
+    let api = api(true).await;
+    let (url, received) = receiver(StatusCode::OK).await;
+    let mut body = valid();
+    body["url"] = json!(url);
+    body["headers"] = json!({ "x-team": "swaps" });
+    let (path, secret) = api.created(&body).await;
+    let (status, answer) = api.call(Method::POST, &format!("{path}/test"), None).await;
+    assert_eq!(status, StatusCode::OK, "{answer}");
+    assert_eq!(answer["accepted"], true);
+    let kinds: Vec<_> = answer["results"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|result| {
+            assert_eq!(
+                (&result["status"], &result["accepted"]),
+                (&json!(200), &json!(true))
+            );
+            assert!(
+                result["durationMicros"]
+                    .as_u64()
+                    .is_some_and(|micros| micros > 0)
+            );
+            result["type"].as_str().expect("text")
+        })
+        .collect();
+    assert_eq!(kinds, ["accountChange", "programEvent"]);
+
+    let verifier = standardwebhooks::Webhook::new(&secret).expect("a secret");
+    let received = std::mem::take(&mut *received.lock());
+    assert_eq!(received.len(), 2);
+    for (headers, body) in &received {
+        verifier.verify(body, headers).expect("signed");
+        assert_eq!(headers["x-team"], "swaps");
+        let body: Value = serde_json::from_slice(body).expect("JSON");
+        assert_eq!(body["webhookId"], id_of(&path).as_str());
+        assert_eq!(body["sequence"], 0, "which no real message has");
+        assert_eq!(body["commitment"], "confirmed");
+    }
+    let (_, webhook) = api.call(Method::GET, &path, None).await;
+    assert_eq!(webhook["lastTriggered"], Value::Null);
+}
+
+#[tokio::test]
+async fn a_failed_test_says_the_status_and_nothing_else_of_the_answer() {
+    let api = api(true).await;
+    let (url, _) = receiver(StatusCode::IM_A_TEAPOT).await;
+    let mut body = valid();
+    body["url"] = json!(url);
+    let (path, _) = api.created(&body).await;
+    let (_, answer) = api.call(Method::POST, &format!("{path}/test"), None).await;
+    assert_eq!(answer["accepted"], false);
+    assert_eq!(
+        (
+            &answer["results"][0]["status"],
+            &answer["results"][0]["error"]
+        ),
+        (&json!(418), &json!("answered 418"))
+    );
+    assert!(!answer.to_string().contains("internal page"));
+}

@@ -1,0 +1,192 @@
+//! `sluice keys`: who may manage webhooks.
+
+use std::time::SystemTime;
+
+use anyhow::{Context, bail, ensure};
+use clap::{Args, Subcommand};
+use sluice_config::{Config, Database};
+use sluice_store::{Access, ApiKey, ApiKeySecret, KeyId, NewKey, Store, Timestamp};
+
+use crate::FileArguments;
+
+/// Longest name of a key, characters: it is a column of a list.
+const MAX_NAME_CHARS: usize = 60;
+
+/// Start of the identifiers of keys, which a name must not look like.
+const ID_PREFIX: &str = "key_";
+
+/// What to do with keys.
+#[derive(Subcommand)]
+pub enum Command {
+    /// Makes a key and shows it, once: only its hash is stored.
+    Add(AddArguments),
+    /// Lists every key, revoked ones included.
+    List(FileArguments),
+    /// Revokes a key, at once and for good. Its webhooks are switched off.
+    Revoke(RevokeArguments),
+}
+
+/// Arguments of `add`.
+#[derive(Args)]
+pub struct AddArguments {
+    /// A name by which people know it, such as the service that uses it.
+    name: String,
+    /// Also gives it every webhook that was made while there were no keys.
+    #[arg(long)]
+    adopt_keyless: bool,
+    /// Also gives it every webhook of another key (id or name), which may be revoked.
+    #[arg(long, value_name = "KEY")]
+    adopt_from: Option<String>,
+    #[command(flatten)]
+    file: FileArguments,
+}
+
+/// Arguments of `revoke`.
+#[derive(Args)]
+pub struct RevokeArguments {
+    /// Its id or its name.
+    key: String,
+    #[command(flatten)]
+    file: FileArguments,
+}
+
+/// Runs one of the commands.
+///
+/// # Errors
+/// When the configuration or the database cannot be used, or the command cannot be followed.
+pub async fn run(command: Command) -> anyhow::Result<()> {
+    match command {
+        Command::Add(arguments) => add(arguments).await,
+        Command::List(file) => {
+            let store = open(&file).await?;
+            print!("{}", table(&store.keys().await?));
+            store.close().await;
+            Ok(())
+        }
+        Command::Revoke(arguments) => revoke(arguments).await,
+    }
+}
+
+async fn open(file: &FileArguments) -> anyhow::Result<Store> {
+    let config = Config::load(&file.config)?;
+    Ok(match config.store.database() {
+        Database::File(path) => Store::open(path).await?,
+        Database::Server(url) => Store::connect(url.expose()).await?,
+    })
+}
+
+async fn add(arguments: AddArguments) -> anyhow::Result<()> {
+    check_name(&arguments.name)?;
+    let store = open(&arguments.file).await?;
+    let from = match &arguments.adopt_from {
+        None => None,
+        Some(key) => Some(find(&store, key).await?),
+    };
+    let secret = ApiKeySecret::from_random(rand::random());
+    let new = NewKey {
+        id: KeyId::from_random(rand::random()),
+        name: arguments.name,
+        hash: secret.hash(),
+        created: Timestamp::from(SystemTime::now()),
+    };
+    let key = store.create_key(&new).await?;
+    // The key alone goes to standard output, so that a script can take it from there.
+    eprintln!("{} ({}): keep it, it is not shown again", key.name, key.id);
+    println!("{}", secret.expose());
+    for from in [
+        arguments.adopt_keyless.then_some(Access::All),
+        from.map(Access::Key),
+    ]
+    .into_iter()
+    .flatten()
+    {
+        let count = store.adopt_webhooks(&from, &key.id).await?;
+        match from.key() {
+            None => eprintln!("{count} webhooks of no key are its own now"),
+            Some(before) => eprintln!("{count} webhooks of {before} are its own now"),
+        }
+    }
+    store.close().await;
+    Ok(())
+}
+
+async fn revoke(arguments: RevokeArguments) -> anyhow::Result<()> {
+    let store = open(&arguments.file).await?;
+    let now = Timestamp::from(SystemTime::now());
+    let revoked = store.revoke_key(&arguments.key, now).await?;
+    store.close().await;
+    let Some(key) = revoked else {
+        bail!(
+            "there is no key {} that could be revoked; `sluice keys list` shows all",
+            arguments.key
+        );
+    };
+    println!(
+        "{} ({}) is revoked; its {} webhooks are off",
+        key.name, key.id, key.webhooks
+    );
+    Ok(())
+}
+
+async fn find(store: &Store, id_or_name: &str) -> anyhow::Result<KeyId> {
+    let keys = store.keys().await?;
+    let found = keys
+        .into_iter()
+        .find(|key| key.id.as_str() == id_or_name || key.name == id_or_name);
+    found
+        .map(|key| key.id)
+        .with_context(|| format!("there is no key {id_or_name}; `sluice keys list` shows all"))
+}
+
+fn check_name(name: &str) -> anyhow::Result<()> {
+    let fits = (1..=MAX_NAME_CHARS).contains(&name.chars().count());
+    ensure!(
+        fits && !name.chars().any(char::is_control) && name.trim() == name,
+        "a key's name must be 1 to {MAX_NAME_CHARS} characters, without blanks around it"
+    );
+    ensure!(
+        !name.starts_with(ID_PREFIX),
+        "a key's name must not start with {ID_PREFIX}, as the ids do"
+    );
+    Ok(())
+}
+
+/// One line per key.
+fn table(keys: &[ApiKey]) -> String {
+    let mut lines = String::new();
+    for key in keys {
+        let state = match key.revoked {
+            None => "in use".to_owned(),
+            Some(time) => format!("revoked {time}"),
+        };
+        lines.push_str(&format!(
+            "{}  {:width$}  {} webhooks  made {}  {state}\n",
+            key.id,
+            key.name,
+            key.webhooks,
+            key.created,
+            width = MAX_NAME_CHARS.min(longest_name(keys)),
+        ));
+    }
+    lines
+}
+
+fn longest_name(keys: &[ApiKey]) -> usize {
+    let lengths = keys.iter().map(|key| key.name.chars().count());
+    lengths.max().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_would_confuse_a_list_are_refused() {
+        for good in ["ci", "Swap desk", "a".repeat(MAX_NAME_CHARS).as_str()] {
+            assert!(check_name(good).is_ok(), "{good:?}");
+        }
+        for bad in ["", " ci", "ci ", "a\nb", "key_1", "a".repeat(61).as_str()] {
+            assert!(check_name(bad).is_err(), "{bad:?}");
+        }
+    }
+}

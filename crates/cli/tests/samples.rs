@@ -1,0 +1,124 @@
+//! The API makes the samples of a test, the indexer the bodies of real deliveries, and neither knows the
+//! other: here it is seen that a receiver cannot tell them apart by their shape.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+use sluice_api::routes::webhooks::sample_body;
+use sluice_geyser::{AccountUpdate, TransactionUpdate};
+use sluice_indexer::webhooks::{
+    body,
+    idl::Idls,
+    program_events::{EventPath, ProgramEvent},
+};
+use sluice_store::{
+    Commitment, EventKind, EventKinds, Filters, MessageKind, Timestamp, WebhookDefinition,
+    WebhookId,
+};
+use solana_pubkey::Pubkey;
+use solana_signature::Signature;
+
+const NOW: Timestamp = Timestamp::from_unix_seconds(1_767_225_600);
+
+const SLOT: u64 = 7;
+
+fn key(number: u8) -> Pubkey {
+    Pubkey::new_from_array([number; 32])
+}
+
+fn definition() -> WebhookDefinition {
+    let events: EventKinds = EventKind::ALL.into_iter().collect();
+    let filters = Filters {
+        accounts: vec![key(1)],
+        programs: vec![key(2)],
+    };
+    WebhookDefinition::new("https://example.com/".to_owned(), events, filters)
+}
+
+/// The `data` that the indexer writes.
+fn real_data(kind: EventKind) -> Value {
+    let signature = Signature::default();
+    match kind {
+        EventKind::AccountChange => body::account_change(&AccountUpdate {
+            slot: SLOT,
+            pubkey: key(1),
+            owner: key(2),
+            lamports: 1,
+            executable: false,
+            rent_epoch: 0,
+            data: Vec::new().into(),
+            write_version: 1,
+            txn_signature: Some(signature),
+            is_startup: false,
+        }),
+        EventKind::Transaction => {
+            let transaction = TransactionUpdate {
+                slot: SLOT,
+                index: 0,
+                signature,
+                is_vote: false,
+                error: None,
+                account_keys: vec![key(1), key(2)],
+                instructions: Vec::new(),
+                inner_instructions: Vec::new(),
+                log_messages: Vec::new(),
+                logs_missing: false,
+                fee: 5_000,
+                compute_units: Some(0),
+                pre_balances: Vec::new(),
+                post_balances: Vec::new(),
+            };
+            body::transaction(&transaction, &[key(2)])
+        }
+        EventKind::ProgramEvent => {
+            let event = ProgramEvent {
+                program: key(2),
+                path: EventPath::Log { ordinal: 0 },
+                data: vec![0; 8],
+            };
+            body::program_event(&event, &signature, 0, &Idls::default())
+        }
+    }
+}
+
+/// Every path in a JSON value, with the type of what is there.
+fn shape(value: &Value) -> BTreeMap<String, &'static str> {
+    fn walk(path: &str, value: &Value, shape: &mut BTreeMap<String, &'static str>) {
+        let kind = match value {
+            Value::Null => "null",
+            Value::Bool(_) => "bool",
+            Value::Number(_) => "number",
+            Value::String(_) => "string",
+            Value::Array(_) => "array",
+            Value::Object(members) => {
+                for (name, member) in members {
+                    walk(&format!("{path}.{name}"), member, shape);
+                }
+                "object"
+            }
+        };
+        shape.insert(path.to_owned(), kind);
+    }
+    let mut found = BTreeMap::new();
+    walk("", value, &mut found);
+    found
+}
+
+#[test]
+fn a_sample_has_the_shape_of_a_real_delivery() {
+    let webhook = WebhookId::from_random([1; 16]);
+    for kind in EventKind::ALL {
+        let sample = sample_body(&webhook, &definition(), kind, SLOT, NOW);
+        let sample: Value = serde_json::from_str(&sample).expect("JSON");
+        let suffix = body::suffix(SLOT, Commitment::Confirmed, &real_data(kind));
+        let real = body::template(MessageKind::Event(kind), NOW, &webhook, suffix);
+        let mut real: Value = serde_json::from_str(&real.with_sequence(1)).expect("JSON");
+        assert_eq!(shape(&sample), shape(&real), "{kind}");
+        assert_eq!(
+            (&sample["sequence"], &real["sequence"]),
+            (&0.into(), &1.into())
+        );
+        real["sequence"] = 0.into();
+        assert_eq!(sample, real, "{kind}");
+    }
+}

@@ -1,0 +1,315 @@
+//! The binary as its users run it: keys, the API, and `sluice listen` from end to end over loopback. An
+//! indexer's part is played by the test, which stores messages as one would.
+
+use std::{
+    path::{Path, PathBuf},
+    process::{Output, Stdio},
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
+
+use axum::{
+    Router,
+    body::Bytes,
+    extract::State,
+    http::{HeaderMap, StatusCode},
+    routing::any,
+};
+use nix::{
+    sys::signal::{Signal, kill},
+    unistd::Pid,
+};
+use parking_lot::Mutex;
+use sluice_store::{
+    Access, BodyTemplate, Commit, Commitment, EventKind, MessageId, MessageKind, NewMessage, Store,
+    Timestamp, WebhookId,
+};
+use tempfile::TempDir;
+use tokio::{
+    io::{AsyncBufReadExt, BufReader, Lines},
+    net::TcpListener,
+    process::{Child, ChildStdout, Command},
+    time::{sleep, timeout},
+};
+
+/// Longer than any step takes on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The program listened to: any address will do.
+const PROGRAM: &str = "11111111111111111111111111111112";
+
+struct Scene {
+    folder: TempDir,
+    api: String,
+}
+
+impl Scene {
+    /// A configuration whose validator does not exist: webhooks are managed without one.
+    async fn new() -> Self {
+        let folder = tempfile::tempdir().expect("temporary folder");
+        let port = free_port().await;
+        let text = format!(
+            "[chain]\nrpc-url = \"http://127.0.0.1:1\"\n\
+             [geyser]\nendpoint = \"http://127.0.0.1:1\"\n\
+             [store]\npath = {:?}\n\
+             [api]\nlisten = \"127.0.0.1:{port}\"\n",
+            database(folder.path()),
+        );
+        std::fs::write(folder.path().join("sluice.toml"), text).expect("writes");
+        Self {
+            folder,
+            api: format!("http://127.0.0.1:{port}"),
+        }
+    }
+
+    fn sluice(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_sluice"));
+        command
+            .args(arguments)
+            .current_dir(self.folder.path())
+            .env_remove("SLUICE_API_KEY")
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true);
+        command
+    }
+
+    async fn run(&self, arguments: &[&str]) -> Output {
+        let output = self.sluice(arguments).output();
+        let output = timeout(PATIENCE, output).await.expect("in time");
+        output.expect("runs")
+    }
+
+    async fn key(&self, name: &str) -> String {
+        let added = self.run(&["keys", "add", name]).await;
+        assert!(added.status.success(), "{added:?}");
+        text(&added.stdout).trim().to_owned()
+    }
+
+    /// The API, once it answers.
+    async fn serve(&self) -> Child {
+        let child = self
+            .sluice(&["api"])
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("runs");
+        let address = self.api.trim_start_matches("http://").to_owned();
+        let up = async {
+            while tokio::net::TcpStream::connect(&address).await.is_err() {
+                sleep(Duration::from_millis(20)).await;
+            }
+        };
+        timeout(PATIENCE, up).await.expect("starts");
+        child
+    }
+
+    async fn store(&self) -> Store {
+        let opened = Store::open(&database(self.folder.path())).await;
+        opened.expect("opens")
+    }
+}
+
+fn database(folder: &Path) -> PathBuf {
+    folder.join("sluice.db")
+}
+
+async fn free_port() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("binds");
+    listener.local_addr().expect("bound").port()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+type Received = Arc<Mutex<Vec<(HeaderMap, Bytes)>>>;
+
+/// A local server that fails once and works from then on; its URL and what it gets.
+async fn local_server() -> (String, Received) {
+    let received = Received::default();
+    let router = Router::new()
+        .fallback(any(
+            async |State(received): State<Received>, headers: HeaderMap, body: Bytes| {
+                let mut received = received.lock();
+                received.push((headers, body));
+                if received.len() == 1 {
+                    StatusCode::INTERNAL_SERVER_ERROR
+                } else {
+                    StatusCode::OK
+                }
+            },
+        ))
+        .with_state(Arc::clone(&received));
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("binds");
+    let port = listener.local_addr().expect("bound").port();
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    (format!("http://localhost:{port}/hook"), received)
+}
+
+/// Stores a message as an indexer would, and returns its body.
+async fn store_message(store: &Store, webhook: &WebhookId, number: u8) -> String {
+    let prefix = format!(r#"{{"type":"transaction","webhookId":"{webhook}","sequence":"#);
+    let body = BodyTemplate::new(prefix, r#","slot":7,"data":{}}"#.into());
+    let message = NewMessage {
+        id: MessageId::from_digest([number; 32]),
+        webhook: webhook.clone(),
+        kind: MessageKind::Event(EventKind::Transaction),
+        commitment: Commitment::Confirmed,
+        slot: 7,
+        order_key: None,
+        body: body.clone(),
+    };
+    let now = Timestamp::from(SystemTime::now());
+    let messages = [message];
+    let commit = Commit::slot(Commitment::Confirmed, 7, &messages, now);
+    store.commit(&commit).await.expect("stores");
+    body.with_sequence(number.into())
+}
+
+async fn line(lines: &mut Lines<BufReader<ChildStdout>>) -> String {
+    let line = timeout(PATIENCE, lines.next_line()).await.expect("in time");
+    line.expect("reads").expect("another line")
+}
+
+#[tokio::test]
+async fn listen_posts_what_a_temporary_webhook_would_deliver() {
+    let scene = Scene::new().await;
+    let key = scene.key("developer").await;
+    let _api = scene.serve().await;
+    let (url, received) = local_server().await;
+    let mut listener = scene
+        .sluice(&["listen", "--forward", &url, "--programs", PROGRAM])
+        .args(["--api", &scene.api, "--key", &key])
+        .spawn()
+        .expect("runs");
+    let stdout = listener.stdout.take().expect("piped");
+    let mut lines = BufReader::new(stdout).lines();
+    assert!(line(&mut lines).await.contains("listens"));
+    let secret = line(&mut lines).await;
+
+    let store = scene.store().await;
+    let page = store.list_webhooks(&Access::All, None, 2).await;
+    let page = page.expect("lists");
+    assert_eq!(page.webhooks.len(), 1);
+    let webhook = &page.webhooks[0];
+    assert!(webhook.key.is_some(), "it belongs to the key");
+    let first = store_message(&store, &webhook.id, 1).await;
+
+    let refused = line(&mut lines).await;
+    assert!(
+        refused.contains("#1 transaction slot 7") && refused.contains("answered 500"),
+        "{refused}"
+    );
+    let accepted = line(&mut lines).await;
+    assert!(
+        accepted.contains("(attempt 2) -> 200"),
+        "what was refused comes again: {accepted}"
+    );
+    let second = store_message(&store, &webhook.id, 2).await;
+    assert!(line(&mut lines).await.contains("#2 "));
+
+    let verifier = standardwebhooks::Webhook::new(&secret).expect("a secret");
+    let received = std::mem::take(&mut *received.lock());
+    let bodies: Vec<_> = received
+        .iter()
+        .map(|(headers, body)| {
+            verifier.verify(body, headers).expect("signed");
+            text(body)
+        })
+        .collect();
+    assert_eq!(bodies, [first.clone(), first, second]);
+    assert_eq!(received[0].0["webhook-id"], received[1].0["webhook-id"]);
+
+    let pid = i32::try_from(listener.id().expect("runs")).expect("a process id");
+    kill(Pid::from_raw(pid), Signal::SIGINT).expect("signals");
+    assert!(line(&mut lines).await.contains("deleted"));
+    let status = timeout(PATIENCE, listener.wait()).await.expect("ends");
+    assert!(status.expect("waits").success());
+    let page = store.list_webhooks(&Access::All, None, 1).await;
+    assert!(page.expect("lists").webhooks.is_empty());
+}
+
+#[tokio::test]
+async fn listen_says_what_the_api_refuses() {
+    let scene = Scene::new().await;
+    scene.key("somebody").await;
+    let _api = scene.serve().await;
+    for (arguments, expected) in [
+        (vec!["--programs", PROGRAM], "401"),
+        (vec!["--programs", PROGRAM, "--key", "sluice_00"], "401"),
+    ] {
+        let common = [
+            "listen",
+            "--forward",
+            "http://localhost:1/",
+            "--api",
+            &scene.api,
+        ];
+        let output = scene.run(&[&common[..], &arguments].concat()).await;
+        assert!(!output.status.success());
+        let said = text(&output.stderr);
+        assert!(said.contains(expected), "{said}");
+    }
+    let output = scene
+        .run(&[
+            "listen",
+            "--forward",
+            "http://192.0.2.1/",
+            "--programs",
+            PROGRAM,
+        ])
+        .await;
+    let said = text(&output.stderr);
+    assert!(said.contains("--forward"), "{said}");
+}
+
+#[tokio::test]
+async fn keys_are_shown_once_listed_without_their_secret_and_revoked() {
+    let scene = Scene::new().await;
+    let key = scene.key("ci").await;
+    assert!(key.starts_with("sluice_"), "{key}");
+    let again = scene.run(&["keys", "add", "ci"]).await;
+    assert!(!again.status.success());
+    assert!(text(&again.stderr).contains("named ci"), "{again:?}");
+
+    let listed = text(&scene.run(&["keys", "list"]).await.stdout);
+    assert!(
+        listed.contains("ci") && listed.contains("in use"),
+        "{listed}"
+    );
+    assert!(!listed.contains(&key));
+    let file = std::fs::read(database(scene.folder.path())).expect("reads");
+    assert!(!text(&file).contains(&key), "hashed at rest");
+
+    let revoked = scene.run(&["keys", "revoke", "ci"]).await;
+    assert!(revoked.status.success(), "{revoked:?}");
+    let listed = text(&scene.run(&["keys", "list"]).await.stdout);
+    assert!(listed.contains("revoked"), "{listed}");
+    let again = scene.run(&["keys", "revoke", "ci"]).await;
+    assert!(!again.status.success());
+}
+
+#[tokio::test]
+async fn a_new_key_takes_over_the_webhooks_of_another() {
+    let scene = Scene::new().await;
+    scene.key("old").await;
+    let added = scene
+        .run(&[
+            "keys",
+            "add",
+            "new",
+            "--adopt-from",
+            "old",
+            "--adopt-keyless",
+        ])
+        .await;
+    assert!(added.status.success(), "{added:?}");
+    let said = text(&added.stderr);
+    assert!(said.contains("0 webhooks of no key"), "{said}");
+    let unknown = scene
+        .run(&["keys", "add", "third", "--adopt-from", "nobody"])
+        .await;
+    assert!(!unknown.status.success());
+    let listed = text(&scene.run(&["keys", "list"]).await.stdout);
+    assert!(!listed.contains("third"), "nothing was made: {listed}");
+}

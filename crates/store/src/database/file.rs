@@ -1,0 +1,85 @@
+//! Whether the database file is still where it was.
+
+use std::{
+    fs::{DirBuilder, File, OpenOptions},
+    io,
+    os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt},
+    path::{Path, PathBuf},
+};
+
+use crate::StoreError;
+
+/// The file that was opened, by what the file system calls it.
+#[derive(Debug)]
+pub(super) struct DatabaseFile {
+    path: PathBuf,
+    device: u64,
+    inode: u64,
+}
+
+impl DatabaseFile {
+    /// Remembers which file `path` names now.
+    pub(super) fn identify(path: &Path) -> io::Result<Self> {
+        let metadata = std::fs::metadata(path)?;
+        Ok(Self {
+            path: path.to_owned(),
+            device: metadata.dev(),
+            inode: metadata.ino(),
+        })
+    }
+
+    /// Where it was opened.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether `path` still names that file. One `stat` of a file in use, answered from memory, so it
+    /// is cheap enough to precede every access and needs no thread of its own.
+    pub(super) fn check(&self) -> Result<(), StoreError> {
+        let same = std::fs::metadata(&self.path)
+            .is_ok_and(|now| now.dev() == self.device && now.ino() == self.inode);
+        if same {
+            Ok(())
+        } else {
+            Err(StoreError::FileGone {
+                path: self.path.clone(),
+            })
+        }
+    }
+}
+
+/// Creates an empty database file, its folder too, when absent. An existing file is not even opened:
+/// closing a second descriptor of a database file drops the locks that this process holds on it.
+pub(super) fn create(path: &Path) -> io::Result<()> {
+    if let Some(folder) = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty())
+    {
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(folder)?;
+    }
+    match OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)
+    {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Opens, and creates when absent, the file beside the database whose lock says who may index. Locking the
+/// database file itself would meet SQLite's own locks.
+pub(super) fn open_lead_lock(database: &Path) -> io::Result<File> {
+    let mut path = database.as_os_str().to_owned();
+    path.push("-lead");
+    OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .open(path)
+}

@@ -1,0 +1,145 @@
+//! PostgreSQL: any number of machines, of which one indexes.
+
+use std::{sync::Arc, time::Duration};
+
+use sqlx::{
+    Connection as _, PgConnection, PgPool,
+    postgres::{PgConnectOptions, PgPoolOptions},
+};
+
+use super::{Connection, Durability};
+use crate::StoreError;
+
+/// Connections of one process: one writes slots, a few record deliveries, the others read.
+const CONNECTIONS: u32 = 8;
+
+/// How long a caller waits for a connection before it is told that the database is away or overloaded.
+const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How long the holder of the lead waits for the sign of life of its connection.
+const LEAD_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Number of the advisory lock of the one who may index: the first bytes of "sluice.l". Any number does
+/// that nobody else in the same database uses.
+const LEAD_LOCK: i64 = 0x736c_7569_6365_2e6c;
+
+/// Number of the advisory lock that lets one process at a time bring the schema up to date.
+const MIGRATION_LOCK: i64 = 0x736c_7569_6365_2e6d;
+
+/// The database. Clones share the connections.
+#[derive(Clone, Debug)]
+pub(crate) struct PostgresDatabase(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    options: PgConnectOptions,
+    pool: PgPool,
+}
+
+impl PostgresDatabase {
+    pub(crate) async fn open(url: &str) -> Result<Self, StoreError> {
+        // The URL holds a password, so errors name the host and the database only.
+        let options: PgConnectOptions =
+            url.parse()
+                .map_err(|source: sqlx::Error| StoreError::Open {
+                    place: "of store.url".to_owned(),
+                    source: source.into(),
+                })?;
+        let place = format!(
+            "{} on {}",
+            options.get_database().unwrap_or_default(),
+            options.get_host()
+        );
+        let pool = PgPoolOptions::new()
+            .max_connections(CONNECTIONS)
+            .acquire_timeout(ACQUIRE_TIMEOUT)
+            .connect_lazy_with(options.clone());
+        migrate(&pool).await.map_err(|error| StoreError::Open {
+            place,
+            source: error.into(),
+        })?;
+        Ok(Self(Arc::new(Inner { options, pool })))
+    }
+
+    pub(crate) async fn close(&self) {
+        self.0.pool.close().await;
+    }
+
+    pub(crate) async fn read(&self) -> Result<Connection, StoreError> {
+        Ok(Connection::PostgresRead(self.0.pool.acquire().await?))
+    }
+
+    /// A transaction that reads one state of everything.
+    pub(crate) async fn snapshot(&self) -> Result<Connection, StoreError> {
+        let begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
+        Ok(Connection::PostgresTransaction(
+            self.0.pool.begin_with(begin).await?,
+        ))
+    }
+
+    pub(crate) async fn write(&self, durability: Durability) -> Result<Connection, StoreError> {
+        let mut transaction = self.0.pool.begin().await?;
+        match durability {
+            Durability::Durable => {}
+            Durability::Relaxed => {
+                sqlx::query("SET LOCAL synchronous_commit = off")
+                    .execute(&mut *transaction)
+                    .await?;
+            }
+        }
+        Ok(Connection::PostgresTransaction(transaction))
+    }
+
+    /// Takes the lock of the one who may index, unless another session holds it. The lock lives and dies
+    /// with a connection of its own.
+    pub(crate) async fn try_lead(&self) -> Result<Option<PostgresLead>, StoreError> {
+        let mut connection = PgConnection::connect_with(&self.0.options).await?;
+        let taken: bool = sqlx::query_scalar("SELECT pg_try_advisory_lock($1)")
+            .bind(LEAD_LOCK)
+            .fetch_one(&mut connection)
+            .await?;
+        if taken {
+            return Ok(Some(PostgresLead { connection }));
+        }
+        connection.close().await?;
+        Ok(None)
+    }
+}
+
+/// The connection that holds the lock of the one who may index.
+#[derive(Debug)]
+pub(crate) struct PostgresLead {
+    connection: PgConnection,
+}
+
+impl PostgresLead {
+    /// Whether the connection, and with it the lock, is still there.
+    pub(crate) async fn check(&mut self) -> Result<(), StoreError> {
+        let sign_of_life = sqlx::query("SELECT 1").execute(&mut self.connection);
+        match tokio::time::timeout(LEAD_TIMEOUT, sign_of_life).await {
+            Ok(answer) => answer.map(drop).map_err(StoreError::from),
+            Err(elapsed) => Err(StoreError::Database(elapsed.into())),
+        }
+    }
+
+    /// Gives the lock back.
+    pub(crate) async fn resign(self) -> Result<(), StoreError> {
+        Ok(self.connection.close().await?)
+    }
+}
+
+/// Runs in one transaction under a lock, so that processes starting at once do not migrate twice.
+async fn migrate(pool: &PgPool) -> Result<(), sqlx::Error> {
+    let mut transaction = pool.begin().await?;
+    sqlx::query("SELECT pg_advisory_xact_lock($1)")
+        .bind(MIGRATION_LOCK)
+        .execute(&mut *transaction)
+        .await?;
+    // Not `run`, whose lifetimes keep the future of `open` from being spawned.
+    sqlx::migrate!("./migrations/postgres")
+        .set_locking(false)
+        .run_direct(None, &mut *transaction, false)
+        .await?;
+    transaction.commit().await?;
+    Ok(())
+}

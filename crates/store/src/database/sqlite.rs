@@ -1,0 +1,197 @@
+//! SQLite: one file in WAL mode.
+//!
+//! Writes of one process take turns on an in-process lock instead of meeting in SQLite's busy handler,
+//! which sleeps; the handler is left for the other process. Writes whose loss would only repeat work
+//! (leases, results of attempts) skip the wait for the disk, all others do not return before their
+//! bytes are on it.
+
+use std::{fs::TryLockError, path::Path, sync::Arc, time::Duration};
+
+use sqlx::{
+    SqlitePool,
+    sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
+};
+use tokio::sync::Mutex;
+
+use super::{
+    Connection, Durability,
+    file::{self, DatabaseFile},
+};
+use crate::StoreError;
+
+/// How long a statement waits for the other process to finish writing. Our longest transaction
+/// replaces the filters of one webhook, a matter of milliseconds; five seconds mean a stuck process.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Pause before another try to open a file that somebody else is opening for the first time, which
+/// takes them a few milliseconds.
+const OPENING_PAUSE: Duration = Duration::from_millis(20);
+
+/// How long a caller waits for a connection before it is told that the database is overloaded.
+const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Connections for reading. Reads are short and answered from the page cache, so more would only
+/// compete for the same two cores.
+const READERS: u32 = 4;
+
+/// The database. Clones share the connections.
+#[derive(Clone, Debug)]
+pub(crate) struct SqliteDatabase(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    file: DatabaseFile,
+    reader: SqlitePool,
+    durable: SqlitePool,
+    relaxed: SqlitePool,
+    turn: Arc<Mutex<()>>,
+}
+
+impl SqliteDatabase {
+    pub(crate) async fn open(path: &Path) -> Result<Self, StoreError> {
+        let open_error = |source| StoreError::Open {
+            place: path.display().to_string(),
+            source,
+        };
+        file::create(path).map_err(|error| open_error(error.into()))?;
+        let options = SqliteConnectOptions::new()
+            .filename(path)
+            // A connection that is opened later must never make a second, empty database.
+            .create_if_missing(false)
+            .journal_mode(SqliteJournalMode::Wal)
+            .busy_timeout(BUSY_TIMEOUT)
+            .foreign_keys(true);
+        let durable =
+            pool(1).connect_lazy_with(options.clone().synchronous(SqliteSynchronous::Full));
+        prepare(&durable)
+            .await
+            .map_err(|error| open_error(error.into()))?;
+        let relaxed =
+            pool(1).connect_lazy_with(options.clone().synchronous(SqliteSynchronous::Normal));
+        let reader = pool(READERS).connect_lazy_with(options.read_only(true));
+        let file = DatabaseFile::identify(path).map_err(|error| open_error(error.into()))?;
+        Ok(Self(Arc::new(Inner {
+            file,
+            reader,
+            durable,
+            relaxed,
+            turn: Arc::default(),
+        })))
+    }
+
+    pub(crate) async fn close(&self) {
+        self.0.reader.close().await;
+        self.0.relaxed.close().await;
+        self.0.durable.close().await;
+    }
+
+    /// Whether the path still names the file that was opened.
+    pub(crate) fn check_file(&self) -> Result<(), StoreError> {
+        self.0.file.check()
+    }
+
+    pub(crate) async fn read(&self) -> Result<Connection, StoreError> {
+        self.check_file()?;
+        Ok(Connection::SqliteRead(self.0.reader.acquire().await?))
+    }
+
+    /// A transaction that reads one state of everything.
+    pub(crate) async fn snapshot(&self) -> Result<Connection, StoreError> {
+        self.check_file()?;
+        Ok(Connection::SqliteTransaction {
+            transaction: self.0.reader.begin().await?,
+            database: self.clone(),
+            _turn: None,
+        })
+    }
+
+    pub(crate) async fn write(&self, durability: Durability) -> Result<Connection, StoreError> {
+        let turn = Arc::clone(&self.0.turn).lock_owned().await;
+        self.check_file()?;
+        let pool = match durability {
+            Durability::Durable => &self.0.durable,
+            Durability::Relaxed => &self.0.relaxed,
+        };
+        // IMMEDIATE takes the write lock at once: a transaction that began by reading could not be
+        // upgraded after another process wrote, and would fail without waiting.
+        Ok(Connection::SqliteTransaction {
+            transaction: pool.begin_with("BEGIN IMMEDIATE").await?,
+            database: self.clone(),
+            _turn: Some(turn),
+        })
+    }
+
+    /// Takes the lock of the one who may index, unless another process or another caller holds it.
+    pub(crate) fn try_lead(&self) -> Result<Option<SqliteLead>, StoreError> {
+        let lock = file::open_lead_lock(self.0.file.path())
+            .map_err(|error| StoreError::Database(error.into()))?;
+        match lock.try_lock() {
+            Ok(()) => Ok(Some(SqliteLead {
+                database: self.clone(),
+                _lock: lock,
+            })),
+            Err(TryLockError::WouldBlock) => Ok(None),
+            Err(TryLockError::Error(error)) => Err(StoreError::Database(error.into())),
+        }
+    }
+}
+
+/// The lock of the one who may index: on a file beside the database, which the system releases when the
+/// process dies.
+#[derive(Debug)]
+pub(crate) struct SqliteLead {
+    database: SqliteDatabase,
+    _lock: std::fs::File,
+}
+
+impl SqliteLead {
+    /// The lock itself cannot be lost; the database that it stands for can.
+    pub(crate) fn check(&self) -> Result<(), StoreError> {
+        self.database.check_file()
+    }
+}
+
+fn pool(connections: u32) -> SqlitePoolOptions {
+    SqlitePoolOptions::new()
+        .max_connections(connections)
+        .acquire_timeout(ACQUIRE_TIMEOUT)
+        // There is no network between us and the file: connections neither age nor die.
+        .test_before_acquire(false)
+        .idle_timeout(None)
+        .max_lifetime(None)
+}
+
+/// Switches a new file to WAL mode and brings its schema up to date. SQLite answers that switch, when
+/// another opener is at it too, with "locked" instead of waiting its busy timeout, so the wait is here.
+async fn prepare(pool: &SqlitePool) -> Result<(), sqlx::Error> {
+    let mut patience = BUSY_TIMEOUT;
+    loop {
+        match migrate(pool).await {
+            Err(error) if is_busy(&error) && !patience.is_zero() => {
+                tokio::time::sleep(OPENING_PAUSE).await;
+                patience = patience.saturating_sub(OPENING_PAUSE);
+            }
+            done => return done,
+        }
+    }
+}
+
+fn is_busy(error: &sqlx::Error) -> bool {
+    /// SQLITE_BUSY; the bits above the lowest eight tell why.
+    const BUSY: u32 = 5;
+    error
+        .as_database_error()
+        .and_then(|error| error.code()?.parse::<u32>().ok())
+        .is_some_and(|code| code & 0xff == BUSY)
+}
+
+/// Runs in one transaction, so that two processes starting at once do not migrate twice.
+async fn migrate(pool: &SqlitePool) -> Result<(), sqlx::Error> {
+    let mut transaction = pool.begin_with("BEGIN IMMEDIATE").await?;
+    // Not `run`, whose lifetimes keep the future of `open` from being spawned.
+    sqlx::migrate!("./migrations/sqlite")
+        .run_direct(None, &mut *transaction, false)
+        .await?;
+    transaction.commit().await?;
+    Ok(())
+}

@@ -1,0 +1,178 @@
+//! Messages on their way into the store, and as they are kept there.
+
+use std::sync::Arc;
+
+use crate::{
+    checkpoint::{Commitment, OpenSlot},
+    models::{MessageId, Timestamp, WebhookId},
+    webhooks::EventKind,
+};
+
+/// A message body with a blank for the sequence number. The number is known only inside the
+/// transaction that inserts the message, so the body is completed there; the suffix is shared, since
+/// it is the same for every webhook an event concerns.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BodyTemplate {
+    prefix: String,
+    suffix: Arc<str>,
+}
+
+impl BodyTemplate {
+    /// A body of `prefix`, the sequence number in decimal, and `suffix`.
+    #[must_use]
+    pub fn new(prefix: String, suffix: Arc<str>) -> Self {
+        Self { prefix, suffix }
+    }
+
+    /// The body with its sequence number.
+    #[must_use]
+    pub fn with_sequence(&self, sequence: u64) -> String {
+        format!("{}{sequence}{}", self.prefix, self.suffix)
+    }
+}
+
+/// What a message is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum MessageKind {
+    /// An event of the chain.
+    Event(EventKind),
+    /// A slot of which events were told at processed is not part of the chain.
+    Reverted,
+    /// Slots were not read and cannot be read any more.
+    Gap,
+    /// A sign of life.
+    Heartbeat,
+}
+
+impl MessageKind {
+    /// The name on the wire.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Event(kind) => kind.name(),
+            Self::Reverted => "reverted",
+            Self::Gap => "gap",
+            Self::Heartbeat => "heartbeat",
+        }
+    }
+
+    /// The kind of this name on the wire.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        match name {
+            "reverted" => Some(Self::Reverted),
+            "gap" => Some(Self::Gap),
+            "heartbeat" => Some(Self::Heartbeat),
+            event => EventKind::from_name(event).map(Self::Event),
+        }
+    }
+}
+
+/// A message to be stored for one webhook.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewMessage {
+    /// Identifier derived from the event: the same event has the same one, for ever.
+    pub id: MessageId,
+    /// Receiver.
+    pub webhook: WebhookId,
+    /// What it is about.
+    pub kind: MessageKind,
+    /// How settled the event was when it was told.
+    pub commitment: Commitment,
+    /// Slot of the event.
+    pub slot: u64,
+    /// What must stay in order when the webhook asks for order per key: the account, or the signer.
+    /// Messages without one are not held back by, and hold back, nothing then.
+    pub order_key: Option<String>,
+    /// Body, but for the sequence number.
+    pub body: BodyTemplate,
+}
+
+/// What one transaction of the indexer stores: all of it or nothing.
+#[derive(Clone, Debug)]
+pub struct Commit<'a> {
+    /// The messages, in the order in which they are numbered.
+    pub messages: &'a [NewMessage],
+    /// Moves the checkpoint of this commitment to this slot, unless it is further already.
+    pub checkpoint: Option<(Commitment, u64)>,
+    /// Slots of which messages were told at processed just now, or whose blockhash became known.
+    pub opened: &'a [OpenSlot],
+    /// Slots whose fate is known: they are open no longer.
+    pub settled: &'a [u64],
+    /// When the new messages become due.
+    pub now: Timestamp,
+}
+
+impl<'a> Commit<'a> {
+    /// A slot that was read at `commitment`.
+    #[must_use]
+    pub const fn slot(
+        commitment: Commitment,
+        slot: u64,
+        messages: &'a [NewMessage],
+        now: Timestamp,
+    ) -> Self {
+        Self {
+            messages,
+            checkpoint: Some((commitment, slot)),
+            opened: &[],
+            settled: &[],
+            now,
+        }
+    }
+}
+
+/// What a commit did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Committed {
+    /// Messages that were new. Known ones, and those of webhooks deleted meanwhile, are not counted.
+    pub inserted: u64,
+    /// The checkpoint of the commitment afterwards; `None` when the commit named none.
+    pub checkpoint: Option<u64>,
+}
+
+/// A message as it is kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredMessage {
+    /// Identifier.
+    pub id: MessageId,
+    /// Position among the webhook's messages, from 1.
+    pub sequence: u64,
+    /// What it is about.
+    pub kind: MessageKind,
+    /// How settled the event was when it was told.
+    pub commitment: Commitment,
+    /// Slot of the event.
+    pub slot: u64,
+    /// When it was stored.
+    pub created: Timestamp,
+    /// The body that is signed and sent, JSON.
+    pub body: String,
+}
+
+/// Some messages of a webhook, in order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MessagePage {
+    /// The messages.
+    pub messages: Vec<StoredMessage>,
+    /// The number of the webhook's newest message, 0 before the first.
+    pub last_sequence: u64,
+    /// The oldest number that is still kept; smaller ones were removed by retention. `None` when nothing
+    /// is kept.
+    pub oldest_kept: Option<u64>,
+}
+
+/// A message about one slot, without its body.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SlotMessage {
+    /// Identifier.
+    pub id: MessageId,
+    /// Receiver.
+    pub webhook: WebhookId,
+    /// Position among the webhook's messages.
+    pub sequence: u64,
+    /// What it is about.
+    pub kind: MessageKind,
+    /// What must stay in order.
+    pub order_key: Option<String>,
+}

@@ -1,0 +1,360 @@
+//! Leases: who delivers what, for how long.
+
+use std::collections::HashMap;
+
+use serde::Serialize;
+
+use super::{Store, rows, webhooks};
+use crate::{
+    Access, Breaker, Claim, ClaimedDelivery, EndpointState, StoreError, Ticket, Timestamp,
+    WebhookId,
+    database::{Connection, Durability, Row, Sql, json_rows, over_rows, unsigned, values},
+};
+
+/// Active webhooks with something that is or will be due, and when the first of it is, not before the
+/// receiver's pause ends. It goes from webhook to webhook through the index of what is due, so it costs
+/// a few look-ups per webhook that is owed something, however much that is and however many others
+/// there are.
+const WAITING: &str = "
+    WITH RECURSIVE owed (webhook) AS (
+        SELECT min(d.webhook) FROM deliveries d WHERE d.due_at IS NOT NULL
+        UNION ALL
+        SELECT (SELECT min(d.webhook) FROM deliveries d
+                WHERE d.due_at IS NOT NULL AND d.webhook > owed.webhook)
+        FROM owed WHERE owed.webhook IS NOT NULL
+    ), waiting AS (
+        SELECT w.ordinal, e.breaker, e.concurrency, coalesce(e.paused_until, 0) AS paused_until,
+            (SELECT d.due_at FROM deliveries d
+             WHERE d.webhook = w.ordinal AND d.due_at IS NOT NULL
+             ORDER BY d.due_at, d.sequence LIMIT 1) AS oldest
+        FROM owed
+        JOIN webhooks w ON w.ordinal = owed.webhook
+        JOIN endpoints e ON e.webhook = w.ordinal
+        WHERE w.active = 1 AND w.deleted = 0 AND w.relay_until IS NULL
+    )
+    SELECT ordinal, breaker, concurrency,
+        CASE WHEN paused_until > oldest THEN paused_until ELSE oldest END AS due_at
+    FROM waiting WHERE oldest IS NOT NULL";
+
+/// The temporary webhook `$1` of a key (`$2`, null for everybody's), if it has not ended at `$3`.
+const RELAYED: &str = "
+    SELECT w.ordinal, 'closed' AS breaker, e.concurrency, CAST(0 AS BIGINT) AS due_at
+    FROM webhooks w JOIN endpoints e ON e.webhook = w.ordinal
+    LEFT JOIN api_keys k ON k.ordinal = w.key
+    WHERE w.id = $1 AND (CAST($2 AS TEXT) IS NULL OR k.id = $2)
+        AND w.active = 1 AND w.deleted = 0 AND w.relay_until > $3";
+
+/// Leases the messages of webhook `$1` that are due at `$2`: at most `$5`, and no more than `$6` together
+/// with those under lease already.
+const CLAIM: Sql = Sql {
+    sqlite: "
+        UPDATE deliveries SET lease = $3, due_at = $4
+        WHERE webhook = $1 AND sequence IN (
+            SELECT d.sequence FROM deliveries d WHERE d.webhook = $1 AND d.due_at <= $2
+            ORDER BY d.due_at, d.sequence
+            LIMIT (SELECT CASE WHEN count(*) >= $6 THEN 0 WHEN $6 - count(*) < $5 THEN $6 - count(*) ELSE $5 END
+                   FROM deliveries l WHERE l.webhook = $1 AND l.lease IS NOT NULL AND l.due_at > $2))
+        RETURNING sequence",
+    postgres: "
+        UPDATE deliveries SET lease = $3, due_at = $4
+        WHERE webhook = $1 AND sequence IN (
+            SELECT d.sequence FROM deliveries d WHERE d.webhook = $1 AND d.due_at <= $2
+            ORDER BY d.due_at, d.sequence
+            LIMIT (SELECT CASE WHEN count(*) >= $6 THEN 0 WHEN $6 - count(*) < $5 THEN $6 - count(*) ELSE $5 END
+                   FROM deliveries l WHERE l.webhook = $1 AND l.lease IS NOT NULL AND l.due_at > $2)
+            FOR UPDATE SKIP LOCKED)
+        RETURNING sequence",
+};
+
+/// A webhook of which something may be claimed.
+struct Candidate {
+    ordinal: i64,
+    breaker: Breaker,
+    concurrency: Option<u32>,
+    due_at: Timestamp,
+}
+
+#[derive(Serialize)]
+struct Taken {
+    webhook: i64,
+    sequence: i64,
+}
+
+impl Store {
+    /// Takes due messages of active webhooks under a lease. A message whose lease ran out is due again.
+    /// Of a webhook whose receiver pauses nothing is taken; while its breaker is not closed, one message
+    /// at a time. The longest waiting webhook comes first.
+    ///
+    /// # Errors
+    /// A failure of the database; nothing is claimed then.
+    pub async fn claim_due(&self, claim: &Claim) -> Result<Vec<ClaimedDelivery>, StoreError> {
+        // Asked on a reading connection first: mostly nothing is due, and then nobody waits for a turn.
+        let mut candidates = self.waiting().await?;
+        candidates.retain(|candidate| candidate.due_at <= claim.now);
+        candidates.sort_by_key(|candidate| candidate.due_at);
+        self.claim(&candidates, claim).await
+    }
+
+    /// Takes due messages of one temporary webhook under a lease; nothing when there is none of this id, or
+    /// it has ended.
+    ///
+    /// # Errors
+    /// A failure of the database; nothing is claimed then.
+    pub async fn claim_relayed(
+        &self,
+        access: &Access,
+        id: &WebhookId,
+        claim: &Claim,
+    ) -> Result<Vec<ClaimedDelivery>, StoreError> {
+        let mut read = self.read().await?;
+        let found = read
+            .rows(
+                RELAYED,
+                values![id.as_str(), webhooks::key_text(access), claim.now],
+            )
+            .await?;
+        drop(read);
+        let candidates = found
+            .iter()
+            .map(candidate_of)
+            .collect::<Result<Vec<_>, _>>()?;
+        self.claim(&candidates, claim).await
+    }
+
+    /// When the next message of any active webhook is due; it may have been for a while. `None` when nothing
+    /// waits.
+    ///
+    /// # Errors
+    /// A failure of the database.
+    pub async fn next_due(&self) -> Result<Option<Timestamp>, StoreError> {
+        let waiting = self.waiting().await?;
+        Ok(waiting.iter().map(|candidate| candidate.due_at).min())
+    }
+
+    async fn waiting(&self) -> Result<Vec<Candidate>, StoreError> {
+        let mut read = self.read().await?;
+        let found = read.rows(WAITING, values![]).await?;
+        found.iter().map(candidate_of).collect()
+    }
+
+    async fn claim(
+        &self,
+        candidates: &[Candidate],
+        claim: &Claim,
+    ) -> Result<Vec<ClaimedDelivery>, StoreError> {
+        if candidates.is_empty() || claim.limits.total == 0 {
+            return Ok(Vec::new());
+        }
+        let mut write = self.write(Durability::Relaxed).await?;
+        let mut taken = Vec::new();
+        let mut left = claim.limits.total;
+        for candidate in candidates {
+            if left == 0 {
+                break;
+            }
+            let sequences = take(&mut write, candidate, claim, left).await?;
+            left = left.saturating_sub(u32::try_from(sequences.len()).unwrap_or(u32::MAX));
+            let webhook = candidate.ordinal;
+            taken.extend(
+                sequences
+                    .into_iter()
+                    .map(|sequence| Taken { webhook, sequence }),
+            );
+        }
+        if taken.is_empty() {
+            return Ok(Vec::new());
+        }
+        let claimed = fetch(&mut write, &taken, candidates, claim).await?;
+        write.commit().await?;
+        Ok(claimed)
+    }
+
+    /// Gives claimed messages back at once, unattempted.
+    ///
+    /// # Errors
+    /// A failure of the database; the messages return when their leases run out.
+    pub async fn release(&self, tickets: &[Ticket], now: Timestamp) -> Result<(), StoreError> {
+        #[derive(Serialize)]
+        struct Released {
+            webhook: i64,
+            sequence: i64,
+            lease: i64,
+        }
+        if tickets.is_empty() {
+            return Ok(());
+        }
+        let released = tickets
+            .iter()
+            .map(|ticket| {
+                Ok(Released {
+                    webhook: ticket.ordinal,
+                    sequence: crate::database::signed(ticket.sequence, "sequence")?,
+                    lease: ticket.lease.0,
+                })
+            })
+            .collect::<Result<Vec<_>, StoreError>>()?;
+        let mut write = self.write(Durability::Relaxed).await?;
+        write
+            .execute(
+                over_rows!(
+                    [webhook bigint, sequence bigint, lease bigint],
+                    "UPDATE deliveries SET lease = NULL, due_at = $2 FROM v
+                     WHERE deliveries.webhook = v.webhook AND deliveries.sequence = v.sequence
+                         AND deliveries.lease = v.lease"
+                ),
+                values![json_rows(&released)?, now],
+            )
+            .await?;
+        write.commit().await
+    }
+
+    /// How a webhook's receiver does; `None` when there is no such webhook.
+    ///
+    /// # Errors
+    /// A failure of the database.
+    pub async fn endpoint(&self, id: &WebhookId) -> Result<Option<EndpointState>, StoreError> {
+        let mut read = self.read().await?;
+        let row = read
+            .row(
+                "SELECT e.* FROM endpoints e JOIN webhooks w ON w.ordinal = e.webhook
+                 WHERE w.id = $1 AND w.deleted = 0",
+                values![id.as_str()],
+            )
+            .await?;
+        row.as_ref().map(endpoint_of).transpose()
+    }
+}
+
+async fn take(
+    write: &mut Connection,
+    candidate: &Candidate,
+    claim: &Claim,
+    left: u32,
+) -> Result<Vec<i64>, StoreError> {
+    // Whoever claims from a webhook does so alone, so that the share of a receiver is not given twice.
+    let locked = write
+        .lock(
+            "SELECT webhook FROM endpoints WHERE webhook = $1 FOR UPDATE SKIP LOCKED",
+            values![candidate.ordinal],
+        )
+        .await?;
+    if locked == Some(0) {
+        return Ok(Vec::new());
+    }
+    let share = match candidate.breaker {
+        Breaker::Closed => candidate
+            .concurrency
+            .unwrap_or(u32::MAX)
+            .min(claim.limits.per_webhook),
+        Breaker::Open | Breaker::HalfOpen => 1,
+    };
+    let found = write
+        .rows(
+            CLAIM,
+            values![
+                candidate.ordinal,
+                claim.now,
+                claim.lease.0,
+                claim.until,
+                left,
+                share
+            ],
+        )
+        .await?;
+    found.iter().map(|row| row.integer("sequence")).collect()
+}
+
+/// What was taken, with all that delivering it needs, webhook by webhook in order.
+async fn fetch(
+    write: &mut Connection,
+    taken: &[Taken],
+    candidates: &[Candidate],
+    claim: &Claim,
+) -> Result<Vec<ClaimedDelivery>, StoreError> {
+    let place: HashMap<i64, (usize, &Candidate)> = candidates
+        .iter()
+        .enumerate()
+        .map(|(place, candidate)| (candidate.ordinal, (place, candidate)))
+        .collect();
+    let found = write
+        .rows(
+            over_rows!(
+                [webhook bigint, sequence bigint],
+                "SELECT m.id, m.kind, m.body, m.created_at, m.webhook, m.sequence, d.tries, w.id AS webhook_id,
+                     w.url, w.secret, w.previous_secret, w.previous_secret_until, w.headers, w.gzip
+                 FROM v JOIN messages m ON m.webhook = v.webhook AND m.sequence = v.sequence
+                 JOIN deliveries d ON d.webhook = v.webhook AND d.sequence = v.sequence
+                 JOIN webhooks w ON w.ordinal = v.webhook"
+            ),
+            values![json_rows(taken)?],
+        )
+        .await?;
+    let mut claimed = found
+        .iter()
+        .map(|row| {
+            let ordinal = row.integer("webhook")?;
+            let (place, candidate) = place.get(&ordinal).ok_or(StoreError::Corrupt {
+                what: "messages.webhook",
+            })?;
+            let delivery = ClaimedDelivery {
+                ticket: Ticket {
+                    id: rows::message_id(row)?,
+                    webhook: rows::webhook_id(row, "webhook_id")?,
+                    sequence: unsigned(row.integer("sequence")?, "messages.sequence")?,
+                    url: row.text("url")?,
+                    ordinal,
+                    lease: claim.lease,
+                },
+                kind: rows::kind(row)?,
+                secrets: rows::secrets(row, claim.now)?,
+                headers: rows::headers(row, "headers")?,
+                gzip: row.flag("gzip")?,
+                body: row.text("body")?,
+                created: row.time("created_at")?,
+                attempts_before: row.count("tries")?,
+                probe: candidate.breaker != Breaker::Closed,
+            };
+            Ok((*place, delivery))
+        })
+        .collect::<Result<Vec<_>, StoreError>>()?;
+    claimed.sort_unstable_by_key(|(place, delivery)| (*place, delivery.ticket.sequence));
+    Ok(claimed.into_iter().map(|(_, delivery)| delivery).collect())
+}
+
+fn candidate_of(row: &Row) -> Result<Candidate, StoreError> {
+    Ok(Candidate {
+        ordinal: row.integer("ordinal")?,
+        breaker: breaker_of(row)?,
+        concurrency: concurrency_of(row)?,
+        due_at: row.time("due_at")?,
+    })
+}
+
+pub(super) fn endpoint_of(row: &Row) -> Result<EndpointState, StoreError> {
+    Ok(EndpointState {
+        breaker: breaker_of(row)?,
+        failures: row.count("failures")?,
+        openings: row.count("openings")?,
+        paused_until: row.optional_time("paused_until")?,
+        concurrency: concurrency_of(row)?,
+    })
+}
+
+fn breaker_of(row: &Row) -> Result<Breaker, StoreError> {
+    let name = row.text("breaker")?;
+    let breaker = Breaker::ALL.into_iter().find(|each| each.name() == name);
+    breaker.ok_or(StoreError::Corrupt {
+        what: "endpoints.breaker",
+    })
+}
+
+fn concurrency_of(row: &Row) -> Result<Option<u32>, StoreError> {
+    let limit = row.optional_integer("concurrency")?;
+    limit
+        .map(|limit| {
+            u32::try_from(limit).map_err(|_| StoreError::Corrupt {
+                what: "endpoints.concurrency",
+            })
+        })
+        .transpose()
+}

@@ -1,0 +1,107 @@
+//! Adding to and removing from what a webhook is about.
+
+use super::{Store, rows, webhooks};
+use crate::{
+    Access, FilterEdit, FilterEdited, FilterLimits, Filters, StoreError, WebhookId,
+    database::{Connection, Durability, values},
+    webhooks::edit_keys,
+};
+
+impl Store {
+    /// Adds keys to and removes keys from a webhook's filters; `None` when there is no such webhook. An
+    /// edit that changes nothing writes nothing, so repeating one is harmless. With `expected`, only a
+    /// webhook of that version is edited.
+    ///
+    /// # Errors
+    /// [`StoreError::TooManyKeys`], [`StoreError::MatchesNothing`], [`StoreError::VersionConflict`], or a
+    /// failure of the database; nothing is changed then.
+    pub async fn edit_filters(
+        &self,
+        access: &Access,
+        id: &WebhookId,
+        edit: &FilterEdit,
+        limits: FilterLimits,
+        expected: Option<u64>,
+    ) -> Result<Option<FilterEdited>, StoreError> {
+        let mut write = self.write(Durability::Durable).await?;
+        let Some((ordinal, before)) = webhooks::lock(&mut write, access, id, expected).await?
+        else {
+            return Ok(None);
+        };
+        let mut definition = before.definition.clone();
+        let filters = &mut definition.filters;
+        let (add, remove) = (&edit.add, &edit.remove);
+        let accounts = edit_keys(&mut filters.accounts, &add.accounts, &remove.accounts);
+        let programs = edit_keys(&mut filters.programs, &add.programs, &remove.programs);
+        let (added, removed) = (
+            Filters {
+                accounts: accounts.0,
+                programs: programs.0,
+            },
+            Filters {
+                accounts: accounts.1,
+                programs: programs.1,
+            },
+        );
+        if before.definition.filters == definition.filters {
+            return Ok(Some(FilterEdited {
+                webhook: before,
+                added,
+                removed,
+            }));
+        }
+        check(
+            "accounts",
+            definition.filters.accounts.len(),
+            limits.accounts,
+        )?;
+        check(
+            "programs",
+            definition.filters.programs.len(),
+            limits.programs,
+        )?;
+        let events = definition.events;
+        let programs_only = !events.account_change && !events.transaction;
+        if definition.filters.programs.is_empty()
+            && (programs_only || definition.filters.accounts.is_empty())
+        {
+            return Err(StoreError::MatchesNothing);
+        }
+        replace(&mut write, ordinal, &definition.filters).await?;
+        webhooks::update(&mut write, ordinal, &before, &definition).await?;
+        let webhook = webhooks::select(&mut write, &Access::All, id).await?;
+        write.commit().await?;
+        Ok(webhook.map(|webhook| FilterEdited {
+            webhook,
+            added,
+            removed,
+        }))
+    }
+}
+
+fn check(what: &'static str, count: usize, limit: usize) -> Result<(), StoreError> {
+    if count > limit {
+        return Err(StoreError::TooManyKeys { what, count, limit });
+    }
+    Ok(())
+}
+
+/// Writes the filters of a webhook, whole.
+pub(super) async fn replace(
+    write: &mut Connection,
+    ordinal: i64,
+    filters: &Filters,
+) -> Result<(), StoreError> {
+    write
+        .execute(
+            "UPDATE filters SET accounts = $2, programs = $3, digest = $4 WHERE webhook = $1",
+            values![
+                ordinal,
+                rows::key_bytes(&filters.accounts),
+                rows::key_bytes(&filters.programs),
+                filters.digest()
+            ],
+        )
+        .await?;
+    Ok(())
+}

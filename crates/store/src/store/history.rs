@@ -1,0 +1,219 @@
+//! Looking back: what was stored, and what became of it.
+
+use std::{collections::HashMap, time::Duration};
+
+use super::{Store, rows, webhooks};
+use crate::{
+    Access, Attempt, Delivery, DeliveryLog, DeliveryQuery, DeliveryState, MessagePage, StoreError,
+    StoredMessage, Timings, WebhookId,
+    database::{Connection, Row, values},
+};
+
+const DELIVERIES: &str = "
+    SELECT m.id, m.kind, m.slot, d.sequence, d.state, d.attempts, d.due_at, d.created_at
+    FROM deliveries d JOIN messages m ON m.webhook = d.webhook AND m.sequence = d.sequence
+    WHERE d.webhook = $1 AND d.sequence < $2 AND d.sequence >= $3
+    ORDER BY d.sequence DESC LIMIT $4";
+
+const DELIVERIES_IN_STATE: &str = "
+    SELECT m.id, m.kind, m.slot, d.sequence, d.state, d.attempts, d.due_at, d.created_at
+    FROM deliveries d JOIN messages m ON m.webhook = d.webhook AND m.sequence = d.sequence
+    WHERE d.webhook = $1 AND d.sequence < $2 AND d.sequence >= $3 AND d.state = $5
+    ORDER BY d.sequence DESC LIMIT $4";
+
+/// As above, in words that let the index of failed messages be used: they may be few among millions.
+const FAILED_DELIVERIES: &str = "
+    SELECT m.id, m.kind, m.slot, d.sequence, d.state, d.attempts, d.due_at, d.created_at
+    FROM deliveries d JOIN messages m ON m.webhook = d.webhook AND m.sequence = d.sequence
+    WHERE d.webhook = $1 AND d.sequence < $2 AND d.sequence >= $3 AND d.state = 'failed'
+    ORDER BY d.sequence DESC LIMIT $4";
+
+impl Store {
+    /// Up to `limit` messages of a webhook with numbers above `after`, in order; `None` when there is no
+    /// such webhook.
+    ///
+    /// # Errors
+    /// A failure of the database.
+    pub async fn messages_after(
+        &self,
+        access: &Access,
+        id: &WebhookId,
+        after: u64,
+        limit: u32,
+    ) -> Result<Option<MessagePage>, StoreError> {
+        let mut snapshot = self.snapshot().await?;
+        let Some(webhook) = ordinal_of(&mut snapshot, access, id).await? else {
+            return Ok(None);
+        };
+        let bounds = snapshot
+            .one_row(
+                "SELECT s.next, (SELECT min(m.sequence) FROM messages m WHERE m.webhook = s.webhook) AS oldest
+                 FROM sequences s WHERE s.webhook = $1",
+                values![webhook],
+            )
+            .await?;
+        let after = i64::try_from(after).unwrap_or(i64::MAX);
+        let found = snapshot
+            .rows(
+                "SELECT id, sequence, kind, commitment, slot, created_at, body FROM messages
+                 WHERE webhook = $1 AND sequence > $2 ORDER BY sequence LIMIT $3",
+                values![webhook, after, limit],
+            )
+            .await?;
+        let oldest = bounds.optional_integer("oldest")?;
+        Ok(Some(MessagePage {
+            messages: found.iter().map(message_of).collect::<Result<_, _>>()?,
+            last_sequence: bounds.unsigned("next")?.saturating_sub(1),
+            oldest_kept: oldest.and_then(|oldest| u64::try_from(oldest).ok()),
+        }))
+    }
+
+    /// Up to `limit` messages of a webhook, the newest first, each with its attempts; `None` when there is
+    /// no such webhook. The next page is that `before` the smallest number of this one.
+    ///
+    /// # Errors
+    /// A failure of the database.
+    pub async fn deliveries(
+        &self,
+        access: &Access,
+        id: &WebhookId,
+        query: DeliveryQuery,
+        limit: u32,
+    ) -> Result<Option<Vec<DeliveryLog>>, StoreError> {
+        let mut snapshot = self.snapshot().await?;
+        let Some(webhook) = ordinal_of(&mut snapshot, access, id).await? else {
+            return Ok(None);
+        };
+        let as_integer = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
+        let before = match (query.before, query.sequence) {
+            (_, Some(sequence)) => as_integer(sequence).saturating_add(1),
+            (Some(before), None) => as_integer(before),
+            (None, None) => i64::MAX,
+        };
+        let first = query.sequence.map_or(0, as_integer);
+        let found = match query.state {
+            None => {
+                snapshot
+                    .rows(DELIVERIES, values![webhook, before, first, limit])
+                    .await?
+            }
+            Some(DeliveryState::Failed) => {
+                snapshot
+                    .rows(FAILED_DELIVERIES, values![webhook, before, first, limit])
+                    .await?
+            }
+            Some(state) => {
+                snapshot
+                    .rows(
+                        DELIVERIES_IN_STATE,
+                        values![webhook, before, first, limit, state.name()],
+                    )
+                    .await?
+            }
+        };
+        let deliveries = found
+            .iter()
+            .map(delivery_of)
+            .collect::<Result<Vec<_>, _>>()?;
+        let mut attempts = attempts_of(&mut snapshot, webhook, &deliveries).await?;
+        let logs = deliveries
+            .into_iter()
+            .map(|delivery| DeliveryLog {
+                attempts: attempts.remove(&delivery.sequence).unwrap_or_default(),
+                delivery,
+            })
+            .collect();
+        Ok(Some(logs))
+    }
+}
+
+async fn ordinal_of(
+    connection: &mut Connection,
+    access: &Access,
+    id: &WebhookId,
+) -> Result<Option<i64>, StoreError> {
+    let row = connection
+        .row(
+            "SELECT w.ordinal FROM webhooks w LEFT JOIN api_keys k ON k.ordinal = w.key
+             WHERE w.id = $1 AND w.deleted = 0 AND (CAST($2 AS TEXT) IS NULL OR k.id = $2)",
+            values![id.as_str(), webhooks::key_text(access)],
+        )
+        .await?;
+    row.map(|row| row.integer("ordinal")).transpose()
+}
+
+/// The attempts of messages of one webhook, by number of the message.
+async fn attempts_of(
+    connection: &mut Connection,
+    webhook: i64,
+    deliveries: &[Delivery],
+) -> Result<HashMap<u64, Vec<Attempt>>, StoreError> {
+    let mut attempts: HashMap<u64, Vec<Attempt>> = HashMap::new();
+    for delivery in deliveries.iter().filter(|delivery| delivery.attempts > 0) {
+        let sequence = i64::try_from(delivery.sequence).unwrap_or(i64::MAX);
+        let found = connection
+            .rows(
+                "SELECT * FROM attempts WHERE webhook = $1 AND sequence = $2 ORDER BY number",
+                values![webhook, sequence],
+            )
+            .await?;
+        let found = found.iter().map(attempt_of).collect::<Result<_, _>>()?;
+        attempts.insert(delivery.sequence, found);
+    }
+    Ok(attempts)
+}
+
+fn message_of(row: &Row) -> Result<StoredMessage, StoreError> {
+    Ok(StoredMessage {
+        id: rows::message_id(row)?,
+        sequence: row.unsigned("sequence")?,
+        kind: rows::kind(row)?,
+        commitment: rows::commitment(row)?,
+        slot: row.unsigned("slot")?,
+        created: row.time("created_at")?,
+        body: row.text("body")?,
+    })
+}
+
+fn delivery_of(row: &Row) -> Result<Delivery, StoreError> {
+    let state = DeliveryState::from_name(&row.text("state")?).ok_or(StoreError::Corrupt {
+        what: "deliveries.state",
+    })?;
+    Ok(Delivery {
+        id: rows::message_id(row)?,
+        sequence: row.unsigned("sequence")?,
+        kind: rows::kind(row)?,
+        slot: row.unsigned("slot")?,
+        state,
+        attempts: row.count("attempts")?,
+        next_attempt_at: row.optional_time("due_at")?,
+        created: row.time("created_at")?,
+    })
+}
+
+fn attempt_of(row: &Row) -> Result<Attempt, StoreError> {
+    let part = |column: &'static str| -> Result<Option<Duration>, StoreError> {
+        let micros = row.optional_integer(column)?;
+        Ok(micros
+            .and_then(|micros| u64::try_from(micros).ok())
+            .map(Duration::from_micros))
+    };
+    let status = row.optional_integer("status")?;
+    Ok(Attempt {
+        number: row.count("number")?,
+        url: row.text("url")?,
+        started: row.time("started_at")?,
+        duration: Duration::from_micros(row.unsigned("duration_us")?),
+        timings: Timings {
+            resolved: part("resolved_us")?,
+            connected: part("connected_us")?,
+            secured: part("secured_us")?,
+            first_byte: part("first_byte_us")?,
+        },
+        status: status.and_then(|status| u16::try_from(status).ok()),
+        error: row.optional_text("error")?,
+        request_headers: rows::headers(row, "request_headers")?,
+        response: row.optional_text("response")?,
+        response_cut: row.flag("response_cut")?,
+    })
+}

@@ -1,0 +1,199 @@
+//! API keys.
+
+use super::{Store, webhooks};
+use crate::{
+    Access, ApiKey, KeyHash, KeyId, NewKey, StoreError, Timestamp,
+    database::{Connection, Durability, Row, values},
+};
+
+/// Why the webhooks of a revoked key are off.
+const REVOKED: &str = "the API key it belongs to was revoked";
+
+const SELECT: &str = "
+    SELECT k.id, k.name, k.created_at, k.revoked_at,
+        (SELECT count(*) FROM webhooks w WHERE w.key = k.ordinal AND w.deleted = 0) AS webhooks
+    FROM api_keys k WHERE CAST($1 AS TEXT) IS NULL OR k.id = $1 ORDER BY k.ordinal";
+
+impl Store {
+    /// Stores a key.
+    ///
+    /// # Errors
+    /// [`StoreError::KeyExists`] when another one, revoked or not, has its name, or a failure of the
+    /// database.
+    pub async fn create_key(&self, new: &NewKey) -> Result<ApiKey, StoreError> {
+        let mut write = self.write(Durability::Durable).await?;
+        let stored = write
+            .execute(
+                "INSERT INTO api_keys (id, name, hash, created_at) VALUES ($1, $2, $3, $4)
+                 ON CONFLICT (name) DO NOTHING",
+                values![
+                    new.id.as_str(),
+                    new.name.as_str(),
+                    new.hash.as_str(),
+                    new.created
+                ],
+            )
+            .await?;
+        if stored == 0 {
+            return Err(StoreError::KeyExists {
+                name: new.name.clone(),
+            });
+        }
+        write.commit().await?;
+        Ok(ApiKey {
+            id: new.id.clone(),
+            name: new.name.clone(),
+            created: new.created,
+            revoked: None,
+            webhooks: 0,
+        })
+    }
+
+    /// Every key, revoked ones included, in order of creation.
+    ///
+    /// # Errors
+    /// A failure of the database.
+    pub async fn keys(&self) -> Result<Vec<ApiKey>, StoreError> {
+        let mut read = self.read().await?;
+        let everyone: Option<String> = None;
+        let rows = read.rows(SELECT, values![everyone]).await?;
+        rows.iter().map(key_of).collect()
+    }
+
+    /// Whether any key is accepted. While none is, only callers on the same machine may be let in.
+    ///
+    /// # Errors
+    /// A failure of the database.
+    pub async fn keys_in_use(&self) -> Result<bool, StoreError> {
+        let mut read = self.read().await?;
+        let found = read
+            .row(
+                "SELECT ordinal FROM api_keys WHERE revoked_at IS NULL LIMIT 1",
+                values![],
+            )
+            .await?;
+        Ok(found.is_some())
+    }
+
+    /// The key of this hash, unless it was revoked.
+    ///
+    /// # Errors
+    /// A failure of the database.
+    pub async fn key_by_hash(&self, hash: &KeyHash) -> Result<Option<KeyId>, StoreError> {
+        let mut read = self.read().await?;
+        let row = read
+            .row(
+                "SELECT id FROM api_keys WHERE hash = $1 AND revoked_at IS NULL",
+                values![hash.as_str()],
+            )
+            .await?;
+        row.map(|row| id_of(&row, "id")).transpose()
+    }
+
+    /// Revokes a key, by identifier or by name, and switches its webhooks off, since nobody could do so
+    /// any more. `None` when there is none of the kind, or it was revoked before.
+    ///
+    /// # Errors
+    /// A failure of the database.
+    pub async fn revoke_key(
+        &self,
+        id_or_name: &str,
+        now: Timestamp,
+    ) -> Result<Option<ApiKey>, StoreError> {
+        let mut write = self.write(Durability::Durable).await?;
+        let revoked = write
+            .row(
+                "UPDATE api_keys SET revoked_at = $2
+                 WHERE (id = $1 OR name = $1) AND revoked_at IS NULL RETURNING ordinal, id",
+                values![id_or_name, now],
+            )
+            .await?;
+        let Some(revoked) = revoked else {
+            return Ok(None);
+        };
+        let off = write
+            .execute(
+                "UPDATE webhooks SET active = 0, disabled_reason = $2
+                 WHERE key = $1 AND active = 1 AND deleted = 0",
+                values![revoked.integer("ordinal")?, REVOKED],
+            )
+            .await?;
+        if off > 0 {
+            webhooks::bump_revision(&mut write).await?;
+        }
+        let key = select(&mut write, &revoked.text("id")?).await?;
+        write.commit().await?;
+        Ok(Some(key))
+    }
+
+    /// Gives every webhook of `from` to the key `to`, and says how many. From [`Access::All`] come those
+    /// that belong to no key. Those that revoking the key switched off stay so until their new owner
+    /// switches them on.
+    ///
+    /// # Errors
+    /// [`StoreError::NoSuchKey`] for `to`, or a failure of the database.
+    pub async fn adopt_webhooks(&self, from: &Access, to: &KeyId) -> Result<u64, StoreError> {
+        let mut write = self.write(Durability::Durable).await?;
+        let ordinal = ordinal_of(&mut write, to).await?;
+        let moved = match from {
+            Access::All => {
+                write
+                    .execute(
+                        "UPDATE webhooks SET key = $1 WHERE key IS NULL AND deleted = 0",
+                        values![ordinal],
+                    )
+                    .await?
+            }
+            Access::Key(from) => {
+                write
+                    .execute(
+                        "UPDATE webhooks SET key = $1
+                         WHERE key = (SELECT ordinal FROM api_keys WHERE id = $2) AND deleted = 0",
+                        values![ordinal, from.as_str()],
+                    )
+                    .await?
+            }
+        };
+        write.commit().await?;
+        Ok(moved)
+    }
+}
+
+/// The row of a key that is accepted.
+pub(super) async fn ordinal_of(
+    connection: &mut Connection,
+    key: &KeyId,
+) -> Result<i64, StoreError> {
+    connection
+        .row(
+            "SELECT ordinal FROM api_keys WHERE id = $1 AND revoked_at IS NULL",
+            values![key.as_str()],
+        )
+        .await?
+        .ok_or_else(|| StoreError::NoSuchKey {
+            key: key.to_string(),
+        })?
+        .integer("ordinal")
+}
+
+/// Reads a column that holds a key's identifier.
+pub(super) fn id_of(row: &Row, column: &str) -> Result<KeyId, StoreError> {
+    KeyId::parse(&row.text(column)?).map_err(|_| StoreError::Corrupt {
+        what: "api_keys.id",
+    })
+}
+
+async fn select(connection: &mut Connection, id: &str) -> Result<ApiKey, StoreError> {
+    let row = connection.one_row(SELECT, values![id]).await?;
+    key_of(&row)
+}
+
+fn key_of(row: &Row) -> Result<ApiKey, StoreError> {
+    Ok(ApiKey {
+        id: id_of(row, "id")?,
+        name: row.text("name")?,
+        created: row.time("created_at")?,
+        revoked: row.optional_time("revoked_at")?,
+        webhooks: row.count("webhooks")?,
+    })
+}

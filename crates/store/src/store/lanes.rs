@@ -1,0 +1,131 @@
+//! Lanes: what must be delivered one after the other.
+//!
+//! Of the pending messages of a lane only the first has a due time, so a claim needs not look at what
+//! comes before a message, however long the lane is. Whatever finishes a message wakes the next one.
+//!
+//! A message that is delivered again on request belongs to no lane: those after it were delivered long
+//! ago.
+
+use serde::Serialize;
+
+use crate::{
+    DeliveryOrder, StoreError, Timestamp,
+    database::{Connection, json_rows, over_rows, values},
+};
+
+/// One lane of one webhook.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+pub(super) struct Lane {
+    pub(super) webhook: i64,
+    pub(super) lane: String,
+}
+
+/// The lane of a message; `None` when nothing holds it back.
+pub(super) fn lane_of(order: DeliveryOrder, order_key: Option<&str>) -> Option<String> {
+    match order {
+        DeliveryOrder::None => None,
+        DeliveryOrder::PerKey => order_key.map(str::to_owned),
+        DeliveryOrder::Strict => Some(String::new()),
+    }
+}
+
+/// Those of `lanes` in which something is pending.
+pub(super) async fn busy(
+    connection: &mut Connection,
+    lanes: &[Lane],
+) -> Result<Vec<Lane>, StoreError> {
+    if lanes.is_empty() {
+        return Ok(Vec::new());
+    }
+    let found = connection
+        .rows(
+            over_rows!(
+                [webhook bigint, lane text],
+                "SELECT v.webhook, v.lane FROM v WHERE EXISTS (
+                     SELECT 1 FROM deliveries d
+                     WHERE d.webhook = v.webhook AND d.lane = v.lane AND d.state = 'pending')"
+            ),
+            values![json_rows(lanes)?],
+        )
+        .await?;
+    found
+        .iter()
+        .map(|row| {
+            Ok(Lane {
+                webhook: row.integer("webhook")?,
+                lane: row.text("lane")?,
+            })
+        })
+        .collect()
+}
+
+/// Makes the first pending message of each lane due, if it is not.
+pub(super) async fn wake(
+    write: &mut Connection,
+    lanes: &[Lane],
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    if lanes.is_empty() {
+        return Ok(());
+    }
+    write
+        .execute(
+            over_rows!(
+                [webhook bigint, lane text],
+                "UPDATE deliveries SET due_at = $2 FROM v
+                 WHERE deliveries.webhook = v.webhook AND deliveries.due_at IS NULL
+                     AND deliveries.sequence = (
+                         SELECT min(d.sequence) FROM deliveries d
+                         WHERE d.webhook = v.webhook AND d.lane = v.lane AND d.state = 'pending')"
+            ),
+            values![json_rows(lanes)?, now],
+        )
+        .await?;
+    Ok(())
+}
+
+/// Sorts what a webhook is owed into the lanes of another order. What is being delivered goes on.
+pub(super) async fn rebuild(
+    write: &mut Connection,
+    webhook: i64,
+    order: DeliveryOrder,
+) -> Result<(), StoreError> {
+    let lane = match order {
+        DeliveryOrder::None => {
+            "UPDATE deliveries SET lane = NULL WHERE webhook = $1 AND state = 'pending'"
+        }
+        DeliveryOrder::PerKey => {
+            "UPDATE deliveries SET lane = (
+                 SELECT m.order_key FROM messages m
+                 WHERE m.webhook = deliveries.webhook AND m.sequence = deliveries.sequence)
+             WHERE webhook = $1 AND state = 'pending'"
+        }
+        DeliveryOrder::Strict => {
+            "UPDATE deliveries SET lane = '' WHERE webhook = $1 AND state = 'pending'"
+        }
+    };
+    write.execute(lane, values![webhook]).await?;
+    write
+        .execute(
+            "UPDATE deliveries SET due_at = NULL
+             WHERE webhook = $1 AND state = 'pending' AND lane IS NOT NULL AND lease IS NULL
+                 AND sequence > (
+                     SELECT min(d.sequence) FROM deliveries d
+                     WHERE d.webhook = deliveries.webhook AND d.lane = deliveries.lane
+                         AND d.state = 'pending')",
+            values![webhook],
+        )
+        .await?;
+    write
+        .execute(
+            "UPDATE deliveries SET due_at = created_at
+             WHERE webhook = $1 AND state = 'pending' AND due_at IS NULL
+                 AND (lane IS NULL OR sequence = (
+                     SELECT min(d.sequence) FROM deliveries d
+                     WHERE d.webhook = deliveries.webhook AND d.lane = deliveries.lane
+                         AND d.state = 'pending'))",
+            values![webhook],
+        )
+        .await?;
+    Ok(())
+}

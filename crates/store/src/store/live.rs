@@ -1,0 +1,176 @@
+//! Following what must be matched.
+
+use super::{Store, rows};
+use crate::{
+    FilterChange, FilterState, LiveChanges, LiveWebhooks, Revision, StoreError,
+    database::{Connection, Durability, Row, signed, unsigned, values},
+};
+
+/// Active webhooks whose matching changed after a revision.
+const CHANGED: &str = "
+    SELECT w.*, f.accounts, f.programs, f.digest
+    FROM webhooks w JOIN filters f ON f.webhook = w.ordinal
+    WHERE w.active = 1 AND w.deleted = 0 AND w.matched_revision > $1
+    ORDER BY w.ordinal";
+
+/// Less than every revision.
+const BEFORE_ALL: i64 = -1;
+
+impl Store {
+    /// Every active webhook with the revision it belongs to, read in one snapshot.
+    ///
+    /// # Errors
+    /// A failure of the database.
+    pub async fn live_webhooks(&self) -> Result<LiveWebhooks, StoreError> {
+        let mut snapshot = self.snapshot().await?;
+        let revision = select_revision(&mut snapshot).await?;
+        let found = snapshot.rows(CHANGED, values![BEFORE_ALL]).await?;
+        let webhooks = found
+            .iter()
+            .map(rows::live_webhook)
+            .collect::<Result<_, _>>()?;
+        Ok(LiveWebhooks { revision, webhooks })
+    }
+
+    /// What changed among the active webhooks after `known`, read in one snapshot: it costs what changed,
+    /// however large the filters of all others are.
+    ///
+    /// # Errors
+    /// A failure of the database.
+    pub async fn live_changes(&self, known: Revision) -> Result<LiveChanges, StoreError> {
+        let mut snapshot = self.snapshot().await?;
+        let revision = select_revision(&mut snapshot).await?;
+        let live = snapshot
+            .rows(
+                "SELECT id FROM webhooks WHERE active = 1 AND deleted = 0 ORDER BY ordinal",
+                values![],
+            )
+            .await?;
+        let changed = snapshot
+            .rows(CHANGED, values![signed(known.0, "revision")?])
+            .await?;
+        Ok(LiveChanges {
+            revision,
+            live: live
+                .iter()
+                .map(|row| rows::webhook_id(row, "id"))
+                .collect::<Result<_, _>>()?,
+            changed: changed
+                .iter()
+                .map(rows::live_webhook)
+                .collect::<Result<_, _>>()?,
+        })
+    }
+
+    /// The current webhook revision: one row, cheap enough to be polled.
+    ///
+    /// # Errors
+    /// A failure of the database.
+    pub async fn webhook_revision(&self) -> Result<Revision, StoreError> {
+        let mut read = self.read().await?;
+        select_revision(&mut read).await
+    }
+
+    /// What is known of the change that made `revision`; `None` for a revision never made, or made so long
+    /// ago that it was forgotten.
+    ///
+    /// # Errors
+    /// A failure of the database.
+    pub async fn filter_change(
+        &self,
+        revision: Revision,
+    ) -> Result<Option<FilterChange>, StoreError> {
+        let mut read = self.read().await?;
+        let row = read
+            .row(
+                "SELECT revision, requested_slot, since_slot FROM filter_changes WHERE revision = $1",
+                values![signed(revision.0, "revision")?],
+            )
+            .await?;
+        row.as_ref().map(change_of).transpose()
+    }
+
+    /// Every change after `known`, in order: what the indexer must see to, and from which slot on.
+    ///
+    /// # Errors
+    /// A failure of the database.
+    pub async fn filter_changes(&self, known: Revision) -> Result<Vec<FilterChange>, StoreError> {
+        let mut read = self.read().await?;
+        let found = read
+            .rows(
+                "SELECT revision, requested_slot, since_slot FROM filter_changes
+                 WHERE revision > $1 ORDER BY revision",
+                values![signed(known.0, "revision")?],
+            )
+            .await?;
+        found.iter().map(change_of).collect()
+    }
+
+    /// Records that the filter of `state` is proved, and with it every change up to its revision that was
+    /// not proved before. Repeating the proof of the same revision, after a reconnect for example, keeps
+    /// the first slot.
+    ///
+    /// # Errors
+    /// A failure of the database.
+    pub async fn record_filter_state(&self, state: FilterState) -> Result<(), StoreError> {
+        let (revision, since) = (
+            signed(state.revision.0, "revision")?,
+            signed(state.since_slot, "slot")?,
+        );
+        let mut write = self.write(Durability::Durable).await?;
+        write
+            .execute(
+                "INSERT INTO filter_state (one, revision, since_slot) VALUES (1, $1, $2)
+                 ON CONFLICT (one) DO UPDATE
+                 SET revision = excluded.revision, since_slot = excluded.since_slot
+                 WHERE filter_state.revision <> excluded.revision",
+                values![revision, since],
+            )
+            .await?;
+        write
+            .execute(
+                "UPDATE filter_changes SET since_slot = $2 WHERE revision <= $1 AND since_slot IS NULL",
+                values![revision, since],
+            )
+            .await?;
+        write.commit().await
+    }
+
+    /// The filter proved last; `None` before the first proof.
+    ///
+    /// # Errors
+    /// A failure of the database.
+    pub async fn filter_state(&self) -> Result<Option<FilterState>, StoreError> {
+        let mut read = self.read().await?;
+        let row = read
+            .row("SELECT revision, since_slot FROM filter_state", values![])
+            .await?;
+        row.map(|row| {
+            Ok(FilterState {
+                revision: Revision(row.unsigned("revision")?),
+                since_slot: row.unsigned("since_slot")?,
+            })
+        })
+        .transpose()
+    }
+}
+
+async fn select_revision(connection: &mut Connection) -> Result<Revision, StoreError> {
+    let row = connection
+        .one_row("SELECT revision FROM webhook_revision", values![])
+        .await?;
+    Ok(Revision(row.unsigned("revision")?))
+}
+
+fn change_of(row: &Row) -> Result<FilterChange, StoreError> {
+    let slot = |column: &'static str| -> Result<Option<u64>, StoreError> {
+        row.optional_integer(column)?
+            .map(|slot| unsigned(slot, column))
+            .transpose()
+    };
+    Ok(FilterChange {
+        revision: Revision(row.unsigned("revision")?),
+        requested_slot: slot("requested_slot")?,
+        since_slot: slot("since_slot")?,
+    })
+}

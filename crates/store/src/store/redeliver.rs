@@ -1,0 +1,73 @@
+//! Delivering again on request.
+
+use super::{Store, webhooks};
+use crate::{
+    Access, Redeliver, StoreError, Timestamp, WebhookId,
+    database::{Durability, values},
+};
+
+impl Store {
+    /// Makes finished messages of a webhook due at `now`, with the whole schedule of attempts before them,
+    /// and says how many there were; `None` when there is no such webhook. Messages that are not finished
+    /// are left as they are, except that one which waits for a retry is due at once. What is delivered
+    /// again holds back nothing and is held back by nothing, whatever order the webhook asks for.
+    ///
+    /// # Errors
+    /// A failure of the database; nothing is changed then.
+    pub async fn redeliver(
+        &self,
+        access: &Access,
+        id: &WebhookId,
+        which: &Redeliver,
+        now: Timestamp,
+    ) -> Result<Option<u64>, StoreError> {
+        let mut write = self.write(Durability::Durable).await?;
+        let Some((webhook, _)) = webhooks::lock(&mut write, access, id, None).await? else {
+            return Ok(None);
+        };
+        let (first, last) = match which {
+            Redeliver::Message(message) => {
+                let found = write
+                    .row(
+                        "SELECT sequence FROM messages WHERE id = $1 AND webhook = $2",
+                        values![message.as_str(), webhook],
+                    )
+                    .await?;
+                let Some(found) = found else {
+                    return Ok(Some(0));
+                };
+                let sequence = found.integer("sequence")?;
+                (sequence, sequence)
+            }
+            Redeliver::Range(first, last) => (
+                i64::try_from(*first).unwrap_or(i64::MAX),
+                i64::try_from(*last).unwrap_or(i64::MAX),
+            ),
+            Redeliver::Failed => (0, i64::MAX),
+        };
+        let finished = if *which == Redeliver::Failed {
+            "UPDATE deliveries SET state = 'pending', tries = 0, lane = NULL, finished_at = NULL, due_at = $4
+             WHERE webhook = $1 AND sequence BETWEEN $2 AND $3 AND state = 'failed'"
+        } else {
+            "UPDATE deliveries SET state = 'pending', tries = 0, lane = NULL, finished_at = NULL, due_at = $4
+             WHERE webhook = $1 AND sequence BETWEEN $2 AND $3 AND state <> 'pending'"
+        };
+        let mut count = write
+            .execute(finished, values![webhook, first, last, now])
+            .await?;
+        if *which != Redeliver::Failed {
+            count = count.saturating_add(
+                write
+                    .execute(
+                        "UPDATE deliveries SET due_at = $4, tries = 0
+                         WHERE webhook = $1 AND sequence BETWEEN $2 AND $3 AND lease IS NULL
+                             AND due_at > $4",
+                        values![webhook, first, last, now],
+                    )
+                    .await?,
+            );
+        }
+        write.commit().await?;
+        Ok(Some(count))
+    }
+}

@@ -1,0 +1,269 @@
+//! Keeping the database from growing for ever.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::{
+    Store,
+    lanes::{self, Lane},
+    record, rows, webhooks,
+};
+use crate::{
+    Removed, Retention, StoreError, Timestamp, WebhookId,
+    database::{Connection, Durability, json_rows, over_rows, signed, values},
+};
+
+/// Messages removed in one transaction: few enough that nobody waits noticeably for their turn.
+const CHUNK: i64 = 500;
+
+/// Filter changes kept: far more than anybody waits for the proof of.
+const FILTER_CHANGES: i64 = 10_000;
+
+const OLD_FINISHED: &str = "
+    SELECT webhook, sequence, lane FROM deliveries
+    WHERE finished_at < $1 ORDER BY finished_at LIMIT $2";
+
+const OLD_UNDELIVERED: &str = "
+    SELECT webhook, sequence, lane FROM deliveries
+    WHERE state = 'pending' AND lease IS NULL AND created_at < $1 ORDER BY created_at LIMIT $2";
+
+#[derive(Serialize)]
+struct Victim {
+    webhook: i64,
+    sequence: i64,
+}
+
+impl Store {
+    /// Removes what may be forgotten, with its attempts, bit by bit, and says what it was. What is not
+    /// delivered is removed for its age alone, if that is allowed, and never while somebody delivers it.
+    ///
+    /// # Errors
+    /// A failure of the database; what was removed until then stays removed.
+    pub async fn prune(&self, retention: &Retention) -> Result<Removed, StoreError> {
+        self.expire_relays(retention.now).await?;
+        self.remove_deleted(None).await?;
+        self.forget_filter_changes().await?;
+        let mut removed = Removed::default();
+        loop {
+            let chunk = self
+                .remove(OLD_FINISHED, retention.finished_before, retention.now)
+                .await?;
+            if chunk.is_empty() {
+                break;
+            }
+            removed.finished = removed.finished.saturating_add(total(&chunk));
+        }
+        if let Some(before) = retention.undelivered_before {
+            removed.undelivered = self.remove_undelivered(before, retention.now).await?;
+        }
+        if let Some(limit) = retention.max_bytes {
+            while self.kept_bytes().await? > limit {
+                let all = Timestamp::from_unix_millis(i64::MAX);
+                let chunk = self.remove(OLD_FINISHED, all, retention.now).await?;
+                if chunk.is_empty() {
+                    removed.too_large = true;
+                    break;
+                }
+                removed.for_room = removed.for_room.saturating_add(total(&chunk));
+            }
+        }
+        Ok(removed)
+    }
+
+    /// Removes temporary webhooks that have ended, and says how many.
+    ///
+    /// # Errors
+    /// A failure of the database.
+    pub async fn expire_relays(&self, now: Timestamp) -> Result<u64, StoreError> {
+        const ENDED: &str = "SELECT ordinal FROM webhooks WHERE relay_until <= $1 AND deleted = 0";
+        let mut read = self.read().await?;
+        let any = read.row(ENDED, values![now]).await?;
+        drop(read);
+        if any.is_none() {
+            return Ok(0);
+        }
+        let mut write = self.write(Durability::Durable).await?;
+        let ended = write.rows(ENDED, values![now]).await?;
+        for row in &ended {
+            webhooks::mark_deleted(&mut write, row.integer("ordinal")?).await?;
+        }
+        write.commit().await?;
+        Ok(u64::try_from(ended.len()).unwrap_or(u64::MAX))
+    }
+
+    /// Removes what deleted webhooks were owed, a first bit of one or all of all, and the webhooks of
+    /// which nothing is left.
+    pub(super) async fn remove_deleted(&self, only: Option<i64>) -> Result<(), StoreError> {
+        loop {
+            let mut write = self.write(Durability::Relaxed).await?;
+            let deleted = write
+                .row(
+                    "SELECT ordinal FROM webhooks
+                     WHERE deleted = 1 AND (CAST($1 AS BIGINT) IS NULL OR ordinal = $1) LIMIT 1",
+                    values![only],
+                )
+                .await?;
+            let Some(deleted) = deleted else {
+                return Ok(());
+            };
+            let webhook = deleted.integer("ordinal")?;
+            let found = write
+                .rows(
+                    "SELECT webhook, sequence FROM messages WHERE webhook = $1 ORDER BY sequence LIMIT $2",
+                    values![webhook, CHUNK],
+                )
+                .await?;
+            let victims = found
+                .iter()
+                .map(|row| {
+                    Ok(Victim {
+                        webhook,
+                        sequence: row.integer("sequence")?,
+                    })
+                })
+                .collect::<Result<Vec<_>, StoreError>>()?;
+            delete(&mut write, &victims).await?;
+            let last = i64::try_from(victims.len()).unwrap_or(i64::MAX) < CHUNK;
+            if last {
+                write
+                    .execute("DELETE FROM webhooks WHERE ordinal = $1", values![webhook])
+                    .await?;
+            }
+            write.commit().await?;
+            if only.is_some() {
+                return Ok(());
+            }
+        }
+    }
+
+    async fn remove_undelivered(
+        &self,
+        before: Timestamp,
+        now: Timestamp,
+    ) -> Result<Vec<(WebhookId, u64)>, StoreError> {
+        let mut per_webhook: BTreeMap<i64, u64> = BTreeMap::new();
+        loop {
+            let chunk = self.remove(OLD_UNDELIVERED, before, now).await?;
+            if chunk.is_empty() {
+                break;
+            }
+            for (webhook, count) in chunk {
+                let sum = per_webhook.entry(webhook).or_default();
+                *sum = sum.saturating_add(count);
+            }
+        }
+        let mut read = self.read().await?;
+        let mut named = Vec::new();
+        for (webhook, count) in per_webhook {
+            let row = read
+                .row(
+                    "SELECT id FROM webhooks WHERE ordinal = $1",
+                    values![webhook],
+                )
+                .await?;
+            if let Some(row) = row {
+                named.push((rows::webhook_id(&row, "id")?, count));
+            }
+        }
+        Ok(named)
+    }
+
+    /// Removes one chunk of what `select` finds, and counts it per webhook.
+    async fn remove(
+        &self,
+        select: &'static str,
+        before: Timestamp,
+        now: Timestamp,
+    ) -> Result<BTreeMap<i64, u64>, StoreError> {
+        let mut write = self.write(Durability::Relaxed).await?;
+        let found = write.rows(select, values![before, CHUNK]).await?;
+        let mut counts: BTreeMap<i64, u64> = BTreeMap::new();
+        let mut victims = Vec::new();
+        let mut woken = Vec::new();
+        for row in &found {
+            let webhook = row.integer("webhook")?;
+            let count = counts.entry(webhook).or_default();
+            *count = count.saturating_add(1);
+            victims.push(Victim {
+                webhook,
+                sequence: row.integer("sequence")?,
+            });
+            if let Some(lane) = row.optional_text("lane")? {
+                woken.push(Lane { webhook, lane });
+            }
+        }
+        woken.sort_unstable();
+        woken.dedup();
+        if !woken.is_empty() {
+            record::lock_numbering(&mut write, &json_rows(&woken)?).await?;
+        }
+        delete(&mut write, &victims).await?;
+        lanes::wake(&mut write, &woken, now).await?;
+        write.commit().await?;
+        Ok(counts)
+    }
+
+    async fn kept_bytes(&self) -> Result<u64, StoreError> {
+        let mut read = self.read().await?;
+        let row = read.one_row("SELECT bytes FROM usage", values![]).await?;
+        row.unsigned("bytes")
+    }
+
+    async fn forget_filter_changes(&self) -> Result<(), StoreError> {
+        let mut write = self.write(Durability::Relaxed).await?;
+        write
+            .execute(
+                "DELETE FROM filter_changes
+                 WHERE revision <= (SELECT revision FROM webhook_revision) - $1 AND since_slot IS NOT NULL",
+                values![FILTER_CHANGES],
+            )
+            .await?;
+        write.commit().await
+    }
+}
+
+fn total(counts: &BTreeMap<i64, u64>) -> u64 {
+    counts
+        .values()
+        .fold(0, |sum, count| sum.saturating_add(*count))
+}
+
+/// Removes messages with their deliveries and attempts, and counts their bytes off.
+async fn delete(write: &mut Connection, victims: &[Victim]) -> Result<(), StoreError> {
+    if victims.is_empty() {
+        return Ok(());
+    }
+    let rows = json_rows(victims)?;
+    let size = write
+        .one_row(
+            over_rows!(
+                [webhook bigint, sequence bigint],
+                "SELECT count(*) AS messages, CAST(coalesce(sum(
+                     octet_length(m.body) + (
+                         SELECT coalesce(sum(octet_length(a.request_headers) + coalesce(octet_length(a.response), 0)), 0)
+                         FROM attempts a WHERE a.webhook = m.webhook AND a.sequence = m.sequence)), 0) AS BIGINT) AS bytes
+                 FROM v JOIN messages m ON m.webhook = v.webhook AND m.sequence = v.sequence"
+            ),
+            values![rows.clone()],
+        )
+        .await?;
+    write
+        .execute(
+            over_rows!(
+                [webhook bigint, sequence bigint],
+                "DELETE FROM messages WHERE (webhook, sequence) IN (SELECT webhook, sequence FROM v)"
+            ),
+            values![rows],
+        )
+        .await?;
+    let messages = size.unsigned("messages")?;
+    let bytes = size.unsigned("bytes")?;
+    write
+        .execute(
+            "UPDATE usage SET messages = messages - $1, bytes = bytes - $2",
+            values![signed(messages, "count")?, signed(bytes, "size")?],
+        )
+        .await?;
+    Ok(())
+}

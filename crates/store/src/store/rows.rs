@@ -1,0 +1,161 @@
+//! What a row of a webhook says.
+
+use std::time::Duration;
+
+use solana_pubkey::{PUBKEY_BYTES, Pubkey};
+
+use super::keys;
+use crate::{
+    Commitment, DeliveryOrder, EventKinds, Filters, LiveWebhook, MessageId, MessageKind, Revision,
+    Secret, Secrets, StoreError, Timestamp, Webhook, WebhookDefinition, WebhookId, database::Row,
+};
+
+pub(super) fn webhook(row: &Row) -> Result<Webhook, StoreError> {
+    let key = match row.optional_text("key_id")? {
+        Some(_) => Some(keys::id_of(row, "key_id")?),
+        None => None,
+    };
+    let filters = filters(row)?;
+    Ok(Webhook {
+        id: webhook_id(row, "id")?,
+        key,
+        version: row.unsigned("version")?,
+        matched_revision: Revision(row.unsigned("matched_revision")?),
+        filter_digest: digest(row, &filters)?,
+        definition: WebhookDefinition {
+            url: row.text("url")?,
+            events: events(row)?,
+            filters,
+            active: row.flag("active")?,
+            commitment: commitment(row)?,
+            order: order(row)?,
+            description: row.optional_text("description")?,
+            headers: headers(row, "headers")?,
+            gzip: row.flag("gzip")?,
+            heartbeat: heartbeat(row)?,
+        },
+        disabled_reason: row.optional_text("disabled_reason")?,
+        created: row.time("created_at")?,
+        last_triggered: row.optional_time("last_triggered_at")?,
+        previous_secret_until: row.optional_time("previous_secret_until")?,
+        relay_until: row.optional_time("relay_until")?,
+    })
+}
+
+pub(super) fn live_webhook(row: &Row) -> Result<LiveWebhook, StoreError> {
+    let filters = filters(row)?;
+    Ok(LiveWebhook {
+        id: webhook_id(row, "id")?,
+        events: events(row)?,
+        filter_digest: digest(row, &filters)?,
+        filters,
+        commitment: commitment(row)?,
+        heartbeat: heartbeat(row)?,
+    })
+}
+
+pub(super) fn webhook_id(row: &Row, column: &str) -> Result<WebhookId, StoreError> {
+    WebhookId::parse(&row.text(column)?).map_err(|_| StoreError::Corrupt {
+        what: "webhooks.id",
+    })
+}
+
+pub(super) fn message_id(row: &Row) -> Result<MessageId, StoreError> {
+    MessageId::parse(&row.text("id")?).map_err(|_| StoreError::Corrupt {
+        what: "messages.id",
+    })
+}
+
+pub(super) fn kind(row: &Row) -> Result<MessageKind, StoreError> {
+    MessageKind::from_name(&row.text("kind")?).ok_or(StoreError::Corrupt {
+        what: "messages.kind",
+    })
+}
+
+pub(super) fn commitment(row: &Row) -> Result<Commitment, StoreError> {
+    Commitment::from_name(&row.text("commitment")?)
+        .ok_or(StoreError::Corrupt { what: "commitment" })
+}
+
+pub(super) fn order(row: &Row) -> Result<DeliveryOrder, StoreError> {
+    DeliveryOrder::from_name(&row.text("delivery_order")?).ok_or(StoreError::Corrupt {
+        what: "webhooks.delivery_order",
+    })
+}
+
+/// The secrets that sign at `now`.
+pub(super) fn secrets(row: &Row, now: Timestamp) -> Result<Secrets, StoreError> {
+    let until = row.optional_time("previous_secret_until")?;
+    let previous = row.optional_text("previous_secret")?;
+    Ok(Secrets {
+        current: Secret::from_stored(row.text("secret")?),
+        previous: previous
+            .filter(|_| until.is_some_and(|until| now < until))
+            .map(Secret::from_stored),
+    })
+}
+
+/// Reads a JSON array of pairs.
+pub(super) fn headers(
+    row: &Row,
+    column: &'static str,
+) -> Result<Vec<(String, String)>, StoreError> {
+    serde_json::from_str(&row.text(column)?).map_err(|_| StoreError::Corrupt { what: column })
+}
+
+/// Writes a JSON array of pairs.
+pub(super) fn headers_text(headers: &[(String, String)]) -> Result<String, StoreError> {
+    serde_json::to_string(headers).map_err(|error| StoreError::Database(error.into()))
+}
+
+pub(super) fn key_bytes(keys: &[Pubkey]) -> Vec<u8> {
+    keys.iter().flat_map(|key| key.to_bytes()).collect()
+}
+
+fn events(row: &Row) -> Result<EventKinds, StoreError> {
+    Ok(EventKinds {
+        account_change: row.flag("wants_account_change")?,
+        transaction: row.flag("wants_transaction")?,
+        program_event: row.flag("wants_program_event")?,
+    })
+}
+
+fn heartbeat(row: &Row) -> Result<Option<Duration>, StoreError> {
+    let seconds = row.optional_integer("heartbeat_seconds")?;
+    seconds
+        .map(|seconds| {
+            u64::try_from(seconds)
+                .map(Duration::from_secs)
+                .map_err(|_| StoreError::Corrupt {
+                    what: "webhooks.heartbeat_seconds",
+                })
+        })
+        .transpose()
+}
+
+fn filters(row: &Row) -> Result<Filters, StoreError> {
+    Ok(Filters {
+        accounts: keys_of(&row.bytes("accounts")?),
+        programs: keys_of(&row.bytes("programs")?),
+    })
+}
+
+/// Webhooks of the first schema have no digest until they are written again.
+fn digest(row: &Row, filters: &Filters) -> Result<String, StoreError> {
+    let stored = row.text("digest")?;
+    Ok(if stored.is_empty() {
+        filters.digest()
+    } else {
+        stored
+    })
+}
+
+/// A CHECK keeps the length a multiple of a key's.
+fn keys_of(bytes: &[u8]) -> Vec<Pubkey> {
+    bytes
+        .as_chunks::<PUBKEY_BYTES>()
+        .0
+        .iter()
+        .map(|key| Pubkey::new_from_array(*key))
+        .collect()
+}

@@ -1,0 +1,450 @@
+//! Webhooks.
+
+use super::{Store, filters, keys, lanes, rows};
+use crate::{
+    Access, NewWebhook, Revision, Secret, Secrets, StoreError, Timestamp, Webhook,
+    WebhookDefinition, WebhookId, WebhookPage,
+    database::{Connection, Durability, Row, signed, unsigned, values},
+};
+
+/// Whole webhooks of a key (`$1`, null for everybody's) after an ordinal (`$2`), or of an id (`$3`).
+const SELECT: &str = "
+    SELECT w.*, k.id AS key_id, f.accounts, f.programs, f.digest, e.last_triggered_at
+    FROM webhooks w
+    JOIN filters f ON f.webhook = w.ordinal
+    JOIN endpoints e ON e.webhook = w.ordinal
+    LEFT JOIN api_keys k ON k.ordinal = w.key
+    WHERE w.deleted = 0 AND (CAST($1 AS TEXT) IS NULL OR k.id = $1)
+        AND w.ordinal > $2 AND (CAST($3 AS TEXT) IS NULL OR w.id = $3)
+    ORDER BY w.ordinal LIMIT $4";
+
+impl Store {
+    /// Creates a webhook, unless its owner has `limit` already.
+    ///
+    /// # Errors
+    /// [`StoreError::TooManyWebhooks`], [`StoreError::NoSuchKey`], or a failure of the database, which also
+    /// refuses a definition without kinds or without keys.
+    pub async fn create_webhook(
+        &self,
+        new: &NewWebhook,
+        limit: u32,
+    ) -> Result<Webhook, StoreError> {
+        let mut write = self.write(Durability::Durable).await?;
+        let key = match &new.owner {
+            Access::All => None,
+            Access::Key(key) => Some(keys::ordinal_of(&mut write, key).await?),
+        };
+        // Before counting, so that two who create at once do not both find room.
+        let revision = bump_revision(&mut write).await?;
+        let count = write
+            .one_row(
+                "SELECT count(*) AS count FROM webhooks
+                 WHERE deleted = 0 AND (key = $1 OR (key IS NULL AND CAST($1 AS BIGINT) IS NULL))",
+                values![key],
+            )
+            .await?
+            .integer("count")?;
+        if count >= i64::from(limit) {
+            return Err(StoreError::TooManyWebhooks { limit });
+        }
+        insert(&mut write, new, key, revision).await?;
+        let webhook = select(&mut write, &Access::All, &new.id).await?;
+        write.commit().await?;
+        webhook.ok_or(StoreError::Corrupt { what: "webhooks" })
+    }
+
+    /// The webhook of this id, if there is one.
+    ///
+    /// # Errors
+    /// A failure of the database.
+    pub async fn webhook(
+        &self,
+        access: &Access,
+        id: &WebhookId,
+    ) -> Result<Option<Webhook>, StoreError> {
+        let mut read = self.read().await?;
+        select(&mut read, access, id).await
+    }
+
+    /// Up to `limit` webhooks in order of creation, after the position that the page before gave.
+    ///
+    /// # Errors
+    /// A failure of the database.
+    pub async fn list_webhooks(
+        &self,
+        access: &Access,
+        after: Option<i64>,
+        limit: u32,
+    ) -> Result<WebhookPage, StoreError> {
+        let mut read = self.read().await?;
+        let any: Option<String> = None;
+        // One more than asked for tells whether there is a next page.
+        let mut found = read
+            .rows(
+                SELECT,
+                values![
+                    key_text(access),
+                    after.unwrap_or(0),
+                    any,
+                    i64::from(limit).saturating_add(1)
+                ],
+            )
+            .await?;
+        let more = found.len() > usize::try_from(limit).unwrap_or(usize::MAX);
+        if more {
+            found.pop();
+        }
+        let next = match found.last() {
+            Some(last) if more => Some(last.integer("ordinal")?),
+            _ => None,
+        };
+        let webhooks = found.iter().map(rows::webhook).collect::<Result<_, _>>()?;
+        Ok(WebhookPage { webhooks, next })
+    }
+
+    /// Replaces what the owner wrote; `None` when there is no such webhook. Switching it on clears the
+    /// reason for which the service had switched it off. With `expected`, only a webhook of that version
+    /// is written.
+    ///
+    /// # Errors
+    /// [`StoreError::VersionConflict`], or a failure of the database, which also refuses a definition
+    /// without kinds or without keys.
+    pub async fn update_webhook(
+        &self,
+        access: &Access,
+        id: &WebhookId,
+        definition: &WebhookDefinition,
+        expected: Option<u64>,
+    ) -> Result<Option<Webhook>, StoreError> {
+        let mut write = self.write(Durability::Durable).await?;
+        let Some((ordinal, before)) = lock(&mut write, access, id, expected).await? else {
+            return Ok(None);
+        };
+        if before.definition.filters != definition.filters {
+            filters::replace(&mut write, ordinal, &definition.filters).await?;
+        }
+        update(&mut write, ordinal, &before, definition).await?;
+        if before.definition.order != definition.order {
+            lanes::rebuild(&mut write, ordinal, definition.order).await?;
+        }
+        let after = select(&mut write, &Access::All, id).await?;
+        write.commit().await?;
+        Ok(after)
+    }
+
+    /// Gives a webhook a new signing secret; the one before signs as well until `previous_until`. `None`
+    /// when there is no such webhook.
+    ///
+    /// # Errors
+    /// A failure of the database.
+    pub async fn rotate_secret(
+        &self,
+        access: &Access,
+        id: &WebhookId,
+        secret: &Secret,
+        previous_until: Timestamp,
+    ) -> Result<Option<Webhook>, StoreError> {
+        let mut write = self.write(Durability::Durable).await?;
+        let Some((ordinal, _)) = lock(&mut write, access, id, None).await? else {
+            return Ok(None);
+        };
+        write
+            .execute(
+                "UPDATE webhooks SET previous_secret = secret, previous_secret_until = $2, secret = $3,
+                     version = version + 1
+                 WHERE ordinal = $1",
+                values![ordinal, previous_until, secret.expose()],
+            )
+            .await?;
+        let after = select(&mut write, &Access::All, id).await?;
+        write.commit().await?;
+        Ok(after)
+    }
+
+    /// The secrets with which a message to this webhook is signed at `now`; `None` when there is no such
+    /// webhook.
+    ///
+    /// # Errors
+    /// A failure of the database.
+    pub async fn secrets(
+        &self,
+        access: &Access,
+        id: &WebhookId,
+        now: Timestamp,
+    ) -> Result<Option<Secrets>, StoreError> {
+        let mut read = self.read().await?;
+        let row = select_row(&mut read, access, id).await?;
+        row.map(|row| rows::secrets(&row, now)).transpose()
+    }
+
+    /// Extends a temporary webhook; false when there is none of this id.
+    ///
+    /// # Errors
+    /// A failure of the database.
+    pub async fn extend_relay(
+        &self,
+        access: &Access,
+        id: &WebhookId,
+        until: Timestamp,
+    ) -> Result<bool, StoreError> {
+        let mut write = self.write(Durability::Relaxed).await?;
+        let changed = write
+            .execute(
+                "UPDATE webhooks SET relay_until = $2
+                 WHERE id = $1 AND deleted = 0 AND relay_until IS NOT NULL
+                     AND (CAST($3 AS TEXT) IS NULL
+                         OR key = (SELECT ordinal FROM api_keys WHERE id = $3))",
+                values![id.as_str(), until, key_text(access)],
+            )
+            .await?;
+        write.commit().await?;
+        Ok(changed > 0)
+    }
+
+    /// Deletes a webhook with everything it is owed. False when there was none. It is gone when this
+    /// returns; [`Store::prune`] removes what little by little needs to be.
+    ///
+    /// # Errors
+    /// A failure of the database.
+    pub async fn delete_webhook(
+        &self,
+        access: &Access,
+        id: &WebhookId,
+    ) -> Result<bool, StoreError> {
+        let mut write = self.write(Durability::Durable).await?;
+        let Some((ordinal, _)) = lock(&mut write, access, id, None).await? else {
+            return Ok(false);
+        };
+        mark_deleted(&mut write, ordinal).await?;
+        write.commit().await?;
+        self.remove_deleted(Some(ordinal)).await?;
+        Ok(true)
+    }
+}
+
+/// A key as a parameter: null for everybody.
+pub(super) fn key_text(access: &Access) -> Option<String> {
+    access.key().map(ToString::to_string)
+}
+
+/// Takes a webhook out of sight and out of matching.
+pub(super) async fn mark_deleted(write: &mut Connection, ordinal: i64) -> Result<(), StoreError> {
+    write
+        .execute(
+            "UPDATE webhooks SET deleted = 1, active = 0 WHERE ordinal = $1",
+            values![ordinal],
+        )
+        .await?;
+    bump_revision(write).await?;
+    Ok(())
+}
+
+/// Switches a webhook off for `reason`, if it still points to `url`; its owner may have changed the
+/// URL while the attempt that revealed the reason was under way.
+pub(super) async fn disable(
+    write: &mut Connection,
+    ordinal: i64,
+    url: &str,
+    reason: &str,
+) -> Result<(), StoreError> {
+    let disabled = write
+        .execute(
+            "UPDATE webhooks SET active = 0, disabled_reason = $3
+             WHERE ordinal = $1 AND url = $2 AND active = 1",
+            values![ordinal, url, reason],
+        )
+        .await?;
+    if disabled > 0 {
+        bump_revision(write).await?;
+    }
+    Ok(())
+}
+
+/// Counts a write that changes what is matched, and notes from which slot on it must count. Whoever has
+/// counted keeps all others who would from going on before the end of the transaction.
+pub(super) async fn bump_revision(write: &mut Connection) -> Result<Revision, StoreError> {
+    let revision = write
+        .one_row(
+            "UPDATE webhook_revision SET revision = revision + 1 RETURNING revision",
+            values![],
+        )
+        .await?
+        .integer("revision")?;
+    write
+        .execute(
+            "INSERT INTO filter_changes (revision, requested_slot)
+             VALUES ($1, (SELECT slot + 1 FROM checkpoints WHERE commitment = 'confirmed'))",
+            values![revision],
+        )
+        .await?;
+    Ok(Revision(unsigned(revision, "webhook_revision.revision")?))
+}
+
+/// Reads a webhook for writing: whoever holds it so writes alone, messages for it included.
+pub(super) async fn lock(
+    write: &mut Connection,
+    access: &Access,
+    id: &WebhookId,
+    expected: Option<u64>,
+) -> Result<Option<(i64, Webhook)>, StoreError> {
+    // An update that changes nothing is a lock that both databases know.
+    let locked = write
+        .execute(
+            "UPDATE sequences SET next = next
+             WHERE webhook = (SELECT ordinal FROM webhooks WHERE id = $1 AND deleted = 0)",
+            values![id.as_str()],
+        )
+        .await?;
+    if locked == 0 {
+        return Ok(None);
+    }
+    let Some(row) = select_row(write, access, id).await? else {
+        return Ok(None);
+    };
+    let webhook = rows::webhook(&row)?;
+    if expected.is_some_and(|expected| expected != webhook.version) {
+        return Err(StoreError::VersionConflict {
+            current: webhook.version,
+        });
+    }
+    Ok(Some((row.integer("ordinal")?, webhook)))
+}
+
+/// Writes everything but the filters.
+pub(super) async fn update(
+    write: &mut Connection,
+    ordinal: i64,
+    before: &Webhook,
+    definition: &WebhookDefinition,
+) -> Result<(), StoreError> {
+    let disabled_reason = before
+        .disabled_reason
+        .clone()
+        .filter(|_| !definition.active);
+    let revision = if changes_matching(&before.definition, definition) {
+        bump_revision(write).await?
+    } else {
+        before.matched_revision
+    };
+    write
+        .execute(
+            "UPDATE webhooks SET url = $2, wants_account_change = $3, wants_transaction = $4,
+                 wants_program_event = $5, commitment = $6, delivery_order = $7, description = $8,
+                 headers = $9, gzip = $10, heartbeat_seconds = $11, active = $12, disabled_reason = $13,
+                 matched_revision = $14, version = version + 1
+             WHERE ordinal = $1",
+            values![
+                ordinal,
+                definition.url.as_str(),
+                definition.events.account_change,
+                definition.events.transaction,
+                definition.events.program_event,
+                definition.commitment.name(),
+                definition.order.name(),
+                definition.description.clone(),
+                rows::headers_text(&definition.headers)?,
+                definition.gzip,
+                heartbeat_seconds(definition)?,
+                definition.active,
+                disabled_reason,
+                signed(revision.0, "revision")?,
+            ],
+        )
+        .await?;
+    Ok(())
+}
+
+pub(super) async fn select(
+    connection: &mut Connection,
+    access: &Access,
+    id: &WebhookId,
+) -> Result<Option<Webhook>, StoreError> {
+    let row = select_row(connection, access, id).await?;
+    row.as_ref().map(rows::webhook).transpose()
+}
+
+async fn select_row(
+    connection: &mut Connection,
+    access: &Access,
+    id: &WebhookId,
+) -> Result<Option<Row>, StoreError> {
+    connection
+        .row(SELECT, values![key_text(access), 0_i64, id.as_str(), 1_i64])
+        .await
+}
+
+/// Whether the difference concerns what is matched, or what else the indexer makes messages of.
+fn changes_matching(before: &WebhookDefinition, after: &WebhookDefinition) -> bool {
+    let matching = |definition: &WebhookDefinition| {
+        (
+            definition.events,
+            definition.active,
+            definition.commitment,
+            definition.heartbeat,
+        )
+    };
+    matching(before) != matching(after) || before.filters != after.filters
+}
+
+async fn insert(
+    write: &mut Connection,
+    new: &NewWebhook,
+    key: Option<i64>,
+    revision: Revision,
+) -> Result<(), StoreError> {
+    let definition = &new.definition;
+    let ordinal = write
+        .one_row(
+            "INSERT INTO webhooks (id, key, matched_revision, url, wants_account_change, wants_transaction,
+                 wants_program_event, commitment, delivery_order, description, headers, gzip,
+                 heartbeat_seconds, active, created_at, secret, relay_until)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)
+             RETURNING ordinal",
+            values![
+                new.id.as_str(),
+                key,
+                signed(revision.0, "revision")?,
+                definition.url.as_str(),
+                definition.events.account_change,
+                definition.events.transaction,
+                definition.events.program_event,
+                definition.commitment.name(),
+                definition.order.name(),
+                definition.description.clone(),
+                rows::headers_text(&definition.headers)?,
+                definition.gzip,
+                heartbeat_seconds(definition)?,
+                definition.active,
+                new.created,
+                new.secret.expose(),
+                new.relay_until,
+            ],
+        )
+        .await?
+        .integer("ordinal")?;
+    write
+        .execute(
+            "INSERT INTO filters (webhook, accounts, programs, digest) VALUES ($1, $2, $3, $4)",
+            values![
+                ordinal,
+                rows::key_bytes(&definition.filters.accounts),
+                rows::key_bytes(&definition.filters.programs),
+                definition.filters.digest()
+            ],
+        )
+        .await?;
+    for table in [
+        "INSERT INTO sequences (webhook) VALUES ($1)",
+        "INSERT INTO endpoints (webhook) VALUES ($1)",
+    ] {
+        write.execute(table, values![ordinal]).await?;
+    }
+    Ok(())
+}
+
+fn heartbeat_seconds(definition: &WebhookDefinition) -> Result<Option<i64>, StoreError> {
+    definition
+        .heartbeat
+        .map(|interval| signed(interval.as_secs(), "heartbeat"))
+        .transpose()
+}

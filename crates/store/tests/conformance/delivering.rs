@@ -1,0 +1,324 @@
+//! Leases, attempts and what becomes of a message.
+
+use std::time::Duration;
+
+use sluice_store::{
+    Access, Breaker, ClaimLimits, DeliveryState, EndpointState, Finished, MAX_RESPONSE_BYTES,
+    Outcome, Revision, Secret, WebhookDefinition,
+};
+
+use crate::{fixture::*, on_both};
+
+on_both!(
+    a_lease_keeps_others_away_until_it_ends,
+    a_late_worker_cannot_overwrite_but_an_acceptance_counts,
+    a_released_message_is_due_again_at_once,
+    results_of_attempts_are_kept,
+    an_exhausted_message_is_kept_as_failed,
+    a_receiver_that_is_gone_switches_its_webhook_off_and_nothing_is_lost,
+    an_answer_from_the_old_url_does_not_switch_off_the_new_one,
+    one_webhook_cannot_take_the_share_of_another,
+    a_paused_receiver_is_left_alone_and_then_tried_with_one_message,
+    a_concurrency_limit_is_honoured,
+    both_secrets_sign_during_a_rotation,
+    the_queue_is_counted,
+);
+
+async fn a_lease_keeps_others_away_until_it_ends(fixture: &Fixture) {
+    let store = &fixture.store;
+    let id = owing(store, 1).await;
+    let first = claim(store, NOW).await;
+    assert_eq!(first.len(), 1);
+    assert_eq!(
+        first[0].body, "{\"sequence\":1,\"data\":\"\\u0000é\\\"\"}",
+        "byte for byte"
+    );
+    assert!(claim(store, NOW).await.is_empty());
+    let nearly = NOW.after(LEASE).before(Duration::from_millis(1));
+    assert!(claim(store, nearly).await.is_empty());
+
+    let second = claim(store, NOW.after(LEASE)).await;
+    assert_eq!(second[0].body, first[0].body, "the same bytes again");
+    let late = Outcome::Retry { at: NOW };
+    assert!(
+        !record(store, &first[0], 500, late).await,
+        "the lease had passed on"
+    );
+    assert!(record(store, &second[0], 200, Outcome::Accepted).await);
+    let after = deliveries(store, &id).await;
+    assert_eq!(
+        (after[0].state, after[0].attempts),
+        (DeliveryState::Delivered, 1)
+    );
+    assert_eq!(after[0].next_attempt_at, None);
+}
+
+async fn a_late_worker_cannot_overwrite_but_an_acceptance_counts(fixture: &Fixture) {
+    let store = &fixture.store;
+    let id = owing(store, 2).await;
+    let first = claim(store, NOW).await;
+    let second = claim(store, NOW.after(LEASE)).await;
+    assert!(!record(store, &first[0], 500, Outcome::Exhausted).await);
+    assert!(record(store, &first[1], 200, Outcome::Accepted).await);
+    assert!(!record(store, &second[1], 500, Outcome::Retry { at: NOW }).await);
+    let states: Vec<_> = deliveries(store, &id)
+        .await
+        .iter()
+        .map(|each| each.state)
+        .collect();
+    assert_eq!(states, [DeliveryState::Pending, DeliveryState::Delivered]);
+}
+
+async fn a_released_message_is_due_again_at_once(fixture: &Fixture) {
+    let store = &fixture.store;
+    owing(store, 1).await;
+    let claimed = claim(store, NOW).await;
+    store
+        .release(&[claimed[0].ticket.clone()], NOW)
+        .await
+        .expect("releases");
+    let again = claim(store, NOW).await;
+    assert_eq!((again.len(), again[0].attempts_before), (1, 0));
+    // The lease that was given back proves nothing any more.
+    store
+        .release(&[claimed[0].ticket.clone()], NOW)
+        .await
+        .expect("answers");
+    assert!(claim(store, NOW).await.is_empty());
+}
+
+async fn results_of_attempts_are_kept(fixture: &Fixture) {
+    let store = &fixture.store;
+    let id = owing(store, 1).await;
+    let at = NOW.after(Duration::from_secs(5));
+    let claimed = claim(store, NOW).await;
+    let mut failed = finished(&claimed[0], 500, Outcome::Retry { at });
+    failed.attempt.status = None;
+    failed.attempt.error = Some("x".repeat(600));
+    failed.attempt.response = Some("é".repeat(MAX_RESPONSE_BYTES));
+    store.record(&[failed], &unchanged).await.expect("records");
+    let read = store.webhook(&Access::All, &id).await.expect("reads");
+    assert_eq!(read.expect("exists").last_triggered, None);
+    let nearly = at.before(Duration::from_millis(1));
+    assert!(claim(store, nearly).await.is_empty(), "not due yet");
+    assert_eq!(store.next_due().await.expect("reads"), Some(at));
+
+    let claimed = claim(store, at).await;
+    assert_eq!(claimed[0].attempts_before, 1);
+    accept(store, &claimed).await;
+    let read = store.webhook(&Access::All, &id).await.expect("reads");
+    assert_eq!(
+        read.expect("exists").last_triggered,
+        Some(NOW.after(Duration::from_millis(12)))
+    );
+    let attempts = logs(store, &id).await.remove(0).attempts;
+    assert_eq!(attempts.len(), 2);
+    assert_eq!(attempts[0].error.as_ref().map(String::len), Some(500));
+    assert_eq!(
+        attempts[0].response.as_ref().map(String::len),
+        Some(MAX_RESPONSE_BYTES)
+    );
+    assert!(attempts[0].response_cut);
+    let mut expected = attempt(200);
+    expected.number = 2;
+    expected.response = Some("ok\u{fffd}".to_owned());
+    assert_eq!(attempts[1], expected);
+    assert_eq!(store.pending_deliveries().await.expect("counts"), 0);
+    assert_eq!(store.next_due().await.expect("reads"), None);
+}
+
+async fn an_exhausted_message_is_kept_as_failed(fixture: &Fixture) {
+    let store = &fixture.store;
+    let id = owing(store, 1).await;
+    let claimed = claim(store, NOW).await;
+    record(store, &claimed[0], 500, Outcome::Exhausted).await;
+    assert_eq!(deliveries(store, &id).await[0].state, DeliveryState::Failed);
+    assert!(claim(store, NOW.after(LEASE * 100)).await.is_empty());
+}
+
+async fn a_receiver_that_is_gone_switches_its_webhook_off_and_nothing_is_lost(fixture: &Fixture) {
+    let store = &fixture.store;
+    let id = owing(store, 2).await;
+    let claimed = claim(store, NOW).await;
+    let gone = Outcome::Gone {
+        reason: "answered 410".to_owned(),
+        retry_at: NOW,
+    };
+    record(store, &claimed[0], 410, gone).await;
+    store
+        .release(&[claimed[1].ticket.clone()], NOW)
+        .await
+        .expect("releases");
+
+    let off = store.webhook(&Access::All, &id).await.expect("reads");
+    let off = off.expect("exists");
+    assert!(!off.definition.active);
+    assert_eq!(off.disabled_reason.as_deref(), Some("answered 410"));
+    assert_eq!(store.webhook_revision().await.expect("reads"), Revision(2));
+    assert!(
+        claim(store, NOW).await.is_empty(),
+        "nothing is sent while it is off"
+    );
+
+    let on = store
+        .update_webhook(&Access::All, &id, &definition(), None)
+        .await
+        .expect("updates")
+        .expect("exists");
+    assert_eq!((on.definition.active, on.disabled_reason), (true, None));
+    assert_eq!(claim(store, NOW).await.len(), 2, "both are still owed");
+}
+
+async fn an_answer_from_the_old_url_does_not_switch_off_the_new_one(fixture: &Fixture) {
+    let store = &fixture.store;
+    let id = owing(store, 1).await;
+    let claimed = claim(store, NOW).await;
+    let moved = WebhookDefinition {
+        url: "https://example.com/new".to_owned(),
+        ..definition()
+    };
+    store
+        .update_webhook(&Access::All, &id, &moved, None)
+        .await
+        .expect("updates");
+    let gone = Outcome::Gone {
+        reason: "answered 410".to_owned(),
+        retry_at: NOW,
+    };
+    record(store, &claimed[0], 410, gone).await;
+    let read = store.webhook(&Access::All, &id).await.expect("reads");
+    assert!(read.expect("exists").definition.active);
+    assert_eq!(claim(store, NOW).await[0].ticket.url, moved.url);
+}
+
+async fn one_webhook_cannot_take_the_share_of_another(fixture: &Fixture) {
+    let store = &fixture.store;
+    let (busy, quiet) = (with_webhook(store, 1).await, with_webhook(store, 2).await);
+    let mut slot: Vec<_> = (1..=20).map(|number| message(&busy, number)).collect();
+    slot.push(message(&quiet, 1));
+    store_messages(store, &slot).await;
+    let limits = ClaimLimits {
+        total: 10,
+        per_webhook: 3,
+    };
+    let claimed = claim_some(store, NOW, limits).await;
+    let of = |id| {
+        claimed
+            .iter()
+            .filter(|each| &each.ticket.webhook == id)
+            .count()
+    };
+    assert_eq!((of(&busy), of(&quiet)), (3, 1));
+    assert!(
+        claim_some(store, NOW, limits).await.is_empty(),
+        "the busy one's share is under lease, the quiet one has no more"
+    );
+    accept(store, &claimed[..1]).await;
+    assert_eq!(claim_some(store, NOW, limits).await.len(), 1);
+
+    let total = ClaimLimits {
+        total: 2,
+        per_webhook: 100,
+    };
+    let later = NOW.after(LEASE);
+    assert_eq!(claim_some(store, later, total).await.len(), 2);
+}
+
+async fn a_paused_receiver_is_left_alone_and_then_tried_with_one_message(fixture: &Fixture) {
+    let store = &fixture.store;
+    let id = owing(store, 5).await;
+    let claimed = claim(store, NOW).await;
+    let until = NOW.after(Duration::from_secs(60));
+    let failures: Vec<_> = claimed
+        .iter()
+        .map(|each| finished(each, 500, Outcome::Retry { at: NOW }))
+        .collect();
+    let open = |state: EndpointState, each: &Finished| {
+        assert_eq!(each.attempt.status, Some(500));
+        let failures = state.failures + 1;
+        EndpointState {
+            failures,
+            breaker: if failures < 5 {
+                Breaker::Closed
+            } else {
+                Breaker::Open
+            },
+            paused_until: (failures == 5).then_some(until),
+            openings: state.openings + u32::from(failures == 5),
+            ..state
+        }
+    };
+    store.record(&failures, &open).await.expect("records");
+    let state = store.endpoint(&id).await.expect("reads").expect("exists");
+    assert_eq!(
+        (state.breaker, state.failures, state.openings),
+        (Breaker::Open, 5, 1)
+    );
+    assert!(claim(store, NOW).await.is_empty());
+    assert_eq!(store.next_due().await.expect("reads"), Some(until));
+
+    let probe = claim(store, until).await;
+    assert_eq!((probe.len(), probe[0].probe), (1, true));
+    assert!(
+        claim(store, until).await.is_empty(),
+        "one probe at a time, whoever asks"
+    );
+    let close = |_: EndpointState, _: &Finished| EndpointState::default();
+    let accepted = [finished(&probe[0], 200, Outcome::Accepted)];
+    store.record(&accepted, &close).await.expect("records");
+    assert_eq!(claim(store, until).await.len(), 4);
+}
+
+async fn a_concurrency_limit_is_honoured(fixture: &Fixture) {
+    let store = &fixture.store;
+    let id = owing(store, 5).await;
+    let slow = EndpointState {
+        concurrency: Some(2),
+        ..EndpointState::default()
+    };
+    assert!(store.set_endpoint(&id, &slow).await.expect("sets"));
+    assert_eq!(claim(store, NOW).await.len(), 2);
+    assert!(claim(store, NOW).await.is_empty());
+    assert_eq!(store.endpoint(&id).await.expect("reads"), Some(slow));
+}
+
+async fn both_secrets_sign_during_a_rotation(fixture: &Fixture) {
+    let store = &fixture.store;
+    let id = owing(store, 1).await;
+    let (old, new) = (Secret::from_random([1; 32]), Secret::from_random([9; 32]));
+    let until = NOW.after(Duration::from_secs(60));
+    let rotated = store
+        .rotate_secret(&Access::All, &id, &new, until)
+        .await
+        .expect("rotates")
+        .expect("exists");
+    assert_eq!(rotated.previous_secret_until, Some(until));
+    let claimed = claim(store, NOW).await;
+    let secrets: Vec<_> = claimed[0].secrets.iter().cloned().collect();
+    assert_eq!(secrets, [new.clone(), old]);
+    let later = store.secrets(&Access::All, &id, until).await;
+    let later = later.expect("reads").expect("exists");
+    assert_eq!((later.current, later.previous), (new, None));
+}
+
+async fn the_queue_is_counted(fixture: &Fixture) {
+    let store = &fixture.store;
+    owing(store, 3).await;
+    let claimed = claim_some(
+        store,
+        NOW,
+        ClaimLimits {
+            total: 2,
+            per_webhook: 2,
+        },
+    )
+    .await;
+    record(store, &claimed[0], 500, Outcome::Exhausted).await;
+    let stats = store.queue_stats().await.expect("counts");
+    assert_eq!(
+        (stats.pending, stats.leased, stats.failed, stats.kept),
+        (2, 1, 1, 3)
+    );
+    assert_eq!(stats.oldest_pending, Some(NOW));
+    assert!(stats.bytes > 0);
+}

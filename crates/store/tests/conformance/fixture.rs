@@ -1,0 +1,248 @@
+//! A store of its own for every test, and what goes into it.
+
+use std::{path::Path, sync::Arc, time::Duration};
+
+use sluice_store::{
+    Access, Attempt, BodyTemplate, Claim, ClaimLimits, ClaimedDelivery, Commit, Commitment,
+    Delivery, DeliveryLog, DeliveryOrder, DeliveryQuery, EndpointState, EventKind, Filters,
+    Finished, Lease, MessageId, MessageKind, NewMessage, NewWebhook, Outcome, Secret, Store,
+    Timestamp, Timings, WebhookDefinition, WebhookId, testing::PrivateCluster,
+};
+use solana_pubkey::Pubkey;
+use tempfile::TempDir;
+
+pub const NOW: Timestamp = Timestamp::from_unix_millis(1_800_000_000_000);
+pub const LEASE: Duration = Duration::from_secs(25);
+pub const PLENTY: ClaimLimits = ClaimLimits {
+    total: 100,
+    per_webhook: 100,
+};
+
+/// Where a store is, so that it can be opened again.
+enum Place {
+    File(TempDir),
+    Server {
+        url: String,
+        _cluster: PrivateCluster,
+    },
+}
+
+pub struct Fixture {
+    place: Place,
+    pub store: Store,
+}
+
+impl Fixture {
+    pub async fn sqlite() -> Self {
+        let folder = tempfile::tempdir().expect("temporary folder");
+        let store = Store::open(&folder.path().join("sluice.db"))
+            .await
+            .expect("opens");
+        Self {
+            place: Place::File(folder),
+            store,
+        }
+    }
+
+    pub async fn postgres(test: &str) -> Self {
+        let cluster = PrivateCluster::shared(Path::new(env!("CARGO_TARGET_TMPDIR")))
+            .expect("PostgreSQL starts");
+        let process = std::process::id();
+        // Names are cut to 63 bytes, so what tells them apart comes first.
+        let url = cluster
+            .create_database(&format!("{process}_{:x}_{test}", rand_number()))
+            .await
+            .expect("creates");
+        let store = Store::connect(&url).await.expect("connects");
+        Self {
+            place: Place::Server {
+                url,
+                _cluster: cluster,
+            },
+            store,
+        }
+    }
+
+    /// Another process's view of the same database.
+    pub async fn another(&self) -> Store {
+        match &self.place {
+            Place::File(folder) => Store::open(&folder.path().join("sluice.db")).await,
+            Place::Server { url, .. } => Store::connect(url).await,
+        }
+        .expect("opens again")
+    }
+}
+
+/// A number that no other test of this process has had.
+fn rand_number() -> u64 {
+    use std::sync::atomic::{AtomicU64, Ordering};
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
+/// A lease that no other claim has had.
+pub fn lease() -> Lease {
+    Lease::from_random(rand_number())
+}
+
+pub fn key(number: u8) -> Pubkey {
+    Pubkey::new_from_array([number; 32])
+}
+
+pub fn definition() -> WebhookDefinition {
+    WebhookDefinition::new(
+        "https://example.com/hook".to_owned(),
+        EventKind::ALL.into_iter().collect(),
+        Filters {
+            accounts: vec![key(2), key(1)],
+            programs: vec![key(3)],
+        },
+    )
+}
+
+pub fn webhook(number: u8) -> NewWebhook {
+    NewWebhook {
+        id: WebhookId::from_random([number; 16]),
+        owner: Access::All,
+        definition: definition(),
+        secret: Secret::from_random([number; 32]),
+        created: NOW,
+        relay_until: None,
+    }
+}
+
+pub async fn with_webhook(store: &Store, number: u8) -> WebhookId {
+    with_order(store, number, DeliveryOrder::None).await
+}
+
+pub async fn with_order(store: &Store, number: u8, order: DeliveryOrder) -> WebhookId {
+    let mut new = webhook(number);
+    new.definition.order = order;
+    store.create_webhook(&new, 100).await.expect("created").id
+}
+
+pub fn message(webhook: &WebhookId, number: u8) -> NewMessage {
+    keyed(webhook, number, None)
+}
+
+pub fn keyed(webhook: &WebhookId, number: u8, order_key: Option<&str>) -> NewMessage {
+    let mut digest = [number; 32];
+    digest[..16].copy_from_slice(&webhook.as_str().as_bytes()[3..19]);
+    NewMessage {
+        id: MessageId::from_digest(digest),
+        webhook: webhook.clone(),
+        kind: MessageKind::Event(EventKind::Transaction),
+        commitment: Commitment::Confirmed,
+        slot: 7,
+        order_key: order_key.map(str::to_owned),
+        body: BodyTemplate::new(
+            "{\"sequence\":".to_owned(),
+            Arc::from(",\"data\":\"\\u0000é\\\"\"}"),
+        ),
+    }
+}
+
+/// Stores messages as slot 7, due at once; says how many were new.
+pub async fn store_messages(store: &Store, messages: &[NewMessage]) -> u64 {
+    store
+        .commit(&Commit::slot(Commitment::Confirmed, 7, messages, NOW))
+        .await
+        .expect("commits")
+        .inserted
+}
+
+/// A store in which webhook 1 is owed `count` messages.
+pub async fn owing(store: &Store, count: u8) -> WebhookId {
+    let id = with_webhook(store, 1).await;
+    let messages: Vec<_> = (1..=count).map(|number| message(&id, number)).collect();
+    store_messages(store, &messages).await;
+    id
+}
+
+pub async fn claim(store: &Store, now: Timestamp) -> Vec<ClaimedDelivery> {
+    claim_some(store, now, PLENTY).await
+}
+
+pub async fn claim_some(
+    store: &Store,
+    now: Timestamp,
+    limits: ClaimLimits,
+) -> Vec<ClaimedDelivery> {
+    let claim = Claim {
+        now,
+        until: now.after(LEASE),
+        lease: lease(),
+        limits,
+    };
+    store.claim_due(&claim).await.expect("claims")
+}
+
+pub fn sequences(claimed: &[ClaimedDelivery]) -> Vec<u64> {
+    claimed.iter().map(|each| each.ticket.sequence).collect()
+}
+
+pub fn attempt(status: u16) -> Attempt {
+    Attempt {
+        number: 0,
+        url: "https://example.com/hook".to_owned(),
+        started: NOW,
+        duration: Duration::from_millis(12),
+        timings: Timings {
+            resolved: Some(Duration::from_micros(150)),
+            first_byte: Some(Duration::from_millis(11)),
+            ..Timings::default()
+        },
+        status: Some(status),
+        error: None,
+        request_headers: vec![("webhook-id".to_owned(), "msg_1".to_owned())],
+        response: Some("ok\0".to_owned()),
+        response_cut: false,
+    }
+}
+
+pub fn finished(claimed: &ClaimedDelivery, status: u16, outcome: Outcome) -> Finished {
+    Finished {
+        ticket: claimed.ticket.clone(),
+        attempt: attempt(status),
+        outcome,
+    }
+}
+
+pub fn unchanged(state: EndpointState, _: &Finished) -> EndpointState {
+    state
+}
+
+/// Records one attempt; says whether it counted.
+pub async fn record(
+    store: &Store,
+    claimed: &ClaimedDelivery,
+    status: u16,
+    outcome: Outcome,
+) -> bool {
+    let finished = [finished(claimed, status, outcome)];
+    store.record(&finished, &unchanged).await.expect("records")[0]
+}
+
+/// The receiver accepts everything in `claimed`.
+pub async fn accept(store: &Store, claimed: &[ClaimedDelivery]) {
+    let finished: Vec<_> = claimed
+        .iter()
+        .map(|each| finished(each, 200, Outcome::Accepted))
+        .collect();
+    let counted = store.record(&finished, &unchanged).await.expect("records");
+    assert!(counted.iter().all(|counted| *counted));
+}
+
+/// A webhook's messages with their attempts, in order.
+pub async fn logs(store: &Store, webhook: &WebhookId) -> Vec<DeliveryLog> {
+    let query = DeliveryQuery::default();
+    let page = store.deliveries(&Access::All, webhook, query, 1000).await;
+    let mut logs = page.expect("reads").expect("exists");
+    logs.reverse();
+    logs
+}
+
+pub async fn deliveries(store: &Store, webhook: &WebhookId) -> Vec<Delivery> {
+    let logs = logs(store, webhook).await;
+    logs.into_iter().map(|log| log.delivery).collect()
+}

@@ -1,0 +1,108 @@
+//! Looking back, and delivering again.
+
+use sluice_store::{
+    Access, DeliveryQuery, DeliveryState, MessageId, Outcome, Redeliver, Store, WebhookId,
+};
+
+use crate::{fixture::*, on_both};
+
+on_both!(
+    messages_are_pulled_after_a_number,
+    deliveries_are_listed_by_state_the_newest_first,
+    what_is_finished_is_delivered_again_on_request,
+);
+
+async fn messages_are_pulled_after_a_number(fixture: &Fixture) {
+    let store = &fixture.store;
+    let id = owing(store, 5).await;
+    let pull = async |after, limit| {
+        let page = store.messages_after(&Access::All, &id, after, limit).await;
+        let page = page.expect("reads").expect("exists");
+        assert_eq!((page.last_sequence, page.oldest_kept), (5, Some(1)));
+        page.messages
+            .iter()
+            .map(|each| each.sequence)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(pull(0, 2).await, [1, 2]);
+    assert_eq!(pull(3, 9).await, [4, 5]);
+    assert!(pull(u64::MAX, 9).await.is_empty());
+}
+
+/// Webhook 1 with a delivered, a failed and a pending message.
+async fn one_of_each(store: &Store) -> WebhookId {
+    let id = owing(store, 3).await;
+    let claimed = claim(store, NOW).await;
+    accept(store, &claimed[..1]).await;
+    record(store, &claimed[1], 500, Outcome::Exhausted).await;
+    store
+        .release(&[claimed[2].ticket.clone()], NOW.after(LEASE))
+        .await
+        .expect("releases");
+    id
+}
+
+async fn deliveries_are_listed_by_state_the_newest_first(fixture: &Fixture) {
+    let store = &fixture.store;
+    let id = one_of_each(store).await;
+    let list = async |query| {
+        let logs = store.deliveries(&Access::All, &id, query, 2).await;
+        logs.expect("reads")
+            .expect("exists")
+            .iter()
+            .map(|log| (log.delivery.sequence, log.attempts.len()))
+            .collect::<Vec<_>>()
+    };
+    let all = DeliveryQuery::default();
+    assert_eq!(list(all).await, [(3, 0), (2, 1)]);
+    let next = DeliveryQuery {
+        before: Some(2),
+        ..all
+    };
+    assert_eq!(list(next).await, [(1, 1)]);
+    for (state, sequence) in [
+        (DeliveryState::Delivered, 1),
+        (DeliveryState::Failed, 2),
+        (DeliveryState::Pending, 3),
+    ] {
+        let query = DeliveryQuery {
+            state: Some(state),
+            ..all
+        };
+        let found: Vec<_> = list(query).await.iter().map(|each| each.0).collect();
+        assert_eq!(found, [sequence], "{state:?}");
+    }
+    let one = DeliveryQuery {
+        sequence: Some(2),
+        ..all
+    };
+    assert_eq!(list(one).await, [(2, 1)]);
+}
+
+async fn what_is_finished_is_delivered_again_on_request(fixture: &Fixture) {
+    let store = &fixture.store;
+    let id = one_of_each(store).await;
+    let redeliver = async |which| {
+        let count = store.redeliver(&Access::All, &id, &which, NOW).await;
+        count.expect("redelivers").expect("exists")
+    };
+    assert_eq!(redeliver(Redeliver::Failed).await, 1);
+    let claimed = claim(store, NOW).await;
+    assert_eq!(sequences(&claimed), [2]);
+    assert_eq!(claimed[0].attempts_before, 0, "the schedule starts anew");
+    accept(store, &claimed).await;
+    let log = logs(store, &id).await.remove(1);
+    assert_eq!((log.delivery.attempts, log.attempts.len()), (2, 2));
+
+    let first = logs(store, &id).await.remove(0).delivery.id;
+    assert_eq!(redeliver(Redeliver::Message(first)).await, 1);
+    assert_eq!(sequences(&claim(store, NOW).await), [1]);
+    assert_eq!(
+        redeliver(Redeliver::Range(1, 9)).await,
+        2,
+        "one is under way, one is pending and comes sooner"
+    );
+    assert_eq!(sequences(&claim(store, NOW).await), [2, 3]);
+    let unknown = Redeliver::Message(MessageId::from_digest([99; 32]));
+    assert_eq!(redeliver(unknown).await, 0);
+}

@@ -1,0 +1,113 @@
+//! API keys, and whose webhooks are whose.
+
+use sluice_store::{Access, ApiKeySecret, KeyHash, KeyId, NewKey, Store, StoreError};
+
+use crate::{fixture::*, on_both};
+
+on_both!(
+    a_key_is_known_by_its_hash_until_it_is_revoked,
+    a_webhook_exists_for_its_key_alone,
+    webhooks_of_a_revoked_key_stop_and_can_be_adopted,
+);
+
+async fn with_key(store: &Store, number: u8, name: &str) -> (KeyId, ApiKeySecret) {
+    let secret = ApiKeySecret::from_random([number; 32]);
+    let id = KeyId::from_random([number; 8]);
+    let new = NewKey {
+        id: id.clone(),
+        name: name.to_owned(),
+        hash: secret.hash(),
+        created: NOW,
+    };
+    store.create_key(&new).await.expect("created");
+    (id, secret)
+}
+
+async fn a_key_is_known_by_its_hash_until_it_is_revoked(fixture: &Fixture) {
+    let store = &fixture.store;
+    assert!(!store.keys_in_use().await.expect("reads"));
+    let (id, secret) = with_key(store, 1, "one").await;
+    assert!(store.keys_in_use().await.expect("reads"));
+    let find = async |hash: &KeyHash| store.key_by_hash(hash).await.expect("reads");
+    assert_eq!(find(&KeyHash::of(secret.expose())).await, Some(id.clone()));
+    assert_eq!(find(&KeyHash::of("sluice_00")).await, None);
+
+    let same_name = NewKey {
+        id: KeyId::from_random([2; 8]),
+        name: "one".to_owned(),
+        hash: ApiKeySecret::from_random([2; 32]).hash(),
+        created: NOW,
+    };
+    assert!(matches!(
+        store.create_key(&same_name).await,
+        Err(StoreError::KeyExists { .. })
+    ));
+
+    let revoked = store.revoke_key("one", NOW).await.expect("revokes");
+    assert_eq!(revoked.expect("was there").revoked, Some(NOW));
+    let again = store.revoke_key(id.as_str(), NOW).await;
+    assert_eq!(again.expect("answers"), None);
+    assert_eq!(find(&secret.hash()).await, None);
+    assert!(!store.keys_in_use().await.expect("reads"));
+    let keys = store.keys().await.expect("lists");
+    assert_eq!((keys.len(), keys[0].revoked), (1, Some(NOW)));
+}
+
+async fn a_webhook_exists_for_its_key_alone(fixture: &Fixture) {
+    let store = &fixture.store;
+    let (first, _) = with_key(store, 1, "one").await;
+    let (second, _) = with_key(store, 2, "two").await;
+    let (first, second) = (Access::Key(first), Access::Key(second));
+    let mut new = webhook(1);
+    new.owner = first.clone();
+    let id = store.create_webhook(&new, 1).await.expect("created").id;
+    let mut more = webhook(2);
+    more.owner = first.clone();
+    assert!(matches!(
+        store.create_webhook(&more, 1).await,
+        Err(StoreError::TooManyWebhooks { limit: 1 })
+    ));
+    more.owner = second.clone();
+    store
+        .create_webhook(&more, 1)
+        .await
+        .expect("the limit is each key's own");
+
+    let read = store.webhook(&first, &id).await.expect("reads");
+    assert_eq!(read.expect("exists").key.as_ref(), first.key());
+    assert_eq!(store.webhook(&second, &id).await.expect("reads"), None);
+    let page = store.list_webhooks(&second, None, 9).await;
+    assert_eq!(page.expect("lists").webhooks.len(), 1);
+    let update = store
+        .update_webhook(&second, &id, &definition(), None)
+        .await;
+    assert_eq!(update.expect("answers"), None);
+    let messages = store.messages_after(&second, &id, 0, 9).await;
+    assert_eq!(messages.expect("reads"), None);
+    assert!(!store.delete_webhook(&second, &id).await.expect("answers"));
+    assert!(store.delete_webhook(&first, &id).await.expect("deletes"));
+}
+
+async fn webhooks_of_a_revoked_key_stop_and_can_be_adopted(fixture: &Fixture) {
+    let store = &fixture.store;
+    let (old, _) = with_key(store, 1, "old").await;
+    let (new_key, _) = with_key(store, 2, "new").await;
+    let mut new = webhook(1);
+    new.owner = Access::Key(old.clone());
+    let id = store.create_webhook(&new, 9).await.expect("created").id;
+    let key = store.revoke_key("old", NOW).await.expect("revokes");
+    assert_eq!(key.expect("was there").webhooks, 1);
+    assert_eq!(
+        store.live_webhooks().await.expect("reads").webhooks.len(),
+        0
+    );
+    let adopted = store
+        .adopt_webhooks(&Access::Key(old.clone()), &new_key)
+        .await;
+    assert_eq!(adopted.expect("moves"), 1);
+    let read = store.webhook(&Access::Key(new_key), &id).await;
+    let read = read.expect("reads").expect("exists");
+    assert!(!read.definition.active && read.disabled_reason.is_some());
+    let to_nobody = store.adopt_webhooks(&Access::All, &old).await;
+    assert!(matches!(to_nobody, Err(StoreError::NoSuchKey { .. })));
+}

@@ -1,0 +1,231 @@
+//! Following what must be matched.
+
+use sluice_store::{
+    Access, Commit, Commitment, FilterChange, FilterEdit, FilterLimits, FilterState, Filters,
+    Revision, StoreError, WebhookDefinition,
+};
+
+use crate::{fixture::*, on_both};
+
+on_both!(
+    the_revision_counts_what_changes_matching_and_nothing_else,
+    changes_name_what_changed_and_what_is_left,
+    keys_are_added_and_removed_once,
+    an_edit_cannot_empty_or_overfill_a_filter,
+    a_change_says_from_which_slot_on_it_counts,
+    a_proof_of_the_same_filter_keeps_its_first_slot,
+);
+
+async fn the_revision_counts_what_changes_matching_and_nothing_else(fixture: &Fixture) {
+    let store = &fixture.store;
+    let revision = async || store.webhook_revision().await.expect("reads");
+    assert_eq!(revision().await, Revision(0));
+    let id = with_webhook(store, 1).await;
+    assert_eq!(revision().await, Revision(1));
+    let update = async |definition: WebhookDefinition| {
+        store
+            .update_webhook(&Access::All, &id, &definition, None)
+            .await
+            .expect("updates")
+    };
+
+    let mut changed = definition();
+    changed.url = "https://example.com/elsewhere".to_owned();
+    update(changed.clone()).await.expect("exists");
+    assert_eq!(revision().await, Revision(1), "the URL is not matched");
+
+    changed.active = false;
+    update(changed.clone()).await.expect("exists");
+    let live = store.live_webhooks().await.expect("reads");
+    assert_eq!((live.revision, live.webhooks.len()), (Revision(2), 0));
+
+    changed.active = true;
+    changed.filters.programs.clear();
+    changed.commitment = Commitment::Finalized;
+    update(changed.clone()).await.expect("exists");
+    let live = store.live_webhooks().await.expect("reads");
+    assert_eq!(live.revision, Revision(3));
+    assert_eq!(live.webhooks[0].filters, changed.filters);
+    assert_eq!(live.webhooks[0].commitment, Commitment::Finalized);
+
+    store
+        .delete_webhook(&Access::All, &id)
+        .await
+        .expect("deletes");
+    assert_eq!(revision().await, Revision(4));
+    assert_eq!(update(changed.clone()).await, None);
+}
+
+async fn changes_name_what_changed_and_what_is_left(fixture: &Fixture) {
+    let store = &fixture.store;
+    let (first, second) = (with_webhook(store, 1).await, with_webhook(store, 2).await);
+    let all = store.live_changes(Revision(0)).await.expect("reads");
+    assert_eq!((all.live.len(), all.changed.len()), (2, 2));
+    let none = store.live_changes(all.revision).await.expect("reads");
+    assert_eq!((none.live.len(), none.changed.len()), (2, 0));
+
+    let mut changed = definition();
+    changed.filters.accounts.pop();
+    store
+        .update_webhook(&Access::All, &second, &changed, None)
+        .await
+        .expect("updates");
+    store
+        .delete_webhook(&Access::All, &first)
+        .await
+        .expect("deletes");
+    let changes = store.live_changes(all.revision).await.expect("reads");
+    assert_eq!(changes.revision, Revision(4));
+    assert_eq!(changes.live, [second]);
+    assert_eq!(changes.changed.len(), 1);
+    assert_eq!(changes.changed[0].filters, changed.filters);
+    assert_eq!(changes.changed[0].filter_digest, changed.filters.digest());
+}
+
+const LIMITS: FilterLimits = FilterLimits {
+    accounts: 4,
+    programs: 2,
+};
+
+fn accounts(numbers: &[u8]) -> Filters {
+    Filters {
+        accounts: numbers.iter().copied().map(key).collect(),
+        programs: Vec::new(),
+    }
+}
+
+async fn keys_are_added_and_removed_once(fixture: &Fixture) {
+    let store = &fixture.store;
+    let id = with_webhook(store, 1).await;
+    let edit = FilterEdit {
+        add: accounts(&[1, 9, 9]),
+        remove: accounts(&[2, 7]),
+    };
+    let edited = store
+        .edit_filters(&Access::All, &id, &edit, LIMITS, None)
+        .await
+        .expect("edits")
+        .expect("exists");
+    assert_eq!(edited.added, accounts(&[9]));
+    assert_eq!(edited.removed, accounts(&[2]));
+    let after = &edited.webhook;
+    assert_eq!(after.definition.filters.accounts, [key(1), key(9)]);
+    assert_eq!((after.version, after.matched_revision), (2, Revision(2)));
+    assert_eq!(after.filter_digest, after.definition.filters.digest());
+
+    let again = store
+        .edit_filters(&Access::All, &id, &edit, LIMITS, Some(2))
+        .await
+        .expect("edits")
+        .expect("exists");
+    assert_eq!(
+        (again.added, again.removed),
+        (Filters::default(), Filters::default())
+    );
+    assert_eq!(again.webhook, edited.webhook, "nothing is written");
+
+    let stale = store
+        .edit_filters(&Access::All, &id, &edit, LIMITS, Some(1))
+        .await;
+    assert!(matches!(
+        stale,
+        Err(StoreError::VersionConflict { current: 2 })
+    ));
+}
+
+async fn an_edit_cannot_empty_or_overfill_a_filter(fixture: &Fixture) {
+    let store = &fixture.store;
+    let id = with_webhook(store, 1).await;
+    let edit = async |edit: FilterEdit| {
+        store
+            .edit_filters(&Access::All, &id, &edit, LIMITS, None)
+            .await
+    };
+    let too_many = edit(FilterEdit {
+        add: accounts(&[11, 12, 13]),
+        ..FilterEdit::default()
+    })
+    .await;
+    assert!(matches!(
+        too_many,
+        Err(StoreError::TooManyKeys {
+            what: "accounts",
+            count: 5,
+            limit: 4
+        })
+    ));
+    let empty = edit(FilterEdit {
+        remove: definition().filters,
+        ..FilterEdit::default()
+    })
+    .await;
+    assert!(matches!(empty, Err(StoreError::MatchesNothing)));
+    let read = store.webhook(&Access::All, &id).await.expect("reads");
+    assert_eq!(
+        read.expect("exists").definition,
+        definition(),
+        "a refused edit changes nothing"
+    );
+}
+
+async fn a_change_says_from_which_slot_on_it_counts(fixture: &Fixture) {
+    let store = &fixture.store;
+    with_webhook(store, 1).await;
+    let change = async |revision| {
+        let change = store.filter_change(Revision(revision)).await;
+        change.expect("reads")
+    };
+    let expected = |revision, requested_slot, since_slot| {
+        Some(FilterChange {
+            revision: Revision(revision),
+            requested_slot,
+            since_slot,
+        })
+    };
+    assert_eq!(change(1).await, expected(1, None, None));
+    store
+        .commit(&Commit::slot(Commitment::Confirmed, 40, &[], NOW))
+        .await
+        .expect("commits");
+    let second = with_webhook(store, 2).await;
+    assert_eq!(change(2).await, expected(2, Some(41), None));
+    let changes = store.filter_changes(Revision(1)).await.expect("reads");
+    assert_eq!(changes.len(), 1);
+
+    store
+        .record_filter_state(FilterState {
+            revision: Revision(2),
+            since_slot: 41,
+        })
+        .await
+        .expect("records");
+    assert_eq!(change(2).await, expected(2, Some(41), Some(41)));
+    assert_eq!(
+        change(1).await,
+        expected(1, None, Some(41)),
+        "older ones too"
+    );
+    store
+        .delete_webhook(&Access::All, &second)
+        .await
+        .expect("deletes");
+    assert_eq!(change(3).await, expected(3, Some(41), None));
+    assert_eq!(change(9).await, None);
+}
+
+async fn a_proof_of_the_same_filter_keeps_its_first_slot(fixture: &Fixture) {
+    let store = &fixture.store;
+    assert_eq!(store.filter_state().await.expect("reads"), None);
+    let state = |revision, since_slot| FilterState {
+        revision: Revision(revision),
+        since_slot,
+    };
+    for (proved, known) in [
+        (state(1, 10), state(1, 10)),
+        (state(1, 20), state(1, 10)),
+        (state(2, 30), state(2, 30)),
+    ] {
+        store.record_filter_state(proved).await.expect("records");
+        assert_eq!(store.filter_state().await.expect("reads"), Some(known));
+    }
+}

@@ -1,0 +1,142 @@
+//! Messages that must arrive one after the other.
+
+use std::time::Duration;
+
+use sluice_store::{Access, DeliveryOrder, Outcome, Retention, WebhookDefinition};
+
+use crate::{fixture::*, on_both};
+
+on_both!(
+    strict_order_has_one_message_under_way,
+    order_per_key_holds_back_that_key_only,
+    a_failure_gives_way_to_the_next,
+    a_change_of_order_concerns_what_is_owed,
+    removing_what_held_back_a_lane_wakes_it,
+);
+
+async fn strict_order_has_one_message_under_way(fixture: &Fixture) {
+    let store = &fixture.store;
+    let id = with_order(store, 1, DeliveryOrder::Strict).await;
+    store_messages(store, &[message(&id, 1), message(&id, 2)]).await;
+    store_messages(store, &[message(&id, 3)]).await;
+    for expected in 1..=3 {
+        let claimed = claim(store, NOW.after(Duration::from_secs(1))).await;
+        assert_eq!(sequences(&claimed), [expected]);
+        assert!(
+            claim(store, NOW.after(Duration::from_secs(1)))
+                .await
+                .is_empty()
+        );
+        accept(store, &claimed).await;
+    }
+    assert!(claim(store, NOW.after(LEASE)).await.is_empty());
+}
+
+async fn order_per_key_holds_back_that_key_only(fixture: &Fixture) {
+    let store = &fixture.store;
+    let id = with_order(store, 1, DeliveryOrder::PerKey).await;
+    let messages = [
+        keyed(&id, 1, Some("a")),
+        keyed(&id, 2, Some("a")),
+        keyed(&id, 3, Some("b")),
+        keyed(&id, 4, None),
+        keyed(&id, 5, None),
+    ];
+    store_messages(store, &messages).await;
+    let first = claim(store, NOW).await;
+    assert_eq!(sequences(&first), [1, 3, 4, 5]);
+    // The key waits for its retry, however long that takes; the others go on.
+    let at = NOW.after(Duration::from_secs(300));
+    record(store, &first[0], 500, Outcome::Retry { at }).await;
+    accept(store, &first[1..]).await;
+    store_messages(store, &[keyed(&id, 6, Some("b")), keyed(&id, 7, Some("a"))]).await;
+    let later = NOW.after(Duration::from_secs(1));
+    let second = claim(store, later).await;
+    assert_eq!(sequences(&second), [6]);
+    accept(store, &second).await;
+    for expected in [1, 2, 7] {
+        let claimed = claim(store, at).await;
+        assert_eq!(sequences(&claimed), [expected]);
+        accept(store, &claimed).await;
+    }
+}
+
+async fn a_failure_gives_way_to_the_next(fixture: &Fixture) {
+    let store = &fixture.store;
+    let id = with_order(store, 1, DeliveryOrder::Strict).await;
+    store_messages(store, &[message(&id, 1), message(&id, 2)]).await;
+    let claimed = claim(store, NOW).await;
+    record(store, &claimed[0], 500, Outcome::Exhausted).await;
+    let later = NOW.after(Duration::from_secs(1));
+    assert_eq!(sequences(&claim(store, later).await), [2]);
+}
+
+async fn a_change_of_order_concerns_what_is_owed(fixture: &Fixture) {
+    let store = &fixture.store;
+    let id = with_order(store, 1, DeliveryOrder::None).await;
+    let messages: Vec<_> = (1..=4)
+        .map(|number| {
+            keyed(
+                &id,
+                number,
+                Some(if number % 2 == 0 { "even" } else { "odd" }),
+            )
+        })
+        .collect();
+    store_messages(store, &messages).await;
+    let change = async |order| {
+        let definition = WebhookDefinition {
+            order,
+            ..definition()
+        };
+        store
+            .update_webhook(&Access::All, &id, &definition, None)
+            .await
+            .expect("updates")
+            .expect("exists");
+    };
+    let claimable = async || {
+        let claimed = claim(store, NOW).await;
+        let tickets: Vec<_> = claimed.iter().map(|each| each.ticket.clone()).collect();
+        store.release(&tickets, NOW).await.expect("releases");
+        sequences(&claimed)
+    };
+    assert_eq!(claimable().await, [1, 2, 3, 4]);
+    change(DeliveryOrder::Strict).await;
+    assert_eq!(claimable().await, [1]);
+    change(DeliveryOrder::PerKey).await;
+    assert_eq!(claimable().await, [1, 2]);
+    change(DeliveryOrder::None).await;
+    assert_eq!(claimable().await, [1, 2, 3, 4]);
+
+    // What is under way when order begins comes back behind what is before it.
+    let claimed = claim(store, NOW).await;
+    change(DeliveryOrder::Strict).await;
+    record(store, &claimed[2], 500, Outcome::Retry { at: NOW }).await;
+    record(store, &claimed[3], 500, Outcome::Retry { at: NOW }).await;
+    assert!(claim(store, NOW).await.is_empty());
+    accept(store, &claimed[..2]).await;
+    let later = NOW.after(Duration::from_secs(1));
+    assert_eq!(sequences(&claim(store, later).await), [3]);
+}
+
+async fn removing_what_held_back_a_lane_wakes_it(fixture: &Fixture) {
+    let store = &fixture.store;
+    let id = with_order(store, 1, DeliveryOrder::Strict).await;
+    store_messages(store, &[message(&id, 1)]).await;
+    let later = NOW.after(Duration::from_secs(60));
+    let second = [message(&id, 2)];
+    let commit = sluice_store::Commit::slot(sluice_store::Commitment::Confirmed, 8, &second, later);
+    store.commit(&commit).await.expect("commits");
+    let removed = store
+        .prune(&Retention {
+            now: later,
+            finished_before: NOW,
+            undelivered_before: Some(later),
+            max_bytes: None,
+        })
+        .await
+        .expect("prunes");
+    assert_eq!(removed.undelivered, [(id, 1)]);
+    assert_eq!(sequences(&claim(store, later).await), [2]);
+}

@@ -1,0 +1,93 @@
+//! Forgetting.
+
+use std::time::Duration;
+
+use sluice_store::{Outcome, Removed, Retention, Timestamp};
+
+use crate::{fixture::*, on_both};
+
+on_both!(
+    pruning_takes_old_finished_messages_only,
+    a_bounded_size_takes_finished_messages_and_says_when_that_is_not_enough,
+    undelivered_messages_go_only_for_their_age_and_are_reported,
+);
+
+const fn keep(finished_before: Timestamp) -> Retention {
+    Retention {
+        now: NOW,
+        finished_before,
+        undelivered_before: None,
+        max_bytes: None,
+    }
+}
+
+async fn pruning_takes_old_finished_messages_only(fixture: &Fixture) {
+    let store = &fixture.store;
+    let id = owing(store, 2).await;
+    let claimed = claim(store, NOW).await;
+    accept(store, &claimed[..1]).await;
+    let prune = async |before| store.prune(&keep(before)).await.expect("prunes").finished;
+    assert_eq!(prune(NOW).await, 0);
+    assert_eq!(prune(NOW.after(LEASE)).await, 1);
+    let left = deliveries(store, &id).await;
+    assert_eq!(
+        (left.len(), left[0].sequence),
+        (1, 2),
+        "numbers are not given again"
+    );
+    store_messages(store, &[message(&id, 3)]).await;
+    assert_eq!(deliveries(store, &id).await[1].sequence, 3);
+    let page = store
+        .messages_after(&sluice_store::Access::All, &id, 0, 9)
+        .await;
+    assert_eq!(page.expect("reads").expect("exists").oldest_kept, Some(2));
+}
+
+async fn a_bounded_size_takes_finished_messages_and_says_when_that_is_not_enough(
+    fixture: &Fixture,
+) {
+    let store = &fixture.store;
+    let id = owing(store, 3).await;
+    let claimed = claim(store, NOW).await;
+    accept(store, &claimed[..2]).await;
+    let before = store.queue_stats().await.expect("counts").bytes;
+    let roomy = Retention {
+        max_bytes: Some(before),
+        ..keep(NOW)
+    };
+    assert_eq!(
+        store.prune(&roomy).await.expect("prunes"),
+        Removed::default()
+    );
+    let tight = Retention {
+        max_bytes: Some(1),
+        ..keep(NOW)
+    };
+    let removed = store.prune(&tight).await.expect("prunes");
+    assert_eq!((removed.for_room, removed.too_large), (2, true));
+    let left = deliveries(store, &id).await;
+    assert_eq!((left.len(), left[0].sequence), (1, 3));
+    let after = store.queue_stats().await.expect("counts").bytes;
+    let body = claimed[2].body.len();
+    assert_eq!(after, u64::try_from(body).expect("small"));
+}
+
+async fn undelivered_messages_go_only_for_their_age_and_are_reported(fixture: &Fixture) {
+    let store = &fixture.store;
+    let id = owing(store, 3).await;
+    let claimed = claim(store, NOW).await;
+    let at = NOW.after(Duration::from_secs(3600));
+    record(store, &claimed[0], 500, Outcome::Retry { at }).await;
+    let old = Retention {
+        undelivered_before: Some(NOW.after(Duration::from_secs(1))),
+        ..keep(NOW)
+    };
+    let removed = store.prune(&old).await.expect("prunes");
+    assert_eq!(
+        removed.undelivered,
+        [(id.clone(), 1)],
+        "those under lease stay"
+    );
+    assert_eq!(deliveries(store, &id).await.len(), 2);
+    accept(store, &claimed[1..]).await;
+}

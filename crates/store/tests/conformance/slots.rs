@@ -1,0 +1,171 @@
+//! What one slot commits: messages, sequences, checkpoints, and what is still undecided.
+
+use sluice_store::{Access, Commit, Commitment, MessageKind, OpenSlot, StoreError};
+
+use crate::{fixture::*, on_both};
+
+on_both!(
+    sequences_are_contiguous_per_webhook_and_replay_changes_nothing,
+    messages_of_a_deleted_webhook_are_skipped_and_do_not_block_the_slot,
+    checkpoints_never_move_back,
+    a_slot_that_cannot_be_stored_leaves_no_trace,
+    open_slots_are_remembered_until_their_fate_is_known,
+    a_large_slot_is_stored_whole,
+);
+
+async fn sequences_are_contiguous_per_webhook_and_replay_changes_nothing(fixture: &Fixture) {
+    let store = &fixture.store;
+    let (first, second) = (with_webhook(store, 1).await, with_webhook(store, 2).await);
+    let slot_7 = [message(&first, 1), message(&second, 1), message(&first, 2)];
+    assert_eq!(store_messages(store, &slot_7).await, 3);
+    let before = claim(store, NOW).await;
+
+    // A replay that overlaps: one known message, one new, and that one twice.
+    let again = [message(&first, 2), message(&first, 3), message(&first, 3)];
+    assert_eq!(store_messages(store, &again).await, 1);
+    assert_eq!(store_messages(store, &again).await, 0);
+    assert_eq!(store_messages(store, &[message(&first, 4)]).await, 1);
+
+    let page = store.messages_after(&Access::All, &first, 0, 10).await;
+    let page = page.expect("reads").expect("exists");
+    let numbers: Vec<_> = page.messages.iter().map(|each| each.sequence).collect();
+    assert_eq!(numbers, [1, 2, 3, 4]);
+    assert_eq!((page.last_sequence, page.oldest_kept), (4, Some(1)));
+    let page = store.messages_after(&Access::All, &second, 0, 10).await;
+    assert_eq!(page.expect("reads").expect("exists").messages.len(), 1);
+    let bodies: Vec<_> = before
+        .iter()
+        .filter(|each| each.ticket.webhook == first)
+        .map(|each| &each.body[..14])
+        .collect();
+    assert_eq!(bodies, ["{\"sequence\":1,", "{\"sequence\":2,"]);
+}
+
+async fn messages_of_a_deleted_webhook_are_skipped_and_do_not_block_the_slot(fixture: &Fixture) {
+    let store = &fixture.store;
+    let (gone, stays) = (with_webhook(store, 1).await, with_webhook(store, 2).await);
+    store_messages(store, &[message(&gone, 9)]).await;
+    store
+        .delete_webhook(&Access::All, &gone)
+        .await
+        .expect("deletes");
+    assert_eq!(
+        store.pending_deliveries().await.expect("counts"),
+        0,
+        "what it was owed goes with it"
+    );
+    let messages = [message(&gone, 1), message(&stays, 1)];
+    assert_eq!(store_messages(store, &messages).await, 1);
+}
+
+async fn checkpoints_never_move_back(fixture: &Fixture) {
+    let store = &fixture.store;
+    let checkpoint = async |commitment| store.checkpoint(commitment).await.expect("reads");
+    assert_eq!(checkpoint(Commitment::Confirmed).await, None);
+    let move_to = async |commitment, slot| {
+        let commit = Commit::slot(commitment, slot, &[], NOW);
+        store.commit(&commit).await.expect("commits").checkpoint
+    };
+    assert_eq!(move_to(Commitment::Confirmed, 10).await, Some(10));
+    assert_eq!(move_to(Commitment::Confirmed, 9).await, Some(10));
+    assert_eq!(move_to(Commitment::Finalized, 3).await, Some(3));
+    assert_eq!(checkpoint(Commitment::Confirmed).await, Some(10));
+    assert_eq!(checkpoint(Commitment::Finalized).await, Some(3));
+    assert_eq!(checkpoint(Commitment::Processed).await, None);
+}
+
+async fn a_slot_that_cannot_be_stored_leaves_no_trace(fixture: &Fixture) {
+    let store = &fixture.store;
+    let id = with_webhook(store, 1).await;
+    let mut too_large = message(&id, 2);
+    too_large.slot = u64::MAX;
+    let messages = [message(&id, 1), too_large];
+    let failed = store
+        .commit(&Commit::slot(Commitment::Confirmed, 7, &messages, NOW))
+        .await;
+    assert!(matches!(failed, Err(StoreError::OutOfRange { .. })));
+    let checkpoint = store.checkpoint(Commitment::Confirmed).await;
+    assert_eq!(checkpoint.expect("reads"), None);
+    assert_eq!(store.pending_deliveries().await.expect("counts"), 0);
+    store_messages(store, &[message(&id, 1)]).await;
+    assert_eq!(
+        deliveries(store, &id).await[0].sequence,
+        1,
+        "the number 1 is still free"
+    );
+}
+
+async fn open_slots_are_remembered_until_their_fate_is_known(fixture: &Fixture) {
+    let store = &fixture.store;
+    let id = with_webhook(store, 1).await;
+    let mut told = message(&id, 1);
+    told.commitment = Commitment::Processed;
+    let mut confirmed = message(&id, 2);
+    confirmed.slot = 7;
+    let open = |slot, blockhash: Option<&str>| OpenSlot {
+        slot,
+        blockhash: blockhash.map(str::to_owned),
+    };
+    let commit = |messages, opened, settled| Commit {
+        messages,
+        checkpoint: None,
+        opened,
+        settled,
+        now: NOW,
+    };
+    let messages = [told.clone(), confirmed];
+    let opened = [open(7, None), open(8, Some("hash"))];
+    store
+        .commit(&commit(&messages, &opened, &[]))
+        .await
+        .expect("commits");
+    let named = [open(7, Some("seven")), open(8, None)];
+    store
+        .commit(&commit(&[], &named, &[]))
+        .await
+        .expect("commits");
+    assert_eq!(
+        store.open_slots().await.expect("reads"),
+        [open(7, Some("seven")), open(8, Some("hash"))]
+    );
+    let of_slot = store.messages_of_slot(7).await.expect("reads");
+    assert_eq!(of_slot.len(), 1, "the confirmed one cannot be reverted");
+    assert_eq!((&of_slot[0].id, of_slot[0].sequence), (&told.id, 1));
+
+    let mut reverted = message(&id, 3);
+    reverted.kind = MessageKind::Reverted;
+    reverted.commitment = Commitment::Processed;
+    let committed = store
+        .commit(&commit(&[reverted], &[], &[7]))
+        .await
+        .expect("commits");
+    assert_eq!((committed.inserted, committed.checkpoint), (1, None));
+    let left = store.open_slots().await.expect("reads");
+    assert_eq!(left, [open(8, Some("hash"))]);
+    let kinds: Vec<_> = store.messages_of_slot(7).await.expect("reads");
+    assert_eq!(kinds[1].kind, MessageKind::Reverted);
+}
+
+async fn a_large_slot_is_stored_whole(fixture: &Fixture) {
+    let store = &fixture.store;
+    let id = with_webhook(store, 1).await;
+    let messages: Vec<_> = (0..1_000_u16)
+        .map(|number| {
+            let mut message = message(&id, 0);
+            let mut digest = [0; 32];
+            digest[..2].copy_from_slice(&number.to_le_bytes());
+            message.id = sluice_store::MessageId::from_digest(digest);
+            message
+        })
+        .collect();
+    assert_eq!(store_messages(store, &messages).await, 1_000);
+    assert_eq!(store_messages(store, &messages).await, 0);
+    let all = deliveries(store, &id).await;
+    assert!(
+        all.iter()
+            .zip(&messages)
+            .all(|(stored, message)| stored.id == message.id),
+        "in the order given"
+    );
+    assert_eq!(all.last().expect("1000").sequence, 1_000);
+}

@@ -1,0 +1,260 @@
+//! The client against receivers on loopback addresses, and names that change their minds.
+
+use std::{
+    collections::VecDeque,
+    io,
+    net::{IpAddr, Ipv4Addr, SocketAddr},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use axum::{
+    Router,
+    http::{StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use sluice_store::{MAX_RESPONSE_BYTES, MessageId, Secret, Secrets};
+use sluice_webhook_client::{
+    Attempted, Client, Delivery, Reach,
+    resolve::{Lookup, Resolver},
+};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpListener,
+};
+
+const DEADLINE: Duration = Duration::from_secs(1);
+
+/// Answers the first lookup with the first list, the second with the second, and so on; the last one for
+/// ever.
+struct Rebinding {
+    answers: Mutex<VecDeque<Vec<IpAddr>>>,
+    lookups: AtomicUsize,
+}
+
+impl Rebinding {
+    fn new(answers: &[&[&str]]) -> Arc<Self> {
+        let parse = |text: &&str| text.parse().expect("an address");
+        Arc::new(Self {
+            answers: Mutex::new(
+                answers
+                    .iter()
+                    .map(|list| list.iter().map(parse).collect())
+                    .collect(),
+            ),
+            lookups: AtomicUsize::new(0),
+        })
+    }
+}
+
+impl Resolver for Rebinding {
+    fn lookup(&self, _: &str) -> Lookup {
+        self.lookups.fetch_add(1, Ordering::SeqCst);
+        let mut answers = self.answers.lock().expect("not poisoned");
+        let answer = if answers.len() > 1 {
+            answers.pop_front()
+        } else {
+            answers.front().cloned()
+        };
+        Box::pin(async move { answer.ok_or_else(|| io::Error::other("no answer")) })
+    }
+}
+
+async fn deliver(client: &Client, url: &str) -> Attempted {
+    let secrets = Secrets {
+        current: Secret::from_random([1; 32]),
+        previous: None,
+    };
+    let delivery = Delivery {
+        id: &MessageId::from_digest([1; 32]),
+        url,
+        secrets: &secrets,
+        headers: &[],
+        gzip: false,
+        body: "{}",
+    };
+    client.deliver(&delivery).await
+}
+
+/// Listens on an address and counts connections; each request is answered with 200.
+async fn listen(address: Ipv4Addr, port: u16) -> (SocketAddr, Arc<AtomicUsize>) {
+    let listener = TcpListener::bind((address, port)).await.expect("binds");
+    let bound = listener.local_addr().expect("bound");
+    let connections = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&connections);
+    tokio::spawn(async move {
+        while let Ok((mut socket, _)) = listener.accept().await {
+            counter.fetch_add(1, Ordering::SeqCst);
+            tokio::spawn(async move {
+                let mut request = [0; 4096];
+                let _ = socket.read(&mut request).await;
+                let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
+                let _ = socket.write_all(answer).await;
+            });
+        }
+    });
+    (bound, connections)
+}
+
+fn loopback(resolver: Arc<dyn Resolver>) -> Client {
+    Client::with_resolver(DEADLINE, Reach::PublicAndLoopback, resolver).expect("TLS")
+}
+
+#[tokio::test]
+async fn a_name_that_turns_to_loopback_after_it_was_judged_is_not_followed_there() {
+    let (address, inside) = listen(Ipv4Addr::LOCALHOST, 0).await;
+    let resolver = Rebinding::new(&[&["93.184.215.14"], &["127.0.0.1"]]);
+    let client = loopback(Arc::clone(&resolver) as _);
+    let url = format!("https://rebind.example:{}/", address.port());
+
+    let first = deliver(&client, &url).await;
+    assert!(!first.accepted());
+    assert_eq!(
+        resolver.lookups.load(Ordering::SeqCst),
+        1,
+        "resolved once: the connection went to what was judged"
+    );
+    let second = deliver(&client, &url).await;
+    let error = second.attempt.error.expect("refused");
+    assert!(error.contains("not public"), "{error}");
+    assert!(!error.contains("127.0.0.1"), "{error}");
+    assert_eq!(inside.load(Ordering::SeqCst), 0, "nobody connected inside");
+}
+
+#[tokio::test]
+async fn the_connection_goes_to_the_address_that_was_judged() {
+    let (judged, reached) = listen(Ipv4Addr::new(127, 0, 0, 2), 0).await;
+    let (_, other) = listen(Ipv4Addr::LOCALHOST, judged.port()).await;
+    let resolver = Rebinding::new(&[&["127.0.0.2"], &["127.0.0.1"]]);
+    let client = loopback(Arc::clone(&resolver) as _);
+    let attempted = deliver(&client, &format!("http://name.example:{}/", judged.port())).await;
+    assert!(attempted.accepted(), "{attempted:?}");
+    assert_eq!(resolver.lookups.load(Ordering::SeqCst), 1);
+    assert_eq!(reached.load(Ordering::SeqCst), 1);
+    assert_eq!(other.load(Ordering::SeqCst), 0);
+    let timings = attempted.attempt.timings;
+    assert!(timings.resolved.is_some() && timings.connected.is_some());
+    assert!(timings.first_byte >= timings.connected, "{timings:?}");
+}
+
+#[tokio::test]
+async fn a_name_with_one_bad_address_is_refused_whole() {
+    let (address, inside) = listen(Ipv4Addr::LOCALHOST, 0).await;
+    let resolver = Rebinding::new(&[&["127.0.0.1", "10.0.0.1"]]);
+    let url = format!("http://mixed.example:{}/", address.port());
+    let attempted = deliver(&loopback(resolver), &url).await;
+    assert!(!attempted.accepted());
+    assert_eq!(inside.load(Ordering::SeqCst), 0);
+}
+
+#[tokio::test]
+async fn the_systems_names_are_judged_too() {
+    let client = Client::new(DEADLINE, Reach::Public).expect("TLS");
+    let attempted = deliver(&client, "https://localhost/").await;
+    let error = attempted.attempt.error.expect("refused");
+    assert!(error.contains("not public"), "{error}");
+}
+
+async fn receiver(answer: impl Fn() -> Response + Clone + Send + Sync + 'static) -> String {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
+        .await
+        .expect("binds");
+    let url = format!("http://{}/", listener.local_addr().expect("bound"));
+    let router = Router::new().fallback(async move || answer());
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    url
+}
+
+fn system() -> Client {
+    Client::new(DEADLINE, Reach::PublicAndLoopback).expect("TLS")
+}
+
+#[tokio::test]
+async fn a_redirect_is_not_followed() {
+    let (target, followed) = listen(Ipv4Addr::LOCALHOST, 0).await;
+    let location = format!("http://{target}/");
+    let redirect = move || {
+        let headers = [(header::LOCATION, location.clone())];
+        (StatusCode::TEMPORARY_REDIRECT, headers).into_response()
+    };
+    let attempted = deliver(&system(), &receiver(redirect).await).await;
+    assert_eq!(attempted.attempt.status, Some(307));
+    assert!(!attempted.accepted());
+    assert_eq!(followed.load(Ordering::SeqCst), 0);
+}
+
+#[tokio::test]
+async fn an_answer_is_read_to_its_cap_and_kept() {
+    let long = receiver(|| "x".repeat(10 * MAX_RESPONSE_BYTES).into_response()).await;
+    let attempted = deliver(&system(), &long).await;
+    assert!(attempted.accepted());
+    assert!(attempted.attempt.response_cut);
+    assert_eq!(
+        attempted.attempt.response.map(|text| text.len()),
+        Some(MAX_RESPONSE_BYTES)
+    );
+    let short = receiver(|| (StatusCode::BAD_REQUEST, "no such order").into_response()).await;
+    let attempted = deliver(&system(), &short).await;
+    assert_eq!(attempted.attempt.status, Some(400));
+    assert_eq!(attempted.attempt.response.as_deref(), Some("no such order"));
+    assert!(!attempted.attempt.response_cut);
+}
+
+#[tokio::test]
+async fn the_deadline_covers_an_answer_that_drips() {
+    let drip = || {
+        let drops = futures::stream::unfold((), async |()| {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            Some((Ok::<_, io::Error>("."), ()))
+        });
+        axum::body::Body::from_stream(drops).into_response()
+    };
+    let url = receiver(drip).await;
+    let begun = std::time::Instant::now();
+    let attempted = deliver(&system(), &url).await;
+    assert!(begun.elapsed() < 2 * DEADLINE);
+    assert_eq!(
+        attempted.attempt.error.as_deref(),
+        Some("no complete answer within 1 s")
+    );
+    assert!(attempted.attempt.timings.first_byte.is_some());
+}
+
+#[tokio::test]
+async fn an_answer_shorter_than_it_says_is_no_answer() {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
+        .await
+        .expect("binds");
+    let url = format!("http://{}/", listener.local_addr().expect("bound"));
+    tokio::spawn(async move {
+        while let Ok((mut socket, _)) = listener.accept().await {
+            let mut request = [0; 4096];
+            let _ = socket.read(&mut request).await;
+            let _ = socket
+                .write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\nshort")
+                .await;
+        }
+    });
+    let attempted = deliver(&system(), &url).await;
+    assert!(!attempted.accepted(), "{attempted:?}");
+}
+
+#[tokio::test]
+async fn proxies_of_the_environment_are_not_asked() {
+    // Set for this test's process alone: the runner gives each test a process of its own, and the other
+    // tests of this file do not depend on a proxy either.
+    let (proxy, asked) = listen(Ipv4Addr::LOCALHOST, 0).await;
+    let status = tokio::process::Command::new(std::env::current_exe().expect("this program"))
+        .args(["--exact", "a_redirect_is_not_followed"])
+        .env("HTTP_PROXY", format!("http://{proxy}"))
+        .env("http_proxy", format!("http://{proxy}"))
+        .env("ALL_PROXY", format!("http://{proxy}"))
+        .status()
+        .await
+        .expect("runs");
+    assert!(status.success());
+    assert_eq!(asked.load(Ordering::SeqCst), 0);
+}

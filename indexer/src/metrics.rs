@@ -1,0 +1,271 @@
+//! What the indexer counts, for Prometheus.
+
+use std::{fmt::Write, time::Duration};
+
+use prometheus_client::{
+    encoding::{EncodeLabelSet, text::encode},
+    metrics::{
+        counter::Counter,
+        family::Family,
+        gauge::Gauge,
+        histogram::{Histogram, exponential_buckets},
+    },
+    registry::{Registry, Unit},
+};
+use sluice_store::{Commitment, Outcome, QueueStats, Timestamp};
+
+/// Bounds of the latency buckets: from a tenth of a millisecond to a minute and a half.
+const FIRST_BUCKET: f64 = 0.0001;
+const BUCKET_FACTOR: f64 = 2.5;
+const BUCKETS: u16 = 16;
+
+/// A name.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct Label {
+    name: &'static str,
+}
+
+/// A stage on the way from the stream to the receiver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// From the update that let messages be told to their being on disk.
+    Stored,
+    /// From there to the beginning of the first attempt.
+    Queued,
+    /// From the beginning of an attempt to its end.
+    Attempt,
+}
+
+impl Stage {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Stored => "stored",
+            Self::Queued => "queued",
+            Self::Attempt => "attempt",
+        }
+    }
+}
+
+/// Everything that is counted. Clones count together.
+#[derive(Clone, Debug)]
+pub struct Metrics {
+    slots: Family<Label, Gauge>,
+    updates: Counter,
+    messages: Family<Label, Counter>,
+    sessions: Family<Label, Counter>,
+    gaps: Counter,
+    attempts: Family<Label, Counter>,
+    latency: Family<Label, Histogram>,
+    leading: Gauge,
+    queue: Family<Label, Gauge>,
+    oldest: Gauge,
+    breakers: Gauge,
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        Self {
+            slots: Family::default(),
+            updates: Counter::default(),
+            messages: Family::default(),
+            sessions: Family::default(),
+            gaps: Counter::default(),
+            attempts: Family::default(),
+            latency: Family::new_with_constructor(|| {
+                Histogram::new(exponential_buckets(FIRST_BUCKET, BUCKET_FACTOR, BUCKETS))
+            }),
+            leading: Gauge::default(),
+            queue: Family::default(),
+            oldest: Gauge::default(),
+            breakers: Gauge::default(),
+        }
+    }
+}
+
+impl Metrics {
+    /// An update of the stream arrived.
+    pub fn update(&self) {
+        self.updates.inc();
+    }
+
+    /// The stream has shown this slot.
+    pub fn slot_seen(&self, slot: u64) {
+        self.set_slot("seen", slot);
+    }
+
+    /// Everything up to this slot is stored.
+    pub fn checkpoint(&self, commitment: Commitment, slot: u64) {
+        self.set_slot(commitment.name(), slot);
+    }
+
+    /// Messages were stored.
+    pub fn stored(&self, commitment: Commitment, count: u64) {
+        let name = commitment.name();
+        self.messages.get_or_create(&Label { name }).inc_by(count);
+    }
+
+    /// A session with the stream ended for this reason.
+    pub fn session_ended(&self, name: &'static str) {
+        self.sessions.get_or_create(&Label { name }).inc();
+    }
+
+    /// Slots were lost.
+    pub fn gap(&self, slots: u64) {
+        self.gaps.inc_by(slots);
+    }
+
+    /// An attempt was recorded.
+    pub fn attempt(&self, outcome: &Outcome) {
+        let name = match outcome {
+            Outcome::Accepted => "accepted",
+            Outcome::Retry { .. } => "retry",
+            Outcome::Exhausted => "exhausted",
+            Outcome::Gone { .. } => "gone",
+        };
+        self.attempts.get_or_create(&Label { name }).inc();
+    }
+
+    /// A stage took this long.
+    pub fn took(&self, stage: Stage, time: Duration) {
+        let name = stage.name();
+        let histogram = self.latency.get_or_create(&Label { name });
+        histogram.observe(time.as_secs_f64());
+    }
+
+    /// Whether this process is the one that indexes.
+    pub fn leading(&self, leads: bool) {
+        self.leading.set(leads.into());
+    }
+
+    /// The queue at `now`.
+    pub fn queue(&self, stats: &QueueStats, now: Timestamp) {
+        for (name, count) in [
+            ("pending", stats.pending),
+            ("leased", stats.leased),
+            ("failed", stats.failed),
+            ("kept", stats.kept),
+            ("bytes", stats.bytes),
+        ] {
+            self.queue
+                .get_or_create(&Label { name })
+                .set(as_gauge(count));
+        }
+        let oldest = stats.oldest_pending.map_or(0, |oldest| {
+            now.unix_seconds().saturating_sub(oldest.unix_seconds())
+        });
+        self.oldest.set(oldest.max(0));
+        self.breakers.set(as_gauge(stats.breakers_open));
+    }
+
+    /// Everything, in the text format.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let mut registry = Registry::with_prefix("sluice_indexer");
+        let r = &mut registry;
+        r.register(
+            "slot",
+            "Newest slot by what is known of it: seen, or stored at a commitment",
+            self.slots.clone(),
+        );
+        r.register(
+            "stream_updates",
+            "Updates of the stream",
+            self.updates.clone(),
+        );
+        r.register(
+            "messages_stored",
+            "Messages stored, by commitment",
+            self.messages.clone(),
+        );
+        r.register(
+            "stream_sessions_ended",
+            "Ends of sessions with the stream, by reason",
+            self.sessions.clone(),
+        );
+        r.register(
+            "missing_slots",
+            "Slots that were not read and cannot be read any more",
+            self.gaps.clone(),
+        );
+        r.register(
+            "delivery_attempts",
+            "Attempts, by what became of them",
+            self.attempts.clone(),
+        );
+        r.register_with_unit(
+            "stage_latency",
+            "Time that a stage of the way took",
+            Unit::Seconds,
+            self.latency.clone(),
+        );
+        r.register(
+            "leading",
+            "Whether this process is the one that indexes",
+            self.leading.clone(),
+        );
+        r.register(
+            "queue",
+            "Messages by state, and bytes kept",
+            self.queue.clone(),
+        );
+        r.register_with_unit(
+            "queue_oldest_age",
+            "Age of the oldest message that is not delivered",
+            Unit::Seconds,
+            self.oldest.clone(),
+        );
+        r.register(
+            "breakers_not_closed",
+            "Webhooks whose receiver is given up for a while",
+            self.breakers.clone(),
+        );
+        let mut text = String::new();
+        if let Err(error) = encode(&mut text, &registry) {
+            // Writing to a text cannot fail; if it does, the comment says so to whoever looks.
+            let _ = writeln!(text, "# {error}");
+        }
+        text
+    }
+
+    fn set_slot(&self, name: &'static str, slot: u64) {
+        self.slots
+            .get_or_create(&Label { name })
+            .set(as_gauge(slot));
+    }
+}
+
+fn as_gauge(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_counted_is_in_the_text() {
+        let metrics = Metrics::default();
+        metrics.slot_seen(9);
+        metrics.checkpoint(Commitment::Confirmed, 7);
+        metrics.clone().attempt(&Outcome::Accepted);
+        metrics.took(Stage::Stored, Duration::from_millis(3));
+        let stats = QueueStats {
+            pending: 4,
+            oldest_pending: Some(Timestamp::from_unix_seconds(10)),
+            ..QueueStats::default()
+        };
+        metrics.queue(&stats, Timestamp::from_unix_seconds(70));
+        let text = metrics.text();
+        for line in [
+            "sluice_indexer_slot{name=\"seen\"} 9",
+            "sluice_indexer_slot{name=\"confirmed\"} 7",
+            "sluice_indexer_delivery_attempts_total{name=\"accepted\"} 1",
+            "sluice_indexer_stage_latency_seconds_count{name=\"stored\"} 1",
+            "sluice_indexer_queue{name=\"pending\"} 4",
+            "sluice_indexer_queue_oldest_age_seconds 60",
+            "# EOF",
+        ] {
+            assert!(text.lines().any(|each| each == line), "{line}\n{text}");
+        }
+    }
+}

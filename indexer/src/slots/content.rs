@@ -1,0 +1,181 @@
+//! What happened in a slot, as far as it is watched (pure).
+
+use std::collections::{BTreeMap, HashMap};
+
+use sluice_geyser::{AccountUpdate, TransactionUpdate};
+use solana_pubkey::Pubkey;
+
+/// Fixed cost of an update that is held, bytes: its fields, and its place in the maps.
+const UPDATE_BYTES: usize = 256;
+
+/// Something that happened in a slot.
+#[derive(Clone, Debug)]
+pub enum Item {
+    /// An account was written.
+    Account(AccountUpdate),
+    /// A transaction was executed.
+    Transaction(Box<TransactionUpdate>),
+}
+
+impl Item {
+    /// Memory it takes, roughly.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        let content = match self {
+            Self::Account(account) => account.data.len(),
+            Self::Transaction(transaction) => {
+                let logs: usize = transaction.log_messages.iter().map(String::len).sum();
+                let inner = transaction
+                    .inner_instructions
+                    .iter()
+                    .flat_map(|(_, inner)| inner);
+                let data: usize = inner.map(|instruction| instruction.data.len()).sum();
+                let keys = transaction
+                    .account_keys
+                    .len()
+                    .saturating_mul(size_of::<Pubkey>());
+                logs.saturating_add(data).saturating_add(keys)
+            }
+        };
+        content.saturating_add(UPDATE_BYTES)
+    }
+}
+
+/// What the stream sent of one slot: the last write of each account, and the transactions.
+#[derive(Clone, Debug, Default)]
+pub struct SlotContent {
+    accounts: HashMap<Pubkey, AccountUpdate>,
+    transactions: BTreeMap<u64, Box<TransactionUpdate>>,
+}
+
+impl SlotContent {
+    /// Keeps an item; false when it was known already, or a later write of the account is.
+    pub fn add(&mut self, item: Item) -> bool {
+        match item {
+            Item::Account(account) => {
+                let known = self
+                    .accounts
+                    .get(&account.pubkey)
+                    .is_some_and(|held| held.write_version >= account.write_version);
+                if !known {
+                    self.accounts.insert(account.pubkey, account);
+                }
+                !known
+            }
+            Item::Transaction(transaction) => {
+                let index = transaction.index;
+                self.transactions.insert(index, transaction).is_none()
+            }
+        }
+    }
+
+    /// Whether nothing happened.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.accounts.is_empty() && self.transactions.is_empty()
+    }
+
+    /// Accounts, in the order in which they were last written.
+    #[must_use]
+    pub fn accounts(&self) -> Vec<&AccountUpdate> {
+        let mut accounts: Vec<_> = self.accounts.values().collect();
+        accounts.sort_unstable_by_key(|account| (account.write_version, account.pubkey));
+        accounts
+    }
+
+    /// Transactions, in the order of execution.
+    pub fn transactions(&self) -> impl Iterator<Item = &TransactionUpdate> {
+        self.transactions.values().map(|transaction| &**transaction)
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod fixtures {
+    //! Updates as the stream sends them.
+
+    use bytes::Bytes;
+    use sluice_geyser::Instruction;
+    use solana_signature::Signature;
+
+    use super::*;
+
+    /// Owner of the accounts and program of the transactions below.
+    pub(crate) fn program() -> Pubkey {
+        Pubkey::new_from_array([100; 32])
+    }
+
+    pub(crate) fn account(slot: u64, key: u8, write_version: u64) -> AccountUpdate {
+        AccountUpdate {
+            slot,
+            pubkey: Pubkey::new_from_array([key; 32]),
+            owner: program(),
+            lamports: 1,
+            executable: false,
+            rent_epoch: 0,
+            data: Bytes::from_static(&[1, 2, 3]),
+            write_version,
+            txn_signature: None,
+            is_startup: false,
+        }
+    }
+
+    pub(crate) fn transaction(slot: u64, index: u8) -> TransactionUpdate {
+        TransactionUpdate {
+            slot,
+            index: u64::from(index),
+            signature: Signature::from([index; 64]),
+            is_vote: false,
+            error: None,
+            account_keys: vec![program()],
+            instructions: vec![Instruction {
+                program_index: 0,
+                accounts: Vec::new(),
+                data: Vec::new(),
+            }],
+            inner_instructions: Vec::new(),
+            log_messages: Vec::new(),
+            logs_missing: false,
+            fee: 5000,
+            compute_units: Some(100),
+            pre_balances: Vec::new(),
+            post_balances: Vec::new(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{
+        fixtures::{account, transaction},
+        *,
+    };
+
+    #[test]
+    fn the_last_write_of_an_account_wins_whatever_the_order_of_arrival() {
+        let mut content = SlotContent::default();
+        let news: Vec<_> = [2, 3, 1, 3]
+            .into_iter()
+            .map(|version| content.add(Item::Account(account(7, 1, version))))
+            .collect();
+        assert_eq!(news, [true, true, false, false]);
+        let versions: Vec<_> = content
+            .accounts()
+            .iter()
+            .map(|account| account.write_version)
+            .collect();
+        assert_eq!(versions, [3]);
+    }
+
+    #[test]
+    fn transactions_are_in_the_order_of_execution_each_once() {
+        let mut content = SlotContent::default();
+        assert!(content.is_empty());
+        let news: Vec<_> = [4, 2, 4]
+            .into_iter()
+            .map(|index| content.add(Item::Transaction(Box::new(transaction(7, index)))))
+            .collect();
+        assert_eq!(news, [true, true, false]);
+        let order: Vec<_> = content.transactions().map(|each| each.index).collect();
+        assert_eq!(order, [2, 4]);
+    }
+}

@@ -1,0 +1,208 @@
+//! The dispatcher against a real receiver on the loopback interface, over a real database.
+
+mod machine;
+mod receivers;
+
+use std::time::Instant;
+
+use axum::http::header;
+use sluice_store::{Access, DeliveryState, Secret};
+use tokio::net::TcpListener;
+
+use self::machine::*;
+use super::*;
+
+#[tokio::test]
+async fn a_receiver_that_fails_once_gets_the_same_message_again_and_the_signatures_are_good() {
+    let (receiver, url) = Receiver::start([Answering::With(500)]).await;
+    let machine = Machine::start().await;
+    let id = machine.webhook(1, &url).await;
+    machine.owe(&id, 0..1).await;
+    machine.until(&id, all(DeliveryState::Delivered)).await;
+
+    let received = receiver.received.lock().clone();
+    assert_eq!(received.len(), 2);
+    let verifier =
+        standardwebhooks::Webhook::new(Secret::from_random([1; 32]).expose()).expect("valid");
+    for (path, headers, body) in &received {
+        assert_eq!(path, "/hook");
+        verifier.verify(body, headers).expect("a good signature");
+        assert_eq!(headers[header::CONTENT_TYPE], "application/json");
+    }
+    assert_eq!(received[0].1["webhook-id"], received[1].1["webhook-id"]);
+    assert_eq!(received[0].2, received[1].2);
+    let statuses: Vec<_> = machine
+        .attempts(&id)
+        .await
+        .iter()
+        .map(|attempt| attempt.status)
+        .collect();
+    assert_eq!(statuses, [Some(500), Some(200)]);
+    let webhook = machine
+        .store
+        .webhook(&Access::All, &id)
+        .await
+        .expect("read")
+        .expect("exists");
+    assert!(webhook.last_triggered.is_some());
+    machine.stop().await;
+}
+
+#[tokio::test]
+async fn the_schedule_ends() {
+    let (receiver, url) = Receiver::start([Answering::With(500); 9]).await;
+    let machine = Machine::start().await;
+    let id = machine.webhook(1, &url).await;
+    machine.owe(&id, 0..1).await;
+    machine.until(&id, all(DeliveryState::Failed)).await;
+    assert_eq!(receiver.count(), SCHEDULE.len());
+    machine.stop().await;
+}
+
+#[tokio::test]
+async fn a_receiver_that_hangs_is_given_up_and_does_not_hold_up_another() {
+    let (hanging, hanging_url) = Receiver::start([Answering::Hang; 60]).await;
+    let (_well, well_url) = Receiver::start([]).await;
+    let machine = Machine::start().await;
+    let (stuck, well) = (
+        machine.webhook(1, &hanging_url).await,
+        machine.webhook(2, &well_url).await,
+    );
+    machine.owe(&stuck, 0..30).await;
+    let begun = Instant::now();
+    machine.owe(&well, 0..30).await;
+    machine.until(&well, all(DeliveryState::Delivered)).await;
+    assert!(begun.elapsed() < DEADLINE, "took {:?}", begun.elapsed());
+    assert!(hanging.count() <= usize::try_from(MAX_PER_WEBHOOK).expect("small"));
+
+    machine
+        .until(&stuck, |deliveries| {
+            deliveries.iter().any(|delivery| delivery.attempts > 0)
+        })
+        .await;
+    let attempts = machine.attempts(&stuck).await;
+    assert_eq!(attempts[0].status, None);
+    assert_eq!(
+        attempts[0].error.as_deref(),
+        Some("no complete answer within 1 s")
+    );
+    machine.stop().await;
+}
+
+#[tokio::test]
+async fn an_answer_that_never_ends_is_no_answer() {
+    let (_receiver, url) = Receiver::start([Answering::DripForEver]).await;
+    let machine = Machine::start().await;
+    let id = machine.webhook(1, &url).await;
+    machine.owe(&id, 0..1).await;
+    machine.until(&id, all(DeliveryState::Delivered)).await;
+    let attempts = machine.attempts(&id).await;
+    assert_eq!(
+        attempts[0].error.as_deref(),
+        Some("no complete answer within 1 s")
+    );
+    assert_eq!(attempts[1].status, Some(200));
+    machine.stop().await;
+}
+
+#[tokio::test]
+async fn a_redirect_is_a_failure_and_is_not_followed() {
+    let (receiver, url) = Receiver::start([Answering::Redirect]).await;
+    let machine = Machine::start().await;
+    let id = machine.webhook(1, &url).await;
+    machine.owe(&id, 0..1).await;
+    machine.until(&id, all(DeliveryState::Delivered)).await;
+    let paths: Vec<_> = receiver
+        .received
+        .lock()
+        .iter()
+        .map(|(path, ..)| path.clone())
+        .collect();
+    assert_eq!(paths, ["/hook", "/hook"]);
+    let attempts = machine.attempts(&id).await;
+    assert_eq!(
+        attempts[0].error.as_deref(),
+        Some("answered 307; redirects are not followed")
+    );
+    machine.stop().await;
+}
+
+#[tokio::test]
+async fn a_receiver_that_is_gone_switches_its_webhook_off() {
+    let (receiver, url) = Receiver::start([Answering::With(410)]).await;
+    let machine = Machine::start().await;
+    let id = machine.webhook(1, &url).await;
+    machine.owe(&id, 0..1).await;
+    machine
+        .until(&id, |deliveries| deliveries[0].attempts == 1)
+        .await;
+    let webhook = machine
+        .store
+        .webhook(&Access::All, &id)
+        .await
+        .expect("read")
+        .expect("exists");
+    assert!(!webhook.definition.active);
+    assert_eq!(
+        webhook.disabled_reason.as_deref(),
+        Some("the receiver answered 410 Gone")
+    );
+    sleep(SCHEDULE[1] * 3 + POLL_INTERVAL).await;
+    assert_eq!(receiver.count(), 1, "nothing more is sent");
+    machine.stop().await;
+}
+
+#[tokio::test]
+async fn a_receiver_may_ask_for_a_longer_pause() {
+    let (receiver, url) = Receiver::start([Answering::RetryAfter(3600)]).await;
+    let machine = Machine::start().await;
+    let id = machine.webhook(1, &url).await;
+    machine.owe(&id, 0..1).await;
+    machine
+        .until(&id, |deliveries| deliveries[0].attempts == 1)
+        .await;
+    let delivery = deliveries(&machine.store, &id).await.remove(0);
+    let in_half_an_hour = Timestamp::from(SystemTime::now()).after(Duration::from_secs(1800));
+    assert!(delivery.next_attempt_at > Some(in_half_an_hour));
+    assert_eq!(receiver.count(), 1);
+    machine.stop().await;
+}
+
+#[tokio::test]
+async fn a_receiver_that_is_not_there_is_retried() {
+    let listener = TcpListener::bind(("127.0.0.1", 0))
+        .await
+        .expect("a free port");
+    let url = format!("http://{}/", listener.local_addr().expect("bound"));
+    drop(listener);
+    let machine = Machine::start().await;
+    let id = machine.webhook(1, &url).await;
+    machine.owe(&id, 0..1).await;
+    machine.until(&id, all(DeliveryState::Failed)).await;
+    let attempts = machine.attempts(&id).await;
+    assert_eq!(attempts.len(), SCHEDULE.len());
+    assert!(
+        attempts[0]
+            .error
+            .as_deref()
+            .is_some_and(|error| error.contains("refused")),
+        "{attempts:?}"
+    );
+    machine.stop().await;
+}
+
+#[tokio::test]
+async fn a_shutdown_lets_attempts_under_way_finish() {
+    let (receiver, url) = Receiver::start([Answering::Hang, Answering::Hang]).await;
+    let machine = Machine::start().await;
+    let id = machine.webhook(1, &url).await;
+    machine.owe(&id, 0..2).await;
+    machine.until(&id, |_| receiver.count() == 2).await;
+    let store = machine.store.clone();
+    let _folder = machine.stop().await;
+    let left = deliveries(&store, &id).await;
+    assert!(
+        left.iter().all(|delivery| delivery.attempts == 1),
+        "their deadline fell into the drain: {left:?}"
+    );
+}

@@ -1,0 +1,99 @@
+//! What receivers do to a webhook as a whole: breaker, slowing down, order.
+
+use sluice_store::{Breaker, DeliveryOrder, DeliveryState};
+
+use super::{super::*, machine::*};
+
+#[tokio::test]
+async fn a_receiver_that_keeps_failing_gets_nothing_but_probes_and_everything_when_it_heals() {
+    let failures = usize::try_from(breaker::FAILURES_TO_OPEN).expect("small");
+    let (receiver, url) = Receiver::start([Answering::With(500); 100]).await;
+    let machine = Machine::start().await;
+    let id = machine.webhook(1, &url).await;
+    machine.owe(&id, 0..40).await;
+    let open = async {
+        while machine.endpoint(&id).await.breaker != Breaker::Open {
+            sleep(Duration::from_millis(10)).await;
+        }
+    };
+    timeout(PATIENCE, open).await.expect("opens");
+    // Those under way when it opened still arrive.
+    sleep(POLL_INTERVAL).await;
+    let sent = receiver.count();
+    let under_way = usize::try_from(MAX_PER_WEBHOOK).expect("small");
+    assert!(sent <= failures + 2 * under_way, "{sent}");
+    sleep(2 * POLL_INTERVAL).await;
+    assert_eq!(receiver.count(), sent, "nothing is sent while it is open");
+
+    // The pause is over: a single probe, which fails.
+    let over = EndpointState {
+        paused_until: None,
+        ..machine.endpoint(&id).await
+    };
+    machine.store.set_endpoint(&id, &over).await.expect("set");
+    sleep(3 * POLL_INTERVAL).await;
+    assert_eq!(receiver.count(), sent + 1);
+
+    receiver.script.lock().clear();
+    let over = EndpointState {
+        paused_until: None,
+        ..machine.endpoint(&id).await
+    };
+    assert_eq!(over.breaker, Breaker::Open);
+    machine.store.set_endpoint(&id, &over).await.expect("set");
+    machine.until(&id, all(DeliveryState::Delivered)).await;
+    assert_eq!(machine.endpoint(&id).await.breaker, Breaker::Closed);
+    machine.stop().await;
+}
+
+#[tokio::test]
+async fn a_receiver_with_too_much_is_left_alone_by_all_its_messages() {
+    let (receiver, url) = Receiver::start([Answering::With(429)]).await;
+    let machine = Machine::start().await;
+    let id = machine.webhook(1, &url).await;
+    machine.owe(&id, 0..1).await;
+    machine
+        .until(&id, |deliveries| deliveries[0].attempts == 1)
+        .await;
+    machine.owe(&id, 1..3).await;
+    sleep(3 * POLL_INTERVAL).await;
+    assert_eq!(receiver.count(), 1, "the others wait as well");
+    let state = machine.endpoint(&id).await;
+    assert_eq!(state.breaker, Breaker::Closed);
+    assert_eq!(state.concurrency, Some(MAX_PER_WEBHOOK / 2));
+    assert!(state.paused_until.is_some());
+    machine.stop().await;
+}
+
+#[tokio::test]
+async fn strict_order_survives_a_failure() {
+    let (receiver, url) = Receiver::start([Answering::With(500), Answering::With(200)]).await;
+    let machine = Machine::start().await;
+    let id = machine
+        .webhook_in_order(1, &url, DeliveryOrder::Strict)
+        .await;
+    machine.owe(&id, 0..6).await;
+    machine.until(&id, all(DeliveryState::Delivered)).await;
+    assert_eq!(sequences(&receiver), [1, 1, 2, 3, 4, 5, 6]);
+    machine.stop().await;
+}
+
+#[tokio::test]
+async fn order_per_key_holds_back_its_key_alone() {
+    let (receiver, url) = Receiver::start([Answering::With(500)]).await;
+    let machine = Machine::start().await;
+    let id = machine
+        .webhook_in_order(1, &url, DeliveryOrder::PerKey)
+        .await;
+    machine.owe(&id, 0..8).await;
+    machine.until(&id, all(DeliveryState::Delivered)).await;
+    let received = sequences(&receiver);
+    assert_eq!(received.len(), 9);
+    for parity in [0, 1] {
+        let mut of_key: Vec<_> = received.iter().filter(|each| *each % 2 == parity).collect();
+        of_key.dedup();
+        assert!(of_key.is_sorted(), "{received:?}");
+        assert_eq!(of_key.len(), 4, "{received:?}");
+    }
+    machine.stop().await;
+}

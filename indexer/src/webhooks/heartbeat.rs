@@ -1,0 +1,143 @@
+//! Signs of life: a receiver that asked for them can tell "nothing happened" from "broken".
+//!
+//! Heartbeats are messages like all others, numbered and signed. The one of an interval has the same id
+//! whoever writes it, so a restart or a second indexer repeats none. A receiver that is given up for a while
+//! gets none, so that they do not pile up for it.
+
+use std::{
+    collections::HashMap,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
+
+use service_kit::CancellationToken;
+use sluice_store::{
+    Access, Breaker, Commit, Commitment, MessageKind, NewMessage, Store, StoreError, Timestamp,
+    WebhookId,
+};
+use tokio::{
+    sync::{Notify, watch},
+    time::sleep,
+};
+
+use super::{
+    body,
+    match_event::{Subscriber, Subscriptions},
+    message_id::{Identity, message_id},
+};
+use crate::incident::Incident;
+
+/// How often it is looked for heartbeats that are due: intervals are whole seconds.
+const TICK: Duration = Duration::from_secs(1);
+
+/// The task that writes heartbeats.
+#[derive(Debug)]
+pub struct Heart {
+    /// Where they go.
+    pub store: Store,
+    /// The live webhooks.
+    pub subscriptions: watch::Receiver<Arc<Subscriptions>>,
+    /// Notified when some are stored.
+    pub stored: Arc<Notify>,
+}
+
+impl Heart {
+    /// Writes heartbeats until `shutdown`.
+    pub async fn run(self, shutdown: CancellationToken) {
+        let mut incident = Incident::new("writing heartbeats");
+        let mut written = HashMap::new();
+        while !shutdown.is_cancelled() {
+            match self.beat(&mut written).await {
+                Ok(()) => incident.recovered(),
+                Err(error) => incident.failed("the database does not answer", &error),
+            }
+            tokio::select! {
+                () = shutdown.cancelled() => {}
+                () = sleep(TICK) => {}
+            }
+        }
+    }
+
+    /// Writes what is due. `written` are the numbers of the last ones.
+    async fn beat(&self, written: &mut HashMap<WebhookId, u64>) -> Result<(), StoreError> {
+        let now = Timestamp::from(SystemTime::now());
+        let subscriptions = Arc::clone(&self.subscriptions.borrow());
+        let mut last_slots = HashMap::new();
+        let mut numbers = HashMap::new();
+        let mut messages = Vec::new();
+        for webhook in subscriptions.webhooks() {
+            let Some(number) = number(webhook, now) else {
+                continue;
+            };
+            if written.get(&webhook.id) != Some(&number) {
+                let last_slot = match last_slots.get(&webhook.commitment) {
+                    Some(known) => *known,
+                    None => self.last_slot(webhook.commitment).await?,
+                };
+                last_slots.insert(webhook.commitment, last_slot);
+                messages.extend(self.message(webhook, number, last_slot, now).await?);
+            }
+            numbers.insert(webhook.id.clone(), number);
+        }
+        if !messages.is_empty() {
+            let commit = Commit {
+                messages: &messages,
+                checkpoint: None,
+                opened: &[],
+                settled: &[],
+                now,
+            };
+            self.store.commit(&commit).await?;
+            self.stored.notify_one();
+        }
+        *written = numbers;
+        Ok(())
+    }
+
+    /// The last slot that was read. Nothing at processed is left unread when its confirmation is read.
+    async fn last_slot(&self, commitment: Commitment) -> Result<Option<u64>, StoreError> {
+        let commitment = commitment.max(Commitment::Confirmed);
+        self.store.checkpoint(commitment).await
+    }
+
+    async fn message(
+        &self,
+        webhook: &Subscriber,
+        number: u64,
+        last_slot: Option<u64>,
+        now: Timestamp,
+    ) -> Result<Option<NewMessage>, StoreError> {
+        let endpoint = self.store.endpoint(&webhook.id).await?;
+        let page = self
+            .store
+            .messages_after(&Access::All, &webhook.id, u64::MAX, 0)
+            .await?;
+        let (Some(endpoint), Some(page)) = (endpoint, page) else {
+            // Deleted meanwhile.
+            return Ok(None);
+        };
+        if endpoint.breaker != Breaker::Closed {
+            return Ok(None);
+        }
+        let slot = last_slot.unwrap_or(0);
+        let data = body::heartbeat(webhook, last_slot, page.last_sequence);
+        let suffix = body::suffix(slot, webhook.commitment, &data);
+        Ok(Some(NewMessage {
+            id: message_id(&webhook.id, webhook.commitment, Identity::Heartbeat(number)),
+            webhook: webhook.id.clone(),
+            kind: MessageKind::Heartbeat,
+            commitment: webhook.commitment,
+            slot,
+            order_key: None,
+            body: body::template(MessageKind::Heartbeat, now, &webhook.id, suffix),
+        }))
+    }
+}
+
+/// How many of the webhook's intervals have passed since 1970; `None` when it wants no heartbeats.
+fn number(webhook: &Subscriber, now: Timestamp) -> Option<u64> {
+    let interval = webhook.heartbeat?.as_secs();
+    u64::try_from(now.unix_seconds())
+        .ok()?
+        .checked_div(interval)
+}

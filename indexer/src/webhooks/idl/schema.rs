@@ -1,0 +1,491 @@
+//! Reading an IDL: which events a program has, and what their bytes mean (pure).
+//!
+//! The format is the one of Anchor 0.30 and later. An event whose type uses what is not understood here
+//! (generics, other layouts than Borsh) is left undecoded; the rest of the file still counts.
+
+use std::collections::HashMap;
+
+use serde::Deserialize;
+use serde_json::Value;
+use solana_pubkey::Pubkey;
+use thiserror::Error;
+
+/// Deepest nesting of types inside each other. Events of real programs have three or four levels.
+pub const MAX_DEPTH: usize = 16;
+
+/// Most elements of a fixed array: an event of more could not be logged.
+const MAX_ARRAY: u64 = 64 * 1024;
+
+/// Why a text is not an IDL.
+#[derive(Debug, Error)]
+pub enum SchemaError {
+    /// Not the JSON of an IDL.
+    #[error("it is not an Anchor IDL of version 0.30 or later: {0}")]
+    Format(#[from] serde_json::Error),
+    /// The address is no key.
+    #[error("its address {0:?} is not a base58 public key")]
+    Address(String),
+    /// An event without discriminator would match everything.
+    #[error("the event {0:?} has an empty discriminator")]
+    NoDiscriminator(String),
+}
+
+/// The events of one program.
+#[derive(Debug)]
+pub struct Schema {
+    /// Those with the longest discriminator first, so that none hides another.
+    events: Vec<Event>,
+    /// What [`Type::Defined`] refers to.
+    definitions: Vec<Definition>,
+    unsupported: Vec<(String, &'static str)>,
+}
+
+/// An event that can be decoded.
+#[derive(Debug)]
+pub struct Event {
+    /// Its name.
+    pub name: String,
+    /// Its first bytes.
+    pub discriminator: Vec<u8>,
+    /// What follows.
+    pub content: Type,
+}
+
+/// What bytes mean.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Type {
+    /// One byte, 0 or 1.
+    Bool,
+    /// Unsigned little-endian integer of this many bytes.
+    Unsigned(usize),
+    /// Signed little-endian integer of this many bytes.
+    Signed(usize),
+    /// IEEE 754, 4 bytes.
+    F32,
+    /// IEEE 754, 8 bytes.
+    F64,
+    /// 32 bytes.
+    Pubkey,
+    /// Length (u32), then UTF-8.
+    String,
+    /// Length (u32), then bytes.
+    Bytes,
+    /// One byte, 0 or 1, and with 1 the value.
+    Option(Box<Self>),
+    /// Length (u32), then values.
+    Vec(Box<Self>),
+    /// So many values.
+    Array(Box<Self>, usize),
+    /// The definition at this index.
+    Defined(usize),
+}
+
+/// A named type.
+#[derive(Debug)]
+pub enum Definition {
+    /// Fields one after the other.
+    Struct(Fields),
+    /// One byte says which variant, its fields follow.
+    Enum(Vec<(String, Fields)>),
+    /// Another name.
+    Alias(Type),
+    /// Not understood, for this reason.
+    Unsupported(&'static str),
+}
+
+/// Fields of a struct or of a variant.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Fields {
+    /// With names, in camelCase.
+    Named(Vec<(String, Type)>),
+    /// By position.
+    Tuple(Vec<Type>),
+}
+
+#[derive(Deserialize)]
+struct RawIdl {
+    address: String,
+    #[serde(default)]
+    events: Vec<RawEvent>,
+    #[serde(default)]
+    types: Vec<RawDefinition>,
+}
+
+#[derive(Deserialize)]
+struct RawEvent {
+    name: String,
+    discriminator: Vec<u8>,
+}
+
+#[derive(Deserialize)]
+struct RawDefinition {
+    name: String,
+    #[serde(default)]
+    serialization: Option<Value>,
+    #[serde(default)]
+    generics: Vec<Value>,
+    #[serde(rename = "type")]
+    body: RawBody,
+}
+
+#[derive(Deserialize)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+enum RawBody {
+    Struct {
+        #[serde(default)]
+        fields: Option<RawFields>,
+    },
+    Enum {
+        variants: Vec<RawVariant>,
+    },
+    Type {
+        alias: Value,
+    },
+}
+
+#[derive(Deserialize)]
+struct RawVariant {
+    name: String,
+    #[serde(default)]
+    fields: Option<RawFields>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum RawFields {
+    Named(Vec<RawField>),
+    Tuple(Vec<Value>),
+}
+
+#[derive(Deserialize)]
+struct RawField {
+    name: String,
+    #[serde(rename = "type")]
+    kind: Value,
+}
+
+/// Why a type is not understood.
+type Unsupported = &'static str;
+
+impl Schema {
+    /// Reads an IDL and says which program it describes.
+    ///
+    /// # Errors
+    /// [`SchemaError`].
+    pub fn parse(text: &str) -> Result<(Pubkey, Self), SchemaError> {
+        let raw: RawIdl = serde_json::from_str(text)?;
+        let Ok(program) = raw.address.parse() else {
+            return Err(SchemaError::Address(raw.address));
+        };
+        let names: HashMap<&str, usize> = raw
+            .types
+            .iter()
+            .enumerate()
+            .map(|(index, definition)| (definition.name.as_str(), index))
+            .collect();
+        let definitions: Vec<_> = raw
+            .types
+            .iter()
+            .map(|raw| definition(raw, &names).unwrap_or_else(Definition::Unsupported))
+            .collect();
+        let mut schema = Self {
+            events: Vec::new(),
+            definitions,
+            unsupported: Vec::new(),
+        };
+        for event in raw.events {
+            if event.discriminator.is_empty() {
+                return Err(SchemaError::NoDiscriminator(event.name));
+            }
+            schema.add(event, &names);
+        }
+        schema
+            .events
+            .sort_by_key(|event| std::cmp::Reverse(event.discriminator.len()));
+        Ok((program, schema))
+    }
+
+    fn add(&mut self, event: RawEvent, names: &HashMap<&str, usize>) {
+        let content = match names.get(event.name.as_str()) {
+            Some(index) => Type::Defined(*index),
+            None => {
+                self.unsupported.push((event.name, "its type is missing"));
+                return;
+            }
+        };
+        match self.check(&content, 0) {
+            Ok(()) => self.events.push(Event {
+                name: event.name,
+                discriminator: event.discriminator,
+                content,
+            }),
+            Err(reason) => self.unsupported.push((event.name, reason)),
+        }
+    }
+
+    /// Whether everything below `kind` is understood. A type that contains itself is, as far as
+    /// [`MAX_DEPTH`]: the decoder counts the depth of the value.
+    fn check(&self, kind: &Type, depth: usize) -> Result<(), Unsupported> {
+        if depth > MAX_DEPTH {
+            return Ok(());
+        }
+        let below = depth.saturating_add(1);
+        match kind {
+            Type::Option(inner) | Type::Vec(inner) | Type::Array(inner, _) => {
+                self.check(inner, below)
+            }
+            Type::Defined(index) => match self.definitions.get(*index) {
+                None => Err("a type it names is missing"),
+                Some(Definition::Unsupported(reason)) => Err(reason),
+                Some(Definition::Alias(target)) => self.check(target, below),
+                Some(Definition::Struct(fields)) => self.check_fields(fields, below),
+                Some(Definition::Enum(variants)) => variants
+                    .iter()
+                    .try_for_each(|(_, fields)| self.check_fields(fields, below)),
+            },
+            _ => Ok(()),
+        }
+    }
+
+    fn check_fields(&self, fields: &Fields, depth: usize) -> Result<(), Unsupported> {
+        match fields {
+            Fields::Named(fields) => fields
+                .iter()
+                .try_for_each(|(_, kind)| self.check(kind, depth)),
+            Fields::Tuple(kinds) => kinds.iter().try_for_each(|kind| self.check(kind, depth)),
+        }
+    }
+
+    /// The event whose discriminator `data` begins with.
+    #[must_use]
+    pub fn event_of(&self, data: &[u8]) -> Option<&Event> {
+        self.events
+            .iter()
+            .find(|event| data.starts_with(&event.discriminator))
+    }
+
+    /// What a [`Type::Defined`] refers to.
+    #[must_use]
+    pub fn definition(&self, index: usize) -> Option<&Definition> {
+        self.definitions.get(index)
+    }
+
+    /// Events that are not decoded, and why.
+    pub fn unsupported(&self) -> impl Iterator<Item = (&str, &'static str)> {
+        self.unsupported
+            .iter()
+            .map(|(name, reason)| (name.as_str(), *reason))
+    }
+}
+
+fn definition(
+    raw: &RawDefinition,
+    names: &HashMap<&str, usize>,
+) -> Result<Definition, Unsupported> {
+    if !raw.generics.is_empty() {
+        return Err("it uses generic types");
+    }
+    match &raw.serialization {
+        None => {}
+        Some(Value::String(layout)) if layout == "borsh" => {}
+        Some(_) => return Err("it is laid out otherwise than by Borsh"),
+    }
+    Ok(match &raw.body {
+        RawBody::Struct { fields: raw } => Definition::Struct(fields(raw.as_ref(), names)?),
+        RawBody::Enum { variants } => Definition::Enum(
+            variants
+                .iter()
+                .map(|variant| {
+                    let fields = match fields(variant.fields.as_ref(), names)? {
+                        // An empty list looks like one with names.
+                        Fields::Named(named) if named.is_empty() => Fields::Tuple(Vec::new()),
+                        fields => fields,
+                    };
+                    Ok((variant.name.clone(), fields))
+                })
+                .collect::<Result<_, Unsupported>>()?,
+        ),
+        RawBody::Type { alias } => Definition::Alias(kind(alias, names, 0)?),
+    })
+}
+
+fn fields(raw: Option<&RawFields>, names: &HashMap<&str, usize>) -> Result<Fields, Unsupported> {
+    Ok(match raw {
+        None => Fields::Tuple(Vec::new()),
+        Some(RawFields::Named(raw)) => Fields::Named(
+            raw.iter()
+                .map(|field| Ok((camel_case(&field.name), kind(&field.kind, names, 0)?)))
+                .collect::<Result<_, Unsupported>>()?,
+        ),
+        Some(RawFields::Tuple(raw)) => Fields::Tuple(
+            raw.iter()
+                .map(|raw| kind(raw, names, 0))
+                .collect::<Result<_, Unsupported>>()?,
+        ),
+    })
+}
+
+fn kind(raw: &Value, names: &HashMap<&str, usize>, depth: usize) -> Result<Type, Unsupported> {
+    if depth > MAX_DEPTH {
+        return Err("its types are nested too deeply");
+    }
+    let inner = |raw: &Value| kind(raw, names, depth.saturating_add(1)).map(Box::new);
+    if let Some(name) = raw.as_str() {
+        return primitive(name).ok_or("it uses an unknown type");
+    }
+    let Some((key, value)) = raw.as_object().and_then(|object| object.iter().next()) else {
+        return Err("it uses an unknown type");
+    };
+    match key.as_str() {
+        "option" => Ok(Type::Option(inner(value)?)),
+        "vec" => Ok(Type::Vec(inner(value)?)),
+        "array" => {
+            let length = value.get(1).and_then(Value::as_u64);
+            match (value.get(0), length) {
+                (Some(element), Some(length)) if length <= MAX_ARRAY => {
+                    let length = usize::try_from(length).map_err(|_| "an array is too long")?;
+                    Ok(Type::Array(inner(element)?, length))
+                }
+                _ => Err("an array's length is too large, or not a number"),
+            }
+        }
+        "defined" => {
+            let generic = value.get("generics").and_then(Value::as_array);
+            if generic.is_some_and(|generics| !generics.is_empty()) {
+                return Err("it uses generic types");
+            }
+            let name = value.get("name").and_then(Value::as_str);
+            let index = name.and_then(|name| names.get(name));
+            index.map_or(Err("a type it names is missing"), |index| {
+                Ok(Type::Defined(*index))
+            })
+        }
+        _ => Err("it uses an unknown type"),
+    }
+}
+
+fn primitive(name: &str) -> Option<Type> {
+    Some(match name {
+        "bool" => Type::Bool,
+        "u8" => Type::Unsigned(1),
+        "u16" => Type::Unsigned(2),
+        "u32" => Type::Unsigned(4),
+        "u64" => Type::Unsigned(8),
+        "u128" => Type::Unsigned(16),
+        "i8" => Type::Signed(1),
+        "i16" => Type::Signed(2),
+        "i32" => Type::Signed(4),
+        "i64" => Type::Signed(8),
+        "i128" => Type::Signed(16),
+        "f32" => Type::F32,
+        "f64" => Type::F64,
+        "pubkey" => Type::Pubkey,
+        "string" => Type::String,
+        "bytes" => Type::Bytes,
+        _ => return None,
+    })
+}
+
+/// `input_mint` as `inputMint`.
+fn camel_case(name: &str) -> String {
+    let mut result = String::with_capacity(name.len());
+    let mut upper = false;
+    for character in name.chars() {
+        if character == '_' {
+            upper = !result.is_empty();
+        } else if std::mem::take(&mut upper) {
+            result.extend(character.to_uppercase());
+        } else {
+            result.push(character);
+        }
+    }
+    result
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PROGRAM: &str = "11111111111111111111111111111112";
+
+    fn parse(events: &str, types: &str) -> Result<(Pubkey, Schema), SchemaError> {
+        Schema::parse(&format!(
+            r#"{{"address": "{PROGRAM}", "events": [{events}], "types": [{types}]}}"#
+        ))
+    }
+
+    #[test]
+    fn what_is_no_idl_is_refused_with_the_reason() {
+        for text in [
+            "",
+            "[]",
+            "{}",
+            r#"{"address": 5}"#,
+            r#"{"version": "0.1.0", "name": "old"}"#,
+        ] {
+            assert!(
+                matches!(Schema::parse(text), Err(SchemaError::Format(_))),
+                "{text}"
+            );
+        }
+        let address = Schema::parse(r#"{"address": "0OIl"}"#);
+        assert!(matches!(address, Err(SchemaError::Address(_))));
+        let event = parse(r#"{"name": "E", "discriminator": []}"#, "");
+        assert!(matches!(event, Err(SchemaError::NoDiscriminator(_))));
+    }
+
+    #[test]
+    fn an_event_that_is_not_understood_leaves_the_others() {
+        let types = r#"
+            {"name": "Good", "type": {"kind": "struct", "fields": [{"name": "a", "type": "u8"}]}},
+            {"name": "Generic", "generics": [{"kind": "type", "name": "T"}],
+             "type": {"kind": "struct", "fields": []}},
+            {"name": "Raw", "serialization": "bytemuck", "type": {"kind": "struct", "fields": []}},
+            {"name": "Deep", "type": {"kind": "struct", "fields":
+                [{"name": "x", "type": {"option": {"defined": {"name": "Raw"}}}}]}},
+            {"name": "Odd", "type": {"kind": "struct", "fields": [{"name": "x", "type": "u24"}]}},
+            {"name": "Long", "type": {"kind": "struct", "fields":
+                [{"name": "x", "type": {"array": ["u8", 99999999999]}}]}}"#;
+        let events = ["Good", "Generic", "Raw", "Deep", "Odd", "Long", "Missing"]
+            .iter()
+            .enumerate()
+            .map(|(number, name)| format!(r#"{{"name": "{name}", "discriminator": [{number}]}}"#))
+            .collect::<Vec<_>>()
+            .join(",");
+        let (_, schema) = parse(&events, types).expect("an IDL");
+        assert_eq!(
+            schema.event_of(&[0, 1]).map(|event| event.name.as_str()),
+            Some("Good")
+        );
+        let unsupported: Vec<_> = schema.unsupported().map(|(name, _)| name).collect();
+        assert_eq!(
+            unsupported,
+            ["Generic", "Raw", "Deep", "Odd", "Long", "Missing"]
+        );
+    }
+
+    #[test]
+    fn the_longest_discriminator_wins() {
+        let types = r#"{"name": "A", "type": {"kind": "struct"}}, {"name": "B", "type": {"kind": "struct"}}"#;
+        let events =
+            r#"{"name": "A", "discriminator": [1]}, {"name": "B", "discriminator": [1, 2]}"#;
+        let (_, schema) = parse(events, types).expect("an IDL");
+        let name = |data: &[u8]| schema.event_of(data).map(|event| event.name.clone());
+        assert_eq!(name(&[1, 2, 3]).as_deref(), Some("B"));
+        assert_eq!(name(&[1, 3]).as_deref(), Some("A"));
+        assert_eq!(name(&[2]), None);
+    }
+
+    #[test]
+    fn names_become_camel_case() {
+        for (name, expected) in [
+            ("input_mint", "inputMint"),
+            ("_reserved", "reserved"),
+            ("a__b", "aB"),
+            ("already", "already"),
+            ("camelCase", "camelCase"),
+        ] {
+            assert_eq!(camel_case(name), expected);
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! Who is concerned, and what knowing it costs.
+
+use sluice_store::{EventKind, Filters};
+
+use super::*;
+
+fn key(number: u8) -> Pubkey {
+    Pubkey::new_from_array([number; 32])
+}
+
+/// Kinds, accounts and programs of a webhook.
+type Definition<'a> = (&'a [EventKind], &'a [u8], &'a [u8]);
+
+fn live(number: u8, (events, accounts, programs): Definition<'_>) -> LiveWebhook {
+    let keys = |numbers: &[u8]| numbers.iter().copied().map(key).collect();
+    let filters = Filters {
+        accounts: keys(accounts),
+        programs: keys(programs),
+    };
+    LiveWebhook {
+        id: WebhookId::from_random([number; 16]),
+        events: events.iter().copied().collect(),
+        filter_digest: filters.digest(),
+        filters,
+        commitment: Commitment::Confirmed,
+        heartbeat: None,
+    }
+}
+
+fn subscriptions(webhooks: Vec<LiveWebhook>) -> Subscriptions {
+    Subscriptions::new(&LiveWebhooks {
+        revision: Revision(5),
+        webhooks,
+    })
+}
+
+fn index(webhooks: &[Definition<'_>]) -> Subscriptions {
+    subscriptions(
+        (0..)
+            .zip(webhooks)
+            .map(|(number, each)| live(number, *each))
+            .collect(),
+    )
+}
+
+fn account_change(index: &Subscriptions, account: u8, owner: u8) -> Vec<Position> {
+    let mut found = vec![99];
+    index
+        .at(Commitment::Confirmed)
+        .account_change(&key(account), &key(owner), &mut found);
+    found
+}
+
+fn transaction(index: &Subscriptions, mentioned: &[u8], invoked: &[u8]) -> Vec<Position> {
+    let keys = |numbers: &[u8]| numbers.iter().copied().map(key).collect::<Vec<_>>();
+    let mut found = vec![99];
+    index
+        .at(Commitment::Confirmed)
+        .transaction(&keys(mentioned), &keys(invoked), &mut found);
+    found
+}
+
+#[test]
+fn an_account_is_matched_by_its_key_or_its_owner() {
+    let index = index(&[
+        (&[EventKind::AccountChange], &[10], &[]),
+        (&[EventKind::AccountChange], &[], &[20]),
+        (&[EventKind::AccountChange], &[10, 11], &[20]),
+    ]);
+    assert_eq!(account_change(&index, 10, 99), [0, 2]);
+    assert_eq!(account_change(&index, 11, 99), [2]);
+    assert_eq!(account_change(&index, 99, 20), [1, 2]);
+    assert_eq!(account_change(&index, 10, 20), [0, 1, 2], "each once");
+    assert!(
+        account_change(&index, 20, 10).is_empty(),
+        "the roles are not mixed up"
+    );
+}
+
+#[test]
+fn a_transaction_is_matched_by_mention_of_an_account_or_invocation_of_a_program() {
+    let index = index(&[
+        (&[EventKind::Transaction], &[10], &[]),
+        (&[EventKind::Transaction], &[], &[20]),
+    ]);
+    assert_eq!(transaction(&index, &[9, 10], &[21]), [0]);
+    assert_eq!(transaction(&index, &[9], &[20]), [1]);
+    assert!(
+        transaction(&index, &[20], &[]).is_empty(),
+        "mentioning a program is not invoking it"
+    );
+}
+
+#[test]
+fn an_event_is_matched_by_its_program_alone() {
+    let index = index(&[(&EventKind::ALL, &[10], &[20])]);
+    let mut found = Vec::new();
+    index
+        .at(Commitment::Confirmed)
+        .program_event(&key(20), &mut found);
+    assert_eq!(found, [0]);
+    index
+        .at(Commitment::Confirmed)
+        .program_event(&key(10), &mut found);
+    assert!(found.is_empty());
+}
+
+#[test]
+fn kinds_that_were_not_asked_for_do_not_match() {
+    let index = index(&[(&[EventKind::ProgramEvent], &[10], &[20])]);
+    assert!(account_change(&index, 10, 20).is_empty());
+    assert!(transaction(&index, &[10], &[20]).is_empty());
+    assert!(index.watched_accounts().next().is_none());
+    assert_eq!(index.mentioned_keys().collect::<Vec<_>>(), [&key(20)]);
+}
+
+#[test]
+fn a_key_may_be_account_and_program_of_several() {
+    let kinds = &[EventKind::AccountChange, EventKind::Transaction];
+    let index = index(&[
+        (kinds, &[10], &[10]),
+        (kinds, &[10], &[10]),
+        (kinds, &[], &[10]),
+    ]);
+    assert_eq!(account_change(&index, 10, 99), [0, 1]);
+    assert_eq!(account_change(&index, 99, 10), [0, 1, 2]);
+    assert_eq!(transaction(&index, &[10], &[10]), [0, 1, 2]);
+}
+
+#[test]
+fn webhooks_hear_of_events_at_their_own_commitment() {
+    let kinds: Definition<'_> = (&[EventKind::AccountChange], &[10], &[]);
+    let finalized = LiveWebhook {
+        commitment: Commitment::Finalized,
+        ..live(1, kinds)
+    };
+    let subscriptions = subscriptions(vec![live(0, kinds), finalized]);
+    let mut found = Vec::new();
+    for (commitment, expected) in Commitment::ALL.into_iter().zip([vec![], vec![0], vec![1]]) {
+        let index = subscriptions.at(commitment);
+        index.account_change(&key(10), &key(99), &mut found);
+        assert_eq!(found, expected, "{commitment}");
+    }
+    assert!(subscriptions.at(Commitment::Processed).is_empty());
+}
+
+#[test]
+fn only_what_is_new_or_changed_is_growth() {
+    let kinds: Definition<'_> = (&[EventKind::AccountChange], &[10], &[]);
+    let (one, two) = (live(1, kinds), live(2, kinds));
+    let before = subscriptions(vec![one.clone(), two.clone()]);
+    assert!(!subscriptions(vec![two.clone()]).grew_since(&before));
+    assert!(!before.grew_since(&before));
+    let more = live(2, (&[EventKind::AccountChange], &[10, 11], &[]));
+    assert!(subscriptions(vec![one.clone(), more]).grew_since(&before));
+    let settled = LiveWebhook {
+        commitment: Commitment::Finalized,
+        ..two
+    };
+    assert!(subscriptions(vec![one, settled]).grew_since(&before));
+    assert!(before.grew_since(&Subscriptions::default()));
+}
+
+#[test]
+fn a_million_accounts_take_less_than_two_hundred_bytes_each() {
+    const ACCOUNTS: u32 = 1_000_000;
+    let account = |number: u32| {
+        let mut bytes = [7; 32];
+        bytes[..4].copy_from_slice(&number.to_le_bytes());
+        Pubkey::new_from_array(bytes)
+    };
+    let mut webhook = live(
+        1,
+        (
+            &[EventKind::AccountChange, EventKind::Transaction],
+            &[],
+            &[],
+        ),
+    );
+    webhook.filters.accounts = (0..ACCOUNTS).map(account).collect();
+    let subscriptions = subscriptions(vec![webhook]);
+    let index = subscriptions.at(Commitment::Confirmed);
+    // The table keeps an eighth of its places free, and their number is a power of two.
+    let places = (index.keys.capacity() * 8).div_ceil(7).next_power_of_two();
+    let each = places * BYTES_PER_KEY / usize::try_from(ACCOUNTS).expect("small");
+    assert!(each <= 200, "{each}");
+    assert!(index.shared.is_empty());
+}

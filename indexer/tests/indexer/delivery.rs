@@ -1,0 +1,88 @@
+//! What is stored is delivered, whatever happens to the process.
+
+use std::{sync::Arc, time::SystemTime};
+
+use sluice_store::{
+    BodyTemplate, Commit, Commitment, EventKind, MessageId, MessageKind, NewMessage, Timestamp,
+};
+
+use crate::{
+    machine::{Machine, send, settle},
+    updates::content,
+};
+
+#[tokio::test]
+async fn what_was_stored_before_a_crash_is_delivered_after_it() {
+    let machine = Machine::new().await;
+    let id = machine.webhook(1).await;
+    let messages = [NewMessage {
+        id: MessageId::from_digest([5; 32]),
+        webhook: id,
+        kind: MessageKind::Event(EventKind::Transaction),
+        commitment: Commitment::Confirmed,
+        slot: 50,
+        order_key: None,
+        body: BodyTemplate::new("{\"sequence\":".to_owned(), Arc::from("}")),
+    }];
+    let now = Timestamp::from(SystemTime::now());
+    let commit = Commit::slot(Commitment::Confirmed, 50, &messages, now);
+    machine.store.commit(&commit).await.expect("commits");
+    let indexer = machine.start().await;
+    assert_eq!(machine.bodies(1).await[0]["sequence"], 1);
+    indexer.stop().await;
+}
+
+#[tokio::test]
+async fn an_indexer_killed_again_and_again_loses_nothing_and_repeats_only_the_same() {
+    const SLOTS: u64 = 12;
+    let mut machine = Machine::new().await;
+    machine.webhook(1).await;
+    let mut indexer = machine.start().await;
+    let (mut connection, mut name) = machine.listening().await;
+    indexer.until_checkpoint(10).await;
+    let mut next = 11;
+    while next < 11 + SLOTS {
+        // One slot is known to be stored when the indexer dies; the other may be anywhere.
+        for number in next..next + 2 {
+            send(&connection, content(number)).await;
+            send(&connection, settle(&name, number)).await;
+        }
+        indexer.until_checkpoint_past(next).await;
+        indexer.kill().await;
+        drop(connection);
+        indexer = machine.start().await;
+        let accepted = machine.accept().await;
+        connection = accepted.0;
+        name = accepted.1.slots.expect("always");
+        next = accepted.1.from_slot.expect("there is a checkpoint");
+    }
+    let wait = async {
+        loop {
+            let stats = machine.store.queue_stats().await.expect("read");
+            if stats.pending == 0 {
+                return;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        }
+    };
+    crate::machine::soon(wait).await;
+
+    let received = machine.received(1).await;
+    let mut by_id = std::collections::BTreeMap::new();
+    for (headers, body) in received {
+        let id = headers["webhook-id"].to_str().expect("ascii").to_owned();
+        let known = by_id.entry(id).or_insert_with(|| body.clone());
+        assert_eq!(known, &body, "the same id, the same body");
+    }
+    let mut sequences: Vec<_> = by_id
+        .values()
+        .map(|body| {
+            let body: serde_json::Value = serde_json::from_slice(body).expect("JSON");
+            body["sequence"].as_u64().expect("a number")
+        })
+        .collect();
+    sequences.sort_unstable();
+    let expected: Vec<_> = (1..=3 * (next - 11)).collect();
+    assert_eq!(sequences, expected, "contiguous, each once");
+    indexer.stop().await;
+}

@@ -1,0 +1,176 @@
+//! What happened reaches those who asked for it, when they asked for it, signed and in order.
+
+use std::{io::Read, time::Duration};
+
+use axum::body::Bytes;
+use flate2::read::GzDecoder;
+use serde_json::Value;
+use sluice_geyser::{SlotStatus, scripted::Code};
+use sluice_store::{Commitment, EventKind, Secret, WebhookDefinition};
+use tokio::time::sleep;
+
+use crate::{
+    machine::{Machine, send, settle, soon},
+    updates::{account_of, block, content, key, program, slot, transaction},
+};
+
+fn verifier(number: u8) -> standardwebhooks::Webhook {
+    standardwebhooks::Webhook::new(Secret::from_random([number; 32]).expose()).expect("valid")
+}
+
+#[tokio::test]
+async fn events_of_a_confirmed_slot_arrive_signed_and_in_order() {
+    let mut machine = Machine::new().await;
+    let id = machine.webhook(1).await;
+    let indexer = machine.start().await;
+    let (connection, name) = machine.listening().await;
+    send(&connection, content(11)).await;
+    send(&connection, [slot(&name, 11, SlotStatus::Processed)]).await;
+    sleep(Duration::from_millis(300)).await;
+    let early = machine.received.lock().expect("not poisoned").len();
+    assert_eq!(early, 0, "nothing before the confirmation");
+    send(&connection, [slot(&name, 11, SlotStatus::Confirmed)]).await;
+
+    let bodies = machine.bodies(3).await;
+    let kinds: Vec<_> = bodies
+        .iter()
+        .map(|body| body["type"].as_str().expect("text"))
+        .collect();
+    assert_eq!(kinds, ["transaction", "programEvent", "accountChange"]);
+    let sequences: Vec<_> = bodies
+        .iter()
+        .map(|body| body["sequence"].as_u64())
+        .collect();
+    assert_eq!(sequences, [Some(1), Some(2), Some(3)]);
+    for body in &bodies {
+        assert_eq!(body["webhookId"], id.as_str());
+        assert_eq!(
+            (&body["slot"], &body["commitment"]),
+            (&Value::from(11), &Value::from("confirmed"))
+        );
+        assert_eq!(body["timestamp"], "2026-01-01T00:00:00Z");
+    }
+    assert_eq!(bodies[0]["data"]["programs"][0], program().to_string());
+    assert_eq!(bodies[1]["data"]["programId"], program().to_string());
+    assert_eq!(bodies[2]["data"]["lamports"], u64::MAX);
+    for (headers, body) in machine.received(3).await {
+        verifier(1)
+            .verify(&body, &headers)
+            .expect("a good signature");
+    }
+    indexer.stop().await;
+}
+
+#[tokio::test]
+async fn each_webhook_hears_at_the_commitment_it_chose() {
+    let mut machine = Machine::new().await;
+    for (number, commitment) in (1..).zip(Commitment::ALL) {
+        let definition = WebhookDefinition {
+            commitment,
+            events: [EventKind::AccountChange].into_iter().collect(),
+            ..machine.definition()
+        };
+        machine.create(number, definition).await;
+    }
+    let indexer = machine.start().await;
+    let (connection, name) = machine.listening().await;
+    send(&connection, content(11)).await;
+    for (count, status, commitment) in [
+        (1, SlotStatus::Processed, "processed"),
+        (2, SlotStatus::Confirmed, "confirmed"),
+        (3, SlotStatus::Finalized, "finalized"),
+    ] {
+        send(&connection, [slot(&name, 11, status)]).await;
+        let bodies = machine.bodies(count).await;
+        assert_eq!(bodies[count - 1]["commitment"], commitment);
+        assert_eq!(bodies[count - 1]["slot"], 11);
+        assert_eq!(bodies[count - 1]["sequence"], 1);
+    }
+    indexer.stop().await;
+}
+
+#[tokio::test]
+async fn a_long_body_is_compressed_for_those_who_ask_for_it() {
+    let mut machine = Machine::new().await;
+    let definition = WebhookDefinition {
+        gzip: true,
+        ..machine.definition()
+    };
+    machine.create(1, definition).await;
+    let indexer = machine.start().await;
+    let (connection, name) = machine.listening().await;
+    let data = Bytes::from(vec![0; 20_000]);
+    let long = account_of(11, key(1), program(), data);
+    send(&connection, [long, block(11)]).await;
+    send(&connection, settle(&name, 11)).await;
+    let (headers, body) = machine.received(1).await.remove(0);
+    assert_eq!(headers["content-encoding"], "gzip");
+    assert!(body.len() < 2_000, "{}", body.len());
+    let mut text = String::new();
+    GzDecoder::new(&body[..])
+        .read_to_string(&mut text)
+        .expect("gzip");
+    verifier(1)
+        .verify(text.as_bytes(), &headers)
+        .expect("the signature is of the text");
+    let body: Value = serde_json::from_str(&text).expect("JSON");
+    assert_eq!(body["data"]["dataLength"], 20_000);
+    indexer.stop().await;
+}
+
+#[tokio::test]
+async fn a_broken_connection_resumes_after_the_checkpoint_and_a_replay_reaches_nobody_twice() {
+    let mut machine = Machine::new().await;
+    machine.webhook(1).await;
+    let indexer = machine.start().await;
+    let (connection, name) = machine.listening().await;
+    send(&connection, content(11)).await;
+    send(&connection, settle(&name, 11)).await;
+    send(&connection, content(12)).await;
+    let before = machine.bodies(3).await;
+
+    connection
+        .fail(Code::Unavailable, "restarting")
+        .await
+        .expect("the client is there");
+    let (connection, request) = machine.accept().await;
+    assert_eq!(request.from_slot, Some(12));
+    // A server may say more than it was asked for.
+    send(&connection, content(11)).await;
+    send(&connection, settle(&name, 11)).await;
+    send(&connection, [transaction(12, 5), block(12)]).await;
+    send(&connection, settle(&name, 12)).await;
+    let after = machine.bodies(5).await;
+    assert_eq!(after[..3], before);
+    let sequences: Vec<_> = after[3..]
+        .iter()
+        .map(|body| body["sequence"].as_u64())
+        .collect();
+    assert_eq!(sequences, [Some(4), Some(5)]);
+    let checkpoint = machine.store.checkpoint(Commitment::Confirmed).await;
+    assert_eq!(checkpoint.expect("read"), Some(12));
+    indexer.stop().await;
+}
+
+#[tokio::test]
+async fn a_second_indexer_stands_by_and_takes_over() {
+    let mut machine = Machine::new().await;
+    machine.webhook(1).await;
+    let first = machine.start().await;
+    let (connection, name) = machine.listening().await;
+    first.until_checkpoint(10).await;
+    let second = machine.start().await;
+    let body = second.until_ready(|_, body| body["standby"] == true).await;
+    assert_eq!(body["ready"], true);
+
+    first.kill().await;
+    drop(connection);
+    let (connection, request) = machine.accept().await;
+    assert_eq!(request.from_slot, Some(11));
+    send(&connection, content(11)).await;
+    send(&connection, settle(&name, 11)).await;
+    machine.bodies(3).await;
+    let (_, body) = second.ready().await;
+    assert_eq!(body["standby"], false);
+    soon(second.stop()).await;
+}

@@ -1,0 +1,134 @@
+//! The stream's filter follows the webhooks, and nobody misses anything meanwhile.
+
+use sluice_geyser::SlotStatus;
+use sluice_store::{Access, Revision};
+
+use crate::{
+    machine::{Machine, request, send, settle},
+    updates::{content, slot},
+};
+
+#[tokio::test]
+async fn a_new_webhook_gets_the_slots_between_its_write_and_its_filter() {
+    let mut machine = Machine::new().await;
+    machine.webhook(1).await;
+    let indexer = machine.start().await;
+    let (connection, old) = machine.listening().await;
+    send(&connection, content(11)).await;
+    send(&connection, settle(&old, 11)).await;
+    machine.bodies(3).await;
+    indexer.until_checkpoint(11).await;
+
+    let second = machine.webhook(2).await;
+    // Until its filter is there, slots go on under the old one.
+    send(&connection, content(12)).await;
+    send(&connection, settle(&old, 12)).await;
+    let (connection, request) = machine.accept().await;
+    assert_eq!(request.from_slot, Some(12), "replayed for the new one");
+    let new = request.slots.expect("always");
+    assert_ne!(new, old);
+    for number in [12, 13] {
+        send(&connection, content(number)).await;
+        send(&connection, settle(&new, number)).await;
+    }
+    let bodies = machine.bodies(3 + 3 + 3 + 6).await;
+    let of_second: Vec<_> = bodies
+        .iter()
+        .filter(|body| body["webhookId"] == second.as_str())
+        .map(|body| (body["slot"].as_u64(), body["sequence"].as_u64()))
+        .collect();
+    let expected: Vec<_> = [12, 12, 12, 13, 13, 13]
+        .into_iter()
+        .zip(1..)
+        .map(|(slot, sequence)| (Some(slot), Some(sequence)))
+        .collect();
+    assert_eq!(of_second, expected);
+
+    let body = indexer
+        .until_ready(|_, body| body["filter"]["inForceRevision"] == 2)
+        .await;
+    assert_eq!(body["filter"]["inForceSinceSlot"], 12);
+    let change = machine
+        .store
+        .filter_change(Revision(2))
+        .await
+        .expect("read");
+    let change = change.expect("known");
+    assert_eq!(change.requested_slot, Some(12));
+    assert_eq!(change.since_slot, Some(12));
+    indexer.stop().await;
+}
+
+#[tokio::test]
+async fn a_webhook_less_narrows_the_live_stream() {
+    let mut machine = Machine::new().await;
+    let id = machine.webhook(1).await;
+    let indexer = machine.start().await;
+    let (mut connection, old) = machine.listening().await;
+    let body = indexer.until_checkpoint(10).await;
+    assert_eq!(body["filter"]["inForceRevision"], 1);
+
+    let deleted = machine.store.delete_webhook(&Access::All, &id).await;
+    assert!(deleted.expect("written"));
+    let narrowed = request(&mut connection).await;
+    assert_eq!(narrowed.from_slot, None);
+    assert!(narrowed.transactions.is_empty() && narrowed.accounts.is_empty());
+    let new = narrowed.slots.expect("always");
+    assert_ne!(new, old);
+
+    send(&connection, content(11)).await;
+    send(&connection, settle(&old, 11)).await;
+    let body = indexer.until_checkpoint(11).await;
+    assert_eq!(
+        (
+            &body["filter"]["wantedRevision"],
+            &body["filter"]["inForceRevision"]
+        ),
+        (&2.into(), &1.into()),
+        "not proved by an update of the old filter"
+    );
+    send(&connection, [slot(&new, 12, SlotStatus::CreatedBank)]).await;
+    let body = indexer
+        .until_ready(|_, body| body["filter"]["inForceRevision"] == 2)
+        .await;
+    assert_eq!(
+        body["filter"]["inForceSinceSlot"], 13,
+        "slot 12's content may have passed the old filter"
+    );
+    machine.bodies(0).await;
+    indexer.stop().await;
+}
+
+#[tokio::test]
+async fn a_crash_between_the_new_filter_and_the_slots_it_replays_repeats_them() {
+    let mut machine = Machine::new().await;
+    machine.webhook(1).await;
+    let indexer = machine.start().await;
+    let (connection, old) = machine.listening().await;
+    indexer.until_checkpoint(10).await;
+    machine.webhook(2).await;
+    // The checkpoint passes the slot from which on the second must miss nothing.
+    send(&connection, content(11)).await;
+    send(&connection, settle(&old, 11)).await;
+    indexer.until_checkpoint(11).await;
+    let (connection, request) = machine.accept().await;
+    assert_eq!(request.from_slot, Some(11));
+    let new = request.slots.expect("always");
+    send(&connection, [slot(&new, 14, SlotStatus::CreatedBank)]).await;
+    indexer.until_ready(|_, body| body["slot"] == 14).await;
+    indexer.kill().await;
+    drop(connection);
+
+    let indexer = machine.start().await;
+    let (connection, request) = machine.accept().await;
+    assert_eq!(request.from_slot, Some(11), "not proved by the name alone");
+    send(&connection, content(11)).await;
+    send(&connection, settle(&new, 11)).await;
+    send(&connection, [slot(&new, 12, SlotStatus::CreatedBank)]).await;
+    machine.bodies(6).await;
+    let body = indexer
+        .until_ready(|_, body| body["filter"]["inForceRevision"] == 2)
+        .await;
+    assert_eq!(body["filter"]["inForceSinceSlot"], 11);
+    indexer.stop().await;
+}

@@ -1,0 +1,162 @@
+//! What was told too early is taken back, and nothing else is.
+
+use serde_json::Value;
+use sluice_geyser::SlotStatus;
+use sluice_store::{Commitment, EventKind, WebhookDefinition};
+
+use crate::{
+    machine::{Indexer, Machine, send, settle},
+    updates::{account, block_on, slot},
+};
+
+/// A machine with a webhook on accounts at processed and one at confirmed.
+async fn machine() -> (Machine, Indexer) {
+    let machine = Machine::new().await;
+    for (number, commitment) in [(1, Commitment::Processed), (2, Commitment::Confirmed)] {
+        let definition = WebhookDefinition {
+            commitment,
+            events: [EventKind::AccountChange].into_iter().collect(),
+            ..machine.definition()
+        };
+        machine.create(number, definition).await;
+    }
+    let indexer = machine.start().await;
+    (machine, indexer)
+}
+
+/// Type, slot and commitment of what was received, by webhook and sequence.
+fn short(bodies: &[Value]) -> Vec<String> {
+    bodies
+        .iter()
+        .map(|body| {
+            let text = |field: &str| body[field].as_str().expect("text").to_owned();
+            format!("{} {} {}", text("type"), body["slot"], text("commitment"))
+        })
+        .collect()
+}
+
+/// The id under which the webhook at processed was sent its message number `sequence`.
+async fn id_of(machine: &Machine, sequence: u64) -> String {
+    let received = machine.received(1).await;
+    let found = received.iter().find(|(_, body)| {
+        let body: Value = serde_json::from_slice(body).expect("JSON");
+        body["commitment"] == "processed" && body["sequence"] == sequence
+    });
+    let (headers, _) = found.expect("received");
+    headers["webhook-id"].to_str().expect("ascii").to_owned()
+}
+
+#[tokio::test]
+async fn an_abandoned_slot_is_taken_back_and_never_confirmed() {
+    let (mut machine, indexer) = machine().await;
+    let (connection, name) = machine.listening().await;
+    send(&connection, [account(11), block_on(11, 10, "fork")]).await;
+    send(&connection, [slot(&name, 11, SlotStatus::Processed)]).await;
+    machine.bodies(1).await;
+    send(&connection, [account(12), block_on(12, 10, "chain")]).await;
+    send(&connection, settle(&name, 12)).await;
+
+    let bodies = machine.bodies(4).await;
+    assert_eq!(
+        short(&bodies),
+        [
+            "accountChange 11 processed",
+            "accountChange 12 processed",
+            "reverted 11 processed",
+            "accountChange 12 confirmed",
+        ]
+    );
+    let reverted = &bodies[2]["data"];
+    assert_eq!(reverted["messageId"], id_of(&machine, 1).await);
+    assert_eq!(
+        (&reverted["sequence"], &reverted["type"]),
+        (&1.into(), &"accountChange".into())
+    );
+    assert_eq!(reverted["reason"], "abandoned");
+    assert_eq!(machine.store.open_slots().await.expect("read"), []);
+    indexer.stop().await;
+}
+
+#[tokio::test]
+async fn a_dead_slot_is_taken_back() {
+    let (mut machine, indexer) = machine().await;
+    let (connection, name) = machine.listening().await;
+    send(&connection, [account(11), block_on(11, 10, "block")]).await;
+    send(&connection, [slot(&name, 11, SlotStatus::Processed)]).await;
+    send(&connection, [slot(&name, 11, SlotStatus::Dead)]).await;
+    let bodies = machine.bodies(2).await;
+    assert_eq!(short(&bodies)[1], "reverted 11 processed");
+    assert_eq!(bodies[1]["data"]["reason"], "dead");
+
+    // It comes back with another block, and is confirmed.
+    send(&connection, [account(11), block_on(11, 10, "repaired")]).await;
+    send(&connection, settle(&name, 11)).await;
+    let bodies = machine.bodies(4).await;
+    assert_eq!(
+        short(&bodies)[2..],
+        ["accountChange 11 processed", "accountChange 11 confirmed"]
+    );
+    assert_ne!(id_of(&machine, 1).await, id_of(&machine, 3).await);
+    indexer.stop().await;
+}
+
+#[tokio::test]
+async fn what_was_told_before_a_crash_is_taken_back_after_it() {
+    let (mut machine, indexer) = machine().await;
+    let (connection, name) = machine.listening().await;
+    for (number, parent) in [(11, 10), (12, 11), (13, 11)] {
+        let updates = [account(number), block_on(number, parent, "first node")];
+        send(&connection, updates).await;
+        send(&connection, [slot(&name, number, SlotStatus::Processed)]).await;
+    }
+    machine.bodies(3).await;
+    indexer.kill().await;
+    drop(connection);
+
+    // Another node saw another block in slot 12, and nothing of slot 13.
+    let indexer = machine.start().await;
+    let (connection, request) = machine.accept().await;
+    assert_eq!(request.from_slot, Some(11));
+    for (number, parent, hash) in [
+        (11, 10, "first node"),
+        (12, 11, "second node"),
+        (14, 12, "second node"),
+    ] {
+        send(
+            &connection,
+            [account(number), block_on(number, parent, hash)],
+        )
+        .await;
+        send(&connection, settle(&name, number)).await;
+    }
+    let bodies = machine.bodies(7 + 3).await;
+    let mut of_processed = short(&bodies[..7]);
+    of_processed.sort();
+    assert_eq!(
+        of_processed,
+        [
+            "accountChange 11 processed",
+            "accountChange 12 processed",
+            "accountChange 12 processed",
+            "accountChange 13 processed",
+            "accountChange 14 processed",
+            "reverted 12 processed",
+            "reverted 13 processed",
+        ]
+    );
+    let reverted = |reason: &str| {
+        let found = bodies.iter().find(|body| body["data"]["reason"] == reason);
+        found.expect("told")["data"]["messageId"].clone()
+    };
+    assert_eq!(reverted("replaced"), id_of(&machine, 2).await);
+    assert_eq!(reverted("abandoned"), id_of(&machine, 3).await);
+    assert_eq!(
+        short(&bodies[7..]),
+        [
+            "accountChange 11 confirmed",
+            "accountChange 12 confirmed",
+            "accountChange 14 confirmed",
+        ]
+    );
+    indexer.stop().await;
+}

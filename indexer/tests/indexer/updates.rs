@@ -1,0 +1,111 @@
+//! Updates as the stream sends them.
+
+use axum::body::Bytes;
+use sluice_geyser::{
+    AccountUpdate, BlockMeta, Body, Instruction, SlotStatus, SlotUpdate, TransactionUpdate, Update,
+};
+use solana_pubkey::Pubkey;
+use solana_signature::Signature;
+
+pub fn key(byte: u8) -> Pubkey {
+    Pubkey::new_from_array([byte; 32])
+}
+
+/// The program whose accounts, transactions and events the webhooks are about.
+pub fn program() -> Pubkey {
+    key(100)
+}
+
+fn update(filter: &str, body: Body) -> Update {
+    Update {
+        filters: vec![filter.to_owned()],
+        created_at: None,
+        body,
+    }
+}
+
+/// A status, under the name of the slots filter that let it through.
+pub fn slot(filter: &str, slot: u64, status: SlotStatus) -> Update {
+    update(
+        filter,
+        Body::Slot(SlotUpdate {
+            slot,
+            parent: None,
+            status,
+            dead_error: None,
+        }),
+    )
+}
+
+/// A write to account 1, which the program owns.
+pub fn account(slot: u64) -> Update {
+    account_of(slot, key(1), program(), Bytes::from_static(b"abc"))
+}
+
+pub fn account_of(slot: u64, pubkey: Pubkey, owner: Pubkey, data: Bytes) -> Update {
+    let account = AccountUpdate {
+        slot,
+        pubkey,
+        owner,
+        lamports: u64::MAX,
+        executable: false,
+        rent_epoch: 0,
+        data,
+        write_version: 1,
+        txn_signature: Some(Signature::from([7; 64])),
+        is_startup: false,
+    };
+    update("owners", Body::Account(account))
+}
+
+/// A transaction that invokes the program, which emits an event.
+pub fn transaction(slot: u64, number: u8) -> Update {
+    let transaction = TransactionUpdate {
+        slot,
+        index: u64::from(number),
+        signature: Signature::from([number; 64]),
+        is_vote: false,
+        error: None,
+        account_keys: vec![key(9), program()],
+        instructions: vec![Instruction {
+            program_index: 1,
+            accounts: vec![0],
+            data: vec![1],
+        }],
+        inner_instructions: Vec::new(),
+        log_messages: vec![
+            format!("Program {} invoke [1]", program()),
+            "Program data: AQIDBAUGBwgJ".to_owned(),
+            format!("Program {} success", program()),
+        ],
+        logs_missing: false,
+        fee: 5000,
+        compute_units: Some(1234),
+        pre_balances: vec![1, 1],
+        post_balances: vec![1, 1],
+    };
+    update("transactions", Body::Transaction(Box::new(transaction)))
+}
+
+/// The block of a slot, on that of the slot before.
+pub fn block(slot: u64) -> Update {
+    block_on(slot, slot - 1, &format!("hash{slot}"))
+}
+
+pub fn block_on(slot: u64, parent_slot: u64, hash: &str) -> Update {
+    let block = BlockMeta {
+        slot,
+        parent_slot,
+        blockhash: hash.to_owned(),
+        parent_blockhash: format!("hash{parent_slot}"),
+        block_time: Some(1_767_225_600),
+        block_height: Some(slot),
+        executed_transaction_count: 1,
+    };
+    update("blocks_meta", Body::BlockMeta(block))
+}
+
+/// A slot with a write and a transaction: three events.
+pub fn content(slot: u64) -> [Update; 3] {
+    [account(slot), transaction(slot, 4), block(slot)]
+}
