@@ -4,7 +4,7 @@ use std::fmt;
 
 use sha2::{Digest, Sha256};
 
-use crate::models::{InvalidId, Timestamp, check_id};
+use crate::models::{InvalidId, Timestamp, check_id, text_of_id};
 
 /// Identifier of an API key: `key_` and letters and digits. It is no secret.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -18,28 +18,9 @@ impl KeyId {
     pub fn from_random(random: [u8; 8]) -> Self {
         Self(format!("{}{}", Self::PREFIX, hex::encode(random)))
     }
-
-    /// Reads an identifier.
-    ///
-    /// # Errors
-    /// [`InvalidId`] when the text cannot be one.
-    pub fn parse(text: &str) -> Result<Self, InvalidId> {
-        check_id(text, Self::PREFIX)?;
-        Ok(Self(text.to_owned()))
-    }
-
-    /// The text.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
 }
 
-impl fmt::Display for KeyId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
+text_of_id!(KeyId);
 
 /// The API key itself: `sluice_` and the hexadecimal of 32 random bytes. Debug output hides it.
 #[derive(Clone, PartialEq, Eq)]

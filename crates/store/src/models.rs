@@ -29,6 +29,35 @@ pub(crate) fn check_id(text: &str, prefix: &'static str) -> Result<(), InvalidId
     Err(InvalidId { prefix })
 }
 
+/// What every identifier does with its text. The type has a `PREFIX` and holds the whole text.
+macro_rules! text_of_id {
+    ($id:ident) => {
+        impl $id {
+            /// Reads an identifier.
+            ///
+            /// # Errors
+            /// [`InvalidId`] when the text cannot be one.
+            pub fn parse(text: &str) -> Result<Self, InvalidId> {
+                check_id(text, Self::PREFIX)?;
+                Ok(Self(text.to_owned()))
+            }
+
+            /// The text.
+            #[must_use]
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl fmt::Display for $id {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+    };
+}
+pub(crate) use text_of_id;
+
 /// Identifier of a webhook: `wh_` and letters and digits.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct WebhookId(String);
@@ -41,28 +70,9 @@ impl WebhookId {
     pub fn from_random(random: [u8; 16]) -> Self {
         Self(format!("{}{}", Self::PREFIX, hex::encode(random)))
     }
-
-    /// Reads an identifier.
-    ///
-    /// # Errors
-    /// [`InvalidId`] when the text cannot be one.
-    pub fn parse(text: &str) -> Result<Self, InvalidId> {
-        check_id(text, Self::PREFIX)?;
-        Ok(Self(text.to_owned()))
-    }
-
-    /// The text.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
 }
 
-impl fmt::Display for WebhookId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
+text_of_id!(WebhookId);
 
 /// Identifier of a message, sent as `webhook-id`: `msg_` and letters and digits, hence never the dot
 /// that separates the parts of the signed text.
@@ -77,28 +87,9 @@ impl MessageId {
     pub fn from_digest(digest: [u8; 32]) -> Self {
         Self(format!("{}{}", Self::PREFIX, hex::encode(digest)))
     }
-
-    /// Reads an identifier.
-    ///
-    /// # Errors
-    /// [`InvalidId`] when the text cannot be one.
-    pub fn parse(text: &str) -> Result<Self, InvalidId> {
-        check_id(text, Self::PREFIX)?;
-        Ok(Self(text.to_owned()))
-    }
-
-    /// The text.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
 }
 
-impl fmt::Display for MessageId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
+text_of_id!(MessageId);
 
 /// Counts the webhook writes that changed what must be matched.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
