@@ -11,6 +11,7 @@ mod convert;
 mod error;
 mod handover;
 pub mod limits;
+mod reader;
 mod request;
 #[cfg(feature = "scripted")]
 pub mod scripted;
