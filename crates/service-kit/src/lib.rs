@@ -1,6 +1,8 @@
 //! The small things every Sluice process needs: a shutdown token, logging, secrets that cannot be
 //! printed, and a reconnect delay. Knows nothing of Solana, of the stream or of the database.
 
+use mimalloc::MiMalloc;
+
 pub mod backoff;
 pub mod redacted;
 pub mod shutdown;
@@ -9,3 +11,9 @@ pub mod telemetry;
 pub use backoff::Backoff;
 pub use redacted::Redacted;
 pub use tokio_util::sync::CancellationToken;
+
+/// The allocator of every process of Sluice. Updates, answers and messages are made by one thread and dropped by
+/// another, many thousands a second, which the system's own allocator pays for with locks and with memory that it
+/// keeps.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
