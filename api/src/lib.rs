@@ -5,6 +5,7 @@
 //! `pricing` over `market` → `chain` → answer; every failure is an [`error::ApiError`]. This crate
 //! writes webhook definitions and never an event or a delivery: those are the indexer's.
 
+mod answer;
 pub mod auth;
 pub mod chain;
 pub mod error;

@@ -7,14 +7,13 @@ use axum::{
 
 use crate::{
     error::ApiError,
-    middleware,
     routes::{health, quote, swap},
     state::AppState,
 };
 
 /// The whole API; `webhooks` are the routes of [`crate::routes::webhooks`], which have a gate of their own.
 pub fn router(state: AppState, webhooks: Router) -> Router {
-    let routes = Router::new()
+    Router::new()
         .route("/v1/quote", get(quote::get))
         .route("/v1/swap/transaction", post(swap::transaction))
         .route("/v1/swap/instruction", post(swap::instruction))
@@ -23,6 +22,5 @@ pub fn router(state: AppState, webhooks: Router) -> Router {
         .with_state(state)
         .merge(webhooks)
         .fallback(async || ApiError::NoRoute)
-        .method_not_allowed_fallback(async || ApiError::MethodNotAllowed);
-    middleware::apply(routes)
+        .method_not_allowed_fallback(async || ApiError::MethodNotAllowed)
 }

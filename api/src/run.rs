@@ -8,12 +8,13 @@ use service_kit::CancellationToken;
 use sluice_config::{ApiConfig, Config, Database};
 use sluice_store::Store;
 use tokio::net::TcpListener;
+use tower::make::Shared;
 
 use crate::{
     auth::Gate,
     chain::Rpc,
     limits::{KeyLimiter, RateLimit},
-    market,
+    market, middleware,
     router::router,
     routes::webhooks,
     state::AppState,
@@ -57,7 +58,8 @@ pub async fn run(config: Config, shutdown: CancellationToken) -> anyhow::Result<
     let listener = listener.tap_io(|connection| {
         let _ = connection.set_nodelay(true);
     });
-    axum::serve(listener, router(state, webhooks))
+    let service = middleware::apply(router(state, webhooks));
+    axum::serve(listener, Shared::new(service))
         .with_graceful_shutdown(shutdown.clone().cancelled_owned())
         .await
         .context("the API server failed")?;

@@ -10,56 +10,58 @@ use crate::{
     market::Market,
 };
 
-/// Shared by all handlers; cheap to clone.
+/// Shared by all handlers. A clone, of which every request makes several, is one pointer.
 #[derive(Clone)]
-pub struct AppState {
+pub struct AppState(Arc<Parts>);
+
+struct Parts {
     market: Market,
     rpc: Arc<Rpc>,
     store: Store,
     exchange: Exchange,
-    associated: Arc<AssociatedAccounts>,
+    associated: AssociatedAccounts,
 }
 
 impl AppState {
     /// Gathers what handlers may reach.
     #[must_use]
     pub fn new(market: Market, rpc: Arc<Rpc>, store: Store, exchange: Exchange) -> Self {
-        Self {
+        Self(Arc::new(Parts {
             market,
             rpc,
             store,
             exchange,
-            associated: Arc::default(),
-        }
+            associated: AssociatedAccounts::default(),
+        }))
     }
 
     /// The live view of every pool.
     #[must_use]
-    pub const fn market(&self) -> &Market {
-        &self.market
+    pub fn market(&self) -> &Market {
+        &self.0.market
     }
 
     /// The cluster.
     #[must_use]
     pub fn rpc(&self) -> &Rpc {
-        &self.rpc
+        &self.0.rpc
     }
 
     /// The database.
     #[must_use]
-    pub const fn store(&self) -> &Store {
-        &self.store
+    pub fn store(&self) -> &Store {
+        &self.0.store
     }
 
     /// The token accounts of wallets.
     #[must_use]
     pub fn associated(&self) -> &AssociatedAccounts {
-        &self.associated
+        &self.0.associated
     }
 
     /// The program at the exchange's address.
     #[must_use]
-    pub const fn exchange(&self) -> Exchange {
-        self.exchange
+    pub fn exchange(&self) -> Exchange {
+        self.0.exchange
     }
 }

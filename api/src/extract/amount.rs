@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use serde::{Deserialize, Deserializer, de};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use utoipa::{
     PartialSchema, ToSchema,
     openapi::{
@@ -16,6 +16,33 @@ use utoipa::{
 /// each of them has been a rounding error in somebody's money.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Amount(pub u64);
+
+/// Pattern of the digits of an amount.
+const DIGITS: &str = "^[0-9]{1,20}$";
+
+/// An amount of an answer as a string of its digits, for callers whose numbers are exact only up to 2^53.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Digits(pub u64);
+
+impl Serialize for Digits {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(itoa::Buffer::new().format(self.0))
+    }
+}
+
+impl PartialSchema for Digits {
+    fn schema() -> RefOr<Schema> {
+        ObjectBuilder::new()
+            .schema_type(Type::String)
+            .pattern(Some(DIGITS))
+            .description(Some(
+                "An amount in smallest units, 0 to 2^64 - 1: its digits.",
+            ))
+            .into()
+    }
+}
+
+impl ToSchema for Digits {}
 
 /// What every refusal of an amount says.
 const RULE: &str =
@@ -55,7 +82,7 @@ impl PartialSchema for Amount {
     fn schema() -> RefOr<Schema> {
         schema(
             0,
-            "^[0-9]{1,20}$",
+            DIGITS,
             "An amount in smallest units, 0 to 2^64 - 1: a JSON integer or a string of its digits.",
         )
     }

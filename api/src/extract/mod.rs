@@ -5,7 +5,7 @@ mod json;
 mod pubkey;
 mod query;
 
-pub use amount::{Amount, PositiveAmount};
+pub use amount::{Amount, Digits, PositiveAmount};
 pub use json::{StrictJson, read_json, read_optional_json};
 pub use pubkey::{Address, parse_pubkey};
 pub use query::QueryMap;

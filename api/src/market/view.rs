@@ -103,17 +103,15 @@ struct Shared {
 struct Published {
     /// Why quotes cannot be made; `None` when they can.
     not_ready: Option<String>,
-    sealed_at: Instant,
-    moments: Option<Moments>,
+    moments: Option<Arc<Moments>>,
 }
 
-#[derive(Clone)]
 struct Moments {
+    sealed_at: Instant,
     processed: Timed,
     confirmed: Timed,
 }
 
-#[derive(Clone)]
 struct Timed {
     moment: Moment,
     clock: Clock,
@@ -123,7 +121,6 @@ impl Default for Published {
     fn default() -> Self {
         Self {
             not_ready: Some("the market is starting".to_owned()),
-            sealed_at: Instant::now(),
             moments: None,
         }
     }
@@ -132,9 +129,8 @@ impl Default for Published {
 /// The exchange at one moment. It stays as it is, however long it is held.
 #[derive(Clone)]
 pub struct View {
-    timed: Timed,
+    moments: Arc<Moments>,
     commitment: Commitment,
-    sealed_at: Instant,
 }
 
 impl Market {
@@ -157,31 +153,28 @@ impl Market {
             Err(not_ready) => Status::NotReady(not_ready),
             Ok(view) => Status::Ready {
                 slot: view.slot(),
-                age: now.saturating_duration_since(view.sealed_at),
+                age: now.saturating_duration_since(view.moments.sealed_at),
                 pools: view.len(),
-                incomplete: view.timed.moment.state.incomplete_len(),
+                incomplete: view.timed().moment.state.incomplete_len(),
             },
         }
     }
 
     fn view_at(&self, commitment: Commitment, now: Instant) -> Result<View, NotReady> {
         let published = self.shared.published.load();
-        let age = now.saturating_duration_since(published.sealed_at);
         let reason = match (&published.not_ready, &published.moments) {
             (Some(reason), _) => reason.clone(),
             (None, None) => "no slot was seen yet".to_owned(),
-            (None, Some(_)) if age > STALE_AFTER => {
-                format!("no slot was completed for {} s", age.as_secs())
-            }
             (None, Some(moments)) => {
-                return Ok(View {
-                    timed: match commitment {
-                        Commitment::Processed => moments.processed.clone(),
-                        Commitment::Confirmed => moments.confirmed.clone(),
-                    },
-                    commitment,
-                    sealed_at: published.sealed_at,
-                });
+                let age = now.saturating_duration_since(moments.sealed_at);
+                if age <= STALE_AFTER {
+                    let moments = Arc::clone(moments);
+                    return Ok(View {
+                        moments,
+                        commitment,
+                    });
+                }
+                format!("no slot was completed for {} s", age.as_secs())
             }
         };
         let moments = published.moments.as_ref();
@@ -199,7 +192,6 @@ impl Market {
     pub(super) fn set_not_ready(&self, reason: String) {
         self.shared.published.rcu(|before| Published {
             not_ready: Some(reason.clone()),
-            sealed_at: before.sealed_at,
             moments: before.moments.clone(),
         });
     }
@@ -215,18 +207,18 @@ impl Market {
             let clock = moment.state.clock()?;
             Some(Timed { moment, clock })
         };
-        let moments =
-            timed(visible.processed)
-                .zip(timed(visible.confirmed))
-                .map(|(processed, confirmed)| Moments {
-                    processed,
-                    confirmed,
-                });
+        let both = timed(visible.processed).zip(timed(visible.confirmed));
+        let moments = both.map(|(processed, confirmed)| {
+            Arc::new(Moments {
+                sealed_at: Instant::now(),
+                processed,
+                confirmed,
+            })
+        });
         self.shared.published.store(Arc::new(Published {
             not_ready: moments
                 .is_none()
                 .then(|| "the chain's time is not known".to_owned()),
-            sealed_at: Instant::now(),
             moments,
         }));
     }
@@ -235,14 +227,14 @@ impl Market {
 impl View {
     /// The slot whose end this is.
     #[must_use]
-    pub const fn slot(&self) -> Slot {
-        Slot::new(self.timed.moment.slot)
+    pub fn slot(&self) -> Slot {
+        Slot::new(self.timed().moment.slot)
     }
 
     /// The chain's time in the slot.
     #[must_use]
-    pub const fn clock(&self) -> Clock {
-        self.timed.clock
+    pub fn clock(&self) -> Clock {
+        self.timed().clock
     }
 
     /// How settled the slot is.
@@ -255,32 +247,39 @@ impl View {
     /// missing.
     #[must_use]
     pub fn pool(&self, address: &Pubkey) -> Option<PoolView> {
-        let snapshot = self.timed.moment.state.pool(address)?;
+        let snapshot = self.timed().moment.state.pool(address)?;
         Some(self.of(*address, snapshot))
     }
 
     /// All pools of two mints that can be quoted, in the order of their addresses.
     pub fn pools_for(&self, a: &Pubkey, b: &Pubkey) -> impl Iterator<Item = PoolView> {
-        let listed = self.timed.moment.state.pools_of(&pair(*a, *b)).iter();
+        let listed = self.timed().moment.state.pools_of(&pair(*a, *b)).iter();
         listed.filter_map(|address| self.pool(address))
     }
 
     /// Every pool that can be quoted, in no order.
     pub fn pools(&self) -> impl Iterator<Item = PoolView> {
-        let pools = self.timed.moment.state.pools();
+        let pools = self.timed().moment.state.pools();
         pools.map(|(address, snapshot)| self.of(*address, snapshot))
     }
 
     /// Number of pools that can be quoted.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.timed.moment.state.len()
+        self.timed().moment.state.len()
     }
 
     /// Whether no pool can be quoted.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    fn timed(&self) -> &Timed {
+        match self.commitment {
+            Commitment::Processed => &self.moments.processed,
+            Commitment::Confirmed => &self.moments.confirmed,
+        }
     }
 
     fn of(&self, address: Pubkey, snapshot: &Arc<PoolSnapshot>) -> PoolView {

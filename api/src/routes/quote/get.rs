@@ -1,9 +1,6 @@
 //! `GET /v1/quote`: what the exchange pays for an amount, now.
 
-use axum::{
-    Json,
-    extract::{RawQuery, State},
-};
+use axum::extract::{RawQuery, State};
 use cpmm::BasisPoints;
 
 use super::{DEFAULT_SLIPPAGE, parse_slippage, response::QuoteResponse};
@@ -52,10 +49,10 @@ const PARAMETERS: [&str; 6] = [
 pub async fn get(
     State(state): State<AppState>,
     RawQuery(query): RawQuery,
-) -> Result<Json<QuoteResponse>, ApiError> {
+) -> Result<QuoteResponse, ApiError> {
     let (ask, slippage) = parse(query.as_deref().unwrap_or_default())?;
     let priced = best_pool(state.market(), &ask)?;
-    Ok(Json(QuoteResponse::new(&priced, slippage, ask.commitment)))
+    Ok(QuoteResponse::new(&priced, slippage, ask.commitment))
 }
 
 fn parse(query: &str) -> Result<(Ask, BasisPoints), ApiError> {

@@ -1,12 +1,14 @@
 //! The answer of `GET /v1/quote`: the quote, and beside it what it is made of.
 
+use axum::response::{IntoResponse, Response};
 use cpmm::{Amount, BasisPoints};
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::Quote;
 use crate::{
-    extract::Address,
+    answer,
+    extract::{Address, Digits},
     market::Commitment,
     pricing::{Alternative, Priced, QUOTE_LIFETIME_SLOTS},
 };
@@ -45,9 +47,9 @@ struct Context {
 #[serde(rename_all = "camelCase")]
 #[schema(as = QuoteAmounts)]
 struct Amounts {
-    amount_in: String,
-    minimum_out: String,
-    out_amount: String,
+    amount_in: Digits,
+    minimum_out: Digits,
+    out_amount: Digits,
 }
 
 /// One fee; `protocol` and `fund` are parts of `trade`.
@@ -57,7 +59,7 @@ struct Amounts {
 struct Fee {
     kind: &'static str,
     amount: u64,
-    amount_string: String,
+    amount_string: Digits,
     mint: Address,
 }
 
@@ -68,8 +70,17 @@ struct OtherPool {
     #[serde(skip_serializing_if = "Option::is_none")]
     out_amount: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    out_amount_string: Option<String>,
+    out_amount_string: Option<Digits>,
     reason: String,
+}
+
+/// Room for an answer, bytes: a quote of one pool with every fee there is. A longer one grows.
+const ROOM: usize = 2 * 1024;
+
+impl IntoResponse for QuoteResponse {
+    fn into_response(self) -> Response {
+        answer::json(&self, ROOM)
+    }
 }
 
 impl QuoteResponse {
@@ -87,9 +98,9 @@ impl QuoteResponse {
             fees: fees(priced, &quote),
             alternatives: priced.alternatives.iter().map(other_pool).collect(),
             amounts: Amounts {
-                amount_in: quote.amount_in.to_string(),
-                minimum_out: quote.minimum_out.to_string(),
-                out_amount: quote.out_amount.to_string(),
+                amount_in: Digits(quote.amount_in),
+                minimum_out: Digits(quote.minimum_out),
+                out_amount: Digits(quote.out_amount),
             },
         };
         Self { quote, context }
@@ -101,7 +112,7 @@ fn fees(priced: &Priced, quote: &Quote) -> Vec<Fee> {
     let fee = |kind, amount: Amount, on_input: bool| Fee {
         kind,
         amount: amount.get(),
-        amount_string: amount.to_string(),
+        amount_string: Digits(amount.get()),
         mint: if on_input {
             quote.input_mint
         } else {
@@ -127,9 +138,9 @@ fn other_pool(alternative: &Alternative) -> OtherPool {
         Err(refusal) => (None, refusal.to_string()),
     };
     OtherPool {
-        pool: Address(alternative.pool),
+        pool: Address::new(&alternative.pool),
         out_amount,
-        out_amount_string: out_amount.map(|amount| amount.to_string()),
+        out_amount_string: out_amount.map(Digits),
         reason,
     }
 }

@@ -1,5 +1,7 @@
 //! The `quote` object, which every swap endpoint speaks.
 
+use std::sync::LazyLock;
+
 use cpmm::{BasisPoints, minimum_out};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -12,6 +14,9 @@ use crate::{
 
 /// Slippage when the caller names none: half a percent.
 pub const DEFAULT_SLIPPAGE: u16 = 50;
+
+/// The one program of every quote.
+static PROGRAM: LazyLock<Address> = LazyLock::new(|| Address::new(&cpmm::ids::PROGRAM_ID));
 
 /// A quote, on the wire. These seven fields are the contract; whatever else is known about a quote
 /// stands beside the object, never inside it. Amounts are smallest units, as JSON integers.
@@ -47,12 +52,12 @@ impl Quote {
         let mints = &priced.view.snapshot.pool.mints;
         Self {
             amount_in: priced.quote.amount_in.get(),
-            input_mint: Address(priced.direction.input(mints)),
+            input_mint: Address::new(&priced.direction.input(mints)),
             minimum_out,
             out_amount: priced.quote.received.get(),
-            output_mint: Address(priced.direction.output(mints)),
-            pool: Address(priced.view.address),
-            program: Address(cpmm::ids::PROGRAM_ID),
+            output_mint: Address::new(&priced.direction.output(mints)),
+            pool: Address::new(&priced.view.address),
+            program: *PROGRAM,
         }
     }
 }

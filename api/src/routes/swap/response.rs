@@ -1,15 +1,13 @@
 //! What the two swap endpoints answer.
 
-use axum::{
-    http::{HeaderValue, header},
-    response::{IntoResponse, Response},
-};
+use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use solana_instruction::{AccountMeta, Instruction};
 use utoipa::ToSchema;
 
 use super::plan::Executable;
 use crate::{
+    answer,
     chain::{
         LatestBlockhash, Step,
         assemble::{Assembled, SolOutput},
@@ -51,14 +49,8 @@ pub struct TransactionResponse {
 const ROOM: usize = 8 * 1024;
 
 impl IntoResponse for TransactionResponse {
-    // As axum's own, but into one piece of memory of the right size.
     fn into_response(self) -> Response {
-        let mut text = Vec::with_capacity(ROOM);
-        if let Err(error) = serde_json::to_writer(&mut text, &self) {
-            return ApiError::Internal(error.into()).into_response();
-        }
-        let json = HeaderValue::from_static("application/json");
-        ([(header::CONTENT_TYPE, json)], text).into_response()
+        answer::json(&self, ROOM)
     }
 }
 
@@ -167,8 +159,8 @@ impl From<&Costs> for CostsView {
 impl From<&Created> for RentView {
     fn from(created: &Created) -> Self {
         Self {
-            account: Address(created.account),
-            mint: Address(created.mint),
+            account: Address::new(&created.account),
+            mint: Address::new(&created.mint),
             lamports: created.rent,
             comes_back: created.closed,
         }
@@ -180,11 +172,11 @@ impl From<&Step> for ManifestEntry {
         let accounts = step.instruction.accounts.iter().zip(step.roles);
         Self {
             name: step.name,
-            program: Address(step.instruction.program_id),
+            program: Address::new(&step.instruction.program_id),
             accounts: accounts
                 .map(|(meta, role)| ManifestAccount {
                     role,
-                    pubkey: Address(meta.pubkey),
+                    pubkey: Address::new(&meta.pubkey),
                     is_signer: meta.is_signer,
                     is_writable: meta.is_writable,
                 })
@@ -262,7 +254,7 @@ impl InstructionResponse {
                 accounts: serde_json::to_string(&keys)
                     .map_err(|error| ApiError::Internal(error.into()))?,
                 data: instruction.data,
-                program_id: Address(instruction.program_id),
+                program_id: Address::new(&instruction.program_id),
             },
             keys,
             quote: executable.quote,
@@ -270,14 +262,14 @@ impl InstructionResponse {
             compute_unit_limit,
             token_accounts: TokenAccounts {
                 input: TokenAccountView {
-                    address: Address(accounts.input_token_account),
-                    mint: Address(accounts.input_mint),
-                    token_program: Address(accounts.input_token_program),
+                    address: Address::new(&accounts.input_token_account),
+                    mint: Address::new(&accounts.input_mint),
+                    token_program: Address::new(&accounts.input_token_program),
                 },
                 output: TokenAccountView {
-                    address: Address(accounts.output_token_account),
-                    mint: Address(accounts.output_mint),
-                    token_program: Address(accounts.output_token_program),
+                    address: Address::new(&accounts.output_token_account),
+                    mint: Address::new(&accounts.output_mint),
+                    token_program: Address::new(&accounts.output_token_program),
                 },
             },
         })
@@ -287,7 +279,7 @@ impl InstructionResponse {
 impl From<&AccountMeta> for Key {
     fn from(meta: &AccountMeta) -> Self {
         Self {
-            pubkey: Address(meta.pubkey),
+            pubkey: Address::new(&meta.pubkey),
             is_signer: meta.is_signer,
             is_writable: meta.is_writable,
         }
