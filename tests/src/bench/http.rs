@@ -149,13 +149,16 @@ fn serve_bare(answer: Vec<u8>) -> io::Result<SocketAddr> {
         let answer = answer.clone();
         async move { ([(CONTENT_TYPE, "application/json")], answer) }
     });
-    thread::spawn(move || {
-        on_one_thread(async move {
-            let listener = tokio::net::TcpListener::from_std(listener).expect("a runtime is there");
-            let app = Router::new().route("/", route);
-            axum::serve(listener, app).await
-        })
-    });
+    thread::Builder::new()
+        .name("bare".to_owned())
+        .spawn(move || {
+            on_one_thread(async move {
+                let listener = tokio::net::TcpListener::from_std(listener);
+                let listener = listener.expect("a runtime is there");
+                let app = Router::new().route("/", route);
+                axum::serve(listener, app).await
+            })
+        })?;
     Ok(address)
 }
 

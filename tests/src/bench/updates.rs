@@ -13,6 +13,7 @@ use sluice_geyser::{
     AccountUpdate, Body, SlotStatus, SlotUpdate, Stream, Update,
     scripted::{ScriptedServer, wire_bytes},
 };
+use solana_signature::Signature;
 
 use super::{
     Figure, Limit,
@@ -212,10 +213,11 @@ fn row(slots: u64, swaps: u64) -> Vec<Update> {
     for number in 1..=slots {
         let slot = SLOT + number;
         updates.push(status(slot, SlotStatus::CreatedBank));
-        updates.push(write(slot, &mut version, clock(slot)));
+        updates.push(write(slot, &mut version, clock(slot), None));
         for swap in 0..swaps {
+            let transaction = signature(slot, swap);
             for account in CHAIN.swapped(trading(number, swap), number) {
-                updates.push(write(slot, &mut version, account));
+                updates.push(write(slot, &mut version, account, Some(transaction)));
             }
         }
         updates.push(status(slot, SlotStatus::Processed));
@@ -226,7 +228,20 @@ fn row(slots: u64, swaps: u64) -> Vec<Update> {
     updates
 }
 
-fn write(slot: u64, version: &mut u64, account: RawAccount) -> Update {
+/// A signature that only the slot and the number of its swap make.
+fn signature(slot: u64, swap: u64) -> Signature {
+    let mut bytes = [7; 64];
+    bytes[..8].copy_from_slice(&slot.to_le_bytes());
+    bytes[8..16].copy_from_slice(&swap.to_le_bytes());
+    Signature::from(bytes)
+}
+
+fn write(
+    slot: u64,
+    version: &mut u64,
+    account: RawAccount,
+    transaction: Option<Signature>,
+) -> Update {
     *version += 1;
     let filter = match account.owner {
         ids::PROGRAM_ID => "pools",
@@ -242,7 +257,7 @@ fn write(slot: u64, version: &mut u64, account: RawAccount) -> Update {
         rent_epoch: u64::MAX,
         data: account.data,
         write_version: *version,
-        txn_signature: None,
+        txn_signature: transaction,
         is_startup: false,
     });
     update(filter, body)

@@ -1,4 +1,5 @@
-//! Measures quotes, shows a table, and writes the figures as JSON to the file that the one argument names.
+//! Measures quotes, shows a table, and writes the figures as JSON to the file that the first argument names. Further
+//! arguments choose some of the parts, for whoever works on one of them.
 
 use std::{env, fs, path::Path};
 
@@ -13,17 +14,27 @@ fn main() -> anyhow::Result<()> {
         [bench::start::CHILD, geyser, rpc] => {
             Runtime::new()?.block_on(bench::start::hold(geyser, rpc))
         }
-        [file] => measure(Path::new(file)),
-        _ => bail!("usage: quote-figures <file to write>"),
+        [file, ref parts @ ..] => measure(Path::new(file), parts),
+        [] => bail!("usage: quote-figures <file to write> [memory] [http] [updates] [start]"),
     }
 }
 
-fn measure(file: &Path) -> anyhow::Result<()> {
-    let mut figures = bench::memory::figures();
-    figures.extend(bench::http::figures()?);
+fn measure(file: &Path, parts: &[&str]) -> anyhow::Result<()> {
+    let wanted = |part| parts.is_empty() || parts.contains(&part);
+    let mut figures = Vec::new();
+    if wanted("memory") {
+        figures.extend(bench::memory::figures());
+    }
+    if wanted("http") {
+        figures.extend(bench::http::figures()?);
+    }
     let runtime = Runtime::new()?;
-    figures.extend(runtime.block_on(bench::updates::figures())?);
-    figures.extend(runtime.block_on(bench::start::figures())?);
+    if wanted("updates") {
+        figures.extend(runtime.block_on(bench::updates::figures())?);
+    }
+    if wanted("start") {
+        figures.extend(runtime.block_on(bench::start::figures())?);
+    }
     show(&figures);
     let text = serde_json::to_string_pretty(&figures)? + "\n";
     fs::write(file, text).with_context(|| format!("cannot write {}", file.display()))
