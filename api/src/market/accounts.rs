@@ -30,32 +30,55 @@ struct Layer {
 /// Accounts at the root, those of a kind together. A table of hashes doubles when it is full, and of
 /// hundreds of thousands of accounts three tables waste much less than one.
 #[derive(Default)]
-struct Rooted {
-    vaults: ByAddress<Content>,
-    mints: ByAddress<Content>,
-    others: ByAddress<Content>,
+struct Rooted([ByAddress<Content>; 3]);
+
+/// The table of [`Rooted`] that holds accounts like this one.
+const fn table_of(content: &Content) -> usize {
+    match content {
+        Content::Vault(_) => 0,
+        Content::Mint(..) => 1,
+        _ => 2,
+    }
 }
 
 impl Rooted {
     fn get(&self, pubkey: &Pubkey) -> Option<&Content> {
-        let tables = [&self.vaults, &self.mints, &self.others];
-        tables.into_iter().find_map(|table| table.get(pubkey))
+        self.0.iter().find_map(|table| table.get(pubkey))
     }
 
+    /// [`Rooted::get`], faster when the account is still of the kind of `like`, as nearly every account is.
+    fn get_like(&self, pubkey: &Pubkey, like: &Content) -> Option<&Content> {
+        let (before, from) = self.0.split_at(table_of(like));
+        let mut tables = from.iter().chain(before);
+        tables.find_map(|table| table.get(pubkey))
+    }
+
+    /// Puts another content in the place of one of the same kind. Gives it back when there is none.
+    fn replace(&mut self, pubkey: &Pubkey, content: Content) -> Result<(), Content> {
+        let table = self.0.get_mut(table_of(&content));
+        match table.and_then(|table| table.get_mut(pubkey)) {
+            Some(before) => {
+                *before = content;
+                Ok(())
+            }
+            None => Err(content),
+        }
+    }
+
+    /// Keeps an account, whatever was there before.
     fn insert(&mut self, pubkey: Pubkey, content: Content) {
-        if let Some(before) = self.get(&pubkey)
-            && std::mem::discriminant(before) != std::mem::discriminant(&content)
-        {
-            for table in [&mut self.vaults, &mut self.mints, &mut self.others] {
+        let Err(content) = self.replace(&pubkey, content) else {
+            return;
+        };
+        let kind = table_of(&content);
+        for (at, table) in self.0.iter_mut().enumerate() {
+            if at != kind {
                 table.remove(&pubkey);
             }
         }
-        let table = match content {
-            Content::Vault(_) => &mut self.vaults,
-            Content::Mint(..) => &mut self.mints,
-            _ => &mut self.others,
-        };
-        table.insert(pubkey, content);
+        if let Some(table) = self.0.get_mut(kind) {
+            table.insert(pubkey, content);
+        }
     }
 }
 
@@ -79,9 +102,26 @@ impl Accounts {
         self.rooted.get(pubkey)
     }
 
-    /// The write to an account in this very slot.
-    pub(super) fn written(&self, slot: u64, pubkey: &Pubkey) -> Option<&Write> {
-        self.layers.get(&slot)?.writes.get(pubkey)
+    /// An account as it is in a slot before it becomes `now`, and the version of its last write in that
+    /// very slot.
+    pub(super) fn before(
+        &self,
+        slot: u64,
+        pubkey: &Pubkey,
+        now: &Content,
+    ) -> (Option<u64>, Option<&Content>) {
+        let layer = self.layers.get(&slot);
+        if let Some(write) = layer.and_then(|layer| layer.writes.get(pubkey)) {
+            return (Some(write.version), Some(&write.content));
+        }
+        let mut next = layer.and_then(|layer| layer.parent);
+        while let Some(layer) = next.and_then(|slot| self.layers.get(&slot)) {
+            if let Some(write) = layer.writes.get(pubkey) {
+                return (None, Some(&write.content));
+            }
+            next = layer.parent;
+        }
+        (None, self.rooted.get_like(pubkey, now))
     }
 
     /// Keeps a write.
@@ -124,7 +164,9 @@ impl Accounts {
         for slot in path.into_iter().rev() {
             let layer = self.layers.remove(&slot).unwrap_or_default();
             for (pubkey, Write { content, .. }) in layer.writes {
-                if self.rooted.get(&pubkey).is_some() || keep(&pubkey, &content) {
+                if let Err(content) = self.rooted.replace(&pubkey, content)
+                    && (self.rooted.get(&pubkey).is_some() || keep(&pubkey, &content))
+                {
                     self.rooted.insert(pubkey, content);
                 }
             }

@@ -133,12 +133,11 @@ impl Ledger {
             return Ok(());
         }
         let (version, content) = (update.write_version, decode(update));
-        let written = self.accounts.written(slot, &pubkey);
-        if written.is_some_and(|written| written.version > version) {
+        let (written, before) = self.accounts.before(slot, &pubkey, &content);
+        if written.is_some_and(|written| written > version) {
             return Ok(());
         }
         let bank = self.banks.entry(slot).or_default();
-        let before = self.accounts.get(slot, &pubkey);
         match &mut bank.stage {
             Stage::Sealed(_) if before == Some(&content) => return Ok(()),
             // Of what belongs to no pool nothing is kept, so nothing can be compared.

@@ -209,18 +209,9 @@ fn mints(pool: &PoolSnapshot) -> Pair {
 #[derive(Default)]
 pub(super) struct Index {
     pools: Vec<Pubkey>,
-    by_part: ByAddress<Pools>,
-    /// The pools of parts that belong to many.
-    lists: Vec<Vec<PoolNumber>>,
-}
-
-/// Nearly every part but the common mints and configurations belongs to one pool. Small, because there
-/// are three parts to a pool.
-#[derive(Clone, Copy)]
-enum Pools {
-    One(PoolNumber),
-    /// Position in the lists of the index.
-    Many(u32),
+    /// Two tables, because one of all parts would be doubled for the last few of them.
+    vaults: Parts,
+    others: Parts,
 }
 
 impl Index {
@@ -239,22 +230,13 @@ impl Index {
             return;
         };
         self.pools.push(address);
+        let vaults = [pool.vaults.token_0, pool.vaults.token_1];
         for part in parts(pool) {
-            let pools = match self.by_part.get(&part) {
-                None => Pools::One(number),
-                Some(Pools::One(first)) => {
-                    let at = u32::try_from(self.lists.len()).unwrap_or(u32::MAX);
-                    self.lists.push(vec![*first, number]);
-                    Pools::Many(at)
-                }
-                Some(Pools::Many(at)) => {
-                    if let Some(list) = list_mut(&mut self.lists, *at) {
-                        list.push(number);
-                    }
-                    continue;
-                }
-            };
-            self.by_part.insert(part, pools);
+            if vaults.contains(&part) {
+                self.vaults.add(part, number);
+            } else {
+                self.others.add(part, number);
+            }
         }
     }
 
@@ -262,7 +244,8 @@ impl Index {
     /// Token-2022 mint of the chain; of these only parts of pools are. One that becomes part of a
     /// pool later is read by then.
     pub(super) fn is_kept(&self, pubkey: &Pubkey, content: &Content) -> bool {
-        !matches!(content, Content::Absent | Content::Mint(..)) || self.by_part.contains_key(pubkey)
+        !matches!(content, Content::Absent | Content::Mint(..))
+            || self.pools_with(pubkey).next().is_some()
     }
 
     /// Every pool that was ever seen.
@@ -272,20 +255,59 @@ impl Index {
 
     /// The pools that a part belongs to.
     pub(super) fn pools_with(&self, part: &Pubkey) -> impl Iterator<Item = Pubkey> {
-        let numbers: &[PoolNumber] = match self.by_part.get(part) {
+        let numbers = self.vaults.pools_with(part).iter();
+        let numbers = numbers.chain(self.others.pools_with(part));
+        numbers.filter_map(|number| self.pools.get(usize::try_from(*number).ok()?).copied())
+    }
+}
+
+/// The pools of some parts.
+#[derive(Default)]
+struct Parts {
+    by_part: ByAddress<Pools>,
+    /// The pools of parts that belong to many.
+    lists: Vec<Vec<PoolNumber>>,
+}
+
+/// Nearly every part but the common mints and configurations belongs to one pool. Small, because there
+/// are three parts to a pool.
+#[derive(Clone, Copy)]
+enum Pools {
+    One(PoolNumber),
+    /// Position in the lists.
+    Many(u32),
+}
+
+impl Parts {
+    fn add(&mut self, part: Pubkey, number: PoolNumber) {
+        let pools = match self.by_part.get(&part) {
+            None => Pools::One(number),
+            Some(Pools::One(first)) => {
+                let at = u32::try_from(self.lists.len()).unwrap_or(u32::MAX);
+                self.lists.push(vec![*first, number]);
+                Pools::Many(at)
+            }
+            Some(Pools::Many(at)) => {
+                let list = usize::try_from(*at)
+                    .ok()
+                    .and_then(|at| self.lists.get_mut(at));
+                if let Some(list) = list {
+                    list.push(number);
+                }
+                return;
+            }
+        };
+        self.by_part.insert(part, pools);
+    }
+
+    fn pools_with(&self, part: &Pubkey) -> &[PoolNumber] {
+        match self.by_part.get(part) {
             None => &[],
             Some(Pools::One(number)) => std::slice::from_ref(number),
             Some(Pools::Many(at)) => usize::try_from(*at)
                 .ok()
                 .and_then(|at| self.lists.get(at))
                 .map_or(&[], Vec::as_slice),
-        };
-        numbers
-            .iter()
-            .filter_map(|number| self.pools.get(usize::try_from(*number).ok()?).copied())
+        }
     }
-}
-
-fn list_mut(lists: &mut [Vec<PoolNumber>], at: u32) -> Option<&mut Vec<PoolNumber>> {
-    lists.get_mut(usize::try_from(at).ok()?)
 }
