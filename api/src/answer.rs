@@ -12,7 +12,7 @@ use crate::error::ApiError;
 /// grows.
 pub fn json(body: &impl Serialize, room: usize) -> Response {
     let mut text = Vec::with_capacity(room);
-    if let Err(error) = serde_json::to_writer(&mut text, body) {
+    if let Err(error) = sonic_rs::to_writer(&mut text, body) {
         return ApiError::Internal(error.into()).into_response();
     }
     let json = HeaderValue::from_static("application/json");

@@ -53,11 +53,10 @@ impl<'a> QueryMap<'a> {
 /// Names and values, decoded. Without an escape, which hardly any query of addresses and numbers has, they are where
 /// they are.
 fn pairs(query: &str) -> impl Iterator<Item = (Cow<'_, str>, Cow<'_, str>)> {
-    let has_escapes = query.contains(['%', '+']);
-    let (plain, escaped) = if has_escapes {
-        ("", query)
-    } else {
-        (query, "")
+    let escapes = query.bytes().filter(|byte| matches!(byte, b'%' | b'+'));
+    let (plain, escaped) = match escapes.count() {
+        0 => (query, ""),
+        _ => ("", query),
     };
     let plain = plain.split('&').filter(|pair| !pair.is_empty());
     plain

@@ -126,8 +126,18 @@ impl Accounts {
 
     /// Keeps a write.
     pub(super) fn write(&mut self, slot: u64, pubkey: Pubkey, write: Write) {
-        let layer = self.layers.entry(slot).or_default();
-        layer.writes.insert(pubkey, write);
+        self.layer(slot).writes.insert(pubkey, write);
+    }
+
+    /// The layer of a slot, with room for as many writes as its neighbour has: slots are alike, and a table that
+    /// grows with its writes is copied again and again.
+    fn layer(&mut self, slot: u64) -> &mut Layer {
+        let neighbour = self.layers.last_key_value();
+        let room = neighbour.map_or(0, |(_, layer)| layer.writes.len());
+        self.layers.entry(slot).or_insert_with(|| Layer {
+            parent: None,
+            writes: ByAddress::with_capacity_and_hasher(room, RandomState::default()),
+        })
     }
 
     /// Keeps what an account is at the root and above, where nothing is known of it, or only that it
@@ -148,7 +158,7 @@ impl Accounts {
 
     /// Sets what a slot builds on.
     pub(super) fn set_parent(&mut self, slot: u64, parent: u64) {
-        self.layers.entry(slot).or_default().parent = Some(parent);
+        self.layer(slot).parent = Some(parent);
     }
 
     /// Makes a slot the root: the writes of the slots that it builds on become the rooted accounts.

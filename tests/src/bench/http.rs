@@ -1,4 +1,4 @@
-//! `GET /v1/quote` against a bare route that answers as many bytes, under the same load, in turns.
+//! `GET /v1/quote` against a bare route that is asked the same and answers as many bytes, under the same load, in turns.
 
 use std::{
     io,
@@ -73,7 +73,7 @@ async fn measure(api: SocketAddr) -> anyhow::Result<(load::Load, load::Load)> {
     let (mut quotes, mut constants) = (load::Load::default(), load::Load::default());
     for _ in 0..ROUNDS {
         quotes.add(load::run(api, &path, CONNECTIONS, ROUND).await?);
-        constants.add(load::run(bare, "/", CONNECTIONS, ROUND).await?);
+        constants.add(load::run(bare, &path, CONNECTIONS, ROUND).await?);
     }
     Ok((quotes, constants))
 }
@@ -155,7 +155,7 @@ fn serve_bare(answer: Vec<u8>) -> io::Result<SocketAddr> {
             on_one_thread(async move {
                 let listener = tokio::net::TcpListener::from_std(listener);
                 let listener = listener.expect("a runtime is there");
-                let app = Router::new().route("/", route);
+                let app = Router::new().route("/v1/quote", route);
                 axum::serve(listener, app).await
             })
         })?;

@@ -15,8 +15,9 @@ use futures::StreamExt;
 use sluice_geyser::Endpoint;
 use tokio::{net::TcpListener, task::AbortHandle};
 
-/// Messages handed to the connection at once are cut at about this many bytes: a few of them fill a frame of HTTP/2.
-const PIECE: usize = 16 * 1024;
+/// Messages handed to the connection at once are cut at about this many bytes: many frames of HTTP/2, so that hardly any
+/// is sent that is not full.
+const PIECE: usize = 256 * 1024;
 
 /// The server. Dropping it stops it.
 pub struct Recorded {
