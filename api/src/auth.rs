@@ -15,7 +15,7 @@ use axum::{
 };
 use sluice_store::{Access, KeyHash, Store};
 
-use crate::{error::ApiError, limits::KeyLimiter};
+use crate::{error::ApiError, limits::CallerLimiter};
 
 /// Longest key that is looked up. Ours are shorter.
 const MAX_KEY_BYTES: usize = 128;
@@ -27,14 +27,14 @@ const FORWARDED: [&str; 3] = ["forwarded", "x-forwarded-for", "x-real-ip"];
 #[derive(Clone, Debug)]
 pub struct Gate {
     store: Store,
-    limiter: Arc<KeyLimiter>,
+    limiter: Arc<CallerLimiter>,
     on_loopback: bool,
 }
 
 impl Gate {
     /// A gate for a listener that is, or is not, bound to a loopback address.
     #[must_use]
-    pub fn new(store: Store, limiter: KeyLimiter, on_loopback: bool) -> Self {
+    pub fn new(store: Store, limiter: CallerLimiter, on_loopback: bool) -> Self {
         Self {
             store,
             limiter: Arc::new(limiter),
@@ -92,8 +92,8 @@ pub async fn admit(
     next: Next,
 ) -> Result<Response, ApiError> {
     let access = gate.access(request.headers()).await?;
-    if let Some(key) = access.key() {
-        gate.limiter.admit(key)?;
+    if access.key().is_some() {
+        gate.limiter.admit(&access)?;
     }
     request.extensions_mut().insert(access);
     Ok(next.run(request).await)

@@ -8,11 +8,11 @@ use governor::{
     middleware::NoOpMiddleware,
     state::keyed::DefaultKeyedStateStore,
 };
-use sluice_store::KeyId;
+use sluice_store::Access;
 
 use crate::error::ApiError;
 
-/// What one API key may ask for.
+/// What one caller may ask for.
 #[derive(Clone, Copy, Debug)]
 pub struct RateLimit {
     /// Requests per minute in the long run.
@@ -21,13 +21,14 @@ pub struct RateLimit {
     pub burst: NonZeroU32,
 }
 
-/// A bucket for each API key. Only keys that exist get one, so there are never more than were made.
+/// A bucket for each API key, and one for those who need none. Only keys that exist get one, so there are
+/// never more than were made.
 #[derive(Debug)]
-pub struct KeyLimiter<C: Clock = DefaultClock> {
-    buckets: RateLimiter<KeyId, DefaultKeyedStateStore<KeyId>, C, NoOpMiddleware<C::Instant>>,
+pub struct CallerLimiter<C: Clock = DefaultClock> {
+    buckets: RateLimiter<Access, DefaultKeyedStateStore<Access>, C, NoOpMiddleware<C::Instant>>,
 }
 
-impl KeyLimiter {
+impl CallerLimiter {
     /// Full buckets on the clock of the system.
     #[must_use]
     pub fn new(limit: RateLimit) -> Self {
@@ -35,7 +36,7 @@ impl KeyLimiter {
     }
 }
 
-impl<C: Clock> KeyLimiter<C> {
+impl<C: Clock> CallerLimiter<C> {
     /// Full buckets on this clock.
     #[must_use]
     pub fn with_clock(limit: RateLimit, clock: C) -> Self {
@@ -45,12 +46,12 @@ impl<C: Clock> KeyLimiter<C> {
         }
     }
 
-    /// Counts a request of `key`.
+    /// Counts a request of `caller`.
     ///
     /// # Errors
     /// [`ApiError::RateLimited`] with the seconds after which there is room again.
-    pub fn admit(&self, key: &KeyId) -> Result<(), ApiError> {
-        self.buckets.check_key(key).map_err(|full| {
+    pub fn admit(&self, caller: &Access) -> Result<(), ApiError> {
+        self.buckets.check_key(caller).map_err(|full| {
             let wait = full.wait_time_from(self.buckets.clock().now());
             // Rounded up: whoever comes back then is let in.
             let retry_after_secs = wait.as_secs().saturating_add(1);
@@ -64,19 +65,24 @@ mod tests {
     use std::time::Duration;
 
     use governor::clock::FakeRelativeClock;
+    use sluice_store::KeyId;
 
     use super::*;
 
-    fn limiter(clock: &FakeRelativeClock) -> KeyLimiter<FakeRelativeClock> {
+    fn limiter(clock: &FakeRelativeClock) -> CallerLimiter<FakeRelativeClock> {
         let limit = RateLimit {
             per_minute: NonZeroU32::new(6).expect("not zero"),
             burst: NonZeroU32::new(2).expect("not zero"),
         };
-        KeyLimiter::with_clock(limit, clock.clone())
+        CallerLimiter::with_clock(limit, clock.clone())
     }
 
-    fn wait(limiter: &KeyLimiter<FakeRelativeClock>, key: &KeyId) -> Option<u64> {
-        match limiter.admit(key) {
+    fn caller(number: u8) -> Access {
+        Access::Key(KeyId::from_random([number; 8]))
+    }
+
+    fn wait(limiter: &CallerLimiter<FakeRelativeClock>, caller: &Access) -> Option<u64> {
+        match limiter.admit(caller) {
             Ok(()) => None,
             Err(ApiError::RateLimited { retry_after_secs }) => Some(retry_after_secs),
             Err(other) => panic!("{other}"),
@@ -86,7 +92,7 @@ mod tests {
     #[test]
     fn a_burst_is_followed_by_the_steady_rate() {
         let clock = FakeRelativeClock::default();
-        let (limiter, key) = (limiter(&clock), KeyId::from_random([1; 8]));
+        let (limiter, key) = (limiter(&clock), caller(1));
         assert_eq!(wait(&limiter, &key), None);
         assert_eq!(wait(&limiter, &key), None);
         let pause = wait(&limiter, &key).expect("the bucket is empty");
@@ -97,11 +103,12 @@ mod tests {
     }
 
     #[test]
-    fn keys_do_not_share_a_bucket() {
+    fn callers_do_not_share_a_bucket() {
         let clock = FakeRelativeClock::default();
         let limiter = limiter(&clock);
-        let (one, other) = (KeyId::from_random([1; 8]), KeyId::from_random([2; 8]));
+        let (one, other) = (caller(1), caller(2));
         while wait(&limiter, &one).is_none() {}
         assert_eq!(wait(&limiter, &other), None);
+        assert_eq!(wait(&limiter, &Access::All), None);
     }
 }

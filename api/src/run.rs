@@ -13,7 +13,7 @@ use tower::make::Shared;
 use crate::{
     auth::Gate,
     chain::Rpc,
-    limits::{KeyLimiter, RateLimit},
+    limits::{CallerLimiter, RateLimit},
     market, middleware,
     router::router,
     routes::webhooks,
@@ -85,7 +85,7 @@ async fn gate(api: &ApiConfig, store: &Store) -> anyhow::Result<Gate> {
             );
         }
     }
-    let limiter = KeyLimiter::new(RateLimit {
+    let limiter = CallerLimiter::new(RateLimit {
         per_minute: api.rate_limit_per_minute,
         burst: api.rate_limit_burst,
     });

@@ -87,7 +87,7 @@ pub async fn run(arguments: Arguments, shutdown: CancellationToken) -> anyhow::R
         webhook: created.id.clone(),
         secrets: Secrets {
             current: parse_secret(&created.secret)?,
-            previous: None,
+            previous: Vec::new(),
         },
         url: url.to_owned(),
         bodies: arguments.bodies,

@@ -5,6 +5,8 @@
 //! `sluice.example.toml`, which a test loads; an unknown key is an error, because a misspelt key that
 //! is silently ignored is worse than no key.
 
+mod webhooks;
+
 use std::{
     fs, io,
     net::SocketAddr,
@@ -17,6 +19,11 @@ use serde::Deserialize;
 use service_kit::Redacted;
 use thiserror::Error;
 use url::Url;
+
+pub use self::webhooks::{
+    MAX_DELIVERY_TIMEOUT_SECS, MAX_KEYS_PER_WEBHOOK, MAX_RETRY_PAUSE_SECS, MAX_RETRY_PAUSES,
+    MAX_SECRET_OVERLAP_HOURS, WebhooksConfig,
+};
 
 /// The whole file.
 #[derive(Clone, Debug, Deserialize)]
@@ -179,86 +186,6 @@ impl Default for IndexerConfig {
     }
 }
 
-/// Rules for webhook delivery.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
-pub struct WebhooksConfig {
-    /// Whether a callback URL may be plain http to a loopback address. For development only:
-    /// in production it would let a subscriber reach services on this machine.
-    pub allow_http_loopback: bool,
-    /// Deadline of one delivery, from name resolution to the last byte of the answer, seconds.
-    pub delivery_timeout_secs: u64,
-    /// How long finished messages and their attempts are kept, days. It must exceed any replay of the stream,
-    /// by which a message must still be known.
-    pub retention_days: u16,
-    /// How long messages that nobody accepts are kept, days.
-    pub undelivered_retention_days: u16,
-    /// Room for messages, MiB: beyond it finished ones are removed before their time.
-    pub max_stored_mib: u32,
-    /// Anchor IDL files of programs whose events are shown decoded, beside the guard's.
-    pub idls: Vec<PathBuf>,
-    /// How long the signing secret before the current one signs as well after a rotation, hours, when the
-    /// one who rotates does not say.
-    pub secret_overlap_hours: u32,
-    /// Most webhooks of one API key.
-    pub max_per_key: u32,
-    /// Most accounts of one webhook. The longest body that is read follows from it.
-    pub max_accounts: usize,
-    /// Most programs of one webhook.
-    pub max_programs: usize,
-}
-
-impl WebhooksConfig {
-    /// Deadline of one delivery.
-    #[must_use]
-    pub const fn delivery_timeout(&self) -> Duration {
-        Duration::from_secs(self.delivery_timeout_secs)
-    }
-
-    /// How long finished messages are kept.
-    #[must_use]
-    pub const fn retention(&self) -> Duration {
-        Duration::from_secs(self.retention_days as u64 * SECONDS_PER_DAY)
-    }
-
-    /// How long messages that nobody accepts are kept.
-    #[must_use]
-    pub const fn undelivered_retention(&self) -> Duration {
-        Duration::from_secs(self.undelivered_retention_days as u64 * SECONDS_PER_DAY)
-    }
-
-    /// Room for messages, bytes.
-    #[must_use]
-    pub const fn max_stored_bytes(&self) -> u64 {
-        self.max_stored_mib as u64 * 1024 * 1024
-    }
-
-    /// How long the secret before the current one signs as well.
-    #[must_use]
-    pub const fn secret_overlap(&self) -> Duration {
-        Duration::from_secs(self.secret_overlap_hours as u64 * 3600)
-    }
-}
-
-impl Default for WebhooksConfig {
-    fn default() -> Self {
-        Self {
-            allow_http_loopback: false,
-            delivery_timeout_secs: 15,
-            retention_days: 7,
-            undelivered_retention_days: 30,
-            max_stored_mib: 8 * 1024,
-            idls: Vec::new(),
-            secret_overlap_hours: 24,
-            max_per_key: 1_000,
-            max_accounts: 100_000,
-            max_programs: 1_000,
-        }
-    }
-}
-
-const SECONDS_PER_DAY: u64 = 24 * 60 * 60;
-
 const fn default_rpc_timeout_ms() -> u64 {
     10_000
 }
@@ -266,16 +193,6 @@ const fn default_rpc_timeout_ms() -> u64 {
 const fn default_watch_closed_accounts() -> bool {
     true
 }
-
-/// Longest delivery deadline that may be configured; a lease on a delivery outlives it.
-pub const MAX_DELIVERY_TIMEOUT_SECS: u64 = 30;
-
-/// Longest time that two secrets may sign: whoever has not changed to the new one within a week will not.
-pub const MAX_SECRET_OVERLAP_HOURS: u32 = 7 * 24;
-
-/// Most keys of one kind that a webhook may be allowed to name: all of them travel in one request, which is
-/// held in memory, 80 MB for so many.
-pub const MAX_KEYS_PER_WEBHOOK: usize = 1_000_000;
 
 /// Why a configuration was refused.
 #[derive(Debug, Error)]
@@ -363,63 +280,7 @@ impl Config {
                 rule: "at least 1",
             });
         }
-        for (key, days) in [
-            ("webhooks.retention-days", self.webhooks.retention_days),
-            (
-                "webhooks.undelivered-retention-days",
-                self.webhooks.undelivered_retention_days,
-            ),
-        ] {
-            if days == 0 {
-                return Err(ConfigError::Range {
-                    key,
-                    value: "0".to_owned(),
-                    rule: "at least 1",
-                });
-            }
-        }
-        let timeout = self.webhooks.delivery_timeout_secs;
-        if !(1..=MAX_DELIVERY_TIMEOUT_SECS).contains(&timeout) {
-            return Err(ConfigError::Range {
-                key: "webhooks.delivery-timeout-secs",
-                value: timeout.to_string(),
-                rule: "between 1 and 30",
-            });
-        }
-        self.webhooks.check_limits()
-    }
-}
-
-impl WebhooksConfig {
-    fn check_limits(&self) -> Result<(), ConfigError> {
-        let overlap = self.secret_overlap_hours;
-        if overlap > MAX_SECRET_OVERLAP_HOURS {
-            return Err(ConfigError::Range {
-                key: "webhooks.secret-overlap-hours",
-                value: overlap.to_string(),
-                rule: "between 0 and 168, which is a week",
-            });
-        }
-        if self.max_per_key == 0 {
-            return Err(ConfigError::Range {
-                key: "webhooks.max-per-key",
-                value: "0".to_owned(),
-                rule: "at least 1",
-            });
-        }
-        for (key, value) in [
-            ("webhooks.max-accounts", self.max_accounts),
-            ("webhooks.max-programs", self.max_programs),
-        ] {
-            if !(1..=MAX_KEYS_PER_WEBHOOK).contains(&value) {
-                return Err(ConfigError::Range {
-                    key,
-                    value: value.to_string(),
-                    rule: "between 1 and 1000000",
-                });
-            }
-        }
-        Ok(())
+        self.webhooks.check()
     }
 }
 
@@ -530,6 +391,8 @@ mod tests {
             ("api", "rate-limit-per-minute = 0"),
             ("api", "rate-limit-burst = 0"),
             ("webhooks", "secret-overlap-hours = 169"),
+            ("webhooks", "retry-pauses-secs = [604801]"),
+            ("webhooks", "tests-per-minute = 0"),
             ("webhooks", "max-per-key = 0"),
             ("webhooks", "max-accounts = 0"),
             ("webhooks", "max-programs = 1000001"),

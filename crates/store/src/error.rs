@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
+use crate::models::Timestamp;
+
 /// Cause of a failure, without the database library's types.
 pub(crate) type Cause = Box<dyn std::error::Error + Send + Sync>;
 
@@ -45,6 +47,14 @@ pub enum StoreError {
         count: usize,
         /// The limit.
         limit: usize,
+    },
+    /// As many secrets as are allowed sign beside the current one.
+    #[error("{limit} secrets before this one sign until {until} or longer, which is the limit")]
+    TooManySecrets {
+        /// The limit.
+        limit: usize,
+        /// When the first of them ends.
+        until: Timestamp,
     },
     /// A webhook would name nothing that the kinds of event it wants could be about.
     #[error("the webhook would match nothing any more")]

@@ -61,6 +61,6 @@ pub use models::{InvalidId, MessageId, Revision, Secret, Timestamp, WebhookId};
 pub use store::{Lead, Store};
 pub use webhooks::{
     DeliveryOrder, EventKind, EventKinds, FilterEdit, FilterEdited, FilterLimits, Filters,
-    LiveChanges, LiveWebhook, LiveWebhooks, NewWebhook, Secrets, Webhook, WebhookDefinition,
-    WebhookPage,
+    LiveChanges, LiveWebhook, LiveWebhooks, MAX_PREVIOUS_SECRETS, NewWebhook, Secrets, Webhook,
+    WebhookDefinition, WebhookPage,
 };

@@ -306,19 +306,23 @@ pub struct Webhook {
     pub created: Timestamp,
     /// When the receiver last accepted a delivery.
     pub last_triggered: Option<Timestamp>,
-    /// Until when the secret before the current one signs as well.
+    /// Until when a secret before the current one signs as well.
     pub previous_secret_until: Option<Timestamp>,
     /// When a temporary webhook ends.
     pub relay_until: Option<Timestamp>,
 }
+
+/// Most secrets that sign beside the current one. Each adds 48 bytes to a header of every delivery, and whoever
+/// rotates more often than the receivers follow has another problem.
+pub const MAX_PREVIOUS_SECRETS: usize = 4;
 
 /// The secrets of a webhook that sign at some time, the current one first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Secrets {
     /// The current one.
     pub current: Secret,
-    /// The one before, while it still signs.
-    pub previous: Option<Secret>,
+    /// Those before, while they still sign, the latest first.
+    pub previous: Vec<Secret>,
 }
 
 impl Secrets {

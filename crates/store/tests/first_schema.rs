@@ -1,4 +1,4 @@
-//! A database of the first release is brought up to date with everything that is in it.
+//! A database of an earlier release is brought up to date with everything that is in it.
 
 use std::{path::Path, time::Duration};
 
@@ -27,7 +27,20 @@ const CONTENT: &str = r#"
     VALUES ('msg_1', 1, 1900, 12, 200, NULL), ('msg_2', 1, 1900, 12, 500, 'answered 500');
 "#;
 
-async fn first_release(path: &Path) {
+/// What a service of the second schema left behind: a webhook whose secret was rotated.
+const ROTATED: &str = r#"
+    INSERT INTO webhooks (ordinal, id, matched_revision, url, wants_account_change, wants_transaction,
+        wants_program_event, commitment, delivery_order, headers, gzip, active, created_at, secret,
+        previous_secret, previous_secret_until)
+    VALUES (3, 'wh_old', 1, 'https://example.com/hook', 0, 1, 0, 'confirmed', 'none', '[]', 0, 1, 1000,
+        'whsec_new', 'whsec_old', 5000);
+    INSERT INTO filters (webhook, accounts, programs, digest) VALUES (3, zeroblob(64), zeroblob(32), '');
+    INSERT INTO sequences (webhook) VALUES (3);
+    INSERT INTO endpoints (webhook) VALUES (3);
+"#;
+
+/// Makes a database as it was at this version of the schema.
+async fn of_schema(version: i64, content: &'static str, path: &Path) {
     let options = SqliteConnectOptions::new()
         .filename(path)
         .create_if_missing(true);
@@ -38,10 +51,10 @@ async fn first_release(path: &Path) {
     Migrator::new(folder)
         .await
         .expect("reads the migrations")
-        .run_direct(Some(1), &mut connection, false)
+        .run_direct(Some(version), &mut connection, false)
         .await
-        .expect("makes the first schema");
-    sqlx::raw_sql(CONTENT)
+        .expect("makes the schema");
+    sqlx::raw_sql(content)
         .execute(&mut connection)
         .await
         .expect("fills it");
@@ -52,7 +65,7 @@ async fn first_release(path: &Path) {
 async fn everything_of_the_first_release_is_kept() {
     let folder = tempfile::tempdir().expect("temporary folder");
     let path = folder.path().join("sluice.db");
-    first_release(&path).await;
+    of_schema(1, CONTENT, &path).await;
 
     let store = Store::open(&path).await.expect("brings it up to date");
     let id = WebhookId::parse("wh_old").expect("an identifier");
@@ -98,4 +111,23 @@ async fn everything_of_the_first_release_is_kept() {
     assert_eq!(claimed[0].body, r#"{"type":"transaction","sequence":2}"#);
     let stats = store.queue_stats().await.expect("counts");
     assert_eq!((stats.kept, stats.pending), (2, 1));
+}
+
+#[tokio::test]
+async fn a_secret_that_was_replaced_before_still_signs() {
+    let folder = tempfile::tempdir().expect("temporary folder");
+    let path = folder.path().join("sluice.db");
+    of_schema(2, ROTATED, &path).await;
+
+    let store = Store::open(&path).await.expect("brings it up to date");
+    let id = WebhookId::parse("wh_old").expect("an identifier");
+    let signing = async |millis| {
+        let now = Timestamp::from_unix_millis(millis);
+        let secrets = store.secrets(&Access::All, &id, now).await;
+        let secrets = secrets.expect("reads").expect("is there");
+        let texts = secrets.iter().map(|secret| secret.expose().to_owned());
+        texts.collect::<Vec<_>>()
+    };
+    assert_eq!(signing(4999).await, ["whsec_new", "whsec_old"]);
+    assert_eq!(signing(5000).await, ["whsec_new"]);
 }

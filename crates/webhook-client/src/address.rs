@@ -1,4 +1,4 @@
-//! Which network addresses a delivery may go to: a pure function, and the heart of the guard against
+//! Which network addresses a delivery may go to: a pure function of the address, and the heart of the guard against
 //! using Sluice to reach what only Sluice can reach.
 //!
 //! IPv4 is judged by a list of what is refused, IPv6 the other way round: only global unicast is
@@ -7,7 +7,14 @@
 //! exception is the well-known NAT64 prefix, which resolvers of IPv6-only networks put in front of
 //! ordinary public addresses; there the embedded address is judged.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::{
+    collections::BTreeSet,
+    io,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr},
+    sync::Arc,
+};
+
+use crate::target::TargetFault;
 
 /// Refused IPv4 networks: base, prefix length, reason.
 const REFUSED_V4: [(Ipv4Addr, u32, &str); 16] = [
@@ -65,6 +72,61 @@ pub fn refusal(address: IpAddr) -> Option<&'static str> {
     }
 }
 
+/// Addresses of the machine that delivers. Some may be public, and what listens there may trust whoever comes from
+/// the machine itself.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Own(Arc<BTreeSet<IpAddr>>);
+
+impl Own {
+    /// The addresses that the machine's interfaces have now.
+    ///
+    /// # Errors
+    /// When the system does not tell.
+    pub(crate) fn read() -> io::Result<Self> {
+        let interfaces = nix::ifaddrs::getifaddrs()?;
+        Ok(Self::from_iter(interfaces.filter_map(|interface| {
+            let address = interface.address?;
+            let v4 = address.as_sockaddr_in().map(|v4| IpAddr::V4(v4.ip()));
+            v4.or_else(|| address.as_sockaddr_in6().map(|v6| IpAddr::V6(v6.ip())))
+        })))
+    }
+
+    /// Why `address` must not be connected to; `None` when it is another machine's.
+    pub(crate) fn refusal(&self, address: IpAddr) -> Option<&'static str> {
+        let is_own =
+            self.0.contains(&address) || embedded(address).is_some_and(|v4| self.0.contains(&v4));
+        is_own.then_some("the service's own")
+    }
+
+    /// Judges everything that a name resolved to, as [`Zone::judge`](crate::target::Zone::judge) does.
+    ///
+    /// # Errors
+    /// [`TargetFault::Address`].
+    pub(crate) fn judge(&self, addresses: &[IpAddr]) -> Result<(), TargetFault> {
+        match addresses.iter().find_map(|address| self.refusal(*address)) {
+            Some(reason) => Err(TargetFault::Address(reason)),
+            None => Ok(()),
+        }
+    }
+}
+
+impl FromIterator<IpAddr> for Own {
+    fn from_iter<I: IntoIterator<Item = IpAddr>>(addresses: I) -> Self {
+        Self(Arc::new(addresses.into_iter().collect()))
+    }
+}
+
+/// The IPv4 address that is meant by one that is translated.
+fn embedded(address: IpAddr) -> Option<IpAddr> {
+    match address {
+        IpAddr::V6(address) if same_prefix_v6(address, NAT64.0, NAT64.1) => {
+            let [.., a, b, c, d] = address.octets();
+            Some(Ipv4Addr::new(a, b, c, d).into())
+        }
+        _ => None,
+    }
+}
+
 fn refusal_v4(address: Ipv4Addr) -> Option<&'static str> {
     REFUSED_V4
         .iter()
@@ -73,9 +135,8 @@ fn refusal_v4(address: Ipv4Addr) -> Option<&'static str> {
 }
 
 fn refusal_v6(address: Ipv6Addr) -> Option<&'static str> {
-    if same_prefix_v6(address, NAT64.0, NAT64.1) {
-        let [.., a, b, c, d] = address.octets();
-        return refusal_v4(Ipv4Addr::new(a, b, c, d));
+    if let Some(embedded) = embedded(address.into()) {
+        return refusal(embedded);
     }
     if !same_prefix_v6(address, GLOBAL_V6.0, GLOBAL_V6.1) {
         return Some("not global unicast");
@@ -206,5 +267,26 @@ mod tests {
         assert!(refused("64:ff9b::127.0.0.1"));
         assert!(refused("64:ff9b::169.254.169.254"));
         assert!(!refused("64:ff9b::8.8.8.8"));
+    }
+
+    #[test]
+    fn the_machines_own_addresses_are_refused_in_every_spelling() {
+        let own: Own = ["8.8.8.8", "2606:4700::1"]
+            .map(|text| text.parse().expect("an address"))
+            .into_iter()
+            .collect();
+        let refused = |text: &str| own.refusal(text.parse().expect("an address")).is_some();
+        for text in ["8.8.8.8", "2606:4700::1", "64:ff9b::8.8.8.8"] {
+            assert!(refused(text), "{text}");
+        }
+        for text in ["8.8.4.4", "2606:4700::2", "64:ff9b::8.8.4.4"] {
+            assert!(!refused(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_machine_knows_its_addresses() {
+        let own = Own::read().expect("the system tells");
+        assert!(own.refusal(Ipv4Addr::LOCALHOST.into()).is_some());
     }
 }

@@ -6,6 +6,7 @@
 //! - One deadline from resolution to the last byte of the answer, of which a bounded part is read.
 
 use std::{
+    io,
     sync::Arc,
     time::{Duration, Instant, SystemTime},
 };
@@ -20,6 +21,7 @@ use thiserror::Error;
 use tokio::time::timeout;
 
 use crate::{
+    address::Own,
     request::{self, Delivery, Request, RequestError},
     resolve::{Judging, Resolver, SystemResolver},
     retry_after,
@@ -59,6 +61,17 @@ pub enum SendError {
     Failed(String),
 }
 
+/// Why there is no client.
+#[derive(Debug, Error)]
+pub enum SetupError {
+    /// The TLS library cannot be set up.
+    #[error("cannot set up TLS: {0}")]
+    Tls(#[from] reqwest::Error),
+    /// The addresses to which nothing may be delivered, because they are this machine's, are not known.
+    #[error("cannot read the addresses of this machine: {0}")]
+    Addresses(#[from] io::Error),
+}
+
 /// An attempt that is over.
 #[derive(Debug)]
 pub struct Attempted {
@@ -82,6 +95,7 @@ pub struct Client {
     reach: Reach,
     public: reqwest::Client,
     loopback: reqwest::Client,
+    own: Own,
     deadline: Duration,
 }
 
@@ -95,28 +109,36 @@ struct Answer {
 
 impl Client {
     /// A client with this deadline per attempt, held between [`SHORTEST_DEADLINE`] and
-    /// [`LONGEST_DEADLINE`].
+    /// [`LONGEST_DEADLINE`]. It delivers to none of the addresses that this machine has now.
     ///
     /// # Errors
-    /// When the TLS library cannot be set up.
-    pub fn new(deadline: Duration, reach: Reach) -> Result<Self, reqwest::Error> {
+    /// [`SetupError`].
+    pub fn new(deadline: Duration, reach: Reach) -> Result<Self, SetupError> {
         Self::with_resolver(deadline, reach, Arc::new(SystemResolver))
     }
 
     /// Like [`Client::new`], with names resolved by `resolver`. What it answers is judged all the same.
     ///
     /// # Errors
-    /// When the TLS library cannot be set up.
+    /// [`SetupError`].
     pub fn with_resolver(
         deadline: Duration,
         reach: Reach,
         resolver: Arc<dyn Resolver>,
-    ) -> Result<Self, reqwest::Error> {
-        let of_zone = |zone| builder(zone, Arc::clone(&resolver));
+    ) -> Result<Self, SetupError> {
+        let own = Own::read()?;
+        let of_zone = |zone| {
+            builder(Judging {
+                resolver: Arc::clone(&resolver),
+                zone,
+                own: own.clone(),
+            })
+        };
         Ok(Self {
             reach,
             public: of_zone(Zone::Public).https_only(true).build()?,
             loopback: of_zone(Zone::Loopback).build()?,
+            own,
             deadline: deadline.clamp(SHORTEST_DEADLINE, LONGEST_DEADLINE),
         })
     }
@@ -169,6 +191,11 @@ impl Client {
         attempt: &mut Attempt,
     ) -> Result<Answer, SendError> {
         let (url, zone) = target::check(delivery.url, self.reach)?;
+        if zone == Zone::Public
+            && let Some(literal) = target::literal(&url)
+        {
+            self.own.judge(&[literal])?;
+        }
         let Request {
             headers,
             shown,
@@ -190,9 +217,9 @@ impl Client {
     }
 }
 
-fn builder(zone: Zone, resolver: Arc<dyn Resolver>) -> reqwest::ClientBuilder {
+fn builder(judging: Judging) -> reqwest::ClientBuilder {
     reqwest::Client::builder()
-        .dns_resolver(Arc::new(Judging { resolver, zone }))
+        .dns_resolver(Arc::new(judging))
         .connector_layer(TimedConnector)
         .redirect(Policy::none())
         .referer(false)

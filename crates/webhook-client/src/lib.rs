@@ -3,7 +3,7 @@
 //! Real deliveries and those by which an owner tries a webhook out go through the same [`Client`], so that
 //! neither reaches what the other could not.
 //!
-//! - [`address`]: which addresses may be connected to (pure).
+//! - [`address`]: which addresses may be connected to.
 //! - [`target`]: which URLs may be called (pure).
 //! - [`request`]: the headers and the bytes of an attempt (pure).
 //! - [`resolve`]: names become addresses, all of them judged.
@@ -17,6 +17,6 @@ pub mod retry_after;
 pub mod target;
 mod timeline;
 
-pub use client::{Attempted, Client, SendError};
+pub use client::{Attempted, Client, SendError, SetupError};
 pub use request::{Delivery, is_reserved_header};
 pub use target::{Reach, TargetFault};

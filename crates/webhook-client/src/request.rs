@@ -203,7 +203,7 @@ mod tests {
         let secret = |byte| Secret::from_random([byte; 32]);
         Secrets {
             current: secret(current),
-            previous: previous.map(secret),
+            previous: previous.map(secret).into_iter().collect(),
         }
     }
 

@@ -89,15 +89,21 @@ pub fn check(text: &str, reach: Reach) -> Result<(Url, Zone), TargetFault> {
         ("http", Reach::Public) => return Err(TargetFault::PlainHttp),
         _ => return Err(TargetFault::Scheme),
     };
-    let literal: Option<IpAddr> = match url.host() {
-        Some(Host::Ipv4(address)) => Some(address.into()),
-        Some(Host::Ipv6(address)) => Some(address.into()),
-        Some(Host::Domain(_)) => None,
-        None => return Err(TargetFault::NoUrl),
-    };
-    match literal.and_then(|address| zone.refusal(address)) {
+    if url.host().is_none() {
+        return Err(TargetFault::NoUrl);
+    }
+    match literal(&url).and_then(|address| zone.refusal(address)) {
         Some(fault) => Err(fault),
         None => Ok((url, zone)),
+    }
+}
+
+/// The address that a URL has in place of a name, which no resolver ever sees.
+pub(crate) fn literal(url: &Url) -> Option<IpAddr> {
+    match url.host()? {
+        Host::Ipv4(address) => Some(address.into()),
+        Host::Ipv6(address) => Some(address.into()),
+        Host::Domain(_) => None,
     }
 }
 

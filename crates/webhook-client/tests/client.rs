@@ -66,7 +66,7 @@ impl Resolver for Rebinding {
 async fn deliver(client: &Client, url: &str) -> Attempted {
     let secrets = Secrets {
         current: Secret::from_random([1; 32]),
-        previous: None,
+        previous: Vec::new(),
     };
     let delivery = Delivery {
         id: &MessageId::from_digest([1; 32]),

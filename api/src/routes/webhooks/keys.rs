@@ -64,11 +64,7 @@ pub(super) async fn add_accounts(
     headers: HeaderMap,
     request: Request,
 ) -> Result<Response, ApiError> {
-    let add = accounts(&state, request).await?;
-    let edit = FilterEdit {
-        add,
-        ..FilterEdit::default()
-    };
+    let edit = adding(accounts(&state, request).await?);
     apply(&state, &access, &id, &headers, &edit).await
 }
 
@@ -93,11 +89,7 @@ pub(super) async fn remove_accounts(
     headers: HeaderMap,
     request: Request,
 ) -> Result<Response, ApiError> {
-    let remove = accounts(&state, request).await?;
-    let edit = FilterEdit {
-        remove,
-        ..FilterEdit::default()
-    };
+    let edit = removing(accounts(&state, request).await?);
     apply(&state, &access, &id, &headers, &edit).await
 }
 
@@ -122,11 +114,7 @@ pub(super) async fn add_programs(
     headers: HeaderMap,
     request: Request,
 ) -> Result<Response, ApiError> {
-    let add = programs(&state, request).await?;
-    let edit = FilterEdit {
-        add,
-        ..FilterEdit::default()
-    };
+    let edit = adding(programs(&state, request).await?);
     apply(&state, &access, &id, &headers, &edit).await
 }
 
@@ -151,12 +139,22 @@ pub(super) async fn remove_programs(
     headers: HeaderMap,
     request: Request,
 ) -> Result<Response, ApiError> {
-    let remove = programs(&state, request).await?;
-    let edit = FilterEdit {
+    let edit = removing(programs(&state, request).await?);
+    apply(&state, &access, &id, &headers, &edit).await
+}
+
+fn adding(add: Filters) -> FilterEdit {
+    FilterEdit {
+        add,
+        ..FilterEdit::default()
+    }
+}
+
+fn removing(remove: Filters) -> FilterEdit {
+    FilterEdit {
         remove,
         ..FilterEdit::default()
-    };
-    apply(&state, &access, &id, &headers, &edit).await
+    }
 }
 
 async fn accounts(state: &State, request: Request) -> Result<Filters, ApiError> {

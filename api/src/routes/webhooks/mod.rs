@@ -35,6 +35,8 @@ mod view;
 #[cfg(test)]
 mod tests;
 
+use std::sync::Arc;
+
 use axum::{
     Router,
     http::{HeaderMap, HeaderValue, header},
@@ -50,6 +52,7 @@ pub use self::{openapi::Description, sample::body as sample_body, settings::Sett
 use crate::{
     auth::{self, Gate},
     error::ApiError,
+    limits::CallerLimiter,
 };
 
 /// Longest identifier that an error repeats, in characters.
@@ -64,6 +67,7 @@ struct State {
     settings: Settings,
     client: Client,
     relays: Relays,
+    tests: Arc<CallerLimiter>,
     shutdown: CancellationToken,
 }
 
@@ -81,6 +85,7 @@ pub fn router(
         settings,
         client,
         relays: Relays::default(),
+        tests: Arc::new(CallerLimiter::new(settings.tests)),
         shutdown,
     };
     Router::new()
@@ -150,6 +155,13 @@ fn store_error(error: StoreError) -> ApiError {
             what,
             format!("would make {count}, but at most {limit} are allowed; use several webhooks"),
         ),
+        StoreError::TooManySecrets { limit, until } => ApiError::invalid(
+            "overlapSeconds",
+            format!(
+                "would let more than {limit} secrets sign beside the new one; wait until {until}, when the first of \
+                 them ends, or give 0, which ends all of them now"
+            ),
+        ),
         StoreError::MatchesNothing => ApiError::invalid(
             "filters",
             "would match nothing any more; switch the webhook off (active: false) or delete it",
@@ -175,7 +187,7 @@ fn expected_version(headers: &HeaderMap) -> Result<Option<u64>, ApiError> {
     let version = text
         .strip_prefix('"')
         .and_then(|text| text.strip_suffix('"'))
-        .and_then(|text| text.parse().ok());
+        .and_then(paging::digits);
     version.map(Some).ok_or_else(|| {
         ApiError::invalid(
             "If-Match",

@@ -1,6 +1,9 @@
 //! Parameters of lists.
 
-use crate::{error::ApiError, extract::QueryMap};
+use crate::{
+    error::ApiError,
+    extract::{Amount, QueryMap},
+};
 
 /// How many entries a page may have.
 pub(super) struct PageSize {
@@ -16,7 +19,7 @@ impl PageSize {
         let Some(text) = query.get("limit") else {
             return Ok(self.default);
         };
-        let limit = text.parse().ok();
+        let limit = digits(text).and_then(|limit| u32::try_from(limit).ok());
         limit
             .filter(|limit| (1..=self.most).contains(limit))
             .ok_or_else(|| {
@@ -33,7 +36,7 @@ pub(super) fn cursor(query: &QueryMap) -> Result<Option<i64>, ApiError> {
     let Some(text) = query.get("cursor") else {
         return Ok(None);
     };
-    let position = text.parse().ok().filter(|position| *position >= 0);
+    let position = digits(text).and_then(|position| i64::try_from(position).ok());
     position
         .map(Some)
         .ok_or_else(|| ApiError::invalid("cursor", "must be the nextCursor of an earlier page"))
@@ -44,8 +47,12 @@ pub(super) fn number(query: &QueryMap, name: &'static str) -> Result<Option<u64>
     let Some(text) = query.get(name) else {
         return Ok(None);
     };
-    let number = text.parse().ok();
-    number.map(Some).ok_or_else(|| {
+    digits(text).map(Some).ok_or_else(|| {
         ApiError::invalid(name, "must be the sequence number of a message, 0 or more")
     })
+}
+
+/// A number of 64 bits in decimal digits, without a sign: numbers are read as strictly as amounts.
+pub(super) fn digits(text: &str) -> Option<u64> {
+    Amount::parse(text).ok().map(|Amount(number)| number)
 }

@@ -8,35 +8,81 @@ use axum::{
     http::StatusCode,
     response::IntoResponse,
 };
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use sluice_store::{MessageId, Redeliver, Timestamp};
-use utoipa::ToSchema;
+use utoipa::{
+    PartialSchema, ToSchema,
+    openapi::{
+        OneOfBuilder, RefOr, Schema,
+        schema::{AdditionalProperties, ObjectBuilder, Type},
+    },
+};
 
 use super::{
     SMALL_BODY_BYTES, State, missing, not_found,
     openapi::{Refusals, WebhookPath},
-    parse_id, store_error,
+    parse_id, schema, store_error,
 };
 use crate::{auth::Caller, error::ApiError, extract::read_json};
 
 /// Which messages: exactly one of the three.
-#[derive(Debug, Deserialize, ToSchema)]
+#[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RedeliverBody {
-    /// One message.
+    #[serde(default, deserialize_with = "not_null")]
     id: Option<String>,
-    /// Those with sequence numbers from the first to the last, both included.
+    #[serde(default, deserialize_with = "not_null")]
     sequences: Option<Sequences>,
-    /// Those that were given up.
+    #[serde(default, deserialize_with = "not_null")]
     failed: Option<bool>,
 }
 
+/// A member that may be absent, but not null, which would be one of several.
+fn not_null<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+    from: D,
+) -> Result<Option<T>, D::Error> {
+    T::deserialize(from).map(Some)
+}
+
 /// Sequence numbers of messages.
-#[derive(Debug, Deserialize, ToSchema)]
+#[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Sequences {
     first: u64,
     last: u64,
+}
+
+impl PartialSchema for RedeliverBody {
+    fn schema() -> RefOr<Schema> {
+        let number = || schema::SequenceNumber::schema();
+        let sequences = object("Those with numbers from the first to the last, both included.")
+            .property("first", number())
+            .required("first")
+            .property("last", number())
+            .required("last");
+        let id = ObjectBuilder::new().schema_type(Type::String);
+        let failed = ObjectBuilder::new()
+            .schema_type(Type::Boolean)
+            .enum_values(Some([true]));
+        let only = |name: &str, about: &str, value: ObjectBuilder| {
+            object(about).property(name, value).required(name)
+        };
+        OneOfBuilder::new()
+            .item(only("id", "One message.", id))
+            .item(only("sequences", "A range of messages.", sequences))
+            .item(only("failed", "Those that were given up.", failed))
+            .description(Some("Which messages."))
+            .into()
+    }
+}
+
+impl ToSchema for RedeliverBody {}
+
+fn object(about: &str) -> ObjectBuilder {
+    ObjectBuilder::new()
+        .schema_type(Type::Object)
+        .description(Some(about))
+        .additional_properties(Some(AdditionalProperties::<Schema>::FreeForm(false)))
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -47,27 +93,40 @@ struct Redelivered {
 
 impl RedeliverBody {
     fn which(self) -> Result<Redeliver, ApiError> {
-        let wanted = match (self.id, self.sequences, self.failed) {
-            (Some(id), None, None) => MessageId::parse(&id)
+        let named = [
+            ("id", self.id.is_some()),
+            ("sequences", self.sequences.is_some()),
+            ("failed", self.failed.is_some()),
+        ];
+        let mut named = named
+            .into_iter()
+            .filter_map(|(name, is)| is.then_some(name));
+        if let (Some(first), Some(second)) = (named.next(), named.next()) {
+            return Err(ApiError::invalid(
+                second,
+                format!("cannot be combined with {first}; send one request for each"),
+            ));
+        }
+        match (self.id, self.sequences, self.failed) {
+            (Some(id), ..) => MessageId::parse(&id)
                 .map(Redeliver::Message)
-                .map_err(|_| missing("message", &id))?,
-            (None, Some(Sequences { first, last }), None) if first <= last => {
-                Redeliver::Range(first, last)
+                .map_err(|_| missing("message", &id)),
+            (_, Some(Sequences { first, last }), _) if first <= last => {
+                Ok(Redeliver::Range(first, last))
             }
-            (None, Some(_), None) => {
-                return Err(ApiError::invalid(
-                    "sequences",
-                    "must have a first that is not greater than its last",
-                ));
-            }
-            (None, None, Some(true)) => Redeliver::Failed,
-            _ => {
-                return Err(ApiError::InvalidBody(
-                    "give exactly one of id, sequences {first, last} and failed: true".to_owned(),
-                ));
-            }
-        };
-        Ok(wanted)
+            (_, Some(_), _) => Err(ApiError::invalid(
+                "sequences",
+                "must have a first that is not greater than its last",
+            )),
+            (_, _, Some(true)) => Ok(Redeliver::Failed),
+            (_, _, Some(false)) => Err(ApiError::invalid(
+                "failed",
+                "must be true; give id or sequences for other messages",
+            )),
+            (None, None, None) => Err(ApiError::InvalidBody(
+                "give one of id, sequences {first, last} and failed: true".to_owned(),
+            )),
+        }
     }
 }
 

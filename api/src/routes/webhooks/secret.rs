@@ -27,7 +27,8 @@ pub(super) const MAX_OVERLAP_SECS: u64 = MAX_SECRET_OVERLAP_HOURS as u64 * 3600;
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 struct RotateBody {
-    /// How long the secret before signs as well, seconds; the configured time when absent.
+    /// How long the secret before signs as well, seconds; the configured time when absent. Secrets before that one
+    /// end no later.
     #[schema(schema_with = schema::optional_overlap)]
     overlap_seconds: Option<u64>,
 }
@@ -46,7 +47,8 @@ struct Rotated {
 /// Makes a new signing secret and shows it, once
 ///
 /// Until the overlap is over, deliveries carry the
-/// signatures of both, so that the receiver can change over in its own time.
+/// signatures of both, so that the receiver can change over in its own time. Whoever rotates again before that has
+/// one more sign; an overlap of 0 ends all of them at once.
 #[utoipa::path(
     post,
     path = "/api/webhooks/{id}/rotate-secret",
@@ -78,10 +80,11 @@ pub(super) async fn rotate(
         }
     };
     let secret = Secret::from_random(rand::random());
-    let until = Timestamp::from(SystemTime::now()).after(overlap);
+    let now = Timestamp::from(SystemTime::now());
+    let until = now.after(overlap);
     state
         .store
-        .rotate_secret(&access, &parse_id(&id)?, &secret, until)
+        .rotate_secret(&access, &parse_id(&id)?, &secret, until, now)
         .await
         .map_err(store_error)?
         .ok_or_else(|| not_found(&id))?;

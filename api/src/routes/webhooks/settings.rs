@@ -6,6 +6,8 @@ use sluice_config::WebhooksConfig;
 use sluice_store::FilterLimits;
 use sluice_webhook_client::Reach;
 
+use crate::limits::RateLimit;
+
 /// Bytes that a key takes in a body: 44 characters of base58, quotes, a comma, and a line's indentation.
 const BYTES_PER_KEY: usize = 80;
 
@@ -23,6 +25,8 @@ pub struct Settings {
     pub keys: FilterLimits,
     /// How long the secret before signs as well after a rotation.
     pub secret_overlap: Duration,
+    /// How often one caller may have tests sent.
+    pub tests: RateLimit,
 }
 
 impl Settings {
@@ -51,6 +55,10 @@ impl From<&WebhooksConfig> for Settings {
                 programs: config.max_programs,
             },
             secret_overlap: config.secret_overlap(),
+            tests: RateLimit {
+                per_minute: config.tests_per_minute,
+                burst: config.tests_per_minute,
+            },
         }
     }
 }

@@ -49,7 +49,8 @@ struct TestResult {
 
 /// Sends a signed sample of every kind that the webhook asks for
 ///
-/// They go out by the client of real deliveries; the answer says what became of them. Nothing is stored, and `lastTriggered` stays.
+/// They go out by the client of real deliveries; the answer says what became of them. Nothing is stored, and `lastTriggered` stays. Tests
+/// have a rate limit of their own, because somebody else's server may be at the URL.
 #[utoipa::path(
     post,
     path = "/api/webhooks/{id}/test",
@@ -73,6 +74,7 @@ pub(super) async fn handler(
             fault: "a temporary webhook has no URL to which a test could be sent",
         });
     }
+    state.tests.admit(&access)?;
     let now = Timestamp::from(SystemTime::now());
     let secrets = state.store.secrets(&access, &webhook.id, now).await;
     let secrets = secrets

@@ -30,7 +30,7 @@ use tower::ServiceExt;
 use super::{Settings, router};
 use crate::{
     auth::Gate,
-    limits::{KeyLimiter, RateLimit},
+    limits::{CallerLimiter, RateLimit},
 };
 
 /// Most programs of a webhook in these tests.
@@ -41,6 +41,9 @@ const MAX_WEBHOOKS: u32 = 5;
 
 /// Requests of one key at once in these tests.
 const BURST: u32 = 20;
+
+/// Tests of one caller at once in these tests.
+const MAX_TESTS: u32 = 3;
 
 struct Api {
     router: Router,
@@ -68,12 +71,16 @@ async fn api_at(allow_http_loopback: bool, on_loopback: bool) -> Api {
             programs: MAX_PROGRAMS,
         },
         secret_overlap: Duration::from_secs(24 * 3600),
+        tests: RateLimit {
+            per_minute: NonZeroU32::new(1).expect("not zero"),
+            burst: NonZeroU32::new(MAX_TESTS).expect("not zero"),
+        },
     };
     let limit = RateLimit {
         per_minute: NonZeroU32::new(1).expect("not zero"),
         burst: NonZeroU32::new(BURST).expect("not zero"),
     };
-    let gate = Gate::new(store.clone(), KeyLimiter::new(limit), on_loopback);
+    let gate = Gate::new(store.clone(), CallerLimiter::new(limit), on_loopback);
     let client = Client::new(Duration::from_secs(1), settings.reach).expect("TLS");
     let shutdown = CancellationToken::new();
     Api {

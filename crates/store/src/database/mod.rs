@@ -2,9 +2,11 @@
 //!
 //! The two understand the same SQL nearly everywhere, so a statement is written once, with `$1`, `$2`, …
 //! for its parameters, and only where they differ twice ([`Sql`]). Many rows travel as one JSON
-//! parameter ([`over_rows`]): one statement for a batch costs little more than one for a row. Every
+//! parameter ([`over_rows`]), or where that is too slow as many parameters ([`Bound`]): one statement for a
+//! batch costs little more than one for a row. Every
 //! number is a 64-bit integer and every flag 0 or 1, so that there is one way to read a column.
 
+mod bound;
 mod file;
 mod postgres;
 mod sqlite;
@@ -19,6 +21,7 @@ use sqlx::{
 use tokio::sync::OwnedMutexGuard;
 
 pub(crate) use self::{
+    bound::{Bound, Kind, bound_rows},
     postgres::{PostgresDatabase, PostgresLead},
     sqlite::{SqliteDatabase, SqliteLead},
 };

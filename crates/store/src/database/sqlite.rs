@@ -34,6 +34,15 @@ const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
 /// compete for the same two cores.
 const READERS: u32 = 4;
 
+/// Pages kept in memory by a connection that writes, as SQLite counts them: a negative number is kibibytes. A
+/// transaction that stores or records a few hundred messages touches a few megabytes; were they more than the cache
+/// holds, they would be written out, and read again, in the middle of it.
+const WRITER_CACHE: &str = "-16384";
+
+/// Pages after which the log is folded into the database, 16 MiB: the pages that every transaction writes are folded
+/// once for many of them.
+const CHECKPOINT_PAGES: &str = "4096";
+
 /// The database. Clones share the connections.
 #[derive(Clone, Debug)]
 pub(crate) struct SqliteDatabase(Arc<Inner>);
@@ -61,13 +70,18 @@ impl SqliteDatabase {
             .journal_mode(SqliteJournalMode::Wal)
             .busy_timeout(BUSY_TIMEOUT)
             .foreign_keys(true);
+        let writer = options
+            .clone()
+            .pragma("cache_size", WRITER_CACHE)
+            .pragma("wal_autocheckpoint", CHECKPOINT_PAGES)
+            // What a statement would need to undo itself goes to a temporary file otherwise.
+            .pragma("temp_store", "MEMORY");
         let durable =
-            pool(1).connect_lazy_with(options.clone().synchronous(SqliteSynchronous::Full));
+            pool(1).connect_lazy_with(writer.clone().synchronous(SqliteSynchronous::Full));
         prepare(&durable)
             .await
             .map_err(|error| open_error(error.into()))?;
-        let relaxed =
-            pool(1).connect_lazy_with(options.clone().synchronous(SqliteSynchronous::Normal));
+        let relaxed = pool(1).connect_lazy_with(writer.synchronous(SqliteSynchronous::Normal));
         let reader = pool(READERS).connect_lazy_with(options.read_only(true));
         let file = DatabaseFile::identify(path).map_err(|error| open_error(error.into()))?;
         Ok(Self(Arc::new(Inner {

@@ -1,28 +1,32 @@
 //! Leases: who delivers what, for how long.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use serde::Serialize;
 
 use super::{Store, rows, webhooks};
 use crate::{
-    Access, Breaker, Claim, ClaimedDelivery, EndpointState, StoreError, Ticket, Timestamp,
+    Access, Breaker, Claim, ClaimedDelivery, EndpointState, Secrets, StoreError, Ticket, Timestamp,
     WebhookId,
-    database::{Connection, Durability, Row, Sql, json_rows, over_rows, unsigned, values},
+    database::{
+        Connection, Durability, Row, Sql, bound_rows, json_rows, over_rows, unsigned, values,
+    },
 };
 
 /// Active webhooks with something that is or will be due, and when the first of it is, not before the
 /// receiver's pause ends. It goes from webhook to webhook through the index of what is due, so it costs
 /// a few look-ups per webhook that is owed something, however much that is and however many others
-/// there are.
+/// there are. The order by all columns of that index, where the smallest webhook would do, keeps PostgreSQL from
+/// taking the primary key, in which everything that was ever delivered lies before what is due.
 const WAITING: &str = "
     WITH RECURSIVE owed (webhook) AS (
-        SELECT min(d.webhook) FROM deliveries d WHERE d.due_at IS NOT NULL
+        SELECT (SELECT d.webhook FROM deliveries d WHERE d.due_at IS NOT NULL
+                ORDER BY d.webhook, d.due_at, d.sequence LIMIT 1)
         UNION ALL
-        SELECT (SELECT min(d.webhook) FROM deliveries d
-                WHERE d.due_at IS NOT NULL AND d.webhook > owed.webhook)
+        SELECT (SELECT d.webhook FROM deliveries d WHERE d.due_at IS NOT NULL AND d.webhook > owed.webhook
+                ORDER BY d.webhook, d.due_at, d.sequence LIMIT 1)
         FROM owed WHERE owed.webhook IS NOT NULL
-    ), waiting AS (
+    ), waiting AS MATERIALIZED (
         SELECT w.ordinal, e.breaker, e.concurrency, coalesce(e.paused_until, 0) AS paused_until,
             (SELECT d.due_at FROM deliveries d
              WHERE d.webhook = w.ordinal AND d.due_at IS NOT NULL
@@ -74,7 +78,6 @@ struct Candidate {
     due_at: Timestamp,
 }
 
-#[derive(Serialize)]
 struct Taken {
     webhook: i64,
     sequence: i64,
@@ -86,7 +89,7 @@ impl Store {
     /// at a time. The longest waiting webhook comes first.
     ///
     /// # Errors
-    /// A failure of the database; nothing is claimed then.
+    /// A failure of the database; what was claimed all the same returns when the lease runs out.
     pub async fn claim_due(&self, claim: &Claim) -> Result<Vec<ClaimedDelivery>, StoreError> {
         // Asked on a reading connection first: mostly nothing is due, and then nobody waits for a turn.
         let mut candidates = self.waiting().await?;
@@ -99,7 +102,7 @@ impl Store {
     /// it has ended.
     ///
     /// # Errors
-    /// A failure of the database; nothing is claimed then.
+    /// As [`Store::claim_due`].
     pub async fn claim_relayed(
         &self,
         access: &Access,
@@ -164,9 +167,10 @@ impl Store {
         if taken.is_empty() {
             return Ok(Vec::new());
         }
-        let claimed = fetch(&mut write, &taken, candidates, claim).await?;
         write.commit().await?;
-        Ok(claimed)
+        // Nobody waits for their turn to write while this is read.
+        let mut read = self.read().await?;
+        fetch(&mut read, &taken, candidates, claim).await
     }
 
     /// Gives claimed messages back at once, unattempted.
@@ -264,9 +268,18 @@ async fn take(
     found.iter().map(|row| row.integer("sequence")).collect()
 }
 
+/// What all messages of a webhook have in common.
+struct Receiver {
+    webhook: WebhookId,
+    url: String,
+    secrets: Secrets,
+    headers: Vec<(String, String)>,
+    gzip: bool,
+}
+
 /// What was taken, with all that delivering it needs, webhook by webhook in order.
 async fn fetch(
-    write: &mut Connection,
+    read: &mut Connection,
     taken: &[Taken],
     candidates: &[Candidate],
     claim: &Claim,
@@ -276,39 +289,43 @@ async fn fetch(
         .enumerate()
         .map(|(place, candidate)| (candidate.ordinal, (place, candidate)))
         .collect();
-    let found = write
-        .rows(
-            over_rows!(
+    let receivers = receivers(read, taken, claim).await?;
+    let given = taken
+        .iter()
+        .map(|each| values![each.webhook, each.sequence]);
+    let found = read
+        .rows_over(
+            bound_rows!(
                 [webhook bigint, sequence bigint],
-                "SELECT m.id, m.kind, m.body, m.created_at, m.webhook, m.sequence, d.tries, w.id AS webhook_id,
-                     w.url, w.secret, w.previous_secret, w.previous_secret_until, w.headers, w.gzip
+                "SELECT m.id, m.kind, m.body, m.created_at, m.webhook, m.sequence, d.tries
                  FROM v JOIN messages m ON m.webhook = v.webhook AND m.sequence = v.sequence
-                 JOIN deliveries d ON d.webhook = v.webhook AND d.sequence = v.sequence
-                 JOIN webhooks w ON w.ordinal = v.webhook"
+                 JOIN deliveries d ON d.webhook = v.webhook AND d.sequence = v.sequence"
             ),
-            values![json_rows(taken)?],
+            given.collect(),
         )
         .await?;
+    let corrupt = || StoreError::Corrupt {
+        what: "messages.webhook",
+    };
     let mut claimed = found
         .iter()
         .map(|row| {
             let ordinal = row.integer("webhook")?;
-            let (place, candidate) = place.get(&ordinal).ok_or(StoreError::Corrupt {
-                what: "messages.webhook",
-            })?;
+            let (place, candidate) = place.get(&ordinal).ok_or_else(corrupt)?;
+            let receiver = receivers.get(&ordinal).ok_or_else(corrupt)?;
             let delivery = ClaimedDelivery {
                 ticket: Ticket {
                     id: rows::message_id(row)?,
-                    webhook: rows::webhook_id(row, "webhook_id")?,
+                    webhook: receiver.webhook.clone(),
                     sequence: unsigned(row.integer("sequence")?, "messages.sequence")?,
-                    url: row.text("url")?,
+                    url: receiver.url.clone(),
                     ordinal,
                     lease: claim.lease,
                 },
                 kind: rows::kind(row)?,
-                secrets: rows::secrets(row, claim.now)?,
-                headers: rows::headers(row, "headers")?,
-                gzip: row.flag("gzip")?,
+                secrets: receiver.secrets.clone(),
+                headers: receiver.headers.clone(),
+                gzip: receiver.gzip,
                 body: row.text("body")?,
                 created: row.time("created_at")?,
                 attempts_before: row.count("tries")?,
@@ -319,6 +336,38 @@ async fn fetch(
         .collect::<Result<Vec<_>, StoreError>>()?;
     claimed.sort_unstable_by_key(|(place, delivery)| (*place, delivery.ticket.sequence));
     Ok(claimed.into_iter().map(|(_, delivery)| delivery).collect())
+}
+
+async fn receivers(
+    read: &mut Connection,
+    taken: &[Taken],
+    claim: &Claim,
+) -> Result<HashMap<i64, Receiver>, StoreError> {
+    let ordinals: BTreeSet<i64> = taken.iter().map(|each| each.webhook).collect();
+    let found = read
+        .rows_over(
+            bound_rows!(
+                [webhook bigint],
+                "SELECT w.ordinal, w.id, w.url, w.secret, w.previous_secret, w.previous_secret_until,
+                     w.headers, w.gzip
+                 FROM v JOIN webhooks w ON w.ordinal = v.webhook"
+            ),
+            ordinals.into_iter().map(|ordinal| values![ordinal]).collect(),
+        )
+        .await?;
+    found
+        .iter()
+        .map(|row| {
+            let receiver = Receiver {
+                webhook: rows::webhook_id(row, "id")?,
+                url: row.text("url")?,
+                secrets: rows::secrets(row, claim.now)?,
+                headers: rows::headers(row, "headers")?,
+                gzip: row.flag("gzip")?,
+            };
+            Ok((row.integer("ordinal")?, receiver))
+        })
+        .collect()
 }
 
 fn candidate_of(row: &Row) -> Result<Candidate, StoreError> {

@@ -11,7 +11,9 @@ use super::{
 };
 use crate::{
     Commit, Committed, DeliveryOrder, NewMessage, StoreError, Timestamp,
-    database::{Connection, Durability, json_rows, over_rows, signed, unsigned, values},
+    database::{
+        Connection, Durability, Value, bound_rows, json_rows, over_rows, signed, unsigned, values,
+    },
 };
 
 /// Messages written by one statement: enough that the statement costs little per message, few enough that
@@ -28,27 +30,6 @@ struct Numbering {
 #[derive(Serialize)]
 struct Id<'a> {
     id: &'a str,
-}
-
-/// A message with its number and its place in the queue.
-#[derive(Serialize)]
-struct MessageRow<'a> {
-    webhook: i64,
-    sequence: i64,
-    id: &'a str,
-    kind: &'static str,
-    commitment: &'static str,
-    slot: i64,
-    order_key: Option<&'a str>,
-    body: String,
-}
-
-#[derive(Serialize)]
-struct DeliveryRow {
-    webhook: i64,
-    sequence: i64,
-    due_at: Option<i64>,
-    lane: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -118,26 +99,23 @@ async fn insert_messages(
             let sequence = signed(webhook.next, "sequence")?;
             let body = message.body.with_sequence(webhook.next);
             bytes = bytes.saturating_add(u64::try_from(body.len()).unwrap_or(u64::MAX));
-            delivery_rows.push(DeliveryRow {
-                webhook: webhook.ordinal,
+            let due_at = (!waits).then_some(now);
+            delivery_rows.push(values![webhook.ordinal, sequence, due_at, lane, now]);
+            message_rows.push(values![
+                webhook.ordinal,
                 sequence,
-                due_at: (!waits).then(|| now.unix_millis()),
-                lane,
-            });
-            message_rows.push(MessageRow {
-                webhook: webhook.ordinal,
-                sequence,
-                id: message.id.as_str(),
-                kind: message.kind.name(),
-                commitment: message.commitment.name(),
-                slot: signed(message.slot, "slot")?,
-                order_key: message.order_key.as_deref(),
+                message.id.as_str(),
+                message.kind.name(),
+                message.commitment.name(),
+                signed(message.slot, "slot")?,
+                message.order_key.clone(),
                 body,
-            });
+                now,
+            ]);
             webhook.next = webhook.next.saturating_add(1);
             inserted = inserted.saturating_add(1);
         }
-        insert_rows(write, &message_rows, &delivery_rows, now).await?;
+        insert_rows(write, message_rows, delivery_rows).await?;
     }
     if inserted > 0 {
         write_sequences(write, &numbering).await?;
@@ -242,32 +220,32 @@ fn lanes_of(numbering: &HashMap<&str, Numbering>, messages: &[&NewMessage]) -> V
 
 async fn insert_rows(
     write: &mut Connection,
-    messages: &[MessageRow<'_>],
-    deliveries: &[DeliveryRow],
-    now: Timestamp,
+    messages: Vec<Vec<Value>>,
+    deliveries: Vec<Vec<Value>>,
 ) -> Result<(), StoreError> {
     write
-        .execute(
-            over_rows!(
+        .rows_over(
+            bound_rows!(
                 [
                     webhook bigint, sequence bigint, id text, kind text, commitment text, slot bigint,
-                    order_key text, body text
+                    order_key text, body text, created_at bigint
                 ],
                 "INSERT INTO messages
                      (webhook, sequence, id, kind, commitment, slot, order_key, body, created_at)
-                 SELECT webhook, sequence, id, kind, commitment, slot, order_key, body, $2 FROM v"
+                 SELECT webhook, sequence, id, kind, commitment, slot, order_key, body, created_at
+                 FROM v WHERE webhook IS NOT NULL"
             ),
-            values![json_rows(messages)?, now],
+            messages,
         )
         .await?;
     write
-        .execute(
-            over_rows!(
-                [webhook bigint, sequence bigint, due_at bigint, lane text],
+        .rows_over(
+            bound_rows!(
+                [webhook bigint, sequence bigint, due_at bigint, lane text, created_at bigint],
                 "INSERT INTO deliveries (webhook, sequence, due_at, lane, created_at)
-                 SELECT webhook, sequence, due_at, lane, $2 FROM v"
+                 SELECT webhook, sequence, due_at, lane, created_at FROM v WHERE webhook IS NOT NULL"
             ),
-            values![json_rows(deliveries)?, now],
+            deliveries,
         )
         .await?;
     Ok(())

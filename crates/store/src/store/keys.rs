@@ -113,7 +113,7 @@ impl Store {
         };
         let off = write
             .execute(
-                "UPDATE webhooks SET active = 0, disabled_reason = $2
+                "UPDATE webhooks SET active = 0, disabled_reason = $2, version = version + 1
                  WHERE key = $1 AND active = 1 AND deleted = 0",
                 values![revoked.integer("ordinal")?, REVOKED],
             )

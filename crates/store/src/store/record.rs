@@ -11,42 +11,12 @@ use super::{
 };
 use crate::{
     EndpointState, Finished, MAX_RESPONSE_BYTES, Outcome, StoreError, Ticket, Timestamp, WebhookId,
-    database::{Connection, Durability, json_rows, over_rows, signed, values},
+    database::{Connection, Durability, Value, bound_rows, json_rows, over_rows, signed, values},
 };
 
 /// Longest error text kept of an attempt, in characters: enough to see what happened, too little to
 /// fill a disk with.
 const MAX_ERROR_CHARS: usize = 500;
-
-/// What an attempt does to its message.
-#[derive(Serialize)]
-struct Advance {
-    webhook: i64,
-    sequence: i64,
-    lease: i64,
-    state: &'static str,
-    due_at: Option<i64>,
-    finished_at: Option<i64>,
-}
-
-#[derive(Serialize)]
-struct AttemptRow<'a> {
-    webhook: i64,
-    sequence: i64,
-    number: i64,
-    url: &'a str,
-    started_at: i64,
-    duration_us: i64,
-    resolved_us: Option<i64>,
-    connected_us: Option<i64>,
-    secured_us: Option<i64>,
-    first_byte_us: Option<i64>,
-    status: Option<u16>,
-    error: Option<String>,
-    request_headers: String,
-    response: Option<String>,
-    response_cut: i64,
-}
 
 #[derive(Serialize)]
 struct EndpointRow {
@@ -183,8 +153,8 @@ async fn advance(
         .collect::<Result<Vec<_>, _>>()?;
     // A message that is tried again after an earlier one of its lane came back waits for that one.
     let found = write
-        .rows(
-            over_rows!(
+        .rows_over(
+            bound_rows!(
                 [
                     webhook bigint, sequence bigint, lease bigint, state text, due_at bigint,
                     finished_at bigint
@@ -203,7 +173,7 @@ async fn advance(
                  RETURNING deliveries.webhook, deliveries.sequence, deliveries.attempts, deliveries.state,
                      deliveries.lane"
             ),
-            values![json_rows(&advances)?],
+            advances,
         )
         .await?;
     let mut counted = Counted::new();
@@ -223,23 +193,24 @@ async fn advance(
     Ok((counted, woken))
 }
 
-fn advance_of(finished: &Finished) -> Result<Advance, StoreError> {
+/// What an attempt does to its message.
+fn advance_of(finished: &Finished) -> Result<Vec<Value>, StoreError> {
     let (state, due_at) = match &finished.outcome {
         Outcome::Accepted => ("delivered", None),
         Outcome::Exhausted => ("failed", None),
-        Outcome::Retry { at } | Outcome::Gone { retry_at: at, .. } => {
-            ("pending", Some(at.unix_millis()))
-        }
+        Outcome::Retry { at } | Outcome::Gone { retry_at: at, .. } => ("pending", Some(*at)),
     };
     let (webhook, sequence) = key(&finished.ticket)?;
-    Ok(Advance {
+    let finished_at = due_at.is_none().then(|| end_of(finished));
+    let lease = finished.ticket.lease.0;
+    Ok(values![
         webhook,
         sequence,
-        lease: finished.ticket.lease.0,
+        lease,
         state,
         due_at,
-        finished_at: due_at.is_none().then(|| end_of(finished).unix_millis()),
-    })
+        finished_at
+    ])
 }
 
 async fn insert_attempts(
@@ -250,17 +221,13 @@ async fn insert_attempts(
     if finished.is_empty() {
         return Ok(());
     }
-    let attempts = finished
-        .iter()
-        .map(|each| attempt_row(each, counted))
-        .collect::<Result<Vec<_>, _>>()?;
-    let bytes: usize = attempts
-        .iter()
-        .map(|row| row.request_headers.len() + row.response.as_ref().map_or(0, String::len))
-        .sum();
+    let (mut attempts, mut bytes) = (Vec::new(), 0_usize);
+    for each in finished {
+        attempts.push(attempt_row(each, counted, &mut bytes)?);
+    }
     write
-        .execute(
-            over_rows!(
+        .rows_over(
+            bound_rows!(
                 [
                     webhook bigint, sequence bigint, number bigint, url text, started_at bigint,
                     duration_us bigint, resolved_us bigint, connected_us bigint, secured_us bigint,
@@ -273,9 +240,9 @@ async fn insert_attempts(
                  SELECT webhook, sequence, number, url, started_at, duration_us, resolved_us,
                      connected_us, secured_us, first_byte_us, status, error, request_headers, response,
                      response_cut
-                 FROM v WHERE true ON CONFLICT DO NOTHING"
+                 FROM v WHERE webhook IS NOT NULL ON CONFLICT DO NOTHING"
             ),
-            values![json_rows(&attempts)?],
+            attempts,
         )
         .await?;
     let bytes = signed(u64::try_from(bytes).unwrap_or(u64::MAX), "size")?;
@@ -285,10 +252,12 @@ async fn insert_attempts(
     Ok(())
 }
 
-fn attempt_row<'a>(
-    finished: &'a Finished,
+/// What is kept of an attempt; its texts are added to `bytes`.
+fn attempt_row(
+    finished: &Finished,
     counted: &Counted,
-) -> Result<AttemptRow<'a>, StoreError> {
+    bytes: &mut usize,
+) -> Result<Vec<Value>, StoreError> {
     let attempt = &finished.attempt;
     let (webhook, sequence) = key(&finished.ticket)?;
     let micros =
@@ -304,23 +273,25 @@ fn attempt_row<'a>(
             .to_owned()
     });
     let cut = kept.as_ref().map(String::len) != response.as_ref().map(String::len);
-    Ok(AttemptRow {
+    let headers = rows::headers_text(&attempt.request_headers)?;
+    *bytes += headers.len() + kept.as_ref().map_or(0, String::len);
+    Ok(values![
         webhook,
         sequence,
-        number: counted.get(&(webhook, sequence)).copied().unwrap_or(1),
-        url: &attempt.url,
-        started_at: attempt.started.unix_millis(),
-        duration_us: micros(attempt.duration),
-        resolved_us: attempt.timings.resolved.map(micros),
-        connected_us: attempt.timings.connected.map(micros),
-        secured_us: attempt.timings.secured.map(micros),
-        first_byte_us: attempt.timings.first_byte.map(micros),
-        status: attempt.status,
+        counted.get(&(webhook, sequence)).copied().unwrap_or(1),
+        attempt.url.as_str(),
+        attempt.started,
+        micros(attempt.duration),
+        attempt.timings.resolved.map(micros),
+        attempt.timings.connected.map(micros),
+        attempt.timings.secured.map(micros),
+        attempt.timings.first_byte.map(micros),
+        attempt.status.map(i64::from),
         error,
-        request_headers: rows::headers_text(&attempt.request_headers)?,
-        response: kept,
-        response_cut: i64::from(attempt.response_cut || cut),
-    })
+        headers,
+        kept,
+        attempt.response_cut || cut,
+    ])
 }
 
 /// PostgreSQL keeps no zero character in a text.

@@ -85,14 +85,46 @@ pub(super) fn order(row: &Row) -> Result<DeliveryOrder, StoreError> {
 
 /// The secrets that sign at `now`.
 pub(super) fn secrets(row: &Row, now: Timestamp) -> Result<Secrets, StoreError> {
-    let until = row.optional_time("previous_secret_until")?;
-    let previous = row.optional_text("previous_secret")?;
+    let previous = previous_secrets(row, now)?;
     Ok(Secrets {
         current: Secret::from_stored(row.text("secret")?),
-        previous: previous
-            .filter(|_| until.is_some_and(|until| now < until))
-            .map(Secret::from_stored),
+        previous: previous.into_iter().map(|(secret, _)| secret).collect(),
     })
+}
+
+/// The secrets before the current one that sign at `now`, the latest first, each with its end.
+pub(super) fn previous_secrets(
+    row: &Row,
+    now: Timestamp,
+) -> Result<Vec<(Secret, Timestamp)>, StoreError> {
+    let Some(text) = row.optional_text("previous_secret")? else {
+        return Ok(Vec::new());
+    };
+    let stored: Vec<(String, i64)> =
+        serde_json::from_str(&text).map_err(|_| StoreError::Corrupt {
+            what: "webhooks.previous_secret",
+        })?;
+    let previous = stored.into_iter().map(|(secret, until)| {
+        let until = Timestamp::from_unix_millis(until);
+        (Secret::from_stored(secret), until)
+    });
+    Ok(previous.filter(|(_, until)| now < *until).collect())
+}
+
+/// Writes what [`previous_secrets`] reads; nothing when there are none.
+pub(super) fn previous_secrets_text(
+    previous: &[(Secret, Timestamp)],
+) -> Result<Option<String>, StoreError> {
+    if previous.is_empty() {
+        return Ok(None);
+    }
+    let stored: Vec<(&str, i64)> = previous
+        .iter()
+        .map(|(secret, until)| (secret.expose(), until.unix_millis()))
+        .collect();
+    let text = serde_json::to_string(&stored);
+    text.map(Some)
+        .map_err(|error| StoreError::Database(error.into()))
 }
 
 /// Reads a JSON array of pairs.

@@ -2,8 +2,8 @@
 
 use super::{Store, filters, keys, lanes, rows};
 use crate::{
-    Access, NewWebhook, Revision, Secret, Secrets, StoreError, Timestamp, Webhook,
-    WebhookDefinition, WebhookId, WebhookPage,
+    Access, MAX_PREVIOUS_SECRETS, NewWebhook, Revision, Secret, Secrets, StoreError, Timestamp,
+    Webhook, WebhookDefinition, WebhookId, WebhookPage,
     database::{Connection, Durability, Row, signed, unsigned, values},
 };
 
@@ -132,28 +132,52 @@ impl Store {
         Ok(after)
     }
 
-    /// Gives a webhook a new signing secret; the one before signs as well until `previous_until`. `None`
-    /// when there is no such webhook.
+    /// Gives a webhook a new signing secret. The one before signs as well until `previous_until`, and those
+    /// before that one until their own ends, but no longer. `None` when there is no such webhook.
     ///
     /// # Errors
-    /// A failure of the database.
+    /// [`StoreError::TooManySecrets`] when more than [`MAX_PREVIOUS_SECRETS`] would sign beside the new one, or a
+    /// failure of the database.
     pub async fn rotate_secret(
         &self,
         access: &Access,
         id: &WebhookId,
         secret: &Secret,
         previous_until: Timestamp,
+        now: Timestamp,
     ) -> Result<Option<Webhook>, StoreError> {
         let mut write = self.write(Durability::Durable).await?;
         let Some((ordinal, _)) = lock(&mut write, access, id, None).await? else {
             return Ok(None);
         };
+        let Some(row) = select_row(&mut write, access, id).await? else {
+            return Ok(None);
+        };
+        let replaced = Secret::from_stored(row.text("secret")?);
+        let mut previous = vec![(replaced, previous_until)];
+        previous.extend(rows::previous_secrets(&row, now)?);
+        for (_, until) in &mut previous {
+            *until = previous_until.min(*until);
+        }
+        previous.retain(|(_, until)| now < *until);
+        if previous.len() > MAX_PREVIOUS_SECRETS {
+            let ends = previous.iter().map(|(_, until)| *until);
+            return Err(StoreError::TooManySecrets {
+                limit: MAX_PREVIOUS_SECRETS,
+                until: ends.min().unwrap_or(previous_until),
+            });
+        }
         write
             .execute(
-                "UPDATE webhooks SET previous_secret = secret, previous_secret_until = $2, secret = $3,
+                "UPDATE webhooks SET previous_secret = $2, previous_secret_until = $3, secret = $4,
                      version = version + 1
                  WHERE ordinal = $1",
-                values![ordinal, previous_until, secret.expose()],
+                values![
+                    ordinal,
+                    rows::previous_secrets_text(&previous)?,
+                    previous.iter().map(|(_, until)| *until).max(),
+                    secret.expose()
+                ],
             )
             .await?;
         let after = select(&mut write, &Access::All, id).await?;
@@ -249,7 +273,7 @@ pub(super) async fn disable(
 ) -> Result<(), StoreError> {
     let disabled = write
         .execute(
-            "UPDATE webhooks SET active = 0, disabled_reason = $3
+            "UPDATE webhooks SET active = 0, disabled_reason = $3, version = version + 1
              WHERE ordinal = $1 AND url = $2 AND active = 1",
             values![ordinal, url, reason],
         )

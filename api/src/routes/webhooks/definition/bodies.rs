@@ -4,12 +4,13 @@ use serde_json::json;
 use utoipa::{
     PartialSchema, ToSchema,
     openapi::{
-        OneOfBuilder, RefOr, Schema,
-        schema::{Object, ObjectBuilder, SchemaType, Type},
+        AllOfBuilder, OneOfBuilder, Ref, RefOr, Schema,
+        schema::{AnyOfBuilder, ArrayBuilder, Object, ObjectBuilder, SchemaType, Type},
     },
 };
 
-use super::{DefinitionBody, STREAM_URL};
+use super::{DefinitionBody, FiltersBody, STREAM_URL};
+use crate::extract::Address;
 
 /// What only the service writes; a new webhook has none of it.
 const WRITTEN_BY_SERVICE: [&str; 4] = ["id", "created", "lastTriggered", "status"];
@@ -52,8 +53,11 @@ pub(in super::super) struct ReplaceBody;
 
 impl PartialSchema for ReplaceBody {
     fn schema() -> RefOr<Schema> {
-        let about = "A whole definition. `url` is required too, unless the webhook is temporary.";
-        definition(about, &["events", "filters"], |_| ())
+        definition(
+            "A whole definition.",
+            &["url", "events", "filters"],
+            name_a_key,
+        )
     }
 }
 
@@ -78,9 +82,35 @@ impl ToSchema for ChangeBody {
     }
 }
 
+/// The filters of a whole definition: at least one key, because there is nothing to which a list that is absent
+/// could refer.
+struct NewFilters;
+
+impl PartialSchema for NewFilters {
+    fn schema() -> RefOr<Schema> {
+        let some = |list: &str| {
+            let keys = ArrayBuilder::new()
+                .items(Ref::from_schema_name(Address::name()))
+                .min_items(Some(1));
+            ObjectBuilder::new().property(list, keys).required(list)
+        };
+        let either = AnyOfBuilder::new()
+            .item(some("accounts"))
+            .item(some("programs"));
+        AllOfBuilder::new()
+            .item(Ref::from_schema_name(FiltersBody::name()))
+            .item(either)
+            .description(Some("Filters that name at least one key."))
+            .into()
+    }
+}
+
+impl ToSchema for NewFilters {}
+
 /// The schemas that every body refers to.
 fn parts(schemas: &mut Vec<(String, RefOr<Schema>)>) {
     DefinitionBody::schemas(schemas);
+    schemas.push((NewFilters::name().into_owned(), NewFilters::schema()));
 }
 
 fn new(about: &str, required: &[&str], change: impl FnOnce(&mut Object)) -> RefOr<Schema> {
@@ -88,8 +118,14 @@ fn new(about: &str, required: &[&str], change: impl FnOnce(&mut Object)) -> RefO
         for name in WRITTEN_BY_SERVICE {
             body.properties.remove(name);
         }
+        name_a_key(body);
         change(body);
     })
+}
+
+fn name_a_key(body: &mut Object) {
+    let filters = Ref::from_schema_name(NewFilters::name());
+    body.properties.insert("filters".to_owned(), filters.into());
 }
 
 fn set_temporary(body: &mut Object, values: Vec<serde_json::Value>) {

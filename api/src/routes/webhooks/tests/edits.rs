@@ -173,6 +173,19 @@ async fn after_a_rotation_both_secrets_sign_for_the_time_asked_for() {
     );
     assert!(!webhook.to_string().contains(&second));
 
+    let (_, rotated) = api.call(Method::POST, &rotate, None).await;
+    let third = rotated["secret"].as_str().expect("text").to_owned();
+    assert_eq!(secrets().await[..2], [third, second]);
+    assert_eq!(secrets().await.len(), 3, "the first one signs, too");
+    for _ in 0..2 {
+        let (status, _) = api.call(Method::POST, &rotate, None).await;
+        assert_eq!(status, StatusCode::OK);
+    }
+    let (status, problem) = api.call(Method::POST, &rotate, None).await;
+    assert_eq!(
+        (status, &problem["field"]),
+        (StatusCode::BAD_REQUEST, &json!("overlapSeconds"))
+    );
     let at_once = json!({ "overlapSeconds": 0 });
     let (_, rotated) = api.call(Method::POST, &rotate, Some(&at_once)).await;
     assert_eq!(secrets().await, [rotated["secret"].as_str().expect("text")]);

@@ -144,7 +144,16 @@ async fn deliveries_are_looked_for_by_state_and_number_and_paged() {
         )
         .await;
     assert_eq!(last["deliveries"][0]["sequence"], 1);
-    for bad in ["state=lost", "sequence=-1", "limit=51", "cursor=x"] {
+    for bad in [
+        "state=lost",
+        "sequence=-1",
+        "sequence=+1",
+        "sequence=%2B1",
+        "limit=51",
+        "limit=%2B5",
+        "cursor=x",
+        "cursor=%2B1",
+    ] {
         let (status, _) = api.call(Method::GET, &format!("{path}?{bad}"), None).await;
         assert_eq!(status, StatusCode::BAD_REQUEST, "{bad}");
     }
@@ -229,15 +238,24 @@ async fn what_to_deliver_again_is_said_in_exactly_one_way() {
     let api = api(false).await;
     let (path, ids) = past(&api).await;
     let path = format!("{path}/redeliver");
-    for bad in [
-        json!({}),
-        json!({ "failed": false }),
-        json!({ "failed": true, "id": ids[0].as_str() }),
-        json!({ "sequences": { "first": 2, "last": 1 } }),
-        json!({ "sequences": { "first": 2 } }),
+    let id = ids[0].as_str();
+    let range = json!({ "first": 1, "last": 2 });
+    for (bad, field) in [
+        (json!({}), Value::Null),
+        (json!({ "failed": false }), json!("failed")),
+        (json!({ "failed": true, "id": id }), json!("failed")),
+        (json!({ "failed": false, "id": id }), json!("failed")),
+        (json!({ "id": id, "sequences": range }), json!("sequences")),
+        (json!({ "failed": true, "id": null }), json!("id")),
+        (
+            json!({ "sequences": { "first": 2, "last": 1 } }),
+            json!("sequences"),
+        ),
+        (json!({ "sequences": { "first": 2 } }), json!("sequences")),
     ] {
-        let (status, _) = api.call(Method::POST, &path, Some(&bad)).await;
+        let (status, answer) = api.call(Method::POST, &path, Some(&bad)).await;
         assert_eq!(status, StatusCode::BAD_REQUEST, "{bad}");
+        assert_eq!(answer["field"], field, "{bad}: {answer}");
     }
     for unknown in ["msg_00", "nonsense"] {
         let body = json!({ "id": unknown });

@@ -222,7 +222,9 @@ async fn a_writer_who_has_not_seen_the_latest_version_can_ask_to_be_refused() {
         )
     );
     assert_eq!(patch("*").await.0, StatusCode::OK);
-    assert_eq!(patch("2").await.1["field"], "If-Match");
+    for bad in ["2", "\"+2\"", "\"\"", "\"x\""] {
+        assert_eq!(patch(bad).await.1["field"], "If-Match", "{bad}");
+    }
 }
 
 #[tokio::test]

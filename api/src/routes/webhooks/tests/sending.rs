@@ -90,3 +90,27 @@ async fn a_failed_test_says_the_status_and_nothing_else_of_the_answer() {
     );
     assert!(!answer.to_string().contains("internal page"));
 }
+
+#[tokio::test]
+async fn a_receiver_is_not_flooded_with_tests() {
+    let api = api(true).await;
+    let (url, received) = receiver(StatusCode::OK).await;
+    let mut body = valid();
+    body["url"] = json!(url);
+    let (one, _) = api.created(&body).await;
+    let (other, _) = api.created(&body).await;
+    for number in 0..MAX_TESTS {
+        let path = if number % 2 == 0 { &one } else { &other };
+        let (status, _) = api.call(Method::POST, &format!("{path}/test"), None).await;
+        assert_eq!(status, StatusCode::OK);
+    }
+    let sent = received.lock().len();
+    for path in [&one, &other] {
+        let (status, answer) = api.call(Method::POST, &format!("{path}/test"), None).await;
+        assert_eq!(status, StatusCode::TOO_MANY_REQUESTS);
+        assert_eq!(answer["code"], "rate_limited");
+    }
+    assert_eq!(received.lock().len(), sent);
+    let (status, _) = api.call(Method::GET, &one, None).await;
+    assert_eq!(status, StatusCode::OK, "everything else is answered");
+}

@@ -1,0 +1,162 @@
+//! Many rows as parameters of one statement, each value bound as it is.
+//!
+//! For the statements by which messages are stored, claimed and recorded: as JSON ([`super::over_rows`]) their texts
+//! would be escaped, parsed and copied several times, which is dearer than what the statements do.
+
+use sqlx::{AssertSqlSafe, Postgres, Sqlite, query::Query, sqlite::SqliteArguments};
+
+use super::{Connection, PostgresQuery, Row, SqliteQuery, Value};
+use crate::StoreError;
+
+/// Most rows of one statement in SQLite, a power of two: it allows 32,766 parameters, of which the widest of our rows
+/// take fifteen.
+const MAX_ROWS: usize = 256;
+
+/// What a column holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Bigint,
+    Text,
+}
+
+/// A statement about the rows of a table `v`. In SQLite there may be more rows than were given, with nothing but
+/// nulls, so `rest` must not take those whose first column is null.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bound {
+    pub(crate) columns: &'static [(&'static str, Kind)],
+    pub(crate) rest: &'static str,
+}
+
+/// A [`Bound`].
+macro_rules! bound_rows {
+    ([$($column:ident $kind:ident),+ $(,)?], $rest:literal) => {
+        $crate::database::Bound {
+            columns: &[$((stringify!($column), $crate::database::bound_rows!(@ $kind))),+],
+            rest: $rest,
+        }
+    };
+    (@ bigint) => { $crate::database::Kind::Bigint };
+    (@ text) => { $crate::database::Kind::Text };
+}
+pub(crate) use bound_rows;
+
+impl Connection {
+    /// Runs a statement over rows, each with a value for every column, and returns its rows.
+    pub(crate) async fn rows_over(
+        &mut self,
+        bound: Bound,
+        mut given: Vec<Vec<Value>>,
+    ) -> Result<Vec<Row>, StoreError> {
+        let mut answered = Vec::new();
+        while !given.is_empty() {
+            let rest = match self {
+                Self::SqliteRead(_) | Self::SqliteTransaction { .. } => {
+                    given.split_off(given.len().min(MAX_ROWS))
+                }
+                Self::PostgresRead(_) | Self::PostgresTransaction(_) => Vec::new(),
+            };
+            answered.extend(self.run_over(bound, given).await?);
+            given = rest;
+        }
+        Ok(answered)
+    }
+
+    async fn run_over(
+        &mut self,
+        bound: Bound,
+        given: Vec<Vec<Value>>,
+    ) -> Result<Vec<Row>, StoreError> {
+        Ok(match self {
+            Self::SqliteRead(connection) => {
+                let found = bound.sqlite(given).fetch_all(&mut **connection).await?;
+                found.into_iter().map(Row::Sqlite).collect()
+            }
+            Self::SqliteTransaction { transaction, .. } => {
+                let found = bound.sqlite(given).fetch_all(&mut **transaction).await?;
+                found.into_iter().map(Row::Sqlite).collect()
+            }
+            Self::PostgresRead(connection) => {
+                let found = bound.postgres(given).fetch_all(&mut **connection).await?;
+                found.into_iter().map(Row::Postgres).collect()
+            }
+            Self::PostgresTransaction(transaction) => {
+                let found = bound.postgres(given).fetch_all(&mut **transaction).await?;
+                found.into_iter().map(Row::Postgres).collect()
+            }
+        })
+    }
+}
+
+impl Bound {
+    fn names(&self) -> String {
+        let names: Vec<&str> = self.columns.iter().map(|(name, _)| *name).collect();
+        names.join(", ")
+    }
+
+    /// Every number of rows would be a statement of its own to be prepared. So there are as many as the next power of
+    /// two, and those that nobody gave are null. Parameters have no names or numbers: SQLite looks those up one after
+    /// the other.
+    fn sqlite(&self, given: Vec<Vec<Value>>) -> SqliteQuery {
+        let width = self.columns.len();
+        let rows = given.len().next_power_of_two();
+        let row = format!("({})", vec!["?"; width].join(", "));
+        let text = format!(
+            "WITH v ({}) AS (VALUES {}) {}",
+            self.names(),
+            vec![row.as_str(); rows].join(", "),
+            self.rest
+        );
+        let query: Query<'static, Sqlite, SqliteArguments> = sqlx::query(AssertSqlSafe(text));
+        let missing = (rows - given.len()) * width;
+        let values = given.into_iter().flatten();
+        let padded = values.chain(std::iter::repeat_n(Value::Integer(None), missing));
+        padded.fold(query, |query, value| match value {
+            Value::Integer(value) => query.bind(value),
+            Value::Text(value) => query.bind(value),
+            Value::Bytes(value) => query.bind(value),
+        })
+    }
+
+    /// A column is one array.
+    fn postgres(&self, given: Vec<Vec<Value>>) -> PostgresQuery {
+        let arrays: Vec<String> = self
+            .columns
+            .iter()
+            .enumerate()
+            .map(|(at, (_, kind))| match kind {
+                Kind::Bigint => format!("CAST(${} AS bigint[])", at + 1),
+                Kind::Text => format!("CAST(${} AS text[])", at + 1),
+            })
+            .collect();
+        let text = format!(
+            "WITH v AS (SELECT * FROM unnest({}) AS t ({})) {}",
+            arrays.join(", "),
+            self.names(),
+            self.rest
+        );
+        let mut rows: Vec<_> = given.into_iter().map(Vec::into_iter).collect();
+        let mut query: PostgresQuery = sqlx::query::<Postgres>(AssertSqlSafe(text));
+        for (_, kind) in self.columns {
+            let column = rows.iter_mut().map(|row| row.next());
+            query = match kind {
+                Kind::Bigint => query.bind(column.map(integer).collect::<Vec<_>>()),
+                Kind::Text => query.bind(column.map(text_of).collect::<Vec<_>>()),
+            };
+        }
+        query
+    }
+}
+
+fn integer(value: Option<Value>) -> Option<i64> {
+    match value {
+        Some(Value::Integer(value)) => value,
+        _ => None,
+    }
+}
+
+fn text_of(value: Option<Value>) -> Option<String> {
+    match value {
+        Some(Value::Text(value)) => value,
+        _ => None,
+    }
+}
