@@ -243,7 +243,7 @@ impl Follower {
         let open: Vec<OpenSlot> = self.store.open_slots().await?;
         Ok(Origin {
             confirmed,
-            finalized: finalized.or(confirmed),
+            finalized,
             from_slot: match start {
                 Start::Checkpoint { .. } | Start::Without(..) => needed,
                 Start::FirstAvailable(slot) => Some(slot.max(needed.unwrap_or(0))),

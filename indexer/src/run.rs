@@ -71,7 +71,7 @@ pub async fn run(config: Config, shutdown: CancellationToken) -> anyhow::Result<
     let dispatcher = Dispatcher {
         store: store.clone(),
         client,
-        schedule: &retry::SCHEDULE,
+        schedule: retry::schedule(config.webhooks.retry_pauses()),
         stored,
         metrics: metrics.clone(),
     };

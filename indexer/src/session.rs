@@ -1,24 +1,30 @@
 //! One connection's worth of the chain: what its updates mean becomes what the store is told.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeSet, HashSet},
     sync::Arc,
     time::{Instant, SystemTime},
 };
 
 use sluice_geyser::{Body, Update};
 use sluice_store::{
-    Commit, Commitment, FilterState, NewMessage, OpenSlot, Revision, Store, StoreError, Timestamp,
+    Commit, Commitment, FilterState, MessageId, MessageKind, NewMessage, OpenSlot, Revision, Store,
+    StoreError, Timestamp,
 };
 use tokio::sync::Notify;
 
 use crate::{
     follow::{Follower, Health, SessionEnd},
     metrics::{Metrics, Stage},
-    slots::{RevertReason, SlotTree, Step, content::Item, tree::Beginning},
+    slots::{Block, RevertReason, SlotContent, SlotTree, Step, content::Item, tree::Beginning},
     status::Status,
     subscribe::proved_revision,
-    webhooks::{compose, idl::Idls, match_event::Subscriptions},
+    webhooks::{
+        compose,
+        idl::Idls,
+        match_event::Subscriptions,
+        message_id::{Identity, message_id},
+    },
 };
 
 /// Where a session begins, and what was known before.
@@ -80,6 +86,7 @@ impl<'a> Session<'a> {
         let tree = SlotTree::new(Beginning {
             from_slot: origin.from_slot,
             open: origin.open.clone(),
+            decided: origin.confirmed,
             finality_wanted: origin.finality_wanted,
             missing: origin.missing,
         });
@@ -144,14 +151,7 @@ impl<'a> Session<'a> {
                     block,
                     content,
                 } => {
-                    let messages = compose::events(
-                        &self.subscriptions,
-                        &self.idls,
-                        commitment,
-                        &block,
-                        &content,
-                        now,
-                    );
+                    let mut messages = self.compose(commitment, &block, &content, now);
                     if commitment == Commitment::Processed && !messages.is_empty() {
                         self.open.insert(block.slot);
                         batch.opened.push(OpenSlot {
@@ -159,13 +159,18 @@ impl<'a> Session<'a> {
                             blockhash: Some(block.hash.clone()),
                         });
                     }
+                    if commitment == Commitment::Confirmed {
+                        messages.extend(self.tell_again(&block, &content, now).await?);
+                    }
                     batch.messages.extend(messages);
                 }
                 Step::Revert { slot, reason } => {
-                    // What is taken back may be in the batch, and is read from the store.
+                    // What is taken back may be in the batch, and is read from the store. So is, when the
+                    // slot is confirmed after all, that it was taken back.
                     self.store_batch(std::mem::take(&mut batch), None, received)
                         .await?;
-                    batch = self.revert(slot, reason, now).await?;
+                    let taken_back = self.revert(slot, reason, now).await?;
+                    self.store_batch(taken_back, None, received).await?;
                 }
                 Step::Settled { commitment, slot } => {
                     self.tell_gap(&mut batch, now).await?;
@@ -186,6 +191,55 @@ impl<'a> Session<'a> {
             }
         }
         self.store_batch(batch, None, received).await
+    }
+
+    fn compose(
+        &self,
+        commitment: Commitment,
+        block: &Block,
+        content: &SlotContent,
+        now: Timestamp,
+    ) -> Vec<NewMessage> {
+        let (subscriptions, idls) = (&self.subscriptions, &self.idls);
+        compose::events(subscriptions, idls, commitment, block, content, now)
+    }
+
+    /// What was told of a block at processed and taken back, although the block is confirmed now: those who
+    /// heard that it did not happen must hear of it again, under another id. Not before it is confirmed, because
+    /// a server that replays tells of banks that died once more, as if they lived.
+    async fn tell_again(
+        &self,
+        block: &Block,
+        content: &SlotContent,
+        now: Timestamp,
+    ) -> Result<Vec<NewMessage>, StoreError> {
+        let nobody_heard = self.subscriptions.at(Commitment::Processed).is_empty();
+        if nobody_heard || content.is_empty() {
+            return Ok(Vec::new());
+        }
+        let of_slot = self.store.messages_of_slot(block.slot).await?;
+        let reverting: HashSet<MessageId> = of_slot
+            .into_iter()
+            .filter(|message| message.kind == MessageKind::Reverted)
+            .map(|message| message.id)
+            .collect();
+        if reverting.is_empty() {
+            return Ok(Vec::new());
+        }
+        let revived = Block {
+            revival: 1,
+            ..block.clone()
+        };
+        let told = self.compose(Commitment::Processed, block, content, now);
+        let again = self.compose(Commitment::Processed, &revived, content, now);
+        let taken_back = told
+            .iter()
+            .map(|message| reverting.contains(&id_of_reverted(message)));
+        Ok(again
+            .into_iter()
+            .zip(taken_back)
+            .filter_map(|(message, taken_back)| taken_back.then_some(message))
+            .collect())
     }
 
     async fn revert(
@@ -277,7 +331,7 @@ impl<'a> Session<'a> {
             return self.origin.missing;
         }
         let known = match commitment {
-            Commitment::Finalized => self.origin.finalized,
+            Commitment::Finalized => self.origin.finalized.or(self.origin.confirmed),
             _ => self.origin.confirmed,
         }?;
         let base = self.tree.base()?;
@@ -288,6 +342,33 @@ impl<'a> Session<'a> {
         };
         let first = known.saturating_add(1);
         (first <= last).then_some((first, last))
+    }
+
+    /// Makes the next session begin where this one did, if nothing was settled before: from the proof on nothing
+    /// may be missed, and until the first slot is settled, finalized ones included, there is no checkpoint to
+    /// resume from. False while that beginning is not known.
+    async fn mark_beginning(&self) -> Result<bool, StoreError> {
+        // Finality first: a checkpoint of it alone is not resumed from.
+        let marks = [
+            (Commitment::Finalized, self.origin.finalized),
+            (Commitment::Confirmed, self.origin.confirmed),
+        ];
+        let unknown = marks.into_iter().filter(|(_, known)| known.is_none());
+        let unknown: Vec<_> = unknown.map(|(commitment, _)| commitment).collect();
+        // A session that leaves slots out tells which before a checkpoint passes them.
+        if unknown.is_empty() || !self.origin.complete {
+            return Ok(true);
+        }
+        let asked = self.origin.from_slot.and_then(|slot| slot.checked_sub(1));
+        let Some(before) = asked.or(self.tree.base()) else {
+            return Ok(false);
+        };
+        for commitment in unknown {
+            let now = Timestamp::from(SystemTime::now());
+            let mark = Commit::slot(commitment, before, &[], now);
+            self.store.commit(&mark).await?;
+        }
+        Ok(true)
     }
 
     /// Records that a filter is in force: the update that bears its name can only come from it. A session
@@ -310,6 +391,9 @@ impl<'a> Session<'a> {
             }
             _ => self.newest.saturating_add(1),
         };
+        if !self.mark_beginning().await? {
+            return Ok(());
+        }
         let state = FilterState {
             revision,
             since_slot,
@@ -323,4 +407,10 @@ impl<'a> Session<'a> {
         );
         Ok(())
     }
+}
+
+/// The id of the message that takes this one back.
+fn id_of_reverted(message: &NewMessage) -> MessageId {
+    let identity = Identity::Reverted(&message.id);
+    message_id(&message.webhook, Commitment::Processed, identity)
 }

@@ -1,6 +1,6 @@
 //! What happened in a slot, as far as it is watched (pure).
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, btree_map::Entry};
 
 use sluice_geyser::{AccountUpdate, TransactionUpdate};
 use solana_pubkey::Pubkey;
@@ -49,7 +49,8 @@ pub struct SlotContent {
 }
 
 impl SlotContent {
-    /// Keeps an item; false when it was known already, or a later write of the account is.
+    /// Keeps an item; false when it was known already, or a later write of the account is, or another
+    /// transaction in its place.
     pub fn add(&mut self, item: Item) -> bool {
         match item {
             Item::Account(account) => {
@@ -62,10 +63,13 @@ impl SlotContent {
                 }
                 !known
             }
-            Item::Transaction(transaction) => {
-                let index = transaction.index;
-                self.transactions.insert(index, transaction).is_none()
-            }
+            Item::Transaction(transaction) => match self.transactions.entry(transaction.index) {
+                Entry::Vacant(place) => {
+                    place.insert(transaction);
+                    true
+                }
+                Entry::Occupied(_) => false,
+            },
         }
     }
 

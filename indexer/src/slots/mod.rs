@@ -4,6 +4,7 @@
 //! each other and says when the content of which may be told, and when it must be taken back, which it says in [`steps`].
 
 pub mod content;
+mod node;
 pub mod steps;
 pub mod tree;
 

@@ -17,7 +17,7 @@ pub struct Block {
     pub parent: u64,
     /// When it was produced, unix seconds.
     pub time: Option<i64>,
-    /// How often the slot was declared dead after it was told.
+    /// 1 for what is told again because it was taken back although it happened, otherwise 0.
     pub revival: u32,
 }
 

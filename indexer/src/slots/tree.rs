@@ -23,6 +23,7 @@ use thiserror::Error;
 
 use super::{
     content::{Item, SlotContent},
+    node::Node,
     steps::{Block, RevertReason, Step},
 };
 
@@ -64,22 +65,6 @@ pub enum TreeFault {
     },
 }
 
-/// A slot.
-#[derive(Debug, Default)]
-struct Node {
-    block: Option<Arc<Block>>,
-    /// Its bank is frozen.
-    frozen: bool,
-    content: Arc<SlotContent>,
-    /// What came after the block was known: it may belong to another block of the same slot.
-    after_block: SlotContent,
-    /// The last commitment at which it was told.
-    told: Option<Commitment>,
-    /// Hash of the block that was told at processed before this session.
-    told_before: Option<String>,
-    bytes: usize,
-}
-
 /// Slots whose fate is not known.
 #[derive(Debug)]
 pub struct SlotTree {
@@ -90,12 +75,12 @@ pub struct SlotTree {
     base: Option<u64>,
     confirmed: Progress,
     finalized: Progress,
+    /// The slot up to which an earlier session has seen the confirmed chain.
+    decided: Option<u64>,
     /// Whether anybody waits for finality: otherwise content is dropped once confirmed.
     finality_wanted: bool,
     /// Slots whose absence is known and accepted.
     missing: Option<(u64, u64)>,
-    /// Slots that were declared dead after they were told, and how often.
-    deaths: BTreeMap<u64, u32>,
 }
 
 /// How far a commitment has come.
@@ -114,6 +99,9 @@ pub struct Beginning {
     pub from_slot: Option<u64>,
     /// Slots told at processed before, whose fate is not known.
     pub open: Vec<OpenSlot>,
+    /// The slot up to which the confirmed chain is known already. Banks that died before may be streamed once
+    /// more, so none is told at processed before the chain reaches it.
+    pub decided: Option<u64>,
     /// Whether anybody waits for finality.
     pub finality_wanted: bool,
     /// The first and the last of slots of which it is known that the server does not have them.
@@ -135,9 +123,9 @@ impl SlotTree {
             base,
             confirmed: progress,
             finalized: progress,
+            decided: beginning.decided,
             finality_wanted: beginning.finality_wanted,
             missing: beginning.missing,
-            deaths: BTreeMap::new(),
         };
         let undecided = |open: &OpenSlot| base.is_none_or(|base| open.slot > base);
         for open in beginning.open.into_iter().filter(undecided) {
@@ -162,21 +150,30 @@ impl SlotTree {
             return Ok(Vec::new());
         }
         let bytes = item.bytes();
+        let last = last_commitment(self.finality_wanted);
         let node = self.nodes.entry(slot).or_default();
-        // Once told for the last time, nothing is held against which it could be compared.
-        let over = node.told >= Some(last_commitment(self.finality_wanted));
-        if !over {
-            if !Arc::make_mut(&mut node.content).add(item.clone()) {
-                return Ok(Vec::new());
+        let mut steps = Vec::new();
+        let is_new = if node.block.is_none() {
+            Arc::make_mut(&mut node.content).add(item)
+        } else if node.reopened {
+            node.after_block.add(item)
+        } else if node.told >= Some(last) {
+            // Nothing is held any more against which it could be compared.
+            return Ok(node.tell_late(item));
+        } else {
+            // What this block has already, another block of the slot may have, too.
+            let of_another = node.after_block.add(item.clone());
+            let of_this = Arc::make_mut(&mut node.content).add(item.clone());
+            if of_this {
+                steps = node.tell_late(item);
             }
-            if node.block.is_some() {
-                node.after_block.add(item.clone());
-            }
+            of_another || of_this
+        };
+        if is_new {
             node.bytes = node.bytes.saturating_add(bytes);
             self.bytes = self.bytes.saturating_add(bytes);
+            self.check_room()?;
         }
-        let steps = tell_late(node, item);
-        self.check_room()?;
         Ok(steps)
     }
 
@@ -197,7 +194,7 @@ impl SlotTree {
             hash: meta.blockhash,
             parent: meta.parent_slot,
             time: meta.block_time,
-            revival: self.deaths.get(&slot).copied().unwrap_or(0),
+            revival: 0,
         };
         let node = self.nodes.entry(slot).or_default();
         let mut steps = Vec::new();
@@ -225,6 +222,7 @@ impl SlotTree {
             }
             _ => {}
         }
+        node.reopened = false;
         if node.block.as_ref().is_none_or(|known| other(&known.hash)) {
             node.block = Some(Arc::new(block));
         }
@@ -247,9 +245,11 @@ impl SlotTree {
                 self.confirmed.reach(slot);
                 self.finalized.reach(slot);
             }
-            SlotStatus::FirstShredReceived | SlotStatus::Completed | SlotStatus::CreatedBank => {
+            SlotStatus::CreatedBank => {
+                self.reopen(slot);
                 return Ok(Vec::new());
             }
+            SlotStatus::FirstShredReceived | SlotStatus::Completed => return Ok(Vec::new()),
         }
         if self.concerns(slot) && self.base.is_some() {
             self.nodes.entry(slot).or_default().frozen = true;
@@ -257,6 +257,15 @@ impl SlotTree {
         let steps = self.advance(slot)?;
         self.check_room()?;
         Ok(steps)
+    }
+
+    fn reopen(&mut self, slot: u64) {
+        if let Some(node) = self.nodes.get_mut(&slot)
+            && node.block.is_some()
+        {
+            node.reopened = true;
+            node.after_block = SlotContent::default();
+        }
     }
 
     /// Fixes where a session that takes what comes has begun. What came before is not complete, and what
@@ -286,10 +295,6 @@ impl SlotTree {
             return Vec::new();
         }
         let taken_back = self.drop_node(slot, RevertReason::Dead);
-        if taken_back.is_some() {
-            let deaths = self.deaths.entry(slot).or_default();
-            *deaths = deaths.saturating_add(1);
-        }
         taken_back.into_iter().collect()
     }
 
@@ -303,11 +308,12 @@ impl SlotTree {
     /// Everything that follows from what is new about `slot`.
     fn advance(&mut self, slot: u64) -> Result<Vec<Step>, TreeFault> {
         let mut steps = Vec::new();
-        if let Some(node) = self.nodes.get_mut(&slot)
+        if Some(slot) > self.decided
+            && let Some(node) = self.nodes.get_mut(&slot)
             && node.frozen
             && node.told.is_none()
         {
-            steps.extend(tell(node, Commitment::Processed));
+            steps.extend(node.tell(Commitment::Processed));
         }
         self.settle(Commitment::Confirmed, &mut steps)?;
         self.settle(Commitment::Finalized, &mut steps)?;
@@ -407,10 +413,10 @@ impl SlotTree {
                 continue;
             };
             if node.told.is_none() {
-                steps.extend(tell(node, Commitment::Processed));
+                steps.extend(node.tell(Commitment::Processed));
             }
             if node.told < Some(commitment) {
-                steps.extend(tell(node, commitment));
+                steps.extend(node.tell(commitment));
             }
             if node.told >= Some(last_commitment(self.finality_wanted)) {
                 self.bytes = self.bytes.saturating_sub(std::mem::take(&mut node.bytes));
@@ -427,7 +433,6 @@ impl SlotTree {
         }
         let oldest = settled.saturating_sub(REMEMBERED);
         self.nodes = self.nodes.split_off(&oldest);
-        self.deaths = self.deaths.split_off(&oldest);
     }
 
     const fn progress(&self, commitment: Commitment) -> Progress {
@@ -468,35 +473,6 @@ const fn last_commitment(finality_wanted: bool) -> Commitment {
     } else {
         Commitment::Confirmed
     }
-}
-
-/// Content that comes after its slot was told is told by itself, at every commitment that is over.
-fn tell_late(node: &Node, item: Item) -> Vec<Step> {
-    let (Some(block), Some(told)) = (&node.block, node.told) else {
-        return Vec::new();
-    };
-    let mut late = SlotContent::default();
-    late.add(item);
-    let late = Arc::new(late);
-    Commitment::ALL
-        .into_iter()
-        .filter(|commitment| *commitment <= told)
-        .map(|commitment| Step::Tell {
-            commitment,
-            block: Arc::clone(block),
-            content: Arc::clone(&late),
-        })
-        .collect()
-}
-
-fn tell(node: &mut Node, commitment: Commitment) -> Option<Step> {
-    let block = Arc::clone(node.block.as_ref()?);
-    node.told = Some(commitment);
-    Some(Step::Tell {
-        commitment,
-        block,
-        content: Arc::clone(&node.content),
-    })
 }
 
 #[cfg(test)]

@@ -30,6 +30,15 @@ fn meta(slot: u64, parent: u64, hash: &str) -> BlockMeta {
     }
 }
 
+fn status(slot: u64, status: SlotStatus) -> SlotUpdate {
+    SlotUpdate {
+        slot,
+        parent: None,
+        status,
+        dead_error: None,
+    }
+}
+
 /// What follows, in short: `p11` told at processed, `c11`, `f11` likewise, `C11` and `F11` settled, `-11`
 /// taken back. A slot without content is told as `p11()`.
 #[derive(Debug)]
@@ -82,12 +91,7 @@ impl Script {
     }
 
     fn is(&mut self, slot: u64, status: SlotStatus) -> &mut Self {
-        let steps = self.tree.status(&SlotUpdate {
-            slot,
-            parent: None,
-            status,
-            dead_error: None,
-        });
+        let steps = self.tree.status(&self::status(slot, status));
         self.take(steps)
     }
 
@@ -105,7 +109,7 @@ impl Script {
     }
 }
 
-use SlotStatus::{Confirmed, Dead, Finalized, Processed};
+use SlotStatus::{Confirmed, CreatedBank, Dead, Finalized, Processed};
 
 #[test]
 fn a_slot_is_told_at_each_commitment_once() {
@@ -169,25 +173,17 @@ fn a_skipped_slot_is_nothing() {
 }
 
 #[test]
-fn a_dead_slot_is_taken_back_if_it_was_told_and_its_return_is_another_block() {
+fn a_dead_slot_is_taken_back_if_it_was_told_and_told_anew_when_it_returns() {
     let mut script = Script::new(tree());
     script.write(11, 1).is(11, Dead).says("");
     script.slot(12, 10).says("p12");
     script.is(12, Dead).says("-12dead");
     script.is(12, Dead).says("");
     script.write(12, 1);
-    let steps = script.tree.block(meta(12, 10, "hash12")).expect("no fault");
-    assert!(steps.is_empty());
-    let steps = script.tree.status(&SlotUpdate {
-        slot: 12,
-        parent: None,
-        status: Processed,
-        dead_error: None,
-    });
-    let Ok([Step::Tell { block, .. }]) = steps.as_deref() else {
-        panic!("{steps:?}")
-    };
-    assert_eq!(block.revival, 1);
+    script
+        .block_of(12, 10, "hash12")
+        .is(12, Processed)
+        .says("p12");
     script.is(12, Confirmed).says("c12 C12");
     script.is(12, Dead).says("");
 }
@@ -201,6 +197,54 @@ fn another_block_of_the_same_slot_replaces_what_was_told() {
     script.is(11, Processed).says("p11");
     script.is(11, Confirmed).says("c11 C11");
     script.block_of(11, 10, "third").says("");
+}
+
+#[test]
+fn what_two_blocks_of_a_slot_have_in_common_is_told_of_both() {
+    let mut script = Script::new(tree());
+    let executed = |script: &mut Script| {
+        let transaction = Item::Transaction(Box::new(transaction(11, 3)));
+        let steps = script.tree.item(11, transaction);
+        script.take(steps).write(11, 1);
+    };
+    executed(&mut script);
+    script.block(11, 10).is(11, Processed).says("p11");
+    executed(&mut script);
+    script.says("");
+    script.block_of(11, 10, "other").says("-11replaced");
+    let steps = script.tree.status(&status(11, Confirmed));
+    let Ok([Step::Tell { content, .. }, ..]) = steps.as_deref() else {
+        panic!("{steps:?}")
+    };
+    assert_eq!(content.transactions().count(), 1);
+    assert_eq!(content.accounts().len(), 1);
+}
+
+#[test]
+fn what_comes_after_a_bank_was_created_once_more_belongs_to_another_block() {
+    let mut script = Script::new(tree());
+    script.slot(11, 10).write(11, 2).says("p11 p11");
+    script.is(11, CreatedBank).write(11, 3).says("");
+    script.block_of(11, 10, "other").says("-11replaced");
+    let steps = script.tree.status(&status(11, Processed));
+    let Ok([Step::Tell { content, .. }]) = steps.as_deref() else {
+        panic!("{steps:?}")
+    };
+    let accounts = content.accounts();
+    assert_eq!(accounts.len(), 1);
+    assert_eq!(accounts[0].pubkey, account(11, 3, 1).pubkey);
+}
+
+#[test]
+fn what_is_decided_already_is_not_told_before_the_chain_reaches_it() {
+    let mut script = Script::new(from(Beginning {
+        decided: Some(12),
+        ..Beginning::default()
+    }));
+    script.slot(11, 10).slot(12, 10).says("");
+    script.is(12, Dead).slot(12, 10).slot(13, 12).says("p13");
+    script.is(12, Confirmed).says("p12 c12 C12");
+    script.is(13, Confirmed).says("c13 C13");
 }
 
 #[test]

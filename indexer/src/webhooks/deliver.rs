@@ -33,25 +33,27 @@ use crate::{
 };
 
 /// Messages claimed at once: each is a few kilobytes, and a socket when its turn has come.
-pub const MAX_CLAIMED: usize = 2048;
+pub const MAX_CLAIMED: usize = 8192;
 
 /// Attempts under way at once to one webhook. Receivers in one data centre with Sluice answer in a
 /// millisecond, those on another continent in two hundred: eighty messages a second for them.
 pub const MAX_PER_WEBHOOK: u32 = 16;
 
 /// Messages of one webhook that are claimed at once: what a receiver that hangs can take from the others.
-/// Four rounds of attempts, so that a fast receiver need not wait for a claim after each.
-pub const MAX_CLAIMED_PER_WEBHOOK: u32 = 4 * MAX_PER_WEBHOOK;
+/// Eight rounds of attempts, so that a fast receiver need not wait for the database after each, and claims and
+/// records are large.
+pub const MAX_CLAIMED_PER_WEBHOOK: u32 = 8 * MAX_PER_WEBHOOK;
 
-/// Messages taken in one claim, so that a claim is quick.
-const MAX_CLAIM: usize = 256;
+/// Messages taken in one claim, so that a claim is quick, and the first of a slot are under way while the others are
+/// claimed.
+const MAX_CLAIM: usize = 128;
 
 /// How long a claimed message may wait for its turn before it goes back to the queue. The lease must
 /// outlive this and the attempt.
 const TURN_PATIENCE: Duration = Duration::from_secs(5);
 
 /// Results recorded in one transaction.
-const MAX_RECORDED: usize = 256;
+const MAX_RECORDED: usize = 512;
 
 /// How often due retries are looked for. New messages of this process do not wait for it.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
@@ -71,7 +73,7 @@ pub struct Dispatcher {
     /// How they are sent.
     pub client: Client,
     /// Pauses before the attempts.
-    pub schedule: &'static [Duration],
+    pub schedule: Arc<[Duration]>,
     /// Notified when new messages are stored.
     pub stored: Arc<Notify>,
     /// Counts.
@@ -121,9 +123,11 @@ impl Dispatcher {
         let mut incident = Incident::new("delivering webhooks");
         let mut attempts = JoinSet::new();
         while !stop.shutdown.is_cancelled() {
+            let mut more = false;
             match self.claim(room.available_permits()).await {
                 Ok(claimed) => {
                     incident.recovered();
+                    more = claimed.len() >= MAX_CLAIM;
                     for delivery in claimed {
                         // There is one for each, because nobody else takes any.
                         let Ok(permit) = Arc::clone(&room).try_acquire_owned() else {
@@ -140,11 +144,13 @@ impl Dispatcher {
                 }
                 Err(error) => incident.failed("the database does not answer", &error),
             }
-            tokio::select! {
-                () = stop.shutdown.cancelled() => {}
-                () = self.stored.notified() => {}
-                () = recorded.notified() => {}
-                () = sleep(POLL_INTERVAL) => {}
+            if !more {
+                tokio::select! {
+                    () = stop.shutdown.cancelled() => {}
+                    () = self.stored.notified() => {}
+                    () = recorded.notified() => {}
+                    () = sleep(POLL_INTERVAL) => {}
+                }
             }
             while let Some(done) = attempts.try_join_next() {
                 note(done, &mut incident);
@@ -211,7 +217,7 @@ impl Dispatcher {
         let outcome = retry::judge(
             &attempted,
             claimed.attempts_before,
-            self.schedule,
+            &self.schedule,
             attempt.started.after(attempt.duration),
             rand::random(),
         );

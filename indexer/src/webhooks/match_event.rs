@@ -74,6 +74,8 @@ pub struct Index {
     shared: Vec<Vec<(Position, Roles)>>,
     /// Every role that any key has.
     roles: Roles,
+    /// Keys to come while it is built, at most.
+    expected: usize,
 }
 
 /// Every active webhook.
@@ -94,6 +96,15 @@ impl Subscriptions {
             webhooks: live.webhooks.iter().map(Subscriber::from).collect(),
             ..Self::default()
         };
+        // All at once: tables that are outgrown would leave as much memory behind as the last one holds.
+        for webhook in &live.webhooks {
+            let index = &mut subscriptions.indexes[place(webhook.commitment)];
+            let keys = webhook.filters.accounts.len() + webhook.filters.programs.len();
+            index.expected = index.expected.saturating_add(keys);
+        }
+        for index in &mut subscriptions.indexes {
+            index.keys.reserve(index.expected);
+        }
         for (position, webhook) in (0..).zip(&live.webhooks) {
             let index = &mut subscriptions.indexes[place(webhook.commitment)];
             let (of_accounts, of_programs) = roles(webhook.events);
@@ -254,7 +265,6 @@ impl Index {
             return;
         }
         self.roles |= roles;
-        self.keys.reserve(keys.len());
         for key in keys {
             let shared = &mut self.shared;
             self.keys

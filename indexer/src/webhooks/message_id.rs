@@ -3,7 +3,8 @@
 //! The id of a message is `msg_` and the hex SHA-256 of: the webhook's id, the kind of message, the
 //! commitment at which it is told, and what tells it apart:
 //!
-//! - an event: the slot (u64, little endian), its blockhash, and
+//! - an event: the slot (u64, little endian), its blockhash, a 1 (u32, little endian) if it was taken back
+//!   and is told again, and
 //!   - accountChange: the account's 32 bytes, and the signature of the transaction that wrote it last in that
 //!     slot, if a transaction did. The number of the write is not used: it differs from validator to
 //!     validator;
@@ -30,8 +31,8 @@ pub struct BlockId<'a> {
     pub slot: u64,
     /// Its hash, base58.
     pub hash: &'a str,
-    /// How often it was declared dead and came back. Its messages were taken back then, so they need new
-    /// names.
+    /// 1 for messages that were taken back although the block was confirmed in the end: telling of it again
+    /// needs new names. Otherwise 0.
     pub revival: u32,
 }
 

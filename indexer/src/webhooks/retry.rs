@@ -1,6 +1,6 @@
 //! When to try again: a pure function of what happened.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use sluice_store::{Outcome, Timestamp};
 use sluice_webhook_client::Attempted;
@@ -23,6 +23,16 @@ pub const SCHEDULE: [Duration; 10] = [
     Duration::from_secs(20 * HOUR),
     Duration::from_secs(24 * HOUR),
 ];
+
+/// The schedule with these pauses between the attempts, of which the first is due at once; [`SCHEDULE`] when none
+/// are named.
+#[must_use]
+pub fn schedule(pauses: Option<Vec<Duration>>) -> Arc<[Duration]> {
+    match pauses {
+        Some(pauses) => std::iter::once(Duration::ZERO).chain(pauses).collect(),
+        None => SCHEDULE.into(),
+    }
+}
 
 /// Longest pause that a receiver can ask for with Retry-After: the longest of the schedule, so that no
 /// header can postpone a message for ever.
@@ -107,6 +117,17 @@ mod tests {
         assert_eq!(seconds[..10], expected.map(Some));
         assert_eq!(seconds[10], None);
         assert_eq!(next_pause(&SCHEDULE, u32::MAX, None, MIDDLE), None);
+    }
+
+    #[test]
+    fn the_example_file_shows_the_default_schedule() {
+        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../sluice.example.toml");
+        let example = sluice_config::Config::load(file.as_ref()).expect("valid");
+        let shown = example.webhooks.retry_pauses();
+        assert!(shown.is_some());
+        assert_eq!(*schedule(shown), SCHEDULE);
+        assert_eq!(*schedule(None), SCHEDULE);
+        assert_eq!(*schedule(Some(Vec::new())), [Duration::ZERO]);
     }
 
     #[test]

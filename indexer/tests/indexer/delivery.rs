@@ -8,12 +8,16 @@ use sluice_store::{
 
 use crate::{
     machine::{Machine, send, settle},
+    on_both,
     updates::content,
 };
 
-#[tokio::test]
-async fn what_was_stored_before_a_crash_is_delivered_after_it() {
-    let machine = Machine::new().await;
+on_both!(
+    what_was_stored_before_a_crash_is_delivered_after_it,
+    an_indexer_killed_again_and_again_loses_nothing_and_repeats_only_the_same,
+);
+
+async fn what_was_stored_before_a_crash_is_delivered_after_it(machine: Machine) {
     let id = machine.webhook(1).await;
     let messages = [NewMessage {
         id: MessageId::from_digest([5; 32]),
@@ -32,10 +36,10 @@ async fn what_was_stored_before_a_crash_is_delivered_after_it() {
     indexer.stop().await;
 }
 
-#[tokio::test]
-async fn an_indexer_killed_again_and_again_loses_nothing_and_repeats_only_the_same() {
+async fn an_indexer_killed_again_and_again_loses_nothing_and_repeats_only_the_same(
+    mut machine: Machine,
+) {
     const SLOTS: u64 = 12;
-    let mut machine = Machine::new().await;
     machine.webhook(1).await;
     let mut indexer = machine.start().await;
     let (mut connection, mut name) = machine.listening().await;

@@ -11,16 +11,23 @@ use tokio::time::sleep;
 
 use crate::{
     machine::{Machine, send, settle, soon},
+    on_both,
     updates::{account_of, block, content, key, program, slot, transaction},
 };
+
+on_both!(
+    events_of_a_confirmed_slot_arrive_signed_and_in_order,
+    each_webhook_hears_at_the_commitment_it_chose,
+    a_long_body_is_compressed_for_those_who_ask_for_it,
+    a_broken_connection_resumes_after_the_checkpoint_and_a_replay_reaches_nobody_twice,
+    a_second_indexer_stands_by_and_takes_over,
+);
 
 fn verifier(number: u8) -> standardwebhooks::Webhook {
     standardwebhooks::Webhook::new(Secret::from_random([number; 32]).expose()).expect("valid")
 }
 
-#[tokio::test]
-async fn events_of_a_confirmed_slot_arrive_signed_and_in_order() {
-    let mut machine = Machine::new().await;
+async fn events_of_a_confirmed_slot_arrive_signed_and_in_order(mut machine: Machine) {
     let id = machine.webhook(1).await;
     let indexer = machine.start().await;
     let (connection, name) = machine.listening().await;
@@ -61,9 +68,7 @@ async fn events_of_a_confirmed_slot_arrive_signed_and_in_order() {
     indexer.stop().await;
 }
 
-#[tokio::test]
-async fn each_webhook_hears_at_the_commitment_it_chose() {
-    let mut machine = Machine::new().await;
+async fn each_webhook_hears_at_the_commitment_it_chose(mut machine: Machine) {
     for (number, commitment) in (1..).zip(Commitment::ALL) {
         let definition = WebhookDefinition {
             commitment,
@@ -89,9 +94,7 @@ async fn each_webhook_hears_at_the_commitment_it_chose() {
     indexer.stop().await;
 }
 
-#[tokio::test]
-async fn a_long_body_is_compressed_for_those_who_ask_for_it() {
-    let mut machine = Machine::new().await;
+async fn a_long_body_is_compressed_for_those_who_ask_for_it(mut machine: Machine) {
     let definition = WebhookDefinition {
         gzip: true,
         ..machine.definition()
@@ -118,9 +121,9 @@ async fn a_long_body_is_compressed_for_those_who_ask_for_it() {
     indexer.stop().await;
 }
 
-#[tokio::test]
-async fn a_broken_connection_resumes_after_the_checkpoint_and_a_replay_reaches_nobody_twice() {
-    let mut machine = Machine::new().await;
+async fn a_broken_connection_resumes_after_the_checkpoint_and_a_replay_reaches_nobody_twice(
+    mut machine: Machine,
+) {
     machine.webhook(1).await;
     let indexer = machine.start().await;
     let (connection, name) = machine.listening().await;
@@ -152,9 +155,7 @@ async fn a_broken_connection_resumes_after_the_checkpoint_and_a_replay_reaches_n
     indexer.stop().await;
 }
 
-#[tokio::test]
-async fn a_second_indexer_stands_by_and_takes_over() {
-    let mut machine = Machine::new().await;
+async fn a_second_indexer_stands_by_and_takes_over(mut machine: Machine) {
     machine.webhook(1).await;
     let first = machine.start().await;
     let (connection, name) = machine.listening().await;

@@ -5,12 +5,17 @@ use sluice_store::{Access, Revision};
 
 use crate::{
     machine::{Machine, request, send, settle},
+    on_both,
     updates::{content, slot},
 };
 
-#[tokio::test]
-async fn a_new_webhook_gets_the_slots_between_its_write_and_its_filter() {
-    let mut machine = Machine::new().await;
+on_both!(
+    a_new_webhook_gets_the_slots_between_its_write_and_its_filter,
+    a_webhook_less_narrows_the_live_stream,
+    a_crash_between_the_new_filter_and_the_slots_it_replays_repeats_them,
+);
+
+async fn a_new_webhook_gets_the_slots_between_its_write_and_its_filter(mut machine: Machine) {
     machine.webhook(1).await;
     let indexer = machine.start().await;
     let (connection, old) = machine.listening().await;
@@ -59,14 +64,13 @@ async fn a_new_webhook_gets_the_slots_between_its_write_and_its_filter() {
     indexer.stop().await;
 }
 
-#[tokio::test]
-async fn a_webhook_less_narrows_the_live_stream() {
-    let mut machine = Machine::new().await;
+async fn a_webhook_less_narrows_the_live_stream(mut machine: Machine) {
     let id = machine.webhook(1).await;
     let indexer = machine.start().await;
     let (mut connection, old) = machine.listening().await;
-    let body = indexer.until_checkpoint(10).await;
-    assert_eq!(body["filter"]["inForceRevision"], 1);
+    indexer
+        .until_ready(|_, body| body["checkpoint"] == 10 && body["filter"]["inForceRevision"] == 1)
+        .await;
 
     let deleted = machine.store.delete_webhook(&Access::All, &id).await;
     assert!(deleted.expect("written"));
@@ -99,9 +103,9 @@ async fn a_webhook_less_narrows_the_live_stream() {
     indexer.stop().await;
 }
 
-#[tokio::test]
-async fn a_crash_between_the_new_filter_and_the_slots_it_replays_repeats_them() {
-    let mut machine = Machine::new().await;
+async fn a_crash_between_the_new_filter_and_the_slots_it_replays_repeats_them(
+    mut machine: Machine,
+) {
     machine.webhook(1).await;
     let indexer = machine.start().await;
     let (connection, old) = machine.listening().await;

@@ -6,12 +6,19 @@ use sluice_store::{Commitment, EventKind, WebhookDefinition};
 
 use crate::{
     machine::{Indexer, Machine, send, settle},
+    on_both,
     updates::{account, block_on, slot},
 };
 
-/// A machine with a webhook on accounts at processed and one at confirmed.
-async fn machine() -> (Machine, Indexer) {
-    let machine = Machine::new().await;
+on_both!(
+    an_abandoned_slot_is_taken_back_and_never_confirmed,
+    a_dead_slot_is_taken_back,
+    what_was_told_before_a_crash_is_taken_back_after_it,
+    what_was_taken_back_and_is_confirmed_after_all_is_told_again,
+);
+
+/// An indexer for a webhook on accounts at processed and one at confirmed.
+async fn start(machine: &Machine) -> Indexer {
     for (number, commitment) in [(1, Commitment::Processed), (2, Commitment::Confirmed)] {
         let definition = WebhookDefinition {
             commitment,
@@ -20,8 +27,7 @@ async fn machine() -> (Machine, Indexer) {
         };
         machine.create(number, definition).await;
     }
-    let indexer = machine.start().await;
-    (machine, indexer)
+    machine.start().await
 }
 
 /// Type, slot and commitment of what was received, by webhook and sequence.
@@ -46,9 +52,8 @@ async fn id_of(machine: &Machine, sequence: u64) -> String {
     headers["webhook-id"].to_str().expect("ascii").to_owned()
 }
 
-#[tokio::test]
-async fn an_abandoned_slot_is_taken_back_and_never_confirmed() {
-    let (mut machine, indexer) = machine().await;
+async fn an_abandoned_slot_is_taken_back_and_never_confirmed(mut machine: Machine) {
+    let indexer = start(&machine).await;
     let (connection, name) = machine.listening().await;
     send(&connection, [account(11), block_on(11, 10, "fork")]).await;
     send(&connection, [slot(&name, 11, SlotStatus::Processed)]).await;
@@ -77,9 +82,8 @@ async fn an_abandoned_slot_is_taken_back_and_never_confirmed() {
     indexer.stop().await;
 }
 
-#[tokio::test]
-async fn a_dead_slot_is_taken_back() {
-    let (mut machine, indexer) = machine().await;
+async fn a_dead_slot_is_taken_back(mut machine: Machine) {
+    let indexer = start(&machine).await;
     let (connection, name) = machine.listening().await;
     send(&connection, [account(11), block_on(11, 10, "block")]).await;
     send(&connection, [slot(&name, 11, SlotStatus::Processed)]).await;
@@ -100,9 +104,8 @@ async fn a_dead_slot_is_taken_back() {
     indexer.stop().await;
 }
 
-#[tokio::test]
-async fn what_was_told_before_a_crash_is_taken_back_after_it() {
-    let (mut machine, indexer) = machine().await;
+async fn what_was_told_before_a_crash_is_taken_back_after_it(mut machine: Machine) {
+    let indexer = start(&machine).await;
     let (connection, name) = machine.listening().await;
     for (number, parent) in [(11, 10), (12, 11), (13, 11)] {
         let updates = [account(number), block_on(number, parent, "first node")];
@@ -158,5 +161,46 @@ async fn what_was_told_before_a_crash_is_taken_back_after_it() {
             "accountChange 14 confirmed",
         ]
     );
+    indexer.stop().await;
+}
+
+async fn what_was_taken_back_and_is_confirmed_after_all_is_told_again(mut machine: Machine) {
+    let indexer = start(&machine).await;
+    let (connection, name) = machine.listening().await;
+    send(&connection, [account(11), block_on(11, 10, "block")]).await;
+    send(&connection, [slot(&name, 11, SlotStatus::Processed)]).await;
+    send(&connection, [slot(&name, 11, SlotStatus::Dead)]).await;
+    let bodies = machine.bodies(2).await;
+    assert_eq!(short(&bodies)[1], "reverted 11 processed");
+    indexer.kill().await;
+    drop(connection);
+
+    // Another node never had any trouble with the block.
+    let indexer = machine.start().await;
+    let (connection, request) = machine.accept().await;
+    assert_eq!(request.from_slot, Some(11));
+    send(&connection, [account(11), block_on(11, 10, "block")]).await;
+    send(&connection, settle(&name, 11)).await;
+    let bodies = machine.bodies(4).await;
+    assert_eq!(
+        short(&bodies)[2..],
+        ["accountChange 11 processed", "accountChange 11 confirmed"]
+    );
+    assert_ne!(id_of(&machine, 1).await, id_of(&machine, 3).await);
+
+    // And once more: nothing new.
+    indexer.kill().await;
+    drop(connection);
+    let indexer = machine.start().await;
+    let (connection, _) = machine.accept().await;
+    send(&connection, [account(11), block_on(11, 10, "block")]).await;
+    send(&connection, [slot(&name, 11, SlotStatus::Processed)]).await;
+    send(&connection, [slot(&name, 11, SlotStatus::Dead)]).await;
+    send(&connection, [account(11), block_on(11, 10, "block")]).await;
+    send(&connection, settle(&name, 11)).await;
+    send(&connection, [block_on(12, 11, "next")]).await;
+    send(&connection, settle(&name, 12)).await;
+    indexer.until_checkpoint(12).await;
+    machine.bodies(4).await;
     indexer.stop().await;
 }

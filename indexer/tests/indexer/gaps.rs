@@ -7,14 +7,21 @@ use tokio::time::sleep;
 
 use crate::{
     machine::{Machine, send, settle},
+    on_both,
     updates::{block, block_on, content, slot},
 };
 
+on_both!(
+    a_lost_replay_window_is_told_to_every_webhook_together_with_what_follows,
+    a_server_that_cannot_replay_at_all_is_followed_from_the_tip,
+    blocks_that_the_stream_leaves_out_are_asked_for_again_and_then_told_missing,
+);
+
 const TOO_OLD: &str = "broadcast from 11 is not available, last available: 500";
 
-#[tokio::test]
-async fn a_lost_replay_window_is_told_to_every_webhook_together_with_what_follows() {
-    let mut machine = Machine::new().await;
+async fn a_lost_replay_window_is_told_to_every_webhook_together_with_what_follows(
+    mut machine: Machine,
+) {
     machine.webhook(1).await;
     let indexer = machine.start().await;
     let (connection, name) = machine.listening().await;
@@ -49,9 +56,7 @@ async fn a_lost_replay_window_is_told_to_every_webhook_together_with_what_follow
     indexer.stop().await;
 }
 
-#[tokio::test]
-async fn a_server_that_cannot_replay_at_all_is_followed_from_the_tip() {
-    let mut machine = Machine::new().await;
+async fn a_server_that_cannot_replay_at_all_is_followed_from_the_tip(mut machine: Machine) {
     machine.webhook(1).await;
     let indexer = machine.start().await;
     let (connection, name) = machine.listening().await;
@@ -78,9 +83,9 @@ async fn a_server_that_cannot_replay_at_all_is_followed_from_the_tip() {
     indexer.stop().await;
 }
 
-#[tokio::test]
-async fn blocks_that_the_stream_leaves_out_are_asked_for_again_and_then_told_missing() {
-    let mut machine = Machine::new().await;
+async fn blocks_that_the_stream_leaves_out_are_asked_for_again_and_then_told_missing(
+    mut machine: Machine,
+) {
     machine.webhook(1).await;
     let indexer = machine.start().await;
     let (mut connection, name) = machine.listening().await;

@@ -3,7 +3,10 @@
 use std::{
     net::SocketAddr,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
     time::{Duration, SystemTime},
 };
 
@@ -17,14 +20,18 @@ use sluice_geyser::{
 };
 use sluice_store::{
     Access, EventKind, Filters, NewWebhook, Secret, Store, Timestamp, WebhookDefinition, WebhookId,
+    testing::PrivateCluster,
 };
 use tempfile::TempDir;
 use tokio::{net::TcpListener, task::JoinHandle, time::sleep};
 
 use crate::updates::{block, program, slot};
 
-/// No step takes longer unless something hangs.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// No step takes longer unless something hangs: twice the lease of a delivery whose indexer was killed.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// How long temporary webhooks last: longer than any test.
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 pub async fn soon<F: Future>(future: F) -> F::Output {
     tokio::time::timeout(PATIENCE, future)
@@ -34,15 +41,25 @@ pub async fn soon<F: Future>(future: F) -> F::Output {
 
 type Received = Arc<Mutex<Vec<(HeaderMap, Bytes)>>>;
 
+/// Where the database is. What is removed or stopped with the machine is held here.
+pub enum Place {
+    File {
+        path: PathBuf,
+        _folder: TempDir,
+    },
+    Server {
+        url: String,
+        _cluster: Arc<PrivateCluster>,
+    },
+}
+
 /// A stream, a database and a receiver, and perhaps an indexer between them.
 pub struct Machine {
     pub server: ScriptedServer,
     pub store: Store,
-    pub path: PathBuf,
     pub receiver_url: String,
     pub received: Received,
-    /// Removed when the machine is.
-    _folder: TempDir,
+    place: Place,
 }
 
 /// A running indexer.
@@ -76,32 +93,96 @@ async fn free_address() -> SocketAddr {
 }
 
 impl Machine {
-    pub async fn new() -> Self {
-        let server = ScriptedServer::start().await.expect("listens");
+    /// With an SQLite file.
+    pub async fn sqlite() -> Self {
         let folder = tempfile::tempdir().expect("temporary folder");
         let path = folder.path().join("sluice.db");
-        let store = Store::open(&path).await.expect("opens");
+        let _folder = folder;
+        Self::on(Place::File { path, _folder }).await
+    }
+
+    /// With a database of its own on the server that all tests share.
+    pub async fn postgres(test: &str) -> Self {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+        let cluster = PrivateCluster::shared(folder).expect("PostgreSQL starts");
+        Self::on_server(Arc::new(cluster), test).await
+    }
+
+    /// With a database of its own on this server.
+    pub async fn on_server(cluster: Arc<PrivateCluster>, test: &str) -> Self {
+        // Tests of one process are told apart by the number. Names are cut to 63 bytes, so it comes first.
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("{}_{number}_{test}", std::process::id());
+        let url = cluster.create_database(&name).await.expect("creates");
+        let _cluster = cluster;
+        Self::on(Place::Server { url, _cluster }).await
+    }
+
+    async fn on(place: Place) -> Self {
+        let store = match &place {
+            Place::File { path, .. } => Store::open(path).await,
+            Place::Server { url, .. } => Store::connect(url).await,
+        };
         let (receiver_url, received) = receiver().await;
         Self {
-            server,
-            store,
-            path,
+            server: ScriptedServer::start().await.expect("listens"),
+            store: store.expect("opens"),
             receiver_url,
             received,
-            _folder: folder,
+            place,
+        }
+    }
+
+    /// The SQLite file.
+    pub fn file(&self) -> &Path {
+        match &self.place {
+            Place::File { path, .. } => path,
+            Place::Server { .. } => panic!("the database is a server"),
         }
     }
 
     /// Starts an indexer.
     pub async fn start(&self) -> Indexer {
-        let (health, shutdown) = (free_address().await, CancellationToken::new());
-        let config = config(self.server.endpoint().url.as_str(), &self.path, health);
-        let running = tokio::spawn(sluice_indexer::run(config, shutdown.clone()));
+        self.start_at(free_address().await)
+    }
+
+    /// Starts an indexer whose health nobody asks for, so that it may have any port.
+    pub fn start_unseen(&self) -> Indexer {
+        self.start_at(SocketAddr::from(([127, 0, 0, 1], 0)))
+    }
+
+    fn start_at(&self, health: SocketAddr) -> Indexer {
+        let shutdown = CancellationToken::new();
+        let running = tokio::spawn(sluice_indexer::run(self.config(health), shutdown.clone()));
         Indexer {
             health,
             shutdown,
             running,
         }
+    }
+
+    fn config(&self, health: SocketAddr) -> Config {
+        let database = match &self.place {
+            Place::File { path, .. } => format!("path = \"{}\"", path.display()),
+            Place::Server { url, .. } => format!("url = \"{url}\""),
+        };
+        let text = format!(
+            r#"
+            [chain]
+            rpc-url = "http://127.0.0.1:1"
+            [geyser]
+            endpoint = "{}"
+            [store]
+            {database}
+            [indexer]
+            listen = "{health}"
+            [webhooks]
+            allow-http-loopback = true
+            "#,
+            self.server.endpoint().url,
+        );
+        Config::parse(&text, Path::new("test")).expect("valid")
     }
 
     /// What a webhook on everything about the program asks for.
@@ -117,10 +198,25 @@ impl Machine {
     }
 
     pub async fn create(&self, number: u8, definition: WebhookDefinition) -> WebhookId {
+        self.insert(number, definition, None).await
+    }
+
+    /// A webhook whose messages are not posted but wait for whoever reads them.
+    pub async fn create_temporary(&self, number: u8, definition: WebhookDefinition) -> WebhookId {
+        let end = Timestamp::from(SystemTime::now()).after(DAY);
+        self.insert(number, definition, Some(end)).await
+    }
+
+    async fn insert(
+        &self,
+        number: u8,
+        definition: WebhookDefinition,
+        relay_until: Option<Timestamp>,
+    ) -> WebhookId {
         let new = NewWebhook {
             id: WebhookId::from_random([number; 16]),
             owner: Access::All,
-            relay_until: None,
+            relay_until,
             definition,
             secret: Secret::from_random([number; 32]),
             created: Timestamp::from(SystemTime::now()),
@@ -238,25 +334,6 @@ impl Indexer {
         self.running.abort();
         assert!(soon(self.running).await.is_err());
     }
-}
-
-fn config(endpoint: &str, path: &Path, health: SocketAddr) -> Config {
-    let text = format!(
-        r#"
-        [chain]
-        rpc-url = "http://127.0.0.1:1"
-        [geyser]
-        endpoint = "{endpoint}"
-        [store]
-        path = "{}"
-        [indexer]
-        listen = "{health}"
-        [webhooks]
-        allow-http-loopback = true
-        "#,
-        path.display()
-    );
-    Config::parse(&text, Path::new("test")).expect("valid")
 }
 
 /// The connection's next subscription.

@@ -1,20 +1,28 @@
 //! The indexer says how it does: to probes, to Prometheus and to receivers.
 
-use std::time::Duration;
+use std::{process::Command, sync::Arc, time::Duration};
 
 use serde_json::Value;
 use sluice_geyser::scripted::Code;
-use sluice_store::WebhookDefinition;
+use sluice_store::{
+    WebhookDefinition,
+    testing::{Disk, PrivateCluster},
+};
 use tokio::time::sleep;
 
 use crate::{
-    machine::{Machine, send, settle},
+    machine::{Machine, send, settle, soon},
+    on_both,
     updates::{block, content},
 };
 
-#[tokio::test]
-async fn outages_of_stream_and_database_show_in_the_readiness_and_pass() {
-    let mut machine = Machine::new().await;
+on_both!(
+    an_outage_of_the_stream_shows_in_the_readiness_and_passes,
+    the_metrics_tell_of_the_way_from_the_stream_to_the_receiver,
+    a_webhook_that_asks_for_it_gets_signs_of_life_numbered_like_everything_else,
+);
+
+async fn an_outage_of_the_stream_shows_in_the_readiness_and_passes(mut machine: Machine) {
     let indexer = machine.start().await;
     let (status, body) = indexer.ready().await;
     assert_eq!(
@@ -44,32 +52,77 @@ async fn outages_of_stream_and_database_show_in_the_readiness_and_pass() {
     send(&connection, settle(&name, 11)).await;
     indexer.until_ready(|status, _| status == 200).await;
     indexer.until_checkpoint(11).await;
-
-    let away = machine.path.with_extension("away");
-    std::fs::rename(&machine.path, &away).expect("moves the database away");
-    let body = indexer.until_ready(|status, _| status == 503).await;
-    let reason = body["reason"].as_str().expect("a reason");
-    assert!(reason.contains("is gone"), "{reason}");
-    // A slot that cannot be stored ends the session; it is asked for again once the file is back.
-    for update in settle(&name, 12) {
-        let _ = connection.send(block(12)).await;
-        let _ = connection.send(update).await;
-    }
-    sleep(Duration::from_millis(300)).await;
-    std::fs::rename(&away, &machine.path).expect("puts it back");
-    let (connection, request) = machine.accept().await;
-    assert_eq!(request.from_slot, Some(12));
-    send(&connection, [block(12)]).await;
-    send(&connection, settle(&name, 12)).await;
-    indexer
-        .until_ready(|status, body| status == 200 && body["checkpoint"] == 12)
-        .await;
     indexer.stop().await;
 }
 
 #[tokio::test]
-async fn the_metrics_tell_of_the_way_from_the_stream_to_the_receiver() {
-    let mut machine = Machine::new().await;
+async fn a_database_file_that_is_gone_for_a_while_shows_in_the_readiness() {
+    let machine = Machine::sqlite().await;
+    let (here, away) = (
+        machine.file().to_owned(),
+        machine.file().with_extension("away"),
+    );
+    let move_away = || std::fs::rename(&here, &away).expect("moves the database away");
+    let put_back = async || std::fs::rename(&away, &here).expect("puts it back");
+    survive_outage(machine, "is gone", move_away, put_back).await;
+}
+
+#[tokio::test]
+async fn a_database_server_that_is_killed_shows_in_the_readiness() {
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("folder");
+    // The server may run as another account.
+    let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(folder.path(), open).expect("may be entered");
+    let cluster = PrivateCluster::start(&folder.path().join("cluster"), Disk::DoesNotWait);
+    let cluster = Arc::new(cluster.expect("PostgreSQL starts"));
+    let machine = Machine::on_server(Arc::clone(&cluster), "killed").await;
+    let kill = || {
+        let pid = cluster.server_pid().expect("runs").to_string();
+        let killed = Command::new("kill").args(["-9", &pid]).status();
+        assert!(killed.expect("kill runs").success());
+    };
+    let boot = async || {
+        // The children of the killed server need a moment to notice.
+        while cluster.boot().is_err() {
+            sleep(Duration::from_millis(100)).await;
+        }
+    };
+    survive_outage(machine, "database", kill, boot).await;
+}
+
+/// Lets an indexer lose its database in the middle of its work. Its readiness must give a reason with this
+/// word, and it must go on where it was when the database is back.
+async fn survive_outage(
+    mut machine: Machine,
+    word: &str,
+    away: impl FnOnce(),
+    back: impl AsyncFnOnce(),
+) {
+    let indexer = machine.start().await;
+    let (connection, name) = machine.listening().await;
+    indexer.until_checkpoint(10).await;
+    away();
+    let body = indexer.until_ready(|status, _| status == 503).await;
+    let reason = body["reason"].as_str().expect("a reason");
+    assert!(reason.contains(word), "{reason}");
+    // A slot that cannot be stored ends the session; it is asked for again once the database is back.
+    for update in settle(&name, 11) {
+        let _ = connection.send(block(11)).await;
+        let _ = connection.send(update).await;
+    }
+    sleep(Duration::from_millis(300)).await;
+    soon(back()).await;
+    let (connection, request) = machine.accept().await;
+    assert_eq!(request.from_slot, Some(11));
+    send(&connection, [block(11)]).await;
+    send(&connection, settle(&name, 11)).await;
+    indexer
+        .until_ready(|status, body| status == 200 && body["checkpoint"] == 11)
+        .await;
+    indexer.stop().await;
+}
+
+async fn the_metrics_tell_of_the_way_from_the_stream_to_the_receiver(mut machine: Machine) {
     machine.webhook(1).await;
     let indexer = machine.start().await;
     let (connection, name) = machine.listening().await;
@@ -106,9 +159,9 @@ async fn the_metrics_tell_of_the_way_from_the_stream_to_the_receiver() {
     indexer.stop().await;
 }
 
-#[tokio::test]
-async fn a_webhook_that_asks_for_it_gets_signs_of_life_numbered_like_everything_else() {
-    let mut machine = Machine::new().await;
+async fn a_webhook_that_asks_for_it_gets_signs_of_life_numbered_like_everything_else(
+    mut machine: Machine,
+) {
     let definition = WebhookDefinition {
         heartbeat: Some(Duration::from_secs(1)),
         ..machine.definition()

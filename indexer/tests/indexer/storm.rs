@@ -1,7 +1,7 @@
-//! Webhooks come and go while ten thousand updates a second stream by.
+//! Filters change while ten thousand updates a second stream by.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -13,34 +13,53 @@ use axum::body::Bytes;
 use futures::FutureExt;
 use serde_json::Value;
 use sluice_geyser::{
-    Request, SlotStatus, Update,
+    Body, Request, SlotStatus,
     scripted::{ClientGone, Connection, ScriptedServer},
 };
-use sluice_store::{EventKind, Filters, Revision, WebhookDefinition};
+use sluice_store::{
+    Access, DeliveryQuery, DeliveryState, EventKind, FilterChange, FilterEdit, FilterLimits,
+    Filters, Revision, WebhookDefinition, WebhookId,
+};
 use solana_pubkey::Pubkey;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::{
-    machine::{Machine, request, soon},
+    machine::{Machine, PATIENCE, request, soon},
+    on_both,
     updates::{account_of, block, key, program, slot},
 };
 
-/// Accounts that are written in every slot.
-const ACCOUNTS: u8 = 100;
+on_both!(filters_that_change_at_full_speed_miss_nothing_and_let_nothing_else_in);
 
-/// Writes of each account in a slot. All of them pass the wire; the last one is the news.
-const WRITES: u64 = 5;
+/// Accounts that are written in every slot.
+const ACCOUNTS: u8 = 20;
+
+/// Writes of each account in a slot. All of them pass the wire and the tree; the last one is the news.
+const WRITES: u64 = 25;
 
 /// One slot: with the numbers above, ten thousand writes a second.
 const SLOT_TIME: Duration = Duration::from_millis(50);
 
 const FIRST_SLOT: u64 = 10;
 
-/// A server that replays what it is asked for and sends what the filter in force lets through.
+/// Webhooks that come while the stream runs, one after the other.
+const WEBHOOKS: u8 = 4;
+
+/// Accounts that come to one of them, and of which every second one goes again.
+const ADDED: std::ops::Range<u8> = 10..16;
+
+const LIMITS: FilterLimits = FilterLimits {
+    accounts: 100,
+    programs: 100,
+};
+
+/// A chain that goes on whether anybody listens or not, and a server that replays what it is asked for and sends
+/// what the filter in force lets through.
 struct Feed {
     server: ScriptedServer,
-    /// The slot that comes next.
-    next: Arc<AtomicU64>,
+    started: Instant,
+    /// The highest slot that was sent as a whole.
+    sent: Arc<AtomicU64>,
     stop: Arc<AtomicBool>,
 }
 
@@ -63,18 +82,18 @@ impl Feed {
         mut connection: Connection,
         mut request: Request,
     ) -> Result<(), ClientGone> {
-        let live = self.next.load(Ordering::SeqCst);
+        let live = self.sent.load(Ordering::SeqCst) + 1;
         let mut number = request.from_slot.unwrap_or(live);
         while !self.stop.load(Ordering::SeqCst) {
+            // What is over is sent as fast as it is read.
+            let slots = u32::try_from(number - FIRST_SLOT).expect("few");
+            sleep_until(self.started + SLOT_TIME * slots).await;
             if let Some(received) = connection.received().now_or_never() {
                 request = received.ok_or(ClientGone)?.request;
             }
             send_slot(&connection, &request, number).await?;
+            self.sent.fetch_max(number, Ordering::SeqCst);
             number += 1;
-            // What was replayed was paced when it was new.
-            if self.next.fetch_max(number, Ordering::SeqCst) < number {
-                sleep(SLOT_TIME).await;
-            }
         }
         Ok(())
     }
@@ -86,15 +105,15 @@ async fn send_slot(
     number: u64,
 ) -> Result<(), ClientGone> {
     let name = request.slots.clone().expect("always asked for");
-    let wanted: Vec<Pubkey> = request
+    let wanted: BTreeSet<Pubkey> = request
         .accounts
         .values()
         .flat_map(|filter| filter.pubkeys.clone())
         .collect();
     for version in 0..WRITES {
         for account in (0..ACCOUNTS).map(key).filter(|key| wanted.contains(key)) {
-            let mut update: Update = account_of(number, account, program(), Bytes::new());
-            if let sluice_geyser::Body::Account(account) = &mut update.body {
+            let mut update = account_of(number, account, program(), Bytes::new());
+            if let Body::Account(account) = &mut update.body {
                 account.write_version = version;
             }
             connection.send(update).await?;
@@ -109,82 +128,207 @@ async fn send_slot(
         .await
 }
 
-fn on_accounts(machine: &Machine, accounts: std::ops::Range<u8>) -> WebhookDefinition {
+fn accounts(numbers: std::ops::Range<u8>) -> Filters {
+    Filters {
+        accounts: numbers.map(key).collect(),
+        programs: Vec::new(),
+    }
+}
+
+fn on_accounts(machine: &Machine, numbers: std::ops::Range<u8>) -> WebhookDefinition {
     WebhookDefinition {
         events: [EventKind::AccountChange].into_iter().collect(),
-        filters: Filters {
-            accounts: accounts.map(key).collect(),
-            programs: Vec::new(),
-        },
+        filters: accounts(numbers),
         ..machine.definition()
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn filter_changes_at_full_speed_miss_nothing_and_let_nothing_else_in() {
-    const WEBHOOKS: u8 = 9;
-    let mut machine = Machine::new().await;
-    let (next, stop) = (
-        Arc::new(AtomicU64::new(FIRST_SLOT)),
+/// From when until when a webhook asked for an account.
+#[derive(Debug)]
+struct Asked {
+    added: Revision,
+    removed: Option<Removed>,
+}
+
+#[derive(Debug)]
+struct Removed {
+    revision: Revision,
+    /// The slot that was streamed when this was known to be in force.
+    at: u64,
+}
+
+type Watched = BTreeMap<(WebhookId, Pubkey), Asked>;
+
+/// Adds accounts to a webhook and takes every second one away again.
+async fn change_filters(
+    machine: &Machine,
+    webhook: &WebhookId,
+    sent: &AtomicU64,
+    watched: &mut Watched,
+) {
+    let edit = async |edit: FilterEdit| {
+        let edited = machine
+            .store
+            .edit_filters(&Access::All, webhook, &edit, LIMITS, None)
+            .await;
+        edited.expect("written").expect("exists").webhook
+    };
+    for number in ADDED {
+        let added = edit(FilterEdit {
+            add: accounts(number..number + 1),
+            ..FilterEdit::default()
+        })
+        .await;
+        let asked = watched
+            .entry((webhook.clone(), key(number)))
+            .insert_entry(Asked {
+                added: added.matched_revision,
+                removed: None,
+            });
+        if number % 2 == 0 {
+            // It comes into force while the stream runs, and goes while it is in force.
+            in_force(machine, added.matched_revision).await;
+            sleep(SLOT_TIME * 4).await;
+            let removed = edit(FilterEdit {
+                remove: accounts(number..number + 1),
+                ..FilterEdit::default()
+            })
+            .await;
+            let revision = removed.matched_revision;
+            in_force(machine, revision).await;
+            asked.into_mut().removed = Some(Removed {
+                revision,
+                at: sent.load(Ordering::SeqCst) + 1,
+            });
+        }
+    }
+}
+
+async fn in_force(machine: &Machine, revision: Revision) -> FilterChange {
+    let wait = async {
+        loop {
+            let change = machine.store.filter_change(revision).await.expect("read");
+            if let Some(change) = change.filter(|change| change.since_slot.is_some()) {
+                return change;
+            }
+            sleep(Duration::from_millis(20)).await;
+        }
+    };
+    soon(wait).await
+}
+
+/// The slots of which each of these webhooks heard, by account, once it is owed nothing any more.
+async fn heard(
+    machine: &Machine,
+    webhooks: &[WebhookId],
+) -> BTreeMap<(WebhookId, Pubkey), Vec<u64>> {
+    let owed = DeliveryQuery {
+        state: Some(DeliveryState::Pending),
+        ..DeliveryQuery::default()
+    };
+    let deadline = Instant::now() + PATIENCE;
+    for id in webhooks {
+        loop {
+            let found = machine.store.deliveries(&Access::All, id, owed, 1).await;
+            let found = found.expect("read").expect("exists");
+            if found.is_empty() {
+                break;
+            }
+            assert!(Instant::now() < deadline, "still owed: {found:?}");
+            sleep(Duration::from_millis(50)).await;
+        }
+    }
+    let mut heard = BTreeMap::<_, Vec<u64>>::new();
+    for (_, body) in machine.received(1).await {
+        let body: Value = serde_json::from_slice(&body).expect("JSON");
+        let text = |value: &Value| value.as_str().expect("text").to_owned();
+        let webhook = WebhookId::parse(&text(&body["webhookId"])).expect("an id");
+        let account: Pubkey = text(&body["data"]["pubkey"]).parse().expect("an address");
+        let slot = body["slot"].as_u64().expect("a number");
+        heard.entry((webhook, account)).or_default().push(slot);
+    }
+    heard
+}
+
+/// Each slot in which the account was asked for must have been heard of, once, and no other, up to the last slot.
+async fn check(machine: &Machine, asked: &Asked, mut slots: Vec<u64>, last: u64) {
+    slots.sort_unstable();
+    let added = in_force(machine, asked.added).await;
+    let first = added.requested_slot.expect("a slot was read before");
+    let (until, end) = match &asked.removed {
+        None => (last + 1, last),
+        Some(removed) => {
+            let change = in_force(machine, removed.revision).await;
+            (change.requested_slot.expect("a slot was read"), removed.at)
+        }
+    };
+    let whole: Vec<u64> = (first..until).collect();
+    let of_these = slots.iter().copied();
+    let of_these: Vec<u64> = of_these.filter(|slot| whole.contains(slot)).collect();
+    assert_eq!(of_these, whole, "{asked:?}: each slot, and once");
+    let since = added.since_slot.expect("in force");
+    assert!(
+        slots.iter().all(|slot| (since..=end).contains(slot)),
+        "{asked:?}: {slots:?} are not all from {since} to {end}"
+    );
+}
+
+async fn filters_that_change_at_full_speed_miss_nothing_and_let_nothing_else_in(
+    mut machine: Machine,
+) {
+    let (sent, stop) = (
+        Arc::new(AtomicU64::new(FIRST_SLOT - 1)),
         Arc::new(AtomicBool::new(false)),
     );
-    // Matched, but never delivered: it keeps the stream busy.
-    let everything = WebhookDefinition {
-        url: "https://192.0.2.1/".to_owned(),
-        ..on_accounts(&machine, 0..ACCOUNTS)
-    };
-    machine.create(200, everything).await;
+    // Nobody reads what it is told: it keeps the stream busy.
+    machine
+        .create_temporary(200, on_accounts(&machine, 0..ACCOUNTS))
+        .await;
     let indexer = machine.start().await;
-    let server = std::mem::replace(
-        &mut machine.server,
-        ScriptedServer::start().await.expect("listens"),
-    );
+    let fresh = ScriptedServer::start().await.expect("listens");
+    let started = Instant::now();
     let feed = Feed {
-        server,
-        next: Arc::clone(&next),
+        server: std::mem::replace(&mut machine.server, fresh),
+        started,
+        sent: Arc::clone(&sent),
         stop: Arc::clone(&stop),
     };
     let feeding = tokio::spawn(feed.run());
     indexer.until_checkpoint_past(FIRST_SLOT).await;
 
-    let mut requested = BTreeMap::new();
+    let mut watched = Watched::new();
+    let mut webhooks = Vec::new();
     for number in 1..=WEBHOOKS {
-        let definition = on_accounts(&machine, number..number + 1);
-        let id = machine.create(number, definition).await;
-        let revision = Revision(u64::from(number) + 1);
-        let change = machine.store.filter_change(revision).await.expect("read");
-        let since = change
-            .expect("known")
-            .requested_slot
-            .expect("a slot was read");
-        requested.insert(id.as_str().to_owned(), (number, since));
-        sleep(Duration::from_millis(300)).await;
+        let id = machine
+            .create(number, on_accounts(&machine, number..number + 1))
+            .await;
+        let asked = Asked {
+            added: Revision(u64::from(number) + 1),
+            removed: None,
+        };
+        watched.insert((id.clone(), key(number)), asked);
+        webhooks.push(id);
+        sleep(SLOT_TIME * 6).await;
     }
-    let goal = next.load(Ordering::SeqCst) + 20;
+    change_filters(&machine, &webhooks[0], &sent, &mut watched).await;
+    for asked in watched.values() {
+        in_force(&machine, asked.added).await;
+    }
+    let goal = sent.load(Ordering::SeqCst) + 20;
     indexer.until_checkpoint_past(goal).await;
     stop.store(true, Ordering::SeqCst);
     soon(feeding).await.expect("no panic");
-
-    let last = next.load(Ordering::SeqCst) - 1;
+    let last = sent.load(Ordering::SeqCst);
+    let writes = (last + 1 - FIRST_SLOT) * WRITES * u64::from(ACCOUNTS);
+    let rate = writes as f64 / started.elapsed().as_secs_f64();
+    println!("{writes} writes, {rate:.0} per second, while filters changed");
     indexer.until_checkpoint_past(last).await;
-    let expected: u64 = requested.values().map(|(_, since)| last - since + 1).sum();
-    let received = machine
-        .received(usize::try_from(expected).expect("small"))
-        .await;
-    let mut slots: BTreeMap<String, Vec<u64>> = BTreeMap::new();
-    for (_, body) in received {
-        let body: Value = serde_json::from_slice(&body).expect("JSON");
-        let webhook = body["webhookId"].as_str().expect("text").to_owned();
-        let (number, _) = requested[&webhook];
-        assert_eq!(body["data"]["pubkey"], key(number).to_string());
-        let heard = slots.entry(webhook).or_default();
-        heard.push(body["slot"].as_u64().expect("a number"));
+
+    let mut heard = heard(&machine, &webhooks).await;
+    for (of, asked) in watched {
+        let slots = heard.remove(&of).unwrap_or_default();
+        check(&machine, &asked, slots, last).await;
     }
-    for (webhook, (_, since)) in requested {
-        let heard = slots.entry(webhook).or_default();
-        heard.sort_unstable();
-        heard.retain(|slot| *slot >= since);
-        assert_eq!(*heard, (since..=last).collect::<Vec<_>>());
-    }
+    assert!(heard.is_empty(), "outside every filter: {heard:?}");
     indexer.stop().await;
 }

@@ -133,7 +133,7 @@ impl Machine {
         let dispatcher = Dispatcher {
             store: store.clone(),
             client: Client::new(DEADLINE, Reach::PublicAndLoopback).expect("TLS"),
-            schedule: &SCHEDULE,
+            schedule: SCHEDULE.into(),
             stored: Arc::clone(&stored),
             metrics: Metrics::default(),
         };

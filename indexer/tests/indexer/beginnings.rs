@@ -1,0 +1,72 @@
+//! From the slot at which a filter is said to be in force nothing is missed, the very first moments included.
+
+use std::time::Duration;
+
+use sluice_geyser::SlotStatus::{Finalized, Processed};
+use sluice_store::{Commitment, WebhookDefinition};
+use tokio::time::sleep;
+
+use crate::{
+    machine::{Machine, send, settle, soon},
+    on_both,
+    updates::{block, content, slot},
+};
+
+on_both!(
+    what_came_before_the_first_checkpoint_is_asked_for_after_a_crash,
+    what_waited_for_the_first_finality_is_asked_for_after_a_crash,
+);
+
+async fn what_came_before_the_first_checkpoint_is_asked_for_after_a_crash(mut machine: Machine) {
+    machine.webhook(1).await;
+    let indexer = machine.start().await;
+    let (connection, request) = machine.accept().await;
+    let name = request.slots.expect("slots are always asked for");
+    send(&connection, [block(10), slot(&name, 10, Processed)]).await;
+    let in_force = async {
+        loop {
+            if let Some(state) = machine.store.filter_state().await.expect("read") {
+                return state.since_slot;
+            }
+            sleep(Duration::from_millis(10)).await;
+        }
+    };
+    let since = soon(in_force).await;
+    indexer.kill().await;
+    drop(connection);
+
+    let indexer = machine.start().await;
+    let (connection, request) = machine.accept().await;
+    assert!(request.from_slot.is_some_and(|slot| slot <= since));
+    send(&connection, [block(10)]).await;
+    send(&connection, content(11)).await;
+    send(&connection, settle(&name, 11)).await;
+    machine.bodies(3).await;
+    indexer.stop().await;
+}
+
+async fn what_waited_for_the_first_finality_is_asked_for_after_a_crash(mut machine: Machine) {
+    let definition = WebhookDefinition {
+        commitment: Commitment::Finalized,
+        ..machine.definition()
+    };
+    machine.create(1, definition).await;
+    let indexer = machine.start().await;
+    let (connection, name) = machine.listening().await;
+    send(&connection, content(11)).await;
+    send(&connection, settle(&name, 11)).await;
+    indexer.until_checkpoint(11).await;
+    indexer.kill().await;
+    drop(connection);
+
+    let indexer = machine.start().await;
+    let (connection, request) = machine.accept().await;
+    assert_eq!(request.from_slot, Some(10));
+    send(&connection, [block(10)]).await;
+    send(&connection, content(11)).await;
+    send(&connection, settle(&name, 11)).await;
+    send(&connection, [slot(&name, 11, Finalized)]).await;
+    let bodies = machine.bodies(3).await;
+    assert!(bodies.iter().all(|body| body["commitment"] == "finalized"));
+    indexer.stop().await;
+}
