@@ -2,6 +2,7 @@
 //! and a played chain with everything that can go wrong on the way from it.
 
 pub mod bench;
+pub mod chaos;
 pub mod decoders;
 pub mod faults;
 #[cfg(feature = "svm")]
@@ -17,3 +18,4 @@ pub mod stage;
 pub mod svm;
 #[cfg(feature = "svm")]
 pub mod wallet;
+pub mod webhook_bench;

@@ -22,6 +22,8 @@ pub enum Subject {
     Quote,
     /// How fast the API builds transactions, against a server that does nothing but HTTP and JSON.
     Build,
+    /// How fast webhooks are matched and delivered, and what a long queue costs, on this machine.
+    Webhooks,
 }
 
 impl Subject {
@@ -31,6 +33,7 @@ impl Subject {
             Self::Guard => "guard",
             Self::Quote => "quote",
             Self::Build => "build",
+            Self::Webhooks => "webhooks",
         }
     }
 
@@ -39,6 +42,7 @@ impl Subject {
             Self::Guard => measure_guard(repo),
             Self::Quote => measure_quote(repo),
             Self::Build => measure_build(repo),
+            Self::Webhooks => measure_webhooks(repo),
         }
     }
 
@@ -147,6 +151,17 @@ fn measure_build(repo: &Repo) -> Result<Value> {
         "10 minutes from nothing, for the release build; a minute after it, some minutes on a busy machine",
     )?;
     measure_here(repo, step, "build-figures", "build.json")
+}
+
+fn measure_webhooks(repo: &Repo) -> Result<Value> {
+    let step = Step::begin(
+        repo,
+        "bench-webhooks",
+        "Measuring webhooks",
+        "an event that waits in a queue is an event that comes too late",
+        "10 minutes from nothing, for the release build; three minutes after it",
+    )?;
+    measure_here(repo, step, "webhook-figures", "webhooks.json")
 }
 
 /// Builds and runs a program that measures this machine and writes its figures to the file named as its argument.

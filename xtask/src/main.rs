@@ -14,7 +14,6 @@ mod command;
 mod compiler;
 mod deny;
 mod exchange;
-mod faults;
 mod generated;
 mod idl;
 mod lint;
@@ -22,7 +21,6 @@ mod localnet;
 mod nextest;
 mod openapi;
 mod packages;
-mod parity;
 mod plugin;
 mod postgres;
 mod programs;
@@ -33,6 +31,7 @@ mod sbf;
 mod step;
 mod system_packages;
 mod test;
+mod trial;
 mod validator;
 mod workspaces;
 
@@ -111,6 +110,18 @@ enum Task {
         #[arg(long, default_value_t = 1)]
         seed: u64,
     },
+    /// Kill indexers, dispatchers and databases at random while receivers misbehave, and count what webhooks are told.
+    Chaos {
+        /// How many kills, shared among the databases.
+        #[arg(long, default_value_t = 200)]
+        kills: u32,
+        /// The same seed plays the same chain and draws the same kills.
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+        /// On which database.
+        #[arg(long, value_enum, default_value_t = trial::Store::Both)]
+        store: trial::Store,
+    },
     /// Check licences, imports and sources of all dependencies.
     Deny {
         /// Build cargo-deny into the cache when it is not there.
@@ -153,8 +164,9 @@ fn run(arguments: Arguments) -> Result<ExitCode> {
         Task::Idl { check: false } => idl::write(&repo)?,
         Task::Openapi { check: true } => openapi::check(&repo)?,
         Task::Openapi { check: false } => openapi::write(&repo)?,
-        Task::Parity { cases, seed } => parity::compare(&repo, &cache, cases, seed)?,
-        Task::Faults { runs, seed } => faults::explore(&repo, runs, seed)?,
+        Task::Parity { cases, seed } => trial::parity(&repo, &cache, cases, seed)?,
+        Task::Faults { runs, seed } => trial::faults(&repo, runs, seed)?,
+        Task::Chaos { kills, seed, store } => trial::chaos(&repo, &cache, kills, seed, store)?,
         Task::Deny { install } => deny::run(&repo, &cache, install)?,
         Task::CleanTools => clean_tools::run(&cache)?,
     }

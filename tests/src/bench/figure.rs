@@ -59,3 +59,20 @@ impl Limit {
         }
     }
 }
+
+/// Shows figures as a table.
+pub fn show(figures: &[Figure]) {
+    let longest = figures.iter().map(|each| each.figure.len()).max();
+    let width = longest.unwrap_or_default();
+    println!("{:<width$} {:>12} {:>12}  unit", "figure", "value", "must");
+    for figure in figures {
+        let missed = if figure.met { "" } else { "  NOT MET" };
+        println!(
+            "{:<width$} {:>12.2} {:>12}  {}{missed}",
+            figure.figure,
+            figure.value,
+            figure.must.shown(),
+            figure.unit
+        );
+    }
+}

@@ -1,0 +1,22 @@
+//! Everything is killed at random, again and again, and in the end nothing may be missing.
+//!
+//! A played chain of numbered events ([`script`], told by [`feed`]) is followed by processes of the real `sluice`
+//! ([`process`]) on a real database ([`database`]), and they deliver to receivers that answer in every wrong way
+//! ([`receiver`]). All but the stream and the receivers is killed with SIGKILL ([`run`]). What arrived is kept
+//! ([`ledger`]) and held against the script ([`verdict`]): no count, id or checkpoint of the database has a say in
+//! what should have arrived.
+
+pub mod database;
+pub mod feed;
+pub mod ledger;
+pub mod process;
+pub mod receiver;
+pub mod report;
+pub mod run;
+pub mod script;
+pub mod subscriber;
+pub mod verdict;
+
+pub use database::Kind;
+pub use report::Report;
+pub use run::{Plan, run};

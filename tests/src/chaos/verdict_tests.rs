@@ -1,0 +1,309 @@
+//! The judge sees what is wrong.
+
+use axum::http::HeaderMap;
+use serde_json::json;
+use sluice_store::{Secret, WebhookId};
+
+use super::{
+    super::{
+        ledger::Ledger,
+        script::{Script, Turn},
+        subscriber::from_the_start,
+    },
+    *,
+};
+
+/// A webhook, a script, and what arrived of it.
+struct Case {
+    promise: Promise,
+    blocks: Vec<Block>,
+    messages: BTreeMap<String, Arrived>,
+}
+
+impl Case {
+    /// Everything that should arrive does, once, one after the other.
+    fn complete(commitment: Commitment, order: DeliveryOrder) -> Self {
+        let subscriber = from_the_start()
+            .into_iter()
+            .find(|each| each.commitment == commitment && each.order == order)
+            .expect("there is one of each");
+        let mut script = Script::new(1);
+        let mut turns: Vec<Turn> = (0..300).map(|_| script.turn(true)).collect();
+        let mut case = Self {
+            promise: Promise {
+                webhook: WebhookId::from_random([1; 16]).to_string(),
+                subscriber,
+                since: 0,
+            },
+            blocks: turns.drain(..).flat_map(|turn| turn.blocks).collect(),
+            messages: BTreeMap::new(),
+        };
+        for block in case.blocks.clone() {
+            if !case.promise.subscriber.hears_of(&block) {
+                continue;
+            }
+            let wanted = |event: &&Event| case.promise.subscriber.wants(event);
+            let wanted: Vec<Event> = block.events.iter().filter(wanted).copied().collect();
+            let first = case.messages.len();
+            for event in &wanted {
+                case.arrive(&body_kind(event), block.slot, data(event));
+            }
+            if block.fate == Fate::Dropped {
+                for sequence in first + 1..=first + wanted.len() {
+                    case.take_back(block.slot, sequence);
+                }
+            }
+        }
+        case
+    }
+
+    fn arrive(&mut self, kind: &str, slot: u64, data: Value) {
+        let sequence = self.messages.len() + 1;
+        let time = u64::try_from(2 * sequence).expect("small");
+        let arrived = Arrived::once(
+            json!({
+                "type": kind,
+                "webhookId": self.promise.webhook,
+                "sequence": sequence,
+                "slot": slot,
+                "commitment": self.promise.subscriber.commitment.name(),
+                "data": data,
+            }),
+            time,
+            time + 1,
+        );
+        self.messages.insert(id(sequence), arrived);
+    }
+
+    fn take_back(&mut self, slot: u64, sequence: usize) {
+        let data = json!({ "messageId": id(sequence), "sequence": sequence });
+        self.arrive(REVERTED, slot, data);
+    }
+
+    fn judge(&self) -> Finding {
+        judge(&self.promise, &Played::new(&self.blocks), &self.messages)
+    }
+
+    /// The first fault found, which there must be.
+    fn fault(&self) -> String {
+        let finding = self.judge();
+        finding.faults.first().expect("a fault").clone()
+    }
+
+    /// The id of the first message of this kind.
+    fn first(&self, kind: &str) -> String {
+        let first = self
+            .messages
+            .iter()
+            .find(|(_, each)| each.body["type"] == kind);
+        first.expect("there are all kinds").0.clone()
+    }
+}
+
+fn id(sequence: usize) -> String {
+    format!("msg_{sequence:06}")
+}
+
+fn body_kind(event: &Event) -> String {
+    event.what.kind().name().to_owned()
+}
+
+fn data(event: &Event) -> Value {
+    let written = |bytes: Vec<u8>| STANDARD.encode(bytes);
+    let number = event.number.to_le_bytes().to_vec();
+    match &event.what {
+        What::AccountChange { pubkey, owner } => json!({
+            "pubkey": pubkey.to_string(),
+            "owner": owner.to_string(),
+            "data": written(number),
+        }),
+        What::Transaction {
+            signature, program, ..
+        } => json!({
+            "signature": signature.to_string(),
+            "programs": [program.to_string()],
+            "error": null,
+        }),
+        What::ProgramEvent {
+            signature, program, ..
+        } => json!({
+            "signature": signature.to_string(),
+            "programId": program.to_string(),
+            "data": written([b"numbered".to_vec(), number].concat()),
+        }),
+    }
+}
+
+#[test]
+fn what_is_complete_and_in_order_is_clean() {
+    for commitment in Commitment::ALL {
+        for order in DeliveryOrder::ALL {
+            let finding = Case::complete(commitment, order).judge();
+            assert_eq!(finding.faults, Vec::<String>::new());
+            assert!(finding.expected > 50 && finding.lost == 0);
+            let forks = commitment == Commitment::Processed;
+            assert_eq!(finding.reverted > 0, forks, "{commitment}");
+        }
+    }
+}
+
+#[test]
+fn a_missing_message_is_lost_and_leaves_a_hole() {
+    let mut case = Case::complete(Commitment::Confirmed, DeliveryOrder::None);
+    case.messages.remove(&id(7));
+    let finding = case.judge();
+    assert_eq!(finding.lost, 1);
+    assert!(finding.faults[0].contains("number 8 where 7 should be"));
+    assert!(
+        finding.faults[1].contains("is lost"),
+        "{:?}",
+        finding.faults
+    );
+}
+
+#[test]
+fn a_message_that_nobody_accepted_is_lost() {
+    let mut case = Case::complete(Commitment::Finalized, DeliveryOrder::None);
+    let message = case.messages.get_mut(&id(7)).expect("there");
+    message.first_acceptance = None;
+    let finding = case.judge();
+    assert_eq!(finding.lost, 1);
+    assert!(finding.faults[0].contains("given up"));
+}
+
+#[test]
+fn an_event_under_two_ids_is_a_fault() {
+    let mut case = Case::complete(Commitment::Confirmed, DeliveryOrder::None);
+    let last = case.messages[&id(case.messages.len())].body.clone();
+    let slot = last["slot"].as_u64().expect("a number");
+    let kind = last["type"].as_str().expect("text").to_owned();
+    case.arrive(&kind, slot, last["data"].clone());
+    assert!(case.fault().contains("not taken back between"));
+}
+
+#[test]
+fn what_was_taken_back_may_be_told_again_and_is_counted() {
+    let mut case = Case::complete(Commitment::Processed, DeliveryOrder::None);
+    let dropped = case.first(REVERTED);
+    let first = case.messages[&dropped].body["data"]["messageId"].clone();
+    let told = case.messages[first.as_str().expect("an id")].body.clone();
+    let slot = told["slot"].as_u64().expect("a number");
+    let kind = told["type"].as_str().expect("text").to_owned();
+    case.arrive(&kind, slot, told["data"].clone());
+    assert!(case.fault().contains("was never taken back"));
+    case.take_back(slot, case.messages.len());
+    let finding = case.judge();
+    assert_eq!((finding.told_again, finding.faults), (1, Vec::new()));
+}
+
+#[test]
+fn what_happened_must_not_be_taken_back_nor_anything_twice() {
+    let mut case = Case::complete(Commitment::Processed, DeliveryOrder::None);
+    let kept = case.blocks.iter().rfind(|block| block.fate == Fate::Kept);
+    let slot = kept.expect("most are").slot;
+    let told = case
+        .messages
+        .values()
+        .find(|each| each.body["slot"] == slot);
+    let sequence = told.expect("told").body["sequence"]
+        .as_u64()
+        .expect("a number");
+    case.take_back(slot, usize::try_from(sequence).expect("small"));
+    assert!(case.fault().contains("taken back for nothing"));
+    case.take_back(slot, usize::try_from(sequence).expect("small"));
+    assert!(case.fault().contains("was taken back before"));
+}
+
+#[test]
+fn what_was_not_asked_for_or_did_not_happen_is_a_fault() {
+    let mut case = Case::complete(Commitment::Confirmed, DeliveryOrder::None);
+    let dropped = case.blocks.iter().find(|block| {
+        block.fate == Fate::Dropped
+            && block
+                .events
+                .iter()
+                .any(|event| case.promise.subscriber.wants(event))
+    });
+    let block = dropped.expect("some are").clone();
+    let wanted = |event: &&Event| case.promise.subscriber.wants(event);
+    let event = *block.events.iter().find(wanted).expect("one is");
+    case.arrive(&body_kind(&event), block.slot, data(&event));
+    assert!(case.fault().contains("not part of the chain"));
+
+    let mut case = Case::complete(Commitment::Confirmed, DeliveryOrder::None);
+    let first = case.first("transaction");
+    case.messages.get_mut(&first).expect("there").body["slot"] = 1.into();
+    assert!(case.fault().contains("of another slot"));
+
+    let mut case = Case::complete(Commitment::Confirmed, DeliveryOrder::None);
+    case.arrive(
+        "gap",
+        1_100,
+        json!({ "firstSlot": 1_099, "lastSlot": 1_100 }),
+    );
+    assert!(case.fault().contains("nothing that should be told"));
+
+    let mut case = Case::complete(Commitment::Confirmed, DeliveryOrder::None);
+    case.promise.subscriber.filters.programs.clear();
+    assert!(case.fault().contains("not asked for"));
+}
+
+#[test]
+fn order_is_that_of_first_arrivals_after_acceptance() {
+    for order in [DeliveryOrder::PerKey, DeliveryOrder::Strict] {
+        let mut case = Case::complete(Commitment::Confirmed, order);
+        let message = case.messages.get_mut(&id(1)).expect("there");
+        message.first_acceptance = Some(u64::MAX);
+        assert!(case.fault().contains("before number 1 was accepted"));
+    }
+    let mut case = Case::complete(Commitment::Confirmed, DeliveryOrder::None);
+    let message = case.messages.get_mut(&id(1)).expect("there");
+    message.first_acceptance = Some(u64::MAX);
+    assert_eq!(case.judge().faults, Vec::<String>::new());
+}
+
+#[test]
+fn the_ledger_refuses_what_is_not_signed_and_the_same_id_with_another_body() {
+    let id = WebhookId::from_random([1; 16]);
+    let secret = Secret::from_random([2; 32]);
+    let mut ledger = Ledger::default();
+    ledger.expect(&id, secret.expose()).expect("a secret");
+    let signer = standardwebhooks::Webhook::new(secret.expose()).expect("a secret");
+    let now = std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .expect("after 1970");
+    let now = i64::try_from(now.as_secs()).expect("small");
+    let headers = |body: &str| {
+        let signature = signer.sign("msg_1", now, body.as_bytes()).expect("signs");
+        let mut headers = HeaderMap::new();
+        for (name, value) in [
+            ("webhook-id", "msg_1".to_owned()),
+            ("webhook-timestamp", now.to_string()),
+            ("webhook-signature", signature),
+        ] {
+            headers.insert(name, value.parse().expect("ascii"));
+        }
+        headers
+    };
+    ledger.take(id.as_str(), &headers("{}"), b"{}", true);
+    ledger.take(id.as_str(), &headers("{}"), b"{}", true);
+    assert!(ledger.faults.is_empty(), "{:?}", ledger.faults);
+    assert_eq!(
+        (
+            ledger.accepted(),
+            ledger.webhooks[id.as_str()].messages["msg_1"].arrivals
+        ),
+        (1, 2)
+    );
+    ledger.take(id.as_str(), &headers("{}"), b"[]", true);
+    ledger.take(id.as_str(), &headers("[]"), b"[]", true);
+    ledger.take("wh_other", &headers("[]"), b"[]", true);
+    let faults: Vec<_> = ledger.faults.iter().collect();
+    assert_eq!(faults.len(), 3, "{faults:?}");
+    for (fault, part) in faults
+        .iter()
+        .zip(["nobody made", "two bodies", "not signed"])
+    {
+        assert!(fault.contains(part), "{faults:?}");
+    }
+}

@@ -1,0 +1,208 @@
+//! How long an event takes from the stream to the first byte of its POST: a whole indexer over a database file, fed
+//! over gRPC with 1,000 events a second in slots of 400 ms.
+
+use std::{
+    collections::HashMap,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, ensure};
+use serde::Deserialize;
+use sluice_geyser::{
+    BlockMeta, Body, SlotStatus, SlotUpdate, Update,
+    scripted::{Connection, ScriptedServer},
+};
+use sluice_store::{Commitment, Store};
+use tokio::time::{MissedTickBehavior, interval, timeout};
+
+use super::{
+    indexer::Indexer,
+    queue::{Queue, pool_write},
+    receiver::{Arrival, Keeping, Receivers},
+};
+use crate::bench::{Figure, Limit};
+
+/// Webhooks, each with a receiver of its own.
+const WEBHOOKS: usize = 8;
+
+/// One event each: 1,000 in a second.
+const TICK: Duration = Duration::from_millis(1);
+
+/// Events of a slot: 400 ms.
+const EVENTS: u64 = 400;
+
+/// Slots that warm up connections and caches, and are not counted.
+const WARM: u64 = 5;
+
+/// Slots that count.
+const SLOTS: u64 = 25;
+
+/// Slot in which the chain begins.
+const FIRST: u64 = 1_000;
+
+/// How long a step may take unless something hangs.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// When something was sent.
+#[derive(Default)]
+struct Sent {
+    /// Writes of accounts, by slot and pool.
+    writes: HashMap<(u64, String), Instant>,
+    /// The status that seals a slot, after which its events can be told at processed.
+    seals: HashMap<u64, Instant>,
+}
+
+/// What is needed of a body.
+#[derive(Deserialize)]
+struct Told {
+    slot: u64,
+    data: Data,
+}
+
+#[derive(Deserialize)]
+struct Data {
+    pubkey: String,
+}
+
+/// Measures webhooks at processed.
+///
+/// # Errors
+/// When something does not start, or an event does not arrive.
+pub async fn figures() -> anyhow::Result<Vec<Figure>> {
+    let folder = tempfile::tempdir()?;
+    let database = folder.path().join("sluice.db");
+    let receivers = Receivers::start(WEBHOOKS, Keeping::Everything)?;
+    let store = Store::open(&database).await?;
+    Queue::create(store.clone(), &receivers.urls(), Commitment::Processed).await?;
+    store.close().await;
+
+    let mut server = ScriptedServer::start().await?;
+    let indexer = Indexer::start(server.endpoint().url.as_str(), &database)?;
+    let mut connection = timeout(PATIENCE, server.accept()).await?;
+    let request = timeout(PATIENCE, connection.received()).await?;
+    let slots = request.and_then(|received| received.request.slots);
+    let slots = slots.context("the indexer asks for no slots")?;
+    let sent = play(&connection, &slots).await?;
+    receivers.until((WARM + SLOTS) * EVENTS).await?;
+    indexer.stop().await?;
+    let arrivals = receivers.take();
+    let (from_seal, from_write) = latencies(&sent, &arrivals)?;
+    let millis =
+        |latencies: &[Duration], permille| permille_of(latencies, permille).as_secs_f64() * 1_000.0;
+    let figure = |figure, value, limit| Figure::new(figure, value, "ms", limit);
+    Ok(vec![
+        figure(
+            "slot sealed on the stream -> first byte, p50 at 1,000/s",
+            millis(&from_seal, 500),
+            Limit::AtMost(10.0),
+        ),
+        figure(
+            "slot sealed on the stream -> first byte, p99 at 1,000/s",
+            millis(&from_seal, 990),
+            Limit::AtMost(50.0),
+        ),
+        figure(
+            "update on the stream -> first byte, its slot's rest included, p50",
+            millis(&from_write, 500),
+            Limit::None,
+        ),
+    ])
+}
+
+/// Slots pass, each full of writes to pools, and each confirmed two slots later.
+async fn play(connection: &Connection, filter: &str) -> anyhow::Result<Sent> {
+    let mut sent = Sent::default();
+    let mut ticks = interval(TICK);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Burst);
+    // The indexer takes what comes from its first whole slot on.
+    connection.send(block(FIRST)).await?;
+    for status in [SlotStatus::Processed, SlotStatus::Confirmed] {
+        connection.send(slot(filter, FIRST, status)).await?;
+    }
+    for number in FIRST + 1..=FIRST + WARM + SLOTS {
+        for event in 0..EVENTS {
+            ticks.tick().await;
+            let write = pool_write(number, event);
+            let key = (number, write.pubkey.to_string());
+            sent.writes.insert(key, Instant::now());
+            connection
+                .send(update("accounts", Body::Account(write)))
+                .await?;
+        }
+        connection.send(block(number)).await?;
+        sent.seals.insert(number, Instant::now());
+        connection
+            .send(slot(filter, number, SlotStatus::Processed))
+            .await?;
+        if number > FIRST + 2 {
+            connection
+                .send(slot(filter, number - 2, SlotStatus::Confirmed))
+                .await?;
+        }
+    }
+    Ok(sent)
+}
+
+/// Times from the seal of the slot and from the write, of every event that counts.
+fn latencies(sent: &Sent, arrivals: &[Arrival]) -> anyhow::Result<(Vec<Duration>, Vec<Duration>)> {
+    let (mut from_seal, mut from_write) = (Vec::new(), Vec::new());
+    for arrival in arrivals {
+        let told: Told = serde_json::from_slice(&arrival.body)?;
+        if told.slot <= FIRST + WARM {
+            continue;
+        }
+        let seal = sent.seals.get(&told.slot).context("an unknown slot")?;
+        let write = sent.writes.get(&(told.slot, told.data.pubkey));
+        from_seal.push(arrival.at.saturating_duration_since(*seal));
+        from_write.push(
+            arrival
+                .at
+                .saturating_duration_since(*write.context("an unknown event")?),
+        );
+    }
+    let expected = usize::try_from(SLOTS * EVENTS)?;
+    ensure!(
+        from_seal.len() == expected,
+        "{} of {expected} events arrived",
+        from_seal.len()
+    );
+    Ok((from_seal, from_write))
+}
+
+fn permille_of(latencies: &[Duration], part: usize) -> Duration {
+    let mut sorted = latencies.to_vec();
+    sorted.sort_unstable();
+    let at = (sorted.len() * part / 1_000).min(sorted.len().saturating_sub(1));
+    sorted.get(at).copied().unwrap_or(Duration::MAX)
+}
+
+fn block(slot: u64) -> Update {
+    let block = BlockMeta {
+        slot,
+        parent_slot: slot - 1,
+        blockhash: format!("hash{slot}"),
+        parent_blockhash: format!("hash{}", slot - 1),
+        block_time: Some(1_767_225_600),
+        block_height: Some(slot),
+        executed_transaction_count: 1,
+    };
+    update("blocks_meta", Body::BlockMeta(block))
+}
+
+fn slot(filter: &str, slot: u64, status: SlotStatus) -> Update {
+    let body = Body::Slot(SlotUpdate {
+        slot,
+        parent: Some(slot - 1),
+        status,
+        dead_error: None,
+    });
+    update(filter, body)
+}
+
+fn update(filter: &str, body: Body) -> Update {
+    Update {
+        filters: vec![filter.to_owned()],
+        created_at: None,
+        body,
+    }
+}

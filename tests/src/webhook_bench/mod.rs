@@ -1,0 +1,11 @@
+//! What webhooks cost, measured: see `cargo xtask bench webhooks`.
+
+pub mod bare;
+pub mod deliveries;
+pub mod hanging;
+pub mod indexer;
+pub mod latency;
+pub mod matching;
+pub mod queue;
+pub mod receiver;
+pub mod start;

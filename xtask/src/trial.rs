@@ -1,0 +1,121 @@
+//! Long trials that a binary of the tests runs: swaps against the arithmetic, faults against a model, kills against a
+//! script.
+
+use std::process::Command;
+
+use anyhow::{Result, bail};
+use clap::ValueEnum;
+
+use crate::cache::Cache;
+use crate::repo::Repo;
+use crate::step::Step;
+use crate::workspaces::Workspace;
+use crate::{binaries, exchange, postgres, programs, system_packages};
+
+/// Which databases are killed.
+#[derive(Clone, Copy, ValueEnum)]
+pub enum Store {
+    Sqlite,
+    Postgres,
+    Both,
+}
+
+impl Store {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Sqlite => "sqlite",
+            Self::Postgres => "postgres",
+            Self::Both => "both",
+        }
+    }
+}
+
+/// How a trial is announced, and what its failure means.
+struct Telling<'a> {
+    what: &'a str,
+    why: &'a str,
+    takes: &'a str,
+    failure: &'a str,
+}
+
+/// Compares `cases` swaps of the row that `seed` names, on the stand-in or on the program that replaces it.
+pub fn parity(repo: &Repo, cache: &Cache, cases: usize, seed: u64) -> Result<()> {
+    let replacement = exchange::replacement()?;
+    programs::build_served(repo, cache)?;
+    let mut parity = run(repo, "parity");
+    exchange::hand_on(replacement.as_deref(), &mut parity);
+    parity.arg("--cases").arg(cases.to_string());
+    let telling = Telling {
+        what: &format!("Comparing {cases} random swaps of seed {seed}"),
+        why: "a quote must equal what the exchange pays, to the unit, or both must refuse alike",
+        takes: "a minute for 100,000",
+        failure: "the arithmetic and the exchange differ; the mismatches are above",
+    };
+    conduct(repo, "parity", &telling, parity, seed)
+}
+
+/// Plays `runs` scripts, the first one made by `seed`.
+pub fn faults(repo: &Repo, runs: u64, seed: u64) -> Result<()> {
+    let mut faults = run(repo, "faults");
+    faults.arg("--runs").arg(runs.to_string());
+    let telling = Telling {
+        what: &format!("Playing {runs} random scripts from seed {seed} on"),
+        why: "whatever goes wrong on the way, the market must show the chain or say that it cannot",
+        takes: "a minute for 1,000",
+        failure: "the market and the model differ; the seeds are above",
+    };
+    conduct(repo, "faults", &telling, faults, seed)
+}
+
+/// Kills indexers, dispatchers and databases `kills` times, drawn by `seed`, and counts what arrives.
+pub fn chaos(repo: &Repo, cache: &Cache, kills: u32, seed: u64, store: Store) -> Result<()> {
+    if !matches!(store, Store::Sqlite) {
+        system_packages::require(repo, cache, postgres::packages_needed())?;
+    }
+    // The trial starts the service that lies beside it.
+    binaries::build(repo)?;
+    let mut chaos = run(repo, "chaos");
+    chaos.arg("--kills").arg(kills.to_string());
+    chaos.arg("--store").arg(store.name());
+    let telling = Telling {
+        what: &format!(
+            "Killing what indexes, delivers and stores, {kills} times, drawn by seed {seed}"
+        ),
+        why: "whatever dies when, no webhook may miss an event, or hear two things under one id",
+        takes: "8 minutes for 200",
+        failure: "something was lost or told wrongly; what it was is above",
+    };
+    conduct(repo, "chaos", &telling, chaos, seed)
+}
+
+/// Runs a binary of the tests, which is built when it is not; its arguments follow.
+fn run(repo: &Repo, binary: &str) -> Command {
+    let words = [
+        "run",
+        "--quiet",
+        "--package",
+        "sluice-tests",
+        "--bin",
+        binary,
+    ];
+    let mut run = Workspace::root(repo).cargo(repo, &words);
+    run.arg("--");
+    run
+}
+
+fn conduct(
+    repo: &Repo,
+    name: &str,
+    telling: &Telling<'_>,
+    mut trial: Command,
+    seed: u64,
+) -> Result<()> {
+    trial.arg("--seed").arg(seed.to_string());
+    let step = Step::begin(repo, name, telling.what, telling.why, telling.takes)?;
+    let (status, _) = step.run_in_full_view(&mut trial)?;
+    if !status.success() {
+        bail!("{}", telling.failure);
+    }
+    step.done();
+    Ok(())
+}
