@@ -1,5 +1,8 @@
 //! A measurement and what it must be.
 
+use std::{fs, path::Path};
+
+use anyhow::Context;
 use serde::Serialize;
 
 /// What a measurement is held against.
@@ -60,8 +63,17 @@ impl Limit {
     }
 }
 
-/// Shows figures as a table.
-pub fn show(figures: &[Figure]) {
+/// Shows figures as a table, and writes them to `file` as JSON.
+///
+/// # Errors
+/// When the file cannot be written.
+pub fn report(figures: &[Figure], file: &Path) -> anyhow::Result<()> {
+    show(figures);
+    let text = serde_json::to_string_pretty(figures)? + "\n";
+    fs::write(file, text).with_context(|| format!("cannot write {}", file.display()))
+}
+
+fn show(figures: &[Figure]) {
     let longest = figures.iter().map(|each| each.figure.len()).max();
     let width = longest.unwrap_or_default();
     println!("{:<width$} {:>12} {:>12}  unit", "figure", "value", "must");

@@ -4,14 +4,14 @@
 //! Everything runs in this process: the API, its node, which answers from memory at once, the chain that it listens to,
 //! and the clients. So the share is that of one machine's work, whatever machine it is.
 
-use std::{env, fs, net::Ipv4Addr, path::PathBuf, sync::Arc, time::Duration};
+use std::{env, net::Ipv4Addr, path::PathBuf, sync::Arc, time::Duration};
 
 use anyhow::{Context, ensure};
 use axum::{Json, Router, extract::State, response::IntoResponse, routing::post};
 use bytes::Bytes;
-use serde::Serialize;
 use serde_json::{Value, json};
 use sluice_tests::{
+    bench::{Figure, Limit, figure},
     load::{Measured, Target},
     names::keypair,
     stage::Stage,
@@ -20,10 +20,10 @@ use solana_signer::Signer;
 use tokio::net::TcpListener;
 
 /// Throughput must be at least this share of the echo's, percent.
-const LEAST_SHARE: u64 = 50;
+const LEAST_SHARE: f64 = 50.0;
 
 /// 99 of 100 answers must take no longer than this, microseconds.
-const MOST_P99: u64 = 2_000;
+const MOST_P99: f64 = 2_000.0;
 
 /// Connections, for throughput and for latency alike: so many that the processors of a small machine always have something
 /// to do, although each transaction waits for an answer of the node.
@@ -47,17 +47,6 @@ const WALLETS: usize = 1_000;
 
 /// Wallets that the API cannot know: more than it remembers, so that each was forgotten when its turn comes again.
 const STRANGERS: usize = 20_000;
-
-/// Something measured.
-#[derive(Serialize)]
-struct Figure {
-    figure: &'static str,
-    value: u64,
-    unit: &'static str,
-    /// The least or most that it may be; the figure's name says which.
-    must: u64,
-    met: bool,
-}
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
@@ -86,52 +75,40 @@ async fn main() -> anyhow::Result<()> {
         median(&rounds, |round| round.of_strangers),
         median(&rounds, |round| round.of_request),
     );
-    let share = median(&rounds, |round| round.share);
-    let p99 = median(&rounds, |round| round.p99);
     let figures = [
-        Figure {
-            figure: "transactions built, at least, of a bare JSON echo of that size",
-            value: share,
-            unit: "%",
-            must: LEAST_SHARE,
-            met: share >= LEAST_SHARE,
-        },
-        Figure {
-            figure: "p99 of building a transaction, at most",
-            value: p99,
-            unit: "microseconds",
-            must: MOST_P99,
-            met: p99 <= MOST_P99,
-        },
+        Figure::new(
+            "transactions built, of a bare JSON echo of that size",
+            median(&rounds, |round| round.share),
+            "%",
+            Limit::AtLeast(LEAST_SHARE),
+        ),
+        Figure::new(
+            "p99 of building a transaction",
+            median(&rounds, |round| round.p99),
+            "microseconds",
+            Limit::AtMost(MOST_P99),
+        ),
     ];
-    for figure in &figures {
-        let missed = if figure.met { "" } else { "  NOT MET" };
-        println!(
-            "{:<62} {:>6} {:>6}  {}{missed}",
-            figure.figure, figure.value, figure.must, figure.unit
-        );
-    }
-    let text = serde_json::to_string_pretty(&figures)? + "\n";
-    fs::write(&file, text).with_context(|| format!("cannot write {}", file.display()))?;
+    figure::report(&figures, &file)?;
     stage.stop().await
 }
 
-fn median(rounds: &[Round], value: fn(&Round) -> u64) -> u64 {
-    let mut values: Vec<u64> = rounds.iter().map(value).collect();
+fn median(rounds: &[Round], value: fn(&Round) -> u32) -> f64 {
+    let mut values: Vec<u32> = rounds.iter().map(value).collect();
     values.sort_unstable();
-    values[values.len() / 2]
+    values[values.len() / 2].into()
 }
 
 /// What one round says.
 struct Round {
     /// Transactions for each answer of the echo of their size, percent.
-    share: u64,
+    share: u32,
     /// As `share`, for wallets whose token accounts have to be derived.
-    of_strangers: u64,
+    of_strangers: u32,
     /// As `share`, beside an echo of the request.
-    of_request: u64,
+    of_request: u32,
     /// p99 of building a transaction, microseconds.
-    p99: u64,
+    p99: u32,
 }
 
 /// What is measured.
@@ -192,11 +169,12 @@ impl Bench {
             return Ok(None);
         }
         let echo = before.per_second.midpoint(after.per_second).max(1);
+        let percent = |part: &Measured, whole: u64| u32::try_from(part.per_second * 100 / whole);
         Ok(Some(Round {
-            share: built.per_second * 100 / echo,
-            of_strangers: strangers.per_second * 100 / echo,
-            of_request: built.per_second * 100 / request_echo.per_second.max(1),
-            p99: u64::try_from(built.latency(990).as_micros())?,
+            share: percent(&built, echo)?,
+            of_strangers: percent(&strangers, echo)?,
+            of_request: percent(&built, request_echo.per_second.max(1))?,
+            p99: u32::try_from(built.latency(990).as_micros())?,
         }))
     }
 }

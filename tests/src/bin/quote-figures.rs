@@ -1,11 +1,14 @@
 //! Measures quotes, shows a table, and writes the figures as JSON to the file that the first argument names. Further
 //! arguments choose some of the parts, for whoever works on one of them.
 
-use std::{env, fs, path::Path};
+use std::{env, path::Path};
 
-use anyhow::{Context, bail};
-use sluice_tests::bench::{self, Figure};
+use anyhow::bail;
+use sluice_tests::bench::{self, figure};
 use tokio::runtime::Runtime;
+
+/// What can be measured by itself.
+const PARTS: [&str; 4] = ["memory", "http", "updates", "start"];
 
 fn main() -> anyhow::Result<()> {
     let arguments: Vec<String> = env::args().skip(1).collect();
@@ -15,41 +18,23 @@ fn main() -> anyhow::Result<()> {
             Runtime::new()?.block_on(bench::start::hold(geyser, rpc))
         }
         [file, ref parts @ ..] => measure(Path::new(file), parts),
-        [] => bail!("usage: quote-figures <file to write> [memory] [http] [updates] [start]"),
+        [] => bail!(
+            "usage: quote-figures <file to write> [{}]...",
+            PARTS.join("|")
+        ),
     }
 }
 
 fn measure(file: &Path, parts: &[&str]) -> anyhow::Result<()> {
-    let wanted = |part| parts.is_empty() || parts.contains(&part);
     let mut figures = Vec::new();
-    if wanted("memory") {
-        figures.extend(bench::memory::figures());
+    for part in if parts.is_empty() { &PARTS } else { parts } {
+        figures.extend(match *part {
+            "memory" => bench::memory::figures(),
+            "http" => bench::http::figures()?,
+            "updates" => Runtime::new()?.block_on(bench::updates::figures())?,
+            "start" => Runtime::new()?.block_on(bench::start::figures())?,
+            unknown => bail!("there is no part {unknown}, only {}", PARTS.join(", ")),
+        });
     }
-    if wanted("http") {
-        figures.extend(bench::http::figures()?);
-    }
-    let runtime = Runtime::new()?;
-    if wanted("updates") {
-        figures.extend(runtime.block_on(bench::updates::figures())?);
-    }
-    if wanted("start") {
-        figures.extend(runtime.block_on(bench::start::figures())?);
-    }
-    show(&figures);
-    let text = serde_json::to_string_pretty(&figures)? + "\n";
-    fs::write(file, text).with_context(|| format!("cannot write {}", file.display()))
-}
-
-fn show(figures: &[Figure]) {
-    println!("{:<48} {:>10} {:>10}  unit", "figure", "value", "must");
-    for figure in figures {
-        let missed = if figure.met { "" } else { "  NOT MET" };
-        println!(
-            "{:<48} {:>10.2} {:>10}  {}{missed}",
-            figure.figure,
-            figure.value,
-            figure.must.shown(),
-            figure.unit
-        );
-    }
+    figure::report(&figures, file)
 }

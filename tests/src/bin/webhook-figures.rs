@@ -1,9 +1,9 @@
 //! Measures webhooks, shows a table, and writes the figures as JSON to the file that the first argument names; further
 //! arguments name the parts that are measured, all of them when there is none.
 
-use std::{env, fs, path::Path};
+use std::{env, path::Path};
 
-use anyhow::{Context, bail};
+use anyhow::bail;
 use sluice_tests::{
     bench::{Figure, figure},
     webhook_bench::{deliveries, hanging, latency, matching, start},
@@ -43,7 +43,5 @@ fn measure(file: &Path, parts: &[&str]) -> anyhow::Result<()> {
             unknown => bail!("there is no part {unknown}, only {}", PARTS.join(", ")),
         });
     }
-    figure::show(&figures);
-    let text = serde_json::to_string_pretty(&figures)? + "\n";
-    fs::write(file, text).with_context(|| format!("cannot write {}", file.display()))
+    figure::report(&figures, file)
 }
