@@ -5,7 +5,6 @@ use std::process::Command;
 use anyhow::{Result, bail};
 
 use crate::command::{capture, command, on_path};
-use crate::postgres;
 use crate::repo::Repo;
 use crate::step::Step;
 
@@ -17,6 +16,8 @@ pub struct Package {
     pub tool: Option<&'static str>,
     /// Oldest version that will do, as Debian numbers it.
     pub at_least: Option<&'static str>,
+    /// What must be done before the package is installed.
+    pub prepare: Option<fn() -> Result<()>>,
 }
 
 impl Package {
@@ -25,6 +26,7 @@ impl Package {
             name,
             tool: None,
             at_least: None,
+            prepare: None,
         }
     }
 
@@ -49,7 +51,7 @@ pub fn require(repo: &Repo, packages: &[Package], what_for: &str) -> Result<()> 
     if missing.is_empty() {
         return Ok(());
     }
-    let names = missing.join(" ");
+    let names = names(&missing).join(" ");
     if on_path("apt-get").is_none() {
         bail!(
             "{what_for} needs these Debian packages, or what your system calls them: {names}\n\
@@ -70,7 +72,7 @@ pub fn require(repo: &Repo, packages: &[Package], what_for: &str) -> Result<()> 
     }
     bail!(
         "apt-get installed what it has, but these are still missing or too old: {}",
-        still.join(" ")
+        self::names(&still).join(" ")
     )
 }
 
@@ -90,11 +92,10 @@ fn release_of(os_release: &str) -> Option<String> {
     (value("ID")? == "debian").then(|| value("VERSION_CODENAME"))?
 }
 
-fn missing(repo: &Repo, packages: &[Package]) -> Vec<&'static str> {
+fn missing(repo: &Repo, packages: &[Package]) -> Vec<Package> {
+    let packages = packages.iter().copied();
     packages
-        .iter()
         .filter(|package| !is_there(repo, package))
-        .map(|package| package.name)
         .collect()
 }
 
@@ -121,20 +122,25 @@ fn is_there(repo: &Repo, package: &Package) -> bool {
     })
 }
 
-fn install(repo: &Repo, missing: &[&str], what_for: &str) -> Result<()> {
-    let what = format!("Installing Debian packages: {}", missing.join(" "));
+fn names(packages: &[Package]) -> Vec<&'static str> {
+    packages.iter().map(|package| package.name).collect()
+}
+
+fn install(repo: &Repo, missing: &[Package], what_for: &str) -> Result<()> {
+    let names = names(missing);
+    let what = format!("Installing Debian packages: {}", names.join(" "));
     let why = format!("{what_for} needs them");
     let takes = "a minute, mostly the download";
     let step = Step::begin(repo, "packages", &what, &why, takes)?;
     step.explain();
-    if missing.contains(&postgres::PACKAGE) {
-        postgres::keep_from_starting()?;
+    for prepare in missing.iter().filter_map(|package| package.prepare) {
+        prepare()?;
     }
     // The lists are renewed always: old ones may know only older versions than needed, or files that are gone.
     step.run(apt(repo).arg("update"))?;
     // Without permission to remove, so that a conflict with what the user has installed stops here, with apt's words.
     let flags = ["install", "-y", "--no-install-recommends", "--no-remove"];
-    step.run(apt(repo).args(flags).args(missing))?;
+    step.run(apt(repo).args(flags).args(names))?;
     step.done();
     Ok(())
 }
@@ -175,6 +181,7 @@ mod tests {
         let repo = Repo::at("/".into());
         let there = Package::or_tool("no-such-package", "sh");
         let gone = Package::or_tool("no-such-package", "no-such-tool");
-        assert_eq!(missing(&repo, &[there, gone]), ["no-such-package"]);
+        let missing = missing(&repo, &[there, gone]);
+        assert_eq!(names(&missing), ["no-such-package"]);
     }
 }

@@ -15,9 +15,10 @@ const DEBIAN_VERSIONS: &str = "/usr/lib/postgresql";
 const PROGRAM: &str = "initdb";
 
 /// The server, which brings its client.
-pub const PACKAGE: &str = "postgresql";
-
-const PACKAGES: [Package; 1] = [Package::named(PACKAGE)];
+const PACKAGES: [Package; 1] = [Package {
+    prepare: Some(keep_from_starting),
+    ..Package::named("postgresql")
+}];
 
 /// What tells Debian's package whether to make and start a server of its own when it is installed.
 const CLUSTER_SETTINGS: &str = "/etc/postgresql-common/createcluster.conf";
@@ -39,7 +40,7 @@ pub fn packages_needed() -> &'static [Package] {
 }
 
 /// Keeps the installation of the package from starting a server, unless somebody has decided about that already.
-pub fn keep_from_starting() -> Result<()> {
+fn keep_from_starting() -> Result<()> {
     let settings = Path::new(CLUSTER_SETTINGS);
     if settings.exists() {
         return Ok(());

@@ -14,8 +14,6 @@ use std::{
     sync::Arc,
 };
 
-use crate::target::TargetFault;
-
 /// Refused IPv4 networks: base, prefix length, reason.
 const REFUSED_V4: [(Ipv4Addr, u32, &str); 16] = [
     (Ipv4Addr::new(0, 0, 0, 0), 8, "this network"),
@@ -96,17 +94,6 @@ impl Own {
         let is_own =
             self.0.contains(&address) || embedded(address).is_some_and(|v4| self.0.contains(&v4));
         is_own.then_some("the service's own")
-    }
-
-    /// Judges everything that a name resolved to, as [`Zone::judge`](crate::target::Zone::judge) does.
-    ///
-    /// # Errors
-    /// [`TargetFault::Address`].
-    pub(crate) fn judge(&self, addresses: &[IpAddr]) -> Result<(), TargetFault> {
-        match addresses.iter().find_map(|address| self.refusal(*address)) {
-            Some(reason) => Err(TargetFault::Address(reason)),
-            None => Ok(()),
-        }
     }
 }
 

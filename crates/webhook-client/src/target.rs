@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use thiserror::Error;
 use url::{Host, Url};
 
-use crate::address;
+use crate::address::{self, Own};
 
 /// How far deliveries may go.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -68,6 +68,19 @@ impl Zone {
     pub fn judge(self, addresses: &[IpAddr]) -> Result<(), TargetFault> {
         match addresses.iter().find_map(|address| self.refusal(*address)) {
             Some(fault) => Err(fault),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Own {
+    /// Judges everything that a name resolved to, as [`Zone::judge`] does.
+    ///
+    /// # Errors
+    /// [`TargetFault::Address`].
+    pub(crate) fn judge(&self, addresses: &[IpAddr]) -> Result<(), TargetFault> {
+        match addresses.iter().find_map(|address| self.refusal(*address)) {
+            Some(reason) => Err(TargetFault::Address(reason)),
             None => Ok(()),
         }
     }

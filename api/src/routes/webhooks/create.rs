@@ -16,7 +16,7 @@ use super::{
     State,
     definition::{DefinitionBody, NewWebhookBody},
     etag,
-    openapi::Refusals,
+    parts::Refusals,
     store_error, stream,
     view::WebhookView,
 };

@@ -6,9 +6,9 @@ use axum::{
 };
 
 use super::{
-    State, not_found,
-    openapi::{Refusals, WebhookPath},
-    parse_id, store_error,
+    State, not_found, parse_id,
+    parts::{Refusals, WebhookPath},
+    store_error,
 };
 use crate::{auth::Caller, error::ApiError};
 

@@ -12,9 +12,10 @@ use utoipa::ToSchema;
 
 use super::{
     State, not_found,
-    openapi::{Refusals, WebhookPath},
     paging::{self, PageSize},
-    parse_id, schema, store_error,
+    parse_id,
+    parts::{Refusals, WebhookPath},
+    schema, store_error,
 };
 use crate::{auth::Caller, error::ApiError, extract::QueryMap};
 

@@ -8,7 +8,7 @@ use axum::{
 
 use super::{
     State, etag,
-    openapi::{Refusals, WebhookPath},
+    parts::{Refusals, WebhookPath},
     store_error,
     view::WebhookView,
 };

@@ -11,9 +11,9 @@ use sluice_store::{Access, FilterEdit, Filters};
 use utoipa::ToSchema;
 
 use super::{
-    State, definition, etag, expected_version, not_found,
-    openapi::{IfMatch, Refusals, WebhookPath},
-    parse_id, schema, store_error,
+    State, definition, etag, expected_version, not_found, parse_id,
+    parts::{IfMatch, Refusals, WebhookPath},
+    schema, store_error,
     view::FilterView,
 };
 use crate::{auth::Caller, error::ApiError, extract::read_json};

@@ -9,8 +9,8 @@ use utoipa::ToSchema;
 
 use super::{
     State,
-    openapi::Refusals,
     paging::{self, PageSize},
+    parts::Refusals,
     store_error,
     view::WebhookView,
 };

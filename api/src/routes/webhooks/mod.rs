@@ -22,6 +22,7 @@ mod keys;
 mod list;
 mod openapi;
 mod paging;
+mod parts;
 mod redeliver;
 mod sample;
 mod schema;

@@ -19,9 +19,9 @@ use utoipa::{
 };
 
 use super::{
-    SMALL_BODY_BYTES, State, missing, not_found,
-    openapi::{Refusals, WebhookPath},
-    parse_id, schema, store_error,
+    SMALL_BODY_BYTES, State, missing, not_found, parse_id,
+    parts::{Refusals, WebhookPath},
+    schema, store_error,
 };
 use crate::{auth::Caller, error::ApiError, extract::read_json};
 

@@ -14,9 +14,9 @@ use sluice_store::{Secret, Timestamp};
 use utoipa::ToSchema;
 
 use super::{
-    SMALL_BODY_BYTES, State, not_found,
-    openapi::{Refusals, WebhookPath},
-    parse_id, schema, store_error,
+    SMALL_BODY_BYTES, State, not_found, parse_id,
+    parts::{Refusals, WebhookPath},
+    schema, store_error,
 };
 use crate::{auth::Caller, error::ApiError, extract::read_optional_json};
 

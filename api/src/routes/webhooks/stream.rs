@@ -39,7 +39,7 @@ use utoipa::ToSchema;
 
 use super::{
     SMALL_BODY_BYTES, State, missing,
-    openapi::{Refusals, WebhookPath},
+    parts::{Refusals, WebhookPath},
     schema, store_error,
 };
 use crate::{auth::Caller, error::ApiError, extract::read_json};

@@ -16,7 +16,7 @@ use super::{
     State,
     deliveries::Took,
     not_found,
-    openapi::{Refusals, WebhookPath},
+    parts::{Refusals, WebhookPath},
     sample, schema, store_error,
 };
 use crate::{auth::Caller, error::ApiError};

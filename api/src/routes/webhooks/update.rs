@@ -12,7 +12,7 @@ use super::{
     State,
     definition::{ChangeBody, DefinitionBody, ReplaceBody},
     etag, expected_version, not_found,
-    openapi::{IfMatch, Refusals, WebhookPath},
+    parts::{IfMatch, Refusals, WebhookPath},
     store_error,
     view::WebhookView,
 };
