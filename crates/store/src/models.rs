@@ -168,7 +168,8 @@ impl fmt::Display for Timestamp {
 pub struct Secret(String);
 
 impl Secret {
-    const PREFIX: &'static str = "whsec_";
+    /// How every secret begins.
+    pub const PREFIX: &'static str = "whsec_";
 
     /// A secret from 32 random bytes; Standard Webhooks asks for 24 to 64.
     #[must_use]

@@ -6,6 +6,7 @@
 //! - [`address`]: which addresses may be connected to.
 //! - [`target`]: which URLs may be called (pure).
 //! - [`request`]: the headers and the bytes of an attempt (pure).
+//! - `signature`: how a message is signed (pure).
 //! - [`resolve`]: names become addresses, all of them judged.
 //! - [`client`]: one attempt under one deadline, and what is kept of it.
 
@@ -14,9 +15,11 @@ pub mod client;
 pub mod request;
 pub mod resolve;
 pub mod retry_after;
+mod signature;
 pub mod target;
 mod timeline;
 
 pub use client::{Attempted, Client, SendError, SetupError};
 pub use request::{Delivery, is_reserved_header};
+pub use signature::SecretFault;
 pub use target::{Reach, TargetFault};

@@ -13,10 +13,10 @@ use reqwest::header::{
     InvalidHeaderValue, USER_AGENT,
 };
 use sluice_store::{MessageId, Secrets, Timestamp};
-use standardwebhooks::{
-    HEADER_WEBHOOK_ID, HEADER_WEBHOOK_SIGNATURE, HEADER_WEBHOOK_TIMESTAMP, Webhook, WebhookError,
-};
+use standardwebhooks::{HEADER_WEBHOOK_ID, HEADER_WEBHOOK_SIGNATURE, HEADER_WEBHOOK_TIMESTAMP};
 use thiserror::Error;
+
+use crate::signature::{SecretFault, sign};
 
 /// How Sluice introduces itself.
 const AGENT: &str = concat!("Sluice/", env!("CARGO_PKG_VERSION"), " (webhooks)");
@@ -83,7 +83,7 @@ pub struct Delivery<'a> {
 pub enum RequestError {
     /// The secret is none.
     #[error("cannot be signed: {0}")]
-    Secret(#[from] WebhookError),
+    Secret(#[from] SecretFault),
     /// A name that is none.
     #[error("a header's name is malformed: {0}")]
     Name(#[from] InvalidHeaderName),
@@ -166,19 +166,13 @@ pub fn build(delivery: &Delivery<'_>, now: Timestamp) -> Result<Request, Request
     })
 }
 
-fn signatures(delivery: &Delivery<'_>, seconds: i64) -> Result<String, WebhookError> {
-    let signed = delivery
-        .secrets
-        .iter()
-        .map(|secret| {
-            Webhook::new(secret.expose())?.sign(
-                delivery.id.as_str(),
-                seconds,
-                delivery.body.as_bytes(),
-            )
-        })
-        .collect::<Result<Vec<_>, _>>()?;
-    Ok(signed.join(" "))
+fn signatures(delivery: &Delivery<'_>, seconds: i64) -> Result<String, SecretFault> {
+    let body = delivery.body.as_bytes();
+    let secrets = delivery.secrets.iter();
+    let signed: Result<Vec<_>, _> = secrets
+        .map(|secret| sign(secret, delivery.id, seconds, body))
+        .collect();
+    Ok(signed?.join(" "))
 }
 
 fn compress(body: &[u8]) -> std::io::Result<Vec<u8>> {
@@ -196,6 +190,7 @@ mod tests {
 
     use flate2::read::GzDecoder;
     use sluice_store::Secret;
+    use standardwebhooks::Webhook;
 
     use super::*;
 
