@@ -204,7 +204,7 @@ impl<'a> Session<'a> {
             self.first = First::Reading;
             let (snapshots, answers) = (self.snapshots.clone(), self.answers.0.clone());
             self.calls
-                .spawn(async move { snapshots.everything(slot, &answers).await });
+                .spawn(async move { snapshots.everything(slot, answers).await });
         }
         if self.ledger.slot(update)? {
             self.publish();

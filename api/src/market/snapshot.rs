@@ -6,12 +6,15 @@
 
 mod wire;
 
-use std::{collections::HashSet, time::Duration};
+use std::{collections::HashSet, thread, time::Duration};
 
 use futures::{StreamExt, stream};
 use serde_json::{Value, json};
 use solana_pubkey::Pubkey;
-use tokio::sync::mpsc;
+use tokio::{
+    runtime,
+    sync::{mpsc, oneshot},
+};
 use url::Url;
 
 use super::{assembly::parts, content::Content, ledger::Answer};
@@ -102,7 +105,41 @@ impl Snapshots {
 
     /// All pools and all their parts and the clock, as of `min_slot` or later; each answer goes to
     /// `answers` as it comes.
+    ///
+    /// It is read on a thread of its own, which ends with it: decoding hundreds of megabytes must not hold up
+    /// requests, and the memory that only this took is given back with the thread. Dropping the future ends both.
     pub(super) async fn everything(
+        &self,
+        min_slot: u64,
+        answers: mpsc::Sender<Answer>,
+    ) -> Result<(), SnapshotError> {
+        // Connections belong to the runtime that opened them.
+        let snapshots = Self::new(self.url.clone());
+        let (mut done, result) = oneshot::channel();
+        let gone = |reason: String| SnapshotError::Unreachable {
+            method: "getProgramAccounts",
+            reason,
+        };
+        let runtime = runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(|error| gone(error.to_string()))?;
+        let reading = move || {
+            runtime.block_on(async {
+                let read = tokio::select! {
+                    read = snapshots.read_everything(min_slot, &answers) => read,
+                    () = done.closed() => return,
+                };
+                // Whoever waited may be gone by now.
+                let _ = done.send(read);
+            });
+        };
+        let thread = thread::Builder::new().name("snapshot".to_owned());
+        let thread = thread.spawn(reading);
+        thread.map_err(|error| gone(error.to_string()))?;
+        let result = result.await;
+        result.map_err(|_| gone("the thread that read it broke off".to_owned()))?
+    }
+
+    async fn read_everything(
         &self,
         min_slot: u64,
         answers: &mpsc::Sender<Answer>,
