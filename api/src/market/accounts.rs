@@ -148,6 +148,20 @@ impl Accounts {
         }
     }
 
+    /// Makes room at the root for as many accounts of each kind as these are. Tables that grow leave behind, for
+    /// good, what was too small for them.
+    pub(super) fn reserve<'a>(&mut self, contents: impl Iterator<Item = &'a Content>) {
+        let mut counts = [0_usize; 3];
+        for content in contents {
+            if let Some(count) = counts.get_mut(table_of(content)) {
+                *count += 1;
+            }
+        }
+        for (table, count) in self.rooted.0.iter_mut().zip(counts) {
+            table.reserve(count);
+        }
+    }
+
     /// The writes of a slot, in no order.
     pub(super) fn writes(&self, slot: u64) -> impl Iterator<Item = (&Pubkey, &Write)> {
         self.layers

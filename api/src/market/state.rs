@@ -215,6 +215,13 @@ pub(super) struct Index {
 }
 
 impl Index {
+    /// Makes room for so many pools, nearly all of which have a token of their own.
+    pub(super) fn reserve(&mut self, pools: usize) {
+        self.pools.reserve(pools);
+        self.vaults.by_part.reserve(pools.saturating_mul(2));
+        self.others.by_part.reserve(pools);
+    }
+
     /// Takes in a pool, unless it was the same before.
     pub(super) fn register(&mut self, address: Pubkey, before: Option<&Content>, now: &Content) {
         let Content::Pool(pool) = now else { return };

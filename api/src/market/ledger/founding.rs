@@ -60,6 +60,15 @@ impl Ledger {
     /// from where they were decoded to where they stay, because there is a lot of them.
     fn fill(&mut self, mut written: ByAddress<(u64, Content)>) {
         let answers = std::mem::take(&mut self.seed).answers;
+        let contents = || {
+            answers
+                .iter()
+                .flat_map(|answer| &answer.accounts)
+                .map(|(_, content)| content)
+        };
+        self.accounts.reserve(contents());
+        let is_pool = |content: &&Content| matches!(content, Content::Pool(_));
+        self.index.reserve(contents().filter(is_pool).count());
         let read = answers.iter().flat_map(|answer| &answer.accounts);
         let read = read.map(|(pubkey, content)| (pubkey, content));
         let told = written
