@@ -92,14 +92,10 @@ pub(super) struct Accounts {
 impl Accounts {
     /// An account as it is in a slot: its last write there or in the nearest slot below.
     pub(super) fn get(&self, slot: u64, pubkey: &Pubkey) -> Option<&Content> {
-        let mut next = Some(slot);
-        while let Some(layer) = next.and_then(|slot| self.layers.get(&slot)) {
-            if let Some(write) = layer.writes.get(pubkey) {
-                return Some(&write.content);
-            }
-            next = layer.parent;
+        match self.last_write(slot, pubkey) {
+            Some((_, write)) => Some(&write.content),
+            None => self.rooted.get(pubkey),
         }
-        self.rooted.get(pubkey)
     }
 
     /// An account as it is in a slot before it becomes `now`, and the version of its last write in that
@@ -110,18 +106,22 @@ impl Accounts {
         pubkey: &Pubkey,
         now: &Content,
     ) -> (Option<u64>, Option<&Content>) {
-        let layer = self.layers.get(&slot);
-        if let Some(write) = layer.and_then(|layer| layer.writes.get(pubkey)) {
-            return (Some(write.version), Some(&write.content));
+        match self.last_write(slot, pubkey) {
+            Some((at, write)) => ((at == slot).then_some(write.version), Some(&write.content)),
+            None => (None, self.rooted.get_like(pubkey, now)),
         }
-        let mut next = layer.and_then(|layer| layer.parent);
-        while let Some(layer) = next.and_then(|slot| self.layers.get(&slot)) {
+    }
+
+    /// The last write above the root that a slot sees, and the slot that made it.
+    fn last_write(&self, slot: u64, pubkey: &Pubkey) -> Option<(u64, &Write)> {
+        let mut at = slot;
+        loop {
+            let layer = self.layers.get(&at)?;
             if let Some(write) = layer.writes.get(pubkey) {
-                return (None, Some(&write.content));
+                return Some((at, write));
             }
-            next = layer.parent;
+            at = layer.parent?;
         }
-        (None, self.rooted.get_like(pubkey, now))
     }
 
     /// Keeps a write.
