@@ -13,7 +13,7 @@ use std::{
 use parking_lot::Mutex;
 use reqwest::Url;
 use sluice_store::Timings;
-use tower::{Layer, Service};
+use tower::{Layer, Service, ServiceExt};
 
 tokio::task_local! {
     static TIMELINE: Timeline;
@@ -83,36 +83,48 @@ impl<S> Layer<S> for TimedConnector {
     type Service = Timed<S>;
 
     fn layer(&self, inner: S) -> Timed<S> {
-        Timed { inner }
+        Timed {
+            inner: Arc::new(Mutex::new(inner)),
+        }
     }
 }
 
-/// A connector that notes when it is done.
-#[derive(Clone, Debug)]
+/// A connector that notes when it is done. The client clones its connector for every request, needed or not, so the
+/// connector proper, a stack of boxes, is cloned for connections only.
+#[derive(Debug)]
 pub(crate) struct Timed<S> {
-    inner: S,
+    inner: Arc<Mutex<S>>,
+}
+
+impl<S> Clone for Timed<S> {
+    fn clone(&self) -> Self {
+        Self {
+            inner: Arc::clone(&self.inner),
+        }
+    }
 }
 
 impl<S, R> Service<R> for Timed<S>
 where
-    S: Service<R>,
-    S::Future: Send + 'static,
+    S: Service<R> + Clone + Send + 'static,
+    S::Future: Send,
     S::Response: 'static,
     S::Error: 'static,
+    R: Send + 'static,
 {
     type Response = S::Response;
     type Error = S::Error;
     type Future =
         std::pin::Pin<Box<dyn Future<Output = Result<Self::Response, Self::Error>> + Send>>;
 
-    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
-        self.inner.poll_ready(context)
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        Poll::Ready(Ok(()))
     }
 
     fn call(&mut self, target: R) -> Self::Future {
-        let connecting = self.inner.call(target);
+        let inner = self.inner.lock().clone();
         Box::pin(async move {
-            let connection = connecting.await?;
+            let connection = inner.oneshot(target).await?;
             connected();
             Ok(connection)
         })
