@@ -37,6 +37,9 @@ const WARM: u64 = 5;
 /// Slots that count.
 const SLOTS: u64 = 25;
 
+/// How many slots later a slot is confirmed.
+const LAG: u64 = 2;
+
 /// Slot in which the chain begins.
 const FIRST: u64 = 1_000;
 
@@ -48,8 +51,14 @@ const PATIENCE: Duration = Duration::from_secs(30);
 struct Sent {
     /// Writes of accounts, by slot and pool.
     writes: HashMap<(u64, String), Instant>,
-    /// The status that seals a slot, after which its events can be told at processed.
-    seals: HashMap<u64, Instant>,
+    /// The status of a slot after which its events can be told: at processed the one that seals it.
+    tellable: HashMap<u64, Instant>,
+}
+
+/// Times from two moments to the first byte of the POST, of every event that counts.
+struct Latencies {
+    from_tellable: Vec<Duration>,
+    from_write: Vec<Duration>,
 }
 
 /// What is needed of a body.
@@ -64,16 +73,58 @@ struct Data {
     pubkey: String,
 }
 
-/// Measures webhooks at processed.
+/// Measures webhooks at processed and at confirmed, the default. What is confirmed is stored in one transaction with the
+/// checkpoint, however much it is, and the first of it waits for the last; that is shown beside the figure.
 ///
 /// # Errors
 /// When something does not start, or an event does not arrive.
 pub async fn figures() -> anyhow::Result<Vec<Figure>> {
+    let processed = measure(Commitment::Processed).await?;
+    let confirmed = measure(Commitment::Confirmed).await?;
+    let figure = |figure, latencies: &[Duration], permille, limit| {
+        let millis = permille_of(latencies, permille).as_secs_f64() * 1_000.0;
+        Figure::new(figure, millis, "ms", limit)
+    };
+    Ok(vec![
+        figure(
+            "slot sealed on the stream -> first byte, p50 at 1,000/s",
+            &processed.from_tellable,
+            500,
+            Limit::AtMost(10.0),
+        ),
+        figure(
+            "slot sealed on the stream -> first byte, p99 at 1,000/s",
+            &processed.from_tellable,
+            990,
+            Limit::AtMost(50.0),
+        ),
+        figure(
+            "update on the stream -> first byte, its slot's rest included, p50",
+            &processed.from_write,
+            500,
+            Limit::None,
+        ),
+        figure(
+            "slot confirmed on the stream -> first byte, p50 at 1,000/s",
+            &confirmed.from_tellable,
+            500,
+            Limit::None,
+        ),
+        figure(
+            "slot confirmed on the stream -> first byte, p99 at 1,000/s",
+            &confirmed.from_tellable,
+            990,
+            Limit::AtMost(50.0),
+        ),
+    ])
+}
+
+async fn measure(commitment: Commitment) -> anyhow::Result<Latencies> {
     let folder = tempfile::tempdir()?;
     let database = folder.path().join("sluice.db");
     let receivers = Receivers::start(WEBHOOKS, Keeping::Everything)?;
     let store = Store::open(&database).await?;
-    Queue::create(store.clone(), &receivers.urls(), Commitment::Processed).await?;
+    Queue::create(store.clone(), &receivers.urls(), commitment).await?;
     store.close().await;
 
     let mut server = ScriptedServer::start().await?;
@@ -82,35 +133,18 @@ pub async fn figures() -> anyhow::Result<Vec<Figure>> {
     let request = timeout(PATIENCE, connection.received()).await?;
     let slots = request.and_then(|received| received.request.slots);
     let slots = slots.context("the indexer asks for no slots")?;
-    let sent = play(&connection, &slots).await?;
+    let sent = play(&connection, &slots, commitment).await?;
     receivers.until((WARM + SLOTS) * EVENTS).await?;
     indexer.stop().await?;
-    let arrivals = receivers.take();
-    let (from_seal, from_write) = latencies(&sent, &arrivals)?;
-    let millis =
-        |latencies: &[Duration], permille| permille_of(latencies, permille).as_secs_f64() * 1_000.0;
-    let figure = |figure, value, limit| Figure::new(figure, value, "ms", limit);
-    Ok(vec![
-        figure(
-            "slot sealed on the stream -> first byte, p50 at 1,000/s",
-            millis(&from_seal, 500),
-            Limit::AtMost(10.0),
-        ),
-        figure(
-            "slot sealed on the stream -> first byte, p99 at 1,000/s",
-            millis(&from_seal, 990),
-            Limit::AtMost(50.0),
-        ),
-        figure(
-            "update on the stream -> first byte, its slot's rest included, p50",
-            millis(&from_write, 500),
-            Limit::None,
-        ),
-    ])
+    latencies(&sent, &receivers.take())
 }
 
 /// Slots pass, each full of writes to pools, and each confirmed two slots later.
-async fn play(connection: &Connection, filter: &str) -> anyhow::Result<Sent> {
+async fn play(
+    connection: &Connection,
+    filter: &str,
+    commitment: Commitment,
+) -> anyhow::Result<Sent> {
     let mut sent = Sent::default();
     let mut ticks = interval(TICK);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Burst);
@@ -119,9 +153,13 @@ async fn play(connection: &Connection, filter: &str) -> anyhow::Result<Sent> {
     for status in [SlotStatus::Processed, SlotStatus::Confirmed] {
         connection.send(slot(filter, FIRST, status)).await?;
     }
-    for number in FIRST + 1..=FIRST + WARM + SLOTS {
+    let last = FIRST + WARM + SLOTS;
+    for number in FIRST + 1..=last + LAG {
         for event in 0..EVENTS {
             ticks.tick().await;
+            if number > last {
+                continue;
+            }
             let write = pool_write(number, event);
             let key = (number, write.pubkey.to_string());
             sent.writes.insert(key, Instant::now());
@@ -130,43 +168,48 @@ async fn play(connection: &Connection, filter: &str) -> anyhow::Result<Sent> {
                 .await?;
         }
         connection.send(block(number)).await?;
-        sent.seals.insert(number, Instant::now());
+        let confirmed = Some(number - LAG).filter(|slot| *slot > FIRST);
+        let tellable = match commitment {
+            Commitment::Processed => Some(number),
+            _ => confirmed,
+        };
+        sent.tellable
+            .extend(tellable.map(|slot| (slot, Instant::now())));
         connection
             .send(slot(filter, number, SlotStatus::Processed))
             .await?;
-        if number > FIRST + 2 {
+        if let Some(confirmed) = confirmed {
             connection
-                .send(slot(filter, number - 2, SlotStatus::Confirmed))
+                .send(slot(filter, confirmed, SlotStatus::Confirmed))
                 .await?;
         }
     }
     Ok(sent)
 }
 
-/// Times from the seal of the slot and from the write, of every event that counts.
-fn latencies(sent: &Sent, arrivals: &[Arrival]) -> anyhow::Result<(Vec<Duration>, Vec<Duration>)> {
-    let (mut from_seal, mut from_write) = (Vec::new(), Vec::new());
+fn latencies(sent: &Sent, arrivals: &[Arrival]) -> anyhow::Result<Latencies> {
+    let (mut from_tellable, mut from_write) = (Vec::new(), Vec::new());
     for arrival in arrivals {
         let told: Told = serde_json::from_slice(&arrival.body)?;
         if told.slot <= FIRST + WARM {
             continue;
         }
-        let seal = sent.seals.get(&told.slot).context("an unknown slot")?;
+        let tellable = sent.tellable.get(&told.slot).context("an unknown slot")?;
         let write = sent.writes.get(&(told.slot, told.data.pubkey));
-        from_seal.push(arrival.at.saturating_duration_since(*seal));
-        from_write.push(
-            arrival
-                .at
-                .saturating_duration_since(*write.context("an unknown event")?),
-        );
+        let write = write.context("an unknown event")?;
+        from_tellable.push(arrival.at.saturating_duration_since(*tellable));
+        from_write.push(arrival.at.saturating_duration_since(*write));
     }
     let expected = usize::try_from(SLOTS * EVENTS)?;
     ensure!(
-        from_seal.len() == expected,
+        from_tellable.len() == expected,
         "{} of {expected} events arrived",
-        from_seal.len()
+        from_tellable.len()
     );
-    Ok((from_seal, from_write))
+    Ok(Latencies {
+        from_tellable,
+        from_write,
+    })
 }
 
 fn permille_of(latencies: &[Duration], part: usize) -> Duration {
