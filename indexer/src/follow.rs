@@ -12,16 +12,16 @@ use std::{sync::Arc, time::Duration};
 
 use service_kit::{Backoff, CancellationToken};
 use sluice_geyser::{Endpoint, Stream, StreamError};
-use sluice_store::{Commitment, OpenSlot, Revision, Store, StoreError};
+use sluice_store::{Commitment, OpenSlot, Revision, StoreError};
 use thiserror::Error;
 use tokio::{
-    sync::{Notify, watch},
+    sync::watch,
     time::{Instant, sleep, sleep_until},
 };
 
 use crate::{
     incident::Incident,
-    metrics::Metrics,
+    outbox::Outbox,
     session::{Origin, Session},
     slots::tree::TreeFault,
     status::Status,
@@ -128,17 +128,13 @@ pub struct Follower {
     /// The stream's server.
     pub endpoint: Endpoint,
     /// Where messages and the checkpoint go.
-    pub store: Store,
+    pub(crate) outbox: Outbox,
     /// The live webhooks.
     pub subscriptions: watch::Receiver<Arc<Subscriptions>>,
     /// The programs whose events are decoded.
     pub idls: Arc<Idls>,
     /// Told what is seen.
     pub status: Status,
-    /// Notified when new messages are stored.
-    pub stored: Arc<Notify>,
-    /// Counts.
-    pub metrics: Metrics,
 }
 
 impl Follower {
@@ -159,7 +155,7 @@ impl Follower {
                     Ok(never) => match never {},
                 },
             };
-            self.metrics.session_ended(end.kind());
+            self.outbox.metrics.session_ended(end.kind());
             start = start.after(&end, &mut left_out);
             if matches!(end, SessionEnd::FilterGrew) {
                 continue;
@@ -217,12 +213,12 @@ impl Follower {
         start: Start,
         subscriptions: &Subscriptions,
     ) -> Result<Origin, StoreError> {
-        let confirmed = self.store.checkpoint(Commitment::Confirmed).await?;
-        let finalized = self.store.checkpoint(Commitment::Finalized).await?;
+        let confirmed = self.outbox.store.checkpoint(Commitment::Confirmed).await?;
+        let finalized = self.outbox.store.checkpoint(Commitment::Finalized).await?;
         let finality_wanted = !subscriptions.at(Commitment::Finalized).is_empty();
-        let proved = self.store.filter_state().await?;
+        let proved = self.outbox.store.filter_state().await?;
         let known = proved.map_or(Revision(0), |state| state.revision);
-        let unproved = self.store.filter_changes(known).await?;
+        let unproved = self.outbox.store.filter_changes(known).await?;
         // A session at least goes on where the last one was; it goes further back for finality, and for
         // webhooks that were written since and that it did not serve.
         let resume = confirmed.map(|slot| slot.saturating_add(1));
@@ -240,7 +236,7 @@ impl Follower {
             .chain(resume.and(for_finality))
             .chain(resume.and(for_changes))
             .min();
-        let open: Vec<OpenSlot> = self.store.open_slots().await?;
+        let open: Vec<OpenSlot> = self.outbox.store.open_slots().await?;
         Ok(Origin {
             confirmed,
             finalized,

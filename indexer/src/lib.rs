@@ -8,6 +8,7 @@ pub mod health;
 mod incident;
 pub mod lead;
 pub mod metrics;
+mod outbox;
 mod retention;
 pub mod run;
 mod session;

@@ -19,10 +19,16 @@ use crate::{
     health::{self, Health},
     lead,
     metrics::Metrics,
+    outbox::Outbox,
     retention,
     status::Status,
     webhooks::{
-        deliver::Dispatcher, heartbeat::Heart, idl::Idls, match_event::Subscriptions, retry,
+        deliver::Dispatcher,
+        heartbeat::Heart,
+        idl::Idls,
+        intake::{Intake, Room},
+        match_event::Subscriptions,
+        retry,
         watch::Watcher,
     },
 };
@@ -39,18 +45,15 @@ use crate::{
 pub async fn run(config: Config, shutdown: CancellationToken) -> anyhow::Result<()> {
     let idls = Idls::load(&config.webhooks.idls).context("webhooks.idls names a bad file")?;
     let store = open(config.store.database()).await?;
-    let listener = TcpListener::bind(config.indexer.listen)
+    let listen = config.indexer.listen;
+    let listener = TcpListener::bind(listen)
         .await
-        .with_context(|| {
-            format!(
-                "cannot listen on {} for health requests",
-                config.indexer.listen
-            )
-        })?;
+        .with_context(|| format!("cannot listen on {listen} for health requests"))?;
     let client = client(&config)?;
     let (watcher, subscriptions) = Watcher::start(store.clone()).await?;
     let (status, metrics) = (Status::default(), Metrics::default());
     let stored = Arc::new(Notify::new());
+    let intake = Intake::new(client.deadline());
     let indexing = Indexing {
         endpoint: Endpoint {
             url: config.geyser.endpoint,
@@ -61,6 +64,7 @@ pub async fn run(config: Config, shutdown: CancellationToken) -> anyhow::Result<
         idls: Arc::new(idls),
         status: status.clone(),
         stored: Arc::clone(&stored),
+        room: intake.room(),
         metrics: metrics.clone(),
         retention: retention::Limits {
             finished: config.webhooks.retention(),
@@ -87,14 +91,14 @@ pub async fn run(config: Config, shutdown: CancellationToken) -> anyhow::Result<
     let mut tasks = JoinSet::new();
     tasks.spawn(watcher.run(stop.clone()));
     tasks.spawn(indexing.run(stop.clone()));
-    tasks.spawn(dispatcher.run(stop.clone()));
+    tasks.spawn(dispatcher.run(intake, stop.clone()));
     let serving = stop.clone();
     tasks.spawn(async move {
         if let Err(error) = health::serve(listener, health, serving).await {
             tracing::error!(%error, "the health endpoints failed");
         }
     });
-    tracing::info!(listen = %config.indexer.listen, "the indexer runs");
+    tracing::info!(%listen, "the indexer runs");
 
     let mut broken = false;
     while let Some(ended) = tasks.join_next().await {
@@ -135,6 +139,7 @@ struct Indexing {
     idls: Arc<Idls>,
     status: Status,
     stored: Arc<Notify>,
+    room: Room,
     metrics: Metrics,
     retention: retention::Limits,
 }
@@ -151,12 +156,15 @@ impl Indexing {
     fn start(&self, tasks: &mut JoinSet<()>, stop: &CancellationToken) {
         let follower = Follower {
             endpoint: self.endpoint.clone(),
-            store: self.store.clone(),
+            outbox: Outbox {
+                store: self.store.clone(),
+                stored: Arc::clone(&self.stored),
+                room: self.room.clone(),
+                metrics: self.metrics.clone(),
+            },
             subscriptions: self.subscriptions.clone(),
             idls: Arc::clone(&self.idls),
             status: self.status.clone(),
-            stored: Arc::clone(&self.stored),
-            metrics: self.metrics.clone(),
         };
         let heart = Heart {
             store: self.store.clone(),

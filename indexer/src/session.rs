@@ -11,11 +11,12 @@ use sluice_store::{
     Commit, Commitment, FilterState, MessageId, MessageKind, NewMessage, OpenSlot, Revision, Store,
     StoreError, Timestamp,
 };
-use tokio::sync::Notify;
+use tokio::{sync::mpsc, task::JoinError};
 
 use crate::{
     follow::{Follower, Health, SessionEnd},
-    metrics::{Metrics, Stage},
+    metrics::Metrics,
+    outbox::{Batch, Outbox, Told},
     slots::{Block, RevertReason, SlotContent, SlotTree, Step, content::Item, tree::Beginning},
     status::Status,
     subscribe::proved_revision,
@@ -26,6 +27,9 @@ use crate::{
         message_id::{Identity, message_id},
     },
 };
+
+/// Messages of a slot at processed that are stored together. Fewer cost more each, more come later on their way.
+const PIECE: usize = 64;
 
 /// Where a session begins, and what was known before.
 #[derive(Clone, Debug)]
@@ -49,8 +53,8 @@ pub(crate) struct Origin {
 /// A connection's state.
 pub(crate) struct Session<'a> {
     store: Store,
+    outbox: Outbox,
     status: Status,
-    stored: Arc<Notify>,
     metrics: Metrics,
     idls: Arc<Idls>,
     health: &'a mut Health,
@@ -59,6 +63,8 @@ pub(crate) struct Session<'a> {
     tree: SlotTree,
     /// Slots of which messages at processed are stored.
     open: BTreeSet<u64>,
+    /// Those of them of which nothing was stored before this session, nor taken back in it.
+    never_taken_back: BTreeSet<u64>,
     /// The newest slot that any update was about.
     newest: u64,
     /// The slot up to which everything confirmed is stored under this session's filter.
@@ -66,14 +72,6 @@ pub(crate) struct Session<'a> {
     /// Whether the slots that are missing were told.
     gap_told: bool,
     proved: Option<Revision>,
-}
-
-/// What is to be stored together.
-#[derive(Default)]
-struct Batch {
-    messages: Vec<NewMessage>,
-    opened: Vec<OpenSlot>,
-    settled: Vec<u64>,
 }
 
 impl<'a> Session<'a> {
@@ -91,14 +89,15 @@ impl<'a> Session<'a> {
             missing: origin.missing,
         });
         Self {
-            store: follower.store.clone(),
+            store: follower.outbox.store.clone(),
+            outbox: follower.outbox.clone(),
             status: follower.status.clone(),
-            stored: Arc::clone(&follower.stored),
-            metrics: follower.metrics.clone(),
+            metrics: follower.outbox.metrics.clone(),
             idls: Arc::clone(&follower.idls),
             health,
             subscriptions,
             open: origin.open.iter().map(|open| open.slot).collect(),
+            never_taken_back: BTreeSet::new(),
             origin,
             tree,
             newest: 0,
@@ -151,26 +150,28 @@ impl<'a> Session<'a> {
                     block,
                     content,
                 } => {
-                    let mut messages = self.compose(commitment, &block, &content, now);
-                    if commitment == Commitment::Processed && !messages.is_empty() {
-                        self.open.insert(block.slot);
-                        batch.opened.push(OpenSlot {
-                            slot: block.slot,
-                            blockhash: Some(block.hash.clone()),
-                        });
+                    if commitment == Commitment::Processed {
+                        self.outbox
+                            .send(std::mem::take(&mut batch), received)
+                            .await?;
+                        self.tell_processed(block, content, received).await?;
+                        continue;
                     }
+                    let told = self.compose(commitment, &block, &content, now);
+                    batch.messages.extend(told);
                     if commitment == Commitment::Confirmed {
-                        messages.extend(self.tell_again(&block, &content, now).await?);
+                        let again = self.tell_again(&block, &content, now).await?;
+                        batch.messages.extend(again);
                     }
-                    batch.messages.extend(messages);
                 }
                 Step::Revert { slot, reason } => {
                     // What is taken back may be in the batch, and is read from the store. So is, when the
                     // slot is confirmed after all, that it was taken back.
-                    self.store_batch(std::mem::take(&mut batch), None, received)
+                    self.outbox
+                        .send(std::mem::take(&mut batch), received)
                         .await?;
                     let taken_back = self.revert(slot, reason, now).await?;
-                    self.store_batch(taken_back, None, received).await?;
+                    self.outbox.send(taken_back, received).await?;
                 }
                 Step::Settled { commitment, slot } => {
                     self.tell_gap(&mut batch, now).await?;
@@ -179,9 +180,11 @@ impl<'a> Session<'a> {
                         batch
                             .settled
                             .extend(std::mem::replace(&mut self.open, later));
+                        self.never_taken_back = self.never_taken_back.split_off(&slot);
                     }
-                    let checkpoint = Some((commitment, slot));
-                    self.store_batch(std::mem::take(&mut batch), checkpoint, received)
+                    batch.checkpoint = Some((commitment, slot));
+                    self.outbox
+                        .send(std::mem::take(&mut batch), received)
                         .await?;
                     if commitment == Commitment::Confirmed {
                         self.settled = Some(slot);
@@ -190,7 +193,7 @@ impl<'a> Session<'a> {
                 }
             }
         }
-        self.store_batch(batch, None, received).await
+        Ok(self.outbox.send(batch, received).await?)
     }
 
     fn compose(
@@ -201,7 +204,51 @@ impl<'a> Session<'a> {
         now: Timestamp,
     ) -> Vec<NewMessage> {
         let (subscriptions, idls) = (&self.subscriptions, &self.idls);
-        compose::events(subscriptions, idls, commitment, block, content, now)
+        compose::events(subscriptions, idls, commitment, block, content, now).collect()
+    }
+
+    /// Tells what happened in a slot that is sealed. Those who asked for that are in a hurry: while some messages are
+    /// stored, the next are composed.
+    async fn tell_processed(
+        &mut self,
+        block: Arc<Block>,
+        content: Arc<SlotContent>,
+        received: Instant,
+    ) -> Result<(), SessionEnd> {
+        if self.subscriptions.at(Commitment::Processed).is_empty() || content.is_empty() {
+            return Ok(());
+        }
+        let open = OpenSlot {
+            slot: block.slot,
+            blockhash: Some(block.hash.clone()),
+        };
+        let (subscriptions, idls) = (Arc::clone(&self.subscriptions), Arc::clone(&self.idls));
+        let (sender, pieces) = mpsc::channel(1);
+        let composing = tokio::spawn(async move {
+            const COMMITMENT: Commitment = Commitment::Processed;
+            let now = Timestamp::from(SystemTime::now());
+            let mut events =
+                compose::events(&subscriptions, &idls, COMMITMENT, &block, &content, now);
+            loop {
+                let piece: Vec<_> = events.by_ref().take(PIECE).collect();
+                // Nobody takes it when the session is over.
+                if piece.is_empty() || sender.send(piece).await.is_err() {
+                    return;
+                }
+            }
+        });
+        let slot = open.slot;
+        let told = self.outbox.send_in_pieces(open, pieces, received).await?;
+        if told != Told::Nothing {
+            self.open.insert(slot);
+        }
+        if told == Told::New {
+            self.never_taken_back.insert(slot);
+        }
+        match composing.await.map_err(JoinError::try_into_panic) {
+            Err(Ok(panic)) => std::panic::resume_unwind(panic),
+            Ok(()) | Err(Err(_)) => Ok(()),
+        }
     }
 
     /// What was told of a block at processed and taken back, although the block is confirmed now: those who
@@ -214,7 +261,8 @@ impl<'a> Session<'a> {
         now: Timestamp,
     ) -> Result<Vec<NewMessage>, StoreError> {
         let nobody_heard = self.subscriptions.at(Commitment::Processed).is_empty();
-        if nobody_heard || content.is_empty() {
+        let stands = self.never_taken_back.contains(&block.slot);
+        if nobody_heard || stands || content.is_empty() {
             return Ok(Vec::new());
         }
         let of_slot = self.store.messages_of_slot(block.slot).await?;
@@ -248,6 +296,7 @@ impl<'a> Session<'a> {
         reason: RevertReason,
         now: Timestamp,
     ) -> Result<Batch, StoreError> {
+        self.never_taken_back.remove(&slot);
         if !self.open.remove(&slot) {
             return Ok(Batch::default());
         }
@@ -255,42 +304,9 @@ impl<'a> Session<'a> {
         tracing::info!(slot, reason = reason.name(), "events are taken back");
         Ok(Batch {
             messages: compose::reverted(&told, slot, reason, now),
-            opened: Vec::new(),
             settled: vec![slot],
+            ..Batch::default()
         })
-    }
-
-    async fn store_batch(
-        &mut self,
-        batch: Batch,
-        checkpoint: Option<(Commitment, u64)>,
-        received: Instant,
-    ) -> Result<(), SessionEnd> {
-        let idle = batch.messages.is_empty() && batch.settled.is_empty();
-        if idle && checkpoint.is_none() {
-            return Ok(());
-        }
-        let commit = Commit {
-            messages: &batch.messages,
-            checkpoint,
-            opened: &batch.opened,
-            settled: &batch.settled,
-            now: Timestamp::from(SystemTime::now()),
-        };
-        let committed = self.store.commit(&commit).await?;
-        if let Some((commitment, _)) = checkpoint
-            && let Some(slot) = committed.checkpoint
-        {
-            self.metrics.checkpoint(commitment, slot);
-        }
-        if committed.inserted > 0 {
-            self.metrics.took(Stage::Stored, received.elapsed());
-            if let Some(message) = batch.messages.first() {
-                self.metrics.stored(message.commitment, committed.inserted);
-            }
-            self.stored.notify_one();
-        }
-        Ok(())
     }
 
     /// Tells once, when the first slot is settled, which slots nobody was told about: those since the
@@ -411,6 +427,6 @@ impl<'a> Session<'a> {
 
 /// The id of the message that takes this one back.
 fn id_of_reverted(message: &NewMessage) -> MessageId {
-    let identity = Identity::Reverted(&message.id);
+    let identity = Identity::Reverted(message.slot, &message.id);
     message_id(&message.webhook, Commitment::Processed, identity)
 }

@@ -39,7 +39,7 @@ fn definition() -> WebhookDefinition {
 fn real_data(kind: EventKind) -> Value {
     let signature = Signature::default();
     match kind {
-        EventKind::AccountChange => body::account_change(&AccountUpdate {
+        EventKind::AccountChange => serde_json::to_value(body::account_change(&AccountUpdate {
             slot: SLOT,
             pubkey: key(1),
             owner: key(2),
@@ -50,7 +50,8 @@ fn real_data(kind: EventKind) -> Value {
             write_version: 1,
             txn_signature: Some(signature),
             is_startup: false,
-        }),
+        }))
+        .expect("keys are texts"),
         EventKind::Transaction => {
             let transaction = TransactionUpdate {
                 slot: SLOT,

@@ -151,7 +151,7 @@ async fn store_message(store: &Store, webhook: &WebhookId, number: u8) -> String
     let prefix = format!(r#"{{"type":"transaction","webhookId":"{webhook}","sequence":"#);
     let body = BodyTemplate::new(prefix, r#","slot":7,"data":{}}"#.into());
     let message = NewMessage {
-        id: MessageId::from_digest([number; 32]),
+        id: MessageId::from_bytes([number; 32]),
         webhook: webhook.clone(),
         kind: MessageKind::Event(EventKind::Transaction),
         commitment: Commitment::Confirmed,

@@ -166,6 +166,8 @@ pub struct Ticket {
     pub sequence: u64,
     /// Callback URL at the time of the claim.
     pub url: String,
+    /// Whether later messages wait until its result is recorded.
+    pub in_order: bool,
     pub(crate) ordinal: i64,
     pub(crate) lease: Lease,
 }

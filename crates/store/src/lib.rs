@@ -58,7 +58,7 @@ pub use messages::{
     StoredMessage,
 };
 pub use models::{InvalidId, MessageId, Revision, Secret, Timestamp, WebhookId};
-pub use store::{Lead, Store};
+pub use store::{Lead, Staged, Store};
 pub use webhooks::{
     DeliveryOrder, EventKind, EventKinds, FilterEdit, FilterEdited, FilterLimits, Filters,
     LiveChanges, LiveWebhook, LiveWebhooks, MAX_PREVIOUS_SECRETS, NewWebhook, Secrets, Webhook,

@@ -27,7 +27,13 @@ impl BodyTemplate {
     /// The body with its sequence number.
     #[must_use]
     pub fn with_sequence(&self, sequence: u64) -> String {
-        format!("{}{sequence}{}", self.prefix, self.suffix)
+        /// Digits of the largest number.
+        const DIGITS: usize = 20;
+        let mut body = String::with_capacity(self.prefix.len() + DIGITS + self.suffix.len());
+        body.push_str(&self.prefix);
+        body.push_str(&sequence.to_string());
+        body.push_str(&self.suffix);
+        body
     }
 }
 

@@ -82,10 +82,10 @@ pub struct MessageId(String);
 impl MessageId {
     const PREFIX: &'static str = "msg_";
 
-    /// Makes an identifier from a digest of what identifies the event.
+    /// Makes an identifier from bytes that identify the event.
     #[must_use]
-    pub fn from_digest(digest: [u8; 32]) -> Self {
-        Self(format!("{}{}", Self::PREFIX, hex::encode(digest)))
+    pub fn from_bytes(bytes: [u8; 32]) -> Self {
+        Self(format!("{}{}", Self::PREFIX, hex::encode(bytes)))
     }
 }
 
@@ -218,7 +218,7 @@ mod tests {
         ] {
             assert!(WebhookId::parse(bad).is_err(), "{bad:?}");
         }
-        assert!(!MessageId::from_digest([0xab; 32]).as_str().contains('.'));
+        assert!(!MessageId::from_bytes([0xab; 32]).as_str().contains('.'));
     }
 
     #[test]

@@ -29,6 +29,9 @@ pub const MAX_PLAIN_BYTES: usize = 4 * 1024;
 /// be a password.
 pub const HIDDEN: &str = "REDACTED";
 
+/// Headers that every request has; with the one that tells of compression.
+const OUR_HEADERS: usize = 6;
+
 /// Header names that a webhook's owner cannot choose: they are ours, or the protocol's.
 const RESERVED: [&str; 18] = [
     "accept-encoding",
@@ -112,7 +115,7 @@ pub struct Request {
 /// # Errors
 /// [`RequestError`].
 pub fn build(delivery: &Delivery<'_>, now: Timestamp) -> Result<Request, RequestError> {
-    let mut headers = HeaderMap::new();
+    let mut headers = HeaderMap::with_capacity(OUR_HEADERS + delivery.headers.len());
     for (name, value) in delivery.headers {
         if !is_reserved_header(name) {
             headers.append(
@@ -208,7 +211,7 @@ mod tests {
 
     fn request(secrets: &Secrets, now: Timestamp, body: &str) -> Request {
         let delivery = Delivery {
-            id: &MessageId::from_digest([1; 32]),
+            id: &MessageId::from_bytes([1; 32]),
             url: "https://example.com/",
             secrets,
             headers: &[],
@@ -244,7 +247,7 @@ mod tests {
             "replayed after ten minutes"
         );
         let mut renamed = signed;
-        let other_id = MessageId::from_digest([2; 32]);
+        let other_id = MessageId::from_bytes([2; 32]);
         renamed.insert(
             HEADER_WEBHOOK_ID,
             HeaderValue::from_str(other_id.as_str()).expect("ascii"),
@@ -268,7 +271,7 @@ mod tests {
         // HMAC-SHA256 with 32 zero bytes as the key, computed independently.
         let secrets = secrets(0, None);
         let delivery = Delivery {
-            id: &MessageId::from_digest([0; 32]),
+            id: &MessageId::from_bytes([0; 32]),
             url: "",
             secrets: &secrets,
             headers: &[],
@@ -314,7 +317,7 @@ mod tests {
         let secrets = secrets(9, None);
         let header = |name: &str, value: &str| (name.to_owned(), value.to_owned());
         let delivery = Delivery {
-            id: &MessageId::from_digest([1; 32]),
+            id: &MessageId::from_bytes([1; 32]),
             url: "",
             secrets: &secrets,
             headers: &[

@@ -59,7 +59,7 @@ mod tests {
 
     #[test]
     fn a_signature_is_the_one_of_the_schemes_own_library() {
-        let id = MessageId::from_digest([7; 32]);
+        let id = MessageId::from_bytes([7; 32]);
         for (byte, length, seconds) in [(1, 0, 0), (2, 1, 1_700_000_000), (3, 5_000, i64::MAX)] {
             let (secret, body) = (Secret::from_random([byte; 32]), vec![b'x'; length]);
             let library = Webhook::new(secret.expose()).expect("a secret");

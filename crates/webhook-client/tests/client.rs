@@ -69,7 +69,7 @@ async fn deliver(client: &Client, url: &str) -> Attempted {
         previous: Vec::new(),
     };
     let delivery = Delivery {
-        id: &MessageId::from_digest([1; 32]),
+        id: &MessageId::from_bytes([1; 32]),
         url,
         secrets: &secrets,
         headers: &[],

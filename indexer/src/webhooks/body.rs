@@ -24,9 +24,10 @@
 //! Integers are JSON integers of up to 64 bits; readers whose numbers are floating point lose precision
 //! above 2^53 and should parse them as big integers.
 
-use std::sync::Arc;
+use std::{io::Write, sync::Arc};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
+use serde::Serialize;
 use serde_json::{Value, json};
 use sluice_geyser::{AccountUpdate, TransactionUpdate};
 use sluice_store::{BodyTemplate, Commitment, MessageKind, SlotMessage, Timestamp, WebhookId};
@@ -39,10 +40,22 @@ use crate::slots::RevertReason;
 /// Bytes that tell the events of an Anchor program apart.
 const DISCRIMINATOR_BYTES: usize = 8;
 
+/// Room for the suffix of an account of a few hundred bytes: most need not grow.
+const USUAL_BYTES: usize = 2048;
+
 /// The part of a body that is the same for every webhook that hears of the same thing.
 #[must_use]
-pub fn suffix(slot: u64, commitment: Commitment, data: &Value) -> Arc<str> {
-    format!(r#","slot":{slot},"commitment":"{commitment}","data":{data}}}"#).into()
+pub fn suffix(slot: u64, commitment: Commitment, data: &impl Serialize) -> Arc<str> {
+    let mut text = Vec::with_capacity(USUAL_BYTES);
+    let written = write!(
+        text,
+        r#","slot":{slot},"commitment":"{commitment}","data":"#
+    );
+    written.expect("a vector takes everything");
+    // Hardly anything in it needs escaping, and this library does not look for that byte by byte.
+    sonic_rs::to_writer(&mut text, data).expect("keys are texts, and nothing else can fail");
+    text.push(b'}');
+    String::from_utf8(text).expect("JSON is UTF-8").into()
 }
 
 /// A body without its sequence number.
@@ -63,16 +76,29 @@ pub fn template(
 
 /// The `data` of an `accountChange`.
 #[must_use]
-pub fn account_change(account: &AccountUpdate) -> Value {
-    json!({
-        "pubkey": account.pubkey.to_string(),
-        "owner": account.owner.to_string(),
-        "lamports": account.lamports,
-        "data": STANDARD.encode(&account.data),
-        "dataLength": account.data.len(),
-        "executable": account.executable,
-        "writtenBy": account.txn_signature.map(|signature| signature.to_string()),
-    })
+pub fn account_change(account: &AccountUpdate) -> impl Serialize + use<> {
+    AccountChange {
+        pubkey: account.pubkey.to_string(),
+        owner: account.owner.to_string(),
+        lamports: account.lamports,
+        data: STANDARD.encode(&account.data),
+        data_length: account.data.len(),
+        executable: account.executable,
+        written_by: account.txn_signature.map(|signature| signature.to_string()),
+    }
+}
+
+/// Written without a detour over a map, because there are many.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct AccountChange {
+    pubkey: String,
+    owner: String,
+    lamports: u64,
+    data: String,
+    data_length: usize,
+    executable: bool,
+    written_by: Option<String>,
 }
 
 /// The `data` of a `transaction`; `programs` are those it invoked.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde::Serialize;
 use sluice_geyser::{AccountUpdate, TransactionUpdate};
 use sluice_store::{Commitment, MessageKind, NewMessage, SlotMessage, Timestamp};
 use solana_pubkey::Pubkey;
@@ -18,20 +18,20 @@ use crate::slots::{Block, RevertReason, SlotContent};
 
 /// The messages that a block causes at a commitment, in the order in which they are numbered: transactions
 /// as the block executed them, each followed by its programs' events, then the accounts as they were last
-/// written. `fallback` is the time for a block whose own is not known.
-#[must_use]
-pub fn events(
-    subscriptions: &Subscriptions,
-    idls: &Idls,
+/// written. `fallback` is the time for a block whose own is not known. Each is composed when it is asked for.
+pub fn events<'a>(
+    subscriptions: &'a Subscriptions,
+    idls: &'a Idls,
     commitment: Commitment,
-    block: &Block,
-    content: &SlotContent,
+    block: &'a Block,
+    content: &'a SlotContent,
     fallback: Timestamp,
-) -> Vec<NewMessage> {
+) -> impl Iterator<Item = NewMessage> + use<'a> {
     let index = subscriptions.at(commitment);
-    if index.is_empty() || content.is_empty() {
-        return Vec::new();
-    }
+    let happened = (!index.is_empty()).then(|| {
+        let transactions = content.transactions().map(Happened::Transaction);
+        transactions.chain(content.accounts().into_iter().map(Happened::Account))
+    });
     let timestamp = block.time.map_or(fallback, Timestamp::from_unix_seconds);
     let mut composer = Composer {
         subscriptions,
@@ -47,13 +47,19 @@ pub fn events(
         concerned: Vec::new(),
         messages: Vec::new(),
     };
-    for transaction in content.transactions() {
-        composer.transaction(transaction);
-    }
-    for account in content.accounts() {
-        composer.account_change(account);
-    }
-    composer.messages
+    happened.into_iter().flatten().flat_map(move |happened| {
+        match happened {
+            Happened::Transaction(transaction) => composer.transaction(transaction),
+            Happened::Account(account) => composer.account_change(account),
+        }
+        std::mem::take(&mut composer.messages)
+    })
+}
+
+/// Something of which messages may be due.
+enum Happened<'a> {
+    Transaction(&'a TransactionUpdate),
+    Account(&'a AccountUpdate),
 }
 
 struct Composer<'a> {
@@ -106,11 +112,11 @@ impl Composer<'_> {
     }
 
     /// One message per webhook concerned; the part that does not depend on the webhook is written once.
-    fn push(
+    fn push<D: Serialize>(
         &mut self,
         identity: Identity<'_>,
         order_key: Option<&Pubkey>,
-        data: impl FnOnce() -> Value,
+        data: impl FnOnce() -> D,
     ) {
         if self.concerned.is_empty() {
             return;
@@ -148,7 +154,11 @@ pub fn reverted(
         .map(|first| {
             let suffix = body::suffix(slot, COMMITMENT, &body::reverted(first, reason));
             NewMessage {
-                id: message_id(&first.webhook, COMMITMENT, Identity::Reverted(&first.id)),
+                id: message_id(
+                    &first.webhook,
+                    COMMITMENT,
+                    Identity::Reverted(slot, &first.id),
+                ),
                 webhook: first.webhook.clone(),
                 kind: MessageKind::Reverted,
                 commitment: COMMITMENT,
@@ -188,6 +198,7 @@ pub fn gap(
 
 #[cfg(test)]
 mod tests {
+    use serde_json::Value;
     use sluice_geyser::Instruction;
     use sluice_store::{EventKind, Filters, LiveWebhook, LiveWebhooks, Revision, WebhookId};
 
@@ -258,6 +269,7 @@ mod tests {
             content,
             fallback,
         )
+        .collect()
     }
 
     fn bodies(messages: &[NewMessage]) -> Vec<Value> {
@@ -390,7 +402,7 @@ mod tests {
     #[test]
     fn events_are_taken_back_one_by_one_and_nothing_else_is() {
         let told = |number: u8, kind| SlotMessage {
-            id: sluice_store::MessageId::from_digest([number; 32]),
+            id: sluice_store::MessageId::from_bytes([number; 32]),
             webhook: WebhookId::from_random([1; 16]),
             sequence: number.into(),
             kind,

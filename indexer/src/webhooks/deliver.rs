@@ -1,30 +1,30 @@
-//! The workers: claim what is due, drive one attempt, record what it means.
+//! The workers: take what is handed in or due, drive one attempt, report what became of it.
 //!
 //! A claim is a lease that outlives the deadline of an attempt. A worker that dies in between leaves a
-//! lease that runs out, and the message is delivered again, with the same id and the same bytes. Results are
-//! recorded in batches: those that come in while one batch is written make the next.
+//! lease that runs out, and the message is delivered again, with the same id and the same bytes.
 
 use std::{
-    collections::HashMap,
-    sync::Arc,
-    time::{Duration, SystemTime},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
 };
 
 use service_kit::CancellationToken;
-use sluice_store::{
-    Claim, ClaimLimits, ClaimedDelivery, EndpointState, Finished, Lease, MessageId, Outcome, Store,
-    StoreError, Ticket, Timestamp,
-};
+use sluice_store::{ClaimedDelivery, Finished, Outcome, Store, StoreError};
 use sluice_webhook_client::{Attempted, Client, Delivery};
 use tokio::{
-    sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc},
+    sync::{Notify, mpsc},
     task::JoinSet,
-    time::{sleep, timeout},
+    time::{MissedTickBehavior, interval, timeout},
 };
 
 use super::{
-    breaker::{self, Observation},
+    breaker::Observation,
     gates::{Gate, Gates},
+    intake::{Claimed, Intake, MAX_CLAIMED, MAX_PER_WEBHOOK, Room, TURN_PATIENCE},
+    record::{Done, Recorder, Report},
     retry,
 };
 use crate::{
@@ -32,41 +32,17 @@ use crate::{
     metrics::{Metrics, Stage},
 };
 
-/// Messages claimed at once: each is a few kilobytes, and a socket when its turn has come.
-pub const MAX_CLAIMED: usize = 8192;
-
-/// Attempts under way at once to one webhook. Receivers in one data centre with Sluice answer in a
-/// millisecond, those on another continent in two hundred: eighty messages a second for them.
-pub const MAX_PER_WEBHOOK: u32 = 16;
-
-/// Messages of one webhook that are claimed at once: what a receiver that hangs can take from the others.
-/// Eight rounds of attempts, so that a fast receiver need not wait for the database after each, and claims and
-/// records are large.
-pub const MAX_CLAIMED_PER_WEBHOOK: u32 = 8 * MAX_PER_WEBHOOK;
-
-/// Messages taken in one claim, so that a claim is quick, and the first of a slot are under way while the others are
-/// claimed.
-const MAX_CLAIM: usize = 128;
-
-/// How long a claimed message may wait for its turn before it goes back to the queue. The lease must
-/// outlive this and the attempt.
-const TURN_PATIENCE: Duration = Duration::from_secs(5);
-
-/// Results recorded in one transaction.
-const MAX_RECORDED: usize = 512;
+/// Messages taken in one claim, so that the first of a long queue are under way while the others are claimed.
+const MAX_CLAIM: usize = 512;
 
 /// How often due retries are looked for. New messages of this process do not wait for it.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
-
-/// How much longer than the wait for its turn and the deadline of its attempt a lease lasts: time to record
-/// the result on a busy machine.
-const LEASE_MARGIN: Duration = Duration::from_secs(10);
 
 /// How long a shutdown waits for attempts under way. What is left then goes back to the queue.
 const DRAIN_DEADLINE: Duration = Duration::from_secs(5);
 
 /// The task that delivers.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Dispatcher {
     /// Where messages wait.
     pub store: Store,
@@ -80,16 +56,8 @@ pub struct Dispatcher {
     pub metrics: Metrics,
 }
 
-/// What became of a claimed message.
-enum Done {
-    /// An attempt was made.
-    Attempted(Box<Finished>, Observation),
-    /// It was not, and the message is to be given back.
-    Abandoned(Ticket),
-}
-
 /// When to stop.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 struct Stop {
     /// Nothing is begun any more.
     shutdown: CancellationToken,
@@ -97,18 +65,16 @@ struct Stop {
     abandon: CancellationToken,
 }
 
-/// A result on its way to the recorder. The permit returns when it is recorded.
-type Report = (Done, OwnedSemaphorePermit);
-
 impl Dispatcher {
-    /// Delivers until `shutdown`, then lets attempts under way finish for a while.
-    pub async fn run(self, shutdown: CancellationToken) {
-        let room = Arc::new(Semaphore::new(MAX_CLAIMED));
+    /// Delivers what is handed in and what is due until `shutdown`, then lets attempts under way finish for a while.
+    pub async fn run(self, mut intake: Intake, shutdown: CancellationToken) {
         let recorded = Arc::new(Notify::new());
         let (reports, results) = mpsc::channel(MAX_CLAIMED);
         let width = usize::try_from(MAX_PER_WEBHOOK).unwrap_or(usize::MAX);
         let gates = Gates::new(width);
+        let backlog = Arc::new(AtomicBool::new(false));
         let recorder = Recorder {
+            backlog: Arc::clone(&backlog),
             gates: gates.clone(),
             store: self.store.clone(),
             metrics: self.metrics.clone(),
@@ -116,78 +82,86 @@ impl Dispatcher {
             recorded: Arc::clone(&recorded),
         };
         let recorder = tokio::spawn(recorder.run(results));
-        let stop = Stop {
+        let stop = Arc::new(Stop {
             shutdown,
             abandon: CancellationToken::new(),
+        });
+        let dispatcher = Arc::new(self);
+        let mut under_way = UnderWay {
+            dispatcher: Arc::clone(&dispatcher),
+            gates,
+            reports,
+            stop: Arc::clone(&stop),
+            attempts: JoinSet::new(),
+            incident: Incident::new("delivering webhooks"),
         };
-        let mut incident = Incident::new("delivering webhooks");
-        let mut attempts = JoinSet::new();
+        let mut glances = interval(POLL_INTERVAL);
+        glances.set_missed_tick_behavior(MissedTickBehavior::Delay);
         while !stop.shutdown.is_cancelled() {
-            let mut more = false;
-            match self.claim(room.available_permits()).await {
-                Ok(claimed) => {
-                    incident.recovered();
-                    more = claimed.len() >= MAX_CLAIM;
-                    for delivery in claimed {
-                        // There is one for each, because nobody else takes any.
-                        let Ok(permit) = Arc::clone(&room).try_acquire_owned() else {
-                            break;
-                        };
-                        let gate = gates.open(&delivery.ticket.webhook);
-                        let attempt = self.clone().attempt(delivery, gate, stop.clone());
-                        let reports = reports.clone();
-                        attempts.spawn(async move {
-                            // Fails only when the recorder broke off; the lease runs out then.
-                            let _ = reports.send((attempt.await, permit)).await;
-                        });
-                    }
+            let stored = tokio::select! {
+                () = stop.shutdown.cancelled() => break,
+                Some(claimed) = intake.handed.recv() => {
+                    under_way.begin(claimed);
+                    continue;
                 }
-                Err(error) => incident.failed("the database does not answer", &error),
-            }
-            if !more {
-                tokio::select! {
-                    () = stop.shutdown.cancelled() => {}
-                    () = self.stored.notified() => {}
-                    () = recorded.notified() => {}
-                    () = sleep(POLL_INTERVAL) => {}
-                }
-            }
-            while let Some(done) = attempts.try_join_next() {
-                note(done, &mut incident);
-            }
-            if attempts.is_empty() {
-                gates.tidy();
-            }
+                () = dispatcher.stored.notified() => true,
+                () = recorded.notified() => false,
+                _ = glances.tick() => false,
+            };
+            let found = dispatcher.claim_all(&intake.room, &mut under_way).await;
+            backlog.store(found || stored, Ordering::Relaxed);
+            under_way.tidy();
         }
-        drop(reports);
-        let drained = timeout(DRAIN_DEADLINE, drain(&mut attempts, &mut incident)).await;
-        if drained.is_err() {
-            stop.abandon.cancel();
-            drain(&mut attempts, &mut incident).await;
+        // What was handed in at the last moment goes back to the queue.
+        intake.handed.close();
+        while let Some(claimed) = intake.handed.recv().await {
+            under_way.begin(claimed);
         }
-        note(recorder.await, &mut incident);
+        under_way.finish().await;
+        if let Err(error) = recorder.await {
+            tracing::error!(%error, "the task that records deliveries broke off");
+        }
     }
 
-    async fn claim(&self, room: usize) -> Result<Vec<ClaimedDelivery>, StoreError> {
-        if room == 0 {
-            return Ok(Vec::new());
+    /// Begins with what is due, as far as there is room. Returns whether there was anything.
+    async fn claim_all(&self, room: &Room, under_way: &mut UnderWay) -> bool {
+        let mut found = false;
+        while !under_way.stop.shutdown.is_cancelled() {
+            match self.claim(room).await {
+                Ok(claimed) => {
+                    under_way.incident.recovered();
+                    found |= !claimed.is_empty();
+                    let more = claimed.len() >= MAX_CLAIM;
+                    under_way.begin(claimed);
+                    if !more {
+                        break;
+                    }
+                }
+                Err(error) => {
+                    let incident = &mut under_way.incident;
+                    incident.failed("the database does not answer", &error);
+                    break;
+                }
+            }
         }
-        let now = Timestamp::from(SystemTime::now());
-        let limits = ClaimLimits {
-            total: u32::try_from(room.min(MAX_CLAIM)).unwrap_or(u32::MAX),
-            per_webhook: MAX_CLAIMED_PER_WEBHOOK,
+        found
+    }
+
+    async fn claim(&self, room: &Room) -> Result<Vec<Claimed>, StoreError> {
+        let Some(places) = room.take(MAX_CLAIM) else {
+            return Ok(Vec::new());
         };
-        let claim = Claim {
-            now,
-            until: now.after(TURN_PATIENCE + self.client.deadline() + LEASE_MARGIN),
-            lease: Lease::from_random(rand::random()),
-            limits,
-        };
-        self.store.claim_due(&claim).await
+        let claimed = self.store.claim_due(&places.claim()).await?;
+        Ok(places.fill(claimed))
     }
 
     /// One attempt, or none when its turn does not come or it is abandoned.
-    async fn attempt(self, claimed: ClaimedDelivery, gate: Gate, stop: Stop) -> Done {
+    async fn attempt(
+        self: Arc<Self>,
+        claimed: ClaimedDelivery,
+        gate: Gate,
+        stop: Arc<Stop>,
+    ) -> Done {
         let place = tokio::select! {
             place = gate.pass(TURN_PATIENCE) => place,
             () = stop.shutdown.cancelled() => None,
@@ -203,8 +177,10 @@ impl Dispatcher {
             gzip: claimed.gzip,
             body: &claimed.body,
         };
+        // Made when its turn has come, so that those who wait are small.
+        let deliver = Box::pin(self.client.deliver(&delivery));
         let attempted = tokio::select! {
-            attempted = self.client.deliver(&delivery) => attempted,
+            attempted = deliver => attempted,
             () = stop.abandon.cancelled() => return Done::Abandoned(claimed.ticket),
         };
         let attempt = &attempted.attempt;
@@ -232,9 +208,53 @@ impl Dispatcher {
     }
 }
 
-async fn drain(attempts: &mut JoinSet<()>, incident: &mut Incident) {
-    while let Some(done) = attempts.join_next().await {
-        note(done, incident);
+/// Attempts under way.
+struct UnderWay {
+    dispatcher: Arc<Dispatcher>,
+    gates: Gates,
+    reports: mpsc::Sender<Report>,
+    stop: Arc<Stop>,
+    attempts: JoinSet<()>,
+    incident: Incident,
+}
+
+impl UnderWay {
+    fn begin(&mut self, claimed: Vec<Claimed>) {
+        for (delivery, place) in claimed {
+            let gate = self.gates.open(&delivery.ticket.webhook);
+            let dispatcher = Arc::clone(&self.dispatcher);
+            let attempt = dispatcher.attempt(delivery, gate, Arc::clone(&self.stop));
+            let reports = self.reports.clone();
+            self.attempts.spawn(async move {
+                // Fails only when the recorder broke off; the lease runs out then.
+                let _ = reports.send((attempt.await, place)).await;
+            });
+        }
+    }
+
+    /// Forgets what is over.
+    fn tidy(&mut self) {
+        while let Some(done) = self.attempts.try_join_next() {
+            note(done, &mut self.incident);
+        }
+        if self.attempts.is_empty() {
+            self.gates.tidy();
+        }
+    }
+
+    /// Waits for what is under way, and breaks it off when that takes too long.
+    async fn finish(mut self) {
+        let drained = timeout(DRAIN_DEADLINE, self.drain()).await;
+        if drained.is_err() {
+            self.stop.abandon.cancel();
+            self.drain().await;
+        }
+    }
+
+    async fn drain(&mut self) {
+        while let Some(done) = self.attempts.join_next().await {
+            note(done, &mut self.incident);
+        }
     }
 }
 
@@ -243,87 +263,6 @@ fn note(done: Result<(), tokio::task::JoinError>, incident: &mut Incident) {
     if let Err(error) = done {
         incident.failed("a task broke off", &error);
     }
-}
-
-/// The task that records.
-struct Recorder {
-    gates: Gates,
-    store: Store,
-    metrics: Metrics,
-    incident: Incident,
-    recorded: Arc<Notify>,
-}
-
-impl Recorder {
-    /// Records until the last attempt is over.
-    async fn run(mut self, mut results: mpsc::Receiver<Report>) {
-        let mut batch = Vec::new();
-        while results.recv_many(&mut batch, MAX_RECORDED).await > 0 {
-            let reports = std::mem::take(&mut batch);
-            match self.record(&reports).await {
-                Ok(()) => self.incident.recovered(),
-                Err(error) => self.incident.failed("the database does not answer", &error),
-            }
-            drop(reports);
-            self.recorded.notify_one();
-        }
-    }
-
-    async fn record(&self, reports: &[Report]) -> Result<(), StoreError> {
-        let (mut finished, mut released) = (Vec::new(), Vec::new());
-        let mut observed: HashMap<MessageId, (Observation, u32)> = HashMap::new();
-        for (done, _) in reports {
-            match done {
-                Done::Abandoned(ticket) => released.push(ticket.clone()),
-                Done::Attempted(each, observation) => {
-                    observed.insert(each.ticket.id.clone(), (*observation, rand::random()));
-                    finished.push(Finished::clone(each));
-                }
-            }
-        }
-        let judge = |state: EndpointState, each: &Finished| {
-            let next = endpoint(state, each, &observed);
-            if next.paused_until.is_some() {
-                self.gates.close(&each.ticket.webhook);
-            }
-            next
-        };
-        let counted = self.store.record(&finished, &judge).await?;
-        for (each, _) in finished.iter().zip(counted).filter(|(_, counted)| *counted) {
-            self.metrics.attempt(&each.outcome);
-        }
-        let now = Timestamp::from(SystemTime::now());
-        self.store.release(&released, now).await
-    }
-}
-
-/// How a receiver does after an attempt.
-fn endpoint(
-    state: EndpointState,
-    finished: &Finished,
-    observed: &HashMap<MessageId, (Observation, u32)>,
-) -> EndpointState {
-    if matches!(finished.outcome, Outcome::Gone { .. }) {
-        // The webhook is off. Nothing of this must be in the way of its being switched on again.
-        return EndpointState::default();
-    }
-    let Some((observation, random)) = observed.get(&finished.ticket.id) else {
-        return state;
-    };
-    let started = finished.attempt.started;
-    let ended = started.after(finished.attempt.duration);
-    let next = breaker::after(
-        state,
-        *observation,
-        (started, ended),
-        MAX_PER_WEBHOOK,
-        *random,
-    );
-    if next.breaker != state.breaker {
-        let (webhook, openings) = (&finished.ticket.webhook, next.openings);
-        tracing::info!(%webhook, from = state.breaker.name(), to = next.breaker.name(), openings, "breaker");
-    }
-    next
 }
 
 /// Receivers fail all the time and are retried; only what ends the retries is worth a warning.

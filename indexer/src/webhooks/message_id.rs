@@ -1,7 +1,8 @@
 //! Identifiers that follow from the event.
 //!
-//! The id of a message is `msg_` and the hex SHA-256 of: the webhook's id, the kind of message, the
-//! commitment at which it is told, and what tells it apart:
+//! The id of a message is `msg_` and, in hex, its slot (8 bytes, big endian) and the last 24 bytes of a SHA-256. The
+//! slot comes first for the sake of databases: what is stored together lies together in an index over ids. What is
+//! hashed are the webhook's id, the kind of message, the commitment at which it is told, and what tells it apart:
 //!
 //! - an event: the slot (u64, little endian), its blockhash, a 1 (u32, little endian) if it was taken back
 //!   and is told again, and
@@ -11,8 +12,8 @@
 //!   - transaction: the signature's 64 bytes;
 //!   - programEvent: the signature, and where in the transaction the event was emitted;
 //! - reverted: the id of the message that is taken back;
-//! - gap: the first and the last slot that are missing;
-//! - heartbeat: its number since 1970, counted in the webhook's own interval.
+//! - gap: the first and the last slot that are missing; its slot is the last;
+//! - heartbeat: its number since 1970, counted in the webhook's own interval; that stands in for the slot.
 //!
 //! Each part is preceded by its length (u32, little endian), so that no two lists of parts look alike.
 //! Hence the same event has the same id after a retry, a replay, a restart, and on another validator.
@@ -45,8 +46,8 @@ pub enum Identity<'a> {
     Transaction(BlockId<'a>, &'a Signature),
     /// An event of a program.
     ProgramEvent(BlockId<'a>, &'a Signature, EventPath),
-    /// A message is taken back.
-    Reverted(&'a MessageId),
+    /// A message about this slot is taken back.
+    Reverted(u64, &'a MessageId),
     /// Slots are missing.
     Gap(u64, u64),
     /// A sign of life.
@@ -61,9 +62,19 @@ impl Identity<'_> {
             Self::AccountChange(..) => MessageKind::Event(EventKind::AccountChange),
             Self::Transaction(..) => MessageKind::Event(EventKind::Transaction),
             Self::ProgramEvent(..) => MessageKind::Event(EventKind::ProgramEvent),
-            Self::Reverted(_) => MessageKind::Reverted,
+            Self::Reverted(..) => MessageKind::Reverted,
             Self::Gap(..) => MessageKind::Gap,
             Self::Heartbeat(_) => MessageKind::Heartbeat,
+        }
+    }
+
+    /// What ids begin with.
+    const fn slot(&self) -> u64 {
+        match self {
+            Self::AccountChange(block, ..)
+            | Self::Transaction(block, _)
+            | Self::ProgramEvent(block, ..) => block.slot,
+            Self::Reverted(slot, _) | Self::Gap(_, slot) | Self::Heartbeat(slot) => *slot,
         }
     }
 }
@@ -114,14 +125,17 @@ pub fn message_id(
             parts.add(signature.as_ref());
             parts.add(path.to_string().as_bytes());
         }
-        Identity::Reverted(first) => parts.add(first.as_str().as_bytes()),
+        Identity::Reverted(_, first) => parts.add(first.as_str().as_bytes()),
         Identity::Gap(first, last) => {
             parts.add(&first.to_le_bytes());
             parts.add(&last.to_le_bytes());
         }
         Identity::Heartbeat(number) => parts.add(&number.to_le_bytes()),
     }
-    MessageId::from_digest(parts.0.finalize().into())
+    let mut id: [u8; 32] = parts.0.finalize().into();
+    let (start, _) = id.split_at_mut(size_of::<u64>());
+    start.copy_from_slice(&identity.slot().to_be_bytes());
+    MessageId::from_bytes(id)
 }
 
 #[cfg(test)]
@@ -145,7 +159,7 @@ mod tests {
         // The parts written out and hashed by another program.
         assert_eq!(
             id.as_str(),
-            "msg_9d94b7145796cb3c6ac0442fd958c6e5fb4a0861930d068042be78259f763300"
+            "msg_00000000000000076ac0442fd958c6e5fb4a0861930d068042be78259f763300"
         );
     }
 
@@ -192,7 +206,7 @@ mod tests {
             Identity::ProgramEvent(BLOCK, &first, cpi(1, 2)),
             Identity::ProgramEvent(BLOCK, &first, cpi(12, 0)),
             Identity::ProgramEvent(later, &first, log(1)),
-            Identity::Reverted(&taken_back),
+            Identity::Reverted(7, &taken_back),
             Identity::Gap(7, 8),
             Identity::Gap(7, 9),
             Identity::Heartbeat(7),

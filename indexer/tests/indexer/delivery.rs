@@ -20,7 +20,7 @@ on_both!(
 async fn what_was_stored_before_a_crash_is_delivered_after_it(machine: Machine) {
     let id = machine.webhook(1).await;
     let messages = [NewMessage {
-        id: MessageId::from_digest([5; 32]),
+        id: MessageId::from_bytes([5; 32]),
         webhook: id,
         kind: MessageKind::Event(EventKind::Transaction),
         commitment: Commitment::Confirmed,

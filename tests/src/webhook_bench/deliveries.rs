@@ -11,7 +11,8 @@ use service_kit::CancellationToken;
 use sluice_indexer::{
     metrics::Metrics,
     webhooks::{
-        deliver::{Dispatcher, MAX_PER_WEBHOOK},
+        deliver::Dispatcher,
+        intake::{Intake, MAX_PER_WEBHOOK},
         retry,
     },
 };
@@ -204,7 +205,7 @@ async fn drain(
     };
     let shutdown = CancellationToken::new();
     let begun = Instant::now();
-    let running = tokio::spawn(dispatcher.run(shutdown.clone()));
+    let running = tokio::spawn(dispatcher.run(Intake::new(DEADLINE), shutdown.clone()));
     receivers.until(expected).await?;
     // It records what is left before it ends.
     shutdown.cancel();

@@ -13,7 +13,7 @@ use serde::Deserialize;
 use service_kit::CancellationToken;
 use sluice_indexer::{
     metrics::Metrics,
-    webhooks::{deliver::Dispatcher, retry},
+    webhooks::{deliver::Dispatcher, intake::Intake, retry},
 };
 use sluice_store::{Commitment, Store};
 use sluice_webhook_client::{Client, Reach};
@@ -127,7 +127,7 @@ impl Row {
             metrics: Metrics::default(),
         };
         let shutdown = CancellationToken::new();
-        let running = tokio::spawn(dispatcher.run(shutdown.clone()));
+        let running = tokio::spawn(dispatcher.run(Intake::new(DEADLINE), shutdown.clone()));
         Ok(Self {
             receivers,
             hanging: u64::try_from(hanging)?,

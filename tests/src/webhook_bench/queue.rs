@@ -105,6 +105,7 @@ impl Queue {
             &content,
             Timestamp::from(SystemTime::now()),
         )
+        .collect()
     }
 
     /// Stores as many messages as told, on disk when this returns.

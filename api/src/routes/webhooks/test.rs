@@ -101,7 +101,7 @@ async fn send(
     kind: EventKind,
     body: String,
 ) -> TestResult {
-    let id = MessageId::from_digest(rand::random());
+    let id = MessageId::from_bytes(rand::random());
     let definition = &webhook.definition;
     let attempted = client
         .deliver(&Delivery {

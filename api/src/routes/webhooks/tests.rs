@@ -148,7 +148,7 @@ impl Api {
         let webhook = id_of(path);
         let messages: Vec<_> = (1..=count)
             .map(|number| NewMessage {
-                id: MessageId::from_digest([number; 32]),
+                id: MessageId::from_bytes([number; 32]),
                 webhook: webhook.clone(),
                 kind: MessageKind::Event(EventKind::Transaction),
                 commitment: Commitment::Confirmed,

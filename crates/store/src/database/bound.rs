@@ -49,16 +49,53 @@ impl Connection {
     ) -> Result<Vec<Row>, StoreError> {
         let mut answered = Vec::new();
         while !given.is_empty() {
-            let rest = match self {
-                Self::SqliteRead(_) | Self::SqliteTransaction { .. } => {
-                    given.split_off(given.len().min(MAX_ROWS))
-                }
-                Self::PostgresRead(_) | Self::PostgresTransaction(_) => Vec::new(),
-            };
+            let rest = self.split(&mut given);
             answered.extend(self.run_over(bound, given).await?);
             given = rest;
         }
         Ok(answered)
+    }
+
+    /// Runs a statement over rows and counts the rows that it changed.
+    pub(crate) async fn execute_over(
+        &mut self,
+        bound: Bound,
+        mut given: Vec<Vec<Value>>,
+    ) -> Result<u64, StoreError> {
+        let mut changed = 0_u64;
+        while !given.is_empty() {
+            let rest = self.split(&mut given);
+            changed = changed.saturating_add(match self {
+                Self::SqliteRead(connection) => {
+                    let done = bound.sqlite(given).execute(&mut **connection).await?;
+                    done.rows_affected()
+                }
+                Self::SqliteTransaction { transaction, .. } => {
+                    let done = bound.sqlite(given).execute(&mut **transaction).await?;
+                    done.rows_affected()
+                }
+                Self::PostgresRead(connection) => {
+                    let done = bound.postgres(given).execute(&mut **connection).await?;
+                    done.rows_affected()
+                }
+                Self::PostgresTransaction(transaction) => {
+                    let done = bound.postgres(given).execute(&mut **transaction).await?;
+                    done.rows_affected()
+                }
+            });
+            given = rest;
+        }
+        Ok(changed)
+    }
+
+    /// Leaves as many rows as one statement takes, and returns the others.
+    fn split(&self, given: &mut Vec<Vec<Value>>) -> Vec<Vec<Value>> {
+        match self {
+            Self::SqliteRead(_) | Self::SqliteTransaction { .. } => {
+                given.split_off(given.len().min(MAX_ROWS))
+            }
+            Self::PostgresRead(_) | Self::PostgresTransaction(_) => Vec::new(),
+        }
     }
 
     async fn run_over(

@@ -71,6 +71,14 @@ pub(super) fn create(path: &Path) -> io::Result<()> {
     }
 }
 
+/// SQLite's write-ahead log of a database. It is there while a connection is open, and SQLite locks other files: a
+/// second descriptor of this one may be closed.
+pub(super) fn log_of(database: &Path) -> PathBuf {
+    let mut path = database.as_os_str().to_owned();
+    path.push("-wal");
+    path.into()
+}
+
 /// Opens, and creates when absent, the file beside the database whose lock says who may index. Locking the
 /// database file itself would meet SQLite's own locks.
 pub(super) fn open_lead_lock(database: &Path) -> io::Result<File> {

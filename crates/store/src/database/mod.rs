@@ -11,6 +11,8 @@ mod file;
 mod postgres;
 mod sqlite;
 
+use std::io;
+
 use serde::Serialize;
 use sqlx::{
     Postgres, Row as _, Sqlite, Transaction,
@@ -18,7 +20,7 @@ use sqlx::{
     postgres::{PgArguments, PgRow},
     sqlite::{SqliteArguments, SqliteRow},
 };
-use tokio::sync::OwnedMutexGuard;
+use tokio::{sync::OwnedMutexGuard, task::JoinHandle};
 
 pub(crate) use self::{
     bound::{Bound, Kind, bound_rows},
@@ -28,7 +30,7 @@ pub(crate) use self::{
 use crate::{StoreError, Timestamp};
 
 /// What a write may lose when the machine (not the process) dies right after it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Durability {
     /// Nothing.
     Durable,
@@ -242,8 +244,9 @@ pub(crate) enum Connection {
     SqliteTransaction {
         transaction: Transaction<'static, Sqlite>,
         database: SqliteDatabase,
+        durability: Durability,
         // Held until the end, and dropped after the transaction. None for a reading one.
-        _turn: Option<OwnedMutexGuard<()>>,
+        turn: Option<OwnedMutexGuard<sqlite::Turn>>,
     },
     PostgresRead(PoolConnection<Postgres>),
     PostgresTransaction(Transaction<'static, Postgres>),
@@ -331,15 +334,15 @@ impl Connection {
     }
 
     /// Locks rows for the rest of the transaction, by a PostgreSQL statement that names them. In SQLite
-    /// whoever writes is alone. Returns how many were locked; `None` where no locking was needed.
+    /// whoever writes is alone. Returns the rows that were locked; `None` where no locking was needed.
     pub(crate) async fn lock(
         &mut self,
         postgres: &'static str,
         values: Vec<Value>,
-    ) -> Result<Option<usize>, StoreError> {
+    ) -> Result<Option<Vec<Row>>, StoreError> {
         match self {
             Self::PostgresTransaction(_) | Self::PostgresRead(_) => {
-                Ok(Some(self.rows(postgres, values).await?.len()))
+                Ok(Some(self.rows(postgres, values).await?))
             }
             Self::SqliteTransaction { .. } | Self::SqliteRead(_) => Ok(None),
         }
@@ -347,17 +350,41 @@ impl Connection {
 
     /// Makes a transaction permanent; SQLite's only if the file is still where it was.
     pub(crate) async fn commit(self) -> Result<(), StoreError> {
+        self.write_out().await?.on_disk().await
+    }
+
+    /// As [`Connection::commit`], but what is written may not survive the machine before it is on the disk.
+    pub(crate) async fn write_out(self) -> Result<Written, StoreError> {
         match self {
             Self::SqliteTransaction {
                 transaction,
                 database,
-                ..
+                durability,
+                turn,
             } => {
                 database.check_file()?;
                 transaction.commit().await?;
+                drop(turn);
+                let waits = durability == Durability::Durable;
+                return Ok(Written(waits.then(|| database.sync())));
             }
             Self::PostgresTransaction(transaction) => transaction.commit().await?,
             Self::SqliteRead(_) | Self::PostgresRead(_) => {}
+        }
+        Ok(Written(None))
+    }
+}
+
+/// Something that others can read, and that the process can no longer lose; the machine can.
+#[derive(Debug)]
+pub(crate) struct Written(Option<JoinHandle<io::Result<()>>>);
+
+impl Written {
+    /// Waits until it is on the disk, as far as it must be.
+    pub(crate) async fn on_disk(self) -> Result<(), StoreError> {
+        if let Some(syncing) = self.0 {
+            let synced = syncing.await.map_err(io::Error::from).flatten();
+            synced.map_err(|error| StoreError::Database(error.into()))?;
         }
         Ok(())
     }

@@ -1,17 +1,29 @@
 //! SQLite: one file in WAL mode.
 //!
 //! Writes of one process take turns on an in-process lock instead of meeting in SQLite's busy handler,
-//! which sleeps; the handler is left for the other process. Writes whose loss would only repeat work
-//! (leases, results of attempts) skip the wait for the disk, all others do not return before their
-//! bytes are on it.
+//! which sleeps; the handler is left for the other process. They all go over one connection: what that keeps in memory
+//! of the file stays true.
+//!
+//! SQLite itself waits for the disk only when it folds its log into the database (`synchronous = NORMAL`). Writes whose
+//! loss would only repeat work (leases, results of attempts) leave it at that. All others do not return before the log
+//! is on the disk, for which they wait when they have given their turn to the next.
 
-use std::{fs::TryLockError, path::Path, sync::Arc, time::Duration};
+use std::{
+    fs::{File, TryLockError},
+    io,
+    path::Path,
+    sync::Arc,
+    time::Duration,
+};
 
 use sqlx::{
     SqlitePool,
     sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
 };
-use tokio::sync::Mutex;
+use tokio::{
+    sync::Mutex,
+    task::{JoinHandle, spawn_blocking},
+};
 
 use super::{
     Connection, Durability,
@@ -39,9 +51,13 @@ const READERS: u32 = 4;
 /// holds, they would be written out, and read again, in the middle of it.
 const WRITER_CACHE: &str = "-16384";
 
-/// Pages after which the log is folded into the database, 16 MiB: the pages that every transaction writes are folded
-/// once for many of them.
-const CHECKPOINT_PAGES: &str = "4096";
+/// Sets the pages after which a relaxed write folds the log into the database, 16 MiB: the pages that every transaction
+/// writes are folded once for many of them.
+const FOLD: &str = "PRAGMA wal_autocheckpoint = 4096";
+
+/// Sets the same for a durable write, 64 MiB. Somebody waits for those, and folding takes as long as several of them, so
+/// it is left to relaxed ones unless there are none.
+const FOLD_LATE: &str = "PRAGMA wal_autocheckpoint = 16384";
 
 /// The database. Clones share the connections.
 #[derive(Clone, Debug)]
@@ -51,9 +67,15 @@ pub(crate) struct SqliteDatabase(Arc<Inner>);
 struct Inner {
     file: DatabaseFile,
     reader: SqlitePool,
-    durable: SqlitePool,
-    relaxed: SqlitePool,
-    turn: Arc<Mutex<()>>,
+    writer: SqlitePool,
+    turn: Arc<Mutex<Turn>>,
+}
+
+/// Who writes holds this.
+#[derive(Debug, Default)]
+pub(crate) struct Turn {
+    /// What the connection was last set up for.
+    durability: Option<Durability>,
 }
 
 impl SqliteDatabase {
@@ -73,30 +95,25 @@ impl SqliteDatabase {
         let writer = options
             .clone()
             .pragma("cache_size", WRITER_CACHE)
-            .pragma("wal_autocheckpoint", CHECKPOINT_PAGES)
             // What a statement would need to undo itself goes to a temporary file otherwise.
             .pragma("temp_store", "MEMORY");
-        let durable =
-            pool(1).connect_lazy_with(writer.clone().synchronous(SqliteSynchronous::Full));
-        prepare(&durable)
+        let writer = pool(1).connect_lazy_with(writer.synchronous(SqliteSynchronous::Normal));
+        prepare(&writer)
             .await
             .map_err(|error| open_error(error.into()))?;
-        let relaxed = pool(1).connect_lazy_with(writer.synchronous(SqliteSynchronous::Normal));
         let reader = pool(READERS).connect_lazy_with(options.read_only(true));
         let file = DatabaseFile::identify(path).map_err(|error| open_error(error.into()))?;
         Ok(Self(Arc::new(Inner {
             file,
             reader,
-            durable,
-            relaxed,
+            writer,
             turn: Arc::default(),
         })))
     }
 
     pub(crate) async fn close(&self) {
         self.0.reader.close().await;
-        self.0.relaxed.close().await;
-        self.0.durable.close().await;
+        self.0.writer.close().await;
     }
 
     /// Whether the path still names the file that was opened.
@@ -115,24 +132,37 @@ impl SqliteDatabase {
         Ok(Connection::SqliteTransaction {
             transaction: self.0.reader.begin().await?,
             database: self.clone(),
-            _turn: None,
+            durability: Durability::Relaxed,
+            turn: None,
         })
     }
 
     pub(crate) async fn write(&self, durability: Durability) -> Result<Connection, StoreError> {
-        let turn = Arc::clone(&self.0.turn).lock_owned().await;
+        let mut turn = Arc::clone(&self.0.turn).lock_owned().await;
         self.check_file()?;
-        let pool = match durability {
-            Durability::Durable => &self.0.durable,
-            Durability::Relaxed => &self.0.relaxed,
-        };
+        if turn.durability != Some(durability) {
+            let setting = match durability {
+                Durability::Durable => FOLD_LATE,
+                Durability::Relaxed => FOLD,
+            };
+            sqlx::query(setting).execute(&self.0.writer).await?;
+            turn.durability = Some(durability);
+        }
         // IMMEDIATE takes the write lock at once: a transaction that began by reading could not be
         // upgraded after another process wrote, and would fail without waiting.
         Ok(Connection::SqliteTransaction {
-            transaction: pool.begin_with("BEGIN IMMEDIATE").await?,
+            transaction: self.0.writer.begin_with("BEGIN IMMEDIATE").await?,
             database: self.clone(),
-            _turn: Some(turn),
+            durability,
+            turn: Some(turn),
         })
+    }
+
+    /// Begins to wait for the disk to have everything that was written until now. SQLite would do so while nobody else
+    /// can write.
+    pub(crate) fn sync(&self) -> JoinHandle<io::Result<()>> {
+        let log = file::log_of(self.0.file.path());
+        spawn_blocking(move || File::open(log)?.sync_data())
     }
 
     /// Takes the lock of the one who may index, unless another process or another caller holds it.

@@ -4,9 +4,13 @@ use std::collections::{BTreeSet, HashMap};
 
 use serde::Serialize;
 
-use super::{Store, rows, webhooks};
+use super::{
+    Store,
+    receivers::{Letter, Receiver},
+    rows, webhooks,
+};
 use crate::{
-    Access, Breaker, Claim, ClaimedDelivery, EndpointState, Secrets, StoreError, Ticket, Timestamp,
+    Access, Breaker, Claim, ClaimedDelivery, EndpointState, StoreError, Ticket, Timestamp,
     WebhookId,
     database::{
         Connection, Durability, Row, Sql, bound_rows, json_rows, over_rows, unsigned, values,
@@ -242,7 +246,7 @@ async fn take(
             values![candidate.ordinal],
         )
         .await?;
-    if locked == Some(0) {
+    if locked.is_some_and(|locked| locked.is_empty()) {
         return Ok(Vec::new());
     }
     let share = match candidate.breaker {
@@ -268,15 +272,6 @@ async fn take(
     found.iter().map(|row| row.integer("sequence")).collect()
 }
 
-/// What all messages of a webhook have in common.
-struct Receiver {
-    webhook: WebhookId,
-    url: String,
-    secrets: Secrets,
-    headers: Vec<(String, String)>,
-    gzip: bool,
-}
-
 /// What was taken, with all that delivering it needs, webhook by webhook in order.
 async fn fetch(
     read: &mut Connection,
@@ -297,7 +292,7 @@ async fn fetch(
         .rows_over(
             bound_rows!(
                 [webhook bigint, sequence bigint],
-                "SELECT m.id, m.kind, m.body, m.created_at, m.webhook, m.sequence, d.tries
+                "SELECT m.id, m.kind, m.body, m.created_at, m.webhook, m.sequence, d.tries, d.lane
                  FROM v JOIN messages m ON m.webhook = v.webhook AND m.sequence = v.sequence
                  JOIN deliveries d ON d.webhook = v.webhook AND d.sequence = v.sequence"
             ),
@@ -313,24 +308,17 @@ async fn fetch(
             let ordinal = row.integer("webhook")?;
             let (place, candidate) = place.get(&ordinal).ok_or_else(corrupt)?;
             let receiver = receivers.get(&ordinal).ok_or_else(corrupt)?;
-            let delivery = ClaimedDelivery {
-                ticket: Ticket {
-                    id: rows::message_id(row)?,
-                    webhook: receiver.webhook.clone(),
-                    sequence: unsigned(row.integer("sequence")?, "messages.sequence")?,
-                    url: receiver.url.clone(),
-                    ordinal,
-                    lease: claim.lease,
-                },
+            let letter = Letter {
+                id: rows::message_id(row)?,
+                sequence: unsigned(row.integer("sequence")?, "messages.sequence")?,
                 kind: rows::kind(row)?,
-                secrets: receiver.secrets.clone(),
-                headers: receiver.headers.clone(),
-                gzip: receiver.gzip,
                 body: row.text("body")?,
                 created: row.time("created_at")?,
                 attempts_before: row.count("tries")?,
+                in_order: row.optional_text("lane")?.is_some(),
                 probe: candidate.breaker != Breaker::Closed,
             };
+            let delivery = receiver.delivery(letter, claim.lease);
             Ok((*place, delivery))
         })
         .collect::<Result<Vec<_>, StoreError>>()?;
@@ -358,13 +346,7 @@ async fn receivers(
     found
         .iter()
         .map(|row| {
-            let receiver = Receiver {
-                webhook: rows::webhook_id(row, "id")?,
-                url: row.text("url")?,
-                secrets: rows::secrets(row, claim.now)?,
-                headers: rows::headers(row, "headers")?,
-                gzip: row.flag("gzip")?,
-            };
+            let receiver = Receiver::of(row, claim.now)?;
             Ok((row.integer("ordinal")?, receiver))
         })
         .collect()

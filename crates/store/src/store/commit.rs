@@ -1,47 +1,40 @@
 //! Storing what a slot means.
 
-use std::collections::{HashMap, HashSet};
-
 use serde::Serialize;
 
 use super::{
     Store,
-    lanes::{self, Lane},
-    rows,
+    insert::{Expected, Inserted, insert_messages},
 };
 use crate::{
-    Commit, Committed, DeliveryOrder, NewMessage, StoreError, Timestamp,
-    database::{
-        Connection, Durability, Value, bound_rows, json_rows, over_rows, signed, unsigned, values,
-    },
+    Claim, ClaimedDelivery, Commit, Committed, StoreError,
+    database::{Connection, Durability, Written, json_rows, over_rows, signed, values},
 };
-
-/// Messages written by one statement: enough that the statement costs little per message, few enough that
-/// their bodies, up to megabytes each, are not all in memory twice.
-const CHUNK: usize = 256;
-
-/// A webhook as far as numbering goes.
-struct Numbering {
-    ordinal: i64,
-    next: u64,
-    order: DeliveryOrder,
-}
-
-#[derive(Serialize)]
-struct Id<'a> {
-    id: &'a str,
-}
-
-#[derive(Serialize)]
-struct SequenceRow {
-    webhook: i64,
-    next: i64,
-}
 
 #[derive(Serialize)]
 struct SlotRow<'a> {
     slot: i64,
     blockhash: Option<&'a str>,
+}
+
+/// A commit that the process can no longer lose, though the machine can.
+#[derive(Debug)]
+#[must_use = "nothing of it may be told before it is on the disk"]
+pub struct Staged {
+    committed: Committed,
+    claimed: Vec<ClaimedDelivery>,
+    written: Written,
+}
+
+impl Staged {
+    /// Waits until it is on the disk, and returns what was done and what was claimed.
+    ///
+    /// # Errors
+    /// A failure of the database: what was stored may be lost with the machine.
+    pub async fn on_disk(self) -> Result<(Committed, Vec<ClaimedDelivery>), StoreError> {
+        self.written.on_disk().await?;
+        Ok((self.committed, self.claimed))
+    }
 }
 
 impl Store {
@@ -52,11 +45,40 @@ impl Store {
     /// # Errors
     /// A failure of the database; nothing is stored then.
     pub async fn commit(&self, commit: &Commit<'_>) -> Result<Committed, StoreError> {
+        let (committed, _) = self.stage(commit, None).await?.on_disk().await?;
+        Ok(committed)
+    }
+
+    /// As [`Store::commit`], but the next one can be made while this one waits for the disk. Takes what it stores under
+    /// a lease, as far as the claim goes: nobody needs to look for it then. Of a webhook to which other messages are
+    /// due, or whose receiver pauses, nothing is taken.
+    ///
+    /// # Errors
+    /// A failure of the database; nothing is stored then.
+    pub async fn stage(
+        &self,
+        commit: &Commit<'_>,
+        claim: Option<Claim>,
+    ) -> Result<Staged, StoreError> {
+        if let Some(staged) = self.try_stage(commit, claim, Expected::New).await? {
+            return Ok(staged);
+        }
+        let staged = self.try_stage(commit, claim, Expected::Known).await?;
+        staged.ok_or(StoreError::Corrupt {
+            what: "messages.id",
+        })
+    }
+
+    async fn try_stage(
+        &self,
+        commit: &Commit<'_>,
+        claim: Option<Claim>,
+        expected: Expected,
+    ) -> Result<Option<Staged>, StoreError> {
         let mut write = self.write(Durability::Durable).await?;
-        let inserted = if commit.messages.is_empty() {
-            0
-        } else {
-            insert_messages(&mut write, commit.messages, commit.now).await?
+        let inserted = insert_messages(&mut write, commit, claim, expected).await?;
+        let Some(Inserted { count, claimed }) = inserted else {
+            return Ok(None);
         };
         let checkpoint = match commit.checkpoint {
             Some((commitment, slot)) => {
@@ -65,215 +87,15 @@ impl Store {
             None => None,
         };
         note_slots(&mut write, commit).await?;
-        write.commit().await?;
-        Ok(Committed {
-            inserted,
-            checkpoint,
-        })
+        Ok(Some(Staged {
+            committed: Committed {
+                inserted: count,
+                checkpoint,
+            },
+            claimed,
+            written: write.write_out().await?,
+        }))
     }
-}
-
-async fn insert_messages(
-    write: &mut Connection,
-    messages: &[NewMessage],
-    now: Timestamp,
-) -> Result<u64, StoreError> {
-    let mut numbering = numbering(write, messages).await?;
-    let fresh = fresh(write, messages).await?;
-    let wanted = lanes_of(&numbering, &fresh);
-    let mut busy: HashSet<Lane> = lanes::busy(write, &wanted).await?.into_iter().collect();
-    let (mut inserted, mut bytes) = (0_u64, 0_u64);
-    for chunk in fresh.chunks(CHUNK) {
-        let (mut message_rows, mut delivery_rows) = (Vec::new(), Vec::new());
-        for message in chunk {
-            let Some(webhook) = numbering.get_mut(message.webhook.as_str()) else {
-                continue;
-            };
-            let lane = lanes::lane_of(webhook.order, message.order_key.as_deref());
-            let waits = lane.as_ref().is_some_and(|lane| {
-                !busy.insert(Lane {
-                    webhook: webhook.ordinal,
-                    lane: lane.clone(),
-                })
-            });
-            let sequence = signed(webhook.next, "sequence")?;
-            let body = message.body.with_sequence(webhook.next);
-            bytes = bytes.saturating_add(u64::try_from(body.len()).unwrap_or(u64::MAX));
-            let due_at = (!waits).then_some(now);
-            delivery_rows.push(values![webhook.ordinal, sequence, due_at, lane, now]);
-            message_rows.push(values![
-                webhook.ordinal,
-                sequence,
-                message.id.as_str(),
-                message.kind.name(),
-                message.commitment.name(),
-                signed(message.slot, "slot")?,
-                message.order_key.clone(),
-                body,
-                now,
-            ]);
-            webhook.next = webhook.next.saturating_add(1);
-            inserted = inserted.saturating_add(1);
-        }
-        insert_rows(write, message_rows, delivery_rows).await?;
-    }
-    if inserted > 0 {
-        write_sequences(write, &numbering).await?;
-        write
-            .execute(
-                "UPDATE usage SET messages = messages + $1, bytes = bytes + $2",
-                values![signed(inserted, "count")?, signed(bytes, "size")?],
-            )
-            .await?;
-    }
-    Ok(inserted)
-}
-
-/// The webhooks concerned that still exist. Until the transaction ends nobody else numbers their messages
-/// or changes their lanes.
-async fn numbering<'a>(
-    write: &mut Connection,
-    messages: &'a [NewMessage],
-) -> Result<HashMap<&'a str, Numbering>, StoreError> {
-    let names: HashSet<&str> = messages
-        .iter()
-        .map(|message| message.webhook.as_str())
-        .collect();
-    let ids: Vec<_> = names.iter().map(|id| Id { id }).collect();
-    let ids = json_rows(&ids)?;
-    write
-        .lock(
-            "SELECT s.webhook FROM sequences s JOIN webhooks w ON w.ordinal = s.webhook
-             WHERE w.id IN (SELECT t.id FROM json_to_recordset(CAST($1 AS json)) AS t (id text))
-             ORDER BY s.webhook FOR UPDATE OF s",
-            values![ids.clone()],
-        )
-        .await?;
-    let found = write
-        .rows(
-            over_rows!(
-                [id text],
-                "SELECT w.ordinal, w.id, w.delivery_order, s.next
-                 FROM v JOIN webhooks w ON w.id = v.id JOIN sequences s ON s.webhook = w.ordinal
-                 WHERE w.deleted = 0"
-            ),
-            values![ids],
-        )
-        .await?;
-    let mut numbering = HashMap::new();
-    for row in &found {
-        let id = row.text("id")?;
-        if let Some(name) = names.get(id.as_str()) {
-            let webhook = Numbering {
-                ordinal: row.integer("ordinal")?,
-                next: unsigned(row.integer("next")?, "sequences.next")?,
-                order: rows::order(row)?,
-            };
-            numbering.insert(*name, webhook);
-        }
-    }
-    Ok(numbering)
-}
-
-/// Those of the messages that are not stored, each once.
-async fn fresh<'a>(
-    write: &mut Connection,
-    messages: &'a [NewMessage],
-) -> Result<Vec<&'a NewMessage>, StoreError> {
-    let mut seen = HashSet::new();
-    for chunk in messages.chunks(CHUNK) {
-        let ids: Vec<_> = chunk
-            .iter()
-            .map(|message| Id {
-                id: message.id.as_str(),
-            })
-            .collect();
-        let known = write
-            .rows(
-                over_rows!([id text], "SELECT m.id FROM v JOIN messages m ON m.id = v.id"),
-                values![json_rows(&ids)?],
-            )
-            .await?;
-        for row in &known {
-            seen.insert(row.text("id")?);
-        }
-    }
-    Ok(messages
-        .iter()
-        .filter(|message| seen.insert(message.id.as_str().to_owned()))
-        .collect())
-}
-
-fn lanes_of(numbering: &HashMap<&str, Numbering>, messages: &[&NewMessage]) -> Vec<Lane> {
-    let lanes: HashSet<Lane> = messages
-        .iter()
-        .filter_map(|message| {
-            let webhook = numbering.get(message.webhook.as_str())?;
-            Some(Lane {
-                webhook: webhook.ordinal,
-                lane: lanes::lane_of(webhook.order, message.order_key.as_deref())?,
-            })
-        })
-        .collect();
-    lanes.into_iter().collect()
-}
-
-async fn insert_rows(
-    write: &mut Connection,
-    messages: Vec<Vec<Value>>,
-    deliveries: Vec<Vec<Value>>,
-) -> Result<(), StoreError> {
-    write
-        .rows_over(
-            bound_rows!(
-                [
-                    webhook bigint, sequence bigint, id text, kind text, commitment text, slot bigint,
-                    order_key text, body text, created_at bigint
-                ],
-                "INSERT INTO messages
-                     (webhook, sequence, id, kind, commitment, slot, order_key, body, created_at)
-                 SELECT webhook, sequence, id, kind, commitment, slot, order_key, body, created_at
-                 FROM v WHERE webhook IS NOT NULL"
-            ),
-            messages,
-        )
-        .await?;
-    write
-        .rows_over(
-            bound_rows!(
-                [webhook bigint, sequence bigint, due_at bigint, lane text, created_at bigint],
-                "INSERT INTO deliveries (webhook, sequence, due_at, lane, created_at)
-                 SELECT webhook, sequence, due_at, lane, created_at FROM v WHERE webhook IS NOT NULL"
-            ),
-            deliveries,
-        )
-        .await?;
-    Ok(())
-}
-
-async fn write_sequences(
-    write: &mut Connection,
-    numbering: &HashMap<&str, Numbering>,
-) -> Result<(), StoreError> {
-    let next = numbering
-        .values()
-        .map(|webhook| {
-            Ok(SequenceRow {
-                webhook: webhook.ordinal,
-                next: signed(webhook.next, "sequence")?,
-            })
-        })
-        .collect::<Result<Vec<_>, StoreError>>()?;
-    write
-        .execute(
-            over_rows!(
-                [webhook bigint, next bigint],
-                "UPDATE sequences SET next = v.next FROM v WHERE sequences.webhook = v.webhook"
-            ),
-            values![json_rows(&next)?],
-        )
-        .await?;
-    Ok(())
 }
 
 async fn move_checkpoint(

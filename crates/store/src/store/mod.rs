@@ -3,12 +3,15 @@
 mod claim;
 mod commit;
 mod filters;
+mod handover;
 mod history;
+mod insert;
 mod keys;
 mod lanes;
 mod lead;
 mod live;
 mod progress;
+mod receivers;
 mod record;
 mod redeliver;
 mod retention;
@@ -18,7 +21,7 @@ mod webhooks;
 
 use std::path::Path;
 
-pub use self::lead::Lead;
+pub use self::{commit::Staged, lead::Lead};
 use crate::{
     StoreError,
     database::{Connection, Durability, PostgresDatabase, SqliteDatabase},

@@ -62,7 +62,7 @@ impl Store {
         let counts =
             |each: &Finished| key(&each.ticket).is_ok_and(|key| counted.contains_key(&key));
         let that_count: Vec<&Finished> = finished.iter().filter(|each| counts(each)).collect();
-        insert_attempts(&mut write, &that_count, &counted).await?;
+        let bytes = insert_attempts(&mut write, &that_count, &counted).await?;
         let now = that_count.iter().map(|each| end_of(each)).max();
         if let Some(now) = now {
             lanes::wake(&mut write, &woken, now).await?;
@@ -74,6 +74,10 @@ impl Store {
                 webhooks::disable(&mut write, ticket.ordinal, &ticket.url, reason).await?;
             }
         }
+        // Last, as wherever messages are stored: everybody writes this row.
+        write
+            .execute("UPDATE usage SET bytes = bytes + $1", values![bytes])
+            .await?;
         write.commit().await?;
         Ok(finished.iter().map(counts).collect())
     }
@@ -213,13 +217,14 @@ fn advance_of(finished: &Finished) -> Result<Vec<Value>, StoreError> {
     ])
 }
 
+/// Keeps the attempts that count; returns the bytes of their texts.
 async fn insert_attempts(
     write: &mut Connection,
     finished: &[&Finished],
     counted: &Counted,
-) -> Result<(), StoreError> {
+) -> Result<i64, StoreError> {
     if finished.is_empty() {
-        return Ok(());
+        return Ok(0);
     }
     let (mut attempts, mut bytes) = (Vec::new(), 0_usize);
     for each in finished {
@@ -245,11 +250,7 @@ async fn insert_attempts(
             attempts,
         )
         .await?;
-    let bytes = signed(u64::try_from(bytes).unwrap_or(u64::MAX), "size")?;
-    write
-        .execute("UPDATE usage SET bytes = bytes + $1", values![bytes])
-        .await?;
-    Ok(())
+    signed(u64::try_from(bytes).unwrap_or(u64::MAX), "size")
 }
 
 /// What is kept of an attempt; its texts are added to `bytes`.

@@ -129,7 +129,7 @@ pub fn keyed(webhook: &WebhookId, number: u8, order_key: Option<&str>) -> NewMes
     let mut digest = [number; 32];
     digest[..16].copy_from_slice(&webhook.as_str().as_bytes()[3..19]);
     NewMessage {
-        id: MessageId::from_digest(digest),
+        id: MessageId::from_bytes(digest),
         webhook: webhook.clone(),
         kind: MessageKind::Event(EventKind::Transaction),
         commitment: Commitment::Confirmed,

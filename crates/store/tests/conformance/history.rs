@@ -103,6 +103,6 @@ async fn what_is_finished_is_delivered_again_on_request(fixture: &Fixture) {
         "one is under way, one is pending and comes sooner"
     );
     assert_eq!(sequences(&claim(store, NOW).await), [2, 3]);
-    let unknown = Redeliver::Message(MessageId::from_digest([99; 32]));
+    let unknown = Redeliver::Message(MessageId::from_bytes([99; 32]));
     assert_eq!(redeliver(unknown).await, 0);
 }

@@ -3,6 +3,7 @@
 
 mod delivering;
 mod fixture;
+mod handover;
 mod history;
 mod keys;
 mod lead;

@@ -154,7 +154,7 @@ async fn a_large_slot_is_stored_whole(fixture: &Fixture) {
             let mut message = message(&id, 0);
             let mut digest = [0; 32];
             digest[..2].copy_from_slice(&number.to_le_bytes());
-            message.id = sluice_store::MessageId::from_digest(digest);
+            message.id = sluice_store::MessageId::from_bytes(digest);
             message
         })
         .collect();

@@ -122,7 +122,7 @@ async fn a_deleted_webhook_is_gone_at_once_however_much_it_is_owed(fixture: &Fix
             let mut message = message(&id, 0);
             let mut digest = [0; 32];
             digest[..2].copy_from_slice(&number.to_le_bytes());
-            message.id = sluice_store::MessageId::from_digest(digest);
+            message.id = sluice_store::MessageId::from_bytes(digest);
             message
         })
         .collect();

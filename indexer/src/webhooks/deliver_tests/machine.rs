@@ -1,6 +1,6 @@
 //! A receiver that does what it is told, and a dispatcher over a real database.
 
-use std::collections::VecDeque;
+use std::{collections::VecDeque, time::SystemTime};
 
 use axum::{
     Router,
@@ -12,13 +12,13 @@ use axum::{
 use parking_lot::Mutex;
 use sluice_store::{
     Access, Attempt, BodyTemplate, Commit, Commitment, Delivery, DeliveryLog, DeliveryOrder,
-    DeliveryQuery, DeliveryState, EventKind, Filters, MessageKind, NewMessage, NewWebhook, Secret,
-    WebhookDefinition, WebhookId,
+    DeliveryQuery, DeliveryState, EndpointState, EventKind, Filters, MessageId, MessageKind,
+    NewMessage, NewWebhook, Secret, Timestamp, WebhookDefinition, WebhookId,
 };
 use sluice_webhook_client::Reach;
 use solana_pubkey::Pubkey;
 use tempfile::TempDir;
-use tokio::{net::TcpListener, task::JoinHandle};
+use tokio::{net::TcpListener, task::JoinHandle, time::sleep};
 
 use super::super::*;
 
@@ -138,7 +138,7 @@ impl Machine {
             metrics: Metrics::default(),
         };
         let shutdown = CancellationToken::new();
-        let running = tokio::spawn(dispatcher.run(shutdown.clone()));
+        let running = tokio::spawn(dispatcher.run(Intake::new(DEADLINE), shutdown.clone()));
         Self {
             store,
             stored,
@@ -190,7 +190,7 @@ impl Machine {
                 let mut digest = [number; 32];
                 digest[..16].copy_from_slice(&webhook.as_str().as_bytes()[3..19]);
                 NewMessage {
-                    id: MessageId::from_digest(digest),
+                    id: MessageId::from_bytes(digest),
                     webhook: webhook.clone(),
                     kind: MessageKind::Event(EventKind::Transaction),
                     commitment: Commitment::Confirmed,

@@ -3,11 +3,11 @@
 mod machine;
 mod receivers;
 
-use std::time::Instant;
+use std::time::{Instant, SystemTime};
 
 use axum::http::header;
-use sluice_store::{Access, DeliveryState, Secret};
-use tokio::net::TcpListener;
+use sluice_store::{Access, DeliveryState, Secret, Timestamp};
+use tokio::{net::TcpListener, time::sleep};
 
 use self::machine::*;
 use super::*;

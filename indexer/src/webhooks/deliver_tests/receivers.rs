@@ -1,8 +1,11 @@
 //! What receivers do to a webhook as a whole: breaker, slowing down, order.
 
-use sluice_store::{Breaker, DeliveryOrder, DeliveryState};
+use sluice_store::{Breaker, DeliveryOrder, DeliveryState, EndpointState};
+
+use tokio::time::sleep;
 
 use super::{super::*, machine::*};
+use crate::webhooks::breaker;
 
 #[tokio::test]
 async fn a_receiver_that_keeps_failing_gets_nothing_but_probes_and_everything_when_it_heals() {

@@ -1,0 +1,335 @@
+//! Numbering messages and inserting them.
+
+use std::collections::{HashMap, HashSet};
+
+use serde::Serialize;
+
+use super::{
+    handover::Handover,
+    lanes::{self, Lane},
+    rows,
+};
+use crate::{
+    Claim, ClaimedDelivery, Commit, DeliveryOrder, NewMessage, StoreError, Timestamp,
+    database::{Connection, Value, bound_rows, json_rows, over_rows, signed, unsigned, values},
+};
+
+/// Messages written by one statement: enough that the statement costs little per message, few enough that
+/// their bodies, up to megabytes each, are not all in memory twice.
+const CHUNK: usize = 256;
+
+/// Whether messages are thought to be stored already. To look each up costs a fifth of storing it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Expected {
+    /// They are not: the chain goes on.
+    New,
+    /// Some are: slots are read once more.
+    Known,
+}
+
+/// What was inserted.
+#[derive(Default)]
+pub(super) struct Inserted {
+    pub(super) count: u64,
+    pub(super) claimed: Vec<ClaimedDelivery>,
+}
+
+/// A webhook as far as numbering goes.
+struct Numbering {
+    ordinal: i64,
+    next: u64,
+    order: DeliveryOrder,
+}
+
+#[derive(Serialize)]
+struct Id<'a> {
+    id: &'a str,
+}
+
+#[derive(Serialize)]
+struct SequenceRow {
+    webhook: i64,
+    next: i64,
+}
+
+/// The values of a row.
+type Values = Vec<Value>;
+
+/// Messages on their way into the tables.
+struct Insertion<'a> {
+    numbering: HashMap<&'a str, Numbering>,
+    /// Lanes in which something is pending.
+    busy: HashSet<Lane>,
+    handover: Option<Handover>,
+    now: Timestamp,
+    count: u64,
+    bytes: u64,
+}
+
+/// Inserts the messages of a commit. `None` when some that were thought to be new are known: the transaction must be
+/// given up then.
+pub(super) async fn insert_messages(
+    write: &mut Connection,
+    commit: &Commit<'_>,
+    claim: Option<Claim>,
+    expected: Expected,
+) -> Result<Option<Inserted>, StoreError> {
+    if commit.messages.is_empty() {
+        return Ok(Some(Inserted::default()));
+    }
+    let numbering = numbering(write, commit.messages).await?;
+    let handover = match claim {
+        Some(claim) => {
+            let webhooks = numbering.values().map(|webhook| webhook.ordinal);
+            Some(Handover::of(write, webhooks, claim).await?)
+        }
+        None => None,
+    };
+    let fresh = match expected {
+        Expected::New => commit.messages.iter().collect(),
+        Expected::Known => fresh(write, commit.messages).await?,
+    };
+    let busy = lanes::busy(write, &lanes_of(&numbering, &fresh)).await?;
+    let mut insertion = Insertion {
+        numbering,
+        busy: busy.into_iter().collect(),
+        handover,
+        now: commit.now,
+        count: 0,
+        bytes: 0,
+    };
+    for chunk in fresh.chunks(CHUNK) {
+        let (mut messages, mut deliveries) = (Vec::new(), Vec::new());
+        for message in chunk {
+            if let Some((message, delivery)) = insertion.rows(message)? {
+                messages.push(message);
+                deliveries.push(delivery);
+            }
+        }
+        if !insert_rows(write, messages, deliveries).await? {
+            return Ok(None);
+        }
+    }
+    insertion.finish(write).await.map(Some)
+}
+
+impl Insertion<'_> {
+    /// The rows of a message and of its delivery; `None` when its webhook is gone.
+    fn rows(&mut self, message: &NewMessage) -> Result<Option<(Values, Values)>, StoreError> {
+        let Some(webhook) = self.numbering.get_mut(message.webhook.as_str()) else {
+            return Ok(None);
+        };
+        let number = webhook.next;
+        webhook.next = number.saturating_add(1);
+        let (ordinal, sequence) = (webhook.ordinal, signed(number, "sequence")?);
+        let lane = lanes::lane_of(webhook.order, message.order_key.as_deref());
+        let waits = lane.as_ref().is_some_and(|lane| {
+            !self.busy.insert(Lane {
+                webhook: ordinal,
+                lane: lane.clone(),
+            })
+        });
+        let body = message.body.with_sequence(number);
+        self.count = self.count.saturating_add(1);
+        let length = u64::try_from(body.len()).unwrap_or(u64::MAX);
+        self.bytes = self.bytes.saturating_add(length);
+        let leased = match &mut self.handover {
+            Some(handover) if !waits => {
+                let place = handover.place(ordinal);
+                place.map(|place| place.take(message, number, &body, lane.is_some()))
+            }
+            _ => None,
+        };
+        let (due_at, lease) = match leased {
+            _ if waits => (None, None),
+            Some((until, lease)) => (Some(until), Some(lease)),
+            None => (Some(self.now), None),
+        };
+        let delivery = values![ordinal, sequence, due_at, lease, lane, self.now];
+        let message = values![
+            ordinal,
+            sequence,
+            message.id.as_str(),
+            message.kind.name(),
+            message.commitment.name(),
+            signed(message.slot, "slot")?,
+            message.order_key.clone(),
+            body,
+            self.now,
+        ];
+        Ok(Some((message, delivery)))
+    }
+
+    async fn finish(self, write: &mut Connection) -> Result<Inserted, StoreError> {
+        if self.count > 0 {
+            write_sequences(write, &self.numbering).await?;
+            let added = values![signed(self.count, "count")?, signed(self.bytes, "size")?];
+            write
+                .execute(
+                    "UPDATE usage SET messages = messages + $1, bytes = bytes + $2",
+                    added,
+                )
+                .await?;
+        }
+        Ok(Inserted {
+            count: self.count,
+            claimed: self.handover.map_or_else(Vec::new, Handover::claimed),
+        })
+    }
+}
+
+/// The webhooks concerned that still exist. Until the transaction ends nobody else numbers their messages
+/// or changes their lanes.
+async fn numbering<'a>(
+    write: &mut Connection,
+    messages: &'a [NewMessage],
+) -> Result<HashMap<&'a str, Numbering>, StoreError> {
+    let names: HashSet<&str> = messages
+        .iter()
+        .map(|message| message.webhook.as_str())
+        .collect();
+    let ids: Vec<_> = names.iter().map(|id| Id { id }).collect();
+    let ids = json_rows(&ids)?;
+    write
+        .lock(
+            "SELECT s.webhook FROM sequences s JOIN webhooks w ON w.ordinal = s.webhook
+             WHERE w.id IN (SELECT t.id FROM json_to_recordset(CAST($1 AS json)) AS t (id text))
+             ORDER BY s.webhook FOR UPDATE OF s",
+            values![ids.clone()],
+        )
+        .await?;
+    let found = write
+        .rows(
+            over_rows!(
+                [id text],
+                "SELECT w.ordinal, w.id, w.delivery_order, s.next
+                 FROM v JOIN webhooks w ON w.id = v.id JOIN sequences s ON s.webhook = w.ordinal
+                 WHERE w.deleted = 0"
+            ),
+            values![ids],
+        )
+        .await?;
+    let mut numbering = HashMap::new();
+    for row in &found {
+        let id = row.text("id")?;
+        if let Some(name) = names.get(id.as_str()) {
+            let webhook = Numbering {
+                ordinal: row.integer("ordinal")?,
+                next: unsigned(row.integer("next")?, "sequences.next")?,
+                order: rows::order(row)?,
+            };
+            numbering.insert(*name, webhook);
+        }
+    }
+    Ok(numbering)
+}
+
+/// Those of the messages that are not stored, each once.
+async fn fresh<'a>(
+    write: &mut Connection,
+    messages: &'a [NewMessage],
+) -> Result<Vec<&'a NewMessage>, StoreError> {
+    let mut seen = HashSet::new();
+    for chunk in messages.chunks(CHUNK) {
+        let ids: Vec<_> = chunk
+            .iter()
+            .map(|message| Id {
+                id: message.id.as_str(),
+            })
+            .collect();
+        let known = write
+            .rows(
+                over_rows!([id text], "SELECT m.id FROM v JOIN messages m ON m.id = v.id"),
+                values![json_rows(&ids)?],
+            )
+            .await?;
+        for row in &known {
+            seen.insert(row.text("id")?);
+        }
+    }
+    Ok(messages
+        .iter()
+        .filter(|message| seen.insert(message.id.as_str().to_owned()))
+        .collect())
+}
+
+fn lanes_of(numbering: &HashMap<&str, Numbering>, messages: &[&NewMessage]) -> Vec<Lane> {
+    let lanes: HashSet<Lane> = messages
+        .iter()
+        .filter_map(|message| {
+            let webhook = numbering.get(message.webhook.as_str())?;
+            Some(Lane {
+                webhook: webhook.ordinal,
+                lane: lanes::lane_of(webhook.order, message.order_key.as_deref())?,
+            })
+        })
+        .collect();
+    lanes.into_iter().collect()
+}
+
+/// False when one of the messages was known.
+async fn insert_rows(
+    write: &mut Connection,
+    messages: Vec<Values>,
+    deliveries: Vec<Values>,
+) -> Result<bool, StoreError> {
+    let given = u64::try_from(messages.len()).unwrap_or(u64::MAX);
+    let inserted = write
+        .execute_over(
+            bound_rows!(
+                [
+                    webhook bigint, sequence bigint, id text, kind text, commitment text, slot bigint,
+                    order_key text, body text, created_at bigint
+                ],
+                "INSERT INTO messages
+                     (webhook, sequence, id, kind, commitment, slot, order_key, body, created_at)
+                 SELECT webhook, sequence, id, kind, commitment, slot, order_key, body, created_at
+                 FROM v WHERE webhook IS NOT NULL ON CONFLICT (id) DO NOTHING"
+            ),
+            messages,
+        )
+        .await?;
+    if inserted < given {
+        return Ok(false);
+    }
+    write
+        .execute_over(
+            bound_rows!(
+                [
+                    webhook bigint, sequence bigint, due_at bigint, lease bigint, lane text,
+                    created_at bigint
+                ],
+                "INSERT INTO deliveries (webhook, sequence, due_at, lease, lane, created_at)
+                 SELECT webhook, sequence, due_at, lease, lane, created_at
+                 FROM v WHERE webhook IS NOT NULL"
+            ),
+            deliveries,
+        )
+        .await?;
+    Ok(true)
+}
+
+async fn write_sequences(
+    write: &mut Connection,
+    numbering: &HashMap<&str, Numbering>,
+) -> Result<(), StoreError> {
+    let next = numbering
+        .values()
+        .map(|webhook| {
+            Ok(SequenceRow {
+                webhook: webhook.ordinal,
+                next: signed(webhook.next, "sequence")?,
+            })
+        })
+        .collect::<Result<Vec<_>, StoreError>>()?;
+    write
+        .execute(
+            over_rows!(
+                [webhook bigint, next bigint],
+                "UPDATE sequences SET next = v.next FROM v WHERE sequences.webhook = v.webhook"
+            ),
+            values![json_rows(&next)?],
+        )
+        .await?;
+    Ok(())
+}

@@ -1,0 +1,67 @@
+//! What every delivery to a webhook takes.
+
+use super::rows;
+use crate::{
+    ClaimedDelivery, Lease, MessageId, MessageKind, Secrets, StoreError, Ticket, Timestamp,
+    WebhookId, database::Row,
+};
+
+/// What all messages of a webhook have in common.
+pub(super) struct Receiver {
+    ordinal: i64,
+    webhook: WebhookId,
+    url: String,
+    secrets: Secrets,
+    headers: Vec<(String, String)>,
+    gzip: bool,
+}
+
+/// What is a message's own.
+pub(super) struct Letter {
+    pub(super) id: MessageId,
+    pub(super) sequence: u64,
+    pub(super) kind: MessageKind,
+    pub(super) body: String,
+    pub(super) created: Timestamp,
+    pub(super) attempts_before: u32,
+    pub(super) probe: bool,
+    pub(super) in_order: bool,
+}
+
+impl Receiver {
+    /// From a row with `ordinal`, `id`, `url`, `secret`, `previous_secret`, `previous_secret_until`, `headers` and
+    /// `gzip` of a webhook.
+    pub(super) fn of(row: &Row, now: Timestamp) -> Result<Self, StoreError> {
+        Ok(Self {
+            ordinal: row.integer("ordinal")?,
+            webhook: rows::webhook_id(row, "id")?,
+            url: row.text("url")?,
+            secrets: rows::secrets(row, now)?,
+            headers: rows::headers(row, "headers")?,
+            gzip: row.flag("gzip")?,
+        })
+    }
+
+    /// A message of this webhook, under a lease.
+    pub(super) fn delivery(&self, letter: Letter, lease: Lease) -> ClaimedDelivery {
+        ClaimedDelivery {
+            ticket: Ticket {
+                id: letter.id,
+                webhook: self.webhook.clone(),
+                sequence: letter.sequence,
+                url: self.url.clone(),
+                in_order: letter.in_order,
+                ordinal: self.ordinal,
+                lease,
+            },
+            kind: letter.kind,
+            secrets: self.secrets.clone(),
+            headers: self.headers.clone(),
+            gzip: self.gzip,
+            body: letter.body,
+            created: letter.created,
+            attempts_before: letter.attempts_before,
+            probe: letter.probe,
+        }
+    }
+}
