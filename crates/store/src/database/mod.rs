@@ -353,6 +353,19 @@ impl Connection {
         self.write_out().await?.on_disk().await
     }
 
+    /// As [`Connection::commit`], and returns only when everything that it could read is on the disk: in SQLite a write
+    /// is seen before, in PostgreSQL it is not.
+    pub(crate) async fn commit_with_what_was_read(self) -> Result<(), StoreError> {
+        let database = match &self {
+            Self::SqliteTransaction { database, .. } => Some(database.clone()),
+            _ => None,
+        };
+        self.commit().await?;
+        Written(database.map(|database| database.sync()))
+            .on_disk()
+            .await
+    }
+
     /// As [`Connection::commit`], but what is written may not survive the machine before it is on the disk.
     pub(crate) async fn write_out(self) -> Result<Written, StoreError> {
         match self {

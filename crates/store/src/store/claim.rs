@@ -171,7 +171,8 @@ impl Store {
         if taken.is_empty() {
             return Ok(Vec::new());
         }
-        write.commit().await?;
+        // What is delivered must not be forgotten, so whoever stored it may still be waiting for the disk, but not this.
+        write.commit_with_what_was_read().await?;
         // Nobody waits for their turn to write while this is read.
         let mut read = self.read().await?;
         fetch(&mut read, &taken, candidates, claim).await

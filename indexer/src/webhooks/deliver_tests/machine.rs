@@ -1,6 +1,6 @@
 //! A receiver that does what it is told, and a dispatcher over a real database.
 
-use std::{collections::VecDeque, time::SystemTime};
+use std::{collections::VecDeque, ops::Range, time::SystemTime};
 
 use axum::{
     Router,
@@ -118,6 +118,7 @@ pub(super) async fn receive(
 pub(super) struct Machine {
     pub(super) store: Store,
     pub(super) stored: Arc<Notify>,
+    pub(super) room: Room,
     pub(super) shutdown: CancellationToken,
     pub(super) running: JoinHandle<()>,
     pub(super) folder: TempDir,
@@ -138,10 +139,13 @@ impl Machine {
             metrics: Metrics::default(),
         };
         let shutdown = CancellationToken::new();
-        let running = tokio::spawn(dispatcher.run(Intake::new(DEADLINE), shutdown.clone()));
+        let intake = Intake::new(DEADLINE);
+        let room = intake.room();
+        let running = tokio::spawn(dispatcher.run(intake, shutdown.clone()));
         Self {
             store,
             stored,
+            room,
             shutdown,
             running,
             folder,
@@ -184,28 +188,26 @@ impl Machine {
             .id
     }
 
-    pub(super) async fn owe(&self, webhook: &WebhookId, numbers: std::ops::Range<u8>) {
-        let messages: Vec<_> = numbers
-            .map(|number| {
-                let mut digest = [number; 32];
-                digest[..16].copy_from_slice(&webhook.as_str().as_bytes()[3..19]);
-                NewMessage {
-                    id: MessageId::from_bytes(digest),
-                    webhook: webhook.clone(),
-                    kind: MessageKind::Event(EventKind::Transaction),
-                    commitment: Commitment::Confirmed,
-                    slot: 7,
-                    order_key: Some(format!("key{}", number % 2)),
-                    body: BodyTemplate::new("{\"sequence\":".to_owned(), Arc::from("}")),
-                }
-            })
-            .collect();
+    pub(super) async fn owe(&self, webhook: &WebhookId, numbers: Range<u8>) {
+        let messages = messages(webhook, numbers);
         let now = Timestamp::from(SystemTime::now());
         self.store
             .commit(&Commit::slot(Commitment::Confirmed, 7, &messages, now))
             .await
             .expect("commits");
         self.stored.notify_one();
+    }
+
+    /// Stores messages as the indexer does, and hands them in.
+    pub(super) async fn hand_in(&self, webhook: &WebhookId, numbers: Range<u8>) {
+        let messages = messages(webhook, numbers);
+        let places = self.room.take(messages.len()).expect("there is room");
+        let now = Timestamp::from(SystemTime::now());
+        let commit = Commit::slot(Commitment::Confirmed, 7, &messages, now);
+        let staged = self.store.stage(&commit, Some(places.claim())).await;
+        let (_, claimed) = staged.expect("stores").on_disk().await.expect("syncs");
+        assert_eq!(claimed.len(), messages.len(), "nothing stands in their way");
+        self.room.hand_in(places, claimed);
     }
 
     /// Waits until the webhook's messages satisfy `condition`.
@@ -232,6 +234,24 @@ impl Machine {
         self.running.await.expect("stops cleanly");
         self.folder
     }
+}
+
+fn messages(webhook: &WebhookId, numbers: Range<u8>) -> Vec<NewMessage> {
+    numbers
+        .map(|number| {
+            let mut digest = [number; 32];
+            digest[..16].copy_from_slice(&webhook.as_str().as_bytes()[3..19]);
+            NewMessage {
+                id: MessageId::from_bytes(digest),
+                webhook: webhook.clone(),
+                kind: MessageKind::Event(EventKind::Transaction),
+                commitment: Commitment::Confirmed,
+                slot: 7,
+                order_key: Some(format!("key{}", number % 2)),
+                body: BodyTemplate::new("{\"sequence\":".to_owned(), Arc::from("}")),
+            }
+        })
+        .collect()
 }
 
 /// A webhook's messages with their attempts, in order.

@@ -192,6 +192,42 @@ async fn a_receiver_that_is_not_there_is_retried() {
 }
 
 #[tokio::test]
+async fn what_is_handed_in_is_delivered_without_being_looked_for() {
+    let (receiver, url) = Receiver::start([]).await;
+    let machine = Machine::start().await;
+    let id = machine.webhook(1, &url).await;
+    machine.hand_in(&id, 0..3).await;
+    let delivered = machine.until(&id, all(DeliveryState::Delivered));
+    // It is under a lease of many seconds, so nobody finds it.
+    let soon = timeout(Duration::from_secs(5), delivered).await;
+    soon.expect("the dispatcher has it");
+    assert_eq!(receiver.count(), 3, "each once");
+    machine.stop().await;
+}
+
+#[tokio::test]
+async fn what_is_handed_in_when_the_dispatcher_stops_goes_back_to_the_queue() {
+    let (receiver, url) = Receiver::start([]).await;
+    let machine = Machine::start().await;
+    let id = machine.webhook(1, &url).await;
+    machine.hand_in(&id, 0..3).await;
+    // On this one thread the dispatcher hears of both at once.
+    let store = machine.store.clone();
+    let _folder = machine.stop().await;
+    let waits = deliveries(&store, &id)
+        .await
+        .iter()
+        .filter(|delivery| delivery.state == DeliveryState::Pending)
+        .filter(|delivery| delivery.next_attempt_at <= Some(Timestamp::from(SystemTime::now())))
+        .count();
+    assert_eq!(
+        waits + receiver.count(),
+        3,
+        "none waits for the end of its lease"
+    );
+}
+
+#[tokio::test]
 async fn a_shutdown_lets_attempts_under_way_finish() {
     let (receiver, url) = Receiver::start([Answering::Hang, Answering::Hang]).await;
     let machine = Machine::start().await;
