@@ -50,7 +50,7 @@ pub struct Dispatcher {
     pub client: Client,
     /// Pauses before the attempts.
     pub schedule: Arc<[Duration]>,
-    /// Notified when new messages are stored.
+    /// Notified when messages are stored that are not handed in.
     pub stored: Arc<Notify>,
     /// Counts.
     pub metrics: Metrics,
