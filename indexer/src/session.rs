@@ -8,14 +8,13 @@ use std::{
 
 use sluice_geyser::{Body, Update};
 use sluice_store::{
-    Commit, Commitment, FilterState, MessageId, MessageKind, NewMessage, OpenSlot, Revision, Store,
+    Commit, Commitment, FilterState, MessageId, MessageKind, NewMessage, OpenSlot, Revision,
     StoreError, Timestamp,
 };
 use tokio::{sync::mpsc, task::JoinError};
 
 use crate::{
     follow::{Follower, Health, SessionEnd},
-    metrics::Metrics,
     outbox::{Batch, Outbox, Told},
     slots::{Block, RevertReason, SlotContent, SlotTree, Step, content::Item, tree::Beginning},
     status::Status,
@@ -52,10 +51,8 @@ pub(crate) struct Origin {
 
 /// A connection's state.
 pub(crate) struct Session<'a> {
-    store: Store,
     outbox: Outbox,
     status: Status,
-    metrics: Metrics,
     idls: Arc<Idls>,
     health: &'a mut Health,
     subscriptions: Arc<Subscriptions>,
@@ -89,10 +86,8 @@ impl<'a> Session<'a> {
             missing: origin.missing,
         });
         Self {
-            store: follower.outbox.store.clone(),
             outbox: follower.outbox.clone(),
             status: follower.status.clone(),
-            metrics: follower.outbox.metrics.clone(),
             idls: Arc::clone(&follower.idls),
             health,
             subscriptions,
@@ -119,7 +114,7 @@ impl<'a> Session<'a> {
 
     pub(crate) async fn apply(&mut self, update: Update) -> Result<(), SessionEnd> {
         let received = Instant::now();
-        self.metrics.update();
+        self.outbox.metrics.update();
         let proved = proved_revision(&update);
         let steps = match update.body {
             // What the validator read from its snapshot at start-up did not happen now.
@@ -132,7 +127,7 @@ impl<'a> Session<'a> {
             Body::Slot(slot) => {
                 self.newest = self.newest.max(slot.slot);
                 self.status.saw_slot(slot.slot, received);
-                self.metrics.slot_seen(slot.slot);
+                self.outbox.metrics.slot_seen(slot.slot);
                 self.tree.status(&slot)?
             }
         };
@@ -265,7 +260,7 @@ impl<'a> Session<'a> {
         if nobody_heard || stands || content.is_empty() {
             return Ok(Vec::new());
         }
-        let of_slot = self.store.messages_of_slot(block.slot).await?;
+        let of_slot = self.outbox.store.messages_of_slot(block.slot).await?;
         let reverting: HashSet<MessageId> = of_slot
             .into_iter()
             .filter(|message| message.kind == MessageKind::Reverted)
@@ -300,7 +295,7 @@ impl<'a> Session<'a> {
         if !self.open.remove(&slot) {
             return Ok(Batch::default());
         }
-        let told = self.store.messages_of_slot(slot).await?;
+        let told = self.outbox.store.messages_of_slot(slot).await?;
         tracing::info!(slot, reason = reason.name(), "events are taken back");
         Ok(Batch {
             messages: compose::reverted(&told, slot, reason, now),
@@ -328,14 +323,14 @@ impl<'a> Session<'a> {
                 "slots were not read completely and cannot be replayed any more: their events are lost"
             );
             if commitment == Commitment::Confirmed {
-                self.metrics.gap(slots);
+                self.outbox.metrics.gap(slots);
             }
             let messages = compose::gap(&self.subscriptions, commitment, first, last, now);
             batch.messages.extend(messages);
             if commitment == Commitment::Finalized {
                 // So that a reconnect before the next finality does not ask for them again.
                 let commit = Commit::slot(Commitment::Finalized, last, &[], now);
-                self.store.commit(&commit).await?;
+                self.outbox.store.commit(&commit).await?;
             }
         }
         Ok(())
@@ -382,7 +377,7 @@ impl<'a> Session<'a> {
         for commitment in unknown {
             let now = Timestamp::from(SystemTime::now());
             let mark = Commit::slot(commitment, before, &[], now);
-            self.store.commit(&mark).await?;
+            self.outbox.store.commit(&mark).await?;
         }
         Ok(true)
     }
@@ -414,7 +409,7 @@ impl<'a> Session<'a> {
             revision,
             since_slot,
         };
-        self.store.record_filter_state(state).await?;
+        self.outbox.store.record_filter_state(state).await?;
         self.proved = Some(revision);
         tracing::info!(
             revision = revision.0,

@@ -97,12 +97,6 @@ impl Room {
         Some(Places { claim, places })
     }
 
-    /// Places that are taken.
-    #[must_use]
-    pub fn taken(&self) -> usize {
-        MAX_CLAIMED - self.places.available_permits()
-    }
-
     /// Hands in what was claimed for these places. Where nobody delivers any more, the leases run out.
     pub fn hand_in(&self, places: Places, claimed: Vec<ClaimedDelivery>) {
         let claimed = places.fill(claimed);

@@ -380,7 +380,7 @@ fn breaker_of(row: &Row) -> Result<Breaker, StoreError> {
     })
 }
 
-fn concurrency_of(row: &Row) -> Result<Option<u32>, StoreError> {
+pub(super) fn concurrency_of(row: &Row) -> Result<Option<u32>, StoreError> {
     let limit = row.optional_integer("concurrency")?;
     limit
         .map(|limit| {

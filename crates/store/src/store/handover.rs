@@ -3,18 +3,19 @@
 
 use std::collections::HashMap;
 
-use serde::Serialize;
-
-use super::receivers::{Letter, Receiver};
+use super::{
+    claim,
+    receivers::{self, Letter, Receiver},
+};
 use crate::{
     Claim, ClaimedDelivery, NewMessage, StoreError, Timestamp,
-    database::{Connection, json_rows, over_rows, values},
+    database::{Connection, Sql, over_rows, values},
 };
 
 /// The webhooks of `v` whose receivers are believed to work and wait for nothing else at `$2`, and how many of their
 /// messages are under lease. What is due already goes first, so of those nothing is handed over. The oldest is asked for
 /// in the order of the index of what is due, so that PostgreSQL takes that one.
-const FREE: crate::database::Sql = over_rows!(
+const FREE: Sql = over_rows!(
     [webhook bigint],
     "SELECT w.ordinal, w.id, w.url, w.secret, w.previous_secret, w.previous_secret_until, w.headers, w.gzip,
          e.concurrency,
@@ -29,11 +30,6 @@ const FREE: crate::database::Sql = over_rows!(
                  ORDER BY d.due_at, d.sequence LIMIT 1) oldest
              WHERE oldest.due_at <= $2)"
 );
-
-#[derive(Serialize)]
-struct Webhook {
-    webhook: i64,
-}
 
 struct Free {
     receiver: Receiver,
@@ -55,31 +51,25 @@ impl Handover {
         webhooks: impl Iterator<Item = i64>,
         claim: Claim,
     ) -> Result<Self, StoreError> {
-        let mut webhooks: Vec<_> = webhooks.map(|webhook| Webhook { webhook }).collect();
+        let mut webhooks = receivers::named(webhooks)?;
         let locked = write
             .lock(
                 "SELECT webhook FROM endpoints WHERE webhook IN (
                      SELECT t.webhook FROM json_to_recordset(CAST($1 AS json)) AS t (webhook bigint))
                  ORDER BY webhook FOR UPDATE SKIP LOCKED",
-                values![json_rows(&webhooks)?],
+                values![webhooks.clone()],
             )
             .await?;
         if let Some(locked) = locked {
-            let ours = locked.iter().map(|row| {
-                let webhook = row.integer("webhook")?;
-                Ok(Webhook { webhook })
-            });
-            webhooks = ours.collect::<Result<_, StoreError>>()?;
+            let ours = locked.iter().map(|row| row.integer("webhook"));
+            webhooks = receivers::named(ours.collect::<Result<Vec<_>, _>>()?)?;
         }
-        let found = write
-            .rows(FREE, values![json_rows(&webhooks)?, claim.now])
-            .await?;
+        let found = write.rows(FREE, values![webhooks, claim.now]).await?;
         let mut free = HashMap::new();
         for row in &found {
-            let share = match row.optional_integer("concurrency")? {
-                Some(_) => row.count("concurrency")?.min(claim.limits.per_webhook),
-                None => claim.limits.per_webhook,
-            };
+            let share = claim::concurrency_of(row)?
+                .unwrap_or(u32::MAX)
+                .min(claim.limits.per_webhook);
             let webhook = Free {
                 receiver: Receiver::of(row, claim.now)?,
                 places: share.saturating_sub(row.count("leased")?),

@@ -1,9 +1,12 @@
 //! What every delivery to a webhook takes.
 
+use serde::Serialize;
+
 use super::rows;
 use crate::{
     ClaimedDelivery, Lease, MessageId, MessageKind, Secrets, StoreError, Ticket, Timestamp,
-    WebhookId, database::Row,
+    WebhookId,
+    database::{Row, json_rows},
 };
 
 /// What all messages of a webhook have in common.
@@ -26,6 +29,19 @@ pub(super) struct Letter {
     pub(super) attempts_before: u32,
     pub(super) probe: bool,
     pub(super) in_order: bool,
+}
+
+/// These webhooks, as a JSON parameter: an array of objects that name them as `webhook`.
+pub(super) fn named(ordinals: impl IntoIterator<Item = i64>) -> Result<String, StoreError> {
+    #[derive(Serialize)]
+    struct Named {
+        webhook: i64,
+    }
+    let named: Vec<_> = ordinals
+        .into_iter()
+        .map(|webhook| Named { webhook })
+        .collect();
+    json_rows(&named)
 }
 
 impl Receiver {

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::{
     Store, claim,
     lanes::{self, Lane},
-    rows, webhooks,
+    receivers, rows, webhooks,
 };
 use crate::{
     EndpointState, Finished, MAX_RESPONSE_BYTES, Outcome, StoreError, Ticket, Timestamp, WebhookId,
@@ -27,11 +27,6 @@ struct EndpointRow {
     paused_until: Option<i64>,
     concurrency: Option<u32>,
     last_triggered_at: Option<i64>,
-}
-
-#[derive(Serialize)]
-struct Webhook {
-    webhook: i64,
 }
 
 /// The messages whose attempt counts, with the number of the attempt.
@@ -120,11 +115,7 @@ fn end_of(finished: &Finished) -> Timestamp {
 /// The webhooks concerned, as a JSON parameter.
 fn webhooks_of(finished: &[Finished]) -> Result<String, StoreError> {
     let ordinals: HashSet<i64> = finished.iter().map(|each| each.ticket.ordinal).collect();
-    let rows: Vec<_> = ordinals
-        .into_iter()
-        .map(|webhook| Webhook { webhook })
-        .collect();
-    json_rows(&rows)
+    receivers::named(ordinals)
 }
 
 /// Keeps messages from being stored for webhooks with lanes: one that came into a lane unseen, while its
