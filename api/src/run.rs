@@ -12,7 +12,7 @@ use tower::make::Shared;
 
 use crate::{
     auth::Gate,
-    chain::Rpc,
+    chain::{Exchange, Rpc},
     limits::{CallerLimiter, RateLimit},
     market, middleware,
     router::router,
@@ -52,7 +52,7 @@ pub async fn run(config: Config, shutdown: CancellationToken) -> anyhow::Result<
         shutdown.clone(),
     );
     let blockhashes = tokio::spawn(Arc::clone(&rpc).keep_fresh(shutdown.clone()));
-    let state = AppState::new(market, rpc, store, config.chain.exchange);
+    let state = AppState::new(market, rpc, store, exchange(config.chain.exchange));
     tracing::info!(%listen, "API listening");
     // An answer of several packets must not wait for the acknowledgement of its first.
     let listener = listener.tap_io(|connection| {
@@ -66,6 +66,14 @@ pub async fn run(config: Config, shutdown: CancellationToken) -> anyhow::Result<
     market_task.await.context("the market task failed")?;
     blockhashes.await.context("the blockhash task failed")?;
     Ok(())
+}
+
+/// The exchange of the configuration, as transactions are built for it.
+const fn exchange(configured: sluice_config::Exchange) -> Exchange {
+    match configured {
+        sluice_config::Exchange::Raydium => Exchange::Raydium,
+        sluice_config::Exchange::StandIn => Exchange::StandIn,
+    }
 }
 
 /// The gate before the webhook routes. While there are no API keys it lets in whoever is on this machine, if

@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use sluice_config::Exchange;
 use sluice_store::Store;
 
 use crate::{
-    chain::{AssociatedAccounts, Rpc},
+    chain::{AssociatedAccounts, Exchange, Rpc},
     market::Market,
 };
 

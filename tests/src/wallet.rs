@@ -4,12 +4,11 @@ use cpmm::{
     Direction, Mint, TokenAccount, TokenAccountKind, TokenProgram, ids, instruction::SwapAccounts,
 };
 use sluice_api::chain::{
-    Associated,
+    Associated, Exchange,
     assemble::{Assembled, Plan, Side, Terms},
     compute_table::{TokenKind, TokenShape},
     rent::Rent,
 };
-use sluice_config::Exchange;
 use solana_account::Account;
 use solana_keypair::Keypair;
 use solana_pubkey::Pubkey;

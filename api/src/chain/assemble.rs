@@ -2,7 +2,6 @@
 //! can be tested without a cluster.
 
 use cpmm::{TokenAccount, ids, instruction::SwapAccounts};
-use sluice_config::Exchange;
 use solana_compute_budget_interface::ComputeBudgetInstruction;
 use solana_hash::Hash;
 use solana_instruction::{AccountMeta, Instruction};
@@ -15,6 +14,7 @@ use spl_token_interface::instruction::{close_account, initialize_account3, sync_
 use swap_guard_interface::{ASSOCIATED_TOKEN_PROGRAM, NO_EXPIRY, SwapArgs};
 
 use super::{
+    Exchange,
     compute_budget::{priority_fee, unit_price},
     compute_table::{self as table, TokenKind, TokenShape},
     costs::{Costs, Created},

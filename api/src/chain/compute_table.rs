@@ -9,7 +9,8 @@
 //! SPL Token program is the optimised one (p-token), which every cluster runs by now.
 
 use cpmm::{Mint, TokenProgram};
-use sluice_config::Exchange;
+
+use super::Exchange;
 
 /// Each instruction of the compute budget program and of the system program.
 pub const BUILTIN: u32 = 150;

@@ -5,10 +5,12 @@ mod associated;
 pub mod compute_budget;
 pub mod compute_table;
 pub mod costs;
+mod exchange;
 pub mod rent;
 mod rpc;
 mod step;
 
 pub use associated::{Associated, AssociatedAccounts};
+pub use exchange::Exchange;
 pub use rpc::{HeldAccount, LatestBlockhash, Rpc, UserAccounts};
 pub use step::Step;
