@@ -2,12 +2,11 @@
 //! instructions, and the management of webhooks.
 //!
 //! A request flows `router` → `routes/<resource>/<endpoint>` → `extract` (typed values only) →
-//! `pricing` over `market` → `chain` → answer; every failure is an [`error::ApiError`]. This crate
+//! `pricing` over `market` → `sluice_transaction` → answer; every failure is an [`error::ApiError`]. This crate
 //! writes webhook definitions and never an event or a delivery: those are the indexer's.
 
 mod answer;
 pub mod auth;
-pub mod chain;
 pub mod error;
 pub mod extract;
 pub mod limits;
@@ -17,6 +16,7 @@ pub mod openapi;
 pub mod pricing;
 mod router;
 pub mod routes;
+mod rpc;
 mod run;
 mod state;
 

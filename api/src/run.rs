@@ -7,16 +7,17 @@ use axum::serve::ListenerExt;
 use service_kit::CancellationToken;
 use sluice_config::{ApiConfig, Config, Database};
 use sluice_store::Store;
+use sluice_transaction::Exchange;
 use tokio::net::TcpListener;
 use tower::make::Shared;
 
 use crate::{
     auth::Gate,
-    chain::{Exchange, Rpc},
     limits::{CallerLimiter, RateLimit},
     market, middleware,
     router::router,
     routes::webhooks,
+    rpc::Rpc,
     state::AppState,
 };
 

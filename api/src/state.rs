@@ -3,11 +3,9 @@
 use std::sync::Arc;
 
 use sluice_store::Store;
+use sluice_transaction::{AssociatedAccounts, Exchange};
 
-use crate::{
-    chain::{AssociatedAccounts, Exchange, Rpc},
-    market::Market,
-};
+use crate::{market::Market, rpc::Rpc};
 
 /// Shared by all handlers. A clone, of which every request makes several, is one pointer.
 #[derive(Clone)]

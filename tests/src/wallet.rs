@@ -3,7 +3,7 @@
 use cpmm::{
     Direction, Mint, TokenAccount, TokenAccountKind, TokenProgram, ids, instruction::SwapAccounts,
 };
-use sluice_api::chain::{
+use sluice_transaction::{
     Associated, Exchange,
     assemble::{Assembled, Plan, Side, Terms},
     compute_table::{TokenKind, TokenShape},

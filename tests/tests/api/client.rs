@@ -5,12 +5,12 @@ use std::time::Duration;
 use cpmm::{TokenAccount, TokenAccountKind, ids};
 use reqwest::{Response, StatusCode};
 use serde_json::{Value, json};
-use sluice_api::chain::Associated;
 use sluice_tests::{
     names::keypair,
     pool::Pool,
     stage::{Account, Stage},
 };
+use sluice_transaction::Associated;
 use solana_pubkey::Pubkey;
 use solana_signer::Signer;
 

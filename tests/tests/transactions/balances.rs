@@ -89,7 +89,7 @@ fn every_balance_is_what_the_answer_says() {
 }
 
 /// Nothing that the transaction made for itself is left.
-fn assert_temporary_is_gone(svm: &Svm, wallet: &Wallet, steps: &[sluice_api::chain::Step]) {
+fn assert_temporary_is_gone(svm: &Svm, wallet: &Wallet, steps: &[sluice_transaction::Step]) {
     for step in steps {
         if step.name == "createTemporaryAccount" {
             let address = step.instruction.accounts[1].pubkey;
@@ -124,7 +124,7 @@ fn a_wrapped_account_that_appears_meanwhile_is_not_emptied() {
     let mut svm = Svm::new();
     let case = Case {
         input: Asset::Sol,
-        output: Asset::Token(sluice_api::chain::compute_table::TokenKind::Spl),
+        output: Asset::Token(sluice_transaction::compute_table::TokenKind::Spl),
         input_before: Before::Absent,
         output_before: Before::Holding(0),
         named_destination: false,

@@ -2,13 +2,13 @@
 //! are those for Raydium.
 
 use cpmm::{Direction, MINT_LEN, Mint, PerToken, TOKEN_ACCOUNT_LEN, TokenProgram, ids};
-use sluice_api::chain::compute_table::{self, TokenKind, TokenShape};
 use sluice_tests::{
     parity::RandomSwaps,
     pool::{PoolSetup, guarded_swap},
     svm::Svm,
     wallet::{Asset, Before, Case, Wallet, exchange},
 };
+use sluice_transaction::compute_table::{self, TokenKind, TokenShape};
 use solana_pubkey::Pubkey;
 
 /// The most that a limit may be over what was used, percent.

@@ -1,6 +1,7 @@
 //! `POST /v1/swap/instruction`: the guarded swap alone, for callers who build their own transaction.
 
 use axum::{Json, extract::State};
+use sluice_transaction::{assemble::guarded_swap, compute_table};
 
 use super::{
     BODY_LIMIT,
@@ -10,7 +11,6 @@ use super::{
     user::{Holdings, require_balance},
 };
 use crate::{
-    chain::{assemble::guarded_swap, compute_table},
     error::{ApiError, ProblemBody},
     extract::StrictJson,
     state::AppState,

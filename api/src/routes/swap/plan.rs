@@ -4,11 +4,13 @@ use std::sync::Arc;
 
 use cpmm::{Mint, TokenProgram, instruction::SwapAccounts, minimum_out};
 use serde_json::{Map, json};
+use sluice_transaction::{
+    Associated, AssociatedAccounts, assemble::Terms, compute_table::TokenShape,
+};
 use solana_pubkey::Pubkey;
 
 use super::request::{Minimum, Swap};
 use crate::{
-    chain::{Associated, AssociatedAccounts, assemble::Terms, compute_table::TokenShape},
     error::{ApiError, SwapRefusal},
     market::View,
     pricing::{Ask, Priced, QUOTE_LIFETIME_SLOTS, best_pool_of},

@@ -2,20 +2,17 @@
 
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
+use sluice_transaction::{
+    Step,
+    assemble::{Assembled, SolOutput},
+    costs::{Costs, Created},
+};
 use solana_instruction::{AccountMeta, Instruction};
 use utoipa::ToSchema;
 
 use super::plan::Executable;
 use crate::{
-    answer,
-    chain::{
-        LatestBlockhash, Step,
-        assemble::{Assembled, SolOutput},
-        costs::{Costs, Created},
-    },
-    error::ApiError,
-    extract::Address,
-    routes::quote::Quote,
+    answer, error::ApiError, extract::Address, routes::quote::Quote, rpc::LatestBlockhash,
 };
 
 /// The transaction, and beside it what it does and costs.

@@ -2,6 +2,11 @@
 
 use axum::extract::State;
 use base64::{Engine, prelude::BASE64_STANDARD};
+use sluice_transaction::{
+    Associated,
+    assemble::{Plan, Side},
+    compute_table::TokenShape,
+};
 
 use super::{
     BODY_LIMIT,
@@ -11,13 +16,9 @@ use super::{
     user::{Holdings, require_balance},
 };
 use crate::{
-    chain::{
-        Associated, UserAccounts,
-        assemble::{Plan, Side},
-        compute_table::TokenShape,
-    },
     error::{ApiError, ProblemBody, SwapRefusal},
     extract::StrictJson,
+    rpc::UserAccounts,
     state::AppState,
 };
 

@@ -5,8 +5,8 @@ use solana_pubkey::Pubkey;
 
 use super::{plan::Executable, request::Swap};
 use crate::{
-    chain::{HeldAccount, UserAccounts},
     error::SwapRefusal,
+    rpc::{HeldAccount, UserAccounts},
 };
 
 /// The two token accounts as they are now; `None` where one is yet to be created.

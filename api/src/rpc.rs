@@ -7,6 +7,7 @@ mod reads;
 use std::{sync::Arc, time::Duration};
 
 use service_kit::CancellationToken;
+use sluice_transaction::rent::Rent;
 use solana_account_decoder_client_types::UiAccount;
 use solana_commitment_config::CommitmentConfig;
 use solana_pubkey::{Pubkey, pubkey};
@@ -17,7 +18,6 @@ use solana_rpc_client_api::{
 };
 
 use self::{latest::Latest, reads::Reads};
-use super::rent::Rent;
 use crate::error::ApiError;
 
 pub use latest::LatestBlockhash;

@@ -18,11 +18,11 @@ pub struct Step {
 /// Names and roles, as the manifest shows them.
 pub(super) mod manifest {
     /// A name and the roles of the accounts.
-    pub(in crate::chain) type Entry = (&'static str, &'static [&'static str]);
+    pub(crate) type Entry = (&'static str, &'static [&'static str]);
 
-    pub(in crate::chain) const UNIT_PRICE: Entry = ("setComputeUnitPrice", &[]);
-    pub(in crate::chain) const UNIT_LIMIT: Entry = ("setComputeUnitLimit", &[]);
-    pub(in crate::chain) const CREATE_TOKEN_ACCOUNT: Entry = (
+    pub(crate) const UNIT_PRICE: Entry = ("setComputeUnitPrice", &[]);
+    pub(crate) const UNIT_LIMIT: Entry = ("setComputeUnitLimit", &[]);
+    pub(crate) const CREATE_TOKEN_ACCOUNT: Entry = (
         "createTokenAccount",
         &[
             "payer",
@@ -33,13 +33,13 @@ pub(super) mod manifest {
             "tokenProgram",
         ],
     );
-    pub(in crate::chain) const CREATE_TEMPORARY: Entry =
+    pub(crate) const CREATE_TEMPORARY: Entry =
         ("createTemporaryAccount", &["payer", "temporaryAccount"]);
-    pub(in crate::chain) const INITIALIZE_TEMPORARY: Entry =
+    pub(crate) const INITIALIZE_TEMPORARY: Entry =
         ("initializeTemporaryAccount", &["temporaryAccount", "mint"]);
-    pub(in crate::chain) const WRAP: Entry = ("wrapSol", &["user", "wrappedSolAccount"]);
-    pub(in crate::chain) const SYNC: Entry = ("syncWrappedSol", &["wrappedSolAccount"]);
-    pub(in crate::chain) const SWAP: Entry = (
+    pub(crate) const WRAP: Entry = ("wrapSol", &["user", "wrappedSolAccount"]);
+    pub(crate) const SYNC: Entry = ("syncWrappedSol", &["wrappedSolAccount"]);
+    pub(crate) const SWAP: Entry = (
         "guardedSwap",
         &[
             "user",
@@ -58,6 +58,5 @@ pub(super) mod manifest {
             "observation",
         ],
     );
-    pub(in crate::chain) const UNWRAP: Entry =
-        ("unwrapSol", &["wrappedSolAccount", "user", "owner"]);
+    pub(crate) const UNWRAP: Entry = ("unwrapSol", &["wrappedSolAccount", "user", "owner"]);
 }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::chain::Associated;
+use crate::associated::Associated;
 
 /// The network's limit on a transaction, bytes.
 const PACKET_LIMIT: usize = 1_232;

@@ -3,6 +3,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use sluice_transaction::rent::Rent;
 use solana_account_decoder_client_types::UiAccountEncoding;
 use solana_commitment_config::CommitmentConfig;
 use solana_pubkey::Pubkey;
@@ -14,7 +15,7 @@ use tokio::{
 };
 
 use super::{HeldAccount, RENT_SYSVAR, held, malformed, within};
-use crate::{chain::rent::Rent, error::ApiError};
+use crate::error::ApiError;
 
 /// Accounts that one request reads.
 const KEYS: usize = 3;

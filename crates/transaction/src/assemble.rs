@@ -13,11 +13,11 @@ use solana_transaction::versioned::VersionedTransaction;
 use spl_token_interface::instruction::{close_account, initialize_account3, sync_native};
 use swap_guard_interface::{ASSOCIATED_TOKEN_PROGRAM, NO_EXPIRY, SwapArgs};
 
-use super::{
-    Exchange,
+use crate::{
     compute_budget::{priority_fee, unit_price},
     compute_table::{self as table, TokenKind, TokenShape},
     costs::{Costs, Created},
+    exchange::Exchange,
     rent::Rent,
     step::{
         Step,

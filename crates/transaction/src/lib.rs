@@ -1,4 +1,4 @@
-//! The cluster as the API needs it: a few RPC reads, and the assembly of transactions.
+//! From a priced swap to the bytes of an unsigned transaction: instructions, compute units, costs (pure).
 
 pub mod assemble;
 mod associated;
@@ -7,10 +7,8 @@ pub mod compute_table;
 pub mod costs;
 mod exchange;
 pub mod rent;
-mod rpc;
 mod step;
 
 pub use associated::{Associated, AssociatedAccounts};
 pub use exchange::Exchange;
-pub use rpc::{HeldAccount, LatestBlockhash, Rpc, UserAccounts};
 pub use step::Step;

@@ -10,7 +10,7 @@
 
 use cpmm::{Mint, TokenProgram};
 
-use super::Exchange;
+use crate::exchange::Exchange;
 
 /// Each instruction of the compute budget program and of the system program.
 pub const BUILTIN: u32 = 150;
