@@ -2,8 +2,12 @@
 //! instructions, and the management of webhooks.
 //!
 //! A request flows `router` → `routes/<resource>/<endpoint>` → `extract` (typed values only) →
-//! `pricing` over `market` → `sluice_transaction` → answer; every failure is an [`error::ApiError`]. This crate
-//! writes webhook definitions and never an event or a delivery: those are the indexer's.
+//! `pricing` over `market` → `sluice_transaction` → answer; every failure is an [`error::ApiError`].
+//!
+//! In the database this crate writes webhook definitions and signing secrets, makes messages due again on
+//! request, and resets what was learnt of an endpoint whose URL changed or whose webhook was switched on
+//! again. For temporary webhooks it leases and releases deliveries and records their attempts. Messages,
+//! checkpoints and all other deliveries are written by the indexer, API keys by `sluice keys`.
 
 mod answer;
 pub mod auth;

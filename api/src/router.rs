@@ -1,4 +1,4 @@
-//! Every route on one page.
+//! Router: every route but those of webhooks, which `routes/webhooks` adds with their authentication.
 
 use axum::{
     Router,

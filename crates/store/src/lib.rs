@@ -1,9 +1,9 @@
 //! What Sluice remembers: API keys, webhooks, the messages they are owed, and how far the chain was read.
 //!
-//! The API writes keys and webhooks; the indexer writes messages and checkpoints; dispatchers take
-//! messages and record attempts. All may be different processes. [`Store`] keeps everything in one SQLite
-//! file ([`Store::open`]) or in PostgreSQL, for several machines ([`Store::connect`]), and promises the
-//! same of both:
+//! `sluice keys` writes API keys; the API writes webhooks, redeliveries, and the deliveries of temporary
+//! webhooks; the indexer writes messages and checkpoints, and records attempts. All may be different
+//! processes. [`Store`] keeps everything in one SQLite file ([`Store::open`]) or in PostgreSQL, for several
+//! machines ([`Store::connect`]), and promises the same of both:
 //!
 //! - **A slot is all or nothing.** [`Store::commit`] inserts a slot's messages, numbers them and moves
 //!   the checkpoint in one transaction that is on disk when it returns.

@@ -1,8 +1,10 @@
 //! `/api/webhooks`: subscriptions to what happens on the chain.
 //!
-//! This side only writes down what is wanted; the indexer reads it from the database, matches and
-//! delivers. Two exceptions: a test goes out from here, with the client of real deliveries; and the
-//! messages of a temporary webhook go down the connection that its owner holds open here.
+//! These routes write definitions to the database; the indexer reads them there, matches and delivers. Of
+//! deliveries they write three things: a redelivery makes messages due again; a changed URL or a webhook
+//! switched on again resets its circuit breaker; and the messages of a temporary webhook are leased here, go
+//! down the connection that its owner holds open, and are recorded as reported or released. A test is sent from
+//! here with the client of real deliveries, and nothing of it is stored.
 //!
 //! | for | see |
 //! |---|---|
