@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
-use crate::models::Timestamp;
+use crate::model::Timestamp;
 
 /// Cause of a failure, without the database library's types.
 pub(crate) type Cause = Box<dyn std::error::Error + Send + Sync>;

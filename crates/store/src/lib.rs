@@ -30,37 +30,25 @@
 //! | looking back | [`Store::messages_after`], [`Store::deliveries`], [`Store::redeliver`] |
 //! | upkeep | [`Store::prune`], [`Store::queue_stats`], [`Store::check`] |
 //!
-//! The models at the root know no SQL; `store` holds the statements, and `database`, which speaks to the
-//! two databases, is the only place in Sluice that names `sqlx`. Time and randomness are parameters.
+//! `model` knows no SQL; `sql` holds the statements, and `backend`, which speaks to the two databases, is
+//! the only place in Sluice that names `sqlx`. Time and randomness are parameters.
 
-mod checkpoint;
-mod database;
-mod deliveries;
+mod backend;
 mod error;
-mod keys;
-mod messages;
-mod models;
-mod store;
-#[cfg(feature = "private-cluster")]
-pub mod testing;
-mod webhooks;
+mod model;
+mod sql;
 
-pub use checkpoint::{Commitment, FilterChange, FilterState, OpenSlot};
-pub use deliveries::{
-    Attempt, Breaker, Claim, ClaimLimits, ClaimedDelivery, Delivery, DeliveryLog, DeliveryQuery,
-    DeliveryState, EndpointState, Finished, Lease, MAX_RESPONSE_BYTES, Outcome, QueueStats,
-    Redeliver, Removed, Retention, Ticket, Timings,
-};
+#[cfg(feature = "private-cluster")]
+pub use backend::private_cluster as testing;
 pub use error::StoreError;
-pub use keys::{Access, ApiKey, ApiKeySecret, KeyHash, KeyId, NewKey};
-pub use messages::{
-    BodyTemplate, Commit, Committed, MessageKind, MessagePage, NewMessage, SlotMessage,
-    StoredMessage,
+pub use model::{
+    Access, ApiKey, ApiKeySecret, Attempt, BodyTemplate, Breaker, Claim, ClaimLimits,
+    ClaimedDelivery, Commit, Commitment, Committed, Delivery, DeliveryLog, DeliveryOrder,
+    DeliveryQuery, DeliveryState, EndpointState, EventKind, EventKinds, FilterChange, FilterEdit,
+    FilterEdited, FilterLimits, FilterState, Filters, Finished, InvalidId, KeyHash, KeyId, Lease,
+    LiveChanges, LiveWebhook, LiveWebhooks, MAX_PREVIOUS_SECRETS, MAX_RESPONSE_BYTES, MessageId,
+    MessageKind, MessagePage, NewKey, NewMessage, NewWebhook, OpenSlot, Outcome, QueueStats,
+    Redeliver, Removed, Retention, Revision, Secret, Secrets, SlotMessage, StoredMessage, Ticket,
+    Timestamp, Timings, Webhook, WebhookDefinition, WebhookId, WebhookPage,
 };
-pub use models::{InvalidId, MessageId, Revision, Secret, Timestamp, WebhookId};
-pub use store::{Lead, Staged, Store};
-pub use webhooks::{
-    DeliveryOrder, EventKind, EventKinds, FilterEdit, FilterEdited, FilterLimits, Filters,
-    LiveChanges, LiveWebhook, LiveWebhooks, MAX_PREVIOUS_SECRETS, NewWebhook, Secrets, Webhook,
-    WebhookDefinition, WebhookPage,
-};
+pub use sql::{Lead, Staged, Store};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::{
+use super::{
     messages::MessageKind,
     models::{MessageId, Timestamp, WebhookId},
     webhooks::Secrets,

@@ -6,7 +6,7 @@ use super::{Store, rows, webhooks};
 use crate::{
     Access, Attempt, Delivery, DeliveryLog, DeliveryQuery, DeliveryState, MessagePage, StoreError,
     StoredMessage, Timings, WebhookId,
-    database::{Connection, Row, values},
+    backend::{Connection, Row, values},
 };
 
 const DELIVERIES: &str = "

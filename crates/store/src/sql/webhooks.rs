@@ -4,7 +4,7 @@ use super::{Store, filters, keys, lanes, rows};
 use crate::{
     Access, MAX_PREVIOUS_SECRETS, NewWebhook, Revision, Secret, Secrets, StoreError, Timestamp,
     Webhook, WebhookDefinition, WebhookId, WebhookPage,
-    database::{Connection, Durability, Row, signed, unsigned, values},
+    backend::{Connection, Durability, Row, signed, unsigned, values},
 };
 
 /// Whole webhooks of a key (`$1`, null for everybody's) after an ordinal (`$2`), or of an id (`$3`).

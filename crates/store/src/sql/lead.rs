@@ -3,7 +3,7 @@
 use super::{Database, Store};
 use crate::{
     StoreError,
-    database::{PostgresLead, SqliteLead},
+    backend::{PostgresLead, SqliteLead},
 };
 
 /// The right to index: one holder at a time per database. It ends when it is dropped or the process dies,

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::models::Revision;
+use super::models::Revision;
 
 /// How settled something on the chain is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]

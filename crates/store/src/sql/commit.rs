@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     Claim, ClaimedDelivery, Commit, Committed, StoreError,
-    database::{Connection, Durability, Written, json_rows, over_rows, signed, values},
+    backend::{Connection, Durability, Written, json_rows, over_rows, signed, values},
 };
 
 #[derive(Serialize)]

@@ -3,7 +3,7 @@
 use super::{Store, rows};
 use crate::{
     FilterChange, FilterState, LiveChanges, LiveWebhooks, Revision, StoreError,
-    database::{Connection, Durability, Row, signed, unsigned, values},
+    backend::{Connection, Durability, Row, signed, unsigned, values},
 };
 
 /// Active webhooks whose matching changed after a revision.

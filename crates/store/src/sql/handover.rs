@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     Claim, ClaimedDelivery, NewMessage, StoreError, Timestamp,
-    database::{Connection, Sql, over_rows, values},
+    backend::{Connection, Sql, over_rows, values},
 };
 
 /// The webhooks of `v` whose receivers are believed to work and wait for nothing else at `$2`, and how many of their

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     Claim, ClaimedDelivery, Commit, DeliveryOrder, NewMessage, StoreError, Timestamp,
-    database::{Connection, Value, bound_rows, json_rows, over_rows, signed, unsigned, values},
+    backend::{Connection, Value, bound_rows, json_rows, over_rows, signed, unsigned, values},
 };
 
 /// Messages written by one statement: enough that the statement costs little per message, few enough that

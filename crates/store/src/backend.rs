@@ -9,6 +9,8 @@
 mod bound;
 mod file;
 mod postgres;
+#[cfg(feature = "private-cluster")]
+pub mod private_cluster;
 mod sqlite;
 
 use std::io;
@@ -58,7 +60,7 @@ impl From<&'static str> for Sql {
 /// with these columns.
 macro_rules! over_rows {
     ([$($column:ident $kind:ident),+ $(,)?], $rest:literal) => {
-        $crate::database::Sql {
+        $crate::backend::Sql {
             sqlite: concat!(
                 "WITH v AS (SELECT key AS nth",
                 $(", value ->> '", stringify!($column), "' AS ", stringify!($column),)+
@@ -151,7 +153,7 @@ impl From<Vec<u8>> for Value {
 
 /// The parameters of a statement, in the order of their numbers.
 macro_rules! values {
-    ($($value:expr),* $(,)?) => { vec![$($crate::database::Value::from($value)),*] };
+    ($($value:expr),* $(,)?) => { vec![$($crate::backend::Value::from($value)),*] };
 }
 pub(crate) use values;
 

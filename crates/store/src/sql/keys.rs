@@ -3,7 +3,7 @@
 use super::{Store, webhooks};
 use crate::{
     Access, ApiKey, KeyHash, KeyId, NewKey, StoreError, Timestamp,
-    database::{Connection, Durability, Row, values},
+    backend::{Connection, Durability, Row, values},
 };
 
 /// Why the webhooks of a revoked key are off.

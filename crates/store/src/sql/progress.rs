@@ -3,7 +3,7 @@
 use super::{Store, rows};
 use crate::{
     Commitment, OpenSlot, SlotMessage, StoreError,
-    database::{signed, values},
+    backend::{signed, values},
 };
 
 impl Store {

@@ -6,7 +6,7 @@ use super::rows;
 use crate::{
     ClaimedDelivery, Lease, MessageId, MessageKind, Secrets, StoreError, Ticket, Timestamp,
     WebhookId,
-    database::{Row, json_rows},
+    backend::{Row, json_rows},
 };
 
 /// What all messages of a webhook have in common.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::{
+use super::{
     checkpoint::{Commitment, OpenSlot},
     models::{MessageId, Timestamp, WebhookId},
     webhooks::EventKind,

@@ -3,8 +3,8 @@
 use super::{Store, rows, webhooks};
 use crate::{
     Access, FilterEdit, FilterEdited, FilterLimits, Filters, StoreError, WebhookId,
-    database::{Connection, Durability, values},
-    webhooks::edit_keys,
+    backend::{Connection, Durability, values},
+    model::edit_keys,
 };
 
 impl Store {

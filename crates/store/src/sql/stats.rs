@@ -3,7 +3,7 @@
 use super::Store;
 use crate::{
     QueueStats, StoreError, Timestamp,
-    database::{unsigned, values},
+    backend::{unsigned, values},
 };
 
 impl Store {

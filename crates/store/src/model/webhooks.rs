@@ -5,7 +5,7 @@ use std::{collections::HashSet, fmt, time::Duration};
 use sha2::{Digest, Sha256};
 use solana_pubkey::Pubkey;
 
-use crate::{
+use super::{
     checkpoint::Commitment,
     keys::{Access, KeyId},
     models::{Revision, Secret, Timestamp, WebhookId},

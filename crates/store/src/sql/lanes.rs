@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::{
     DeliveryOrder, StoreError, Timestamp,
-    database::{Connection, json_rows, over_rows, values},
+    backend::{Connection, json_rows, over_rows, values},
 };
 
 /// One lane of one webhook.

@@ -24,7 +24,7 @@ use std::path::Path;
 pub use self::{commit::Staged, lead::Lead};
 use crate::{
     StoreError,
-    database::{Connection, Durability, PostgresDatabase, SqliteDatabase},
+    backend::{Connection, Durability, PostgresDatabase, SqliteDatabase},
 };
 
 /// The database. Clones share the connections.

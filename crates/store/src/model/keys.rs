@@ -4,7 +4,7 @@ use std::fmt;
 
 use sha2::{Digest, Sha256};
 
-use crate::models::{InvalidId, Timestamp, check_id, text_of_id};
+use super::models::{InvalidId, Timestamp, check_id, text_of_id};
 
 /// Identifier of an API key: `key_` and letters and digits. It is no secret.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -12,7 +12,7 @@ use super::{
 use crate::{
     Access, Breaker, Claim, ClaimedDelivery, EndpointState, StoreError, Ticket, Timestamp,
     WebhookId,
-    database::{
+    backend::{
         Connection, Durability, Row, Sql, bound_rows, json_rows, over_rows, unsigned, values,
     },
 };
@@ -197,7 +197,7 @@ impl Store {
             .map(|ticket| {
                 Ok(Released {
                     webhook: ticket.ordinal,
-                    sequence: crate::database::signed(ticket.sequence, "sequence")?,
+                    sequence: crate::backend::signed(ticket.sequence, "sequence")?,
                     lease: ticket.lease.0,
                 })
             })

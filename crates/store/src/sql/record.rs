@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     EndpointState, Finished, MAX_RESPONSE_BYTES, Outcome, StoreError, Ticket, Timestamp, WebhookId,
-    database::{Connection, Durability, Value, bound_rows, json_rows, over_rows, signed, values},
+    backend::{Connection, Durability, Value, bound_rows, json_rows, over_rows, signed, values},
 };
 
 /// Longest error text kept of an attempt, in characters: enough to see what happened, too little to

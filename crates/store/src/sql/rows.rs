@@ -7,7 +7,7 @@ use solana_pubkey::{PUBKEY_BYTES, Pubkey};
 use super::keys;
 use crate::{
     Commitment, DeliveryOrder, EventKinds, Filters, LiveWebhook, MessageId, MessageKind, Revision,
-    Secret, Secrets, StoreError, Timestamp, Webhook, WebhookDefinition, WebhookId, database::Row,
+    Secret, Secrets, StoreError, Timestamp, Webhook, WebhookDefinition, WebhookId, backend::Row,
 };
 
 pub(super) fn webhook(row: &Row) -> Result<Webhook, StoreError> {

@@ -30,13 +30,13 @@ pub(crate) struct Bound {
 /// A [`Bound`].
 macro_rules! bound_rows {
     ([$($column:ident $kind:ident),+ $(,)?], $rest:literal) => {
-        $crate::database::Bound {
-            columns: &[$((stringify!($column), $crate::database::bound_rows!(@ $kind))),+],
+        $crate::backend::Bound {
+            columns: &[$((stringify!($column), $crate::backend::bound_rows!(@ $kind))),+],
             rest: $rest,
         }
     };
-    (@ bigint) => { $crate::database::Kind::Bigint };
-    (@ text) => { $crate::database::Kind::Text };
+    (@ bigint) => { $crate::backend::Kind::Bigint };
+    (@ text) => { $crate::backend::Kind::Text };
 }
 pub(crate) use bound_rows;
 

@@ -3,7 +3,7 @@
 use super::{Store, webhooks};
 use crate::{
     Access, Redeliver, StoreError, Timestamp, WebhookId,
-    database::{Durability, values},
+    backend::{Durability, values},
 };
 
 impl Store {

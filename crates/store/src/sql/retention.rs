@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     Removed, Retention, StoreError, Timestamp, WebhookId,
-    database::{Connection, Durability, json_rows, over_rows, signed, values},
+    backend::{Connection, Durability, json_rows, over_rows, signed, values},
 };
 
 /// Messages removed in one transaction: few enough that nobody waits noticeably for their turn.
