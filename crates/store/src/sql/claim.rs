@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::{
     Store,
     receivers::{Letter, Receiver},
-    rows, webhooks,
+    rows, webhook_row,
 };
 use crate::{
     Access, Breaker, Claim, ClaimedDelivery, EndpointState, StoreError, Ticket, Timestamp,
@@ -117,7 +117,7 @@ impl Store {
         let found = read
             .rows(
                 RELAYED,
-                values![id.as_str(), webhooks::key_text(access), claim.now],
+                values![id.as_str(), webhook_row::key_text(access), claim.now],
             )
             .await?;
         drop(read);
@@ -230,7 +230,7 @@ impl Store {
                 values![id.as_str()],
             )
             .await?;
-        row.as_ref().map(endpoint_of).transpose()
+        row.as_ref().map(rows::endpoint).transpose()
     }
 }
 
@@ -356,37 +356,8 @@ async fn receivers(
 fn candidate_of(row: &Row) -> Result<Candidate, StoreError> {
     Ok(Candidate {
         ordinal: row.integer("ordinal")?,
-        breaker: breaker_of(row)?,
-        concurrency: concurrency_of(row)?,
+        breaker: rows::breaker(row)?,
+        concurrency: rows::concurrency(row)?,
         due_at: row.time("due_at")?,
     })
-}
-
-pub(super) fn endpoint_of(row: &Row) -> Result<EndpointState, StoreError> {
-    Ok(EndpointState {
-        breaker: breaker_of(row)?,
-        failures: row.count("failures")?,
-        openings: row.count("openings")?,
-        paused_until: row.optional_time("paused_until")?,
-        concurrency: concurrency_of(row)?,
-    })
-}
-
-fn breaker_of(row: &Row) -> Result<Breaker, StoreError> {
-    let name = row.text("breaker")?;
-    let breaker = Breaker::ALL.into_iter().find(|each| each.name() == name);
-    breaker.ok_or(StoreError::Corrupt {
-        what: "endpoints.breaker",
-    })
-}
-
-pub(super) fn concurrency_of(row: &Row) -> Result<Option<u32>, StoreError> {
-    let limit = row.optional_integer("concurrency")?;
-    limit
-        .map(|limit| {
-            u32::try_from(limit).map_err(|_| StoreError::Corrupt {
-                what: "endpoints.concurrency",
-            })
-        })
-        .transpose()
 }

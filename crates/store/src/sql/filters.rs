@@ -1,10 +1,9 @@
 //! Adding to and removing from what a webhook is about.
 
-use super::{Store, rows, webhooks};
+use super::{Store, webhook_row};
 use crate::{
     Access, FilterEdit, FilterEdited, FilterLimits, Filters, StoreError, WebhookId,
-    backend::{Connection, Durability, values},
-    model::edit_keys,
+    backend::Durability, model::edit_keys,
 };
 
 impl Store {
@@ -24,7 +23,7 @@ impl Store {
         expected: Option<u64>,
     ) -> Result<Option<FilterEdited>, StoreError> {
         let mut write = self.write(Durability::Durable).await?;
-        let Some((ordinal, before)) = webhooks::lock(&mut write, access, id, expected).await?
+        let Some((ordinal, before)) = webhook_row::lock(&mut write, access, id, expected).await?
         else {
             return Ok(None);
         };
@@ -67,9 +66,9 @@ impl Store {
         {
             return Err(StoreError::MatchesNothing);
         }
-        replace(&mut write, ordinal, &definition.filters).await?;
-        webhooks::update(&mut write, ordinal, &before, &definition).await?;
-        let webhook = webhooks::select(&mut write, &Access::All, id).await?;
+        webhook_row::replace_filters(&mut write, ordinal, &definition.filters).await?;
+        webhook_row::update(&mut write, ordinal, &before, &definition).await?;
+        let webhook = webhook_row::select(&mut write, &Access::All, id).await?;
         write.commit().await?;
         Ok(webhook.map(|webhook| FilterEdited {
             webhook,
@@ -83,25 +82,5 @@ fn check(what: &'static str, count: usize, limit: usize) -> Result<(), StoreErro
     if count > limit {
         return Err(StoreError::TooManyKeys { what, count, limit });
     }
-    Ok(())
-}
-
-/// Writes the filters of a webhook, whole.
-pub(super) async fn replace(
-    write: &mut Connection,
-    ordinal: i64,
-    filters: &Filters,
-) -> Result<(), StoreError> {
-    write
-        .execute(
-            "UPDATE filters SET accounts = $2, programs = $3, digest = $4 WHERE webhook = $1",
-            values![
-                ordinal,
-                rows::key_bytes(&filters.accounts),
-                rows::key_bytes(&filters.programs),
-                filters.digest()
-            ],
-        )
-        .await?;
     Ok(())
 }

@@ -4,8 +4,8 @@
 use std::collections::HashMap;
 
 use super::{
-    claim,
     receivers::{self, Letter, Receiver},
+    rows,
 };
 use crate::{
     Claim, ClaimedDelivery, NewMessage, StoreError, Timestamp,
@@ -67,7 +67,7 @@ impl Handover {
         let found = write.rows(FREE, values![webhooks, claim.now]).await?;
         let mut free = HashMap::new();
         for row in &found {
-            let share = claim::concurrency_of(row)?
+            let share = rows::concurrency(row)?
                 .unwrap_or(u32::MAX)
                 .min(claim.limits.per_webhook);
             let webhook = Free {

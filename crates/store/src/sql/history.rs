@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, time::Duration};
 
-use super::{Store, rows, webhooks};
+use super::{Store, rows, webhook_row};
 use crate::{
     Access, Attempt, Delivery, DeliveryLog, DeliveryQuery, DeliveryState, MessagePage, StoreError,
     StoredMessage, Timings, WebhookId,
@@ -136,7 +136,7 @@ async fn ordinal_of(
         .row(
             "SELECT w.ordinal FROM webhooks w LEFT JOIN api_keys k ON k.ordinal = w.key
              WHERE w.id = $1 AND w.deleted = 0 AND (CAST($2 AS TEXT) IS NULL OR k.id = $2)",
-            values![id.as_str(), webhooks::key_text(access)],
+            values![id.as_str(), webhook_row::key_text(access)],
         )
         .await?;
     row.map(|row| row.integer("ordinal")).transpose()

@@ -1,6 +1,6 @@
 //! API keys.
 
-use super::{Store, webhooks};
+use super::{Store, rows, webhook_row};
 use crate::{
     Access, ApiKey, KeyHash, KeyId, NewKey, StoreError, Timestamp,
     backend::{Connection, Durability, Row, values},
@@ -87,7 +87,7 @@ impl Store {
                 values![hash.as_str()],
             )
             .await?;
-        row.map(|row| id_of(&row, "id")).transpose()
+        row.map(|row| rows::api_key_id(&row, "id")).transpose()
     }
 
     /// Revokes a key, by identifier or by name, and switches its webhooks off, since nobody could do so
@@ -119,7 +119,7 @@ impl Store {
             )
             .await?;
         if off > 0 {
-            webhooks::bump_revision(&mut write).await?;
+            webhook_row::bump_revision(&mut write).await?;
         }
         let key = select(&mut write, &revoked.text("id")?).await?;
         write.commit().await?;
@@ -134,7 +134,7 @@ impl Store {
     /// [`StoreError::NoSuchKey`] for `to`, or a failure of the database.
     pub async fn adopt_webhooks(&self, from: &Access, to: &KeyId) -> Result<u64, StoreError> {
         let mut write = self.write(Durability::Durable).await?;
-        let ordinal = ordinal_of(&mut write, to).await?;
+        let ordinal = webhook_row::api_key_ordinal(&mut write, to).await?;
         let moved = match from {
             Access::All => {
                 write
@@ -159,30 +159,6 @@ impl Store {
     }
 }
 
-/// The row of a key that is accepted.
-pub(super) async fn ordinal_of(
-    connection: &mut Connection,
-    key: &KeyId,
-) -> Result<i64, StoreError> {
-    connection
-        .row(
-            "SELECT ordinal FROM api_keys WHERE id = $1 AND revoked_at IS NULL",
-            values![key.as_str()],
-        )
-        .await?
-        .ok_or_else(|| StoreError::NoSuchKey {
-            key: key.to_string(),
-        })?
-        .integer("ordinal")
-}
-
-/// Reads a column that holds a key's identifier.
-pub(super) fn id_of(row: &Row, column: &str) -> Result<KeyId, StoreError> {
-    KeyId::parse(&row.text(column)?).map_err(|_| StoreError::Corrupt {
-        what: "api_keys.id",
-    })
-}
-
 async fn select(connection: &mut Connection, id: &str) -> Result<ApiKey, StoreError> {
     let row = connection.one_row(SELECT, values![id]).await?;
     key_of(&row)
@@ -190,7 +166,7 @@ async fn select(connection: &mut Connection, id: &str) -> Result<ApiKey, StoreEr
 
 fn key_of(row: &Row) -> Result<ApiKey, StoreError> {
     Ok(ApiKey {
-        id: id_of(row, "id")?,
+        id: rows::api_key_id(row, "id")?,
         name: row.text("name")?,
         created: row.time("created_at")?,
         revoked: row.optional_time("revoked_at")?,

@@ -129,3 +129,21 @@ pub(super) async fn rebuild(
         .await?;
     Ok(())
 }
+
+/// Keeps messages from being stored for webhooks with lanes: one that came into a lane unseen, while its
+/// last message finishes, would never be woken. `webhooks` is a JSON array of objects that name them.
+pub(super) async fn lock_numbering(
+    write: &mut Connection,
+    webhooks: &str,
+) -> Result<(), StoreError> {
+    write
+        .lock(
+            "SELECT s.webhook FROM sequences s JOIN webhooks w ON w.ordinal = s.webhook
+             WHERE w.delivery_order <> 'none' AND w.ordinal IN (
+                 SELECT t.webhook FROM json_to_recordset(CAST($1 AS json)) AS t (webhook bigint))
+             ORDER BY s.webhook FOR UPDATE OF s",
+            values![webhooks],
+        )
+        .await?;
+    Ok(())
+}

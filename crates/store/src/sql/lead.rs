@@ -1,6 +1,6 @@
 //! Being the one who indexes.
 
-use super::{Database, Store};
+use super::store::{Database, Store};
 use crate::{
     StoreError,
     backend::{PostgresLead, SqliteLead},

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use serde::Serialize;
 
 use super::{
-    Store, claim,
-    lanes::{self, Lane},
-    receivers, rows, webhooks,
+    Store,
+    lanes::{self, Lane, lock_numbering},
+    receivers, rows, webhook_row,
 };
 use crate::{
     EndpointState, Finished, MAX_RESPONSE_BYTES, Outcome, StoreError, Ticket, Timestamp, WebhookId,
@@ -66,7 +66,7 @@ impl Store {
         for each in &that_count {
             if let Outcome::Gone { reason, .. } = &each.outcome {
                 let ticket = &each.ticket;
-                webhooks::disable(&mut write, ticket.ordinal, &ticket.url, reason).await?;
+                webhook_row::disable(&mut write, ticket.ordinal, &ticket.url, reason).await?;
             }
         }
         // Last, as wherever messages are stored: everybody writes this row.
@@ -116,24 +116,6 @@ fn end_of(finished: &Finished) -> Timestamp {
 fn webhooks_of(finished: &[Finished]) -> Result<String, StoreError> {
     let ordinals: HashSet<i64> = finished.iter().map(|each| each.ticket.ordinal).collect();
     receivers::named(ordinals)
-}
-
-/// Keeps messages from being stored for webhooks with lanes: one that came into a lane unseen, while its
-/// last message finishes, would never be woken. `webhooks` is a JSON array of objects that name them.
-pub(super) async fn lock_numbering(
-    write: &mut Connection,
-    webhooks: &str,
-) -> Result<(), StoreError> {
-    write
-        .lock(
-            "SELECT s.webhook FROM sequences s JOIN webhooks w ON w.ordinal = s.webhook
-             WHERE w.delivery_order <> 'none' AND w.ordinal IN (
-                 SELECT t.webhook FROM json_to_recordset(CAST($1 AS json)) AS t (webhook bigint))
-             ORDER BY s.webhook FOR UPDATE OF s",
-            values![webhooks],
-        )
-        .await?;
-    Ok(())
 }
 
 /// Moves the messages to their next states. Returns whose attempts count, and the lanes in which the
@@ -318,7 +300,7 @@ async fn judge_endpoints(
     let mut states = BTreeMap::new();
     for row in &found {
         let before = (
-            claim::endpoint_of(row)?,
+            rows::endpoint(row)?,
             row.optional_integer("last_triggered_at")?,
         );
         states.insert(row.integer("webhook")?, (before, before));

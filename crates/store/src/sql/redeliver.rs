@@ -1,6 +1,6 @@
 //! Delivering again on request.
 
-use super::{Store, webhooks};
+use super::{Store, webhook_row};
 use crate::{
     Access, Redeliver, StoreError, Timestamp, WebhookId,
     backend::{Durability, values},
@@ -22,7 +22,7 @@ impl Store {
         now: Timestamp,
     ) -> Result<Option<u64>, StoreError> {
         let mut write = self.write(Durability::Durable).await?;
-        let Some((webhook, _)) = webhooks::lock(&mut write, access, id, None).await? else {
+        let Some((webhook, _)) = webhook_row::lock(&mut write, access, id, None).await? else {
             return Ok(None);
         };
         let (first, last) = match which {

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::{
     Store,
     lanes::{self, Lane},
-    record, rows, webhooks,
+    rows, webhook_row,
 };
 use crate::{
     Removed, Retention, StoreError, Timestamp, WebhookId,
@@ -86,7 +86,7 @@ impl Store {
         let mut write = self.write(Durability::Durable).await?;
         let ended = write.rows(ENDED, values![now]).await?;
         for row in &ended {
-            webhooks::mark_deleted(&mut write, row.integer("ordinal")?).await?;
+            webhook_row::mark_deleted(&mut write, row.integer("ordinal")?).await?;
         }
         write.commit().await?;
         Ok(u64::try_from(ended.len()).unwrap_or(u64::MAX))
@@ -196,7 +196,7 @@ impl Store {
         woken.sort_unstable();
         woken.dedup();
         if !woken.is_empty() {
-            record::lock_numbering(&mut write, &json_rows(&woken)?).await?;
+            lanes::lock_numbering(&mut write, &json_rows(&woken)?).await?;
         }
         delete(&mut write, &victims).await?;
         lanes::wake(&mut write, &woken, now).await?;

@@ -4,15 +4,15 @@ use std::time::Duration;
 
 use solana_pubkey::{PUBKEY_BYTES, Pubkey};
 
-use super::keys;
 use crate::{
-    Commitment, DeliveryOrder, EventKinds, Filters, LiveWebhook, MessageId, MessageKind, Revision,
-    Secret, Secrets, StoreError, Timestamp, Webhook, WebhookDefinition, WebhookId, backend::Row,
+    Breaker, Commitment, DeliveryOrder, EndpointState, EventKinds, Filters, KeyId, LiveWebhook,
+    MessageId, MessageKind, Revision, Secret, Secrets, StoreError, Timestamp, Webhook,
+    WebhookDefinition, WebhookId, backend::Row,
 };
 
 pub(super) fn webhook(row: &Row) -> Result<Webhook, StoreError> {
     let key = match row.optional_text("key_id")? {
-        Some(_) => Some(keys::id_of(row, "key_id")?),
+        Some(_) => Some(api_key_id(row, "key_id")?),
         None => None,
     };
     let filters = filters(row)?;
@@ -57,6 +57,13 @@ pub(super) fn live_webhook(row: &Row) -> Result<LiveWebhook, StoreError> {
 pub(super) fn webhook_id(row: &Row, column: &str) -> Result<WebhookId, StoreError> {
     WebhookId::parse(&row.text(column)?).map_err(|_| StoreError::Corrupt {
         what: "webhooks.id",
+    })
+}
+
+/// Reads a column that holds an API key's identifier.
+pub(super) fn api_key_id(row: &Row, column: &str) -> Result<KeyId, StoreError> {
+    KeyId::parse(&row.text(column)?).map_err(|_| StoreError::Corrupt {
+        what: "api_keys.id",
     })
 }
 
@@ -190,4 +197,33 @@ fn keys_of(bytes: &[u8]) -> Vec<Pubkey> {
         .iter()
         .map(|key| Pubkey::new_from_array(*key))
         .collect()
+}
+
+pub(super) fn endpoint(row: &Row) -> Result<EndpointState, StoreError> {
+    Ok(EndpointState {
+        breaker: breaker(row)?,
+        failures: row.count("failures")?,
+        openings: row.count("openings")?,
+        paused_until: row.optional_time("paused_until")?,
+        concurrency: concurrency(row)?,
+    })
+}
+
+pub(super) fn breaker(row: &Row) -> Result<Breaker, StoreError> {
+    let name = row.text("breaker")?;
+    let breaker = Breaker::ALL.into_iter().find(|each| each.name() == name);
+    breaker.ok_or(StoreError::Corrupt {
+        what: "endpoints.breaker",
+    })
+}
+
+pub(super) fn concurrency(row: &Row) -> Result<Option<u32>, StoreError> {
+    let limit = row.optional_integer("concurrency")?;
+    limit
+        .map(|limit| {
+            u32::try_from(limit).map_err(|_| StoreError::Corrupt {
+                what: "endpoints.concurrency",
+            })
+        })
+        .transpose()
 }

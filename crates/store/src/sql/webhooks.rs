@@ -1,22 +1,17 @@
 //! Webhooks.
 
-use super::{Store, filters, keys, lanes, rows};
+use super::{
+    Store, lanes, rows,
+    webhook_row::{
+        self, SELECT, api_key_ordinal, bump_revision, heartbeat_seconds, key_text, lock,
+        mark_deleted, select, select_row, update,
+    },
+};
 use crate::{
     Access, MAX_PREVIOUS_SECRETS, NewWebhook, Revision, Secret, Secrets, StoreError, Timestamp,
     Webhook, WebhookDefinition, WebhookId, WebhookPage,
-    backend::{Connection, Durability, Row, signed, unsigned, values},
+    backend::{Connection, Durability, signed, values},
 };
-
-/// Whole webhooks of a key (`$1`, null for everybody's) after an ordinal (`$2`), or of an id (`$3`).
-const SELECT: &str = "
-    SELECT w.*, k.id AS key_id, f.accounts, f.programs, f.digest, e.last_triggered_at
-    FROM webhooks w
-    JOIN filters f ON f.webhook = w.ordinal
-    JOIN endpoints e ON e.webhook = w.ordinal
-    LEFT JOIN api_keys k ON k.ordinal = w.key
-    WHERE w.deleted = 0 AND (CAST($1 AS TEXT) IS NULL OR k.id = $1)
-        AND w.ordinal > $2 AND (CAST($3 AS TEXT) IS NULL OR w.id = $3)
-    ORDER BY w.ordinal LIMIT $4";
 
 impl Store {
     /// Creates a webhook, unless its owner has `limit` already.
@@ -32,7 +27,7 @@ impl Store {
         let mut write = self.write(Durability::Durable).await?;
         let key = match &new.owner {
             Access::All => None,
-            Access::Key(key) => Some(keys::ordinal_of(&mut write, key).await?),
+            Access::Key(key) => Some(api_key_ordinal(&mut write, key).await?),
         };
         // Before counting, so that two who create at once do not both find room.
         let revision = bump_revision(&mut write).await?;
@@ -121,7 +116,7 @@ impl Store {
             return Ok(None);
         };
         if before.definition.filters != definition.filters {
-            filters::replace(&mut write, ordinal, &definition.filters).await?;
+            webhook_row::replace_filters(&mut write, ordinal, &definition.filters).await?;
         }
         update(&mut write, ordinal, &before, definition).await?;
         if before.definition.order != definition.order {
@@ -246,170 +241,6 @@ impl Store {
     }
 }
 
-/// A key as a parameter: null for everybody.
-pub(super) fn key_text(access: &Access) -> Option<String> {
-    access.key().map(ToString::to_string)
-}
-
-/// Takes a webhook out of sight and out of matching.
-pub(super) async fn mark_deleted(write: &mut Connection, ordinal: i64) -> Result<(), StoreError> {
-    write
-        .execute(
-            "UPDATE webhooks SET deleted = 1, active = 0 WHERE ordinal = $1",
-            values![ordinal],
-        )
-        .await?;
-    bump_revision(write).await?;
-    Ok(())
-}
-
-/// Switches a webhook off for `reason`, if it still points to `url`; its owner may have changed the
-/// URL while the attempt that revealed the reason was under way.
-pub(super) async fn disable(
-    write: &mut Connection,
-    ordinal: i64,
-    url: &str,
-    reason: &str,
-) -> Result<(), StoreError> {
-    let disabled = write
-        .execute(
-            "UPDATE webhooks SET active = 0, disabled_reason = $3, version = version + 1
-             WHERE ordinal = $1 AND url = $2 AND active = 1",
-            values![ordinal, url, reason],
-        )
-        .await?;
-    if disabled > 0 {
-        bump_revision(write).await?;
-    }
-    Ok(())
-}
-
-/// Counts a write that changes what is matched, and notes from which slot on it must count. Whoever has
-/// counted keeps all others who would from going on before the end of the transaction.
-pub(super) async fn bump_revision(write: &mut Connection) -> Result<Revision, StoreError> {
-    let revision = write
-        .one_row(
-            "UPDATE webhook_revision SET revision = revision + 1 RETURNING revision",
-            values![],
-        )
-        .await?
-        .integer("revision")?;
-    write
-        .execute(
-            "INSERT INTO filter_changes (revision, requested_slot)
-             VALUES ($1, (SELECT slot + 1 FROM checkpoints WHERE commitment = 'confirmed'))",
-            values![revision],
-        )
-        .await?;
-    Ok(Revision(unsigned(revision, "webhook_revision.revision")?))
-}
-
-/// Reads a webhook for writing: whoever holds it so writes alone, messages for it included.
-pub(super) async fn lock(
-    write: &mut Connection,
-    access: &Access,
-    id: &WebhookId,
-    expected: Option<u64>,
-) -> Result<Option<(i64, Webhook)>, StoreError> {
-    // An update that changes nothing is a lock that both databases know.
-    let locked = write
-        .execute(
-            "UPDATE sequences SET next = next
-             WHERE webhook = (SELECT ordinal FROM webhooks WHERE id = $1 AND deleted = 0)",
-            values![id.as_str()],
-        )
-        .await?;
-    if locked == 0 {
-        return Ok(None);
-    }
-    let Some(row) = select_row(write, access, id).await? else {
-        return Ok(None);
-    };
-    let webhook = rows::webhook(&row)?;
-    if expected.is_some_and(|expected| expected != webhook.version) {
-        return Err(StoreError::VersionConflict {
-            current: webhook.version,
-        });
-    }
-    Ok(Some((row.integer("ordinal")?, webhook)))
-}
-
-/// Writes everything but the filters.
-pub(super) async fn update(
-    write: &mut Connection,
-    ordinal: i64,
-    before: &Webhook,
-    definition: &WebhookDefinition,
-) -> Result<(), StoreError> {
-    let disabled_reason = before
-        .disabled_reason
-        .clone()
-        .filter(|_| !definition.active);
-    let revision = if changes_matching(&before.definition, definition) {
-        bump_revision(write).await?
-    } else {
-        before.matched_revision
-    };
-    write
-        .execute(
-            "UPDATE webhooks SET url = $2, wants_account_change = $3, wants_transaction = $4,
-                 wants_program_event = $5, commitment = $6, delivery_order = $7, description = $8,
-                 headers = $9, gzip = $10, heartbeat_seconds = $11, active = $12, disabled_reason = $13,
-                 matched_revision = $14, version = version + 1
-             WHERE ordinal = $1",
-            values![
-                ordinal,
-                definition.url.as_str(),
-                definition.events.account_change,
-                definition.events.transaction,
-                definition.events.program_event,
-                definition.commitment.name(),
-                definition.order.name(),
-                definition.description.clone(),
-                rows::headers_text(&definition.headers)?,
-                definition.gzip,
-                heartbeat_seconds(definition)?,
-                definition.active,
-                disabled_reason,
-                signed(revision.0, "revision")?,
-            ],
-        )
-        .await?;
-    Ok(())
-}
-
-pub(super) async fn select(
-    connection: &mut Connection,
-    access: &Access,
-    id: &WebhookId,
-) -> Result<Option<Webhook>, StoreError> {
-    let row = select_row(connection, access, id).await?;
-    row.as_ref().map(rows::webhook).transpose()
-}
-
-async fn select_row(
-    connection: &mut Connection,
-    access: &Access,
-    id: &WebhookId,
-) -> Result<Option<Row>, StoreError> {
-    connection
-        .row(SELECT, values![key_text(access), 0_i64, id.as_str(), 1_i64])
-        .await
-}
-
-/// Whether the difference concerns what is matched, or what else the indexer makes messages of.
-fn changes_matching(before: &WebhookDefinition, after: &WebhookDefinition) -> bool {
-    let matching = |definition: &WebhookDefinition| {
-        (
-            definition.events,
-            definition.active,
-            definition.commitment,
-            definition.heartbeat,
-        )
-    };
-    matching(before) != matching(after) || before.filters != after.filters
-}
-
 async fn insert(
     write: &mut Connection,
     new: &NewWebhook,
@@ -464,11 +295,4 @@ async fn insert(
         write.execute(table, values![ordinal]).await?;
     }
     Ok(())
-}
-
-fn heartbeat_seconds(definition: &WebhookDefinition) -> Result<Option<i64>, StoreError> {
-    definition
-        .heartbeat
-        .map(|interval| signed(interval.as_secs(), "heartbeat"))
-        .transpose()
 }

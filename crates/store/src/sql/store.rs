@@ -1,0 +1,81 @@
+//! [`Store`]: one database, opened, and the ways to read and write it.
+
+use std::path::Path;
+
+use crate::{
+    StoreError,
+    backend::{Connection, Durability, PostgresDatabase, SqliteDatabase},
+};
+
+/// The database. Clones share the connections.
+#[derive(Clone, Debug)]
+pub struct Store {
+    pub(super) database: Database,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Database {
+    Sqlite(SqliteDatabase),
+    Postgres(PostgresDatabase),
+}
+
+impl Store {
+    /// Opens the SQLite database at `path`, creates file and folder when absent, and brings the schema up
+    /// to date. The file is made readable for its owner only, since it holds signing secrets.
+    ///
+    /// # Errors
+    /// [`StoreError::Open`].
+    pub async fn open(path: &Path) -> Result<Self, StoreError> {
+        Ok(Self {
+            database: Database::Sqlite(SqliteDatabase::open(path).await?),
+        })
+    }
+
+    /// Connects to the PostgreSQL database of `url` (`postgres://user:password@host/database`) and brings
+    /// its schema up to date. Any number of processes may do so at once.
+    ///
+    /// # Errors
+    /// [`StoreError::Open`].
+    pub async fn connect(url: &str) -> Result<Self, StoreError> {
+        Ok(Self {
+            database: Database::Postgres(PostgresDatabase::open(url).await?),
+        })
+    }
+
+    /// A health probe: the database answers, and an SQLite file is still the one that was opened.
+    ///
+    /// # Errors
+    /// [`StoreError::FileGone`], or the failure of the database.
+    pub async fn check(&self) -> Result<(), StoreError> {
+        self.webhook_revision().await.map(drop)
+    }
+
+    /// Closes every connection, which folds SQLite's write-ahead log into the database file.
+    pub async fn close(&self) {
+        match &self.database {
+            Database::Sqlite(database) => database.close().await,
+            Database::Postgres(database) => database.close().await,
+        }
+    }
+
+    pub(super) async fn read(&self) -> Result<Connection, StoreError> {
+        match &self.database {
+            Database::Sqlite(database) => database.read().await,
+            Database::Postgres(database) => database.read().await,
+        }
+    }
+
+    pub(super) async fn snapshot(&self) -> Result<Connection, StoreError> {
+        match &self.database {
+            Database::Sqlite(database) => database.snapshot().await,
+            Database::Postgres(database) => database.snapshot().await,
+        }
+    }
+
+    pub(super) async fn write(&self, durability: Durability) -> Result<Connection, StoreError> {
+        match &self.database {
+            Database::Sqlite(database) => database.write(durability).await,
+            Database::Postgres(database) => database.write(durability).await,
+        }
+    }
+}
