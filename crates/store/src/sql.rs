@@ -18,6 +18,7 @@ mod retention;
 mod rows;
 mod stats;
 mod store;
+mod times;
 mod webhook_row;
 mod webhooks;
 

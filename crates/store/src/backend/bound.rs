@@ -5,7 +5,11 @@
 
 use sqlx::{AssertSqlSafe, Postgres, Sqlite, query::Query, sqlite::SqliteArguments};
 
-use super::{Connection, PostgresQuery, Row, SqliteQuery, Value};
+use super::{
+    connection::Connection,
+    row::Row,
+    statement::{PostgresQuery, SqliteQuery, Value},
+};
 use crate::StoreError;
 
 /// Most rows of one statement in SQLite, a power of two: it allows 32,766 parameters, of which the widest of our rows

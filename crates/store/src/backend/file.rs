@@ -7,11 +7,13 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use tokio::task::{JoinHandle, spawn_blocking};
+
 use crate::StoreError;
 
 /// The file that was opened, by what the file system calls it.
 #[derive(Debug)]
-pub(super) struct DatabaseFile {
+pub(crate) struct DatabaseFile {
     path: PathBuf,
     device: u64,
     inode: u64,
@@ -46,6 +48,13 @@ impl DatabaseFile {
             })
         }
     }
+
+    /// Begins to wait for the disk to have everything that was written until now. SQLite would do so while nobody else
+    /// can write.
+    pub(super) fn sync(&self) -> JoinHandle<io::Result<()>> {
+        let log = log_of(&self.path);
+        spawn_blocking(move || File::open(log)?.sync_data())
+    }
 }
 
 /// Creates an empty database file, its folder too, when absent. An existing file is not even opened:
@@ -73,7 +82,7 @@ pub(super) fn create(path: &Path) -> io::Result<()> {
 
 /// SQLite's write-ahead log of a database. It is there while a connection is open, and SQLite locks other files: a
 /// second descriptor of this one may be closed.
-pub(super) fn log_of(database: &Path) -> PathBuf {
+fn log_of(database: &Path) -> PathBuf {
     let mut path = database.as_os_str().to_owned();
     path.push("-wal");
     path.into()

@@ -7,7 +7,7 @@ use sqlx::{
     postgres::{PgConnectOptions, PgPoolOptions},
 };
 
-use super::{Connection, Durability};
+use super::connection::{Connection, Durability};
 use crate::StoreError;
 
 /// Connections of one process: one writes slots, a few record deliveries, the others read.

@@ -8,25 +8,16 @@
 //! loss would only repeat work (leases, results of attempts) leave it at that. All others do not return before the log
 //! is on the disk, for which they wait when they have given their turn to the next.
 
-use std::{
-    fs::{File, TryLockError},
-    io,
-    path::Path,
-    sync::Arc,
-    time::Duration,
-};
+use std::{fs::TryLockError, path::Path, sync::Arc, time::Duration};
 
 use sqlx::{
     SqlitePool,
     sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
 };
-use tokio::{
-    sync::Mutex,
-    task::{JoinHandle, spawn_blocking},
-};
+use tokio::sync::Mutex;
 
 use super::{
-    Connection, Durability,
+    connection::{Connection, Durability, Turn},
     file::{self, DatabaseFile},
 };
 use crate::StoreError;
@@ -65,17 +56,10 @@ pub(crate) struct SqliteDatabase(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    file: DatabaseFile,
+    file: Arc<DatabaseFile>,
     reader: SqlitePool,
     writer: SqlitePool,
     turn: Arc<Mutex<Turn>>,
-}
-
-/// Who writes holds this.
-#[derive(Debug, Default)]
-pub(crate) struct Turn {
-    /// What the connection was last set up for.
-    durability: Option<Durability>,
 }
 
 impl SqliteDatabase {
@@ -104,7 +88,7 @@ impl SqliteDatabase {
         let reader = pool(READERS).connect_lazy_with(options.read_only(true));
         let file = DatabaseFile::identify(path).map_err(|error| open_error(error.into()))?;
         Ok(Self(Arc::new(Inner {
-            file,
+            file: Arc::new(file),
             reader,
             writer,
             turn: Arc::default(),
@@ -131,7 +115,7 @@ impl SqliteDatabase {
         self.check_file()?;
         Ok(Connection::SqliteTransaction {
             transaction: self.0.reader.begin().await?,
-            database: self.clone(),
+            file: Arc::clone(&self.0.file),
             durability: Durability::Relaxed,
             turn: None,
         })
@@ -152,17 +136,10 @@ impl SqliteDatabase {
         // upgraded after another process wrote, and would fail without waiting.
         Ok(Connection::SqliteTransaction {
             transaction: self.0.writer.begin_with("BEGIN IMMEDIATE").await?,
-            database: self.clone(),
+            file: Arc::clone(&self.0.file),
             durability,
             turn: Some(turn),
         })
-    }
-
-    /// Begins to wait for the disk to have everything that was written until now. SQLite would do so while nobody else
-    /// can write.
-    pub(crate) fn sync(&self) -> JoinHandle<io::Result<()>> {
-        let log = file::log_of(self.0.file.path());
-        spawn_blocking(move || File::open(log)?.sync_data())
     }
 
     /// Takes the lock of the one who may index, unless another process or another caller holds it.

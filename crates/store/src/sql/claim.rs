@@ -5,9 +5,10 @@ use std::collections::{BTreeSet, HashMap};
 use serde::Serialize;
 
 use super::{
-    Store,
     receivers::{Letter, Receiver},
-    rows, webhook_row,
+    rows,
+    store::Store,
+    webhook_row,
 };
 use crate::{
     Access, Breaker, Claim, ClaimedDelivery, EndpointState, StoreError, Ticket, Timestamp,

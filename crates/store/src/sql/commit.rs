@@ -3,8 +3,8 @@
 use serde::Serialize;
 
 use super::{
-    Store,
     insert::{Expected, Inserted, insert_messages},
+    store::Store,
 };
 use crate::{
     Claim, ClaimedDelivery, Commit, Committed, StoreError,

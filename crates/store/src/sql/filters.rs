@@ -1,6 +1,6 @@
 //! Adding to and removing from what a webhook is about.
 
-use super::{Store, webhook_row};
+use super::{store::Store, webhook_row};
 use crate::{
     Access, FilterEdit, FilterEdited, FilterLimits, Filters, StoreError, WebhookId,
     backend::Durability, model::edit_keys,

@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, time::Duration};
 
-use super::{Store, rows, webhook_row};
+use super::{rows, store::Store, webhook_row};
 use crate::{
     Access, Attempt, Delivery, DeliveryLog, DeliveryQuery, DeliveryState, MessagePage, StoreError,
     StoredMessage, Timings, WebhookId,

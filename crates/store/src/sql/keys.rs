@@ -1,6 +1,6 @@
 //! API keys.
 
-use super::{Store, rows, webhook_row};
+use super::{rows, store::Store, webhook_row};
 use crate::{
     Access, ApiKey, KeyHash, KeyId, NewKey, StoreError, Timestamp,
     backend::{Connection, Durability, Row, values},

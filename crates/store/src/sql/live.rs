@@ -1,6 +1,6 @@
 //! Following what must be matched.
 
-use super::{Store, rows};
+use super::{rows, store::Store};
 use crate::{
     FilterChange, FilterState, LiveChanges, LiveWebhooks, Revision, StoreError,
     backend::{Connection, Durability, Row, signed, unsigned, values},

@@ -1,6 +1,6 @@
 //! How far the chain was read, and what is still undecided.
 
-use super::{Store, rows};
+use super::{rows, store::Store};
 use crate::{
     Commitment, OpenSlot, SlotMessage, StoreError,
     backend::{signed, values},

@@ -5,9 +5,10 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use serde::Serialize;
 
 use super::{
-    Store,
     lanes::{self, Lane, lock_numbering},
-    receivers, rows, webhook_row,
+    receivers, rows,
+    store::Store,
+    webhook_row,
 };
 use crate::{
     EndpointState, Finished, MAX_RESPONSE_BYTES, Outcome, StoreError, Ticket, Timestamp, WebhookId,

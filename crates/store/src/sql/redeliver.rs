@@ -1,6 +1,6 @@
 //! Delivering again on request.
 
-use super::{Store, webhook_row};
+use super::{store::Store, webhook_row};
 use crate::{
     Access, Redeliver, StoreError, Timestamp, WebhookId,
     backend::{Durability, values},

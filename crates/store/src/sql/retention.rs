@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::{
-    Store,
     lanes::{self, Lane},
-    rows, webhook_row,
+    rows,
+    store::Store,
+    webhook_row,
 };
 use crate::{
     Removed, Retention, StoreError, Timestamp, WebhookId,

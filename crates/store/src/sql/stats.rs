@@ -1,6 +1,6 @@
 //! Figures for metrics and health.
 
-use super::Store;
+use super::store::Store;
 use crate::{
     QueueStats, StoreError, Timestamp,
     backend::{unsigned, values},

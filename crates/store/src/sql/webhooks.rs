@@ -1,7 +1,8 @@
 //! Webhooks.
 
 use super::{
-    Store, lanes, rows,
+    lanes, rows,
+    store::Store,
     webhook_row::{
         self, SELECT, api_key_ordinal, bump_revision, heartbeat_seconds, key_text, lock,
         mark_deleted, select, select_row, update,

@@ -1,0 +1,200 @@
+//! A turn with one of the databases: runs statements, and makes what they wrote permanent.
+
+use std::{io, sync::Arc};
+
+use sqlx::{
+    Postgres, Sqlite, Transaction, pool::PoolConnection, postgres::PgRow, sqlite::SqliteRow,
+};
+use tokio::{sync::OwnedMutexGuard, task::JoinHandle};
+
+use super::{
+    file::DatabaseFile,
+    row::Row,
+    statement::{Sql, Value, postgres_query, sqlite_query},
+};
+use crate::StoreError;
+
+/// What a write may lose when the machine (not the process) dies right after it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Durability {
+    /// Nothing.
+    Durable,
+    /// Itself, when losing it only repeats work.
+    Relaxed,
+}
+
+/// Who writes holds this.
+#[derive(Debug, Default)]
+pub(crate) struct Turn {
+    /// What the connection was last set up for.
+    pub(super) durability: Option<Durability>,
+}
+
+/// Somebody's turn with the database. One that writes is a transaction; dropping it undoes it.
+pub(crate) enum Connection {
+    SqliteRead(PoolConnection<Sqlite>),
+    SqliteTransaction {
+        transaction: Transaction<'static, Sqlite>,
+        file: Arc<DatabaseFile>,
+        durability: Durability,
+        // Held until the end, and dropped after the transaction. None for a reading one.
+        turn: Option<OwnedMutexGuard<Turn>>,
+    },
+    PostgresRead(PoolConnection<Postgres>),
+    PostgresTransaction(Transaction<'static, Postgres>),
+}
+
+impl Connection {
+    /// Runs a statement and counts the rows that it changed.
+    pub(crate) async fn execute(
+        &mut self,
+        sql: impl Into<Sql>,
+        values: Vec<Value>,
+    ) -> Result<u64, StoreError> {
+        let sql = sql.into();
+        Ok(match self {
+            Self::SqliteRead(connection) => sqlite_query(sql, values)
+                .execute(&mut **connection)
+                .await?
+                .rows_affected(),
+            Self::SqliteTransaction { transaction, .. } => sqlite_query(sql, values)
+                .execute(&mut **transaction)
+                .await?
+                .rows_affected(),
+            Self::PostgresRead(connection) => postgres_query(sql, values)
+                .execute(&mut **connection)
+                .await?
+                .rows_affected(),
+            Self::PostgresTransaction(transaction) => postgres_query(sql, values)
+                .execute(&mut **transaction)
+                .await?
+                .rows_affected(),
+        })
+    }
+
+    /// Runs a statement and returns its rows.
+    pub(crate) async fn rows(
+        &mut self,
+        sql: impl Into<Sql>,
+        values: Vec<Value>,
+    ) -> Result<Vec<Row>, StoreError> {
+        let sql = sql.into();
+        let sqlite = |rows: Vec<SqliteRow>| rows.into_iter().map(Row::Sqlite).collect();
+        let postgres = |rows: Vec<PgRow>| rows.into_iter().map(Row::Postgres).collect();
+        Ok(match self {
+            Self::SqliteRead(connection) => sqlite(
+                sqlite_query(sql, values)
+                    .fetch_all(&mut **connection)
+                    .await?,
+            ),
+            Self::SqliteTransaction { transaction, .. } => sqlite(
+                sqlite_query(sql, values)
+                    .fetch_all(&mut **transaction)
+                    .await?,
+            ),
+            Self::PostgresRead(connection) => postgres(
+                postgres_query(sql, values)
+                    .fetch_all(&mut **connection)
+                    .await?,
+            ),
+            Self::PostgresTransaction(transaction) => postgres(
+                postgres_query(sql, values)
+                    .fetch_all(&mut **transaction)
+                    .await?,
+            ),
+        })
+    }
+
+    /// Runs a statement and returns its first row, if there is one.
+    pub(crate) async fn row(
+        &mut self,
+        sql: impl Into<Sql>,
+        values: Vec<Value>,
+    ) -> Result<Option<Row>, StoreError> {
+        Ok(self.rows(sql, values).await?.into_iter().next())
+    }
+
+    /// Runs a statement that always answers one row.
+    pub(crate) async fn one_row(
+        &mut self,
+        sql: impl Into<Sql>,
+        values: Vec<Value>,
+    ) -> Result<Row, StoreError> {
+        self.row(sql, values).await?.ok_or(StoreError::Corrupt {
+            what: "empty answer",
+        })
+    }
+
+    /// Locks rows for the rest of the transaction, by a PostgreSQL statement that names them. In SQLite
+    /// whoever writes is alone. Returns the rows that were locked; `None` where no locking was needed.
+    pub(crate) async fn lock(
+        &mut self,
+        postgres: &'static str,
+        values: Vec<Value>,
+    ) -> Result<Option<Vec<Row>>, StoreError> {
+        match self {
+            Self::PostgresTransaction(_) | Self::PostgresRead(_) => {
+                Ok(Some(self.rows(postgres, values).await?))
+            }
+            Self::SqliteTransaction { .. } | Self::SqliteRead(_) => Ok(None),
+        }
+    }
+
+    /// Makes a transaction permanent; SQLite's only if the file is still where it was.
+    pub(crate) async fn commit(self) -> Result<(), StoreError> {
+        self.write_out().await?.on_disk().await
+    }
+
+    /// As [`Connection::commit`], and returns only when everything that it could read is on the disk: in SQLite a write
+    /// is seen before, in PostgreSQL it is not.
+    pub(crate) async fn commit_with_what_was_read(self) -> Result<(), StoreError> {
+        let file = match &self {
+            Self::SqliteTransaction { file, .. } => Some(Arc::clone(file)),
+            _ => None,
+        };
+        self.commit().await?;
+        Written(file.map(|file| file.sync())).on_disk().await
+    }
+
+    /// As [`Connection::commit`], but what is written may not survive the machine before it is on the disk.
+    pub(crate) async fn write_out(self) -> Result<Written, StoreError> {
+        match self {
+            Self::SqliteTransaction {
+                transaction,
+                file,
+                durability,
+                turn,
+            } => {
+                file.check()?;
+                transaction.commit().await?;
+                drop(turn);
+                let waits = durability == Durability::Durable;
+                return Ok(Written(waits.then(|| file.sync())));
+            }
+            Self::PostgresTransaction(transaction) => transaction.commit().await?,
+            Self::SqliteRead(_) | Self::PostgresRead(_) => {}
+        }
+        Ok(Written(None))
+    }
+}
+
+/// Something that others can read, and that the process can no longer lose; the machine can.
+#[derive(Debug)]
+pub(crate) struct Written(Option<JoinHandle<io::Result<()>>>);
+
+impl Written {
+    /// Waits until it is on the disk, as far as it must be.
+    pub(crate) async fn on_disk(self) -> Result<(), StoreError> {
+        if let Some(syncing) = self.0 {
+            let synced = syncing.await.map_err(io::Error::from).flatten();
+            synced.map_err(|error| StoreError::Database(error.into()))?;
+        }
+        Ok(())
+    }
+}
+
+impl From<sqlx::Error> for StoreError {
+    fn from(error: sqlx::Error) -> Self {
+        Self::Database(error.into())
+    }
+}

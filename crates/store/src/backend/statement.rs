@@ -1,0 +1,134 @@
+//! Statements and their parameters, written once for both databases.
+
+use serde::Serialize;
+use sqlx::{Postgres, Sqlite, postgres::PgArguments, sqlite::SqliteArguments};
+
+use crate::StoreError;
+
+/// The text of a statement, for either database.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sql {
+    pub(crate) sqlite: &'static str,
+    pub(crate) postgres: &'static str,
+}
+
+impl From<&'static str> for Sql {
+    fn from(text: &'static str) -> Self {
+        Self {
+            sqlite: text,
+            postgres: text,
+        }
+    }
+}
+
+/// A statement about the rows of a table `v` that arrives as the first parameter: a JSON array of objects
+/// with these columns.
+macro_rules! over_rows {
+    ([$($column:ident $kind:ident),+ $(,)?], $rest:literal) => {
+        $crate::backend::Sql {
+            sqlite: concat!(
+                "WITH v AS (SELECT key AS nth",
+                $(", value ->> '", stringify!($column), "' AS ", stringify!($column),)+
+                " FROM json_each($1)) ",
+                $rest
+            ),
+            postgres: concat!(
+                "WITH v AS (SELECT * FROM json_to_recordset(CAST($1 AS json)) AS t (nth bigint",
+                $(", ", stringify!($column), " ", stringify!($kind),)+
+                ")) ",
+                $rest
+            ),
+        }
+    };
+}
+pub(crate) use over_rows;
+
+/// The JSON parameter of [`over_rows`].
+pub(crate) fn json_rows<T: Serialize>(rows: &[T]) -> Result<String, StoreError> {
+    serde_json::to_string(rows).map_err(|error| StoreError::Database(error.into()))
+}
+
+/// A parameter.
+#[derive(Clone, Debug)]
+pub(crate) enum Value {
+    Integer(Option<i64>),
+    Text(Option<String>),
+    Bytes(Vec<u8>),
+}
+
+impl From<i64> for Value {
+    fn from(value: i64) -> Self {
+        Self::Integer(Some(value))
+    }
+}
+
+impl From<Option<i64>> for Value {
+    fn from(value: Option<i64>) -> Self {
+        Self::Integer(value)
+    }
+}
+
+impl From<u32> for Value {
+    fn from(value: u32) -> Self {
+        Self::Integer(Some(value.into()))
+    }
+}
+
+impl From<bool> for Value {
+    fn from(value: bool) -> Self {
+        Self::Integer(Some(value.into()))
+    }
+}
+
+impl From<&str> for Value {
+    fn from(value: &str) -> Self {
+        Self::Text(Some(value.to_owned()))
+    }
+}
+
+impl From<String> for Value {
+    fn from(value: String) -> Self {
+        Self::Text(Some(value))
+    }
+}
+
+impl From<Option<String>> for Value {
+    fn from(value: Option<String>) -> Self {
+        Self::Text(value)
+    }
+}
+
+impl From<Vec<u8>> for Value {
+    fn from(value: Vec<u8>) -> Self {
+        Self::Bytes(value)
+    }
+}
+
+/// The parameters of a statement, in the order of their numbers.
+macro_rules! values {
+    ($($value:expr),* $(,)?) => { vec![$($crate::backend::Value::from($value)),*] };
+}
+pub(crate) use values;
+
+pub(super) type SqliteQuery = sqlx::query::Query<'static, Sqlite, SqliteArguments>;
+pub(super) type PostgresQuery = sqlx::query::Query<'static, Postgres, PgArguments>;
+
+pub(super) fn sqlite_query(sql: Sql, values: Vec<Value>) -> SqliteQuery {
+    values
+        .into_iter()
+        .fold(sqlx::query(sql.sqlite), |query, value| match value {
+            Value::Integer(value) => query.bind(value),
+            Value::Text(value) => query.bind(value),
+            Value::Bytes(value) => query.bind(value),
+        })
+}
+
+pub(super) fn postgres_query(sql: Sql, values: Vec<Value>) -> PostgresQuery {
+    values
+        .into_iter()
+        .fold(sqlx::query(sql.postgres), |query, value| match value {
+            Value::Integer(value) => query.bind(value),
+            Value::Text(value) => query.bind(value),
+            Value::Bytes(value) => query.bind(value),
+        })
+}
