@@ -17,7 +17,7 @@ use service_kit::CancellationToken;
 use sluice_store::{Commitment, Store, StoreError, Timestamp};
 use tokio::{net::TcpListener, sync::watch};
 
-use crate::{metrics::Metrics, status::Status, webhooks::match_event::Subscriptions};
+use crate::{events::subscription_index::Subscriptions, metrics::Metrics, status::Status};
 
 /// Type of the metrics' text.
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";

@@ -15,22 +15,20 @@ use tokio::{
 };
 
 use crate::{
-    follow::Follower,
+    delivery::{
+        capacity::{Intake, Room},
+        dispatcher::Dispatcher,
+        retry,
+    },
+    events::{idl::Idls, subscription_index::Subscriptions},
     health::{self, Health},
-    lead,
+    heartbeat::Heart,
+    ingest::{follower::Follower, outbox::Outbox},
+    leadership,
     metrics::Metrics,
-    outbox::Outbox,
     retention,
     status::Status,
-    webhooks::{
-        deliver::Dispatcher,
-        heartbeat::Heart,
-        idl::Idls,
-        intake::{Intake, Room},
-        match_event::Subscriptions,
-        retry,
-        watch::Watcher,
-    },
+    subscription_watcher::Watcher,
 };
 
 /// Runs the indexer until `shutdown`, then lets deliveries under way finish for a few seconds. A stream
@@ -148,7 +146,7 @@ impl Indexing {
     async fn run(self, shutdown: CancellationToken) {
         let start = |tasks: &mut JoinSet<()>, stop: &CancellationToken| self.start(tasks, stop);
         let observers = (&self.status, &self.metrics);
-        if !lead::run(&self.store, observers, start, &shutdown).await {
+        if !leadership::run(&self.store, observers, start, &shutdown).await {
             tracing::error!("a task that indexes ended by itself");
         }
     }

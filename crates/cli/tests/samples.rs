@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 use sluice_api::routes::webhooks::sample_body;
 use sluice_geyser::{AccountUpdate, TransactionUpdate};
-use sluice_indexer::webhooks::{
-    body,
+use sluice_indexer::events::{
     idl::Idls,
+    payload,
     program_events::{EventPath, ProgramEvent},
 };
 use sluice_store::{
@@ -39,7 +39,7 @@ fn definition() -> WebhookDefinition {
 fn real_data(kind: EventKind) -> Value {
     let signature = Signature::default();
     match kind {
-        EventKind::AccountChange => serde_json::to_value(body::account_change(&AccountUpdate {
+        EventKind::AccountChange => serde_json::to_value(payload::account_change(&AccountUpdate {
             slot: SLOT,
             pubkey: key(1),
             owner: key(2),
@@ -69,7 +69,7 @@ fn real_data(kind: EventKind) -> Value {
                 pre_balances: Vec::new(),
                 post_balances: Vec::new(),
             };
-            body::transaction(&transaction, &[key(2)])
+            payload::transaction(&transaction, &[key(2)])
         }
         EventKind::ProgramEvent => {
             let event = ProgramEvent {
@@ -77,7 +77,7 @@ fn real_data(kind: EventKind) -> Value {
                 path: EventPath::Log { ordinal: 0 },
                 data: vec![0; 8],
             };
-            body::program_event(&event, &signature, 0, &Idls::default())
+            payload::program_event(&event, &signature, 0, &Idls::default())
         }
     }
 }
@@ -111,8 +111,8 @@ fn a_sample_has_the_shape_of_a_real_delivery() {
     for kind in EventKind::ALL {
         let sample = sample_body(&webhook, &definition(), kind, SLOT, NOW);
         let sample: Value = serde_json::from_str(&sample).expect("JSON");
-        let suffix = body::suffix(SLOT, Commitment::Confirmed, &real_data(kind));
-        let real = body::template(MessageKind::Event(kind), NOW, &webhook, suffix);
+        let suffix = payload::suffix(SLOT, Commitment::Confirmed, &real_data(kind));
+        let real = payload::template(MessageKind::Event(kind), NOW, &webhook, suffix);
         let mut real: Value = serde_json::from_str(&real.with_sequence(1)).expect("JSON");
         assert_eq!(shape(&sample), shape(&real), "{kind}");
         assert_eq!(

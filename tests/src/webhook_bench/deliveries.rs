@@ -9,12 +9,12 @@ use std::{
 use anyhow::{Context, ensure};
 use service_kit::CancellationToken;
 use sluice_indexer::{
-    metrics::Metrics,
-    webhooks::{
-        deliver::Dispatcher,
-        intake::{Intake, MAX_PER_WEBHOOK},
+    delivery::{
+        capacity::{Intake, MAX_PER_WEBHOOK},
+        dispatcher::Dispatcher,
         retry,
     },
+    metrics::Metrics,
 };
 use sluice_store::{
     Commitment, Store,

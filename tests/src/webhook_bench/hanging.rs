@@ -12,8 +12,8 @@ use anyhow::{Context, ensure};
 use serde::Deserialize;
 use service_kit::CancellationToken;
 use sluice_indexer::{
+    delivery::{capacity::Intake, dispatcher::Dispatcher, retry},
     metrics::Metrics,
-    webhooks::{deliver::Dispatcher, intake::Intake, retry},
 };
 use sluice_store::{Commitment, Store};
 use sluice_webhook_client::{Client, Reach};

@@ -20,11 +20,9 @@ use sluice_geyser::{
     AccountUpdate, BlockMeta, Body, SlotStatus, SlotUpdate, Update, scripted::wire_bytes,
 };
 use sluice_indexer::{
-    slots::{SlotTree, Step, content::Item, tree::Beginning},
-    webhooks::{
-        match_event::{Index, Subscriptions},
-        watch::Watcher,
-    },
+    events::subscription_index::{Index, Subscriptions},
+    slots::{SlotTree, Step, content::Item, fork_tree::Beginning},
+    subscription_watcher::Watcher,
 };
 use sluice_store::{
     Access, Commitment, EventKind, Filters, NewWebhook, Secret, Store, Timestamp,

@@ -5,8 +5,8 @@ use std::time::SystemTime;
 
 use sluice_geyser::AccountUpdate;
 use sluice_indexer::{
+    events::{compose, idl::Idls, subscription_index::Subscriptions},
     slots::{Block, SlotContent, content::Item},
-    webhooks::{compose, idl::Idls, match_event::Subscriptions},
 };
 use sluice_store::{
     Access, Commit, Commitment, EventKind, Filters, NewMessage, NewWebhook, Secret, Secrets, Store,

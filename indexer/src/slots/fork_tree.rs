@@ -476,5 +476,4 @@ const fn last_commitment(finality_wanted: bool) -> Commitment {
 }
 
 #[cfg(test)]
-#[path = "tree_tests.rs"]
 mod tests;

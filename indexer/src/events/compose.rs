@@ -8,11 +8,11 @@ use sluice_store::{Commitment, MessageKind, NewMessage, SlotMessage, Timestamp};
 use solana_pubkey::Pubkey;
 
 use super::{
-    body,
     idl::Idls,
-    match_event::{Index, Position, Subscriptions},
     message_id::{BlockId, Identity, message_id},
+    payload,
     program_events::{invoked_programs, program_events},
+    subscription_index::{Index, Position, Subscriptions},
 };
 use crate::slots::{Block, RevertReason, SlotContent};
 
@@ -82,7 +82,7 @@ impl Composer<'_> {
         self.push(
             Identity::AccountChange(self.block, &account.pubkey, writer),
             Some(&account.pubkey),
-            || body::account_change(account),
+            || payload::account_change(account),
         );
     }
 
@@ -94,7 +94,7 @@ impl Composer<'_> {
         self.push(
             Identity::Transaction(self.block, &transaction.signature),
             signer,
-            || body::transaction(transaction, &programs),
+            || payload::transaction(transaction, &programs),
         );
         if !self.index.wants_program_events() {
             return;
@@ -106,7 +106,7 @@ impl Composer<'_> {
             self.push(
                 Identity::ProgramEvent(self.block, &transaction.signature, event.path),
                 signer,
-                || body::program_event(event, &transaction.signature, number, idls),
+                || payload::program_event(event, &transaction.signature, number, idls),
             );
         }
     }
@@ -121,7 +121,7 @@ impl Composer<'_> {
         if self.concerned.is_empty() {
             return;
         }
-        let suffix = body::suffix(self.block.slot, self.commitment, &data());
+        let suffix = payload::suffix(self.block.slot, self.commitment, &data());
         let kind = identity.kind();
         for position in &self.concerned {
             let Some(webhook) = self.subscriptions.webhook(*position) else {
@@ -134,7 +134,7 @@ impl Composer<'_> {
                 commitment: self.commitment,
                 slot: self.block.slot,
                 order_key: order_key.map(ToString::to_string),
-                body: body::template(kind, self.timestamp, &webhook.id, Arc::clone(&suffix)),
+                body: payload::template(kind, self.timestamp, &webhook.id, Arc::clone(&suffix)),
             });
         }
     }
@@ -152,7 +152,7 @@ pub fn reverted(
     told.iter()
         .filter(|first| matches!(first.kind, MessageKind::Event(_)))
         .map(|first| {
-            let suffix = body::suffix(slot, COMMITMENT, &body::reverted(first, reason));
+            let suffix = payload::suffix(slot, COMMITMENT, &payload::reverted(first, reason));
             NewMessage {
                 id: message_id(
                     &first.webhook,
@@ -164,7 +164,7 @@ pub fn reverted(
                 commitment: COMMITMENT,
                 slot,
                 order_key: first.order_key.clone(),
-                body: body::template(MessageKind::Reverted, now, &first.webhook, suffix),
+                body: payload::template(MessageKind::Reverted, now, &first.webhook, suffix),
             }
         })
         .collect()
@@ -179,7 +179,7 @@ pub fn gap(
     last: u64,
     now: Timestamp,
 ) -> Vec<NewMessage> {
-    let suffix = body::suffix(last, commitment, &body::gap(first, last));
+    let suffix = payload::suffix(last, commitment, &payload::gap(first, last));
     subscriptions
         .webhooks()
         .iter()
@@ -191,7 +191,7 @@ pub fn gap(
             commitment,
             slot: last,
             order_key: None,
-            body: body::template(MessageKind::Gap, now, &webhook.id, Arc::clone(&suffix)),
+            body: payload::template(MessageKind::Gap, now, &webhook.id, Arc::clone(&suffix)),
         })
         .collect()
 }

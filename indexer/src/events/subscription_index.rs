@@ -339,5 +339,4 @@ fn in_order(found: &mut Vec<Position>) {
 }
 
 #[cfg(test)]
-#[path = "match_event_tests.rs"]
 mod tests;

@@ -19,8 +19,8 @@ use tokio::{
 
 use super::{
     breaker::{self, Observation},
-    gates::Gates,
-    intake::MAX_PER_WEBHOOK,
+    capacity::MAX_PER_WEBHOOK,
+    limiter::Gates,
 };
 use crate::{incident::Incident, metrics::Metrics};
 

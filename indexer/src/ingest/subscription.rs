@@ -6,7 +6,7 @@ use sluice_geyser::{AccountFilter, Commitment, Request, TransactionFilter, Updat
 use sluice_store::Revision;
 use solana_pubkey::Pubkey;
 
-use crate::webhooks::match_event::Subscriptions;
+use crate::events::subscription_index::Subscriptions;
 
 /// Filter of accounts by key.
 const ACCOUNTS: &str = "accounts";

@@ -6,8 +6,7 @@ use service_kit::CancellationToken;
 use sluice_store::{LiveChanges, LiveWebhook, LiveWebhooks, Store, StoreError, WebhookId};
 use tokio::{sync::watch, time::sleep};
 
-use super::match_event::Subscriptions;
-use crate::incident::Incident;
+use crate::{events::subscription_index::Subscriptions, incident::Incident};
 
 /// How often the webhooks' revision is read: one row, from memory. A new webhook is noticed within this
 /// time, half a slot.

@@ -5,7 +5,7 @@ use sluice_store::{Breaker, DeliveryOrder, DeliveryState, EndpointState};
 use tokio::time::sleep;
 
 use super::{super::*, machine::*};
-use crate::webhooks::breaker;
+use crate::delivery::breaker;
 
 #[tokio::test]
 async fn a_receiver_that_keeps_failing_gets_nothing_but_probes_and_everything_when_it_heals() {

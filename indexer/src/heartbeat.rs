@@ -20,12 +20,14 @@ use tokio::{
     time::sleep,
 };
 
-use super::{
-    body,
-    match_event::{Subscriber, Subscriptions},
-    message_id::{Identity, message_id},
+use crate::{
+    events::{
+        message_id::{Identity, message_id},
+        payload,
+        subscription_index::{Subscriber, Subscriptions},
+    },
+    incident::Incident,
 };
-use crate::incident::Incident;
 
 /// How often it is looked for heartbeats that are due: intervals are whole seconds.
 const TICK: Duration = Duration::from_secs(1);
@@ -120,8 +122,8 @@ impl Heart {
             return Ok(None);
         }
         let slot = last_slot.unwrap_or(0);
-        let data = body::heartbeat(webhook, last_slot, page.last_sequence);
-        let suffix = body::suffix(slot, webhook.commitment, &data);
+        let data = payload::heartbeat(webhook, last_slot, page.last_sequence);
+        let suffix = payload::suffix(slot, webhook.commitment, &data);
         Ok(Some(NewMessage {
             id: message_id(&webhook.id, webhook.commitment, Identity::Heartbeat(number)),
             webhook: webhook.id.clone(),
@@ -129,7 +131,7 @@ impl Heart {
             commitment: webhook.commitment,
             slot,
             order_key: None,
-            body: body::template(MessageKind::Heartbeat, now, &webhook.id, suffix),
+            body: payload::template(MessageKind::Heartbeat, now, &webhook.id, suffix),
         }))
     }
 }

@@ -30,7 +30,7 @@ use self::schema::{Schema, SchemaError};
 pub const MAX_IDL_BYTES: u64 = 4 * 1024 * 1024;
 
 /// The guard's interface, as its program's build committed it.
-const GUARD: &str = include_str!("../../../../idls/swap_guard.json");
+const GUARD: &str = include_str!("../../../idls/swap_guard.json");
 
 /// Why an IDL cannot be registered.
 #[derive(Debug, Error)]

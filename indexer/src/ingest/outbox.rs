@@ -14,8 +14,8 @@ use tokio::{
 };
 
 use crate::{
+    delivery::capacity::{Places, Room},
     metrics::{Metrics, Stage},
-    webhooks::intake::{Places, Room},
 };
 
 /// What is to be stored together.

@@ -34,7 +34,7 @@ use sluice_store::{BodyTemplate, Commitment, MessageKind, SlotMessage, Timestamp
 use solana_pubkey::Pubkey;
 use solana_signature::Signature;
 
-use super::{idl::Idls, match_event::Subscriber, program_events::ProgramEvent};
+use super::{idl::Idls, program_events::ProgramEvent, subscription_index::Subscriber};
 use crate::slots::RevertReason;
 
 /// Bytes that tell the events of an Anchor program apart.
@@ -181,7 +181,7 @@ mod tests {
     use swap_guard_interface::{GUARDED_SWAP_DISCRIMINATOR, PROGRAM_ID};
 
     use super::*;
-    use crate::webhooks::program_events::EventPath;
+    use crate::events::program_events::EventPath;
 
     fn event(program: Pubkey, data: Vec<u8>) -> Value {
         let event = ProgramEvent {

@@ -227,5 +227,4 @@ fn caller(top: u8, inner: &[InnerInstruction], index: usize) -> Option<u8> {
 }
 
 #[cfg(test)]
-#[path = "program_events_tests.rs"]
 mod tests;

@@ -19,14 +19,16 @@ use tokio::{
     time::{Instant, sleep, sleep_until},
 };
 
-use crate::{
-    incident::Incident,
+use super::{
     outbox::Outbox,
     session::{Origin, Session},
-    slots::tree::TreeFault,
+    subscription::request,
+};
+use crate::{
+    events::{idl::Idls, subscription_index::Subscriptions},
+    incident::Incident,
+    slots::fork_tree::TreeFault,
     status::Status,
-    subscribe::request,
-    webhooks::{idl::Idls, match_event::Subscriptions},
 };
 
 /// Shortest life of a session that ends because webhooks watch more: many that are written one after the

@@ -22,9 +22,9 @@ use tokio::{
 
 use super::{
     breaker::Observation,
-    gates::{Gate, Gates},
-    intake::{Claimed, Intake, MAX_CLAIMED, MAX_PER_WEBHOOK, Room, TURN_PATIENCE},
-    record::{Done, Recorder, Report},
+    capacity::{Claimed, Intake, MAX_CLAIMED, MAX_PER_WEBHOOK, Room, TURN_PATIENCE},
+    limiter::{Gate, Gates},
+    recorder::{Done, Recorder, Report},
     retry,
 };
 use crate::{
@@ -286,5 +286,4 @@ fn log(delivery: &ClaimedDelivery, attempted: &Attempted, outcome: &Outcome) {
 }
 
 #[cfg(test)]
-#[path = "deliver_tests/mod.rs"]
 mod tests;

@@ -13,18 +13,22 @@ use sluice_store::{
 };
 use tokio::{sync::mpsc, task::JoinError};
 
-use crate::{
-    follow::{Follower, Health, SessionEnd},
+use super::{
+    follower::{Follower, Health, SessionEnd},
     outbox::{Batch, Outbox, Told},
-    slots::{Block, RevertReason, SlotContent, SlotTree, Step, content::Item, tree::Beginning},
-    status::Status,
-    subscribe::proved_revision,
-    webhooks::{
+    subscription::proved_revision,
+};
+use crate::{
+    events::{
         compose,
         idl::Idls,
-        match_event::Subscriptions,
         message_id::{Identity, message_id},
+        subscription_index::Subscriptions,
     },
+    slots::{
+        Block, RevertReason, SlotContent, SlotTree, Step, content::Item, fork_tree::Beginning,
+    },
+    status::Status,
 };
 
 /// Messages of a slot at processed that are stored together. Fewer cost more each, more come later on their way.
