@@ -10,7 +10,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use service_kit::CancellationToken;
+use service_kit::{CancellationToken, OutageLog};
 use sluice_store::{
     Access, Breaker, Commit, Commitment, MessageKind, NewMessage, Store, StoreError, Timestamp,
     WebhookId,
@@ -20,13 +20,10 @@ use tokio::{
     time::sleep,
 };
 
-use crate::{
-    events::{
-        message_id::{Identity, message_id},
-        payload,
-        subscription_index::{Subscriber, Subscriptions},
-    },
-    incident::Incident,
+use crate::events::{
+    message_id::{Identity, message_id},
+    payload,
+    subscription_index::{Subscriber, Subscriptions},
 };
 
 /// How often it is looked for heartbeats that are due: intervals are whole seconds.
@@ -46,12 +43,12 @@ pub struct Heart {
 impl Heart {
     /// Writes heartbeats until `shutdown`.
     pub async fn run(self, shutdown: CancellationToken) {
-        let mut incident = Incident::new("writing heartbeats");
+        let mut outage = OutageLog::new("writing heartbeats");
         let mut written = HashMap::new();
         while !shutdown.is_cancelled() {
             match self.beat(&mut written).await {
-                Ok(()) => incident.recovered(),
-                Err(error) => incident.failed("the database does not answer", &error),
+                Ok(()) => outage.recovered(),
+                Err(error) => outage.failed("the database does not answer", &error),
             }
             tokio::select! {
                 () = shutdown.cancelled() => {}

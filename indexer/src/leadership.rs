@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use service_kit::CancellationToken;
+use service_kit::{CancellationToken, OutageLog};
 use sluice_store::{Lead, Store, StoreError};
 use tokio::{task::JoinSet, time::sleep};
 
-use crate::{incident::Incident, metrics::Metrics, status::Status};
+use crate::{metrics::Metrics, status::Status};
 
 /// How often a standby asks for the lead, and the leader whether it still has it: how long nobody may
 /// index when the leader dies.
@@ -26,25 +26,25 @@ pub async fn run<F>(
 where
     F: Fn(&mut JoinSet<()>, &CancellationToken),
 {
-    let mut incident = Incident::new("taking the lead");
+    let mut outage = OutageLog::new("taking the lead");
     let mut told = false;
     while !shutdown.is_cancelled() {
         match store.try_lead().await {
             Ok(Some(lead)) => {
-                incident.recovered();
+                outage.recovered();
                 told = false;
                 if !hold(lead, observers, &start, shutdown).await {
                     return false;
                 }
             }
             Ok(None) => {
-                incident.recovered();
+                outage.recovered();
                 observers.0.leads(false);
                 if !std::mem::replace(&mut told, true) {
                     tracing::info!("another process indexes; this one stands by");
                 }
             }
-            Err(error) => incident.failed("the database does not answer", &error),
+            Err(error) => outage.failed("the database does not answer", &error),
         }
         tokio::select! {
             () = shutdown.cancelled() => {}

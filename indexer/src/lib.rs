@@ -7,7 +7,6 @@ pub mod delivery;
 pub mod events;
 pub mod health;
 pub mod heartbeat;
-mod incident;
 pub mod ingest;
 pub mod leadership;
 pub mod metrics;

@@ -2,11 +2,9 @@
 
 use std::time::{Duration, SystemTime};
 
-use service_kit::CancellationToken;
+use service_kit::{CancellationToken, OutageLog};
 use sluice_store::{Removed, Retention, Store, Timestamp};
 use tokio::time::sleep;
-
-use crate::incident::Incident;
 
 /// How often old messages are looked for.
 const INTERVAL: Duration = Duration::from_secs(10 * 60);
@@ -24,7 +22,7 @@ pub struct Limits {
 
 /// Removes old messages until `shutdown`.
 pub async fn run(store: Store, limits: Limits, shutdown: CancellationToken) {
-    let mut incident = Incident::new("removing old messages");
+    let mut outage = OutageLog::new("removing old messages");
     while !shutdown.is_cancelled() {
         let now = Timestamp::from(SystemTime::now());
         let retention = Retention {
@@ -35,10 +33,10 @@ pub async fn run(store: Store, limits: Limits, shutdown: CancellationToken) {
         };
         match store.prune(&retention).await {
             Ok(removed) => {
-                incident.recovered();
+                outage.recovered();
                 tell(&removed, limits);
             }
-            Err(error) => incident.failed("the database does not answer", &error),
+            Err(error) => outage.failed("the database does not answer", &error),
         }
         tokio::select! {
             () = shutdown.cancelled() => {}

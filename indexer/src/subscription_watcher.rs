@@ -2,11 +2,11 @@
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
-use service_kit::CancellationToken;
+use service_kit::{CancellationToken, OutageLog};
 use sluice_store::{LiveChanges, LiveWebhook, LiveWebhooks, Store, StoreError, WebhookId};
 use tokio::{sync::watch, time::sleep};
 
-use crate::{events::subscription_index::Subscriptions, incident::Incident};
+use crate::events::subscription_index::Subscriptions;
 
 /// How often the webhooks' revision is read: one row, from memory. A new webhook is noticed within this
 /// time, half a slot.
@@ -41,11 +41,11 @@ impl Watcher {
     /// Publishes the live webhooks whenever they change, until `shutdown`. The API may be another process,
     /// so there is nothing but the database to learn it from.
     pub async fn run(mut self, shutdown: CancellationToken) {
-        let mut incident = Incident::new("reading the webhooks");
+        let mut outage = OutageLog::new("reading the webhooks");
         while !shutdown.is_cancelled() {
             match self.refresh().await {
-                Ok(()) => incident.recovered(),
-                Err(error) => incident.failed("the database does not answer", &error),
+                Ok(()) => outage.recovered(),
+                Err(error) => outage.failed("the database does not answer", &error),
             }
             tokio::select! {
                 () = shutdown.cancelled() => {}

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use parking_lot::RwLock;
+use service_kit::OutageLog;
 use solana_commitment_config::CommitmentConfig;
 use solana_hash::Hash;
 use solana_rpc_client::nonblocking::rpc_client::RpcClient;
@@ -59,19 +60,15 @@ impl Latest {
 
     /// Fetches again and again.
     pub(super) async fn keep(&self, client: &RpcClient, deadline: Duration) {
-        let mut failing = false;
+        let mut outage = OutageLog::new("fetching blockhashes");
         loop {
             match self.fetch(client, deadline).await {
-                Ok(_) if failing => {
-                    failing = false;
-                    tracing::info!("blockhashes are fetched again");
-                }
-                Err(error) if !failing => {
-                    failing = true;
+                Ok(_) => outage.recovered(),
+                Err(error) => {
                     let cause = std::error::Error::source(&error).map(ToString::to_string);
-                    tracing::warn!(%error, cause, "cannot fetch a blockhash; going on trying");
+                    let details = format!("{error}: {}", cause.unwrap_or_default());
+                    outage.failed("the node does not answer", &details);
                 }
-                _ => {}
             }
             tokio::time::sleep(POLL).await;
         }

@@ -1,14 +1,16 @@
 //! The small things every Sluice process needs: a shutdown token, logging, secrets that cannot be
-//! printed, and a reconnect delay. Knows nothing of Solana, of the stream or of the database.
+//! printed, a reconnect delay, and a log of outages. Knows nothing of Solana, of the stream or of the database.
 
 use mimalloc::MiMalloc;
 
 pub mod backoff;
+pub mod outage_log;
 pub mod redacted;
 pub mod shutdown;
 pub mod telemetry;
 
 pub use backoff::Backoff;
+pub use outage_log::OutageLog;
 pub use redacted::Redacted;
 pub use tokio_util::sync::CancellationToken;
 

@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use service_kit::CancellationToken;
+use service_kit::{CancellationToken, OutageLog};
 use sluice_store::{ClaimedDelivery, Finished, Outcome, Store, StoreError};
 use sluice_webhook_client::{Attempted, Client, Delivery};
 use tokio::{
@@ -27,10 +27,7 @@ use super::{
     recorder::{Done, Recorder, Report},
     retry,
 };
-use crate::{
-    incident::Incident,
-    metrics::{Metrics, Stage},
-};
+use crate::metrics::{Metrics, Stage};
 
 /// Messages taken in one claim, so that the first of a long queue are under way while the others are claimed.
 const MAX_CLAIM: usize = 512;
@@ -78,7 +75,7 @@ impl Dispatcher {
             gates: gates.clone(),
             store: self.store.clone(),
             metrics: self.metrics.clone(),
-            incident: Incident::new("recording deliveries"),
+            outage: OutageLog::new("recording deliveries"),
             recorded: Arc::clone(&recorded),
         };
         let recorder = tokio::spawn(recorder.run(results));
@@ -93,7 +90,7 @@ impl Dispatcher {
             reports,
             stop: Arc::clone(&stop),
             attempts: JoinSet::new(),
-            incident: Incident::new("delivering webhooks"),
+            outage: OutageLog::new("delivering webhooks"),
         };
         let mut glances = interval(POLL_INTERVAL);
         glances.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -129,7 +126,7 @@ impl Dispatcher {
         while !under_way.stop.shutdown.is_cancelled() {
             match self.claim(room).await {
                 Ok(claimed) => {
-                    under_way.incident.recovered();
+                    under_way.outage.recovered();
                     found |= !claimed.is_empty();
                     let more = claimed.len() >= MAX_CLAIM;
                     under_way.begin(claimed);
@@ -138,8 +135,8 @@ impl Dispatcher {
                     }
                 }
                 Err(error) => {
-                    let incident = &mut under_way.incident;
-                    incident.failed("the database does not answer", &error);
+                    let outage = &mut under_way.outage;
+                    outage.failed("the database does not answer", &error);
                     break;
                 }
             }
@@ -215,7 +212,7 @@ struct UnderWay {
     reports: mpsc::Sender<Report>,
     stop: Arc<Stop>,
     attempts: JoinSet<()>,
-    incident: Incident,
+    outage: OutageLog,
 }
 
 impl UnderWay {
@@ -235,7 +232,7 @@ impl UnderWay {
     /// Forgets what is over.
     fn tidy(&mut self) {
         while let Some(done) = self.attempts.try_join_next() {
-            note(done, &mut self.incident);
+            note(done, &mut self.outage);
         }
         if self.attempts.is_empty() {
             self.gates.tidy();
@@ -253,15 +250,15 @@ impl UnderWay {
 
     async fn drain(&mut self) {
         while let Some(done) = self.attempts.join_next().await {
-            note(done, &mut self.incident);
+            note(done, &mut self.outage);
         }
     }
 }
 
 /// Tells of tasks that broke off; the leases of their messages run out and the messages are repeated.
-fn note(done: Result<(), tokio::task::JoinError>, incident: &mut Incident) {
+fn note(done: Result<(), tokio::task::JoinError>, outage: &mut OutageLog) {
     if let Err(error) = done {
-        incident.failed("a task broke off", &error);
+        outage.failed("a task broke off", &error);
     }
 }
 

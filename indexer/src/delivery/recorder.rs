@@ -9,6 +9,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
+use service_kit::OutageLog;
 use sluice_store::{
     EndpointState, Finished, MessageId, Outcome, Store, StoreError, Ticket, Timestamp,
 };
@@ -22,7 +23,7 @@ use super::{
     capacity::MAX_PER_WEBHOOK,
     limiter::Gates,
 };
-use crate::{incident::Incident, metrics::Metrics};
+use crate::metrics::Metrics;
 
 /// Results recorded in one transaction.
 const MAX_RECORDED: usize = 512;
@@ -62,7 +63,7 @@ pub(super) struct Recorder {
     pub(super) gates: Gates,
     pub(super) store: Store,
     pub(super) metrics: Metrics,
-    pub(super) incident: Incident,
+    pub(super) outage: OutageLog,
     /// Notified when places are free again.
     pub(super) recorded: Arc<Notify>,
 }
@@ -75,8 +76,8 @@ impl Recorder {
             self.gather(&mut results, &mut batch).await;
             let (done, places): (Vec<_>, Vec<_>) = batch.drain(..).unzip();
             match self.record(done).await {
-                Ok(()) => self.incident.recovered(),
-                Err(error) => self.incident.failed("the database does not answer", &error),
+                Ok(()) => self.outage.recovered(),
+                Err(error) => self.outage.failed("the database does not answer", &error),
             }
             drop(places);
             self.recorded.notify_one();

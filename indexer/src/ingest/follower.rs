@@ -10,7 +10,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use service_kit::{Backoff, CancellationToken};
+use service_kit::{Backoff, CancellationToken, OutageLog};
 use sluice_geyser::{Endpoint, Stream, StreamError};
 use sluice_store::{Commitment, OpenSlot, Revision, StoreError};
 use thiserror::Error;
@@ -26,7 +26,6 @@ use super::{
 };
 use crate::{
     events::{idl::Idls, subscription_index::Subscriptions},
-    incident::Incident,
     slots::fork_tree::TreeFault,
     status::Status,
 };
@@ -143,7 +142,7 @@ impl Follower {
     /// Follows the chain until `shutdown`, through every outage.
     pub async fn run(mut self, shutdown: CancellationToken) {
         let mut health = Health {
-            incident: Incident::new("following the chain"),
+            outage: OutageLog::new("following the chain"),
             backoff: Backoff::new(),
         };
         let mut start = Start::CHECKPOINT;
@@ -163,7 +162,7 @@ impl Follower {
                 continue;
             }
             self.status.disconnected(end.to_string());
-            health.incident.failed(end.kind(), &end);
+            health.outage.failed(end.kind(), &end);
             let pause = health.backoff.next_pause(rand::random());
             tokio::select! {
                 () = shutdown.cancelled() => return,
@@ -260,14 +259,14 @@ impl Follower {
 
 /// What outlives a session.
 pub(crate) struct Health {
-    incident: Incident,
+    outage: OutageLog,
     backoff: Backoff,
 }
 
 impl Health {
     /// Something was stored: the connection has proved useful.
     pub(crate) fn recovered(&mut self) {
-        self.incident.recovered();
+        self.outage.recovered();
         self.backoff.reset();
     }
 }
