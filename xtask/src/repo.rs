@@ -45,7 +45,7 @@ impl Repo {
 
     /// Manifest of the Geyser plugin's workspace.
     pub fn plugin_manifest(&self) -> PathBuf {
-        self.root.join("localnet/geyser-plugin/Cargo.toml")
+        self.root.join("geyser-plugin/Cargo.toml")
     }
 
     /// Where a compiled program is published for tests, benchmarks and the local chain. `name` has underscores.

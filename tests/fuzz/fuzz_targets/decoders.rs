@@ -2,7 +2,7 @@
 
 #![no_main]
 
-#[path = "../../tests/src/decoders.rs"]
+#[path = "../../src/decoders.rs"]
 mod decoders;
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| decoders::decode_everything(data));
