@@ -1,6 +1,6 @@
 //! `cargo xtask`: sets up, builds, tests and runs everything in this repository.
 //!
-//! The repository holds three Cargo workspaces with a lock file each. This crate drives them by running commands; it
+//! The repository holds five Cargo workspaces with a lock file each. This crate drives them by running commands; it
 //! imports nothing of them. One file per command, or per part that commands share.
 
 mod apt_sources;

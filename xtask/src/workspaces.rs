@@ -11,7 +11,7 @@ use crate::repo::Repo;
 pub struct Workspace {
     pub name: &'static str,
     pub manifest: PathBuf,
-    /// Whether clippy looks at it; elsewhere the compiler's own warnings are errors.
+    /// Whether clippy checks it; in the others a warning of the compiler is an error of the manifest's lints.
     pub is_linted: bool,
     /// Build folder for native code; `None` is cargo's own.
     target: Option<PathBuf>,
@@ -57,12 +57,24 @@ impl Workspace {
         }
     }
 
-    pub fn all(repo: &Repo) -> [Self; 4] {
+    /// The decoders under a fuzzer. Only a nightly compiler builds it, so that here it is formatted and its lock file
+    /// and imports are checked.
+    pub fn fuzz(repo: &Repo) -> Self {
+        Self {
+            name: "fuzz",
+            manifest: repo.root().join("tests/fuzz/Cargo.toml"),
+            is_linted: false,
+            target: Some(repo.target().join("fuzz")),
+        }
+    }
+
+    pub fn all(repo: &Repo) -> [Self; 5] {
         [
             Self::root(repo),
             Self::programs(repo),
             Self::plugin(repo),
             Self::bank(repo),
+            Self::fuzz(repo),
         ]
     }
 
