@@ -13,7 +13,7 @@ use axum::{
     middleware::Next,
     response::Response,
 };
-use sluice_store::{Access, KeyHash, Store};
+use sluice_store::{Access, ApiKeyHash, Store};
 
 use crate::{error::ApiError, limits::CallerLimiter};
 
@@ -48,7 +48,7 @@ impl Gate {
         };
         let found = if key.len() <= MAX_KEY_BYTES {
             self.store
-                .key_by_hash(&KeyHash::of(key))
+                .api_key_by_hash(&ApiKeyHash::of(key))
                 .await
                 .map_err(|error| ApiError::StoreUnavailable(error.into()))?
         } else {
@@ -68,8 +68,8 @@ impl Gate {
                 presented: false,
             })
         };
-        let keys_in_use = self.store.keys_in_use().await;
-        if keys_in_use.map_err(|error| ApiError::StoreUnavailable(error.into()))? {
+        let api_keys_in_use = self.store.api_keys_in_use().await;
+        if api_keys_in_use.map_err(|error| ApiError::StoreUnavailable(error.into()))? {
             return refuse("send an API key: Authorization: Bearer sluice_…");
         }
         if !self.on_loopback || !made_here(headers) {
@@ -92,7 +92,7 @@ pub async fn admit(
     next: Next,
 ) -> Result<Response, ApiError> {
     let access = gate.access(request.headers()).await?;
-    if access.key().is_some() {
+    if access.api_key().is_some() {
         gate.limiter.admit(&access)?;
     }
     request.extensions_mut().insert(access);

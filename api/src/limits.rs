@@ -65,7 +65,7 @@ mod tests {
     use std::time::Duration;
 
     use governor::clock::FakeRelativeClock;
-    use sluice_store::KeyId;
+    use sluice_store::ApiKeyId;
 
     use super::*;
 
@@ -78,7 +78,7 @@ mod tests {
     }
 
     fn caller(number: u8) -> Access {
-        Access::Key(KeyId::from_random([number; 8]))
+        Access::Key(ApiKeyId::from_random([number; 8]))
     }
 
     fn wait(limiter: &CallerLimiter<FakeRelativeClock>, caller: &Access) -> Option<u64> {

@@ -81,7 +81,7 @@ const fn exchange(configured: sluice_config::Exchange) -> Exchange {
 /// anybody; the log says which.
 async fn gate(api: &ApiConfig, store: &Store) -> anyhow::Result<Gate> {
     let on_loopback = api.listen.ip().is_loopback();
-    if !store.keys_in_use().await? {
+    if !store.api_keys_in_use().await? {
         if on_loopback {
             tracing::info!(
                 "there are no API keys: requests on this machine manage webhooks without one"

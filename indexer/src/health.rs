@@ -104,7 +104,7 @@ async fn stored(store: &Store) -> Result<Value, StoreError> {
     Ok(json!({
         "checkpoint": store.checkpoint(Commitment::Confirmed).await?,
         "inForceRevision": filter.map(|filter| filter.revision.0),
-        "inForceSinceSlot": filter.map(|filter| filter.since_slot),
+        "inForceSinceSlot": filter.map(|filter| filter.in_force_slot),
         "pendingDeliveries": store.pending_deliveries().await?,
     }))
 }

@@ -82,8 +82,8 @@ impl Heart {
             let commit = Commit {
                 messages: &messages,
                 checkpoint: None,
-                opened: &[],
-                settled: &[],
+                unconfirmed: &[],
+                resolved: &[],
                 now,
             };
             self.store.commit(&commit).await?;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use service_kit::{CancellationToken, OutageLog};
-use sluice_store::{Lead, Store, StoreError};
+use sluice_store::{Leadership, Store, StoreError};
 use tokio::{task::JoinSet, time::sleep};
 
 use crate::{metrics::Metrics, status::Status};
@@ -29,7 +29,7 @@ where
     let mut outage = OutageLog::new("taking the lead");
     let mut told = false;
     while !shutdown.is_cancelled() {
-        match store.try_lead().await {
+        match store.try_acquire_leadership().await {
             Ok(Some(lead)) => {
                 outage.recovered();
                 told = false;
@@ -55,7 +55,7 @@ where
 }
 
 async fn hold<F>(
-    mut lead: Lead,
+    mut lead: Leadership,
     (status, metrics): Observers<'_>,
     start: &F,
     shutdown: &CancellationToken,
@@ -84,14 +84,14 @@ where
         tracing::error!(%error, "the lead is lost");
         return true;
     }
-    if let Err(error) = lead.resign().await {
+    if let Err(error) = lead.release().await {
         tracing::warn!(%error, "the lead was not handed over; it ends with this process");
     }
     true
 }
 
 /// Returns when the lead is lost.
-async fn lose(lead: &mut Lead) -> StoreError {
+async fn lose(lead: &mut Leadership) -> StoreError {
     loop {
         sleep(INTERVAL).await;
         if let Err(error) = lead.check().await {

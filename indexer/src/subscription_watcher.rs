@@ -3,7 +3,7 @@
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use service_kit::{CancellationToken, OutageLog};
-use sluice_store::{LiveChanges, LiveWebhook, LiveWebhooks, Store, StoreError, WebhookId};
+use sluice_store::{ActiveChanges, ActiveWebhook, ActiveWebhooks, Store, StoreError, WebhookId};
 use tokio::{sync::watch, time::sleep};
 
 use crate::events::subscription_index::Subscriptions;
@@ -16,7 +16,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(200);
 #[derive(Debug)]
 pub struct Watcher {
     store: Store,
-    live: LiveWebhooks,
+    live: ActiveWebhooks,
     published: watch::Sender<Arc<Subscriptions>>,
 }
 
@@ -28,7 +28,7 @@ impl Watcher {
     pub async fn start(
         store: Store,
     ) -> Result<(Self, watch::Receiver<Arc<Subscriptions>>), StoreError> {
-        let live = store.live_webhooks().await?;
+        let live = store.active_webhooks().await?;
         let (published, subscriptions) = watch::channel(Arc::new(Subscriptions::new(&live)));
         let watcher = Self {
             store,
@@ -58,7 +58,7 @@ impl Watcher {
         if self.store.webhook_revision().await? == self.live.revision {
             return Ok(());
         }
-        let changes = self.store.live_changes(self.live.revision).await?;
+        let changes = self.store.active_changes(self.live.revision).await?;
         let live = change(std::mem::take(&mut self.live), changes);
         // A second for ten million keys, which the other tasks need not wait for.
         let indexing = tokio::task::spawn_blocking(move || (Subscriptions::new(&live), live));
@@ -76,17 +76,17 @@ impl Watcher {
 }
 
 /// The webhooks after some changes, in order of creation.
-fn change(before: LiveWebhooks, changes: LiveChanges) -> LiveWebhooks {
-    let mut known: HashMap<WebhookId, LiveWebhook> = before
+fn change(before: ActiveWebhooks, changes: ActiveChanges) -> ActiveWebhooks {
+    let mut known: HashMap<WebhookId, ActiveWebhook> = before
         .webhooks
         .into_iter()
         .chain(changes.changed)
         .map(|webhook| (webhook.id.clone(), webhook))
         .collect();
-    LiveWebhooks {
+    ActiveWebhooks {
         revision: changes.revision,
         webhooks: changes
-            .live
+            .active
             .iter()
             .filter_map(|id| known.remove(id))
             .collect(),
@@ -100,8 +100,8 @@ mod tests {
 
     use super::*;
 
-    fn webhook(number: u8, account: u8) -> LiveWebhook {
-        LiveWebhook {
+    fn webhook(number: u8, account: u8) -> ActiveWebhook {
+        ActiveWebhook {
             id: WebhookId::from_random([number; 16]),
             events: [EventKind::Transaction].into_iter().collect(),
             filters: Filters {
@@ -116,16 +116,16 @@ mod tests {
 
     #[test]
     fn changes_replace_add_and_remove() {
-        let before = LiveWebhooks {
+        let before = ActiveWebhooks {
             revision: Revision(1),
             webhooks: vec![webhook(1, 10), webhook(2, 20), webhook(3, 30)],
         };
-        let changes = LiveChanges {
+        let changes = ActiveChanges {
             revision: Revision(5),
-            live: [1, 3, 4].map(|number| webhook(number, 0).id).to_vec(),
+            active: [1, 3, 4].map(|number| webhook(number, 0).id).to_vec(),
             changed: vec![webhook(3, 31), webhook(4, 40)],
         };
-        let after = LiveWebhooks {
+        let after = ActiveWebhooks {
             revision: Revision(5),
             webhooks: vec![webhook(1, 10), webhook(3, 31), webhook(4, 40)],
         };

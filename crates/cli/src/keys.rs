@@ -5,7 +5,7 @@ use std::time::SystemTime;
 use anyhow::{Context, bail, ensure};
 use clap::{Args, Subcommand};
 use sluice_config::{Config, Database};
-use sluice_store::{Access, ApiKey, ApiKeySecret, KeyId, NewKey, Store, Timestamp};
+use sluice_store::{Access, ApiKey, ApiKeyId, ApiKeySecret, NewApiKey, Store, Timestamp};
 
 use crate::FileArguments;
 
@@ -59,7 +59,7 @@ pub async fn run(command: Command) -> anyhow::Result<()> {
         Command::Add(arguments) => add(arguments).await,
         Command::List(file) => {
             let store = open(&file).await?;
-            print!("{}", table(&store.keys().await?));
+            print!("{}", table(&store.api_keys().await?));
             store.close().await;
             Ok(())
         }
@@ -83,13 +83,13 @@ async fn add(arguments: AddArguments) -> anyhow::Result<()> {
         Some(key) => Some(find(&store, key).await?),
     };
     let secret = ApiKeySecret::from_random(rand::random());
-    let new = NewKey {
-        id: KeyId::from_random(rand::random()),
+    let new = NewApiKey {
+        id: ApiKeyId::from_random(rand::random()),
         name: arguments.name,
         hash: secret.hash(),
         created: Timestamp::from(SystemTime::now()),
     };
-    let key = store.create_key(&new).await?;
+    let key = store.create_api_key(&new).await?;
     // The key alone goes to standard output, so that a script can take it from there.
     eprintln!("{} ({}): keep it, it is not shown again", key.name, key.id);
     println!("{}", secret.expose());
@@ -101,7 +101,7 @@ async fn add(arguments: AddArguments) -> anyhow::Result<()> {
     .flatten()
     {
         let count = store.adopt_webhooks(&from, &key.id).await?;
-        match from.key() {
+        match from.api_key() {
             None => eprintln!("{count} webhooks of no key are its own now"),
             Some(before) => eprintln!("{count} webhooks of {before} are its own now"),
         }
@@ -113,7 +113,7 @@ async fn add(arguments: AddArguments) -> anyhow::Result<()> {
 async fn revoke(arguments: RevokeArguments) -> anyhow::Result<()> {
     let store = open(&arguments.file).await?;
     let now = Timestamp::from(SystemTime::now());
-    let revoked = store.revoke_key(&arguments.key, now).await?;
+    let revoked = store.revoke_api_key(&arguments.key, now).await?;
     store.close().await;
     let Some(key) = revoked else {
         bail!(
@@ -128,8 +128,8 @@ async fn revoke(arguments: RevokeArguments) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn find(store: &Store, id_or_name: &str) -> anyhow::Result<KeyId> {
-    let keys = store.keys().await?;
+async fn find(store: &Store, id_or_name: &str) -> anyhow::Result<ApiKeyId> {
+    let keys = store.api_keys().await?;
     let found = keys
         .into_iter()
         .find(|key| key.id.as_str() == id_or_name || key.name == id_or_name);

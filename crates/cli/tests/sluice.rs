@@ -192,7 +192,7 @@ async fn listen_posts_what_a_temporary_webhook_would_deliver() {
     let page = page.expect("lists");
     assert_eq!(page.webhooks.len(), 1);
     let webhook = &page.webhooks[0];
-    assert!(webhook.key.is_some(), "it belongs to the key");
+    assert!(webhook.api_key.is_some(), "it belongs to the key");
     let first = store_message(&store, &webhook.id, 1).await;
 
     let refused = line(&mut lines).await;

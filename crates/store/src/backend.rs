@@ -1,4 +1,4 @@
-//! One way to speak to two databases.
+//! SQLite and PostgreSQL behind one interface: connections, statements, rows.
 //!
 //! The two understand the same SQL nearly everywhere, so a statement is written once, with `$1`, `$2`, …
 //! for its parameters, and only where they differ twice ([`Sql`]). Many rows travel as one JSON
@@ -18,9 +18,9 @@ mod statement;
 
 pub(crate) use self::{
     bound::{Bound, Kind, bound_rows},
-    connection::{Connection, Durability, Written},
-    postgres::{PostgresDatabase, PostgresLead},
+    connection::{Connection, Durability, PendingWrite},
+    postgres::{PostgresDatabase, PostgresLeadership},
     row::{Row, signed, unsigned},
-    sqlite::{SqliteDatabase, SqliteLead},
+    sqlite::{SqliteDatabase, SqliteLeadership},
     statement::{Sql, Value, json_rows, over_rows, values},
 };

@@ -1,4 +1,4 @@
-//! What can go wrong with the database.
+//! [`StoreError`]: the reasons for which an operation on the store fails.
 
 use std::path::PathBuf;
 
@@ -9,7 +9,7 @@ use crate::model::Timestamp;
 /// Cause of a failure, without the database library's types.
 pub(crate) type Cause = Box<dyn std::error::Error + Send + Sync>;
 
-/// Why the store could not do what was asked.
+/// Why an operation on the store failed.
 #[derive(Debug, Error)]
 pub enum StoreError {
     /// The path no longer names the file that was opened: deleted, moved away or replaced.
@@ -32,15 +32,15 @@ pub enum StoreError {
         /// The limit.
         limit: u32,
     },
-    /// The webhook was written by somebody else since it was read.
+    /// The webhook was written since it was read.
     #[error("the webhook is at version {current} by now")]
     VersionConflict {
         /// Its version.
         current: u64,
     },
-    /// A webhook would name more keys than are allowed.
+    /// A webhook would name more addresses than are allowed.
     #[error("the webhook would name {count} {what}, but at most {limit} are allowed")]
-    TooManyKeys {
+    TooManyAddresses {
         /// `accounts` or `programs`.
         what: &'static str,
         /// How many it would name.
@@ -56,21 +56,24 @@ pub enum StoreError {
         /// When the first of them ends.
         until: Timestamp,
     },
-    /// A webhook would name nothing that the kinds of event it wants could be about.
+    /// No event of the kinds that a webhook subscribes to could match its filters.
     #[error("the webhook would match nothing any more")]
     MatchesNothing,
     /// There is an API key of this name already.
     #[error("there is an API key named {name} already")]
-    KeyExists {
+    ApiKeyExists {
         /// The name.
         name: String,
     },
     /// The API key that should own something does not exist or is revoked.
     #[error("there is no API key {key}, or it was revoked")]
-    NoSuchKey {
+    NoSuchApiKey {
         /// Its identifier.
         key: String,
     },
+    /// Messages with the ids of a commit's were stored between looking them up and storing them.
+    #[error("messages with duplicate ids are being stored at the same time")]
+    DuplicateMessages,
     /// A stored value is not what this version writes.
     #[error("the database holds an invalid {what}")]
     Corrupt {

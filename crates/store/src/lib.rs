@@ -22,10 +22,10 @@
 //!
 //! | for | see |
 //! |---|---|
-//! | API keys | [`Store::create_key`], [`Store::key_by_hash`], [`Store::keys`], [`Store::revoke_key`], [`Store::adopt_webhooks`] |
+//! | API keys | [`Store::create_api_key`], [`Store::api_key_by_hash`], [`Store::keys`], [`Store::revoke_api_key`], [`Store::adopt_webhooks`] |
 //! | webhooks | [`Store::create_webhook`], [`Store::webhook`], [`Store::list_webhooks`], [`Store::update_webhook`], [`Store::edit_filters`], [`Store::rotate_secret`], [`Store::secrets`], [`Store::delete_webhook`] |
-//! | following webhooks | [`Store::webhook_revision`], [`Store::live_webhooks`], [`Store::live_changes`], [`Store::filter_change`], [`Store::record_filter_state`] |
-//! | the chain | [`Store::commit`], [`Store::checkpoint`], [`Store::open_slots`], [`Store::messages_of_slot`], [`Store::try_lead`] |
+//! | following webhooks | [`Store::webhook_revision`], [`Store::active_webhooks`], [`Store::active_changes`], [`Store::filter_change`], [`Store::record_filter_state`] |
+//! | the chain | [`Store::commit`], [`Store::checkpoint`], [`Store::unconfirmed_slots`], [`Store::messages_of_slot`], [`Store::try_acquire_leadership`] |
 //! | delivery | [`Store::claim_due`], [`Store::claim_relayed`], [`Store::record`], [`Store::release`], [`Store::endpoint`], [`Store::next_due`] |
 //! | looking back | [`Store::messages_after`], [`Store::deliveries`], [`Store::redeliver`] |
 //! | upkeep | [`Store::prune`], [`Store::queue_stats`], [`Store::check`] |
@@ -42,13 +42,13 @@ mod sql;
 pub use backend::private_cluster as testing;
 pub use error::StoreError;
 pub use model::{
-    Access, ApiKey, ApiKeySecret, Attempt, BodyTemplate, Breaker, Claim, ClaimLimits,
-    ClaimedDelivery, Commit, Commitment, Committed, Delivery, DeliveryLog, DeliveryOrder,
-    DeliveryQuery, DeliveryState, EndpointState, EventKind, EventKinds, FilterChange, FilterEdit,
-    FilterEdited, FilterLimits, FilterState, Filters, Finished, InvalidId, KeyHash, KeyId, Lease,
-    LiveChanges, LiveWebhook, LiveWebhooks, MAX_PREVIOUS_SECRETS, MAX_RESPONSE_BYTES, MessageId,
-    MessageKind, MessagePage, NewKey, NewMessage, NewWebhook, OpenSlot, Outcome, QueueStats,
+    Access, ActiveChanges, ActiveWebhook, ActiveWebhooks, ApiKey, ApiKeyHash, ApiKeyId,
+    ApiKeySecret, Attempt, BodyTemplate, Breaker, Claim, ClaimLimits, ClaimedDelivery, Commit,
+    Commitment, Committed, Delivery, DeliveryLog, DeliveryOrder, DeliveryQuery, DeliveryState,
+    EndpointState, EventKind, EventKinds, FilterChange, FilterEdit, FilterEdited, FilterLimits,
+    FilterState, Filters, Finished, InvalidId, Lease, MAX_PREVIOUS_SECRETS, MAX_RESPONSE_BYTES,
+    MessageId, MessageKind, MessagePage, NewApiKey, NewMessage, NewWebhook, Outcome, QueueStats,
     Redeliver, Removed, Retention, Revision, Secret, Secrets, SlotMessage, StoredMessage, Ticket,
-    Timestamp, Timings, Webhook, WebhookDefinition, WebhookId, WebhookPage,
+    Timestamp, Timings, UnconfirmedSlot, Webhook, WebhookDefinition, WebhookId, WebhookPage,
 };
-pub use sql::{Lead, Staged, Store};
+pub use sql::{Leadership, PendingCommit, Store};

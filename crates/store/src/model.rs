@@ -1,29 +1,37 @@
 //! Plain types of what is stored (pure): no SQL, no waiting.
 
+mod active;
+mod api_keys;
 mod checkpoint;
 mod deliveries;
-mod keys;
-mod messages;
-mod models;
-mod webhooks;
+mod event_kind;
+mod filter_state;
+mod filters;
+mod id;
+mod message;
+mod secret;
+mod timestamp;
+mod webhook;
 
-pub(crate) use self::webhooks::edit_keys;
+pub(crate) use self::filters::edit_addresses;
 pub use self::{
-    checkpoint::{Commitment, FilterChange, FilterState, OpenSlot},
+    active::{ActiveChanges, ActiveWebhook, ActiveWebhooks},
+    api_keys::{Access, ApiKey, ApiKeyHash, ApiKeyId, ApiKeySecret, NewApiKey},
+    checkpoint::{Commitment, UnconfirmedSlot},
     deliveries::{
         Attempt, Breaker, Claim, ClaimLimits, ClaimedDelivery, Delivery, DeliveryLog,
         DeliveryQuery, DeliveryState, EndpointState, Finished, Lease, MAX_RESPONSE_BYTES, Outcome,
         QueueStats, Redeliver, Removed, Retention, Ticket, Timings,
     },
-    keys::{Access, ApiKey, ApiKeySecret, KeyHash, KeyId, NewKey},
-    messages::{
+    event_kind::{EventKind, EventKinds},
+    filter_state::{FilterChange, FilterState, Revision},
+    filters::{FilterEdit, FilterLimits, Filters},
+    id::{InvalidId, MessageId, WebhookId},
+    message::{
         BodyTemplate, Commit, Committed, MessageKind, MessagePage, NewMessage, SlotMessage,
         StoredMessage,
     },
-    models::{InvalidId, MessageId, Revision, Secret, Timestamp, WebhookId},
-    webhooks::{
-        DeliveryOrder, EventKind, EventKinds, FilterEdit, FilterEdited, FilterLimits, Filters,
-        LiveChanges, LiveWebhook, LiveWebhooks, MAX_PREVIOUS_SECRETS, NewWebhook, Secrets, Webhook,
-        WebhookDefinition, WebhookPage,
-    },
+    secret::{MAX_PREVIOUS_SECRETS, Secret, Secrets},
+    timestamp::Timestamp,
+    webhook::{DeliveryOrder, FilterEdited, NewWebhook, Webhook, WebhookDefinition, WebhookPage},
 };

@@ -1,16 +1,16 @@
 //! Operations on the store, one file each: every statement, once for both databases.
 
+mod active;
+mod api_keys;
+mod checkpoints;
 mod claim;
 mod commit;
 mod filters;
 mod handover;
 mod history;
 mod insert;
-mod keys;
 mod lanes;
-mod lead;
-mod live;
-mod progress;
+mod leadership;
 mod receivers;
 mod record;
 mod redeliver;
@@ -22,4 +22,4 @@ mod times;
 mod webhook_row;
 mod webhooks;
 
-pub use self::{commit::Staged, lead::Lead, store::Store};
+pub use self::{commit::PendingCommit, leadership::Leadership, store::Store};

@@ -21,7 +21,11 @@ async fn a_killed_server_comes_back_with_everything() {
         .expect("PostgreSQL starts");
     let url = cluster.create_database("killed").await.expect("creates");
     let store = Store::connect(&url).await.expect("connects");
-    let mut lead = store.try_lead().await.expect("asks").expect("is free");
+    let mut lead = store
+        .try_acquire_leadership()
+        .await
+        .expect("asks")
+        .expect("is free");
     for slot in 1..=3 {
         let commit = Commit::slot(Commitment::Confirmed, slot, &[], NOW);
         store.commit(&commit).await.expect("commits");
@@ -50,5 +54,11 @@ async fn a_killed_server_comes_back_with_everything() {
         lead.check().await.is_err(),
         "the lead went with its connection"
     );
-    assert!(store.try_lead().await.expect("asks").is_some());
+    assert!(
+        store
+            .try_acquire_leadership()
+            .await
+            .expect("asks")
+            .is_some()
+    );
 }

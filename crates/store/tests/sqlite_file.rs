@@ -69,7 +69,11 @@ async fn a_database_file_that_vanishes_is_noticed_by_reads_and_writes() {
 #[tokio::test]
 async fn a_lead_ends_with_the_file_it_is_about() {
     let (folder, store) = fixture().await;
-    let mut lead = store.try_lead().await.expect("asks").expect("is free");
+    let mut lead = store
+        .try_acquire_leadership()
+        .await
+        .expect("asks")
+        .expect("is free");
     lead.check().await.expect("leads");
     std::fs::remove_file(folder.path().join("new/sluice.db")).expect("deletes the file");
     assert!(matches!(
@@ -94,7 +98,11 @@ async fn a_store_can_be_opened_and_used_by_a_spawned_task() {
 async fn the_file_is_for_its_owner_only() {
     let (folder, store) = fixture().await;
     store.commit(&slot(1)).await.expect("commits");
-    let _lead = store.try_lead().await.expect("asks").expect("is free");
+    let _lead = store
+        .try_acquire_leadership()
+        .await
+        .expect("asks")
+        .expect("is free");
     for name in ["sluice.db", "sluice.db-wal", "sluice.db-lead"] {
         let metadata = std::fs::metadata(folder.path().join("new").join(name)).expect("exists");
         assert_eq!(metadata.permissions().mode() & 0o777, 0o600, "{name}");

@@ -78,7 +78,7 @@ pub fn after(
                 state
             } else {
                 EndpointState {
-                    concurrency: Some((state.concurrency.unwrap_or(most) / 2).max(1)),
+                    concurrency_limit: Some((state.concurrency_limit.unwrap_or(most) / 2).max(1)),
                     ..failed(state, ended, random)
                 }
             };
@@ -96,12 +96,12 @@ fn accepted(state: EndpointState, ended: Timestamp, most: u32) -> EndpointState 
     match state.breaker {
         Breaker::Closed => EndpointState {
             failures: 0,
-            openings: 0,
+            trips: 0,
             // One accepted message does not end the pause that another one was asked for.
             paused_until: state.paused_until.filter(|until| ended < *until),
             // Twice as many after each accepted message, until there is no need to count.
-            concurrency: state
-                .concurrency
+            concurrency_limit: state
+                .concurrency_limit
                 .map(|now| now.saturating_mul(2))
                 .filter(|next| *next < most),
             ..state
@@ -115,9 +115,9 @@ fn accepted(state: EndpointState, ended: Timestamp, most: u32) -> EndpointState 
         Breaker::HalfOpen => EndpointState {
             breaker: Breaker::Closed,
             failures: 0,
-            openings: 0,
+            trips: 0,
             paused_until: None,
-            concurrency: Some(2).filter(|few| *few < most),
+            concurrency_limit: Some(2).filter(|few| *few < most),
         },
     }
 }
@@ -128,14 +128,14 @@ fn failed(state: EndpointState, ended: Timestamp, random: u32) -> EndpointState 
         return EndpointState { failures, ..state };
     }
     let pause = FIRST_PAUSE
-        .saturating_mul(1u32.checked_shl(state.openings).unwrap_or(u32::MAX))
+        .saturating_mul(1u32.checked_shl(state.trips).unwrap_or(u32::MAX))
         .min(LONGEST_PAUSE);
     EndpointState {
         breaker: Breaker::Open,
         failures,
-        openings: state.openings.saturating_add(1),
+        trips: state.trips.saturating_add(1),
         paused_until: Some(ended.after(spread(pause, random))),
-        concurrency: state.concurrency,
+        concurrency_limit: state.concurrency_limit,
     }
 }
 
@@ -207,8 +207,8 @@ mod tests {
         let slowed = next(EndpointState::default(), Observation::Overloaded(None), 0);
         let again = next(slowed, Observation::Overloaded(None), 1);
         assert_eq!(
-            (again.concurrency, again.failures),
-            (slowed.concurrency, slowed.failures)
+            (again.concurrency_limit, again.failures),
+            (slowed.concurrency_limit, slowed.failures)
         );
     }
 
@@ -224,8 +224,8 @@ mod tests {
         let mut state = next(state, Observation::Accepted, 20);
         let mut limits = Vec::new();
         for _ in 0..4 {
-            assert_eq!((state.breaker, state.openings), (Breaker::Closed, 0));
-            limits.push(state.concurrency);
+            assert_eq!((state.breaker, state.trips), (Breaker::Closed, 0));
+            limits.push(state.concurrency_limit);
             state = next(state, Observation::Accepted, 20);
         }
         assert_eq!(limits, [Some(2), Some(4), Some(8), None]);
@@ -236,13 +236,16 @@ mod tests {
     fn a_receiver_with_too_much_pauses_as_asked_and_gets_half() {
         let slowed = next(EndpointState::default(), Observation::Overloaded(None), 0);
         assert_eq!(slowed.breaker, Breaker::Closed);
-        assert_eq!((pause(slowed, 0), slowed.concurrency), (5, Some(8)));
+        assert_eq!((pause(slowed, 0), slowed.concurrency_limit), (5, Some(8)));
         let asked = Observation::Overloaded(Some(Duration::from_secs(60)));
         let slower = next(slowed, asked, 6);
-        assert_eq!((pause(slower, 6), slower.concurrency), (60, Some(4)));
+        assert_eq!((pause(slower, 6), slower.concurrency_limit), (60, Some(4)));
         let for_ever = Observation::Overloaded(Some(Duration::MAX));
         let capped = next(slower, for_ever, 100);
-        assert_eq!((pause(capped, 100), capped.concurrency), (3600, Some(2)));
+        assert_eq!(
+            (pause(capped, 100), capped.concurrency_limit),
+            (3600, Some(2))
+        );
         assert_eq!(
             next(capped, Observation::Accepted, 101).paused_until,
             capped.paused_until
@@ -259,7 +262,7 @@ mod tests {
             state = next(state, Observation::Overloaded(None), i64::from(round) * 100);
         }
         assert_eq!(state.breaker, Breaker::Open);
-        assert_eq!(state.concurrency, Some(1));
+        assert_eq!(state.concurrency_limit, Some(1));
     }
 
     #[test]

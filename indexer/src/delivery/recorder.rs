@@ -155,8 +155,8 @@ fn endpoint(
         *random,
     );
     if next.breaker != state.breaker {
-        let (webhook, openings) = (&finished.ticket.webhook, next.openings);
-        tracing::info!(%webhook, from = state.breaker.name(), to = next.breaker.name(), openings, "breaker");
+        let (webhook, trips) = (&finished.ticket.webhook, next.trips);
+        tracing::info!(%webhook, from = state.breaker.name(), to = next.breaker.name(), trips, "breaker");
     }
     next
 }

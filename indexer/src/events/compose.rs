@@ -200,13 +200,13 @@ pub fn gap(
 mod tests {
     use serde_json::Value;
     use sluice_geyser::Instruction;
-    use sluice_store::{EventKind, Filters, LiveWebhook, LiveWebhooks, Revision, WebhookId};
+    use sluice_store::{ActiveWebhook, ActiveWebhooks, EventKind, Filters, Revision, WebhookId};
 
     use super::*;
     use crate::slots::content::{Item, fixtures};
 
     fn subscriptions(commitment: Commitment, filters: &Filters) -> Subscriptions {
-        let webhook = |number| LiveWebhook {
+        let webhook = |number| ActiveWebhook {
             id: WebhookId::from_random([number; 16]),
             events: EventKind::ALL.into_iter().collect(),
             filters: filters.clone(),
@@ -214,7 +214,7 @@ mod tests {
             heartbeat: None,
             filter_digest: filters.digest(),
         };
-        Subscriptions::new(&LiveWebhooks {
+        Subscriptions::new(&ActiveWebhooks {
             revision: Revision(1),
             webhooks: vec![webhook(1), webhook(2)],
         })

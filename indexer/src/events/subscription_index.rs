@@ -8,7 +8,7 @@
 
 use std::{collections::HashMap, time::Duration};
 
-use sluice_store::{Commitment, EventKinds, LiveWebhook, LiveWebhooks, Revision, WebhookId};
+use sluice_store::{ActiveWebhook, ActiveWebhooks, Commitment, EventKinds, Revision, WebhookId};
 use solana_pubkey::Pubkey;
 
 /// Position of a webhook in [`Subscriptions::webhook`]: the order of creation.
@@ -53,8 +53,8 @@ pub struct Subscriber {
     events: EventKinds,
 }
 
-impl From<&LiveWebhook> for Subscriber {
-    fn from(webhook: &LiveWebhook) -> Self {
+impl From<&ActiveWebhook> for Subscriber {
+    fn from(webhook: &ActiveWebhook) -> Self {
         Self {
             id: webhook.id.clone(),
             commitment: webhook.commitment,
@@ -90,7 +90,7 @@ pub struct Subscriptions {
 impl Subscriptions {
     /// Builds the index.
     #[must_use]
-    pub fn new(live: &LiveWebhooks) -> Self {
+    pub fn new(live: &ActiveWebhooks) -> Self {
         let mut subscriptions = Self {
             revision: live.revision,
             webhooks: live.webhooks.iter().map(Subscriber::from).collect(),

@@ -12,7 +12,7 @@ use std::{sync::Arc, time::Duration};
 
 use service_kit::{Backoff, CancellationToken, OutageLog};
 use sluice_geyser::{Endpoint, Stream, StreamError};
-use sluice_store::{Commitment, OpenSlot, Revision, StoreError};
+use sluice_store::{Commitment, Revision, StoreError, UnconfirmedSlot};
 use thiserror::Error;
 use tokio::{
     sync::watch,
@@ -229,7 +229,7 @@ impl Follower {
         let for_changes = unproved
             .iter()
             .filter(|change| change.revision <= subscriptions.revision())
-            .filter(|change| change.since_slot.is_none())
+            .filter(|change| change.in_force_slot.is_none())
             .filter_map(|change| change.requested_slot)
             .min();
         let needed = resume
@@ -237,7 +237,7 @@ impl Follower {
             .chain(resume.and(for_finality))
             .chain(resume.and(for_changes))
             .min();
-        let open: Vec<OpenSlot> = self.outbox.store.open_slots().await?;
+        let open: Vec<UnconfirmedSlot> = self.outbox.store.unconfirmed_slots().await?;
         Ok(Origin {
             confirmed,
             finalized,

@@ -6,7 +6,7 @@ use std::{
 };
 
 use sluice_store::{
-    Commit, Commitment, NewMessage, OpenSlot, Staged, Store, StoreError, Timestamp,
+    Commit, Commitment, NewMessage, PendingCommit, Store, StoreError, Timestamp, UnconfirmedSlot,
 };
 use tokio::{
     sync::{Notify, mpsc},
@@ -22,7 +22,7 @@ use crate::{
 #[derive(Debug, Default)]
 pub(crate) struct Batch {
     pub(crate) messages: Vec<NewMessage>,
-    pub(crate) opened: Vec<OpenSlot>,
+    pub(crate) opened: Vec<UnconfirmedSlot>,
     pub(crate) settled: Vec<u64>,
     pub(crate) checkpoint: Option<(Commitment, u64)>,
 }
@@ -50,7 +50,7 @@ pub(crate) enum Told {
 
 /// Messages that are stored, but perhaps not on the disk yet.
 struct Waiting {
-    staged: Staged,
+    staged: PendingCommit,
     places: Option<Places>,
     given: usize,
     commitment: Option<Commitment>,
@@ -73,7 +73,7 @@ impl Outbox {
     /// Stores messages of an open slot piece by piece: those of one are on their way while the next is written.
     pub(crate) async fn send_in_pieces(
         &self,
-        open: OpenSlot,
+        open: UnconfirmedSlot,
         mut pieces: mpsc::Receiver<Vec<NewMessage>>,
         received: Instant,
     ) -> Result<Told, StoreError> {
@@ -104,14 +104,14 @@ impl Outbox {
         let commit = Commit {
             messages: &batch.messages,
             checkpoint: batch.checkpoint,
-            opened: &batch.opened,
-            settled: &batch.settled,
+            unconfirmed: &batch.opened,
+            resolved: &batch.settled,
             now: Timestamp::from(SystemTime::now()),
         };
         let places = self.room.take(batch.messages.len());
         let claim = places.as_ref().map(Places::claim);
         Ok(Waiting {
-            staged: self.store.stage(&commit, claim).await?,
+            staged: self.store.commit_pending(&commit, claim).await?,
             places,
             given: batch.messages.len(),
             commitment: batch.messages.first().map(|message| message.commitment),
@@ -128,7 +128,7 @@ impl Outbox {
         let Some(waiting) = waiting else {
             return Ok(0);
         };
-        let (committed, claimed) = waiting.staged.on_disk().await?;
+        let (committed, claimed) = waiting.staged.durable().await?;
         if claimed.len() < waiting.given {
             self.stored.notify_one();
         }

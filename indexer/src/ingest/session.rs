@@ -8,8 +8,8 @@ use std::{
 
 use sluice_geyser::{Body, Update};
 use sluice_store::{
-    Commit, Commitment, FilterState, MessageId, MessageKind, NewMessage, OpenSlot, Revision,
-    StoreError, Timestamp,
+    Commit, Commitment, FilterState, MessageId, MessageKind, NewMessage, Revision, StoreError,
+    Timestamp, UnconfirmedSlot,
 };
 use tokio::{sync::mpsc, task::JoinError};
 
@@ -50,7 +50,7 @@ pub(crate) struct Origin {
     /// Whether anybody waits for finality.
     pub(crate) finality_wanted: bool,
     /// Slots told at processed whose fate is not known.
-    pub(crate) open: Vec<OpenSlot>,
+    pub(crate) open: Vec<UnconfirmedSlot>,
 }
 
 /// A connection's state.
@@ -217,7 +217,7 @@ impl<'a> Session<'a> {
         if self.subscriptions.at(Commitment::Processed).is_empty() || content.is_empty() {
             return Ok(());
         }
-        let open = OpenSlot {
+        let open = UnconfirmedSlot {
             slot: block.slot,
             blockhash: Some(block.hash.clone()),
         };
@@ -396,7 +396,7 @@ impl<'a> Session<'a> {
         let Some(revision) = proved.filter(|revision| self.proved != Some(*revision)) else {
             return Ok(());
         };
-        let since_slot = match (self.proved, self.origin.from_slot) {
+        let in_force_slot = match (self.proved, self.origin.from_slot) {
             (None, Some(from_slot)) => {
                 let stored = self.settled.or(from_slot.checked_sub(1));
                 if stored < self.origin.confirmed {
@@ -411,13 +411,13 @@ impl<'a> Session<'a> {
         }
         let state = FilterState {
             revision,
-            since_slot,
+            in_force_slot,
         };
         self.outbox.store.record_filter_state(state).await?;
         self.proved = Some(revision);
         tracing::info!(
             revision = revision.0,
-            since_slot,
+            in_force_slot,
             "the stream's filter is in force"
         );
         Ok(())

@@ -78,7 +78,7 @@ fn keys<'a>(keys: impl Iterator<Item = &'a Pubkey>) -> Vec<Pubkey> {
 #[cfg(test)]
 mod tests {
     use sluice_geyser::{Body, SlotStatus, SlotUpdate};
-    use sluice_store::{EventKind, Filters, LiveWebhook, LiveWebhooks, WebhookId};
+    use sluice_store::{ActiveWebhook, ActiveWebhooks, EventKind, Filters, WebhookId};
 
     use super::*;
 
@@ -88,7 +88,7 @@ mod tests {
 
     #[test]
     fn accounts_and_programs_become_separate_filters() {
-        let webhook = LiveWebhook {
+        let webhook = ActiveWebhook {
             id: WebhookId::from_random([1; 16]),
             events: EventKind::ALL.into_iter().collect(),
             filters: Filters {
@@ -99,7 +99,7 @@ mod tests {
             heartbeat: None,
             filter_digest: String::new(),
         };
-        let live = LiveWebhooks {
+        let live = ActiveWebhooks {
             revision: Revision(4),
             webhooks: vec![webhook],
         };
@@ -129,7 +129,7 @@ mod tests {
 
     #[test]
     fn the_name_of_the_slots_filter_proves_its_revision() {
-        let live = LiveWebhooks {
+        let live = ActiveWebhooks {
             revision: Revision(41),
             webhooks: Vec::new(),
         };

@@ -18,7 +18,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use sluice_geyser::{BlockMeta, SlotStatus, SlotUpdate};
-use sluice_store::{Commitment, OpenSlot};
+use sluice_store::{Commitment, UnconfirmedSlot};
 use thiserror::Error;
 
 use super::{
@@ -98,7 +98,7 @@ pub struct Beginning {
     /// The first slot of which everything is streamed; `None` for a session that takes what comes.
     pub from_slot: Option<u64>,
     /// Slots told at processed before, whose fate is not known.
-    pub open: Vec<OpenSlot>,
+    pub open: Vec<UnconfirmedSlot>,
     /// The slot up to which the confirmed chain is known already. Banks that died before may be streamed once
     /// more, so none is told at processed before the chain reaches it.
     pub decided: Option<u64>,
@@ -127,7 +127,7 @@ impl SlotTree {
             finality_wanted: beginning.finality_wanted,
             missing: beginning.missing,
         };
-        let undecided = |open: &OpenSlot| base.is_none_or(|base| open.slot > base);
+        let undecided = |open: &UnconfirmedSlot| base.is_none_or(|base| open.slot > base);
         for open in beginning.open.into_iter().filter(undecided) {
             let node = tree.nodes.entry(open.slot).or_default();
             node.told_before = Some(open.blockhash.unwrap_or_default());

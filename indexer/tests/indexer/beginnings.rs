@@ -26,7 +26,7 @@ async fn what_came_before_the_first_checkpoint_is_asked_for_after_a_crash(mut ma
     let in_force = async {
         loop {
             if let Some(state) = machine.store.filter_state().await.expect("read") {
-                return state.since_slot;
+                return state.in_force_slot;
             }
             sleep(Duration::from_millis(10)).await;
         }

@@ -143,7 +143,7 @@ impl Heard {
 
 async fn judge(played: Played) -> Covered {
     let store = &played.machine.store;
-    assert_eq!(store.open_slots().await.expect("read"), []);
+    assert_eq!(store.unconfirmed_slots().await.expect("read"), []);
     let outcome = played.chain.outcome();
     let mut covered = Covered::default();
     for listener in &played.listeners {

@@ -60,7 +60,7 @@ async fn a_new_webhook_gets_the_slots_between_its_write_and_its_filter(mut machi
         .expect("read");
     let change = change.expect("known");
     assert_eq!(change.requested_slot, Some(12));
-    assert_eq!(change.since_slot, Some(12));
+    assert_eq!(change.in_force_slot, Some(12));
     indexer.stop().await;
 }
 

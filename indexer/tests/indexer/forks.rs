@@ -78,7 +78,7 @@ async fn an_abandoned_slot_is_taken_back_and_never_confirmed(mut machine: Machin
         (&1.into(), &"accountChange".into())
     );
     assert_eq!(reverted["reason"], "abandoned");
-    assert_eq!(machine.store.open_slots().await.expect("read"), []);
+    assert_eq!(machine.store.unconfirmed_slots().await.expect("read"), []);
     indexer.stop().await;
 }
 

@@ -208,7 +208,7 @@ async fn in_force(machine: &Machine, revision: Revision) -> FilterChange {
     let wait = async {
         loop {
             let change = machine.store.filter_change(revision).await.expect("read");
-            if let Some(change) = change.filter(|change| change.since_slot.is_some()) {
+            if let Some(change) = change.filter(|change| change.in_force_slot.is_some()) {
                 return change;
             }
             sleep(Duration::from_millis(20)).await;
@@ -266,7 +266,7 @@ async fn check(machine: &Machine, asked: &Asked, mut slots: Vec<u64>, last: u64)
     let of_these = slots.iter().copied();
     let of_these: Vec<u64> = of_these.filter(|slot| whole.contains(slot)).collect();
     assert_eq!(of_these, whole, "{asked:?}: each slot, and once");
-    let since = added.since_slot.expect("in force");
+    let since = added.in_force_slot.expect("in force");
     assert!(
         slots.iter().all(|slot| (since..=end).contains(slot)),
         "{asked:?}: {slots:?} are not all from {since} to {end}"

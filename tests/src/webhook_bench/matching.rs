@@ -208,7 +208,7 @@ impl Watched {
             programs: vec![TokenProgram::Spl.id()],
         };
         create(&store, accounts, filters).await?;
-        let live = store.live_webhooks().await?;
+        let live = store.active_webhooks().await?;
         store.close().await;
         Ok(Self {
             database: database.to_owned(),

@@ -72,7 +72,7 @@ impl Queue {
             };
             webhooks.push(store.create_webhook(&new, MOST_WEBHOOKS).await?.id);
         }
-        let subscriptions = Subscriptions::new(&store.live_webhooks().await?);
+        let subscriptions = Subscriptions::new(&store.active_webhooks().await?);
         Ok(Self {
             store,
             webhooks,

@@ -229,21 +229,21 @@ fn required<T>(field: &'static str, value: Option<T>) -> Result<T, ApiError> {
 
 /// Fields that are right by themselves may still ask for nothing together.
 fn check_together(definition: &WebhookDefinition) -> Result<(), ApiError> {
-    let (events, filters) = (definition.events, &definition.filters);
-    if filters.accounts.is_empty() && filters.programs.is_empty() {
-        return Err(ApiError::invalid(
+    let filters = &definition.filters;
+    if !filters.match_nothing(definition.events) {
+        return Ok(());
+    }
+    Err(if filters.accounts.is_empty() {
+        ApiError::invalid(
             "filters",
             "must name at least one account or program; an empty filter would match nothing",
-        ));
-    }
-    let program_events_only = !events.account_change && !events.transaction;
-    if program_events_only && filters.programs.is_empty() {
-        return Err(ApiError::invalid(
+        )
+    } else {
+        ApiError::invalid(
             "filters.programs",
             "must name at least one program, because programEvent is the only kind asked for",
-        ));
-    }
-    Ok(())
+        )
+    })
 }
 
 fn check_url(text: &str, settings: &Settings, temporary: bool) -> Result<(), ApiError> {

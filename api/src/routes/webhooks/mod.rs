@@ -154,7 +154,7 @@ fn store_error(error: StoreError) -> ApiError {
     match error {
         StoreError::TooManyWebhooks { limit } => ApiError::TooManyWebhooks { limit },
         StoreError::VersionConflict { current } => ApiError::VersionConflict { current },
-        StoreError::TooManyKeys { what, count, limit } => ApiError::invalid(
+        StoreError::TooManyAddresses { what, count, limit } => ApiError::invalid(
             what,
             format!("would make {count}, but at most {limit} are allowed; use several webhooks"),
         ),
@@ -170,7 +170,7 @@ fn store_error(error: StoreError) -> ApiError {
             "would match nothing any more; switch the webhook off (active: false) or delete it",
         ),
         // Revoked since the request was let in.
-        StoreError::NoSuchKey { .. } => ApiError::Unauthorized {
+        StoreError::NoSuchApiKey { .. } => ApiError::Unauthorized {
             fault: "this API key does not exist or was revoked",
             presented: true,
         },

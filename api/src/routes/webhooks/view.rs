@@ -95,11 +95,11 @@ impl FilterView {
         let change = store.filter_change(webhook.matched_revision).await?;
         let proved_later = |state: &FilterState| state.revision >= webhook.matched_revision;
         let (requested_slot, in_force_slot) = match change {
-            Some(change) => (change.requested_slot, change.since_slot),
+            Some(change) => (change.requested_slot, change.in_force_slot),
             // The change itself is forgotten after thousands of others; the latest proof holds for it too.
             None => {
                 let latest = store.filter_state().await?.filter(proved_later);
-                (None, latest.map(|state| state.since_slot))
+                (None, latest.map(|state| state.in_force_slot))
             }
         };
         Ok(Self {
@@ -149,7 +149,7 @@ impl WebhookView {
                 version: webhook.version,
                 filter,
                 disabled_reason: webhook.disabled_reason,
-                previous_secret_until: webhook.previous_secret_until.map(text),
+                previous_secret_until: webhook.previous_secrets_until.map(text),
                 expires: webhook.relay_until.map(text),
             },
         })

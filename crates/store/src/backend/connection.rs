@@ -23,14 +23,14 @@ pub(crate) enum Durability {
     Relaxed,
 }
 
-/// Who writes holds this.
+/// The writer of this process holds this.
 #[derive(Debug, Default)]
 pub(crate) struct Turn {
     /// What the connection was last set up for.
     pub(super) durability: Option<Durability>,
 }
 
-/// Somebody's turn with the database. One that writes is a transaction; dropping it undoes it.
+/// A turn with the database. One that writes is a transaction; dropping it undoes it.
 pub(crate) enum Connection {
     SqliteRead(PoolConnection<Sqlite>),
     SqliteTransaction {
@@ -125,8 +125,8 @@ impl Connection {
         })
     }
 
-    /// Locks rows for the rest of the transaction, by a PostgreSQL statement that names them. In SQLite
-    /// whoever writes is alone. Returns the rows that were locked; `None` where no locking was needed.
+    /// Locks rows for the rest of the transaction, by a PostgreSQL statement that names them. SQLite has
+    /// one writer. Returns the rows that were locked; `None` where no locking was needed.
     pub(crate) async fn lock(
         &mut self,
         postgres: &'static str,
@@ -142,22 +142,22 @@ impl Connection {
 
     /// Makes a transaction permanent; SQLite's only if the file is still where it was.
     pub(crate) async fn commit(self) -> Result<(), StoreError> {
-        self.write_out().await?.on_disk().await
+        self.commit_pending().await?.durable().await
     }
 
     /// As [`Connection::commit`], and returns only when everything that it could read is on the disk: in SQLite a write
     /// is seen before, in PostgreSQL it is not.
-    pub(crate) async fn commit_with_what_was_read(self) -> Result<(), StoreError> {
+    pub(crate) async fn commit_durably_with_reads(self) -> Result<(), StoreError> {
         let file = match &self {
             Self::SqliteTransaction { file, .. } => Some(Arc::clone(file)),
             _ => None,
         };
         self.commit().await?;
-        Written(file.map(|file| file.sync())).on_disk().await
+        PendingWrite(file.map(|file| file.sync())).durable().await
     }
 
     /// As [`Connection::commit`], but what is written may not survive the machine before it is on the disk.
-    pub(crate) async fn write_out(self) -> Result<Written, StoreError> {
+    pub(crate) async fn commit_pending(self) -> Result<PendingWrite, StoreError> {
         match self {
             Self::SqliteTransaction {
                 transaction,
@@ -169,22 +169,22 @@ impl Connection {
                 transaction.commit().await?;
                 drop(turn);
                 let waits = durability == Durability::Durable;
-                return Ok(Written(waits.then(|| file.sync())));
+                return Ok(PendingWrite(waits.then(|| file.sync())));
             }
             Self::PostgresTransaction(transaction) => transaction.commit().await?,
             Self::SqliteRead(_) | Self::PostgresRead(_) => {}
         }
-        Ok(Written(None))
+        Ok(PendingWrite(None))
     }
 }
 
 /// Something that others can read, and that the process can no longer lose; the machine can.
 #[derive(Debug)]
-pub(crate) struct Written(Option<JoinHandle<io::Result<()>>>);
+pub(crate) struct PendingWrite(Option<JoinHandle<io::Result<()>>>);
 
-impl Written {
+impl PendingWrite {
     /// Waits until it is on the disk, as far as it must be.
-    pub(crate) async fn on_disk(self) -> Result<(), StoreError> {
+    pub(crate) async fn durable(self) -> Result<(), StoreError> {
         if let Some(syncing) = self.0 {
             let synced = syncing.await.map_err(io::Error::from).flatten();
             synced.map_err(|error| StoreError::Database(error.into()))?;

@@ -1,4 +1,4 @@
-//! Whether the database file is still where it was.
+//! [`DatabaseFile`]: checks that SQLite's file is still where it was opened, and syncs its log.
 
 use std::{
     fs::{DirBuilder, File, OpenOptions},
@@ -11,7 +11,7 @@ use tokio::task::{JoinHandle, spawn_blocking};
 
 use crate::StoreError;
 
-/// The file that was opened, by what the file system calls it.
+/// The file that was opened, as the file system identifies it.
 #[derive(Debug)]
 pub(crate) struct DatabaseFile {
     path: PathBuf,
@@ -49,8 +49,7 @@ impl DatabaseFile {
         }
     }
 
-    /// Begins to wait for the disk to have everything that was written until now. SQLite would do so while nobody else
-    /// can write.
+    /// Begins to wait for the disk to have everything that was written until now. SQLite would do so while it lets no other write.
     pub(super) fn sync(&self) -> JoinHandle<io::Result<()>> {
         let log = log_of(&self.path);
         spawn_blocking(move || File::open(log)?.sync_data())
@@ -88,9 +87,9 @@ fn log_of(database: &Path) -> PathBuf {
     path.into()
 }
 
-/// Opens, and creates when absent, the file beside the database whose lock says who may index. Locking the
+/// Opens, and creates when absent, the file beside the database whose lock the leader holds. Locking the
 /// database file itself would meet SQLite's own locks.
-pub(super) fn open_lead_lock(database: &Path) -> io::Result<File> {
+pub(super) fn open_leader_lock(database: &Path) -> io::Result<File> {
     let mut path = database.as_os_str().to_owned();
     path.push("-lead");
     OpenOptions::new()

@@ -1,4 +1,4 @@
-//! PostgreSQL: any number of machines, of which one indexes.
+//! PostgreSQL: a pool of connections, migrations, and the advisory lock of the leader.
 
 use std::{sync::Arc, time::Duration};
 
@@ -13,15 +13,15 @@ use crate::StoreError;
 /// Connections of one process: one writes slots, a few record deliveries, the others read.
 const CONNECTIONS: u32 = 8;
 
-/// How long a caller waits for a connection before it is told that the database is away or overloaded.
+/// How long a caller waits for a connection before it fails, because the database is away or overloaded.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How long the holder of the lead waits for the sign of life of its connection.
-const LEAD_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long the leader waits for an answer on the connection that holds its lock.
+const LEADER_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How statements are planned. All of them look a few rows up through an index, one after the other, and the planner,
 /// which knows little about tables that change all the time, must not find something cleverer. A bitmap scan in
-/// particular never tells the index which of its entries are dead, as a plain index scan does: a queue would be slower
+/// particular never marks in the index which of its entries are dead, as a plain index scan does: a queue would be slower
 /// with every message until the next vacuum.
 const PLANNING: [(&str, &str); 5] = [
     ("enable_bitmapscan", "off"),
@@ -31,9 +31,9 @@ const PLANNING: [(&str, &str); 5] = [
     ("jit", "off"),
 ];
 
-/// Number of the advisory lock of the one who may index: the first bytes of "sluice.l". Any number does
-/// that nobody else in the same database uses.
-const LEAD_LOCK: i64 = 0x736c_7569_6365_2e6c;
+/// Number of the advisory lock of the leader: the first bytes of "sluice.l". Any number does that is not
+/// used for something else in the same database.
+const LEADER_LOCK: i64 = 0x736c_7569_6365_2e6c;
 
 /// Number of the advisory lock that lets one process at a time bring the schema up to date.
 const MIGRATION_LOCK: i64 = 0x736c_7569_6365_2e6d;
@@ -99,40 +99,42 @@ impl PostgresDatabase {
         Ok(Connection::PostgresTransaction(transaction))
     }
 
-    /// Takes the lock of the one who may index, unless another session holds it. The lock lives and dies
-    /// with a connection of its own.
-    pub(crate) async fn try_lead(&self) -> Result<Option<PostgresLead>, StoreError> {
+    /// Takes the lock of the leader, unless another session holds it. The lock lives and dies with a
+    /// connection of its own.
+    pub(crate) async fn try_acquire_leadership(
+        &self,
+    ) -> Result<Option<PostgresLeadership>, StoreError> {
         let mut connection = PgConnection::connect_with(&self.0.options).await?;
-        let taken: bool = sqlx::query_scalar("SELECT pg_try_advisory_lock($1)")
-            .bind(LEAD_LOCK)
+        let locked: bool = sqlx::query_scalar("SELECT pg_try_advisory_lock($1)")
+            .bind(LEADER_LOCK)
             .fetch_one(&mut connection)
             .await?;
-        if taken {
-            return Ok(Some(PostgresLead { connection }));
+        if locked {
+            return Ok(Some(PostgresLeadership { connection }));
         }
         connection.close().await?;
         Ok(None)
     }
 }
 
-/// The connection that holds the lock of the one who may index.
+/// The connection that holds the lock of the leader.
 #[derive(Debug)]
-pub(crate) struct PostgresLead {
+pub(crate) struct PostgresLeadership {
     connection: PgConnection,
 }
 
-impl PostgresLead {
+impl PostgresLeadership {
     /// Whether the connection, and with it the lock, is still there.
     pub(crate) async fn check(&mut self) -> Result<(), StoreError> {
-        let sign_of_life = sqlx::query("SELECT 1").execute(&mut self.connection);
-        match tokio::time::timeout(LEAD_TIMEOUT, sign_of_life).await {
+        let ping = sqlx::query("SELECT 1").execute(&mut self.connection);
+        match tokio::time::timeout(LEADER_TIMEOUT, ping).await {
             Ok(answer) => answer.map(drop).map_err(StoreError::from),
             Err(elapsed) => Err(StoreError::Database(elapsed.into())),
         }
     }
 
     /// Gives the lock back.
-    pub(crate) async fn resign(self) -> Result<(), StoreError> {
+    pub(crate) async fn release(self) -> Result<(), StoreError> {
         Ok(self.connection.close().await?)
     }
 }

@@ -1,4 +1,4 @@
-//! SQLite: one file in WAL mode.
+//! SQLite: one file in WAL mode, its readers, its one writer, and the lock file of the leader.
 //!
 //! Writes of one process take turns on an in-process lock instead of meeting in SQLite's busy handler,
 //! which sleeps; the handler is left for the other process. They all go over one connection: what that keeps in memory
@@ -26,11 +26,11 @@ use crate::StoreError;
 /// replaces the filters of one webhook, a matter of milliseconds; five seconds mean a stuck process.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Pause before another try to open a file that somebody else is opening for the first time, which
-/// takes them a few milliseconds.
+/// Pause before another try to open a file that another process is opening for the first time, which takes
+/// it a few milliseconds.
 const OPENING_PAUSE: Duration = Duration::from_millis(20);
 
-/// How long a caller waits for a connection before it is told that the database is overloaded.
+/// How long a caller waits for a connection before it fails, because the database is overloaded.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Connections for reading. Reads are short and answered from the page cache, so more would only
@@ -46,7 +46,7 @@ const WRITER_CACHE: &str = "-16384";
 /// writes are folded once for many of them.
 const FOLD: &str = "PRAGMA wal_autocheckpoint = 4096";
 
-/// Sets the same for a durable write, 64 MiB. Somebody waits for those, and folding takes as long as several of them, so
+/// Sets the same for a durable write, 64 MiB. Callers wait for those, and folding takes as long as several of them, so
 /// it is left to relaxed ones unless there are none.
 const FOLD_LATE: &str = "PRAGMA wal_autocheckpoint = 16384";
 
@@ -142,12 +142,12 @@ impl SqliteDatabase {
         })
     }
 
-    /// Takes the lock of the one who may index, unless another process or another caller holds it.
-    pub(crate) fn try_lead(&self) -> Result<Option<SqliteLead>, StoreError> {
-        let lock = file::open_lead_lock(self.0.file.path())
+    /// Takes the lock of the leader, unless another process or another caller holds it.
+    pub(crate) fn try_acquire_leadership(&self) -> Result<Option<SqliteLeadership>, StoreError> {
+        let lock = file::open_leader_lock(self.0.file.path())
             .map_err(|error| StoreError::Database(error.into()))?;
         match lock.try_lock() {
-            Ok(()) => Ok(Some(SqliteLead {
+            Ok(()) => Ok(Some(SqliteLeadership {
                 database: self.clone(),
                 _lock: lock,
             })),
@@ -157,15 +157,14 @@ impl SqliteDatabase {
     }
 }
 
-/// The lock of the one who may index: on a file beside the database, which the system releases when the
-/// process dies.
+/// The lock of the leader: on a file beside the database, which the system releases when the process dies.
 #[derive(Debug)]
-pub(crate) struct SqliteLead {
+pub(crate) struct SqliteLeadership {
     database: SqliteDatabase,
     _lock: std::fs::File,
 }
 
-impl SqliteLead {
+impl SqliteLeadership {
     /// The lock itself cannot be lost; the database that it stands for can.
     pub(crate) fn check(&self) -> Result<(), StoreError> {
         self.database.check_file()
@@ -198,7 +197,7 @@ async fn prepare(pool: &SqlitePool) -> Result<(), sqlx::Error> {
 }
 
 fn is_busy(error: &sqlx::Error) -> bool {
-    /// SQLITE_BUSY; the bits above the lowest eight tell why.
+    /// SQLITE_BUSY; the bits above the lowest eight give the reason.
     const BUSY: u32 = 5;
     error
         .as_database_error()

@@ -1,8 +1,6 @@
-//! How far the chain was read, and under which filter.
+//! Levels of commitment, and slots that are emitted but not confirmed.
 
 use std::fmt;
-
-use super::models::Revision;
 
 /// How settled something on the chain is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -43,31 +41,10 @@ impl fmt::Display for Commitment {
     }
 }
 
-/// The filter that the stream has proved to apply.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FilterState {
-    /// Webhook revision the filter was made from.
-    pub revision: Revision,
-    /// First slot whose whole content passed that filter.
-    pub since_slot: u64,
-}
-
-/// What is known of one change of the filter.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FilterChange {
-    /// The webhook revision that the change made.
-    pub revision: Revision,
-    /// The slot after the confirmed checkpoint at the time of the change: the first of which the one who
-    /// asked for it misses nothing. The slots from here to the stream's own proof are replayed. `None`
-    /// when no slot had been read yet.
-    pub requested_slot: Option<u64>,
-    /// The first slot that passed this filter, or a later one, whole; `None` before the proof.
-    pub since_slot: Option<u64>,
-}
-
-/// A slot of which messages were stored at [`Commitment::Processed`] and whose fate is not known yet.
+/// A slot of which messages were emitted at [`Commitment::Processed`], and which is neither confirmed nor
+/// retracted.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OpenSlot {
+pub struct UnconfirmedSlot {
     /// The slot.
     pub slot: u64,
     /// Its blockhash (base58), once known.

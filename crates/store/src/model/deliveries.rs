@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use super::{
-    messages::MessageKind,
-    models::{MessageId, Timestamp, WebhookId},
-    webhooks::Secrets,
+    id::{MessageId, WebhookId},
+    message::MessageKind,
+    secret::Secrets,
+    timestamp::Timestamp,
 };
 
 /// Most bytes kept of the answer to an attempt: enough for a page of error, and no receiver can fill the
@@ -280,11 +281,11 @@ pub struct EndpointState {
     /// Failed attempts in a row.
     pub failures: u32,
     /// How often in a row the breaker opened.
-    pub openings: u32,
+    pub trips: u32,
     /// Nothing is claimed before.
     pub paused_until: Option<Timestamp>,
     /// Messages that may be under way at once, if fewer than the claimer would allow.
-    pub concurrency: Option<u32>,
+    pub concurrency_limit: Option<u32>,
 }
 
 /// The queue, for metrics.

@@ -32,7 +32,7 @@ const WAITING: &str = "
                 ORDER BY d.webhook, d.due_at, d.sequence LIMIT 1)
         FROM owed WHERE owed.webhook IS NOT NULL
     ), waiting AS MATERIALIZED (
-        SELECT w.ordinal, e.breaker, e.concurrency, coalesce(e.paused_until, 0) AS paused_until,
+        SELECT w.ordinal, e.breaker, e.concurrency_limit, coalesce(e.paused_until, 0) AS paused_until,
             (SELECT d.due_at FROM deliveries d
              WHERE d.webhook = w.ordinal AND d.due_at IS NOT NULL
              ORDER BY d.due_at, d.sequence LIMIT 1) AS oldest
@@ -41,15 +41,15 @@ const WAITING: &str = "
         JOIN endpoints e ON e.webhook = w.ordinal
         WHERE w.active = 1 AND w.deleted = 0 AND w.relay_until IS NULL
     )
-    SELECT ordinal, breaker, concurrency,
+    SELECT ordinal, breaker, concurrency_limit,
         CASE WHEN paused_until > oldest THEN paused_until ELSE oldest END AS due_at
     FROM waiting WHERE oldest IS NOT NULL";
 
 /// The temporary webhook `$1` of a key (`$2`, null for everybody's), if it has not ended at `$3`.
 const RELAYED: &str = "
-    SELECT w.ordinal, 'closed' AS breaker, e.concurrency, CAST(0 AS BIGINT) AS due_at
+    SELECT w.ordinal, 'closed' AS breaker, e.concurrency_limit, CAST(0 AS BIGINT) AS due_at
     FROM webhooks w JOIN endpoints e ON e.webhook = w.ordinal
-    LEFT JOIN api_keys k ON k.ordinal = w.key
+    LEFT JOIN api_keys k ON k.ordinal = w.api_key
     WHERE w.id = $1 AND (CAST($2 AS TEXT) IS NULL OR k.id = $2)
         AND w.active = 1 AND w.deleted = 0 AND w.relay_until > $3";
 
@@ -57,20 +57,20 @@ const RELAYED: &str = "
 /// with those under lease already.
 const CLAIM: Sql = Sql {
     sqlite: "
-        UPDATE deliveries SET lease = $3, due_at = $4
+        UPDATE deliveries SET lease_token = $3, due_at = $4
         WHERE webhook = $1 AND sequence IN (
             SELECT d.sequence FROM deliveries d WHERE d.webhook = $1 AND d.due_at <= $2
             ORDER BY d.due_at, d.sequence
             LIMIT (SELECT CASE WHEN count(*) >= $6 THEN 0 WHEN $6 - count(*) < $5 THEN $6 - count(*) ELSE $5 END
-                   FROM deliveries l WHERE l.webhook = $1 AND l.lease IS NOT NULL AND l.due_at > $2))
+                   FROM deliveries l WHERE l.webhook = $1 AND l.lease_token IS NOT NULL AND l.due_at > $2))
         RETURNING sequence",
     postgres: "
-        UPDATE deliveries SET lease = $3, due_at = $4
+        UPDATE deliveries SET lease_token = $3, due_at = $4
         WHERE webhook = $1 AND sequence IN (
             SELECT d.sequence FROM deliveries d WHERE d.webhook = $1 AND d.due_at <= $2
             ORDER BY d.due_at, d.sequence
             LIMIT (SELECT CASE WHEN count(*) >= $6 THEN 0 WHEN $6 - count(*) < $5 THEN $6 - count(*) ELSE $5 END
-                   FROM deliveries l WHERE l.webhook = $1 AND l.lease IS NOT NULL AND l.due_at > $2)
+                   FROM deliveries l WHERE l.webhook = $1 AND l.lease_token IS NOT NULL AND l.due_at > $2)
             FOR UPDATE SKIP LOCKED)
         RETURNING sequence",
 };
@@ -79,7 +79,7 @@ const CLAIM: Sql = Sql {
 struct Candidate {
     ordinal: i64,
     breaker: Breaker,
-    concurrency: Option<u32>,
+    concurrency_limit: Option<u32>,
     due_at: Timestamp,
 }
 
@@ -118,7 +118,7 @@ impl Store {
         let found = read
             .rows(
                 RELAYED,
-                values![id.as_str(), webhook_row::key_text(access), claim.now],
+                values![id.as_str(), webhook_row::api_key_text(access), claim.now],
             )
             .await?;
         drop(read);
@@ -173,7 +173,7 @@ impl Store {
             return Ok(Vec::new());
         }
         // What is delivered must not be forgotten, so whoever stored it may still be waiting for the disk, but not this.
-        write.commit_with_what_was_read().await?;
+        write.commit_durably_with_reads().await?;
         // Nobody waits for their turn to write while this is read.
         let mut read = self.read().await?;
         fetch(&mut read, &taken, candidates, claim).await
@@ -207,10 +207,10 @@ impl Store {
         write
             .execute(
                 over_rows!(
-                    [webhook bigint, sequence bigint, lease bigint],
-                    "UPDATE deliveries SET lease = NULL, due_at = $2 FROM v
+                    [webhook bigint, sequence bigint, lease_token bigint],
+                    "UPDATE deliveries SET lease_token = NULL, due_at = $2 FROM v
                      WHERE deliveries.webhook = v.webhook AND deliveries.sequence = v.sequence
-                         AND deliveries.lease = v.lease"
+                         AND deliveries.lease_token = v.lease_token"
                 ),
                 values![json_rows(&released)?, now],
             )
@@ -253,7 +253,7 @@ async fn take(
     }
     let share = match candidate.breaker {
         Breaker::Closed => candidate
-            .concurrency
+            .concurrency_limit
             .unwrap_or(u32::MAX)
             .min(claim.limits.per_webhook),
         Breaker::Open | Breaker::HalfOpen => 1,
@@ -294,7 +294,7 @@ async fn fetch(
         .rows_over(
             bound_rows!(
                 [webhook bigint, sequence bigint],
-                "SELECT m.id, m.kind, m.body, m.created_at, m.webhook, m.sequence, d.tries, d.lane
+                "SELECT m.id, m.kind, m.body, m.created_at, m.webhook, m.sequence, d.retry_index, d.lane
                  FROM v JOIN messages m ON m.webhook = v.webhook AND m.sequence = v.sequence
                  JOIN deliveries d ON d.webhook = v.webhook AND d.sequence = v.sequence"
             ),
@@ -316,7 +316,7 @@ async fn fetch(
                 kind: rows::kind(row)?,
                 body: row.text("body")?,
                 created: row.time("created_at")?,
-                attempts_before: row.count("tries")?,
+                attempts_before: row.count("retry_index")?,
                 in_order: row.optional_text("lane")?.is_some(),
                 probe: candidate.breaker != Breaker::Closed,
             };
@@ -338,7 +338,7 @@ async fn receivers(
         .rows_over(
             bound_rows!(
                 [webhook bigint],
-                "SELECT w.ordinal, w.id, w.url, w.secret, w.previous_secret, w.previous_secret_until,
+                "SELECT w.ordinal, w.id, w.url, w.secret, w.previous_secrets, w.previous_secrets_until,
                      w.headers, w.gzip
                  FROM v JOIN webhooks w ON w.ordinal = v.webhook"
             ),
@@ -358,7 +358,7 @@ fn candidate_of(row: &Row) -> Result<Candidate, StoreError> {
     Ok(Candidate {
         ordinal: row.integer("ordinal")?,
         breaker: rows::breaker(row)?,
-        concurrency: rows::concurrency(row)?,
+        concurrency_limit: rows::concurrency_limit(row)?,
         due_at: row.time("due_at")?,
     })
 }

@@ -1,4 +1,4 @@
-//! Storing what a slot means.
+//! Commits messages, checkpoint and unconfirmed slots in one transaction.
 
 use serde::Serialize;
 
@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     Claim, ClaimedDelivery, Commit, Committed, StoreError,
-    backend::{Connection, Durability, Written, json_rows, over_rows, signed, values},
+    backend::{Connection, Durability, PendingWrite, json_rows, over_rows, signed, values},
 };
 
 #[derive(Serialize)]
@@ -19,20 +19,20 @@ struct SlotRow<'a> {
 
 /// A commit that the process can no longer lose, though the machine can.
 #[derive(Debug)]
-#[must_use = "nothing of it may be told before it is on the disk"]
-pub struct Staged {
+#[must_use = "nothing of it may be delivered before it is durable"]
+pub struct PendingCommit {
     committed: Committed,
     claimed: Vec<ClaimedDelivery>,
-    written: Written,
+    pending: PendingWrite,
 }
 
-impl Staged {
-    /// Waits until it is on the disk, and returns what was done and what was claimed.
+impl PendingCommit {
+    /// Waits until it is on the disk, and returns what was committed and what was leased.
     ///
     /// # Errors
     /// A failure of the database: what was stored may be lost with the machine.
-    pub async fn on_disk(self) -> Result<(Committed, Vec<ClaimedDelivery>), StoreError> {
-        self.written.on_disk().await?;
+    pub async fn durable(self) -> Result<(Committed, Vec<ClaimedDelivery>), StoreError> {
+        self.pending.durable().await?;
         Ok((self.committed, self.claimed))
     }
 }
@@ -43,38 +43,39 @@ impl Store {
     /// skipped.
     ///
     /// # Errors
-    /// A failure of the database; nothing is stored then.
+    /// [`StoreError::DuplicateMessages`], or a failure of the database; nothing is stored then.
     pub async fn commit(&self, commit: &Commit<'_>) -> Result<Committed, StoreError> {
-        let (committed, _) = self.stage(commit, None).await?.on_disk().await?;
+        let (committed, _) = self.commit_pending(commit, None).await?.durable().await?;
         Ok(committed)
     }
 
-    /// As [`Store::commit`], but the next one can be made while this one waits for the disk. Takes what it stores under
-    /// a lease, as far as the claim goes: nobody needs to look for it then. Of a webhook to which other messages are
-    /// due, or whose receiver pauses, nothing is taken.
+    /// As [`Store::commit`], but the next commit can be made while this one waits for the disk. The deliveries of its
+    /// messages are inserted already leased, as far as the request goes. Of a webhook to which other deliveries are
+    /// due, or whose endpoint pauses, none is leased.
     ///
     /// # Errors
-    /// A failure of the database; nothing is stored then.
-    pub async fn stage(
+    /// [`StoreError::DuplicateMessages`], or a failure of the database; nothing is stored then.
+    pub async fn commit_pending(
         &self,
         commit: &Commit<'_>,
         claim: Option<Claim>,
-    ) -> Result<Staged, StoreError> {
-        if let Some(staged) = self.try_stage(commit, claim, Expected::New).await? {
-            return Ok(staged);
+    ) -> Result<PendingCommit, StoreError> {
+        // To look up each message costs a fifth of storing it, so the first try takes all for new.
+        for expected in [Expected::New, Expected::Known] {
+            if let Some(pending) = self.try_commit(commit, claim, expected).await? {
+                return Ok(pending);
+            }
         }
-        let staged = self.try_stage(commit, claim, Expected::Known).await?;
-        staged.ok_or(StoreError::Corrupt {
-            what: "messages.id",
-        })
+        Err(StoreError::DuplicateMessages)
     }
 
-    async fn try_stage(
+    /// `None` when a message that was expected to be new is known; the transaction is undone then.
+    async fn try_commit(
         &self,
         commit: &Commit<'_>,
         claim: Option<Claim>,
         expected: Expected,
-    ) -> Result<Option<Staged>, StoreError> {
+    ) -> Result<Option<PendingCommit>, StoreError> {
         let mut write = self.write(Durability::Durable).await?;
         let inserted = insert_messages(&mut write, commit, claim, expected).await?;
         let Some(Inserted { count, claimed }) = inserted else {
@@ -86,14 +87,14 @@ impl Store {
             }
             None => None,
         };
-        note_slots(&mut write, commit).await?;
-        Ok(Some(Staged {
+        write_unconfirmed_slots(&mut write, commit).await?;
+        Ok(Some(PendingCommit {
             committed: Committed {
                 inserted: count,
                 checkpoint,
             },
             claimed,
-            written: write.write_out().await?,
+            pending: write.commit_pending().await?,
         }))
     }
 }
@@ -115,34 +116,37 @@ async fn move_checkpoint(
         .unsigned("slot")
 }
 
-async fn note_slots(write: &mut Connection, commit: &Commit<'_>) -> Result<(), StoreError> {
+async fn write_unconfirmed_slots(
+    write: &mut Connection,
+    commit: &Commit<'_>,
+) -> Result<(), StoreError> {
     let slot_row = |slot: u64, blockhash| -> Result<SlotRow<'_>, StoreError> {
         Ok(SlotRow {
             slot: signed(slot, "slot")?,
             blockhash,
         })
     };
-    if !commit.opened.is_empty() {
-        let opened = commit
-            .opened
+    if !commit.unconfirmed.is_empty() {
+        let unconfirmed = commit
+            .unconfirmed
             .iter()
-            .map(|open| slot_row(open.slot, open.blockhash.as_deref()))
+            .map(|each| slot_row(each.slot, each.blockhash.as_deref()))
             .collect::<Result<Vec<_>, _>>()?;
         write
             .execute(
                 over_rows!(
                     [slot bigint, blockhash text],
-                    "INSERT INTO open_slots (slot, blockhash) SELECT slot, blockhash FROM v WHERE true
+                    "INSERT INTO unconfirmed_slots (slot, blockhash) SELECT slot, blockhash FROM v WHERE true
                      ON CONFLICT (slot) DO UPDATE
-                     SET blockhash = coalesce(excluded.blockhash, open_slots.blockhash)"
+                     SET blockhash = coalesce(excluded.blockhash, unconfirmed_slots.blockhash)"
                 ),
-                values![json_rows(&opened)?],
+                values![json_rows(&unconfirmed)?],
             )
             .await?;
     }
-    if !commit.settled.is_empty() {
-        let settled = commit
-            .settled
+    if !commit.resolved.is_empty() {
+        let resolved = commit
+            .resolved
             .iter()
             .map(|slot| slot_row(*slot, None))
             .collect::<Result<Vec<_>, _>>()?;
@@ -150,9 +154,9 @@ async fn note_slots(write: &mut Connection, commit: &Commit<'_>) -> Result<(), S
             .execute(
                 over_rows!(
                     [slot bigint],
-                    "DELETE FROM open_slots WHERE slot IN (SELECT slot FROM v)"
+                    "DELETE FROM unconfirmed_slots WHERE slot IN (SELECT slot FROM v)"
                 ),
-                values![json_rows(&settled)?],
+                values![json_rows(&resolved)?],
             )
             .await?;
     }

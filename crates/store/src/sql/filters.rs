@@ -1,18 +1,18 @@
-//! Adding to and removing from what a webhook is about.
+//! Edits the filters of a webhook: adds and removes addresses.
 
 use super::{store::Store, webhook_row};
 use crate::{
     Access, FilterEdit, FilterEdited, FilterLimits, Filters, StoreError, WebhookId,
-    backend::Durability, model::edit_keys,
+    backend::Durability, model::edit_addresses,
 };
 
 impl Store {
-    /// Adds keys to and removes keys from a webhook's filters; `None` when there is no such webhook. An
+    /// Adds addresses to and removes addresses from a webhook's filters; `None` when there is no such webhook. An
     /// edit that changes nothing writes nothing, so repeating one is harmless. With `expected`, only a
     /// webhook of that version is edited.
     ///
     /// # Errors
-    /// [`StoreError::TooManyKeys`], [`StoreError::MatchesNothing`], [`StoreError::VersionConflict`], or a
+    /// [`StoreError::TooManyAddresses`], [`StoreError::MatchesNothing`], [`StoreError::VersionConflict`], or a
     /// failure of the database; nothing is changed then.
     pub async fn edit_filters(
         &self,
@@ -30,8 +30,8 @@ impl Store {
         let mut definition = before.definition.clone();
         let filters = &mut definition.filters;
         let (add, remove) = (&edit.add, &edit.remove);
-        let accounts = edit_keys(&mut filters.accounts, &add.accounts, &remove.accounts);
-        let programs = edit_keys(&mut filters.programs, &add.programs, &remove.programs);
+        let accounts = edit_addresses(&mut filters.accounts, &add.accounts, &remove.accounts);
+        let programs = edit_addresses(&mut filters.programs, &add.programs, &remove.programs);
         let (added, removed) = (
             Filters {
                 accounts: accounts.0,
@@ -59,11 +59,7 @@ impl Store {
             definition.filters.programs.len(),
             limits.programs,
         )?;
-        let events = definition.events;
-        let programs_only = !events.account_change && !events.transaction;
-        if definition.filters.programs.is_empty()
-            && (programs_only || definition.filters.accounts.is_empty())
-        {
+        if definition.filters.match_nothing(definition.events) {
             return Err(StoreError::MatchesNothing);
         }
         webhook_row::replace_filters(&mut write, ordinal, &definition.filters).await?;
@@ -80,7 +76,7 @@ impl Store {
 
 fn check(what: &'static str, count: usize, limit: usize) -> Result<(), StoreError> {
     if count > limit {
-        return Err(StoreError::TooManyKeys { what, count, limit });
+        return Err(StoreError::TooManyAddresses { what, count, limit });
     }
     Ok(())
 }

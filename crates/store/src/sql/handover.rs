@@ -17,10 +17,10 @@ use crate::{
 /// in the order of the index of what is due, so that PostgreSQL takes that one.
 const FREE: Sql = over_rows!(
     [webhook bigint],
-    "SELECT w.ordinal, w.id, w.url, w.secret, w.previous_secret, w.previous_secret_until, w.headers, w.gzip,
-         e.concurrency,
+    "SELECT w.ordinal, w.id, w.url, w.secret, w.previous_secrets, w.previous_secrets_until, w.headers, w.gzip,
+         e.concurrency_limit,
          (SELECT count(*) FROM deliveries l
-          WHERE l.webhook = w.ordinal AND l.lease IS NOT NULL AND l.due_at > $2) AS leased
+          WHERE l.webhook = w.ordinal AND l.lease_token IS NOT NULL AND l.due_at > $2) AS leased
      FROM v JOIN webhooks w ON w.ordinal = v.webhook JOIN endpoints e ON e.webhook = w.ordinal
      WHERE w.active = 1 AND w.deleted = 0 AND w.relay_until IS NULL
          AND e.breaker = 'closed' AND coalesce(e.paused_until, 0) <= $2
@@ -67,7 +67,7 @@ impl Handover {
         let found = write.rows(FREE, values![webhooks, claim.now]).await?;
         let mut free = HashMap::new();
         for row in &found {
-            let share = rows::concurrency(row)?
+            let share = rows::concurrency_limit(row)?
                 .unwrap_or(u32::MAX)
                 .min(claim.limits.per_webhook);
             let webhook = Free {

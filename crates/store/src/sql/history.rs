@@ -134,9 +134,9 @@ async fn ordinal_of(
 ) -> Result<Option<i64>, StoreError> {
     let row = connection
         .row(
-            "SELECT w.ordinal FROM webhooks w LEFT JOIN api_keys k ON k.ordinal = w.key
+            "SELECT w.ordinal FROM webhooks w LEFT JOIN api_keys k ON k.ordinal = w.api_key
              WHERE w.id = $1 AND w.deleted = 0 AND (CAST($2 AS TEXT) IS NULL OR k.id = $2)",
-            values![id.as_str(), webhook_row::key_text(access)],
+            values![id.as_str(), webhook_row::api_key_text(access)],
         )
         .await?;
     row.map(|row| row.integer("ordinal")).transpose()

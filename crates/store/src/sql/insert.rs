@@ -18,12 +18,12 @@ use crate::{
 /// their bodies, up to megabytes each, are not all in memory twice.
 const CHUNK: usize = 256;
 
-/// Whether messages are thought to be stored already. To look each up costs a fifth of storing it.
+/// Whether messages are expected to be stored already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Expected {
     /// They are not: the chain goes on.
     New,
-    /// Some are: slots are read once more.
+    /// Some are: slots are replayed.
     Known,
 }
 
@@ -66,8 +66,8 @@ struct Insertion<'a> {
     bytes: u64,
 }
 
-/// Inserts the messages of a commit. `None` when some that were thought to be new are known: the transaction must be
-/// given up then.
+/// Inserts the messages of a commit. `None` when some that were expected to be new are known: the transaction must be
+/// undone then.
 pub(super) async fn insert_messages(
     write: &mut Connection,
     commit: &Commit<'_>,
@@ -140,12 +140,12 @@ impl Insertion<'_> {
             }
             _ => None,
         };
-        let (due_at, lease) = match leased {
+        let (due_at, lease_token) = match leased {
             _ if waits => (None, None),
-            Some((until, lease)) => (Some(until), Some(lease)),
+            Some((until, token)) => (Some(until), Some(token)),
             None => (Some(self.now), None),
         };
-        let delivery = values![ordinal, sequence, due_at, lease, lane, self.now];
+        let delivery = values![ordinal, sequence, due_at, lease_token, lane, self.now];
         let message = values![
             ordinal,
             sequence,
@@ -178,8 +178,8 @@ impl Insertion<'_> {
     }
 }
 
-/// The webhooks concerned that still exist. Until the transaction ends nobody else numbers their messages
-/// or changes their lanes.
+/// The webhooks of the messages that still exist. Until the transaction ends no other one numbers their messages or
+/// changes their lanes.
 async fn numbering<'a>(
     write: &mut Connection,
     messages: &'a [NewMessage],
@@ -296,11 +296,11 @@ async fn insert_rows(
         .execute_over(
             bound_rows!(
                 [
-                    webhook bigint, sequence bigint, due_at bigint, lease bigint, lane text,
+                    webhook bigint, sequence bigint, due_at bigint, lease_token bigint, lane text,
                     created_at bigint
                 ],
-                "INSERT INTO deliveries (webhook, sequence, due_at, lease, lane, created_at)
-                 SELECT webhook, sequence, due_at, lease, lane, created_at
+                "INSERT INTO deliveries (webhook, sequence, due_at, lease_token, lane, created_at)
+                 SELECT webhook, sequence, due_at, lease_token, lane, created_at
                  FROM v WHERE webhook IS NOT NULL"
             ),
             deliveries,

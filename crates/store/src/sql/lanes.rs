@@ -108,7 +108,7 @@ pub(super) async fn rebuild(
     write
         .execute(
             "UPDATE deliveries SET due_at = NULL
-             WHERE webhook = $1 AND state = 'pending' AND lane IS NOT NULL AND lease IS NULL
+             WHERE webhook = $1 AND state = 'pending' AND lane IS NOT NULL AND lease_token IS NULL
                  AND sequence > (
                      SELECT min(d.sequence) FROM deliveries d
                      WHERE d.webhook = deliveries.webhook AND d.lane = deliveries.lane

@@ -45,7 +45,7 @@ pub(super) fn named(ordinals: impl IntoIterator<Item = i64>) -> Result<String, S
 }
 
 impl Receiver {
-    /// From a row with `ordinal`, `id`, `url`, `secret`, `previous_secret`, `previous_secret_until`, `headers` and
+    /// From a row with `ordinal`, `id`, `url`, `secret`, `previous_secrets`, `previous_secrets_until`, `headers` and
     /// `gzip` of a webhook.
     pub(super) fn of(row: &Row, now: Timestamp) -> Result<Self, StoreError> {
         Ok(Self {

@@ -24,9 +24,9 @@ struct EndpointRow {
     webhook: i64,
     breaker: &'static str,
     failures: u32,
-    openings: u32,
+    trips: u32,
     paused_until: Option<i64>,
-    concurrency: Option<u32>,
+    concurrency_limit: Option<u32>,
     last_triggered_at: Option<i64>,
 }
 
@@ -134,11 +134,11 @@ async fn advance(
         .rows_over(
             bound_rows!(
                 [
-                    webhook bigint, sequence bigint, lease bigint, state text, due_at bigint,
+                    webhook bigint, sequence bigint, lease_token bigint, state text, due_at bigint,
                     finished_at bigint
                 ],
-                "UPDATE deliveries SET state = v.state, attempts = attempts + 1, tries = tries + 1,
-                     lease = NULL, finished_at = v.finished_at,
+                "UPDATE deliveries SET state = v.state, attempts = attempts + 1, retry_index = retry_index + 1,
+                     lease_token = NULL, finished_at = v.finished_at,
                      due_at = CASE WHEN deliveries.lane IS NOT NULL AND EXISTS (
                              SELECT 1 FROM deliveries d
                              WHERE d.webhook = deliveries.webhook AND d.lane = deliveries.lane
@@ -147,7 +147,7 @@ async fn advance(
                  FROM v
                  WHERE deliveries.webhook = v.webhook AND deliveries.sequence = v.sequence
                      AND deliveries.state = 'pending'
-                     AND (deliveries.lease = v.lease OR v.state = 'delivered')
+                     AND (deliveries.lease_token = v.lease_token OR v.state = 'delivered')
                  RETURNING deliveries.webhook, deliveries.sequence, deliveries.attempts, deliveries.state,
                      deliveries.lane"
             ),
@@ -333,9 +333,9 @@ fn endpoint_row(
         webhook,
         breaker: state.breaker.name(),
         failures: state.failures,
-        openings: state.openings,
+        trips: state.trips,
         paused_until: state.paused_until.map(Timestamp::unix_millis),
-        concurrency: state.concurrency,
+        concurrency_limit: state.concurrency_limit,
         last_triggered_at,
     }
 }
@@ -351,11 +351,11 @@ async fn write_endpoints(
         .execute(
             over_rows!(
                 [
-                    webhook bigint, breaker text, failures bigint, openings bigint, paused_until bigint,
-                    concurrency bigint, last_triggered_at bigint
+                    webhook bigint, breaker text, failures bigint, trips bigint, paused_until bigint,
+                    concurrency_limit bigint, last_triggered_at bigint
                 ],
-                "UPDATE endpoints SET breaker = v.breaker, failures = v.failures, openings = v.openings,
-                     paused_until = v.paused_until, concurrency = v.concurrency,
+                "UPDATE endpoints SET breaker = v.breaker, failures = v.failures, trips = v.trips,
+                     paused_until = v.paused_until, concurrency_limit = v.concurrency_limit,
                      last_triggered_at = coalesce(v.last_triggered_at, endpoints.last_triggered_at)
                  FROM v WHERE endpoints.webhook = v.webhook"
             ),

@@ -27,7 +27,7 @@ const OLD_FINISHED: &str = "
 
 const OLD_UNDELIVERED: &str = "
     SELECT webhook, sequence, lane FROM deliveries
-    WHERE state = 'pending' AND lease IS NULL AND created_at < $1 ORDER BY created_at LIMIT $2";
+    WHERE state = 'pending' AND lease_token IS NULL AND created_at < $1 ORDER BY created_at LIMIT $2";
 
 #[derive(Serialize)]
 struct Victim {
@@ -216,7 +216,7 @@ impl Store {
         write
             .execute(
                 "DELETE FROM filter_changes
-                 WHERE revision <= (SELECT revision FROM webhook_revision) - $1 AND since_slot IS NOT NULL",
+                 WHERE revision <= (SELECT revision FROM webhook_revision) - $1 AND in_force_slot IS NOT NULL",
                 values![FILTER_CHANGES],
             )
             .await?;

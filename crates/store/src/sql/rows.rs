@@ -1,24 +1,24 @@
-//! What a row of a webhook says.
+//! Maps rows of webhooks, messages and endpoints to plain types.
 
 use std::time::Duration;
 
 use solana_pubkey::{PUBKEY_BYTES, Pubkey};
 
 use crate::{
-    Breaker, Commitment, DeliveryOrder, EndpointState, EventKinds, Filters, KeyId, LiveWebhook,
-    MessageId, MessageKind, Revision, Secret, Secrets, StoreError, Timestamp, Webhook,
+    ActiveWebhook, ApiKeyId, Breaker, Commitment, DeliveryOrder, EndpointState, EventKinds,
+    Filters, MessageId, MessageKind, Revision, Secret, Secrets, StoreError, Timestamp, Webhook,
     WebhookDefinition, WebhookId, backend::Row,
 };
 
 pub(super) fn webhook(row: &Row) -> Result<Webhook, StoreError> {
-    let key = match row.optional_text("key_id")? {
-        Some(_) => Some(api_key_id(row, "key_id")?),
+    let api_key = match row.optional_text("api_key_id")? {
+        Some(_) => Some(api_key_id(row, "api_key_id")?),
         None => None,
     };
     let filters = filters(row)?;
     Ok(Webhook {
         id: webhook_id(row, "id")?,
-        key,
+        api_key,
         version: row.unsigned("version")?,
         matched_revision: Revision(row.unsigned("matched_revision")?),
         filter_digest: digest(row, &filters)?,
@@ -37,14 +37,14 @@ pub(super) fn webhook(row: &Row) -> Result<Webhook, StoreError> {
         disabled_reason: row.optional_text("disabled_reason")?,
         created: row.time("created_at")?,
         last_triggered: row.optional_time("last_triggered_at")?,
-        previous_secret_until: row.optional_time("previous_secret_until")?,
+        previous_secrets_until: row.optional_time("previous_secrets_until")?,
         relay_until: row.optional_time("relay_until")?,
     })
 }
 
-pub(super) fn live_webhook(row: &Row) -> Result<LiveWebhook, StoreError> {
+pub(super) fn active_webhook(row: &Row) -> Result<ActiveWebhook, StoreError> {
     let filters = filters(row)?;
-    Ok(LiveWebhook {
+    Ok(ActiveWebhook {
         id: webhook_id(row, "id")?,
         events: events(row)?,
         filter_digest: digest(row, &filters)?,
@@ -61,8 +61,8 @@ pub(super) fn webhook_id(row: &Row, column: &str) -> Result<WebhookId, StoreErro
 }
 
 /// Reads a column that holds an API key's identifier.
-pub(super) fn api_key_id(row: &Row, column: &str) -> Result<KeyId, StoreError> {
-    KeyId::parse(&row.text(column)?).map_err(|_| StoreError::Corrupt {
+pub(super) fn api_key_id(row: &Row, column: &str) -> Result<ApiKeyId, StoreError> {
+    ApiKeyId::parse(&row.text(column)?).map_err(|_| StoreError::Corrupt {
         what: "api_keys.id",
     })
 }
@@ -104,12 +104,12 @@ pub(super) fn previous_secrets(
     row: &Row,
     now: Timestamp,
 ) -> Result<Vec<(Secret, Timestamp)>, StoreError> {
-    let Some(text) = row.optional_text("previous_secret")? else {
+    let Some(text) = row.optional_text("previous_secrets")? else {
         return Ok(Vec::new());
     };
     let stored: Vec<(String, i64)> =
         serde_json::from_str(&text).map_err(|_| StoreError::Corrupt {
-            what: "webhooks.previous_secret",
+            what: "webhooks.previous_secrets",
         })?;
     let previous = stored.into_iter().map(|(secret, until)| {
         let until = Timestamp::from_unix_millis(until);
@@ -119,7 +119,7 @@ pub(super) fn previous_secrets(
 }
 
 /// Writes what [`previous_secrets`] reads; nothing when there are none.
-pub(super) fn previous_secrets_text(
+pub(super) fn previous_secrets_json(
     previous: &[(Secret, Timestamp)],
 ) -> Result<Option<String>, StoreError> {
     if previous.is_empty() {
@@ -147,8 +147,11 @@ pub(super) fn headers_text(headers: &[(String, String)]) -> Result<String, Store
     serde_json::to_string(headers).map_err(|error| StoreError::Database(error.into()))
 }
 
-pub(super) fn key_bytes(keys: &[Pubkey]) -> Vec<u8> {
-    keys.iter().flat_map(|key| key.to_bytes()).collect()
+pub(super) fn address_bytes(addresses: &[Pubkey]) -> Vec<u8> {
+    addresses
+        .iter()
+        .flat_map(|address| address.to_bytes())
+        .collect()
 }
 
 fn events(row: &Row) -> Result<EventKinds, StoreError> {
@@ -174,8 +177,8 @@ fn heartbeat(row: &Row) -> Result<Option<Duration>, StoreError> {
 
 fn filters(row: &Row) -> Result<Filters, StoreError> {
     Ok(Filters {
-        accounts: keys_of(&row.bytes("accounts")?),
-        programs: keys_of(&row.bytes("programs")?),
+        accounts: addresses_of(&row.bytes("accounts")?),
+        programs: addresses_of(&row.bytes("programs")?),
     })
 }
 
@@ -189,13 +192,13 @@ fn digest(row: &Row, filters: &Filters) -> Result<String, StoreError> {
     })
 }
 
-/// A CHECK keeps the length a multiple of a key's.
-fn keys_of(bytes: &[u8]) -> Vec<Pubkey> {
+/// A CHECK keeps the length a multiple of an address's.
+fn addresses_of(bytes: &[u8]) -> Vec<Pubkey> {
     bytes
         .as_chunks::<PUBKEY_BYTES>()
         .0
         .iter()
-        .map(|key| Pubkey::new_from_array(*key))
+        .map(|address| Pubkey::new_from_array(*address))
         .collect()
 }
 
@@ -203,9 +206,9 @@ pub(super) fn endpoint(row: &Row) -> Result<EndpointState, StoreError> {
     Ok(EndpointState {
         breaker: breaker(row)?,
         failures: row.count("failures")?,
-        openings: row.count("openings")?,
+        trips: row.count("trips")?,
         paused_until: row.optional_time("paused_until")?,
-        concurrency: concurrency(row)?,
+        concurrency_limit: concurrency_limit(row)?,
     })
 }
 
@@ -217,12 +220,12 @@ pub(super) fn breaker(row: &Row) -> Result<Breaker, StoreError> {
     })
 }
 
-pub(super) fn concurrency(row: &Row) -> Result<Option<u32>, StoreError> {
-    let limit = row.optional_integer("concurrency")?;
+pub(super) fn concurrency_limit(row: &Row) -> Result<Option<u32>, StoreError> {
+    let limit = row.optional_integer("concurrency_limit")?;
     limit
         .map(|limit| {
             u32::try_from(limit).map_err(|_| StoreError::Corrupt {
-                what: "endpoints.concurrency",
+                what: "endpoints.concurrency_limit",
             })
         })
         .transpose()

@@ -17,7 +17,7 @@ impl Store {
             .one_row(
                 "SELECT
                      (SELECT count(*) FROM deliveries WHERE state = 'pending') AS pending,
-                     (SELECT count(*) FROM deliveries WHERE lease IS NOT NULL) AS leased,
+                     (SELECT count(*) FROM deliveries WHERE lease_token IS NOT NULL) AS leased,
                      (SELECT count(*) FROM deliveries WHERE state = 'failed') AS failed,
                      (SELECT count(*) FROM endpoints WHERE breaker <> 'closed') AS breakers_open,
                      (SELECT d.created_at FROM deliveries d JOIN webhooks w ON w.ordinal = d.webhook

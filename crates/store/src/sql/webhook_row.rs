@@ -2,24 +2,24 @@
 
 use super::rows;
 use crate::{
-    Access, Filters, KeyId, Revision, StoreError, Webhook, WebhookDefinition, WebhookId,
+    Access, ApiKeyId, Filters, Revision, StoreError, Webhook, WebhookDefinition, WebhookId,
     backend::{Connection, Row, signed, unsigned, values},
 };
 
-/// Whole webhooks of a key (`$1`, null for everybody's) after an ordinal (`$2`), or of an id (`$3`).
+/// Whole webhooks of an API key (`$1`, null for all) after an ordinal (`$2`), or of an id (`$3`).
 pub(super) const SELECT: &str = "
-    SELECT w.*, k.id AS key_id, f.accounts, f.programs, f.digest, e.last_triggered_at
+    SELECT w.*, k.id AS api_key_id, f.accounts, f.programs, f.digest, e.last_triggered_at
     FROM webhooks w
     JOIN filters f ON f.webhook = w.ordinal
     JOIN endpoints e ON e.webhook = w.ordinal
-    LEFT JOIN api_keys k ON k.ordinal = w.key
+    LEFT JOIN api_keys k ON k.ordinal = w.api_key
     WHERE w.deleted = 0 AND (CAST($1 AS TEXT) IS NULL OR k.id = $1)
         AND w.ordinal > $2 AND (CAST($3 AS TEXT) IS NULL OR w.id = $3)
     ORDER BY w.ordinal LIMIT $4";
 
-/// A key as a parameter: null for everybody.
-pub(super) fn key_text(access: &Access) -> Option<String> {
-    access.key().map(ToString::to_string)
+/// An API key as a parameter: null for all webhooks.
+pub(super) fn api_key_text(access: &Access) -> Option<String> {
+    access.api_key().map(ToString::to_string)
 }
 
 /// Takes a webhook out of sight and out of matching.
@@ -55,8 +55,8 @@ pub(super) async fn disable(
     Ok(())
 }
 
-/// Counts a write that changes what is matched, and notes from which slot on it must count. Whoever has
-/// counted keeps all others who would from going on before the end of the transaction.
+/// Counts a write that changes what is matched, and notes from which slot on it must count. Until the
+/// transaction ends all others that would count wait for it.
 pub(super) async fn bump_revision(write: &mut Connection) -> Result<Revision, StoreError> {
     let revision = write
         .one_row(
@@ -75,7 +75,7 @@ pub(super) async fn bump_revision(write: &mut Connection) -> Result<Revision, St
     Ok(Revision(unsigned(revision, "webhook_revision.revision")?))
 }
 
-/// Reads a webhook for writing: whoever holds it so writes alone, messages for it included.
+/// Reads a webhook for writing: until the transaction ends no other writes it, nor messages for it.
 pub(super) async fn lock(
     write: &mut Connection,
     access: &Access,
@@ -164,7 +164,10 @@ pub(super) async fn select_row(
     id: &WebhookId,
 ) -> Result<Option<Row>, StoreError> {
     connection
-        .row(SELECT, values![key_text(access), 0_i64, id.as_str(), 1_i64])
+        .row(
+            SELECT,
+            values![api_key_text(access), 0_i64, id.as_str(), 1_i64],
+        )
         .await
 }
 
@@ -199,8 +202,8 @@ pub(super) async fn replace_filters(
             "UPDATE filters SET accounts = $2, programs = $3, digest = $4 WHERE webhook = $1",
             values![
                 ordinal,
-                rows::key_bytes(&filters.accounts),
-                rows::key_bytes(&filters.programs),
+                rows::address_bytes(&filters.accounts),
+                rows::address_bytes(&filters.programs),
                 filters.digest()
             ],
         )
@@ -208,10 +211,10 @@ pub(super) async fn replace_filters(
     Ok(())
 }
 
-/// The row of a key that is accepted.
+/// The ordinal of an API key that is accepted.
 pub(super) async fn api_key_ordinal(
     connection: &mut Connection,
-    key: &KeyId,
+    key: &ApiKeyId,
 ) -> Result<i64, StoreError> {
     connection
         .row(
@@ -219,7 +222,7 @@ pub(super) async fn api_key_ordinal(
             values![key.as_str()],
         )
         .await?
-        .ok_or_else(|| StoreError::NoSuchKey {
+        .ok_or_else(|| StoreError::NoSuchApiKey {
             key: key.to_string(),
         })?
         .integer("ordinal")

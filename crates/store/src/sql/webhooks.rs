@@ -1,10 +1,10 @@
-//! Webhooks.
+//! Creates, reads, lists, updates and deletes webhooks, and rotates their secrets.
 
 use super::{
     lanes, rows,
     store::Store,
     webhook_row::{
-        self, SELECT, api_key_ordinal, bump_revision, heartbeat_seconds, key_text, lock,
+        self, SELECT, api_key_ordinal, api_key_text, bump_revision, heartbeat_seconds, lock,
         mark_deleted, select, select_row, update,
     },
 };
@@ -18,15 +18,15 @@ impl Store {
     /// Creates a webhook, unless its owner has `limit` already.
     ///
     /// # Errors
-    /// [`StoreError::TooManyWebhooks`], [`StoreError::NoSuchKey`], or a failure of the database, which also
-    /// refuses a definition without kinds or without keys.
+    /// [`StoreError::TooManyWebhooks`], [`StoreError::NoSuchApiKey`], or a failure of the database, which also
+    /// refuses a definition without kinds or without addresses.
     pub async fn create_webhook(
         &self,
         new: &NewWebhook,
         limit: u32,
     ) -> Result<Webhook, StoreError> {
         let mut write = self.write(Durability::Durable).await?;
-        let key = match &new.owner {
+        let api_key = match &new.owner {
             Access::All => None,
             Access::Key(key) => Some(api_key_ordinal(&mut write, key).await?),
         };
@@ -35,15 +35,15 @@ impl Store {
         let count = write
             .one_row(
                 "SELECT count(*) AS count FROM webhooks
-                 WHERE deleted = 0 AND (key = $1 OR (key IS NULL AND CAST($1 AS BIGINT) IS NULL))",
-                values![key],
+                 WHERE deleted = 0 AND (api_key = $1 OR (api_key IS NULL AND CAST($1 AS BIGINT) IS NULL))",
+                values![api_key],
             )
             .await?
             .integer("count")?;
         if count >= i64::from(limit) {
             return Err(StoreError::TooManyWebhooks { limit });
         }
-        insert(&mut write, new, key, revision).await?;
+        insert(&mut write, new, api_key, revision).await?;
         let webhook = select(&mut write, &Access::All, &new.id).await?;
         write.commit().await?;
         webhook.ok_or(StoreError::Corrupt { what: "webhooks" })
@@ -74,12 +74,12 @@ impl Store {
     ) -> Result<WebhookPage, StoreError> {
         let mut read = self.read().await?;
         let any: Option<String> = None;
-        // One more than asked for tells whether there is a next page.
+        // One more than asked for shows whether there is a next page.
         let mut found = read
             .rows(
                 SELECT,
                 values![
-                    key_text(access),
+                    api_key_text(access),
                     after.unwrap_or(0),
                     any,
                     i64::from(limit).saturating_add(1)
@@ -104,7 +104,7 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError::VersionConflict`], or a failure of the database, which also refuses a definition
-    /// without kinds or without keys.
+    /// without kinds or without addresses.
     pub async fn update_webhook(
         &self,
         access: &Access,
@@ -165,12 +165,12 @@ impl Store {
         }
         write
             .execute(
-                "UPDATE webhooks SET previous_secret = $2, previous_secret_until = $3, secret = $4,
+                "UPDATE webhooks SET previous_secrets = $2, previous_secrets_until = $3, secret = $4,
                      version = version + 1
                  WHERE ordinal = $1",
                 values![
                     ordinal,
-                    rows::previous_secrets_text(&previous)?,
+                    rows::previous_secrets_json(&previous)?,
                     previous.iter().map(|(_, until)| *until).max(),
                     secret.expose()
                 ],
@@ -213,16 +213,16 @@ impl Store {
                 "UPDATE webhooks SET relay_until = $2
                  WHERE id = $1 AND deleted = 0 AND relay_until IS NOT NULL
                      AND (CAST($3 AS TEXT) IS NULL
-                         OR key = (SELECT ordinal FROM api_keys WHERE id = $3))",
-                values![id.as_str(), until, key_text(access)],
+                         OR api_key = (SELECT ordinal FROM api_keys WHERE id = $3))",
+                values![id.as_str(), until, api_key_text(access)],
             )
             .await?;
         write.commit().await?;
         Ok(changed > 0)
     }
 
-    /// Deletes a webhook with everything it is owed. False when there was none. It is gone when this
-    /// returns; [`Store::prune`] removes what little by little needs to be.
+    /// Deletes a webhook with its messages. False when there was none. It is gone when this returns;
+    /// [`Store::prune`] removes the rest of its messages bit by bit.
     ///
     /// # Errors
     /// A failure of the database.
@@ -245,20 +245,20 @@ impl Store {
 async fn insert(
     write: &mut Connection,
     new: &NewWebhook,
-    key: Option<i64>,
+    api_key: Option<i64>,
     revision: Revision,
 ) -> Result<(), StoreError> {
     let definition = &new.definition;
     let ordinal = write
         .one_row(
-            "INSERT INTO webhooks (id, key, matched_revision, url, wants_account_change, wants_transaction,
+            "INSERT INTO webhooks (id, api_key, matched_revision, url, wants_account_change, wants_transaction,
                  wants_program_event, commitment, delivery_order, description, headers, gzip,
                  heartbeat_seconds, active, created_at, secret, relay_until)
              VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)
              RETURNING ordinal",
             values![
                 new.id.as_str(),
-                key,
+                api_key,
                 signed(revision.0, "revision")?,
                 definition.url.as_str(),
                 definition.events.account_change,
@@ -283,8 +283,8 @@ async fn insert(
             "INSERT INTO filters (webhook, accounts, programs, digest) VALUES ($1, $2, $3, $4)",
             values![
                 ordinal,
-                rows::key_bytes(&definition.filters.accounts),
-                rows::key_bytes(&definition.filters.programs),
+                rows::address_bytes(&definition.filters.accounts),
+                rows::address_bytes(&definition.filters.programs),
                 definition.filters.digest()
             ],
         )

@@ -250,14 +250,14 @@ async fn a_paused_receiver_is_left_alone_and_then_tried_with_one_message(fixture
                 Breaker::Open
             },
             paused_until: (failures == 5).then_some(until),
-            openings: state.openings + u32::from(failures == 5),
+            trips: state.trips + u32::from(failures == 5),
             ..state
         }
     };
     store.record(&failures, &open).await.expect("records");
     let state = store.endpoint(&id).await.expect("reads").expect("exists");
     assert_eq!(
-        (state.breaker, state.failures, state.openings),
+        (state.breaker, state.failures, state.trips),
         (Breaker::Open, 5, 1)
     );
     assert!(claim(store, NOW).await.is_empty());
@@ -279,7 +279,7 @@ async fn a_concurrency_limit_is_honoured(fixture: &Fixture) {
     let store = &fixture.store;
     let id = owing(store, 5).await;
     let slow = EndpointState {
-        concurrency: Some(2),
+        concurrency_limit: Some(2),
         ..EndpointState::default()
     };
     assert!(store.set_endpoint(&id, &slow).await.expect("sets"));
@@ -298,7 +298,7 @@ async fn both_secrets_sign_during_a_rotation(fixture: &Fixture) {
         .await
         .expect("rotates")
         .expect("exists");
-    assert_eq!(rotated.previous_secret_until, Some(until));
+    assert_eq!(rotated.previous_secrets_until, Some(until));
     let claimed = claim(store, NOW).await;
     let secrets: Vec<_> = claimed[0].secrets.iter().cloned().collect();
     assert_eq!(secrets, [new.clone(), old]);
@@ -324,14 +324,14 @@ async fn every_secret_that_is_not_over_signs_and_there_are_not_many(fixture: &Fi
     };
     rotate(2, minutes(10), NOW).await.expect("rotates");
     let rotated = rotate(3, minutes(20), NOW).await.expect("rotates");
-    assert_eq!(rotated.previous_secret_until, Some(minutes(20)));
+    assert_eq!(rotated.previous_secrets_until, Some(minutes(20)));
     assert_eq!(signing(NOW).await, [3, 2, 1].map(secret));
     assert_eq!(signing(minutes(10)).await, [3, 2].map(secret));
     assert_eq!(signing(minutes(20)).await, [secret(3)]);
 
     let rotated = rotate(4, minutes(15), minutes(11)).await.expect("rotates");
     assert_eq!(
-        rotated.previous_secret_until,
+        rotated.previous_secrets_until,
         Some(minutes(15)),
         "and no longer"
     );
@@ -348,7 +348,7 @@ async fn every_secret_that_is_not_over_signs_and_there_are_not_many(fixture: &Fi
     assert_eq!(signing(minutes(12)).await, [6, 5, 4, 3, 2].map(secret));
     let now = minutes(13);
     let rotated = rotate(7, now, now).await.expect("ends all of them");
-    assert_eq!(rotated.previous_secret_until, None);
+    assert_eq!(rotated.previous_secrets_until, None);
     assert_eq!(signing(now).await, [secret(7)]);
 }
 

@@ -31,8 +31,11 @@ async fn hand_over(
         limits,
     };
     let commit = Commit::slot(Commitment::Confirmed, 7, messages, now);
-    let staged = store.stage(&commit, Some(claim)).await.expect("stores");
-    let (committed, claimed) = staged.on_disk().await.expect("on the disk");
+    let staged = store
+        .commit_pending(&commit, Some(claim))
+        .await
+        .expect("stores");
+    let (committed, claimed) = staged.durable().await.expect("on the disk");
     (committed.inserted, claimed)
 }
 
@@ -136,7 +139,7 @@ async fn nobody_is_handed_more_than_a_share(fixture: &Fixture) {
     assert_eq!(rest.len(), 6);
     accept(store, &rest[1..]).await;
     let state = EndpointState {
-        concurrency: Some(2),
+        concurrency_limit: Some(2),
         ..EndpointState::default()
     };
     for webhook in [&one, &two] {

@@ -1,13 +1,13 @@
 //! Each promise of the store, kept by both databases: every function here runs on an SQLite file and on a
 //! PostgreSQL server.
 
+mod active;
+mod api_keys;
 mod delivering;
 mod fixture;
 mod handover;
 mod history;
-mod keys;
-mod lead;
-mod live;
+mod leadership;
 mod order;
 mod races;
 mod retention;

@@ -1,6 +1,6 @@
 //! What one slot commits: messages, sequences, checkpoints, and what is still undecided.
 
-use sluice_store::{Access, Commit, Commitment, MessageKind, OpenSlot, StoreError};
+use sluice_store::{Access, Commit, Commitment, MessageKind, StoreError, UnconfirmedSlot};
 
 use crate::{fixture::*, on_both};
 
@@ -9,7 +9,7 @@ on_both!(
     messages_of_a_deleted_webhook_are_skipped_and_do_not_block_the_slot,
     checkpoints_never_move_back,
     a_slot_that_cannot_be_stored_leaves_no_trace,
-    open_slots_are_remembered_until_their_fate_is_known,
+    unconfirmed_slots_are_kept_until_they_are_resolved,
     a_large_slot_is_stored_whole,
 );
 
@@ -95,42 +95,42 @@ async fn a_slot_that_cannot_be_stored_leaves_no_trace(fixture: &Fixture) {
     );
 }
 
-async fn open_slots_are_remembered_until_their_fate_is_known(fixture: &Fixture) {
+async fn unconfirmed_slots_are_kept_until_they_are_resolved(fixture: &Fixture) {
     let store = &fixture.store;
     let id = with_webhook(store, 1).await;
-    let mut told = message(&id, 1);
-    told.commitment = Commitment::Processed;
+    let mut emitted = message(&id, 1);
+    emitted.commitment = Commitment::Processed;
     let mut confirmed = message(&id, 2);
     confirmed.slot = 7;
-    let open = |slot, blockhash: Option<&str>| OpenSlot {
+    let slot = |slot, blockhash: Option<&str>| UnconfirmedSlot {
         slot,
         blockhash: blockhash.map(str::to_owned),
     };
-    let commit = |messages, opened, settled| Commit {
+    let commit = |messages, unconfirmed, resolved| Commit {
         messages,
         checkpoint: None,
-        opened,
-        settled,
+        unconfirmed,
+        resolved,
         now: NOW,
     };
-    let messages = [told.clone(), confirmed];
-    let opened = [open(7, None), open(8, Some("hash"))];
+    let messages = [emitted.clone(), confirmed];
+    let unconfirmed = [slot(7, None), slot(8, Some("hash"))];
     store
-        .commit(&commit(&messages, &opened, &[]))
+        .commit(&commit(&messages, &unconfirmed, &[]))
         .await
         .expect("commits");
-    let named = [open(7, Some("seven")), open(8, None)];
+    let named = [slot(7, Some("seven")), slot(8, None)];
     store
         .commit(&commit(&[], &named, &[]))
         .await
         .expect("commits");
     assert_eq!(
-        store.open_slots().await.expect("reads"),
-        [open(7, Some("seven")), open(8, Some("hash"))]
+        store.unconfirmed_slots().await.expect("reads"),
+        [slot(7, Some("seven")), slot(8, Some("hash"))]
     );
     let of_slot = store.messages_of_slot(7).await.expect("reads");
     assert_eq!(of_slot.len(), 1, "the confirmed one cannot be reverted");
-    assert_eq!((&of_slot[0].id, of_slot[0].sequence), (&told.id, 1));
+    assert_eq!((&of_slot[0].id, of_slot[0].sequence), (&emitted.id, 1));
 
     let mut reverted = message(&id, 3);
     reverted.kind = MessageKind::Reverted;
@@ -140,8 +140,8 @@ async fn open_slots_are_remembered_until_their_fate_is_known(fixture: &Fixture) 
         .await
         .expect("commits");
     assert_eq!((committed.inserted, committed.checkpoint), (1, None));
-    let left = store.open_slots().await.expect("reads");
-    assert_eq!(left, [open(8, Some("hash"))]);
+    let left = store.unconfirmed_slots().await.expect("reads");
+    assert_eq!(left, [slot(8, Some("hash"))]);
     let kinds: Vec<_> = store.messages_of_slot(7).await.expect("reads");
     assert_eq!(kinds[1].kind, MessageKind::Reverted);
 }

@@ -34,7 +34,7 @@ async fn a_webhook_comes_back_as_it_was_written(fixture: &Fixture) {
     let read = store.webhook(&Access::All, &created.id).await;
     assert_eq!(read.expect("reads"), Some(created.clone()));
     assert_eq!(created.definition, new.definition);
-    assert_eq!((created.version, created.key), (1, None));
+    assert_eq!((created.version, created.api_key), (1, None));
     assert_eq!((created.last_triggered, created.created), (None, NOW));
 
     let past_the_limit = store.create_webhook(&webhook(2), 1).await;

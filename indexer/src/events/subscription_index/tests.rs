@@ -11,13 +11,13 @@ fn key(number: u8) -> Pubkey {
 /// Kinds, accounts and programs of a webhook.
 type Definition<'a> = (&'a [EventKind], &'a [u8], &'a [u8]);
 
-fn live(number: u8, (events, accounts, programs): Definition<'_>) -> LiveWebhook {
+fn live(number: u8, (events, accounts, programs): Definition<'_>) -> ActiveWebhook {
     let keys = |numbers: &[u8]| numbers.iter().copied().map(key).collect();
     let filters = Filters {
         accounts: keys(accounts),
         programs: keys(programs),
     };
-    LiveWebhook {
+    ActiveWebhook {
         id: WebhookId::from_random([number; 16]),
         events: events.iter().copied().collect(),
         filter_digest: filters.digest(),
@@ -27,8 +27,8 @@ fn live(number: u8, (events, accounts, programs): Definition<'_>) -> LiveWebhook
     }
 }
 
-fn subscriptions(webhooks: Vec<LiveWebhook>) -> Subscriptions {
-    Subscriptions::new(&LiveWebhooks {
+fn subscriptions(webhooks: Vec<ActiveWebhook>) -> Subscriptions {
+    Subscriptions::new(&ActiveWebhooks {
         revision: Revision(5),
         webhooks,
     })
@@ -130,7 +130,7 @@ fn a_key_may_be_account_and_program_of_several() {
 #[test]
 fn webhooks_hear_of_events_at_their_own_commitment() {
     let kinds: Definition<'_> = (&[EventKind::AccountChange], &[10], &[]);
-    let finalized = LiveWebhook {
+    let finalized = ActiveWebhook {
         commitment: Commitment::Finalized,
         ..live(1, kinds)
     };
@@ -153,7 +153,7 @@ fn only_what_is_new_or_changed_is_growth() {
     assert!(!before.grew_since(&before));
     let more = live(2, (&[EventKind::AccountChange], &[10, 11], &[]));
     assert!(subscriptions(vec![one.clone(), more]).grew_since(&before));
-    let settled = LiveWebhook {
+    let settled = ActiveWebhook {
         commitment: Commitment::Finalized,
         ..two
     };

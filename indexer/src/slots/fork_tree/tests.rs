@@ -280,7 +280,7 @@ fn without_anybody_at_finalized_content_is_dropped_at_confirmed() {
 
 #[test]
 fn what_an_earlier_session_told_is_taken_back_by_this_one() {
-    let open = |slot: u64| OpenSlot {
+    let open = |slot: u64| UnconfirmedSlot {
         slot,
         blockhash: Some(format!("hash{slot}")),
     };

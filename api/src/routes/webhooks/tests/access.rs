@@ -1,24 +1,24 @@
 //! Who is let in, and what they see.
 
-use sluice_store::{ApiKeySecret, KeyId, NewKey};
+use sluice_store::{ApiKeyId, ApiKeySecret, NewApiKey};
 
 use super::*;
 
 struct Key {
-    id: KeyId,
+    id: ApiKeyId,
     header: String,
 }
 
 impl Api {
     async fn key(&self, number: u8) -> Key {
         let secret = ApiKeySecret::from_random([number; 32]);
-        let new = NewKey {
-            id: KeyId::from_random([number; 8]),
+        let new = NewApiKey {
+            id: ApiKeyId::from_random([number; 8]),
             name: format!("key {number}"),
             hash: secret.hash(),
             created: now(),
         };
-        self.store.create_key(&new).await.expect("stores");
+        self.store.create_api_key(&new).await.expect("stores");
         Key {
             id: new.id,
             header: format!("Bearer {}", secret.expose()),
@@ -83,7 +83,7 @@ async fn once_there_is_a_key_nobody_comes_in_without_one() {
     assert_eq!(response.status(), StatusCode::OK);
 
     api.store
-        .revoke_key(key.id.as_str(), now())
+        .revoke_api_key(key.id.as_str(), now())
         .await
         .expect("revokes");
     let response = api.by(&key, Method::GET, "/api/webhooks", None).await;

@@ -137,7 +137,7 @@ async fn a_write_answers_with_its_filter_and_a_read_with_the_slot_it_is_in_force
 
     let proof = FilterState {
         revision: webhook.matched_revision,
-        since_slot: 12,
+        in_force_slot: 12,
     };
     api.store.record_filter_state(proof).await.expect("stores");
     let (_, read) = api.call(Method::GET, &path, None).await;

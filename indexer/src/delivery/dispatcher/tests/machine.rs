@@ -204,8 +204,11 @@ impl Machine {
         let places = self.room.take(messages.len()).expect("there is room");
         let now = Timestamp::from(SystemTime::now());
         let commit = Commit::slot(Commitment::Confirmed, 7, &messages, now);
-        let staged = self.store.stage(&commit, Some(places.claim())).await;
-        let (_, claimed) = staged.expect("stores").on_disk().await.expect("syncs");
+        let staged = self
+            .store
+            .commit_pending(&commit, Some(places.claim()))
+            .await;
+        let (_, claimed) = staged.expect("stores").durable().await.expect("syncs");
         assert_eq!(claimed.len(), messages.len(), "nothing stands in their way");
         self.room.hand_in(places, claimed);
     }

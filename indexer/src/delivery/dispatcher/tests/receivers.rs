@@ -63,7 +63,7 @@ async fn a_receiver_with_too_much_is_left_alone_by_all_its_messages() {
     assert_eq!(receiver.count(), 1, "the others wait as well");
     let state = machine.endpoint(&id).await;
     assert_eq!(state.breaker, Breaker::Closed);
-    assert_eq!(state.concurrency, Some(MAX_PER_WEBHOOK / 2));
+    assert_eq!(state.concurrency_limit, Some(MAX_PER_WEBHOOK / 2));
     assert!(state.paused_until.is_some());
     machine.stop().await;
 }

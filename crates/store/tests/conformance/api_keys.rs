@@ -1,6 +1,6 @@
 //! API keys, and whose webhooks are whose.
 
-use sluice_store::{Access, ApiKeySecret, KeyHash, KeyId, NewKey, Store, StoreError};
+use sluice_store::{Access, ApiKeyHash, ApiKeyId, ApiKeySecret, NewApiKey, Store, StoreError};
 
 use crate::{fixture::*, on_both};
 
@@ -10,46 +10,49 @@ on_both!(
     webhooks_of_a_revoked_key_stop_and_can_be_adopted,
 );
 
-async fn with_key(store: &Store, number: u8, name: &str) -> (KeyId, ApiKeySecret) {
+async fn with_key(store: &Store, number: u8, name: &str) -> (ApiKeyId, ApiKeySecret) {
     let secret = ApiKeySecret::from_random([number; 32]);
-    let id = KeyId::from_random([number; 8]);
-    let new = NewKey {
+    let id = ApiKeyId::from_random([number; 8]);
+    let new = NewApiKey {
         id: id.clone(),
         name: name.to_owned(),
         hash: secret.hash(),
         created: NOW,
     };
-    store.create_key(&new).await.expect("created");
+    store.create_api_key(&new).await.expect("created");
     (id, secret)
 }
 
 async fn a_key_is_known_by_its_hash_until_it_is_revoked(fixture: &Fixture) {
     let store = &fixture.store;
-    assert!(!store.keys_in_use().await.expect("reads"));
+    assert!(!store.api_keys_in_use().await.expect("reads"));
     let (id, secret) = with_key(store, 1, "one").await;
-    assert!(store.keys_in_use().await.expect("reads"));
-    let find = async |hash: &KeyHash| store.key_by_hash(hash).await.expect("reads");
-    assert_eq!(find(&KeyHash::of(secret.expose())).await, Some(id.clone()));
-    assert_eq!(find(&KeyHash::of("sluice_00")).await, None);
+    assert!(store.api_keys_in_use().await.expect("reads"));
+    let find = async |hash: &ApiKeyHash| store.api_key_by_hash(hash).await.expect("reads");
+    assert_eq!(
+        find(&ApiKeyHash::of(secret.expose())).await,
+        Some(id.clone())
+    );
+    assert_eq!(find(&ApiKeyHash::of("sluice_00")).await, None);
 
-    let same_name = NewKey {
-        id: KeyId::from_random([2; 8]),
+    let same_name = NewApiKey {
+        id: ApiKeyId::from_random([2; 8]),
         name: "one".to_owned(),
         hash: ApiKeySecret::from_random([2; 32]).hash(),
         created: NOW,
     };
     assert!(matches!(
-        store.create_key(&same_name).await,
-        Err(StoreError::KeyExists { .. })
+        store.create_api_key(&same_name).await,
+        Err(StoreError::ApiKeyExists { .. })
     ));
 
-    let revoked = store.revoke_key("one", NOW).await.expect("revokes");
+    let revoked = store.revoke_api_key("one", NOW).await.expect("revokes");
     assert_eq!(revoked.expect("was there").revoked, Some(NOW));
-    let again = store.revoke_key(id.as_str(), NOW).await;
+    let again = store.revoke_api_key(id.as_str(), NOW).await;
     assert_eq!(again.expect("answers"), None);
     assert_eq!(find(&secret.hash()).await, None);
-    assert!(!store.keys_in_use().await.expect("reads"));
-    let keys = store.keys().await.expect("lists");
+    assert!(!store.api_keys_in_use().await.expect("reads"));
+    let keys = store.api_keys().await.expect("lists");
     assert_eq!((keys.len(), keys[0].revoked), (1, Some(NOW)));
 }
 
@@ -74,7 +77,7 @@ async fn a_webhook_exists_for_its_key_alone(fixture: &Fixture) {
         .expect("the limit is each key's own");
 
     let read = store.webhook(&first, &id).await.expect("reads");
-    assert_eq!(read.expect("exists").key.as_ref(), first.key());
+    assert_eq!(read.expect("exists").api_key.as_ref(), first.api_key());
     assert_eq!(store.webhook(&second, &id).await.expect("reads"), None);
     let page = store.list_webhooks(&second, None, 9).await;
     assert_eq!(page.expect("lists").webhooks.len(), 1);
@@ -95,10 +98,10 @@ async fn webhooks_of_a_revoked_key_stop_and_can_be_adopted(fixture: &Fixture) {
     let mut new = webhook(1);
     new.owner = Access::Key(old.clone());
     let id = store.create_webhook(&new, 9).await.expect("created").id;
-    let key = store.revoke_key("old", NOW).await.expect("revokes");
+    let key = store.revoke_api_key("old", NOW).await.expect("revokes");
     assert_eq!(key.expect("was there").webhooks, 1);
     assert_eq!(
-        store.live_webhooks().await.expect("reads").webhooks.len(),
+        store.active_webhooks().await.expect("reads").webhooks.len(),
         0
     );
     let adopted = store
@@ -109,5 +112,5 @@ async fn webhooks_of_a_revoked_key_stop_and_can_be_adopted(fixture: &Fixture) {
     let read = read.expect("reads").expect("exists");
     assert!(!read.definition.active && read.disabled_reason.is_some());
     let to_nobody = store.adopt_webhooks(&Access::All, &old).await;
-    assert!(matches!(to_nobody, Err(StoreError::NoSuchKey { .. })));
+    assert!(matches!(to_nobody, Err(StoreError::NoSuchApiKey { .. })));
 }

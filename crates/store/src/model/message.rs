@@ -1,16 +1,17 @@
-//! Messages on their way into the store, and as they are kept there.
+//! Messages: as they are committed with a checkpoint, and as they are stored.
 
 use std::sync::Arc;
 
 use super::{
-    checkpoint::{Commitment, OpenSlot},
-    models::{MessageId, Timestamp, WebhookId},
-    webhooks::EventKind,
+    checkpoint::{Commitment, UnconfirmedSlot},
+    event_kind::EventKind,
+    id::{MessageId, WebhookId},
+    timestamp::Timestamp,
 };
 
 /// A message body with a blank for the sequence number. The number is known only inside the
 /// transaction that inserts the message, so the body is completed there; the suffix is shared, since
-/// it is the same for every webhook an event concerns.
+/// it is the same for every webhook that an event matches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BodyTemplate {
     prefix: String,
@@ -37,16 +38,16 @@ impl BodyTemplate {
     }
 }
 
-/// What a message is about.
+/// The kind of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MessageKind {
     /// An event of the chain.
     Event(EventKind),
-    /// A slot of which events were told at processed is not part of the chain.
+    /// Events emitted at processed are retracted, because their slot is not part of the chain.
     Reverted,
-    /// Slots were not read and cannot be read any more.
+    /// Slots were not read and cannot be replayed.
     Gap,
-    /// A sign of life.
+    /// A heartbeat.
     Heartbeat,
 }
 
@@ -79,32 +80,32 @@ impl MessageKind {
 pub struct NewMessage {
     /// Identifier derived from the event: the same event has the same one, for ever.
     pub id: MessageId,
-    /// Receiver.
+    /// The webhook it is for.
     pub webhook: WebhookId,
-    /// What it is about.
+    /// Its kind.
     pub kind: MessageKind,
-    /// How settled the event was when it was told.
+    /// Commitment at which the event was emitted.
     pub commitment: Commitment,
     /// Slot of the event.
     pub slot: u64,
     /// What must stay in order when the webhook asks for order per key: the account, or the signer.
-    /// Messages without one are not held back by, and hold back, nothing then.
+    /// Messages without one are in no lane then.
     pub order_key: Option<String>,
     /// Body, but for the sequence number.
     pub body: BodyTemplate,
 }
 
-/// What one transaction of the indexer stores: all of it or nothing.
+/// One transaction of the indexer: all of it is stored or nothing.
 #[derive(Clone, Debug)]
 pub struct Commit<'a> {
     /// The messages, in the order in which they are numbered.
     pub messages: &'a [NewMessage],
     /// Moves the checkpoint of this commitment to this slot, unless it is further already.
     pub checkpoint: Option<(Commitment, u64)>,
-    /// Slots of which messages were told at processed just now, or whose blockhash became known.
-    pub opened: &'a [OpenSlot],
-    /// Slots whose fate is known: they are open no longer.
-    pub settled: &'a [u64],
+    /// Slots of which messages are emitted at processed now, or whose blockhash became known.
+    pub unconfirmed: &'a [UnconfirmedSlot],
+    /// Slots whose outcome is final: they are confirmed or retracted.
+    pub resolved: &'a [u64],
     /// When the new messages become due.
     pub now: Timestamp,
 }
@@ -121,14 +122,14 @@ impl<'a> Commit<'a> {
         Self {
             messages,
             checkpoint: Some((commitment, slot)),
-            opened: &[],
-            settled: &[],
+            unconfirmed: &[],
+            resolved: &[],
             now,
         }
     }
 }
 
-/// What a commit did.
+/// The effect of a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Committed {
     /// Messages that were new. Known ones, and those of webhooks deleted meanwhile, are not counted.
@@ -144,9 +145,9 @@ pub struct StoredMessage {
     pub id: MessageId,
     /// Position among the webhook's messages, from 1.
     pub sequence: u64,
-    /// What it is about.
+    /// Its kind.
     pub kind: MessageKind,
-    /// How settled the event was when it was told.
+    /// Commitment at which the event was emitted.
     pub commitment: Commitment,
     /// Slot of the event.
     pub slot: u64,
@@ -173,11 +174,11 @@ pub struct MessagePage {
 pub struct SlotMessage {
     /// Identifier.
     pub id: MessageId,
-    /// Receiver.
+    /// The webhook it is for.
     pub webhook: WebhookId,
     /// Position among the webhook's messages.
     pub sequence: u64,
-    /// What it is about.
+    /// Its kind.
     pub kind: MessageKind,
     /// What must stay in order.
     pub order_key: Option<String>,

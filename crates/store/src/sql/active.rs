@@ -1,8 +1,8 @@
-//! Following what must be matched.
+//! Active webhooks, their revisions, and the filters that are in force.
 
 use super::{rows, store::Store};
 use crate::{
-    FilterChange, FilterState, LiveChanges, LiveWebhooks, Revision, StoreError,
+    ActiveChanges, ActiveWebhooks, FilterChange, FilterState, Revision, StoreError,
     backend::{Connection, Durability, Row, signed, unsigned, values},
 };
 
@@ -21,15 +21,15 @@ impl Store {
     ///
     /// # Errors
     /// A failure of the database.
-    pub async fn live_webhooks(&self) -> Result<LiveWebhooks, StoreError> {
+    pub async fn active_webhooks(&self) -> Result<ActiveWebhooks, StoreError> {
         let mut snapshot = self.snapshot().await?;
         let revision = select_revision(&mut snapshot).await?;
         let found = snapshot.rows(CHANGED, values![BEFORE_ALL]).await?;
         let webhooks = found
             .iter()
-            .map(rows::live_webhook)
+            .map(rows::active_webhook)
             .collect::<Result<_, _>>()?;
-        Ok(LiveWebhooks { revision, webhooks })
+        Ok(ActiveWebhooks { revision, webhooks })
     }
 
     /// What changed among the active webhooks after `known`, read in one snapshot: it costs what changed,
@@ -37,10 +37,10 @@ impl Store {
     ///
     /// # Errors
     /// A failure of the database.
-    pub async fn live_changes(&self, known: Revision) -> Result<LiveChanges, StoreError> {
+    pub async fn active_changes(&self, known: Revision) -> Result<ActiveChanges, StoreError> {
         let mut snapshot = self.snapshot().await?;
         let revision = select_revision(&mut snapshot).await?;
-        let live = snapshot
+        let active = snapshot
             .rows(
                 "SELECT id FROM webhooks WHERE active = 1 AND deleted = 0 ORDER BY ordinal",
                 values![],
@@ -49,15 +49,15 @@ impl Store {
         let changed = snapshot
             .rows(CHANGED, values![signed(known.0, "revision")?])
             .await?;
-        Ok(LiveChanges {
+        Ok(ActiveChanges {
             revision,
-            live: live
+            active: active
                 .iter()
                 .map(|row| rows::webhook_id(row, "id"))
                 .collect::<Result<_, _>>()?,
             changed: changed
                 .iter()
-                .map(rows::live_webhook)
+                .map(rows::active_webhook)
                 .collect::<Result<_, _>>()?,
         })
     }
@@ -71,8 +71,8 @@ impl Store {
         select_revision(&mut read).await
     }
 
-    /// What is known of the change that made `revision`; `None` for a revision never made, or made so long
-    /// ago that it was forgotten.
+    /// The change that made `revision`; `None` for a revision never made, or made so long ago that it was
+    /// removed.
     ///
     /// # Errors
     /// A failure of the database.
@@ -83,14 +83,14 @@ impl Store {
         let mut read = self.read().await?;
         let row = read
             .row(
-                "SELECT revision, requested_slot, since_slot FROM filter_changes WHERE revision = $1",
+                "SELECT revision, requested_slot, in_force_slot FROM filter_changes WHERE revision = $1",
                 values![signed(revision.0, "revision")?],
             )
             .await?;
         row.as_ref().map(change_of).transpose()
     }
 
-    /// Every change after `known`, in order: what the indexer must see to, and from which slot on.
+    /// Every change after `known`, in order: what the indexer must put in force, and from which slot on.
     ///
     /// # Errors
     /// A failure of the database.
@@ -98,7 +98,7 @@ impl Store {
         let mut read = self.read().await?;
         let found = read
             .rows(
-                "SELECT revision, requested_slot, since_slot FROM filter_changes
+                "SELECT revision, requested_slot, in_force_slot FROM filter_changes
                  WHERE revision > $1 ORDER BY revision",
                 values![signed(known.0, "revision")?],
             )
@@ -106,49 +106,51 @@ impl Store {
         found.iter().map(change_of).collect()
     }
 
-    /// Records that the filter of `state` is proved, and with it every change up to its revision that was
-    /// not proved before. Repeating the proof of the same revision, after a reconnect for example, keeps
-    /// the first slot.
+    /// Records that the filter of `state` is in force, and with it every change up to its revision that was
+    /// not before. Recording the same revision again, after a reconnect for example, keeps the first slot.
     ///
     /// # Errors
     /// A failure of the database.
     pub async fn record_filter_state(&self, state: FilterState) -> Result<(), StoreError> {
         let (revision, since) = (
             signed(state.revision.0, "revision")?,
-            signed(state.since_slot, "slot")?,
+            signed(state.in_force_slot, "slot")?,
         );
         let mut write = self.write(Durability::Durable).await?;
         write
             .execute(
-                "INSERT INTO filter_state (one, revision, since_slot) VALUES (1, $1, $2)
+                "INSERT INTO filter_state (one, revision, in_force_slot) VALUES (1, $1, $2)
                  ON CONFLICT (one) DO UPDATE
-                 SET revision = excluded.revision, since_slot = excluded.since_slot
+                 SET revision = excluded.revision, in_force_slot = excluded.in_force_slot
                  WHERE filter_state.revision <> excluded.revision",
                 values![revision, since],
             )
             .await?;
         write
             .execute(
-                "UPDATE filter_changes SET since_slot = $2 WHERE revision <= $1 AND since_slot IS NULL",
+                "UPDATE filter_changes SET in_force_slot = $2 WHERE revision <= $1 AND in_force_slot IS NULL",
                 values![revision, since],
             )
             .await?;
         write.commit().await
     }
 
-    /// The filter proved last; `None` before the first proof.
+    /// The newest filter that is in force; `None` before the first.
     ///
     /// # Errors
     /// A failure of the database.
     pub async fn filter_state(&self) -> Result<Option<FilterState>, StoreError> {
         let mut read = self.read().await?;
         let row = read
-            .row("SELECT revision, since_slot FROM filter_state", values![])
+            .row(
+                "SELECT revision, in_force_slot FROM filter_state",
+                values![],
+            )
             .await?;
         row.map(|row| {
             Ok(FilterState {
                 revision: Revision(row.unsigned("revision")?),
-                since_slot: row.unsigned("since_slot")?,
+                in_force_slot: row.unsigned("in_force_slot")?,
             })
         })
         .transpose()
@@ -171,6 +173,6 @@ fn change_of(row: &Row) -> Result<FilterChange, StoreError> {
     Ok(FilterChange {
         revision: Revision(row.unsigned("revision")?),
         requested_slot: slot("requested_slot")?,
-        since_slot: slot("since_slot")?,
+        in_force_slot: slot("in_force_slot")?,
     })
 }

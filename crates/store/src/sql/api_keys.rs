@@ -1,26 +1,26 @@
-//! API keys.
+//! API keys: creates, lists and revokes them, and gives webhooks to another one.
 
 use super::{rows, store::Store, webhook_row};
 use crate::{
-    Access, ApiKey, KeyHash, KeyId, NewKey, StoreError, Timestamp,
+    Access, ApiKey, ApiKeyHash, ApiKeyId, NewApiKey, StoreError, Timestamp,
     backend::{Connection, Durability, Row, values},
 };
 
-/// Why the webhooks of a revoked key are off.
+/// Why the webhooks of a revoked API key are off.
 const REVOKED: &str = "the API key it belongs to was revoked";
 
 const SELECT: &str = "
     SELECT k.id, k.name, k.created_at, k.revoked_at,
-        (SELECT count(*) FROM webhooks w WHERE w.key = k.ordinal AND w.deleted = 0) AS webhooks
+        (SELECT count(*) FROM webhooks w WHERE w.api_key = k.ordinal AND w.deleted = 0) AS webhooks
     FROM api_keys k WHERE CAST($1 AS TEXT) IS NULL OR k.id = $1 ORDER BY k.ordinal";
 
 impl Store {
-    /// Stores a key.
+    /// Stores an API key.
     ///
     /// # Errors
-    /// [`StoreError::KeyExists`] when another one, revoked or not, has its name, or a failure of the
+    /// [`StoreError::ApiKeyExists`] when another one, revoked or not, has its name, or a failure of the
     /// database.
-    pub async fn create_key(&self, new: &NewKey) -> Result<ApiKey, StoreError> {
+    pub async fn create_api_key(&self, new: &NewApiKey) -> Result<ApiKey, StoreError> {
         let mut write = self.write(Durability::Durable).await?;
         let stored = write
             .execute(
@@ -35,7 +35,7 @@ impl Store {
             )
             .await?;
         if stored == 0 {
-            return Err(StoreError::KeyExists {
+            return Err(StoreError::ApiKeyExists {
                 name: new.name.clone(),
             });
         }
@@ -49,22 +49,22 @@ impl Store {
         })
     }
 
-    /// Every key, revoked ones included, in order of creation.
+    /// Every API key, revoked ones included, in order of creation.
     ///
     /// # Errors
     /// A failure of the database.
-    pub async fn keys(&self) -> Result<Vec<ApiKey>, StoreError> {
+    pub async fn api_keys(&self) -> Result<Vec<ApiKey>, StoreError> {
         let mut read = self.read().await?;
-        let everyone: Option<String> = None;
-        let rows = read.rows(SELECT, values![everyone]).await?;
-        rows.iter().map(key_of).collect()
+        let any: Option<String> = None;
+        let rows = read.rows(SELECT, values![any]).await?;
+        rows.iter().map(api_key_of).collect()
     }
 
-    /// Whether any key is accepted. While none is, only callers on the same machine may be let in.
+    /// Whether any API key is accepted. While none is, only callers on the same machine may be let in.
     ///
     /// # Errors
     /// A failure of the database.
-    pub async fn keys_in_use(&self) -> Result<bool, StoreError> {
+    pub async fn api_keys_in_use(&self) -> Result<bool, StoreError> {
         let mut read = self.read().await?;
         let found = read
             .row(
@@ -75,11 +75,11 @@ impl Store {
         Ok(found.is_some())
     }
 
-    /// The key of this hash, unless it was revoked.
+    /// The API key of this hash, unless it was revoked.
     ///
     /// # Errors
     /// A failure of the database.
-    pub async fn key_by_hash(&self, hash: &KeyHash) -> Result<Option<KeyId>, StoreError> {
+    pub async fn api_key_by_hash(&self, hash: &ApiKeyHash) -> Result<Option<ApiKeyId>, StoreError> {
         let mut read = self.read().await?;
         let row = read
             .row(
@@ -90,12 +90,12 @@ impl Store {
         row.map(|row| rows::api_key_id(&row, "id")).transpose()
     }
 
-    /// Revokes a key, by identifier or by name, and switches its webhooks off, since nobody could do so
-    /// any more. `None` when there is none of the kind, or it was revoked before.
+    /// Revokes an API key, by identifier or by name, and switches its webhooks off, since their owner could
+    /// do so no more. `None` when there is none of the kind, or it was revoked before.
     ///
     /// # Errors
     /// A failure of the database.
-    pub async fn revoke_key(
+    pub async fn revoke_api_key(
         &self,
         id_or_name: &str,
         now: Timestamp,
@@ -114,7 +114,7 @@ impl Store {
         let off = write
             .execute(
                 "UPDATE webhooks SET active = 0, disabled_reason = $2, version = version + 1
-                 WHERE key = $1 AND active = 1 AND deleted = 0",
+                 WHERE api_key = $1 AND active = 1 AND deleted = 0",
                 values![revoked.integer("ordinal")?, REVOKED],
             )
             .await?;
@@ -126,20 +126,20 @@ impl Store {
         Ok(Some(key))
     }
 
-    /// Gives every webhook of `from` to the key `to`, and says how many. From [`Access::All`] come those
-    /// that belong to no key. Those that revoking the key switched off stay so until their new owner
+    /// Gives every webhook of `from` to the API key `to`, and returns how many. From [`Access::All`] come those
+    /// that belong to no API key. Those that revoking the key switched off stay so until their new owner
     /// switches them on.
     ///
     /// # Errors
-    /// [`StoreError::NoSuchKey`] for `to`, or a failure of the database.
-    pub async fn adopt_webhooks(&self, from: &Access, to: &KeyId) -> Result<u64, StoreError> {
+    /// [`StoreError::NoSuchApiKey`] for `to`, or a failure of the database.
+    pub async fn adopt_webhooks(&self, from: &Access, to: &ApiKeyId) -> Result<u64, StoreError> {
         let mut write = self.write(Durability::Durable).await?;
         let ordinal = webhook_row::api_key_ordinal(&mut write, to).await?;
         let moved = match from {
             Access::All => {
                 write
                     .execute(
-                        "UPDATE webhooks SET key = $1 WHERE key IS NULL AND deleted = 0",
+                        "UPDATE webhooks SET api_key = $1 WHERE api_key IS NULL AND deleted = 0",
                         values![ordinal],
                     )
                     .await?
@@ -147,8 +147,8 @@ impl Store {
             Access::Key(from) => {
                 write
                     .execute(
-                        "UPDATE webhooks SET key = $1
-                         WHERE key = (SELECT ordinal FROM api_keys WHERE id = $2) AND deleted = 0",
+                        "UPDATE webhooks SET api_key = $1
+                         WHERE api_key = (SELECT ordinal FROM api_keys WHERE id = $2) AND deleted = 0",
                         values![ordinal, from.as_str()],
                     )
                     .await?
@@ -161,10 +161,10 @@ impl Store {
 
 async fn select(connection: &mut Connection, id: &str) -> Result<ApiKey, StoreError> {
     let row = connection.one_row(SELECT, values![id]).await?;
-    key_of(&row)
+    api_key_of(&row)
 }
 
-fn key_of(row: &Row) -> Result<ApiKey, StoreError> {
+fn api_key_of(row: &Row) -> Result<ApiKey, StoreError> {
     Ok(ApiKey {
         id: rows::api_key_id(row, "id")?,
         name: row.text("name")?,

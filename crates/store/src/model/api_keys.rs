@@ -1,16 +1,19 @@
-//! Keys of the API.
+//! API keys: credentials of callers, and the access that they give.
 
 use std::fmt;
 
 use sha2::{Digest, Sha256};
 
-use super::models::{InvalidId, Timestamp, check_id, text_of_id};
+use super::{
+    id::{InvalidId, check_id, text_of_id},
+    timestamp::Timestamp,
+};
 
 /// Identifier of an API key: `key_` and letters and digits. It is no secret.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct KeyId(String);
+pub struct ApiKeyId(String);
 
-impl KeyId {
+impl ApiKeyId {
     const PREFIX: &'static str = "key_";
 
     /// An identifier from 8 random bytes.
@@ -20,7 +23,7 @@ impl KeyId {
     }
 }
 
-text_of_id!(KeyId);
+text_of_id!(ApiKeyId);
 
 /// The API key itself: `sluice_` and the hexadecimal of 32 random bytes. Debug output hides it.
 #[derive(Clone, PartialEq, Eq)]
@@ -42,10 +45,10 @@ impl ApiKeySecret {
         &self.0
     }
 
-    /// What is stored of it.
+    /// The hash that is stored.
     #[must_use]
-    pub fn hash(&self) -> KeyHash {
-        KeyHash::of(&self.0)
+    pub fn hash(&self) -> ApiKeyHash {
+        ApiKeyHash::of(&self.0)
     }
 }
 
@@ -57,10 +60,10 @@ impl fmt::Debug for ApiKeySecret {
 
 /// SHA-256 of an API key.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct KeyHash(String);
+pub struct ApiKeyHash(String);
 
-impl KeyHash {
-    /// The hash of what a caller presents, whatever it is.
+impl ApiKeyHash {
+    /// The hash of a text that a caller presents.
     #[must_use]
     pub fn of(presented: &str) -> Self {
         Self(hex::encode(Sha256::digest(presented.as_bytes())))
@@ -73,13 +76,13 @@ impl KeyHash {
 
 /// An API key to be stored.
 #[derive(Clone, Debug)]
-pub struct NewKey {
+pub struct NewApiKey {
     /// Fresh identifier.
-    pub id: KeyId,
+    pub id: ApiKeyId,
     /// A name by which people know it; no two keys share one.
     pub name: String,
     /// Hash of the key.
-    pub hash: KeyHash,
+    pub hash: ApiKeyHash,
     /// Time of creation.
     pub created: Timestamp,
 }
@@ -88,7 +91,7 @@ pub struct NewKey {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ApiKey {
     /// Identifier.
-    pub id: KeyId,
+    pub id: ApiKeyId,
     /// A name by which people know it.
     pub name: String,
     /// Time of creation.
@@ -99,20 +102,20 @@ pub struct ApiKey {
     pub webhooks: u32,
 }
 
-/// Whose webhooks an operation may see. To anybody else they do not exist.
+/// The webhooks that an operation may see. Others do not exist for it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Access {
-    /// Everybody's: for the service itself, and for a caller on the same machine while no keys are in
-    /// use. A webhook created so belongs to no key.
+    /// All: for the service itself, and for a caller on the same machine while no API keys are in use. A
+    /// webhook created so belongs to no API key.
     All,
     /// Those of one API key.
-    Key(KeyId),
+    Key(ApiKeyId),
 }
 
 impl Access {
-    /// The key, if it is about one.
+    /// The API key, if it is the access of one.
     #[must_use]
-    pub const fn key(&self) -> Option<&KeyId> {
+    pub const fn api_key(&self) -> Option<&ApiKeyId> {
         match self {
             Self::All => None,
             Self::Key(key) => Some(key),

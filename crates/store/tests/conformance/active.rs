@@ -36,17 +36,17 @@ async fn the_revision_counts_what_changes_matching_and_nothing_else(fixture: &Fi
 
     changed.active = false;
     update(changed.clone()).await.expect("exists");
-    let live = store.live_webhooks().await.expect("reads");
-    assert_eq!((live.revision, live.webhooks.len()), (Revision(2), 0));
+    let active = store.active_webhooks().await.expect("reads");
+    assert_eq!((active.revision, active.webhooks.len()), (Revision(2), 0));
 
     changed.active = true;
     changed.filters.programs.clear();
     changed.commitment = Commitment::Finalized;
     update(changed.clone()).await.expect("exists");
-    let live = store.live_webhooks().await.expect("reads");
-    assert_eq!(live.revision, Revision(3));
-    assert_eq!(live.webhooks[0].filters, changed.filters);
-    assert_eq!(live.webhooks[0].commitment, Commitment::Finalized);
+    let active = store.active_webhooks().await.expect("reads");
+    assert_eq!(active.revision, Revision(3));
+    assert_eq!(active.webhooks[0].filters, changed.filters);
+    assert_eq!(active.webhooks[0].commitment, Commitment::Finalized);
 
     store
         .delete_webhook(&Access::All, &id)
@@ -59,10 +59,10 @@ async fn the_revision_counts_what_changes_matching_and_nothing_else(fixture: &Fi
 async fn changes_name_what_changed_and_what_is_left(fixture: &Fixture) {
     let store = &fixture.store;
     let (first, second) = (with_webhook(store, 1).await, with_webhook(store, 2).await);
-    let all = store.live_changes(Revision(0)).await.expect("reads");
-    assert_eq!((all.live.len(), all.changed.len()), (2, 2));
-    let none = store.live_changes(all.revision).await.expect("reads");
-    assert_eq!((none.live.len(), none.changed.len()), (2, 0));
+    let all = store.active_changes(Revision(0)).await.expect("reads");
+    assert_eq!((all.active.len(), all.changed.len()), (2, 2));
+    let none = store.active_changes(all.revision).await.expect("reads");
+    assert_eq!((none.active.len(), none.changed.len()), (2, 0));
 
     let mut changed = definition();
     changed.filters.accounts.pop();
@@ -74,9 +74,9 @@ async fn changes_name_what_changed_and_what_is_left(fixture: &Fixture) {
         .delete_webhook(&Access::All, &first)
         .await
         .expect("deletes");
-    let changes = store.live_changes(all.revision).await.expect("reads");
+    let changes = store.active_changes(all.revision).await.expect("reads");
     assert_eq!(changes.revision, Revision(4));
-    assert_eq!(changes.live, [second]);
+    assert_eq!(changes.active, [second]);
     assert_eq!(changes.changed.len(), 1);
     assert_eq!(changes.changed[0].filters, changed.filters);
     assert_eq!(changes.changed[0].filter_digest, changed.filters.digest());
@@ -148,7 +148,7 @@ async fn an_edit_cannot_empty_or_overfill_a_filter(fixture: &Fixture) {
     .await;
     assert!(matches!(
         too_many,
-        Err(StoreError::TooManyKeys {
+        Err(StoreError::TooManyAddresses {
             what: "accounts",
             count: 5,
             limit: 4
@@ -175,11 +175,11 @@ async fn a_change_says_from_which_slot_on_it_counts(fixture: &Fixture) {
         let change = store.filter_change(Revision(revision)).await;
         change.expect("reads")
     };
-    let expected = |revision, requested_slot, since_slot| {
+    let expected = |revision, requested_slot, in_force_slot| {
         Some(FilterChange {
             revision: Revision(revision),
             requested_slot,
-            since_slot,
+            in_force_slot,
         })
     };
     assert_eq!(change(1).await, expected(1, None, None));
@@ -195,7 +195,7 @@ async fn a_change_says_from_which_slot_on_it_counts(fixture: &Fixture) {
     store
         .record_filter_state(FilterState {
             revision: Revision(2),
-            since_slot: 41,
+            in_force_slot: 41,
         })
         .await
         .expect("records");
@@ -216,9 +216,9 @@ async fn a_change_says_from_which_slot_on_it_counts(fixture: &Fixture) {
 async fn a_proof_of_the_same_filter_keeps_its_first_slot(fixture: &Fixture) {
     let store = &fixture.store;
     assert_eq!(store.filter_state().await.expect("reads"), None);
-    let state = |revision, since_slot| FilterState {
+    let state = |revision, in_force_slot| FilterState {
         revision: Revision(revision),
-        since_slot,
+        in_force_slot,
     };
     for (proved, known) in [
         (state(1, 10), state(1, 10)),

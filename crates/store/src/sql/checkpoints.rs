@@ -1,8 +1,8 @@
-//! How far the chain was read, and what is still undecided.
+//! Checkpoints, unconfirmed slots, and the messages emitted of them.
 
 use super::{rows, store::Store};
 use crate::{
-    Commitment, OpenSlot, SlotMessage, StoreError,
+    Commitment, SlotMessage, StoreError, UnconfirmedSlot,
     backend::{signed, values},
 };
 
@@ -22,22 +22,23 @@ impl Store {
         row.map(|row| row.unsigned("slot")).transpose()
     }
 
-    /// The slots of which messages were told at processed and whose fate is not known, in order.
+    /// The slots of which messages were emitted at processed and which are neither confirmed nor retracted,
+    /// in order.
     ///
     /// # Errors
     /// A failure of the database.
-    pub async fn open_slots(&self) -> Result<Vec<OpenSlot>, StoreError> {
+    pub async fn unconfirmed_slots(&self) -> Result<Vec<UnconfirmedSlot>, StoreError> {
         let mut read = self.read().await?;
         let found = read
             .rows(
-                "SELECT slot, blockhash FROM open_slots ORDER BY slot",
+                "SELECT slot, blockhash FROM unconfirmed_slots ORDER BY slot",
                 values![],
             )
             .await?;
         found
             .iter()
             .map(|row| {
-                Ok(OpenSlot {
+                Ok(UnconfirmedSlot {
                     slot: row.unsigned("slot")?,
                     blockhash: row.optional_text("blockhash")?,
                 })
@@ -45,8 +46,7 @@ impl Store {
             .collect()
     }
 
-    /// The messages about `slot` that were told at processed, reverting ones included, per webhook in
-    /// order.
+    /// The messages about `slot` that were emitted at processed, retractions included, per webhook in order.
     ///
     /// # Errors
     /// A failure of the database.

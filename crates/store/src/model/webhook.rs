@@ -1,0 +1,158 @@
+//! Webhooks: the definition that an owner writes, and the webhook as it is stored.
+
+use std::time::Duration;
+
+use super::{
+    api_keys::{Access, ApiKeyId},
+    checkpoint::Commitment,
+    event_kind::EventKinds,
+    filter_state::Revision,
+    filters::Filters,
+    id::WebhookId,
+    secret::Secret,
+    timestamp::Timestamp,
+};
+
+/// In which order a webhook's messages are delivered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum DeliveryOrder {
+    /// In any order, several at once.
+    #[default]
+    None,
+    /// Those of one [order key](crate::NewMessage::order_key) one after the other.
+    PerKey,
+    /// All of them one after the other.
+    Strict,
+}
+
+impl DeliveryOrder {
+    /// Every order, in the sequence lists show them.
+    pub const ALL: [Self; 3] = [Self::None, Self::PerKey, Self::Strict];
+
+    /// The name on the wire.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::PerKey => "perKey",
+            Self::Strict => "strict",
+        }
+    }
+
+    /// The order of this name on the wire.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|order| order.name() == name)
+    }
+}
+
+/// The part of a webhook that its owner writes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WebhookDefinition {
+    /// Callback URL.
+    pub url: String,
+    /// Kinds subscribed to; never empty.
+    pub events: EventKinds,
+    /// Addresses subscribed to.
+    pub filters: Filters,
+    /// Whether it matches and delivers. Deliveries that are pending when it is switched off are kept, and
+    /// made when it is switched on again.
+    pub active: bool,
+    /// Commitment at which its events are emitted.
+    pub commitment: Commitment,
+    /// Order of deliveries. A change applies to pending ones, too.
+    pub order: DeliveryOrder,
+    /// A note of the owner.
+    pub description: Option<String>,
+    /// Name and value of headers sent with every delivery.
+    pub headers: Vec<(String, String)>,
+    /// Whether large bodies may be sent compressed.
+    pub gzip: bool,
+    /// Interval of heartbeats, whole seconds; `None` for none.
+    pub heartbeat: Option<Duration>,
+}
+
+impl WebhookDefinition {
+    /// An active webhook with the default for everything that is optional.
+    #[must_use]
+    pub fn new(url: String, events: EventKinds, filters: Filters) -> Self {
+        Self {
+            url,
+            events,
+            filters,
+            active: true,
+            commitment: Commitment::default(),
+            order: DeliveryOrder::default(),
+            description: None,
+            headers: Vec::new(),
+            gzip: false,
+            heartbeat: None,
+        }
+    }
+}
+
+/// A webhook to be created.
+#[derive(Clone, Debug)]
+pub struct NewWebhook {
+    /// Fresh identifier.
+    pub id: WebhookId,
+    /// Its owner.
+    pub owner: Access,
+    /// What its owner asks for.
+    pub definition: WebhookDefinition,
+    /// Signing secret.
+    pub secret: Secret,
+    /// Time of creation.
+    pub created: Timestamp,
+    /// For a temporary webhook, whose messages are not posted but go down its relay stream, leased with
+    /// [`Store::lease_relayed`](crate::Store::lease_relayed): when it ends, unless extended.
+    pub relay_until: Option<Timestamp>,
+}
+
+/// A stored webhook, without its secrets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Webhook {
+    /// Identifier.
+    pub id: WebhookId,
+    /// The API key it belongs to; `None` for one created while no API keys were in use.
+    pub api_key: Option<ApiKeyId>,
+    /// What the owner wrote, except that `active` may have been cleared by the service since.
+    pub definition: WebhookDefinition,
+    /// Counts the owner's writes, from 1.
+    pub version: u64,
+    /// The webhook revision at which what is matched last changed; see
+    /// [`Store::filter_change`](crate::Store::filter_change).
+    pub matched_revision: Revision,
+    /// [`Filters::digest`] of its filters.
+    pub filter_digest: String,
+    /// Why the service switched it off, when it did.
+    pub disabled_reason: Option<String>,
+    /// Time of creation.
+    pub created: Timestamp,
+    /// When its endpoint last accepted a delivery.
+    pub last_triggered: Option<Timestamp>,
+    /// Until when a secret before the current one signs as well.
+    pub previous_secrets_until: Option<Timestamp>,
+    /// When a temporary webhook ends.
+    pub relay_until: Option<Timestamp>,
+}
+
+/// Some webhooks in order of creation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WebhookPage {
+    /// The webhooks.
+    pub webhooks: Vec<Webhook>,
+    /// Where the next page starts; `None` on the last one.
+    pub next: Option<i64>,
+}
+
+/// The effect of a [`FilterEdit`](crate::FilterEdit).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FilterEdited {
+    /// The webhook afterwards.
+    pub webhook: Webhook,
+    /// What was not there before.
+    pub added: Filters,
+    /// What is not there any more.
+    pub removed: Filters,
+}
