@@ -11,6 +11,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use serde_json::{Map, Value, json};
+use sluice_chain_types::Slot;
 use thiserror::Error;
 use utoipa::ToSchema;
 
@@ -361,7 +362,7 @@ impl From<NotReady> for ApiError {
     fn from(NotReady { reason, slot, lag }: NotReady) -> Self {
         Self::MarketNotReady {
             reason,
-            slot: slot.map(cpmm::Slot::get),
+            slot: slot.map(Slot::get),
             lag,
         }
     }

@@ -4,7 +4,7 @@ use utoipa::OpenApi;
 
 use crate::{
     error::ProblemBody,
-    market::Commitment,
+    market::QuoteCommitment,
     routes::{health, quote, swap, webhooks},
 };
 
@@ -24,7 +24,7 @@ use crate::{
         health::live,
         health::ready,
     ),
-    components(schemas(Commitment, ProblemBody)),
+    components(schemas(QuoteCommitment, ProblemBody)),
     tags(
         (name = "quote", description = "What the exchange pays."),
         (name = "swap", description = "Transactions and instructions under the guard."),

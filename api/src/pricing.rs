@@ -5,7 +5,7 @@ use solana_pubkey::Pubkey;
 
 use crate::{
     error::ApiError,
-    market::{Commitment, Market, PoolView, View},
+    market::{Market, PoolView, QuoteCommitment, View},
 };
 
 /// How long a quote is meant to be used, slots: about a minute, as long as the blockhash of a transaction built at the
@@ -24,7 +24,7 @@ pub struct Ask {
     /// The only pool to consider, if the caller named one.
     pub pool: Option<Pubkey>,
     /// How settled the state must be that is quoted.
-    pub commitment: Commitment,
+    pub commitment: QuoteCommitment,
 }
 
 /// The best pool for an ask, with everything that a swap through it needs.
@@ -170,7 +170,7 @@ mod tests {
             output_mint: Pubkey::from([2; 32]),
             amount_in: Amount::new(1),
             pool: None,
-            commitment: Commitment::default(),
+            commitment: QuoteCommitment::default(),
         };
         let alternatives: Vec<_> = refusals
             .iter()

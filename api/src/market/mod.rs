@@ -31,7 +31,7 @@ use sluice_config::Config;
 use sluice_geyser::Endpoint;
 use tokio::task::JoinHandle;
 
-pub use view::{Commitment, Market, NotReady, PoolView, STALE_AFTER, Status, View};
+pub use view::{Market, NotReady, PoolView, QuoteCommitment, STALE_AFTER, Status, View};
 
 /// Starts the task that keeps the market, and returns the handle to read it by. The task never gives
 /// up; it ends when `shutdown` is cancelled.

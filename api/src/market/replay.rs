@@ -1,28 +1,14 @@
 //! The market without a network: fed with accounts and recorded updates, for benchmarks and for tests
 //! of what reads it. It is the same state machine, published the same way.
 
-use bytes::Bytes;
+pub use sluice_chain_types::RawAccount;
 use sluice_geyser::{Body, Update};
-use solana_pubkey::Pubkey;
 
 use super::{
     content::Content,
     ledger::{Answer, Divergence, Ledger},
     view::Market,
 };
-
-/// An account as the chain has it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RawAccount {
-    /// Its address.
-    pub pubkey: Pubkey,
-    /// The program that owns it.
-    pub owner: Pubkey,
-    /// Its balance.
-    pub lamports: u64,
-    /// Its data.
-    pub data: Bytes,
-}
 
 /// The recorded updates cannot be followed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

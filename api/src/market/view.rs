@@ -9,7 +9,8 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
-use cpmm::{Clock, PoolSnapshot, Slot};
+use cpmm::{Clock, PoolSnapshot};
+use sluice_chain_types::Slot;
 use solana_pubkey::Pubkey;
 use utoipa::ToSchema;
 
@@ -24,8 +25,8 @@ pub const STALE_AFTER: Duration = Duration::from_secs(10);
 
 /// How settled the state must be that a quote is made from.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ToSchema)]
-#[schema(rename_all = "camelCase")]
-pub enum Commitment {
+#[schema(as = Commitment, rename_all = "camelCase")]
+pub enum QuoteCommitment {
     /// The newest complete slot. It may be abandoned; the market then falls back.
     #[default]
     Processed,
@@ -33,7 +34,7 @@ pub enum Commitment {
     Confirmed,
 }
 
-impl Commitment {
+impl QuoteCommitment {
     /// The name on the wire.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -130,7 +131,7 @@ impl Default for Published {
 #[derive(Clone)]
 pub struct View {
     moments: Arc<Moments>,
-    commitment: Commitment,
+    commitment: QuoteCommitment,
 }
 
 impl Market {
@@ -144,12 +145,12 @@ impl Market {
     ///
     /// # Errors
     /// Why no quote can be made.
-    pub fn view(&self, commitment: Commitment) -> Result<View, NotReady> {
+    pub fn view(&self, commitment: QuoteCommitment) -> Result<View, NotReady> {
         self.view_at(commitment, Instant::now())
     }
 
     fn status_at(&self, now: Instant) -> Status {
-        match self.view_at(Commitment::Processed, now) {
+        match self.view_at(QuoteCommitment::Processed, now) {
             Err(not_ready) => Status::NotReady(not_ready),
             Ok(view) => Status::Ready {
                 slot: view.slot(),
@@ -160,7 +161,7 @@ impl Market {
         }
     }
 
-    fn view_at(&self, commitment: Commitment, now: Instant) -> Result<View, NotReady> {
+    fn view_at(&self, commitment: QuoteCommitment, now: Instant) -> Result<View, NotReady> {
         let published = self.shared.published.load();
         let reason = match (&published.not_ready, &published.moments) {
             (Some(reason), _) => reason.clone(),
@@ -239,7 +240,7 @@ impl View {
 
     /// How settled the slot is.
     #[must_use]
-    pub const fn commitment(&self) -> Commitment {
+    pub const fn commitment(&self) -> QuoteCommitment {
         self.commitment
     }
 
@@ -277,8 +278,8 @@ impl View {
 
     fn timed(&self) -> &Timed {
         match self.commitment {
-            Commitment::Processed => &self.moments.processed,
-            Commitment::Confirmed => &self.moments.confirmed,
+            QuoteCommitment::Processed => &self.moments.processed,
+            QuoteCommitment::Confirmed => &self.moments.confirmed,
         }
     }
 
@@ -312,11 +313,11 @@ mod tests {
     #[test]
     fn a_market_is_ready_once_a_moment_is_published_and_not_after_it_was_lost() {
         let market = Market::default();
-        assert!(market.view(Commitment::Processed).is_err());
+        assert!(market.view(QuoteCommitment::Processed).is_err());
         market.publish(visible(8));
         let slot = |commitment| market.view(commitment).map(|view| view.slot().get());
-        assert_eq!(slot(Commitment::Processed), Ok(8));
-        assert_eq!(slot(Commitment::Confirmed), Ok(7));
+        assert_eq!(slot(QuoteCommitment::Processed), Ok(8));
+        assert_eq!(slot(QuoteCommitment::Confirmed), Ok(7));
         market.heard(11);
         market.set_not_ready("lost".to_owned());
         let lost = NotReady {
@@ -338,7 +339,7 @@ mod tests {
             processed: moment(8),
             confirmed: moment(8),
         });
-        assert!(market.view(Commitment::Processed).is_err());
+        assert!(market.view(QuoteCommitment::Processed).is_err());
     }
 
     #[test]
@@ -349,7 +350,7 @@ mod tests {
         let second = Duration::from_secs(1);
         let at = |now| {
             market
-                .view_at(Commitment::Processed, now)
+                .view_at(QuoteCommitment::Processed, now)
                 .map(|view| view.slot().get())
         };
         assert_eq!(at(now + STALE_AFTER - second), Ok(7));
@@ -361,7 +362,7 @@ mod tests {
     fn a_view_outlives_the_moment_it_shows() {
         let market = Market::default();
         market.publish(visible(7));
-        let view = market.view(Commitment::Processed).expect("ready");
+        let view = market.view(QuoteCommitment::Processed).expect("ready");
         market.publish(visible(8));
         assert_eq!(view.slot().get(), 7);
     }

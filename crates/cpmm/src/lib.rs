@@ -34,4 +34,4 @@ pub use quote::{Clock, Direction, ExactInQuote, PoolSnapshot, minimum_out};
 pub use refusal::Refusal;
 pub use token::{MINT_LEN, Mint, TOKEN_ACCOUNT_LEN, TokenAccount, TokenAccountKind, TokenProgram};
 pub use transfer_fee::{TransferFee, TransferFeeConfig};
-pub use units::{Amount, BasisPoints, FeeRate, Slot};
+pub use units::{Amount, BasisPoints, FeeRate};

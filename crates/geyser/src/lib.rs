@@ -21,9 +21,10 @@ mod wire;
 
 pub use convert::decode;
 pub use error::StreamError;
-pub use request::{AccountFilter, Commitment, Endpoint, Request, TransactionFilter};
+pub use request::{AccountFilter, Endpoint, Request, TransactionFilter};
+pub use sluice_chain_types::{Commitment, SlotStatus};
 pub use stream::Stream;
 pub use update::{
-    AccountUpdate, BlockMeta, Body, InnerInstruction, Instruction, SlotStatus, SlotUpdate,
-    TransactionUpdate, Update,
+    AccountUpdate, BlockMeta, Body, InnerInstruction, Instruction, SlotUpdate, TransactionUpdate,
+    Update,
 };

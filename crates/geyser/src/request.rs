@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use service_kit::Redacted;
+use sluice_chain_types::Commitment;
 use solana_pubkey::Pubkey;
 use url::Url;
 
@@ -16,22 +17,11 @@ pub struct Endpoint {
     pub x_token: Option<Redacted>,
 }
 
-/// How settled a slot must be before its updates are sent.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Commitment {
-    /// As soon as the writes happen; they may be undone.
-    #[default]
-    Processed,
-    /// After a supermajority voted for the slot.
-    Confirmed,
-    /// After the slot was rooted.
-    Finalized,
-}
-
-/// The whole subscription of a stream. Updates name the filters they matched.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+/// The whole subscription of a stream. Updates name the filters they matched. The default subscribes to
+/// nothing, at [`Commitment::Processed`].
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
-    /// Commitment of every update of the stream.
+    /// Commitment that a slot must have reached before its updates are sent.
     pub commitment: Commitment,
     /// Account filters by name.
     pub accounts: BTreeMap<String, AccountFilter>,
@@ -45,6 +35,19 @@ pub struct Request {
     /// Replays from this slot on before going live; servers keep a short window only. It is sent
     /// once and is not repeated when the stream answers the server's pings.
     pub from_slot: Option<u64>,
+}
+
+impl Default for Request {
+    fn default() -> Self {
+        Self {
+            commitment: Commitment::Processed,
+            accounts: BTreeMap::new(),
+            transactions: BTreeMap::new(),
+            slots: None,
+            blocks_meta: false,
+            from_slot: None,
+        }
+    }
 }
 
 impl Request {

@@ -3,6 +3,7 @@
 use std::time::SystemTime;
 
 use bytes::Bytes;
+use sluice_chain_types::SlotStatus;
 use solana_pubkey::Pubkey;
 use solana_signature::Signature;
 
@@ -125,26 +126,6 @@ pub struct SlotUpdate {
     pub status: SlotStatus,
     /// Why the slot is dead, with `SlotStatus::Dead`.
     pub dead_error: Option<String>,
-}
-
-/// Stages of a slot. The first three are commitments, the rest are stages of its construction that
-/// arrive in no fixed order relative to them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum SlotStatus {
-    /// The bank is frozen: every account write of the slot has been delivered before.
-    Processed,
-    /// A supermajority voted for it.
-    Confirmed,
-    /// It is rooted.
-    Finalized,
-    /// The first shred arrived.
-    FirstShredReceived,
-    /// All shreds arrived.
-    Completed,
-    /// The bank was created.
-    CreatedBank,
-    /// The slot was abandoned; its writes are void.
-    Dead,
 }
 
 /// A frozen block, without its content.

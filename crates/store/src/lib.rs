@@ -44,11 +44,12 @@ pub use error::StoreError;
 pub use model::{
     Access, ActiveChanges, ActiveWebhook, ActiveWebhooks, ApiKey, ApiKeyHash, ApiKeyId,
     ApiKeySecret, Attempt, BodyTemplate, Breaker, Claim, ClaimLimits, ClaimedDelivery, Commit,
-    Commitment, Committed, Delivery, DeliveryLog, DeliveryOrder, DeliveryQuery, DeliveryState,
-    EndpointState, EventKind, EventKinds, FilterChange, FilterEdit, FilterEdited, FilterLimits,
-    FilterState, Filters, Finished, InvalidId, Lease, MAX_PREVIOUS_SECRETS, MAX_RESPONSE_BYTES,
-    MessageId, MessageKind, MessagePage, NewApiKey, NewMessage, NewWebhook, Outcome, QueueStats,
-    Redeliver, Removed, Retention, Revision, Secret, Secrets, SlotMessage, StoredMessage, Ticket,
-    Timestamp, Timings, UnconfirmedSlot, Webhook, WebhookDefinition, WebhookId, WebhookPage,
+    Committed, Delivery, DeliveryLog, DeliveryOrder, DeliveryQuery, DeliveryState, EndpointState,
+    EventKind, EventKinds, FilterChange, FilterEdit, FilterEdited, FilterLimits, FilterState,
+    Filters, Finished, InvalidId, Lease, MAX_PREVIOUS_SECRETS, MAX_RESPONSE_BYTES, MessageId,
+    MessageKind, MessagePage, NewApiKey, NewMessage, NewWebhook, Outcome, QueueStats, Redeliver,
+    Removed, Retention, Revision, Secret, Secrets, SlotMessage, StoredMessage, Ticket, Timestamp,
+    Timings, UnconfirmedSlot, Webhook, WebhookDefinition, WebhookId, WebhookPage,
 };
+pub use sluice_chain_types::Commitment;
 pub use sql::{Leadership, PendingCommit, Store};

@@ -7,7 +7,7 @@ use std::{
 
 use cpmm::{Amount, Direction, ids};
 use sluice_api::{
-    market::{Commitment, Market, replay::Replay},
+    market::{Market, QuoteCommitment, replay::Replay},
     pricing::{Ask, best_pool},
 };
 use sluice_geyser::{AccountUpdate, Body, SlotStatus, SlotUpdate, Update};
@@ -43,9 +43,11 @@ pub fn figures() -> Vec<Figure> {
         output_mint: mints.token_1,
         amount_in: Amount::new(1_000_000),
         pool: None,
-        commitment: Commitment::Processed,
+        commitment: QuoteCommitment::Processed,
     };
-    let view = market.view(Commitment::Processed).expect("it was begun");
+    let view = market
+        .view(QuoteCommitment::Processed)
+        .expect("it was begun");
     let pool = view.pool(&chain.pool(0)).expect("it is in the chain");
     let one = nanoseconds(|amount| {
         let quote =

@@ -6,7 +6,7 @@ use anyhow::Context;
 use bytes::Bytes;
 use cpmm::ids;
 use sluice_api::market::{
-    Commitment,
+    QuoteCommitment,
     replay::{RawAccount, Replay},
 };
 use sluice_geyser::{
@@ -178,7 +178,7 @@ fn apply(wire: &[Bytes]) -> Duration {
 
 /// The last slot, with the last swap of it.
 fn require_followed(replay: &Replay) {
-    let view = replay.market().view(Commitment::Processed);
+    let view = replay.market().view(QuoteCommitment::Processed);
     let view = view.expect("the market follows");
     assert_eq!(view.slot().get(), SLOT + SLOTS);
     let pool = view.pool(&CHAIN.pool(trading(SLOTS, SWAPS - 1)));

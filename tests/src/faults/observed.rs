@@ -4,7 +4,7 @@ use std::path::Path;
 
 use cpmm::PoolSnapshot;
 use service_kit::CancellationToken;
-use sluice_api::market::{Commitment, Market, Status, View, spawn};
+use sluice_api::market::{Market, QuoteCommitment, Status, View, spawn};
 use sluice_config::Config;
 use sluice_geyser::AccountFilter;
 use solana_pubkey::Pubkey;
@@ -114,8 +114,8 @@ impl Reader {
 
     fn view(&self, level: Level) -> Option<View> {
         let commitment = match level {
-            Level::Processed => Commitment::Processed,
-            Level::Confirmed => Commitment::Confirmed,
+            Level::Processed => QuoteCommitment::Processed,
+            Level::Confirmed => QuoteCommitment::Confirmed,
         };
         self.0.view(commitment).ok()
     }
@@ -126,14 +126,14 @@ impl Reader {
     /// When the market is not ready.
     #[must_use]
     pub fn hold(&self) -> Held {
-        let view = self.0.view(Commitment::Processed);
+        let view = self.0.view(QuoteCommitment::Processed);
         Held(view.expect("the market is ready"))
     }
 
     /// Pools of two mints in one view, in order of their addresses.
     #[must_use]
     pub fn pools_for(&self, a: &Pubkey, b: &Pubkey) -> Vec<Pubkey> {
-        let Ok(view) = self.0.view(Commitment::Processed) else {
+        let Ok(view) = self.0.view(QuoteCommitment::Processed) else {
             return Vec::new();
         };
         let mut pools: Vec<Pubkey> = view.pools_for(a, b).map(|pool| pool.address).collect();

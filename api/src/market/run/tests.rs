@@ -10,6 +10,7 @@ use axum::{Json, Router, extract::State, routing::post};
 use base64::{Engine, prelude::BASE64_STANDARD};
 use cpmm::ids;
 use serde_json::{Value, json};
+use sluice_chain_types::Slot;
 use sluice_geyser::{
     SlotStatus,
     scripted::{Code, Connection, ScriptedServer},
@@ -20,7 +21,7 @@ use solana_pubkey::Pubkey;
 use super::{
     super::{
         fixtures::*,
-        view::{Commitment, NotReady, Status},
+        view::{NotReady, QuoteCommitment, Status},
     },
     *,
 };
@@ -175,7 +176,7 @@ impl Script {
 
     /// Open time and vault balances of the pool as handlers see it.
     fn quoted(&self) -> Option<(u64, u64, u64)> {
-        let view = self.market.view(Commitment::Processed).ok()?;
+        let view = self.market.view(QuoteCommitment::Processed).ok()?;
         let view = view.pool(&key(POOL))?;
         let vaults = view.snapshot.vault_amounts;
         assert_eq!(
@@ -277,14 +278,20 @@ async fn the_market_is_ready_once_the_snapshot_has_joined_the_stream_and_then_fo
     assert_eq!(script.quoted(), Some((1, 100, 200)));
     chain.pass().await;
     script.until_quoted(Some((2, 110, 190))).await;
-    let view = script.market.view(Commitment::Processed).expect("ready");
+    let view = script
+        .market
+        .view(QuoteCommitment::Processed)
+        .expect("ready");
     let pools: Vec<_> = view.pools_for(&key(MINT_1), &key(MINT_0)).collect();
     assert_eq!(pools.len(), 1);
     assert_eq!(
         (pools[0].address, pools[0].slot.get()),
         (key(POOL), chain.slot)
     );
-    let confirmed = script.market.view(Commitment::Confirmed).expect("ready");
+    let confirmed = script
+        .market
+        .view(QuoteCommitment::Confirmed)
+        .expect("ready");
     assert!(confirmed.slot().get() < chain.slot);
 }
 
@@ -334,7 +341,7 @@ async fn lost(script: &Script, chain: Chain, message: &str) -> u64 {
     soon(async {
         loop {
             if let Status::NotReady(NotReady { reason, slot, .. }) = script.market.status() {
-                assert_eq!(slot.map(cpmm::Slot::get), Some(last));
+                assert_eq!(slot.map(Slot::get), Some(last));
                 assert!(!reason.is_empty());
                 break;
             }
@@ -388,7 +395,10 @@ async fn a_closed_pool_is_not_quoted() {
     chain.write(1, key(POOL), closed()).await;
     chain.pass().await;
     script.until_quoted(None).await;
-    let view = script.market.view(Commitment::Processed).expect("ready");
+    let view = script
+        .market
+        .view(QuoteCommitment::Processed)
+        .expect("ready");
     assert_eq!(view.pools_for(&key(MINT_0), &key(MINT_1)).count(), 0);
 }
 

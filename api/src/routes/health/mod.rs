@@ -2,6 +2,7 @@
 
 use axum::{Json, extract::State, http::StatusCode};
 use serde::Serialize;
+use sluice_chain_types::Slot;
 use utoipa::ToSchema;
 
 use crate::{
@@ -63,7 +64,7 @@ pub async fn ready(State(state): State<AppState>) -> (StatusCode, Json<Readiness
     };
     let body = Readiness {
         ready,
-        slot: slot.map(cpmm::Slot::get),
+        slot: slot.map(Slot::get),
         reasons,
     };
     (status, Json(body))

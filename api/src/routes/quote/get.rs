@@ -7,7 +7,7 @@ use super::{DEFAULT_SLIPPAGE, parse_slippage, response::QuoteResponse};
 use crate::{
     error::{ApiError, ProblemBody},
     extract::{Address, Amount, PositiveAmount, QueryMap, parse_pubkey},
-    market::Commitment,
+    market::QuoteCommitment,
     pricing::{Ask, best_pool},
     state::AppState,
 };
@@ -38,7 +38,7 @@ const PARAMETERS: [&str; 6] = [
         ("amount" = PositiveAmount, Query, description = "What goes in, smallest units; above 0."),
         ("slippageBps" = Option<u16>, Query, maximum = 10_000, description = "Default 50."),
         ("pool" = Option<Address>, Query, description = "The only pool to consider."),
-        ("commitment" = Option<Commitment>, Query, description = "Default processed."),
+        ("commitment" = Option<QuoteCommitment>, Query, description = "Default processed."),
     ),
     responses(
         (status = 200, description = "The quote, and what it is made of.", body = QuoteResponse),
@@ -85,10 +85,10 @@ fn parse(query: &str) -> Result<(Ask, BasisPoints), ApiError> {
     Ok((ask, parse_slippage("slippageBps", slippage)?))
 }
 
-fn commitment(text: Option<&str>) -> Result<Commitment, ApiError> {
+fn commitment(text: Option<&str>) -> Result<QuoteCommitment, ApiError> {
     match text {
-        None | Some("processed") => Ok(Commitment::Processed),
-        Some("confirmed") => Ok(Commitment::Confirmed),
+        None | Some("processed") => Ok(QuoteCommitment::Processed),
+        Some("confirmed") => Ok(QuoteCommitment::Confirmed),
         Some(_) => Err(ApiError::invalid(
             "commitment",
             "must be processed or confirmed",

@@ -9,7 +9,7 @@ use super::Quote;
 use crate::{
     answer,
     extract::{Address, Digits},
-    market::Commitment,
+    market::QuoteCommitment,
     pricing::{Alternative, Priced, QUOTE_LIFETIME_SLOTS},
 };
 
@@ -86,7 +86,7 @@ impl IntoResponse for QuoteResponse {
 impl QuoteResponse {
     /// The answer for a priced ask.
     #[must_use]
-    pub fn new(priced: &Priced, slippage: BasisPoints, commitment: Commitment) -> Self {
+    pub fn new(priced: &Priced, slippage: BasisPoints, commitment: QuoteCommitment) -> Self {
         let quote = Quote::with_slippage(priced, slippage);
         let context = Context {
             slot: priced.view.slot.get(),

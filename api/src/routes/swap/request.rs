@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 use crate::{
     error::{ApiError, SwapRefusal},
     extract::{Address, Amount, PositiveAmount, parse_pubkey},
-    market::Commitment,
+    market::QuoteCommitment,
     pricing::Ask,
     routes::quote::{DEFAULT_SLIPPAGE, parse_slippage},
 };
@@ -177,7 +177,7 @@ impl QuoteInput {
         let mint = |field, text: Option<&String>| parse_pubkey(field, required(field, text)?);
         let amount_in = required("quote.amountIn", self.amount_in)?;
         let ask = Ask {
-            commitment: Commitment::default(),
+            commitment: QuoteCommitment::default(),
             input_mint: mint("quote.inputMint", self.input_mint.as_ref())?,
             output_mint: mint("quote.outputMint", self.output_mint.as_ref())?,
             amount_in: cpmm::Amount::new(amount_in.0),

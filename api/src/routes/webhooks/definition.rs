@@ -201,10 +201,16 @@ impl DefinitionBody {
             after.active = active.unwrap_or(true);
         }
         if let Some(name) = self.commitment {
-            after.commitment = named("commitment", name, &Commitment::ALL, Commitment::name)?;
+            after.commitment = match name {
+                Some(name) => named("commitment", &name, &Commitment::ALL, Commitment::name)?,
+                None => WebhookDefinition::DEFAULT_COMMITMENT,
+            };
         }
         if let Some(name) = self.order {
-            after.order = named("order", name, &DeliveryOrder::ALL, DeliveryOrder::name)?;
+            after.order = match name {
+                Some(name) => named("order", &name, &DeliveryOrder::ALL, DeliveryOrder::name)?,
+                None => DeliveryOrder::default(),
+            };
         }
         if let Some(text) = self.description {
             after.description = text.map(description).transpose()?;
@@ -366,16 +372,13 @@ pub(super) fn keys(field: &str, texts: &[String], limit: usize) -> Result<Vec<Pu
     Ok(keys)
 }
 
-/// The value of a name; null is the default.
-fn named<T: Copy + Default>(
+/// The value of a name.
+fn named<T: Copy>(
     field: &'static str,
-    text: Option<String>,
+    text: &str,
     all: &[T],
     name: fn(T) -> &'static str,
 ) -> Result<T, ApiError> {
-    let Some(text) = text else {
-        return Ok(T::default());
-    };
     let found = all.iter().copied().find(|value| name(*value) == text);
     found.ok_or_else(|| {
         let names: Vec<_> = all.iter().copied().map(name).collect();

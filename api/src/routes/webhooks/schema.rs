@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use sluice_config::WebhooksConfig;
-use sluice_store::{Commitment, DeliveryOrder};
+use sluice_store::{Commitment, DeliveryOrder, WebhookDefinition};
 use utoipa::{
     PartialSchema, ToSchema,
     openapi::{
@@ -102,7 +102,7 @@ fn or_null(mut schema: Object, default: &str) -> Object {
 }
 
 pub(super) fn optional_commitment() -> Object {
-    or_null(commitment(), Commitment::default().name())
+    or_null(commitment(), WebhookDefinition::DEFAULT_COMMITMENT.name())
 }
 
 pub(super) fn optional_order() -> Object {

@@ -2,10 +2,9 @@
 
 use std::time::Duration;
 
-use super::{
-    checkpoint::Commitment, event_kind::EventKinds, filter_state::Revision, filters::Filters,
-    id::WebhookId,
-};
+use sluice_chain_types::Commitment;
+
+use super::{event_kind::EventKinds, filter_state::Revision, filters::Filters, id::WebhookId};
 
 /// An active webhook, as far as matching needs it.
 #[derive(Clone, Debug, PartialEq, Eq)]

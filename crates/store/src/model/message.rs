@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
+use sluice_chain_types::Commitment;
+
 use super::{
-    checkpoint::{Commitment, UnconfirmedSlot},
+    checkpoint::UnconfirmedSlot,
     event_kind::EventKind,
     id::{MessageId, WebhookId},
     timestamp::Timestamp,

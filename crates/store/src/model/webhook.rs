@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use sluice_chain_types::Commitment;
+
 use super::{
     api_keys::{Access, ApiKeyId},
-    checkpoint::Commitment,
     event_kind::EventKinds,
     filter_state::Revision,
     filters::Filters,
@@ -73,6 +74,9 @@ pub struct WebhookDefinition {
 }
 
 impl WebhookDefinition {
+    /// Commitment of a webhook that names none.
+    pub const DEFAULT_COMMITMENT: Commitment = Commitment::Confirmed;
+
     /// An active webhook with the default for everything that is optional.
     #[must_use]
     pub fn new(url: String, events: EventKinds, filters: Filters) -> Self {
@@ -81,7 +85,7 @@ impl WebhookDefinition {
             events,
             filters,
             active: true,
-            commitment: Commitment::default(),
+            commitment: Self::DEFAULT_COMMITMENT,
             order: DeliveryOrder::default(),
             description: None,
             headers: Vec::new(),
