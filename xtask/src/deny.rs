@@ -42,7 +42,7 @@ pub fn run(repo: &Repo, cache: &Cache, install: bool) -> Result<()> {
         check.args(["--locked", "check"]);
         // Not "advisories": their database is a download from elsewhere.
         check.args(["licenses", "sources"]);
-        if workspace.name == Workspace::root(repo).name {
+        if workspace.is_root() {
             // The bans say who may import whom among the crates of this workspace.
             check.arg("bans");
         }

@@ -16,6 +16,7 @@ mod deny;
 mod exchange;
 mod generated;
 mod idl;
+mod imports;
 mod lint;
 mod localnet;
 mod nextest;
@@ -128,6 +129,8 @@ enum Task {
         #[arg(long)]
         install: bool,
     },
+    /// Check which packages and modules import which.
+    Imports,
     /// Remove every downloaded or built tool from the cache.
     CleanTools,
 }
@@ -168,6 +171,7 @@ fn run(arguments: Arguments) -> Result<ExitCode> {
         Task::Faults { runs, seed } => trial::faults(&repo, runs, seed)?,
         Task::Chaos { kills, seed, store } => trial::chaos(&repo, &cache, kills, seed, store)?,
         Task::Deny { install } => deny::run(&repo, &cache, install)?,
+        Task::Imports => imports::check(&repo)?,
         Task::CleanTools => clean_tools::run(&cache)?,
     }
     Ok(ExitCode::SUCCESS)

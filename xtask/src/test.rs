@@ -12,7 +12,7 @@ use crate::repo::Repo;
 use crate::step::{Step, human};
 use crate::workspaces::Workspace;
 use crate::{
-    bench, binaries, clients, exchange, idl, lint, openapi, plugin, postgres, programs,
+    bench, binaries, clients, exchange, idl, imports, lint, openapi, plugin, postgres, programs,
     system_packages, validator,
 };
 
@@ -78,6 +78,7 @@ fn all(repo: &Repo, cache: &Cache, stages: &mut Stages) -> Result<()> {
     let validator = stages.stage("set up validator", || validator::set_up(repo, cache))?;
     println!("==> Validator: {}", validator.display());
     stages.stage("format", || lint::formatting(repo))?;
+    stages.stage("imports", || imports::check(repo))?;
     stages.stage("clippy", || lint::clippy(repo))?;
     stages.stage("build programs", || programs::build(repo, cache))?;
     stages.tests("program tests (native)", || test_programs(repo, &nextest))?;

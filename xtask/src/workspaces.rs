@@ -78,6 +78,10 @@ impl Workspace {
         ]
     }
 
+    pub fn is_root(&self) -> bool {
+        self.name == "root"
+    }
+
     /// `cargo <words>` on this workspace.
     pub fn cargo(&self, repo: &Repo, words: &[&str]) -> Command {
         let mut command = cargo(repo);

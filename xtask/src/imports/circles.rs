@@ -1,0 +1,98 @@
+//! Circles of imports among the files of a crate.
+//!
+//! A file and the files in the folder beside it are one module: what these take from it makes no circle.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use super::packages::Package;
+use super::tree::Tree;
+
+/// Pairs of files that may import each other.
+const ALLOWED: [(&str, &str); 1] = [
+    // One instruction in two files.
+    (
+        "programs/swap-guard/src/exchange.rs",
+        "programs/swap-guard/src/instructions/swap.rs",
+    ),
+];
+
+/// Circles in the crates of the packages.
+pub fn violations(packages: &[Package]) -> Vec<String> {
+    let trees = packages
+        .iter()
+        .flat_map(|package| &package.targets)
+        .map(|target| &target.tree);
+    let mut found = Vec::new();
+    for tree in trees {
+        for circle in circles(tree) {
+            let files = circle
+                .iter()
+                .chain(circle.first())
+                .map(|module| tree.modules[*module].file.display().to_string());
+            let files: Vec<_> = files.collect();
+            found.push(format!("a circle of imports: {}", files.join(" -> ")));
+        }
+    }
+    found
+}
+
+type Graph = BTreeMap<usize, BTreeSet<usize>>;
+
+/// The shortest circle through each file that is in one, no file in two of them: indices of modules, in order.
+fn circles(tree: &Tree) -> Vec<Vec<usize>> {
+    let mut graph = graph(tree);
+    let mut found = Vec::new();
+    for start in 0..tree.modules.len() {
+        if let Some(circle) = shortest(&graph, start) {
+            for module in &circle {
+                graph.remove(module);
+            }
+            found.push(circle);
+        }
+    }
+    found
+}
+
+/// Which files each file names outside its tests.
+fn graph(tree: &Tree) -> Graph {
+    let mut graph = Graph::new();
+    for (at, module) in tree.modules.iter().enumerate() {
+        let files = module
+            .contents
+            .named()
+            .filter_map(|path| tree.resolve(at, path));
+        let above = |file: usize| module.path.starts_with(&tree.modules[file].path);
+        let counted = files.filter(|file| !above(*file) && !is_allowed(tree, at, *file));
+        graph.insert(at, counted.collect());
+    }
+    graph
+}
+
+fn is_allowed(tree: &Tree, one: usize, other: usize) -> bool {
+    let is = |module: usize, file: &str| tree.modules[module].file.ends_with(file);
+    ALLOWED
+        .iter()
+        .any(|(a, b)| is(one, a) && is(other, b) || is(one, b) && is(other, a))
+}
+
+fn shortest(graph: &Graph, start: usize) -> Option<Vec<usize>> {
+    let mut from = BTreeMap::new();
+    let mut queue = VecDeque::from([start]);
+    while let Some(at) = queue.pop_front() {
+        for next in graph.get(&at).into_iter().flatten() {
+            if *next == start {
+                let mut circle = vec![at];
+                while let Some(before) = from.get(circle.last()?) {
+                    circle.push(*before);
+                }
+                circle.reverse();
+                return Some(circle);
+            }
+            if graph.contains_key(next) && !from.contains_key(next) {
+                from.insert(*next, at);
+                queue.push_back(*next);
+            }
+        }
+    }
+    None
+}
