@@ -48,8 +48,8 @@ pub use model::{
     EventKind, EventKinds, FilterChange, FilterEdit, FilterEdited, FilterLimits, FilterState,
     Filters, Finished, InvalidId, Lease, MAX_PREVIOUS_SECRETS, MAX_RESPONSE_BYTES, MessageId,
     MessageKind, MessagePage, NewApiKey, NewMessage, NewWebhook, Outcome, QueueStats, Redeliver,
-    Removed, Retention, Revision, Secret, Secrets, SlotMessage, StoredMessage, Ticket, Timestamp,
-    Timings, UnconfirmedSlot, Webhook, WebhookDefinition, WebhookId, WebhookPage,
+    Removed, ResumeState, Retention, Revision, Secret, Secrets, SlotMessage, StoredMessage, Ticket,
+    Timestamp, Timings, UnconfirmedSlot, Webhook, WebhookDefinition, WebhookId, WebhookPage,
 };
 pub use sluice_chain_types::Commitment;
 pub use sql::{Leadership, PendingCommit, Store};

@@ -17,7 +17,7 @@ pub(crate) use self::filters::edit_addresses;
 pub use self::{
     active::{ActiveChanges, ActiveWebhook, ActiveWebhooks},
     api_keys::{Access, ApiKey, ApiKeyHash, ApiKeyId, ApiKeySecret, NewApiKey},
-    checkpoint::UnconfirmedSlot,
+    checkpoint::{ResumeState, UnconfirmedSlot},
     deliveries::{
         Attempt, Breaker, Claim, ClaimLimits, ClaimedDelivery, Delivery, DeliveryLog,
         DeliveryQuery, DeliveryState, EndpointState, Finished, Lease, MAX_RESPONSE_BYTES, Outcome,

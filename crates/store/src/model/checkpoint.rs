@@ -1,4 +1,6 @@
-//! Unconfirmed slots: emitted at processed, and neither confirmed nor retracted.
+//! Resume state: checkpoints, unconfirmed slots and filter changes from which a session of the indexer resumes.
+
+use super::FilterChange;
 
 /// A slot of which messages were emitted at processed, and which is neither confirmed nor
 /// retracted.
@@ -8,4 +10,17 @@ pub struct UnconfirmedSlot {
     pub slot: u64,
     /// Its blockhash (base58), once known.
     pub blockhash: Option<String>,
+}
+
+/// What a new session of the indexer resumes from.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ResumeState {
+    /// The checkpoint at confirmed; `None` before the first.
+    pub confirmed: Option<u64>,
+    /// The checkpoint at finalized; `None` before the first.
+    pub finalized: Option<u64>,
+    /// The slots emitted at processed that are not resolved yet, in order.
+    pub unconfirmed: Vec<UnconfirmedSlot>,
+    /// The filter changes after the revision in force, in order.
+    pub filter_changes: Vec<FilterChange>,
 }

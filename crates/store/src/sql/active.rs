@@ -95,15 +95,7 @@ impl Store {
     /// # Errors
     /// A failure of the database.
     pub async fn filter_changes(&self, known: Revision) -> Result<Vec<FilterChange>, StoreError> {
-        let mut read = self.read().await?;
-        let found = read
-            .rows(
-                "SELECT revision, requested_slot, in_force_slot FROM filter_changes
-                 WHERE revision > $1 ORDER BY revision",
-                values![signed(known.0, "revision")?],
-            )
-            .await?;
-        found.iter().map(change_of).collect()
+        select_filter_changes(&mut self.read().await?, known).await
     }
 
     /// Records that the filter of `state` is in force, and with it every change up to its revision that was
@@ -140,21 +132,41 @@ impl Store {
     /// # Errors
     /// A failure of the database.
     pub async fn filter_state(&self) -> Result<Option<FilterState>, StoreError> {
-        let mut read = self.read().await?;
-        let row = read
-            .row(
-                "SELECT revision, in_force_slot FROM filter_state",
-                values![],
-            )
-            .await?;
-        row.map(|row| {
-            Ok(FilterState {
-                revision: Revision(row.unsigned("revision")?),
-                in_force_slot: row.unsigned("in_force_slot")?,
-            })
-        })
-        .transpose()
+        select_filter_state(&mut self.read().await?).await
     }
+}
+
+pub(super) async fn select_filter_state(
+    read: &mut Connection,
+) -> Result<Option<FilterState>, StoreError> {
+    let row = read
+        .row(
+            "SELECT revision, in_force_slot FROM filter_state",
+            values![],
+        )
+        .await?;
+    row.map(|row| {
+        Ok(FilterState {
+            revision: Revision(row.unsigned("revision")?),
+            in_force_slot: row.unsigned("in_force_slot")?,
+        })
+    })
+    .transpose()
+}
+
+/// The filter changes after a revision, in order.
+pub(super) async fn select_filter_changes(
+    read: &mut Connection,
+    known: Revision,
+) -> Result<Vec<FilterChange>, StoreError> {
+    let found = read
+        .rows(
+            "SELECT revision, requested_slot, in_force_slot FROM filter_changes
+             WHERE revision > $1 ORDER BY revision",
+            values![signed(known.0, "revision")?],
+        )
+        .await?;
+    found.iter().map(change_of).collect()
 }
 
 async fn select_revision(connection: &mut Connection) -> Result<Revision, StoreError> {

@@ -1,9 +1,9 @@
 //! Checkpoints, unconfirmed slots, and the messages emitted of them.
 
-use super::{rows, store::Store};
+use super::{active, rows, store::Store};
 use crate::{
-    Commitment, SlotMessage, StoreError, UnconfirmedSlot,
-    backend::{signed, values},
+    Commitment, ResumeState, Revision, SlotMessage, StoreError, UnconfirmedSlot,
+    backend::{Connection, signed, values},
 };
 
 impl Store {
@@ -12,14 +12,23 @@ impl Store {
     /// # Errors
     /// A failure of the database.
     pub async fn checkpoint(&self, commitment: Commitment) -> Result<Option<u64>, StoreError> {
-        let mut read = self.read().await?;
-        let row = read
-            .row(
-                "SELECT slot FROM checkpoints WHERE commitment = $1",
-                values![commitment.name()],
-            )
-            .await?;
-        row.map(|row| row.unsigned("slot")).transpose()
+        select_checkpoint(&mut self.read().await?, commitment).await
+    }
+
+    /// What the next session of the indexer resumes from, read in one snapshot.
+    ///
+    /// # Errors
+    /// A failure of the database.
+    pub async fn resume_state(&self) -> Result<ResumeState, StoreError> {
+        let mut snapshot = self.snapshot().await?;
+        let in_force = active::select_filter_state(&mut snapshot).await?;
+        let known = in_force.map_or(Revision(0), |state| state.revision);
+        Ok(ResumeState {
+            confirmed: select_checkpoint(&mut snapshot, Commitment::Confirmed).await?,
+            finalized: select_checkpoint(&mut snapshot, Commitment::Finalized).await?,
+            unconfirmed: select_unconfirmed_slots(&mut snapshot).await?,
+            filter_changes: active::select_filter_changes(&mut snapshot, known).await?,
+        })
     }
 
     /// The slots of which messages were emitted at processed and which are neither confirmed nor retracted,
@@ -28,22 +37,7 @@ impl Store {
     /// # Errors
     /// A failure of the database.
     pub async fn unconfirmed_slots(&self) -> Result<Vec<UnconfirmedSlot>, StoreError> {
-        let mut read = self.read().await?;
-        let found = read
-            .rows(
-                "SELECT slot, blockhash FROM unconfirmed_slots ORDER BY slot",
-                values![],
-            )
-            .await?;
-        found
-            .iter()
-            .map(|row| {
-                Ok(UnconfirmedSlot {
-                    slot: row.unsigned("slot")?,
-                    blockhash: row.optional_text("blockhash")?,
-                })
-            })
-            .collect()
+        select_unconfirmed_slots(&mut self.read().await?).await
     }
 
     /// The messages about `slot` that were emitted at processed, retractions included, per webhook in order.
@@ -74,4 +68,37 @@ impl Store {
             })
             .collect()
     }
+}
+
+async fn select_checkpoint(
+    read: &mut Connection,
+    commitment: Commitment,
+) -> Result<Option<u64>, StoreError> {
+    let row = read
+        .row(
+            "SELECT slot FROM checkpoints WHERE commitment = $1",
+            values![commitment.name()],
+        )
+        .await?;
+    row.map(|row| row.unsigned("slot")).transpose()
+}
+
+async fn select_unconfirmed_slots(
+    read: &mut Connection,
+) -> Result<Vec<UnconfirmedSlot>, StoreError> {
+    let found = read
+        .rows(
+            "SELECT slot, blockhash FROM unconfirmed_slots ORDER BY slot",
+            values![],
+        )
+        .await?;
+    found
+        .iter()
+        .map(|row| {
+            Ok(UnconfirmedSlot {
+                slot: row.unsigned("slot")?,
+                blockhash: row.optional_text("blockhash")?,
+            })
+        })
+        .collect()
 }
