@@ -21,7 +21,7 @@ use tokio::{
 };
 
 use crate::events::{
-    message_id::{Identity, message_id},
+    message_id::{MessageIdentity, message_id},
     payload,
     subscription_index::{Subscriber, Subscriptions},
 };
@@ -122,7 +122,11 @@ impl Heart {
         let data = payload::heartbeat(webhook, last_slot, page.last_sequence);
         let suffix = payload::suffix(slot, webhook.commitment, &data);
         Ok(Some(NewMessage {
-            id: message_id(&webhook.id, webhook.commitment, Identity::Heartbeat(number)),
+            id: message_id(
+                &webhook.id,
+                webhook.commitment,
+                MessageIdentity::Heartbeat(number),
+            ),
             webhook: webhook.id.clone(),
             kind: MessageKind::Heartbeat,
             commitment: webhook.commitment,

@@ -1,9 +1,13 @@
-//! From the stream to the store: the chain is followed through every outage, one session after the other.
+//! Ingest: follows the chain through every outage, and stores its messages with their checkpoint.
 //!
-//! [`follower`] opens sessions and decides where each begins, [`session`] turns updates into commits,
-//! [`subscription`] is the filter that the stream is asked for, [`outbox`] stores messages with their checkpoint.
+//! [`follower`] opens one session after the other; `resume` decides where each begins; `session` turns the updates of a
+//! connection into commits; [`subscription`] is the filter that the stream is asked for; `outbox` stores messages with
+//! their checkpoint and submits them to the dispatcher.
 
 pub mod follower;
 pub(crate) mod outbox;
-mod session;
+mod reconnect;
+mod resume;
+pub(crate) mod session;
+mod session_end;
 pub mod subscription;

@@ -23,7 +23,7 @@ use crate::{
     events::{idl::Idls, subscription_index::Subscriptions},
     health::{self, Health},
     heartbeat::Heart,
-    ingest::{follower::Follower, outbox::Outbox},
+    ingest::{follower::Follower, outbox::Outbox, session::SessionContext},
     leadership,
     metrics::Metrics,
     retention,
@@ -154,15 +154,17 @@ impl Indexing {
     fn start(&self, tasks: &mut JoinSet<()>, stop: &CancellationToken) {
         let follower = Follower {
             endpoint: self.endpoint.clone(),
-            outbox: Outbox {
-                store: self.store.clone(),
-                stored: Arc::clone(&self.stored),
-                room: self.room.clone(),
-                metrics: self.metrics.clone(),
-            },
             subscriptions: self.subscriptions.clone(),
-            idls: Arc::clone(&self.idls),
-            status: self.status.clone(),
+            context: SessionContext {
+                outbox: Outbox {
+                    store: self.store.clone(),
+                    stored: Arc::clone(&self.stored),
+                    room: self.room.clone(),
+                    metrics: self.metrics.clone(),
+                },
+                idls: Arc::clone(&self.idls),
+                status: self.status.clone(),
+            },
         };
         let heart = Heart {
             store: self.store.clone(),

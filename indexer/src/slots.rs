@@ -1,13 +1,18 @@
-//! What the stream says of slots, until their fate is known.
+//! Fork tree of unconfirmed slots: what to emit, retract and checkpoint (pure).
 //!
-//! [`content`] is what happened in a slot, as far as it is watched; [`fork_tree`] knows how slots descend from
-//! each other and says when the content of which may be told, and when it must be taken back, which it says in [`steps`].
+//! [`SlotEvents`] are what happened in a slot, as far as any webhook watches it. [`ForkTree`] knows how slots descend
+//! from each other, and answers each update with [`Action`]s: when the events of a slot may be emitted, and when they
+//! must be retracted. Each connection has its own tree, which begins at a [`ResumePoint`].
 
-pub mod content;
-pub mod fork_tree;
-mod node;
-pub mod steps;
+mod action;
+mod fork_tree;
+mod gap;
+mod resume_point;
+pub(crate) mod slot_events;
+mod slot_node;
 
-pub use content::SlotContent;
-pub use fork_tree::SlotTree;
-pub use steps::{Block, RevertReason, Step};
+pub use action::{Action, Block, RetractReason};
+pub use fork_tree::{ForkTree, ForkTreeError};
+pub use gap::Gap;
+pub use resume_point::ResumePoint;
+pub use slot_events::{SlotEvent, SlotEventRef, SlotEvents};

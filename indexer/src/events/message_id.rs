@@ -1,22 +1,22 @@
-//! Identifiers that follow from the event.
+//! Message ids: the same event has the same id after a retry, a replay, a restart, and on another validator (pure).
 //!
 //! The id of a message is `msg_` and, in hex, its slot (8 bytes, big endian) and the last 24 bytes of a SHA-256. The
 //! slot comes first for the sake of databases: what is stored together lies together in an index over ids. What is
-//! hashed are the webhook's id, the kind of message, the commitment at which it is told, and what tells it apart:
+//! hashed are the webhook's id, the kind of message, the commitment at which it is emitted, and the rest of its
+//! [`MessageIdentity`]:
 //!
-//! - an event: the slot (u64, little endian), its blockhash, a 1 (u32, little endian) if it was taken back
-//!   and is told again, and
+//! - an event: the slot (u64, little endian), its blockhash, a 1 (u32, little endian) if it was retracted and is
+//!   reinstated, and
 //!   - accountChange: the account's 32 bytes, and the signature of the transaction that wrote it last in that
 //!     slot, if a transaction did. The number of the write is not used: it differs from validator to
 //!     validator;
 //!   - transaction: the signature's 64 bytes;
 //!   - programEvent: the signature, and where in the transaction the event was emitted;
-//! - reverted: the id of the message that is taken back;
-//! - gap: the first and the last slot that are missing; its slot is the last;
+//! - reverted: the id of the message that is retracted;
+//! - gap: its first and its last slot; its slot is the last;
 //! - heartbeat: its number since 1970, counted in the webhook's own interval; that stands in for the slot.
 //!
 //! Each part is preceded by its length (u32, little endian), so that no two lists of parts look alike.
-//! Hence the same event has the same id after a retry, a replay, a restart, and on another validator.
 
 use sha2::{Digest, Sha256};
 use sluice_store::{Commitment, EventKind, MessageId, MessageKind, WebhookId};
@@ -24,6 +24,7 @@ use solana_pubkey::Pubkey;
 use solana_signature::Signature;
 
 use super::program_events::EventPath;
+use crate::slots::Gap;
 
 /// A block, as far as identifiers go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,29 +33,41 @@ pub struct BlockId<'a> {
     pub slot: u64,
     /// Its hash, base58.
     pub hash: &'a str,
-    /// 1 for messages that were taken back although the block was confirmed in the end: telling of it again
-    /// needs new names. Otherwise 0.
-    pub revival: u32,
+    /// 1 for messages that were retracted although the block was confirmed in the end: what is reinstated needs ids
+    /// of its own. Otherwise 0.
+    pub incarnation: u32,
 }
 
-/// What tells a message apart.
+/// What a message's id is made of, but for the webhook and the commitment.
 #[derive(Clone, Copy, Debug)]
-pub enum Identity<'a> {
+pub enum MessageIdentity<'a> {
     /// The last write of an account in a block.
     AccountChange(BlockId<'a>, &'a Pubkey, Option<&'a Signature>),
     /// A transaction.
     Transaction(BlockId<'a>, &'a Signature),
     /// An event of a program.
     ProgramEvent(BlockId<'a>, &'a Signature, EventPath),
-    /// A message about this slot is taken back.
+    /// A message about this slot is retracted.
     Reverted(u64, &'a MessageId),
-    /// Slots are missing.
-    Gap(u64, u64),
-    /// A sign of life.
+    /// Slots cannot be read any more.
+    Gap(Gap),
+    /// A heartbeat of this number.
     Heartbeat(u64),
 }
 
-impl Identity<'_> {
+impl MessageIdentity<'_> {
+    /// The same event in another incarnation of its block's messages; other messages have none.
+    #[must_use]
+    pub const fn with_incarnation(mut self, incarnation: u32) -> Self {
+        if let Self::AccountChange(block, ..)
+        | Self::Transaction(block, _)
+        | Self::ProgramEvent(block, ..) = &mut self
+        {
+            block.incarnation = incarnation;
+        }
+        self
+    }
+
     /// The kind of message.
     #[must_use]
     pub const fn kind(&self) -> MessageKind {
@@ -63,25 +76,27 @@ impl Identity<'_> {
             Self::Transaction(..) => MessageKind::Event(EventKind::Transaction),
             Self::ProgramEvent(..) => MessageKind::Event(EventKind::ProgramEvent),
             Self::Reverted(..) => MessageKind::Reverted,
-            Self::Gap(..) => MessageKind::Gap,
+            Self::Gap(_) => MessageKind::Gap,
             Self::Heartbeat(_) => MessageKind::Heartbeat,
         }
     }
 
-    /// What ids begin with.
+    /// The number that ids begin with.
     const fn slot(&self) -> u64 {
         match self {
             Self::AccountChange(block, ..)
             | Self::Transaction(block, _)
             | Self::ProgramEvent(block, ..) => block.slot,
-            Self::Reverted(slot, _) | Self::Gap(_, slot) | Self::Heartbeat(slot) => *slot,
+            Self::Gap(gap) => gap.last,
+            Self::Reverted(slot, _) | Self::Heartbeat(slot) => *slot,
         }
     }
 }
 
-struct Parts(Sha256);
+/// Hashes parts, each with its length.
+struct PartsHasher(Sha256);
 
-impl Parts {
+impl PartsHasher {
     fn add(&mut self, bytes: &[u8]) {
         let length = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
         self.0.update(length.to_le_bytes());
@@ -91,51 +106,58 @@ impl Parts {
     fn block(&mut self, block: BlockId<'_>) {
         self.add(&block.slot.to_le_bytes());
         self.add(block.hash.as_bytes());
-        if block.revival > 0 {
-            self.add(&block.revival.to_le_bytes());
+        if block.incarnation > 0 {
+            self.add(&block.incarnation.to_le_bytes());
         }
     }
 }
 
-/// The id of the message that tells `webhook` at `commitment`.
+/// The id of a message to `webhook` at `commitment`.
 #[must_use]
 pub fn message_id(
     webhook: &WebhookId,
     commitment: Commitment,
-    identity: Identity<'_>,
+    identity: MessageIdentity<'_>,
 ) -> MessageId {
-    let mut parts = Parts(Sha256::new());
-    parts.add(webhook.as_str().as_bytes());
-    parts.add(identity.kind().name().as_bytes());
-    parts.add(commitment.name().as_bytes());
+    let mut hasher = PartsHasher(Sha256::new());
+    hasher.add(webhook.as_str().as_bytes());
+    hasher.add(identity.kind().name().as_bytes());
+    hasher.add(commitment.name().as_bytes());
     match identity {
-        Identity::AccountChange(block, pubkey, writer) => {
-            parts.block(block);
-            parts.add(pubkey.as_ref());
+        MessageIdentity::AccountChange(block, pubkey, writer) => {
+            hasher.block(block);
+            hasher.add(pubkey.as_ref());
             if let Some(writer) = writer {
-                parts.add(writer.as_ref());
+                hasher.add(writer.as_ref());
             }
         }
-        Identity::Transaction(block, signature) => {
-            parts.block(block);
-            parts.add(signature.as_ref());
+        MessageIdentity::Transaction(block, signature) => {
+            hasher.block(block);
+            hasher.add(signature.as_ref());
         }
-        Identity::ProgramEvent(block, signature, path) => {
-            parts.block(block);
-            parts.add(signature.as_ref());
-            parts.add(path.to_string().as_bytes());
+        MessageIdentity::ProgramEvent(block, signature, path) => {
+            hasher.block(block);
+            hasher.add(signature.as_ref());
+            hasher.add(path.to_string().as_bytes());
         }
-        Identity::Reverted(_, first) => parts.add(first.as_str().as_bytes()),
-        Identity::Gap(first, last) => {
-            parts.add(&first.to_le_bytes());
-            parts.add(&last.to_le_bytes());
+        MessageIdentity::Reverted(_, first) => hasher.add(first.as_str().as_bytes()),
+        MessageIdentity::Gap(gap) => {
+            hasher.add(&gap.first.to_le_bytes());
+            hasher.add(&gap.last.to_le_bytes());
         }
-        Identity::Heartbeat(number) => parts.add(&number.to_le_bytes()),
+        MessageIdentity::Heartbeat(number) => hasher.add(&number.to_le_bytes()),
     }
-    let mut id: [u8; 32] = parts.0.finalize().into();
+    let mut id: [u8; 32] = hasher.0.finalize().into();
     let (start, _) = id.split_at_mut(size_of::<u64>());
     start.copy_from_slice(&identity.slot().to_be_bytes());
     MessageId::from_bytes(id)
+}
+
+/// The id of the `reverted` message that retracts the message `retracted` about `slot`.
+#[must_use]
+pub fn retraction_id(webhook: &WebhookId, slot: u64, retracted: &MessageId) -> MessageId {
+    let identity = MessageIdentity::Reverted(slot, retracted);
+    message_id(webhook, Commitment::Processed, identity)
 }
 
 #[cfg(test)]
@@ -147,14 +169,14 @@ mod tests {
     const BLOCK: BlockId<'static> = BlockId {
         slot: 7,
         hash: "hash",
-        revival: 0,
+        incarnation: 0,
     };
 
     #[test]
     fn an_id_never_changes() {
         let webhook = WebhookId::from_random([1; 16]);
         let key = Pubkey::new_from_array([2; 32]);
-        let identity = Identity::AccountChange(BLOCK, &key, None);
+        let identity = MessageIdentity::AccountChange(BLOCK, &key, None);
         let id = message_id(&webhook, Commitment::Confirmed, identity);
         // The parts written out and hashed by another program.
         assert_eq!(
@@ -179,38 +201,38 @@ mod tests {
             hash: "hasch",
             ..BLOCK
         };
-        let revived = BlockId {
-            revival: 1,
+        let reinstated = BlockId {
+            incarnation: 1,
             ..BLOCK
         };
         let log = |ordinal| EventPath::Log { ordinal };
         let cpi = |outer, inner| EventPath::Cpi { outer, inner };
-        let taken_back = message_id(
+        let retracted = message_id(
             &one,
             Commitment::Processed,
-            Identity::Transaction(BLOCK, &first),
+            MessageIdentity::Transaction(BLOCK, &first),
         );
         let identities = [
-            Identity::AccountChange(BLOCK, &key, None),
-            Identity::AccountChange(BLOCK, &key, Some(&first)),
-            Identity::AccountChange(BLOCK, &key, Some(&second)),
-            Identity::AccountChange(later, &key, None),
-            Identity::AccountChange(fork, &key, None),
-            Identity::AccountChange(revived, &key, None),
-            Identity::AccountChange(BLOCK, &other_key, None),
-            Identity::Transaction(BLOCK, &first),
-            Identity::Transaction(BLOCK, &second),
-            Identity::Transaction(fork, &first),
-            Identity::ProgramEvent(BLOCK, &first, log(1)),
-            Identity::ProgramEvent(BLOCK, &first, log(2)),
-            Identity::ProgramEvent(BLOCK, &first, cpi(1, 2)),
-            Identity::ProgramEvent(BLOCK, &first, cpi(12, 0)),
-            Identity::ProgramEvent(later, &first, log(1)),
-            Identity::Reverted(7, &taken_back),
-            Identity::Gap(7, 8),
-            Identity::Gap(7, 9),
-            Identity::Heartbeat(7),
-            Identity::Heartbeat(8),
+            MessageIdentity::AccountChange(BLOCK, &key, None),
+            MessageIdentity::AccountChange(BLOCK, &key, Some(&first)),
+            MessageIdentity::AccountChange(BLOCK, &key, Some(&second)),
+            MessageIdentity::AccountChange(later, &key, None),
+            MessageIdentity::AccountChange(fork, &key, None),
+            MessageIdentity::AccountChange(reinstated, &key, None),
+            MessageIdentity::AccountChange(BLOCK, &other_key, None),
+            MessageIdentity::Transaction(BLOCK, &first),
+            MessageIdentity::Transaction(BLOCK, &second),
+            MessageIdentity::Transaction(fork, &first),
+            MessageIdentity::ProgramEvent(BLOCK, &first, log(1)),
+            MessageIdentity::ProgramEvent(BLOCK, &first, log(2)),
+            MessageIdentity::ProgramEvent(BLOCK, &first, cpi(1, 2)),
+            MessageIdentity::ProgramEvent(BLOCK, &first, cpi(12, 0)),
+            MessageIdentity::ProgramEvent(later, &first, log(1)),
+            MessageIdentity::Reverted(7, &retracted),
+            MessageIdentity::Gap(Gap { first: 7, last: 8 }),
+            MessageIdentity::Gap(Gap { first: 7, last: 9 }),
+            MessageIdentity::Heartbeat(7),
+            MessageIdentity::Heartbeat(8),
         ];
         let mut ids = HashSet::new();
         for identity in identities {

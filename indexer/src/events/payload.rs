@@ -1,4 +1,4 @@
-//! What a receiver reads.
+//! Payloads: the JSON bodies that receivers read, by type of message (pure).
 //!
 //! Every message is `{"type", "timestamp", "webhookId", "sequence", "slot", "commitment", "data"}`.
 //! `type` is the kind of message; `timestamp` the time of the block (ISO 8601, UTC); `sequence` counts a
@@ -12,10 +12,10 @@
 //! - `programEvent`: `programId`, `signature`, `index` (position among the events of the transaction),
 //!   `discriminator` (hex of the first eight bytes, or null when there are fewer), `data` (base64, with the
 //!   discriminator), `name` and `fields` (null for events whose IDL is not registered).
-//! - `reverted`: `messageId` and `sequence` of the message that is taken back, its `type`, and `reason`:
+//! - `reverted`: `messageId` and `sequence` of the message that is retracted, its `type`, and `reason`:
 //!   `dead`, `abandoned` or `replaced`. Sent at commitment `processed` only.
-//! - `gap`: `firstSlot` and `lastSlot`, both included, of which events may be missing, and `reason`. Events told
-//!   at `processed` in slots of a gap are neither confirmed nor taken back.
+//! - `gap`: `firstSlot` and `lastSlot`, both included, of which events may be missing, and `reason`. Events emitted
+//!   at `processed` in slots of a gap are neither confirmed nor retracted.
 //! - `heartbeat`: `lastSlot` (the last one read at the webhook's commitment, or null), `lastSequence`, and
 //!   `filter`: `digest`, `accounts` and `programs` of what is watched.
 //!
@@ -35,7 +35,7 @@ use solana_pubkey::Pubkey;
 use solana_signature::Signature;
 
 use super::{idl::Idls, program_events::ProgramEvent, subscription_index::Subscriber};
-use crate::slots::RevertReason;
+use crate::slots::{Gap, RetractReason};
 
 /// Bytes that tell the events of an Anchor program apart.
 const DISCRIMINATOR_BYTES: usize = 8;
@@ -43,7 +43,7 @@ const DISCRIMINATOR_BYTES: usize = 8;
 /// Room for the suffix of an account of a few hundred bytes: most need not grow.
 const USUAL_BYTES: usize = 2048;
 
-/// The part of a body that is the same for every webhook that hears of the same thing.
+/// The part of a body that is the same for every webhook that the same event matches.
 #[must_use]
 pub fn suffix(slot: u64, commitment: Commitment, data: &impl Serialize) -> Arc<str> {
     let mut text = Vec::with_capacity(USUAL_BYTES);
@@ -139,7 +139,7 @@ pub fn program_event(
 
 /// The `data` of a `reverted`.
 #[must_use]
-pub fn reverted(first: &SlotMessage, reason: RevertReason) -> Value {
+pub fn reverted(first: &SlotMessage, reason: RetractReason) -> Value {
     json!({
         "messageId": first.id.as_str(),
         "sequence": first.sequence,
@@ -150,10 +150,10 @@ pub fn reverted(first: &SlotMessage, reason: RevertReason) -> Value {
 
 /// The `data` of a `gap`.
 #[must_use]
-pub fn gap(first: u64, last: u64) -> Value {
+pub fn gap(gap: Gap) -> Value {
     json!({
-        "firstSlot": first,
-        "lastSlot": last,
+        "firstSlot": gap.first,
+        "lastSlot": gap.last,
         "reason": "these slots were not read completely, and the stream can no longer replay them",
     })
 }

@@ -1,9 +1,9 @@
-//! Which webhooks does an event concern (pure).
+//! Subscription index: finds the active webhooks that an event matches (pure).
 //!
-//! The index is built once per revision of the webhooks. Looking an event up costs one hash look-up per
-//! key that the event touches, however many webhooks there are.
+//! The index is built once per revision of the webhooks. Matching an event costs one hash look-up per
+//! address that the event touches, however many webhooks there are.
 //!
-//! A watched key takes [`BYTES_PER_KEY`] in the index, up to 2.3 times that when the table has just grown,
+//! A watched address takes [`BYTES_PER_ADDRESS`] in the index, up to 2.3 times that when the table has just grown,
 //! and nothing more as long as one webhook watches it: a million accounts fit in a hundred megabytes.
 
 use std::{collections::HashMap, time::Duration};
@@ -11,38 +11,38 @@ use std::{collections::HashMap, time::Duration};
 use sluice_store::{ActiveWebhook, ActiveWebhooks, Commitment, EventKinds, Revision, WebhookId};
 use solana_pubkey::Pubkey;
 
-/// Position of a webhook in [`Subscriptions::webhook`]: the order of creation.
-pub type Position = u32;
+/// Index of a webhook for [`Subscriptions::webhook`]: the order of creation.
+pub type SubscriberIndex = u32;
 
-/// What a key means to a webhook, as bits.
-type Roles = u8;
+/// In which events an address matches a webhook, as bits.
+type Criteria = u8;
 
-const CHANGES_OF_ACCOUNT: Roles = 1;
-const CHANGES_BY_OWNER: Roles = 1 << 1;
-const TRANSACTIONS_MENTIONING: Roles = 1 << 2;
-const TRANSACTIONS_INVOKING: Roles = 1 << 3;
-const EVENTS_OF_PROGRAM: Roles = 1 << 4;
+const CHANGES_OF_ACCOUNT: Criteria = 1;
+const CHANGES_BY_OWNER: Criteria = 1 << 1;
+const TRANSACTIONS_MENTIONING: Criteria = 1 << 2;
+const TRANSACTIONS_INVOKING: Criteria = 1 << 3;
+const EVENTS_OF_PROGRAM: Criteria = 1 << 4;
 
-/// Who wants to hear of a key.
+/// The webhooks that watch an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Interest {
+enum Watching {
     /// This webhook alone.
-    One(Position, Roles),
-    /// Those of the list at this index.
+    One(SubscriberIndex, Criteria),
+    /// Those of the shared list at this index.
     Many(u32),
 }
 
 /// Size of an entry of the index.
-pub const BYTES_PER_KEY: usize = size_of::<(Pubkey, Interest)>() + 1;
+pub const BYTES_PER_ADDRESS: usize = size_of::<(Pubkey, Watching)>() + 1;
 
-/// An active webhook as far as messages for it are concerned.
+/// An active webhook, without its endpoint and its addresses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Subscriber {
     /// Identifier.
     pub id: WebhookId,
-    /// How settled an event must be.
+    /// The commitment at which events are emitted to it.
     pub commitment: Commitment,
-    /// How often a sign of life is wanted.
+    /// Interval between heartbeats; `None` for none.
     pub heartbeat: Option<Duration>,
     /// Digest of what it watches.
     pub filter_digest: String,
@@ -67,14 +67,14 @@ impl From<&ActiveWebhook> for Subscriber {
     }
 }
 
-/// The webhooks of one commitment, by what they want to hear of.
+/// The webhooks of one commitment, by the addresses that they watch.
 #[derive(Debug, Default)]
-pub struct Index {
-    keys: HashMap<Pubkey, Interest>,
-    shared: Vec<Vec<(Position, Roles)>>,
-    /// Every role that any key has.
-    roles: Roles,
-    /// Keys to come while it is built, at most.
+pub struct SubscriptionIndex {
+    addresses: HashMap<Pubkey, Watching>,
+    shared: Vec<Vec<(SubscriberIndex, Criteria)>>,
+    /// The criteria of all addresses together.
+    criteria: Criteria,
+    /// Addresses to come while it is built, at most.
     expected: usize,
 }
 
@@ -84,7 +84,7 @@ pub struct Subscriptions {
     revision: Revision,
     webhooks: Vec<Subscriber>,
     /// In the order of [`Commitment::ALL`].
-    indexes: [Index; 3],
+    indexes: [SubscriptionIndex; 3],
 }
 
 impl Subscriptions {
@@ -99,20 +99,20 @@ impl Subscriptions {
         // All at once: tables that are outgrown would leave as much memory behind as the last one holds.
         for webhook in &live.webhooks {
             let index = &mut subscriptions.indexes[place(webhook.commitment)];
-            let keys = webhook.filters.accounts.len() + webhook.filters.programs.len();
-            index.expected = index.expected.saturating_add(keys);
+            let addresses = webhook.filters.accounts.len() + webhook.filters.programs.len();
+            index.expected = index.expected.saturating_add(addresses);
         }
         for index in &mut subscriptions.indexes {
-            index.keys.reserve(index.expected);
+            index.addresses.reserve(index.expected);
         }
-        for (position, webhook) in (0..).zip(&live.webhooks) {
+        for (subscriber, webhook) in (0..).zip(&live.webhooks) {
             let index = &mut subscriptions.indexes[place(webhook.commitment)];
-            let (of_accounts, of_programs) = roles(webhook.events);
-            index.add(&webhook.filters.accounts, position, of_accounts);
-            index.add(&webhook.filters.programs, position, of_programs);
+            let (of_accounts, of_programs) = criteria(webhook.events);
+            index.add(&webhook.filters.accounts, subscriber, of_accounts);
+            index.add(&webhook.filters.programs, subscriber, of_programs);
         }
         for index in &mut subscriptions.indexes {
-            index.keys.shrink_to_fit();
+            index.addresses.shrink_to_fit();
         }
         subscriptions
     }
@@ -129,15 +129,15 @@ impl Subscriptions {
         &self.webhooks
     }
 
-    /// The webhook at a position that an [`Index`] found.
+    /// The webhook at an index that a [`SubscriptionIndex`] found.
     #[must_use]
-    pub fn webhook(&self, position: Position) -> Option<&Subscriber> {
-        self.webhooks.get(usize::try_from(position).ok()?)
+    pub fn webhook(&self, index: SubscriberIndex) -> Option<&Subscriber> {
+        self.webhooks.get(usize::try_from(index).ok()?)
     }
 
-    /// The webhooks that want to hear of events at this commitment.
+    /// The webhooks to which events are emitted at this commitment.
     #[must_use]
-    pub fn at(&self, commitment: Commitment) -> &Index {
+    pub fn at(&self, commitment: Commitment) -> &SubscriptionIndex {
         &self.indexes[place(commitment)]
     }
 
@@ -160,154 +160,169 @@ impl Subscriptions {
 
     /// Accounts whose writes must be streamed.
     pub fn watched_accounts(&self) -> impl Iterator<Item = &Pubkey> {
-        self.keys(CHANGES_OF_ACCOUNT)
+        self.addresses(CHANGES_OF_ACCOUNT)
     }
 
     /// Programs whose accounts' writes must be streamed.
     pub fn watched_owners(&self) -> impl Iterator<Item = &Pubkey> {
-        self.keys(CHANGES_BY_OWNER)
+        self.addresses(CHANGES_BY_OWNER)
     }
 
-    /// Keys of which one must be mentioned by a transaction that is streamed. A program that is invoked
+    /// Addresses of which one must be mentioned by a transaction that is streamed. A program that is invoked
     /// is always mentioned.
-    pub fn mentioned_keys(&self) -> impl Iterator<Item = &Pubkey> {
-        self.keys(TRANSACTIONS_MENTIONING | TRANSACTIONS_INVOKING | EVENTS_OF_PROGRAM)
+    pub fn mentioned_addresses(&self) -> impl Iterator<Item = &Pubkey> {
+        self.addresses(TRANSACTIONS_MENTIONING | TRANSACTIONS_INVOKING | EVENTS_OF_PROGRAM)
     }
 
-    fn keys(&self, roles: Roles) -> impl Iterator<Item = &Pubkey> {
+    fn addresses(&self, criteria: Criteria) -> impl Iterator<Item = &Pubkey> {
         self.indexes
             .iter()
-            .flat_map(move |index| index.keys_with(roles))
+            .flat_map(move |index| index.addresses_with(criteria))
     }
 }
 
-impl Index {
-    /// Whether nobody listens.
+impl SubscriptionIndex {
+    /// Whether no address is watched.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.keys.is_empty()
+        self.addresses.is_empty()
     }
 
-    /// Whom the write of an account concerns: it is named, or its owner is. `found` is emptied first, and
+    /// The webhooks that the write of an account matches: they watch it, or its owner. `found` is emptied first, and
     /// then holds each webhook once, in order of creation.
-    pub fn account_change(&self, account: &Pubkey, owner: &Pubkey, found: &mut Vec<Position>) {
+    pub fn account_change(
+        &self,
+        account: &Pubkey,
+        owner: &Pubkey,
+        found: &mut Vec<SubscriberIndex>,
+    ) {
         found.clear();
         self.collect(account, CHANGES_OF_ACCOUNT, found);
         self.collect(owner, CHANGES_BY_OWNER, found);
         in_order(found);
     }
 
-    /// Whom a transaction concerns: it mentions a named account, or invokes a named program.
-    pub fn transaction(&self, mentioned: &[Pubkey], invoked: &[Pubkey], found: &mut Vec<Position>) {
+    /// The webhooks that a transaction matches: it mentions an account they watch, or invokes a program they watch.
+    pub fn transaction(
+        &self,
+        mentioned: &[Pubkey],
+        invoked: &[Pubkey],
+        found: &mut Vec<SubscriberIndex>,
+    ) {
         found.clear();
-        if self.roles & TRANSACTIONS_MENTIONING != 0 {
-            for key in mentioned {
-                self.collect(key, TRANSACTIONS_MENTIONING, found);
+        if self.criteria & TRANSACTIONS_MENTIONING != 0 {
+            for address in mentioned {
+                self.collect(address, TRANSACTIONS_MENTIONING, found);
             }
         }
-        for key in invoked {
-            self.collect(key, TRANSACTIONS_INVOKING, found);
+        for program in invoked {
+            self.collect(program, TRANSACTIONS_INVOKING, found);
         }
         in_order(found);
     }
 
-    /// Whom an event of a program concerns: the program is named.
-    pub fn program_event(&self, program: &Pubkey, found: &mut Vec<Position>) {
+    /// The webhooks that an event of a program matches: they watch the program.
+    pub fn program_event(&self, program: &Pubkey, found: &mut Vec<SubscriberIndex>) {
         found.clear();
         self.collect(program, EVENTS_OF_PROGRAM, found);
         in_order(found);
     }
 
-    /// Whether any webhook wants events of programs at all; otherwise nobody needs to look for them.
+    /// Whether any webhook wants events of programs at all; otherwise they need not be looked for.
     #[must_use]
     pub const fn wants_program_events(&self) -> bool {
-        self.roles & EVENTS_OF_PROGRAM != 0
+        self.criteria & EVENTS_OF_PROGRAM != 0
     }
 
-    fn collect(&self, key: &Pubkey, role: Roles, found: &mut Vec<Position>) {
-        if self.roles & role == 0 {
+    fn collect(&self, address: &Pubkey, criterion: Criteria, found: &mut Vec<SubscriberIndex>) {
+        if self.criteria & criterion == 0 {
             return;
         }
-        match self.keys.get(key) {
+        match self.addresses.get(address) {
             None => {}
-            Some(Interest::One(position, roles)) if roles & role != 0 => found.push(*position),
-            Some(Interest::One(..)) => {}
-            Some(Interest::Many(list)) => {
-                let interested = self
+            Some(Watching::One(subscriber, criteria)) if criteria & criterion != 0 => {
+                found.push(*subscriber);
+            }
+            Some(Watching::One(..)) => {}
+            Some(Watching::Many(list)) => {
+                let matching = self
                     .list(*list)
                     .iter()
-                    .filter(|(_, roles)| roles & role != 0);
-                found.extend(interested.map(|(position, _)| *position));
+                    .filter(|(_, criteria)| criteria & criterion != 0);
+                found.extend(matching.map(|(subscriber, _)| *subscriber));
             }
         }
     }
 
-    fn list(&self, list: u32) -> &[(Position, Roles)] {
+    fn list(&self, list: u32) -> &[(SubscriberIndex, Criteria)] {
         usize::try_from(list)
             .ok()
             .and_then(|list| self.shared.get(list))
             .map_or(&[], Vec::as_slice)
     }
 
-    fn keys_with(&self, roles: Roles) -> impl Iterator<Item = &Pubkey> {
-        let has = move |interest: &Interest| match interest {
-            Interest::One(_, held) => held & roles != 0,
-            Interest::Many(list) => self.list(*list).iter().any(|(_, held)| held & roles != 0),
+    fn addresses_with(&self, criteria: Criteria) -> impl Iterator<Item = &Pubkey> {
+        let any = move |watching: &Watching| match watching {
+            Watching::One(_, held) => held & criteria != 0,
+            Watching::Many(list) => self
+                .list(*list)
+                .iter()
+                .any(|(_, held)| held & criteria != 0),
         };
-        self.keys
+        self.addresses
             .iter()
-            .filter(move |(_, interest)| has(interest))
-            .map(|(key, _)| key)
+            .filter(move |(_, watching)| any(watching))
+            .map(|(address, _)| address)
     }
 
-    fn add(&mut self, keys: &[Pubkey], position: Position, roles: Roles) {
-        if roles == 0 {
+    fn add(&mut self, addresses: &[Pubkey], subscriber: SubscriberIndex, criteria: Criteria) {
+        if criteria == 0 {
             return;
         }
-        self.roles |= roles;
-        for key in keys {
+        self.criteria |= criteria;
+        for address in addresses {
             let shared = &mut self.shared;
-            self.keys
-                .entry(*key)
-                .and_modify(|interest| join(interest, shared, position, roles))
-                .or_insert(Interest::One(position, roles));
+            self.addresses
+                .entry(*address)
+                .and_modify(|watching| join(watching, shared, subscriber, criteria))
+                .or_insert(Watching::One(subscriber, criteria));
         }
     }
 }
 
-/// Adds a webhook to those interested in a key. A webhook's keys are added one after the other, so it can
+/// Adds a webhook to those that watch an address. A webhook's addresses are added one after the other, so it can
 /// only be the last of the list already.
 fn join(
-    interest: &mut Interest,
-    shared: &mut Vec<Vec<(Position, Roles)>>,
-    position: Position,
-    roles: Roles,
+    watching: &mut Watching,
+    shared: &mut Vec<Vec<(SubscriberIndex, Criteria)>>,
+    subscriber: SubscriberIndex,
+    criteria: Criteria,
 ) {
-    match interest {
-        Interest::One(other, held) if *other == position => *held |= roles,
-        Interest::One(other, held) => {
+    match watching {
+        Watching::One(other, held) if *other == subscriber => *held |= criteria,
+        Watching::One(other, held) => {
             let list = u32::try_from(shared.len()).unwrap_or(u32::MAX);
-            shared.push(vec![(*other, *held), (position, roles)]);
-            *interest = Interest::Many(list);
+            shared.push(vec![(*other, *held), (subscriber, criteria)]);
+            *watching = Watching::Many(list);
         }
-        Interest::Many(list) => {
+        Watching::Many(list) => {
             let list = usize::try_from(*list)
                 .ok()
                 .and_then(|list| shared.get_mut(list));
             match list.map(|list| (list.last().copied(), list)) {
-                Some((Some((last, held)), list)) if last == position => {
+                Some((Some((last, held)), list)) if last == subscriber => {
                     list.pop();
-                    list.push((position, held | roles));
+                    list.push((subscriber, held | criteria));
                 }
-                Some((_, list)) => list.push((position, roles)),
+                Some((_, list)) => list.push((subscriber, criteria)),
                 None => {}
             }
         }
     }
 }
 
-/// What accounts and what programs mean to a webhook that wants these kinds of events.
-const fn roles(events: EventKinds) -> (Roles, Roles) {
+/// The criteria of the accounts and of the programs of a webhook that wants these kinds of events.
+const fn criteria(events: EventKinds) -> (Criteria, Criteria) {
     let (mut of_accounts, mut of_programs) = (0, 0);
     if events.account_change {
         of_accounts |= CHANGES_OF_ACCOUNT;
@@ -331,7 +346,7 @@ const fn place(commitment: Commitment) -> usize {
     }
 }
 
-fn in_order(found: &mut Vec<Position>) {
+fn in_order(found: &mut Vec<SubscriberIndex>) {
     if found.len() > 1 {
         found.sort_unstable();
         found.dedup();

@@ -1,4 +1,4 @@
-//! By here leaves what is told: it is stored first, and then handed to the dispatcher of this process.
+//! Outbox: stores messages with their checkpoint, leased to this process's dispatcher.
 
 use std::{
     sync::Arc,
@@ -8,140 +8,155 @@ use std::{
 use sluice_store::{
     Commit, Commitment, NewMessage, PendingCommit, Store, StoreError, Timestamp, UnconfirmedSlot,
 };
-use tokio::{
-    sync::{Notify, mpsc},
-    try_join,
-};
+use tokio::{sync::Notify, try_join};
 
 use crate::{
     delivery::capacity::{Places, Room},
     metrics::{Metrics, Stage},
 };
 
-/// What is to be stored together.
+/// What is committed together, all of it or nothing.
 #[derive(Debug, Default)]
-pub(crate) struct Batch {
+pub(crate) struct OutboxBatch {
     pub(crate) messages: Vec<NewMessage>,
-    pub(crate) opened: Vec<UnconfirmedSlot>,
-    pub(crate) settled: Vec<u64>,
+    /// Slots whose first messages at processed are among them.
+    pub(crate) unconfirmed: Vec<UnconfirmedSlot>,
+    /// Slots whose outcome is final.
+    pub(crate) resolved: Vec<u64>,
     pub(crate) checkpoint: Option<(Commitment, u64)>,
 }
 
-/// The way out.
+/// The way from the session into the store, and on to the dispatcher.
 #[derive(Clone, Debug)]
 pub(crate) struct Outbox {
     pub(crate) store: Store,
-    /// Notified when messages are stored that are not handed over.
+    /// Notified when messages are stored that are not submitted to the dispatcher.
     pub(crate) stored: Arc<Notify>,
     pub(crate) room: Room,
     pub(crate) metrics: Metrics,
 }
 
-/// What a slot told.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Told {
-    /// Nobody anything.
-    Nothing,
-    /// Only messages that were not known.
-    New,
-    /// Some that were known.
-    Again,
+/// Commits batches one after the other: one is flushed to the disk and submitted while the next is written.
+pub(crate) struct CommitPipeline<'a> {
+    outbox: &'a Outbox,
+    /// When the update came that the messages are due to.
+    received: Instant,
+    pending: Option<PendingBatch>,
+    counts: Inserted,
 }
 
-/// Messages that are stored, but perhaps not on the disk yet.
-struct Waiting {
-    staged: PendingCommit,
+/// How many messages a pipeline was given.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Inserted {
+    /// All of them.
+    pub(crate) given: u64,
+    /// Those that were not stored before.
+    pub(crate) new: u64,
+}
+
+/// A batch that is committed, but perhaps not on the disk yet.
+struct PendingBatch {
+    commit: PendingCommit,
     places: Option<Places>,
-    given: usize,
+    messages: usize,
     commitment: Option<Commitment>,
     checkpoint: Option<Commitment>,
 }
 
-impl Outbox {
-    /// Stores a batch, all of it or nothing, and hands its messages over. `received` is when the update came that they
-    /// are due to.
-    pub(crate) async fn send(&self, batch: Batch, received: Instant) -> Result<(), StoreError> {
-        let idle = batch.messages.is_empty() && batch.settled.is_empty();
-        if idle && batch.checkpoint.is_none() {
+impl OutboxBatch {
+    /// Commits what is gathered, and leaves the batch empty. `received` is when the update came that it is due to.
+    pub(crate) async fn flush(
+        &mut self,
+        outbox: &Outbox,
+        received: Instant,
+    ) -> Result<(), StoreError> {
+        let batch = std::mem::take(self);
+        if batch.messages.is_empty() && batch.resolved.is_empty() && batch.checkpoint.is_none() {
             return Ok(());
         }
-        let waiting = self.stage(&batch).await?;
-        self.hand_over(Some(waiting), received).await?;
+        let mut pipeline = outbox.pipeline(received);
+        pipeline.push(batch).await?;
+        pipeline.finish().await?;
         Ok(())
     }
+}
 
-    /// Stores messages of an open slot piece by piece: those of one are on their way while the next is written.
-    pub(crate) async fn send_in_pieces(
-        &self,
-        open: UnconfirmedSlot,
-        mut pieces: mpsc::Receiver<Vec<NewMessage>>,
-        received: Instant,
-    ) -> Result<Told, StoreError> {
-        let (mut before, mut given, mut new) = (None, 0, 0);
-        let mut opened = vec![open];
-        while let Some(messages) = pieces.recv().await {
-            let piece = Batch {
-                messages,
-                // With the first of its messages, so that they can be taken back.
-                opened: std::mem::take(&mut opened),
-                ..Batch::default()
-            };
-            given += piece.messages.len();
-            let handing_over = self.hand_over(before, received);
-            let (waiting, inserted) = try_join!(self.stage(&piece), handing_over)?;
-            before = Some(waiting);
-            new += inserted;
+impl Outbox {
+    /// A pipeline for the messages that are due to an update that came at `received`.
+    pub(crate) fn pipeline(&self, received: Instant) -> CommitPipeline<'_> {
+        CommitPipeline {
+            outbox: self,
+            received,
+            pending: None,
+            counts: Inserted::default(),
         }
-        new += self.hand_over(before, received).await?;
-        Ok(match given {
-            0 => Told::Nothing,
-            _ if usize::try_from(new) == Ok(given) => Told::New,
-            _ => Told::Again,
-        })
     }
 
-    async fn stage(&self, batch: &Batch) -> Result<Waiting, StoreError> {
+    async fn commit(&self, batch: OutboxBatch) -> Result<PendingBatch, StoreError> {
         let commit = Commit {
             messages: &batch.messages,
             checkpoint: batch.checkpoint,
-            unconfirmed: &batch.opened,
-            resolved: &batch.settled,
+            unconfirmed: &batch.unconfirmed,
+            resolved: &batch.resolved,
             now: Timestamp::from(SystemTime::now()),
         };
         let places = self.room.take(batch.messages.len());
         let claim = places.as_ref().map(Places::claim);
-        Ok(Waiting {
-            staged: self.store.commit_pending(&commit, claim).await?,
+        Ok(PendingBatch {
+            commit: self.store.commit_pending(&commit, claim).await?,
             places,
-            given: batch.messages.len(),
+            messages: batch.messages.len(),
             commitment: batch.messages.first().map(|message| message.commitment),
             checkpoint: batch.checkpoint.map(|(commitment, _)| commitment),
         })
     }
 
-    /// Returns how many messages were new.
-    async fn hand_over(
+    /// Waits until a batch is on the disk, and submits its messages to the dispatcher. Returns how many were new.
+    async fn submit(
         &self,
-        waiting: Option<Waiting>,
+        pending: Option<PendingBatch>,
         received: Instant,
     ) -> Result<u64, StoreError> {
-        let Some(waiting) = waiting else {
+        let Some(pending) = pending else {
             return Ok(0);
         };
-        let (committed, claimed) = waiting.staged.durable().await?;
-        if claimed.len() < waiting.given {
+        let (committed, claimed) = pending.commit.durable().await?;
+        if claimed.len() < pending.messages {
             self.stored.notify_one();
         }
-        if let Some(places) = waiting.places {
+        if let Some(places) = pending.places {
             self.room.hand_in(places, claimed);
         }
-        if let (Some(commitment), Some(slot)) = (waiting.checkpoint, committed.checkpoint) {
+        if let (Some(commitment), Some(slot)) = (pending.checkpoint, committed.checkpoint) {
             self.metrics.checkpoint(commitment, slot);
         }
-        if let Some(commitment) = waiting.commitment.filter(|_| committed.inserted > 0) {
+        if let Some(commitment) = pending.commitment.filter(|_| committed.inserted > 0) {
             self.metrics.took(Stage::Stored, received.elapsed());
             self.metrics.stored(commitment, committed.inserted);
         }
         Ok(committed.inserted)
+    }
+}
+
+impl CommitPipeline<'_> {
+    /// Commits a batch, while the one before is submitted.
+    pub(crate) async fn push(&mut self, batch: OutboxBatch) -> Result<(), StoreError> {
+        let given = u64::try_from(batch.messages.len()).unwrap_or(u64::MAX);
+        let before = self.pending.take();
+        let submitting = self.outbox.submit(before, self.received);
+        let (pending, new) = try_join!(self.outbox.commit(batch), submitting)?;
+        self.pending = Some(pending);
+        self.counts.given = self.counts.given.saturating_add(given);
+        self.counts.new = self.counts.new.saturating_add(new);
+        Ok(())
+    }
+
+    /// Submits the last batch.
+    pub(crate) async fn finish(self) -> Result<Inserted, StoreError> {
+        let new = self.outbox.submit(self.pending, self.received).await?;
+        Ok(Inserted {
+            new: self.counts.new.saturating_add(new),
+            ..self.counts
+        })
     }
 }

@@ -1,4 +1,4 @@
-//! What to ask the stream for, given who listens (pure).
+//! Subscription: the filter that the stream is asked for, made from the active webhooks (pure).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,10 +8,10 @@ use solana_pubkey::Pubkey;
 
 use crate::events::subscription_index::Subscriptions;
 
-/// Filter of accounts by key.
+/// Filter of accounts by address.
 const ACCOUNTS: &str = "accounts";
 
-/// Filter of accounts by owner. One filter with keys and owners would ask for accounts that satisfy
+/// Filter of accounts by owner. One filter with addresses and owners would ask for accounts that satisfy
 /// both.
 const OWNERS: &str = "owners";
 
@@ -21,8 +21,8 @@ const TRANSACTIONS: &str = "transactions";
 /// Start of the name of the slots filter; the revision follows.
 const SLOTS: &str = "slots-r";
 
-/// The subscription that serves `subscriptions`, whatever commitments they ask for. Slots are always asked for, under a name that carries
-/// the revision: the protocol does not acknowledge a changed filter, but an update that bears the new
+/// The subscription that serves `subscriptions`, whatever commitments they ask for. Slots are always asked for, under
+/// a name that carries the revision: the protocol does not acknowledge a changed filter, but an update that bears the new
 /// name can only come from it.
 #[must_use]
 pub fn request(subscriptions: &Subscriptions, from_slot: Option<u64>) -> Request {
@@ -33,7 +33,7 @@ pub fn request(subscriptions: &Subscriptions, from_slot: Option<u64>) -> Request
         from_slot,
         ..Request::default()
     };
-    let accounts = keys(subscriptions.watched_accounts());
+    let accounts = addresses(subscriptions.watched_accounts());
     if !accounts.is_empty() {
         let filter = AccountFilter {
             pubkeys: accounts,
@@ -41,7 +41,7 @@ pub fn request(subscriptions: &Subscriptions, from_slot: Option<u64>) -> Request
         };
         request.accounts.insert(ACCOUNTS.to_owned(), filter);
     }
-    let owners = keys(subscriptions.watched_owners());
+    let owners = addresses(subscriptions.watched_owners());
     if !owners.is_empty() {
         let filter = AccountFilter {
             owners,
@@ -49,7 +49,7 @@ pub fn request(subscriptions: &Subscriptions, from_slot: Option<u64>) -> Request
         };
         request.accounts.insert(OWNERS.to_owned(), filter);
     }
-    let mentioned = keys(subscriptions.mentioned_keys());
+    let mentioned = addresses(subscriptions.mentioned_addresses());
     if !mentioned.is_empty() {
         let filter = TransactionFilter {
             account_include: mentioned,
@@ -60,9 +60,9 @@ pub fn request(subscriptions: &Subscriptions, from_slot: Option<u64>) -> Request
     request
 }
 
-/// The revision whose filter let `update` through, when it bears the name of a slots filter.
+/// The revision whose filter is in force, as `update` shows when it bears the name of a slots filter.
 #[must_use]
-pub fn proved_revision(update: &Update) -> Option<Revision> {
+pub fn revision_in_force(update: &Update) -> Option<Revision> {
     let name = update
         .filters
         .iter()
@@ -70,9 +70,13 @@ pub fn proved_revision(update: &Update) -> Option<Revision> {
     name.parse().ok().map(Revision)
 }
 
-/// Each key once, in a fixed order.
-fn keys<'a>(keys: impl Iterator<Item = &'a Pubkey>) -> Vec<Pubkey> {
-    keys.copied().collect::<BTreeSet<_>>().into_iter().collect()
+/// Each address once, in a fixed order.
+fn addresses<'a>(addresses: impl Iterator<Item = &'a Pubkey>) -> Vec<Pubkey> {
+    addresses
+        .copied()
+        .collect::<BTreeSet<_>>()
+        .into_iter()
+        .collect()
 }
 
 #[cfg(test)]
@@ -82,7 +86,7 @@ mod tests {
 
     use super::*;
 
-    fn key(number: u8) -> Pubkey {
+    fn address(number: u8) -> Pubkey {
         Pubkey::new_from_array([number; 32])
     }
 
@@ -92,8 +96,8 @@ mod tests {
             id: WebhookId::from_random([1; 16]),
             events: EventKind::ALL.into_iter().collect(),
             filters: Filters {
-                accounts: vec![key(2), key(1)],
-                programs: vec![key(3)],
+                accounts: vec![address(2), address(1)],
+                programs: vec![address(3)],
             },
             commitment: sluice_store::Commitment::Confirmed,
             heartbeat: None,
@@ -107,12 +111,15 @@ mod tests {
         assert_eq!(request.commitment, Commitment::Processed);
         assert_eq!(request.from_slot, Some(9));
         assert!(request.blocks_meta);
-        assert_eq!(request.accounts[ACCOUNTS].pubkeys, [key(1), key(2)]);
+        assert_eq!(request.accounts[ACCOUNTS].pubkeys, [address(1), address(2)]);
         assert!(request.accounts[ACCOUNTS].owners.is_empty());
-        assert_eq!(request.accounts[OWNERS].owners, [key(3)]);
+        assert_eq!(request.accounts[OWNERS].owners, [address(3)]);
         assert!(request.accounts[OWNERS].pubkeys.is_empty());
         let transactions = &request.transactions[TRANSACTIONS];
-        assert_eq!(transactions.account_include, [key(1), key(2), key(3)]);
+        assert_eq!(
+            transactions.account_include,
+            [address(1), address(2), address(3)]
+        );
         assert_eq!(
             (transactions.votes, transactions.failed),
             (None, None),
@@ -121,14 +128,14 @@ mod tests {
     }
 
     #[test]
-    fn nobody_listening_asks_for_slots_and_blocks_only() {
+    fn without_webhooks_only_slots_and_blocks_are_asked_for() {
         let request = request(&Subscriptions::default(), None);
         assert!(request.accounts.is_empty() && request.transactions.is_empty());
         assert!(request.slots.is_some() && request.blocks_meta);
     }
 
     #[test]
-    fn the_name_of_the_slots_filter_proves_its_revision() {
+    fn the_name_of_the_slots_filter_shows_the_revision_in_force() {
         let live = ActiveWebhooks {
             revision: Revision(41),
             webhooks: Vec::new(),
@@ -147,10 +154,13 @@ mod tests {
             }),
         };
         assert_eq!(
-            proved_revision(&update(vec![ACCOUNTS.to_owned(), name])),
+            revision_in_force(&update(vec![ACCOUNTS.to_owned(), name])),
             Some(Revision(41))
         );
-        assert_eq!(proved_revision(&update(vec![ACCOUNTS.to_owned()])), None);
-        assert_eq!(proved_revision(&update(vec!["slots-rx".to_owned()])), None);
+        assert_eq!(revision_in_force(&update(vec![ACCOUNTS.to_owned()])), None);
+        assert_eq!(
+            revision_in_force(&update(vec!["slots-rx".to_owned()])),
+            None
+        );
     }
 }

@@ -1,31 +1,27 @@
-//! How slots descend from each other, and what follows from it (pure).
+//! Fork tree: how slots descend from each other, and when each is emitted, retracted or checkpointed (pure).
 //!
-//! One stream at `processed`, with every status, serves all commitments. The content of a slot is told
-//! three times, each time to those who asked for it:
+//! One stream at `processed`, with every status, serves all commitments. The events of a slot are emitted
+//! three times, each time to the webhooks that ask for the commitment:
 //!
-//! - at processed, when its bank is frozen and its block known;
+//! - at processed, when the slot is sealed and its block known;
 //! - at confirmed, when it or a descendant is: the status of a slot may be left out when a descendant's
 //!   follows;
 //! - at finalized, likewise.
 //!
-//! What was told at processed is taken back when the slot is declared dead, when its block turns out to be
-//! another one, or when the confirmed chain passes it by. Content that arrives after its slot was told is
-//! told at once.
+//! What was emitted at processed is retracted when the slot is declared dead, when it has a replacement block,
+//! or when the confirmed chain does not contain it. Events that arrive after their slot was emitted are
+//! emitted at once.
 //!
-//! The chain is followed by parent links. A block in it that was never announced is a hole in the stream,
+//! The chain is followed by parent links. A block in it that was never announced is a gap in the stream,
 //! and is reported as such rather than passed over.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::collections::BTreeMap;
 
+use sluice_chain_types::Commitment;
 use sluice_geyser::{BlockMeta, SlotStatus, SlotUpdate};
-use sluice_store::{Commitment, UnconfirmedSlot};
 use thiserror::Error;
 
-use super::{
-    content::{Item, SlotContent},
-    node::Node,
-    steps::{Block, RevertReason, Step},
-};
+use super::{Action, Block, Gap, ResumePoint, RetractReason, SlotEvent, slot_node::SlotNode};
 
 /// Most slots held. A slot takes 400 ms and finality thirty of them; this is seven minutes without it.
 const MAX_SLOTS: usize = 1024;
@@ -34,17 +30,17 @@ const MAX_SLOTS: usize = 1024;
 /// opened again from the checkpoint rather than the memory of the machine used up.
 const MAX_BYTES: usize = 512 * 1024 * 1024;
 
-/// How long blocks are remembered after they were told for the last time, in slots: content may be late.
+/// How long blocks are remembered after they were emitted for the last time, in slots: events may be late.
 const REMEMBERED: u64 = 64;
 
 /// By how many slots the confirmed chain may be ahead of a block that was not announced before that counts
-/// as a hole. Announcements overtake each other by a slot or two.
-const HOLE_PATIENCE: u64 = 16;
+/// as a gap. Announcements overtake each other by a slot or two.
+const GAP_PATIENCE: u64 = 16;
 
 /// Why the stream must be opened again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-pub enum TreeFault {
-    /// Too much waits for its fate.
+pub enum ForkTreeError {
+    /// Too much is not confirmed or not finalized yet.
     #[error(
         "{slots} slots with about {bytes} bytes wait for confirmation or finality, more than may be held \
          ({MAX_SLOTS} slots, {MAX_BYTES} bytes)"
@@ -55,137 +51,107 @@ pub enum TreeFault {
         /// How many bytes.
         bytes: usize,
     },
-    /// A block of the confirmed chain never came, and it is not known what is below it.
-    #[error("slots {first} to {last} belong to the chain but were not streamed")]
-    Hole {
-        /// The slot after the last block that did come.
-        first: u64,
-        /// The slot of the block.
-        last: u64,
-    },
+    /// Blocks of the confirmed chain never came: from the slot after the last block that did, to the one whose parent
+    /// is not known.
+    #[error("slots {} to {} belong to the chain but were not streamed", .0.first, .0.last)]
+    Gap(Gap),
 }
 
-/// Slots whose fate is not known.
+/// The slots above the floor, until they are final.
 #[derive(Debug)]
-pub struct SlotTree {
-    nodes: BTreeMap<u64, Node>,
+pub struct ForkTree {
+    nodes: BTreeMap<u64, SlotNode>,
     bytes: usize,
-    /// The last slot that this session has nothing to do with; `None` until a session that began in the
+    /// The slot before the first that this session covers; `None` until a session that began in the
     /// middle of the chain has seen its first block.
-    base: Option<u64>,
+    floor: Option<u64>,
     confirmed: Progress,
     finalized: Progress,
-    /// The slot up to which an earlier session has seen the confirmed chain.
-    decided: Option<u64>,
-    /// Whether anybody waits for finality: otherwise content is dropped once confirmed.
-    finality_wanted: bool,
-    /// Slots whose absence is known and accepted.
-    missing: Option<(u64, u64)>,
+    /// The confirmed checkpoint of an earlier session.
+    checkpoint: Option<u64>,
+    /// The commitment after which events are not needed any more.
+    last_commitment: Commitment,
+    /// Slots that the server is known not to have.
+    gap: Option<Gap>,
 }
 
 /// How far a commitment has come.
 #[derive(Clone, Copy, Debug, Default)]
 struct Progress {
-    /// The highest slot with this status.
-    reached: Option<u64>,
-    /// The slot up to which everything is told.
-    settled: Option<u64>,
+    /// The highest slot reported with this status.
+    highest_reported: Option<u64>,
+    /// The slot up to which everything is emitted.
+    watermark: Option<u64>,
 }
 
-/// Where a session begins.
-#[derive(Clone, Debug, Default)]
-pub struct Beginning {
-    /// The first slot of which everything is streamed; `None` for a session that takes what comes.
-    pub from_slot: Option<u64>,
-    /// Slots told at processed before, whose fate is not known.
-    pub open: Vec<UnconfirmedSlot>,
-    /// The slot up to which the confirmed chain is known already. Banks that died before may be streamed once
-    /// more, so none is told at processed before the chain reaches it.
-    pub decided: Option<u64>,
-    /// Whether anybody waits for finality.
-    pub finality_wanted: bool,
-    /// The first and the last of slots of which it is known that the server does not have them.
-    pub missing: Option<(u64, u64)>,
-}
-
-impl SlotTree {
+impl ForkTree {
     /// A tree without slots.
     #[must_use]
-    pub fn new(beginning: Beginning) -> Self {
-        let base = beginning.from_slot.map(|slot| slot.saturating_sub(1));
+    pub fn new(resume: &ResumePoint) -> Self {
+        let floor = resume.from_slot.map(|slot| slot.saturating_sub(1));
         let progress = Progress {
-            reached: None,
-            settled: base,
+            highest_reported: None,
+            watermark: floor,
         };
-        let mut tree = Self {
-            nodes: BTreeMap::new(),
+        let covered = |slot: u64| floor.is_none_or(|floor| slot > floor);
+        let emitted_earlier = |(slot, blockhash): (&u64, &Option<String>)| {
+            (*slot, SlotNode::emitted_earlier(blockhash.clone()))
+        };
+        Self {
+            nodes: resume
+                .unconfirmed
+                .iter()
+                .filter(|(slot, _)| covered(**slot))
+                .map(emitted_earlier)
+                .collect(),
             bytes: 0,
-            base,
+            floor,
             confirmed: progress,
             finalized: progress,
-            decided: beginning.decided,
-            finality_wanted: beginning.finality_wanted,
-            missing: beginning.missing,
-        };
-        let undecided = |open: &UnconfirmedSlot| base.is_none_or(|base| open.slot > base);
-        for open in beginning.open.into_iter().filter(undecided) {
-            let node = tree.nodes.entry(open.slot).or_default();
-            node.told_before = Some(open.blockhash.unwrap_or_default());
+            checkpoint: resume.confirmed_checkpoint,
+            last_commitment: if resume.finality_wanted {
+                Commitment::Finalized
+            } else {
+                Commitment::Confirmed
+            },
+            gap: resume.gap,
         }
-        tree
     }
 
-    /// The last slot that this session has nothing to do with, once known.
+    /// The slot before the first that this session covers, once known.
     #[must_use]
-    pub const fn base(&self) -> Option<u64> {
-        self.base
+    pub const fn floor(&self) -> Option<u64> {
+        self.floor
     }
 
-    /// Takes something that happened.
+    /// Takes an event of a slot.
     ///
     /// # Errors
-    /// [`TreeFault::Full`].
-    pub fn item(&mut self, slot: u64, item: Item) -> Result<Vec<Step>, TreeFault> {
-        if !self.concerns(slot) {
+    /// [`ForkTreeError::Full`].
+    pub fn event(&mut self, slot: u64, event: SlotEvent) -> Result<Vec<Action>, ForkTreeError> {
+        if !self.covers(slot) {
             return Ok(Vec::new());
         }
-        let bytes = item.bytes();
-        let last = last_commitment(self.finality_wanted);
+        let bytes = event.bytes();
         let node = self.nodes.entry(slot).or_default();
-        let mut steps = Vec::new();
-        let is_new = if node.block.is_none() {
-            Arc::make_mut(&mut node.content).add(item)
-        } else if node.reopened {
-            node.after_block.add(item)
-        } else if node.told >= Some(last) {
-            // Nothing is held any more against which it could be compared.
-            return Ok(node.tell_late(item));
-        } else {
-            // What this block has already, another block of the slot may have, too.
-            let of_another = node.after_block.add(item.clone());
-            let of_this = Arc::make_mut(&mut node.content).add(item.clone());
-            if of_this {
-                steps = node.tell_late(item);
-            }
-            of_another || of_this
-        };
-        if is_new {
+        let admission = node.admit(event, self.last_commitment);
+        if admission.held {
             node.bytes = node.bytes.saturating_add(bytes);
             self.bytes = self.bytes.saturating_add(bytes);
-            self.check_room()?;
+            self.check_limits()?;
         }
-        Ok(steps)
+        Ok(admission.late)
     }
 
-    /// Takes the block of a slot, which follows its content.
+    /// Takes the block of a slot, which follows its events.
     ///
     /// # Errors
-    /// [`TreeFault`].
-    pub fn block(&mut self, meta: BlockMeta) -> Result<Vec<Step>, TreeFault> {
-        if self.base.is_none() {
-            self.begin(meta.slot.saturating_sub(1));
+    /// [`ForkTreeError`].
+    pub fn block(&mut self, meta: BlockMeta) -> Result<Vec<Action>, ForkTreeError> {
+        if self.floor.is_none() {
+            self.begin_above(meta.slot.saturating_sub(1));
         }
-        if !self.concerns(meta.slot) {
+        if !self.covers(meta.slot) {
             return Ok(Vec::new());
         }
         let slot = meta.slot;
@@ -194,244 +160,215 @@ impl SlotTree {
             hash: meta.blockhash,
             parent: meta.parent_slot,
             time: meta.block_time,
-            revival: 0,
         };
         let node = self.nodes.entry(slot).or_default();
-        let mut steps = Vec::new();
-        let other = |known: &str| known != block.hash;
-        match (&node.block, &node.told_before) {
-            (Some(known), _) if other(&known.hash) => {
-                if node.told >= Some(Commitment::Confirmed) {
-                    // Two blocks of one slot cannot both be confirmed; the first one stands.
-                    return Ok(Vec::new());
-                }
-                let told = node.told.take().is_some() | node.told_before.take().is_some();
-                steps.extend(told.then_some(Step::Revert {
-                    slot,
-                    reason: RevertReason::Replaced,
-                }));
-                node.content = Arc::new(std::mem::take(&mut node.after_block));
-                node.frozen = false;
+        let mut actions = Vec::new();
+        if node.has_other_block(&block.hash) {
+            if node.emitted >= Some(Commitment::Confirmed) {
+                // Two blocks of one slot cannot both be confirmed; the first one stands.
+                return Ok(actions);
             }
-            (None, Some(before)) if other(before) => {
-                node.told_before = None;
-                steps.push(Step::Revert {
-                    slot,
-                    reason: RevertReason::Replaced,
-                });
-            }
-            _ => {}
+            actions.extend(node.replace_block(slot));
         }
-        node.reopened = false;
-        if node.block.as_ref().is_none_or(|known| other(&known.hash)) {
-            node.block = Some(Arc::new(block));
-        }
-        steps.extend(self.advance(slot)?);
-        self.check_room()?;
-        Ok(steps)
+        node.accept_block(block);
+        actions.extend(self.advance(slot)?);
+        self.check_limits()?;
+        Ok(actions)
     }
 
     /// Takes a change of a slot's status.
     ///
     /// # Errors
-    /// [`TreeFault`].
-    pub fn status(&mut self, update: &SlotUpdate) -> Result<Vec<Step>, TreeFault> {
+    /// [`ForkTreeError`].
+    pub fn status(&mut self, update: &SlotUpdate) -> Result<Vec<Action>, ForkTreeError> {
         let slot = update.slot;
         match update.status {
             SlotStatus::Dead => return Ok(self.dead(slot)),
             SlotStatus::Processed => {}
-            SlotStatus::Confirmed => self.confirmed.reach(slot),
+            SlotStatus::Confirmed => self.confirmed.report(slot),
             SlotStatus::Finalized => {
-                self.confirmed.reach(slot);
-                self.finalized.reach(slot);
+                self.confirmed.report(slot);
+                self.finalized.report(slot);
             }
             SlotStatus::CreatedBank => {
-                self.reopen(slot);
+                if let Some(node) = self.nodes.get_mut(&slot) {
+                    node.bank_created();
+                }
                 return Ok(Vec::new());
             }
             SlotStatus::FirstShredReceived | SlotStatus::Completed => return Ok(Vec::new()),
         }
-        if self.concerns(slot) && self.base.is_some() {
-            self.nodes.entry(slot).or_default().frozen = true;
+        if self.covers(slot) && self.floor.is_some() {
+            self.nodes.entry(slot).or_default().sealed = true;
         }
-        let steps = self.advance(slot)?;
-        self.check_room()?;
-        Ok(steps)
+        let actions = self.advance(slot)?;
+        self.check_limits()?;
+        Ok(actions)
     }
 
-    fn reopen(&mut self, slot: u64) {
-        if let Some(node) = self.nodes.get_mut(&slot)
-            && node.block.is_some()
-        {
-            node.reopened = true;
-            node.after_block = SlotContent::default();
-        }
-    }
-
-    /// Fixes where a session that takes what comes has begun. What came before is not complete, and what
-    /// was open then stays undecided.
-    fn begin(&mut self, base: u64) {
-        self.base = Some(base);
-        self.nodes = self.nodes.split_off(&base.saturating_add(1));
+    /// Fixes where a session that began with whatever came next has begun. What came before is not complete, and
+    /// what was unconfirmed then stays so.
+    fn begin_above(&mut self, floor: u64) {
+        self.floor = Some(floor);
+        self.nodes = self.nodes.split_off(&floor.saturating_add(1));
         self.bytes = self.nodes.values().map(|node| node.bytes).sum();
         for progress in [&mut self.confirmed, &mut self.finalized] {
-            progress.settled = Some(base);
+            progress.watermark = Some(floor);
         }
     }
 
-    fn concerns(&self, slot: u64) -> bool {
+    fn covers(&self, slot: u64) -> bool {
         // Behind the confirmed chain, only blocks of the chain are still there.
-        self.base.is_none_or(|base| slot > base)
-            && (self.confirmed.settled.is_none_or(|settled| slot > settled)
+        self.floor.is_none_or(|floor| slot > floor)
+            && (self
+                .confirmed
+                .watermark
+                .is_none_or(|watermark| slot > watermark)
                 || self.nodes.contains_key(&slot))
     }
 
-    fn dead(&mut self, slot: u64) -> Vec<Step> {
+    fn dead(&mut self, slot: u64) -> Vec<Action> {
         let contradicted = self
             .nodes
             .get(&slot)
-            .is_some_and(|node| node.told >= Some(Commitment::Confirmed));
-        if contradicted || !self.concerns(slot) {
+            .is_some_and(|node| node.emitted >= Some(Commitment::Confirmed));
+        if contradicted || !self.covers(slot) {
             return Vec::new();
         }
-        let taken_back = self.drop_node(slot, RevertReason::Dead);
-        taken_back.into_iter().collect()
+        let retraction = self.remove(slot, RetractReason::Dead);
+        retraction.into_iter().collect()
     }
 
-    /// Forgets a slot; what was told of it is taken back.
-    fn drop_node(&mut self, slot: u64, reason: RevertReason) -> Option<Step> {
+    /// Forgets a slot; what was emitted of it is retracted.
+    fn remove(&mut self, slot: u64, reason: RetractReason) -> Option<Action> {
         let node = self.nodes.remove(&slot)?;
         self.bytes = self.bytes.saturating_sub(node.bytes);
-        (node.told.is_some() || node.told_before.is_some()).then_some(Step::Revert { slot, reason })
+        node.retraction(slot, reason)
     }
 
     /// Everything that follows from what is new about `slot`.
-    fn advance(&mut self, slot: u64) -> Result<Vec<Step>, TreeFault> {
-        let mut steps = Vec::new();
-        if Some(slot) > self.decided
+    fn advance(&mut self, slot: u64) -> Result<Vec<Action>, ForkTreeError> {
+        let mut actions = Vec::new();
+        if Some(slot) > self.checkpoint
             && let Some(node) = self.nodes.get_mut(&slot)
-            && node.frozen
-            && node.told.is_none()
+            && node.sealed
+            && node.emitted.is_none()
         {
-            steps.extend(node.tell(Commitment::Processed));
+            actions.extend(node.emit(Commitment::Processed));
         }
-        self.settle(Commitment::Confirmed, &mut steps)?;
-        self.settle(Commitment::Finalized, &mut steps)?;
-        Ok(steps)
+        self.advance_watermark(Commitment::Confirmed, &mut actions)?;
+        self.advance_watermark(Commitment::Finalized, &mut actions)?;
+        Ok(actions)
     }
 
-    /// Follows the chain from the highest slot of a commitment down to what is settled, as far as its
+    /// Follows the chain from the highest slot reported at a commitment down to its watermark, as far as
     /// blocks are known.
-    fn settle(&mut self, commitment: Commitment, steps: &mut Vec<Step>) -> Result<(), TreeFault> {
+    fn advance_watermark(
+        &mut self,
+        commitment: Commitment,
+        actions: &mut Vec<Action>,
+    ) -> Result<(), ForkTreeError> {
         let progress = self.progress(commitment);
-        let (Some(target), Some(settled)) = (progress.reached, progress.settled) else {
+        let (Some(slot), Some(watermark)) = (progress.highest_reported, progress.watermark) else {
             return Ok(());
         };
-        if settled >= target {
+        if watermark >= slot {
             return Ok(());
         }
-        if commitment == Commitment::Finalized && !self.finality_wanted {
-            // Nobody to tell, and the blocks may be forgotten.
-            if self.confirmed.settled < Some(target) {
+        if commitment > self.last_commitment {
+            // No events to emit, and the blocks may be forgotten.
+            if self.confirmed.watermark < Some(slot) {
                 return Ok(());
             }
         } else {
-            let Some(chain) = self.chain(target, settled)? else {
+            let Some(ancestry) = self.ancestry(slot, watermark)? else {
                 return Ok(());
             };
-            self.follow(&chain, commitment, target, steps);
+            self.emit_ancestry(&ancestry, commitment, slot, actions);
         }
-        self.progress_mut(commitment).settled = Some(target);
-        steps.push(Step::Settled {
-            commitment,
-            slot: target,
-        });
-        self.forget(commitment, target);
+        self.progress_mut(commitment).watermark = Some(slot);
+        actions.push(Action::Checkpoint { commitment, slot });
+        self.forget(commitment, slot);
         Ok(())
     }
 
-    /// The slots of the chain above `settled`, the lowest first; `None` while a block of it is awaited.
-    fn chain(&self, target: u64, settled: u64) -> Result<Option<Vec<u64>>, TreeFault> {
-        let mut chain = Vec::new();
-        let mut slot = target;
-        while slot > settled {
+    /// A slot and its ancestors above `watermark`, the lowest first; `None` while a block of them is awaited.
+    fn ancestry(&self, head: u64, watermark: u64) -> Result<Option<Vec<u64>>, ForkTreeError> {
+        let mut ancestry = Vec::new();
+        let mut slot = head;
+        while slot > watermark {
             let block = self.nodes.get(&slot).and_then(|node| node.block.as_ref());
-            let accepted = self
-                .missing
-                .is_some_and(|(first, last)| (first..=last).contains(&slot));
-            let below = match block {
+            let parent = match block {
                 Some(block) => block.parent,
-                None if accepted => self.block_below(slot),
-                None if target.saturating_sub(slot) < HOLE_PATIENCE => return Ok(None),
+                None if self.gap.is_some_and(|gap| gap.contains(slot)) => self.block_below(slot),
+                None if head.saturating_sub(slot) < GAP_PATIENCE => return Ok(None),
                 None => {
-                    return Err(TreeFault::Hole {
-                        first: self.block_below(slot).max(settled).saturating_add(1),
+                    return Err(ForkTreeError::Gap(Gap {
+                        first: self.block_below(slot).max(watermark).saturating_add(1),
                         last: slot,
-                    });
+                    }));
                 }
             };
-            chain.push(slot);
+            ancestry.push(slot);
             // A parent that is not below its child would be a lie, and an endless walk.
-            slot = below.min(slot.saturating_sub(1));
+            slot = parent.min(slot.saturating_sub(1));
         }
-        chain.reverse();
-        Ok(Some(chain))
+        ancestry.reverse();
+        Ok(Some(ancestry))
     }
 
-    /// The nearest block below a slot whose own block is missing: the best guess at its parent.
+    /// The nearest block below a slot whose own block never came: the best guess at its parent.
     fn block_below(&self, slot: u64) -> u64 {
         self.nodes
             .range(..slot)
             .rev()
             .find(|(_, node)| node.block.is_some())
             .map(|(slot, _)| *slot)
-            .or(self.base)
+            .or(self.floor)
             .unwrap_or(0)
     }
 
-    /// Tells the slots of the chain, and takes back those beside it.
-    fn follow(
+    /// Retracts the slots beside an ancestry, and emits those of it.
+    fn emit_ancestry(
         &mut self,
-        chain: &[u64],
+        ancestry: &[u64],
         commitment: Commitment,
-        target: u64,
-        steps: &mut Vec<Step>,
+        head: u64,
+        actions: &mut Vec<Action>,
     ) {
         let beside: Vec<u64> = self
             .nodes
-            .range(..=target)
+            .range(..=head)
             .filter(|(slot, node)| {
-                node.told < Some(Commitment::Confirmed) && chain.binary_search(slot).is_err()
+                node.emitted < Some(Commitment::Confirmed) && ancestry.binary_search(slot).is_err()
             })
             .map(|(slot, _)| *slot)
             .collect();
         for slot in beside {
-            steps.extend(self.drop_node(slot, RevertReason::Abandoned));
+            actions.extend(self.remove(slot, RetractReason::Abandoned));
         }
-        for slot in chain {
+        for slot in ancestry {
             let Some(node) = self.nodes.get_mut(slot) else {
                 continue;
             };
-            if node.told.is_none() {
-                steps.extend(node.tell(Commitment::Processed));
+            if node.emitted.is_none() {
+                actions.extend(node.emit(Commitment::Processed));
             }
-            if node.told < Some(commitment) {
-                steps.extend(node.tell(commitment));
+            if node.emitted < Some(commitment) {
+                actions.extend(node.emit(commitment));
             }
-            if node.told >= Some(last_commitment(self.finality_wanted)) {
-                self.bytes = self.bytes.saturating_sub(std::mem::take(&mut node.bytes));
-                node.content = Arc::default();
-                node.after_block = SlotContent::default();
+            if node.emitted >= Some(self.last_commitment) {
+                self.bytes = self.bytes.saturating_sub(node.drop_events());
             }
         }
     }
 
-    /// Forgets blocks that were told for the last time long ago.
-    fn forget(&mut self, commitment: Commitment, settled: u64) {
-        if commitment != last_commitment(self.finality_wanted) {
+    /// Forgets blocks that were emitted for the last time long ago.
+    fn forget(&mut self, commitment: Commitment, watermark: u64) {
+        if commitment != self.last_commitment {
             return;
         }
-        let oldest = settled.saturating_sub(REMEMBERED);
+        let oldest = watermark.saturating_sub(REMEMBERED);
         self.nodes = self.nodes.split_off(&oldest);
     }
 
@@ -449,9 +386,9 @@ impl SlotTree {
         }
     }
 
-    fn check_room(&self) -> Result<(), TreeFault> {
+    fn check_limits(&self) -> Result<(), ForkTreeError> {
         if self.nodes.len() > MAX_SLOTS || self.bytes > MAX_BYTES {
-            return Err(TreeFault::Full {
+            return Err(ForkTreeError::Full {
                 slots: self.nodes.len(),
                 bytes: self.bytes,
             });
@@ -461,17 +398,8 @@ impl SlotTree {
 }
 
 impl Progress {
-    fn reach(&mut self, slot: u64) {
-        self.reached = self.reached.max(Some(slot));
-    }
-}
-
-/// The commitment after which content is not needed any more.
-const fn last_commitment(finality_wanted: bool) -> Commitment {
-    if finality_wanted {
-        Commitment::Finalized
-    } else {
-        Commitment::Confirmed
+    fn report(&mut self, slot: u64) {
+        self.highest_reported = self.highest_reported.max(Some(slot));
     }
 }
 

@@ -20,8 +20,8 @@ use sluice_geyser::{
     AccountUpdate, BlockMeta, Body, SlotStatus, SlotUpdate, Update, scripted::wire_bytes,
 };
 use sluice_indexer::{
-    events::subscription_index::{Index, Subscriptions},
-    slots::{SlotTree, Step, content::Item, fork_tree::Beginning},
+    events::subscription_index::{SubscriptionIndex, Subscriptions},
+    slots::{Action, ForkTree, ResumePoint, SlotEvent},
     subscription_watcher::Watcher,
 };
 use sluice_store::{
@@ -225,31 +225,31 @@ impl Watched {
         })
     }
 
-    fn match_wire(&self, index: &Index, wire: &[Bytes]) -> anyhow::Result<Duration> {
-        let mut tree = SlotTree::new(Beginning {
+    fn match_wire(&self, index: &SubscriptionIndex, wire: &[Bytes]) -> anyhow::Result<Duration> {
+        let mut tree = ForkTree::new(&ResumePoint {
             from_slot: Some(FIRST),
-            ..Beginning::default()
+            ..ResumePoint::default()
         });
         let (mut found, mut concerned) = (Vec::new(), 0);
         let begun = Instant::now();
         for message in wire {
             let update = sluice_geyser::decode(message.clone())?.context("it is an update")?;
-            let steps = match update.body {
-                Body::Account(account) => tree.item(account.slot, Item::Account(account))?,
+            let actions = match update.body {
+                Body::Account(account) => tree.event(account.slot, SlotEvent::Account(account))?,
                 Body::BlockMeta(block) => tree.block(block)?,
                 Body::Slot(slot) => tree.status(&slot)?,
                 Body::Transaction(_) => bail!("none was sent"),
             };
-            for step in steps {
-                let Step::Tell {
+            for action in actions {
+                let Action::Emit {
                     commitment: Commitment::Confirmed,
-                    content,
+                    events,
                     ..
-                } = step
+                } = action
                 else {
                     continue;
                 };
-                for account in content.accounts() {
+                for account in events.accounts() {
                     index.account_change(&account.pubkey, &account.owner, &mut found);
                     concerned += found.len();
                 }
@@ -260,7 +260,11 @@ impl Watched {
         Ok(took)
     }
 
-    fn alone(&self, index: &Index, keys: &[(Pubkey, Pubkey)]) -> anyhow::Result<Duration> {
+    fn alone(
+        &self,
+        index: &SubscriptionIndex,
+        keys: &[(Pubkey, Pubkey)],
+    ) -> anyhow::Result<Duration> {
         let (mut found, mut concerned) = (Vec::new(), 0);
         let begun = Instant::now();
         for (account, owner) in keys {

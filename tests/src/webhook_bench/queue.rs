@@ -6,7 +6,7 @@ use std::time::SystemTime;
 use sluice_geyser::AccountUpdate;
 use sluice_indexer::{
     events::{compose, idl::Idls, subscription_index::Subscriptions},
-    slots::{Block, SlotContent, content::Item},
+    slots::{Block, SlotEvent, SlotEvents},
 };
 use sluice_store::{
     Access, Commit, Commitment, EventKind, Filters, NewMessage, NewWebhook, Secret, Secrets, Store,
@@ -86,23 +86,22 @@ impl Queue {
     #[must_use]
     pub fn messages(&mut self, first: u64, count: u64) -> Vec<NewMessage> {
         self.slot += 1;
-        let mut content = SlotContent::default();
+        let mut events = SlotEvents::default();
         for number in first..first + count {
-            content.add(Item::Account(pool_write(self.slot, number)));
+            events.add(SlotEvent::Account(pool_write(self.slot, number)));
         }
         let block = Block {
             slot: self.slot,
             hash: format!("hash{}", self.slot),
             parent: self.slot - 1,
             time: Some(1_767_225_600),
-            revival: 0,
         };
         compose::events(
             &self.subscriptions,
             &self.idls,
             Commitment::Confirmed,
             &block,
-            &content,
+            &events,
             Timestamp::from(SystemTime::now()),
         )
         .collect()

@@ -1,10 +1,10 @@
-//! Who is concerned, and what knowing it costs.
+//! Subscription index: which webhooks an event matches, and what an address costs.
 
 use sluice_store::{EventKind, Filters};
 
 use super::*;
 
-fn key(number: u8) -> Pubkey {
+fn address(number: u8) -> Pubkey {
     Pubkey::new_from_array([number; 32])
 }
 
@@ -12,10 +12,10 @@ fn key(number: u8) -> Pubkey {
 type Definition<'a> = (&'a [EventKind], &'a [u8], &'a [u8]);
 
 fn live(number: u8, (events, accounts, programs): Definition<'_>) -> ActiveWebhook {
-    let keys = |numbers: &[u8]| numbers.iter().copied().map(key).collect();
+    let addresses = |numbers: &[u8]| numbers.iter().copied().map(address).collect();
     let filters = Filters {
-        accounts: keys(accounts),
-        programs: keys(programs),
+        accounts: addresses(accounts),
+        programs: addresses(programs),
     };
     ActiveWebhook {
         id: WebhookId::from_random([number; 16]),
@@ -43,25 +43,27 @@ fn index(webhooks: &[Definition<'_>]) -> Subscriptions {
     )
 }
 
-fn account_change(index: &Subscriptions, account: u8, owner: u8) -> Vec<Position> {
+fn account_change(index: &Subscriptions, account: u8, owner: u8) -> Vec<SubscriberIndex> {
     let mut found = vec![99];
     index
         .at(Commitment::Confirmed)
-        .account_change(&key(account), &key(owner), &mut found);
+        .account_change(&address(account), &address(owner), &mut found);
     found
 }
 
-fn transaction(index: &Subscriptions, mentioned: &[u8], invoked: &[u8]) -> Vec<Position> {
-    let keys = |numbers: &[u8]| numbers.iter().copied().map(key).collect::<Vec<_>>();
+fn transaction(index: &Subscriptions, mentioned: &[u8], invoked: &[u8]) -> Vec<SubscriberIndex> {
+    let addresses = |numbers: &[u8]| numbers.iter().copied().map(address).collect::<Vec<_>>();
     let mut found = vec![99];
-    index
-        .at(Commitment::Confirmed)
-        .transaction(&keys(mentioned), &keys(invoked), &mut found);
+    index.at(Commitment::Confirmed).transaction(
+        &addresses(mentioned),
+        &addresses(invoked),
+        &mut found,
+    );
     found
 }
 
 #[test]
-fn an_account_is_matched_by_its_key_or_its_owner() {
+fn an_account_is_matched_by_its_address_or_its_owner() {
     let index = index(&[
         (&[EventKind::AccountChange], &[10], &[]),
         (&[EventKind::AccountChange], &[], &[20]),
@@ -73,7 +75,7 @@ fn an_account_is_matched_by_its_key_or_its_owner() {
     assert_eq!(account_change(&index, 10, 20), [0, 1, 2], "each once");
     assert!(
         account_change(&index, 20, 10).is_empty(),
-        "the roles are not mixed up"
+        "the criteria are not mixed up"
     );
 }
 
@@ -97,11 +99,11 @@ fn an_event_is_matched_by_its_program_alone() {
     let mut found = Vec::new();
     index
         .at(Commitment::Confirmed)
-        .program_event(&key(20), &mut found);
+        .program_event(&address(20), &mut found);
     assert_eq!(found, [0]);
     index
         .at(Commitment::Confirmed)
-        .program_event(&key(10), &mut found);
+        .program_event(&address(10), &mut found);
     assert!(found.is_empty());
 }
 
@@ -111,11 +113,14 @@ fn kinds_that_were_not_asked_for_do_not_match() {
     assert!(account_change(&index, 10, 20).is_empty());
     assert!(transaction(&index, &[10], &[20]).is_empty());
     assert!(index.watched_accounts().next().is_none());
-    assert_eq!(index.mentioned_keys().collect::<Vec<_>>(), [&key(20)]);
+    assert_eq!(
+        index.mentioned_addresses().collect::<Vec<_>>(),
+        [&address(20)]
+    );
 }
 
 #[test]
-fn a_key_may_be_account_and_program_of_several() {
+fn an_address_may_be_account_and_program_of_several() {
     let kinds = &[EventKind::AccountChange, EventKind::Transaction];
     let index = index(&[
         (kinds, &[10], &[10]),
@@ -128,7 +133,7 @@ fn a_key_may_be_account_and_program_of_several() {
 }
 
 #[test]
-fn webhooks_hear_of_events_at_their_own_commitment() {
+fn webhooks_match_events_at_their_own_commitment() {
     let kinds: Definition<'_> = (&[EventKind::AccountChange], &[10], &[]);
     let finalized = ActiveWebhook {
         commitment: Commitment::Finalized,
@@ -138,7 +143,7 @@ fn webhooks_hear_of_events_at_their_own_commitment() {
     let mut found = Vec::new();
     for (commitment, expected) in Commitment::ALL.into_iter().zip([vec![], vec![0], vec![1]]) {
         let index = subscriptions.at(commitment);
-        index.account_change(&key(10), &key(99), &mut found);
+        index.account_change(&address(10), &address(99), &mut found);
         assert_eq!(found, expected, "{commitment}");
     }
     assert!(subscriptions.at(Commitment::Processed).is_empty());
@@ -153,11 +158,11 @@ fn only_what_is_new_or_changed_is_growth() {
     assert!(!before.grew_since(&before));
     let more = live(2, (&[EventKind::AccountChange], &[10, 11], &[]));
     assert!(subscriptions(vec![one.clone(), more]).grew_since(&before));
-    let settled = ActiveWebhook {
+    let later = ActiveWebhook {
         commitment: Commitment::Finalized,
         ..two
     };
-    assert!(subscriptions(vec![one, settled]).grew_since(&before));
+    assert!(subscriptions(vec![one, later]).grew_since(&before));
     assert!(before.grew_since(&Subscriptions::default()));
 }
 
@@ -181,8 +186,10 @@ fn a_million_accounts_take_less_than_two_hundred_bytes_each() {
     let subscriptions = subscriptions(vec![webhook]);
     let index = subscriptions.at(Commitment::Confirmed);
     // The table keeps an eighth of its places free, and their number is a power of two.
-    let places = (index.keys.capacity() * 8).div_ceil(7).next_power_of_two();
-    let each = places * BYTES_PER_KEY / usize::try_from(ACCOUNTS).expect("small");
+    let places = (index.addresses.capacity() * 8)
+        .div_ceil(7)
+        .next_power_of_two();
+    let each = places * BYTES_PER_ADDRESS / usize::try_from(ACCOUNTS).expect("small");
     assert!(each <= 200, "{each}");
     assert!(index.shared.is_empty());
 }

@@ -1,38 +1,36 @@
-//! What follows from what the stream says (pure data).
+//! Actions: what is to be done after an update of the stream (pure data).
 
 use std::sync::Arc;
 
-use sluice_store::Commitment;
+use sluice_chain_types::Commitment;
 
-use super::content::SlotContent;
+use super::SlotEvents;
 
-/// A frozen block.
+/// The block of a slot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Block {
     /// Its slot.
     pub slot: u64,
     /// Its hash, base58.
     pub hash: String,
-    /// Slot of the block below.
+    /// Slot of its parent.
     pub parent: u64,
     /// When it was produced, unix seconds.
     pub time: Option<i64>,
-    /// 1 for what is told again because it was taken back although it happened, otherwise 0.
-    pub revival: u32,
 }
 
-/// Why a slot's events are taken back.
+/// Why a slot's events are retracted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RevertReason {
+pub enum RetractReason {
     /// The slot was declared dead.
     Dead,
     /// The confirmed chain does not contain it.
     Abandoned,
-    /// The slot has another block.
+    /// The slot has a replacement block.
     Replaced,
 }
 
-impl RevertReason {
+impl RetractReason {
     /// The name on the wire.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -46,25 +44,25 @@ impl RevertReason {
 
 /// What is to be done, in order.
 #[derive(Clone, Debug)]
-pub enum Step {
-    /// Tell those who asked for this commitment what happened.
-    Tell {
+pub enum Action {
+    /// Emit the events of a block to the webhooks of a commitment.
+    Emit {
         /// The commitment.
         commitment: Commitment,
-        /// Where.
+        /// The block.
         block: Arc<Block>,
-        /// What.
-        content: Arc<SlotContent>,
+        /// Its events, or those that came late.
+        events: Arc<SlotEvents>,
     },
-    /// What was told of this slot at processed did not happen.
-    Revert {
+    /// Retract what was emitted of a slot at processed.
+    Retract {
         /// The slot.
         slot: u64,
         /// Why.
-        reason: RevertReason,
+        reason: RetractReason,
     },
-    /// Everything that happened at this commitment up to this slot has been told.
-    Settled {
+    /// Record that everything up to a slot has been emitted at a commitment.
+    Checkpoint {
         /// Confirmed or finalized.
         commitment: Commitment,
         /// The slot.

@@ -1,4 +1,4 @@
-//! What happened in a slot, as far as it is watched (pure).
+//! Events of one slot, as far as any webhook watches them: account writes and transactions (pure).
 
 use std::collections::{BTreeMap, HashMap, btree_map::Entry};
 
@@ -8,20 +8,29 @@ use solana_pubkey::Pubkey;
 /// Fixed cost of an update that is held, bytes: its fields, and its place in the maps.
 const UPDATE_BYTES: usize = 256;
 
-/// Something that happened in a slot.
+/// An event of a slot.
 #[derive(Clone, Debug)]
-pub enum Item {
+pub enum SlotEvent {
     /// An account was written.
     Account(AccountUpdate),
     /// A transaction was executed.
     Transaction(Box<TransactionUpdate>),
 }
 
-impl Item {
+/// An event of a slot, borrowed.
+#[derive(Clone, Copy, Debug)]
+pub enum SlotEventRef<'a> {
+    /// An account was written.
+    Account(&'a AccountUpdate),
+    /// A transaction was executed.
+    Transaction(&'a TransactionUpdate),
+}
+
+impl SlotEvent {
     /// Memory it takes, roughly.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        let content = match self {
+        let bytes = match self {
             Self::Account(account) => account.data.len(),
             Self::Transaction(transaction) => {
                 let logs: usize = transaction.log_messages.iter().map(String::len).sum();
@@ -37,23 +46,23 @@ impl Item {
                 logs.saturating_add(data).saturating_add(keys)
             }
         };
-        content.saturating_add(UPDATE_BYTES)
+        bytes.saturating_add(UPDATE_BYTES)
     }
 }
 
-/// What the stream sent of one slot: the last write of each account, and the transactions.
+/// The events of one slot: the last write of each account, and the transactions.
 #[derive(Clone, Debug, Default)]
-pub struct SlotContent {
+pub struct SlotEvents {
     accounts: HashMap<Pubkey, AccountUpdate>,
     transactions: BTreeMap<u64, Box<TransactionUpdate>>,
 }
 
-impl SlotContent {
-    /// Keeps an item; false when it was known already, or a later write of the account is, or another
+impl SlotEvents {
+    /// Holds an event; false when it was known already, or a later write of the account is, or another
     /// transaction in its place.
-    pub fn add(&mut self, item: Item) -> bool {
-        match item {
-            Item::Account(account) => {
+    pub fn add(&mut self, event: SlotEvent) -> bool {
+        match event {
+            SlotEvent::Account(account) => {
                 let known = self
                     .accounts
                     .get(&account.pubkey)
@@ -63,7 +72,8 @@ impl SlotContent {
                 }
                 !known
             }
-            Item::Transaction(transaction) => match self.transactions.entry(transaction.index) {
+            SlotEvent::Transaction(transaction) => match self.transactions.entry(transaction.index)
+            {
                 Entry::Vacant(place) => {
                     place.insert(transaction);
                     true
@@ -73,10 +83,18 @@ impl SlotContent {
         }
     }
 
-    /// Whether nothing happened.
+    /// Whether there are none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.accounts.is_empty() && self.transactions.is_empty()
+    }
+
+    /// All of them, transactions first.
+    pub fn iter(&self) -> impl Iterator<Item = SlotEventRef<'_>> {
+        let accounts = self.accounts().into_iter().map(SlotEventRef::Account);
+        self.transactions()
+            .map(SlotEventRef::Transaction)
+            .chain(accounts)
     }
 
     /// Accounts, in the order in which they were last written.
@@ -156,13 +174,13 @@ mod tests {
 
     #[test]
     fn the_last_write_of_an_account_wins_whatever_the_order_of_arrival() {
-        let mut content = SlotContent::default();
+        let mut events = SlotEvents::default();
         let news: Vec<_> = [2, 3, 1, 3]
             .into_iter()
-            .map(|version| content.add(Item::Account(account(7, 1, version))))
+            .map(|version| events.add(SlotEvent::Account(account(7, 1, version))))
             .collect();
         assert_eq!(news, [true, true, false, false]);
-        let versions: Vec<_> = content
+        let versions: Vec<_> = events
             .accounts()
             .iter()
             .map(|account| account.write_version)
@@ -172,14 +190,14 @@ mod tests {
 
     #[test]
     fn transactions_are_in_the_order_of_execution_each_once() {
-        let mut content = SlotContent::default();
-        assert!(content.is_empty());
+        let mut events = SlotEvents::default();
+        assert!(events.is_empty());
         let news: Vec<_> = [4, 2, 4]
             .into_iter()
-            .map(|index| content.add(Item::Transaction(Box::new(transaction(7, index)))))
+            .map(|index| events.add(SlotEvent::Transaction(Box::new(transaction(7, index)))))
             .collect();
         assert_eq!(news, [true, true, false]);
-        let order: Vec<_> = content.transactions().map(|each| each.index).collect();
+        let order: Vec<_> = events.transactions().map(|each| each.index).collect();
         assert_eq!(order, [2, 4]);
     }
 }

@@ -1,0 +1,290 @@
+//! Composed messages: order, ids, and what their bodies say.
+
+use serde_json::Value;
+use sluice_geyser::Instruction;
+use sluice_store::{ActiveWebhook, ActiveWebhooks, EventKind, Filters, Revision, WebhookId};
+
+use super::*;
+use crate::slots::{SlotEvent, slot_events::fixtures};
+
+fn subscriptions(commitment: Commitment, filters: &Filters) -> Subscriptions {
+    let webhook = |number| ActiveWebhook {
+        id: WebhookId::from_random([number; 16]),
+        events: EventKind::ALL.into_iter().collect(),
+        filters: filters.clone(),
+        commitment,
+        heartbeat: None,
+        filter_digest: filters.digest(),
+    };
+    Subscriptions::new(&ActiveWebhooks {
+        revision: Revision(1),
+        webhooks: vec![webhook(1), webhook(2)],
+    })
+}
+
+fn of_program(program: Pubkey) -> Subscriptions {
+    let filters = Filters {
+        accounts: Vec::new(),
+        programs: vec![program],
+    };
+    subscriptions(Commitment::Confirmed, &filters)
+}
+
+fn block() -> Block {
+    Block {
+        slot: 7,
+        hash: "hash".to_owned(),
+        parent: 6,
+        time: Some(1_767_225_600),
+    }
+}
+
+fn slot_events() -> SlotEvents {
+    let mut events = SlotEvents::default();
+    events.add(SlotEvent::Account(fixtures::account(7, 50, 9)));
+    events.add(SlotEvent::Account(fixtures::account(7, 51, 3)));
+    let mut transaction = fixtures::transaction(7, 4);
+    let program = transaction.account_keys[0];
+    transaction.log_messages = vec![
+        format!("Program {program} invoke [1]"),
+        "Program data: AQIDBAUGBwgJ".to_owned(),
+        format!("Program {program} success"),
+    ];
+    events.add(SlotEvent::Transaction(Box::new(transaction)));
+    events.add(SlotEvent::Transaction(Box::new(fixtures::transaction(
+        7, 2,
+    ))));
+    events
+}
+
+fn compose(
+    subscriptions: &Subscriptions,
+    commitment: Commitment,
+    slot_events: &SlotEvents,
+) -> Vec<NewMessage> {
+    let idls = Idls::built_in().expect("understood");
+    let fallback = Timestamp::from_unix_seconds(0);
+    events(
+        subscriptions,
+        &idls,
+        commitment,
+        &block(),
+        slot_events,
+        fallback,
+    )
+    .collect()
+}
+
+fn bodies(messages: &[NewMessage]) -> Vec<Value> {
+    messages
+        .iter()
+        .filter(|message| message.webhook == WebhookId::from_random([1; 16]))
+        .zip(1..)
+        .map(|(message, sequence)| {
+            serde_json::from_str(&message.body.with_sequence(sequence)).expect("JSON")
+        })
+        .collect()
+}
+
+#[test]
+fn messages_are_in_order_and_whole() {
+    let subscriptions = of_program(fixtures::program());
+    let composed = compose(&subscriptions, Commitment::Confirmed, &slot_events());
+    let bodies = bodies(&composed);
+    let kinds: Vec<_> = bodies
+        .iter()
+        .map(|body| body["type"].as_str().expect("text"))
+        .collect();
+    let expected = [
+        "transaction",
+        "transaction",
+        "programEvent",
+        "accountChange",
+        "accountChange",
+    ];
+    assert_eq!(kinds, expected);
+    assert_eq!(composed.len(), 2 * expected.len());
+    assert_eq!(bodies[0]["data"]["index"], 2, "as executed");
+    assert_eq!(bodies[1]["data"]["index"], 4);
+    assert_eq!(bodies[2]["data"]["discriminator"], "0102030405060708");
+    let last_written = Pubkey::new_from_array([51; 32]).to_string();
+    assert_eq!(bodies[3]["data"]["pubkey"], last_written);
+
+    let first = &bodies[0];
+    assert_eq!(first.as_object().expect("an object").len(), 7);
+    assert_eq!(first["timestamp"], "2026-01-01T00:00:00Z");
+    assert_eq!(first["webhookId"], WebhookId::from_random([1; 16]).as_str());
+    assert_eq!((&first["sequence"], &first["slot"]), (&1.into(), &7.into()));
+    assert_eq!(first["commitment"], "confirmed");
+    let keys: Vec<_> = composed
+        .iter()
+        .filter_map(|each| each.order_key.clone())
+        .collect();
+    assert_eq!(keys.len(), composed.len());
+    assert_eq!(keys[0], fixtures::program().to_string(), "the signer");
+    assert_eq!(keys[6], last_written, "the account");
+}
+
+#[test]
+fn each_commitment_has_its_own_webhooks_and_ids() {
+    let filters = Filters {
+        accounts: Vec::new(),
+        programs: vec![fixtures::program()],
+    };
+    let processed = subscriptions(Commitment::Processed, &filters);
+    assert!(compose(&processed, Commitment::Confirmed, &slot_events()).is_empty());
+    let emitted = compose(&processed, Commitment::Processed, &slot_events());
+    let confirmed = compose(
+        &of_program(fixtures::program()),
+        Commitment::Confirmed,
+        &slot_events(),
+    );
+    assert_eq!(emitted.len(), confirmed.len());
+    assert_eq!(bodies(&emitted)[0]["commitment"], "processed");
+    assert_ne!(emitted[0].id, confirmed[0].id);
+}
+
+#[test]
+fn an_inner_instruction_and_a_looked_up_address_count_and_a_failure_says_why() {
+    let (program, account) = (
+        Pubkey::new_from_array([42; 32]),
+        Pubkey::new_from_array([43; 32]),
+    );
+    let mut transaction = fixtures::transaction(7, 1);
+    // Loaded addresses follow the static ones.
+    transaction.account_keys.extend([account, program]);
+    transaction.inner_instructions = vec![(
+        0,
+        vec![sluice_geyser::InnerInstruction {
+            program_index: 2,
+            accounts: Vec::new(),
+            data: Vec::new(),
+            stack_height: Some(3),
+        }],
+    )];
+    transaction.instructions = vec![Instruction {
+        program_index: 0,
+        accounts: vec![1],
+        data: Vec::new(),
+    }];
+    transaction.error = Some("out of funds".to_owned());
+    let mut events = SlotEvents::default();
+    events.add(SlotEvent::Transaction(Box::new(transaction)));
+    for filters in [
+        Filters {
+            accounts: vec![account],
+            programs: Vec::new(),
+        },
+        Filters {
+            accounts: Vec::new(),
+            programs: vec![program],
+        },
+    ] {
+        let subscriptions = subscriptions(Commitment::Confirmed, &filters);
+        let emitted = compose(&subscriptions, Commitment::Confirmed, &events);
+        let bodies = bodies(&emitted);
+        assert_eq!(bodies.len(), 1, "{filters:?}");
+        assert_eq!(bodies[0]["data"]["error"], "out of funds");
+        assert_eq!(bodies[0]["data"]["programs"][1], program.to_string());
+    }
+}
+
+#[test]
+fn a_replay_composes_the_same_messages() {
+    let subscriptions = of_program(fixtures::program());
+    let compose = || compose(&subscriptions, Commitment::Confirmed, &slot_events());
+    assert_eq!(compose(), compose());
+}
+
+#[test]
+fn what_matches_no_webhook_makes_no_message() {
+    let other = of_program(Pubkey::new_from_array([200; 32]));
+    assert_eq!(compose(&other, Commitment::Confirmed, &slot_events()), []);
+}
+
+#[test]
+fn events_are_retracted_one_by_one_and_nothing_else_is() {
+    let emitted = |number: u8, kind| SlotMessage {
+        id: sluice_store::MessageId::from_bytes([number; 32]),
+        webhook: WebhookId::from_random([1; 16]),
+        sequence: number.into(),
+        kind,
+        order_key: Some("key".to_owned()),
+    };
+    let events = [
+        emitted(4, MessageKind::Event(EventKind::Transaction)),
+        emitted(5, MessageKind::Reverted),
+    ];
+    let now = Timestamp::from_unix_seconds(1);
+    let retracted = retractions(&events, 7, RetractReason::Abandoned, now);
+    assert_eq!(retracted.len(), 1);
+    let body = &bodies(&retracted)[0];
+    assert_eq!(body["type"], "reverted");
+    assert_eq!(
+        (&body["slot"], &body["commitment"]),
+        (&7.into(), &"processed".into())
+    );
+    assert_eq!(body["data"]["messageId"], events[0].id.as_str());
+    assert_eq!(body["data"]["sequence"], 4);
+    assert_eq!(body["data"]["type"], "transaction");
+    assert_eq!(body["data"]["reason"], "abandoned");
+    assert_eq!(retracted[0].order_key.as_deref(), Some("key"));
+}
+
+#[test]
+fn only_retracted_events_are_reinstated_and_under_ids_of_their_own() {
+    let filters = Filters {
+        accounts: Vec::new(),
+        programs: vec![fixtures::program()],
+    };
+    let subscriptions = subscriptions(Commitment::Processed, &filters);
+    let emitted = compose(&subscriptions, Commitment::Processed, &slot_events());
+    let retracted: Vec<_> = emitted.iter().skip(1).step_by(3).collect();
+    let retractions: HashSet<_> = retracted
+        .iter()
+        .map(|first| retraction_id(&first.webhook, 7, &first.id))
+        .collect();
+    let idls = Idls::built_in().expect("understood");
+    let fallback = Timestamp::from_unix_seconds(0);
+    let reinstate = |retractions: &HashSet<MessageId>| -> Vec<NewMessage> {
+        let (block, events) = (block(), slot_events());
+        reinstated(
+            &subscriptions,
+            &idls,
+            &block,
+            &events,
+            fallback,
+            retractions,
+        )
+        .collect()
+    };
+    assert_eq!(reinstate(&HashSet::new()), []);
+    let again = reinstate(&retractions);
+    assert_eq!(again.len(), retracted.len());
+    let known: HashSet<_> = emitted.iter().map(|first| &first.id).collect();
+    for (first, again) in retracted.into_iter().zip(&again) {
+        assert!(!known.contains(&again.id), "an id of its own");
+        let renamed = NewMessage {
+            id: first.id.clone(),
+            ..again.clone()
+        };
+        assert_eq!(&renamed, first);
+    }
+}
+
+#[test]
+fn a_gap_is_reported_to_every_webhook_of_its_commitment() {
+    const GAP: Gap = Gap { first: 3, last: 5 };
+    let subscriptions = of_program(fixtures::program());
+    let now = Timestamp::from_unix_seconds(1);
+    assert!(gap(&subscriptions, Commitment::Finalized, GAP, now).is_empty());
+    let emitted = gap(&subscriptions, Commitment::Confirmed, GAP, now);
+    assert_eq!(emitted.len(), 2);
+    let body = &bodies(&emitted)[0];
+    assert_eq!(body["type"], "gap");
+    assert_eq!(body["data"]["firstSlot"], 3);
+    assert_eq!(
+        (&body["data"]["lastSlot"], &body["slot"]),
+        (&5.into(), &5.into())
+    );
+}

@@ -1,0 +1,141 @@
+//! Resume policy: where the next session begins, after how the last ones ended and what is stored (pure).
+
+use std::collections::BTreeMap;
+
+use sluice_geyser::StreamError;
+use sluice_store::{Commitment, ResumeState};
+
+use super::session_end::SessionEnd;
+use crate::{
+    events::subscription_index::Subscriptions,
+    slots::{ForkTreeError, Gap, ResumePoint},
+};
+
+/// How often a server may refuse to replay without saying from where it could, before the slots it does not have
+/// are given up. A node that has just started refuses so until it has caught up; with the pauses between
+/// attempts this gives it about five seconds, which a server that never replays costs at every reconnect.
+const UNEXPLAINED_REFUSALS: u32 = 6;
+
+/// Where the next session begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct ResumePolicy {
+    from: ResumeFrom,
+    /// The gap that ended a session last. A server that leaves out blocks is asked for them once more.
+    last_gap: Option<Gap>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ResumeFrom {
+    /// After the checkpoint.
+    Checkpoint {
+        /// How often this was refused in a row without a reason that helps.
+        refusals: u32,
+    },
+    /// After the checkpoint, without these slots, which two sessions did not get.
+    CheckpointWithout(Gap),
+    /// At the first slot the server can still replay. There is a gap before it.
+    FirstAvailable(u64),
+    /// With whatever comes next. There may be a gap before it.
+    Tip,
+}
+
+impl ResumeFrom {
+    const CHECKPOINT: Self = Self::Checkpoint { refusals: 0 };
+}
+
+impl ResumePolicy {
+    /// That of the first session of a process.
+    pub(super) const fn new() -> Self {
+        Self {
+            from: ResumeFrom::CHECKPOINT,
+            last_gap: None,
+        }
+    }
+
+    /// Where to begin after the session that began here ended with `end`. A server that cannot even
+    /// replay the slot it named itself is not asked to replay again.
+    pub(super) fn next(self, end: &SessionEnd) -> Self {
+        let (from, last_gap) = match end {
+            SessionEnd::Tree(ForkTreeError::Gap(gap)) if self.last_gap == Some(*gap) => {
+                (ResumeFrom::CheckpointWithout(*gap), self.last_gap)
+            }
+            SessionEnd::Tree(ForkTreeError::Gap(gap)) => (ResumeFrom::CHECKPOINT, Some(*gap)),
+            SessionEnd::Stream(StreamError::ReplayUnavailable {
+                first_available, ..
+            }) => (self.after_refusal(*first_available), self.last_gap),
+            // Slots were stored, or another beginning would not have changed anything.
+            _ => (ResumeFrom::CHECKPOINT, self.last_gap),
+        };
+        Self { from, last_gap }
+    }
+
+    fn after_refusal(self, first_available: Option<u64>) -> ResumeFrom {
+        match (self.from, first_available) {
+            (ResumeFrom::Checkpoint { .. } | ResumeFrom::CheckpointWithout(_), Some(slot)) => {
+                ResumeFrom::FirstAvailable(slot)
+            }
+            (ResumeFrom::Checkpoint { refusals }, None) if refusals < UNEXPLAINED_REFUSALS => {
+                ResumeFrom::Checkpoint {
+                    refusals: refusals.saturating_add(1),
+                }
+            }
+            _ => ResumeFrom::Tip,
+        }
+    }
+
+    /// Where a session for `subscriptions` begins, given what is stored.
+    pub(super) fn resume_point(
+        self,
+        state: ResumeState,
+        subscriptions: &Subscriptions,
+    ) -> ResumePoint {
+        let finality_wanted = !subscriptions.at(Commitment::Finalized).is_empty();
+        let needed = first_needed(&state, subscriptions, finality_wanted);
+        let (from_slot, gap, complete) = match self.from {
+            ResumeFrom::Checkpoint { .. } => (needed, None, true),
+            ResumeFrom::CheckpointWithout(gap) => (needed, Some(gap), true),
+            ResumeFrom::FirstAvailable(slot) => (Some(slot.max(needed.unwrap_or(0))), None, false),
+            ResumeFrom::Tip => (None, None, false),
+        };
+        ResumePoint {
+            confirmed_checkpoint: state.confirmed,
+            finalized_checkpoint: state.finalized,
+            from_slot,
+            gap,
+            complete,
+            finality_wanted,
+            unconfirmed: state
+                .unconfirmed
+                .into_iter()
+                .map(|open| (open.slot, open.blockhash))
+                .collect::<BTreeMap<_, _>>(),
+        }
+    }
+}
+
+/// The first slot that a session must read; `None` when nothing was read before. It at least goes on where the last
+/// one was; it goes further back for finality, and for webhooks that were written since and that the last one did not
+/// serve.
+fn first_needed(
+    state: &ResumeState,
+    subscriptions: &Subscriptions,
+    finality_wanted: bool,
+) -> Option<u64> {
+    let resume = state.confirmed?.saturating_add(1);
+    let for_finality = state
+        .finalized
+        .filter(|_| finality_wanted)
+        .map(|slot| slot.saturating_add(1));
+    let for_changes = state
+        .filter_changes
+        .iter()
+        .filter(|change| change.revision <= subscriptions.revision())
+        .filter(|change| change.in_force_slot.is_none())
+        .filter_map(|change| change.requested_slot)
+        .min();
+    let needed = [Some(resume), for_finality, for_changes];
+    needed.into_iter().flatten().min()
+}
+
+#[cfg(test)]
+mod tests;

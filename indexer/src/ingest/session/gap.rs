@@ -1,0 +1,56 @@
+//! Gap of a session: the slots since the checkpoint that no server replays, reported to all webhooks.
+
+use sluice_store::{Commit, Commitment};
+
+use super::{OutboxBatch, Session, SessionEnd};
+use crate::{events::compose, slots::Gap};
+
+impl Session<'_> {
+    /// Reports the slots of which nothing was emitted: those since the checkpoint, of a session that could not start
+    /// there, or those that the server leaves out. They are stored together with the checkpoint that passes them.
+    pub(super) async fn report_gap(&self, batch: &mut OutboxBatch) -> Result<(), SessionEnd> {
+        let now = self.now();
+        for commitment in Commitment::ALL {
+            let Some(gap) = self.gap(commitment) else {
+                continue;
+            };
+            tracing::error!(
+                first = gap.first,
+                last = gap.last,
+                %commitment,
+                "slots were not read completely and cannot be replayed any more: their events are lost"
+            );
+            if commitment == Commitment::Confirmed {
+                self.context.outbox.metrics.gap(gap.slots());
+            }
+            let messages = compose::gap(&self.subscriptions, commitment, gap, now);
+            batch.messages.extend(messages);
+            if commitment == Commitment::Finalized {
+                // So that a reconnect before the next finality does not ask for them again.
+                let commit = Commit::slot(Commitment::Finalized, gap.last, &[], now);
+                self.context.outbox.store.commit(&commit).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The slots that are lost at a commitment.
+    fn gap(&self, commitment: Commitment) -> Option<Gap> {
+        if self.resume.complete {
+            return self.resume.gap;
+        }
+        let confirmed = self.resume.confirmed_checkpoint;
+        let checkpoint = match commitment {
+            Commitment::Finalized => self.resume.finalized_checkpoint.or(confirmed),
+            _ => confirmed,
+        }?;
+        let floor = self.tree.floor()?;
+        // A session from the tip may have begun in the middle of its first block.
+        let last = match self.resume.from_slot {
+            Some(_) => floor,
+            None => floor.saturating_add(1),
+        };
+        let first = checkpoint.saturating_add(1);
+        (first <= last).then_some(Gap { first, last })
+    }
+}

@@ -1,0 +1,73 @@
+//! Filter in force: the slot from which on a session's filter applies, recorded for the webhooks that wait for it.
+
+use sluice_store::{Commit, Commitment, FilterState, Revision, StoreError};
+
+use super::{Session, SessionEnd};
+
+impl Session<'_> {
+    /// Records that a filter is in force, as an update `shown` that bears its name: it can only come from it. A
+    /// session that asked for slots passes all of them through it. One from the tip, or whose filter was
+    /// replaced, begins in the middle of slots; the first that is whole is the one after the newest.
+    ///
+    /// Slots that are replayed for webhooks that were written meanwhile must be stored before: once the filter is
+    /// recorded, they would not be asked for again.
+    pub(super) async fn record_in_force(
+        &mut self,
+        shown: Option<Revision>,
+    ) -> Result<(), SessionEnd> {
+        let Some(revision) = shown.filter(|revision| self.in_force != Some(*revision)) else {
+            return Ok(());
+        };
+        let in_force_slot = match (self.in_force, self.resume.from_slot) {
+            (None, Some(from_slot)) => {
+                let stored = self.watermark.or(from_slot.checked_sub(1));
+                if stored < self.resume.confirmed_checkpoint {
+                    return Ok(());
+                }
+                from_slot
+            }
+            _ => self.newest.saturating_add(1),
+        };
+        if !self.record_floor().await? {
+            return Ok(());
+        }
+        let state = FilterState {
+            revision,
+            in_force_slot,
+        };
+        self.context.outbox.store.record_filter_state(state).await?;
+        self.in_force = Some(revision);
+        tracing::info!(
+            revision = revision.0,
+            in_force_slot,
+            "the stream's filter is in force"
+        );
+        Ok(())
+    }
+
+    /// Stores the floor as the checkpoint where there is none, so that the next session begins where this one did:
+    /// once a filter is in force nothing may be missed, and until the first checkpoint, the finalized one included,
+    /// there is none to resume from. False while the floor is not known.
+    async fn record_floor(&self) -> Result<bool, StoreError> {
+        // Finality first: a checkpoint of it alone is not resumed from.
+        let checkpoints = [
+            (Commitment::Finalized, self.resume.finalized_checkpoint),
+            (Commitment::Confirmed, self.resume.confirmed_checkpoint),
+        ];
+        let unknown = checkpoints.into_iter().filter(|(_, slot)| slot.is_none());
+        let unknown: Vec<_> = unknown.map(|(commitment, _)| commitment).collect();
+        // A session with a gap reports it before a checkpoint passes it.
+        if unknown.is_empty() || !self.resume.complete {
+            return Ok(true);
+        }
+        let requested = self.resume.from_slot.and_then(|slot| slot.checked_sub(1));
+        let Some(floor) = requested.or(self.tree.floor()) else {
+            return Ok(false);
+        };
+        for commitment in unknown {
+            let checkpoint = Commit::slot(commitment, floor, &[], self.now());
+            self.context.outbox.store.commit(&checkpoint).await?;
+        }
+        Ok(true)
+    }
+}

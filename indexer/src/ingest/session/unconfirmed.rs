@@ -1,0 +1,139 @@
+//! Unconfirmed slots of a session: emitted at processed, retracted, reinstated when confirmed after all.
+
+use std::{
+    collections::{BTreeSet, HashSet},
+    sync::Arc,
+    time::Instant,
+};
+
+use sluice_store::{Commitment, MessageId, MessageKind, StoreError, UnconfirmedSlot};
+use tokio::sync::mpsc;
+
+use super::{super::outbox::Inserted, OutboxBatch, Session, SessionEnd};
+use crate::{
+    events::compose,
+    slots::{Block, RetractReason, SlotEvents},
+};
+
+/// Messages of a slot at processed that are committed together. Fewer cost more each, more come later on their way.
+const MESSAGES_PER_COMMIT: usize = 64;
+
+impl Session<'_> {
+    /// Emits the events of a slot that is sealed. Those who asked for that are in a hurry: while some messages are
+    /// committed, the next are composed.
+    pub(super) async fn emit_processed(
+        &mut self,
+        block: Arc<Block>,
+        events: Arc<SlotEvents>,
+        received: Instant,
+    ) -> Result<(), SessionEnd> {
+        if self.subscriptions.at(Commitment::Processed).is_empty() || events.is_empty() {
+            return Ok(());
+        }
+        let slot = block.slot;
+        // Stored with the first of its messages, so that they can be retracted.
+        let mut unconfirmed = vec![UnconfirmedSlot {
+            slot,
+            blockhash: Some(block.hash.clone()),
+        }];
+        let (subscriptions, idls) = (
+            Arc::clone(&self.subscriptions),
+            Arc::clone(&self.context.idls),
+        );
+        let now = self.now();
+        let (sender, mut composed) = mpsc::channel(1);
+        let composing = tokio::spawn(async move {
+            const COMMITMENT: Commitment = Commitment::Processed;
+            let mut messages =
+                compose::events(&subscriptions, &idls, COMMITMENT, &block, &events, now);
+            loop {
+                let some: Vec<_> = messages.by_ref().take(MESSAGES_PER_COMMIT).collect();
+                // Not received when the session is over.
+                if some.is_empty() || sender.send(some).await.is_err() {
+                    return;
+                }
+            }
+        });
+        let mut pipeline = self.context.outbox.pipeline(received);
+        while let Some(messages) = composed.recv().await {
+            let batch = OutboxBatch {
+                messages,
+                unconfirmed: std::mem::take(&mut unconfirmed),
+                ..OutboxBatch::default()
+            };
+            pipeline.push(batch).await?;
+        }
+        let inserted = pipeline.finish().await?;
+        self.emitted(slot, inserted);
+        match composing.await {
+            Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+            _ => Ok(()),
+        }
+    }
+
+    fn emitted(&mut self, slot: u64, inserted: Inserted) {
+        if inserted.given > 0 {
+            self.unconfirmed.insert(slot);
+        }
+        if inserted.given > 0 && inserted.given == inserted.new {
+            self.never_retracted.insert(slot);
+        }
+    }
+
+    /// Retracts what was emitted of a slot at processed.
+    pub(super) async fn retract(
+        &mut self,
+        batch: &mut OutboxBatch,
+        slot: u64,
+        reason: RetractReason,
+    ) -> Result<(), StoreError> {
+        self.never_retracted.remove(&slot);
+        if !self.unconfirmed.remove(&slot) {
+            return Ok(());
+        }
+        let emitted = self.context.outbox.store.messages_of_slot(slot).await?;
+        tracing::info!(slot, reason = reason.name(), "events are retracted");
+        let retractions = compose::retractions(&emitted, slot, reason, self.now());
+        batch.messages.extend(retractions);
+        batch.resolved.push(slot);
+        Ok(())
+    }
+
+    /// Emits again, under other ids, what was retracted of a block that is confirmed now. Not before it is
+    /// confirmed, because a server that replays streams banks that died once more, as if they lived.
+    pub(super) async fn reinstate(
+        &self,
+        batch: &mut OutboxBatch,
+        block: &Block,
+        events: &SlotEvents,
+    ) -> Result<(), StoreError> {
+        let (subscriptions, idls) = (&self.subscriptions, &self.context.idls);
+        let nothing_emitted = subscriptions.at(Commitment::Processed).is_empty();
+        let stands = self.never_retracted.contains(&block.slot);
+        if nothing_emitted || stands || events.is_empty() {
+            return Ok(());
+        }
+        let of_slot = self.context.outbox.store.messages_of_slot(block.slot);
+        let retractions: HashSet<MessageId> = of_slot
+            .await?
+            .into_iter()
+            .filter(|message| message.kind == MessageKind::Reverted)
+            .map(|message| message.id)
+            .collect();
+        if !retractions.is_empty() {
+            let now = self.now();
+            let reinstated =
+                compose::reinstated(subscriptions, idls, block, events, now, &retractions);
+            batch.messages.extend(reinstated);
+        }
+        Ok(())
+    }
+
+    /// The slots that a confirmed checkpoint resolves; they are unconfirmed no more.
+    pub(super) fn resolve_through(&mut self, checkpoint: u64) -> BTreeSet<u64> {
+        // Events of the checkpoint's own slot may still come, and need to be known as never retracted.
+        self.never_retracted = self.never_retracted.split_off(&checkpoint);
+        let later = self.unconfirmed.split_off(&checkpoint.saturating_add(1));
+        std::mem::replace(&mut self.unconfirmed, later)
+    }
+}

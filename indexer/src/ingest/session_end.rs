@@ -1,0 +1,40 @@
+//! Session end: why one stream connection is over.
+
+use sluice_geyser::StreamError;
+use sluice_store::StoreError;
+use thiserror::Error;
+
+use crate::slots::ForkTreeError;
+
+/// Why a session ended.
+#[derive(Debug, Error)]
+pub(crate) enum SessionEnd {
+    #[error(transparent)]
+    Stream(#[from] StreamError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    Tree(#[from] ForkTreeError),
+    #[error("the webhooks watch more than is streamed")]
+    FilterGrew,
+    #[error("the active webhooks are not read any more")]
+    Unwatched,
+}
+
+impl SessionEnd {
+    /// The kind of fault, for the log.
+    pub(super) const fn kind(&self) -> &'static str {
+        match self {
+            Self::Stream(StreamError::Refused(_)) => "the stream refuses the subscription",
+            Self::Stream(StreamError::ReplayUnavailable { .. }) => {
+                "slots can no longer be replayed"
+            }
+            Self::Stream(_) => "the stream is lost",
+            Self::Store(_) => "the database does not store what was read",
+            Self::Tree(ForkTreeError::Full { .. }) => "slots are not confirmed",
+            Self::Tree(ForkTreeError::Gap(_)) => "the stream left out blocks",
+            Self::FilterGrew => "the filter grew",
+            Self::Unwatched => "the webhooks are not watched",
+        }
+    }
+}
