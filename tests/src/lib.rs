@@ -3,19 +3,16 @@
 
 pub mod bench;
 pub mod chaos;
-pub mod decoders;
 pub mod faults;
 #[cfg(feature = "svm")]
 pub mod figures;
-pub mod load;
-pub mod names;
 #[cfg(feature = "svm")]
 pub mod parity;
-pub mod pool;
-pub mod rpc;
 pub mod stage;
-#[cfg(feature = "svm")]
-pub mod svm;
 #[cfg(feature = "svm")]
 pub mod wallet;
 pub mod webhook_bench;
+
+#[cfg(feature = "svm")]
+pub use sluice_testkit::svm;
+pub use sluice_testkit::{decoders, load, names, pool, rpc};

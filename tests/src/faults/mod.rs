@@ -5,12 +5,7 @@
 //! are held against it: while it runs, whatever any reader sees must be the whole truth of one slot; and when it has
 //! gone quiet, both views must equal the model.
 
-pub mod accounts;
-pub mod cast;
-pub mod chain;
 pub mod explore;
-pub mod filters;
-pub mod line;
 pub mod model;
 pub mod node;
 pub mod observed;
@@ -18,5 +13,7 @@ pub mod scene;
 pub mod server;
 pub mod watch;
 pub mod world;
+
+pub use sluice_testkit::{accounts, cast, chain, filters, line};
 
 pub use scene::{GENESIS, Scene};

@@ -6,17 +6,10 @@ use cpmm::PoolSnapshot;
 use service_kit::CancellationToken;
 use sluice_api::market::{Market, QuoteCommitment, Status, View, spawn};
 use sluice_config::Config;
-use sluice_geyser::AccountFilter;
 use solana_pubkey::Pubkey;
 use tokio::task::JoinHandle;
 
 use super::model::Moment;
-
-/// Whether an account's balance passes a filter.
-#[must_use]
-pub fn lamports_match(filter: &AccountFilter, lamports: u64) -> bool {
-    filter.lamports.is_none_or(|wanted| wanted == lamports)
-}
 
 /// Settings of a market that listens to the first of these servers that works.
 ///

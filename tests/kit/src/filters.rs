@@ -4,7 +4,7 @@ use cpmm::{TOKEN_ACCOUNT_LEN, ids};
 use sluice_geyser::{AccountFilter, Request};
 use solana_pubkey::Pubkey;
 
-use super::{accounts::Account, observed};
+use crate::accounts::Account;
 
 /// Value of the byte behind the base of a token account with extensions.
 const EXTENDED_TOKEN_ACCOUNT: u8 = 2;
@@ -29,7 +29,9 @@ fn matches(filter: &AccountFilter, key: &Pubkey, account: &Account) -> bool {
             .all(|(at, bytes)| has(account, *at, bytes))
         && filter.datasize.is_none_or(|size| size == len(account))
         && (!filter.token_account_state || is_token_account(account))
-        && observed::lamports_match(filter, account.lamports)
+        && filter
+            .lamports
+            .is_none_or(|wanted| wanted == account.lamports)
 }
 
 /// Whether the data holds these bytes at this offset.

@@ -8,8 +8,7 @@ use cpmm::{
 };
 use solana_pubkey::Pubkey;
 
-use super::{accounts::Content, chain::State};
-use crate::names::address;
+use crate::{accounts::Content, chain::State, names::address};
 
 /// Epoch at the beginning.
 pub const EPOCH: u64 = 700;

@@ -39,7 +39,7 @@ const WEALTH: u64 = 1_000_000_000_000;
 #[must_use]
 pub fn program(name: &str) -> Vec<u8> {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
-        .join("../target/programs")
+        .join("../../target/programs")
         .join(format!("{name}.so"));
     read_program(path)
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use solana_pubkey::Pubkey;
 
-use super::accounts::Content;
+use crate::accounts::Content;
 
 /// One write to one account.
 #[derive(Clone, Debug)]
