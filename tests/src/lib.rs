@@ -8,11 +8,11 @@ pub mod faults;
 pub mod figures;
 #[cfg(feature = "svm")]
 pub mod parity;
-pub mod stage;
-#[cfg(feature = "svm")]
-pub mod wallet;
 pub mod webhook_bench;
 
+pub use sluice_harness::api as stage;
+#[cfg(feature = "svm")]
+pub use sluice_harness::wallet;
 #[cfg(feature = "svm")]
 pub use sluice_testkit::svm;
 pub use sluice_testkit::{decoders, load, names, pool, rpc};

@@ -26,3 +26,5 @@ pub mod recorded;
 pub mod rpc;
 #[cfg(feature = "svm")]
 pub mod svm;
+#[cfg(feature = "chain")]
+pub mod updates;

@@ -1,32 +1,10 @@
 //! The market under test, as a reader sees it: the one place of the suite that names the API's own types.
 
-use std::path::Path;
-
 use cpmm::PoolSnapshot;
-use service_kit::CancellationToken;
-use sluice_api::market::{Market, QuoteCommitment, Status, View, spawn};
-use sluice_config::Config;
+use sluice_api::market::{Market, QuoteCommitment, Status, View};
 use solana_pubkey::Pubkey;
-use tokio::task::JoinHandle;
 
 use super::model::Moment;
-
-/// Settings of a market that listens to the first of these servers that works.
-///
-/// # Panics
-/// When the settings are not what the file format asks for.
-#[must_use]
-pub fn settings(geyser: &[String], rpc: &str) -> Config {
-    let (first, more) = geyser.split_first().expect("a market needs a server");
-    let fallbacks: String = more
-        .iter()
-        .map(|url| format!("[[geyser.fallback]]\nendpoint = \"{url}\"\n"))
-        .collect();
-    let text = format!(
-        "[chain]\nrpc-url = \"{rpc}\"\n[geyser]\nendpoint = \"{first}\"\n{fallbacks}[store]\npath = \"unused.db\"\n"
-    );
-    Config::parse(&text, Path::new("faults.toml")).expect("the settings are valid")
-}
 
 /// One of the two views.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,53 +15,17 @@ pub enum Level {
     Confirmed,
 }
 
-/// A running market.
-pub struct Observed {
-    market: Market,
-    shutdown: CancellationToken,
-    task: JoinHandle<()>,
-}
-
-impl Drop for Observed {
-    fn drop(&mut self) {
-        self.shutdown.cancel();
-    }
-}
-
-impl Observed {
-    /// Starts a market with these settings.
-    #[must_use]
-    pub fn start(settings: &Config) -> Self {
-        let shutdown = CancellationToken::new();
-        let (market, task) = spawn(settings, shutdown.clone());
-        Self {
-            market,
-            shutdown,
-            task,
-        }
-    }
-
-    /// A handle that reads the same market.
-    #[must_use]
-    pub fn reader(&self) -> Reader {
-        Reader(self.market.clone())
-    }
-
-    /// Ends the task.
-    ///
-    /// # Panics
-    /// When the task panicked.
-    pub async fn stop(mut self) {
-        self.shutdown.cancel();
-        (&mut self.task).await.expect("the market's task panicked");
-    }
-}
-
 /// Reads a market.
 #[derive(Clone)]
 pub struct Reader(Market);
 
 impl Reader {
+    /// Reads this market.
+    #[must_use]
+    pub const fn new(market: Market) -> Self {
+        Self(market)
+    }
+
     /// Why the market cannot be read, if it says so.
     #[must_use]
     pub fn not_ready(&self) -> Option<String> {

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use cpmm::{PoolState, TokenAccount, ids};
 use sluice_geyser::{SlotStatus, SlotUpdate, scripted::Code};
+use sluice_harness::market::{MarketHarness, settings};
 use solana_pubkey::Pubkey;
 use tokio::time::{Instant, sleep, timeout};
 
@@ -14,7 +15,7 @@ use super::{
     line::Line,
     model::Moment,
     node::Node,
-    observed::{Level, Observed, Reader, settings},
+    observed::{Level, Reader},
     server::Server,
     watch::{Watch, differing},
     world::{Ending, Message, Shared},
@@ -52,7 +53,7 @@ pub struct Scene {
     pub epoch: u64,
     /// The slot on which [`Scene::pass`] builds.
     pub head: u64,
-    market: Observed,
+    market: MarketHarness,
     watch: Watch,
 }
 
@@ -78,8 +79,8 @@ impl Scene {
         let line = Line::to(server.address()).await.expect("a free port");
         let mut servers = stage(&node, &server).await;
         servers.push(line.url());
-        let market = Observed::start(&settings(&servers, &node.url()));
-        let watch = Watch::start(world.clone(), market.reader());
+        let market = MarketHarness::start(&settings(&servers, &node.url()));
+        let watch = Watch::start(world.clone(), Reader::new(market.market().clone()));
         Self {
             world,
             node,
@@ -106,7 +107,7 @@ impl Scene {
     /// Reads the market.
     #[must_use]
     pub fn reader(&self) -> Reader {
-        self.market.reader()
+        Reader::new(self.market.market().clone())
     }
 
     // What happens on the chain, and is told at once.

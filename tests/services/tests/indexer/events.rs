@@ -2,18 +2,17 @@
 
 use std::{io::Read, time::Duration};
 
-use axum::body::Bytes;
+use bytes::Bytes;
 use flate2::read::GzDecoder;
 use serde_json::Value;
 use sluice_geyser::{SlotStatus, scripted::Code};
 use sluice_store::{Commitment, EventKind, Secret, WebhookDefinition};
 use tokio::time::sleep;
 
-use crate::{
-    machine::{Machine, send, settle, soon},
-    on_both,
-    updates::{account_of, block, content, key, program, slot, transaction},
-};
+use sluice_harness::indexer::{Machine, send, settle, soon};
+use sluice_testkit::updates::{account_of, block, content, key, program, slot, transaction};
+
+use crate::on_both;
 
 on_both!(
     events_of_a_confirmed_slot_arrive_signed_and_in_order,

@@ -6,11 +6,10 @@ use sluice_store::{
     BodyTemplate, Commit, Commitment, EventKind, MessageId, MessageKind, NewMessage, Timestamp,
 };
 
-use crate::{
-    machine::{Machine, send, settle},
-    on_both,
-    updates::content,
-};
+use sluice_harness::indexer::{Machine, send, settle};
+use sluice_testkit::updates::content;
+
+use crate::on_both;
 
 on_both!(
     what_was_stored_before_a_crash_is_delivered_after_it,
@@ -69,7 +68,7 @@ async fn an_indexer_killed_again_and_again_loses_nothing_and_repeats_only_the_sa
             tokio::time::sleep(std::time::Duration::from_millis(50)).await;
         }
     };
-    crate::machine::soon(wait).await;
+    sluice_harness::indexer::soon(wait).await;
 
     let received = machine.received(1).await;
     let mut by_id = std::collections::BTreeMap::new();

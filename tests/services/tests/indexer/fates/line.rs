@@ -6,12 +6,12 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use axum::body::Bytes;
+use bytes::Bytes;
 use sluice_geyser::{Body, SlotStatus, Update};
 use solana_signature::Signature;
 
 use super::chain::{Block, BlockIndex, Chain, Mark, Write};
-use crate::updates::{account_of, block_on, key, program, slot, transaction};
+use sluice_testkit::updates::{account_of, block_on, key, program, slot, transaction};
 
 /// A line of the stream.
 #[derive(Clone, Debug)]

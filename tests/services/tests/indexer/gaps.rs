@@ -5,11 +5,10 @@ use std::time::Duration;
 use sluice_geyser::{SlotStatus, scripted::Code};
 use tokio::time::sleep;
 
-use crate::{
-    machine::{Machine, send, settle},
-    on_both,
-    updates::{block, block_on, content, slot},
-};
+use sluice_harness::indexer::{Machine, send, settle};
+use sluice_testkit::updates::{block, block_on, content, slot};
+
+use crate::on_both;
 
 on_both!(
     a_lost_replay_window_is_told_to_every_webhook_together_with_what_follows,

@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use axum::body::Bytes;
+use bytes::Bytes;
 use futures::FutureExt;
 use serde_json::Value;
 use sluice_geyser::{
@@ -23,11 +23,10 @@ use sluice_store::{
 use solana_pubkey::Pubkey;
 use tokio::time::{Instant, sleep, sleep_until};
 
-use crate::{
-    machine::{Machine, PATIENCE, request, soon},
-    on_both,
-    updates::{account_of, block, key, program, slot},
-};
+use sluice_harness::indexer::{Machine, PATIENCE, request, soon};
+use sluice_testkit::updates::{account_of, block, key, program, slot};
+
+use crate::on_both;
 
 on_both!(filters_that_change_at_full_speed_miss_nothing_and_let_nothing_else_in);
 

@@ -20,7 +20,7 @@ use tokio::{net::TcpListener, task::JoinHandle};
 pub use chain::Chain;
 pub use node::{Account, Node};
 
-use crate::pool::{Pool, PoolSetup, Token, constant_fee};
+use sluice_testkit::pool::{Pool, PoolSetup, Token, constant_fee};
 
 /// How long the API may take to be ready.
 const PATIENCE: Duration = Duration::from_secs(30);

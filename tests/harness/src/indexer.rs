@@ -10,7 +10,8 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use axum::{Router, body::Bytes, extract::State, http::HeaderMap};
+use axum::{Router, extract::State, http::HeaderMap};
+use bytes::Bytes;
 use serde_json::Value;
 use service_kit::CancellationToken;
 use sluice_config::Config;
@@ -25,7 +26,7 @@ use sluice_store::{
 use tempfile::TempDir;
 use tokio::{net::TcpListener, task::JoinHandle, time::sleep};
 
-use crate::updates::{block, program, slot};
+use sluice_testkit::updates::{block, program, slot};
 
 /// No step takes longer unless something hangs: twice the lease of a delivery whose indexer was killed.
 pub const PATIENCE: Duration = Duration::from_secs(60);
@@ -33,21 +34,30 @@ pub const PATIENCE: Duration = Duration::from_secs(60);
 /// How long temporary webhooks last: longer than any test.
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
+/// Waits for a step that must not take long.
+///
+/// # Panics
+/// When it takes longer than [`PATIENCE`].
 pub async fn soon<F: Future>(future: F) -> F::Output {
     tokio::time::timeout(PATIENCE, future)
         .await
         .expect("a step hangs")
 }
 
-type Received = Arc<Mutex<Vec<(HeaderMap, Bytes)>>>;
+/// What a receiver was sent, in order of arrival.
+pub type Received = Arc<Mutex<Vec<(HeaderMap, Bytes)>>>;
 
 /// Where the database is. What is removed or stopped with the machine is held here.
 pub enum Place {
+    /// An SQLite file.
     File {
+        /// The file.
         path: PathBuf,
         _folder: TempDir,
     },
+    /// A database on a PostgreSQL server.
     Server {
+        /// Its connection string.
         url: String,
         _cluster: Arc<PrivateCluster>,
     },
@@ -55,15 +65,20 @@ pub enum Place {
 
 /// A stream, a database and a receiver, and perhaps an indexer between them.
 pub struct Machine {
+    /// The stream.
     pub server: ScriptedServer,
+    /// The database, as a second process would open it.
     pub store: Store,
+    /// Where the receiver listens.
     pub receiver_url: String,
+    /// What it was sent.
     pub received: Received,
     place: Place,
 }
 
 /// A running indexer.
 pub struct Indexer {
+    /// Where it answers health checks.
     pub health: SocketAddr,
     shutdown: CancellationToken,
     running: JoinHandle<anyhow::Result<()>>,
@@ -94,6 +109,9 @@ async fn free_address() -> SocketAddr {
 
 impl Machine {
     /// With an SQLite file.
+    ///
+    /// # Panics
+    /// When it cannot be created.
     pub async fn sqlite() -> Self {
         let folder = tempfile::tempdir().expect("temporary folder");
         let path = folder.path().join("sluice.db");
@@ -101,14 +119,19 @@ impl Machine {
         Self::on(Place::File { path, _folder }).await
     }
 
-    /// With a database of its own on the server that all tests share.
-    pub async fn postgres(test: &str) -> Self {
-        let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    /// With a database of its own on the server that all tests share, which is kept in `folder`.
+    ///
+    /// # Panics
+    /// When the server does not start.
+    pub async fn postgres(folder: &Path, test: &str) -> Self {
         let cluster = PrivateCluster::shared(folder).expect("PostgreSQL starts");
         Self::on_server(Arc::new(cluster), test).await
     }
 
     /// With a database of its own on this server.
+    ///
+    /// # Panics
+    /// When it cannot be created.
     pub async fn on_server(cluster: Arc<PrivateCluster>, test: &str) -> Self {
         // Tests of one process are told apart by the number. Names are cut to 63 bytes, so it comes first.
         static NEXT: AtomicU64 = AtomicU64::new(0);
@@ -135,6 +158,9 @@ impl Machine {
     }
 
     /// The SQLite file.
+    ///
+    /// # Panics
+    /// When the database is a server.
     pub fn file(&self) -> &Path {
         match &self.place {
             Place::File { path, .. } => path,
@@ -197,6 +223,7 @@ impl Machine {
         )
     }
 
+    /// Creates a webhook, whose id and secret are made of `number`.
     pub async fn create(&self, number: u8, definition: WebhookDefinition) -> WebhookId {
         self.insert(number, definition, None).await
     }
@@ -228,6 +255,7 @@ impl Machine {
             .id
     }
 
+    /// Creates a webhook on everything about the program.
     pub async fn webhook(&self, number: u8) -> WebhookId {
         self.create(number, self.definition()).await
     }
@@ -279,6 +307,7 @@ impl Machine {
 }
 
 impl Indexer {
+    /// The answer to a GET of this path, once the service listens.
     pub async fn get(&self, path: &str) -> reqwest::Response {
         let url = format!("http://{}{path}", self.health);
         let client = reqwest::Client::new();
@@ -293,12 +322,17 @@ impl Indexer {
         soon(wait).await
     }
 
+    /// Status and body of its readiness.
+    ///
+    /// # Panics
+    /// When the body is no JSON.
     pub async fn ready(&self) -> (u16, Value) {
         let response = self.get("/health/ready").await;
         let status = response.status().as_u16();
         (status, response.json().await.expect("JSON"))
     }
 
+    /// Waits until its readiness is as wanted, and returns the body.
     pub async fn until_ready(&self, condition: impl Fn(u16, &Value) -> bool) -> Value {
         let wait = async {
             loop {
@@ -312,15 +346,21 @@ impl Indexer {
         soon(wait).await
     }
 
+    /// Waits until the checkpoint is this slot.
     pub async fn until_checkpoint(&self, slot: u64) -> Value {
         self.until_ready(|_, body| body["checkpoint"] == slot).await
     }
 
+    /// Waits until the checkpoint is this slot or a later one.
     pub async fn until_checkpoint_past(&self, slot: u64) {
         let past = |_, body: &Value| body["checkpoint"].as_u64().is_some_and(|at| at >= slot);
         self.until_ready(past).await;
     }
 
+    /// Ends it in order.
+    ///
+    /// # Panics
+    /// When it does not end, or failed.
     pub async fn stop(self) {
         self.shutdown.cancel();
         soon(self.running)
@@ -330,6 +370,9 @@ impl Indexer {
     }
 
     /// Ends it in the middle of whatever it does.
+    ///
+    /// # Panics
+    /// When it had ended before.
     pub async fn kill(self) {
         self.running.abort();
         assert!(soon(self.running).await.is_err());
@@ -337,6 +380,9 @@ impl Indexer {
 }
 
 /// The connection's next subscription.
+///
+/// # Panics
+/// When the client is gone.
 pub async fn request(connection: &mut Connection) -> Request {
     soon(connection.received())
         .await
@@ -344,6 +390,10 @@ pub async fn request(connection: &mut Connection) -> Request {
         .request
 }
 
+/// Sends these updates, one after the other.
+///
+/// # Panics
+/// When the client is gone.
 pub async fn send(connection: &Connection, updates: impl IntoIterator<Item = Update>) {
     for update in updates {
         soon(connection.send(update))
@@ -353,6 +403,7 @@ pub async fn send(connection: &Connection, updates: impl IntoIterator<Item = Upd
 }
 
 /// The bank is frozen, and the slot confirmed.
+#[must_use]
 pub fn settle(filter: &str, number: u64) -> [Update; 2] {
     [SlotStatus::Processed, SlotStatus::Confirmed].map(|status| slot(filter, number, status))
 }

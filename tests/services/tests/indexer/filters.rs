@@ -3,11 +3,10 @@
 use sluice_geyser::SlotStatus;
 use sluice_store::{Access, Revision};
 
-use crate::{
-    machine::{Machine, request, send, settle},
-    on_both,
-    updates::{content, slot},
-};
+use sluice_harness::indexer::{Machine, request, send, settle};
+use sluice_testkit::updates::{content, slot};
+
+use crate::on_both;
 
 on_both!(
     a_new_webhook_gets_the_slots_between_its_write_and_its_filter,

@@ -4,11 +4,10 @@ use serde_json::Value;
 use sluice_geyser::SlotStatus;
 use sluice_store::{Commitment, EventKind, WebhookDefinition};
 
-use crate::{
-    machine::{Indexer, Machine, send, settle},
-    on_both,
-    updates::{account, block_on, slot},
-};
+use sluice_harness::indexer::{Indexer, Machine, send, settle};
+use sluice_testkit::updates::{account, block_on, slot};
+
+use crate::on_both;
 
 on_both!(
     an_abandoned_slot_is_taken_back_and_never_confirmed,

@@ -5,11 +5,8 @@ use std::time::Duration;
 use cpmm::{TokenAccount, TokenAccountKind, ids};
 use reqwest::{Response, StatusCode};
 use serde_json::{Value, json};
-use sluice_tests::{
-    names::keypair,
-    pool::Pool,
-    stage::{Account, Stage},
-};
+use sluice_harness::api::{Account, Stage};
+use sluice_testkit::{names::keypair, pool::Pool};
 use sluice_transaction::Associated;
 use solana_pubkey::Pubkey;
 use solana_signer::Signer;

@@ -6,11 +6,10 @@ use sluice_geyser::SlotStatus::{Finalized, Processed};
 use sluice_store::{Commitment, WebhookDefinition};
 use tokio::time::sleep;
 
-use crate::{
-    machine::{Machine, send, settle, soon},
-    on_both,
-    updates::{block, content, slot},
-};
+use sluice_harness::indexer::{Machine, send, settle, soon};
+use sluice_testkit::updates::{block, content, slot};
+
+use crate::on_both;
 
 on_both!(
     what_came_before_the_first_checkpoint_is_asked_for_after_a_crash,

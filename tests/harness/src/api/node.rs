@@ -18,7 +18,7 @@ use solana_hash::Hash;
 use solana_pubkey::{Pubkey, pubkey};
 use tokio::net::TcpListener;
 
-use crate::pool::Ledger;
+use sluice_testkit::pool::Ledger;
 
 /// Rent of the chain: 6,960 lamports a byte.
 const RENT: (u64, f64) = (3_480, 2.0);

@@ -8,10 +8,8 @@ mod fates;
 mod filters;
 mod forks;
 mod gaps;
-mod machine;
 mod operations;
 mod storm;
-mod updates;
 
 /// Runs each function once per database.
 macro_rules! on_both {
@@ -19,14 +17,16 @@ macro_rules! on_both {
         mod sqlite {
             $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn $promise() {
-                super::$promise($crate::machine::Machine::sqlite().await).await;
+                super::$promise(sluice_harness::indexer::Machine::sqlite().await).await;
             })+
         }
 
         mod postgres {
             $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn $promise() {
-                super::$promise($crate::machine::Machine::postgres(stringify!($promise)).await).await;
+                let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR"));
+                let machine = sluice_harness::indexer::Machine::postgres(folder, stringify!($promise)).await;
+                super::$promise(machine).await;
             })+
         }
     };

@@ -10,11 +10,10 @@ use sluice_store::{
 };
 use tokio::time::sleep;
 
-use crate::{
-    machine::{Machine, send, settle, soon},
-    on_both,
-    updates::{block, content},
-};
+use sluice_harness::indexer::{Machine, send, settle, soon};
+use sluice_testkit::updates::{block, content};
+
+use crate::on_both;
 
 on_both!(
     an_outage_of_the_stream_shows_in_the_readiness_and_passes,

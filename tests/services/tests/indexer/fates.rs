@@ -10,6 +10,7 @@ mod script;
 use std::{
     collections::{BTreeMap, BTreeSet},
     ops::Range,
+    path::Path,
 };
 
 use futures::StreamExt;
@@ -21,7 +22,7 @@ use self::{
     line::Transcript,
     script::{Listener, Played},
 };
-use crate::machine::Machine;
+use sluice_harness::indexer::Machine;
 
 /// Messages read at once.
 const PAGE: u32 = 500;
@@ -36,7 +37,10 @@ async fn every_event_has_its_end_in_sqlite() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_event_has_its_end_in_postgres() {
-    explore(1_000..1_020, || Machine::postgres("fates")).await;
+    explore(1_000..1_020, || {
+        Machine::postgres(Path::new(env!("CARGO_TARGET_TMPDIR")), "fates")
+    })
+    .await;
 }
 
 /// Plays the scripts of these seeds. The same seed makes the same script again.

@@ -2,7 +2,7 @@
 
 use cpmm::ids;
 use serde_json::{Value, json};
-use sluice_tests::names::{address, keypair};
+use sluice_testkit::names::{address, keypair};
 use solana_pubkey::Pubkey;
 use solana_signer::Signer;
 

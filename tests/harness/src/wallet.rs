@@ -15,7 +15,7 @@ use solana_pubkey::Pubkey;
 use solana_signer::Signer;
 use solana_transaction::versioned::VersionedTransaction;
 
-use crate::{
+use sluice_testkit::{
     names::{address, keypair},
     pool::{Pool, PoolSetup, Token, constant_fee},
     svm::{self, Executed, Refused, Svm},

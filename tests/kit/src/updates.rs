@@ -1,17 +1,20 @@
 //! Updates as the stream sends them.
 
-use axum::body::Bytes;
+use bytes::Bytes;
 use sluice_geyser::{
     AccountUpdate, BlockMeta, Body, Instruction, SlotStatus, SlotUpdate, TransactionUpdate, Update,
 };
 use solana_pubkey::Pubkey;
 use solana_signature::Signature;
 
+/// An address of equal bytes.
+#[must_use]
 pub fn key(byte: u8) -> Pubkey {
     Pubkey::new_from_array([byte; 32])
 }
 
 /// The program whose accounts, transactions and events the webhooks are about.
+#[must_use]
 pub fn program() -> Pubkey {
     key(100)
 }
@@ -25,6 +28,7 @@ fn update(filter: &str, body: Body) -> Update {
 }
 
 /// A status, under the name of the slots filter that let it through.
+#[must_use]
 pub fn slot(filter: &str, slot: u64, status: SlotStatus) -> Update {
     update(
         filter,
@@ -38,10 +42,13 @@ pub fn slot(filter: &str, slot: u64, status: SlotStatus) -> Update {
 }
 
 /// A write to account 1, which the program owns.
+#[must_use]
 pub fn account(slot: u64) -> Update {
     account_of(slot, key(1), program(), Bytes::from_static(b"abc"))
 }
 
+/// A write of these bytes to an account of this owner.
+#[must_use]
 pub fn account_of(slot: u64, pubkey: Pubkey, owner: Pubkey, data: Bytes) -> Update {
     let account = AccountUpdate {
         slot,
@@ -59,6 +66,7 @@ pub fn account_of(slot: u64, pubkey: Pubkey, owner: Pubkey, data: Bytes) -> Upda
 }
 
 /// A transaction that invokes the program, which emits an event.
+#[must_use]
 pub fn transaction(slot: u64, number: u8) -> Update {
     let transaction = TransactionUpdate {
         slot,
@@ -88,10 +96,13 @@ pub fn transaction(slot: u64, number: u8) -> Update {
 }
 
 /// The block of a slot, on that of the slot before.
+#[must_use]
 pub fn block(slot: u64) -> Update {
     block_on(slot, slot - 1, &format!("hash{slot}"))
 }
 
+/// The block of a slot, with this hash, on that of another one.
+#[must_use]
 pub fn block_on(slot: u64, parent_slot: u64, hash: &str) -> Update {
     let block = BlockMeta {
         slot,
@@ -106,6 +117,7 @@ pub fn block_on(slot: u64, parent_slot: u64, hash: &str) -> Update {
 }
 
 /// A slot with a write and a transaction: three events.
+#[must_use]
 pub fn content(slot: u64) -> [Update; 3] {
     [account(slot), transaction(slot, 4), block(slot)]
 }

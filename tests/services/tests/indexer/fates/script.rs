@@ -16,7 +16,7 @@ use super::{
     chain::{Block, BlockIndex, Chain, Mark, Write},
     line::{Line, Transcript, lines},
 };
-use crate::machine::{Indexer, Machine, soon};
+use sluice_harness::indexer::{Indexer, Machine, soon};
 
 /// The first slot, which is final when the script begins.
 const FIRST_SLOT: u64 = 10;

@@ -1,0 +1,7 @@
+//! Harnesses: the API, the indexer and the market, each started between the test kit's doubles.
+
+pub mod api;
+pub mod indexer;
+pub mod market;
+#[cfg(feature = "svm")]
+pub mod wallet;
