@@ -172,7 +172,7 @@ fn measure_here(repo: &Repo, step: Step, program: &str, file: &str) -> Result<Va
         "--release",
         "--locked",
         "--package",
-        "sluice-tests",
+        "sluice-bench",
         "--no-default-features",
         "--bin",
         program,

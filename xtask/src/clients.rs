@@ -23,7 +23,7 @@ use crate::{binaries, exchange, plugin, programs, system_packages, validator};
 
 use self::python::Python;
 
-/// The tests of `tests/tests/localnet/clients.rs`, as the test runner names them.
+/// The tests of `tests/e2e/tests/localnet/clients.rs`, as the test runner names them.
 const TESTS: [&str; 3] = ["--test", "localnet", "clients::"];
 
 /// System packages that are due because the machine's own interpreters do not do.

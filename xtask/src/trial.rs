@@ -1,4 +1,4 @@
-//! Long trials that a binary of the tests runs: swaps against the arithmetic, faults against a model, kills against a
+//! Long trials that a binary of the simulations runs: swaps against the arithmetic, faults against a model, kills against a
 //! script.
 
 use std::process::Command;
@@ -88,13 +88,13 @@ pub fn chaos(repo: &Repo, cache: &Cache, kills: u32, seed: u64, store: Store) ->
     conduct(repo, "chaos", &telling, chaos, seed)
 }
 
-/// Runs a binary of the tests, which is built when it is not; its arguments follow.
+/// Runs a binary of the simulations, which is built when it is not; its arguments follow.
 fn run(repo: &Repo, binary: &str) -> Command {
     let words = [
         "run",
         "--quiet",
         "--package",
-        "sluice-tests",
+        "sluice-simulations",
         "--bin",
         binary,
     ];

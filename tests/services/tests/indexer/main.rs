@@ -4,7 +4,6 @@
 mod beginnings;
 mod delivery;
 mod events;
-mod fates;
 mod filters;
 mod forks;
 mod gaps;

@@ -1,0 +1,41 @@
+//! Measures quotes, shows a table, and writes the figures as JSON to the file that the first argument names. Further
+//! arguments choose some of the parts, for whoever works on one of them.
+
+use std::{env, path::Path};
+
+use anyhow::bail;
+use sluice_bench as bench;
+use sluice_testkit::figure;
+use tokio::runtime::Runtime;
+
+/// What can be measured by itself.
+const PARTS: [&str; 4] = ["memory", "http", "updates", "start"];
+
+fn main() -> anyhow::Result<()> {
+    let arguments: Vec<String> = env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match arguments[..] {
+        [bench::start::CHILD, geyser, rpc] => {
+            Runtime::new()?.block_on(bench::start::hold(geyser, rpc))
+        }
+        [file, ref parts @ ..] => measure(Path::new(file), parts),
+        [] => bail!(
+            "usage: quote-figures <file to write> [{}]...",
+            PARTS.join("|")
+        ),
+    }
+}
+
+fn measure(file: &Path, parts: &[&str]) -> anyhow::Result<()> {
+    let mut figures = Vec::new();
+    for part in if parts.is_empty() { &PARTS } else { parts } {
+        figures.extend(match *part {
+            "memory" => bench::memory::figures(),
+            "http" => bench::http::figures()?,
+            "updates" => Runtime::new()?.block_on(bench::updates::figures())?,
+            "start" => Runtime::new()?.block_on(bench::start::figures())?,
+            unknown => bail!("there is no part {unknown}, only {}", PARTS.join(", ")),
+        });
+    }
+    figure::report(&figures, file)
+}

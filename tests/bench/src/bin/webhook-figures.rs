@@ -1,0 +1,45 @@
+//! Measures webhooks, shows a table, and writes the figures as JSON to the file that the first argument names; further
+//! arguments name the parts that are measured, all of them when there is none.
+
+use std::{env, path::Path};
+
+use anyhow::bail;
+use sluice_bench::webhooks::{deliveries, hanging, latency, matching, start};
+use sluice_testkit::figure::{self, Figure};
+use tokio::runtime::Runtime;
+
+/// What can be measured by itself.
+const PARTS: [&str; 5] = ["matching", "deliveries", "latency", "hanging", "start"];
+
+fn main() -> anyhow::Result<()> {
+    let arguments: Vec<String> = env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match arguments[..] {
+        [matching::CHILD, database] => {
+            Runtime::new()?.block_on(matching::hold(Path::new(database)))
+        }
+        [start::CHILD, database] => Runtime::new()?.block_on(start::run(Path::new(database))),
+        [file, ref parts @ ..] => measure(Path::new(file), parts),
+        [] => bail!(
+            "usage: webhook-figures <file to write> [{}]...",
+            PARTS.join("|")
+        ),
+    }
+}
+
+fn measure(file: &Path, parts: &[&str]) -> anyhow::Result<()> {
+    let mut figures: Vec<Figure> = Vec::new();
+    for part in if parts.is_empty() { &PARTS } else { parts } {
+        // Each with a runtime of its own, so that none meets what another left running.
+        let runtime = Runtime::new()?;
+        figures.extend(match *part {
+            "matching" => runtime.block_on(matching::figures())?,
+            "deliveries" => runtime.block_on(deliveries::figures())?,
+            "latency" => runtime.block_on(latency::figures())?,
+            "hanging" => runtime.block_on(hanging::figures())?,
+            "start" => runtime.block_on(start::figures())?,
+            unknown => bail!("there is no part {unknown}, only {}", PARTS.join(", ")),
+        });
+    }
+    figure::report(&figures, file)
+}

@@ -1,0 +1,186 @@
+//! `GET /v1/quote` against a bare route that is asked the same and answers as many bytes, under the same load, in turns.
+
+use std::{
+    io,
+    net::{Ipv4Addr, SocketAddr, TcpListener},
+    path::Path,
+    thread,
+    time::Duration,
+};
+
+use anyhow::Context;
+use axum::{Router, http::header::CONTENT_TYPE, routing::get};
+use service_kit::CancellationToken;
+use sluice_config::Config;
+use tokio::{runtime, time::sleep};
+
+use sluice_testkit::{
+    cast::Cast,
+    figure::{Figure, Limit},
+    node::Node,
+    server::Server,
+    world::Shared,
+};
+
+use crate::load;
+
+/// Connections of the load generator: enough to keep one core of a server busy.
+const CONNECTIONS: usize = 32;
+
+/// Rounds of each server, in turns, so that both meet the same other work on the machine.
+const ROUNDS: usize = 12;
+
+/// One round.
+const ROUND: Duration = Duration::from_millis(500);
+
+/// Slot in which the chain behind the API begins.
+const FIRST_SLOT: u64 = 1_000;
+
+/// A slot of the chain behind the API.
+const SLOT_TIME: Duration = Duration::from_millis(400);
+
+/// Measures the API's quotes against a bare route.
+///
+/// # Errors
+/// When a server cannot be started or does not answer.
+pub fn figures() -> anyhow::Result<Vec<Figure>> {
+    let folder = tempfile::tempdir()?;
+    let shutdown = CancellationToken::new();
+    let api = serve_api(folder.path(), shutdown.clone())?;
+    let measured = runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?
+        .block_on(measure(api));
+    shutdown.cancel();
+    let (quotes, bare) = measured?;
+    let p99 = |load: &load::Load| load.permille(990).as_secs_f64();
+    Ok(vec![
+        Figure::new(
+            "GET /v1/quote",
+            quotes.per_second().round(),
+            "answers/s",
+            Limit::None,
+        ),
+        Figure::new(
+            "GET /v1/quote, throughput against a bare route",
+            quotes.per_second() / bare.per_second(),
+            "ratio",
+            Limit::AtLeast(0.80),
+        ),
+        Figure::new(
+            "GET /v1/quote, p99 against a bare route",
+            p99(&quotes) / p99(&bare),
+            "ratio",
+            Limit::AtMost(1.5),
+        ),
+    ])
+}
+
+async fn measure(api: SocketAddr) -> anyhow::Result<(load::Load, load::Load)> {
+    let path = path();
+    let answer = ready(api, &path).await?;
+    let bare = serve_bare(answer)?;
+    let (mut quotes, mut constants) = (load::Load::default(), load::Load::default());
+    for _ in 0..ROUNDS {
+        quotes.add(load::run(api, &path, CONNECTIONS, ROUND).await?);
+        constants.add(load::run(bare, &path, CONNECTIONS, ROUND).await?);
+    }
+    Ok((quotes, constants))
+}
+
+fn path() -> String {
+    let tokens = Cast::default().tokens;
+    let (input, output) = (tokens[0].mint, tokens[1].mint);
+    format!("/v1/quote?inputMint={input}&outputMint={output}&amount=1000")
+}
+
+/// The first quote.
+async fn ready(api: SocketAddr, path: &str) -> anyhow::Result<Vec<u8>> {
+    let mut last = None;
+    for _ in 0..100 {
+        match load::get(api, path).await {
+            Ok(answer) => return Ok(answer),
+            Err(error) => last = Some(error),
+        }
+        sleep(Duration::from_millis(100)).await;
+    }
+    Err(last.map_or_else(|| anyhow::anyhow!("no answer"), anyhow::Error::from))
+        .context("the API does not quote")
+}
+
+/// A whole API on a thread of its own, with a chain behind it that goes on.
+fn serve_api(folder: &Path, shutdown: CancellationToken) -> anyhow::Result<SocketAddr> {
+    let address = free_address()?;
+    let store = folder.join("sluice.db");
+    let world = Shared::new(FIRST_SLOT, Cast::default().state(FIRST_SLOT));
+    // The doubles have a thread of their own, so that the API's has nothing else to do.
+    let (told, urls) = std::sync::mpsc::channel();
+    let chain = world.clone();
+    let ended = shutdown.clone();
+    thread::spawn(move || {
+        on_one_thread(async move {
+            let node = Node::start(chain.clone()).await.expect("a free port");
+            let server = Server::start(chain.clone()).await.expect("a free port");
+            let _ = told.send((node.url(), format!("http://{}", server.address())));
+            tokio::select! {
+                () = go_on(&chain) => {}
+                () = ended.cancelled() => {}
+            }
+        });
+    });
+    let (rpc, geyser) = urls.recv().context("the doubles did not start")?;
+    let text = format!(
+        "[chain]\nrpc-url = \"{rpc}\"\n[geyser]\nendpoint = \"{geyser}\"\n[store]\npath = {store:?}\n[api]\nlisten = \"{address}\"\n"
+    );
+    let config = Config::parse(&text, Path::new("bench.toml"))?;
+    // A name, so that a profiler tells it from the load generator.
+    thread::Builder::new()
+        .name("api".to_owned())
+        .spawn(move || on_one_thread(sluice_api::run(config, shutdown)))?;
+    Ok(address)
+}
+
+/// Slots pass, one after the other.
+async fn go_on(world: &Shared) {
+    let mut parent = FIRST_SLOT;
+    loop {
+        parent = world.pass(parent);
+        sleep(SLOT_TIME).await;
+    }
+}
+
+/// A route that answers these bytes.
+fn serve_bare(answer: Vec<u8>) -> io::Result<SocketAddr> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+    listener.set_nonblocking(true)?;
+    let address = listener.local_addr()?;
+    let answer = bytes::Bytes::from(answer);
+    let route = get(move || {
+        let answer = answer.clone();
+        async move { ([(CONTENT_TYPE, "application/json")], answer) }
+    });
+    thread::Builder::new()
+        .name("bare".to_owned())
+        .spawn(move || {
+            on_one_thread(async move {
+                let listener = tokio::net::TcpListener::from_std(listener);
+                let listener = listener.expect("a runtime is there");
+                let app = Router::new().route("/v1/quote", route);
+                axum::serve(listener, app).await
+            })
+        })?;
+    Ok(address)
+}
+
+fn on_one_thread<F: Future>(future: F) -> F::Output {
+    runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("the system has room for one more thread")
+        .block_on(future)
+}
+
+/// An address that nothing listens on.
+fn free_address() -> io::Result<SocketAddr> {
+    TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()
+}

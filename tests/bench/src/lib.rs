@@ -1,0 +1,12 @@
+//! Benchmarks: what the guard, quotes, transactions and webhooks cost, as figures with limits; see `cargo xtask bench`.
+
+#[cfg(feature = "svm")]
+pub mod guard;
+pub mod http;
+pub mod load;
+pub mod memory;
+pub mod node;
+pub mod start;
+pub mod synthetic;
+pub mod updates;
+pub mod webhooks;

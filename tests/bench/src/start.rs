@@ -1,0 +1,171 @@
+//! A market of 200,000 pools: how long its start takes and how much memory it holds, in a process of its own.
+
+use std::{
+    env, fs,
+    path::Path,
+    process::Stdio,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, bail};
+use service_kit::CancellationToken;
+use sluice_api::market::{Market, Status, spawn};
+use sluice_config::Config;
+use sluice_geyser::{
+    AccountUpdate, Body, SlotStatus, SlotUpdate, Update,
+    scripted::{ClientGone, Connection, ScriptedServer},
+};
+use tokio::{process::Command, time::sleep};
+
+use sluice_testkit::figure::{Figure, Limit};
+
+use crate::{
+    node::Node,
+    synthetic::{Synthetic, clock},
+};
+
+/// More pools than the exchange has.
+const POOLS: u64 = 200_000;
+
+/// First argument of the process that holds the market.
+pub const CHILD: &str = "hold-a-market";
+
+/// A slot of the chain.
+const SLOT_TIME: Duration = Duration::from_millis(400);
+
+/// Slot in which the chain begins.
+const SLOT: u64 = 1_000;
+
+/// Time in which the allocator returns what only the start needed.
+const SETTLING: Duration = Duration::from_secs(5);
+
+/// When to give up.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Measures a start.
+///
+/// # Errors
+/// When a double or the process cannot be started, or the market does not get ready.
+pub async fn figures() -> anyhow::Result<Vec<Figure>> {
+    let chain = Synthetic {
+        pools: POOLS,
+        per_pair: 1,
+    };
+    let node = Node::holding(chain.accounts(SLOT));
+    let rpc = Arc::clone(&node).serve().await?;
+    let mut server = ScriptedServer::start().await?;
+    let geyser = server.endpoint().url.to_string();
+    let telling = tokio::spawn(async move {
+        loop {
+            let connection = server.accept().await;
+            // A client that goes may come again.
+            let _ = go_on(&connection, &node).await;
+        }
+    });
+    let child = Command::new(env::current_exe()?)
+        .args([CHILD, &geyser, &rpc])
+        .stdout(Stdio::piped())
+        .kill_on_drop(true)
+        .output();
+    let output = tokio::time::timeout(PATIENCE, child)
+        .await
+        .context("the market does not get ready")??;
+    telling.abort();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let numbers: Vec<f64> = text.split_whitespace().flat_map(str::parse).collect();
+    let [seconds, megabytes] = numbers[..] else {
+        bail!("the process that holds the market said {text:?}");
+    };
+    Ok(vec![
+        Figure::new(
+            "200,000 pools: start from a local snapshot",
+            seconds,
+            "s",
+            Limit::AtMost(10.0),
+        ),
+        Figure::new(
+            "200,000 pools: resident memory",
+            megabytes,
+            "MB",
+            Limit::AtMost(400.0),
+        ),
+    ])
+}
+
+/// Slots pass, each confirmed at once.
+async fn go_on(connection: &Connection, node: &Node) -> Result<(), ClientGone> {
+    for slot in SLOT + 1.. {
+        let told = |status| {
+            Body::Slot(SlotUpdate {
+                slot,
+                parent: Some(slot - 1),
+                status,
+                dead_error: None,
+            })
+        };
+        let clock = clock(slot);
+        let clock = Body::Account(AccountUpdate {
+            slot,
+            pubkey: clock.pubkey,
+            owner: clock.owner,
+            lamports: clock.lamports,
+            executable: false,
+            rent_epoch: u64::MAX,
+            data: clock.data,
+            write_version: slot,
+            txn_signature: None,
+            is_startup: false,
+        });
+        let bodies = [
+            ("slots", told(SlotStatus::CreatedBank)),
+            ("clock", clock),
+            ("slots", told(SlotStatus::Processed)),
+            ("slots", told(SlotStatus::Confirmed)),
+        ];
+        for (filter, body) in bodies {
+            let update = Update {
+                filters: vec![filter.to_owned()],
+                created_at: None,
+                body,
+            };
+            connection.send(update).await?;
+        }
+        node.reach(slot);
+        sleep(SLOT_TIME).await;
+    }
+    Ok(())
+}
+
+/// The process that holds the market: says how many seconds its start took and how many megabytes it holds.
+///
+/// # Errors
+/// When its arguments are not two addresses, or this is no Linux.
+pub async fn hold(geyser: &str, rpc: &str) -> anyhow::Result<()> {
+    let text = format!(
+        "[chain]\nrpc-url = \"{rpc}\"\n[geyser]\nendpoint = \"{geyser}\"\n[store]\npath = \"unused.db\"\n"
+    );
+    let config = Config::parse(&text, Path::new("bench.toml"))?;
+    let begun = Instant::now();
+    let (market, _task) = spawn(&config, CancellationToken::new());
+    while !is_whole(&market) {
+        sleep(Duration::from_millis(5)).await;
+    }
+    let took = begun.elapsed();
+    sleep(SETTLING).await;
+    println!("{:.2} {:.0}", took.as_secs_f64(), resident()?);
+    Ok(())
+}
+
+fn is_whole(market: &Market) -> bool {
+    let whole = usize::try_from(POOLS).ok();
+    matches!(market.status(), Status::Ready { pools, .. } if Some(pools) == whole)
+}
+
+/// Resident memory of this process, megabytes.
+fn resident() -> anyhow::Result<f64> {
+    let status = fs::read_to_string("/proc/self/status")?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kilobytes = line.and_then(|line| line.split_whitespace().next()?.parse::<f64>().ok());
+    Ok(kilobytes.context("the system does not tell")? / 1_024.0)
+}

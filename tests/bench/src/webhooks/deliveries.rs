@@ -1,0 +1,220 @@
+//! Deliveries per second to receivers on this machine, each claimed from a database, signed, posted and recorded,
+//! against a bare client that posts the same bodies.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, ensure};
+use service_kit::CancellationToken;
+use sluice_indexer::{
+    delivery::{
+        capacity::{Intake, MAX_PER_WEBHOOK},
+        dispatcher::Dispatcher,
+        retry,
+    },
+    metrics::Metrics,
+};
+use sluice_store::{
+    Commitment, Store,
+    testing::{Disk, PrivateCluster},
+};
+use sluice_webhook_client::{Client, Reach};
+use tokio::sync::Notify;
+
+use super::{
+    bare::{self, Line, Prepared},
+    queue::{POOLS, Queue},
+    receiver::{Keeping, Receivers},
+};
+use sluice_testkit::figure::{Figure, Limit};
+
+/// Webhooks, each with a receiver of its own.
+const WEBHOOKS: usize = 8;
+
+/// Messages of one round.
+const MESSAGES: u64 = 20_000;
+
+/// Rounds of each, in turns, so that all meet the same other work on the machine.
+const ROUNDS: usize = 7;
+
+/// Deadline of an attempt: the default.
+const DEADLINE: Duration = Duration::from_secs(15);
+
+/// Measures both databases against the bare client.
+///
+/// # Errors
+/// When something does not start or does not answer.
+pub async fn figures() -> anyhow::Result<Vec<Figure>> {
+    let folder = tempfile::tempdir()?;
+    let receivers = Receivers::start(WEBHOOKS, Keeping::Count)?;
+    let client = Client::new(DEADLINE, Reach::PublicAndLoopback)?;
+    let cluster = PrivateCluster::start(&folder.path().join("postgres"), Disk::Waits)?;
+    let url = cluster.create_database("bench").await?;
+    let mut sqlite = queue(
+        Store::open(&folder.path().join("sluice.db")).await?,
+        &receivers,
+    )
+    .await?;
+    let mut postgres = queue(Store::connect(&url).await?, &receivers).await?;
+    let mut lines = lines(&mut sqlite, &receivers).await?;
+    let at_once = usize::try_from(MAX_PER_WEBHOOK)?;
+    let bare_client = bare::client(at_once)?;
+
+    let mut rounds = Rounds::default();
+    for round in 0..=ROUNDS {
+        let bare = bare::send_all(&bare_client, &lines, at_once).await?;
+        let driven = bare::drive_all(&mut lines).await?;
+        let on_sqlite = drain(&mut sqlite, &receivers, &client).await?;
+        let on_postgres = drain(&mut postgres, &receivers, &client).await?;
+        // The first round opens connections and fills caches.
+        if round > 0 {
+            rounds.add(bare, driven, on_sqlite, on_postgres);
+        }
+    }
+    postgres.store.close().await;
+    sqlite.store.close().await;
+    Ok(rounds.figures())
+}
+
+/// Deliveries per second of each round.
+#[derive(Default)]
+struct Rounds {
+    bare: Vec<f64>,
+    driven: Vec<f64>,
+    sqlite: Vec<f64>,
+    postgres: Vec<f64>,
+}
+
+impl Rounds {
+    fn add(&mut self, bare: Duration, driven: Duration, sqlite: Duration, postgres: Duration) {
+        let all = [
+            (&mut self.bare, bare),
+            (&mut self.driven, driven),
+            (&mut self.sqlite, sqlite),
+            (&mut self.postgres, postgres),
+        ];
+        for (rates, took) in all {
+            rates.push(rate(took));
+        }
+        let last = |rates: &[f64]| rates.last().copied().unwrap_or_default();
+        println!(
+            "deliveries/s: bare client {:.0}, connections alone {:.0}, SQLite {:.0}, PostgreSQL {:.0}",
+            last(&self.bare),
+            last(&self.driven),
+            last(&self.sqlite),
+            last(&self.postgres)
+        );
+    }
+
+    fn figures(&self) -> Vec<Figure> {
+        let rate = |figure, rates: &[f64]| {
+            Figure::new(
+                figure,
+                median(rates.to_vec()).round(),
+                "deliveries/s",
+                Limit::None,
+            )
+        };
+        let share = |figure, rates: &[f64], least| {
+            let shares = rates.iter().zip(&self.bare).map(|(rate, bare)| rate / bare);
+            Figure::new(
+                figure,
+                median(shares.collect()),
+                "ratio",
+                Limit::AtLeast(least),
+            )
+        };
+        vec![
+            rate("deliveries of a bare client", &self.bare),
+            rate(
+                "the same bodies over connections without a client",
+                &self.driven,
+            ),
+            rate("durable deliveries, SQLite", &self.sqlite),
+            share(
+                "durable deliveries, SQLite, against the bare client",
+                &self.sqlite,
+                0.35,
+            ),
+            rate("durable deliveries, PostgreSQL", &self.postgres),
+            share(
+                "durable deliveries, PostgreSQL, against the bare client",
+                &self.postgres,
+                0.25,
+            ),
+        ]
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a few thousand")]
+fn rate(took: Duration) -> f64 {
+    MESSAGES as f64 / took.as_secs_f64()
+}
+
+/// The one in the middle; not a number when there is none.
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_unstable_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
+async fn queue(store: Store, receivers: &Receivers) -> anyhow::Result<Queue> {
+    Queue::create(store, &receivers.urls(), Commitment::Confirmed).await
+}
+
+/// The bare client's requests, as many in all and to each receiver as are delivered in a round.
+async fn lines(queue: &mut Queue, receivers: &Receivers) -> anyhow::Result<Vec<Line>> {
+    let mut messages = Vec::new();
+    while messages.len() < usize::try_from(MESSAGES)? {
+        messages.extend(queue.messages(0, POOLS.min(MESSAGES)));
+    }
+    ensure!(
+        messages.len() == usize::try_from(MESSAGES)?,
+        "rounds would differ in length"
+    );
+    let mut lines = Vec::new();
+    for (webhook, address) in queue.webhooks.iter().zip(receivers.addresses()) {
+        let secrets = queue.secrets(webhook).await?;
+        let requests = messages
+            .iter()
+            .filter(|message| message.webhook == *webhook)
+            .map(|message| Prepared::new(message, &secrets, *address))
+            .collect::<Result<_, _>>()?;
+        let mut line = Line::new(*address, requests)?;
+        line.connect(usize::try_from(MAX_PER_WEBHOOK)?).await?;
+        lines.push(line);
+    }
+    Ok(lines)
+}
+
+/// Delivers a full queue until it is empty and everything is recorded; says how long it took.
+async fn drain(
+    queue: &mut Queue,
+    receivers: &Receivers,
+    client: &Client,
+) -> anyhow::Result<Duration> {
+    queue.owe(MESSAGES).await?;
+    let expected = receivers.count() + MESSAGES;
+    let dispatcher = Dispatcher {
+        store: queue.store.clone(),
+        client: client.clone(),
+        schedule: retry::SCHEDULE.into(),
+        stored: Arc::new(Notify::new()),
+        metrics: Metrics::default(),
+    };
+    let shutdown = CancellationToken::new();
+    let begun = Instant::now();
+    let running = tokio::spawn(dispatcher.run(Intake::new(DEADLINE), shutdown.clone()));
+    receivers.until(expected).await?;
+    // It records what is left before it ends.
+    shutdown.cancel();
+    running.await.context("the dispatcher panicked")?;
+    let took = begun.elapsed();
+    let stats = queue.store.queue_stats().await?;
+    ensure!(
+        stats.pending == 0 && stats.failed == 0 && receivers.count() == expected,
+        "not everything was delivered once and recorded: {stats:?}"
+    );
+    Ok(took)
+}

@@ -1,0 +1,251 @@
+//! How long an event takes from the stream to the first byte of its POST: a whole indexer over a database file, fed
+//! over gRPC with 1,000 events a second in slots of 400 ms.
+
+use std::{
+    collections::HashMap,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, ensure};
+use serde::Deserialize;
+use sluice_geyser::{
+    BlockMeta, Body, SlotStatus, SlotUpdate, Update,
+    scripted::{Connection, ScriptedServer},
+};
+use sluice_store::{Commitment, Store};
+use tokio::time::{MissedTickBehavior, interval, timeout};
+
+use super::{
+    indexer::Indexer,
+    queue::{Queue, pool_write},
+    receiver::{Arrival, Keeping, Receivers},
+};
+use sluice_testkit::figure::{Figure, Limit};
+
+/// Webhooks, each with a receiver of its own.
+const WEBHOOKS: usize = 8;
+
+/// One event each: 1,000 in a second.
+const TICK: Duration = Duration::from_millis(1);
+
+/// Events of a slot: 400 ms.
+const EVENTS: u64 = 400;
+
+/// Slots that warm up connections and caches, and are not counted.
+const WARM: u64 = 5;
+
+/// Slots that count.
+const SLOTS: u64 = 25;
+
+/// How many slots later a slot is confirmed.
+const LAG: u64 = 2;
+
+/// Slot in which the chain begins.
+const FIRST: u64 = 1_000;
+
+/// How long a step may take unless something hangs.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// When something was sent.
+#[derive(Default)]
+struct Sent {
+    /// Writes of accounts, by slot and pool.
+    writes: HashMap<(u64, String), Instant>,
+    /// The status of a slot after which its events can be told: at processed the one that seals it.
+    tellable: HashMap<u64, Instant>,
+}
+
+/// Times from two moments to the first byte of the POST, of every event that counts.
+struct Latencies {
+    from_tellable: Vec<Duration>,
+    from_write: Vec<Duration>,
+}
+
+/// What is needed of a body.
+#[derive(Deserialize)]
+struct Told {
+    slot: u64,
+    data: Data,
+}
+
+#[derive(Deserialize)]
+struct Data {
+    pubkey: String,
+}
+
+/// Measures webhooks at processed and at confirmed, the default. What is confirmed is stored in one transaction with the
+/// checkpoint, however much it is, and the first of it waits for the last; that is shown beside the figure.
+///
+/// # Errors
+/// When something does not start, or an event does not arrive.
+pub async fn figures() -> anyhow::Result<Vec<Figure>> {
+    let processed = measure(Commitment::Processed).await?;
+    let confirmed = measure(Commitment::Confirmed).await?;
+    let figure = |figure, latencies: &[Duration], permille, limit| {
+        let millis = permille_of(latencies, permille).as_secs_f64() * 1_000.0;
+        Figure::new(figure, millis, "ms", limit)
+    };
+    Ok(vec![
+        figure(
+            "slot sealed on the stream -> first byte, p50 at 1,000/s",
+            &processed.from_tellable,
+            500,
+            Limit::AtMost(10.0),
+        ),
+        figure(
+            "slot sealed on the stream -> first byte, p99 at 1,000/s",
+            &processed.from_tellable,
+            990,
+            Limit::AtMost(50.0),
+        ),
+        figure(
+            "update on the stream -> first byte, its slot's rest included, p50",
+            &processed.from_write,
+            500,
+            Limit::None,
+        ),
+        figure(
+            "slot confirmed on the stream -> first byte, p50 at 1,000/s",
+            &confirmed.from_tellable,
+            500,
+            Limit::None,
+        ),
+        figure(
+            "slot confirmed on the stream -> first byte, p99 at 1,000/s",
+            &confirmed.from_tellable,
+            990,
+            Limit::AtMost(50.0),
+        ),
+    ])
+}
+
+async fn measure(commitment: Commitment) -> anyhow::Result<Latencies> {
+    let folder = tempfile::tempdir()?;
+    let database = folder.path().join("sluice.db");
+    let receivers = Receivers::start(WEBHOOKS, Keeping::Everything)?;
+    let store = Store::open(&database).await?;
+    Queue::create(store.clone(), &receivers.urls(), commitment).await?;
+    store.close().await;
+
+    let mut server = ScriptedServer::start().await?;
+    let indexer = Indexer::start(server.endpoint().url.as_str(), &database)?;
+    let mut connection = timeout(PATIENCE, server.accept()).await?;
+    let request = timeout(PATIENCE, connection.received()).await?;
+    let slots = request.and_then(|received| received.request.slots);
+    let slots = slots.context("the indexer asks for no slots")?;
+    let sent = play(&connection, &slots, commitment).await?;
+    receivers.until((WARM + SLOTS) * EVENTS).await?;
+    indexer.stop().await?;
+    latencies(&sent, &receivers.take())
+}
+
+/// Slots pass, each full of writes to pools, and each confirmed two slots later.
+async fn play(
+    connection: &Connection,
+    filter: &str,
+    commitment: Commitment,
+) -> anyhow::Result<Sent> {
+    let mut sent = Sent::default();
+    let mut ticks = interval(TICK);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Burst);
+    // The indexer takes what comes from its first whole slot on.
+    connection.send(block(FIRST)).await?;
+    for status in [SlotStatus::Processed, SlotStatus::Confirmed] {
+        connection.send(slot(filter, FIRST, status)).await?;
+    }
+    let last = FIRST + WARM + SLOTS;
+    for number in FIRST + 1..=last + LAG {
+        for event in 0..EVENTS {
+            ticks.tick().await;
+            if number > last {
+                continue;
+            }
+            let write = pool_write(number, event);
+            let key = (number, write.pubkey.to_string());
+            sent.writes.insert(key, Instant::now());
+            connection
+                .send(update("accounts", Body::Account(write)))
+                .await?;
+        }
+        connection.send(block(number)).await?;
+        let confirmed = Some(number - LAG).filter(|slot| *slot > FIRST);
+        let tellable = match commitment {
+            Commitment::Processed => Some(number),
+            _ => confirmed,
+        };
+        sent.tellable
+            .extend(tellable.map(|slot| (slot, Instant::now())));
+        connection
+            .send(slot(filter, number, SlotStatus::Processed))
+            .await?;
+        if let Some(confirmed) = confirmed {
+            connection
+                .send(slot(filter, confirmed, SlotStatus::Confirmed))
+                .await?;
+        }
+    }
+    Ok(sent)
+}
+
+fn latencies(sent: &Sent, arrivals: &[Arrival]) -> anyhow::Result<Latencies> {
+    let (mut from_tellable, mut from_write) = (Vec::new(), Vec::new());
+    for arrival in arrivals {
+        let told: Told = serde_json::from_slice(&arrival.body)?;
+        if told.slot <= FIRST + WARM {
+            continue;
+        }
+        let tellable = sent.tellable.get(&told.slot).context("an unknown slot")?;
+        let write = sent.writes.get(&(told.slot, told.data.pubkey));
+        let write = write.context("an unknown event")?;
+        from_tellable.push(arrival.at.saturating_duration_since(*tellable));
+        from_write.push(arrival.at.saturating_duration_since(*write));
+    }
+    let expected = usize::try_from(SLOTS * EVENTS)?;
+    ensure!(
+        from_tellable.len() == expected,
+        "{} of {expected} events arrived",
+        from_tellable.len()
+    );
+    Ok(Latencies {
+        from_tellable,
+        from_write,
+    })
+}
+
+fn permille_of(latencies: &[Duration], part: usize) -> Duration {
+    let mut sorted = latencies.to_vec();
+    sorted.sort_unstable();
+    let at = (sorted.len() * part / 1_000).min(sorted.len().saturating_sub(1));
+    sorted.get(at).copied().unwrap_or(Duration::MAX)
+}
+
+fn block(slot: u64) -> Update {
+    let block = BlockMeta {
+        slot,
+        parent_slot: slot - 1,
+        blockhash: format!("hash{slot}"),
+        parent_blockhash: format!("hash{}", slot - 1),
+        block_time: Some(1_767_225_600),
+        block_height: Some(slot),
+        executed_transaction_count: 1,
+    };
+    update("blocks_meta", Body::BlockMeta(block))
+}
+
+fn slot(filter: &str, slot: u64, status: SlotStatus) -> Update {
+    let body = Body::Slot(SlotUpdate {
+        slot,
+        parent: Some(slot - 1),
+        status,
+        dead_error: None,
+    });
+    update(filter, body)
+}
+
+fn update(filter: &str, body: Body) -> Update {
+    Update {
+        filters: vec![filter.to_owned()],
+        created_at: None,
+        body,
+    }
+}

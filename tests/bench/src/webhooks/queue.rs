@@ -1,0 +1,177 @@
+//! A store in which webhooks are owed messages: written by the indexer's own code from the accounts of a chain in
+//! memory.
+
+use std::time::SystemTime;
+
+use sluice_geyser::AccountUpdate;
+use sluice_indexer::{
+    events::{compose, idl::Idls, subscription_index::Subscriptions},
+    slots::{Block, SlotEvent, SlotEvents},
+};
+use sluice_store::{
+    Access, Commit, Commitment, EventKind, Filters, NewMessage, NewWebhook, Secret, Secrets, Store,
+    Timestamp, WebhookDefinition, WebhookId,
+};
+use solana_pubkey::Pubkey;
+use solana_signature::Signature;
+
+use crate::synthetic::Synthetic;
+
+/// Pools of the chain. Each is watched by one webhook.
+pub const POOLS: u64 = 10_000;
+
+/// Most webhooks that a queue is made for.
+const MOST_WEBHOOKS: u32 = 1_000;
+
+const CHAIN: Synthetic = Synthetic {
+    pools: POOLS,
+    per_pair: 4,
+};
+
+/// The store, and who is owed.
+pub struct Queue {
+    /// Where messages wait.
+    pub store: Store,
+    /// The webhooks, in order of creation.
+    pub webhooks: Vec<WebhookId>,
+    subscriptions: Subscriptions,
+    idls: Idls,
+    slot: u64,
+}
+
+impl Queue {
+    /// Makes a webhook for each URL. They watch the pools in turn, at this commitment.
+    ///
+    /// # Errors
+    /// A failure of the database.
+    pub async fn create(
+        store: Store,
+        urls: &[String],
+        commitment: Commitment,
+    ) -> anyhow::Result<Self> {
+        let mut webhooks = Vec::new();
+        for (number, url) in urls.iter().enumerate() {
+            let accounts = (number..usize::try_from(POOLS)?).step_by(urls.len());
+            let accounts = accounts
+                .map(|pool| Ok(pool_address(u64::try_from(pool)?)))
+                .collect::<anyhow::Result<_>>()?;
+            let filters = Filters {
+                accounts,
+                programs: Vec::new(),
+            };
+            let kinds = [EventKind::AccountChange].into_iter().collect();
+            let mut definition = WebhookDefinition::new(url.clone(), kinds, filters);
+            definition.commitment = commitment;
+            let new = NewWebhook {
+                id: WebhookId::from_random(u128::try_from(number)?.to_be_bytes()),
+                owner: Access::All,
+                definition,
+                secret: Secret::from_random([u8::try_from(number % 251)?; 32]),
+                created: Timestamp::from(SystemTime::now()),
+                relay_until: None,
+            };
+            webhooks.push(store.create_webhook(&new, MOST_WEBHOOKS).await?.id);
+        }
+        let subscriptions = Subscriptions::new(&store.active_webhooks().await?);
+        Ok(Self {
+            store,
+            webhooks,
+            subscriptions,
+            idls: Idls::default(),
+            slot: 1_000,
+        })
+    }
+
+    /// The messages of one more slot, in which so many pools were written, at most [`POOLS`], the first of them this one.
+    #[must_use]
+    pub fn messages(&mut self, first: u64, count: u64) -> Vec<NewMessage> {
+        self.slot += 1;
+        let mut events = SlotEvents::default();
+        for number in first..first + count {
+            events.add(SlotEvent::Account(pool_write(self.slot, number)));
+        }
+        let block = Block {
+            slot: self.slot,
+            hash: format!("hash{}", self.slot),
+            parent: self.slot - 1,
+            time: Some(1_767_225_600),
+        };
+        compose::events(
+            &self.subscriptions,
+            &self.idls,
+            Commitment::Confirmed,
+            &block,
+            &events,
+            Timestamp::from(SystemTime::now()),
+        )
+        .collect()
+    }
+
+    /// Stores as many messages as told, on disk when this returns.
+    ///
+    /// # Errors
+    /// A failure of the database.
+    pub async fn owe(&mut self, count: u64) -> anyhow::Result<()> {
+        let mut left = count;
+        while left > 0 {
+            let now = left.min(POOLS);
+            let messages = self.messages(0, now);
+            self.store(&messages).await?;
+            left -= now;
+        }
+        Ok(())
+    }
+
+    /// Stores these messages of the current slot.
+    ///
+    /// # Errors
+    /// A failure of the database, or messages that were known.
+    pub async fn store(&self, messages: &[NewMessage]) -> anyhow::Result<()> {
+        let now = Timestamp::from(SystemTime::now());
+        let commit = Commit::slot(Commitment::Confirmed, self.slot, messages, now);
+        let committed = self.store.commit(&commit).await?;
+        anyhow::ensure!(
+            usize::try_from(committed.inserted)? == messages.len(),
+            "{} of {} messages were new",
+            committed.inserted,
+            messages.len()
+        );
+        Ok(())
+    }
+
+    /// What a webhook's messages are signed with.
+    ///
+    /// # Errors
+    /// A failure of the database.
+    pub async fn secrets(&self, webhook: &WebhookId) -> anyhow::Result<Secrets> {
+        let now = Timestamp::from(SystemTime::now());
+        let secrets = self.store.secrets(&Access::All, webhook, now).await?;
+        secrets.ok_or_else(|| anyhow::anyhow!("{webhook} is gone"))
+    }
+}
+
+/// The address of a pool.
+#[must_use]
+pub fn pool_address(number: u64) -> Pubkey {
+    CHAIN.pool(number)
+}
+
+/// A swap writes a pool.
+#[must_use]
+pub fn pool_write(slot: u64, number: u64) -> AccountUpdate {
+    let [pool, ..] = CHAIN.swapped(number % POOLS, slot);
+    let mut signature = [7; 64];
+    signature[..8].copy_from_slice(&slot.to_be_bytes());
+    AccountUpdate {
+        slot,
+        pubkey: pool.pubkey,
+        owner: pool.owner,
+        lamports: pool.lamports,
+        executable: false,
+        rent_epoch: u64::MAX,
+        data: pool.data,
+        write_version: slot * POOLS + number,
+        txn_signature: Some(Signature::from(signature)),
+        is_startup: false,
+    }
+}

@@ -1,0 +1,95 @@
+//! A start on a database in which a million deliveries wait, in a process of its own.
+
+use std::{
+    env, fs,
+    path::Path,
+    process::Stdio,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, bail};
+use service_kit::CancellationToken;
+use sluice_store::{Commitment, Store};
+use tokio::{process::Command, time::sleep};
+
+use super::{
+    indexer::config,
+    queue::Queue,
+    receiver::{Keeping, Receivers, free_address},
+};
+use sluice_testkit::figure::{Figure, Limit};
+
+/// Deliveries that wait.
+const WAITING: u64 = 1_000_000;
+
+/// Webhooks that they are for.
+const WEBHOOKS: usize = 8;
+
+/// First argument of the process that is started.
+pub const CHILD: &str = "run-an-indexer";
+
+/// How long it delivers before its memory is read: thousands of deliveries.
+const WORKING: Duration = Duration::from_secs(5);
+
+/// Measures a start.
+///
+/// # Errors
+/// When the database cannot be filled, or the process does not deliver.
+pub async fn figures() -> anyhow::Result<Vec<Figure>> {
+    let folder = tempfile::tempdir()?;
+    let database = folder.path().join("sluice.db");
+    let receivers = Receivers::start(WEBHOOKS, Keeping::Count)?;
+    let store = Store::open(&database).await?;
+    let mut queue = Queue::create(store.clone(), &receivers.urls(), Commitment::Confirmed).await?;
+    queue.owe(WAITING).await?;
+    store.close().await;
+
+    let begun = Instant::now();
+    let mut child = Command::new(env::current_exe()?)
+        .args([CHILD.as_ref(), database.as_os_str()])
+        .stdin(Stdio::null())
+        .kill_on_drop(true)
+        .spawn()?;
+    receivers.until(1).await?;
+    let first = begun.elapsed();
+    sleep(WORKING).await;
+    let process = child.id().context("the indexer has ended")?;
+    let memory = peak_memory(process)?;
+    let delivered = receivers.count();
+    child.kill().await?;
+    println!("{delivered} of {WAITING} waiting deliveries were made in its first seconds");
+    Ok(vec![
+        Figure::new(
+            "1,000,000 queued deliveries: start to the first one",
+            first.as_secs_f64(),
+            "s",
+            Limit::AtMost(5.0),
+        ),
+        Figure::new(
+            "1,000,000 queued deliveries: most resident memory",
+            memory,
+            "MB",
+            Limit::AtMost(300.0),
+        ),
+    ])
+}
+
+/// The process that is started. It follows a stream that is not there.
+///
+/// # Errors
+/// When the indexer cannot start.
+pub async fn run(database: &Path) -> anyhow::Result<()> {
+    let config = config("http://127.0.0.1:1", database, free_address()?)?;
+    sluice_indexer::run(config, CancellationToken::new()).await
+}
+
+/// The most memory that a process has held so far, megabytes.
+fn peak_memory(process: u32) -> anyhow::Result<f64> {
+    let status = fs::read_to_string(format!("/proc/{process}/status"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let kilobytes = line.and_then(|line| line.split_whitespace().next()?.parse::<f64>().ok());
+    match kilobytes {
+        Some(kilobytes) => Ok(kilobytes / 1_024.0),
+        None => bail!("the system does not tell how much memory the indexer holds"),
+    }
+}

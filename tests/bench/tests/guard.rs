@@ -1,0 +1,7 @@
+//! What the guard costs stays under what it may cost.
+
+#[test]
+fn every_figure_of_the_guard_is_met() {
+    let figures = sluice_bench::guard::figures();
+    assert!(figures.iter().all(|figure| figure.met), "{figures:#?}");
+}

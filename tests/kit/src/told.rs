@@ -1,0 +1,145 @@
+//! What was told of the slots of a chain, and which of them are processed and confirmed by it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What was told of the slots, in whatever order and however often.
+#[derive(Clone, Debug)]
+pub struct Told {
+    genesis: u64,
+    /// The parent of each slot, once any message named it.
+    pub parents: BTreeMap<u64, u64>,
+    /// Slots said to be frozen.
+    pub processed: BTreeSet<u64>,
+    /// Slots said to be confirmed or finalized.
+    pub confirmed: BTreeSet<u64>,
+    /// Slots said to be dead.
+    pub dead: BTreeSet<u64>,
+}
+
+impl Told {
+    /// Nothing but that the first slot is confirmed.
+    #[must_use]
+    pub fn new(genesis: u64) -> Self {
+        Self {
+            genesis,
+            parents: BTreeMap::new(),
+            processed: BTreeSet::from([genesis]),
+            confirmed: BTreeSet::from([genesis]),
+            dead: BTreeSet::new(),
+        }
+    }
+
+    /// Slots that are frozen together with all their ancestors.
+    #[must_use]
+    pub fn sealed(&self) -> BTreeSet<u64> {
+        let mut sealed = BTreeSet::from([self.genesis]);
+        // A parent is older than its child, so one pass in ascending order sees parents first.
+        for slot in &self.processed {
+            if self.parents.get(slot).is_some_and(|p| sealed.contains(p)) {
+                sealed.insert(*slot);
+            }
+        }
+        sealed
+    }
+
+    /// Dead slots and all that build on them.
+    #[must_use]
+    pub fn void(&self) -> BTreeSet<u64> {
+        let mut void = self.dead.clone();
+        for (slot, parent) in &self.parents {
+            if void.contains(parent) {
+                void.insert(*slot);
+            }
+        }
+        void
+    }
+
+    /// A slot and its ancestors, youngest first.
+    pub fn line(&self, slot: u64) -> impl Iterator<Item = u64> {
+        std::iter::successors(Some(slot), |slot| self.parents.get(slot).copied())
+    }
+
+    /// A slot and all that build on it.
+    #[must_use]
+    pub fn tree(&self, slot: u64) -> BTreeSet<u64> {
+        let mut tree = BTreeSet::from([slot]);
+        for (slot, parent) in self.parents.range(slot..) {
+            if tree.contains(parent) {
+                tree.insert(*slot);
+            }
+        }
+        tree
+    }
+
+    /// Slots said to be confirmed, and all that they build on.
+    #[must_use]
+    pub fn settled(&self) -> BTreeSet<u64> {
+        let mut settled = self.confirmed.clone();
+        for (slot, parent) in self.parents.iter().rev() {
+            if settled.contains(slot) {
+                settled.insert(*parent);
+            }
+        }
+        settled
+    }
+
+    /// The slot that the confirmed view shows.
+    #[must_use]
+    pub fn confirmed_slot(&self) -> u64 {
+        let (sealed, void) = (self.sealed(), self.void());
+        let mut settled = self.settled().into_iter().rev();
+        settled
+            .find(|slot| sealed.contains(slot) && !void.contains(slot))
+            .unwrap_or(self.genesis)
+    }
+
+    /// The slot that the processed view shows.
+    #[must_use]
+    pub fn processed_slot(&self) -> u64 {
+        let confirmed = self.confirmed_slot();
+        let (tree, void) = (self.tree(confirmed), self.void());
+        let mut sealed = self.sealed().into_iter().rev();
+        sealed
+            .find(|slot| tree.contains(slot) && !void.contains(slot))
+            .unwrap_or(confirmed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(parents: &[(u64, u64)]) -> Told {
+        let mut told = Told::new(10);
+        told.parents.extend(parents.iter().copied());
+        told.processed.extend(parents.iter().map(|(slot, _)| *slot));
+        told
+    }
+
+    #[test]
+    fn the_highest_sealed_slot_is_shown_and_an_unsealed_one_is_not() {
+        let mut told = told(&[(11, 10), (12, 11), (14, 13)]);
+        assert_eq!((told.processed_slot(), told.confirmed_slot()), (12, 10));
+        told.parents.insert(13, 12);
+        told.processed.insert(13);
+        assert_eq!(told.processed_slot(), 14);
+    }
+
+    #[test]
+    fn death_takes_the_descendants_along() {
+        let mut told = told(&[(11, 10), (12, 11), (13, 12), (14, 11)]);
+        told.dead.insert(12);
+        assert_eq!(told.processed_slot(), 14);
+        told.dead.insert(14);
+        assert_eq!(told.processed_slot(), 11);
+    }
+
+    #[test]
+    fn a_confirmed_slot_confirms_its_ancestors_and_ends_other_branches() {
+        let mut told = told(&[(11, 10), (12, 11), (13, 11)]);
+        told.confirmed.insert(12);
+        assert_eq!((told.processed_slot(), told.confirmed_slot()), (12, 12));
+        told.processed.remove(&12);
+        assert_eq!((told.processed_slot(), told.confirmed_slot()), (13, 11));
+    }
+}

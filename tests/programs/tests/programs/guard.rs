@@ -1,0 +1,17 @@
+//! The on-chain programs, as built: the guard and the exchange behind it, executed in LiteSVM.
+//!
+//! Every test runs on the stand-in exchange, and with `CPMM_SO` set on any other binary of the exchange.
+
+mod accepts;
+mod aliases;
+mod amounts;
+mod authorities;
+mod cpi_caller;
+mod expiry;
+mod hostile_exchange;
+mod initialize;
+mod interface;
+mod mainnet_vectors;
+mod properties;
+mod rejects;
+mod scene;

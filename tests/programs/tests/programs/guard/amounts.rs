@@ -1,0 +1,65 @@
+//! Minimums just out of reach, and amounts at the ends of their range.
+
+use cpmm::ids;
+use sluice_testkit::pool::{PoolSetup, Token, constant_fee, guarded_swap};
+use swap_guard_interface::{GuardError, PROGRAM_ID};
+
+use super::scene::{AMOUNT_IN, START, Scene};
+
+/// Refuses one unit more than the pool pays, then accepts the very amount from the same reserves.
+fn assert_minimum_is_exact(setup: &PoolSetup, received: u64) {
+    let mut scene = Scene::of(setup);
+    for minimum_out in [received + 1, u64::MAX] {
+        let too_much = guarded_swap(&scene.accounts, AMOUNT_IN, minimum_out);
+        let sent = scene.svm.send(&[too_much], &[&scene.user.keypair]);
+        let Err(refused) = sent else {
+            panic!("accepted less than {minimum_out}");
+        };
+        assert_eq!(
+            (refused.raised_by(), refused.code()),
+            (PROGRAM_ID, GuardError::SlippageExceeded.code())
+        );
+        for account in [scene.user.accounts.token_0, scene.user.accounts.token_1] {
+            assert_eq!(scene.svm.balance(account), START);
+        }
+    }
+    let exact = guarded_swap(&scene.accounts, AMOUNT_IN, received);
+    let executed = scene
+        .svm
+        .send(&[exact], &[&scene.user.keypair])
+        .expect("the very amount is accepted");
+    assert_eq!(executed.return_data.1, received.to_le_bytes());
+}
+
+#[test]
+fn rejects_a_minimum_of_one_unit_more_than_the_swap_pays() {
+    assert_minimum_is_exact(&PoolSetup::plain(), 9_974_950);
+}
+
+#[test]
+fn rejects_when_the_transfer_fee_pushes_what_arrives_under_the_minimum() {
+    let setup = PoolSetup::of(
+        Token::spl(1_000_000_000_000),
+        Token::with_fee(2_000_000_000_000, constant_fee(100)),
+    );
+    // 9,974,950 leave the vault, as without a fee; 99,750 of them are withheld, and only the rest counts.
+    assert_minimum_is_exact(&setup, 9_875_200);
+}
+
+#[test]
+fn rejects_an_amount_that_the_trade_fee_eats_up() {
+    /// Anchor's code for a number that had to be greater: nothing would be paid out.
+    const REQUIRE_GT_VIOLATED: u32 = 2505;
+    let mut scene = Scene::set();
+    let instruction = guarded_swap(&scene.accounts, 1, 1);
+    scene.assert_refused(instruction, ids::PROGRAM_ID, REQUIRE_GT_VIOLATED);
+}
+
+#[test]
+fn rejects_an_amount_that_nobody_has() {
+    /// The token programs' code for insufficient funds.
+    const INSUFFICIENT_FUNDS: u32 = 1;
+    let mut scene = Scene::set();
+    let instruction = guarded_swap(&scene.accounts, u64::MAX, 1);
+    scene.assert_refused(instruction, ids::SPL_TOKEN, INSUFFICIENT_FUNDS);
+}

@@ -1,0 +1,47 @@
+//! Compares any number of random swaps, predicted and executed; see `cargo xtask parity`.
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use sluice_simulations::parity::{RandomSwaps, Verdict};
+use sluice_testkit::svm::Svm;
+
+/// Most mismatches that are printed in full: one is enough to find a fault, a few show its pattern.
+const SHOWN: usize = 5;
+
+/// Random swaps through the exchange's binary, against the arithmetic.
+#[derive(Parser)]
+struct Arguments {
+    /// How many swaps to compare.
+    #[arg(long, default_value_t = 100_000)]
+    cases: usize,
+    /// Which row of swaps; the same seed gives the same row.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+}
+
+fn main() -> ExitCode {
+    let Arguments { cases, seed } = Arguments::parse();
+    let mut svm = Svm::new();
+    let (mut paid, mut refused, mut mismatches) = (0_usize, 0_usize, 0_usize);
+    for (index, swap) in RandomSwaps::from_seed(seed).take(cases).enumerate() {
+        match swap.compare(&mut svm) {
+            Ok(Verdict::Paid) => paid += 1,
+            Ok(Verdict::Refused) => refused += 1,
+            Err(mismatch) => {
+                mismatches += 1;
+                if mismatches <= SHOWN {
+                    println!("swap {index}: {mismatch}");
+                }
+            }
+        }
+    }
+    println!(
+        "{cases} swaps of seed {seed}: {paid} paid alike, {refused} refused alike, {mismatches} mismatches"
+    );
+    if mismatches == 0 {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
+}

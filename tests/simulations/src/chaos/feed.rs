@@ -1,0 +1,248 @@
+//! The stream: a Yellowstone server that never dies, tells the script slot by slot, filtered as each subscriber asks,
+//! and replays every slot it is asked for.
+
+use std::{
+    collections::BTreeMap,
+    io,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use sluice_geyser::{
+    AccountUpdate, Body, Endpoint, Request, TransactionUpdate, Update,
+    scripted::{ClientGone, Connection, ScriptedServer},
+};
+use tokio::{sync::watch, task::AbortHandle, time::interval};
+
+use super::script::{Block, Script};
+use sluice_testkit::{accounts::Account, filters};
+
+/// Time between two slots: a quarter of mainnet's, so that four times as much happens.
+const SLOT_TIME: Duration = Duration::from_millis(100);
+
+/// Everything told so far.
+#[derive(Default)]
+struct Record {
+    told: Vec<Body>,
+    blocks: Vec<Block>,
+    eventful: bool,
+    /// The newest slot told of.
+    newest: u64,
+}
+
+/// The stream. Dropping it ends it.
+pub struct Feed {
+    endpoint: Endpoint,
+    record: Arc<Mutex<Record>>,
+    tasks: [AbortHandle; 2],
+}
+
+impl Drop for Feed {
+    fn drop(&mut self) {
+        for task in &self.tasks {
+            task.abort();
+        }
+    }
+}
+
+impl Feed {
+    /// Starts telling the script of a seed, without events at first.
+    ///
+    /// # Errors
+    /// When no port can be bound.
+    pub async fn start(seed: u64) -> io::Result<Self> {
+        let server = ScriptedServer::start().await?;
+        let endpoint = server.endpoint();
+        let record = Arc::<Mutex<Record>>::default();
+        let told = watch::Sender::new(0);
+        let accepting = tokio::spawn(accept(server, Arc::clone(&record), told.clone()));
+        let telling = tokio::spawn(tell(Script::new(seed), Arc::clone(&record), told));
+        Ok(Self {
+            endpoint,
+            record,
+            tasks: [accepting.abort_handle(), telling.abort_handle()],
+        })
+    }
+
+    /// How it is reached.
+    #[must_use]
+    pub fn endpoint(&self) -> &Endpoint {
+        &self.endpoint
+    }
+
+    /// Whether anything happens in the slots to come.
+    pub fn set_eventful(&self, eventful: bool) {
+        lock(&self.record).eventful = eventful;
+    }
+
+    /// Every block with content so far.
+    #[must_use]
+    pub fn blocks(&self) -> Vec<Block> {
+        lock(&self.record).blocks.clone()
+    }
+
+    /// The newest slot told of.
+    #[must_use]
+    pub fn newest_slot(&self) -> u64 {
+        lock(&self.record).newest
+    }
+}
+
+/// What a server keeps of the slots that it can replay.
+#[derive(Clone, Copy)]
+enum Style {
+    /// Everything as it was told, blocks that died and were replaced included.
+    AsTold,
+    /// Each slot as it is by now, one after the other: the content of its last block, the block, its statuses.
+    AsItIs,
+}
+
+impl Style {
+    const ALL: [Self; 2] = [Self::AsTold, Self::AsItIs];
+}
+
+/// What is told to a client that asks for everything since a slot.
+fn replay(told: &[Body], from: u64, style: Style) -> Vec<Body> {
+    let missed = told.iter().filter(|body| slot_of(body) >= from).cloned();
+    match style {
+        Style::AsTold => missed.collect(),
+        Style::AsItIs => {
+            let mut slots: BTreeMap<u64, Vec<Body>> = BTreeMap::new();
+            for body in missed {
+                let slot = slots.entry(slot_of(&body)).or_default();
+                if is_content(&body) && slot.iter().any(|told| !is_content(told)) {
+                    // Another block of the slot begins.
+                    slot.clear();
+                }
+                slot.push(body);
+            }
+            slots.into_values().flatten().collect()
+        }
+    }
+}
+
+fn is_content(body: &Body) -> bool {
+    !matches!(body, Body::Slot(_))
+}
+
+fn lock(record: &Mutex<Record>) -> MutexGuard<'_, Record> {
+    record.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+async fn tell(mut script: Script, record: Arc<Mutex<Record>>, told: watch::Sender<usize>) {
+    let mut ticks = interval(SLOT_TIME);
+    loop {
+        ticks.tick().await;
+        let mut record = lock(&record);
+        let turn = script.turn(record.eventful);
+        let newest = turn.told.iter().map(slot_of).max();
+        record.newest = record.newest.max(newest.unwrap_or(0));
+        record.told.extend(turn.told);
+        record.blocks.extend(turn.blocks);
+        let len = record.told.len();
+        drop(record);
+        told.send_replace(len);
+    }
+}
+
+async fn accept(
+    mut server: ScriptedServer,
+    record: Arc<Mutex<Record>>,
+    told: watch::Sender<usize>,
+) {
+    for number in 0_usize.. {
+        let mut connection = server.accept().await;
+        let style = Style::ALL[number % Style::ALL.len()];
+        let (record, told) = (Arc::clone(&record), told.subscribe());
+        tokio::spawn(async move {
+            let Some(first) = connection.received().await else {
+                return;
+            };
+            // Clients are killed all the time; the record goes on without them.
+            let _ = serve(connection, first.request, style, &record, told).await;
+        });
+    }
+}
+
+/// Serves one subscription until its client goes.
+async fn serve(
+    mut connection: Connection,
+    mut request: Request,
+    style: Style,
+    record: &Mutex<Record>,
+    mut told: watch::Receiver<usize>,
+) -> Result<(), ClientGone> {
+    let (mut at, replayed) = {
+        let record = lock(record);
+        let from = request.from_slot.unwrap_or(u64::MAX);
+        (record.told.len(), replay(&record.told, from, style))
+    };
+    for body in replayed {
+        say(&connection, &request, body).await?;
+    }
+    loop {
+        let news = {
+            let record = lock(record);
+            record.told[at..].to_vec()
+        };
+        at += news.len();
+        for body in news {
+            say(&connection, &request, body).await?;
+        }
+        tokio::select! {
+            more = told.wait_for(|len| *len > at) => more.map(drop).map_err(|_| ClientGone)?,
+            received = connection.received() => {
+                let received = received.ok_or(ClientGone)?;
+                if received.ping.is_none() {
+                    request = received.request;
+                }
+            }
+        }
+    }
+}
+
+async fn say(connection: &Connection, request: &Request, body: Body) -> Result<(), ClientGone> {
+    let filters = match &body {
+        Body::Account(account) => of_account(request, account),
+        Body::Transaction(transaction) => of_transaction(request, transaction),
+        Body::Slot(_) => request.slots.iter().cloned().collect(),
+        Body::BlockMeta(_) if request.blocks_meta => vec![Request::BLOCKS_META.to_owned()],
+        Body::BlockMeta(_) => Vec::new(),
+    };
+    if filters.is_empty() {
+        return Ok(());
+    }
+    let update = Update {
+        filters,
+        created_at: None,
+        body,
+    };
+    connection.send(update).await
+}
+
+fn of_account(request: &Request, update: &AccountUpdate) -> Vec<String> {
+    let account = Account {
+        owner: update.owner,
+        lamports: update.lamports,
+        data: update.data.clone(),
+    };
+    filters::names(request, &update.pubkey, &account)
+}
+
+fn of_transaction(request: &Request, transaction: &TransactionUpdate) -> Vec<String> {
+    let keys = &transaction.account_keys;
+    let named = request.transactions.iter().filter(|(_, filter)| {
+        let included = &filter.account_include;
+        included.is_empty() || included.iter().any(|key| keys.contains(key))
+    });
+    named.map(|(name, _)| name.clone()).collect()
+}
+
+fn slot_of(body: &Body) -> u64 {
+    match body {
+        Body::Account(update) => update.slot,
+        Body::Transaction(update) => update.slot,
+        Body::Slot(update) => update.slot,
+        Body::BlockMeta(update) => update.slot,
+    }
+}

@@ -1,0 +1,209 @@
+//! Whatever becomes of the chain, no event is left without its end: what was told at processed is confirmed,
+//! or taken back, or lies in slots that are told to be missing; and nobody else hears of what did not happen.
+//!
+//! What the webhooks are owed is read from the store, in order. That it arrives is promised elsewhere.
+
+mod chain;
+mod line;
+mod script;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ops::Range,
+};
+
+use futures::StreamExt;
+use serde_json::Value;
+use sluice_store::{Access, Commitment, Store, WebhookId};
+
+use self::{
+    chain::{Mark, Outcome},
+    line::Transcript,
+    script::{Listener, Played},
+};
+use sluice_harness::indexer::Machine;
+
+/// Messages read at once.
+const PAGE: u32 = 500;
+
+/// Scripts played at a time. Each waits most of the time.
+const AT_A_TIME: usize = 8;
+
+/// Plays the scripts of these seeds, each on a machine of its own. The same seed makes the same script again.
+///
+/// # Panics
+/// When an event has no end, or another one than it should.
+pub async fn explore(seeds: Range<u64>, machine: impl AsyncFn() -> Machine) {
+    let mut covered = Covered::default();
+    let scripts = seeds.map(|seed| {
+        let machine = &machine;
+        async move {
+            let (machine, transcript) = (machine().await, Transcript::default());
+            let played = script::play(seed, machine, transcript.clone());
+            match tokio::spawn(async { judge(played.await).await }).await {
+                Ok(covered) => covered,
+                Err(failed) => panic!(
+                    "the script of seed {seed} failed: {failed}\n{}",
+                    transcript.text()
+                ),
+            }
+        }
+    });
+    let mut played = futures::stream::iter(scripts).buffer_unordered(AT_A_TIME);
+    while let Some(one) = played.next().await {
+        covered.add(one);
+    }
+    // Scripts in which nothing goes wrong would prove nothing.
+    println!("{covered:?}");
+    assert!(covered.told > 0 && covered.reverted > 0, "{covered:?}");
+}
+
+/// What came up in the scripts.
+#[derive(Debug, Default)]
+struct Covered {
+    told: usize,
+    reverted: usize,
+    /// Events that were told once more after they had been taken back.
+    told_again: usize,
+    in_gaps: usize,
+}
+
+impl Covered {
+    fn add(&mut self, other: Self) {
+        self.told += other.told;
+        self.reverted += other.reverted;
+        self.told_again += other.told_again;
+        self.in_gaps += other.in_gaps;
+    }
+}
+
+/// What a webhook was told, by meaning.
+#[derive(Debug, Default)]
+struct Heard {
+    /// Sequence and id of the messages that told of each event, in order.
+    events: BTreeMap<Mark, Vec<(u64, String)>>,
+    /// Ids that were taken back, and the sequence of the message that did.
+    reverted: BTreeMap<String, u64>,
+    /// First and last slot of what is missing.
+    gaps: Vec<(u64, u64)>,
+}
+
+impl Heard {
+    async fn of(store: &Store, webhook: &WebhookId) -> Self {
+        let mut heard = Self::default();
+        let mut last = 0;
+        loop {
+            let page = store
+                .messages_after(&Access::All, webhook, last, PAGE)
+                .await;
+            let page = page.expect("read").expect("exists");
+            if page.messages.is_empty() {
+                assert_eq!(page.last_sequence, last);
+                return heard;
+            }
+            for message in page.messages {
+                assert_eq!(message.sequence, last + 1, "contiguous");
+                last = message.sequence;
+                let body: Value = serde_json::from_str(&message.body).expect("JSON");
+                assert_eq!(body["sequence"], last);
+                heard.take(last, message.id.to_string(), &body);
+            }
+        }
+    }
+
+    fn take(&mut self, sequence: u64, id: String, body: &Value) {
+        let data = &body["data"];
+        let number = |field: &str| data[field].as_u64().expect("a number");
+        let event = |mark: Mark| self.events.entry(mark).or_default().push((sequence, id));
+        match body["type"].as_str().expect("text") {
+            "accountChange" => event(number("lamports")),
+            "transaction" => event(number("fee")),
+            "gap" => self.gaps.push((number("firstSlot"), number("lastSlot"))),
+            "reverted" => {
+                let first = data["messageId"].as_str().expect("text").to_owned();
+                let before = self.reverted.insert(first, sequence);
+                assert_eq!(before, None, "taken back once");
+            }
+            other => panic!("{other}"),
+        }
+    }
+
+    fn misses(&self, slot: u64) -> bool {
+        let mut gaps = self.gaps.iter();
+        gaps.any(|(first, last)| (*first..=*last).contains(&slot))
+    }
+}
+
+async fn judge(played: Played) -> Covered {
+    let store = &played.machine.store;
+    assert_eq!(store.unconfirmed_slots().await.expect("read"), []);
+    let outcome = played.chain.outcome();
+    let mut covered = Covered::default();
+    for listener in &played.listeners {
+        let heard = Heard::of(store, &listener.id).await;
+        match listener.commitment {
+            Commitment::Processed => check_ends(&heard, &outcome, &mut covered),
+            Commitment::Confirmed | Commitment::Finalized => check_truth(&heard, &outcome),
+        }
+        if listener.from_the_beginning {
+            check_whole(listener, &heard, &outcome);
+        }
+    }
+    covered
+}
+
+/// What happened in the end stands told once; what did not is taken back, as often as it was told.
+fn check_ends(heard: &Heard, outcome: &Outcome, covered: &mut Covered) {
+    let mut known = BTreeSet::new();
+    for (mark, told) in &heard.events {
+        let (slot, happened) = outcome.events[mark];
+        let standing: Vec<_> = told
+            .iter()
+            .filter(|(_, id)| !heard.reverted.contains_key(id))
+            .collect();
+        let what = format!("event {mark} of slot {slot}: told {told:?}, standing {standing:?}");
+        if heard.misses(slot) {
+            covered.in_gaps += 1;
+        } else if outcome.news.contains_key(mark) {
+            assert_eq!(standing.len(), 1, "{what}");
+        } else {
+            // A write that a later one in its block supersedes may have been told before that one came.
+            assert!(standing.len() <= usize::from(happened), "{what}");
+        }
+        assert!(
+            standing.iter().all(|message| Some(*message) == told.last()),
+            "{what}"
+        );
+        for (sequence, id) in told {
+            assert!(known.insert(id), "an id names one message");
+            let reverted = heard.reverted.get(id);
+            assert!(reverted.is_none_or(|reverted| reverted > sequence));
+        }
+        covered.told += told.len();
+        covered.told_again += usize::from(told.len() > 1);
+    }
+    assert!(heard.reverted.keys().all(|id| known.contains(id)));
+    covered.reverted += heard.reverted.len();
+}
+
+/// Only what happened was told, and each of it once.
+fn check_truth(heard: &Heard, outcome: &Outcome) {
+    assert!(heard.reverted.is_empty());
+    for (mark, told) in &heard.events {
+        let (slot, happened) = outcome.events[mark];
+        assert!(happened, "event {mark} of slot {slot}: {told:?}");
+        assert_eq!(told.len(), 1, "event {mark} of slot {slot}: {told:?}");
+    }
+}
+
+/// Nothing was missed but what is said to be.
+fn check_whole(listener: &Listener, heard: &Heard, outcome: &Outcome) {
+    for (mark, slot) in &outcome.news {
+        let told = heard.events.contains_key(mark) || heard.misses(*slot);
+        assert!(
+            told,
+            "event {mark} of slot {slot} at {}",
+            listener.commitment
+        );
+    }
+}

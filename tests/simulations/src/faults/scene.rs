@@ -1,0 +1,404 @@
+//! The stage: one market between a server and a node, and the words in which scripts are written.
+
+use std::time::Duration;
+
+use cpmm::{PoolState, TokenAccount, ids};
+use sluice_geyser::{SlotStatus, SlotUpdate, scripted::Code};
+use sluice_harness::market::{MarketHarness, settings};
+use sluice_testkit::{
+    accounts::Content,
+    cast::{self, Actor, Cast},
+    chain::Write,
+    line::Line,
+    node::Node,
+    server::Server,
+    world::{Ending, Message, Shared},
+};
+use solana_pubkey::Pubkey;
+use tokio::time::{Instant, sleep, timeout};
+
+use super::{
+    model::Moment,
+    observed::{Level, Reader},
+    watch::{Watch, differing},
+};
+
+/// The slot in which every script begins.
+pub const GENESIS: u64 = 1_000;
+
+/// No step of a script takes longer unless something hangs. Silence of a server is noticed after 30 seconds.
+const PATIENCE: Duration = Duration::from_secs(45);
+
+/// Time in which what was told must arrive while the chain stands still: less than the age at which a market counts as
+/// stale, so that what is reported is the difference.
+const ARRIVAL: Duration = Duration::from_secs(8);
+
+/// Between two looks at the market.
+const LOOK: Duration = Duration::from_millis(2);
+
+/// How long a slot lasts where a script lets the chain go on until the market has joined it. Real ones last 400 ms.
+const SLOT_TIME: Duration = Duration::from_millis(15);
+
+/// A market and everything around it.
+pub struct Scene {
+    /// The chain and what is told of it.
+    pub world: Shared,
+    /// The node.
+    pub node: Node,
+    /// The server.
+    pub server: Server,
+    /// The line between market and server.
+    pub line: Line,
+    /// Who plays.
+    pub cast: Cast,
+    /// The epoch that slots opened from now on are in.
+    pub epoch: u64,
+    /// The slot on which [`Scene::pass`] builds.
+    pub head: u64,
+    market: MarketHarness,
+    watch: Watch,
+}
+
+impl Scene {
+    /// A market that has just been started.
+    ///
+    /// # Panics
+    /// When no port can be bound.
+    pub async fn start() -> Self {
+        Self::staged(async |_, _| Vec::new()).await
+    }
+
+    /// A market that is started once `stage` has prepared the node and the server. It returns the addresses of servers
+    /// that the market tries before the real one.
+    ///
+    /// # Panics
+    /// When no port can be bound.
+    pub async fn staged(stage: impl AsyncFnOnce(&Node, &Server) -> Vec<String>) -> Self {
+        let cast = Cast::default();
+        let world = Shared::new(GENESIS, cast.state(GENESIS));
+        let node = Node::start(world.clone()).await.expect("a free port");
+        let server = Server::start(world.clone()).await.expect("a free port");
+        let line = Line::to(server.address()).await.expect("a free port");
+        let mut servers = stage(&node, &server).await;
+        servers.push(line.url());
+        let market = MarketHarness::start(&settings(&servers, &node.url()));
+        let watch = Watch::start(world.clone(), Reader::new(market.market().clone()));
+        Self {
+            world,
+            node,
+            server,
+            line,
+            cast,
+            epoch: cast::EPOCH,
+            head: GENESIS,
+            market,
+            watch,
+        }
+    }
+
+    /// A market that has joined the chain.
+    ///
+    /// # Panics
+    /// When it does not.
+    pub async fn ready() -> Self {
+        let mut scene = Self::start().await;
+        scene.settle().await;
+        scene
+    }
+
+    /// Reads the market.
+    #[must_use]
+    pub fn reader(&self) -> Reader {
+        Reader::new(self.market.market().clone())
+    }
+
+    // What happens on the chain, and is told at once.
+
+    /// Opens a slot with the next number.
+    pub fn open(&mut self, parent: u64) -> u64 {
+        self.open_after(parent, 0)
+    }
+
+    /// Opens a slot whose number leaves this many out.
+    pub fn open_after(&mut self, parent: u64, skipped: u64) -> u64 {
+        let slot = self.open_untold(parent, skipped);
+        self.status(slot, SlotStatus::CreatedBank, Some(parent));
+        self.set(slot, ids::CLOCK, cast::clock(slot, self.epoch));
+        slot
+    }
+
+    /// Opens a slot of which nothing is told.
+    pub fn open_untold(&mut self, parent: u64, skipped: u64) -> u64 {
+        let mut world = self.world.lock();
+        let slot = world.chain.last() + 1 + skipped;
+        world.chain.open(slot, parent);
+        slot
+    }
+
+    /// Writes an account.
+    pub fn set(&self, slot: u64, key: Pubkey, content: Content) {
+        let write = self.set_untold(slot, key, content);
+        self.tell_write(slot, write);
+    }
+
+    /// Writes an account without telling it.
+    pub fn set_untold(&self, slot: u64, key: Pubkey, content: Content) -> Write {
+        self.world.lock().chain.write(slot, key, content)
+    }
+
+    /// Tells a write.
+    pub fn tell_write(&self, slot: u64, write: Write) {
+        self.world.tell(Message::Account { slot, write });
+    }
+
+    /// Tells a status.
+    pub fn status(&self, slot: u64, status: SlotStatus, parent: Option<u64>) {
+        self.world.tell(Message::Slot(SlotUpdate {
+            slot,
+            parent,
+            status,
+            dead_error: None,
+        }));
+    }
+
+    /// Freezes a slot.
+    pub fn seal(&self, slot: u64) {
+        let parent = self.world.lock().chain.parent(slot);
+        self.status(slot, SlotStatus::Processed, parent);
+    }
+
+    /// Confirms a slot. Servers name no parent here.
+    pub fn confirm(&self, slot: u64) {
+        self.status(slot, SlotStatus::Confirmed, None);
+    }
+
+    /// Gives a slot up.
+    pub fn kill(&self, slot: u64) {
+        self.status(slot, SlotStatus::Dead, None);
+    }
+
+    /// The three writes of a swap of `amount`, each with its account.
+    #[must_use]
+    pub fn swap_writes(&self, slot: u64, actor: &Actor, amount: u64) -> [(Pubkey, Content); 3] {
+        let world = self.world.lock();
+        let moved = |key: &Pubkey, change: fn(u64, u64) -> u64| {
+            let Some(Content::Vault {
+                program,
+                account,
+                kind,
+            }) = world.chain.get(slot, key)
+            else {
+                panic!("{key} is no vault in slot {slot}");
+            };
+            let account = TokenAccount {
+                amount: change(account.amount, amount),
+                ..*account
+            };
+            let vault = Content::Vault {
+                program: *program,
+                account,
+                kind: *kind,
+            };
+            (*key, vault)
+        };
+        let Some(Content::Pool(pool)) = world.chain.get(slot, &actor.pool) else {
+            panic!("{} is no pool in slot {slot}", actor.pool);
+        };
+        let mut pool = PoolState::clone(pool);
+        pool.protocol_fees.token_0 += 1;
+        [
+            moved(&actor.vaults.token_0, u64::wrapping_add),
+            moved(&actor.vaults.token_1, u64::wrapping_sub),
+            (actor.pool, Content::pool(pool)),
+        ]
+    }
+
+    /// A swap in a pool: its vaults and its fees change.
+    pub fn swap(&self, slot: u64, actor: &Actor, amount: u64) {
+        for (key, content) in self.swap_writes(slot, actor, amount) {
+            self.set(slot, key, content);
+        }
+    }
+
+    /// One of the pools of the beginning.
+    #[must_use]
+    pub fn pool(&self, index: usize) -> Actor {
+        self.cast.pools[index]
+    }
+
+    /// Changes a pool's fields.
+    pub fn change(&self, slot: u64, actor: &Actor, change: impl FnOnce(&mut PoolState)) {
+        let content = self.world.lock().chain.get(slot, &actor.pool).cloned();
+        let Some(Content::Pool(mut pool)) = content else {
+            panic!("{} is no pool in slot {slot}", actor.pool);
+        };
+        change(&mut pool);
+        self.set(slot, actor.pool, Content::Pool(pool));
+    }
+
+    /// A whole slot on `parent`, with a swap in the first pool, frozen.
+    pub fn pass_on(&mut self, parent: u64) -> u64 {
+        let slot = self.open(parent);
+        let pool = self.pool(0);
+        self.swap(slot, &pool, slot);
+        self.seal(slot);
+        slot
+    }
+
+    /// A whole slot on the head, which becomes the head.
+    pub fn pass(&mut self) -> u64 {
+        self.head = self.pass_on(self.head);
+        self.head
+    }
+
+    // What happens to the stream.
+
+    /// Ends every open stream with an error.
+    pub fn fail(&self, code: Code, text: &str) {
+        self.world
+            .tell(Message::End(Ending::Error(code, text.to_owned())));
+    }
+
+    /// Ends every open stream without a word.
+    pub fn close(&self) {
+        self.world.tell(Message::End(Ending::Close));
+    }
+
+    // What must be so.
+
+    /// Both views equal the model, now or after what was told has arrived; the chain stands still meanwhile.
+    ///
+    /// # Panics
+    /// When they do not.
+    pub async fn agree(&self) {
+        let agreed = timeout(ARRIVAL, async {
+            while self.difference().is_some() {
+                sleep(LOOK).await;
+            }
+        });
+        if agreed.await.is_err() {
+            panic!("the market and the model differ: {:?}", self.difference());
+        }
+        self.was_true();
+    }
+
+    /// Lets the chain go on until both views equal the model.
+    ///
+    /// # Panics
+    /// When they never do.
+    pub async fn settle(&mut self) {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            let slot = self.pass();
+            self.confirm(slot);
+            let slot_end = Instant::now() + SLOT_TIME;
+            while Instant::now() < slot_end {
+                if self.difference().is_none() {
+                    self.was_true();
+                    return;
+                }
+                sleep(LOOK).await;
+            }
+            if Instant::now() > until {
+                // What differs when all that was told has arrived is what is wrong.
+                sleep(ARRIVAL / 8).await;
+                let (difference, reason) = (self.difference(), self.reader().not_ready());
+                panic!("the market did not join the chain: {difference:?}, {reason:?}");
+            }
+        }
+    }
+
+    /// Waits until the market says that it is not ready, and returns why.
+    ///
+    /// # Panics
+    /// When it does not.
+    pub async fn not_ready(&self) -> String {
+        let reader = self.reader();
+        let waiting = timeout(PATIENCE, async {
+            loop {
+                if let Some(reason) = reader.not_ready() {
+                    return reason;
+                }
+                sleep(Duration::from_micros(200)).await;
+            }
+        });
+        waiting
+            .await
+            .expect("the market is ready although it cannot be")
+    }
+
+    /// Waits until the server has been subscribed to this often, since the beginning.
+    ///
+    /// # Panics
+    /// When it is not.
+    pub async fn subscribed(&self, times: usize) {
+        let waiting = timeout(PATIENCE, async {
+            while self.server.requests().len() < times {
+                sleep(LOOK).await;
+            }
+        });
+        waiting.await.expect("the market does not subscribe");
+    }
+
+    /// How the market differs from the model, if it does.
+    #[must_use]
+    pub fn difference(&self) -> Option<String> {
+        let reader = self.reader();
+        let (processed, confirmed) = {
+            let world = self.world.lock();
+            (Moment::processed(&world), Moment::confirmed(&world))
+        };
+        compare(&reader, Level::Processed, &processed)
+            .or_else(|| compare(&reader, Level::Confirmed, &confirmed))
+            .or_else(|| self.pairs_differ(&reader, &processed))
+    }
+
+    /// Looking pools up by their mints must find what looking them up one by one finds.
+    fn pairs_differ(&self, reader: &Reader, moment: &Moment) -> Option<String> {
+        self.cast.pools.iter().find_map(|actor| {
+            let (a, b) = (actor.tokens.token_0.mint, actor.tokens.token_1.mint);
+            let is_of_pair = |pool: &cpmm::PoolSnapshot| {
+                (pool.pool.mints.token_0, pool.pool.mints.token_1) == (a, b)
+            };
+            let pools = moment.pools.iter();
+            let expected: Vec<Pubkey> = pools
+                .filter(|(_, pool)| is_of_pair(pool))
+                .map(|(key, _)| *key)
+                .collect();
+            let found = [reader.pools_for(&a, &b), reader.pools_for(&b, &a)];
+            let wrong = found.into_iter().find(|found| *found != expected)?;
+            Some(format!("pools of {a} and {b}: {wrong:?}, not {expected:?}"))
+        })
+    }
+
+    /// Everything that any reader saw so far was true.
+    ///
+    /// # Panics
+    /// When something was not.
+    pub fn was_true(&self) {
+        let faults = self.watch.faults();
+        assert!(faults.is_empty(), "readers saw what never was: {faults:#?}");
+        let unknown = self.node.not_understood();
+        assert!(unknown.is_empty(), "calls no node answers: {unknown:?}");
+        assert_eq!(self.server.replaced(), 0, "the subscription never changes");
+    }
+
+    /// Ends the market, and checks once more that every reader saw the truth.
+    ///
+    /// # Panics
+    /// When something was not true, or the market's task panicked.
+    pub async fn end(self) {
+        self.was_true();
+        let Self { market, .. } = self;
+        timeout(PATIENCE, market.stop())
+            .await
+            .expect("the market's task does not end");
+    }
+}
+
+fn compare(reader: &Reader, level: Level, real: &Moment) -> Option<String> {
+    let Some(seen) = reader.moment(level) else {
+        return Some(format!("{level:?}: the market is not ready"));
+    };
+    differing(&seen, real, |_, _| false).map(|difference| format!("{level:?}: {difference}"))
+}

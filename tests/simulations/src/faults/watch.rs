@@ -1,0 +1,208 @@
+//! A reader that never stops looking: whatever it sees must be the whole truth of the slot that it claims to be.
+
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use cpmm::PoolSnapshot;
+use sluice_testkit::{
+    accounts::Content,
+    world::{Shared, World},
+};
+use solana_pubkey::Pubkey;
+use tokio::{task::AbortHandle, time::sleep};
+
+use super::{
+    model::Moment,
+    observed::{Level, Reader},
+};
+
+/// Between two looks: several to every message of a script, without starving the market of a core.
+const PAUSE: Duration = Duration::from_micros(500);
+
+/// Both views, the newer one first.
+const LEVELS: [Level; 2] = [Level::Processed, Level::Confirmed];
+
+/// Watches one market. Dropping it ends it.
+pub struct Watch {
+    faults: Arc<Mutex<BTreeSet<String>>>,
+    watching: AbortHandle,
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.watching.abort();
+    }
+}
+
+impl Watch {
+    /// Begins to watch.
+    #[must_use]
+    pub fn start(world: Shared, reader: Reader) -> Self {
+        let faults = Arc::<Mutex<BTreeSet<String>>>::default();
+        let found = Arc::clone(&faults);
+        let watching = tokio::spawn(async move {
+            let mut looked = Looked::default();
+            loop {
+                let fault = looked.look(&world, &reader);
+                if let Some(fault) = fault {
+                    let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
+                    found.insert(fault);
+                }
+                sleep(PAUSE).await;
+            }
+        });
+        Self {
+            faults,
+            watching: watching.abort_handle(),
+        }
+    }
+
+    /// What was wrong so far, in words.
+    #[must_use]
+    pub fn faults(&self) -> Vec<String> {
+        let faults = self.faults.lock().unwrap_or_else(PoisonError::into_inner);
+        faults.iter().cloned().collect()
+    }
+}
+
+/// Looks between two whole comparisons of a slot that was compared before.
+const LOOKS_AT_THE_SAME: u32 = 16;
+
+#[derive(Default)]
+struct Looked {
+    confirmed: u64,
+    compared: [u64; 2],
+    since: u32,
+}
+
+impl Looked {
+    fn look(&mut self, world: &Shared, reader: &Reader) -> Option<String> {
+        let slots = LEVELS.map(|level| reader.slot(level).unwrap_or(0));
+        self.since += 1;
+        if slots == self.compared && self.since < LOOKS_AT_THE_SAME {
+            return None;
+        }
+        (self.compared, self.since) = (slots, 0);
+        let seen = LEVELS.map(|level| reader.moment(level));
+        let world = world.lock();
+        if let [_, Some(confirmed)] = &seen {
+            let before = self.confirmed;
+            self.confirmed = before.max(confirmed.slot);
+            if confirmed.slot < before {
+                return Some(format!(
+                    "the confirmed view went back from slot {before} to {}",
+                    confirmed.slot
+                ));
+            }
+            if !is_confirmed(&world, confirmed.slot) {
+                return Some(format!(
+                    "slot {} was shown as confirmed and is not",
+                    confirmed.slot
+                ));
+            }
+        }
+        let mut seen = LEVELS.into_iter().zip(seen);
+        seen.find_map(|(level, seen)| {
+            let fault = untrue(&world, &seen?)?;
+            Some(format!("{level:?}: {fault}"))
+        })
+    }
+}
+
+/// Whether the stream or the node ever said so, of the slot or of a descendant.
+fn is_confirmed(world: &World, slot: u64) -> bool {
+    let tips = [world.told.confirmed_slot(), world.node_slot(false)];
+    tips.into_iter().any(|tip| {
+        let mut line = std::iter::successors(Some(tip), |slot| world.chain.parent(*slot));
+        line.any(|ancestor| ancestor == slot)
+    })
+}
+
+/// What is untrue about a moment that was seen, whatever else may be true at the same time.
+fn untrue(world: &World, seen: &Moment) -> Option<String> {
+    let Some(allowed) = world.states.get(&seen.slot) else {
+        return Some(format!("slot {} was shown before it was sealed", seen.slot));
+    };
+    let young = |key: &Pubkey, pool: &PoolSnapshot| waits_for_rpc(world, key, pool);
+    let mut differences = allowed
+        .iter()
+        .map(|state| differing(seen, &Moment::of(seen.slot, state), young));
+    // One moment that fits is enough.
+    differences.try_fold(None, |_, difference| difference.map(Some))?
+}
+
+/// The first difference between what was seen and a moment. `may_miss` says which pools need not be there.
+#[must_use]
+pub fn differing(
+    seen: &Moment,
+    moment: &Moment,
+    may_miss: impl Fn(&Pubkey, &PoolSnapshot) -> bool,
+) -> Option<String> {
+    let slot = seen.slot;
+    if slot != moment.slot {
+        return Some(format!("slot {slot} is shown instead of {}", moment.slot));
+    }
+    if seen.clock != moment.clock {
+        return Some(format!(
+            "slot {slot}: the clock is {:?} instead of {:?}",
+            seen.clock, moment.clock
+        ));
+    }
+    if let Some(pool) = seen
+        .pools
+        .keys()
+        .find(|pool| !moment.pools.contains_key(*pool))
+    {
+        return Some(format!("slot {slot}: pool {pool} is shown and must not be"));
+    }
+    moment
+        .pools
+        .iter()
+        .find_map(|(key, pool)| match seen.pools.get(key) {
+            Some(seen) if seen == pool => None,
+            Some(seen) => Some(format!(
+                "slot {slot}: pool {key} is torn or stale:\nseen {}\nreal {}",
+                brief(seen),
+                brief(pool)
+            )),
+            None if may_miss(key, pool) => None,
+            None => Some(format!(
+                "slot {slot}: pool {key} of mints {:?} is missing",
+                pool.pool.mints
+            )),
+        })
+}
+
+/// Whether the pool, or a mint of it, is younger than the market may be: some slot had none of it. Mints are told by the
+/// stream only once a pool has them, so the mint of a new pool is read by RPC, which takes a moment.
+fn waits_for_rpc(world: &World, key: &Pubkey, pool: &PoolSnapshot) -> bool {
+    let parts = [*key, pool.pool.mints.token_0, pool.pool.mints.token_1];
+    let (first, last) = (world.chain.genesis(), world.chain.last());
+    let lacks = |slot: u64, part: &Pubkey| {
+        let content = world.chain.get(slot, part);
+        matches!(content, None | Some(Content::Closed))
+    };
+    let exists = |slot: &u64| *slot == first || world.chain.parent(*slot).is_some();
+    let mut slots = (first..=last).filter(exists);
+    slots.any(|slot| parts.iter().any(|part| lacks(slot, part)))
+}
+
+/// What a swap moves.
+fn brief(pool: &PoolSnapshot) -> String {
+    format!(
+        "vaults {:?} protocol fees {:?} open time {} status {} trade fee {:?} creator fee {:?} transfer fees {:?}",
+        pool.vault_amounts,
+        pool.pool.protocol_fees,
+        pool.pool.open_time,
+        pool.pool.status,
+        pool.config.trade_fee_rate,
+        pool.config.creator_fee_rate,
+        (
+            pool.mints.token_0.transfer_fee,
+            pool.mints.token_1.transfer_fee
+        ),
+    )
+}

@@ -1,0 +1,39 @@
+//! A short run of what `cargo xtask chaos` does at length, on each database.
+
+use std::time::Duration;
+
+use sluice_simulations::chaos::{Kind, Plan, run};
+
+/// Enough for each thing that can be killed to be killed.
+const KILLS: u32 = 12;
+
+/// Any number; always the same.
+const SEED: u64 = 7;
+
+/// Everything owed arrives within seconds; a busy machine may take longer.
+const DRAINING: Duration = Duration::from_secs(200);
+
+async fn nothing_is_lost_on(kind: Kind) {
+    let plan = Plan {
+        kind,
+        kills: KILLS,
+        seed: SEED,
+        draining: DRAINING,
+    };
+    let report = run(plan, |progress| println!("{progress}"))
+        .await
+        .expect("runs to its end");
+    println!("{report}");
+    assert!(report.is_clean(), "{:#?}", report.faults);
+    assert!(report.kills.total() >= KILLS);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_is_lost_on_sqlite() {
+    nothing_is_lost_on(Kind::Sqlite).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_is_lost_on_postgres() {
+    nothing_is_lost_on(Kind::Postgres).await;
+}

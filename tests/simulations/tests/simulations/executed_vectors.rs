@@ -1,0 +1,18 @@
+//! Three thousand swaps that the official exchange executed, with their whole input state, done again.
+
+use cpmm::fixtures::{Outcome, executed_swaps};
+use sluice_simulations::parity::Swap;
+use sluice_testkit::svm::Svm;
+
+#[test]
+fn the_exchange_does_what_the_official_program_did() {
+    let swaps = executed_swaps();
+    assert_eq!(swaps.len(), 3_000);
+    let mut svm = Svm::new();
+    for (index, swap) in swaps.iter().enumerate() {
+        let outcome = Swap::from(swap)
+            .execute(&mut svm)
+            .unwrap_or_else(|refused| Outcome::ErrorCode(refused.code()));
+        assert_eq!(outcome, swap.result, "swap {index}");
+    }
+}

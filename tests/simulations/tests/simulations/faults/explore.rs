@@ -1,0 +1,15 @@
+//! Scripts that nobody wrote.
+
+use sluice_simulations::faults::explore::explore_many;
+
+/// How many random scripts are played here; `cargo xtask faults` plays more.
+const RUNS: u64 = 200;
+
+/// Any number; always the same, so that a failure can be looked at again.
+const SEED: u64 = 1;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn random_scripts_end_with_the_market_equal_to_the_model() {
+    let found = explore_many(SEED, RUNS, |_| {}).await;
+    assert!(found.is_empty(), "{found:#?}");
+}

@@ -1,7 +1,0 @@
-//! What the guard costs stays under what it may cost.
-
-#[test]
-fn every_figure_of_the_guard_is_met() {
-    let figures = sluice_tests::figures::guard();
-    assert!(figures.iter().all(|figure| figure.met), "{figures:#?}");
-}
