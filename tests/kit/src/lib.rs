@@ -22,6 +22,8 @@ pub mod names;
 #[cfg(feature = "chain")]
 pub mod node;
 pub mod pool;
+#[cfg(feature = "svm")]
+pub mod random_swaps;
 #[cfg(feature = "chain")]
 pub mod recorded;
 #[cfg(feature = "chain")]

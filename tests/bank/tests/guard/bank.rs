@@ -6,7 +6,7 @@ use std::{
 };
 
 use cpmm::{Direction, PerToken, TokenAccount, instruction::SwapAccounts};
-use sluice_bank_tests::pool::{Ledger, PoolSetup, User};
+use sluice_testkit::pool::{Ledger, PoolSetup, User};
 use solana_account::Account;
 use solana_instruction::{Instruction, error::InstructionError};
 use solana_program_test::{ProgramTest, ProgramTestContext};

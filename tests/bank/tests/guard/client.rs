@@ -5,7 +5,7 @@ use std::{rc::Rc, thread};
 use anchor_client::{Client, Cluster};
 use anchor_lang::{self, declare_program};
 use cpmm::instruction::SwapAccounts;
-use sluice_bank_tests::pool::PoolSetup;
+use sluice_testkit::pool::PoolSetup;
 use solana_instruction::{AccountMeta, Instruction};
 use solana_keypair::Keypair;
 use solana_pubkey::Pubkey;

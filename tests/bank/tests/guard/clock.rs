@@ -1,7 +1,7 @@
 //! What changes when time passes, on the bank's own clock.
 
 use cpmm::{TransferFee, TransferFeeConfig};
-use sluice_bank_tests::pool::{PoolSetup, Token, guarded_swap};
+use sluice_testkit::pool::{PoolSetup, Token, guarded_swap};
 use solana_clock::Clock;
 use solana_instruction::Instruction;
 use swap_guard_interface::{GuardError, SwapArgs, swap};

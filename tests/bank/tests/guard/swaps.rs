@@ -1,6 +1,6 @@
 //! What the tests in memory say about swaps, said by a bank.
 
-use sluice_bank_tests::pool::{PoolSetup, Token, guarded_swap};
+use sluice_testkit::pool::{PoolSetup, Token, guarded_swap};
 use swap_guard_interface::{GuardError, PROGRAM_ID};
 
 use crate::bank::{Bank, START};

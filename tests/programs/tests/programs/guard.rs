@@ -7,6 +7,7 @@ mod aliases;
 mod amounts;
 mod authorities;
 mod cpi_caller;
+mod executed_vectors;
 mod expiry;
 mod hostile_exchange;
 mod initialize;

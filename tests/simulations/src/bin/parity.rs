@@ -3,8 +3,8 @@
 use std::process::ExitCode;
 
 use clap::Parser;
-use sluice_simulations::parity::{RandomSwaps, Verdict};
-use sluice_testkit::svm::Svm;
+use sluice_simulations::parity::{Verdict, compare};
+use sluice_testkit::{random_swaps::RandomSwaps, svm::Svm};
 
 /// Most mismatches that are printed in full: one is enough to find a fault, a few show its pattern.
 const SHOWN: usize = 5;
@@ -25,7 +25,7 @@ fn main() -> ExitCode {
     let mut svm = Svm::new();
     let (mut paid, mut refused, mut mismatches) = (0_usize, 0_usize, 0_usize);
     for (index, swap) in RandomSwaps::from_seed(seed).take(cases).enumerate() {
-        match swap.compare(&mut svm) {
+        match compare(&swap, &mut svm) {
             Ok(Verdict::Paid) => paid += 1,
             Ok(Verdict::Refused) => refused += 1,
             Err(mismatch) => {

@@ -1,7 +1,7 @@
 //! Random swaps, predicted by the arithmetic and executed by the exchange's binary.
 
-use sluice_simulations::parity::{RandomSwaps, Verdict};
-use sluice_testkit::svm::Svm;
+use sluice_simulations::parity::{Verdict, compare};
+use sluice_testkit::{random_swaps::RandomSwaps, svm::Svm};
 
 /// How many swaps are compared.
 const CASES: usize = 3_000;
@@ -14,7 +14,7 @@ fn a_quote_equals_what_the_chain_pays_or_both_refuse_alike() {
     let mut svm = Svm::new();
     let mut paid = 0;
     for (index, swap) in RandomSwaps::from_seed(SEED).take(CASES).enumerate() {
-        match swap.compare(&mut svm) {
+        match compare(&swap, &mut svm) {
             Ok(Verdict::Paid) => paid += 1,
             Ok(Verdict::Refused) => {}
             Err(mismatch) => panic!("swap {index} of seed {SEED}: {mismatch}"),

@@ -4,12 +4,8 @@
 use cpmm::{Direction, MINT_LEN, Mint, PerToken, TOKEN_ACCOUNT_LEN, TokenProgram, ids};
 use sluice_harness::wallet::{Asset, Before, Case, Wallet, exchange};
 use sluice_testkit::{
-    names::{address, keypair},
-    pool::{PoolSetup, Token, User, constant_fee, guarded_swap},
-    svm::{Executed, Svm},
-};
-    parity::RandomSwaps,
     pool::{PoolSetup, guarded_swap},
+    random_swaps::RandomSwaps,
     svm::Svm,
 };
 use sluice_transaction::compute_table::{self, TokenKind, TokenShape};

@@ -1,8 +1,7 @@
 //! Three thousand swaps that the official exchange executed, with their whole input state, done again.
 
 use cpmm::fixtures::{Outcome, executed_swaps};
-use sluice_simulations::parity::Swap;
-use sluice_testkit::svm::Svm;
+use sluice_testkit::{random_swaps::Swap, svm::Svm};
 
 #[test]
 fn the_exchange_does_what_the_official_program_did() {

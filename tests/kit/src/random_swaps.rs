@@ -1,0 +1,239 @@
+//! Random swaps, predicted by the arithmetic and executed by the exchange's binary; the same seed makes the same ones.
+
+use std::sync::Arc;
+
+use cpmm::{
+    AmmConfig, Amount, Clock, Direction, FeeRate, Mint, PerToken, PoolSnapshot, PoolState,
+    TokenProgram, TransferFee, TransferFeeConfig,
+    fixtures::{ExecutedSwap, Outcome, blank_pool, published_config},
+    instruction::swap_base_input,
+};
+use rand::{Rng, SeedableRng, rngs::StdRng, seq::IndexedRandom};
+
+use crate::{
+    pool::PoolSetup,
+    svm::{EPOCH, Refused, Svm, UNIX_TIMESTAMP},
+};
+
+/// One swap with everything that it depends on.
+#[derive(Clone, Debug)]
+pub struct Swap {
+    /// The pool. Its addresses are filled in when it is opened.
+    pub snapshot: PoolSnapshot,
+    /// The chain's time.
+    pub clock: Clock,
+    /// Which token goes in.
+    pub direction: Direction,
+    /// How much goes in, smallest units.
+    pub amount_in: u64,
+    /// The least that the caller accepts, smallest units.
+    pub minimum_amount_out: u64,
+}
+
+impl From<&ExecutedSwap> for Swap {
+    fn from(swap: &ExecutedSwap) -> Self {
+        Self {
+            snapshot: swap.snapshot(),
+            clock: swap.clock(),
+            direction: swap.direction(),
+            amount_in: swap.amount_in,
+            minimum_amount_out: swap.minimum_amount_out,
+        }
+    }
+}
+
+impl Swap {
+    /// What the arithmetic says; `None` for a refusal that has no error code of the exchange.
+    #[must_use]
+    pub fn predict(&self) -> Option<Outcome> {
+        let quote =
+            self.snapshot
+                .quote_exact_in(self.direction, Amount::new(self.amount_in), &self.clock);
+        Outcome::predicted(
+            &self.snapshot,
+            self.direction,
+            quote,
+            self.minimum_amount_out,
+        )
+    }
+
+    /// Has the exchange execute it, without the guard.
+    ///
+    /// # Errors
+    /// Why the transaction failed.
+    pub fn execute(&self, svm: &mut Svm) -> Result<Outcome, Refused> {
+        svm.set_time(self.clock.epoch, self.clock.unix_timestamp);
+        let pool = svm.open("parity", &PoolSetup::like(self.snapshot.clone()));
+        let amounts = match self.direction {
+            Direction::ZeroForOne => PerToken::new(self.amount_in, 0),
+            Direction::OneForZero => PerToken::new(0, self.amount_in),
+        };
+        let user = svm.fund("trader", &pool, amounts);
+        let accounts = pool.swap_accounts(&user, self.direction);
+        let swap = swap_base_input(&accounts, self.amount_in, self.minimum_amount_out);
+        svm.send(&[swap], &[&user.keypair])?;
+        let state = svm.pool_state(pool.address);
+        Ok(Outcome::Ok {
+            received: svm.balance(accounts.output_token_account),
+            input_vault: svm.balance(accounts.input_vault),
+            output_vault: svm.balance(accounts.output_vault),
+            protocol_fees: state.protocol_fees,
+            fund_fees: state.fund_fees,
+            creator_fees: state.creator_fees,
+        })
+    }
+}
+
+/// An endless row of random swaps, the same for the same seed. Both token programs, every fee mode,
+/// balances from 1 to 2^63, amounts up to what the token programs can hold, and every refusal.
+pub struct RandomSwaps(StdRng);
+
+impl RandomSwaps {
+    /// The row of this seed.
+    #[must_use]
+    pub fn from_seed(seed: u64) -> Self {
+        Self(StdRng::seed_from_u64(seed))
+    }
+
+    /// 1 to `max`, every order of magnitude equally likely: what makes the edges common.
+    fn magnitude(&mut self, max: u64) -> u64 {
+        let bits = self.0.random_range(0..=max.ilog2());
+        let top = max.min(u64::MAX >> (63 - bits));
+        self.0.random_range((1 << bits)..=top)
+    }
+
+    fn chance(&mut self, percent: u32) -> bool {
+        self.0.random_ratio(percent, 100)
+    }
+
+    fn rate(&mut self) -> FeeRate {
+        let usual = [0, 1, 100, 500, 2_500, 10_000, 120_000, 999_999, 1_000_000];
+        let random = self.0.random_range(0..=1_000_000);
+        FeeRate(*usual.choose(&mut self.0).unwrap_or(&random))
+    }
+
+    fn transfer_fee(&mut self, epoch: u64) -> TransferFee {
+        let usual = [0, 1, 50, 500, 5_000, 9_999, 10_000];
+        let caps = [0, 1, self.magnitude(u64::MAX), u64::MAX];
+        TransferFee {
+            epoch,
+            maximum_fee: *caps.choose(&mut self.0).unwrap_or(&0),
+            basis_points: *usual.choose(&mut self.0).unwrap_or(&0),
+        }
+    }
+
+    fn token(&mut self) -> (TokenProgram, Mint) {
+        let plain = Mint::plain(6, u64::MAX);
+        if self.chance(40) {
+            return (TokenProgram::Spl, plain);
+        }
+        let transfer_fee = self.chance(60).then(|| {
+            // Announced for an epoch before, at, or after the present one.
+            let newer = EPOCH + self.0.random_range(0..=2) - 1;
+            TransferFeeConfig {
+                older: self.transfer_fee(EPOCH - 10),
+                newer: self.transfer_fee(newer),
+            }
+        });
+        let mint = Mint {
+            transfer_fee,
+            ..plain
+        };
+        (TokenProgram::Token2022, mint)
+    }
+
+    /// Fees booked against a vault: usually a small part of it, now and then more than it holds.
+    fn booked(&mut self, vault: u64) -> u64 {
+        match self.0.random_range(0..20) {
+            0 => self.magnitude(u64::MAX),
+            1..10 => 0,
+            _ => self.0.random_range(0..=vault / 10),
+        }
+    }
+
+    fn pool(&mut self, vaults: PerToken<u64>) -> PoolState {
+        let mut booked = || PerToken::new(self.booked(vaults.token_0), self.booked(vaults.token_1));
+        let (protocol_fees, fund_fees, creator_fees) = (booked(), booked(), booked());
+        let now = u64::try_from(UNIX_TIMESTAMP).unwrap_or(0);
+        PoolState {
+            protocol_fees,
+            fund_fees,
+            creator_fees,
+            status: if self.chance(4) {
+                4
+            } else {
+                self.0.random_range(0..4)
+            },
+            open_time: if self.chance(4) {
+                now + 1
+            } else {
+                self.0.random_range(0..=now)
+            },
+            creator_fee_on: if self.chance(2) {
+                3
+            } else {
+                self.0.random_range(0..3)
+            },
+            enable_creator_fee: self.chance(50),
+            ..blank_pool()
+        }
+    }
+
+    fn snapshot(&mut self) -> PoolSnapshot {
+        let vaults = PerToken::new(self.magnitude(1 << 63), self.magnitude(1 << 63));
+        let ((program_0, mint_0), (program_1, mint_1)) = (self.token(), self.token());
+        PoolSnapshot {
+            pool: Arc::new(PoolState {
+                token_programs: PerToken::new(program_0.id(), program_1.id()),
+                ..self.pool(vaults)
+            }),
+            config: Arc::new(AmmConfig {
+                trade_fee_rate: self.rate(),
+                protocol_fee_rate: self.rate(),
+                fund_fee_rate: self.rate(),
+                creator_fee_rate: self.rate(),
+                ..published_config()
+            }),
+            vault_amounts: PerToken::new(Amount::new(vaults.token_0), Amount::new(vaults.token_1)),
+            vaults_frozen: false,
+            mints: PerToken::new(Arc::new(mint_0), Arc::new(mint_1)),
+        }
+    }
+}
+
+impl Iterator for RandomSwaps {
+    type Item = Swap;
+
+    fn next(&mut self) -> Option<Swap> {
+        let snapshot = self.snapshot();
+        let direction = if self.chance(50) {
+            Direction::ZeroForOne
+        } else {
+            Direction::OneForZero
+        };
+        let clock = Clock {
+            epoch: EPOCH,
+            unix_timestamp: UNIX_TIMESTAMP,
+        };
+        // A mint never has more than 2^64 − 1 units, the vault's and the user's together.
+        let most = u64::MAX - direction.input(&snapshot.vault_amounts).get();
+        let amount_in = if self.chance(2) {
+            0
+        } else {
+            self.magnitude(most)
+        };
+        let mut swap = Swap {
+            snapshot,
+            clock,
+            direction,
+            amount_in,
+            minimum_amount_out: 0,
+        };
+        if let (true, Some(Outcome::Ok { received, .. })) = (self.chance(40), swap.predict()) {
+            // At what is paid, one below, and one above.
+            let step = self.0.random_range(0..=2);
+            swap.minimum_amount_out = received.saturating_add(step).saturating_sub(1);
+        }
+        Some(swap)
+    }
+}
