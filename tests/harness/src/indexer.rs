@@ -48,16 +48,11 @@ pub async fn soon<F: Future>(future: F) -> F::Output {
 pub type Received = Arc<Mutex<Vec<(HeaderMap, Bytes)>>>;
 
 /// Where the database is. What is removed or stopped with the machine is held here.
-pub enum Place {
+enum Place {
     /// An SQLite file.
-    File {
-        /// The file.
-        path: PathBuf,
-        _folder: TempDir,
-    },
+    File { path: PathBuf, _folder: TempDir },
     /// A database on a PostgreSQL server.
     Server {
-        /// Its connection string.
         url: String,
         _cluster: Arc<PrivateCluster>,
     },

@@ -1,7 +1,8 @@
 //! Wallets that execute the transactions of the API on the chain in memory, in whatever state the wallet is.
 
 use cpmm::{
-    Direction, Mint, TokenAccount, TokenAccountKind, TokenProgram, ids, instruction::SwapAccounts,
+    Direction, Mint, PoolState, TokenAccount, TokenAccountKind, TokenProgram, ids,
+    instruction::SwapAccounts,
 };
 use sluice_transaction::{
     Associated, Exchange,
@@ -180,70 +181,33 @@ impl Wallet {
         let keypair = keypair(name);
         let user = keypair.pubkey();
         svm.enrich(user);
-        let state = &pool.state;
-        let associated = |side: Direction| {
-            let (mint, program) = (side.input(&state.mints), side.input(&state.token_programs));
-            Associated::of(&user, &mint, &program)
-        };
         let opposite = match direction {
             Direction::ZeroForOne => Direction::OneForZero,
             Direction::OneForZero => Direction::ZeroForOne,
         };
-        let (input, output) = (associated(direction), associated(opposite));
-        let named = address(&format!("{name} destination"));
-        let mut hold = |side: Direction, at: Pubkey, before: Before| {
-            let account = match before {
-                Before::Absent => None,
-                Before::Holding(amount) => Some(TokenAccount {
-                    mint: side.input(&state.mints),
-                    owner: user,
-                    amount,
-                    frozen: false,
-                }),
-            };
-            place_account(svm, &pool, side, at, account);
-            account
-        };
-        let paying = hold(direction, input.address, case.input_before);
-        let mut receiving = hold(opposite, output.address, case.output_before);
+        let (paying, input) = associated_side(svm, &pool, direction, user, case.input_before);
+        let (mut receiving, mut output) =
+            associated_side(svm, &pool, opposite, user, case.output_before);
         if case.named_destination {
-            receiving = hold(opposite, named, Before::Holding(11));
+            receiving = address(&format!("{name} destination"));
+            output.account = hold(svm, &pool, opposite, user, receiving, Before::Holding(11));
         }
-        let shape = |side: Direction| {
-            let mint = svm.account(side.input(&state.mints)).data;
-            let mint = Mint::decode(&mint).expect("a mint");
-            let program = TokenProgram::from_id(&side.input(&state.token_programs));
-            TokenShape::of(program.expect("a token program"), &mint)
-        };
-        let destination = if case.named_destination {
-            named
-        } else {
-            output.address
-        };
         let plan = Plan {
             accounts: SwapAccounts::of_pool(
                 pool.address,
                 &pool.state,
                 direction,
                 user,
-                input.address,
-                destination,
+                paying,
+                receiving,
             ),
             terms: Terms {
                 amount_in: AMOUNT_IN,
                 minimum_out: 1,
                 expiry_slot: None,
             },
-            input: Side {
-                token: shape(direction),
-                bump: input.bump,
-                account: paying,
-            },
-            output: Side {
-                token: shape(opposite),
-                bump: output.bump,
-                account: receiving,
-            },
+            input,
+            output,
             named_destination: case.named_destination,
             wrap_and_unwrap_sol: case.wrap,
             priority_fee: 12_345,
@@ -308,6 +272,56 @@ fn open(svm: &mut Svm, case: Case) -> (Pool, Direction) {
         place_wrapped(svm, pool.state.vaults.token_0, &vault);
     }
     (pool, direction)
+}
+
+/// One side of a swap, paid from or into the wallet's associated account of that token, and where that is.
+fn associated_side(
+    svm: &mut Svm,
+    pool: &Pool,
+    side: Direction,
+    user: Pubkey,
+    before: Before,
+) -> (Pubkey, Side) {
+    let state = &pool.state;
+    let (mint, program) = (side.input(&state.mints), side.input(&state.token_programs));
+    let associated = Associated::of(&user, &mint, &program);
+    let account = hold(svm, pool, side, user, associated.address, before);
+    let terms = Side {
+        token: shape(svm, state, side),
+        bump: associated.bump,
+        account,
+    };
+    (associated.address, terms)
+}
+
+/// Puts one of a wallet's token accounts into the state that a case asks for.
+fn hold(
+    svm: &mut Svm,
+    pool: &Pool,
+    side: Direction,
+    owner: Pubkey,
+    at: Pubkey,
+    before: Before,
+) -> Option<TokenAccount> {
+    let account = match before {
+        Before::Absent => None,
+        Before::Holding(amount) => Some(TokenAccount {
+            mint: side.input(&pool.state.mints),
+            owner,
+            amount,
+            frozen: false,
+        }),
+    };
+    place_account(svm, pool, side, at, account);
+    account
+}
+
+/// The token that `side` puts in, as the table of compute units tells tokens apart.
+fn shape(svm: &Svm, state: &PoolState, side: Direction) -> TokenShape {
+    let mint = svm.account(side.input(&state.mints)).data;
+    let mint = Mint::decode(&mint).expect("a mint");
+    let program = TokenProgram::from_id(&side.input(&state.token_programs));
+    TokenShape::of(program.expect("a token program"), &mint)
 }
 
 fn place_account(

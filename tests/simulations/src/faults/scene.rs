@@ -340,6 +340,12 @@ impl Scene {
         waiting.await.expect("the market does not subscribe");
     }
 
+    /// What the processed view must show now.
+    #[must_use]
+    pub fn processed(&self) -> Moment {
+        Moment::processed(&self.world.lock())
+    }
+
     /// How the market differs from the model, if it does.
     #[must_use]
     pub fn difference(&self) -> Option<String> {

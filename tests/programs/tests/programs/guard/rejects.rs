@@ -1,6 +1,6 @@
 //! Swaps that the guard refuses for its arguments and accounts, each with its own code, and nothing moved.
 
-use cpmm::{PerToken, ids, instruction::SwapAccounts};
+use cpmm::{PerToken, PoolState, ids, instruction::SwapAccounts};
 use sluice_testkit::{
     names::address,
     pool::{PoolSetup, guarded_swap},
@@ -147,64 +147,32 @@ fn the_exchange_rejects_the_accounts_that_the_guard_leaves_to_it() {
     let mut scene = Scene::set();
     let other = scene.svm.open("other pool", &PoolSetup::plain()).state;
     let wrong = address("wrong");
-    let good = &scene.accounts;
+    let good = scene.accounts.clone();
+    let with = |change: fn(&mut SwapAccounts, &PoolState, Pubkey)| {
+        let mut accounts = good.clone();
+        change(&mut accounts, &other, wrong);
+        accounts
+    };
     let cases = [
+        (2012, with(|a, other, _| a.amm_config = other.amm_config)),
         (
             2012,
-            SwapAccounts {
-                amm_config: other.amm_config,
-                ..good.clone()
-            },
+            with(|a, other, _| a.observation_state = other.observation),
         ),
+        (2012, with(|a, other, _| a.input_mint = other.mints.token_0)),
         (
-            2012,
-            SwapAccounts {
-                observation_state: other.observation,
-                ..good.clone()
-            },
-        ),
-        (
-            2012,
-            SwapAccounts {
-                input_mint: other.mints.token_0,
-                ..good.clone()
-            },
+            2003,
+            with(|a, other, _| a.input_vault = other.vaults.token_0),
         ),
         (
             2003,
-            SwapAccounts {
-                input_vault: other.vaults.token_0,
-                ..good.clone()
-            },
+            with(|a, other, _| a.output_vault = other.vaults.token_1),
         ),
-        (
-            2003,
-            SwapAccounts {
-                output_vault: other.vaults.token_1,
-                ..good.clone()
-            },
-        ),
-        (
-            3008,
-            SwapAccounts {
-                input_token_program: wrong,
-                ..good.clone()
-            },
-        ),
-        (
-            3008,
-            SwapAccounts {
-                output_token_program: wrong,
-                ..good.clone()
-            },
-        ),
+        (3008, with(|a, _, wrong| a.input_token_program = wrong)),
+        (3008, with(|a, _, wrong| a.output_token_program = wrong)),
         (
             3002,
-            SwapAccounts {
-                pool_state: good.observation_state,
-                observation_state: good.pool_state,
-                ..good.clone()
-            },
+            with(|a, _, _| std::mem::swap(&mut a.pool_state, &mut a.observation_state)),
         ),
     ];
     for (code, accounts) in cases {

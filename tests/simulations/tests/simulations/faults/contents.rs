@@ -32,7 +32,7 @@ fn newcomer(scene: &mut Scene) -> Actor {
 }
 
 fn shown(scene: &Scene) -> usize {
-    scene.world.lock().processed().pools.len()
+    scene.processed().pools.len()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -220,7 +220,7 @@ async fn a_new_epoch_is_seen_in_its_first_slot() {
     scene.epoch += 1;
     scene.pass();
     scene.agree().await;
-    assert_eq!(scene.world.lock().processed().clock.epoch, cast::EPOCH + 1);
+    assert_eq!(scene.processed().clock.epoch, cast::EPOCH + 1);
     unbroken(&scene);
     scene.end().await;
 }
@@ -246,11 +246,7 @@ async fn a_disabled_pool_is_shown_as_disabled() {
     scene.change(slot, &pool, |pool| pool.status = 4);
     scene.seal(slot);
     scene.agree().await;
-    assert!(
-        scene.world.lock().processed().pools[&pool.pool]
-            .pool
-            .swap_disabled()
-    );
+    assert!(scene.processed().pools[&pool.pool].pool.swap_disabled());
     unbroken(&scene);
     scene.end().await;
 }

@@ -183,7 +183,7 @@ async fn lands_again(token: Token) {
     scene.agree().await;
     scene.head = opened(&mut scene, main, &pool, 20);
     scene.settle().await;
-    assert_eq!(scene.world.lock().processed().pools.len(), 5);
+    assert_eq!(scene.processed().pools.len(), 5);
     scene.end().await;
 }
 

@@ -151,7 +151,7 @@ async fn pools_that_come_and_go_during_the_start_are_neither_lost_nor_kept() {
         }
     }
     scene.settle().await;
-    assert_eq!(scene.world.lock().processed().pools.len(), 9);
+    assert_eq!(scene.processed().pools.len(), 9);
     scene.end().await;
 }
 
