@@ -2,7 +2,6 @@
 
 #![no_main]
 
-#[path = "../../src/decoders.rs"]
-mod decoders;
+use sluice_testkit::decoders::decode_everything;
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| decoders::decode_everything(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| decode_everything(data));
