@@ -5,6 +5,8 @@
 //! browser that has bound a foreign name to this address, or a proxy that passes on what it was sent, does
 //! not.
 
+mod caller_limiter;
+
 use std::{net::IpAddr, sync::Arc};
 
 use axum::{
@@ -15,7 +17,9 @@ use axum::{
 };
 use sluice_store::{Access, ApiKeyHash, Store};
 
-use crate::{error::ApiError, limits::CallerLimiter};
+use crate::error::ApiError;
+
+pub use caller_limiter::{CallerLimiter, RateLimit};
 
 /// Longest key that is looked up. Ours are shorter.
 const MAX_KEY_BYTES: usize = 128;

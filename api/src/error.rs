@@ -3,7 +3,7 @@
 //!
 //! The cause of a 5xx never leaves the process; it is logged here, once.
 
-mod swap;
+mod swap_refusal;
 
 use axum::{
     Json,
@@ -15,7 +15,7 @@ use sluice_chain_types::Slot;
 use thiserror::Error;
 use utoipa::ToSchema;
 
-pub use swap::SwapRefusal;
+pub use swap_refusal::SwapRefusal;
 
 use crate::market::NotReady;
 

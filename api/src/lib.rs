@@ -13,7 +13,6 @@ mod answer;
 pub mod auth;
 pub mod error;
 pub mod extract;
-pub mod limits;
 pub mod market;
 mod middleware;
 pub mod openapi;

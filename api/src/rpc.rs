@@ -1,8 +1,8 @@
 //! The few things the API asks the cluster's RPC while a request waits: at most one round, because the blockhash is kept
 //! fresh beside the requests, and all accounts of a request are read by one call.
 
-mod latest;
-mod reads;
+mod account_batcher;
+mod blockhash_cache;
 
 use std::{sync::Arc, time::Duration};
 
@@ -17,10 +17,10 @@ use solana_rpc_client_api::{
     request::RpcError,
 };
 
-use self::{latest::Latest, reads::Reads};
+use self::{account_batcher::Reads, blockhash_cache::Latest};
 use crate::error::ApiError;
 
-pub use latest::LatestBlockhash;
+pub use blockhash_cache::LatestBlockhash;
 
 /// Where the chain says what an account costs.
 const RENT_SYSVAR: Pubkey = pubkey!("SysvarRent111111111111111111111111111111111");

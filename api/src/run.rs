@@ -12,8 +12,7 @@ use tokio::net::TcpListener;
 use tower::make::Shared;
 
 use crate::{
-    auth::Gate,
-    limits::{CallerLimiter, RateLimit},
+    auth::{CallerLimiter, Gate, RateLimit},
     market, middleware,
     router::router,
     routes::webhooks,

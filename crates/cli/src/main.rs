@@ -1,7 +1,7 @@
 //! `sluice`: the API, the indexer, or both in one process, the API's keys, and a listener for developers.
 //! The only crate that knows both the API and the indexer.
 
-mod keys;
+mod api_keys;
 mod listen;
 
 use std::path::PathBuf;
@@ -28,7 +28,7 @@ enum Command {
     Indexer(FileArguments),
     /// API keys: whose the webhooks are.
     #[command(subcommand)]
-    Keys(keys::Command),
+    Keys(api_keys::Command),
     /// Webhooks for a server on this machine: what a temporary webhook would deliver comes down one
     /// connection to the API and is posted, signed, to a local URL.
     Listen(Box<listen::Arguments>),
@@ -49,7 +49,7 @@ async fn main() -> anyhow::Result<()> {
         Command::Serve(file) => serve(Config::load(&file.config)?, shutdown).await,
         Command::Api(file) => sluice_api::run(Config::load(&file.config)?, shutdown).await,
         Command::Indexer(file) => sluice_indexer::run(Config::load(&file.config)?, shutdown).await,
-        Command::Keys(command) => keys::run(command).await,
+        Command::Keys(command) => api_keys::run(command).await,
         Command::Listen(arguments) => listen::run(*arguments, shutdown).await,
     }
 }

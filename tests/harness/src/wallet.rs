@@ -6,8 +6,8 @@ use cpmm::{
 };
 use sluice_transaction::{
     Associated, Exchange,
-    assemble::{Assembled, Plan, Side, Terms},
     compute_table::{TokenKind, TokenShape},
+    plan::{Assembled, Plan, Side, Terms},
     rent::Rent,
 };
 use solana_account::Account;

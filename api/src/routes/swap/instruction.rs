@@ -1,11 +1,11 @@
 //! `POST /v1/swap/instruction`: the guarded swap alone, for callers who build their own transaction.
 
 use axum::{Json, extract::State};
-use sluice_transaction::{assemble::guarded_swap, compute_table};
+use sluice_transaction::{compute_table, plan::guarded_swap};
 
 use super::{
     BODY_LIMIT,
-    plan::executable,
+    executable::executable,
     request::SwapRequest,
     response::InstructionResponse,
     user::{Holdings, require_balance},

@@ -256,5 +256,4 @@ fn check_program(program: Option<&str>) -> Result<(), ApiError> {
 }
 
 #[cfg(test)]
-#[path = "request/tests.rs"]
 mod tests;

@@ -4,13 +4,13 @@ use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use sluice_transaction::{
     Step,
-    assemble::{Assembled, SolOutput},
     costs::{Costs, Created},
+    plan::{Assembled, SolOutput},
 };
 use solana_instruction::{AccountMeta, Instruction};
 use utoipa::ToSchema;
 
-use super::plan::Executable;
+use super::executable::Executable;
 use crate::{
     answer, error::ApiError, extract::Address, routes::quote::Quote, rpc::LatestBlockhash,
 };

@@ -4,13 +4,13 @@ use axum::extract::State;
 use base64::{Engine, prelude::BASE64_STANDARD};
 use sluice_transaction::{
     Associated,
-    assemble::{Plan, Side},
     compute_table::TokenShape,
+    plan::{Plan, Side},
 };
 
 use super::{
     BODY_LIMIT,
-    plan::{Executable, executable},
+    executable::{Executable, executable},
     request::{Swap, SwapRequest, TransactionRequest},
     response::TransactionResponse,
     user::{Holdings, require_balance},

@@ -3,7 +3,7 @@
 use cpmm::{TokenAccount, TokenProgram};
 use solana_pubkey::Pubkey;
 
-use super::{plan::Executable, request::Swap};
+use super::{executable::Executable, request::Swap};
 use crate::{
     error::SwapRefusal,
     rpc::{HeldAccount, UserAccounts},

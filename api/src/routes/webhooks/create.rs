@@ -17,7 +17,7 @@ use super::{
     definition::{DefinitionBody, NewWebhookBody},
     etag,
     parts::Refusals,
-    store_error, stream,
+    relay, store_error,
     view::WebhookView,
 };
 use crate::{auth::Caller, error::ApiError, extract::read_json};
@@ -57,7 +57,7 @@ pub(super) async fn handler(
     let new = NewWebhook {
         id: WebhookId::from_random(rand::random()),
         owner,
-        relay_until: temporary.then(|| created.after(stream::GRACE)),
+        relay_until: temporary.then(|| created.after(relay::GRACE)),
         definition,
         secret: Secret::from_random(rand::random()),
         created,

@@ -9,8 +9,8 @@ use utoipa::{
 };
 
 use super::{
-    create, delete, deliveries, events, get, keys, list, redeliver, schema, secret, stream, test,
-    update,
+    addresses, create, delete, deliveries, events, get, list, redeliver, relay, rotate_secret,
+    schema, test, update,
 };
 
 /// The webhook routes and the key that they ask for.
@@ -23,17 +23,17 @@ use super::{
         update::put,
         update::patch,
         delete::handler,
-        keys::add_accounts,
-        keys::remove_accounts,
-        keys::add_programs,
-        keys::remove_programs,
+        addresses::add_accounts,
+        addresses::remove_accounts,
+        addresses::add_programs,
+        addresses::remove_programs,
         test::handler,
-        secret::rotate,
+        rotate_secret::rotate,
         deliveries::handler,
         redeliver::handler,
         events::handler,
-        stream::open,
-        stream::report,
+        relay::open,
+        relay::report,
     ),
     components(schemas(schema::EventKind, crate::extract::Address)),
     modifiers(&ApiKey),

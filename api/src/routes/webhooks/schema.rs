@@ -18,7 +18,7 @@ use super::{
     definition::{
         MAX_DESCRIPTION_CHARS, MAX_HEADERS, MAX_HEARTBEAT_SECS, MAX_URL_BYTES, MIN_HEARTBEAT_SECS,
     },
-    secret::MAX_OVERLAP_SECS,
+    rotate_secret::MAX_OVERLAP_SECS,
 };
 use crate::extract::Address;
 

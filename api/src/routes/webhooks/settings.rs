@@ -6,7 +6,7 @@ use sluice_config::WebhooksConfig;
 use sluice_store::FilterLimits;
 use sluice_webhook_client::Reach;
 
-use crate::limits::RateLimit;
+use crate::auth::RateLimit;
 
 /// Bytes that a key takes in a body: 44 characters of base58, quotes, a comma, and a line's indentation.
 const BYTES_PER_KEY: usize = 80;

@@ -5,8 +5,8 @@ mod definition;
 mod edits;
 mod history;
 mod lifecycle;
+mod relay;
 mod sending;
-mod stream;
 
 use std::{num::NonZeroU32, path::Path, time::Duration, time::SystemTime};
 
@@ -28,10 +28,7 @@ use tempfile::TempDir;
 use tower::ServiceExt;
 
 use super::{Settings, router};
-use crate::{
-    auth::Gate,
-    limits::{CallerLimiter, RateLimit},
-};
+use crate::auth::{CallerLimiter, Gate, RateLimit};
 
 /// Most programs of a webhook in these tests.
 const MAX_PROGRAMS: usize = 10;

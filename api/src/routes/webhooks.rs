@@ -9,28 +9,28 @@
 //! | for | see |
 //! |---|---|
 //! | what may be written, what is read | `definition`, `settings`, `view` |
-//! | a webhook | `create`, `get`, `list`, `update`, `delete`, `keys`, `secret` |
+//! | a webhook | `create`, `get`, `list`, `update`, `delete`, `addresses`, `rotate_secret` |
 //! | what became of it | `deliveries`, `events`, `redeliver`, `test`, `sample` |
-//! | a temporary webhook's connection | `stream` |
+//! | a temporary webhook's connection | `relay` |
 //! | the description of all this | `openapi`, `schema` |
 
+mod addresses;
 mod create;
 mod definition;
 mod delete;
 mod deliveries;
 mod events;
 mod get;
-mod keys;
 mod list;
 mod openapi;
 mod paging;
 mod parts;
 mod redeliver;
+mod relay;
+mod rotate_secret;
 mod sample;
 mod schema;
-mod secret;
 mod settings;
-mod stream;
 mod test;
 mod update;
 mod view;
@@ -50,12 +50,11 @@ use service_kit::CancellationToken;
 use sluice_store::{Access, Store, StoreError, Webhook, WebhookId};
 use sluice_webhook_client::Client;
 
-use self::stream::Relays;
+use self::relay::Relays;
 pub use self::{openapi::Description, sample::body as sample_body, settings::Settings};
 use crate::{
-    auth::{self, Gate},
+    auth::{self, CallerLimiter, Gate},
     error::ApiError,
-    limits::CallerLimiter,
 };
 
 /// Longest identifier that an error repeats, in characters.
@@ -102,14 +101,17 @@ pub fn router(
         )
         .route(
             "/api/webhooks/{id}/accounts",
-            post(keys::add_accounts).delete(keys::remove_accounts),
+            post(addresses::add_accounts).delete(addresses::remove_accounts),
         )
         .route(
             "/api/webhooks/{id}/programs",
-            post(keys::add_programs).delete(keys::remove_programs),
+            post(addresses::add_programs).delete(addresses::remove_programs),
         )
         .route("/api/webhooks/{id}/test", post(test::handler))
-        .route("/api/webhooks/{id}/rotate-secret", post(secret::rotate))
+        .route(
+            "/api/webhooks/{id}/rotate-secret",
+            post(rotate_secret::rotate),
+        )
         .route("/api/webhooks/{id}/deliveries", get(deliveries::handler))
         .route("/api/webhooks/{id}/redeliver", post(redeliver::handler))
         .route("/api/webhooks/{id}/events", get(events::handler))
@@ -123,8 +125,8 @@ pub fn router(
 fn stream_routes(gate: Gate) -> MethodRouter<State> {
     let metered = middleware::from_fn_with_state(gate.clone(), auth::admit);
     let unmetered = middleware::from_fn_with_state(gate, auth::admit_unmetered);
-    let reports = post(stream::report).route_layer(unmetered);
-    get(stream::open).route_layer(metered).merge(reports)
+    let reports = post(relay::report).route_layer(unmetered);
+    get(relay::open).route_layer(metered).merge(reports)
 }
 
 impl State {

@@ -4,9 +4,7 @@ use std::sync::Arc;
 
 use cpmm::{Mint, TokenProgram, instruction::SwapAccounts, minimum_out};
 use serde_json::{Map, json};
-use sluice_transaction::{
-    Associated, AssociatedAccounts, assemble::Terms, compute_table::TokenShape,
-};
+use sluice_transaction::{Associated, AssociatedAccounts, compute_table::TokenShape, plan::Terms};
 use solana_pubkey::Pubkey;
 
 use super::request::{Minimum, Swap};

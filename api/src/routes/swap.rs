@@ -1,7 +1,7 @@
 //! `/v1/swap`.
 
+mod executable;
 pub mod instruction;
-mod plan;
 mod request;
 mod response;
 pub mod transaction;

@@ -18,11 +18,11 @@ use crate::{
     compute_table::{self as table, TokenKind, TokenShape},
     costs::{Costs, Created},
     exchange::Exchange,
-    rent::Rent,
-    step::{
+    planned_instruction::{
         Step,
         manifest::{self, Entry},
     },
+    rent::Rent,
 };
 
 /// Longest seed that the system program takes, characters.
@@ -429,5 +429,4 @@ fn temporary_account(user: &Pubkey, blockhash: Hash) -> (Pubkey, String) {
 }
 
 #[cfg(test)]
-#[path = "assemble/tests.rs"]
 mod tests;
