@@ -3,6 +3,7 @@
 //!
 //! The cause of a 5xx never leaves the process; it is logged here, once.
 
+mod problem;
 mod swap_refusal;
 
 use axum::{
@@ -17,6 +18,7 @@ use utoipa::ToSchema;
 
 pub use swap_refusal::SwapRefusal;
 
+use self::problem::{Problem, passing, problem};
 use crate::market::NotReady;
 
 /// Media type of problem details.
@@ -191,32 +193,6 @@ pub struct ProblemBody {
     detail: String,
     /// Whether the same request may succeed later.
     retryable: bool,
-}
-
-/// The fixed part of a problem.
-struct Problem {
-    status: StatusCode,
-    code: &'static str,
-    title: &'static str,
-    retryable: bool,
-}
-
-const fn problem(status: StatusCode, code: &'static str, title: &'static str) -> Problem {
-    Problem {
-        status,
-        code,
-        title,
-        retryable: false,
-    }
-}
-
-const fn passing(status: StatusCode, code: &'static str, title: &'static str) -> Problem {
-    Problem {
-        status,
-        code,
-        title,
-        retryable: true,
-    }
 }
 
 impl ApiError {

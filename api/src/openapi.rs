@@ -59,7 +59,7 @@ mod tests {
     fn every_route_is_in_the_document() {
         let document: Value = serde_json::from_str(&document()).expect("JSON");
         let router = include_str!("router.rs");
-        let webhooks = include_str!("routes/webhooks.rs");
+        let webhooks = include_str!("routes/webhooks/router.rs");
         let routes = [router, webhooks].into_iter().flat_map(|source| {
             source
                 .split("\"/")

@@ -1,40 +1,24 @@
 //! The few things the API asks the cluster's RPC while a request waits: at most one round, because the blockhash is kept
 //! fresh beside the requests, and all accounts of a request are read by one call.
 
+mod account;
 mod account_batcher;
 mod blockhash_cache;
+mod call;
 
 use std::{sync::Arc, time::Duration};
 
 use service_kit::CancellationToken;
 use sluice_transaction::rent::Rent;
-use solana_account_decoder_client_types::UiAccount;
 use solana_commitment_config::CommitmentConfig;
-use solana_pubkey::{Pubkey, pubkey};
+use solana_pubkey::Pubkey;
 use solana_rpc_client::nonblocking::rpc_client::RpcClient;
-use solana_rpc_client_api::{
-    client_error::{Error as ClientError, ErrorKind},
-    request::RpcError,
-};
 
 use self::{account_batcher::Reads, blockhash_cache::Latest};
 use crate::error::ApiError;
 
+pub use account::HeldAccount;
 pub use blockhash_cache::LatestBlockhash;
-
-/// Where the chain says what an account costs.
-const RENT_SYSVAR: Pubkey = pubkey!("SysvarRent111111111111111111111111111111111");
-
-/// An account as a swap depends on it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HeldAccount {
-    /// The program that owns it.
-    pub program: Pubkey,
-    /// Its lamports.
-    pub lamports: u64,
-    /// Its data.
-    pub data: Vec<u8>,
-}
 
 /// The accounts that a swap of one user depends on, of one moment.
 #[derive(Clone, Debug)]
@@ -120,41 +104,4 @@ const SYSTEM_PROGRAM: Pubkey = Pubkey::new_from_array([0; 32]);
 
 fn is_system(account: &HeldAccount) -> bool {
     account.program == SYSTEM_PROGRAM
-}
-
-/// The account in a node's answer. `None` when its encoding cannot be read.
-fn held(account: &UiAccount) -> Option<HeldAccount> {
-    Some(HeldAccount {
-        program: account.owner.parse().ok()?,
-        lamports: account.lamports,
-        data: account.data.decode()?,
-    })
-}
-
-fn malformed(what: &'static str) -> ApiError {
-    ApiError::RpcFailed(anyhow::anyhow!(what))
-}
-
-/// Ends `call` at the deadline.
-async fn within<T>(
-    deadline: Duration,
-    call: impl Future<Output = Result<T, ClientError>>,
-) -> Result<T, ApiError> {
-    tokio::time::timeout(deadline, call)
-        .await
-        .map_err(|_| ApiError::RpcTimeout)?
-        .map_err(|error| match error.kind() {
-            // The client counts a little later than the deadline here, but may be first.
-            ErrorKind::Reqwest(error) if error.is_timeout() => ApiError::RpcTimeout,
-            // The texts of other kinds may quote the endpoint with its key.
-            ErrorKind::RpcError(RpcError::RpcResponseError { code, message, .. }) => {
-                ApiError::RpcFailed(anyhow::anyhow!("refused: {message} ({code})"))
-            }
-            ErrorKind::RpcError(_) | ErrorKind::SerdeJson(_) => {
-                malformed("an answer of another shape")
-            }
-            ErrorKind::Reqwest(error) if error.is_connect() => malformed("no connection"),
-            ErrorKind::Reqwest(error) if error.is_status() => malformed("an HTTP error status"),
-            _ => malformed("the connection failed"),
-        })
 }

@@ -4,7 +4,7 @@ use axum::http::StatusCode as S;
 use serde_json::{Map, Value, json};
 use thiserror::Error;
 
-use super::{Problem, problem};
+use super::problem::{Problem, problem};
 
 /// Why a swap was not built as asked.
 #[derive(Debug, Error)]

@@ -6,7 +6,7 @@ use std::{sync::Arc, time::Duration};
 use sluice_transaction::rent::Rent;
 use solana_account_decoder_client_types::UiAccountEncoding;
 use solana_commitment_config::CommitmentConfig;
-use solana_pubkey::Pubkey;
+use solana_pubkey::{Pubkey, pubkey};
 use solana_rpc_client::nonblocking::rpc_client::RpcClient;
 use solana_rpc_client_api::config::RpcAccountInfoConfig;
 use tokio::{
@@ -14,8 +14,14 @@ use tokio::{
     task::JoinSet,
 };
 
-use super::{HeldAccount, RENT_SYSVAR, held, malformed, within};
+use super::{
+    account::{HeldAccount, held},
+    call::{malformed, within},
+};
 use crate::error::ApiError;
+
+/// Where the chain says what an account costs.
+const RENT_SYSVAR: Pubkey = pubkey!("SysvarRent111111111111111111111111111111111");
 
 /// Accounts that one request reads.
 const KEYS: usize = 3;

@@ -8,7 +8,7 @@ use solana_commitment_config::CommitmentConfig;
 use solana_hash::Hash;
 use solana_rpc_client::nonblocking::rpc_client::RpcClient;
 
-use super::within;
+use super::call::within;
 use crate::error::ApiError;
 
 /// Pause between two fetches. A blockhash lives for 150 blocks, about a minute, so that one of this age has lost less

@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 use sluice_config::{Config, Database};
 use sluice_store::{Access, ApiKey, ApiKeyId, ApiKeySecret, NewApiKey, Store, Timestamp};
 
-use crate::FileArguments;
+use crate::config_file::FileArguments;
 
 /// Longest name of a key, characters: it is a column of a list.
 const MAX_NAME_CHARS: usize = 60;

@@ -2,13 +2,14 @@
 //! The only crate that knows both the API and the indexer.
 
 mod api_keys;
+mod config_file;
 mod listen;
 
-use std::path::PathBuf;
-
-use clap::{Args, Parser, Subcommand};
+use clap::{Parser, Subcommand};
 use service_kit::CancellationToken;
 use sluice_config::Config;
+
+use self::config_file::FileArguments;
 
 /// Swaps through one exchange, guarded on chain, with webhooks for what happens there.
 #[derive(Parser)]
@@ -32,13 +33,6 @@ enum Command {
     /// Webhooks for a server on this machine: what a temporary webhook would deliver comes down one
     /// connection to the API and is posted, signed, to a local URL.
     Listen(Box<listen::Arguments>),
-}
-
-#[derive(Args)]
-struct FileArguments {
-    /// Configuration file; sluice.example.toml explains every key.
-    #[arg(long, default_value = "sluice.toml")]
-    config: PathBuf,
 }
 
 #[tokio::main]

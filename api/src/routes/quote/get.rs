@@ -3,7 +3,10 @@
 use axum::extract::{RawQuery, State};
 use cpmm::BasisPoints;
 
-use super::{DEFAULT_SLIPPAGE, parse_slippage, response::QuoteResponse};
+use super::{
+    response::QuoteResponse,
+    wire::{DEFAULT_SLIPPAGE, parse_slippage},
+};
 use crate::{
     error::{ApiError, ProblemBody},
     extract::{Address, Amount, PositiveAmount, QueryMap, parse_pubkey},

@@ -5,7 +5,7 @@ use cpmm::{Amount, BasisPoints};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::Quote;
+use super::wire::Quote;
 use crate::{
     answer,
     extract::{Address, Digits},

@@ -4,9 +4,8 @@ use axum::{Json, extract::State};
 use sluice_transaction::{compute_table, plan::guarded_swap};
 
 use super::{
-    BODY_LIMIT,
     executable::executable,
-    request::SwapRequest,
+    request::{BODY_LIMIT, SwapRequest},
     response::InstructionResponse,
     user::{Holdings, require_balance},
 };

@@ -1,6 +1,6 @@
 //! The body that both swap endpoints take, and what of it they insist on.
 
-mod schema;
+pub mod transaction_request;
 
 use cpmm::BasisPoints;
 use serde::Deserialize;
@@ -15,7 +15,8 @@ use crate::{
     routes::quote::{DEFAULT_SLIPPAGE, parse_slippage},
 };
 
-pub use schema::TransactionRequest;
+/// Most bytes of a body that are read: a quote is under 1 KiB, and nothing larger is meant.
+pub(super) const BODY_LIMIT: usize = 16 * 1024;
 
 /// Body of `POST /v1/swap/transaction` and `POST /v1/swap/instruction`.
 // Required fields are options, so that an absent one is refused by its name.

@@ -9,9 +9,8 @@ use sluice_transaction::{
 };
 
 use super::{
-    BODY_LIMIT,
     executable::{Executable, executable},
-    request::{Swap, SwapRequest, TransactionRequest},
+    request::{BODY_LIMIT, Swap, SwapRequest, transaction_request::TransactionRequest},
     response::TransactionResponse,
     user::{Holdings, require_balance},
 };

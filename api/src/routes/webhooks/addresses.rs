@@ -11,9 +11,12 @@ use sluice_store::{Access, FilterEdit, Filters};
 use utoipa::ToSchema;
 
 use super::{
-    State, definition, etag, expected_version, not_found, parse_id,
+    definition,
+    etag::{etag, expected_version},
     parts::{IfMatch, Refusals, WebhookPath},
-    schema, store_error,
+    problem::{not_found, parse_id, store_error},
+    schema,
+    state::State,
     view::FilterView,
 };
 use crate::{auth::Caller, error::ApiError, extract::read_json};

@@ -13,11 +13,12 @@ use sluice_store::{NewWebhook, Secret, Timestamp, WebhookId};
 use utoipa::ToSchema;
 
 use super::{
-    State,
-    definition::{DefinitionBody, NewWebhookBody},
-    etag,
+    definition::{DefinitionBody, bodies::NewWebhookBody},
+    etag::etag,
     parts::Refusals,
-    relay, store_error,
+    problem::store_error,
+    relay,
+    state::State,
     view::WebhookView,
 };
 use crate::{auth::Caller, error::ApiError, extract::read_json};

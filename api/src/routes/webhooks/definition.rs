@@ -1,6 +1,6 @@
 //! What a subscriber may write: the body of create, replace and change.
 
-mod bodies;
+pub(super) mod bodies;
 
 use std::{collections::BTreeMap, collections::HashSet, time::Duration};
 
@@ -12,27 +12,15 @@ use solana_pubkey::Pubkey;
 use url::{Host, Url};
 use utoipa::ToSchema;
 
-pub(super) use self::bodies::{ChangeBody, NewWebhookBody, ReplaceBody};
-use super::{Settings, schema};
+use super::{
+    limits::{
+        MAX_DESCRIPTION_CHARS, MAX_HEADER_BYTES, MAX_HEADERS, MAX_HEARTBEAT_SECS, MAX_URL_BYTES,
+        MIN_HEARTBEAT_SECS,
+    },
+    schema,
+    settings::Settings,
+};
 use crate::{error::ApiError, extract::parse_pubkey};
-
-/// Longest callback URL, bytes: what servers and proxies commonly accept.
-pub(super) const MAX_URL_BYTES: usize = 2_048;
-
-/// Longest description, characters: a note, not a document.
-pub(super) const MAX_DESCRIPTION_CHARS: usize = 500;
-
-/// Most headers of one webhook.
-pub(super) const MAX_HEADERS: usize = 20;
-
-/// Most bytes of their names and values: servers commonly accept 8 KiB in all, ours included.
-const MAX_HEADER_BYTES: usize = 4 * 1024;
-
-/// Shortest time between two signs of life, seconds: more often says nothing more, and fills the queue.
-pub(super) const MIN_HEARTBEAT_SECS: u64 = 10;
-
-/// Longest time between two signs of life, seconds: a day.
-pub(super) const MAX_HEARTBEAT_SECS: u64 = 24 * 60 * 60;
 
 /// The URL of a temporary webhook, which is never called: names under `.invalid` resolve nowhere, by
 /// standard.

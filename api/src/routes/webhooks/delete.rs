@@ -6,9 +6,9 @@ use axum::{
 };
 
 use super::{
-    State, not_found, parse_id,
     parts::{Refusals, WebhookPath},
-    store_error,
+    problem::{not_found, parse_id, store_error},
+    state::State,
 };
 use crate::{auth::Caller, error::ApiError};
 

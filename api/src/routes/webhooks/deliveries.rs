@@ -11,11 +11,11 @@ use sluice_store::{Attempt, DeliveryLog, DeliveryQuery, DeliveryState};
 use utoipa::ToSchema;
 
 use super::{
-    State, not_found,
     paging::{self, PageSize},
-    parse_id,
     parts::{Refusals, WebhookPath},
-    schema, store_error,
+    problem::{not_found, parse_id, store_error},
+    schema,
+    state::State,
 };
 use crate::{auth::Caller, error::ApiError, extract::QueryMap};
 

@@ -10,11 +10,10 @@ use sluice_store::StoredMessage;
 use utoipa::ToSchema;
 
 use super::{
-    State, not_found,
     paging::{self, PageSize},
-    parse_id,
     parts::{Refusals, WebhookPath},
-    store_error,
+    problem::{not_found, parse_id, store_error},
+    state::State,
 };
 use crate::{auth::Caller, error::ApiError, extract::QueryMap};
 

@@ -7,9 +7,10 @@ use axum::{
 };
 
 use super::{
-    State, etag,
+    etag::etag,
     parts::{Refusals, WebhookPath},
-    store_error,
+    problem::store_error,
+    state::State,
     view::WebhookView,
 };
 use crate::{auth::Caller, error::ApiError};

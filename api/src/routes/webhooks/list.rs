@@ -8,10 +8,10 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::{
-    State,
     paging::{self, PageSize},
     parts::Refusals,
-    store_error,
+    problem::store_error,
+    state::State,
     view::WebhookView,
 };
 use crate::{auth::Caller, error::ApiError, extract::QueryMap};

@@ -19,9 +19,11 @@ use utoipa::{
 };
 
 use super::{
-    SMALL_BODY_BYTES, State, missing, not_found, parse_id,
+    limits::SMALL_BODY_BYTES,
     parts::{Refusals, WebhookPath},
-    schema, store_error,
+    problem::{missing, not_found, parse_id, store_error},
+    schema,
+    state::State,
 };
 use crate::{auth::Caller, error::ApiError, extract::read_json};
 

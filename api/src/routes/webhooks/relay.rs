@@ -9,7 +9,6 @@
 //! A temporary webhook ends [`GRACE`] after its last stream did.
 
 use std::{
-    collections::HashMap,
     convert::Infallible,
     sync::Arc,
     time::{Duration, SystemTime},
@@ -23,7 +22,6 @@ use axum::{
 };
 use bytes::Bytes;
 use futures::StreamExt;
-use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use service_kit::CancellationToken;
 use sluice_store::{
@@ -31,16 +29,19 @@ use sluice_store::{
     MessageId, Outcome, StoreError, Ticket, Timestamp, Timings, WebhookId,
 };
 use tokio::{
-    sync::{Notify, mpsc},
+    sync::mpsc,
     time::{Instant, MissedTickBehavior, interval, sleep_until},
 };
 use tokio_stream::wrappers::ReceiverStream;
 use utoipa::ToSchema;
 
 use super::{
-    SMALL_BODY_BYTES, State, missing,
+    limits::SMALL_BODY_BYTES,
     parts::{Refusals, WebhookPath},
-    schema, store_error,
+    problem::{missing, store_error},
+    relay_streams::Held,
+    schema,
+    state::State,
 };
 use crate::{auth::Caller, error::ApiError, extract::read_json};
 
@@ -67,20 +68,6 @@ const PAUSES: [Duration; 4] = [
     Duration::from_secs(60),
     Duration::from_secs(300),
 ];
-
-/// The open streams, and the messages that are down one of them and not reported yet.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Relays {
-    open: Arc<Mutex<HashMap<WebhookId, CancellationToken>>>,
-    held: Arc<Mutex<HashMap<MessageId, Held>>>,
-    reported: Arc<Notify>,
-}
-
-#[derive(Clone, Debug)]
-struct Held {
-    ticket: Ticket,
-    attempts_before: u32,
-}
 
 /// One line of the stream.
 #[derive(Debug, Serialize, ToSchema)]
@@ -228,68 +215,6 @@ fn finished(held: Held, report: ReportBody, now: Timestamp) -> Finished {
         ticket: held.ticket,
         attempt,
         outcome,
-    }
-}
-
-impl Relays {
-    /// Notes that a stream is open, and ends the one before it: whoever connects again has lost it, even if
-    /// that is not known here yet. Returns what is cancelled when the stream is to end.
-    fn open(&self, webhook: &WebhookId, shutdown: &CancellationToken) -> CancellationToken {
-        let token = shutdown.child_token();
-        let mut open = self.open.lock();
-        // Under the lock, so that the stream before does not close this one.
-        if let Some(before) = open.insert(webhook.clone(), token.clone()) {
-            before.cancel();
-        }
-        token
-    }
-
-    /// Notes that a stream has ended, unless another one has taken its place and thereby cancelled its token.
-    fn close(&self, webhook: &WebhookId, token: &CancellationToken) {
-        let mut open = self.open.lock();
-        if !token.is_cancelled() {
-            open.remove(webhook);
-        }
-    }
-
-    /// The message, if it is held for this webhook. It is held no longer.
-    fn take(&self, webhook: &WebhookId, message: &MessageId) -> Option<Held> {
-        let mut held = self.held.lock();
-        let ours = held
-            .get(message)
-            .is_some_and(|held| held.ticket.webhook == *webhook);
-        ours.then(|| held.remove(message)).flatten()
-    }
-
-    fn hold(&self, delivery: &ClaimedDelivery) {
-        let held = Held {
-            ticket: delivery.ticket.clone(),
-            attempts_before: delivery.attempts_before,
-        };
-        self.held.lock().insert(delivery.ticket.id.clone(), held);
-    }
-
-    /// What is left of `sent`, held no longer.
-    fn abandon(&self, sent: &[Ticket]) -> Vec<Ticket> {
-        let mut held = self.held.lock();
-        let mut left = sent.to_vec();
-        left.retain(|ticket| {
-            held.get(&ticket.id)
-                .is_some_and(|held| held.ticket == *ticket)
-        });
-        for ticket in &left {
-            held.remove(&ticket.id);
-        }
-        left
-    }
-
-    /// Forgets those of `sent` that are not held any more.
-    fn retain_held(&self, sent: &mut Vec<Ticket>) {
-        let held = self.held.lock();
-        sent.retain(|ticket| {
-            held.get(&ticket.id)
-                .is_some_and(|held| held.ticket == *ticket)
-        });
     }
 }
 

@@ -9,19 +9,17 @@ use axum::{
     response::IntoResponse,
 };
 use serde::{Deserialize, Serialize};
-use sluice_config::MAX_SECRET_OVERLAP_HOURS;
 use sluice_store::{Secret, Timestamp};
 use utoipa::ToSchema;
 
 use super::{
-    SMALL_BODY_BYTES, State, not_found, parse_id,
+    limits::{MAX_OVERLAP_SECS, SMALL_BODY_BYTES},
     parts::{Refusals, WebhookPath},
-    schema, store_error,
+    problem::{not_found, parse_id, store_error},
+    schema,
+    state::State,
 };
 use crate::{auth::Caller, error::ApiError, extract::read_optional_json};
-
-/// Longest overlap that a request may ask for, seconds.
-pub(super) const MAX_OVERLAP_SECS: u64 = MAX_SECRET_OVERLAP_HOURS as u64 * 3600;
 
 /// How the change of secrets goes.
 #[derive(Debug, Default, Deserialize, ToSchema)]

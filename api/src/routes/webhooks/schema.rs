@@ -14,11 +14,9 @@ use utoipa::{
     },
 };
 
-use super::{
-    definition::{
-        MAX_DESCRIPTION_CHARS, MAX_HEADERS, MAX_HEARTBEAT_SECS, MAX_URL_BYTES, MIN_HEARTBEAT_SECS,
-    },
-    rotate_secret::MAX_OVERLAP_SECS,
+use super::limits::{
+    MAX_DESCRIPTION_CHARS, MAX_HEADERS, MAX_HEARTBEAT_SECS, MAX_OVERLAP_SECS, MAX_URL_BYTES,
+    MIN_HEARTBEAT_SECS,
 };
 use crate::extract::Address;
 

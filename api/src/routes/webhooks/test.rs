@@ -13,11 +13,11 @@ use sluice_webhook_client::{Client, Delivery};
 use utoipa::ToSchema;
 
 use super::{
-    State,
     deliveries::Took,
-    not_found,
     parts::{Refusals, WebhookPath},
-    sample, schema, store_error,
+    problem::{not_found, store_error},
+    sample, schema,
+    state::State,
 };
 use crate::{auth::Caller, error::ApiError};
 

@@ -9,11 +9,14 @@ use axum::{
 use sluice_store::{Access, EndpointState, StoreError, Webhook, WebhookDefinition};
 
 use super::{
-    State,
-    definition::{ChangeBody, DefinitionBody, ReplaceBody},
-    etag, expected_version, not_found,
+    definition::{
+        DefinitionBody,
+        bodies::{ChangeBody, ReplaceBody},
+    },
+    etag::{etag, expected_version},
     parts::{IfMatch, Refusals, WebhookPath},
-    store_error,
+    problem::{not_found, store_error},
+    state::State,
     view::WebhookView,
 };
 use crate::{auth::Caller, error::ApiError, extract::read_json};

@@ -16,7 +16,7 @@ use crate::extract::Address;
 const WRITTEN_BY_SERVICE: [&str; 4] = ["id", "created", "lastTriggered", "status"];
 
 /// Body of `POST /api/webhooks`.
-pub(in super::super) struct NewWebhookBody;
+pub(in crate::routes::webhooks) struct NewWebhookBody;
 
 impl PartialSchema for NewWebhookBody {
     fn schema() -> RefOr<Schema> {
@@ -49,7 +49,7 @@ impl ToSchema for NewWebhookBody {
 }
 
 /// Body of `PUT /api/webhooks/{id}`.
-pub(in super::super) struct ReplaceBody;
+pub(in crate::routes::webhooks) struct ReplaceBody;
 
 impl PartialSchema for ReplaceBody {
     fn schema() -> RefOr<Schema> {
@@ -68,7 +68,7 @@ impl ToSchema for ReplaceBody {
 }
 
 /// Body of `PATCH /api/webhooks/{id}`.
-pub(in super::super) struct ChangeBody;
+pub(in crate::routes::webhooks) struct ChangeBody;
 
 impl PartialSchema for ChangeBody {
     fn schema() -> RefOr<Schema> {

@@ -1,7 +1,7 @@
 //! What may be written, and how faults are named.
 
 use super::*;
-use crate::routes::webhooks::definition;
+use crate::routes::webhooks::limits;
 
 /// A field, a value it must not have, and the field that the refusal names.
 type Fault = (&'static str, Value, &'static str);
@@ -21,7 +21,7 @@ fn contract_faults() -> Vec<Fault> {
             "url",
             json!(format!(
                 "https://example.com/{}",
-                "a".repeat(definition::MAX_URL_BYTES)
+                "a".repeat(limits::MAX_URL_BYTES)
             )),
             "url",
         ),
@@ -55,7 +55,7 @@ fn option_faults() -> Vec<Fault> {
         ("order", json!("fifo"), "order"),
         (
             "description",
-            json!("a".repeat(definition::MAX_DESCRIPTION_CHARS + 1)),
+            json!("a".repeat(limits::MAX_DESCRIPTION_CHARS + 1)),
             "description",
         ),
         ("headers", json!({ "a b": "c" }), "headers.a b"),
@@ -77,7 +77,7 @@ fn option_faults() -> Vec<Fault> {
         (
             "headers",
             Value::Object(
-                (0..=definition::MAX_HEADERS)
+                (0..=limits::MAX_HEADERS)
                     .map(|number| (format!("x-{number}"), json!("")))
                     .collect(),
             ),

@@ -1,0 +1,27 @@
+//! Limits of the fields of webhooks, which both the checks and the description of the API go by.
+
+use sluice_config::MAX_SECRET_OVERLAP_HOURS;
+
+/// Longest body of requests that hold a few short fields, bytes.
+pub(super) const SMALL_BODY_BYTES: usize = 64 * 1024;
+
+/// Longest callback URL, bytes: what servers and proxies commonly accept.
+pub(super) const MAX_URL_BYTES: usize = 2_048;
+
+/// Longest description, characters: a note, not a document.
+pub(super) const MAX_DESCRIPTION_CHARS: usize = 500;
+
+/// Most headers of one webhook.
+pub(super) const MAX_HEADERS: usize = 20;
+
+/// Most bytes of their names and values: servers commonly accept 8 KiB in all, ours included.
+pub(super) const MAX_HEADER_BYTES: usize = 4 * 1024;
+
+/// Shortest time between two signs of life, seconds: more often says nothing more, and fills the queue.
+pub(super) const MIN_HEARTBEAT_SECS: u64 = 10;
+
+/// Longest time between two signs of life, seconds: a day.
+pub(super) const MAX_HEARTBEAT_SECS: u64 = 24 * 60 * 60;
+
+/// Longest overlap that a request may ask for, seconds.
+pub(super) const MAX_OVERLAP_SECS: u64 = MAX_SECRET_OVERLAP_HOURS as u64 * 3600;

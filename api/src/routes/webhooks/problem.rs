@@ -1,0 +1,52 @@
+//! Problems of the webhook routes: unknown identifiers, and what the store refuses.
+
+use sluice_store::{StoreError, WebhookId};
+
+use crate::error::ApiError;
+
+/// Longest identifier that an error repeats, in characters.
+const MAX_ECHOED_ID_CHARS: usize = 80;
+
+/// What cannot be an identifier names no webhook, just as an identifier that was never given.
+pub(super) fn parse_id(text: &str) -> Result<WebhookId, ApiError> {
+    WebhookId::parse(text).map_err(|_| not_found(text))
+}
+
+pub(super) fn not_found(id: &str) -> ApiError {
+    missing("webhook", id)
+}
+
+pub(super) fn missing(what: &'static str, id: &str) -> ApiError {
+    ApiError::NotFound {
+        what,
+        id: id.chars().take(MAX_ECHOED_ID_CHARS).collect(),
+    }
+}
+
+pub(super) fn store_error(error: StoreError) -> ApiError {
+    match error {
+        StoreError::TooManyWebhooks { limit } => ApiError::TooManyWebhooks { limit },
+        StoreError::VersionConflict { current } => ApiError::VersionConflict { current },
+        StoreError::TooManyAddresses { what, count, limit } => ApiError::invalid(
+            what,
+            format!("would make {count}, but at most {limit} are allowed; use several webhooks"),
+        ),
+        StoreError::TooManySecrets { limit, until } => ApiError::invalid(
+            "overlapSeconds",
+            format!(
+                "would let more than {limit} secrets sign beside the new one; wait until {until}, when the first of \
+                 them ends, or give 0, which ends all of them now"
+            ),
+        ),
+        StoreError::MatchesNothing => ApiError::invalid(
+            "filters",
+            "would match nothing any more; switch the webhook off (active: false) or delete it",
+        ),
+        // Revoked since the request was let in.
+        StoreError::NoSuchApiKey { .. } => ApiError::Unauthorized {
+            fault: "this API key does not exist or was revoked",
+            presented: true,
+        },
+        other => ApiError::StoreUnavailable(other.into()),
+    }
+}

@@ -1,0 +1,33 @@
+//! State of the webhook routes: the store, their settings, the client of tests, the open relay streams.
+
+use std::sync::Arc;
+
+use service_kit::CancellationToken;
+use sluice_store::{Access, Store, Webhook};
+use sluice_webhook_client::Client;
+
+use super::{
+    problem::{not_found, parse_id, store_error},
+    relay_streams::Relays,
+    settings::Settings,
+};
+use crate::{auth::CallerLimiter, error::ApiError};
+
+/// Shared by the handlers of the webhook routes.
+#[derive(Clone, Debug)]
+pub(super) struct State {
+    pub(super) store: Store,
+    pub(super) settings: Settings,
+    pub(super) client: Client,
+    pub(super) relays: Relays,
+    pub(super) tests: Arc<CallerLimiter>,
+    pub(super) shutdown: CancellationToken,
+}
+
+impl State {
+    /// The webhook of this id that the caller may see, or [`ApiError::NotFound`].
+    pub(super) async fn webhook(&self, access: &Access, id: &str) -> Result<Webhook, ApiError> {
+        let found = self.store.webhook(access, &parse_id(id)?).await;
+        found.map_err(store_error)?.ok_or_else(|| not_found(id))
+    }
+}
