@@ -1,9 +1,7 @@
 //! Router: every route but those of webhooks, which `routes/webhooks` adds with their authentication.
 
-use axum::{
-    Router,
-    routing::{get, post},
-};
+use axum::Router;
+use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::{
     error::ApiError,
@@ -11,14 +9,21 @@ use crate::{
     state::AppState,
 };
 
-/// The whole API; `webhooks` are the routes of [`crate::routes::webhooks`], which have a gate of their own.
+/// The routes with their descriptions.
+pub fn routes() -> OpenApiRouter<AppState> {
+    OpenApiRouter::default()
+        .routes(routes!(quote::get::get))
+        .routes(routes!(swap::transaction::transaction))
+        .routes(routes!(swap::instruction::instruction))
+        .routes(routes!(health::live))
+        .routes(routes!(health::ready))
+}
+
+/// The whole API; `webhooks` are the routes of [`crate::routes::webhooks`], which are authenticated already.
 pub fn router(state: AppState, webhooks: Router) -> Router {
-    Router::new()
-        .route("/v1/quote", get(quote::get))
-        .route("/v1/swap/transaction", post(swap::transaction))
-        .route("/v1/swap/instruction", post(swap::instruction))
-        .route("/health/live", get(health::live))
-        .route("/health/ready", get(health::ready))
+    // Without the descriptions from here on: they are no part of what a request passes.
+    let (routes, _) = routes().split_for_parts();
+    routes
         .with_state(state)
         .merge(webhooks)
         .fallback(async || ApiError::NoRoute)

@@ -46,5 +46,7 @@ mod view;
 mod tests;
 
 pub use self::{
-    openapi::Description, router::router, sample::body as sample_body, settings::Settings,
+    router::{description, router},
+    sample::body as sample_body,
+    settings::Settings,
 };

@@ -1,4 +1,4 @@
-//! The part of the API's description that is about webhooks, put together from the handlers.
+//! Description of the webhook routes beside their operations: schemas that no operation names, and the API key.
 
 use utoipa::{
     Modify, OpenApi,
@@ -8,37 +8,15 @@ use utoipa::{
     },
 };
 
-use super::{
-    addresses, create, delete, deliveries, events, get, list, redeliver, relay, rotate_secret,
-    schema, test, update,
-};
+use super::schema;
 
-/// The webhook routes and the key that they ask for.
+/// Schemas and security scheme.
 #[derive(OpenApi)]
 #[openapi(
-    paths(
-        list::handler,
-        create::handler,
-        get::handler,
-        update::put,
-        update::patch,
-        delete::handler,
-        addresses::add_accounts,
-        addresses::remove_accounts,
-        addresses::add_programs,
-        addresses::remove_programs,
-        test::handler,
-        rotate_secret::rotate,
-        deliveries::handler,
-        redeliver::handler,
-        events::handler,
-        relay::open,
-        relay::report,
-    ),
     components(schemas(schema::EventKind, crate::extract::Address)),
     modifiers(&ApiKey),
 )]
-pub struct Description;
+pub(super) struct Components;
 
 struct ApiKey;
 

@@ -2,19 +2,52 @@
 
 use std::sync::Arc;
 
-use axum::{
-    Router, middleware,
-    routing::{MethodRouter, get, post},
-};
+use axum::{Router, middleware};
 use service_kit::CancellationToken;
 use sluice_store::Store;
 use sluice_webhook_client::Client;
+use utoipa::OpenApi;
+use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
-    addresses, create, delete, deliveries, events, get, list, redeliver, relay,
-    relay_streams::Relays, rotate_secret, settings::Settings, state::State, test, update,
+    addresses, create, delete, deliveries, events, get, list, openapi::Components, redeliver,
+    relay, relay_streams::Relays, rotate_secret, settings::Settings, state::State, test, update,
 };
 use crate::auth::{self, CallerLimiter, Gate};
+
+/// The routes whose requests are counted, with their descriptions.
+fn metered() -> OpenApiRouter<State> {
+    OpenApiRouter::default()
+        .routes(routes!(list::handler, create::handler))
+        .routes(routes!(
+            get::handler,
+            update::put,
+            update::patch,
+            delete::handler
+        ))
+        .routes(routes!(addresses::add_accounts, addresses::remove_accounts))
+        .routes(routes!(addresses::add_programs, addresses::remove_programs))
+        .routes(routes!(test::handler))
+        .routes(routes!(rotate_secret::rotate))
+        .routes(routes!(deliveries::handler))
+        .routes(routes!(redeliver::handler))
+        .routes(routes!(events::handler))
+        .routes(routes!(relay::open))
+}
+
+/// The route whose requests are not counted: how many reports there are is decided by how many messages the service
+/// sends.
+fn unmetered() -> OpenApiRouter<State> {
+    OpenApiRouter::default().routes(routes!(relay::report))
+}
+
+/// The description of the webhook routes.
+#[must_use]
+pub fn description() -> utoipa::openapi::OpenApi {
+    let mut description = Components::openapi();
+    description.merge(metered().merge(unmetered()).into_openapi());
+    description
+}
 
 /// The webhook routes, complete with their state, behind `gate`. Tests are sent with `client`, and open
 /// streams end at `shutdown`.
@@ -33,41 +66,12 @@ pub fn router(
         tests: Arc::new(CallerLimiter::new(settings.tests)),
         shutdown,
     };
-    Router::new()
-        .route("/api/webhooks", get(list::handler).post(create::handler))
-        .route(
-            "/api/webhooks/{id}",
-            get(get::handler)
-                .put(update::put)
-                .patch(update::patch)
-                .delete(delete::handler),
-        )
-        .route(
-            "/api/webhooks/{id}/accounts",
-            post(addresses::add_accounts).delete(addresses::remove_accounts),
-        )
-        .route(
-            "/api/webhooks/{id}/programs",
-            post(addresses::add_programs).delete(addresses::remove_programs),
-        )
-        .route("/api/webhooks/{id}/test", post(test::handler))
-        .route(
-            "/api/webhooks/{id}/rotate-secret",
-            post(rotate_secret::rotate),
-        )
-        .route("/api/webhooks/{id}/deliveries", get(deliveries::handler))
-        .route("/api/webhooks/{id}/redeliver", post(redeliver::handler))
-        .route("/api/webhooks/{id}/events", get(events::handler))
-        .route_layer(middleware::from_fn_with_state(gate.clone(), auth::admit))
-        .route("/api/webhooks/{id}/stream", stream_routes(gate))
+    let (metered, _) = metered().split_for_parts();
+    let (unmetered, _) = unmetered().split_for_parts();
+    let admit = middleware::from_fn_with_state(gate.clone(), auth::admit);
+    let admit_unmetered = middleware::from_fn_with_state(gate, auth::admit_unmetered);
+    metered
+        .route_layer(admit)
+        .merge(unmetered.route_layer(admit_unmetered))
         .with_state(state)
-}
-
-/// Opening a stream counts as a request like any other. Reports do not: how many there are is decided by how
-/// many messages the service sends.
-fn stream_routes(gate: Gate) -> MethodRouter<State> {
-    let metered = middleware::from_fn_with_state(gate.clone(), auth::admit);
-    let unmetered = middleware::from_fn_with_state(gate, auth::admit_unmetered);
-    let reports = post(relay::report).route_layer(unmetered);
-    get(relay::open).route_layer(metered).merge(reports)
 }
