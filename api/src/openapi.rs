@@ -2,7 +2,11 @@
 
 use utoipa::OpenApi;
 
-use crate::{error::ProblemBody, market::QuoteCommitment, router, routes::webhooks};
+use crate::{
+    error::ProblemBody,
+    router,
+    routes::{quote, webhooks},
+};
 
 /// Title, tags, and the schemas that no route names.
 #[derive(OpenApi)]
@@ -13,7 +17,7 @@ use crate::{error::ProblemBody, market::QuoteCommitment, router, routes::webhook
                        signed webhooks about what happens there. Amounts are in smallest units. Every error is a \
                        problem document (RFC 9457) with a stable `code`.",
     ),
-    components(schemas(QuoteCommitment, ProblemBody)),
+    components(schemas(quote::get::CommitmentParameter, ProblemBody)),
     tags(
         (name = "quote", description = "What the exchange pays."),
         (name = "swap", description = "Transactions and instructions under the guard."),

@@ -13,7 +13,8 @@ use tower::make::Shared;
 
 use crate::{
     auth::{CallerLimiter, Gate, RateLimit},
-    market, middleware,
+    market::{self, Endpoint},
+    middleware,
     router::router,
     routes::webhooks,
     rpc::Rpc,
@@ -34,7 +35,7 @@ pub async fn run(config: Config, shutdown: CancellationToken) -> anyhow::Result<
     let listener = TcpListener::bind(listen)
         .await
         .with_context(|| format!("cannot listen on {listen} (api.listen)"))?;
-    let (market, market_task) = market::spawn(&config, shutdown.clone());
+    let (market, market_task) = market::spawn(market_settings(&config), shutdown.clone());
     let rpc = Arc::new(Rpc::new(
         config.chain.rpc_url.as_str(),
         config.chain.rpc_timeout(),
@@ -73,6 +74,24 @@ const fn exchange(configured: sluice_config::Exchange) -> Exchange {
     match configured {
         sluice_config::Exchange::Raydium => Exchange::Raydium,
         sluice_config::Exchange::StandIn => Exchange::StandIn,
+    }
+}
+
+/// The market's part of the configuration.
+fn market_settings(config: &Config) -> market::Settings {
+    let geyser = &config.geyser;
+    let first = Endpoint {
+        url: geyser.endpoint.clone(),
+        x_token: geyser.x_token.clone(),
+    };
+    let others = geyser.fallback.iter().map(|fallback| Endpoint {
+        url: fallback.endpoint.clone(),
+        x_token: fallback.x_token.clone(),
+    });
+    market::Settings {
+        endpoints: std::iter::once(first).chain(others).collect(),
+        rpc_url: config.chain.rpc_url.clone(),
+        watch_closed_accounts: geyser.watch_closed_accounts,
     }
 }
 

@@ -17,9 +17,9 @@ mod content;
 #[cfg(test)]
 mod fixtures;
 mod ledger;
-#[cfg(feature = "replay")]
 pub mod replay;
 mod run;
+mod settings;
 mod snapshot;
 mod state;
 mod subscription;
@@ -27,31 +27,17 @@ mod view;
 mod wanted;
 
 use service_kit::CancellationToken;
-use sluice_config::Config;
-use sluice_geyser::Endpoint;
+pub use sluice_geyser::Endpoint;
 use tokio::task::JoinHandle;
 
+pub use settings::Settings;
 pub use view::{Market, NotReady, PoolView, QuoteCommitment, STALE_AFTER, Status, View};
 
 /// Starts the task that keeps the market, and returns the handle to read it by. The task never gives
 /// up; it ends when `shutdown` is cancelled.
 #[must_use]
-pub fn spawn(config: &Config, shutdown: CancellationToken) -> (Market, JoinHandle<()>) {
-    let geyser = &config.geyser;
-    let first = Endpoint {
-        url: geyser.endpoint.clone(),
-        x_token: geyser.x_token.clone(),
-    };
-    let others = geyser.fallback.iter().map(|fallback| Endpoint {
-        url: fallback.endpoint.clone(),
-        x_token: fallback.x_token.clone(),
-    });
-    let sources = run::Sources {
-        endpoints: std::iter::once(first).chain(others).collect(),
-        snapshots: snapshot::Snapshots::new(config.chain.rpc_url.clone()),
-        watch_closed: geyser.watch_closed_accounts,
-    };
+pub fn spawn(settings: Settings, shutdown: CancellationToken) -> (Market, JoinHandle<()>) {
     let market = Market::default();
-    let task = tokio::spawn(run::run(market.clone(), sources, shutdown));
+    let task = tokio::spawn(run::run(market.clone(), settings.into(), shutdown));
     (market, task)
 }

@@ -16,6 +16,7 @@ use tokio::{
 
 use super::{
     ledger::{Answer, Divergence, Ledger},
+    settings::Settings,
     snapshot::{SnapshotError, Snapshots},
     subscription::{Coverage, request},
     view::Market,
@@ -32,10 +33,20 @@ const WAITING_ANSWERS: usize = 8;
 /// Where the market gets everything from.
 pub(super) struct Sources {
     /// Streams in the order of preference; the next one is tried when one fails.
-    pub(super) endpoints: Vec<Endpoint>,
-    pub(super) snapshots: Snapshots,
+    endpoints: Vec<Endpoint>,
+    snapshots: Snapshots,
     /// Whether to subscribe to the accounts of the whole chain that are closed.
-    pub(super) watch_closed: bool,
+    watch_closed: bool,
+}
+
+impl From<Settings> for Sources {
+    fn from(settings: Settings) -> Self {
+        Self {
+            endpoints: settings.endpoints,
+            snapshots: Snapshots::new(settings.rpc_url),
+            watch_closed: settings.watch_closed_accounts,
+        }
+    }
 }
 
 /// Why a connection is over.

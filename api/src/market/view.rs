@@ -12,7 +12,6 @@ use arc_swap::ArcSwap;
 use cpmm::{Clock, PoolSnapshot};
 use sluice_chain_types::Slot;
 use solana_pubkey::Pubkey;
-use utoipa::ToSchema;
 
 use super::{
     ledger::{Moment, Visible},
@@ -23,9 +22,8 @@ use super::{
 /// seconds without one mean that the stream or the chain stands still, and a quote would be a guess.
 pub const STALE_AFTER: Duration = Duration::from_secs(10);
 
-/// How settled the state must be that a quote is made from.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ToSchema)]
-#[schema(as = Commitment, rename_all = "camelCase")]
+/// Commitment of the state that a quote is made from: the market keeps none at finalized.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum QuoteCommitment {
     /// The newest complete slot. It may be abandoned; the market then falls back.
     #[default]

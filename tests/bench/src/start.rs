@@ -2,7 +2,6 @@
 
 use std::{
     env, fs,
-    path::Path,
     process::Stdio,
     sync::Arc,
     time::{Duration, Instant},
@@ -10,8 +9,7 @@ use std::{
 
 use anyhow::{Context, bail};
 use service_kit::CancellationToken;
-use sluice_api::market::{Market, Status, spawn};
-use sluice_config::Config;
+use sluice_api::market::{Endpoint, Market, Settings, Status, spawn};
 use sluice_geyser::{
     AccountUpdate, Body, SlotStatus, SlotUpdate, Update,
     scripted::{ClientGone, Connection, ScriptedServer},
@@ -142,12 +140,17 @@ async fn go_on(connection: &Connection, node: &Node) -> Result<(), ClientGone> {
 /// # Errors
 /// When its arguments are not two addresses, or this is no Linux.
 pub async fn hold(geyser: &str, rpc: &str) -> anyhow::Result<()> {
-    let text = format!(
-        "[chain]\nrpc-url = \"{rpc}\"\n[geyser]\nendpoint = \"{geyser}\"\n[store]\npath = \"unused.db\"\n"
-    );
-    let config = Config::parse(&text, Path::new("bench.toml"))?;
+    let endpoint = Endpoint {
+        url: geyser.parse().context("the stream's address")?,
+        x_token: None,
+    };
+    let settings = Settings {
+        endpoints: vec![endpoint],
+        rpc_url: rpc.parse().context("the node's address")?,
+        watch_closed_accounts: true,
+    };
     let begun = Instant::now();
-    let (market, _task) = spawn(&config, CancellationToken::new());
+    let (market, _task) = spawn(settings, CancellationToken::new());
     while !is_whole(&market) {
         sleep(Duration::from_millis(5)).await;
     }

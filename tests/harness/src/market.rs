@@ -1,27 +1,25 @@
 //! Market harness: the market's own task, between a server and a node named by their addresses.
 
-use std::path::Path;
-
 use service_kit::CancellationToken;
-use sluice_api::market::{Market, spawn};
-use sluice_config::Config;
+use sluice_api::market::{Endpoint, Market, Settings, spawn};
 use tokio::task::JoinHandle;
 
 /// Settings of a market that listens to the first of these servers that works.
 ///
 /// # Panics
-/// When the settings are not what the file format asks for.
+/// When an address is no URL.
 #[must_use]
-pub fn settings(geyser: &[String], rpc: &str) -> Config {
-    let (first, more) = geyser.split_first().expect("a market needs a server");
-    let fallbacks: String = more
-        .iter()
-        .map(|url| format!("[[geyser.fallback]]\nendpoint = \"{url}\"\n"))
-        .collect();
-    let text = format!(
-        "[chain]\nrpc-url = \"{rpc}\"\n[geyser]\nendpoint = \"{first}\"\n{fallbacks}[store]\npath = \"unused.db\"\n"
-    );
-    Config::parse(&text, Path::new("market.toml")).expect("the settings are valid")
+pub fn settings(geyser: &[String], rpc: &str) -> Settings {
+    let url = |text: &str| text.parse().expect("an address of a double");
+    let endpoint = |text: &String| Endpoint {
+        url: url(text),
+        x_token: None,
+    };
+    Settings {
+        endpoints: geyser.iter().map(endpoint).collect(),
+        rpc_url: url(rpc),
+        watch_closed_accounts: true,
+    }
 }
 
 /// A running market. Dropping it ends it.
@@ -40,7 +38,7 @@ impl Drop for MarketHarness {
 impl MarketHarness {
     /// Starts a market with these settings.
     #[must_use]
-    pub fn start(settings: &Config) -> Self {
+    pub fn start(settings: Settings) -> Self {
         let shutdown = CancellationToken::new();
         let (market, task) = spawn(settings, shutdown.clone());
         Self {

@@ -138,12 +138,12 @@ impl Script {
         let server = ScriptedServer::start().await.unwrap();
         let (node, market, shutdown) =
             (Node::default(), Market::default(), CancellationToken::new());
-        let sources = Sources {
+        let settings = Settings {
             endpoints: vec![server.endpoint()],
-            snapshots: Snapshots::new(node.serve().await.parse().unwrap()),
-            watch_closed: true,
+            rpc_url: node.serve().await.parse().unwrap(),
+            watch_closed_accounts: true,
         };
-        let task = tokio::spawn(run(market.clone(), sources, shutdown.clone()));
+        let task = tokio::spawn(run(market.clone(), settings.into(), shutdown.clone()));
         Self {
             server,
             node,

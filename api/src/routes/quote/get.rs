@@ -2,6 +2,7 @@
 
 use axum::extract::{RawQuery, State};
 use cpmm::BasisPoints;
+use utoipa::ToSchema;
 
 use super::{
     response::QuoteResponse,
@@ -25,6 +26,29 @@ const PARAMETERS: [&str; 6] = [
     "commitment",
 ];
 
+/// Values of the parameter `commitment`.
+#[derive(Clone, Copy, Debug, ToSchema)]
+#[schema(
+    as = Commitment,
+    rename_all = "camelCase",
+    description = "How settled the state must be that a quote is made from."
+)]
+pub enum CommitmentParameter {
+    /// The newest complete slot.
+    Processed,
+    /// The newest slot that a supermajority voted for.
+    Confirmed,
+}
+
+impl From<CommitmentParameter> for QuoteCommitment {
+    fn from(parameter: CommitmentParameter) -> Self {
+        match parameter {
+            CommitmentParameter::Processed => Self::Processed,
+            CommitmentParameter::Confirmed => Self::Confirmed,
+        }
+    }
+}
+
 /// A quote: what the exchange pays for an amount, now
 ///
 /// The two mints and the amount are required; the best pool of the two mints is
@@ -41,7 +65,7 @@ const PARAMETERS: [&str; 6] = [
         ("amount" = PositiveAmount, Query, description = "What goes in, smallest units; above 0."),
         ("slippageBps" = Option<u16>, Query, maximum = 10_000, description = "Default 50."),
         ("pool" = Option<Address>, Query, description = "The only pool to consider."),
-        ("commitment" = Option<QuoteCommitment>, Query, description = "Default processed."),
+        ("commitment" = Option<CommitmentParameter>, Query, description = "Default processed."),
     ),
     responses(
         (status = 200, description = "The quote, and what it is made of.", body = QuoteResponse),
@@ -70,7 +94,7 @@ fn parse(query: &str) -> Result<(Ask, BasisPoints), ApiError> {
             .get("pool")
             .map(|pool| parse_pubkey("pool", pool))
             .transpose()?,
-        commitment: commitment(query.get("commitment"))?,
+        commitment: commitment(query.get("commitment"))?.into(),
     };
     if ask.input_mint == ask.output_mint {
         return Err(ApiError::invalid(
@@ -88,10 +112,10 @@ fn parse(query: &str) -> Result<(Ask, BasisPoints), ApiError> {
     Ok((ask, parse_slippage("slippageBps", slippage)?))
 }
 
-fn commitment(text: Option<&str>) -> Result<QuoteCommitment, ApiError> {
+fn commitment(text: Option<&str>) -> Result<CommitmentParameter, ApiError> {
     match text {
-        None | Some("processed") => Ok(QuoteCommitment::Processed),
-        Some("confirmed") => Ok(QuoteCommitment::Confirmed),
+        None | Some("processed") => Ok(CommitmentParameter::Processed),
+        Some("confirmed") => Ok(CommitmentParameter::Confirmed),
         Some(_) => Err(ApiError::invalid(
             "commitment",
             "must be processed or confirmed",

@@ -81,7 +81,7 @@ impl Scene {
         let line = Line::to(server.address()).await.expect("a free port");
         let mut servers = stage(&node, &server).await;
         servers.push(line.url());
-        let market = MarketHarness::start(&settings(&servers, &node.url()));
+        let market = MarketHarness::start(settings(&servers, &node.url()));
         let watch = Watch::start(world.clone(), Reader::new(market.market().clone()));
         Self {
             world,
