@@ -13,13 +13,13 @@ use axum::{
 };
 use serde_json::{Map, Value, json};
 use sluice_chain_types::Slot;
+use sluice_market::NotReady;
 use thiserror::Error;
 use utoipa::ToSchema;
 
 pub use swap_refusal::SwapRefusal;
 
 use self::problem::{Problem, passing, problem};
-use crate::market::NotReady;
 
 /// Media type of problem details.
 const PROBLEM_JSON: HeaderValue = HeaderValue::from_static("application/problem+json");

@@ -2,7 +2,7 @@
 //! instructions, and the management of webhooks.
 //!
 //! A request flows `router` → `routes/<resource>/<endpoint>` → `extract` (typed values only) →
-//! `pricing` over `market` → `sluice_transaction` → answer; every failure is an [`error::ApiError`].
+//! `pricing` over `sluice_market` → `sluice_transaction` → answer; every failure is an [`error::ApiError`].
 //!
 //! In the database this crate writes webhook definitions and signing secrets, makes messages due again on
 //! request, and resets what was learnt of an endpoint whose URL changed or whose webhook was switched on
@@ -13,7 +13,6 @@ mod answer;
 pub mod auth;
 pub mod error;
 pub mod extract;
-pub mod market;
 mod middleware;
 pub mod openapi;
 pub mod pricing;

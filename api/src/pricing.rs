@@ -1,12 +1,10 @@
 //! Which pool pays most for an amount, and what stands against the others.
 
 use cpmm::{Amount, Direction, ExactInQuote, PoolSnapshot, Refusal};
+use sluice_market::{Market, PoolView, QuoteCommitment, View};
 use solana_pubkey::Pubkey;
 
-use crate::{
-    error::ApiError,
-    market::{Market, PoolView, QuoteCommitment, View},
-};
+use crate::error::ApiError;
 
 /// How long a quote is meant to be used, slots: about a minute, as long as the blockhash of a transaction built at the
 /// same moment lives.

@@ -6,6 +6,7 @@ use anyhow::Context;
 use axum::serve::ListenerExt;
 use service_kit::CancellationToken;
 use sluice_config::{ApiConfig, Config, Database};
+use sluice_market::Endpoint;
 use sluice_store::Store;
 use sluice_transaction::Exchange;
 use tokio::net::TcpListener;
@@ -13,7 +14,6 @@ use tower::make::Shared;
 
 use crate::{
     auth::{CallerLimiter, Gate, RateLimit},
-    market::{self, Endpoint},
     middleware,
     router::router,
     routes::webhooks,
@@ -35,7 +35,7 @@ pub async fn run(config: Config, shutdown: CancellationToken) -> anyhow::Result<
     let listener = TcpListener::bind(listen)
         .await
         .with_context(|| format!("cannot listen on {listen} (api.listen)"))?;
-    let (market, market_task) = market::spawn(market_settings(&config), shutdown.clone());
+    let (market, market_task) = sluice_market::spawn(market_settings(&config), shutdown.clone());
     let rpc = Arc::new(Rpc::new(
         config.chain.rpc_url.as_str(),
         config.chain.rpc_timeout(),
@@ -78,7 +78,7 @@ const fn exchange(configured: sluice_config::Exchange) -> Exchange {
 }
 
 /// The market's part of the configuration.
-fn market_settings(config: &Config) -> market::Settings {
+fn market_settings(config: &Config) -> sluice_market::Settings {
     let geyser = &config.geyser;
     let first = Endpoint {
         url: geyser.endpoint.clone(),
@@ -88,7 +88,7 @@ fn market_settings(config: &Config) -> market::Settings {
         url: fallback.endpoint.clone(),
         x_token: fallback.x_token.clone(),
     });
-    market::Settings {
+    sluice_market::Settings {
         endpoints: std::iter::once(first).chain(others).collect(),
         rpc_url: config.chain.rpc_url.clone(),
         watch_closed_accounts: geyser.watch_closed_accounts,

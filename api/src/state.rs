@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use sluice_market::Market;
 use sluice_store::Store;
 use sluice_transaction::{AssociatedAccounts, Exchange};
 
-use crate::{market::Market, rpc::Rpc};
+use crate::rpc::Rpc;
 
 /// Shared by all handlers. A clone, of which every request makes several, is one pointer.
 #[derive(Clone)]

@@ -3,12 +3,10 @@
 use axum::{Json, extract::State, http::StatusCode};
 use serde::Serialize;
 use sluice_chain_types::Slot;
+use sluice_market::{NotReady, Status};
 use utoipa::ToSchema;
 
-use crate::{
-    market::{NotReady, Status},
-    state::AppState,
-};
+use crate::state::AppState;
 
 /// Answer of `GET /health/ready`.
 #[derive(Debug, Serialize, ToSchema)]

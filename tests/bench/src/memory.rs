@@ -6,11 +6,9 @@ use std::{
 };
 
 use cpmm::{Amount, Direction, ids};
-use sluice_api::{
-    market::{Market, QuoteCommitment, replay::Replay},
-    pricing::{Ask, best_pool},
-};
+use sluice_api::pricing::{Ask, best_pool};
 use sluice_geyser::{AccountUpdate, Body, SlotStatus, SlotUpdate, Update};
+use sluice_market::{Market, QuoteCommitment, replay::Replay};
 
 use sluice_testkit::figure::{Figure, Limit};
 

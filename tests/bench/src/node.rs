@@ -20,7 +20,7 @@ use axum::{
     routing::post,
 };
 use serde_json::Value;
-use sluice_api::market::replay::RawAccount;
+use sluice_chain_types::RawAccount;
 use solana_pubkey::Pubkey;
 use tokio::net::TcpListener;
 

@@ -9,11 +9,11 @@ use std::{
 
 use anyhow::{Context, bail};
 use service_kit::CancellationToken;
-use sluice_api::market::{Endpoint, Market, Settings, Status, spawn};
 use sluice_geyser::{
     AccountUpdate, Body, SlotStatus, SlotUpdate, Update,
     scripted::{ClientGone, Connection, ScriptedServer},
 };
+use sluice_market::{Endpoint, Market, Settings, Status, spawn};
 use tokio::{process::Command, time::sleep};
 
 use sluice_testkit::figure::{Figure, Limit};

@@ -6,7 +6,7 @@ use cpmm::{
     fixtures::{blank_pool, published_config},
     ids,
 };
-use sluice_api::market::replay::RawAccount;
+use sluice_chain_types::RawAccount;
 use solana_pubkey::Pubkey;
 
 use sluice_testkit::accounts::encode_clock;

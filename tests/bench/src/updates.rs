@@ -5,14 +5,12 @@ use std::time::{Duration, Instant, SystemTime};
 use anyhow::Context;
 use bytes::Bytes;
 use cpmm::ids;
-use sluice_api::market::{
-    QuoteCommitment,
-    replay::{RawAccount, Replay},
-};
+use sluice_chain_types::RawAccount;
 use sluice_geyser::{
     AccountUpdate, Body, SlotStatus, SlotUpdate, Stream, Update,
     scripted::{ScriptedServer, wire_bytes},
 };
+use sluice_market::{QuoteCommitment, replay::Replay};
 use solana_signature::Signature;
 
 use sluice_testkit::{

@@ -1,7 +1,7 @@
 //! Market harness: the market's own task, between a server and a node named by their addresses.
 
 use service_kit::CancellationToken;
-use sluice_api::market::{Endpoint, Market, Settings, spawn};
+use sluice_market::{Endpoint, Market, Settings, spawn};
 use tokio::task::JoinHandle;
 
 /// Settings of a market that listens to the first of these servers that works.

@@ -2,6 +2,7 @@
 
 use axum::extract::{RawQuery, State};
 use cpmm::BasisPoints;
+use sluice_market::QuoteCommitment;
 use utoipa::ToSchema;
 
 use super::{
@@ -11,7 +12,6 @@ use super::{
 use crate::{
     error::{ApiError, ProblemBody},
     extract::{Address, Amount, PositiveAmount, QueryMap, parse_pubkey},
-    market::QuoteCommitment,
     pricing::{Ask, best_pool},
     state::AppState,
 };

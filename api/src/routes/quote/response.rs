@@ -3,13 +3,13 @@
 use axum::response::{IntoResponse, Response};
 use cpmm::{Amount, BasisPoints};
 use serde::Serialize;
+use sluice_market::QuoteCommitment;
 use utoipa::ToSchema;
 
 use super::wire::Quote;
 use crate::{
     answer,
     extract::{Address, Digits},
-    market::QuoteCommitment,
     pricing::{Alternative, Priced, QUOTE_LIFETIME_SLOTS},
 };
 

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use cpmm::{Mint, TokenProgram, instruction::SwapAccounts, minimum_out};
 use serde_json::{Map, json};
+use sluice_market::View;
 use sluice_transaction::{Associated, AssociatedAccounts, compute_table::TokenShape, plan::Terms};
 use solana_pubkey::Pubkey;
 
 use super::request::{Minimum, Swap};
 use crate::{
     error::{ApiError, SwapRefusal},
-    market::View,
     pricing::{Ask, Priced, QUOTE_LIFETIME_SLOTS, best_pool_of},
     routes::quote::Quote,
     state::AppState,

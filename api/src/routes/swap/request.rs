@@ -4,13 +4,13 @@ pub mod transaction_request;
 
 use cpmm::BasisPoints;
 use serde::Deserialize;
+use sluice_market::QuoteCommitment;
 use solana_pubkey::Pubkey;
 use utoipa::ToSchema;
 
 use crate::{
     error::{ApiError, SwapRefusal},
     extract::{Address, Amount, PositiveAmount, parse_pubkey},
-    market::QuoteCommitment,
     pricing::Ask,
     routes::quote::{DEFAULT_SLIPPAGE, parse_slippage},
 };

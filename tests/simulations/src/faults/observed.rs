@@ -1,7 +1,7 @@
-//! The market under test, as a reader sees it: the one place of the suite that names the API's own types.
+//! The market under test, as a reader sees it: the one place of the suite that names the market's own types.
 
 use cpmm::PoolSnapshot;
-use sluice_api::market::{Market, QuoteCommitment, Status, View};
+use sluice_market::{Market, QuoteCommitment, Status, View};
 use solana_pubkey::Pubkey;
 
 use super::model::Moment;

@@ -13,30 +13,30 @@ use super::content::Content;
 
 /// An account as the chain has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::market) struct RawAccount {
-    pub(in crate::market) owner: Pubkey,
-    pub(in crate::market) lamports: u64,
-    pub(in crate::market) data: Bytes,
+pub(crate) struct RawAccount {
+    pub(crate) owner: Pubkey,
+    pub(crate) lamports: u64,
+    pub(crate) data: Bytes,
 }
 
 impl RawAccount {
-    pub(in crate::market) fn content(&self, pubkey: &Pubkey) -> Content {
+    pub(crate) fn content(&self, pubkey: &Pubkey) -> Content {
         Content::decode(pubkey, &self.owner, self.lamports, &self.data)
     }
 }
 
-pub(in crate::market) fn key(byte: u8) -> Pubkey {
+pub(crate) fn key(byte: u8) -> Pubkey {
     Pubkey::from([byte; 32])
 }
 
-pub(in crate::market) const POOL: u8 = 1;
-pub(in crate::market) const CONFIG: u8 = 2;
-pub(in crate::market) const VAULT_0: u8 = 3;
-pub(in crate::market) const VAULT_1: u8 = 4;
-pub(in crate::market) const MINT_0: u8 = 5;
-pub(in crate::market) const MINT_1: u8 = 6;
+pub(crate) const POOL: u8 = 1;
+pub(crate) const CONFIG: u8 = 2;
+pub(crate) const VAULT_0: u8 = 3;
+pub(crate) const VAULT_1: u8 = 4;
+pub(crate) const MINT_0: u8 = 5;
+pub(crate) const MINT_1: u8 = 6;
 
-pub(in crate::market) fn pool_state(open_time: u64) -> PoolState {
+pub(crate) fn pool_state(open_time: u64) -> PoolState {
     PoolState {
         amm_config: key(CONFIG),
         pool_creator: key(90),
@@ -52,7 +52,7 @@ pub(in crate::market) fn pool_state(open_time: u64) -> PoolState {
     }
 }
 
-pub(in crate::market) fn raw(owner: Pubkey, data: Vec<u8>) -> RawAccount {
+pub(crate) fn raw(owner: Pubkey, data: Vec<u8>) -> RawAccount {
     RawAccount {
         owner,
         lamports: 1,
@@ -60,11 +60,11 @@ pub(in crate::market) fn raw(owner: Pubkey, data: Vec<u8>) -> RawAccount {
     }
 }
 
-pub(in crate::market) fn pool(open_time: u64) -> RawAccount {
+pub(crate) fn pool(open_time: u64) -> RawAccount {
     raw(ids::PROGRAM_ID, pool_state(open_time).encode())
 }
 
-pub(in crate::market) fn config() -> RawAccount {
+pub(crate) fn config() -> RawAccount {
     let config = AmmConfig {
         creator_fee_rate: FeeRate(0),
         ..published_config()
@@ -80,7 +80,7 @@ fn program_of(side: u8) -> TokenProgram {
     }
 }
 
-pub(in crate::market) fn vault(side: u8, amount: u64) -> RawAccount {
+pub(crate) fn vault(side: u8, amount: u64) -> RawAccount {
     let mint = if side == 0 { key(MINT_0) } else { key(MINT_1) };
     let account = TokenAccount {
         mint,
@@ -94,14 +94,14 @@ pub(in crate::market) fn vault(side: u8, amount: u64) -> RawAccount {
     )
 }
 
-pub(in crate::market) fn mint(side: u8) -> RawAccount {
+pub(crate) fn mint(side: u8) -> RawAccount {
     raw(
         program_of(side).id(),
         Mint::plain(6, 1_000).encode(&key(95)),
     )
 }
 
-pub(in crate::market) fn closed() -> RawAccount {
+pub(crate) fn closed() -> RawAccount {
     RawAccount {
         owner: Pubkey::default(),
         lamports: 0,
@@ -110,7 +110,7 @@ pub(in crate::market) fn closed() -> RawAccount {
 }
 
 /// The stream's word that `account` was written.
-pub(in crate::market) fn written(
+pub(crate) fn written(
     slot: u64,
     write_version: u64,
     pubkey: Pubkey,
@@ -131,10 +131,10 @@ pub(in crate::market) fn written(
 }
 
 /// Record type of an extension that stops transfers.
-pub(in crate::market) const TRANSFER_HOOK: u16 = 14;
+pub(crate) const TRANSFER_HOOK: u16 = 14;
 
 /// Mint 1 with that extension.
-pub(in crate::market) fn mint_with_hook() -> RawAccount {
+pub(crate) fn mint_with_hook() -> RawAccount {
     let mut data = mint(1).data.to_vec();
     data.resize(cpmm::TOKEN_ACCOUNT_LEN, 0);
     data.push(1);

@@ -6,7 +6,7 @@ use base64::{Engine, prelude::BASE64_STANDARD};
 use serde::Deserialize;
 use solana_pubkey::Pubkey;
 
-use crate::market::{content::Content, ledger::Answer};
+use crate::{content::Content, ledger::Answer};
 
 /// Error code of a node that has not reached `minContextSlot`.
 const MIN_CONTEXT_SLOT_NOT_REACHED: i64 = -32016;

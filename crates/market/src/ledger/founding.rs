@@ -3,7 +3,7 @@
 use solana_pubkey::Pubkey;
 
 use super::{Answer, Ledger};
-use crate::market::{accounts::ByAddress, bank::Stage, content::Content, state::State};
+use crate::{accounts::ByAddress, bank::Stage, content::Content, state::State};
 
 /// The first answers, collected until they can be brought to one slot.
 #[derive(Default)]
@@ -14,12 +14,12 @@ pub(super) struct Seed {
 
 impl Ledger {
     /// Takes in one of the first answers.
-    pub(in crate::market) fn seed(&mut self, answer: Answer) {
+    pub(crate) fn seed(&mut self, answer: Answer) {
         self.seed.answers.push(answer);
     }
 
     /// There are no more first answers: the market begins when the stream has reached them.
-    pub(in crate::market) fn seeded(&mut self) {
+    pub(crate) fn seeded(&mut self) {
         self.seed.complete = true;
         self.advance();
     }

@@ -1,7 +1,7 @@
 //! The market without a network: fed with accounts and recorded updates, for benchmarks and for tests
 //! of what reads it. It is the same state machine, published the same way.
 
-pub use sluice_chain_types::RawAccount;
+use sluice_chain_types::RawAccount;
 use sluice_geyser::{Body, Update};
 
 use super::{
