@@ -1,4 +1,4 @@
-//! From the events of a slot to the messages that subscribers are sent (pure).
+//! Events: matches what happened in a slot with webhooks, and composes their messages (pure).
 //!
 //! [`subscription_index`] finds the webhooks that an event matches, [`compose`] writes their messages, with the
 //! [`payload`] of each and the [`message_id`] that follows from the event.

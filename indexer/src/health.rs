@@ -1,4 +1,4 @@
-//! `GET /health/live`, `GET /health/ready` and `GET /metrics`.
+//! Health endpoints: `GET /health/live`, `GET /health/ready` and `GET /metrics`.
 
 use std::{
     sync::Arc,
@@ -22,16 +22,16 @@ use crate::{events::subscription_index::Subscriptions, metrics::Metrics, status:
 /// Type of the metrics' text.
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// What the answers are made from.
+/// State of the endpoints.
 #[derive(Clone, Debug)]
 pub struct Health {
     /// The database.
     pub store: Store,
-    /// What was seen of the stream.
+    /// Whether this process leads, and how its stream is.
     pub status: Status,
-    /// The live webhooks, whose revision is the one wanted.
+    /// The active webhooks, whose revision is the one wanted.
     pub subscriptions: watch::Receiver<Arc<Subscriptions>>,
-    /// Counts.
+    /// What is counted.
     pub metrics: Metrics,
 }
 

@@ -1,7 +1,9 @@
-//! Signs of life: a receiver that asked for them can tell "nothing happened" from "broken".
+//! Heartbeat writer: stores one heartbeat per interval for each webhook that asks for them.
+//!
+//! They let a receiver distinguish "nothing happened" from "broken".
 //!
 //! Heartbeats are messages like all others, numbered and signed. The one of an interval has the same id
-//! whoever writes it, so a restart or a second indexer repeats none. A receiver that is given up for a while
+//! in every process, so a restart or another leader repeats none. While the circuit breaker of an endpoint is open it
 //! gets none, so that they do not pile up for it.
 
 use std::{
@@ -26,27 +28,27 @@ use crate::events::{
     subscription_index::{Subscriber, Subscriptions},
 };
 
-/// How often it is looked for heartbeats that are due: intervals are whole seconds.
+/// Pause between two looks for due heartbeats: intervals are whole seconds.
 const TICK: Duration = Duration::from_secs(1);
 
 /// The task that writes heartbeats.
 #[derive(Debug)]
-pub struct Heart {
+pub struct HeartbeatWriter {
     /// Where they go.
     pub store: Store,
-    /// The live webhooks.
+    /// The active webhooks.
     pub subscriptions: watch::Receiver<Arc<Subscriptions>>,
     /// Notified when some are stored.
     pub stored: Arc<Notify>,
 }
 
-impl Heart {
+impl HeartbeatWriter {
     /// Writes heartbeats until `shutdown`.
     pub async fn run(self, shutdown: CancellationToken) {
         let mut outage = OutageLog::new("writing heartbeats");
         let mut written = HashMap::new();
         while !shutdown.is_cancelled() {
-            match self.beat(&mut written).await {
+            match self.write_due(&mut written).await {
                 Ok(()) => outage.recovered(),
                 Err(error) => outage.failed("the database does not answer", &error),
             }
@@ -58,7 +60,7 @@ impl Heart {
     }
 
     /// Writes what is due. `written` are the numbers of the last ones.
-    async fn beat(&self, written: &mut HashMap<WebhookId, u64>) -> Result<(), StoreError> {
+    async fn write_due(&self, written: &mut HashMap<WebhookId, u64>) -> Result<(), StoreError> {
         let now = Timestamp::from(SystemTime::now());
         let subscriptions = Arc::clone(&self.subscriptions.borrow());
         let mut last_slots = HashMap::new();
@@ -93,7 +95,7 @@ impl Heart {
         Ok(())
     }
 
-    /// The last slot that was read. Nothing at processed is left unread when its confirmation is read.
+    /// The last slot of which everything is stored. Nothing at processed is missing once it is confirmed.
     async fn last_slot(&self, commitment: Commitment) -> Result<Option<u64>, StoreError> {
         let commitment = commitment.max(Commitment::Confirmed);
         self.store.checkpoint(commitment).await

@@ -1,4 +1,4 @@
-//! Being the one who indexes: of several processes on one database one does, the others stand by.
+//! Leader election: one process per database ingests the chain, the others stand by.
 
 use std::time::Duration;
 
@@ -8,15 +8,15 @@ use tokio::{task::JoinSet, time::sleep};
 
 use crate::{metrics::Metrics, status::Status};
 
-/// How often a standby asks for the lead, and the leader whether it still has it: how long nobody may
-/// index when the leader dies.
+/// How often a standby tries to become leader, and the leader checks that it still is: how long ingestion may
+/// pause when the leader dies.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// Those who are told who leads.
+/// Where it is shown whether this process leads.
 type Observers<'a> = (&'a Status, &'a Metrics);
 
 /// Runs the tasks that `start` spawns whenever this process leads, until `shutdown`. They end, each by the
-/// token it was given, when the lead is lost. False when one of them ended by itself.
+/// token it was given, when leadership is lost. False when one of them ended by itself.
 pub async fn run<F>(
     store: &Store,
     observers: Observers<'_>,
@@ -26,22 +26,23 @@ pub async fn run<F>(
 where
     F: Fn(&mut JoinSet<()>, &CancellationToken),
 {
-    let mut outage = OutageLog::new("taking the lead");
-    let mut told = false;
+    let mut outage = OutageLog::new("electing a leader");
+    let mut stands_by = false;
     while !shutdown.is_cancelled() {
         match store.try_acquire_leadership().await {
-            Ok(Some(lead)) => {
+            Ok(Some(leadership)) => {
                 outage.recovered();
-                told = false;
-                if !hold(lead, observers, &start, shutdown).await {
+                stands_by = false;
+                if !lead(leadership, observers, &start, shutdown).await {
                     return false;
                 }
             }
             Ok(None) => {
                 outage.recovered();
                 observers.0.leads(false);
-                if !std::mem::replace(&mut told, true) {
-                    tracing::info!("another process indexes; this one stands by");
+                if !stands_by {
+                    stands_by = true;
+                    tracing::info!("another process is the leader; this one stands by");
                 }
             }
             Err(error) => outage.failed("the database does not answer", &error),
@@ -54,8 +55,9 @@ where
     true
 }
 
-async fn hold<F>(
-    mut lead: Leadership,
+/// Runs the tasks until `shutdown` or until leadership is lost. False when one of them ended by itself.
+async fn lead<F>(
+    mut leadership: Leadership,
     (status, metrics): Observers<'_>,
     start: &F,
     shutdown: &CancellationToken,
@@ -67,10 +69,10 @@ where
     let mut tasks = JoinSet::new();
     start(&mut tasks, &stop);
     status.leads(true);
-    metrics.leading(true);
-    let lost = tokio::select! {
+    metrics.leader(true);
+    let cause = tokio::select! {
         () = shutdown.cancelled() => None,
-        error = lose(&mut lead) => Some(error),
+        error = lost(&mut leadership) => Some(error),
         _ = tasks.join_next() => {
             stop.cancel();
             tasks.join_all().await;
@@ -79,22 +81,22 @@ where
     };
     stop.cancel();
     tasks.join_all().await;
-    metrics.leading(false);
-    if let Some(error) = lost {
-        tracing::error!(%error, "the lead is lost");
+    metrics.leader(false);
+    if let Some(error) = cause {
+        tracing::error!(%error, "leadership is lost");
         return true;
     }
-    if let Err(error) = lead.release().await {
-        tracing::warn!(%error, "the lead was not handed over; it ends with this process");
+    if let Err(error) = leadership.release().await {
+        tracing::warn!(%error, "leadership was not released; it ends with this process");
     }
     true
 }
 
-/// Returns when the lead is lost.
-async fn lose(lead: &mut Leadership) -> StoreError {
+/// Returns when leadership is lost.
+async fn lost(leadership: &mut Leadership) -> StoreError {
     loop {
         sleep(INTERVAL).await;
-        if let Err(error) = lead.check().await {
+        if let Err(error) = leadership.check().await {
             return error;
         }
     }

@@ -1,7 +1,7 @@
-//! The indexer: what happens on the chain becomes signed webhooks.
+//! Indexer: turns what happens on the chain into signed webhooks.
 //!
-//! [`ingest`] reads the chain and, slot by slot, commits the matching messages together with the
-//! checkpoint; [`delivery`] sends them until they are accepted. [`run::run`] wires both.
+//! [`ingest`] reads the chain into the fork tree of [`slots`] and, slot by slot, commits the messages that [`events`]
+//! composes together with the checkpoint; [`delivery`] sends them until they are accepted. [`run::run`] wires all.
 
 pub mod delivery;
 pub mod events;

@@ -1,4 +1,4 @@
-//! `sluice-indexer --config sluice.toml`
+//! Binary `sluice-indexer`: runs the indexer alone, as `sluice.toml` configures it.
 
 use std::path::PathBuf;
 

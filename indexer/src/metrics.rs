@@ -1,4 +1,4 @@
-//! What the indexer counts, for Prometheus.
+//! Metrics of the indexer, in the text format of Prometheus.
 
 use std::{fmt::Write, time::Duration};
 
@@ -25,10 +25,10 @@ pub struct Label {
     name: &'static str,
 }
 
-/// A stage on the way from the stream to the receiver.
+/// A stage on the way from the stream to the endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// From the update that let messages be told to their being on disk.
+    /// From the update that let messages be emitted to their being on disk.
     Stored,
     /// From there to the beginning of the first attempt.
     Queued,
@@ -56,7 +56,7 @@ pub struct Metrics {
     gaps: Counter,
     attempts: Family<Label, Counter>,
     latency: Family<Label, Histogram>,
-    leading: Gauge,
+    leader: Gauge,
     queue: Family<Label, Gauge>,
     oldest: Gauge,
     breakers: Gauge,
@@ -74,7 +74,7 @@ impl Default for Metrics {
             latency: Family::new_with_constructor(|| {
                 Histogram::new(exponential_buckets(FIRST_BUCKET, BUCKET_FACTOR, BUCKETS))
             }),
-            leading: Gauge::default(),
+            leader: Gauge::default(),
             queue: Family::default(),
             oldest: Gauge::default(),
             breakers: Gauge::default(),
@@ -109,7 +109,7 @@ impl Metrics {
         self.sessions.get_or_create(&Label { name }).inc();
     }
 
-    /// Slots were lost.
+    /// A gap of this many slots was reported.
     pub fn gap(&self, slots: u64) {
         self.gaps.inc_by(slots);
     }
@@ -132,9 +132,9 @@ impl Metrics {
         histogram.observe(time.as_secs_f64());
     }
 
-    /// Whether this process is the one that indexes.
-    pub fn leading(&self, leads: bool) {
-        self.leading.set(leads.into());
+    /// Whether this process is the leader.
+    pub fn leader(&self, leads: bool) {
+        self.leader.set(leads.into());
     }
 
     /// The queue at `now`.
@@ -164,7 +164,7 @@ impl Metrics {
         let r = &mut registry;
         r.register(
             "slot",
-            "Newest slot by what is known of it: seen, or stored at a commitment",
+            "Newest slot seen, and the checkpoint of each commitment",
             self.slots.clone(),
         );
         r.register(
@@ -179,49 +179,49 @@ impl Metrics {
         );
         r.register(
             "stream_sessions_ended",
-            "Ends of sessions with the stream, by reason",
+            "Ended sessions with the stream, by reason",
             self.sessions.clone(),
         );
         r.register(
             "missing_slots",
-            "Slots that were not read and cannot be read any more",
+            "Slots in gaps: not read, and not replayed by any server",
             self.gaps.clone(),
         );
         r.register(
             "delivery_attempts",
-            "Attempts, by what became of them",
+            "Delivery attempts, by outcome",
             self.attempts.clone(),
         );
         r.register_with_unit(
             "stage_latency",
-            "Time that a stage of the way took",
+            "Time that a stage between the stream and the endpoint took",
             Unit::Seconds,
             self.latency.clone(),
         );
         r.register(
-            "leading",
-            "Whether this process is the one that indexes",
-            self.leading.clone(),
+            "leader",
+            "Whether this process is the leader, which ingests the chain",
+            self.leader.clone(),
         );
         r.register(
             "queue",
-            "Messages by state, and bytes kept",
+            "Deliveries by state, messages kept, and their bytes",
             self.queue.clone(),
         );
         r.register_with_unit(
             "queue_oldest_age",
-            "Age of the oldest message that is not delivered",
+            "Age of the oldest pending delivery",
             Unit::Seconds,
             self.oldest.clone(),
         );
         r.register(
             "breakers_not_closed",
-            "Webhooks whose receiver is given up for a while",
+            "Webhooks whose circuit breaker is open or half open",
             self.breakers.clone(),
         );
         let mut text = String::new();
         if let Err(error) = encode(&mut text, &registry) {
-            // Writing to a text cannot fail; if it does, the comment says so to whoever looks.
+            // Writing to a text cannot fail; if it does, the text says so.
             let _ = writeln!(text, "# {error}");
         }
         text

@@ -1,4 +1,4 @@
-//! Forgetting what is long done.
+//! Retention: removes messages that are too old, and finished ones that take too much room.
 
 use std::time::{Duration, SystemTime};
 
@@ -14,7 +14,7 @@ const INTERVAL: Duration = Duration::from_secs(10 * 60);
 pub struct Limits {
     /// Finished messages.
     pub finished: Duration,
-    /// Messages that nobody accepts.
+    /// Messages that no endpoint accepts.
     pub undelivered: Duration,
     /// Bytes, as long as there are finished messages that can be removed.
     pub bytes: u64,
@@ -34,7 +34,7 @@ pub async fn run(store: Store, limits: Limits, shutdown: CancellationToken) {
         match store.prune(&retention).await {
             Ok(removed) => {
                 outage.recovered();
-                tell(&removed, limits);
+                log(&removed, limits);
             }
             Err(error) => outage.failed("the database does not answer", &error),
         }
@@ -45,7 +45,7 @@ pub async fn run(store: Store, limits: Limits, shutdown: CancellationToken) {
     }
 }
 
-fn tell(removed: &Removed, limits: Limits) {
+fn log(removed: &Removed, limits: Limits) {
     if removed.finished > 0 {
         tracing::info!(messages = removed.finished, "old messages removed");
     }
@@ -58,7 +58,7 @@ fn tell(removed: &Removed, limits: Limits) {
         );
     }
     for (webhook, messages) in &removed.undelivered {
-        tracing::error!(%webhook, messages, "messages that nobody accepted in time are removed");
+        tracing::error!(%webhook, messages, "messages that were not accepted in time are removed");
     }
     if removed.too_large {
         tracing::error!(

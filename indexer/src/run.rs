@@ -1,4 +1,4 @@
-//! All wiring of the indexer, top to bottom.
+//! Wiring of the indexer: makes every task from the configuration, and runs them until shutdown.
 
 use std::sync::Arc;
 
@@ -22,20 +22,21 @@ use crate::{
     },
     events::{idl::Idls, subscription_index::Subscriptions},
     health::{self, Health},
-    heartbeat::Heart,
+    heartbeat::HeartbeatWriter,
     ingest::{follower::Follower, outbox::Outbox, session::SessionContext},
     leadership,
     metrics::Metrics,
     retention,
     status::Status,
-    subscription_watcher::Watcher,
+    subscription_watcher::SubscriptionWatcher,
 };
 
 /// Runs the indexer until `shutdown`, then lets deliveries under way finish for a few seconds. A stream
 /// or a database that goes away meanwhile ends nothing: it is logged, the readiness answer says so, and
 /// work resumes when they return.
 ///
-/// Of several processes on one database all deliver and one indexes; another takes over when that one dies.
+/// Of several processes on one database all deliver and one, the leader, ingests the chain; another takes over when that
+/// one dies.
 ///
 /// # Errors
 /// When the indexer cannot start: the database cannot be opened, an IDL is not understood, or the health
@@ -48,11 +49,11 @@ pub async fn run(config: Config, shutdown: CancellationToken) -> anyhow::Result<
         .await
         .with_context(|| format!("cannot listen on {listen} for health requests"))?;
     let client = client(&config)?;
-    let (watcher, subscriptions) = Watcher::start(store.clone()).await?;
+    let (watcher, subscriptions) = SubscriptionWatcher::start(store.clone()).await?;
     let (status, metrics) = (Status::default(), Metrics::default());
     let stored = Arc::new(Notify::new());
     let intake = Intake::new(client.deadline());
-    let indexing = Indexing {
+    let leader_tasks = LeaderTasks {
         endpoint: Endpoint {
             url: config.geyser.endpoint,
             x_token: config.geyser.x_token,
@@ -88,7 +89,7 @@ pub async fn run(config: Config, shutdown: CancellationToken) -> anyhow::Result<
     let stop = shutdown.child_token();
     let mut tasks = JoinSet::new();
     tasks.spawn(watcher.run(stop.clone()));
-    tasks.spawn(indexing.run(stop.clone()));
+    tasks.spawn(leader_tasks.run(stop.clone()));
     tasks.spawn(dispatcher.run(intake, stop.clone()));
     let serving = stop.clone();
     tasks.spawn(async move {
@@ -129,8 +130,8 @@ fn client(config: &Config) -> anyhow::Result<Client> {
         .context("cannot set up the HTTP client for deliveries")
 }
 
-/// What one process at a time does.
-struct Indexing {
+/// The tasks of the leader.
+struct LeaderTasks {
     endpoint: Endpoint,
     store: Store,
     subscriptions: watch::Receiver<Arc<Subscriptions>>,
@@ -142,12 +143,12 @@ struct Indexing {
     retention: retention::Limits,
 }
 
-impl Indexing {
+impl LeaderTasks {
     async fn run(self, shutdown: CancellationToken) {
         let start = |tasks: &mut JoinSet<()>, stop: &CancellationToken| self.start(tasks, stop);
         let observers = (&self.status, &self.metrics);
         if !leadership::run(&self.store, observers, start, &shutdown).await {
-            tracing::error!("a task that indexes ended by itself");
+            tracing::error!("a task of the leader ended by itself");
         }
     }
 
@@ -166,13 +167,13 @@ impl Indexing {
                 status: self.status.clone(),
             },
         };
-        let heart = Heart {
+        let heartbeats = HeartbeatWriter {
             store: self.store.clone(),
             subscriptions: self.subscriptions.clone(),
             stored: Arc::clone(&self.stored),
         };
         tasks.spawn(follower.run(stop.clone()));
-        tasks.spawn(heart.run(stop.clone()));
+        tasks.spawn(heartbeats.run(stop.clone()));
         tasks.spawn(retention::run(
             self.store.clone(),
             self.retention,

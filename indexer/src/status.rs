@@ -1,4 +1,4 @@
-//! What the indexer knows about itself, for those who ask whether it works.
+//! Status: whether this process is the leader, and whether its stream can be relied on.
 
 use std::{
     sync::Arc,
@@ -22,21 +22,21 @@ struct StreamStatus {
     /// `None` once connected.
     fault: Option<String>,
     connected: bool,
-    /// Whether this process indexes, once that is known.
-    leads: Option<bool>,
+    /// Whether this process is the leader, once that is known.
+    leader: Option<bool>,
     last_slot: Option<(u64, Instant)>,
 }
 
 impl Status {
-    /// This process indexes, or stands by.
+    /// Shows that this process is the leader, or a standby.
     pub fn leads(&self, leads: bool) {
-        self.stream.lock().leads = Some(leads);
+        self.stream.lock().leader = Some(leads);
     }
 
-    /// Whether this process stands by while another one indexes.
+    /// Whether this process stands by while another one is the leader.
     #[must_use]
     pub fn stands_by(&self) -> bool {
-        self.stream.lock().leads == Some(false)
+        self.stream.lock().leader == Some(false)
     }
 
     /// The stream is open.
@@ -72,7 +72,7 @@ impl Status {
     #[must_use]
     pub fn stream_fault(&self, now: Instant) -> Option<String> {
         let stream = self.stream.lock();
-        if stream.leads == Some(false) {
+        if stream.leader == Some(false) {
             return None;
         }
         if let Some(fault) = &stream.fault {

@@ -1,4 +1,4 @@
-//! Following the set of live webhooks.
+//! Subscription watcher: rebuilds the subscription index when the active webhooks change.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
@@ -14,31 +14,31 @@ const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 /// The task that keeps what is matched up to date.
 #[derive(Debug)]
-pub struct Watcher {
+pub struct SubscriptionWatcher {
     store: Store,
-    live: ActiveWebhooks,
+    active: ActiveWebhooks,
     published: watch::Sender<Arc<Subscriptions>>,
 }
 
-impl Watcher {
-    /// Reads every live webhook. What the receiver holds changes while [`Watcher::run`] runs.
+impl SubscriptionWatcher {
+    /// Reads every active webhook. What the receiver holds changes while [`SubscriptionWatcher::run`] runs.
     ///
     /// # Errors
     /// A failure of the database.
     pub async fn start(
         store: Store,
     ) -> Result<(Self, watch::Receiver<Arc<Subscriptions>>), StoreError> {
-        let live = store.active_webhooks().await?;
-        let (published, subscriptions) = watch::channel(Arc::new(Subscriptions::new(&live)));
+        let active = store.active_webhooks().await?;
+        let (published, subscriptions) = watch::channel(Arc::new(Subscriptions::new(&active)));
         let watcher = Self {
             store,
-            live,
+            active,
             published,
         };
         Ok((watcher, subscriptions))
     }
 
-    /// Publishes the live webhooks whenever they change, until `shutdown`. The API may be another process,
+    /// Publishes the active webhooks whenever they change, until `shutdown`. The API may be another process,
     /// so there is nothing but the database to learn it from.
     pub async fn run(mut self, shutdown: CancellationToken) {
         let mut outage = OutageLog::new("reading the webhooks");
@@ -55,18 +55,18 @@ impl Watcher {
     }
 
     async fn refresh(&mut self) -> Result<(), StoreError> {
-        if self.store.webhook_revision().await? == self.live.revision {
+        if self.store.webhook_revision().await? == self.active.revision {
             return Ok(());
         }
-        let changes = self.store.active_changes(self.live.revision).await?;
-        let live = change(std::mem::take(&mut self.live), changes);
-        // A second for ten million keys, which the other tasks need not wait for.
-        let indexing = tokio::task::spawn_blocking(move || (Subscriptions::new(&live), live));
+        let changes = self.store.active_changes(self.active.revision).await?;
+        let active = change(std::mem::take(&mut self.active), changes);
+        // A second for ten million addresses, which the other tasks need not wait for.
+        let indexing = tokio::task::spawn_blocking(move || (Subscriptions::new(&active), active));
         match indexing.await {
-            Ok((subscriptions, live)) => {
-                self.live = live;
+            Ok((subscriptions, active)) => {
+                self.active = active;
                 self.published.send_replace(Arc::new(subscriptions));
-                tracing::info!(revision = self.live.revision.0, "the webhooks changed");
+                tracing::info!(revision = self.active.revision.0, "the webhooks changed");
             }
             // Only when the process ends. Nothing is known now, so everything is read again.
             Err(error) => tracing::error!(%error, "indexing the webhooks broke off"),

@@ -1,4 +1,4 @@
-//! Events of programs whose interface description is known, as readable fields.
+//! IDLs: decode the events of registered programs into named fields.
 //!
 //! An Anchor program publishes an IDL, a JSON file that lists its events and the types of their fields.
 //! [`Idls`] holds those that were registered, the guard's own among them, and turns the bytes of an event

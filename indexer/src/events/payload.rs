@@ -37,7 +37,7 @@ use solana_signature::Signature;
 use super::{idl::Idls, program_events::ProgramEvent, subscription_index::Subscriber};
 use crate::slots::{Gap, RetractReason};
 
-/// Bytes that tell the events of an Anchor program apart.
+/// Bytes by which the events of an Anchor program differ.
 const DISCRIMINATOR_BYTES: usize = 8;
 
 /// Room for the suffix of an account of a few hundred bytes: most need not grow.

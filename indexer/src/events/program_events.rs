@@ -1,4 +1,4 @@
-//! Which program emitted what in a transaction (pure).
+//! Program events: what the programs of a transaction emitted, from its logs and instructions (pure).
 //!
 //! Programs emit events in two ways. In the logs, as `Program data: <base64>` lines; the line does not
 //! name its program, so the lines about entering and leaving programs are followed like a stack. Or as

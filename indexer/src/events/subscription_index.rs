@@ -90,14 +90,14 @@ pub struct Subscriptions {
 impl Subscriptions {
     /// Builds the index.
     #[must_use]
-    pub fn new(live: &ActiveWebhooks) -> Self {
+    pub fn new(active: &ActiveWebhooks) -> Self {
         let mut subscriptions = Self {
-            revision: live.revision,
-            webhooks: live.webhooks.iter().map(Subscriber::from).collect(),
+            revision: active.revision,
+            webhooks: active.webhooks.iter().map(Subscriber::from).collect(),
             ..Self::default()
         };
         // All at once: tables that are outgrown would leave as much memory behind as the last one holds.
-        for webhook in &live.webhooks {
+        for webhook in &active.webhooks {
             let index = &mut subscriptions.indexes[place(webhook.commitment)];
             let addresses = webhook.filters.accounts.len() + webhook.filters.programs.len();
             index.expected = index.expected.saturating_add(addresses);
@@ -105,7 +105,7 @@ impl Subscriptions {
         for index in &mut subscriptions.indexes {
             index.addresses.reserve(index.expected);
         }
-        for (subscriber, webhook) in (0..).zip(&live.webhooks) {
+        for (subscriber, webhook) in (0..).zip(&active.webhooks) {
             let index = &mut subscriptions.indexes[place(webhook.commitment)];
             let (of_accounts, of_programs) = criteria(webhook.events);
             index.add(&webhook.filters.accounts, subscriber, of_accounts);

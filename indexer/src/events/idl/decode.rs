@@ -1,4 +1,4 @@
-//! From the bytes of an event to its fields (pure).
+//! Event decoder: turns the bytes of an event into JSON fields (pure).
 //!
 //! The bytes come from any program, so nothing in them is believed: lengths are checked against what is
 //! left, and depth and number of values are bounded.

@@ -1,4 +1,4 @@
-//! Reading an IDL: which events a program has, and what their bytes mean (pure).
+//! IDL schema: the events of a program and the types of their fields (pure).
 //!
 //! The format is the one of Anchor 0.30 and later. An event whose type uses what is not understood here
 //! (generics, other layouts than Borsh) is left undecoded; the rest of the file still counts.

@@ -22,7 +22,7 @@ use sluice_geyser::{
 use sluice_indexer::{
     events::subscription_index::{SubscriptionIndex, Subscriptions},
     slots::{Action, ForkTree, ResumePoint, SlotEvent},
-    subscription_watcher::Watcher,
+    subscription_watcher::SubscriptionWatcher,
 };
 use sluice_store::{
     Access, Commitment, EventKind, Filters, NewWebhook, Secret, Store, Timestamp,
@@ -354,7 +354,7 @@ async fn memory(database: &Path) -> anyhow::Result<f64> {
 /// When the database cannot be read, or this is no Linux.
 pub async fn hold(database: &Path) -> anyhow::Result<()> {
     let store = Store::open(database).await?;
-    let (watcher, subscriptions) = Watcher::start(store).await?;
+    let (watcher, subscriptions) = SubscriptionWatcher::start(store).await?;
     sleep(SETTLING).await;
     let status = fs::read_to_string("/proc/self/status")?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
