@@ -1,12 +1,14 @@
-//! From what the store keeps to what an endpoint has accepted.
+//! Delivery: attempts messages under leases, limits and retries them, and records the results.
 //!
-//! [`capacity`] brings messages to the [`dispatcher`], which also leases what is due and hands all to the webhook
-//! client under a permit of the [`limiter`]; [`retry`] says when to try a message again, [`breaker`] when to try an
-//! endpoint again.
+//! A delivery is `pending`, then `leased` (under the [`capacity`] of this process, as its message is inserted or when
+//! it is due), then `attempted` (by the [`dispatcher`], under a permit of the [`limiter`]), then recorded (by the
+//! recorder): delivered, failed, or pending again. [`retry`] decides about the message, [`breaker`] about the
+//! endpoint. The four [`limits`] stand together.
 
 pub mod breaker;
 pub mod capacity;
 pub mod dispatcher;
 pub mod limiter;
+pub mod limits;
 mod recorder;
 pub mod retry;

@@ -31,17 +31,17 @@ pub enum Stage {
     /// From the update that let messages be emitted to their being on disk.
     Stored,
     /// From there to the beginning of the first attempt.
-    Queued,
+    Pending,
     /// From the beginning of an attempt to its end.
-    Attempt,
+    Attempted,
 }
 
 impl Stage {
     const fn name(self) -> &'static str {
         match self {
             Self::Stored => "stored",
-            Self::Queued => "queued",
-            Self::Attempt => "attempt",
+            Self::Pending => "pending",
+            Self::Attempted => "attempted",
         }
     }
 }
@@ -115,11 +115,11 @@ impl Metrics {
     }
 
     /// An attempt was recorded.
-    pub fn attempt(&self, outcome: &Outcome) {
+    pub fn recorded(&self, outcome: &Outcome) {
         let name = match outcome {
-            Outcome::Accepted => "accepted",
+            Outcome::Delivered => "delivered",
             Outcome::Retry { .. } => "retry",
-            Outcome::Exhausted => "exhausted",
+            Outcome::Failed => "failed",
             Outcome::Gone { .. } => "gone",
         };
         self.attempts.get_or_create(&Label { name }).inc();
@@ -247,7 +247,7 @@ mod tests {
         let metrics = Metrics::default();
         metrics.slot_seen(9);
         metrics.checkpoint(Commitment::Confirmed, 7);
-        metrics.clone().attempt(&Outcome::Accepted);
+        metrics.clone().recorded(&Outcome::Delivered);
         metrics.took(Stage::Stored, Duration::from_millis(3));
         let stats = QueueStats {
             pending: 4,
@@ -259,7 +259,7 @@ mod tests {
         for line in [
             "sluice_indexer_slot{name=\"seen\"} 9",
             "sluice_indexer_slot{name=\"confirmed\"} 7",
-            "sluice_indexer_delivery_attempts_total{name=\"accepted\"} 1",
+            "sluice_indexer_delivery_attempts_total{name=\"delivered\"} 1",
             "sluice_indexer_stage_latency_seconds_count{name=\"stored\"} 1",
             "sluice_indexer_queue{name=\"pending\"} 4",
             "sluice_indexer_queue_oldest_age_seconds 60",

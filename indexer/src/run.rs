@@ -16,7 +16,7 @@ use tokio::{
 
 use crate::{
     delivery::{
-        capacity::{Intake, Room},
+        capacity::{DispatchCapacity, Submissions},
         dispatcher::Dispatcher,
         retry,
     },
@@ -52,7 +52,7 @@ pub async fn run(config: Config, shutdown: CancellationToken) -> anyhow::Result<
     let (watcher, subscriptions) = SubscriptionWatcher::start(store.clone()).await?;
     let (status, metrics) = (Status::default(), Metrics::default());
     let stored = Arc::new(Notify::new());
-    let intake = Intake::new(client.deadline());
+    let submissions = Submissions::new(client.deadline());
     let leader_tasks = LeaderTasks {
         endpoint: Endpoint {
             url: config.geyser.endpoint,
@@ -63,7 +63,7 @@ pub async fn run(config: Config, shutdown: CancellationToken) -> anyhow::Result<
         idls: Arc::new(idls),
         status: status.clone(),
         stored: Arc::clone(&stored),
-        room: intake.room(),
+        capacity: submissions.capacity(),
         metrics: metrics.clone(),
         retention: retention::Limits {
             finished: config.webhooks.retention(),
@@ -75,7 +75,7 @@ pub async fn run(config: Config, shutdown: CancellationToken) -> anyhow::Result<
         store: store.clone(),
         client,
         schedule: retry::schedule(config.webhooks.retry_pauses()),
-        stored,
+        inserted: stored,
         metrics: metrics.clone(),
     };
     let health = Health {
@@ -90,7 +90,7 @@ pub async fn run(config: Config, shutdown: CancellationToken) -> anyhow::Result<
     let mut tasks = JoinSet::new();
     tasks.spawn(watcher.run(stop.clone()));
     tasks.spawn(leader_tasks.run(stop.clone()));
-    tasks.spawn(dispatcher.run(intake, stop.clone()));
+    tasks.spawn(dispatcher.run(submissions, stop.clone()));
     let serving = stop.clone();
     tasks.spawn(async move {
         if let Err(error) = health::serve(listener, health, serving).await {
@@ -138,7 +138,7 @@ struct LeaderTasks {
     idls: Arc<Idls>,
     status: Status,
     stored: Arc<Notify>,
-    room: Room,
+    capacity: DispatchCapacity,
     metrics: Metrics,
     retention: retention::Limits,
 }
@@ -160,7 +160,7 @@ impl LeaderTasks {
                 outbox: Outbox {
                     store: self.store.clone(),
                     stored: Arc::clone(&self.stored),
-                    room: self.room.clone(),
+                    capacity: self.capacity.clone(),
                     metrics: self.metrics.clone(),
                 },
                 idls: Arc::clone(&self.idls),

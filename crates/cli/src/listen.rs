@@ -13,8 +13,8 @@ use anyhow::{Context, bail};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::{Map, Value, json};
 use service_kit::{Backoff, CancellationToken, Redacted};
-use sluice_store::{MessageId, Secret, Secrets};
-use sluice_webhook_client::{Attempted, Client, Delivery, Reach, target};
+use sluice_store::{Attempt, MessageId, Secret, Secrets};
+use sluice_webhook_client::{Client, Reach, WebhookRequest, target};
 use tokio::task::JoinSet;
 use url::Url;
 
@@ -158,9 +158,9 @@ impl Forwarder {
             eprintln!("the API sent a message with the malformed id {}", line.id);
             return;
         };
-        let attempted = self
+        let attempt = self
             .client
-            .deliver(&Delivery {
+            .post(&WebhookRequest {
                 id: &id,
                 url: &self.url,
                 secrets: &self.secrets,
@@ -169,16 +169,16 @@ impl Forwarder {
                 body: &line.body,
             })
             .await;
-        println!("{}", headline(&line, &attempted));
+        println!("{}", headline(&line, &attempt));
         if self.bodies {
             println!("{}", line.body);
         }
         let report = Report {
             id: line.id,
-            accepted: attempted.accepted(),
-            status: attempted.attempt.status,
-            duration_ms: u32::try_from(attempted.attempt.duration.as_millis()).unwrap_or(u32::MAX),
-            error: attempted.attempt.error,
+            accepted: attempt.accepted(),
+            status: attempt.status,
+            duration_ms: u32::try_from(attempt.duration.as_millis()).unwrap_or(u32::MAX),
+            error: attempt.error,
         };
         if let Err(error) = self.api.report(&self.webhook, &report).await {
             eprintln!("{} will come again: {error}", report.id);
@@ -187,7 +187,7 @@ impl Forwarder {
 }
 
 /// What arrived and what became of it, on one line.
-fn headline(line: &Line, attempted: &Attempted) -> String {
+fn headline(line: &Line, attempt: &Attempt) -> String {
     let slot = serde_json::from_str::<Value>(&line.body)
         .ok()
         .and_then(|body| body["slot"].as_u64())
@@ -197,7 +197,6 @@ fn headline(line: &Line, attempted: &Attempted) -> String {
     } else {
         String::new()
     };
-    let attempt = &attempted.attempt;
     let result = match (attempt.status, &attempt.error) {
         (Some(status), None) => status.to_string(),
         (_, Some(error)) => error.clone(),

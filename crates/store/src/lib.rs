@@ -1,4 +1,4 @@
-//! What Sluice remembers: API keys, webhooks, the messages they are owed, and how far the chain was read.
+//! Store: API keys, webhooks, messages, deliveries and checkpoints, in SQLite or PostgreSQL.
 //!
 //! `sluice keys` writes API keys; the API writes webhooks, redeliveries, and the deliveries of temporary
 //! webhooks; the indexer writes messages and checkpoints, and records attempts. All may be different
@@ -10,27 +10,27 @@
 //! - **Replay is harmless.** A message id is known once; inserting it again does nothing and takes no
 //!   sequence number.
 //! - **Sequences have no holes.** Each webhook's messages are numbered 1, 2, 3, … in commit order.
-//! - **A crash repeats, never loses.** A claimed message returns by itself when its lease runs out, and
-//!   whoever held the lease can no longer say what becomes of it, unless it was accepted.
-//! - **Order is kept where asked.** Of what must arrive in order only the first unfinished message is
-//!   ever due.
+//! - **A crash repeats, never loses.** A leased delivery is due again when its lease runs out, and results
+//!   under that lease no longer count, unless the message was accepted.
+//! - **Order is kept where asked.** Of the deliveries that must be made in order only the first pending one
+//!   is ever due.
 //! - **A filter change has a date.** Every write that changes what is matched gets a revision, and with
 //!   it the slot from which on nothing must be missed.
-//! - **The queue is never in memory.** What a claim costs depends on what it takes, not on what waits.
+//! - **The queue is never in memory.** The price of leasing depends on what is leased, not on what is pending.
 //! - **A vanished file is noticed.** SQLite keeps writing happily into a deleted file and loses it all
 //!   at exit; every access checks that the path still names the file that was opened.
 //!
 //! | for | see |
 //! |---|---|
-//! | API keys | [`Store::create_api_key`], [`Store::api_key_by_hash`], [`Store::keys`], [`Store::revoke_api_key`], [`Store::adopt_webhooks`] |
+//! | API keys | [`Store::create_api_key`], [`Store::api_key_by_hash`], [`Store::api_keys`], [`Store::revoke_api_key`], [`Store::adopt_webhooks`] |
 //! | webhooks | [`Store::create_webhook`], [`Store::webhook`], [`Store::list_webhooks`], [`Store::update_webhook`], [`Store::edit_filters`], [`Store::rotate_secret`], [`Store::secrets`], [`Store::delete_webhook`] |
-//! | following webhooks | [`Store::webhook_revision`], [`Store::active_webhooks`], [`Store::active_changes`], [`Store::filter_change`], [`Store::record_filter_state`] |
+//! | active webhooks | [`Store::webhook_revision`], [`Store::active_webhooks`], [`Store::active_changes`], [`Store::filter_change`], [`Store::record_filter_state`] |
 //! | the chain | [`Store::commit`], [`Store::checkpoint`], [`Store::unconfirmed_slots`], [`Store::messages_of_slot`], [`Store::try_acquire_leadership`] |
-//! | delivery | [`Store::claim_due`], [`Store::claim_relayed`], [`Store::record`], [`Store::release`], [`Store::endpoint`], [`Store::next_due`] |
-//! | looking back | [`Store::messages_after`], [`Store::deliveries`], [`Store::redeliver`] |
+//! | delivery | [`Store::commit_pending`], [`Store::lease_due`], [`Store::lease_relayed`], [`Store::record`], [`Store::release`], [`Store::endpoint`], [`Store::next_due`] |
+//! | history | [`Store::messages_after`], [`Store::deliveries`], [`Store::redeliver`] |
 //! | upkeep | [`Store::prune`], [`Store::queue_stats`], [`Store::check`] |
 //!
-//! `model` knows no SQL; `sql` holds the statements, and `backend`, which speaks to the two databases, is
+//! The types of `model` know no SQL; `sql` holds the statements, and `backend`, which speaks to the two databases, is
 //! the only place in Sluice that names `sqlx`. Time and randomness are parameters.
 
 mod backend;
@@ -43,13 +43,14 @@ pub use backend::private_cluster as testing;
 pub use error::StoreError;
 pub use model::{
     Access, ActiveChanges, ActiveWebhook, ActiveWebhooks, ApiKey, ApiKeyHash, ApiKeyId,
-    ApiKeySecret, Attempt, BodyTemplate, Breaker, Claim, ClaimLimits, ClaimedDelivery, Commit,
-    Committed, Delivery, DeliveryLog, DeliveryOrder, DeliveryQuery, DeliveryState, EndpointState,
+    ApiKeySecret, Attempt, AttemptResult, BodyTemplate, Breaker, Commit, Committed, Delivery,
+    DeliveryLog, DeliveryOrder, DeliveryQuery, DeliveryState, EndpointChange, EndpointState,
     EventKind, EventKinds, FilterChange, FilterEdit, FilterEdited, FilterLimits, FilterState,
-    Filters, Finished, InvalidId, Lease, MAX_PREVIOUS_SECRETS, MAX_RESPONSE_BYTES, MessageId,
-    MessageKind, MessagePage, NewApiKey, NewMessage, NewWebhook, Outcome, QueueStats, Redeliver,
-    Removed, ResumeState, Retention, Revision, Secret, Secrets, SlotMessage, StoredMessage, Ticket,
-    Timestamp, Timings, UnconfirmedSlot, Webhook, WebhookDefinition, WebhookId, WebhookPage,
+    Filters, InvalidId, Lease, LeaseLimits, LeaseRequest, LeaseToken, LeasedDelivery,
+    MAX_PREVIOUS_SECRETS, MAX_RESPONSE_BYTES, MessageId, MessageKind, MessagePage, NewApiKey,
+    NewMessage, NewWebhook, Observation, Outcome, QueueStats, Recorded, Redeliver, Removed,
+    ResumeState, Retention, Revision, Secret, Secrets, SlotMessage, StoredMessage, Timestamp,
+    Timings, UnconfirmedSlot, Webhook, WebhookDefinition, WebhookId, WebhookPage,
 };
 pub use sluice_chain_types::Commitment;
 pub use sql::{Leadership, PendingCommit, Store};

@@ -2,13 +2,18 @@
 
 mod active;
 mod api_keys;
+mod attempt;
 mod checkpoint;
-mod deliveries;
+mod delivery;
+mod endpoint;
 mod event_kind;
 mod filter_state;
 mod filters;
 mod id;
+mod lease;
 mod message;
+mod queue_stats;
+mod retention;
 mod secret;
 mod timestamp;
 mod webhook;
@@ -17,20 +22,23 @@ pub(crate) use self::filters::edit_addresses;
 pub use self::{
     active::{ActiveChanges, ActiveWebhook, ActiveWebhooks},
     api_keys::{Access, ApiKey, ApiKeyHash, ApiKeyId, ApiKeySecret, NewApiKey},
-    checkpoint::{ResumeState, UnconfirmedSlot},
-    deliveries::{
-        Attempt, Breaker, Claim, ClaimLimits, ClaimedDelivery, Delivery, DeliveryLog,
-        DeliveryQuery, DeliveryState, EndpointState, Finished, Lease, MAX_RESPONSE_BYTES, Outcome,
-        QueueStats, Redeliver, Removed, Retention, Ticket, Timings,
+    attempt::{
+        Attempt, AttemptResult, MAX_RESPONSE_BYTES, Observation, Outcome, Recorded, Timings,
     },
+    checkpoint::{ResumeState, UnconfirmedSlot},
+    delivery::{Delivery, DeliveryLog, DeliveryQuery, DeliveryState, Redeliver},
+    endpoint::{Breaker, EndpointChange, EndpointState},
     event_kind::{EventKind, EventKinds},
     filter_state::{FilterChange, FilterState, Revision},
     filters::{FilterEdit, FilterLimits, Filters},
     id::{InvalidId, MessageId, WebhookId},
+    lease::{Lease, LeaseLimits, LeaseRequest, LeaseToken, LeasedDelivery},
     message::{
         BodyTemplate, Commit, Committed, MessageKind, MessagePage, NewMessage, SlotMessage,
         StoredMessage,
     },
+    queue_stats::QueueStats,
+    retention::{Removed, Retention},
     secret::{MAX_PREVIOUS_SECRETS, Secret, Secrets},
     timestamp::Timestamp,
     webhook::{DeliveryOrder, FilterEdited, NewWebhook, Webhook, WebhookDefinition, WebhookPage},

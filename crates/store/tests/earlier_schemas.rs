@@ -1,10 +1,11 @@
-//! A database of an earlier release is brought up to date with everything that is in it.
+//! Migrations: databases of earlier schemas are brought up to date with everything in them.
 
 use std::{path::Path, time::Duration};
 
 use sluice_store::{
-    Access, Breaker, Claim, ClaimLimits, Commitment, DeliveryQuery, DeliveryState, FilterState,
-    Lease, Revision, Store, Timestamp, UnconfirmedSlot, WebhookId, testing::PrivateCluster,
+    Access, Breaker, Commitment, DeliveryQuery, DeliveryState, FilterState, LeaseLimits,
+    LeaseRequest, LeaseToken, Revision, Store, Timestamp, UnconfirmedSlot, WebhookId,
+    testing::PrivateCluster,
 };
 use sqlx::{
     AssertSqlSafe, Connection, PgConnection, SqliteConnection, migrate::Migrator,
@@ -122,20 +123,17 @@ async fn everything_of_the_first_release_is_kept() {
     assert_eq!(logs[0].attempts[0].duration, Duration::from_millis(12));
 
     let now = Timestamp::from_unix_millis(3000);
-    let claim = Claim {
+    let request = LeaseRequest {
         now,
         until: now.after(Duration::from_secs(25)),
-        lease: Lease::from_random(1),
-        limits: ClaimLimits {
-            total: 9,
-            per_webhook: 9,
-        },
+        token: LeaseToken::from_random(1),
+        limits: LeaseLimits { total: 9, quota: 9 },
     };
-    let claimed = store.claim_due(&claim).await.expect("claims");
-    assert_eq!(claimed.len(), 1);
-    assert_eq!(claimed[0].ticket.sequence, 2);
-    assert_eq!(claimed[0].attempts_before, 1);
-    assert_eq!(claimed[0].body, r#"{"type":"transaction","sequence":2}"#);
+    let leased = store.lease_due(&request).await.expect("leases");
+    assert_eq!(leased.len(), 1);
+    assert_eq!(leased[0].lease.sequence, 2);
+    assert_eq!(leased[0].retry_index, 1);
+    assert_eq!(leased[0].body, r#"{"type":"transaction","sequence":2}"#);
     let stats = store.queue_stats().await.expect("counts");
     assert_eq!((stats.kept, stats.pending), (2, 1));
 }
@@ -202,25 +200,19 @@ async fn expect_everything(store: &Store) {
     };
     assert_eq!(store.unconfirmed_slots().await.expect("reads"), [slot]);
 
-    let claim = |millis| Claim {
+    let request = |millis| LeaseRequest {
         now: Timestamp::from_unix_millis(millis),
         until: Timestamp::from_unix_millis(millis + 25_000),
-        lease: Lease::from_random(1),
-        limits: ClaimLimits {
-            total: 9,
-            per_webhook: 9,
-        },
+        token: LeaseToken::from_random(1),
+        limits: LeaseLimits { total: 9, quota: 9 },
     };
     let stats = store.queue_stats().await.expect("counts");
     assert_eq!((stats.pending, stats.leased), (2, 1));
-    let claimed = store.claim_due(&claim(3000)).await.expect("leases");
-    assert!(claimed.is_empty(), "the probe is still under its lease");
-    let claimed = store.claim_due(&claim(9000)).await.expect("leases");
-    assert_eq!(claimed.len(), 1);
-    assert_eq!(
-        (claimed[0].ticket.sequence, claimed[0].attempts_before),
-        (1, 2)
-    );
+    let leased = store.lease_due(&request(3000)).await.expect("leases");
+    assert!(leased.is_empty(), "the probe is still under its lease");
+    let leased = store.lease_due(&request(9000)).await.expect("leases");
+    assert_eq!(leased.len(), 1);
+    assert_eq!((leased[0].lease.sequence, leased[0].retry_index), (1, 2));
 }
 
 #[tokio::test]

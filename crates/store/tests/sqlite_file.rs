@@ -1,4 +1,4 @@
-//! What is special about a database that is a file.
+//! SQLite's file: it is private, may vanish, and is locked by the leader.
 
 use std::os::unix::fs::PermissionsExt;
 

@@ -1,5 +1,4 @@
-//! Which network addresses a delivery may go to: a pure function of the address, and the heart of the guard against
-//! using Sluice to reach what only Sluice can reach.
+//! Judges network addresses (pure): only public ones are called, so that no webhook reaches the inside of a network.
 //!
 //! IPv4 is judged by a list of what is refused, IPv6 the other way round: only global unicast is
 //! accepted, and of that not the parts which tunnel to IPv4 or document. So every spelling of an IPv4
@@ -70,7 +69,7 @@ pub fn refusal(address: IpAddr) -> Option<&'static str> {
     }
 }
 
-/// Addresses of the machine that delivers. Some may be public, and what listens there may trust whoever comes from
+/// Addresses of the machine that delivers. Some may be public, and what listens there may trust callers from
 /// the machine itself.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Own(Arc<BTreeSet<IpAddr>>);
@@ -79,7 +78,7 @@ impl Own {
     /// The addresses that the machine's interfaces have now.
     ///
     /// # Errors
-    /// When the system does not tell.
+    /// When the system does not answer.
     pub(crate) fn read() -> io::Result<Self> {
         let interfaces = nix::ifaddrs::getifaddrs()?;
         Ok(Self::from_iter(interfaces.filter_map(|interface| {
@@ -273,7 +272,7 @@ mod tests {
 
     #[test]
     fn the_machine_knows_its_addresses() {
-        let own = Own::read().expect("the system tells");
+        let own = Own::read().expect("the system answers");
         assert!(own.refusal(Ipv4Addr::LOCALHOST.into()).is_some());
     }
 }

@@ -1,4 +1,4 @@
-//! One attempt.
+//! [`Client`]: makes one attempt under one deadline, to judged addresses only.
 //!
 //! - Every resolved address is judged, and the connection goes to judged addresses only
 //!   ([`crate::resolve`]); literal addresses are judged before ([`crate::target`]).
@@ -22,20 +22,20 @@ use tokio::time::timeout;
 
 use crate::{
     address::Own,
-    request::{self, Delivery, Request, RequestError},
+    request::{self, RequestError, SignedRequest, WebhookRequest},
     resolve::{Judging, Resolver, SystemResolver},
     retry_after,
     target::{self, Reach, TargetFault, Zone},
     timeline::{TimedConnector, Timeline},
 };
 
-/// Shortest deadline of an attempt: a receiver on another continent needs most of a second for TLS alone.
+/// Shortest deadline of an attempt: an endpoint on another continent needs most of a second for TLS alone.
 pub const SHORTEST_DEADLINE: Duration = Duration::from_secs(1);
 
-/// Longest deadline of an attempt, which a lease on a message outlives.
+/// Longest deadline of an attempt, which a lease outlives.
 pub const LONGEST_DEADLINE: Duration = Duration::from_secs(30);
 
-/// Connections kept open to one receiver between deliveries, no fewer than are made to it at once.
+/// Connections kept open to one endpoint between attempts, no fewer than are made to it at once.
 const IDLE_CONNECTIONS: usize = 16;
 
 /// How long they are kept: less than the minute after which many servers close theirs.
@@ -72,24 +72,7 @@ pub enum SetupError {
     Addresses(#[from] io::Error),
 }
 
-/// An attempt that is over.
-#[derive(Debug)]
-pub struct Attempted {
-    /// What is kept of it. Its number is the store's to give.
-    pub attempt: Attempt,
-    /// What the receiver asked for with Retry-After.
-    pub retry_after: Option<Duration>,
-}
-
-impl Attempted {
-    /// Whether the receiver has accepted the message: its answer is complete, and of the 200s.
-    #[must_use]
-    pub fn accepted(&self) -> bool {
-        self.attempt.error.is_none()
-    }
-}
-
-/// Delivers messages. Cheap to clone; clones share their connections.
+/// Posts messages to endpoints. Cheap to clone; clones share their connections.
 #[derive(Clone, Debug)]
 pub struct Client {
     reach: Reach,
@@ -109,7 +92,7 @@ struct Answer {
 
 impl Client {
     /// A client with this deadline per attempt, held between [`SHORTEST_DEADLINE`] and
-    /// [`LONGEST_DEADLINE`]. It delivers to none of the addresses that this machine has now.
+    /// [`LONGEST_DEADLINE`]. It connects to none of the addresses that this machine has now.
     ///
     /// # Errors
     /// [`SetupError`].
@@ -149,58 +132,53 @@ impl Client {
         self.deadline
     }
 
-    /// Makes one attempt. Whatever happens is in what it returns.
-    pub async fn deliver(&self, delivery: &Delivery<'_>) -> Attempted {
+    /// Makes one attempt. Every failure is in the attempt that it returns.
+    pub async fn post(&self, request: &WebhookRequest<'_>) -> Attempt {
         let (started, clock) = (Timestamp::from(SystemTime::now()), Instant::now());
         let mut attempt = Attempt {
             number: 0,
-            url: delivery.url.to_owned(),
+            url: request.url.to_owned(),
             started,
             duration: Duration::ZERO,
             timings: sluice_store::Timings::default(),
             status: None,
             error: None,
+            retry_after: None,
             request_headers: Vec::new(),
             response: None,
             response_cut: false,
         };
-        let result = self.attempt(delivery, &mut attempt).await;
+        let result = self.send(request, &mut attempt).await;
         attempt.duration = clock.elapsed();
-        let retry_after = match result {
+        match result {
             Ok(answer) => {
                 attempt.status = Some(answer.status);
                 attempt.error = fault(answer.status);
+                attempt.retry_after = answer.retry_after;
                 attempt.response = Some(answer.body);
                 attempt.response_cut = answer.cut;
-                answer.retry_after
             }
-            Err(error) => {
-                attempt.error = Some(error.to_string());
-                None
-            }
-        };
-        Attempted {
-            attempt,
-            retry_after,
+            Err(error) => attempt.error = Some(error.to_string()),
         }
+        attempt
     }
 
-    async fn attempt(
+    async fn send(
         &self,
-        delivery: &Delivery<'_>,
+        request: &WebhookRequest<'_>,
         attempt: &mut Attempt,
     ) -> Result<Answer, SendError> {
-        let (url, zone) = target::check(delivery.url, self.reach)?;
+        let (url, zone) = target::check(request.url, self.reach)?;
         if zone == Zone::Public
             && let Some(literal) = target::literal(&url)
         {
             self.own.judge(&[literal])?;
         }
-        let Request {
+        let SignedRequest {
             headers,
             shown,
             body,
-        } = request::build(delivery, attempt.started)?;
+        } = request::sign(request, attempt.started)?;
         attempt.request_headers = shown;
         let client = match zone {
             Zone::Public => &self.public,

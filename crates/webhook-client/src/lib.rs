@@ -1,14 +1,14 @@
-//! How a message reaches a receiver: one signed HTTP request to an address that was judged first.
+//! Webhook client: posts one signed HTTP request to an endpoint whose addresses were judged first.
 //!
-//! Real deliveries and those by which an owner tries a webhook out go through the same [`Client`], so that
+//! Deliveries and the samples by which an owner tests a webhook go through the same [`Client`], so that
 //! neither reaches what the other could not.
 //!
-//! - [`address`]: which addresses may be connected to.
-//! - [`target`]: which URLs may be called (pure).
-//! - [`request`]: the headers and the bytes of an attempt (pure).
-//! - `signature`: how a message is signed (pure).
-//! - [`resolve`]: names become addresses, all of them judged.
-//! - [`client`]: one attempt under one deadline, and what is kept of it.
+//! - [`address`]: judges addresses.
+//! - [`target`]: judges URLs (pure).
+//! - [`request`]: makes the headers and the bytes of an attempt (pure).
+//! - `signature`: signs a message (pure).
+//! - [`resolve`]: resolves names to addresses, all of them judged.
+//! - [`client`]: makes one attempt under one deadline.
 
 pub mod address;
 pub mod client;
@@ -19,7 +19,7 @@ mod signature;
 pub mod target;
 mod timeline;
 
-pub use client::{Attempted, Client, SendError, SetupError};
-pub use request::{Delivery, is_reserved_header};
+pub use client::{Client, SendError, SetupError};
+pub use request::{SignedRequest, WebhookRequest, is_reserved_header};
 pub use signature::SecretFault;
 pub use target::{Reach, TargetFault};

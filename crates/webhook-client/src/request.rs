@@ -1,8 +1,8 @@
-//! The headers and the bytes of an attempt (pure).
+//! [`SignedRequest`]: the headers and the bytes of an attempt (pure).
 //!
 //! The signature is the one of Standard Webhooks 1.0: HMAC-SHA256 over `id.timestamp.body`, one for each
 //! secret that is valid, separated by spaces. It is made over the JSON text, also when that is sent
-//! compressed: a receiver's framework inflates before its code, and with it the verifying library, sees the
+//! compressed: an endpoint's framework inflates before its code, and with it the verifying library, sees the
 //! body.
 
 use std::io::Write;
@@ -16,20 +16,20 @@ use sluice_store::{MessageId, Secrets, Timestamp};
 use standardwebhooks::{HEADER_WEBHOOK_ID, HEADER_WEBHOOK_SIGNATURE, HEADER_WEBHOOK_TIMESTAMP};
 use thiserror::Error;
 
-use crate::signature::{SecretFault, sign};
+use crate::signature::{self, SecretFault};
 
-/// How Sluice introduces itself.
+/// Name of Sluice in the header User-Agent.
 const AGENT: &str = concat!("Sluice/", env!("CARGO_PKG_VERSION"), " (webhooks)");
 
 /// Bodies up to this length are sent as they are: they fit in a few packets, and inflating them would cost
-/// the receiver more than receiving them.
+/// the endpoint more than receiving them.
 pub const MAX_PLAIN_BYTES: usize = 4 * 1024;
 
 /// What stands in the record of an attempt for the value of a header that the webhook's owner chose: it may
 /// be a password.
 pub const HIDDEN: &str = "REDACTED";
 
-/// Headers that every request has; with the one that tells of compression.
+/// Headers that every request has; with the one about compression.
 const OUR_HEADERS: usize = 6;
 
 /// Header names that a webhook's owner cannot choose: they are ours, or the protocol's.
@@ -64,14 +64,14 @@ pub fn is_reserved_header(name: &str) -> bool {
     name.starts_with(RESERVED_PREFIX) || RESERVED.contains(&name.as_str())
 }
 
-/// A message on its way.
+/// A message to be signed and posted.
 #[derive(Clone, Copy, Debug)]
-pub struct Delivery<'a> {
+pub struct WebhookRequest<'a> {
     /// Sent as `webhook-id`.
     pub id: &'a MessageId,
-    /// Where it goes.
+    /// URL to call.
     pub url: &'a str,
-    /// What it is signed with.
+    /// Secrets to sign with.
     pub secrets: &'a Secrets,
     /// Headers that the webhook's owner wants sent. Reserved ones are left out.
     pub headers: &'a [(String, String)],
@@ -81,7 +81,7 @@ pub struct Delivery<'a> {
     pub body: &'a str,
 }
 
-/// Why a message cannot be sent at all; only a damaged database leads here.
+/// Why a request cannot be made at all; only a damaged database leads here.
 #[derive(Debug, Error)]
 pub enum RequestError {
     /// The secret is none.
@@ -98,9 +98,9 @@ pub enum RequestError {
     Gzip(#[from] std::io::Error),
 }
 
-/// A request, and its headers as the record of the attempt shows them.
+/// A signed request, and its headers as the record of the attempt shows them.
 #[derive(Clone, Debug)]
-pub struct Request {
+pub struct SignedRequest {
     /// All headers.
     pub headers: HeaderMap,
     /// Names and values, those of the owner hidden.
@@ -109,14 +109,14 @@ pub struct Request {
     pub body: Vec<u8>,
 }
 
-/// The request of an attempt made at `now`. The id stays the same over all attempts, the timestamp is the
-/// attempt's, so that a receiver can refuse a replayed request by its age.
+/// Signs the request of an attempt made at `now`. The id stays the same over all attempts, the timestamp is the
+/// attempt's, so that an endpoint can refuse a replayed request by its age.
 ///
 /// # Errors
 /// [`RequestError`].
-pub fn build(delivery: &Delivery<'_>, now: Timestamp) -> Result<Request, RequestError> {
-    let mut headers = HeaderMap::with_capacity(OUR_HEADERS + delivery.headers.len());
-    for (name, value) in delivery.headers {
+pub fn sign(request: &WebhookRequest<'_>, now: Timestamp) -> Result<SignedRequest, RequestError> {
+    let mut headers = HeaderMap::with_capacity(OUR_HEADERS + request.headers.len());
+    for (name, value) in request.headers {
         if !is_reserved_header(name) {
             headers.append(
                 HeaderName::from_bytes(name.as_bytes())?,
@@ -131,7 +131,7 @@ pub fn build(delivery: &Delivery<'_>, now: Timestamp) -> Result<Request, Request
         (USER_AGENT, AGENT),
         (
             HeaderName::from_static(HEADER_WEBHOOK_ID),
-            delivery.id.as_str(),
+            request.id.as_str(),
         ),
         (
             HeaderName::from_static(HEADER_WEBHOOK_TIMESTAMP),
@@ -139,17 +139,17 @@ pub fn build(delivery: &Delivery<'_>, now: Timestamp) -> Result<Request, Request
         ),
         (
             HeaderName::from_static(HEADER_WEBHOOK_SIGNATURE),
-            &signatures(delivery, seconds)?,
+            &signatures(request, seconds)?,
         ),
     ];
     for (name, value) in ours {
         headers.insert(name, HeaderValue::from_str(value)?);
     }
-    let body = if delivery.gzip && delivery.body.len() > MAX_PLAIN_BYTES {
+    let body = if request.gzip && request.body.len() > MAX_PLAIN_BYTES {
         headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
-        compress(delivery.body.as_bytes())?
+        compress(request.body.as_bytes())?
     } else {
-        delivery.body.as_bytes().to_vec()
+        request.body.as_bytes().to_vec()
     };
     let shown = headers
         .iter()
@@ -162,18 +162,18 @@ pub fn build(delivery: &Delivery<'_>, now: Timestamp) -> Result<Request, Request
             (name.to_string(), value)
         })
         .collect();
-    Ok(Request {
+    Ok(SignedRequest {
         headers,
         shown,
         body,
     })
 }
 
-fn signatures(delivery: &Delivery<'_>, seconds: i64) -> Result<String, SecretFault> {
-    let body = delivery.body.as_bytes();
-    let secrets = delivery.secrets.iter();
+fn signatures(request: &WebhookRequest<'_>, seconds: i64) -> Result<String, SecretFault> {
+    let body = request.body.as_bytes();
+    let secrets = request.secrets.iter();
     let signed: Result<Vec<_>, _> = secrets
-        .map(|secret| sign(secret, delivery.id, seconds, body))
+        .map(|secret| signature::sign(secret, request.id, seconds, body))
         .collect();
     Ok(signed?.join(" "))
 }
@@ -209,8 +209,8 @@ mod tests {
         Webhook::new(Secret::from_random([byte; 32]).expose()).expect("valid secret")
     }
 
-    fn request(secrets: &Secrets, now: Timestamp, body: &str) -> Request {
-        let delivery = Delivery {
+    fn request(secrets: &Secrets, now: Timestamp, body: &str) -> SignedRequest {
+        let unsigned = WebhookRequest {
             id: &MessageId::from_bytes([1; 32]),
             url: "https://example.com/",
             secrets,
@@ -218,7 +218,7 @@ mod tests {
             gzip: true,
             body,
         };
-        build(&delivery, now).expect("builds")
+        sign(&unsigned, now).expect("builds")
     }
 
     fn now() -> Timestamp {
@@ -270,7 +270,7 @@ mod tests {
     fn the_signature_is_the_one_of_the_specification() {
         // HMAC-SHA256 with 32 zero bytes as the key, computed independently.
         let secrets = secrets(0, None);
-        let delivery = Delivery {
+        let unsigned = WebhookRequest {
             id: &MessageId::from_bytes([0; 32]),
             url: "",
             secrets: &secrets,
@@ -278,7 +278,7 @@ mod tests {
             gzip: false,
             body: "{}",
         };
-        let signed = build(&delivery, Timestamp::from_unix_seconds(1))
+        let signed = sign(&unsigned, Timestamp::from_unix_seconds(1))
             .expect("builds")
             .headers;
         assert_eq!(signed[HEADER_WEBHOOK_TIMESTAMP], "1");
@@ -316,7 +316,7 @@ mod tests {
     fn the_owners_headers_are_sent_but_neither_shown_nor_allowed_to_replace_ours() {
         let secrets = secrets(9, None);
         let header = |name: &str, value: &str| (name.to_owned(), value.to_owned());
-        let delivery = Delivery {
+        let unsigned = WebhookRequest {
             id: &MessageId::from_bytes([1; 32]),
             url: "",
             secrets: &secrets,
@@ -329,9 +329,9 @@ mod tests {
             gzip: false,
             body: "{}",
         };
-        let request = build(&delivery, now()).expect("builds");
+        let request = sign(&unsigned, now()).expect("builds");
         assert_eq!(request.headers["authorization"], "Bearer s3cret");
-        assert_eq!(request.headers[HEADER_WEBHOOK_ID], delivery.id.as_str());
+        assert_eq!(request.headers[HEADER_WEBHOOK_ID], unsigned.id.as_str());
         assert!(!request.headers.contains_key("content-length"));
         assert!(!request.headers.contains_key("host"));
         assert!(!format!("{:?}", request.shown).contains("s3cret"));

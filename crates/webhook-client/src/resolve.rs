@@ -1,4 +1,4 @@
-//! Names become addresses, and every address is judged.
+//! Resolves names to addresses, every one of which is judged.
 //!
 //! The judge is the HTTP client's resolver itself: the connection goes to the addresses that were judged,
 //! and there is no second resolution that could answer differently.
@@ -18,7 +18,7 @@ use crate::{address::Own, target::Zone, timeline};
 /// A resolution under way.
 pub type Lookup = Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send>>;
 
-/// Whoever knows the addresses of names.
+/// Resolves names to addresses.
 pub trait Resolver: Send + Sync + 'static {
     /// The addresses of `name`.
     fn lookup(&self, name: &str) -> Lookup;

@@ -1,4 +1,4 @@
-//! When a receiver asks to be asked again (pure).
+//! Parses the header Retry-After (pure).
 
 use std::time::{Duration, SystemTime};
 

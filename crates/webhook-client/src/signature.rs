@@ -1,5 +1,7 @@
-//! One signature of Standard Webhooks 1.0 (pure): `v1,` and the base64 of HMAC-SHA256 over
-//! `id.timestamp.body`, under the bytes that the secret's text stands for.
+//! Signs messages by Standard Webhooks 1.0 (pure).
+//!
+//! A signature is `v1,` and the base64 of HMAC-SHA256 over `id.timestamp.body`, under the bytes that the
+//! secret's text stands for.
 //!
 //! The scheme's own library hashes without the processor's instructions, which makes signing the dearest
 //! part of a delivery; the tests hold these signatures against it.

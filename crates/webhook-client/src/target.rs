@@ -1,4 +1,4 @@
-//! Which URLs may be called (pure).
+//! Judges URLs of webhooks (pure).
 
 use std::net::IpAddr;
 

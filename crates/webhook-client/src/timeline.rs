@@ -1,4 +1,4 @@
-//! When the parts of an attempt were done.
+//! Timeline: measures when the parts of an attempt were done.
 //!
 //! The connector and the resolver run inside the task that sends a request, but know nothing of the
 //! request. So the times are noted in a value that belongs to the task; where the connection is made by
@@ -63,7 +63,7 @@ pub(crate) fn resolved() {
     Timeline::note(|timeline, timings| timings.resolved = Some(timeline.begun.elapsed()));
 }
 
-/// The connection of the current attempt stands. The connector does not tell when TCP stood before TLS.
+/// The connection of the current attempt stands. The connector does not show when TCP stood before TLS.
 fn connected() {
     Timeline::note(|timeline, timings| {
         let now = Some(timeline.begun.elapsed());

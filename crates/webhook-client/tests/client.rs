@@ -16,9 +16,9 @@ use axum::{
     http::{StatusCode, header},
     response::{IntoResponse, Response},
 };
-use sluice_store::{MAX_RESPONSE_BYTES, MessageId, Secret, Secrets};
+use sluice_store::{Attempt, MAX_RESPONSE_BYTES, MessageId, Secret, Secrets};
 use sluice_webhook_client::{
-    Attempted, Client, Delivery, Reach,
+    Client, Reach, WebhookRequest,
     resolve::{Lookup, Resolver},
 };
 use tokio::{
@@ -63,12 +63,12 @@ impl Resolver for Rebinding {
     }
 }
 
-async fn deliver(client: &Client, url: &str) -> Attempted {
+async fn post(client: &Client, url: &str) -> Attempt {
     let secrets = Secrets {
         current: Secret::from_random([1; 32]),
         previous: Vec::new(),
     };
-    let delivery = Delivery {
+    let request = WebhookRequest {
         id: &MessageId::from_bytes([1; 32]),
         url,
         secrets: &secrets,
@@ -76,7 +76,7 @@ async fn deliver(client: &Client, url: &str) -> Attempted {
         gzip: false,
         body: "{}",
     };
-    client.deliver(&delivery).await
+    client.post(&request).await
 }
 
 /// Listens on an address and counts connections; each request is answered with 200.
@@ -110,15 +110,15 @@ async fn a_name_that_turns_to_loopback_after_it_was_judged_is_not_followed_there
     let client = loopback(Arc::clone(&resolver) as _);
     let url = format!("https://rebind.example:{}/", address.port());
 
-    let first = deliver(&client, &url).await;
+    let first = post(&client, &url).await;
     assert!(!first.accepted());
     assert_eq!(
         resolver.lookups.load(Ordering::SeqCst),
         1,
         "resolved once: the connection went to what was judged"
     );
-    let second = deliver(&client, &url).await;
-    let error = second.attempt.error.expect("refused");
+    let second = post(&client, &url).await;
+    let error = second.error.expect("refused");
     assert!(error.contains("not public"), "{error}");
     assert!(!error.contains("127.0.0.1"), "{error}");
     assert_eq!(inside.load(Ordering::SeqCst), 0, "nobody connected inside");
@@ -130,12 +130,12 @@ async fn the_connection_goes_to_the_address_that_was_judged() {
     let (_, other) = listen(Ipv4Addr::LOCALHOST, judged.port()).await;
     let resolver = Rebinding::new(&[&["127.0.0.2"], &["127.0.0.1"]]);
     let client = loopback(Arc::clone(&resolver) as _);
-    let attempted = deliver(&client, &format!("http://name.example:{}/", judged.port())).await;
-    assert!(attempted.accepted(), "{attempted:?}");
+    let attempt = post(&client, &format!("http://name.example:{}/", judged.port())).await;
+    assert!(attempt.accepted(), "{attempt:?}");
     assert_eq!(resolver.lookups.load(Ordering::SeqCst), 1);
     assert_eq!(reached.load(Ordering::SeqCst), 1);
     assert_eq!(other.load(Ordering::SeqCst), 0);
-    let timings = attempted.attempt.timings;
+    let timings = attempt.timings;
     assert!(timings.resolved.is_some() && timings.connected.is_some());
     assert!(timings.first_byte >= timings.connected, "{timings:?}");
 }
@@ -145,16 +145,16 @@ async fn a_name_with_one_bad_address_is_refused_whole() {
     let (address, inside) = listen(Ipv4Addr::LOCALHOST, 0).await;
     let resolver = Rebinding::new(&[&["127.0.0.1", "10.0.0.1"]]);
     let url = format!("http://mixed.example:{}/", address.port());
-    let attempted = deliver(&loopback(resolver), &url).await;
-    assert!(!attempted.accepted());
+    let attempt = post(&loopback(resolver), &url).await;
+    assert!(!attempt.accepted());
     assert_eq!(inside.load(Ordering::SeqCst), 0);
 }
 
 #[tokio::test]
 async fn the_systems_names_are_judged_too() {
     let client = Client::new(DEADLINE, Reach::Public).expect("TLS");
-    let attempted = deliver(&client, "https://localhost/").await;
-    let error = attempted.attempt.error.expect("refused");
+    let attempt = post(&client, "https://localhost/").await;
+    let error = attempt.error.expect("refused");
     assert!(error.contains("not public"), "{error}");
 }
 
@@ -180,27 +180,27 @@ async fn a_redirect_is_not_followed() {
         let headers = [(header::LOCATION, location.clone())];
         (StatusCode::TEMPORARY_REDIRECT, headers).into_response()
     };
-    let attempted = deliver(&system(), &receiver(redirect).await).await;
-    assert_eq!(attempted.attempt.status, Some(307));
-    assert!(!attempted.accepted());
+    let attempt = post(&system(), &receiver(redirect).await).await;
+    assert_eq!(attempt.status, Some(307));
+    assert!(!attempt.accepted());
     assert_eq!(followed.load(Ordering::SeqCst), 0);
 }
 
 #[tokio::test]
 async fn an_answer_is_read_to_its_cap_and_kept() {
     let long = receiver(|| "x".repeat(10 * MAX_RESPONSE_BYTES).into_response()).await;
-    let attempted = deliver(&system(), &long).await;
-    assert!(attempted.accepted());
-    assert!(attempted.attempt.response_cut);
+    let attempt = post(&system(), &long).await;
+    assert!(attempt.accepted());
+    assert!(attempt.response_cut);
     assert_eq!(
-        attempted.attempt.response.map(|text| text.len()),
+        attempt.response.map(|text| text.len()),
         Some(MAX_RESPONSE_BYTES)
     );
     let short = receiver(|| (StatusCode::BAD_REQUEST, "no such order").into_response()).await;
-    let attempted = deliver(&system(), &short).await;
-    assert_eq!(attempted.attempt.status, Some(400));
-    assert_eq!(attempted.attempt.response.as_deref(), Some("no such order"));
-    assert!(!attempted.attempt.response_cut);
+    let attempt = post(&system(), &short).await;
+    assert_eq!(attempt.status, Some(400));
+    assert_eq!(attempt.response.as_deref(), Some("no such order"));
+    assert!(!attempt.response_cut);
 }
 
 #[tokio::test]
@@ -214,13 +214,13 @@ async fn the_deadline_covers_an_answer_that_drips() {
     };
     let url = receiver(drip).await;
     let begun = std::time::Instant::now();
-    let attempted = deliver(&system(), &url).await;
+    let attempt = post(&system(), &url).await;
     assert!(begun.elapsed() < 2 * DEADLINE);
     assert_eq!(
-        attempted.attempt.error.as_deref(),
+        attempt.error.as_deref(),
         Some("no complete answer within 1 s")
     );
-    assert!(attempted.attempt.timings.first_byte.is_some());
+    assert!(attempt.timings.first_byte.is_some());
 }
 
 #[tokio::test]
@@ -238,8 +238,8 @@ async fn an_answer_shorter_than_it_says_is_no_answer() {
                 .await;
         }
     });
-    let attempted = deliver(&system(), &url).await;
-    assert!(!attempted.accepted(), "{attempted:?}");
+    let attempt = post(&system(), &url).await;
+    assert!(!attempt.accepted(), "{attempt:?}");
 }
 
 #[tokio::test]

@@ -1,89 +1,68 @@
-//! How a receiver does, and what that means for all its messages (pure).
+//! Circuit breaker and adaptive concurrency of one endpoint (pure).
 //!
-//! The retry schedule is about one message; this is about the receiver. While it is closed, messages flow, as
-//! many at once as the receiver has shown to bear. A receiver that says it has too much (429, 502, 504, or
-//! Retry-After) is left alone for a while and then gets half as many at once. One that fails
-//! [`FAILURES_TO_OPEN`] times in a row is given up for a pause: nothing is sent but one message at the end of
-//! it, the probe. A probe that fails doubles the pause; one that is accepted is followed by a second, and then
-//! messages flow again, slowly first. Nothing is lost meanwhile: what is not attempted does not grow older in
+//! The retry schedule is about one message; this is about the endpoint. While the breaker is closed, messages flow, as
+//! many at once as the endpoint has shown to bear. An endpoint that says it has too much (429, 502, 504, or
+//! Retry-After) pauses for a while and then gets half as many at once. One that fails
+//! [`FAILURES_TO_OPEN`] times in a row trips the breaker: nothing is sent before a pause is over, and then one
+//! message, the probe. A probe that fails doubles the pause; one that is accepted is followed by a second, and then
+//! messages flow again, slowly first. Nothing is lost meanwhile: what is not attempted does not move on in
 //! its schedule.
 
 use std::time::Duration;
 
-use sluice_store::{Breaker, EndpointState, Timestamp};
-use sluice_webhook_client::Attempted;
+use sluice_store::{Breaker, EndpointState, Observation, Timestamp};
 
-/// Failed attempts in a row after which a receiver is given up for a pause: more than one restart of a
-/// receiver fails, with several messages under way, less than a minute of a busy webhook.
+use super::limits::{FIRST_CONCURRENCY, LEAST_CONCURRENCY};
+
+/// Failed attempts in a row after which the breaker trips: more than one restart of an endpoint fails, with
+/// several messages in flight, less than a minute of a busy webhook.
 pub const FAILURES_TO_OPEN: u32 = 10;
 
-/// First pause of a receiver that was given up.
+/// First pause after the breaker tripped.
 pub const FIRST_PAUSE: Duration = Duration::from_secs(10);
 
-/// Longest pause: a receiver that heals is noticed within it.
+/// Longest pause: an endpoint that heals is noticed within it.
 pub const LONGEST_PAUSE: Duration = Duration::from_secs(5 * 60);
 
-/// Pause of a receiver that has too much and does not say for how long.
+/// Pause of an endpoint that has too much and does not say for how long.
 pub const SLOW_DOWN: Duration = Duration::from_secs(5);
 
-/// Longest pause of all messages that a receiver can ask for. A single message may be put off for longer.
+/// Longest pause of all messages that an endpoint can ask for. A single message may be put off for longer.
 pub const LONGEST_SLOW_DOWN: Duration = Duration::from_secs(60 * 60);
 
-/// Pauses are spread by this fraction to either side, so that receivers behind one proxy do not return
+/// Pauses are spread by this fraction to either side, so that endpoints behind one proxy do not return
 /// together.
 const JITTER: f64 = 0.2;
 
-/// What an attempt shows of its receiver.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Observation {
-    /// It accepted the message.
-    Accepted,
-    /// It has too much, and asks for this pause.
-    Overloaded(Option<Duration>),
-    /// It failed.
-    Failed,
-}
-
-impl Observation {
-    /// What `attempted` shows.
-    #[must_use]
-    pub fn of(attempted: &Attempted) -> Self {
-        match (attempted.attempt.status, attempted.retry_after) {
-            _ if attempted.accepted() => Self::Accepted,
-            (Some(429 | 502 | 504), asked) => Self::Overloaded(asked),
-            (_, asked @ Some(_)) => Self::Overloaded(asked),
-            _ => Self::Failed,
-        }
-    }
-}
-
-/// How the receiver does after an attempt that began at `started` and ended at `ended`. `most` is the most
-/// messages that may be under way to a receiver; `random` any uniformly drawn number.
+/// The state of an endpoint after an attempt that began at `started` and ended at `ended`. `most` is the most
+/// attempts that may be in flight to an endpoint; `jitter` any uniformly drawn number.
 #[must_use]
-pub fn after(
+pub fn on_attempt(
     state: EndpointState,
     observation: Observation,
     (started, ended): (Timestamp, Timestamp),
     most: u32,
-    random: u32,
+    jitter: u32,
 ) -> EndpointState {
-    // Of several under way when the receiver was slowed down or given up, the first one's result counts.
+    // Of several in flight when the endpoint was paused, the first one's result counts.
     let known = state.paused_until.is_some_and(|until| started < until);
     match observation {
         Observation::Accepted => accepted(state, ended, most),
         Observation::Failed if known && state.breaker != Breaker::Closed => state,
-        Observation::Failed => failed(state, ended, random),
+        Observation::Failed => failed(state, ended, jitter),
         Observation::Overloaded(asked) => {
             let slowed = if known {
                 state
             } else {
                 EndpointState {
-                    concurrency_limit: Some((state.concurrency_limit.unwrap_or(most) / 2).max(1)),
-                    ..failed(state, ended, random)
+                    concurrency_limit: Some(
+                        (state.concurrency_limit.unwrap_or(most) / 2).max(LEAST_CONCURRENCY),
+                    ),
+                    ..failed(state, ended, jitter)
                 }
             };
             let asked = asked.unwrap_or(SLOW_DOWN).min(LONGEST_SLOW_DOWN);
-            let until = ended.after(spread(asked, random).max(asked));
+            let until = ended.after(spread(asked, jitter).max(asked));
             EndpointState {
                 paused_until: slowed.paused_until.max(Some(until)),
                 ..slowed
@@ -117,12 +96,12 @@ fn accepted(state: EndpointState, ended: Timestamp, most: u32) -> EndpointState 
             failures: 0,
             trips: 0,
             paused_until: None,
-            concurrency_limit: Some(2).filter(|few| *few < most),
+            concurrency_limit: Some(FIRST_CONCURRENCY).filter(|few| *few < most),
         },
     }
 }
 
-fn failed(state: EndpointState, ended: Timestamp, random: u32) -> EndpointState {
+fn failed(state: EndpointState, ended: Timestamp, jitter: u32) -> EndpointState {
     let failures = state.failures.saturating_add(1);
     if state.breaker == Breaker::Closed && failures < FAILURES_TO_OPEN {
         return EndpointState { failures, ..state };
@@ -134,13 +113,13 @@ fn failed(state: EndpointState, ended: Timestamp, random: u32) -> EndpointState 
         breaker: Breaker::Open,
         failures,
         trips: state.trips.saturating_add(1),
-        paused_until: Some(ended.after(spread(pause, random))),
+        paused_until: Some(ended.after(spread(pause, jitter))),
         concurrency_limit: state.concurrency_limit,
     }
 }
 
-fn spread(pause: Duration, random: u32) -> Duration {
-    pause.mul_f64(1.0 + JITTER * (2.0 * f64::from(random) / f64::from(u32::MAX) - 1.0))
+fn spread(pause: Duration, jitter: u32) -> Duration {
+    pause.mul_f64(1.0 + JITTER * (2.0 * f64::from(jitter) / f64::from(u32::MAX) - 1.0))
 }
 
 #[cfg(test)]
@@ -156,7 +135,7 @@ mod tests {
 
     /// The attempt took no time.
     fn next(state: EndpointState, observation: Observation, now: i64) -> EndpointState {
-        after(state, observation, (at(now), at(now)), MOST, MIDDLE)
+        on_attempt(state, observation, (at(now), at(now)), MOST, MIDDLE)
     }
 
     fn pause(state: EndpointState, now: i64) -> i64 {
@@ -233,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_receiver_with_too_much_pauses_as_asked_and_gets_half() {
+    fn an_endpoint_with_too_much_pauses_as_asked_and_gets_half() {
         let slowed = next(EndpointState::default(), Observation::Overloaded(None), 0);
         assert_eq!(slowed.breaker, Breaker::Closed);
         assert_eq!((pause(slowed, 0), slowed.concurrency_limit), (5, Some(8)));
@@ -256,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn a_receiver_that_only_ever_has_too_much_is_given_up_too() {
+    fn an_endpoint_that_only_ever_has_too_much_trips_the_breaker_too() {
         let mut state = EndpointState::default();
         for round in 0..FAILURES_TO_OPEN {
             state = next(state, Observation::Overloaded(None), i64::from(round) * 100);
@@ -272,7 +251,7 @@ mod tests {
                 failures: FAILURES_TO_OPEN,
                 ..EndpointState::default()
             };
-            let state = after(state, Observation::Failed, (at(0), at(0)), MOST, random);
+            let state = on_attempt(state, Observation::Failed, (at(0), at(0)), MOST, random);
             state.paused_until.map(Timestamp::unix_millis)
         };
         assert_eq!((pause(0), pause(u32::MAX)), (Some(8_000), Some(12_000)));

@@ -1,124 +1,130 @@
-//! From whoever stores messages straight to the task that delivers them: what is stored here and now is stored under a
-//! lease, and nobody needs to look for it.
+//! Dispatch capacity: reservations under which messages are inserted already leased.
+//!
+//! What this process stores it also attempts: the outbox reserves capacity, has the deliveries leased as they are
+//! inserted, and submits them to the dispatcher, which need not look for them.
 
 use std::{
     sync::Arc,
     time::{Duration, SystemTime},
 };
 
-use sluice_store::{Claim, ClaimLimits, ClaimedDelivery, Lease, Timestamp};
+use sluice_store::{LeaseLimits, LeaseRequest, LeaseToken, LeasedDelivery, Timestamp};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
-/// Messages that are claimed at once: each is a few kilobytes, and a socket when its turn has come.
-pub const MAX_CLAIMED: usize = 8192;
+use super::limits::{LEASE_QUOTA, MAX_LEASED};
 
-/// Attempts under way at once to one webhook. Receivers in one data centre with Sluice answer in a
-/// millisecond, those on another continent in two hundred: eighty messages a second for them.
-pub const MAX_PER_WEBHOOK: u32 = 16;
+/// How long a leased delivery may wait for a permit before its lease is released. The lease must outlive this and the
+/// attempt.
+pub const PERMIT_PATIENCE: Duration = Duration::from_secs(5);
 
-/// Messages of one webhook that are claimed at once: what a receiver that hangs can take from the others.
-/// Eight rounds of attempts, so that a fast receiver need not wait for the database after each, and claims and
-/// records are large.
-pub const MAX_CLAIMED_PER_WEBHOOK: u32 = 8 * MAX_PER_WEBHOOK;
-
-/// How long a claimed message may wait for its turn before it goes back to the queue. The lease must
-/// outlive this and the attempt.
-pub const TURN_PATIENCE: Duration = Duration::from_secs(5);
-
-/// How much longer than the wait for its turn and the deadline of its attempt a lease lasts: time to record
-/// the result on a busy machine.
+/// How much longer than the wait for a permit and the deadline of its attempt a lease lasts: time to record the result
+/// on a busy machine.
 const LEASE_MARGIN: Duration = Duration::from_secs(10);
 
-/// A claimed message and its place, which is free again when its result is recorded.
-pub type Claimed = (ClaimedDelivery, OwnedSemaphorePermit);
-
-/// The places of a dispatcher. Clones share them.
+/// The number of deliveries that this process may lease. Clones share it.
 #[derive(Clone, Debug)]
-pub struct Room {
-    places: Arc<Semaphore>,
+pub struct DispatchCapacity {
+    free: Arc<Semaphore>,
     attempt: Duration,
-    handed: mpsc::UnboundedSender<Vec<Claimed>>,
+    submissions: mpsc::UnboundedSender<Vec<ReservedDelivery>>,
 }
 
-/// What is handed to a dispatcher. There are never more than it has places for.
+/// The deliveries that are submitted to a dispatcher, never more than its capacity.
 #[derive(Debug)]
-pub struct Intake {
-    pub(super) room: Room,
-    pub(super) handed: mpsc::UnboundedReceiver<Vec<Claimed>>,
+pub struct Submissions {
+    pub(super) capacity: DispatchCapacity,
+    pub(super) submitted: mpsc::UnboundedReceiver<Vec<ReservedDelivery>>,
 }
 
-/// Places that were taken beforehand.
+/// Capacity that was reserved before leasing. What is not used is free again when it is dropped.
 #[derive(Debug)]
-pub struct Places {
-    claim: Claim,
-    places: OwnedSemaphorePermit,
+pub struct Reservation {
+    request: LeaseRequest,
+    reserved: OwnedSemaphorePermit,
+    submissions: mpsc::UnboundedSender<Vec<ReservedDelivery>>,
 }
 
-impl Intake {
-    /// The places of a dispatcher whose attempts take no longer than told.
+/// A leased delivery and its part of the capacity, which is free again when its result is recorded.
+#[derive(Debug)]
+pub(super) struct ReservedDelivery {
+    pub(super) delivery: LeasedDelivery,
+    pub(super) reserved: OwnedSemaphorePermit,
+}
+
+impl Submissions {
+    /// Submissions to a dispatcher whose attempts take at most `attempt`.
     #[must_use]
     pub fn new(attempt: Duration) -> Self {
-        let (sender, handed) = mpsc::unbounded_channel();
-        let room = Room {
-            places: Arc::new(Semaphore::new(MAX_CLAIMED)),
+        let (sender, submitted) = mpsc::unbounded_channel();
+        let capacity = DispatchCapacity {
+            free: Arc::new(Semaphore::new(MAX_LEASED)),
             attempt,
-            handed: sender,
+            submissions: sender,
         };
-        Self { room, handed }
+        Self {
+            capacity,
+            submitted,
+        }
     }
 
-    /// Where messages can be handed in.
+    /// The capacity of the dispatcher.
     #[must_use]
-    pub fn room(&self) -> Room {
-        self.room.clone()
+    pub fn capacity(&self) -> DispatchCapacity {
+        self.capacity.clone()
     }
 }
 
-impl Room {
-    /// Takes as many places as there are, at most so many; `None` when there is none.
+impl DispatchCapacity {
+    /// Reserves as much as is free, at most `most` deliveries; `None` when nothing is.
     #[must_use]
-    pub fn take(&self, most: usize) -> Option<Places> {
-        let count = u32::try_from(most.min(self.places.available_permits())).ok()?;
+    pub fn reserve(&self, most: usize) -> Option<Reservation> {
+        let count = u32::try_from(most.min(self.free.available_permits())).ok()?;
         if count == 0 {
             return None;
         }
-        let places = Arc::clone(&self.places).try_acquire_many_owned(count);
+        let reserved = Arc::clone(&self.free).try_acquire_many_owned(count).ok()?;
         let now = Timestamp::from(SystemTime::now());
-        let claim = Claim {
+        let request = LeaseRequest {
             now,
-            until: now.after(TURN_PATIENCE + self.attempt + LEASE_MARGIN),
-            lease: Lease::from_random(rand::random()),
-            limits: ClaimLimits {
+            until: now.after(PERMIT_PATIENCE + self.attempt + LEASE_MARGIN),
+            token: LeaseToken::from_random(rand::random()),
+            limits: LeaseLimits {
                 total: count,
-                per_webhook: MAX_CLAIMED_PER_WEBHOOK,
+                quota: LEASE_QUOTA,
             },
         };
-        let places = places.ok()?;
-        Some(Places { claim, places })
-    }
-
-    /// Hands in what was claimed for these places. Where nobody delivers any more, the leases run out.
-    pub fn hand_in(&self, places: Places, claimed: Vec<ClaimedDelivery>) {
-        let claimed = places.fill(claimed);
-        if !claimed.is_empty() {
-            let _ = self.handed.send(claimed);
-        }
+        Some(Reservation {
+            request,
+            reserved,
+            submissions: self.submissions.clone(),
+        })
     }
 }
 
-impl Places {
-    /// What is to be claimed for them.
+impl Reservation {
+    /// The leases to be requested under this reservation.
     #[must_use]
-    pub const fn claim(&self) -> Claim {
-        self.claim
+    pub const fn lease_request(&self) -> LeaseRequest {
+        self.request
     }
 
-    /// Gives each message a place; the others are free again.
-    #[must_use]
-    pub fn fill(mut self, claimed: Vec<ClaimedDelivery>) -> Vec<Claimed> {
-        claimed
+    /// Submits the deliveries that were leased to the dispatcher. When it has stopped, the leases run out.
+    pub fn submit(self, leased: Vec<LeasedDelivery>) {
+        let submissions = self.submissions.clone();
+        let reserved = self.assign(leased);
+        if !reserved.is_empty() {
+            let _ = submissions.send(reserved);
+        }
+    }
+
+    /// Assigns each delivery its part of the reservation.
+    pub(super) fn assign(mut self, leased: Vec<LeasedDelivery>) -> Vec<ReservedDelivery> {
+        leased
             .into_iter()
-            .filter_map(|delivery| Some((delivery, self.places.split(1)?)))
+            .filter_map(|delivery| {
+                let reserved = self.reserved.split(1)?;
+                Some(ReservedDelivery { delivery, reserved })
+            })
             .collect()
     }
 }

@@ -1,141 +1,179 @@
-//! The workers: take what is handed in or due, drive one attempt, report what became of it.
+//! Dispatcher: leases due deliveries, makes one attempt for each, reports to the recorder.
 //!
-//! A claim is a lease that outlives the deadline of an attempt. A worker that dies in between leaves a
-//! lease that runs out, and the message is delivered again, with the same id and the same bytes.
+//! A lease outlives the deadline of its attempt. A process that dies in between leaves a lease that runs out, and the
+//! message is delivered again, with the same id and the same bytes.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use service_kit::{CancellationToken, OutageLog};
-use sluice_store::{ClaimedDelivery, Finished, Outcome, Store, StoreError};
-use sluice_webhook_client::{Attempted, Client, Delivery};
+use sluice_store::{Attempt, AttemptResult, LeasedDelivery, Outcome, Store, StoreError};
+use sluice_webhook_client::{Client, WebhookRequest};
 use tokio::{
-    sync::{Notify, mpsc},
+    sync::{Notify, OwnedSemaphorePermit, mpsc, watch},
     task::JoinSet,
-    time::{MissedTickBehavior, interval, timeout},
+    time::{Interval, MissedTickBehavior, interval, timeout},
 };
 
 use super::{
-    breaker::Observation,
-    capacity::{Claimed, Intake, MAX_CLAIMED, MAX_PER_WEBHOOK, Room, TURN_PATIENCE},
-    limiter::{Gate, Gates},
-    recorder::{Done, Recorder, Report},
+    capacity::{DispatchCapacity, PERMIT_PATIENCE, ReservedDelivery, Submissions},
+    limiter::{EndpointLimiter, EndpointPermits},
+    limits::{MAX_IN_FLIGHT, MAX_LEASED},
+    recorder::{Ended, Recorder, Report},
     retry,
 };
 use crate::metrics::{Metrics, Stage};
 
-/// Messages taken in one claim, so that the first of a long queue are under way while the others are claimed.
-const MAX_CLAIM: usize = 512;
+/// Deliveries leased in one transaction, so that the first of a long queue are in flight while the others are leased.
+const MAX_LEASE: usize = 512;
 
 /// How often due retries are looked for. New messages of this process do not wait for it.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
-/// How long a shutdown waits for attempts under way. What is left then goes back to the queue.
+/// How long a shutdown waits for attempts in flight. The leases of what is left then are released.
 const DRAIN_DEADLINE: Duration = Duration::from_secs(5);
 
 /// The task that delivers.
 #[derive(Debug)]
 pub struct Dispatcher {
-    /// Where messages wait.
+    /// The store with the deliveries.
     pub store: Store,
-    /// How they are sent.
+    /// Makes the attempts.
     pub client: Client,
     /// Pauses before the attempts.
     pub schedule: Arc<[Duration]>,
-    /// Notified when messages are stored that are not handed in.
-    pub stored: Arc<Notify>,
-    /// Counts.
+    /// Notified when messages are inserted whose deliveries are not submitted.
+    pub inserted: Arc<Notify>,
+    /// Metrics of attempts.
     pub metrics: Metrics,
 }
 
 /// When to stop.
 #[derive(Debug)]
 struct Stop {
-    /// Nothing is begun any more.
+    /// No attempt is begun any more.
     shutdown: CancellationToken,
-    /// What is under way is broken off.
+    /// Attempts in flight are broken off.
     abandon: CancellationToken,
 }
 
+/// A reason to lease.
+enum Wake {
+    /// Deliveries were inserted already leased.
+    Submitted(Vec<ReservedDelivery>),
+    /// Messages were inserted whose deliveries are not leased.
+    Inserted,
+    /// Results were recorded, so there is capacity again, and a lane may go on.
+    Recorded,
+    /// Retries may have become due.
+    Tick,
+}
+
+/// The sources of [`Wake`].
+struct Wakes {
+    submissions: Submissions,
+    inserted: Arc<Notify>,
+    recorded: Arc<Notify>,
+    ticks: Interval,
+    shutdown: CancellationToken,
+}
+
+impl Wakes {
+    /// `None` at the shutdown.
+    async fn next(&mut self) -> Option<Wake> {
+        if self.shutdown.is_cancelled() {
+            return None;
+        }
+        tokio::select! {
+            () = self.shutdown.cancelled() => None,
+            Some(deliveries) = self.submissions.submitted.recv() => {
+                Some(Wake::Submitted(deliveries))
+            }
+            () = self.inserted.notified() => Some(Wake::Inserted),
+            () = self.recorded.notified() => Some(Wake::Recorded),
+            _ = self.ticks.tick() => Some(Wake::Tick),
+        }
+    }
+}
+
 impl Dispatcher {
-    /// Delivers what is handed in and what is due until `shutdown`, then lets attempts under way finish for a while.
-    pub async fn run(self, mut intake: Intake, shutdown: CancellationToken) {
+    /// Delivers what is submitted and what is due until `shutdown`, then lets attempts in flight finish for a while.
+    pub async fn run(self, submissions: Submissions, shutdown: CancellationToken) {
         let recorded = Arc::new(Notify::new());
-        let (reports, results) = mpsc::channel(MAX_CLAIMED);
-        let width = usize::try_from(MAX_PER_WEBHOOK).unwrap_or(usize::MAX);
-        let gates = Gates::new(width);
-        let backlog = Arc::new(AtomicBool::new(false));
+        let (reports, reported) = mpsc::channel(MAX_LEASED);
+        let (due_waits, recorder_sees) = watch::channel(false);
+        let limiter = EndpointLimiter::new(usize::try_from(MAX_IN_FLIGHT).unwrap_or(usize::MAX));
         let recorder = Recorder {
-            backlog: Arc::clone(&backlog),
-            gates: gates.clone(),
+            due_waits: recorder_sees,
+            limiter: limiter.clone(),
             store: self.store.clone(),
             metrics: self.metrics.clone(),
             outage: OutageLog::new("recording deliveries"),
             recorded: Arc::clone(&recorded),
         };
-        let recorder = tokio::spawn(recorder.run(results));
-        let stop = Arc::new(Stop {
-            shutdown,
-            abandon: CancellationToken::new(),
-        });
+        let recorder = tokio::spawn(recorder.run(reported));
+        let mut ticks = interval(POLL_INTERVAL);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut wakes = Wakes {
+            submissions,
+            inserted: Arc::clone(&self.inserted),
+            recorded,
+            ticks,
+            shutdown: shutdown.clone(),
+        };
         let dispatcher = Arc::new(self);
-        let mut under_way = UnderWay {
+        let mut in_flight = InFlight {
             dispatcher: Arc::clone(&dispatcher),
-            gates,
+            limiter,
             reports,
-            stop: Arc::clone(&stop),
+            stop: Arc::new(Stop {
+                shutdown,
+                abandon: CancellationToken::new(),
+            }),
             attempts: JoinSet::new(),
             outage: OutageLog::new("delivering webhooks"),
         };
-        let mut glances = interval(POLL_INTERVAL);
-        glances.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        while !stop.shutdown.is_cancelled() {
-            let stored = tokio::select! {
-                () = stop.shutdown.cancelled() => break,
-                Some(claimed) = intake.handed.recv() => {
-                    under_way.begin(claimed);
+        while let Some(wake) = wakes.next().await {
+            let inserted = match wake {
+                Wake::Submitted(deliveries) => {
+                    in_flight.begin(deliveries);
                     continue;
                 }
-                () = dispatcher.stored.notified() => true,
-                () = recorded.notified() => false,
-                _ = glances.tick() => false,
+                Wake::Inserted => true,
+                Wake::Recorded | Wake::Tick => false,
             };
-            let found = dispatcher.claim_all(&intake.room, &mut under_way).await;
-            backlog.store(found || stored, Ordering::Relaxed);
-            under_way.tidy();
+            let capacity = &wakes.submissions.capacity;
+            let found = dispatcher.lease_all(capacity, &mut in_flight).await;
+            due_waits.send_replace(found || inserted);
+            in_flight.tidy();
         }
-        // What was handed in at the last moment goes back to the queue.
-        intake.handed.close();
-        while let Some(claimed) = intake.handed.recv().await {
-            under_way.begin(claimed);
+        // The leases of what was submitted at the last moment are released.
+        let submitted = &mut wakes.submissions.submitted;
+        submitted.close();
+        while let Some(deliveries) = submitted.recv().await {
+            in_flight.begin(deliveries);
         }
-        under_way.finish().await;
+        in_flight.finish().await;
         if let Err(error) = recorder.await {
             tracing::error!(%error, "the task that records deliveries broke off");
         }
     }
 
-    /// Begins with what is due, as far as there is room. Returns whether there was anything.
-    async fn claim_all(&self, room: &Room, under_way: &mut UnderWay) -> bool {
+    /// Begins with what is due, as far as there is capacity. Returns whether there was anything.
+    async fn lease_all(&self, capacity: &DispatchCapacity, in_flight: &mut InFlight) -> bool {
         let mut found = false;
-        while !under_way.stop.shutdown.is_cancelled() {
-            match self.claim(room).await {
-                Ok(claimed) => {
-                    under_way.outage.recovered();
-                    found |= !claimed.is_empty();
-                    let more = claimed.len() >= MAX_CLAIM;
-                    under_way.begin(claimed);
+        while !in_flight.stop.shutdown.is_cancelled() {
+            match self.lease(capacity).await {
+                Ok(deliveries) => {
+                    in_flight.outage.recovered();
+                    found |= !deliveries.is_empty();
+                    let more = deliveries.len() >= MAX_LEASE;
+                    in_flight.begin(deliveries);
                     if !more {
                         break;
                     }
                 }
                 Err(error) => {
-                    let outage = &mut under_way.outage;
+                    let outage = &mut in_flight.outage;
                     outage.failed("the database does not answer", &error);
                     break;
                 }
@@ -144,102 +182,107 @@ impl Dispatcher {
         found
     }
 
-    async fn claim(&self, room: &Room) -> Result<Vec<Claimed>, StoreError> {
-        let Some(places) = room.take(MAX_CLAIM) else {
+    async fn lease(
+        &self,
+        capacity: &DispatchCapacity,
+    ) -> Result<Vec<ReservedDelivery>, StoreError> {
+        let Some(reservation) = capacity.reserve(MAX_LEASE) else {
             return Ok(Vec::new());
         };
-        let claimed = self.store.claim_due(&places.claim()).await?;
-        Ok(places.fill(claimed))
+        let leased = self.store.lease_due(&reservation.lease_request()).await?;
+        Ok(reservation.assign(leased))
     }
 
-    /// One attempt, or none when its turn does not come or it is abandoned.
+    /// One attempt, or none when there is no permit for it or it is broken off.
     async fn attempt(
         self: Arc<Self>,
-        claimed: ClaimedDelivery,
-        gate: Gate,
+        delivery: LeasedDelivery,
+        permits: EndpointPermits,
         stop: Arc<Stop>,
-    ) -> Done {
-        let place = tokio::select! {
-            place = gate.pass(TURN_PATIENCE) => place,
-            () = stop.shutdown.cancelled() => None,
+    ) -> Ended {
+        let Some(_permit) = permit(&permits, &stop).await else {
+            return Ended::Unused(delivery.lease);
         };
-        let Some(_place) = place else {
-            return Done::Abandoned(claimed.ticket);
+        let Some(attempt) = self.post(&delivery, &stop).await else {
+            return Ended::Unused(delivery.lease);
         };
-        let delivery = Delivery {
-            id: &claimed.ticket.id,
-            url: &claimed.ticket.url,
-            secrets: &claimed.secrets,
-            headers: &claimed.headers,
-            gzip: claimed.gzip,
-            body: &claimed.body,
+        Ended::Attempted(Box::new(self.judge(delivery, attempt)))
+    }
+
+    /// `None` when it is broken off.
+    async fn post(&self, delivery: &LeasedDelivery, stop: &Stop) -> Option<Attempt> {
+        let request = WebhookRequest {
+            id: &delivery.lease.id,
+            url: &delivery.url,
+            secrets: &delivery.secrets,
+            headers: &delivery.headers,
+            gzip: delivery.gzip,
+            body: &delivery.body,
         };
-        // Made when its turn has come, so that those who wait are small.
-        let deliver = Box::pin(self.client.deliver(&delivery));
-        let attempted = tokio::select! {
-            attempted = deliver => attempted,
-            () = stop.abandon.cancelled() => return Done::Abandoned(claimed.ticket),
-        };
-        let attempt = &attempted.attempt;
-        if claimed.attempts_before == 0 {
-            let waited = attempt.started.unix_millis() - claimed.created.unix_millis();
-            let waited = Duration::from_millis(u64::try_from(waited).unwrap_or(0));
-            self.metrics.took(Stage::Queued, waited);
+        // Boxed when there is a permit, so that those who wait for one are small.
+        let post = Box::pin(self.client.post(&request));
+        tokio::select! {
+            attempt = post => Some(attempt),
+            () = stop.abandon.cancelled() => None,
         }
-        self.metrics.took(Stage::Attempt, attempt.duration);
-        let outcome = retry::judge(
-            &attempted,
-            claimed.attempts_before,
-            &self.schedule,
-            attempt.started.after(attempt.duration),
-            rand::random(),
-        );
-        log(&claimed, &attempted, &outcome);
-        let observation = Observation::of(&attempted);
-        let finished = Finished {
-            ticket: claimed.ticket,
-            attempt: attempted.attempt,
-            outcome,
-        };
-        Done::Attempted(Box::new(finished), observation)
+    }
+
+    fn judge(&self, delivery: LeasedDelivery, attempt: Attempt) -> AttemptResult {
+        if delivery.retry_index == 0 {
+            let waited = attempt.started.unix_millis() - delivery.created.unix_millis();
+            let waited = Duration::from_millis(u64::try_from(waited).unwrap_or(0));
+            self.metrics.took(Stage::Pending, waited);
+        }
+        self.metrics.took(Stage::Attempted, attempt.duration);
+        let (index, schedule) = (delivery.retry_index, &self.schedule);
+        let outcome = retry::outcome(&attempt, index, schedule, rand::random());
+        log(&delivery, &attempt, &outcome);
+        AttemptResult::new(delivery.lease, attempt, outcome, rand::random())
     }
 }
 
-/// Attempts under way.
-struct UnderWay {
+async fn permit(permits: &EndpointPermits, stop: &Stop) -> Option<OwnedSemaphorePermit> {
+    tokio::select! {
+        permit = permits.acquire(PERMIT_PATIENCE) => permit,
+        () = stop.shutdown.cancelled() => None,
+    }
+}
+
+/// Attempts in flight, and those that wait for a permit.
+struct InFlight {
     dispatcher: Arc<Dispatcher>,
-    gates: Gates,
+    limiter: EndpointLimiter,
     reports: mpsc::Sender<Report>,
     stop: Arc<Stop>,
     attempts: JoinSet<()>,
     outage: OutageLog,
 }
 
-impl UnderWay {
-    fn begin(&mut self, claimed: Vec<Claimed>) {
-        for (delivery, place) in claimed {
-            let gate = self.gates.open(&delivery.ticket.webhook);
+impl InFlight {
+    fn begin(&mut self, deliveries: Vec<ReservedDelivery>) {
+        for ReservedDelivery { delivery, reserved } in deliveries {
+            let permits = self.limiter.resume(&delivery.lease.webhook);
             let dispatcher = Arc::clone(&self.dispatcher);
-            let attempt = dispatcher.attempt(delivery, gate, Arc::clone(&self.stop));
+            let attempt = dispatcher.attempt(delivery, permits, Arc::clone(&self.stop));
             let reports = self.reports.clone();
             self.attempts.spawn(async move {
                 // Fails only when the recorder broke off; the lease runs out then.
-                let _ = reports.send((attempt.await, place)).await;
+                let _ = reports.send((attempt.await, reserved)).await;
             });
         }
     }
 
-    /// Forgets what is over.
+    /// Drops the tasks that are over, and the endpoints without any.
     fn tidy(&mut self) {
-        while let Some(done) = self.attempts.try_join_next() {
-            note(done, &mut self.outage);
+        while let Some(ended) = self.attempts.try_join_next() {
+            log_broken(ended, &mut self.outage);
         }
         if self.attempts.is_empty() {
-            self.gates.tidy();
+            self.limiter.drop_idle();
         }
     }
 
-    /// Waits for what is under way, and breaks it off when that takes too long.
+    /// Waits for the attempts in flight, and breaks them off when that takes too long.
     async fn finish(mut self) {
         let drained = timeout(DRAIN_DEADLINE, self.drain()).await;
         if drained.is_err() {
@@ -249,34 +292,34 @@ impl UnderWay {
     }
 
     async fn drain(&mut self) {
-        while let Some(done) = self.attempts.join_next().await {
-            note(done, &mut self.outage);
+        while let Some(ended) = self.attempts.join_next().await {
+            log_broken(ended, &mut self.outage);
         }
     }
 }
 
-/// Tells of tasks that broke off; the leases of their messages run out and the messages are repeated.
-fn note(done: Result<(), tokio::task::JoinError>, outage: &mut OutageLog) {
-    if let Err(error) = done {
+/// Logs tasks that broke off; the leases of their deliveries run out and the messages are delivered again.
+fn log_broken(ended: Result<(), tokio::task::JoinError>, outage: &mut OutageLog) {
+    if let Err(error) = ended {
         outage.failed("a task broke off", &error);
     }
 }
 
-/// Receivers fail all the time and are retried; only what ends the retries is worth a warning.
-fn log(delivery: &ClaimedDelivery, attempted: &Attempted, outcome: &Outcome) {
-    let (id, webhook) = (&delivery.ticket.id, &delivery.ticket.webhook);
-    let number = delivery.attempts_before.saturating_add(1);
-    let fault = attempted.attempt.error.as_deref().unwrap_or_default();
+/// Endpoints fail all the time and are retried; only what ends the retries is worth a warning.
+fn log(delivery: &LeasedDelivery, attempt: &Attempt, outcome: &Outcome) {
+    let (id, webhook) = (&delivery.lease.id, &delivery.lease.webhook);
+    let number = delivery.retry_index.saturating_add(1);
+    let fault = attempt.error.as_deref().unwrap_or_default();
     match outcome {
-        Outcome::Accepted => {
-            let millis = attempted.attempt.duration.as_millis();
+        Outcome::Delivered => {
+            let millis = attempt.duration.as_millis();
             tracing::debug!(%id, %webhook, number, millis, "delivered");
         }
         Outcome::Retry { at } => {
             tracing::debug!(%id, %webhook, number, fault, %at, "not delivered yet");
         }
-        Outcome::Exhausted => {
-            tracing::warn!(%id, %webhook, number, fault, "given up after the last attempt");
+        Outcome::Failed => {
+            tracing::warn!(%id, %webhook, number, fault, "failed after the last attempt");
         }
         Outcome::Gone { reason, .. } => tracing::warn!(%webhook, reason, "webhook switched off"),
     }

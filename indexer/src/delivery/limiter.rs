@@ -1,8 +1,8 @@
-//! How many attempts to one receiver are under way in this process.
+//! Limits the attempts in flight to each endpoint of this process.
 //!
-//! More messages are claimed of a webhook than are sent at once, so that a fast receiver does not wait for the
-//! database between them. Those that wait pass a gate. It closes when the receiver is given up or slowed
-//! down: what has not passed goes back to the queue.
+//! More deliveries of a webhook are leased than are attempted at once, so that a fast endpoint does not wait for the
+//! database between them. Each attempt needs a permit. When the endpoint pauses, those that wait get none and their
+//! leases are released.
 
 use std::{
     collections::HashMap,
@@ -20,64 +20,66 @@ use tokio::{
     time::timeout,
 };
 
-/// The gate of one receiver.
+/// The permits of one endpoint. Clones share them.
 #[derive(Clone, Debug)]
-pub struct Gate {
-    room: Arc<Semaphore>,
-    closed: Arc<AtomicBool>,
+pub struct EndpointPermits {
+    free: Arc<Semaphore>,
+    paused: Arc<AtomicBool>,
 }
 
-impl Gate {
-    /// Waits for a place, for as long as given; `None` when there was none, or the gate closed meanwhile.
-    pub async fn pass(&self, patience: Duration) -> Option<OwnedSemaphorePermit> {
-        let place = timeout(patience, Arc::clone(&self.room).acquire_owned()).await;
-        let place = place.ok()?.ok()?;
-        (!self.closed.load(Ordering::Relaxed)).then_some(place)
+impl EndpointPermits {
+    /// Waits for a permit, at most for `patience`; `None` when there was none, or the endpoint paused meanwhile.
+    pub async fn acquire(&self, patience: Duration) -> Option<OwnedSemaphorePermit> {
+        let permit = timeout(patience, Arc::clone(&self.free).acquire_owned()).await;
+        let permit = permit.ok()?.ok()?;
+        (!self.paused.load(Ordering::Relaxed)).then_some(permit)
     }
 }
 
-/// The gates of all receivers. Clones share them.
+/// The permits of all endpoints. Clones share them.
 #[derive(Clone, Debug)]
-pub struct Gates {
-    width: usize,
-    gates: Arc<Mutex<HashMap<WebhookId, Gate>>>,
+pub struct EndpointLimiter {
+    in_flight: usize,
+    endpoints: Arc<Mutex<HashMap<WebhookId, EndpointPermits>>>,
 }
 
-impl Gates {
-    /// Gates that let so many pass at once.
+impl EndpointLimiter {
+    /// A limiter with `in_flight` permits for each endpoint.
     #[must_use]
-    pub fn new(width: usize) -> Self {
+    pub fn new(in_flight: usize) -> Self {
         Self {
-            width,
-            gates: Arc::default(),
+            in_flight,
+            endpoints: Arc::default(),
         }
     }
 
-    /// The gate of a webhook of which messages were claimed just now. The store hands out none while the
-    /// receiver pauses, so it is open.
+    /// The permits of a webhook of which deliveries were leased just now. The store leases none while the endpoint
+    /// pauses, so it does not.
     #[must_use]
-    pub fn open(&self, webhook: &WebhookId) -> Gate {
-        let mut gates = self.gates.lock();
-        let gate = gates.entry(webhook.clone()).or_insert_with(|| Gate {
-            room: Arc::new(Semaphore::new(self.width)),
-            closed: Arc::default(),
-        });
-        gate.closed.store(false, Ordering::Relaxed);
-        gate.clone()
+    pub fn resume(&self, webhook: &WebhookId) -> EndpointPermits {
+        let mut endpoints = self.endpoints.lock();
+        let permits = endpoints
+            .entry(webhook.clone())
+            .or_insert_with(|| EndpointPermits {
+                free: Arc::new(Semaphore::new(self.in_flight)),
+                paused: Arc::default(),
+            });
+        permits.paused.store(false, Ordering::Relaxed);
+        permits.clone()
     }
 
-    /// Closes the gate of a webhook whose receiver pauses.
-    pub fn close(&self, webhook: &WebhookId) {
-        if let Some(gate) = self.gates.lock().get(webhook) {
-            gate.closed.store(true, Ordering::Relaxed);
+    /// Gives no more permits for a webhook whose endpoint pauses.
+    pub fn pause(&self, webhook: &WebhookId) {
+        if let Some(permits) = self.endpoints.lock().get(webhook) {
+            permits.paused.store(true, Ordering::Relaxed);
         }
     }
 
-    /// Forgets gates at which nobody is.
-    pub fn tidy(&self) {
-        self.gates
+    /// Drops the endpoints that have no deliveries here.
+    pub fn drop_idle(&self) {
+        self.endpoints
             .lock()
-            .retain(|_, gate| Arc::strong_count(&gate.room) > 1);
+            .retain(|_, permits| Arc::strong_count(&permits.free) > 1);
     }
 }
 
@@ -88,22 +90,26 @@ mod tests {
     const SOON: Duration = Duration::from_millis(10);
 
     #[tokio::test]
-    async fn a_gate_is_as_wide_as_it_is_and_closes() {
-        let (gates, webhook) = (Gates::new(2), WebhookId::from_random([1; 16]));
-        let gate = gates.open(&webhook);
-        let first = gate.pass(SOON).await;
-        let second = gate.pass(SOON).await;
+    async fn permits_are_as_many_as_they_are_and_none_while_the_endpoint_pauses() {
+        let (limiter, webhook) = (EndpointLimiter::new(2), WebhookId::from_random([1; 16]));
+        let permits = limiter.resume(&webhook);
+        let first = permits.acquire(SOON).await;
+        let second = permits.acquire(SOON).await;
         assert!(first.is_some() && second.is_some());
-        assert!(gate.pass(SOON).await.is_none(), "full");
-        let other = gates.open(&WebhookId::from_random([2; 16]));
-        assert!(other.pass(SOON).await.is_some(), "others have their own");
+        assert!(permits.acquire(SOON).await.is_none(), "all are in use");
+        let other = limiter.resume(&WebhookId::from_random([2; 16]));
+        assert!(other.acquire(SOON).await.is_some(), "others have their own");
         drop(first);
-        gates.close(&webhook);
-        assert!(gate.pass(SOON).await.is_none(), "closed");
-        let again = gates.open(&webhook);
-        assert!(again.pass(SOON).await.is_some());
-        drop((gate, again, second));
-        gates.tidy();
-        assert_eq!(gates.gates.lock().len(), 1, "the other one is still held");
+        limiter.pause(&webhook);
+        assert!(permits.acquire(SOON).await.is_none(), "paused");
+        let again = limiter.resume(&webhook);
+        assert!(again.acquire(SOON).await.is_some());
+        drop((permits, again, second));
+        limiter.drop_idle();
+        assert_eq!(
+            limiter.endpoints.lock().len(),
+            1,
+            "the other one is still held"
+        );
     }
 }

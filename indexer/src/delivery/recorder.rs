@@ -1,162 +1,151 @@
-//! The task that records what became of attempts, in batches: results that come in while one is written make the next.
+//! Recorder: writes the results of attempts in batches, releases unused leases, and pauses endpoints.
+//!
+//! Results that come in while a batch is written make the next one.
 
 use std::{
-    collections::HashMap,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::Arc,
     time::{Duration, SystemTime},
 };
 
 use service_kit::OutageLog;
 use sluice_store::{
-    EndpointState, Finished, MessageId, Outcome, Store, StoreError, Ticket, Timestamp,
+    AttemptResult, EndpointChange, EndpointState, Lease, Outcome, Store, StoreError, Timestamp,
 };
 use tokio::{
-    sync::{Notify, OwnedSemaphorePermit, mpsc},
+    sync::{Notify, OwnedSemaphorePermit, mpsc, watch},
     time::{Instant, timeout_at},
 };
 
-use super::{
-    breaker::{self, Observation},
-    capacity::MAX_PER_WEBHOOK,
-    limiter::Gates,
-};
+use super::{breaker, limiter::EndpointLimiter, limits::MAX_IN_FLIGHT};
 use crate::metrics::Metrics;
 
 /// Results recorded in one transaction.
-const MAX_RECORDED: usize = 512;
+const MAX_BATCH: usize = 512;
 
-/// How long results may wait for others to be recorded with. If the process is killed meanwhile, the messages are
-/// delivered once more, so not long.
-const LONGEST_BURST: Duration = Duration::from_millis(20);
+/// Batch window: how long results may wait for others to be recorded with. If the process is killed meanwhile, the
+/// messages are delivered once more, so not long.
+const BATCH_WINDOW: Duration = Duration::from_millis(20);
 
-/// A burst is over when no result came for so long.
-const QUIET: Duration = Duration::from_millis(5);
+/// The window ends early when no result came for so long.
+const IDLE_WINDOW: Duration = Duration::from_millis(5);
 
-/// What became of a claimed message.
-pub(super) enum Done {
-    /// An attempt was made.
-    Attempted(Box<Finished>, Observation),
-    /// It was not, and the message is to be given back.
-    Abandoned(Ticket),
+/// The end of a leased delivery in this process.
+pub(super) enum Ended {
+    /// It was attempted: the result is to be recorded.
+    Attempted(Box<AttemptResult>),
+    /// It was not: the lease is to be released.
+    Unused(Lease),
 }
 
-impl Done {
-    /// Whether the next message of its lane waits for this to be recorded.
+impl Ended {
+    /// Whether the next delivery of its lane waits for this to be recorded.
     fn holds_back(&self) -> bool {
         match self {
-            Self::Attempted(finished, _) => finished.ticket.in_order,
-            Self::Abandoned(ticket) => ticket.in_order,
+            Self::Attempted(result) => result.lease.in_order,
+            Self::Unused(lease) => lease.in_order,
         }
     }
 }
 
-/// A result on its way to the recorder. The permit returns when it is recorded.
-pub(super) type Report = (Done, OwnedSemaphorePermit);
+/// An end on its way to the recorder, with its part of the capacity, which is free again when it is recorded.
+pub(super) type Report = (Ended, OwnedSemaphorePermit);
 
 /// The task that records.
 pub(super) struct Recorder {
-    /// Whether messages are due that are not claimed because others are not recorded yet.
-    pub(super) backlog: Arc<AtomicBool>,
-    pub(super) gates: Gates,
+    /// Whether deliveries are due that are not leased because others are not recorded yet.
+    pub(super) due_waits: watch::Receiver<bool>,
+    pub(super) limiter: EndpointLimiter,
     pub(super) store: Store,
     pub(super) metrics: Metrics,
     pub(super) outage: OutageLog,
-    /// Notified when places are free again.
+    /// Notified when capacity is free again.
     pub(super) recorded: Arc<Notify>,
 }
 
 impl Recorder {
     /// Records until the last attempt is over.
-    pub(super) async fn run(mut self, mut results: mpsc::Receiver<Report>) {
+    pub(super) async fn run(mut self, mut reports: mpsc::Receiver<Report>) {
         let mut batch = Vec::new();
-        while results.recv_many(&mut batch, MAX_RECORDED).await > 0 {
-            self.gather(&mut results, &mut batch).await;
-            let (done, places): (Vec<_>, Vec<_>) = batch.drain(..).unzip();
-            match self.record(done).await {
+        while reports.recv_many(&mut batch, MAX_BATCH).await > 0 {
+            self.collect_batch(&mut reports, &mut batch).await;
+            let (ended, reserved): (Vec<_>, Vec<_>) = batch.drain(..).unzip();
+            match self.record(ended).await {
                 Ok(()) => self.outage.recovered(),
                 Err(error) => self.outage.failed("the database does not answer", &error),
             }
-            drop(places);
+            drop(reserved);
             self.recorded.notify_one();
         }
     }
 
-    /// Lets a burst end before it is recorded: the processor is needed for what is still to be sent, and many results
-    /// in one transaction cost less than few.
-    async fn gather(&self, results: &mut mpsc::Receiver<Report>, batch: &mut Vec<Report>) {
-        let end = Instant::now() + LONGEST_BURST;
+    /// Waits for more results to record in one transaction: the processor is needed for what is still to be sent, and
+    /// many results in one transaction cost less than few.
+    async fn collect_batch(&self, reports: &mut mpsc::Receiver<Report>, batch: &mut Vec<Report>) {
+        let end = Instant::now() + BATCH_WINDOW;
         let mut seen = 0;
         loop {
-            let others_wait = batch.iter().skip(seen).any(|(done, _)| done.holds_back());
+            let lane_waits = batch.iter().skip(seen).any(|(ended, _)| ended.holds_back());
             seen = batch.len();
-            let hurry = others_wait || self.backlog.load(Ordering::Relaxed);
-            if hurry || seen >= MAX_RECORDED {
+            if lane_waits || *self.due_waits.borrow() || seen >= MAX_BATCH {
                 return;
             }
-            let quiet = end.min(Instant::now() + QUIET);
-            let more = results.recv_many(batch, MAX_RECORDED - seen);
-            if !matches!(timeout_at(quiet, more).await, Ok(1..)) {
+            let idle = end.min(Instant::now() + IDLE_WINDOW);
+            let more = reports.recv_many(batch, MAX_BATCH - seen);
+            if !matches!(timeout_at(idle, more).await, Ok(1..)) {
                 return;
             }
         }
     }
 
-    async fn record(&self, done: Vec<Done>) -> Result<(), StoreError> {
-        let (mut finished, mut released) = (Vec::new(), Vec::new());
-        let mut observed: HashMap<MessageId, (Observation, u32)> = HashMap::new();
-        for done in done {
-            match done {
-                Done::Abandoned(ticket) => released.push(ticket),
-                Done::Attempted(each, observation) => {
-                    observed.insert(each.ticket.id.clone(), (observation, rand::random()));
-                    finished.push(*each);
-                }
+    async fn record(&self, batch: Vec<Ended>) -> Result<(), StoreError> {
+        let (mut results, mut unused) = (Vec::new(), Vec::new());
+        for ended in batch {
+            match ended {
+                Ended::Attempted(result) => results.push(*result),
+                Ended::Unused(lease) => unused.push(lease),
             }
         }
-        let judge = |state: EndpointState, each: &Finished| {
-            let next = endpoint(state, each, &observed);
-            if next.paused_until.is_some() {
-                self.gates.close(&each.ticket.webhook);
-            }
-            next
-        };
-        let counted = self.store.record(&finished, &judge).await?;
-        for (each, _) in finished.iter().zip(counted).filter(|(_, counted)| *counted) {
-            self.metrics.attempt(&each.outcome);
+        let recorded = self.store.record(&results, &next_state).await?;
+        for change in &recorded.endpoints {
+            self.act_on(change);
+        }
+        let counted = results.iter().zip(&recorded.counted);
+        for (result, _) in counted.filter(|(_, counted)| **counted) {
+            self.metrics.recorded(&result.outcome);
         }
         let now = Timestamp::from(SystemTime::now());
-        self.store.release(&released, now).await
+        self.store.release(&unused, now).await
+    }
+
+    fn act_on(&self, change: &EndpointChange) {
+        let EndpointChange {
+            webhook,
+            before,
+            after,
+        } = change;
+        if after.paused_until.is_some() {
+            self.limiter.pause(webhook);
+        }
+        if after.breaker != before.breaker {
+            let (from, to) = (before.breaker.name(), after.breaker.name());
+            tracing::info!(%webhook, from, to, trips = after.trips, "breaker");
+        }
     }
 }
 
-/// How a receiver does after an attempt.
-fn endpoint(
-    state: EndpointState,
-    finished: &Finished,
-    observed: &HashMap<MessageId, (Observation, u32)>,
-) -> EndpointState {
-    if matches!(finished.outcome, Outcome::Gone { .. }) {
+/// The state of an endpoint after a result.
+fn next_state(state: EndpointState, result: &AttemptResult) -> EndpointState {
+    if matches!(result.outcome, Outcome::Gone { .. }) {
         // The webhook is off. Nothing of this must be in the way of its being switched on again.
         return EndpointState::default();
     }
-    let Some((observation, random)) = observed.get(&finished.ticket.id) else {
-        return state;
-    };
-    let started = finished.attempt.started;
-    let ended = started.after(finished.attempt.duration);
-    let next = breaker::after(
+    let attempt = &result.attempt;
+    let took = (attempt.started, attempt.ended());
+    breaker::on_attempt(
         state,
-        *observation,
-        (started, ended),
-        MAX_PER_WEBHOOK,
-        *random,
-    );
-    if next.breaker != state.breaker {
-        let (webhook, trips) = (&finished.ticket.webhook, next.trips);
-        tracing::info!(%webhook, from = state.breaker.name(), to = next.breaker.name(), trips, "breaker");
-    }
-    next
+        result.observation,
+        took,
+        MAX_IN_FLIGHT,
+        result.jitter,
+    )
 }

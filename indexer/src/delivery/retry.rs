@@ -1,16 +1,15 @@
-//! When to try again: a pure function of what happened.
+//! Retry schedule: the outcome of an attempt, and when the delivery is due again (pure).
 
 use std::{sync::Arc, time::Duration};
 
-use sluice_store::{Outcome, Timestamp};
-use sluice_webhook_client::Attempted;
+use sluice_store::{Attempt, Outcome};
 
 const SECOND: u64 = 1;
 const MINUTE: u64 = 60 * SECOND;
 const HOUR: u64 = 60 * MINUTE;
 
 /// Pauses before the first, second, … attempt: the schedule that Standard Webhooks recommends. It spans
-/// three days, so that a receiver which breaks on a Friday evening loses nothing by Monday.
+/// three days, so that an endpoint which breaks on a Friday evening loses nothing by Monday.
 pub const SCHEDULE: [Duration; 10] = [
     Duration::ZERO,
     Duration::from_secs(5 * SECOND),
@@ -34,7 +33,7 @@ pub fn schedule(pauses: Option<Vec<Duration>>) -> Arc<[Duration]> {
     }
 }
 
-/// Longest pause that a receiver can ask for with Retry-After: the longest of the schedule, so that no
+/// Longest pause that an endpoint can ask for with Retry-After: the longest of the schedule, so that no
 /// header can postpone a message for ever.
 pub const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(24 * HOUR);
 
@@ -42,60 +41,55 @@ pub const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(24 * HOUR);
 /// return together.
 const JITTER: f64 = 0.2;
 
-/// The pause before the next attempt after `attempts` have failed, or `None` when the schedule is
-/// over. A Retry-After can only lengthen it. `random` is any uniformly drawn number.
+/// The pause before the attempt of this index, or `None` when the schedule is over. A Retry-After can only
+/// lengthen it. `jitter` is any uniformly drawn number.
 #[must_use]
 pub fn next_pause(
     schedule: &[Duration],
-    attempts: u32,
+    retry_index: u32,
     retry_after: Option<Duration>,
-    random: u32,
+    jitter: u32,
 ) -> Option<Duration> {
-    let scheduled = *schedule.get(usize::try_from(attempts).ok()?)?;
-    let spread = 1.0 + JITTER * (2.0 * f64::from(random) / f64::from(u32::MAX) - 1.0);
+    let scheduled = *schedule.get(usize::try_from(retry_index).ok()?)?;
+    let spread = 1.0 + JITTER * (2.0 * f64::from(jitter) / f64::from(u32::MAX) - 1.0);
     let asked = retry_after.unwrap_or_default().min(LONGEST_RETRY_AFTER);
     Some(scheduled.mul_f64(spread).max(asked))
 }
 
-/// Status by which a receiver says that it wants nothing any more.
+/// Status by which an endpoint says that it wants no more messages.
 const GONE: u16 = 410;
 
-/// What an attempt that finished at `finished` means for its message. `attempts_before` are those of this
-/// run of the schedule that failed before it.
+/// The outcome of an attempt. `retry_index` is the number of attempts of this run of the schedule that were
+/// recorded before it; `jitter` any uniformly drawn number.
 #[must_use]
-pub fn judge(
-    attempted: &Attempted,
-    attempts_before: u32,
-    schedule: &[Duration],
-    finished: Timestamp,
-    random: u32,
-) -> Outcome {
-    if attempted.accepted() {
-        return Outcome::Accepted;
+pub fn outcome(attempt: &Attempt, retry_index: u32, schedule: &[Duration], jitter: u32) -> Outcome {
+    if attempt.accepted() {
+        return Outcome::Delivered;
     }
     let pause = next_pause(
         schedule,
-        attempts_before.saturating_add(1),
-        attempted.retry_after,
-        random,
+        retry_index.saturating_add(1),
+        attempt.retry_after,
+        jitter,
     );
-    if attempted.attempt.status == Some(GONE) {
+    let ended = attempt.ended();
+    if attempt.status == Some(GONE) {
         return Outcome::Gone {
             reason: "the receiver answered 410 Gone".to_owned(),
-            retry_at: finished.after(pause.unwrap_or_default()),
+            retry_at: ended.after(pause.unwrap_or_default()),
         };
     }
     match pause {
         Some(pause) => Outcome::Retry {
-            at: finished.after(pause),
+            at: ended.after(pause),
         },
-        None => Outcome::Exhausted,
+        None => Outcome::Failed,
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use sluice_store::{Attempt, Timings};
+    use sluice_store::{Timestamp, Timings};
 
     use super::*;
 
@@ -143,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_receiver_can_lengthen_the_pause_up_to_the_cap_but_not_shorten_it() {
+    fn an_endpoint_can_lengthen_the_pause_up_to_the_cap_but_not_shorten_it() {
         let pause = |asked| {
             next_pause(&SCHEDULE, 2, Some(Duration::from_secs(asked)), MIDDLE).map(|p| p.as_secs())
         };
@@ -159,36 +153,33 @@ mod tests {
         );
     }
 
-    fn attempted(status: u16, error: Option<&str>) -> Attempted {
-        Attempted {
-            attempt: Attempt {
-                number: 0,
-                url: String::new(),
-                started: Timestamp::from_unix_millis(0),
-                duration: Duration::ZERO,
-                timings: Timings::default(),
-                status: Some(status),
-                error: error.map(str::to_owned),
-                request_headers: Vec::new(),
-                response: None,
-                response_cut: false,
-            },
+    fn attempt(status: u16, error: Option<&str>) -> Attempt {
+        Attempt {
+            number: 0,
+            url: String::new(),
+            started: Timestamp::from_unix_millis(0),
+            duration: Duration::ZERO,
+            timings: Timings::default(),
+            status: Some(status),
+            error: error.map(str::to_owned),
             retry_after: None,
+            request_headers: Vec::new(),
+            response: None,
+            response_cut: false,
         }
     }
 
     #[test]
     fn what_is_not_accepted_is_retried_to_the_end_of_the_schedule_unless_it_is_gone() {
         let now = Timestamp::from_unix_millis(0);
-        let judge =
-            |attempted: &Attempted, before| judge(attempted, before, &SCHEDULE, now, MIDDLE);
-        assert_eq!(judge(&attempted(200, None), 9), Outcome::Accepted);
-        let refused = attempted(500, Some("answered 500"));
-        assert!(matches!(judge(&refused, 0), Outcome::Retry { at } if at > now));
-        assert!(matches!(judge(&refused, 8), Outcome::Retry { .. }));
-        assert_eq!(judge(&refused, 9), Outcome::Exhausted);
-        let gone = attempted(410, Some("answered 410"));
-        assert!(matches!(judge(&gone, 0), Outcome::Gone { .. }));
-        assert!(matches!(judge(&gone, 9), Outcome::Gone { .. }));
+        let outcome = |attempt: &Attempt, before| outcome(attempt, before, &SCHEDULE, MIDDLE);
+        assert_eq!(outcome(&attempt(200, None), 9), Outcome::Delivered);
+        let refused = attempt(500, Some("answered 500"));
+        assert!(matches!(outcome(&refused, 0), Outcome::Retry { at } if at > now));
+        assert!(matches!(outcome(&refused, 8), Outcome::Retry { .. }));
+        assert_eq!(outcome(&refused, 9), Outcome::Failed);
+        let gone = attempt(410, Some("answered 410"));
+        assert!(matches!(outcome(&gone, 0), Outcome::Gone { .. }));
+        assert!(matches!(outcome(&gone, 9), Outcome::Gone { .. }));
     }
 }

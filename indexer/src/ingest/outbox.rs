@@ -11,7 +11,7 @@ use sluice_store::{
 use tokio::{sync::Notify, try_join};
 
 use crate::{
-    delivery::capacity::{Places, Room},
+    delivery::capacity::{DispatchCapacity, Reservation},
     metrics::{Metrics, Stage},
 };
 
@@ -32,7 +32,7 @@ pub(crate) struct Outbox {
     pub(crate) store: Store,
     /// Notified when messages are stored that are not submitted to the dispatcher.
     pub(crate) stored: Arc<Notify>,
-    pub(crate) room: Room,
+    pub(crate) capacity: DispatchCapacity,
     pub(crate) metrics: Metrics,
 }
 
@@ -57,7 +57,7 @@ pub(crate) struct Inserted {
 /// A batch that is committed, but perhaps not on the disk yet.
 struct PendingBatch {
     commit: PendingCommit,
-    places: Option<Places>,
+    reservation: Option<Reservation>,
     messages: usize,
     commitment: Option<Commitment>,
     checkpoint: Option<Commitment>,
@@ -100,11 +100,11 @@ impl Outbox {
             resolved: &batch.resolved,
             now: Timestamp::from(SystemTime::now()),
         };
-        let places = self.room.take(batch.messages.len());
-        let claim = places.as_ref().map(Places::claim);
+        let reservation = self.capacity.reserve(batch.messages.len());
+        let request = reservation.as_ref().map(Reservation::lease_request);
         Ok(PendingBatch {
-            commit: self.store.commit_pending(&commit, claim).await?,
-            places,
+            commit: self.store.commit_pending(&commit, request).await?,
+            reservation,
             messages: batch.messages.len(),
             commitment: batch.messages.first().map(|message| message.commitment),
             checkpoint: batch.checkpoint.map(|(commitment, _)| commitment),
@@ -120,12 +120,12 @@ impl Outbox {
         let Some(pending) = pending else {
             return Ok(0);
         };
-        let (committed, claimed) = pending.commit.durable().await?;
-        if claimed.len() < pending.messages {
+        let (committed, leased) = pending.commit.durable().await?;
+        if leased.len() < pending.messages {
             self.stored.notify_one();
         }
-        if let Some(places) = pending.places {
-            self.room.hand_in(places, claimed);
+        if let Some(reservation) = pending.reservation {
+            reservation.submit(leased);
         }
         if let (Some(commitment), Some(slot)) = (pending.checkpoint, committed.checkpoint) {
             self.metrics.checkpoint(commitment, slot);

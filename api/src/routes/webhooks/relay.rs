@@ -25,8 +25,8 @@ use futures::StreamExt;
 use serde::{Deserialize, Serialize};
 use service_kit::CancellationToken;
 use sluice_store::{
-    Access, Attempt, Claim, ClaimLimits, ClaimedDelivery, EndpointState, Finished, Lease,
-    MessageId, Outcome, StoreError, Ticket, Timestamp, Timings, WebhookId,
+    Access, Attempt, AttemptResult, EndpointState, Lease, LeaseLimits, LeaseRequest, LeaseToken,
+    LeasedDelivery, MessageId, Outcome, StoreError, Timestamp, Timings, WebhookId,
 };
 use tokio::{
     sync::mpsc,
@@ -172,26 +172,26 @@ pub(super) async fn report(
     let held = held.ok_or_else(|| ApiError::NotHeld {
         id: message.to_string(),
     })?;
-    let finished = finished(held, body, Timestamp::from(SystemTime::now()));
+    let result = result(held, body, Timestamp::from(SystemTime::now()));
     // The receiver is the developer's own and has no breaker.
-    let unchanged = |state: EndpointState, _: &Finished| state;
-    let recorded = state.store.record(&[finished], &unchanged).await;
+    let unchanged = |state: EndpointState, _: &AttemptResult| state;
+    let recorded = state.store.record(&[result], &unchanged).await;
     recorded.map_err(store_error)?;
     state.relays.reported.notify_waiters();
     Ok(StatusCode::NO_CONTENT)
 }
 
-fn finished(held: Held, report: ReportBody, now: Timestamp) -> Finished {
+fn result(held: Held, report: ReportBody, now: Timestamp) -> AttemptResult {
     let duration = Duration::from_millis(report.duration_ms.into());
     let outcome = if report.accepted {
-        Outcome::Accepted
+        Outcome::Delivered
     } else {
-        let before = usize::try_from(held.attempts_before).unwrap_or(usize::MAX);
+        let before = usize::try_from(held.retry_index).unwrap_or(usize::MAX);
         match PAUSES.get(before) {
             Some(pause) => Outcome::Retry {
                 at: now.after(*pause),
             },
-            None => Outcome::Exhausted,
+            None => Outcome::Failed,
         }
     };
     let error = (!report.accepted).then(|| {
@@ -201,21 +201,19 @@ fn finished(held: Held, report: ReportBody, now: Timestamp) -> Finished {
     });
     let attempt = Attempt {
         number: 0,
-        url: held.ticket.url.clone(),
+        url: held.url,
         started: now.before(duration),
         duration,
         timings: Timings::default(),
         status: report.status,
         error,
+        retry_after: None,
         request_headers: Vec::new(),
         response: None,
         response_cut: false,
     };
-    Finished {
-        ticket: held.ticket,
-        attempt,
-        outcome,
-    }
+    // The endpoint is not judged, so nothing is spread.
+    AttemptResult::new(held.lease, attempt, outcome, 0)
 }
 
 /// Why a stream is over.
@@ -243,7 +241,7 @@ struct Stream {
     webhook: WebhookId,
     lines: mpsc::Sender<Bytes>,
     /// What went down and may not be reported yet.
-    sent: Vec<Ticket>,
+    sent: Vec<Lease>,
 }
 
 impl Stream {
@@ -291,28 +289,28 @@ impl Stream {
 
     async fn send_due(&mut self) -> Result<(), End> {
         let now = Timestamp::from(SystemTime::now());
-        let claim = Claim {
+        let request = LeaseRequest {
             now,
             until: now.after(LEASE),
-            lease: Lease::from_random(rand::random()),
-            limits: ClaimLimits {
+            token: LeaseToken::from_random(rand::random()),
+            limits: LeaseLimits {
                 total: IN_FLIGHT,
-                per_webhook: IN_FLIGHT,
+                quota: IN_FLIGHT,
             },
         };
         let store = &self.state.store;
-        let claimed = store
-            .claim_relayed(&self.access, &self.webhook, &claim)
+        let leased = store
+            .lease_relayed(&self.access, &self.webhook, &request)
             .await?;
-        if claimed.is_empty() {
+        if leased.is_empty() {
             return Ok(());
         }
         self.state.relays.retain_held(&mut self.sent);
-        for delivery in &claimed {
+        for delivery in &leased {
             self.state.relays.hold(delivery);
-            self.sent.push(delivery.ticket.clone());
+            self.sent.push(delivery.lease.clone());
         }
-        for delivery in &claimed {
+        for delivery in &leased {
             self.send(line(delivery)).await?;
         }
         Ok(())
@@ -338,12 +336,12 @@ impl Stream {
     }
 }
 
-fn line(delivery: &ClaimedDelivery) -> Bytes {
+fn line(delivery: &LeasedDelivery) -> Bytes {
     let line = Line {
-        id: delivery.ticket.id.as_str(),
-        sequence: delivery.ticket.sequence,
+        id: delivery.lease.id.as_str(),
+        sequence: delivery.lease.sequence,
         kind: delivery.kind.name(),
-        attempt: delivery.attempts_before.saturating_add(1),
+        attempt: delivery.retry_index.saturating_add(1),
         body: &delivery.body,
     };
     let mut text = serde_json::to_vec(&line).expect("text and numbers are JSON");

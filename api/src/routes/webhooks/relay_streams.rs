@@ -4,7 +4,7 @@ use std::{collections::HashMap, sync::Arc};
 
 use parking_lot::Mutex;
 use service_kit::CancellationToken;
-use sluice_store::{ClaimedDelivery, MessageId, Ticket, WebhookId};
+use sluice_store::{Lease, LeasedDelivery, MessageId, WebhookId};
 use tokio::sync::Notify;
 
 /// The open streams, and the messages that are down one of them and not reported yet.
@@ -17,8 +17,9 @@ pub(super) struct Relays {
 
 #[derive(Clone, Debug)]
 pub(super) struct Held {
-    pub(super) ticket: Ticket,
-    pub(super) attempts_before: u32,
+    pub(super) lease: Lease,
+    pub(super) url: String,
+    pub(super) retry_index: u32,
 }
 
 impl Relays {
@@ -51,38 +52,33 @@ impl Relays {
         let mut held = self.held.lock();
         let ours = held
             .get(message)
-            .is_some_and(|held| held.ticket.webhook == *webhook);
+            .is_some_and(|held| held.lease.webhook == *webhook);
         ours.then(|| held.remove(message)).flatten()
     }
 
-    pub(super) fn hold(&self, delivery: &ClaimedDelivery) {
+    pub(super) fn hold(&self, delivery: &LeasedDelivery) {
         let held = Held {
-            ticket: delivery.ticket.clone(),
-            attempts_before: delivery.attempts_before,
+            lease: delivery.lease.clone(),
+            url: delivery.url.clone(),
+            retry_index: delivery.retry_index,
         };
-        self.held.lock().insert(delivery.ticket.id.clone(), held);
+        self.held.lock().insert(delivery.lease.id.clone(), held);
     }
 
     /// What is left of `sent`, held no longer.
-    pub(super) fn abandon(&self, sent: &[Ticket]) -> Vec<Ticket> {
+    pub(super) fn abandon(&self, sent: &[Lease]) -> Vec<Lease> {
         let mut held = self.held.lock();
         let mut left = sent.to_vec();
-        left.retain(|ticket| {
-            held.get(&ticket.id)
-                .is_some_and(|held| held.ticket == *ticket)
-        });
-        for ticket in &left {
-            held.remove(&ticket.id);
+        left.retain(|lease| held.get(&lease.id).is_some_and(|held| held.lease == *lease));
+        for lease in &left {
+            held.remove(&lease.id);
         }
         left
     }
 
     /// Forgets those of `sent` that are not held any more.
-    pub(super) fn retain_held(&self, sent: &mut Vec<Ticket>) {
+    pub(super) fn retain_held(&self, sent: &mut Vec<Lease>) {
         let held = self.held.lock();
-        sent.retain(|ticket| {
-            held.get(&ticket.id)
-                .is_some_and(|held| held.ticket == *ticket)
-        });
+        sent.retain(|lease| held.get(&lease.id).is_some_and(|held| held.lease == *lease));
     }
 }

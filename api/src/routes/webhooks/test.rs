@@ -9,7 +9,7 @@ use axum::{
 use futures::future::join_all;
 use serde::Serialize;
 use sluice_store::{Commitment, EventKind, MessageId, Secrets, Timestamp, Webhook};
-use sluice_webhook_client::{Client, Delivery};
+use sluice_webhook_client::{Client, WebhookRequest};
 use utoipa::ToSchema;
 
 use super::{
@@ -103,8 +103,8 @@ async fn send(
 ) -> TestResult {
     let id = MessageId::from_bytes(rand::random());
     let definition = &webhook.definition;
-    let attempted = client
-        .deliver(&Delivery {
+    let attempt = client
+        .post(&WebhookRequest {
             id: &id,
             url: &definition.url,
             secrets,
@@ -116,9 +116,9 @@ async fn send(
     TestResult {
         kind: kind.name(),
         id: id.to_string(),
-        accepted: attempted.accepted(),
-        status: attempted.attempt.status,
-        took: Took::of(&attempted.attempt),
-        error: attempted.attempt.error,
+        accepted: attempt.accepted(),
+        status: attempt.status,
+        took: Took::of(&attempt),
+        error: attempt.error,
     }
 }

@@ -1,6 +1,6 @@
 //! Many rows as parameters of one statement, each value bound as it is.
 //!
-//! For the statements by which messages are stored, claimed and recorded: as JSON ([`super::over_rows`]) their texts
+//! For the statements by which messages are inserted, leased and recorded: as JSON ([`super::over_rows`]) their texts
 //! would be escaped, parsed and copied several times, which is dearer than what the statements do.
 
 use sqlx::{AssertSqlSafe, Postgres, Sqlite, query::Query, sqlite::SqliteArguments};
@@ -135,7 +135,7 @@ impl Bound {
     }
 
     /// Every number of rows would be a statement of its own to be prepared. So there are as many as the next power of
-    /// two, and those that nobody gave are null. Parameters have no names or numbers: SQLite looks those up one after
+    /// two, and those that were not given are null. Parameters have no names or numbers: SQLite looks those up one after
     /// the other.
     fn sqlite(&self, given: Vec<Vec<Value>>) -> SqliteQuery {
         let width = self.columns.len();

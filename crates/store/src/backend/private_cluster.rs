@@ -1,4 +1,4 @@
-//! A private PostgreSQL cluster for tests: nobody else's server, data or port is touched.
+//! A private PostgreSQL cluster for tests, which touches no other server, data or port.
 //!
 //! It listens on a Unix socket only, under the account that runs the test; since PostgreSQL refuses to be
 //! run by root, then under `postgres` or `nobody`. The server's programs are found on PATH or where
@@ -69,7 +69,7 @@ pub enum ClusterError {
         /// What it said.
         output: String,
     },
-    /// The server does not do as told.
+    /// The server refuses or does not answer.
     #[error("the private cluster does not answer: {0}")]
     Server(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
@@ -90,7 +90,7 @@ pub struct PrivateCluster {
     data: PathBuf,
     socket: PathBuf,
     disk: Disk,
-    // A shared cluster runs as long as anybody holds this; None for one that ends with its owner.
+    // A shared cluster runs as long as a user holds this; None for one that ends with its owner.
     users: Option<File>,
 }
 
@@ -134,7 +134,7 @@ impl PrivateCluster {
         Ok(cluster)
     }
 
-    /// Makes a database and returns its URL for [`Store::connect`](crate::Store::connect).
+    /// Makes a database and returns its URL for `Store::connect`.
     ///
     /// # Errors
     /// [`ClusterError::Server`].
@@ -194,7 +194,7 @@ impl PrivateCluster {
             .arg(settings);
         // The server inherits what its starter's output went to; a pipe would never be closed.
         start.stdout(Stdio::null()).stderr(Stdio::null());
-        // And a group of its own, so that whoever interrupts the tests does not interrupt it.
+        // And a group of its own, so that interrupting the tests does not interrupt it.
         start.process_group(0);
         let status = start.status().map_err(|source| ClusterError::Failed {
             program: "pg_ctl",
@@ -367,8 +367,8 @@ impl Programs {
         command
     }
 
-    /// Makes a folder that belongs to the account. Under a folder that the account cannot enter, its place
-    /// is taken by one of the same name under the system's folder for temporary files.
+    /// Makes a folder that belongs to the account. Under a folder that the account cannot enter, it is
+    /// replaced by one of the same name under the system's folder for temporary files.
     fn own_folder(&self, folder: &Path) -> Result<PathBuf, ClusterError> {
         fs::create_dir_all(folder).map_err(|source| file_error(folder, source))?;
         let folder = folder

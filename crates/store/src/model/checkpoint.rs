@@ -1,4 +1,4 @@
-//! Resume state: checkpoints, unconfirmed slots and filter changes from which a session of the indexer resumes.
+//! Resume state of the indexer: checkpoints, unconfirmed slots and filter changes not in force.
 
 use super::FilterChange;
 

@@ -7,7 +7,7 @@ use super::{
     store::Store,
 };
 use crate::{
-    Claim, ClaimedDelivery, Commit, Committed, StoreError,
+    Commit, Committed, LeaseRequest, LeasedDelivery, StoreError,
     backend::{Connection, Durability, PendingWrite, json_rows, over_rows, signed, values},
 };
 
@@ -22,7 +22,7 @@ struct SlotRow<'a> {
 #[must_use = "nothing of it may be delivered before it is durable"]
 pub struct PendingCommit {
     committed: Committed,
-    claimed: Vec<ClaimedDelivery>,
+    leased: Vec<LeasedDelivery>,
     pending: PendingWrite,
 }
 
@@ -31,9 +31,9 @@ impl PendingCommit {
     ///
     /// # Errors
     /// A failure of the database: what was stored may be lost with the machine.
-    pub async fn durable(self) -> Result<(Committed, Vec<ClaimedDelivery>), StoreError> {
+    pub async fn durable(self) -> Result<(Committed, Vec<LeasedDelivery>), StoreError> {
         self.pending.durable().await?;
-        Ok((self.committed, self.claimed))
+        Ok((self.committed, self.leased))
     }
 }
 
@@ -58,11 +58,11 @@ impl Store {
     pub async fn commit_pending(
         &self,
         commit: &Commit<'_>,
-        claim: Option<Claim>,
+        request: Option<LeaseRequest>,
     ) -> Result<PendingCommit, StoreError> {
         // To look up each message costs a fifth of storing it, so the first try takes all for new.
         for expected in [Expected::New, Expected::Known] {
-            if let Some(pending) = self.try_commit(commit, claim, expected).await? {
+            if let Some(pending) = self.try_commit(commit, request, expected).await? {
                 return Ok(pending);
             }
         }
@@ -73,12 +73,12 @@ impl Store {
     async fn try_commit(
         &self,
         commit: &Commit<'_>,
-        claim: Option<Claim>,
+        request: Option<LeaseRequest>,
         expected: Expected,
     ) -> Result<Option<PendingCommit>, StoreError> {
         let mut write = self.write(Durability::Durable).await?;
-        let inserted = insert_messages(&mut write, commit, claim, expected).await?;
-        let Some(Inserted { count, claimed }) = inserted else {
+        let inserted = insert_messages(&mut write, commit, request, expected).await?;
+        let Some(Inserted { count, leased }) = inserted else {
             return Ok(None);
         };
         let checkpoint = match commit.checkpoint {
@@ -93,7 +93,7 @@ impl Store {
                 inserted: count,
                 checkpoint,
             },
-            claimed,
+            leased,
             pending: write.commit_pending().await?,
         }))
     }

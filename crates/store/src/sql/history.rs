@@ -1,4 +1,4 @@
-//! Looking back: what was stored, and what became of it.
+//! History: messages that are stored, and deliveries with their attempts.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -6,7 +6,7 @@ use super::{rows, store::Store, webhook_row};
 use crate::{
     Access, Attempt, Delivery, DeliveryLog, DeliveryQuery, DeliveryState, MessagePage, StoreError,
     StoredMessage, Timings, WebhookId,
-    backend::{Connection, Row, values},
+    backend::{Connection, Row, bound_rows, signed, values},
 };
 
 const DELIVERIES: &str = "
@@ -142,23 +142,31 @@ async fn ordinal_of(
     row.map(|row| row.integer("ordinal")).transpose()
 }
 
-/// The attempts of messages of one webhook, by number of the message.
+/// The attempts of deliveries of one webhook, by sequence number, each in order.
 async fn attempts_of(
     connection: &mut Connection,
     webhook: i64,
     deliveries: &[Delivery],
 ) -> Result<HashMap<u64, Vec<Attempt>>, StoreError> {
+    let attempted = deliveries
+        .iter()
+        .filter(|delivery| delivery.attempts > 0)
+        .map(|delivery| Ok(values![webhook, signed(delivery.sequence, "sequence")?]))
+        .collect::<Result<Vec<_>, StoreError>>()?;
+    let found = connection
+        .rows_over(
+            bound_rows!(
+                [webhook bigint, sequence bigint],
+                "SELECT a.* FROM v JOIN attempts a ON a.webhook = v.webhook AND a.sequence = v.sequence
+                 ORDER BY a.sequence, a.number"
+            ),
+            attempted,
+        )
+        .await?;
     let mut attempts: HashMap<u64, Vec<Attempt>> = HashMap::new();
-    for delivery in deliveries.iter().filter(|delivery| delivery.attempts > 0) {
-        let sequence = i64::try_from(delivery.sequence).unwrap_or(i64::MAX);
-        let found = connection
-            .rows(
-                "SELECT * FROM attempts WHERE webhook = $1 AND sequence = $2 ORDER BY number",
-                values![webhook, sequence],
-            )
-            .await?;
-        let found = found.iter().map(attempt_of).collect::<Result<_, _>>()?;
-        attempts.insert(delivery.sequence, found);
+    for row in &found {
+        let of_delivery = attempts.entry(row.unsigned("sequence")?).or_default();
+        of_delivery.push(attempt_of(row)?);
     }
     Ok(attempts)
 }
@@ -212,6 +220,7 @@ fn attempt_of(row: &Row) -> Result<Attempt, StoreError> {
         },
         status: status.and_then(|status| u16::try_from(status).ok()),
         error: row.optional_text("error")?,
+        retry_after: None,
         request_headers: rows::headers(row, "request_headers")?,
         response: row.optional_text("response")?,
         response_cut: row.flag("response_cut")?,

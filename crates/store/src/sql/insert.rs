@@ -1,16 +1,17 @@
-//! Numbering messages and inserting them.
+//! Numbers messages and inserts them with their deliveries, leased as far as a request goes.
 
 use std::collections::{HashMap, HashSet};
 
 use serde::Serialize;
 
 use super::{
-    handover::Handover,
+    endpoint_data::DeliveryData,
     lanes::{self, Lane},
+    lease_on_insert::LeaseOnInsert,
     rows,
 };
 use crate::{
-    Claim, ClaimedDelivery, Commit, DeliveryOrder, NewMessage, StoreError, Timestamp,
+    Commit, DeliveryOrder, LeaseRequest, LeasedDelivery, NewMessage, StoreError, Timestamp,
     backend::{Connection, Value, bound_rows, json_rows, over_rows, signed, unsigned, values},
 };
 
@@ -31,7 +32,7 @@ pub(super) enum Expected {
 #[derive(Default)]
 pub(super) struct Inserted {
     pub(super) count: u64,
-    pub(super) claimed: Vec<ClaimedDelivery>,
+    pub(super) leased: Vec<LeasedDelivery>,
 }
 
 /// A webhook as far as numbering goes.
@@ -60,7 +61,7 @@ struct Insertion<'a> {
     numbering: HashMap<&'a str, Numbering>,
     /// Lanes in which something is pending.
     busy: HashSet<Lane>,
-    handover: Option<Handover>,
+    leases: Option<LeaseOnInsert>,
     now: Timestamp,
     count: u64,
     bytes: u64,
@@ -71,17 +72,17 @@ struct Insertion<'a> {
 pub(super) async fn insert_messages(
     write: &mut Connection,
     commit: &Commit<'_>,
-    claim: Option<Claim>,
+    request: Option<LeaseRequest>,
     expected: Expected,
 ) -> Result<Option<Inserted>, StoreError> {
     if commit.messages.is_empty() {
         return Ok(Some(Inserted::default()));
     }
     let numbering = numbering(write, commit.messages).await?;
-    let handover = match claim {
-        Some(claim) => {
+    let leases = match request {
+        Some(request) => {
             let webhooks = numbering.values().map(|webhook| webhook.ordinal);
-            Some(Handover::of(write, webhooks, claim).await?)
+            Some(LeaseOnInsert::of(write, webhooks, request).await?)
         }
         None => None,
     };
@@ -93,7 +94,7 @@ pub(super) async fn insert_messages(
     let mut insertion = Insertion {
         numbering,
         busy: busy.into_iter().collect(),
-        handover,
+        leases,
         now: commit.now,
         count: 0,
         bytes: 0,
@@ -133,16 +134,25 @@ impl Insertion<'_> {
         self.count = self.count.saturating_add(1);
         let length = u64::try_from(body.len()).unwrap_or(u64::MAX);
         self.bytes = self.bytes.saturating_add(length);
-        let leased = match &mut self.handover {
-            Some(handover) if !waits => {
-                let place = handover.place(ordinal);
-                place.map(|place| place.take(message, number, &body, lane.is_some()))
-            }
+        let reserved = match &mut self.leases {
+            Some(leases) if !waits => leases.reserve(ordinal),
             _ => None,
         };
-        let (due_at, lease_token) = match leased {
+        let request = reserved.map(|reserved| {
+            reserved.lease(DeliveryData {
+                id: message.id.clone(),
+                sequence: number,
+                kind: message.kind,
+                body: body.clone(),
+                created: self.now,
+                retry_index: 0,
+                probe: false,
+                in_order: lane.is_some(),
+            })
+        });
+        let (due_at, lease_token) = match request {
             _ if waits => (None, None),
-            Some((until, token)) => (Some(until), Some(token)),
+            Some(request) => (Some(request.until), Some(request.token.0)),
             None => (Some(self.now), None),
         };
         let delivery = values![ordinal, sequence, due_at, lease_token, lane, self.now];
@@ -173,7 +183,7 @@ impl Insertion<'_> {
         }
         Ok(Inserted {
             count: self.count,
-            claimed: self.handover.map_or_else(Vec::new, Handover::claimed),
+            leased: self.leases.map_or_else(Vec::new, LeaseOnInsert::leased),
         })
     }
 }

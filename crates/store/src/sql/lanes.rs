@@ -1,7 +1,7 @@
-//! Lanes: what must be delivered one after the other.
+//! Lanes: deliveries of a webhook that must be made one after the other.
 //!
-//! Of the pending messages of a lane only the first has a due time, so a claim needs not look at what
-//! comes before a message, however long the lane is. Whatever finishes a message wakes the next one.
+//! Of the pending deliveries of a lane only the first has a due time, so leasing needs not look at what
+//! comes before a delivery, however long the lane is. Whatever finishes one wakes the next.
 //!
 //! A message that is delivered again on request belongs to no lane: those after it were delivered long
 //! ago.
@@ -20,7 +20,7 @@ pub(super) struct Lane {
     pub(super) lane: String,
 }
 
-/// The lane of a message; `None` when nothing holds it back.
+/// The lane of a delivery; `None` when it is in none.
 pub(super) fn lane_of(order: DeliveryOrder, order_key: Option<&str>) -> Option<String> {
     match order {
         DeliveryOrder::None => None,
@@ -84,7 +84,7 @@ pub(super) async fn wake(
     Ok(())
 }
 
-/// Sorts what a webhook is owed into the lanes of another order. What is being delivered goes on.
+/// Sorts the pending deliveries of a webhook into the lanes of another order. Leased ones stay leased.
 pub(super) async fn rebuild(
     write: &mut Connection,
     webhook: i64,

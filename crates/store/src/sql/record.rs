@@ -1,135 +1,91 @@
-//! Recording what became of attempts.
+//! Records the results of attempts: next state, attempt, lane and endpoint, in one transaction.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
-
-use serde::Serialize;
+use std::collections::{HashMap, HashSet};
 
 use super::{
+    endpoint_data, endpoints,
     lanes::{self, Lane, lock_numbering},
-    receivers, rows,
+    rows,
     store::Store,
     webhook_row,
 };
 use crate::{
-    EndpointState, Finished, MAX_RESPONSE_BYTES, Outcome, StoreError, Ticket, Timestamp, WebhookId,
-    backend::{Connection, Durability, Value, bound_rows, json_rows, over_rows, signed, values},
+    AttemptResult, EndpointChange, EndpointState, Lease, MAX_RESPONSE_BYTES, Outcome, Recorded,
+    StoreError,
+    backend::{Connection, Durability, Value, bound_rows, signed, values},
 };
 
 /// Longest error text kept of an attempt, in characters: enough to see what happened, too little to
 /// fill a disk with.
 const MAX_ERROR_CHARS: usize = 500;
 
-#[derive(Serialize)]
-struct EndpointRow {
-    webhook: i64,
-    breaker: &'static str,
-    failures: u32,
-    trips: u32,
-    paused_until: Option<i64>,
-    concurrency_limit: Option<u32>,
-    last_triggered_at: Option<i64>,
-}
-
-/// The messages whose attempt counts, with the number of the attempt.
+/// The deliveries whose results count, with the number of the attempt.
 type Counted = HashMap<(i64, i64), i64>;
 
 impl Store {
-    /// Records finished attempts, of any webhooks, and what they mean, in one transaction. An attempt whose
-    /// lease was lost to another claimer is ignored, except that an accepted message is accepted whoever
-    /// delivered it. Returns which attempts counted, in the order given.
+    /// Records results of attempts, of any webhooks, in one transaction. A result whose lease was lost to
+    /// another one does not count, except that an accepted message is delivered whatever its lease.
     ///
-    /// For each one that counted, in order, `endpoint` says how the receiver does from the state before and
-    /// the attempt. It is a pure function: the whole transaction may be run again.
+    /// For each result that counts, in order, `on_attempt` returns the next state of its endpoint from the
+    /// state before. It is a pure function: the whole transaction may be run again.
     ///
     /// # Errors
-    /// A failure of the database; the messages return when their leases run out.
+    /// A failure of the database; the deliveries are due again when their leases run out.
     pub async fn record(
         &self,
-        finished: &[Finished],
-        endpoint: &(dyn Fn(EndpointState, &Finished) -> EndpointState + Send + Sync),
-    ) -> Result<Vec<bool>, StoreError> {
-        if finished.is_empty() {
-            return Ok(Vec::new());
+        results: &[AttemptResult],
+        on_attempt: &(dyn Fn(EndpointState, &AttemptResult) -> EndpointState + Send + Sync),
+    ) -> Result<Recorded, StoreError> {
+        if results.is_empty() {
+            return Ok(Recorded::default());
         }
         let mut write = self.write(Durability::Relaxed).await?;
-        let webhooks = webhooks_of(finished)?;
+        let ordinals: HashSet<i64> = results.iter().map(|each| each.lease.ordinal).collect();
+        let webhooks = endpoint_data::webhooks_json(ordinals)?;
         lock_numbering(&mut write, &webhooks).await?;
-        let (counted, woken) = advance(&mut write, finished).await?;
+        let (counted, lanes) = advance(&mut write, results).await?;
         let counts =
-            |each: &Finished| key(&each.ticket).is_ok_and(|key| counted.contains_key(&key));
-        let that_count: Vec<&Finished> = finished.iter().filter(|each| counts(each)).collect();
+            |each: &AttemptResult| key(&each.lease).is_ok_and(|key| counted.contains_key(&key));
+        let that_count: Vec<&AttemptResult> = results.iter().filter(|each| counts(each)).collect();
         let bytes = insert_attempts(&mut write, &that_count, &counted).await?;
-        let now = that_count.iter().map(|each| end_of(each)).max();
-        if let Some(now) = now {
-            lanes::wake(&mut write, &woken, now).await?;
-            judge_endpoints(&mut write, &webhooks, &that_count, endpoint).await?;
+        let mut changes = Vec::new();
+        if let Some(now) = that_count.iter().map(|each| each.attempt.ended()).max() {
+            lanes::wake(&mut write, &lanes, now).await?;
+            changes = update_endpoints(&mut write, &webhooks, &that_count, on_attempt).await?;
         }
         for each in &that_count {
             if let Outcome::Gone { reason, .. } = &each.outcome {
-                let ticket = &each.ticket;
-                webhook_row::disable(&mut write, ticket.ordinal, &ticket.url, reason).await?;
+                let url = &each.attempt.url;
+                webhook_row::disable(&mut write, each.lease.ordinal, url, reason).await?;
             }
         }
-        // Last, as wherever messages are stored: everybody writes this row.
+        // Last, as wherever messages are stored: every such transaction writes this row.
         write
             .execute("UPDATE usage SET bytes = bytes + $1", values![bytes])
             .await?;
         write.commit().await?;
-        Ok(finished.iter().map(counts).collect())
-    }
-
-    /// Sets how a webhook's receiver does, for example to try it again at once after its owner changed the
-    /// URL. False when there is no such webhook.
-    ///
-    /// # Errors
-    /// A failure of the database.
-    pub async fn set_endpoint(
-        &self,
-        id: &WebhookId,
-        state: &EndpointState,
-    ) -> Result<bool, StoreError> {
-        let mut write = self.write(Durability::Relaxed).await?;
-        let found = write
-            .row(
-                "SELECT ordinal FROM webhooks WHERE id = $1 AND deleted = 0",
-                values![id.as_str()],
-            )
-            .await?;
-        let Some(row) = found else {
-            return Ok(false);
-        };
-        let row = endpoint_row(row.integer("ordinal")?, state, None);
-        write_endpoints(&mut write, &[row]).await?;
-        write.commit().await?;
-        Ok(true)
+        Ok(Recorded {
+            counted: results.iter().map(counts).collect(),
+            endpoints: changes,
+        })
     }
 }
 
-fn key(ticket: &Ticket) -> Result<(i64, i64), StoreError> {
-    Ok((ticket.ordinal, signed(ticket.sequence, "sequence")?))
+fn key(lease: &Lease) -> Result<(i64, i64), StoreError> {
+    Ok((lease.ordinal, signed(lease.sequence, "sequence")?))
 }
 
-fn end_of(finished: &Finished) -> Timestamp {
-    finished.attempt.started.after(finished.attempt.duration)
-}
-
-/// The webhooks concerned, as a JSON parameter.
-fn webhooks_of(finished: &[Finished]) -> Result<String, StoreError> {
-    let ordinals: HashSet<i64> = finished.iter().map(|each| each.ticket.ordinal).collect();
-    receivers::named(ordinals)
-}
-
-/// Moves the messages to their next states. Returns whose attempts count, and the lanes in which the
-/// next message has its turn.
+/// Moves the deliveries to their next states. Returns those whose results count, and the lanes in which the
+/// next delivery has its turn.
 async fn advance(
     write: &mut Connection,
-    finished: &[Finished],
+    results: &[AttemptResult],
 ) -> Result<(Counted, Vec<Lane>), StoreError> {
-    let advances = finished
+    let advances = results
         .iter()
-        .map(advance_of)
+        .map(advance_row)
         .collect::<Result<Vec<_>, _>>()?;
-    // A message that is tried again after an earlier one of its lane came back waits for that one.
+    // A delivery that is retried after an earlier one of its lane became pending again waits for that one.
     let found = write
         .rows_over(
             bound_rows!(
@@ -155,7 +111,7 @@ async fn advance(
         )
         .await?;
     let mut counted = Counted::new();
-    let mut woken = Vec::new();
+    let mut lanes = Vec::new();
     for row in &found {
         let webhook = row.integer("webhook")?;
         counted.insert(
@@ -165,26 +121,25 @@ async fn advance(
         if let Some(lane) = row.optional_text("lane")?
             && row.text("state")? != "pending"
         {
-            woken.push(Lane { webhook, lane });
+            lanes.push(Lane { webhook, lane });
         }
     }
-    Ok((counted, woken))
+    Ok((counted, lanes))
 }
 
-/// What an attempt does to its message.
-fn advance_of(finished: &Finished) -> Result<Vec<Value>, StoreError> {
-    let (state, due_at) = match &finished.outcome {
-        Outcome::Accepted => ("delivered", None),
-        Outcome::Exhausted => ("failed", None),
+/// The next state of a delivery.
+fn advance_row(result: &AttemptResult) -> Result<Vec<Value>, StoreError> {
+    let (state, due_at) = match &result.outcome {
+        Outcome::Delivered => ("delivered", None),
+        Outcome::Failed => ("failed", None),
         Outcome::Retry { at } | Outcome::Gone { retry_at: at, .. } => ("pending", Some(*at)),
     };
-    let (webhook, sequence) = key(&finished.ticket)?;
-    let finished_at = due_at.is_none().then(|| end_of(finished));
-    let lease = finished.ticket.lease.0;
+    let (webhook, sequence) = key(&result.lease)?;
+    let finished_at = due_at.is_none().then(|| result.attempt.ended());
     Ok(values![
         webhook,
         sequence,
-        lease,
+        result.lease.token.0,
         state,
         due_at,
         finished_at
@@ -194,14 +149,14 @@ fn advance_of(finished: &Finished) -> Result<Vec<Value>, StoreError> {
 /// Keeps the attempts that count; returns the bytes of their texts.
 async fn insert_attempts(
     write: &mut Connection,
-    finished: &[&Finished],
+    results: &[&AttemptResult],
     counted: &Counted,
 ) -> Result<i64, StoreError> {
-    if finished.is_empty() {
+    if results.is_empty() {
         return Ok(0);
     }
     let (mut attempts, mut bytes) = (Vec::new(), 0_usize);
-    for each in finished {
+    for each in results {
         attempts.push(attempt_row(each, counted, &mut bytes)?);
     }
     write
@@ -227,14 +182,14 @@ async fn insert_attempts(
     signed(u64::try_from(bytes).unwrap_or(u64::MAX), "size")
 }
 
-/// What is kept of an attempt; its texts are added to `bytes`.
+/// The row of an attempt; the length of its texts is added to `bytes`.
 fn attempt_row(
-    finished: &Finished,
+    result: &AttemptResult,
     counted: &Counted,
     bytes: &mut usize,
 ) -> Result<Vec<Value>, StoreError> {
-    let attempt = &finished.attempt;
-    let (webhook, sequence) = key(&finished.ticket)?;
+    let attempt = &result.attempt;
+    let (webhook, sequence) = key(&result.lease)?;
     let micros =
         |duration: std::time::Duration| i64::try_from(duration.as_micros()).unwrap_or(i64::MAX);
     let error: Option<String> = attempt
@@ -274,93 +229,35 @@ fn storable(text: &str) -> String {
     text.replace('\0', "\u{fffd}")
 }
 
-/// Lets `endpoint` say how the receivers do now, and notes the last accepted delivery.
-async fn judge_endpoints(
+/// Lets `on_attempt` change the endpoints, and notes the last accepted delivery.
+async fn update_endpoints(
     write: &mut Connection,
     webhooks: &str,
-    finished: &[&Finished],
-    endpoint: &(dyn Fn(EndpointState, &Finished) -> EndpointState + Send + Sync),
-) -> Result<(), StoreError> {
-    write
-        .lock(
-            "SELECT webhook FROM endpoints WHERE webhook IN (
-                 SELECT t.webhook FROM json_to_recordset(CAST($1 AS json)) AS t (webhook bigint))
-             ORDER BY webhook FOR UPDATE",
-            values![webhooks],
-        )
-        .await?;
-    let found = write
-        .rows(
-            over_rows!(
-                [webhook bigint],
-                "SELECT e.* FROM v JOIN endpoints e ON e.webhook = v.webhook"
-            ),
-            values![webhooks],
-        )
-        .await?;
-    let mut states = BTreeMap::new();
-    for row in &found {
-        let before = (
-            rows::endpoint(row)?,
-            row.optional_integer("last_triggered_at")?,
-        );
-        states.insert(row.integer("webhook")?, (before, before));
-    }
-    for each in finished {
-        if let Some((_, (state, last_triggered))) = states.get_mut(&each.ticket.ordinal) {
-            *state = endpoint(*state, each);
-            if each.outcome == Outcome::Accepted {
-                *last_triggered = (*last_triggered).max(Some(end_of(each).unix_millis()));
-            }
+    results: &[&AttemptResult],
+    on_attempt: &(dyn Fn(EndpointState, &AttemptResult) -> EndpointState + Send + Sync),
+) -> Result<Vec<EndpointChange>, StoreError> {
+    let before = endpoints::lock_and_read(write, webhooks).await?;
+    let mut now = before.clone();
+    let mut changes = Vec::new();
+    for result in results {
+        let Some(endpoint) = now.get_mut(&result.lease.ordinal) else {
+            continue;
+        };
+        let after = on_attempt(endpoint.state, result);
+        changes.push(EndpointChange {
+            webhook: result.lease.webhook.clone(),
+            before: endpoint.state,
+            after,
+        });
+        endpoint.state = after;
+        if result.outcome == Outcome::Delivered {
+            let ended = result.attempt.ended().unix_millis();
+            endpoint.last_triggered_at = endpoint.last_triggered_at.max(Some(ended));
         }
     }
-    let changed: Vec<_> = states
+    let changed = now
         .into_iter()
-        .filter(|(_, (before, after))| before != after)
-        .map(|(webhook, (_, (state, last_triggered)))| {
-            endpoint_row(webhook, &state, last_triggered)
-        })
-        .collect();
-    write_endpoints(write, &changed).await
-}
-
-fn endpoint_row(
-    webhook: i64,
-    state: &EndpointState,
-    last_triggered_at: Option<i64>,
-) -> EndpointRow {
-    EndpointRow {
-        webhook,
-        breaker: state.breaker.name(),
-        failures: state.failures,
-        trips: state.trips,
-        paused_until: state.paused_until.map(Timestamp::unix_millis),
-        concurrency_limit: state.concurrency_limit,
-        last_triggered_at,
-    }
-}
-
-async fn write_endpoints(
-    write: &mut Connection,
-    endpoints: &[EndpointRow],
-) -> Result<(), StoreError> {
-    if endpoints.is_empty() {
-        return Ok(());
-    }
-    write
-        .execute(
-            over_rows!(
-                [
-                    webhook bigint, breaker text, failures bigint, trips bigint, paused_until bigint,
-                    concurrency_limit bigint, last_triggered_at bigint
-                ],
-                "UPDATE endpoints SET breaker = v.breaker, failures = v.failures, trips = v.trips,
-                     paused_until = v.paused_until, concurrency_limit = v.concurrency_limit,
-                     last_triggered_at = coalesce(v.last_triggered_at, endpoints.last_triggered_at)
-                 FROM v WHERE endpoints.webhook = v.webhook"
-            ),
-            values![json_rows(endpoints)?],
-        )
-        .await?;
-    Ok(())
+        .filter(|(webhook, endpoint)| before.get(webhook) != Some(endpoint));
+    endpoints::write(write, changed).await?;
+    Ok(changes)
 }

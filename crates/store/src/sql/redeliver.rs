@@ -1,4 +1,4 @@
-//! Delivering again on request.
+//! Redelivers finished messages on request of their owner.
 
 use super::{store::Store, webhook_row};
 use crate::{
@@ -7,10 +7,10 @@ use crate::{
 };
 
 impl Store {
-    /// Makes finished messages of a webhook due at `now`, with the whole schedule of attempts before them,
-    /// and says how many there were; `None` when there is no such webhook. Messages that are not finished
-    /// are left as they are, except that one which waits for a retry is due at once. What is delivered
-    /// again holds back nothing and is held back by nothing, whatever order the webhook asks for.
+    /// Makes finished deliveries of a webhook due at `now`, with the whole schedule of attempts before them,
+    /// and returns how many there were; `None` when there is no such webhook. Pending ones are left as they
+    /// are, except that one which waits for a retry is due at once. What is redelivered is in no lane,
+    /// whatever order the webhook asks for.
     ///
     /// # Errors
     /// A failure of the database; nothing is changed then.

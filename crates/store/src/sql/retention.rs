@@ -1,4 +1,4 @@
-//! Keeping the database from growing for ever.
+//! Retention: removes old messages, ended temporary webhooks and the rest of deleted ones, bit by bit.
 
 use std::collections::BTreeMap;
 
@@ -15,10 +15,10 @@ use crate::{
     backend::{Connection, Durability, json_rows, over_rows, signed, values},
 };
 
-/// Messages removed in one transaction: few enough that nobody waits noticeably for their turn.
+/// Messages removed in one transaction: few enough that no other write waits noticeably for its turn.
 const CHUNK: i64 = 500;
 
-/// Filter changes kept: far more than anybody waits for the proof of.
+/// Filter changes kept: far more than owners wait for to be in force.
 const FILTER_CHANGES: i64 = 10_000;
 
 const OLD_FINISHED: &str = "
@@ -36,15 +36,15 @@ struct Victim {
 }
 
 impl Store {
-    /// Removes what may be forgotten, with its attempts, bit by bit, and says what it was. What is not
-    /// delivered is removed for its age alone, if that is allowed, and never while somebody delivers it.
+    /// Removes the messages that retention allows, with their attempts, bit by bit, and returns what they were.
+    /// Pending ones are removed for their age alone, if that is allowed, and never while they are leased.
     ///
     /// # Errors
     /// A failure of the database; what was removed until then stays removed.
     pub async fn prune(&self, retention: &Retention) -> Result<Removed, StoreError> {
         self.expire_relays(retention.now).await?;
         self.remove_deleted(None).await?;
-        self.forget_filter_changes().await?;
+        self.remove_filter_changes().await?;
         let mut removed = Removed::default();
         loop {
             let chunk = self
@@ -72,7 +72,7 @@ impl Store {
         Ok(removed)
     }
 
-    /// Removes temporary webhooks that have ended, and says how many.
+    /// Removes temporary webhooks that have ended, and returns how many.
     ///
     /// # Errors
     /// A failure of the database.
@@ -93,7 +93,7 @@ impl Store {
         Ok(u64::try_from(ended.len()).unwrap_or(u64::MAX))
     }
 
-    /// Removes what deleted webhooks were owed, a first bit of one or all of all, and the webhooks of
+    /// Removes the messages of deleted webhooks, a first bit of one or all of all, and the webhooks of
     /// which nothing is left.
     pub(super) async fn remove_deleted(&self, only: Option<i64>) -> Result<(), StoreError> {
         loop {
@@ -211,7 +211,7 @@ impl Store {
         row.unsigned("bytes")
     }
 
-    async fn forget_filter_changes(&self) -> Result<(), StoreError> {
+    async fn remove_filter_changes(&self) -> Result<(), StoreError> {
         let mut write = self.write(Durability::Relaxed).await?;
         write
             .execute(

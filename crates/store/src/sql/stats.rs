@@ -1,4 +1,4 @@
-//! Figures for metrics and health.
+//! Counts messages and deliveries, for metrics and health.
 
 use super::store::Store;
 use crate::{

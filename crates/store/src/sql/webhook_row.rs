@@ -35,7 +35,7 @@ pub(super) async fn mark_deleted(write: &mut Connection, ordinal: i64) -> Result
 }
 
 /// Switches a webhook off for `reason`, if it still points to `url`; its owner may have changed the
-/// URL while the attempt that revealed the reason was under way.
+/// URL while the attempt that revealed the reason was in flight.
 pub(super) async fn disable(
     write: &mut Connection,
     ordinal: i64,

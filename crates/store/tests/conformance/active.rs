@@ -1,4 +1,4 @@
-//! Following what must be matched.
+//! Active webhooks, revisions, and filters in force.
 
 use sluice_store::{
     Access, Commit, Commitment, FilterChange, FilterEdit, FilterLimits, FilterState, Filters,
@@ -10,10 +10,10 @@ use crate::{fixture::*, on_both};
 on_both!(
     the_revision_counts_what_changes_matching_and_nothing_else,
     changes_name_what_changed_and_what_is_left,
-    keys_are_added_and_removed_once,
+    addresses_are_added_and_removed_once,
     an_edit_cannot_empty_or_overfill_a_filter,
-    a_change_says_from_which_slot_on_it_counts,
-    a_proof_of_the_same_filter_keeps_its_first_slot,
+    a_change_names_the_slots_from_which_it_was_requested_and_in_force,
+    recording_the_same_filter_again_keeps_its_first_slot,
 );
 
 async fn the_revision_counts_what_changes_matching_and_nothing_else(fixture: &Fixture) {
@@ -94,7 +94,7 @@ fn accounts(numbers: &[u8]) -> Filters {
     }
 }
 
-async fn keys_are_added_and_removed_once(fixture: &Fixture) {
+async fn addresses_are_added_and_removed_once(fixture: &Fixture) {
     let store = &fixture.store;
     let id = with_webhook(store, 1).await;
     let edit = FilterEdit {
@@ -168,7 +168,7 @@ async fn an_edit_cannot_empty_or_overfill_a_filter(fixture: &Fixture) {
     );
 }
 
-async fn a_change_says_from_which_slot_on_it_counts(fixture: &Fixture) {
+async fn a_change_names_the_slots_from_which_it_was_requested_and_in_force(fixture: &Fixture) {
     let store = &fixture.store;
     with_webhook(store, 1).await;
     let change = async |revision| {
@@ -213,7 +213,7 @@ async fn a_change_says_from_which_slot_on_it_counts(fixture: &Fixture) {
     assert_eq!(change(9).await, None);
 }
 
-async fn a_proof_of_the_same_filter_keeps_its_first_slot(fixture: &Fixture) {
+async fn recording_the_same_filter_again_keeps_its_first_slot(fixture: &Fixture) {
     let store = &fixture.store;
     assert_eq!(store.filter_state().await.expect("reads"), None);
     let state = |revision, in_force_slot| FilterState {

@@ -1,4 +1,4 @@
-//! API keys, and whose webhooks are whose.
+//! API keys, and the webhooks that belong to them.
 
 use sluice_store::{Access, ApiKeyHash, ApiKeyId, ApiKeySecret, NewApiKey, Store, StoreError};
 

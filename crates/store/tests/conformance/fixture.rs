@@ -1,21 +1,21 @@
-//! A store of its own for every test, and what goes into it.
+//! A fresh store for every test, and the webhooks, messages and leases to fill it.
 
 use std::{path::Path, sync::Arc, time::Duration};
 
 use sluice_store::{
-    Access, Attempt, BodyTemplate, Claim, ClaimLimits, ClaimedDelivery, Commit, Commitment,
-    Delivery, DeliveryLog, DeliveryOrder, DeliveryQuery, EndpointState, EventKind, Filters,
-    Finished, Lease, MessageId, MessageKind, NewMessage, NewWebhook, Outcome, Secret, Store,
-    Timestamp, Timings, WebhookDefinition, WebhookId, testing::PrivateCluster,
+    Access, Attempt, AttemptResult, BodyTemplate, Commit, Commitment, Delivery, DeliveryLog,
+    DeliveryOrder, DeliveryQuery, EndpointState, EventKind, Filters, LeaseLimits, LeaseRequest,
+    LeaseToken, LeasedDelivery, MessageId, MessageKind, NewMessage, NewWebhook, Outcome, Secret,
+    Store, Timestamp, Timings, WebhookDefinition, WebhookId, testing::PrivateCluster,
 };
 use solana_pubkey::Pubkey;
 use tempfile::TempDir;
 
 pub const NOW: Timestamp = Timestamp::from_unix_millis(1_800_000_000_000);
 pub const LEASE: Duration = Duration::from_secs(25);
-pub const PLENTY: ClaimLimits = ClaimLimits {
+pub const PLENTY: LeaseLimits = LeaseLimits {
     total: 100,
-    per_webhook: 100,
+    quota: 100,
 };
 
 /// Where a store is, so that it can be opened again.
@@ -80,9 +80,9 @@ fn rand_number() -> u64 {
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
-/// A lease that no other claim has had.
-pub fn lease() -> Lease {
-    Lease::from_random(rand_number())
+/// A token that no other request has had.
+pub fn token() -> LeaseToken {
+    LeaseToken::from_random(rand_number())
 }
 
 pub fn key(number: u8) -> Pubkey {
@@ -142,7 +142,7 @@ pub fn keyed(webhook: &WebhookId, number: u8, order_key: Option<&str>) -> NewMes
     }
 }
 
-/// Stores messages as slot 7, due at once; says how many were new.
+/// Stores messages as slot 7, due at once; returns how many were new.
 pub async fn store_messages(store: &Store, messages: &[NewMessage]) -> u64 {
     store
         .commit(&Commit::slot(Commitment::Confirmed, 7, messages, NOW))
@@ -151,7 +151,7 @@ pub async fn store_messages(store: &Store, messages: &[NewMessage]) -> u64 {
         .inserted
 }
 
-/// A store in which webhook 1 is owed `count` messages.
+/// Stores `count` messages for webhook 1.
 pub async fn owing(store: &Store, count: u8) -> WebhookId {
     let id = with_webhook(store, 1).await;
     let messages: Vec<_> = (1..=count).map(|number| message(&id, number)).collect();
@@ -159,26 +159,22 @@ pub async fn owing(store: &Store, count: u8) -> WebhookId {
     id
 }
 
-pub async fn claim(store: &Store, now: Timestamp) -> Vec<ClaimedDelivery> {
-    claim_some(store, now, PLENTY).await
+pub async fn lease(store: &Store, now: Timestamp) -> Vec<LeasedDelivery> {
+    lease_some(store, now, PLENTY).await
 }
 
-pub async fn claim_some(
-    store: &Store,
-    now: Timestamp,
-    limits: ClaimLimits,
-) -> Vec<ClaimedDelivery> {
-    let claim = Claim {
+pub async fn lease_some(store: &Store, now: Timestamp, limits: LeaseLimits) -> Vec<LeasedDelivery> {
+    let request = LeaseRequest {
         now,
         until: now.after(LEASE),
-        lease: lease(),
+        token: token(),
         limits,
     };
-    store.claim_due(&claim).await.expect("claims")
+    store.lease_due(&request).await.expect("leases")
 }
 
-pub fn sequences(claimed: &[ClaimedDelivery]) -> Vec<u64> {
-    claimed.iter().map(|each| each.ticket.sequence).collect()
+pub fn sequences(leased: &[LeasedDelivery]) -> Vec<u64> {
+    leased.iter().map(|each| each.lease.sequence).collect()
 }
 
 pub fn attempt(status: u16) -> Attempt {
@@ -194,43 +190,36 @@ pub fn attempt(status: u16) -> Attempt {
         },
         status: Some(status),
         error: None,
+        retry_after: None,
         request_headers: vec![("webhook-id".to_owned(), "msg_1".to_owned())],
         response: Some("ok\0".to_owned()),
         response_cut: false,
     }
 }
 
-pub fn finished(claimed: &ClaimedDelivery, status: u16, outcome: Outcome) -> Finished {
-    Finished {
-        ticket: claimed.ticket.clone(),
-        attempt: attempt(status),
-        outcome,
-    }
+pub fn result(leased: &LeasedDelivery, status: u16, outcome: Outcome) -> AttemptResult {
+    AttemptResult::new(leased.lease.clone(), attempt(status), outcome, 0)
 }
 
-pub fn unchanged(state: EndpointState, _: &Finished) -> EndpointState {
+pub fn unchanged(state: EndpointState, _: &AttemptResult) -> EndpointState {
     state
 }
 
-/// Records one attempt; says whether it counted.
-pub async fn record(
-    store: &Store,
-    claimed: &ClaimedDelivery,
-    status: u16,
-    outcome: Outcome,
-) -> bool {
-    let finished = [finished(claimed, status, outcome)];
-    store.record(&finished, &unchanged).await.expect("records")[0]
+/// Records one result; returns whether it counted.
+pub async fn record(store: &Store, leased: &LeasedDelivery, status: u16, outcome: Outcome) -> bool {
+    let results = [result(leased, status, outcome)];
+    let recorded = store.record(&results, &unchanged).await.expect("records");
+    recorded.counted[0]
 }
 
-/// The receiver accepts everything in `claimed`.
-pub async fn accept(store: &Store, claimed: &[ClaimedDelivery]) {
-    let finished: Vec<_> = claimed
+/// The endpoint accepts everything in `leased`.
+pub async fn accept(store: &Store, leased: &[LeasedDelivery]) {
+    let results: Vec<_> = leased
         .iter()
-        .map(|each| finished(each, 200, Outcome::Accepted))
+        .map(|each| result(each, 200, Outcome::Delivered))
         .collect();
-    let counted = store.record(&finished, &unchanged).await.expect("records");
-    assert!(counted.iter().all(|counted| *counted));
+    let recorded = store.record(&results, &unchanged).await.expect("records");
+    assert!(recorded.counted.iter().all(|counted| *counted));
 }
 
 /// A webhook's messages with their attempts, in order.

@@ -1,4 +1,4 @@
-//! Looking back, and delivering again.
+//! History of messages and deliveries, and redelivery.
 
 use sluice_store::{
     Access, DeliveryQuery, DeliveryState, MessageId, Outcome, Redeliver, Store, WebhookId,
@@ -32,11 +32,11 @@ async fn messages_are_pulled_after_a_number(fixture: &Fixture) {
 /// Webhook 1 with a delivered, a failed and a pending message.
 async fn one_of_each(store: &Store) -> WebhookId {
     let id = owing(store, 3).await;
-    let claimed = claim(store, NOW).await;
-    accept(store, &claimed[..1]).await;
-    record(store, &claimed[1], 500, Outcome::Exhausted).await;
+    let leased = lease(store, NOW).await;
+    accept(store, &leased[..1]).await;
+    record(store, &leased[1], 500, Outcome::Failed).await;
     store
-        .release(&[claimed[2].ticket.clone()], NOW.after(LEASE))
+        .release(&[leased[2].lease.clone()], NOW.after(LEASE))
         .await
         .expect("releases");
     id
@@ -87,22 +87,22 @@ async fn what_is_finished_is_delivered_again_on_request(fixture: &Fixture) {
         count.expect("redelivers").expect("exists")
     };
     assert_eq!(redeliver(Redeliver::Failed).await, 1);
-    let claimed = claim(store, NOW).await;
-    assert_eq!(sequences(&claimed), [2]);
-    assert_eq!(claimed[0].attempts_before, 0, "the schedule starts anew");
-    accept(store, &claimed).await;
+    let leased = lease(store, NOW).await;
+    assert_eq!(sequences(&leased), [2]);
+    assert_eq!(leased[0].retry_index, 0, "the schedule starts anew");
+    accept(store, &leased).await;
     let log = logs(store, &id).await.remove(1);
     assert_eq!((log.delivery.attempts, log.attempts.len()), (2, 2));
 
     let first = logs(store, &id).await.remove(0).delivery.id;
     assert_eq!(redeliver(Redeliver::Message(first)).await, 1);
-    assert_eq!(sequences(&claim(store, NOW).await), [1]);
+    assert_eq!(sequences(&lease(store, NOW).await), [1]);
     assert_eq!(
         redeliver(Redeliver::Range(1, 9)).await,
         2,
         "one is under way, one is pending and comes sooner"
     );
-    assert_eq!(sequences(&claim(store, NOW).await), [2, 3]);
+    assert_eq!(sequences(&lease(store, NOW).await), [2, 3]);
     let unknown = Redeliver::Message(MessageId::from_bytes([99; 32]));
     assert_eq!(redeliver(unknown).await, 0);
 }

@@ -1,13 +1,14 @@
-//! Each promise of the store, kept by both databases: every function here runs on an SQLite file and on a
-//! PostgreSQL server.
+//! Conformance of both databases with the promises of the store.
+//!
+//! Every function here runs on an SQLite file and on a PostgreSQL server.
 
 mod active;
 mod api_keys;
-mod delivering;
 mod fixture;
-mod handover;
 mod history;
 mod leadership;
+mod lease_on_insert;
+mod leases;
 mod order;
 mod races;
 mod retention;

@@ -1,4 +1,4 @@
-//! Messages that must arrive one after the other.
+//! Lanes: deliveries that must be made one after the other.
 
 use std::time::Duration;
 
@@ -20,16 +20,16 @@ async fn strict_order_has_one_message_under_way(fixture: &Fixture) {
     store_messages(store, &[message(&id, 1), message(&id, 2)]).await;
     store_messages(store, &[message(&id, 3)]).await;
     for expected in 1..=3 {
-        let claimed = claim(store, NOW.after(Duration::from_secs(1))).await;
-        assert_eq!(sequences(&claimed), [expected]);
+        let leased = lease(store, NOW.after(Duration::from_secs(1))).await;
+        assert_eq!(sequences(&leased), [expected]);
         assert!(
-            claim(store, NOW.after(Duration::from_secs(1)))
+            lease(store, NOW.after(Duration::from_secs(1)))
                 .await
                 .is_empty()
         );
-        accept(store, &claimed).await;
+        accept(store, &leased).await;
     }
-    assert!(claim(store, NOW.after(LEASE)).await.is_empty());
+    assert!(lease(store, NOW.after(LEASE)).await.is_empty());
 }
 
 async fn order_per_key_holds_back_that_key_only(fixture: &Fixture) {
@@ -43,7 +43,7 @@ async fn order_per_key_holds_back_that_key_only(fixture: &Fixture) {
         keyed(&id, 5, None),
     ];
     store_messages(store, &messages).await;
-    let first = claim(store, NOW).await;
+    let first = lease(store, NOW).await;
     assert_eq!(sequences(&first), [1, 3, 4, 5]);
     // The key waits for its retry, however long that takes; the others go on.
     let at = NOW.after(Duration::from_secs(300));
@@ -51,13 +51,13 @@ async fn order_per_key_holds_back_that_key_only(fixture: &Fixture) {
     accept(store, &first[1..]).await;
     store_messages(store, &[keyed(&id, 6, Some("b")), keyed(&id, 7, Some("a"))]).await;
     let later = NOW.after(Duration::from_secs(1));
-    let second = claim(store, later).await;
+    let second = lease(store, later).await;
     assert_eq!(sequences(&second), [6]);
     accept(store, &second).await;
     for expected in [1, 2, 7] {
-        let claimed = claim(store, at).await;
-        assert_eq!(sequences(&claimed), [expected]);
-        accept(store, &claimed).await;
+        let leased = lease(store, at).await;
+        assert_eq!(sequences(&leased), [expected]);
+        accept(store, &leased).await;
     }
 }
 
@@ -65,10 +65,10 @@ async fn a_failure_gives_way_to_the_next(fixture: &Fixture) {
     let store = &fixture.store;
     let id = with_order(store, 1, DeliveryOrder::Strict).await;
     store_messages(store, &[message(&id, 1), message(&id, 2)]).await;
-    let claimed = claim(store, NOW).await;
-    record(store, &claimed[0], 500, Outcome::Exhausted).await;
+    let leased = lease(store, NOW).await;
+    record(store, &leased[0], 500, Outcome::Failed).await;
     let later = NOW.after(Duration::from_secs(1));
-    assert_eq!(sequences(&claim(store, later).await), [2]);
+    assert_eq!(sequences(&lease(store, later).await), [2]);
 }
 
 async fn a_change_of_order_concerns_what_is_owed(fixture: &Fixture) {
@@ -95,29 +95,29 @@ async fn a_change_of_order_concerns_what_is_owed(fixture: &Fixture) {
             .expect("updates")
             .expect("exists");
     };
-    let claimable = async || {
-        let claimed = claim(store, NOW).await;
-        let tickets: Vec<_> = claimed.iter().map(|each| each.ticket.clone()).collect();
-        store.release(&tickets, NOW).await.expect("releases");
-        sequences(&claimed)
+    let leasable = async || {
+        let leased = lease(store, NOW).await;
+        let leases: Vec<_> = leased.iter().map(|each| each.lease.clone()).collect();
+        store.release(&leases, NOW).await.expect("releases");
+        sequences(&leased)
     };
-    assert_eq!(claimable().await, [1, 2, 3, 4]);
+    assert_eq!(leasable().await, [1, 2, 3, 4]);
     change(DeliveryOrder::Strict).await;
-    assert_eq!(claimable().await, [1]);
+    assert_eq!(leasable().await, [1]);
     change(DeliveryOrder::PerKey).await;
-    assert_eq!(claimable().await, [1, 2]);
+    assert_eq!(leasable().await, [1, 2]);
     change(DeliveryOrder::None).await;
-    assert_eq!(claimable().await, [1, 2, 3, 4]);
+    assert_eq!(leasable().await, [1, 2, 3, 4]);
 
     // What is under way when order begins comes back behind what is before it.
-    let claimed = claim(store, NOW).await;
+    let leased = lease(store, NOW).await;
     change(DeliveryOrder::Strict).await;
-    record(store, &claimed[2], 500, Outcome::Retry { at: NOW }).await;
-    record(store, &claimed[3], 500, Outcome::Retry { at: NOW }).await;
-    assert!(claim(store, NOW).await.is_empty());
-    accept(store, &claimed[..2]).await;
+    record(store, &leased[2], 500, Outcome::Retry { at: NOW }).await;
+    record(store, &leased[3], 500, Outcome::Retry { at: NOW }).await;
+    assert!(lease(store, NOW).await.is_empty());
+    accept(store, &leased[..2]).await;
     let later = NOW.after(Duration::from_secs(1));
-    assert_eq!(sequences(&claim(store, later).await), [3]);
+    assert_eq!(sequences(&lease(store, later).await), [3]);
 }
 
 async fn removing_what_held_back_a_lane_wakes_it(fixture: &Fixture) {
@@ -138,5 +138,5 @@ async fn removing_what_held_back_a_lane_wakes_it(fixture: &Fixture) {
         .await
         .expect("prunes");
     assert_eq!(removed.undelivered, [(id, 1)]);
-    assert_eq!(sequences(&claim(store, later).await), [2]);
+    assert_eq!(sequences(&lease(store, later).await), [2]);
 }

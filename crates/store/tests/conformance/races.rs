@@ -1,18 +1,18 @@
-//! Several at once, on connections of their own.
+//! Several processes at once, on connections of their own.
 
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
-use sluice_store::{ClaimLimits, DeliveryOrder, Outcome};
+use sluice_store::{DeliveryOrder, LeaseLimits, Outcome};
 
 use crate::{fixture::*, on_both};
 
 on_both!(
-    no_two_dispatchers_get_the_same_message,
+    no_two_dispatchers_lease_the_same_delivery,
     two_indexers_store_each_message_once,
     a_lane_never_falls_asleep,
 );
 
-async fn no_two_dispatchers_get_the_same_message(fixture: &Fixture) {
+async fn no_two_dispatchers_lease_the_same_delivery(fixture: &Fixture) {
     let store = &fixture.store;
     let ids = [with_webhook(store, 1).await, with_webhook(store, 2).await];
     let messages: Vec<_> = ids
@@ -24,27 +24,24 @@ async fn no_two_dispatchers_get_the_same_message(fixture: &Fixture) {
     for _ in 0..4 {
         let store = fixture.another().await;
         dispatchers.push(tokio::spawn(async move {
-            let mut taken = Vec::new();
+            let mut ids_leased = Vec::new();
             let mut idle = 0;
             while idle < 20 {
-                let limits = ClaimLimits {
-                    total: 7,
-                    per_webhook: 5,
-                };
-                let claimed = claim_some(&store, NOW, limits).await;
-                idle = if claimed.is_empty() { idle + 1 } else { 0 };
-                accept(&store, &claimed).await;
-                taken.extend(claimed.into_iter().map(|each| each.ticket.id));
+                let limits = LeaseLimits { total: 7, quota: 5 };
+                let leased = lease_some(&store, NOW, limits).await;
+                idle = if leased.is_empty() { idle + 1 } else { 0 };
+                accept(&store, &leased).await;
+                ids_leased.extend(leased.into_iter().map(|each| each.lease.id));
             }
-            taken
+            ids_leased
         }));
     }
-    let mut taken = Vec::new();
+    let mut ids_leased = Vec::new();
     for dispatcher in dispatchers {
-        taken.extend(dispatcher.await.expect("no panic"));
+        ids_leased.extend(dispatcher.await.expect("no panic"));
     }
-    assert_eq!(taken.len(), 200);
-    assert_eq!(taken.iter().collect::<HashSet<_>>().len(), 200);
+    assert_eq!(ids_leased.len(), 200);
+    assert_eq!(ids_leased.iter().collect::<HashSet<_>>().len(), 200);
     assert_eq!(store.pending_deliveries().await.expect("counts"), 0);
 }
 
@@ -96,10 +93,10 @@ async fn a_lane_never_falls_asleep(fixture: &Fixture) {
             "asleep after {} messages",
             order.len()
         );
-        let claimed = claim(store, NOW.after(LEASE)).await;
-        for each in &claimed {
-            assert!(record(store, each, 200, Outcome::Accepted).await);
-            order.push(each.ticket.sequence);
+        let leased = lease(store, NOW.after(LEASE)).await;
+        for each in &leased {
+            assert!(record(store, each, 200, Outcome::Delivered).await);
+            order.push(each.lease.sequence);
         }
     }
     indexer.await.expect("no panic");

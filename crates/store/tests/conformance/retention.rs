@@ -1,4 +1,4 @@
-//! Forgetting.
+//! Retention: removal of old messages and of what belonged to them.
 
 use std::time::Duration;
 
@@ -24,8 +24,8 @@ const fn keep(finished_before: Timestamp) -> Retention {
 async fn pruning_takes_old_finished_messages_only(fixture: &Fixture) {
     let store = &fixture.store;
     let id = owing(store, 2).await;
-    let claimed = claim(store, NOW).await;
-    accept(store, &claimed[..1]).await;
+    let leased = lease(store, NOW).await;
+    accept(store, &leased[..1]).await;
     let prune = async |before| store.prune(&keep(before)).await.expect("prunes").finished;
     assert_eq!(prune(NOW).await, 0);
     assert_eq!(prune(NOW.after(LEASE)).await, 1);
@@ -48,8 +48,8 @@ async fn a_bounded_size_takes_finished_messages_and_says_when_that_is_not_enough
 ) {
     let store = &fixture.store;
     let id = owing(store, 3).await;
-    let claimed = claim(store, NOW).await;
-    accept(store, &claimed[..2]).await;
+    let leased = lease(store, NOW).await;
+    accept(store, &leased[..2]).await;
     let before = store.queue_stats().await.expect("counts").bytes;
     let roomy = Retention {
         max_bytes: Some(before),
@@ -68,16 +68,16 @@ async fn a_bounded_size_takes_finished_messages_and_says_when_that_is_not_enough
     let left = deliveries(store, &id).await;
     assert_eq!((left.len(), left[0].sequence), (1, 3));
     let after = store.queue_stats().await.expect("counts").bytes;
-    let body = claimed[2].body.len();
+    let body = leased[2].body.len();
     assert_eq!(after, u64::try_from(body).expect("small"));
 }
 
 async fn undelivered_messages_go_only_for_their_age_and_are_reported(fixture: &Fixture) {
     let store = &fixture.store;
     let id = owing(store, 3).await;
-    let claimed = claim(store, NOW).await;
+    let leased = lease(store, NOW).await;
     let at = NOW.after(Duration::from_secs(3600));
-    record(store, &claimed[0], 500, Outcome::Retry { at }).await;
+    record(store, &leased[0], 500, Outcome::Retry { at }).await;
     let old = Retention {
         undelivered_before: Some(NOW.after(Duration::from_secs(1))),
         ..keep(NOW)
@@ -89,5 +89,5 @@ async fn undelivered_messages_go_only_for_their_age_and_are_reported(fixture: &F
         "those under lease stay"
     );
     assert_eq!(deliveries(store, &id).await.len(), 2);
-    accept(store, &claimed[1..]).await;
+    accept(store, &leased[1..]).await;
 }

@@ -1,4 +1,4 @@
-//! What one slot commits: messages, sequences, checkpoints, and what is still undecided.
+//! Commits of a slot: messages, sequences, checkpoints, unconfirmed slots.
 
 use sluice_store::{Access, Commit, Commitment, MessageKind, StoreError, UnconfirmedSlot};
 
@@ -18,7 +18,7 @@ async fn sequences_are_contiguous_per_webhook_and_replay_changes_nothing(fixture
     let (first, second) = (with_webhook(store, 1).await, with_webhook(store, 2).await);
     let slot_7 = [message(&first, 1), message(&second, 1), message(&first, 2)];
     assert_eq!(store_messages(store, &slot_7).await, 3);
-    let before = claim(store, NOW).await;
+    let before = lease(store, NOW).await;
 
     // A replay that overlaps: one known message, one new, and that one twice.
     let again = [message(&first, 2), message(&first, 3), message(&first, 3)];
@@ -35,7 +35,7 @@ async fn sequences_are_contiguous_per_webhook_and_replay_changes_nothing(fixture
     assert_eq!(page.expect("reads").expect("exists").messages.len(), 1);
     let bodies: Vec<_> = before
         .iter()
-        .filter(|each| each.ticket.webhook == first)
+        .filter(|each| each.lease.webhook == first)
         .map(|each| &each.body[..14])
         .collect();
     assert_eq!(bodies, ["{\"sequence\":1,", "{\"sequence\":2,"]);

@@ -1,10 +1,10 @@
-//! Webhooks as their owners see them.
+//! Webhooks, as their owners create, read, update and delete them.
 
 use std::time::Duration;
 
 use sluice_store::{
-    Access, Claim, Commitment, DeliveryOrder, Filters, Retention, StoreError, WebhookDefinition,
-    WebhookId,
+    Access, Commitment, DeliveryOrder, Filters, LeaseRequest, Retention, StoreError,
+    WebhookDefinition, WebhookId,
 };
 
 use crate::{fixture::*, on_both};
@@ -15,7 +15,7 @@ on_both!(
     an_update_of_an_old_version_is_refused,
     the_database_itself_refuses_a_webhook_that_can_never_fire,
     a_deleted_webhook_is_gone_at_once_however_much_it_is_owed,
-    a_relayed_webhook_is_claimed_by_name_and_ends,
+    a_temporary_webhook_is_leased_by_name_and_ends,
 );
 
 async fn a_webhook_comes_back_as_it_was_written(fixture: &Fixture) {
@@ -133,7 +133,7 @@ async fn a_deleted_webhook_is_gone_at_once_however_much_it_is_owed(fixture: &Fix
             .await
             .expect("deletes")
     );
-    assert!(claim(store, NOW).await.is_empty());
+    assert!(lease(store, NOW).await.is_empty());
     let page = store.messages_after(&Access::All, &id, 0, 1).await;
     assert_eq!(page.expect("reads"), None);
     let nothing = Retention {
@@ -147,24 +147,24 @@ async fn a_deleted_webhook_is_gone_at_once_however_much_it_is_owed(fixture: &Fix
     assert_eq!((stats.pending, stats.kept, stats.bytes), (0, 0, 0));
 }
 
-async fn a_relayed_webhook_is_claimed_by_name_and_ends(fixture: &Fixture) {
+async fn a_temporary_webhook_is_leased_by_name_and_ends(fixture: &Fixture) {
     let store = &fixture.store;
     let until = NOW.after(Duration::from_secs(60));
     let mut new = webhook(1);
     new.relay_until = Some(until);
     let id = store.create_webhook(&new, 9).await.expect("created").id;
     store_messages(store, &[message(&id, 1)]).await;
-    assert!(claim(store, NOW).await.is_empty(), "nobody posts it");
+    assert!(lease(store, NOW).await.is_empty(), "it is not posted");
     assert_eq!(store.next_due().await.expect("reads"), None);
     let by_name = async |now| {
-        let claim = Claim {
+        let request = LeaseRequest {
             now,
             until: now,
-            lease: lease(),
+            token: token(),
             limits: PLENTY,
         };
-        let claimed = store.claim_relayed(&Access::All, &id, &claim).await;
-        claimed.expect("claims").len()
+        let leased = store.lease_relayed(&Access::All, &id, &request).await;
+        leased.expect("leases").len()
     };
     assert_eq!(by_name(NOW).await, 1);
     assert_eq!(by_name(until).await, 0);

@@ -1,4 +1,4 @@
-//! The dispatcher against a real receiver on the loopback interface, over a real database.
+//! The dispatcher against a receiver on the loopback interface, over an SQLite file.
 
 mod machine;
 mod receivers;
@@ -73,7 +73,7 @@ async fn a_receiver_that_hangs_is_given_up_and_does_not_hold_up_another() {
     machine.owe(&well, 0..30).await;
     machine.until(&well, all(DeliveryState::Delivered)).await;
     assert!(begun.elapsed() < DEADLINE, "took {:?}", begun.elapsed());
-    assert!(hanging.count() <= usize::try_from(MAX_PER_WEBHOOK).expect("small"));
+    assert!(hanging.count() <= usize::try_from(MAX_IN_FLIGHT).expect("small"));
 
     machine
         .until(&stuck, |deliveries| {
@@ -192,13 +192,13 @@ async fn a_receiver_that_is_not_there_is_retried() {
 }
 
 #[tokio::test]
-async fn what_is_handed_in_is_delivered_without_being_looked_for() {
+async fn what_is_submitted_is_delivered_without_being_looked_for() {
     let (receiver, url) = Receiver::start([]).await;
     let machine = Machine::start().await;
     let id = machine.webhook(1, &url).await;
-    machine.hand_in(&id, 0..3).await;
+    machine.submit(&id, 0..3).await;
     let delivered = machine.until(&id, all(DeliveryState::Delivered));
-    // It is under a lease of many seconds, so nobody finds it.
+    // It is under a lease of many seconds, so it is not due.
     let soon = timeout(Duration::from_secs(5), delivered).await;
     soon.expect("the dispatcher has it");
     assert_eq!(receiver.count(), 3, "each once");
@@ -206,12 +206,12 @@ async fn what_is_handed_in_is_delivered_without_being_looked_for() {
 }
 
 #[tokio::test]
-async fn what_is_handed_in_when_the_dispatcher_stops_goes_back_to_the_queue() {
+async fn what_is_submitted_when_the_dispatcher_stops_is_released() {
     let (receiver, url) = Receiver::start([]).await;
     let machine = Machine::start().await;
     let id = machine.webhook(1, &url).await;
-    machine.hand_in(&id, 0..3).await;
-    // On this one thread the dispatcher hears of both at once.
+    machine.submit(&id, 0..3).await;
+    // On this one thread the dispatcher receives both at once.
     let store = machine.store.clone();
     let _folder = machine.stop().await;
     let waits = deliveries(&store, &id)
@@ -228,7 +228,7 @@ async fn what_is_handed_in_when_the_dispatcher_stops_goes_back_to_the_queue() {
 }
 
 #[tokio::test]
-async fn a_shutdown_lets_attempts_under_way_finish() {
+async fn a_shutdown_lets_attempts_in_flight_finish() {
     let (receiver, url) = Receiver::start([Answering::Hang, Answering::Hang]).await;
     let machine = Machine::start().await;
     let id = machine.webhook(1, &url).await;

@@ -24,7 +24,7 @@ use hyper::{
 use hyper_util::rt::TokioIo;
 use reqwest::Url;
 use sluice_store::{NewMessage, Secrets, Timestamp};
-use sluice_webhook_client::{Delivery, request};
+use sluice_webhook_client::{WebhookRequest, request};
 use tokio::{net::TcpStream, task::JoinSet};
 
 /// A request that only needs to be sent.
@@ -45,7 +45,7 @@ impl Prepared {
         server: SocketAddr,
     ) -> anyhow::Result<Self> {
         let body = message.body.with_sequence(1);
-        let delivery = Delivery {
+        let request = WebhookRequest {
             id: &message.id,
             url: "",
             secrets,
@@ -53,7 +53,7 @@ impl Prepared {
             gzip: false,
             body: &body,
         };
-        let built = request::build(&delivery, Timestamp::from(SystemTime::now()))?;
+        let built = request::sign(&request, Timestamp::from(SystemTime::now()))?;
         let mut headers = built.headers;
         headers.insert(HOST, HeaderValue::from_str(&server.to_string())?);
         headers.insert(ACCEPT, HeaderValue::from_static("*/*"));

@@ -9,11 +9,7 @@ use std::{
 use anyhow::{Context, ensure};
 use service_kit::CancellationToken;
 use sluice_indexer::{
-    delivery::{
-        capacity::{Intake, MAX_PER_WEBHOOK},
-        dispatcher::Dispatcher,
-        retry,
-    },
+    delivery::{capacity::Submissions, dispatcher::Dispatcher, limits::MAX_IN_FLIGHT, retry},
     metrics::Metrics,
 };
 use sluice_store::{
@@ -59,7 +55,7 @@ pub async fn figures() -> anyhow::Result<Vec<Figure>> {
     .await?;
     let mut postgres = queue(Store::connect(&url).await?, &receivers).await?;
     let mut lines = lines(&mut sqlite, &receivers).await?;
-    let at_once = usize::try_from(MAX_PER_WEBHOOK)?;
+    let at_once = usize::try_from(MAX_IN_FLIGHT)?;
     let bare_client = bare::client(at_once)?;
 
     let mut rounds = Rounds::default();
@@ -182,7 +178,7 @@ async fn lines(queue: &mut Queue, receivers: &Receivers) -> anyhow::Result<Vec<L
             .map(|message| Prepared::new(message, &secrets, *address))
             .collect::<Result<_, _>>()?;
         let mut line = Line::new(*address, requests)?;
-        line.connect(usize::try_from(MAX_PER_WEBHOOK)?).await?;
+        line.connect(usize::try_from(MAX_IN_FLIGHT)?).await?;
         lines.push(line);
     }
     Ok(lines)
@@ -200,12 +196,12 @@ async fn drain(
         store: queue.store.clone(),
         client: client.clone(),
         schedule: retry::SCHEDULE.into(),
-        stored: Arc::new(Notify::new()),
+        inserted: Arc::new(Notify::new()),
         metrics: Metrics::default(),
     };
     let shutdown = CancellationToken::new();
     let begun = Instant::now();
-    let running = tokio::spawn(dispatcher.run(Intake::new(DEADLINE), shutdown.clone()));
+    let running = tokio::spawn(dispatcher.run(Submissions::new(DEADLINE), shutdown.clone()));
     receivers.until(expected).await?;
     // It records what is left before it ends.
     shutdown.cancel();

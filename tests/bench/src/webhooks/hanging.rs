@@ -12,7 +12,7 @@ use anyhow::{Context, ensure};
 use serde::Deserialize;
 use service_kit::CancellationToken;
 use sluice_indexer::{
-    delivery::{capacity::Intake, dispatcher::Dispatcher, retry},
+    delivery::{capacity::Submissions, dispatcher::Dispatcher, retry},
     metrics::Metrics,
 };
 use sluice_store::{Commitment, Store};
@@ -123,11 +123,11 @@ impl Row {
             store,
             client: Client::new(DEADLINE, Reach::PublicAndLoopback)?,
             schedule: retry::SCHEDULE.into(),
-            stored: Arc::clone(&stored),
+            inserted: Arc::clone(&stored),
             metrics: Metrics::default(),
         };
         let shutdown = CancellationToken::new();
-        let running = tokio::spawn(dispatcher.run(Intake::new(DEADLINE), shutdown.clone()));
+        let running = tokio::spawn(dispatcher.run(Submissions::new(DEADLINE), shutdown.clone()));
         Ok(Self {
             receivers,
             hanging: u64::try_from(hanging)?,

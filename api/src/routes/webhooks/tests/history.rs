@@ -1,48 +1,47 @@
 //! Looking back, and delivering again.
 
 use sluice_store::{
-    Attempt, Claim, ClaimLimits, ClaimedDelivery, EndpointState, Finished, Lease, Outcome, Timings,
+    Attempt, AttemptResult, EndpointState, LeaseLimits, LeaseRequest, LeaseToken, LeasedDelivery,
+    Outcome, Timings,
 };
 
 use super::*;
 
 impl Api {
-    async fn claim(&self) -> Vec<ClaimedDelivery> {
-        let claim = Claim {
+    async fn lease(&self) -> Vec<LeasedDelivery> {
+        let request = LeaseRequest {
             now: now(),
             until: now().after(Duration::from_secs(60)),
-            lease: Lease::from_random(rand::random()),
-            limits: ClaimLimits {
+            token: LeaseToken::from_random(rand::random()),
+            limits: LeaseLimits {
                 total: 10,
-                per_webhook: 10,
+                quota: 10,
             },
         };
-        self.store.claim_due(&claim).await.expect("claims")
+        self.store.lease_due(&request).await.expect("leases")
     }
 
-    async fn record(&self, delivery: ClaimedDelivery, status: u16, outcome: Outcome) {
-        let finished = Finished {
-            attempt: Attempt {
-                number: 0,
-                url: delivery.ticket.url.clone(),
-                started: now(),
-                duration: Duration::from_micros(1_500),
-                timings: Timings {
-                    first_byte: Some(Duration::from_micros(1_250)),
-                    ..Timings::default()
-                },
-                status: Some(status),
-                error: (status != 200).then(|| format!("answered {status}")),
-                request_headers: vec![("webhook-id".to_owned(), delivery.ticket.id.to_string())],
-                response: Some("thanks".to_owned()),
-                response_cut: false,
+    async fn record(&self, delivery: LeasedDelivery, status: u16, outcome: Outcome) {
+        let attempt = Attempt {
+            number: 0,
+            url: delivery.url.clone(),
+            started: now(),
+            duration: Duration::from_micros(1_500),
+            timings: Timings {
+                first_byte: Some(Duration::from_micros(1_250)),
+                ..Timings::default()
             },
-            ticket: delivery.ticket,
-            outcome,
+            status: Some(status),
+            error: (status != 200).then(|| format!("answered {status}")),
+            retry_after: None,
+            request_headers: vec![("webhook-id".to_owned(), delivery.lease.id.to_string())],
+            response: Some("thanks".to_owned()),
+            response_cut: false,
         };
-        let unchanged = |state: EndpointState, _: &Finished| state;
-        let counted = self.store.record(&[finished], &unchanged).await;
-        assert_eq!(counted.expect("records"), [true]);
+        let result = AttemptResult::new(delivery.lease, attempt, outcome, 0);
+        let unchanged = |state: EndpointState, _: &AttemptResult| state;
+        let recorded = self.store.record(&[result], &unchanged).await;
+        assert_eq!(recorded.expect("records").counted, [true]);
     }
 }
 
@@ -51,8 +50,8 @@ async fn past(api: &Api) -> (String, Vec<MessageId>) {
     let (path, _) = api.created(&valid()).await;
     let ids = api.messages(&path, 3).await;
     let outcomes = [
-        (200, Outcome::Accepted),
-        (500, Outcome::Exhausted),
+        (200, Outcome::Delivered),
+        (500, Outcome::Failed),
         (
             503,
             Outcome::Retry {
@@ -60,7 +59,7 @@ async fn past(api: &Api) -> (String, Vec<MessageId>) {
             },
         ),
     ];
-    for (delivery, (status, outcome)) in api.claim().await.into_iter().zip(outcomes) {
+    for (delivery, (status, outcome)) in api.lease().await.into_iter().zip(outcomes) {
         api.record(delivery, status, outcome).await;
     }
     (path, ids)
@@ -206,10 +205,10 @@ async fn messages_are_delivered_again_by_id_by_range_and_when_given_up() {
     let path = format!("{path}/redeliver");
     let due = async || {
         let mut due: Vec<_> = api
-            .claim()
+            .lease()
             .await
             .iter()
-            .map(|delivery| delivery.ticket.sequence)
+            .map(|delivery| delivery.lease.sequence)
             .collect();
         due.sort_unstable();
         due

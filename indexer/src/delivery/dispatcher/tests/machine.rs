@@ -1,4 +1,4 @@
-//! A receiver that does what it is told, and a dispatcher over a real database.
+//! A receiver with scripted answers, and a dispatcher over a real database.
 
 use std::{collections::VecDeque, ops::Range, time::SystemTime};
 
@@ -117,8 +117,8 @@ pub(super) async fn receive(
 
 pub(super) struct Machine {
     pub(super) store: Store,
-    pub(super) stored: Arc<Notify>,
-    pub(super) room: Room,
+    pub(super) inserted: Arc<Notify>,
+    pub(super) capacity: DispatchCapacity,
     pub(super) shutdown: CancellationToken,
     pub(super) running: JoinHandle<()>,
     pub(super) folder: TempDir,
@@ -130,22 +130,22 @@ impl Machine {
         let store = Store::open(&folder.path().join("sluice.db"))
             .await
             .expect("opens");
-        let stored = Arc::new(Notify::new());
+        let inserted = Arc::new(Notify::new());
         let dispatcher = Dispatcher {
             store: store.clone(),
             client: Client::new(DEADLINE, Reach::PublicAndLoopback).expect("TLS"),
             schedule: SCHEDULE.into(),
-            stored: Arc::clone(&stored),
+            inserted: Arc::clone(&inserted),
             metrics: Metrics::default(),
         };
         let shutdown = CancellationToken::new();
-        let intake = Intake::new(DEADLINE);
-        let room = intake.room();
-        let running = tokio::spawn(dispatcher.run(intake, shutdown.clone()));
+        let submissions = Submissions::new(DEADLINE);
+        let capacity = submissions.capacity();
+        let running = tokio::spawn(dispatcher.run(submissions, shutdown.clone()));
         Self {
             store,
-            stored,
-            room,
+            inserted,
+            capacity,
             shutdown,
             running,
             folder,
@@ -195,22 +195,23 @@ impl Machine {
             .commit(&Commit::slot(Commitment::Confirmed, 7, &messages, now))
             .await
             .expect("commits");
-        self.stored.notify_one();
+        self.inserted.notify_one();
     }
 
-    /// Stores messages as the indexer does, and hands them in.
-    pub(super) async fn hand_in(&self, webhook: &WebhookId, numbers: Range<u8>) {
+    /// Stores messages as the outbox does, and submits them.
+    pub(super) async fn submit(&self, webhook: &WebhookId, numbers: Range<u8>) {
         let messages = messages(webhook, numbers);
-        let places = self.room.take(messages.len()).expect("there is room");
+        let reservation = self.capacity.reserve(messages.len());
+        let reservation = reservation.expect("there is capacity");
         let now = Timestamp::from(SystemTime::now());
         let commit = Commit::slot(Commitment::Confirmed, 7, &messages, now);
-        let staged = self
+        let pending = self
             .store
-            .commit_pending(&commit, Some(places.claim()))
+            .commit_pending(&commit, Some(reservation.lease_request()))
             .await;
-        let (_, claimed) = staged.expect("stores").durable().await.expect("syncs");
-        assert_eq!(claimed.len(), messages.len(), "nothing stands in their way");
-        self.room.hand_in(places, claimed);
+        let (_, leased) = pending.expect("stores").durable().await.expect("syncs");
+        assert_eq!(leased.len(), messages.len(), "nothing stands in their way");
+        reservation.submit(leased);
     }
 
     /// Waits until the webhook's messages satisfy `condition`.

@@ -1,4 +1,4 @@
-//! What receivers do to a webhook as a whole: breaker, slowing down, order.
+//! Circuit breaker, concurrency limit and order of the deliveries to one endpoint.
 
 use sluice_store::{Breaker, DeliveryOrder, DeliveryState, EndpointState};
 
@@ -20,11 +20,11 @@ async fn a_receiver_that_keeps_failing_gets_nothing_but_probes_and_everything_wh
         }
     };
     timeout(PATIENCE, open).await.expect("opens");
-    // Those under way when it opened still arrive.
+    // Those in flight when it opened still arrive.
     sleep(POLL_INTERVAL).await;
     let sent = receiver.count();
-    let under_way = usize::try_from(MAX_PER_WEBHOOK).expect("small");
-    assert!(sent <= failures + 2 * under_way, "{sent}");
+    let in_flight = usize::try_from(MAX_IN_FLIGHT).expect("small");
+    assert!(sent <= failures + 2 * in_flight, "{sent}");
     sleep(2 * POLL_INTERVAL).await;
     assert_eq!(receiver.count(), sent, "nothing is sent while it is open");
 
@@ -63,7 +63,7 @@ async fn a_receiver_with_too_much_is_left_alone_by_all_its_messages() {
     assert_eq!(receiver.count(), 1, "the others wait as well");
     let state = machine.endpoint(&id).await;
     assert_eq!(state.breaker, Breaker::Closed);
-    assert_eq!(state.concurrency_limit, Some(MAX_PER_WEBHOOK / 2));
+    assert_eq!(state.concurrency_limit, Some(MAX_IN_FLIGHT / 2));
     assert!(state.paused_until.is_some());
     machine.stop().await;
 }

@@ -1,24 +1,24 @@
-//! Leases, attempts and what becomes of a message.
+//! Leases, recorded attempts, and the state of deliveries and endpoints after them.
 
 use std::time::Duration;
 
 use sluice_store::{
-    Access, Breaker, ClaimLimits, DeliveryState, EndpointState, Finished, MAX_RESPONSE_BYTES,
-    Outcome, Revision, Secret, StoreError, WebhookDefinition,
+    Access, AttemptResult, Breaker, DeliveryState, EndpointChange, EndpointState, LeaseLimits,
+    MAX_RESPONSE_BYTES, Outcome, Revision, Secret, StoreError, WebhookDefinition,
 };
 
 use crate::{fixture::*, on_both};
 
 on_both!(
     a_lease_keeps_others_away_until_it_ends,
-    a_late_worker_cannot_overwrite_but_an_acceptance_counts,
-    a_released_message_is_due_again_at_once,
+    a_late_result_cannot_overwrite_but_an_acceptance_counts,
+    a_released_delivery_is_due_again_at_once,
     results_of_attempts_are_kept,
-    an_exhausted_message_is_kept_as_failed,
-    a_receiver_that_is_gone_switches_its_webhook_off_and_nothing_is_lost,
+    a_delivery_past_its_schedule_is_kept_as_failed,
+    an_endpoint_that_is_gone_switches_its_webhook_off_and_nothing_is_lost,
     an_answer_from_the_old_url_does_not_switch_off_the_new_one,
-    one_webhook_cannot_take_the_share_of_another,
-    a_paused_receiver_is_left_alone_and_then_tried_with_one_message,
+    one_webhook_cannot_use_the_lease_quota_of_another,
+    a_paused_endpoint_is_left_alone_and_then_tried_with_one_delivery,
     a_concurrency_limit_is_honoured,
     both_secrets_sign_during_a_rotation,
     every_secret_that_is_not_over_signs_and_there_are_not_many,
@@ -28,24 +28,24 @@ on_both!(
 async fn a_lease_keeps_others_away_until_it_ends(fixture: &Fixture) {
     let store = &fixture.store;
     let id = owing(store, 1).await;
-    let first = claim(store, NOW).await;
+    let first = lease(store, NOW).await;
     assert_eq!(first.len(), 1);
     assert_eq!(
         first[0].body, "{\"sequence\":1,\"data\":\"\\u0000é\\\"\"}",
         "byte for byte"
     );
-    assert!(claim(store, NOW).await.is_empty());
+    assert!(lease(store, NOW).await.is_empty());
     let nearly = NOW.after(LEASE).before(Duration::from_millis(1));
-    assert!(claim(store, nearly).await.is_empty());
+    assert!(lease(store, nearly).await.is_empty());
 
-    let second = claim(store, NOW.after(LEASE)).await;
+    let second = lease(store, NOW.after(LEASE)).await;
     assert_eq!(second[0].body, first[0].body, "the same bytes again");
     let late = Outcome::Retry { at: NOW };
     assert!(
         !record(store, &first[0], 500, late).await,
         "the lease had passed on"
     );
-    assert!(record(store, &second[0], 200, Outcome::Accepted).await);
+    assert!(record(store, &second[0], 200, Outcome::Delivered).await);
     let after = deliveries(store, &id).await;
     assert_eq!(
         (after[0].state, after[0].attempts),
@@ -54,13 +54,13 @@ async fn a_lease_keeps_others_away_until_it_ends(fixture: &Fixture) {
     assert_eq!(after[0].next_attempt_at, None);
 }
 
-async fn a_late_worker_cannot_overwrite_but_an_acceptance_counts(fixture: &Fixture) {
+async fn a_late_result_cannot_overwrite_but_an_acceptance_counts(fixture: &Fixture) {
     let store = &fixture.store;
     let id = owing(store, 2).await;
-    let first = claim(store, NOW).await;
-    let second = claim(store, NOW.after(LEASE)).await;
-    assert!(!record(store, &first[0], 500, Outcome::Exhausted).await);
-    assert!(record(store, &first[1], 200, Outcome::Accepted).await);
+    let first = lease(store, NOW).await;
+    let second = lease(store, NOW.after(LEASE)).await;
+    assert!(!record(store, &first[0], 500, Outcome::Failed).await);
+    assert!(record(store, &first[1], 200, Outcome::Delivered).await);
     assert!(!record(store, &second[1], 500, Outcome::Retry { at: NOW }).await);
     let states: Vec<_> = deliveries(store, &id)
         .await
@@ -70,30 +70,30 @@ async fn a_late_worker_cannot_overwrite_but_an_acceptance_counts(fixture: &Fixtu
     assert_eq!(states, [DeliveryState::Pending, DeliveryState::Delivered]);
 }
 
-async fn a_released_message_is_due_again_at_once(fixture: &Fixture) {
+async fn a_released_delivery_is_due_again_at_once(fixture: &Fixture) {
     let store = &fixture.store;
     owing(store, 1).await;
-    let claimed = claim(store, NOW).await;
+    let leased = lease(store, NOW).await;
     store
-        .release(&[claimed[0].ticket.clone()], NOW)
+        .release(&[leased[0].lease.clone()], NOW)
         .await
         .expect("releases");
-    let again = claim(store, NOW).await;
-    assert_eq!((again.len(), again[0].attempts_before), (1, 0));
-    // The lease that was given back proves nothing any more.
+    let again = lease(store, NOW).await;
+    assert_eq!((again.len(), again[0].retry_index), (1, 0));
+    // The lease that was released proves nothing any more.
     store
-        .release(&[claimed[0].ticket.clone()], NOW)
+        .release(&[leased[0].lease.clone()], NOW)
         .await
         .expect("answers");
-    assert!(claim(store, NOW).await.is_empty());
+    assert!(lease(store, NOW).await.is_empty());
 }
 
 async fn results_of_attempts_are_kept(fixture: &Fixture) {
     let store = &fixture.store;
     let id = owing(store, 1).await;
     let at = NOW.after(Duration::from_secs(5));
-    let claimed = claim(store, NOW).await;
-    let mut failed = finished(&claimed[0], 500, Outcome::Retry { at });
+    let leased = lease(store, NOW).await;
+    let mut failed = result(&leased[0], 500, Outcome::Retry { at });
     failed.attempt.status = None;
     failed.attempt.error = Some("x".repeat(600));
     failed.attempt.response = Some("é".repeat(MAX_RESPONSE_BYTES));
@@ -101,12 +101,12 @@ async fn results_of_attempts_are_kept(fixture: &Fixture) {
     let read = store.webhook(&Access::All, &id).await.expect("reads");
     assert_eq!(read.expect("exists").last_triggered, None);
     let nearly = at.before(Duration::from_millis(1));
-    assert!(claim(store, nearly).await.is_empty(), "not due yet");
+    assert!(lease(store, nearly).await.is_empty(), "not due yet");
     assert_eq!(store.next_due().await.expect("reads"), Some(at));
 
-    let claimed = claim(store, at).await;
-    assert_eq!(claimed[0].attempts_before, 1);
-    accept(store, &claimed).await;
+    let leased = lease(store, at).await;
+    assert_eq!(leased[0].retry_index, 1);
+    accept(store, &leased).await;
     let read = store.webhook(&Access::All, &id).await.expect("reads");
     assert_eq!(
         read.expect("exists").last_triggered,
@@ -128,27 +128,27 @@ async fn results_of_attempts_are_kept(fixture: &Fixture) {
     assert_eq!(store.next_due().await.expect("reads"), None);
 }
 
-async fn an_exhausted_message_is_kept_as_failed(fixture: &Fixture) {
+async fn a_delivery_past_its_schedule_is_kept_as_failed(fixture: &Fixture) {
     let store = &fixture.store;
     let id = owing(store, 1).await;
-    let claimed = claim(store, NOW).await;
-    record(store, &claimed[0], 500, Outcome::Exhausted).await;
+    let leased = lease(store, NOW).await;
+    record(store, &leased[0], 500, Outcome::Failed).await;
     assert_eq!(deliveries(store, &id).await[0].state, DeliveryState::Failed);
-    assert!(claim(store, NOW.after(LEASE * 100)).await.is_empty());
+    assert!(lease(store, NOW.after(LEASE * 100)).await.is_empty());
 }
 
-async fn a_receiver_that_is_gone_switches_its_webhook_off_and_nothing_is_lost(fixture: &Fixture) {
+async fn an_endpoint_that_is_gone_switches_its_webhook_off_and_nothing_is_lost(fixture: &Fixture) {
     let store = &fixture.store;
     let id = owing(store, 2).await;
     let on = store.webhook(&Access::All, &id).await.expect("reads");
-    let claimed = claim(store, NOW).await;
+    let leased = lease(store, NOW).await;
     let gone = Outcome::Gone {
         reason: "answered 410".to_owned(),
         retry_at: NOW,
     };
-    record(store, &claimed[0], 410, gone).await;
+    record(store, &leased[0], 410, gone).await;
     store
-        .release(&[claimed[1].ticket.clone()], NOW)
+        .release(&[leased[1].lease.clone()], NOW)
         .await
         .expect("releases");
 
@@ -158,11 +158,11 @@ async fn a_receiver_that_is_gone_switches_its_webhook_off_and_nothing_is_lost(fi
     assert_eq!(off.disabled_reason.as_deref(), Some("answered 410"));
     assert!(
         off.version > on.expect("exists").version,
-        "whoever read it before must read it again"
+        "a reader of the version before must read it again"
     );
     assert_eq!(store.webhook_revision().await.expect("reads"), Revision(2));
     assert!(
-        claim(store, NOW).await.is_empty(),
+        lease(store, NOW).await.is_empty(),
         "nothing is sent while it is off"
     );
 
@@ -172,13 +172,13 @@ async fn a_receiver_that_is_gone_switches_its_webhook_off_and_nothing_is_lost(fi
         .expect("updates")
         .expect("exists");
     assert_eq!((on.definition.active, on.disabled_reason), (true, None));
-    assert_eq!(claim(store, NOW).await.len(), 2, "both are still owed");
+    assert_eq!(lease(store, NOW).await.len(), 2, "both are still pending");
 }
 
 async fn an_answer_from_the_old_url_does_not_switch_off_the_new_one(fixture: &Fixture) {
     let store = &fixture.store;
     let id = owing(store, 1).await;
-    let claimed = claim(store, NOW).await;
+    let leased = lease(store, NOW).await;
     let moved = WebhookDefinition {
         url: "https://example.com/new".to_owned(),
         ..definition()
@@ -191,55 +191,55 @@ async fn an_answer_from_the_old_url_does_not_switch_off_the_new_one(fixture: &Fi
         reason: "answered 410".to_owned(),
         retry_at: NOW,
     };
-    record(store, &claimed[0], 410, gone).await;
+    record(store, &leased[0], 410, gone).await;
     let read = store.webhook(&Access::All, &id).await.expect("reads");
     assert!(read.expect("exists").definition.active);
-    assert_eq!(claim(store, NOW).await[0].ticket.url, moved.url);
+    assert_eq!(lease(store, NOW).await[0].url, moved.url);
 }
 
-async fn one_webhook_cannot_take_the_share_of_another(fixture: &Fixture) {
+async fn one_webhook_cannot_use_the_lease_quota_of_another(fixture: &Fixture) {
     let store = &fixture.store;
     let (busy, quiet) = (with_webhook(store, 1).await, with_webhook(store, 2).await);
     let mut slot: Vec<_> = (1..=20).map(|number| message(&busy, number)).collect();
     slot.push(message(&quiet, 1));
     store_messages(store, &slot).await;
-    let limits = ClaimLimits {
+    let limits = LeaseLimits {
         total: 10,
-        per_webhook: 3,
+        quota: 3,
     };
-    let claimed = claim_some(store, NOW, limits).await;
+    let leased = lease_some(store, NOW, limits).await;
     let of = |id| {
-        claimed
+        leased
             .iter()
-            .filter(|each| &each.ticket.webhook == id)
+            .filter(|each| &each.lease.webhook == id)
             .count()
     };
     assert_eq!((of(&busy), of(&quiet)), (3, 1));
     assert!(
-        claim_some(store, NOW, limits).await.is_empty(),
-        "the busy one's share is under lease, the quiet one has no more"
+        lease_some(store, NOW, limits).await.is_empty(),
+        "the busy one's quota is leased, the quiet one has no more"
     );
-    accept(store, &claimed[..1]).await;
-    assert_eq!(claim_some(store, NOW, limits).await.len(), 1);
+    accept(store, &leased[..1]).await;
+    assert_eq!(lease_some(store, NOW, limits).await.len(), 1);
 
-    let total = ClaimLimits {
+    let total = LeaseLimits {
         total: 2,
-        per_webhook: 100,
+        quota: 100,
     };
     let later = NOW.after(LEASE);
-    assert_eq!(claim_some(store, later, total).await.len(), 2);
+    assert_eq!(lease_some(store, later, total).await.len(), 2);
 }
 
-async fn a_paused_receiver_is_left_alone_and_then_tried_with_one_message(fixture: &Fixture) {
+async fn a_paused_endpoint_is_left_alone_and_then_tried_with_one_delivery(fixture: &Fixture) {
     let store = &fixture.store;
     let id = owing(store, 5).await;
-    let claimed = claim(store, NOW).await;
+    let leased = lease(store, NOW).await;
     let until = NOW.after(Duration::from_secs(60));
-    let failures: Vec<_> = claimed
+    let failures: Vec<_> = leased
         .iter()
-        .map(|each| finished(each, 500, Outcome::Retry { at: NOW }))
+        .map(|each| result(each, 500, Outcome::Retry { at: NOW }))
         .collect();
-    let open = |state: EndpointState, each: &Finished| {
+    let open = |state: EndpointState, each: &AttemptResult| {
         assert_eq!(each.attempt.status, Some(500));
         let failures = state.failures + 1;
         EndpointState {
@@ -260,19 +260,25 @@ async fn a_paused_receiver_is_left_alone_and_then_tried_with_one_message(fixture
         (state.breaker, state.failures, state.trips),
         (Breaker::Open, 5, 1)
     );
-    assert!(claim(store, NOW).await.is_empty());
+    assert!(lease(store, NOW).await.is_empty());
     assert_eq!(store.next_due().await.expect("reads"), Some(until));
 
-    let probe = claim(store, until).await;
+    let probe = lease(store, until).await;
     assert_eq!((probe.len(), probe[0].probe), (1, true));
     assert!(
-        claim(store, until).await.is_empty(),
-        "one probe at a time, whoever asks"
+        lease(store, until).await.is_empty(),
+        "one probe at a time, for every process"
     );
-    let close = |_: EndpointState, _: &Finished| EndpointState::default();
-    let accepted = [finished(&probe[0], 200, Outcome::Accepted)];
-    store.record(&accepted, &close).await.expect("records");
-    assert_eq!(claim(store, until).await.len(), 4);
+    let close = |_: EndpointState, _: &AttemptResult| EndpointState::default();
+    let accepted = [result(&probe[0], 200, Outcome::Delivered)];
+    let recorded = store.record(&accepted, &close).await.expect("records");
+    let change = EndpointChange {
+        webhook: id,
+        before: state,
+        after: EndpointState::default(),
+    };
+    assert_eq!(recorded.endpoints, [change]);
+    assert_eq!(lease(store, until).await.len(), 4);
 }
 
 async fn a_concurrency_limit_is_honoured(fixture: &Fixture) {
@@ -283,8 +289,8 @@ async fn a_concurrency_limit_is_honoured(fixture: &Fixture) {
         ..EndpointState::default()
     };
     assert!(store.set_endpoint(&id, &slow).await.expect("sets"));
-    assert_eq!(claim(store, NOW).await.len(), 2);
-    assert!(claim(store, NOW).await.is_empty());
+    assert_eq!(lease(store, NOW).await.len(), 2);
+    assert!(lease(store, NOW).await.is_empty());
     assert_eq!(store.endpoint(&id).await.expect("reads"), Some(slow));
 }
 
@@ -299,8 +305,8 @@ async fn both_secrets_sign_during_a_rotation(fixture: &Fixture) {
         .expect("rotates")
         .expect("exists");
     assert_eq!(rotated.previous_secrets_until, Some(until));
-    let claimed = claim(store, NOW).await;
-    let secrets: Vec<_> = claimed[0].secrets.iter().cloned().collect();
+    let leased = lease(store, NOW).await;
+    let secrets: Vec<_> = leased[0].secrets.iter().cloned().collect();
     assert_eq!(secrets, [new.clone(), old]);
     let later = store.secrets(&Access::All, &id, until).await;
     let later = later.expect("reads").expect("exists");
@@ -355,16 +361,8 @@ async fn every_secret_that_is_not_over_signs_and_there_are_not_many(fixture: &Fi
 async fn the_queue_is_counted(fixture: &Fixture) {
     let store = &fixture.store;
     owing(store, 3).await;
-    let claimed = claim_some(
-        store,
-        NOW,
-        ClaimLimits {
-            total: 2,
-            per_webhook: 2,
-        },
-    )
-    .await;
-    record(store, &claimed[0], 500, Outcome::Exhausted).await;
+    let leased = lease_some(store, NOW, LeaseLimits { total: 2, quota: 2 }).await;
+    record(store, &leased[0], 500, Outcome::Failed).await;
     let stats = store.queue_stats().await.expect("counts");
     assert_eq!(
         (stats.pending, stats.leased, stats.failed, stats.kept),

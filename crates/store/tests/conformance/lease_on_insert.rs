@@ -1,58 +1,58 @@
-//! Messages that are delivered by whoever stores them.
+//! Deliveries that are inserted already leased.
 
 use sluice_store::{
-    Access, Breaker, Claim, ClaimLimits, ClaimedDelivery, Commit, Commitment, DeliveryOrder,
-    EndpointState, NewMessage, Store, Timestamp, WebhookDefinition,
+    Access, Breaker, Commit, Commitment, DeliveryOrder, EndpointState, LeaseLimits, LeaseRequest,
+    LeasedDelivery, NewMessage, Store, Timestamp, WebhookDefinition,
 };
 use tokio::{sync::mpsc, try_join};
 
 use crate::{fixture::*, on_both};
 
 on_both!(
-    what_is_handed_over_is_claimed_by_nobody_else,
+    what_is_leased_on_insert_is_not_leased_again,
     what_is_due_already_goes_first,
-    a_receiver_that_does_not_work_is_handed_nothing,
-    nobody_is_handed_more_than_a_share,
-    of_a_lane_only_the_first_is_handed_over,
-    known_messages_are_not_handed_over_again,
+    nothing_is_leased_for_an_endpoint_that_does_not_work,
+    no_more_than_the_lease_quota_is_leased,
+    of_a_lane_only_the_first_is_leased,
+    known_messages_are_not_leased_again,
     storing_and_recording_do_not_stop_each_other,
 );
 
-async fn hand_over(
+async fn insert_leased(
     store: &Store,
     messages: &[NewMessage],
     now: Timestamp,
-    limits: ClaimLimits,
-) -> (u64, Vec<ClaimedDelivery>) {
-    let claim = Claim {
+    limits: LeaseLimits,
+) -> (u64, Vec<LeasedDelivery>) {
+    let request = LeaseRequest {
         now,
         until: now.after(LEASE),
-        lease: lease(),
+        token: token(),
         limits,
     };
     let commit = Commit::slot(Commitment::Confirmed, 7, messages, now);
-    let staged = store
-        .commit_pending(&commit, Some(claim))
+    let pending = store
+        .commit_pending(&commit, Some(request))
         .await
         .expect("stores");
-    let (committed, claimed) = staged.durable().await.expect("on the disk");
-    (committed.inserted, claimed)
+    let (committed, leased) = pending.durable().await.expect("on the disk");
+    (committed.inserted, leased)
 }
 
-async fn what_is_handed_over_is_claimed_by_nobody_else(fixture: &Fixture) {
+async fn what_is_leased_on_insert_is_not_leased_again(fixture: &Fixture) {
     let store = &fixture.store;
     let id = with_webhook(store, 1).await;
     let messages = [message(&id, 1), message(&id, 2)];
-    let (inserted, handed) = hand_over(store, &messages, NOW, PLENTY).await;
-    assert_eq!((inserted, sequences(&handed)), (2, vec![1, 2]));
-    assert!(claim(store, NOW).await.is_empty());
+    let (inserted, leased) = insert_leased(store, &messages, NOW, PLENTY).await;
+    assert_eq!((inserted, sequences(&leased)), (2, vec![1, 2]));
+    assert!(lease(store, NOW).await.is_empty());
 
     // It dies with the first; then both are due again, as they were.
-    let again = claim(store, NOW.after(LEASE)).await;
+    let again = lease(store, NOW.after(LEASE)).await;
     assert_eq!(sequences(&again), [1, 2]);
-    for (first, second) in handed.iter().zip(&again) {
-        assert_eq!(first.ticket.id, second.ticket.id);
-        assert_eq!(first.ticket.url, second.ticket.url);
+    for (first, second) in leased.iter().zip(&again) {
+        assert_eq!(first.lease.id, second.lease.id);
+        assert_eq!(first.url, second.url);
         assert_eq!(first.body, second.body);
         assert_eq!(first.kind, second.kind);
         assert_eq!(first.created, second.created);
@@ -60,10 +60,10 @@ async fn what_is_handed_over_is_claimed_by_nobody_else(fixture: &Fixture) {
             first.secrets.current.expose(),
             second.secrets.current.expose()
         );
-        assert_eq!((first.attempts_before, first.probe), (0, false));
+        assert_eq!((first.retry_index, first.probe), (0, false));
     }
     accept(store, &again).await;
-    assert!(claim(store, NOW.after(LEASE).after(LEASE)).await.is_empty());
+    assert!(lease(store, NOW.after(LEASE).after(LEASE)).await.is_empty());
 }
 
 async fn what_is_due_already_goes_first(fixture: &Fixture) {
@@ -71,16 +71,16 @@ async fn what_is_due_already_goes_first(fixture: &Fixture) {
     let id = owing(store, 1).await;
     let other = with_webhook(store, 2).await;
     let messages = [message(&id, 2), message(&other, 1)];
-    let (_, handed) = hand_over(store, &messages, NOW, PLENTY).await;
-    assert_eq!(handed.len(), 1);
-    assert_eq!(handed[0].ticket.webhook, other, "it waits for nothing");
-    assert_eq!(sequences(&claim(store, NOW).await), [1, 2], "in order");
+    let (_, leased) = insert_leased(store, &messages, NOW, PLENTY).await;
+    assert_eq!(leased.len(), 1);
+    assert_eq!(leased[0].lease.webhook, other, "it waits for nothing");
+    assert_eq!(sequences(&lease(store, NOW).await), [1, 2], "in order");
     // What is under lease is not due.
-    let (_, handed) = hand_over(store, &[message(&id, 3)], NOW, PLENTY).await;
-    assert_eq!(sequences(&handed), [3]);
+    let (_, leased) = insert_leased(store, &[message(&id, 3)], NOW, PLENTY).await;
+    assert_eq!(sequences(&leased), [3]);
 }
 
-async fn a_receiver_that_does_not_work_is_handed_nothing(fixture: &Fixture) {
+async fn nothing_is_leased_for_an_endpoint_that_does_not_work(fixture: &Fixture) {
     let store = &fixture.store;
     let id = with_webhook(store, 1).await;
     let paused = Some(NOW.after(LEASE));
@@ -102,11 +102,11 @@ async fn a_receiver_that_does_not_work_is_handed_nothing(fixture: &Fixture) {
     for state in states {
         number += 1;
         assert!(store.set_endpoint(&id, &state).await.expect("writes"));
-        let (inserted, handed) = hand_over(store, &[message(&id, number)], NOW, PLENTY).await;
-        assert_eq!((inserted, handed.len()), (1, 0), "{state:?}");
+        let (inserted, leased) = insert_leased(store, &[message(&id, number)], NOW, PLENTY).await;
+        assert_eq!((inserted, leased.len()), (1, 0), "{state:?}");
         let works = EndpointState::default();
         assert!(store.set_endpoint(&id, &works).await.expect("writes"));
-        accept(store, &claim(store, NOW).await).await;
+        accept(store, &lease(store, NOW).await).await;
     }
     let off = WebhookDefinition {
         active: false,
@@ -114,28 +114,25 @@ async fn a_receiver_that_does_not_work_is_handed_nothing(fixture: &Fixture) {
     };
     let replaced = store.update_webhook(&Access::All, &id, &off, None).await;
     assert!(replaced.expect("writes").is_some());
-    let (_, handed) = hand_over(store, &[message(&id, 9)], NOW, PLENTY).await;
-    assert!(handed.is_empty(), "it is switched off");
+    let (_, leased) = insert_leased(store, &[message(&id, 9)], NOW, PLENTY).await;
+    assert!(leased.is_empty(), "it is switched off");
 }
 
-async fn nobody_is_handed_more_than_a_share(fixture: &Fixture) {
+async fn no_more_than_the_lease_quota_is_leased(fixture: &Fixture) {
     let store = &fixture.store;
     let (one, two) = (with_webhook(store, 1).await, with_webhook(store, 2).await);
-    let limits = ClaimLimits {
-        total: 4,
-        per_webhook: 3,
-    };
+    let limits = LeaseLimits { total: 4, quota: 3 };
     let of = |webhook, numbers: std::ops::RangeInclusive<u8>| -> Vec<NewMessage> {
         numbers.map(|number| message(webhook, number)).collect()
     };
     let both = [of(&one, 1..=5), of(&two, 1..=5)].concat();
-    let (inserted, handed) = hand_over(store, &both, NOW, limits).await;
+    let (inserted, leased) = insert_leased(store, &both, NOW, limits).await;
     assert_eq!(inserted, 10);
-    assert_eq!(sequences(&handed), [1, 2, 3, 1]);
-    accept(store, &handed).await;
+    assert_eq!(sequences(&leased), [1, 2, 3, 1]);
+    accept(store, &leased).await;
 
     // The others are due, and what is under lease counts.
-    let rest = claim(store, NOW).await;
+    let rest = lease(store, NOW).await;
     assert_eq!(rest.len(), 6);
     accept(store, &rest[1..]).await;
     let state = EndpointState {
@@ -145,12 +142,12 @@ async fn nobody_is_handed_more_than_a_share(fixture: &Fixture) {
     for webhook in [&one, &two] {
         assert!(store.set_endpoint(webhook, &state).await.expect("writes"));
     }
-    let leased = rest[0].ticket.webhook.clone();
-    let (_, handed) = hand_over(store, &of(&leased, 6..=8), NOW, PLENTY).await;
-    assert_eq!(handed.len(), 1, "two at once, and one is under way");
+    let leased = rest[0].lease.webhook.clone();
+    let (_, leased) = insert_leased(store, &of(&leased, 6..=8), NOW, PLENTY).await;
+    assert_eq!(leased.len(), 1, "two at once, and one is in flight");
 }
 
-async fn of_a_lane_only_the_first_is_handed_over(fixture: &Fixture) {
+async fn of_a_lane_only_the_first_is_leased(fixture: &Fixture) {
     let store = &fixture.store;
     let id = with_order(store, 1, DeliveryOrder::PerKey).await;
     let messages = [
@@ -158,23 +155,23 @@ async fn of_a_lane_only_the_first_is_handed_over(fixture: &Fixture) {
         keyed(&id, 2, Some("a")),
         keyed(&id, 3, None),
     ];
-    let (_, handed) = hand_over(store, &messages, NOW, PLENTY).await;
-    assert_eq!(sequences(&handed), [1, 3]);
-    let in_order: Vec<_> = handed.iter().map(|each| each.ticket.in_order).collect();
+    let (_, leased) = insert_leased(store, &messages, NOW, PLENTY).await;
+    assert_eq!(sequences(&leased), [1, 3]);
+    let in_order: Vec<_> = leased.iter().map(|each| each.lease.in_order).collect();
     assert_eq!(in_order, [true, false]);
-    accept(store, &handed).await;
+    accept(store, &leased).await;
     let later = NOW.after(LEASE);
-    assert_eq!(sequences(&claim(store, later).await), [2]);
+    assert_eq!(sequences(&lease(store, later).await), [2]);
 }
 
-async fn known_messages_are_not_handed_over_again(fixture: &Fixture) {
+async fn known_messages_are_not_leased_again(fixture: &Fixture) {
     let store = &fixture.store;
     let id = with_webhook(store, 1).await;
-    let (_, handed) = hand_over(store, &[message(&id, 1)], NOW, PLENTY).await;
-    accept(store, &handed).await;
+    let (_, leased) = insert_leased(store, &[message(&id, 1)], NOW, PLENTY).await;
+    accept(store, &leased).await;
     let messages = [message(&id, 2), message(&id, 1), message(&id, 2)];
-    let (inserted, handed) = hand_over(store, &messages, NOW, PLENTY).await;
-    assert_eq!((inserted, sequences(&handed)), (1, vec![2]), "no hole");
+    let (inserted, leased) = insert_leased(store, &messages, NOW, PLENTY).await;
+    assert_eq!((inserted, sequences(&leased)), (1, vec![2]), "no hole");
     assert_eq!(deliveries(store, &id).await.len(), 2);
 }
 
@@ -182,22 +179,25 @@ async fn storing_and_recording_do_not_stop_each_other(fixture: &Fixture) {
     const ROUNDS: u8 = 100;
     let store = &fixture.store;
     let id = with_webhook(store, 1).await;
-    let (handed, mut to_record) = mpsc::unbounded_channel();
+    let (to_recorder, mut to_record) = mpsc::unbounded_channel();
     let storing = async {
         for number in 1..=ROUNDS {
-            let (inserted, claimed) = hand_over(store, &[message(&id, number)], NOW, PLENTY).await;
+            let (inserted, leased) =
+                insert_leased(store, &[message(&id, number)], NOW, PLENTY).await;
             assert_eq!(inserted, 1);
-            handed.send(claimed).map_err(|_| "nobody records")?;
+            to_recorder
+                .send(leased)
+                .map_err(|_| "the recorder is gone")?;
         }
-        drop(handed);
+        drop(to_recorder);
         Ok::<_, &str>(())
     };
     let recording = async {
         let mut recorded = 0;
-        while let Some(claimed) = to_record.recv().await {
-            recorded += claimed.len();
-            accept(store, &claimed).await;
-            let rest = claim(store, NOW).await;
+        while let Some(leased) = to_record.recv().await {
+            recorded += leased.len();
+            accept(store, &leased).await;
+            let rest = lease(store, NOW).await;
             recorded += rest.len();
             accept(store, &rest).await;
         }

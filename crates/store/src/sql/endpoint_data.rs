@@ -1,16 +1,16 @@
-//! What every delivery to a webhook takes.
+//! Endpoint data that all deliveries of a webhook share: URL, headers, secrets.
 
 use serde::Serialize;
 
 use super::rows;
 use crate::{
-    ClaimedDelivery, Lease, MessageId, MessageKind, Secrets, StoreError, Ticket, Timestamp,
+    Lease, LeaseRequest, LeasedDelivery, MessageId, MessageKind, Secrets, StoreError, Timestamp,
     WebhookId,
     backend::{Row, json_rows},
 };
 
-/// What all messages of a webhook have in common.
-pub(super) struct Receiver {
+/// The data that all deliveries of a webhook share.
+pub(super) struct EndpointData {
     ordinal: i64,
     webhook: WebhookId,
     url: String,
@@ -19,32 +19,32 @@ pub(super) struct Receiver {
     gzip: bool,
 }
 
-/// What is a message's own.
-pub(super) struct Letter {
+/// The data of one message and of its delivery.
+pub(super) struct DeliveryData {
     pub(super) id: MessageId,
     pub(super) sequence: u64,
     pub(super) kind: MessageKind,
     pub(super) body: String,
     pub(super) created: Timestamp,
-    pub(super) attempts_before: u32,
+    pub(super) retry_index: u32,
     pub(super) probe: bool,
     pub(super) in_order: bool,
 }
 
 /// These webhooks, as a JSON parameter: an array of objects that name them as `webhook`.
-pub(super) fn named(ordinals: impl IntoIterator<Item = i64>) -> Result<String, StoreError> {
+pub(super) fn webhooks_json(ordinals: impl IntoIterator<Item = i64>) -> Result<String, StoreError> {
     #[derive(Serialize)]
-    struct Named {
+    struct Ordinal {
         webhook: i64,
     }
-    let named: Vec<_> = ordinals
+    let rows: Vec<_> = ordinals
         .into_iter()
-        .map(|webhook| Named { webhook })
+        .map(|webhook| Ordinal { webhook })
         .collect();
-    json_rows(&named)
+    json_rows(&rows)
 }
 
-impl Receiver {
+impl EndpointData {
     /// From a row with `ordinal`, `id`, `url`, `secret`, `previous_secrets`, `previous_secrets_until`, `headers` and
     /// `gzip` of a webhook.
     pub(super) fn of(row: &Row, now: Timestamp) -> Result<Self, StoreError> {
@@ -58,26 +58,27 @@ impl Receiver {
         })
     }
 
-    /// A message of this webhook, under a lease.
-    pub(super) fn delivery(&self, letter: Letter, lease: Lease) -> ClaimedDelivery {
-        ClaimedDelivery {
-            ticket: Ticket {
-                id: letter.id,
+    /// A delivery to this endpoint, under the lease that was requested.
+    pub(super) fn leased(&self, delivery: DeliveryData, request: &LeaseRequest) -> LeasedDelivery {
+        LeasedDelivery {
+            lease: Lease {
+                id: delivery.id,
                 webhook: self.webhook.clone(),
-                sequence: letter.sequence,
-                url: self.url.clone(),
-                in_order: letter.in_order,
+                sequence: delivery.sequence,
+                until: request.until,
+                token: request.token,
+                in_order: delivery.in_order,
                 ordinal: self.ordinal,
-                lease,
             },
-            kind: letter.kind,
+            url: self.url.clone(),
+            kind: delivery.kind,
             secrets: self.secrets.clone(),
             headers: self.headers.clone(),
             gzip: self.gzip,
-            body: letter.body,
-            created: letter.created,
-            attempts_before: letter.attempts_before,
-            probe: letter.probe,
+            body: delivery.body,
+            created: delivery.created,
+            retry_index: delivery.retry_index,
+            probe: delivery.probe,
         }
     }
 }

@@ -1,0 +1,86 @@
+//! Leases: the right to attempt a delivery until a time, how one is requested, and the delivery under it.
+
+use super::{
+    id::{MessageId, WebhookId},
+    message::MessageKind,
+    secret::Secrets,
+    timestamp::Timestamp,
+};
+
+/// Proves a lease. A random number, so that no two leases share one, whatever process requested them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct LeaseToken(pub(crate) i64);
+
+impl LeaseToken {
+    /// A token from a random number, to be used for one request only.
+    #[must_use]
+    pub const fn from_random(random: u64) -> Self {
+        Self(random.cast_signed())
+    }
+}
+
+/// How many deliveries one request may lease.
+#[derive(Clone, Copy, Debug)]
+pub struct LeaseLimits {
+    /// Deliveries in total.
+    pub total: u32,
+    /// Lease quota: deliveries of one webhook that may be leased at once, those leased earlier and by other
+    /// processes included. An endpoint that hangs holds no more than this.
+    pub quota: u32,
+}
+
+/// A request for leases on deliveries.
+#[derive(Clone, Copy, Debug)]
+pub struct LeaseRequest {
+    /// The time.
+    pub now: Timestamp,
+    /// End of the leases. It must lie beyond the deadline of an attempt.
+    pub until: Timestamp,
+    /// Proves the leases.
+    pub token: LeaseToken,
+    /// How many it may lease.
+    pub limits: LeaseLimits,
+}
+
+/// The right to attempt one delivery until a time: all that recording a result or releasing it takes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lease {
+    /// Identifier of the message, sent as `webhook-id`.
+    pub id: MessageId,
+    /// The webhook it is owed to.
+    pub webhook: WebhookId,
+    /// Position among the webhook's messages.
+    pub sequence: u64,
+    /// End of the lease, after which the delivery is due again.
+    pub until: Timestamp,
+    /// Proves the lease.
+    pub token: LeaseToken,
+    /// Whether later deliveries of the webhook wait until its result is recorded.
+    pub in_order: bool,
+    pub(crate) ordinal: i64,
+}
+
+/// A delivery that the holder of its lease alone may attempt.
+#[derive(Clone, Debug)]
+pub struct LeasedDelivery {
+    /// The lease.
+    pub lease: Lease,
+    /// Callback URL at the time of the lease.
+    pub url: String,
+    /// Kind of the message.
+    pub kind: MessageKind,
+    /// Signing secrets that are valid now.
+    pub secrets: Secrets,
+    /// The webhook's own headers.
+    pub headers: Vec<(String, String)>,
+    /// Whether a large body may be sent compressed.
+    pub gzip: bool,
+    /// Body to be signed and sent as it is.
+    pub body: String,
+    /// When the message was stored.
+    pub created: Timestamp,
+    /// Attempts of this run of the retry schedule that are recorded.
+    pub retry_index: u32,
+    /// Whether it is the one delivery by which an endpoint whose breaker is not closed is tried.
+    pub probe: bool,
+}

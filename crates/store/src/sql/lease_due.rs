@@ -1,0 +1,306 @@
+//! Leases deliveries that are due, webhook by webhook, the longest waiting first.
+
+use std::collections::{BTreeSet, HashMap};
+
+use super::{
+    endpoint_data::{DeliveryData, EndpointData},
+    rows,
+    store::Store,
+    webhook_row,
+};
+use crate::{
+    Access, Breaker, LeaseRequest, LeasedDelivery, StoreError, Timestamp, WebhookId,
+    backend::{Connection, Durability, Row, Sql, bound_rows, unsigned, values},
+};
+
+/// Active webhooks with deliveries that are or will be due, and when the first of them is, not before the
+/// endpoint's pause ends. It goes from webhook to webhook through the index of due deliveries, so it costs
+/// a few look-ups per webhook with pending ones, however many those are and however many others
+/// there are. The order by all columns of that index, where the smallest webhook would do, keeps PostgreSQL from
+/// using the primary key, in which everything that was ever delivered lies before what is due.
+const WAITING: &str = "
+    WITH RECURSIVE pending (webhook) AS (
+        SELECT (SELECT d.webhook FROM deliveries d WHERE d.due_at IS NOT NULL
+                ORDER BY d.webhook, d.due_at, d.sequence LIMIT 1)
+        UNION ALL
+        SELECT (SELECT d.webhook FROM deliveries d WHERE d.due_at IS NOT NULL AND d.webhook > pending.webhook
+                ORDER BY d.webhook, d.due_at, d.sequence LIMIT 1)
+        FROM pending WHERE pending.webhook IS NOT NULL
+    ), waiting AS MATERIALIZED (
+        SELECT w.ordinal, e.breaker, e.concurrency_limit, coalesce(e.paused_until, 0) AS paused_until,
+            (SELECT d.due_at FROM deliveries d
+             WHERE d.webhook = w.ordinal AND d.due_at IS NOT NULL
+             ORDER BY d.due_at, d.sequence LIMIT 1) AS oldest
+        FROM pending
+        JOIN webhooks w ON w.ordinal = pending.webhook
+        JOIN endpoints e ON e.webhook = w.ordinal
+        WHERE w.active = 1 AND w.deleted = 0 AND w.relay_until IS NULL
+    )
+    SELECT ordinal, breaker, concurrency_limit,
+        CASE WHEN paused_until > oldest THEN paused_until ELSE oldest END AS due_at
+    FROM waiting WHERE oldest IS NOT NULL";
+
+/// The temporary webhook `$1` of an API key (`$2`, null for all), if it has not ended at `$3`.
+const RELAYED: &str = "
+    SELECT w.ordinal, 'closed' AS breaker, e.concurrency_limit, CAST(0 AS BIGINT) AS due_at
+    FROM webhooks w JOIN endpoints e ON e.webhook = w.ordinal
+    LEFT JOIN api_keys k ON k.ordinal = w.api_key
+    WHERE w.id = $1 AND (CAST($2 AS TEXT) IS NULL OR k.id = $2)
+        AND w.active = 1 AND w.deleted = 0 AND w.relay_until > $3";
+
+/// Leases the deliveries of webhook `$1` that are due at `$2`: at most `$5`, and no more than `$6` together
+/// with those that are leased already.
+const LEASE: Sql = Sql {
+    sqlite: "
+        UPDATE deliveries SET lease_token = $3, due_at = $4
+        WHERE webhook = $1 AND sequence IN (
+            SELECT d.sequence FROM deliveries d WHERE d.webhook = $1 AND d.due_at <= $2
+            ORDER BY d.due_at, d.sequence
+            LIMIT (SELECT CASE WHEN count(*) >= $6 THEN 0 WHEN $6 - count(*) < $5 THEN $6 - count(*) ELSE $5 END
+                   FROM deliveries l WHERE l.webhook = $1 AND l.lease_token IS NOT NULL AND l.due_at > $2))
+        RETURNING sequence",
+    postgres: "
+        UPDATE deliveries SET lease_token = $3, due_at = $4
+        WHERE webhook = $1 AND sequence IN (
+            SELECT d.sequence FROM deliveries d WHERE d.webhook = $1 AND d.due_at <= $2
+            ORDER BY d.due_at, d.sequence
+            LIMIT (SELECT CASE WHEN count(*) >= $6 THEN 0 WHEN $6 - count(*) < $5 THEN $6 - count(*) ELSE $5 END
+                   FROM deliveries l WHERE l.webhook = $1 AND l.lease_token IS NOT NULL AND l.due_at > $2)
+            FOR UPDATE SKIP LOCKED)
+        RETURNING sequence",
+};
+
+/// A webhook with deliveries to be leased.
+struct DueWebhook {
+    ordinal: i64,
+    breaker: Breaker,
+    concurrency_limit: Option<u32>,
+    due_at: Timestamp,
+}
+
+/// A delivery that was leased, by its key.
+struct LeasedKey {
+    webhook: i64,
+    sequence: i64,
+}
+
+impl Store {
+    /// Leases due deliveries of active webhooks. A delivery whose lease ran out is due again. Of a webhook
+    /// whose endpoint pauses none is leased; while its breaker is not closed, one at a time. The longest
+    /// waiting webhook comes first.
+    ///
+    /// # Errors
+    /// A failure of the database; what was leased all the same is due again when the lease runs out.
+    pub async fn lease_due(
+        &self,
+        request: &LeaseRequest,
+    ) -> Result<Vec<LeasedDelivery>, StoreError> {
+        // Read on a reading connection first: mostly nothing is due, and then no turn to write is needed.
+        let mut webhooks = self.due_webhooks().await?;
+        webhooks.retain(|webhook| webhook.due_at <= request.now);
+        webhooks.sort_by_key(|webhook| webhook.due_at);
+        self.lease(&webhooks, request).await
+    }
+
+    /// Leases due deliveries of one temporary webhook; none when there is no such webhook, or it has ended.
+    ///
+    /// # Errors
+    /// As [`Store::lease_due`].
+    pub async fn lease_relayed(
+        &self,
+        access: &Access,
+        id: &WebhookId,
+        request: &LeaseRequest,
+    ) -> Result<Vec<LeasedDelivery>, StoreError> {
+        let mut read = self.read().await?;
+        let found = read
+            .rows(
+                RELAYED,
+                values![id.as_str(), webhook_row::api_key_text(access), request.now],
+            )
+            .await?;
+        drop(read);
+        let webhooks = found
+            .iter()
+            .map(due_webhook)
+            .collect::<Result<Vec<_>, _>>()?;
+        self.lease(&webhooks, request).await
+    }
+
+    /// When the next delivery of any active webhook is due; it may have been for a while. `None` when none is
+    /// pending.
+    ///
+    /// # Errors
+    /// A failure of the database.
+    pub async fn next_due(&self) -> Result<Option<Timestamp>, StoreError> {
+        let webhooks = self.due_webhooks().await?;
+        Ok(webhooks.iter().map(|webhook| webhook.due_at).min())
+    }
+
+    async fn due_webhooks(&self) -> Result<Vec<DueWebhook>, StoreError> {
+        let mut read = self.read().await?;
+        let found = read.rows(WAITING, values![]).await?;
+        found.iter().map(due_webhook).collect()
+    }
+
+    async fn lease(
+        &self,
+        webhooks: &[DueWebhook],
+        request: &LeaseRequest,
+    ) -> Result<Vec<LeasedDelivery>, StoreError> {
+        if webhooks.is_empty() || request.limits.total == 0 {
+            return Ok(Vec::new());
+        }
+        let mut write = self.write(Durability::Relaxed).await?;
+        let mut leased = Vec::new();
+        let mut left = request.limits.total;
+        for due in webhooks {
+            if left == 0 {
+                break;
+            }
+            let sequences = lease_of_webhook(&mut write, due, request, left).await?;
+            left = left.saturating_sub(u32::try_from(sequences.len()).unwrap_or(u32::MAX));
+            let webhook = due.ordinal;
+            leased.extend(
+                sequences
+                    .into_iter()
+                    .map(|sequence| LeasedKey { webhook, sequence }),
+            );
+        }
+        if leased.is_empty() {
+            return Ok(Vec::new());
+        }
+        // What is delivered must not be lost, and its commit may still be waiting for the disk; this one may not.
+        write.commit_durably_with_reads().await?;
+        // The turn to write is over while this is read.
+        let mut read = self.read().await?;
+        load(&mut read, &leased, webhooks, request).await
+    }
+}
+
+async fn lease_of_webhook(
+    write: &mut Connection,
+    webhook: &DueWebhook,
+    request: &LeaseRequest,
+    left: u32,
+) -> Result<Vec<i64>, StoreError> {
+    // One transaction at a time leases of a webhook, so that its lease quota is not used twice.
+    let locked = write
+        .lock(
+            "SELECT webhook FROM endpoints WHERE webhook = $1 FOR UPDATE SKIP LOCKED",
+            values![webhook.ordinal],
+        )
+        .await?;
+    if locked.is_some_and(|locked| locked.is_empty()) {
+        return Ok(Vec::new());
+    }
+    let quota = match webhook.breaker {
+        Breaker::Closed => webhook
+            .concurrency_limit
+            .unwrap_or(u32::MAX)
+            .min(request.limits.quota),
+        Breaker::Open | Breaker::HalfOpen => 1,
+    };
+    let found = write
+        .rows(
+            LEASE,
+            values![
+                webhook.ordinal,
+                request.now,
+                request.token.0,
+                request.until,
+                left,
+                quota
+            ],
+        )
+        .await?;
+    found.iter().map(|row| row.integer("sequence")).collect()
+}
+
+/// The deliveries that were leased, whole, webhook by webhook in order.
+async fn load(
+    read: &mut Connection,
+    leased: &[LeasedKey],
+    webhooks: &[DueWebhook],
+    request: &LeaseRequest,
+) -> Result<Vec<LeasedDelivery>, StoreError> {
+    let places: HashMap<i64, (usize, &DueWebhook)> = webhooks
+        .iter()
+        .enumerate()
+        .map(|(place, webhook)| (webhook.ordinal, (place, webhook)))
+        .collect();
+    let endpoints = load_endpoints(read, leased, request).await?;
+    let keys = leased
+        .iter()
+        .map(|each| values![each.webhook, each.sequence]);
+    let found = read
+        .rows_over(
+            bound_rows!(
+                [webhook bigint, sequence bigint],
+                "SELECT m.id, m.kind, m.body, m.created_at, m.webhook, m.sequence, d.retry_index, d.lane
+                 FROM v JOIN messages m ON m.webhook = v.webhook AND m.sequence = v.sequence
+                 JOIN deliveries d ON d.webhook = v.webhook AND d.sequence = v.sequence"
+            ),
+            keys.collect(),
+        )
+        .await?;
+    let corrupt = || StoreError::Corrupt {
+        what: "messages.webhook",
+    };
+    let mut deliveries = found
+        .iter()
+        .map(|row| {
+            let ordinal = row.integer("webhook")?;
+            let (place, webhook) = places.get(&ordinal).ok_or_else(corrupt)?;
+            let endpoint = endpoints.get(&ordinal).ok_or_else(corrupt)?;
+            let delivery = DeliveryData {
+                id: rows::message_id(row)?,
+                sequence: unsigned(row.integer("sequence")?, "messages.sequence")?,
+                kind: rows::kind(row)?,
+                body: row.text("body")?,
+                created: row.time("created_at")?,
+                retry_index: row.count("retry_index")?,
+                in_order: row.optional_text("lane")?.is_some(),
+                probe: webhook.breaker != Breaker::Closed,
+            };
+            Ok((*place, endpoint.leased(delivery, request)))
+        })
+        .collect::<Result<Vec<_>, StoreError>>()?;
+    deliveries.sort_unstable_by_key(|(place, delivery)| (*place, delivery.lease.sequence));
+    Ok(deliveries
+        .into_iter()
+        .map(|(_, delivery)| delivery)
+        .collect())
+}
+
+async fn load_endpoints(
+    read: &mut Connection,
+    leased: &[LeasedKey],
+    request: &LeaseRequest,
+) -> Result<HashMap<i64, EndpointData>, StoreError> {
+    let ordinals: BTreeSet<i64> = leased.iter().map(|each| each.webhook).collect();
+    let found = read
+        .rows_over(
+            bound_rows!(
+                [webhook bigint],
+                "SELECT w.ordinal, w.id, w.url, w.secret, w.previous_secrets, w.previous_secrets_until,
+                     w.headers, w.gzip
+                 FROM v JOIN webhooks w ON w.ordinal = v.webhook"
+            ),
+            ordinals.into_iter().map(|ordinal| values![ordinal]).collect(),
+        )
+        .await?;
+    found
+        .iter()
+        .map(|row| Ok((row.integer("ordinal")?, EndpointData::of(row, request.now)?)))
+        .collect()
+}
+
+fn due_webhook(row: &Row) -> Result<DueWebhook, StoreError> {
+    Ok(DueWebhook {
+        ordinal: row.integer("ordinal")?,
+        breaker: rows::breaker(row)?,
+        concurrency_limit: rows::concurrency_limit(row)?,
+        due_at: row.time("due_at")?,
+    })
+}

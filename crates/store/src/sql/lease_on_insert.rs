@@ -1,0 +1,120 @@
+//! Leases deliveries as they are inserted, for the dispatcher of the process that inserts them.
+
+use std::collections::HashMap;
+
+use super::{
+    endpoint_data::{self, DeliveryData, EndpointData},
+    rows,
+};
+use crate::{
+    LeaseRequest, LeasedDelivery, StoreError,
+    backend::{Connection, Sql, over_rows, values},
+};
+
+/// The webhooks of `v` whose endpoints are believed to work and to which nothing else is due at `$2`, and how many of
+/// their deliveries are leased. What is due already goes first, so of other webhooks nothing is leased. The oldest is
+/// selected in the order of the index of due deliveries, so that PostgreSQL takes that one.
+const LEASABLE: Sql = over_rows!(
+    [webhook bigint],
+    "SELECT w.ordinal, w.id, w.url, w.secret, w.previous_secrets, w.previous_secrets_until, w.headers, w.gzip,
+         e.concurrency_limit,
+         (SELECT count(*) FROM deliveries l
+          WHERE l.webhook = w.ordinal AND l.lease_token IS NOT NULL AND l.due_at > $2) AS leased
+     FROM v JOIN webhooks w ON w.ordinal = v.webhook JOIN endpoints e ON e.webhook = w.ordinal
+     WHERE w.active = 1 AND w.deleted = 0 AND w.relay_until IS NULL
+         AND e.breaker = 'closed' AND coalesce(e.paused_until, 0) <= $2
+         AND NOT EXISTS (
+             SELECT 1 FROM (
+                 SELECT d.due_at FROM deliveries d WHERE d.webhook = w.ordinal AND d.due_at IS NOT NULL
+                 ORDER BY d.due_at, d.sequence LIMIT 1) oldest
+             WHERE oldest.due_at <= $2)"
+);
+
+struct Leasable {
+    endpoint: EndpointData,
+    /// What is left of the lease quota.
+    quota: u32,
+}
+
+/// The leases that one transaction may give to what it inserts.
+pub(super) struct LeaseOnInsert {
+    request: LeaseRequest,
+    left: u32,
+    webhooks: HashMap<i64, Leasable>,
+    leased: Vec<LeasedDelivery>,
+}
+
+impl LeaseOnInsert {
+    /// Leases on deliveries to these webhooks, as far as the request goes. Until the transaction ends no other one
+    /// leases of them.
+    pub(super) async fn of(
+        write: &mut Connection,
+        webhooks: impl Iterator<Item = i64>,
+        request: LeaseRequest,
+    ) -> Result<Self, StoreError> {
+        let mut webhooks = endpoint_data::webhooks_json(webhooks)?;
+        let locked = write
+            .lock(
+                "SELECT webhook FROM endpoints WHERE webhook IN (
+                     SELECT t.webhook FROM json_to_recordset(CAST($1 AS json)) AS t (webhook bigint))
+                 ORDER BY webhook FOR UPDATE SKIP LOCKED",
+                values![webhooks.clone()],
+            )
+            .await?;
+        if let Some(locked) = locked {
+            let ours = locked.iter().map(|row| row.integer("webhook"));
+            webhooks = endpoint_data::webhooks_json(ours.collect::<Result<Vec<_>, _>>()?)?;
+        }
+        let found = write.rows(LEASABLE, values![webhooks, request.now]).await?;
+        let mut webhooks = HashMap::new();
+        for row in &found {
+            let quota = rows::concurrency_limit(row)?
+                .unwrap_or(u32::MAX)
+                .min(request.limits.quota);
+            let leasable = Leasable {
+                endpoint: EndpointData::of(row, request.now)?,
+                quota: quota.saturating_sub(row.count("leased")?),
+            };
+            webhooks.insert(row.integer("ordinal")?, leasable);
+        }
+        Ok(Self {
+            left: request.limits.total,
+            request,
+            webhooks,
+            leased: Vec::new(),
+        })
+    }
+
+    /// Whether a delivery to this webhook that is due at once may be leased. It must be leased then.
+    pub(super) fn reserve(&mut self, webhook: i64) -> Option<Reserved<'_>> {
+        let leasable = self.webhooks.get_mut(&webhook)?;
+        let (left, quota) = (self.left.checked_sub(1)?, leasable.quota.checked_sub(1)?);
+        (self.left, leasable.quota) = (left, quota);
+        Some(Reserved {
+            endpoint: &leasable.endpoint,
+            request: &self.request,
+            leased: &mut self.leased,
+        })
+    }
+
+    /// The deliveries that were leased, in order.
+    pub(super) fn leased(self) -> Vec<LeasedDelivery> {
+        self.leased
+    }
+}
+
+/// A lease that was counted and is to be given.
+pub(super) struct Reserved<'a> {
+    endpoint: &'a EndpointData,
+    request: &'a LeaseRequest,
+    leased: &'a mut Vec<LeasedDelivery>,
+}
+
+impl Reserved<'_> {
+    /// Leases a delivery; returns the request that its row is leased under.
+    pub(super) fn lease(self, delivery: DeliveryData) -> LeaseRequest {
+        self.leased
+            .push(self.endpoint.leased(delivery, self.request));
+        *self.request
+    }
+}

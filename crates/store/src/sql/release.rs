@@ -1,0 +1,51 @@
+//! Releases leases that were not used: their deliveries are due again at once.
+
+use serde::Serialize;
+
+use super::store::Store;
+use crate::{
+    Lease, StoreError, Timestamp,
+    backend::{Durability, json_rows, over_rows, signed, values},
+};
+
+#[derive(Serialize)]
+struct LeaseRow {
+    webhook: i64,
+    sequence: i64,
+    lease_token: i64,
+}
+
+impl Store {
+    /// Makes leased deliveries due again at `now`, unattempted.
+    ///
+    /// # Errors
+    /// A failure of the database; the deliveries are due again when their leases run out.
+    pub async fn release(&self, leases: &[Lease], now: Timestamp) -> Result<(), StoreError> {
+        if leases.is_empty() {
+            return Ok(());
+        }
+        let rows = leases
+            .iter()
+            .map(|lease| {
+                Ok(LeaseRow {
+                    webhook: lease.ordinal,
+                    sequence: signed(lease.sequence, "sequence")?,
+                    lease_token: lease.token.0,
+                })
+            })
+            .collect::<Result<Vec<_>, StoreError>>()?;
+        let mut write = self.write(Durability::Relaxed).await?;
+        write
+            .execute(
+                over_rows!(
+                    [webhook bigint, sequence bigint, lease_token bigint],
+                    "UPDATE deliveries SET lease_token = NULL, due_at = $2 FROM v
+                     WHERE deliveries.webhook = v.webhook AND deliveries.sequence = v.sequence
+                         AND deliveries.lease_token = v.lease_token"
+                ),
+                values![json_rows(&rows)?, now],
+            )
+            .await?;
+        write.commit().await
+    }
+}

@@ -1,0 +1,26 @@
+//! The four limits on concurrent deliveries, each of which builds on the others.
+//!
+//! 1. [`MAX_LEASED`] guards this process: the memory of what waits for a socket.
+//! 2. [`LEASE_QUOTA`] keeps webhooks fair to one another, across all processes: the store counts it.
+//! 3. [`MAX_IN_FLIGHT`] bounds the sockets to one endpoint of this process.
+//! 4. The concurrency limit of an endpoint is learnt by the circuit breaker and kept by the store: a weak endpoint gets
+//!    fewer at once, from [`LEAST_CONCURRENCY`] up to [`MAX_IN_FLIGHT`].
+
+/// Deliveries that this process holds leases on at once: each is a few kilobytes, and a socket when it is in flight.
+pub const MAX_LEASED: usize = 8192;
+
+/// Attempts in flight at once to one endpoint. Endpoints in one data centre with Sluice answer in a millisecond, those
+/// on another continent in two hundred: eighty messages a second for them.
+pub const MAX_IN_FLIGHT: u32 = 16;
+
+/// Lease quota: deliveries of one webhook that are leased at once, so what an endpoint that hangs can keep from the
+/// others. Eight rounds of attempts, so that a fast endpoint need not wait for the database after each, and leases and
+/// records come in large batches.
+pub const LEASE_QUOTA: u32 = 8 * MAX_IN_FLIGHT;
+
+/// Fewest attempts in flight to which an overloaded endpoint is limited: with none it could not recover.
+pub const LEAST_CONCURRENCY: u32 = 1;
+
+/// Attempts in flight at once to an endpoint whose circuit breaker has just closed: it is believed, but not yet with
+/// everything that is pending.
+pub const FIRST_CONCURRENCY: u32 = 2;
