@@ -1,5 +1,6 @@
-//! Records the compiler: the validator and a plugin it loads share Rust-ABI types, so both must come
-//! from the same rustc, and the plugin states its own in the log and in `GetVersion`.
+//! Build script: records the compiler's version for the log and `GetVersion`.
+//!
+//! The validator and a plugin it loads share Rust-ABI types, so both must come from the same rustc.
 
 use std::process::Command;
 

@@ -1,4 +1,4 @@
-//! Subscribes to a server and prints one line per update, to see what a validator really sends.
+//! Example client: subscribes to a server and prints one line per update of a validator.
 //!
 //! `cargo run --release --example watch -- http://127.0.0.1:10000 [key=value]...` where the keys are
 //! `commitment`, `from`, `owner`, `account`, `memcmp` (offset:base58), `slots`, `interslot`, `txs`,

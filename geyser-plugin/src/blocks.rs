@@ -1,4 +1,4 @@
-//! The newest block of each commitment level and the blockhashes that are still good.
+//! Newest block of each commitment level, and the blockhashes that are still valid.
 
 use std::collections::{HashMap, VecDeque};
 

@@ -1,4 +1,4 @@
-//! One subscriber: reads its requests, follows its stream, fills its queue.
+//! One subscriber's task: reads its requests, follows its stream, fills its queue.
 
 use std::{
     pin::Pin,
@@ -90,7 +90,7 @@ where
 
 /// Why a client's task stops.
 enum End {
-    /// The subscriber is told this status.
+    /// The stream ends with this status.
     With(Status),
     /// The subscriber is gone.
     Gone,

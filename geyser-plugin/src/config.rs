@@ -1,4 +1,4 @@
-//! The configuration file that the validator hands over (JSON5).
+//! Configuration file (JSON5) that the validator names when it loads the plugin.
 
 use std::{net::SocketAddr, path::Path, path::PathBuf};
 
@@ -70,7 +70,7 @@ pub struct Limits {
     /// Batches a subscriber's task may fall behind the hub. It only does so when starved of CPU,
     /// because it never waits for its subscriber outside of a replay.
     pub stream_batches: usize,
-    /// Updates waiting for one subscriber to read them. The confirmed and finalized streams hand over
+    /// Updates waiting for one subscriber to read them. The confirmed and finalized streams emit
     /// a slot at once, so it must hold the largest slot: about 8,000 updates on mainnet.
     pub client_messages: usize,
     /// Bytes waiting for one subscriber.

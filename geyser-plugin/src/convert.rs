@@ -1,4 +1,4 @@
-//! Owned messages from what the validator lends to its callbacks.
+//! Owned messages, converted from what the validator lends to its callbacks.
 
 use agave_geyser_plugin_interface::geyser_plugin_interface::{
     ReplicaAccountInfoVersions, ReplicaBlockInfoVersions, ReplicaTransactionInfoVersions,

@@ -1,4 +1,4 @@
-//! The one place that orders messages and hands them to the streams.
+//! Hub: the task that orders messages by slot and commitment and broadcasts them to the streams.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// Messages taken from the intake at once, so that a burst pays for one wake-up.
-const BURST_MESSAGES: usize = 256;
+const BATCH_MESSAGES: usize = 256;
 
 /// What a stream carries.
 #[derive(Debug, Clone)]
@@ -52,9 +52,9 @@ impl Hub {
 
     /// Applies what arrives at the intake until it closes.
     pub async fn run(&self, intake: &Intake, mut events: mpsc::Receiver<Event>) {
-        let mut burst = Vec::with_capacity(BURST_MESSAGES);
+        let mut messages = Vec::with_capacity(BATCH_MESSAGES);
         let mut known_lost = 0;
-        while events.recv_many(&mut burst, BURST_MESSAGES).await > 0 {
+        while events.recv_many(&mut messages, BATCH_MESSAGES).await > 0 {
             let (lost, through) = intake.lost();
             if lost != known_lost {
                 log::error!(
@@ -64,20 +64,20 @@ impl Hub {
                 known_lost = lost;
                 self.lose_through(through);
             }
-            for event in burst.drain(..) {
+            for event in messages.drain(..) {
                 intake.taken(&event);
                 self.apply(event);
             }
         }
     }
 
-    /// Takes in one message and tells the streams.
+    /// Takes in one message and emits to the streams what follows from it.
     pub fn apply(&self, event: Event) {
         let mut ring = self.ring();
         let outbox = ring.apply(event);
         for (stream, batch) in self.streams.iter().zip(outbox.0) {
             if !batch.is_empty() {
-                // Fails when nobody listens, which is no error.
+                // Fails without a subscriber, which is no error.
                 let _ = stream.send(Item::Batch(Arc::new(batch)));
             }
         }

@@ -1,4 +1,4 @@
-//! The bounded queue between the validator's threads and the hub.
+//! Bounded queue between the validator's threads and the hub.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
@@ -48,7 +48,7 @@ impl Intake {
     /// Records that a message of `slot` did not reach the queue.
     pub fn lose(&self, slot: Slot) {
         self.lost_through.fetch_max(slot, Ordering::Relaxed);
-        // Released after the slot, so whoever sees the count sees the slot too.
+        // Released after the slot, so that a reader of the count sees the slot too.
         self.lost_messages.fetch_add(1, Ordering::Release);
     }
 

@@ -1,4 +1,4 @@
-//! A Geyser plugin that serves the Yellowstone `geyser.Geyser` gRPC service from inside a validator.
+//! Geyser plugin that serves the Yellowstone `geyser.Geyser` gRPC service from inside a validator.
 //!
 //! The path of a message:
 //!

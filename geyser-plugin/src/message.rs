@@ -1,4 +1,4 @@
-//! What travels through the plugin: owned copies of what the validator lends to its callbacks.
+//! Messages inside the plugin: owned copies of what the validator lends to its callbacks.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ pub type Slot = u64;
 /// A 32-byte account address.
 pub type Address = [u8; 32];
 
-/// How settled a slot is, lowest first.
+/// Commitment level of a slot, lowest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum Commitment {
     /// Executed by this validator.
@@ -114,7 +114,7 @@ pub struct SlotUpdate {
     pub dead_error: Option<Arc<str>>,
 }
 
-/// Something a subscriber can be told.
+/// What a stream can emit to a subscriber.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Update {
     /// An account was written.

@@ -1,4 +1,4 @@
-//! The callbacks that the validator calls on its own threads.
+//! Geyser callbacks, which the validator calls on its own threads: convert, queue, never wait.
 
 use std::{
     any::Any,

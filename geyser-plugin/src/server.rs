@@ -1,4 +1,4 @@
-//! The plugin's own runtime: everything that runs outside of the validator's callbacks.
+//! Runtime of the plugin: everything that runs outside the validator's callbacks.
 
 use std::{
     net::{SocketAddr, TcpListener},
@@ -108,7 +108,7 @@ impl Server {
         let service = service(config, Arc::clone(&hub), stopping.clone());
         runtime.spawn(async move {
             serve(listener, service, stopping).await;
-            // Fails only when nobody waits for the end.
+            // Fails only when no task waits for the end.
             let _ = stopped_sender.send(());
         });
         Ok(Self {

@@ -1,4 +1,4 @@
-//! The gRPC service.
+//! Implementation of the gRPC service `geyser.Geyser`.
 
 use std::{pin::Pin, sync::Arc};
 

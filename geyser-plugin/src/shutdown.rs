@@ -1,4 +1,4 @@
-//! The signal that ends every task of the server.
+//! Shutdown signal that ends every task of the server.
 
 use tokio::sync::watch;
 
@@ -24,7 +24,7 @@ impl Shutdown {
 }
 
 impl Stopping {
-    /// Waits until the signal is given, or nobody is left to give it.
+    /// Waits until the signal is given, or until nothing is left to give it.
     pub async fn begun(&mut self) {
         let _ = self.0.wait_for(|begun| *begun).await;
     }

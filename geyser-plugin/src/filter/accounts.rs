@@ -1,5 +1,7 @@
-//! Account filters: the fields are joined by AND, the lists in `account` and `owner` by OR, and the
-//! conditions in `filters` by AND. An absent field matches everything.
+//! Account filters of a subscription.
+//!
+//! Their fields are joined by AND, the lists in `account` and `owner` by OR, and the conditions in `filters` by AND. An
+//! absent field matches everything.
 
 use std::collections::HashSet;
 

@@ -306,7 +306,7 @@ fn one_transaction_can_answer_both_kinds_of_filters() {
 
 #[test]
 fn slot_statuses_follow_the_commitment_and_interslot_switches() {
-    let told = |by_commitment, interslot, status| {
+    let emitted = |by_commitment, interslot, status| {
         let filter = SubscribeRequestFilterSlots {
             filter_by_commitment: by_commitment,
             interslot_updates: interslot,
@@ -325,10 +325,12 @@ fn slot_statuses_follow_the_commitment_and_interslot_switches() {
         !render(&request, update).is_empty()
     };
     use SlotStatus::{SlotConfirmed, SlotCreatedBank, SlotDead, SlotProcessed};
-    assert!(told(None, None, SlotProcessed) && told(None, None, SlotConfirmed));
-    assert!(!told(Some(true), None, SlotProcessed) && told(Some(true), None, SlotConfirmed));
-    assert!(!told(None, None, SlotCreatedBank) && !told(None, Some(false), SlotDead));
-    assert!(told(None, Some(true), SlotCreatedBank) && told(Some(true), Some(true), SlotDead));
+    assert!(emitted(None, None, SlotProcessed) && emitted(None, None, SlotConfirmed));
+    assert!(!emitted(Some(true), None, SlotProcessed) && emitted(Some(true), None, SlotConfirmed));
+    assert!(!emitted(None, None, SlotCreatedBank) && !emitted(None, Some(false), SlotDead));
+    assert!(
+        emitted(None, Some(true), SlotCreatedBank) && emitted(Some(true), Some(true), SlotDead)
+    );
 }
 
 #[test]

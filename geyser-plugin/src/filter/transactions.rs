@@ -1,4 +1,6 @@
-//! Transaction filters: the fields are joined by AND; an absent field matches everything.
+//! Transaction filters of a subscription.
+//!
+//! Their fields are joined by AND; an absent field matches everything.
 
 use std::collections::HashSet;
 

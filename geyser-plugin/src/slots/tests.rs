@@ -298,7 +298,7 @@ fn the_window_moves_and_memory_is_given_back() {
     }
     assert_eq!(ring.slots.len(), LIMITS.replay_slots);
     assert_eq!(ring.first_available(), Some(361));
-    let sum: usize = ring.slots.values().map(|staged| staged.bytes).sum();
+    let sum: usize = ring.slots.values().map(|buffered| buffered.bytes).sum();
     assert_eq!(ring.bytes, sum);
     assert!(ring.waiting.is_empty());
     // What is older than the window passes through.
@@ -383,17 +383,17 @@ fn any_order_of_reports_gives_an_ordered_stream() {
             seen.extend(stream);
         }
         for (level, stream) in created.iter().enumerate() {
-            let told: Vec<String> = stream
+            let emitted: Vec<String> = stream
                 .iter()
                 .map(name)
                 .filter(|name| name.starts_with(['P', 'C', 'F']))
                 .collect();
-            let distinct: HashSet<&String> = told.iter().collect();
-            assert_eq!(told.len(), distinct.len(), "round {round}: {told:?}");
+            let distinct: HashSet<&String> = emitted.iter().collect();
+            assert_eq!(emitted.len(), distinct.len(), "round {round}: {emitted:?}");
             for slot in 1..=LAST {
                 let at = |letter: char, slot: Slot| position(stream, &format!("{letter}{slot}"));
                 let (p, c, f) = (at('P', slot), at('C', slot), at('F', slot));
-                assert!(p.is_some() && p < c && c < f, "round {round}: {told:?}");
+                assert!(p.is_some() && p < c && c < f, "round {round}: {emitted:?}");
                 assert!(
                     at('m', slot).is_some(),
                     "round {round} level {level}: no meta {slot}"
@@ -402,7 +402,7 @@ fn any_order_of_reports_gives_an_ordered_stream() {
                 let last_write = position(stream, &format!("a{slot}/{}", slot * 10 + 2));
                 assert!(last_write.is_some(), "round {round}: write of {slot}");
                 if slot > 1 && level > 0 {
-                    assert!(at('F', slot - 1) < f, "round {round}: {told:?}");
+                    assert!(at('F', slot - 1) < f, "round {round}: {emitted:?}");
                 }
             }
         }

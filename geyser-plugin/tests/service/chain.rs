@@ -1,4 +1,4 @@
-//! A scripted validator in front of the real server, and a subscriber that names what it gets.
+//! Scripted validator in front of the real server, and a subscriber that names what it receives.
 
 use std::{
     sync::Arc,

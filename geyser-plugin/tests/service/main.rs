@@ -1,4 +1,4 @@
-//! The real server over a real socket, fed by a scripted validator.
+//! Tests of the real server over a real socket, fed by a scripted validator.
 
 mod chain;
 
@@ -192,7 +192,7 @@ async fn messages_lost_before_the_hub_end_every_subscription() {
     let (status, _) = subscription.end().await;
     assert_eq!(status.code(), Code::Internal);
     assert_eq!(status.message(), "lagged to receive geyser messages");
-    // The next subscriber is served, and told that the lost slots cannot be repeated.
+    // The next subscriber is served, and what can be replayed begins after the lost slots.
     let mut next = chain.subscribe(everything()).await;
     chain.completes(7);
     while next.name().await != "s:7 SLOT_PROCESSED" {}

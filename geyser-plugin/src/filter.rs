@@ -1,4 +1,4 @@
-//! What a subscriber asked for, compiled once per request and matched against every event.
+//! Filters of a subscription, compiled once per request and matched against every event.
 
 mod accounts;
 mod transactions;

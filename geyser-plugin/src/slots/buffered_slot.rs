@@ -1,4 +1,4 @@
-//! One slot while it moves from its first message to finality and through the replay window.
+//! One slot, from its first message to finality and through the replay window.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -8,12 +8,12 @@ use crate::message::{AccountUpdate, Address, Commitment, Event, Slot, Transactio
 
 /// The content and the progress of a slot.
 #[derive(Debug, Default)]
-pub(super) struct Staged {
+pub(super) struct BufferedSlot {
     pub parent: Option<Slot>,
     /// The highest level the validator reported, directly or through a descendant.
     pub wanted: Option<Commitment>,
-    /// The highest level that subscribers were told.
-    pub told: Option<Commitment>,
+    /// The highest level that was emitted to subscribers.
+    pub emitted: Option<Commitment>,
     /// Whether messages of it were lost; such a slot is never sealed and never replayed.
     pub incomplete: bool,
     /// Whether it no longer waits for its block meta.
@@ -26,7 +26,7 @@ pub(super) struct Staged {
     statuses: Vec<Event>,
 }
 
-impl Staged {
+impl BufferedSlot {
     pub fn new(incomplete: bool) -> Self {
         Self {
             incomplete,
@@ -82,14 +82,14 @@ impl Staged {
             .is_some_and(|meta| self.transactions.len() as u64 >= meta.executed_transaction_count)
     }
 
-    /// Whether its statuses may be told.
+    /// Whether its statuses may be emitted.
     pub fn is_ready(&self) -> bool {
         self.is_sealed() || self.released || self.incomplete
     }
 
-    /// Whether subscribers at `commitment` were already told that it reached that level.
-    pub fn has_told(&self, commitment: Commitment) -> bool {
-        self.told >= Some(commitment)
+    /// Whether its reaching that level was already emitted to subscribers at `commitment`.
+    pub fn has_emitted(&self, commitment: Commitment) -> bool {
+        self.emitted >= Some(commitment)
     }
 
     /// Its content so far: last write per account by write version, then transactions by index.

@@ -1,4 +1,4 @@
-//! The slot state machine: when may whom be told what, and what can be replayed.
+//! Slot state machine: what each commitment level may be sent, and what can be replayed.
 //!
 //! - The processed stream gets every write at once. The confirmed and finalized streams get the
 //!   content of a slot when it reaches their level, with only the last write per account.
@@ -6,9 +6,9 @@
 //!   follows the block meta. Slot statuses go to all streams.
 //! - The validator reports out of order: a slot may be confirmed before its transactions arrive or
 //!   without ever being reported as processed. A slot therefore waits until it is sealed, lower
-//!   levels are told first, and ancestors are raised with their descendants.
+//!   levels are emitted first, and ancestors are raised with their descendants.
 
-mod staged;
+mod buffered_slot;
 #[cfg(test)]
 mod tests;
 
@@ -17,13 +17,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use thiserror::Error;
 use yellowstone_grpc_proto::{geyser::SlotStatus, prost_types::Timestamp};
 
-use self::staged::Staged;
+use self::buffered_slot::BufferedSlot;
 use crate::{
     blocks::{BlockRef, Blocks},
     message::{Commitment, Event, Slot, SlotUpdate, Update},
 };
 
-/// How far the chain may move past a slot that was never sealed before the slot's statuses are told
+/// How far the chain may move past a slot that was never sealed before the slot's statuses are emitted
 /// anyway. Normally a sealed child releases it at once; this covers a chain without any block metas.
 const RELEASE_AFTER_SLOTS: Slot = 32;
 
@@ -57,12 +57,12 @@ pub struct RingLimits {
     pub unfinalized_slots: usize,
 }
 
-/// What each stream is told in response to one message, by [`Commitment::index`].
+/// What each stream emits in response to one message, by [`Commitment::index`].
 #[derive(Debug, Default)]
 pub struct Outbox(pub [Vec<Event>; 3]);
 
 impl Outbox {
-    fn tell(&mut self, commitment: Commitment, event: Event) {
+    fn emit(&mut self, commitment: Commitment, event: Event) {
         self.0[commitment.index()].push(event);
     }
 
@@ -77,8 +77,8 @@ impl Outbox {
 #[derive(Debug)]
 pub struct SlotRing {
     limits: RingLimits,
-    slots: BTreeMap<Slot, Staged>,
-    /// Slots with a reported level that subscribers have not been told.
+    slots: BTreeMap<Slot, BufferedSlot>,
+    /// Slots with a reported level that has not been emitted to subscribers.
     waiting: BTreeSet<Slot>,
     /// Slots up to here may lack messages.
     incomplete_through: Option<Slot>,
@@ -104,7 +104,7 @@ impl SlotRing {
         }
     }
 
-    /// Newest blocks and valid blockhashes, as far as subscribers were told.
+    /// Newest blocks and valid blockhashes, as far as emitted to subscribers.
     pub fn blocks(&self) -> &Blocks {
         &self.blocks
     }
@@ -118,14 +118,14 @@ impl SlotRing {
             out.tell_all(&event);
             return out;
         }
-        let bytes_before = self.stage(slot).bytes;
+        let bytes_before = self.buffered(slot).bytes;
         match &event.update {
             Update::Slot(status) => self.apply_status(status.clone(), event.created_at, &mut out),
             Update::Account(_) | Update::Transaction(_) | Update::BlockMeta(_) => {
                 self.apply_content(slot, &event, &mut out);
             }
         }
-        self.bytes = self.bytes + self.stage(slot).bytes - bytes_before;
+        self.bytes = self.bytes + self.buffered(slot).bytes - bytes_before;
         self.tell_waiting(event.created_at, &mut out);
         self.prune();
         out
@@ -134,9 +134,9 @@ impl SlotRing {
     /// Records that messages of slots up to `slot` were lost on the way here.
     pub fn lose_through(&mut self, slot: Slot) {
         self.incomplete_through = self.incomplete_through.max(Some(slot));
-        for staged in self.slots.range_mut(..=slot).map(|(_, staged)| staged) {
-            self.bytes -= staged.bytes;
-            staged.mark_incomplete();
+        for buffered in self.slots.range_mut(..=slot).map(|(_, buffered)| buffered) {
+            self.bytes -= buffered.bytes;
+            buffered.mark_incomplete();
         }
     }
 
@@ -145,10 +145,10 @@ impl SlotRing {
         if self.limits.replay_slots == 0 {
             return None;
         }
-        let whole = |staged: &Staged| !staged.incomplete;
+        let whole = |buffered: &BufferedSlot| !buffered.incomplete;
         self.slots
             .iter()
-            .find(|(_, staged)| whole(staged))
+            .find(|(_, buffered)| whole(buffered))
             .map(|(slot, _)| *slot)
     }
 
@@ -166,19 +166,19 @@ impl SlotRing {
             return Err(ReplayError::TooOld { from, first });
         }
         let mut events = Vec::new();
-        for staged in self.slots.range(from..).map(|(_, staged)| staged) {
+        for buffered in self.slots.range(from..).map(|(_, buffered)| buffered) {
             // The processed stream delivers content before any status, the others with theirs.
-            if commitment != Commitment::Processed && !staged.has_told(commitment) {
+            if commitment != Commitment::Processed && !buffered.has_emitted(commitment) {
                 continue;
             }
-            events.extend(staged.content());
-            events.extend(staged.seal().filter(|_| staged.has_told(commitment)));
-            events.extend_from_slice(staged.statuses());
+            events.extend(buffered.content());
+            events.extend(buffered.seal().filter(|_| buffered.has_emitted(commitment)));
+            events.extend_from_slice(buffered.statuses());
         }
         Ok(events)
     }
 
-    fn stage(&mut self, slot: Slot) -> &mut Staged {
+    fn buffered(&mut self, slot: Slot) -> &mut BufferedSlot {
         if self.slots.is_empty() && self.incomplete_through.is_none() && slot > 0 {
             // Loaded into a running validator: the first slot seen had probably begun before.
             self.incomplete_through = Some(slot);
@@ -186,42 +186,42 @@ impl SlotRing {
         let incomplete = self.incomplete_through >= Some(slot);
         self.slots
             .entry(slot)
-            .or_insert_with(|| Staged::new(incomplete))
+            .or_insert_with(|| BufferedSlot::new(incomplete))
     }
 
     fn apply_content(&mut self, slot: Slot, event: &Event, out: &mut Outbox) {
-        let staged = self.stage(slot);
+        let buffered = self.buffered(slot);
         let is_meta = match &event.update {
-            Update::Account(account) if !staged.incomplete => {
-                staged.add_account(account, event.created_at);
+            Update::Account(account) if !buffered.incomplete => {
+                buffered.add_account(account, event.created_at);
                 false
             }
-            Update::Transaction(transaction) if !staged.incomplete => {
-                staged.add_transaction(transaction, event.created_at);
+            Update::Transaction(transaction) if !buffered.incomplete => {
+                buffered.add_transaction(transaction, event.created_at);
                 false
             }
             Update::BlockMeta(meta) => {
-                staged.set_meta(meta, event.created_at);
+                buffered.set_meta(meta, event.created_at);
                 true
             }
             Update::Account(_) | Update::Transaction(_) | Update::Slot(_) => false,
         };
         for commitment in Commitment::ALL {
-            // What comes after its status was told comes late, but it comes.
-            let late = staged.has_told(commitment) && !(is_meta && staged.incomplete);
+            // What comes after its status was emitted is emitted late, but it is.
+            let late = buffered.has_emitted(commitment) && !(is_meta && buffered.incomplete);
             if late || (commitment == Commitment::Processed && !is_meta) {
-                out.tell(commitment, event.clone());
+                out.emit(commitment, event.clone());
             }
         }
-        if staged.is_sealed() {
+        if buffered.is_sealed() {
             self.release_ancestors(slot);
         }
     }
 
     fn apply_status(&mut self, status: SlotUpdate, created_at: Timestamp, out: &mut Outbox) {
         let slot = status.slot;
-        let staged = self.stage(slot);
-        staged.parent = staged.parent.or(status.parent);
+        let buffered = self.buffered(slot);
+        buffered.parent = buffered.parent.or(status.parent);
         let level = match status.status {
             SlotStatus::SlotProcessed => Commitment::Processed,
             SlotStatus::SlotConfirmed => Commitment::Confirmed,
@@ -235,15 +235,15 @@ impl SlotRing {
                     created_at,
                 };
                 out.tell_all(&event);
-                staged.add_status(event);
+                buffered.add_status(event);
                 return;
             }
         };
         self.raise(slot, level);
         let overdue = slot.saturating_sub(RELEASE_AFTER_SLOTS);
         for slot in self.waiting.range(..overdue) {
-            if let Some(staged) = self.slots.get_mut(slot) {
-                staged.released = true;
+            if let Some(buffered) = self.slots.get_mut(slot) {
+                buffered.released = true;
             }
         }
     }
@@ -252,15 +252,15 @@ impl SlotRing {
     fn raise(&mut self, slot: Slot, level: Commitment) {
         let mut next = Some(slot);
         while let Some(slot) = next {
-            let Some(staged) = self.slots.get_mut(&slot) else {
+            let Some(buffered) = self.slots.get_mut(&slot) else {
                 return;
             };
-            if staged.wanted >= Some(level) {
+            if buffered.wanted >= Some(level) {
                 return;
             }
-            staged.wanted = Some(level);
+            buffered.wanted = Some(level);
             self.waiting.insert(slot);
-            next = staged
+            next = buffered
                 .parent
                 .filter(|parent| *parent < slot && level > Commitment::Processed);
         }
@@ -270,9 +270,9 @@ impl SlotRing {
     /// whatever an ancestor of a sealed slot still lacks will not come.
     fn release_ancestors(&mut self, slot: Slot) {
         let mut slot = slot;
-        while let Some(parent) = self.slots.get(&slot).and_then(|staged| staged.parent) {
+        while let Some(parent) = self.slots.get(&slot).and_then(|buffered| buffered.parent) {
             match self.slots.get_mut(&parent) {
-                Some(staged) if parent < slot && !staged.is_ready() => staged.released = true,
+                Some(buffered) if parent < slot && !buffered.is_ready() => buffered.released = true,
                 _ => return,
             }
             slot = parent;
@@ -282,54 +282,54 @@ impl SlotRing {
     fn tell_waiting(&mut self, now: Timestamp, out: &mut Outbox) {
         let waiting: Vec<Slot> = self.waiting.iter().copied().collect();
         for slot in waiting {
-            let Some(staged) = self.slots.get(&slot) else {
+            let Some(buffered) = self.slots.get(&slot) else {
                 self.waiting.remove(&slot);
                 continue;
             };
-            if !staged.is_ready() {
+            if !buffered.is_ready() {
                 continue;
             }
             // A slot does not overtake its parent on the way to confirmed and finalized.
-            let parent_told = staged
+            let parent_emitted = buffered
                 .parent
                 .and_then(|parent| self.slots.get(&parent))
-                .map_or(Some(Commitment::Finalized), |parent| parent.told);
-            let allowed = parent_told.max(Some(Commitment::Processed));
-            let (told, target) = (staged.told, staged.wanted.min(allowed));
+                .map_or(Some(Commitment::Finalized), |parent| parent.emitted);
+            let allowed = parent_emitted.max(Some(Commitment::Processed));
+            let (emitted, target) = (buffered.emitted, buffered.wanted.min(allowed));
             for level in Commitment::ALL {
-                if Some(level) > told && Some(level) <= target {
-                    self.tell(slot, level, now, out);
+                if Some(level) > emitted && Some(level) <= target {
+                    self.emit(slot, level, now, out);
                 }
             }
-            if target == self.slots.get(&slot).and_then(|staged| staged.wanted) {
+            if target == self.slots.get(&slot).and_then(|buffered| buffered.wanted) {
                 self.waiting.remove(&slot);
             }
         }
     }
 
-    fn tell(&mut self, slot: Slot, level: Commitment, now: Timestamp, out: &mut Outbox) {
-        let Some(staged) = self.slots.get_mut(&slot) else {
+    fn emit(&mut self, slot: Slot, level: Commitment, now: Timestamp, out: &mut Outbox) {
+        let Some(buffered) = self.slots.get_mut(&slot) else {
             return;
         };
         if level > Commitment::Processed {
-            out.0[level.index()].extend(staged.content());
+            out.0[level.index()].extend(buffered.content());
         }
-        out.0[level.index()].extend(staged.seal());
+        out.0[level.index()].extend(buffered.seal());
         let status = Event {
             update: Update::Slot(SlotUpdate {
                 slot,
-                parent: staged.parent,
+                parent: buffered.parent,
                 status: level.slot_status(),
                 dead_error: None,
             }),
             created_at: now,
         };
         out.tell_all(&status);
-        staged.told = Some(level);
+        buffered.emitted = Some(level);
         self.bytes += status.update.weight();
-        staged.add_status(status);
+        buffered.add_status(status);
         self.blocks.slot_reached(level, slot);
-        if let Some(meta) = staged.meta() {
+        if let Some(meta) = buffered.meta() {
             let block = BlockRef {
                 slot,
                 blockhash: meta.blockhash.clone(),
@@ -345,18 +345,18 @@ impl SlotRing {
     fn prune(&mut self) {
         let most = self.limits.replay_slots + self.limits.unfinalized_slots;
         while let Some(slot) = self.slots.keys().next().copied() {
-            let settled = self.finalized >= Some(slot);
+            let is_finalized = self.finalized >= Some(slot);
             let crowded = self.slots.len() > self.limits.replay_slots
                 || self.bytes > self.limits.replay_bytes;
-            if !(settled && crowded || self.slots.len() > most) {
+            if !(is_finalized && crowded || self.slots.len() > most) {
                 return;
             }
-            if let Some(staged) = self.slots.remove(&slot) {
-                self.bytes -= staged.bytes;
+            if let Some(buffered) = self.slots.remove(&slot) {
+                self.bytes -= buffered.bytes;
             }
             self.waiting.remove(&slot);
             self.dropped_through = Some(slot);
-            if !settled {
+            if !is_finalized {
                 log::error!("slot {slot} was dropped before it was finalized: too many slots");
             }
         }
