@@ -1,5 +1,5 @@
-//! The guard as shipped, but for its event, and for reading the slot where only the event needs it: the difference in
-//! compute units is what the event costs.
+//! The guard without its event and what only the event needs.
+//! The difference in compute units is what the event costs.
 #![cfg_attr(target_os = "solana", no_std)]
 
 // The guard's crate has the entrypoint; unnamed, it would not be linked.

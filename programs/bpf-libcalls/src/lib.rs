@@ -1,4 +1,4 @@
-//! The five 128-bit routines that LLVM calls instead of emitting instructions, for programs built with upstream BPF.
+//! The 128-bit routines that LLVM calls instead of emitting instructions, for upstream BPF.
 //!
 //! rustc returns a 128-bit value through a hidden pointer, whereas LLVM's BPF backend expects the result of these calls
 //! in registers. The routines that ordinarily come with the compiler therefore write through a pointer that was never

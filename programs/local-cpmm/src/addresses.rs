@@ -1,4 +1,4 @@
-//! The addresses the exchange is built around, and the seeds of those it derives.
+//! Addresses the exchange is built around, and the seeds of those it derives.
 
 use pinocchio::Address;
 

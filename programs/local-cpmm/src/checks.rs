@@ -1,5 +1,5 @@
-//! Account checks in the order and with the numbers of the exchange's framework: first every account for itself, then
-//! the constraints between them.
+//! Account checks, in the order and with the numbers of the exchange's framework.
+//! First every account for itself, then the constraints between them.
 
 use crate::{
     addresses::{EXCHANGE, SYSTEM, TOKEN, TOKEN_2022},

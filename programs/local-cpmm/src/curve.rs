@@ -1,4 +1,4 @@
-//! The arithmetic of a swap with a given input: fees, then the constant product. No accounts, no clock.
+//! Arithmetic of a swap with a given input: fees, then the constant product (no accounts, no clock).
 
 use crate::error::ExchangeError;
 

@@ -1,4 +1,4 @@
-//! The exchange's error numbers: its own from 6000, and those that its framework reports on its behalf.
+//! Error numbers of the exchange: its own from 6000, and those its framework reports for it.
 
 use pinocchio::error::ProgramError;
 

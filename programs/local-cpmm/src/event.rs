@@ -1,4 +1,4 @@
-//! The exchange's event, written to the log at every swap.
+//! Event of the exchange, written to the log at every swap.
 
 use pinocchio::Address;
 

@@ -1,4 +1,4 @@
-//! A stand-in for Raydium's constant-product exchange (CPMM), for machines that cannot download the real program.
+//! Stand-in for Raydium's constant-product exchange (CPMM), where the real program is not at hand.
 //!
 //! It is loaded at the exchange's mainnet address and has the exchange's account layouts, discriminators, error
 //! numbers, events and arithmetic, for the two instructions that opening a pool and swapping need: `initialize` and

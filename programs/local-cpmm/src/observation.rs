@@ -1,4 +1,4 @@
-//! The pool's price oracle: a ring of cumulative prices, written at every swap.
+//! Price oracle of a pool: a ring of cumulative prices, written at every swap.
 
 use crate::{
     error::ExchangeError,

@@ -1,4 +1,4 @@
-//! The exchange's accounts, byte for byte: packed, little-endian, behind an 8-byte discriminator.
+//! Accounts of the exchange, byte for byte: packed, little-endian, behind an 8-byte discriminator.
 
 use crate::error::ExchangeError;
 use bytemuck::{Pod, Zeroable};

@@ -1,4 +1,4 @@
-//! The two token programs: their accounts as bytes, their transfer fee, and calls into them.
+//! Both token programs: their accounts as bytes, their transfer fee, and calls into them.
 
 use crate::{
     addresses::{AUTHORITY_SEED, TOKEN, TOKEN_2022},

@@ -1,4 +1,4 @@
-//! Addresses and layout offsets the guard relies on. Every one is part of somebody's published binary interface.
+//! Addresses and layout offsets the guard relies on, each part of a published binary interface.
 
 use anchor_lang::prelude::Address;
 

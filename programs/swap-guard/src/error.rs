@@ -1,4 +1,4 @@
-//! What the guard refuses. The numbers are part of the interface: they never change meaning and are never reused.
+//! Error codes of the guard: part of its interface, their numbers never change or are reused.
 
 use anchor_lang::prelude::*;
 

@@ -1,4 +1,4 @@
-//! What the guard tells the world: one event per successful swap, in Anchor's event format.
+//! Event of the guard: one per successful swap, in Anchor's event format.
 
 use anchor_lang::prelude::*;
 

@@ -1,4 +1,4 @@
-//! The only file that knows how the exchange is called.
+//! Cross-program invocation of the exchange; the only file that knows how it is called.
 
 use crate::{constants::EXCHANGE_ID, instructions::swap::Swap};
 use core::mem::MaybeUninit;

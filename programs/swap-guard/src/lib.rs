@@ -1,5 +1,5 @@
-//! The swap guard: one instruction that swaps on Raydium's constant-product exchange (CPMM) and lets the transaction
-//! stand only if the user's own token account received at least the minimum that the user signed for.
+//! Swap guard: swaps on Raydium's CPMM exchange and enforces a minimum output.
+//! The transaction stands only if the user's own token account received at least what the user signed for.
 //!
 //! The guard believes nothing it is told about amounts. It reads the balances from the bytes of the token accounts
 //! before and after the exchange ran, and compares the difference, so Token-2022 transfer fees count against the

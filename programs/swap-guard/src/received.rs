@@ -1,4 +1,4 @@
-//! Money is measured, not believed: balances read from the bytes of token accounts, and what their change means.
+//! Amounts spent and received, measured from the bytes of token accounts before and after.
 
 use crate::{constants::*, error::SwapGuardError};
 use anchor_lang::{

@@ -1,5 +1,5 @@
-//! What `test-cpi-caller` does, written with Anchor 1: the guard is known from `idls/swap_guard.json` alone, as it is to
-//! every program that is older than the guard's framework.
+//! Test program on Anchor 1: does what `test-cpi-caller` does, knowing the guard from its IDL alone.
+//! That is how every program knows it that is older than the guard's framework.
 
 use anchor_lang::{prelude::*, solana_program::program::get_return_data};
 

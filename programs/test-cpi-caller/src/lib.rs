@@ -1,5 +1,5 @@
-//! A program that owns tokens through a derived address and swaps them through the guard: what a vault, a treasury or
-//! a trading bot on the chain would do.
+//! Test program that owns tokens through a derived address and swaps them through the guard.
+//! A vault, a treasury or a trading bot on the chain would do the same.
 //!
 //! It is written against the guard's `cpi` feature and against nothing else of the guard.
 #![cfg_attr(target_os = "solana", no_std)]

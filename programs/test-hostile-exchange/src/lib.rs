@@ -1,4 +1,4 @@
-//! An exchange that does what a test tells it instead of what it was asked.
+//! Test program: an exchange that cheats as a test tells it to.
 //!
 //! Tests load it at the exchange's address. It takes the exchange's thirteen accounts, ignores the amounts in the
 //! instruction, and reads its orders from the pool account: see [`Orders`]. It knows SPL Token alone.

@@ -1,4 +1,4 @@
-//! `swap`: the accounts with who checks what, and the order of the checks.
+//! Instruction `swap`: its accounts, each with who checks what, and the order of the checks.
 
 use crate::{
     constants::EXCHANGE_ID,
