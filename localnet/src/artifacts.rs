@@ -1,4 +1,4 @@
-//! The files a localnet is made of, and where they are found.
+//! Files that a localnet is made of, and where they are found.
 
 use std::{
     env, fmt, fs, io,

@@ -1,4 +1,4 @@
-//! The chain as a wallet sees it: balances, signing, sending, and what became of a transaction.
+//! The chain over JSON-RPC, as a wallet uses it: balances, signing, sending, confirmation.
 
 use std::time::{Duration, Instant};
 

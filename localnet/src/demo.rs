@@ -1,5 +1,6 @@
-//! The main job, once: from an empty machine to a signed webhook about a guarded swap, every step
-//! checked. The first step that fails ends it.
+//! Demo: from an empty machine to a signed webhook about a guarded swap, every step checked.
+//!
+//! The first step that fails ends it.
 
 mod events;
 mod refusal;

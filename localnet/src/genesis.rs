@@ -1,4 +1,4 @@
-//! Accounts handed to the validator before its first slot, as the JSON files it reads.
+//! Genesis accounts, as the JSON files that the validator reads before its first slot.
 
 use std::{fs, io, path::Path};
 

@@ -1,4 +1,4 @@
-//! A localnet to play with: stays until it is told to end.
+//! Interactive localnet: runs until it is interrupted.
 
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
-//! A whole Sluice on this machine: the real validator with the real programs and the Geyser plugin, a
-//! market of pools, a funded wallet, and the service in front of it. Used by the `sluice-localnet`
-//! binary, which runs the main job once (`--demo`) or stays for a person to play with, and by the
-//! tests that need a real chain.
+//! Localnet: the real validator, programs and Geyser plugin, a market of pools, a wallet, and Sluice.
+//!
+//! Used by the `sluice-localnet` binary, which runs the main job once (`--demo`) or stays for a person to play with, and
+//! by the tests that need a real chain.
 //!
 //! Everything that runs here is what runs in production, except the exchange: its program is the
 //! stand-in of `programs/local-cpmm` unless `CPMM_SO` names the real one.

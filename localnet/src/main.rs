@@ -1,4 +1,4 @@
-//! Boots a whole Sluice on this machine; see `--help`.
+//! Binary `sluice-localnet`: boots a whole Sluice on this machine; see `--help`.
 
 use std::{path::PathBuf, process::ExitCode};
 
@@ -129,7 +129,7 @@ async fn run(cli: &Cli) -> anyhow::Result<()> {
     }
 }
 
-/// Completes when this process is told to end. The handlers are in place when this returns, so that no
+/// Completes when a signal ends this process. The handlers are in place when this returns, so that no
 /// signal is lost between the first child's start and the first wait.
 fn ended() -> std::io::Result<impl Future<Output = &'static str>> {
     let mut interrupt = signal(SignalKind::interrupt())?;

@@ -1,4 +1,4 @@
-//! The whole localnet: started in order, watched, and stopped so that nothing is left.
+//! The processes of a localnet: started in order, watched, and stopped so that nothing is left.
 
 use std::{
     path::PathBuf,

@@ -1,4 +1,4 @@
-//! Opening a pool on a running chain, through the exchange's own `initialize` instruction.
+//! Opens a pool on a running chain, through the exchange's own `initialize` instruction.
 
 use cpmm::ids;
 use solana_instruction::{AccountMeta, Instruction};

@@ -1,4 +1,4 @@
-//! Ports for a localnet, chosen so that any number of them run side by side.
+//! Ports of a localnet, chosen so that any number of them run side by side.
 
 use std::{
     io,

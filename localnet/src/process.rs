@@ -1,4 +1,4 @@
-//! A child process that cannot be left behind.
+//! Child process in a group of its own, killed with everything it started.
 
 use std::{
     ffi::OsStr,
@@ -45,7 +45,7 @@ pub struct OwnedProcess {
     exited: Option<ExitStatus>,
 }
 
-/// How a child ended when it was told to.
+/// How a child ended when it was stopped.
 #[derive(Clone, Copy, Debug)]
 pub struct Stopped {
     /// Time from the request to the end of the last process of the group.
@@ -67,7 +67,7 @@ pub enum ProcessError {
         /// Cause.
         source: io::Error,
     },
-    /// It ended although nobody told it to.
+    /// It ended without being stopped.
     #[error("{name} died ({status}); the end of {log}:\n{tail}")]
     Died {
         /// Which child.

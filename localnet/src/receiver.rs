@@ -1,4 +1,4 @@
-//! A webhook receiver: checks the signature of what arrives, as every receiver should, and keeps it.
+//! Webhook receiver: checks the signature of every delivery, as each receiver should, and keeps it.
 
 use std::{
     net::{Ipv4Addr, SocketAddr},

@@ -1,4 +1,4 @@
-//! A client of Sluice's REST interface, as an integrator would write one.
+//! Client of Sluice's REST interface, as an integrator would write one.
 
 use std::time::Duration;
 

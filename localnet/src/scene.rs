@@ -1,4 +1,4 @@
-//! What is on the chain of a localnet: tokens, pools, and wallets that own some.
+//! Initial state of a localnet's chain: tokens, pools, and wallets that own some.
 //!
 //! Every key is derived from a name, so that addresses in a transcript, a bookmark or a script hold
 //! from one run to the next.
@@ -223,7 +223,7 @@ impl Pool {
             lp_mint_decimals: LP_DECIMALS,
             mint_decimals: PerToken::new(tokens.token_0.decimals, tokens.token_1.decimals),
             lp_supply: liquidity(reserves),
-            // Fees that nobody has collected yet stand in the vaults but are not part of the
+            // Fees that are not collected yet stand in the vaults but are not part of the
             // reserves: a quote that takes the vaults for the reserves is wrong here.
             protocol_fees: PerToken::new(tokens.token_0.units(3), tokens.token_1.units(2)),
             fund_fees: PerToken::new(tokens.token_0.units(1), 0),

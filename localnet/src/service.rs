@@ -1,4 +1,4 @@
-//! Sluice itself, as one process: API and indexer.
+//! Process `sluice serve`: API and indexer, with their configuration.
 
 use std::{
     fs,

@@ -1,4 +1,4 @@
-//! The real validator, with the real programs, on a chain of its own.
+//! Process `solana-test-validator`, with the real programs, on a chain of its own.
 
 use std::{
     ffi::OsString,
@@ -25,7 +25,7 @@ const POLL: Duration = Duration::from_millis(100);
 /// Time between two lines that say what is being waited for.
 pub const PROGRESS_INTERVAL: Duration = Duration::from_secs(5);
 
-/// Shreds of ledger kept on disk: minutes of an idle chain. Nobody asks for older blocks here.
+/// Shreds of ledger kept on disk: minutes of an idle chain. Nothing here asks for older blocks.
 const LEDGER_SHREDS: &str = "10000";
 
 /// What the validator logs unless `RUST_LOG` says otherwise: its info level writes megabytes a minute.

@@ -1,4 +1,4 @@
-//! The folder a localnet lives in: what it writes, and what is left after it.
+//! Working folder of a localnet: what it writes, and what is left after it.
 
 use std::{
     fs::{self, File, TryLockError},
@@ -114,7 +114,7 @@ impl WorkDir {
         self.root.join("sluice.log")
     }
 
-    /// Removes the chain. Logs, configuration and database stay, for whoever wants to know what
+    /// Removes the chain. Logs, configuration and database stay, for a reader who wants to know what
     /// happened.
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! Reads the package sources of the machine, to find the mirror it already trusts and reaches.
+//! APT sources of the machine, read to find the mirror it already trusts and reaches.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! `bench`: what the project promises about its costs, measured, and compared with what was committed.
+//! `bench`: measures what the project promises about its costs, and compares with what is committed.
 
 use std::fs;
 use std::path::{Path, PathBuf};

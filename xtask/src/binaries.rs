@@ -1,4 +1,4 @@
-//! The two programs that run on this machine: `sluice` and `sluice-localnet`.
+//! Builds the two programs that run on this machine: `sluice` and `sluice-localnet`.
 
 use std::path::PathBuf;
 

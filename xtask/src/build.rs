@@ -1,4 +1,4 @@
-//! `build`: the parts that live outside the root workspace.
+//! `build`: builds the parts that live outside the root workspace.
 
 use anyhow::Result;
 use clap::ValueEnum;

@@ -1,4 +1,4 @@
-//! Tools that were downloaded or built once, outside the checkout, shared by every checkout of this user.
+//! Cache of downloaded and built tools, outside the checkout, shared by all of this user's checkouts.
 //!
 //! A tool is a folder with a stamp, the full text of the recipe that made it. It is good while the stamp equals the recipe
 //! of today. It is made in a temporary folder, stamped last and then renamed, so an interrupted set-up never looks finished.

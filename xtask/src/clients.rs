@@ -1,4 +1,4 @@
-//! `clients`: the tools that integrators use, in JavaScript and Python, and the tests that swap with them.
+//! `clients`: swaps with the tools that integrators use, in JavaScript and Python.
 //!
 //! Interpreters are the machine's own where they are recent enough. Packages come from npm and PyPI, exactly those whose
 //! hashes stand in the lock files of `tests/clients`, into `target/clients`; while a lock file and its interpreter stay

@@ -1,4 +1,4 @@
-//! Which rustc made a binary, and which one this repository pins.
+//! Compiler identity: which rustc made a binary, and which one this repository pins.
 
 use anyhow::{Context, Result};
 

@@ -1,4 +1,4 @@
-//! The exchange's program: the stand-in of this repository, or the file that takes its place everywhere.
+//! The exchange's program: the stand-in of this repository, or the file that replaces it.
 
 use std::env;
 use std::path::{Path, PathBuf};

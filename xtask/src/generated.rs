@@ -1,4 +1,4 @@
-//! Files that are generated from code and committed: written anew by one command, compared by another.
+//! Generated files that are committed: written anew by one command, compared by another.
 
 use std::fs;
 

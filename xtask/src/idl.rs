@@ -1,4 +1,4 @@
-//! `idl`: the interface description of swap-guard, printed by the crate's own `idl-build` tests and put together here.
+//! `idl`: the interface description of swap-guard, from what its `idl-build` tests print.
 
 use anyhow::{Context, Result, bail};
 use serde_json::Value;

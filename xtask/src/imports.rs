@@ -1,4 +1,4 @@
-//! `imports`: who may import whom, in the manifests of all workspaces and inside the crates.
+//! `imports`: checks which packages and modules import which, in all workspaces.
 //!
 //! `deny.toml` holds the part of the matrix that a dependency ban can say; here it is compared with the whole.
 

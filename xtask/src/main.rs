@@ -102,7 +102,7 @@ enum Task {
         #[arg(long, default_value_t = 1)]
         seed: u64,
     },
-    /// Play random scripts in which streams, nodes and branches fail, through the market, against a model.
+    /// Play random scripts in which streams, nodes and forks fail, through the market, against a model.
     Faults {
         /// How many scripts.
         #[arg(long, default_value_t = 1_000)]
@@ -111,7 +111,7 @@ enum Task {
         #[arg(long, default_value_t = 1)]
         seed: u64,
     },
-    /// Kill indexers, dispatchers and databases at random while receivers misbehave, and count what webhooks are told.
+    /// Kill indexers, dispatchers and databases at random while receivers misbehave, and count what webhooks receive.
     Chaos {
         /// How many kills, shared among the databases.
         #[arg(long, default_value_t = 200)]

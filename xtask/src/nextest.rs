@@ -1,4 +1,4 @@
-//! The test runner: found or installed, run in full view, its results counted.
+//! Test runner `cargo-nextest`: found or installed, run in full view, its results counted.
 
 use std::env;
 use std::ffi::OsString;

@@ -1,4 +1,4 @@
-//! Debian packages: which are missing, and how they come onto the machine.
+//! Debian packages: which are missing, and how they are installed.
 
 use std::process::Command;
 
@@ -12,7 +12,7 @@ use crate::step::Step;
 #[derive(Clone, Copy, Debug)]
 pub struct Package {
     pub name: &'static str,
-    /// A program that makes the package unnecessary when it is on PATH, whoever installed it.
+    /// A program that makes the package unnecessary when it is on PATH, no matter who installed it.
     pub tool: Option<&'static str>,
     /// Oldest version that will do, as Debian numbers it.
     pub at_least: Option<&'static str>,
@@ -150,7 +150,7 @@ fn apt(repo: &Repo) -> Command {
     apt.env("DEBIAN_FRONTEND", "noninteractive");
     // Another apt, an automatic update for example, is waited for instead of failed on. In seconds.
     apt.args(["-o", "DPkg::Lock::Timeout=300"]);
-    // A setting that is there already is kept; nobody is at hand to be asked about it.
+    // A setting that is there already is kept; there is no person at hand to ask.
     apt.args(["-o", "DPkg::Options::=--force-confold"]);
     apt
 }

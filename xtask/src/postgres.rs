@@ -1,4 +1,4 @@
-//! PostgreSQL: the tests of the store start a private server, and need its programs.
+//! PostgreSQL's programs, which the tests of the store need to start a private server.
 
 use std::fs;
 use std::path::Path;
@@ -20,10 +20,10 @@ const PACKAGES: [Package; 1] = [Package {
     ..Package::named("postgresql")
 }];
 
-/// What tells Debian's package whether to make and start a server of its own when it is installed.
+/// The setting that decides whether Debian's package makes and starts a server of its own when it is installed.
 const CLUSTER_SETTINGS: &str = "/etc/postgresql-common/createcluster.conf";
 
-/// Installing the programs must not leave a server running that nobody asked for.
+/// Installing the programs must not leave a server running that was not asked for.
 const NO_CLUSTER: &str = "\
 # Written before the package postgresql was installed for the tests of Sluice, which start a private server:
 # no server is made and started by the installation itself.
@@ -39,7 +39,7 @@ pub fn packages_needed() -> &'static [Package] {
     }
 }
 
-/// Keeps the installation of the package from starting a server, unless somebody has decided about that already.
+/// Keeps the installation of the package from starting a server, unless that has been decided already.
 fn keep_from_starting() -> Result<()> {
     let settings = Path::new(CLUSTER_SETTINGS);
     if settings.exists() {

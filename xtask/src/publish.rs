@@ -1,4 +1,4 @@
-//! Copies a built file to the place where others look for it.
+//! Publishes a built file: copies it to the place where others look for it.
 
 use std::fs;
 use std::path::Path;

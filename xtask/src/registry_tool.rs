@@ -1,4 +1,4 @@
-//! Programs that cargo builds from the Rust crate registry into the cache.
+//! Tools that cargo builds from the Rust crate registry into the cache.
 
 use std::path::PathBuf;
 
@@ -9,7 +9,7 @@ use crate::command::cargo;
 use crate::repo::Repo;
 use crate::step::Step;
 
-/// A program to install, with the words that tell the reader about it.
+/// A program to install, with the words that explain it to the reader.
 #[derive(Clone, Copy, Debug)]
 pub struct RegistryTool {
     pub package: &'static str,

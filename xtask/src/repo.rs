@@ -1,4 +1,4 @@
-//! Where everything lives in this repository.
+//! Paths of this repository.
 
 use std::env;
 use std::path::{Path, PathBuf};

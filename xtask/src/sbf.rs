@@ -1,4 +1,4 @@
-//! Compiling a program crate into what the chain loads. The first way that this machine offers is taken.
+//! SBF toolchains: compile a program crate into what the chain loads, by the first way at hand.
 
 pub mod library;
 pub mod linker;

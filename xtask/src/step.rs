@@ -1,4 +1,4 @@
-//! One long piece of work: says what it does, why and about how long, shows that it lives, keeps the whole output.
+//! Step: one long piece of work that says what it does and why, shows life, keeps the whole output.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -15,8 +15,8 @@ use anyhow::{Context, Result, bail};
 use crate::command::show;
 use crate::repo::Repo;
 
-/// Between two signs of life where no terminal can be redrawn. Long enough not to flood a log, short enough that nobody
-/// takes the step for dead.
+/// Between two signs of life where no terminal can be redrawn. Long enough not to flood a log, short enough that no
+/// reader takes the step for dead.
 const HEARTBEAT: Duration = Duration::from_secs(15);
 
 /// Between two redraws of the status line of a terminal.

@@ -1,4 +1,4 @@
-//! All system packages that a whole set-up needs, asked for at once: one line to run, not one per failed attempt.
+//! System packages that a whole set-up needs, asked for at once instead of one per failed attempt.
 
 use anyhow::Result;
 

@@ -1,5 +1,4 @@
-//! Long trials that a binary of the simulations runs: swaps against the arithmetic, faults against a model, kills against a
-//! script.
+//! Long trials that a binary of the simulations runs: parity, faults, chaos.
 
 use std::process::Command;
 
@@ -31,7 +30,7 @@ impl Store {
 }
 
 /// How a trial is announced, and what its failure means.
-struct Telling<'a> {
+struct Wording<'a> {
     what: &'a str,
     why: &'a str,
     takes: &'a str,
@@ -45,26 +44,26 @@ pub fn parity(repo: &Repo, cache: &Cache, cases: usize, seed: u64) -> Result<()>
     let mut parity = run(repo, "parity");
     exchange::hand_on(replacement.as_deref(), &mut parity);
     parity.arg("--cases").arg(cases.to_string());
-    let telling = Telling {
+    let wording = Wording {
         what: &format!("Comparing {cases} random swaps of seed {seed}"),
         why: "a quote must equal what the exchange pays, to the unit, or both must refuse alike",
         takes: "a minute for 100,000",
         failure: "the arithmetic and the exchange differ; the mismatches are above",
     };
-    conduct(repo, "parity", &telling, parity, seed)
+    conduct(repo, "parity", &wording, parity, seed)
 }
 
 /// Plays `runs` scripts, the first one made by `seed`.
 pub fn faults(repo: &Repo, runs: u64, seed: u64) -> Result<()> {
     let mut faults = run(repo, "faults");
     faults.arg("--runs").arg(runs.to_string());
-    let telling = Telling {
+    let wording = Wording {
         what: &format!("Playing {runs} random scripts from seed {seed} on"),
         why: "whatever goes wrong on the way, the market must show the chain or say that it cannot",
         takes: "a minute for 1,000",
         failure: "the market and the model differ; the seeds are above",
     };
-    conduct(repo, "faults", &telling, faults, seed)
+    conduct(repo, "faults", &wording, faults, seed)
 }
 
 /// Kills indexers, dispatchers and databases `kills` times, drawn by `seed`, and counts what arrives.
@@ -77,15 +76,15 @@ pub fn chaos(repo: &Repo, cache: &Cache, kills: u32, seed: u64, store: Store) ->
     let mut chaos = run(repo, "chaos");
     chaos.arg("--kills").arg(kills.to_string());
     chaos.arg("--store").arg(store.name());
-    let telling = Telling {
+    let wording = Wording {
         what: &format!(
             "Killing what indexes, delivers and stores, {kills} times, drawn by seed {seed}"
         ),
-        why: "whatever dies when, no webhook may miss an event, or hear two things under one id",
+        why: "whatever dies when, no webhook may miss an event, or get two messages under one id",
         takes: "8 minutes for 200",
-        failure: "something was lost or told wrongly; what it was is above",
+        failure: "something was lost or emitted wrongly; what it was is above",
     };
-    conduct(repo, "chaos", &telling, chaos, seed)
+    conduct(repo, "chaos", &wording, chaos, seed)
 }
 
 /// Runs a binary of the simulations, which is built when it is not; its arguments follow.
@@ -106,15 +105,15 @@ fn run(repo: &Repo, binary: &str) -> Command {
 fn conduct(
     repo: &Repo,
     name: &str,
-    telling: &Telling<'_>,
+    wording: &Wording<'_>,
     mut trial: Command,
     seed: u64,
 ) -> Result<()> {
     trial.arg("--seed").arg(seed.to_string());
-    let step = Step::begin(repo, name, telling.what, telling.why, telling.takes)?;
+    let step = Step::begin(repo, name, wording.what, wording.why, wording.takes)?;
     let (status, _) = step.run_in_full_view(&mut trial)?;
     if !status.success() {
-        bail!("{}", telling.failure);
+        bail!("{}", wording.failure);
     }
     step.done();
     Ok(())

@@ -1,4 +1,4 @@
-//! `solana-test-validator`: one of the right version, built by the rustc that builds the Geyser plugin.
+//! `solana-test-validator` of the right version, built by the rustc that builds the Geyser plugin.
 
 use std::env;
 use std::fmt;
@@ -60,7 +60,7 @@ impl fmt::Display for Unfit {
             Self::Compiler { found, pinned } => {
                 write!(f, "it was built by rustc {found}, needed is {pinned}")
             }
-            Self::NoCompiler => write!(f, "it does not tell which rustc built it"),
+            Self::NoCompiler => write!(f, "it does not say which rustc built it"),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The Cargo workspaces, as the checks see them.
+//! Cargo workspaces of the repository, as the checks see them.
 
 use std::path::PathBuf;
 use std::process::Command;

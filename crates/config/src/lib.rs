@@ -1,4 +1,4 @@
-//! The configuration file that every Sluice process reads: `sluice.toml`.
+//! Typed configuration file `sluice.toml`, which every Sluice process reads.
 //!
 //! One file serves the API, the indexer and both in one process, so that they cannot disagree about
 //! the chain they look at or the database they share. Every key is explained in

@@ -1,4 +1,4 @@
-//! The section `[webhooks]`.
+//! Section `[webhooks]` of the configuration: deadlines, retry schedule, retention, IDLs.
 
 use std::{num::NonZeroU32, path::PathBuf, time::Duration};
 
@@ -10,14 +10,14 @@ use crate::ConfigError;
 pub const MAX_DELIVERY_TIMEOUT_SECS: u64 = 30;
 
 /// Most pauses between the attempts to deliver a message: every attempt is kept with its answer, and a hundred
-/// are more than anybody looks through.
+/// are more than a person looks through.
 pub const MAX_RETRY_PAUSES: usize = 100;
 
 /// Longest pause between two attempts, seconds: a message that is tried less often than once a week is given up
 /// rather than retried.
 pub const MAX_RETRY_PAUSE_SECS: u64 = 7 * SECONDS_PER_DAY;
 
-/// Longest time that two secrets may sign: whoever has not changed to the new one within a week will not.
+/// Longest time that two secrets may sign: a receiver that has not changed to the new one within a week will not.
 pub const MAX_SECRET_OVERLAP_HOURS: u32 = 7 * 24;
 
 /// Most keys of one kind that a webhook may be allowed to name: all of them travel in one request, which is
@@ -41,7 +41,7 @@ pub struct WebhooksConfig {
     /// How long finished messages and their attempts are kept, days. It must exceed any replay of the stream,
     /// by which a message must still be known.
     pub retention_days: u16,
-    /// How long messages that nobody accepts are kept, days.
+    /// How long messages that are not accepted are kept, days.
     pub undelivered_retention_days: u16,
     /// Room for messages, MiB: beyond it finished ones are removed before their time.
     pub max_stored_mib: u32,
@@ -50,7 +50,7 @@ pub struct WebhooksConfig {
     /// How long the signing secret before the current one signs as well after a rotation, hours, when the
     /// one who rotates does not say.
     pub secret_overlap_hours: u32,
-    /// Tests that one API key may have sent per minute. Somebody else's server may be at a webhook's URL, and must
+    /// Tests that one API key may have sent per minute. Another's server may be at a webhook's URL, and must
     /// not be flooded through this one.
     pub tests_per_minute: NonZeroU32,
     /// Most webhooks of one API key.
@@ -81,7 +81,7 @@ impl WebhooksConfig {
         Duration::from_secs(self.retention_days as u64 * SECONDS_PER_DAY)
     }
 
-    /// How long messages that nobody accepts are kept.
+    /// How long messages that are not accepted are kept.
     #[must_use]
     pub const fn undelivered_retention(&self) -> Duration {
         Duration::from_secs(self.undelivered_retention_days as u64 * SECONDS_PER_DAY)

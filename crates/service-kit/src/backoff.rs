@@ -1,4 +1,4 @@
-//! How long to wait before trying a lost connection again.
+//! Exponential back-off with jitter for lost connections.
 
 use std::time::Duration;
 

@@ -1,5 +1,6 @@
-//! The small things every Sluice process needs: a shutdown token, logging, secrets that cannot be
-//! printed, a reconnect delay, and a log of outages. Knows nothing of Solana, of the stream or of the database.
+//! What every Sluice process shares: shutdown, logging, back-off, outage log, allocator.
+//!
+//! Knows nothing of Solana, of the stream or of the database.
 
 use mimalloc::MiMalloc;
 

@@ -19,7 +19,7 @@ impl OutageLog {
         }
     }
 
-    /// Logs that it does not work. `kind` tells faults apart: a new kind is logged, the same kind
+    /// Logs that it does not work. `kind` distinguishes faults: a new kind is logged, the same kind
     /// again is not, however its details vary.
     pub fn failed(&mut self, kind: &'static str, details: &dyn std::fmt::Display) {
         if self.fault != Some(kind) {

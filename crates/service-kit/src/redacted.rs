@@ -1,4 +1,4 @@
-//! Secrets in configuration and in memory.
+//! Secret text that prints as `REDACTED`.
 
 use std::fmt;
 

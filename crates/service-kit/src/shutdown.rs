@@ -1,4 +1,4 @@
-//! Turning signals into a token that every task can watch.
+//! Shutdown on SIGINT or SIGTERM, as a token that every task can watch.
 
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;

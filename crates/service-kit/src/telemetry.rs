@@ -1,4 +1,4 @@
-//! Log output.
+//! Log output to standard error, filtered by `RUST_LOG`.
 
 use std::io::IsTerminal;
 

@@ -1,4 +1,4 @@
-//! What the webhook receiver must get for a swap.
+//! Webhook events that the receiver must get for a swap.
 
 use std::time::Duration;
 

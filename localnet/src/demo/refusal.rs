@@ -1,4 +1,4 @@
-//! A swap that asks for more than the pool pays, sent all the same, must fail on the chain.
+//! Refused swap: asks for more than the pool pays, is sent all the same, must fail on the chain.
 
 use anyhow::{Context, bail, ensure};
 use solana_signer::Signer;

@@ -1,4 +1,4 @@
-//! Quote, transaction, signature, confirmation, and what arrived.
+//! Swap of the demo: quote, transaction, signature, confirmation, and what was received.
 
 use anyhow::{Context, ensure};
 use serde_json::Value;
@@ -116,7 +116,7 @@ pub async fn run(
         "received {received}, less than the minimum of {}",
         quote.minimum_out
     );
-    // Nobody else trades on this chain, so the pool stands where it stood when it was quoted.
+    // There is no other trader on this chain, so the pool stands where it stood when it was quoted.
     ensure!(
         received == quote.out_amount,
         "received {received}, but {} was quoted",

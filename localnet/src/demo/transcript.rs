@@ -1,4 +1,4 @@
-//! The demo's output: one line per step, with the time since the start.
+//! Output of the demo: one line per step, with the time since the start.
 
 use std::time::Instant;
 

@@ -1,4 +1,4 @@
-//! Arbitrary bytes through every decoder of bytes that come from outside.
+//! Fuzz target: arbitrary bytes through every decoder of bytes that come from outside.
 
 #![no_main]
 

@@ -1,5 +1,4 @@
-//! Node: an interpreter of the machine or, where that is older than the libraries want, one from PyPI; and the packages
-//! of the lock file.
+//! Node: the interpreter of the machine, or one from PyPI, and the packages of the lock file.
 
 use std::env;
 use std::fs;

@@ -1,4 +1,4 @@
-//! Python: an interpreter of the machine, and environments with exactly the packages of a lock file.
+//! Python: the interpreter of the machine, and environments with the packages of a lock file.
 
 use std::env;
 use std::fs;

@@ -1,4 +1,4 @@
-//! The standard library's sources with three edits, and the description of the target they are compiled for.
+//! Rust's standard library for SBF: its sources with three edits, and the target's description.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! `sbpf-linker` and the script through which rustc starts it.
+//! Linker `sbpf-linker`, and the script through which rustc starts it.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

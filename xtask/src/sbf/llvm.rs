@@ -1,4 +1,4 @@
-//! LLVM 23 from Debian sid in a folder of its own, with the C library it was built for. Nothing of it is installed.
+//! LLVM 23 from Debian sid in a folder of its own, with its C library; nothing of it is installed.
 
 use std::fs;
 use std::os::unix::fs::symlink;

@@ -1,4 +1,4 @@
-//! The official way: `cargo build-sbf`, which brings its own compiler.
+//! Official SBF toolchain: `cargo build-sbf`, which brings its own compiler.
 
 use std::path::PathBuf;
 

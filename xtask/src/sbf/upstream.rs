@@ -1,4 +1,4 @@
-//! The way without the official toolchain: rustc's own BPF back end, from Debian 12 and the Rust crate registry alone.
+//! Upstream BPF toolchain: rustc's own back end, from Debian 12 and the Rust crate registry alone.
 //!
 //! Debian's rustc 1.96 comes with the sources of its standard library and compiles both to LLVM bitcode; `sbpf-linker`
 //! makes an SBPF v3 program of it with LLVM 23.
@@ -30,7 +30,7 @@ pub const PACKAGES: [Package; 3] = [
 /// Codename of Debian 12, the release this way was tried on.
 const DEBIAN: &str = "bookworm";
 
-/// What the compiler and the linker are told, beside the linker's path.
+/// Options of the compiler and the linker, beside the linker's path.
 const FLAGS: [&str; 18] = [
     "-C",
     "linker-flavor=bpf",
