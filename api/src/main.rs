@@ -1,9 +1,10 @@
-//! The API alone, as its own process.
+//! Binary `sluice-api`: the REST API alone, as its own process.
 
 use std::path::PathBuf;
 
 use clap::Parser;
-use sluice_config::Config;
+use sluice_config::{Config, Database};
+use sluice_store::Store;
 
 /// The Sluice REST API.
 #[derive(Parser)]
@@ -17,5 +18,12 @@ struct Arguments {
 async fn main() -> anyhow::Result<()> {
     service_kit::telemetry::init();
     let config = Config::load(&Arguments::parse().config)?;
-    sluice_api::run(config, service_kit::shutdown::on_signal()?).await
+    let shutdown = service_kit::shutdown::on_signal()?;
+    let store = match config.store.database() {
+        Database::File(path) => Store::open(path).await?,
+        Database::Server(url) => Store::connect(url.expose()).await?,
+    };
+    let ended = sluice_api::run(config, store.clone(), shutdown).await;
+    store.close().await;
+    ended
 }

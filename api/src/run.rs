@@ -5,7 +5,7 @@ use std::sync::Arc;
 use anyhow::Context;
 use axum::serve::ListenerExt;
 use service_kit::CancellationToken;
-use sluice_config::{ApiConfig, Config, Database};
+use sluice_config::{ApiConfig, Config};
 use sluice_market::Endpoint;
 use sluice_store::Store;
 use sluice_transaction::Exchange;
@@ -21,16 +21,12 @@ use crate::{
     state::AppState,
 };
 
-/// Serves the API until `shutdown`.
+/// Serves the API until `shutdown`. The store is the process's one, which whoever opened it closes.
 ///
 /// # Errors
-/// When the database cannot be opened or the address cannot be bound. Later trouble with the stream,
+/// When the database cannot be read or the address cannot be bound. Later trouble with the stream,
 /// the RPC or the database makes the API not ready; it does not end it.
-pub async fn run(config: Config, shutdown: CancellationToken) -> anyhow::Result<()> {
-    let store = match config.store.database() {
-        Database::File(path) => Store::open(path).await?,
-        Database::Server(url) => Store::connect(url.expose()).await?,
-    };
+pub async fn run(config: Config, store: Store, shutdown: CancellationToken) -> anyhow::Result<()> {
     let listen = config.api.listen;
     let listener = TcpListener::bind(listen)
         .await

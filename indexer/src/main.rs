@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 
 use clap::Parser;
+use sluice_config::{Config, Database};
+use sluice_store::Store;
 
 /// Follows the chain and delivers webhooks.
 #[derive(Parser)]
@@ -16,6 +18,13 @@ struct Arguments {
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
     service_kit::telemetry::init();
-    let config = sluice_config::Config::load(&Arguments::parse().config)?;
-    sluice_indexer::run(config, service_kit::shutdown::on_signal()?).await
+    let config = Config::load(&Arguments::parse().config)?;
+    let shutdown = service_kit::shutdown::on_signal()?;
+    let store = match config.store.database() {
+        Database::File(path) => Store::open(path).await?,
+        Database::Server(url) => Store::connect(url.expose()).await?,
+    };
+    let ended = sluice_indexer::run(config, store.clone(), shutdown).await;
+    store.close().await;
+    ended
 }

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use service_kit::CancellationToken;
-use sluice_config::{Config, Database};
+use sluice_config::Config;
 use sluice_geyser::Endpoint;
-use sluice_store::{Store, StoreError};
+use sluice_store::Store;
 use sluice_webhook_client::{Client, Reach};
 use tokio::{
     net::TcpListener,
@@ -38,12 +38,13 @@ use crate::{
 /// Of several processes on one database all deliver and one, the leader, ingests the chain; another takes over when that
 /// one dies.
 ///
+/// The store is the process's one, which whoever opened it closes.
+///
 /// # Errors
-/// When the indexer cannot start: the database cannot be opened, an IDL is not understood, or the health
+/// When the indexer cannot start: the database cannot be read, an IDL is not understood, or the health
 /// address is taken. Or when one of its tasks breaks off, which is a fault of ours.
-pub async fn run(config: Config, shutdown: CancellationToken) -> anyhow::Result<()> {
+pub async fn run(config: Config, store: Store, shutdown: CancellationToken) -> anyhow::Result<()> {
     let idls = Idls::load(&config.webhooks.idls).context("webhooks.idls names a bad file")?;
-    let store = open(config.store.database()).await?;
     let listen = config.indexer.listen;
     let listener = TcpListener::bind(listen)
         .await
@@ -104,20 +105,12 @@ pub async fn run(config: Config, shutdown: CancellationToken) -> anyhow::Result<
         broken |= ended.is_err() || !shutdown.is_cancelled();
         stop.cancel();
     }
-    store.close().await;
     anyhow::ensure!(
         !broken,
         "a task of the indexer ended by itself; the log says why"
     );
     tracing::info!("the indexer has stopped");
     Ok(())
-}
-
-async fn open(database: Database<'_>) -> Result<Store, StoreError> {
-    match database {
-        Database::File(path) => Store::open(path).await,
-        Database::Server(url) => Store::connect(url.expose()).await,
-    }
 }
 
 fn client(config: &Config) -> anyhow::Result<Client> {

@@ -4,10 +4,9 @@ use std::time::SystemTime;
 
 use anyhow::{Context, bail, ensure};
 use clap::{Args, Subcommand};
-use sluice_config::{Config, Database};
 use sluice_store::{Access, ApiKey, ApiKeyId, ApiKeySecret, NewApiKey, Store, Timestamp};
 
-use crate::config_file::FileArguments;
+use crate::config_file::{FileArguments, with_store};
 
 /// Longest name of a key, characters: it is a column of a list.
 const MAX_NAME_CHARS: usize = 60;
@@ -31,14 +30,21 @@ pub enum Command {
 pub struct AddArguments {
     /// A name by which people know it, such as the service that uses it.
     name: String,
+    #[command(flatten)]
+    adopt: Adopt,
+    #[command(flatten)]
+    file: FileArguments,
+}
+
+/// Webhooks that a new key takes over.
+#[derive(Args)]
+struct Adopt {
     /// Also gives it every webhook that was made while there were no keys.
     #[arg(long)]
     adopt_keyless: bool,
     /// Also gives it every webhook of another key (id or name), which may be revoked.
     #[arg(long, value_name = "KEY")]
     adopt_from: Option<String>,
-    #[command(flatten)]
-    file: FileArguments,
 }
 
 /// Arguments of `revoke`.
@@ -56,36 +62,30 @@ pub struct RevokeArguments {
 /// When the configuration or the database cannot be used, or the command cannot be followed.
 pub async fn run(command: Command) -> anyhow::Result<()> {
     match command {
-        Command::Add(arguments) => add(arguments).await,
+        Command::Add(AddArguments { name, adopt, file }) => {
+            check_name(&name)?;
+            with_store(&file, |_, store| add(store, name, adopt)).await
+        }
         Command::List(file) => {
-            let store = open(&file).await?;
-            print!("{}", table(&store.api_keys().await?));
-            store.close().await;
+            let keys = with_store(&file, |_, store| async move { Ok(store.api_keys().await?) });
+            print!("{}", table(&keys.await?));
             Ok(())
         }
-        Command::Revoke(arguments) => revoke(arguments).await,
+        Command::Revoke(RevokeArguments { key, file }) => {
+            with_store(&file, |_, store| revoke(store, key)).await
+        }
     }
 }
 
-async fn open(file: &FileArguments) -> anyhow::Result<Store> {
-    let config = Config::load(&file.config)?;
-    Ok(match config.store.database() {
-        Database::File(path) => Store::open(path).await?,
-        Database::Server(url) => Store::connect(url.expose()).await?,
-    })
-}
-
-async fn add(arguments: AddArguments) -> anyhow::Result<()> {
-    check_name(&arguments.name)?;
-    let store = open(&arguments.file).await?;
-    let from = match &arguments.adopt_from {
+async fn add(store: Store, name: String, adopt: Adopt) -> anyhow::Result<()> {
+    let from = match &adopt.adopt_from {
         None => None,
         Some(key) => Some(find(&store, key).await?),
     };
     let secret = ApiKeySecret::from_random(rand::random());
     let new = NewApiKey {
         id: ApiKeyId::from_random(rand::random()),
-        name: arguments.name,
+        name,
         hash: secret.hash(),
         created: Timestamp::from(SystemTime::now()),
     };
@@ -94,7 +94,7 @@ async fn add(arguments: AddArguments) -> anyhow::Result<()> {
     eprintln!("{} ({}): keep it, it is not shown again", key.name, key.id);
     println!("{}", secret.expose());
     for from in [
-        arguments.adopt_keyless.then_some(Access::All),
+        adopt.adopt_keyless.then_some(Access::All),
         from.map(Access::Key),
     ]
     .into_iter()
@@ -106,20 +106,13 @@ async fn add(arguments: AddArguments) -> anyhow::Result<()> {
             Some(before) => eprintln!("{count} webhooks of {before} are its own now"),
         }
     }
-    store.close().await;
     Ok(())
 }
 
-async fn revoke(arguments: RevokeArguments) -> anyhow::Result<()> {
-    let store = open(&arguments.file).await?;
+async fn revoke(store: Store, key: String) -> anyhow::Result<()> {
     let now = Timestamp::from(SystemTime::now());
-    let revoked = store.revoke_api_key(&arguments.key, now).await?;
-    store.close().await;
-    let Some(key) = revoked else {
-        bail!(
-            "there is no key {} that could be revoked; `sluice keys list` shows all",
-            arguments.key
-        );
+    let Some(key) = store.revoke_api_key(&key, now).await? else {
+        bail!("there is no key {key} that could be revoked; `sluice keys list` shows all");
     };
     println!(
         "{} ({}) is revoked; its {} webhooks are off",

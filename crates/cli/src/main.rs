@@ -1,5 +1,6 @@
-//! `sluice`: the API, the indexer, or both in one process, the API's keys, and a listener for developers.
-//! The only crate that knows both the API and the indexer.
+//! Binary `sluice`: the API, the indexer, or both in one process; API keys; a listener for developers.
+//!
+//! The only crate that knows both the API and the indexer. It opens the one store of the process, and closes it.
 
 mod api_keys;
 mod config_file;
@@ -8,8 +9,9 @@ mod listen;
 use clap::{Parser, Subcommand};
 use service_kit::CancellationToken;
 use sluice_config::Config;
+use sluice_store::Store;
 
-use self::config_file::FileArguments;
+use self::config_file::{FileArguments, with_store};
 
 /// Swaps through one exchange, guarded on chain, with webhooks for what happens there.
 #[derive(Parser)]
@@ -40,27 +42,39 @@ async fn main() -> anyhow::Result<()> {
     service_kit::telemetry::init();
     let shutdown = service_kit::shutdown::on_signal()?;
     match Arguments::parse().command {
-        Command::Serve(file) => serve(Config::load(&file.config)?, shutdown).await,
-        Command::Api(file) => sluice_api::run(Config::load(&file.config)?, shutdown).await,
-        Command::Indexer(file) => sluice_indexer::run(Config::load(&file.config)?, shutdown).await,
+        Command::Serve(file) => {
+            with_store(&file, |config, store| serve(config, store, shutdown)).await
+        }
+        Command::Api(file) => {
+            with_store(&file, |config, store| {
+                sluice_api::run(config, store, shutdown)
+            })
+            .await
+        }
+        Command::Indexer(file) => {
+            with_store(&file, |config, store| {
+                sluice_indexer::run(config, store, shutdown)
+            })
+            .await
+        }
         Command::Keys(command) => api_keys::run(command).await,
         Command::Listen(arguments) => listen::run(*arguments, shutdown).await,
     }
 }
 
 /// Runs both until either ends, and takes the other along: half a service would look whole.
-async fn serve(config: Config, shutdown: CancellationToken) -> anyhow::Result<()> {
+async fn serve(config: Config, store: Store, shutdown: CancellationToken) -> anyhow::Result<()> {
     let end_both = |token: CancellationToken| token.drop_guard();
     let api = {
-        let (config, shutdown) = (config.clone(), shutdown.clone());
+        let (config, store, shutdown) = (config.clone(), store.clone(), shutdown.clone());
         async move {
             let _ends_the_other = end_both(shutdown.clone());
-            sluice_api::run(config, shutdown).await
+            sluice_api::run(config, store, shutdown).await
         }
     };
     let indexer = async move {
         let _ends_the_other = end_both(shutdown.clone());
-        sluice_indexer::run(config, shutdown).await
+        sluice_indexer::run(config, store, shutdown).await
     };
     let (api, indexer) = tokio::join!(api, indexer);
     api.and(indexer)

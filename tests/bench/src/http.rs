@@ -14,6 +14,7 @@ use service_kit::CancellationToken;
 use sluice_config::Config;
 use tokio::{runtime, time::sleep};
 
+use sluice_harness::services;
 use sluice_testkit::{
     cast::Cast,
     figure::{Figure, Limit},
@@ -136,7 +137,7 @@ fn serve_api(folder: &Path, shutdown: CancellationToken) -> anyhow::Result<Socke
     // A name, so that a profiler tells it from the load generator.
     thread::Builder::new()
         .name("api".to_owned())
-        .spawn(move || on_one_thread(sluice_api::run(config, shutdown)))?;
+        .spawn(move || on_one_thread(services::api(config, shutdown)))?;
     Ok(address)
 }
 

@@ -22,6 +22,8 @@ pub use node::{Account, Node};
 
 use sluice_testkit::pool::{Pool, PoolSetup, Token, constant_fee};
 
+use crate::services;
+
 /// How long the API may take to be ready.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -68,7 +70,7 @@ impl Stage {
         let config = config(&node.serve().await?, &server, port, rpc_timeout, &folder)?;
         let shutdown = CancellationToken::new();
         let chain = Chain::play(server, node.clone(), shutdown.clone());
-        let api = tokio::spawn(sluice_api::run(config, shutdown.clone()));
+        let api = tokio::spawn(services::api(config, shutdown.clone()));
         let stage = Self {
             url: format!("http://127.0.0.1:{port}"),
             port,

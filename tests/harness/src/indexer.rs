@@ -28,6 +28,8 @@ use tokio::{net::TcpListener, task::JoinHandle, time::sleep};
 
 use sluice_testkit::updates::{block, program, slot};
 
+use crate::services;
+
 /// No step takes longer unless something hangs: twice the lease of a delivery whose indexer was killed.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -175,7 +177,7 @@ impl Machine {
 
     fn start_at(&self, health: SocketAddr) -> Indexer {
         let shutdown = CancellationToken::new();
-        let running = tokio::spawn(sluice_indexer::run(self.config(health), shutdown.clone()));
+        let running = tokio::spawn(services::indexer(self.config(health), shutdown.clone()));
         Indexer {
             health,
             shutdown,

@@ -3,5 +3,6 @@
 pub mod api;
 pub mod indexer;
 pub mod market;
+pub mod services;
 #[cfg(feature = "svm")]
 pub mod wallet;

@@ -5,6 +5,7 @@ use std::{net::SocketAddr, path::Path};
 use anyhow::Context;
 use service_kit::CancellationToken;
 use sluice_config::Config;
+use sluice_harness::services;
 use tokio::task::JoinHandle;
 
 use super::receiver::free_address;
@@ -23,7 +24,7 @@ impl Indexer {
     pub fn start(geyser: &str, database: &Path) -> anyhow::Result<Self> {
         let shutdown = CancellationToken::new();
         let config = config(geyser, database, free_address()?)?;
-        let running = tokio::spawn(sluice_indexer::run(config, shutdown.clone()));
+        let running = tokio::spawn(services::indexer(config, shutdown.clone()));
         Ok(Self { shutdown, running })
     }
 

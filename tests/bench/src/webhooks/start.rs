@@ -17,6 +17,7 @@ use super::{
     queue::Queue,
     receiver::{Keeping, Receivers, free_address},
 };
+use sluice_harness::services;
 use sluice_testkit::figure::{Figure, Limit};
 
 /// Deliveries that wait.
@@ -80,7 +81,7 @@ pub async fn figures() -> anyhow::Result<Vec<Figure>> {
 /// When the indexer cannot start.
 pub async fn run(database: &Path) -> anyhow::Result<()> {
     let config = config("http://127.0.0.1:1", database, free_address()?)?;
-    sluice_indexer::run(config, CancellationToken::new()).await
+    services::indexer(config, CancellationToken::new()).await
 }
 
 /// The most memory that a process has held so far, megabytes.

@@ -1,0 +1,45 @@
+//! Services as their binaries run them: each with a store of its own, closed at the end.
+
+use std::future::Future;
+
+use service_kit::CancellationToken;
+use sluice_config::{Config, Database};
+use sluice_store::Store;
+
+/// Serves the API until `shutdown`.
+///
+/// # Errors
+/// When the store cannot be opened, and those of the API.
+pub async fn api(config: Config, shutdown: CancellationToken) -> anyhow::Result<()> {
+    with_store(config, |config, store| {
+        sluice_api::run(config, store, shutdown)
+    })
+    .await
+}
+
+/// Runs the indexer until `shutdown`.
+///
+/// # Errors
+/// When the store cannot be opened, and those of the indexer.
+pub async fn indexer(config: Config, shutdown: CancellationToken) -> anyhow::Result<()> {
+    with_store(config, |config, store| {
+        sluice_indexer::run(config, store, shutdown)
+    })
+    .await
+}
+
+async fn with_store<Service>(
+    config: Config,
+    service: impl FnOnce(Config, Store) -> Service,
+) -> anyhow::Result<()>
+where
+    Service: Future<Output = anyhow::Result<()>>,
+{
+    let store = match config.store.database() {
+        Database::File(path) => Store::open(path).await?,
+        Database::Server(url) => Store::connect(url.expose()).await?,
+    };
+    let ended = service(config, store.clone()).await;
+    store.close().await;
+    ended
+}
