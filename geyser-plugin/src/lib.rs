@@ -34,11 +34,12 @@ use agave_geyser_plugin_interface::geyser_plugin_interface::GeyserPlugin;
 ///
 /// The caller must have been built by the same compiler and against the same interface version as
 /// this library, because the returned pointer carries a Rust trait object.
-#[unsafe(no_mangle)]
 #[expect(
+    unsafe_code,
     improper_ctypes_definitions,
-    reason = "the interface defines this symbol to return a Rust trait object"
+    reason = "the interface defines this symbol, its safety and that it returns a Rust trait object"
 )]
+#[unsafe(no_mangle)]
 pub unsafe extern "C" fn _create_plugin() -> *mut dyn GeyserPlugin {
     Box::into_raw(Box::new(plugin::SluicePlugin::default()))
 }

@@ -1,5 +1,11 @@
 //! Tests of the real server over a real socket, fed by a scripted validator.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::cast_possible_truncation,
+    reason = "what tests share is test code as well, but stands in no test function"
+)]
+
 mod chain;
 
 use std::time::Duration;
