@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Parser;
+use service_kit::Clock;
 use sluice_config::{Config, Database};
 use sluice_store::Store;
 
@@ -23,7 +24,7 @@ async fn main() -> anyhow::Result<()> {
         Database::File(path) => Store::open(path).await?,
         Database::Server(url) => Store::connect(url.expose()).await?,
     };
-    let ended = sluice_api::run(config, store.clone(), shutdown).await;
+    let ended = sluice_api::run(config, store.clone(), Clock::system(), shutdown).await;
     store.close().await;
     ended
 }

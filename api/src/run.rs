@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use axum::serve::ListenerExt;
-use service_kit::CancellationToken;
+use service_kit::{CancellationToken, Clock};
 use sluice_config::{ApiConfig, Config};
 use sluice_market::Endpoint;
 use sluice_store::Store;
@@ -26,7 +26,12 @@ use crate::{
 /// # Errors
 /// When the database cannot be read or the address cannot be bound. Later trouble with the stream,
 /// the RPC or the database makes the API not ready; it does not end it.
-pub async fn run(config: Config, store: Store, shutdown: CancellationToken) -> anyhow::Result<()> {
+pub async fn run(
+    config: Config,
+    store: Store,
+    clock: Clock,
+    shutdown: CancellationToken,
+) -> anyhow::Result<()> {
     let listen = config.api.listen;
     let listener = TcpListener::bind(listen)
         .await
@@ -46,6 +51,7 @@ pub async fn run(config: Config, store: Store, shutdown: CancellationToken) -> a
         webhooks::Settings::from(&config.webhooks),
         client,
         gate(&config.api, &store).await?,
+        clock,
         shutdown.clone(),
     );
     let blockhashes = tokio::spawn(Arc::clone(&rpc).keep_fresh(shutdown.clone()));

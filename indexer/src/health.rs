@@ -1,9 +1,6 @@
 //! Health endpoints: `GET /health/live`, `GET /health/ready` and `GET /metrics`.
 
-use std::{
-    sync::Arc,
-    time::{Instant, SystemTime},
-};
+use std::{sync::Arc, time::Instant};
 
 use axum::{
     Json, Router,
@@ -13,7 +10,7 @@ use axum::{
     routing::get,
 };
 use serde_json::{Value, json};
-use service_kit::CancellationToken;
+use service_kit::{CancellationToken, Clock};
 use sluice_store::{Commitment, Store, StoreError, Timestamp};
 use tokio::{net::TcpListener, sync::watch};
 
@@ -33,6 +30,8 @@ pub struct Health {
     pub subscriptions: watch::Receiver<Arc<Subscriptions>>,
     /// What is counted.
     pub metrics: Metrics,
+    /// Shows how old the oldest message of the queue is.
+    pub clock: Clock,
 }
 
 /// Serves until `shutdown`.
@@ -92,7 +91,7 @@ async fn metrics(State(health): State<Health>) -> Response {
     match health.store.queue_stats().await {
         Ok(stats) => health
             .metrics
-            .queue(&stats, Timestamp::from(SystemTime::now())),
+            .queue(&stats, Timestamp::from(health.clock.now())),
         Err(error) => tracing::warn!(%error, "the queue cannot be counted"),
     }
     ([(CONTENT_TYPE, OPEN_METRICS)], health.metrics.text()).into_response()

@@ -6,13 +6,9 @@
 //! in every process, so a restart or another leader repeats none. While the circuit breaker of an endpoint is open it
 //! gets none, so that they do not pile up for it.
 
-use std::{
-    collections::HashMap,
-    sync::Arc,
-    time::{Duration, SystemTime},
-};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
-use service_kit::{CancellationToken, OutageLog};
+use service_kit::{CancellationToken, Clock, OutageLog};
 use sluice_store::{
     Access, Breaker, Commit, Commitment, MessageKind, NewMessage, Store, StoreError, Timestamp,
     WebhookId,
@@ -40,6 +36,8 @@ pub struct HeartbeatWriter {
     pub subscriptions: watch::Receiver<Arc<Subscriptions>>,
     /// Notified when some are stored.
     pub stored: Arc<Notify>,
+    /// Decides which are due.
+    pub clock: Clock,
 }
 
 impl HeartbeatWriter {
@@ -61,7 +59,7 @@ impl HeartbeatWriter {
 
     /// Writes what is due. `written` are the numbers of the last ones.
     async fn write_due(&self, written: &mut HashMap<WebhookId, u64>) -> Result<(), StoreError> {
-        let now = Timestamp::from(SystemTime::now());
+        let now = Timestamp::from(self.clock.now());
         let subscriptions = Arc::clone(&self.subscriptions.borrow());
         let mut last_slots = HashMap::new();
         let mut numbers = HashMap::new();

@@ -1,8 +1,8 @@
 //! Retention: removes messages that are too old, and finished ones that take too much room.
 
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
-use service_kit::{CancellationToken, OutageLog};
+use service_kit::{CancellationToken, Clock, OutageLog};
 use sluice_store::{Removed, Retention, Store, Timestamp};
 use tokio::time::sleep;
 
@@ -21,10 +21,10 @@ pub struct Limits {
 }
 
 /// Removes old messages until `shutdown`.
-pub async fn run(store: Store, limits: Limits, shutdown: CancellationToken) {
+pub async fn run(store: Store, limits: Limits, clock: Clock, shutdown: CancellationToken) {
     let mut outage = OutageLog::new("removing old messages");
     while !shutdown.is_cancelled() {
-        let now = Timestamp::from(SystemTime::now());
+        let now = Timestamp::from(clock.now());
         let retention = Retention {
             now,
             finished_before: now.before(limits.finished),

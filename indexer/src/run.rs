@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::Context;
-use service_kit::CancellationToken;
+use service_kit::{CancellationToken, Clock};
 use sluice_config::Config;
 use sluice_geyser::Endpoint;
 use sluice_store::Store;
@@ -43,7 +43,12 @@ use crate::{
 /// # Errors
 /// When the indexer cannot start: the database cannot be read, an IDL is not understood, or the health
 /// address is taken. Or when one of its tasks breaks off, which is a fault of ours.
-pub async fn run(config: Config, store: Store, shutdown: CancellationToken) -> anyhow::Result<()> {
+pub async fn run(
+    config: Config,
+    store: Store,
+    clock: Clock,
+    shutdown: CancellationToken,
+) -> anyhow::Result<()> {
     let idls = Idls::load(&config.webhooks.idls).context("webhooks.idls names a bad file")?;
     let listen = config.indexer.listen;
     let listener = TcpListener::bind(listen)
@@ -71,6 +76,7 @@ pub async fn run(config: Config, store: Store, shutdown: CancellationToken) -> a
             undelivered: config.webhooks.undelivered_retention(),
             bytes: config.webhooks.max_stored_bytes(),
         },
+        clock: clock.clone(),
     };
     let dispatcher = Dispatcher {
         store: store.clone(),
@@ -84,6 +90,7 @@ pub async fn run(config: Config, store: Store, shutdown: CancellationToken) -> a
         status,
         subscriptions,
         metrics,
+        clock,
     };
 
     // One task's end ends them all, so that a supervisor sees a dead process and not half an indexer.
@@ -134,6 +141,7 @@ struct LeaderTasks {
     capacity: DispatchCapacity,
     metrics: Metrics,
     retention: retention::Limits,
+    clock: Clock,
 }
 
 impl LeaderTasks {
@@ -155,6 +163,7 @@ impl LeaderTasks {
                     stored: Arc::clone(&self.stored),
                     capacity: self.capacity.clone(),
                     metrics: self.metrics.clone(),
+                    clock: self.clock.clone(),
                 },
                 idls: Arc::clone(&self.idls),
                 status: self.status.clone(),
@@ -164,12 +173,14 @@ impl LeaderTasks {
             store: self.store.clone(),
             subscriptions: self.subscriptions.clone(),
             stored: Arc::clone(&self.stored),
+            clock: self.clock.clone(),
         };
         tasks.spawn(follower.run(stop.clone()));
         tasks.spawn(heartbeats.run(stop.clone()));
         tasks.spawn(retention::run(
             self.store.clone(),
             self.retention,
+            self.clock.clone(),
             stop.clone(),
         ));
     }

@@ -1,9 +1,8 @@
 //! `sluice keys`: who may manage webhooks.
 
-use std::time::SystemTime;
-
 use anyhow::{Context, bail, ensure};
 use clap::{Args, Subcommand};
+use service_kit::Clock;
 use sluice_store::{Access, ApiKey, ApiKeyId, ApiKeySecret, NewApiKey, Store, Timestamp};
 
 use crate::config_file::{FileArguments, with_store};
@@ -60,11 +59,12 @@ pub struct RevokeArguments {
 ///
 /// # Errors
 /// When the configuration or the database cannot be used, or the command cannot be followed.
-pub async fn run(command: Command) -> anyhow::Result<()> {
+pub async fn run(command: Command, clock: &Clock) -> anyhow::Result<()> {
+    let now = Timestamp::from(clock.now());
     match command {
         Command::Add(AddArguments { name, adopt, file }) => {
             check_name(&name)?;
-            with_store(&file, |_, store| add(store, name, adopt)).await
+            with_store(&file, |_, store| add(store, name, adopt, now)).await
         }
         Command::List(file) => {
             let keys = with_store(&file, |_, store| async move { Ok(store.api_keys().await?) });
@@ -72,12 +72,12 @@ pub async fn run(command: Command) -> anyhow::Result<()> {
             Ok(())
         }
         Command::Revoke(RevokeArguments { key, file }) => {
-            with_store(&file, |_, store| revoke(store, key)).await
+            with_store(&file, |_, store| revoke(store, key, now)).await
         }
     }
 }
 
-async fn add(store: Store, name: String, adopt: Adopt) -> anyhow::Result<()> {
+async fn add(store: Store, name: String, adopt: Adopt, now: Timestamp) -> anyhow::Result<()> {
     let from = match &adopt.adopt_from {
         None => None,
         Some(key) => Some(find(&store, key).await?),
@@ -87,7 +87,7 @@ async fn add(store: Store, name: String, adopt: Adopt) -> anyhow::Result<()> {
         id: ApiKeyId::from_random(rand::random()),
         name,
         hash: secret.hash(),
-        created: Timestamp::from(SystemTime::now()),
+        created: now,
     };
     let key = store.create_api_key(&new).await?;
     // The key alone goes to standard output, so that a script can take it from there.
@@ -109,8 +109,7 @@ async fn add(store: Store, name: String, adopt: Adopt) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn revoke(store: Store, key: String) -> anyhow::Result<()> {
-    let now = Timestamp::from(SystemTime::now());
+async fn revoke(store: Store, key: String, now: Timestamp) -> anyhow::Result<()> {
     let Some(key) = store.revoke_api_key(&key, now).await? else {
         bail!("there is no key {key} that could be revoked; `sluice keys list` shows all");
     };

@@ -7,7 +7,7 @@ mod config_file;
 mod listen;
 
 use clap::{Parser, Subcommand};
-use service_kit::CancellationToken;
+use service_kit::{CancellationToken, Clock};
 use sluice_config::Config;
 use sluice_store::Store;
 
@@ -47,17 +47,17 @@ async fn main() -> anyhow::Result<()> {
         }
         Command::Api(file) => {
             with_store(&file, |config, store| {
-                sluice_api::run(config, store, shutdown)
+                sluice_api::run(config, store, Clock::system(), shutdown)
             })
             .await
         }
         Command::Indexer(file) => {
             with_store(&file, |config, store| {
-                sluice_indexer::run(config, store, shutdown)
+                sluice_indexer::run(config, store, Clock::system(), shutdown)
             })
             .await
         }
-        Command::Keys(command) => api_keys::run(command).await,
+        Command::Keys(command) => api_keys::run(command, &Clock::system()).await,
         Command::Listen(arguments) => listen::run(*arguments, shutdown).await,
     }
 }
@@ -69,12 +69,12 @@ async fn serve(config: Config, store: Store, shutdown: CancellationToken) -> any
         let (config, store, shutdown) = (config.clone(), store.clone(), shutdown.clone());
         async move {
             let _ends_the_other = end_both(shutdown.clone());
-            sluice_api::run(config, store, shutdown).await
+            sluice_api::run(config, store, Clock::system(), shutdown).await
         }
     };
     let indexer = async move {
         let _ends_the_other = end_both(shutdown.clone());
-        sluice_indexer::run(config, store, shutdown).await
+        sluice_indexer::run(config, store, Clock::system(), shutdown).await
     };
     let (api, indexer) = tokio::join!(api, indexer);
     api.and(indexer)

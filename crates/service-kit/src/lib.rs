@@ -1,16 +1,18 @@
-//! What every Sluice process shares: shutdown, logging, back-off, outage log, allocator.
+//! What every Sluice process shares: shutdown, logging, clock, back-off, outage log, allocator.
 //!
 //! Knows nothing of Solana, of the stream or of the database.
 
 use mimalloc::MiMalloc;
 
 pub mod backoff;
+pub mod clock;
 pub mod outage_log;
 pub mod redacted;
 pub mod shutdown;
 pub mod telemetry;
 
 pub use backoff::Backoff;
+pub use clock::Clock;
 pub use outage_log::OutageLog;
 pub use redacted::Redacted;
 pub use tokio_util::sync::CancellationToken;

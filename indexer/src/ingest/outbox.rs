@@ -1,10 +1,8 @@
 //! Outbox: stores messages with their checkpoint, leased to this process's dispatcher.
 
-use std::{
-    sync::Arc,
-    time::{Instant, SystemTime},
-};
+use std::{sync::Arc, time::Instant};
 
+use service_kit::Clock;
 use sluice_store::{
     Commit, Commitment, NewMessage, PendingCommit, Store, StoreError, Timestamp, UnconfirmedSlot,
 };
@@ -34,6 +32,7 @@ pub(crate) struct Outbox {
     pub(crate) stored: Arc<Notify>,
     pub(crate) capacity: DispatchCapacity,
     pub(crate) metrics: Metrics,
+    pub(crate) clock: Clock,
 }
 
 /// Commits batches one after the other: one is flushed to the disk and submitted while the next is written.
@@ -98,7 +97,7 @@ impl Outbox {
             checkpoint: batch.checkpoint,
             unconfirmed: &batch.unconfirmed,
             resolved: &batch.resolved,
-            now: Timestamp::from(SystemTime::now()),
+            now: Timestamp::from(self.clock.now()),
         };
         let reservation = self.capacity.reserve(batch.messages.len());
         let request = reservation.as_ref().map(Reservation::lease_request);

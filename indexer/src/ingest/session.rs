@@ -8,11 +8,7 @@ mod gap;
 mod in_force;
 mod unconfirmed;
 
-use std::{
-    collections::BTreeSet,
-    sync::Arc,
-    time::{Instant, SystemTime},
-};
+use std::{collections::BTreeSet, sync::Arc, time::Instant};
 
 use sluice_geyser::{Body, Update};
 use sluice_store::{Commitment, Revision, Timestamp};
@@ -193,6 +189,6 @@ impl<'a> Session<'a> {
     }
 
     fn now(&self) -> Timestamp {
-        Timestamp::from(SystemTime::now())
+        Timestamp::from(self.context.outbox.clock.now())
     }
 }

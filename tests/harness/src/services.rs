@@ -2,7 +2,7 @@
 
 use std::future::Future;
 
-use service_kit::CancellationToken;
+use service_kit::{CancellationToken, Clock};
 use sluice_config::{Config, Database};
 use sluice_store::Store;
 
@@ -12,7 +12,7 @@ use sluice_store::Store;
 /// When the store cannot be opened, and those of the API.
 pub async fn api(config: Config, shutdown: CancellationToken) -> anyhow::Result<()> {
     with_store(config, |config, store| {
-        sluice_api::run(config, store, shutdown)
+        sluice_api::run(config, store, Clock::system(), shutdown)
     })
     .await
 }
@@ -23,7 +23,7 @@ pub async fn api(config: Config, shutdown: CancellationToken) -> anyhow::Result<
 /// When the store cannot be opened, and those of the indexer.
 pub async fn indexer(config: Config, shutdown: CancellationToken) -> anyhow::Result<()> {
     with_store(config, |config, store| {
-        sluice_indexer::run(config, store, shutdown)
+        sluice_indexer::run(config, store, Clock::system(), shutdown)
     })
     .await
 }

@@ -1,7 +1,5 @@
 //! `POST /api/webhooks`
 
-use std::time::SystemTime;
-
 use axum::{
     Json,
     extract::{Request, State as StateOf},
@@ -54,7 +52,7 @@ pub(super) async fn handler(
 ) -> Result<impl IntoResponse, ApiError> {
     let body: DefinitionBody = read_json(request, state.settings.max_body_bytes()).await?;
     let (definition, temporary) = body.create(&state.settings)?;
-    let created = Timestamp::from(SystemTime::now());
+    let created = Timestamp::from(state.clock.now());
     let new = NewWebhook {
         id: WebhookId::from_random(rand::random()),
         owner,

@@ -1,7 +1,5 @@
 //! `POST /api/webhooks/{id}/redeliver`
 
-use std::time::SystemTime;
-
 use axum::{
     Json,
     extract::{Path, Request, State as StateOf},
@@ -156,7 +154,7 @@ pub(super) async fn handler(
 ) -> Result<impl IntoResponse, ApiError> {
     let body: RedeliverBody = read_json(request, SMALL_BODY_BYTES).await?;
     let which = body.which()?;
-    let now = Timestamp::from(SystemTime::now());
+    let now = Timestamp::from(state.clock.now());
     let redelivered = state
         .store
         .redeliver(&access, &parse_id(&id)?, &which, now)

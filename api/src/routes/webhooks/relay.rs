@@ -8,11 +8,7 @@
 //!
 //! A temporary webhook ends [`GRACE`] after its last stream did.
 
-use std::{
-    convert::Infallible,
-    sync::Arc,
-    time::{Duration, SystemTime},
-};
+use std::{convert::Infallible, sync::Arc, time::Duration};
 
 use axum::{
     body::Body,
@@ -172,7 +168,7 @@ pub(super) async fn report(
     let held = held.ok_or_else(|| ApiError::NotHeld {
         id: message.to_string(),
     })?;
-    let result = result(held, body, Timestamp::from(SystemTime::now()));
+    let result = result(held, body, Timestamp::from(state.clock.now()));
     // The receiver is the developer's own and has no breaker.
     let unchanged = |state: EndpointState, _: &AttemptResult| state;
     let recorded = state.store.record(&[result], &unchanged).await;
@@ -256,7 +252,7 @@ impl Stream {
             tracing::warn!(webhook = %self.webhook, %error, "a webhook's stream broke off");
         }
         let left = self.state.relays.abandon(&self.sent);
-        let now = Timestamp::from(SystemTime::now());
+        let now = Timestamp::from(self.state.clock.now());
         if let Err(error) = self.state.store.release(&left, now).await {
             // The messages return by themselves when their leases run out.
             tracing::debug!(webhook = %self.webhook, %error, "messages could not be given back");
@@ -288,7 +284,7 @@ impl Stream {
     }
 
     async fn send_due(&mut self) -> Result<(), End> {
-        let now = Timestamp::from(SystemTime::now());
+        let now = Timestamp::from(self.state.clock.now());
         let request = LeaseRequest {
             now,
             until: now.after(LEASE),
@@ -319,7 +315,7 @@ impl Stream {
     /// Extends the webhook and shows the reader that the connection stands, or that the webhook does not.
     async fn show_life(&self) -> Result<(), End> {
         let store = &self.state.store;
-        let until = Timestamp::from(SystemTime::now()).after(GRACE);
+        let until = Timestamp::from(self.state.clock.now()).after(GRACE);
         let extended = store
             .extend_relay(&self.access, &self.webhook, until)
             .await?;

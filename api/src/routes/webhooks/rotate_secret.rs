@@ -1,6 +1,6 @@
 //! `POST /api/webhooks/{id}/rotate-secret`
 
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use axum::{
     Json,
@@ -78,7 +78,7 @@ pub(super) async fn rotate(
         }
     };
     let secret = Secret::from_random(rand::random());
-    let now = Timestamp::from(SystemTime::now());
+    let now = Timestamp::from(state.clock.now());
     let until = now.after(overlap);
     state
         .store

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::{Router, middleware};
-use service_kit::CancellationToken;
+use service_kit::{CancellationToken, Clock};
 use sluice_store::Store;
 use sluice_webhook_client::Client;
 use utoipa::OpenApi;
@@ -56,6 +56,7 @@ pub fn router(
     settings: Settings,
     client: Client,
     gate: Gate,
+    clock: Clock,
     shutdown: CancellationToken,
 ) -> Router {
     let state = State {
@@ -64,6 +65,7 @@ pub fn router(
         client,
         relays: Relays::default(),
         tests: Arc::new(CallerLimiter::new(settings.tests)),
+        clock,
         shutdown,
     };
     let (metered, _) = metered().split_for_parts();

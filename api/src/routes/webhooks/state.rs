@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use service_kit::CancellationToken;
+use service_kit::{CancellationToken, Clock};
 use sluice_store::{Access, Store, Webhook};
 use sluice_webhook_client::Client;
 
@@ -21,6 +21,7 @@ pub(super) struct State {
     pub(super) client: Client,
     pub(super) relays: Relays,
     pub(super) tests: Arc<CallerLimiter>,
+    pub(super) clock: Clock,
     pub(super) shutdown: CancellationToken,
 }
 

@@ -1,7 +1,5 @@
 //! `POST /api/webhooks/{id}/test`
 
-use std::time::SystemTime;
-
 use axum::{
     Json,
     extract::{Path, State as StateOf},
@@ -75,7 +73,7 @@ pub(super) async fn handler(
         });
     }
     state.tests.admit(&access)?;
-    let now = Timestamp::from(SystemTime::now());
+    let now = Timestamp::from(state.clock.now());
     let secrets = state.store.secrets(&access, &webhook.id, now).await;
     let secrets = secrets
         .map_err(store_error)?

@@ -8,7 +8,7 @@ mod lifecycle;
 mod relay;
 mod sending;
 
-use std::{num::NonZeroU32, path::Path, time::Duration, time::SystemTime};
+use std::{num::NonZeroU32, path::Path, time::Duration};
 
 use axum::{
     Router,
@@ -17,7 +17,7 @@ use axum::{
     response::Response,
 };
 use serde_json::{Value, json};
-use service_kit::CancellationToken;
+use service_kit::{CancellationToken, Clock};
 use sluice_store::{
     BodyTemplate, Commit, Commitment, EventKind, FilterLimits, MessageId, MessageKind, NewMessage,
     Store, Timestamp, WebhookId,
@@ -81,7 +81,14 @@ async fn api_at(allow_http_loopback: bool, on_loopback: bool) -> Api {
     let client = Client::new(Duration::from_secs(1), settings.reach).expect("TLS");
     let shutdown = CancellationToken::new();
     Api {
-        router: router(store.clone(), settings, client, gate, shutdown.clone()),
+        router: router(
+            store.clone(),
+            settings,
+            client,
+            gate,
+            Clock::system(),
+            shutdown.clone(),
+        ),
         store,
         shutdown,
         folder,
@@ -175,7 +182,7 @@ async fn read(response: Response) -> (StatusCode, Value) {
 }
 
 fn now() -> Timestamp {
-    Timestamp::from(SystemTime::now())
+    Timestamp::from(Clock::system().now())
 }
 
 fn id_of(path: &str) -> WebhookId {
