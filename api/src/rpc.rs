@@ -1,5 +1,6 @@
-//! The few things the API asks the cluster's RPC while a request waits: at most one round, because the blockhash is kept
-//! fresh beside the requests, and all accounts of a request are read by one call.
+//! RPC client of the API: a blockhash held ready, and a wallet's accounts in one call per request.
+//!
+//! While a request waits there is at most one round, because the blockhash is kept fresh beside the requests.
 
 mod account;
 mod account_batcher;
@@ -14,7 +15,7 @@ use solana_commitment_config::CommitmentConfig;
 use solana_pubkey::Pubkey;
 use solana_rpc_client::nonblocking::rpc_client::RpcClient;
 
-use self::{account_batcher::Reads, blockhash_cache::Latest};
+use self::{account_batcher::AccountBatcher, blockhash_cache::BlockhashCache};
 use crate::error::ApiError;
 
 pub use account::HeldAccount;
@@ -37,8 +38,8 @@ pub struct UserAccounts {
 pub struct Rpc {
     client: Arc<RpcClient>,
     deadline: Duration,
-    latest: Latest,
-    reads: Reads,
+    blockhashes: BlockhashCache,
+    accounts: AccountBatcher,
 }
 
 impl Rpc {
@@ -52,8 +53,8 @@ impl Rpc {
             CommitmentConfig::confirmed(),
         ));
         Self {
-            latest: Latest::default(),
-            reads: Reads::start(Arc::clone(&client), deadline),
+            blockhashes: BlockhashCache::default(),
+            accounts: AccountBatcher::start(Arc::clone(&client), deadline),
             client,
             deadline,
         }
@@ -65,15 +66,15 @@ impl Rpc {
     /// # Errors
     /// [`ApiError::RpcTimeout`] or [`ApiError::RpcFailed`].
     pub async fn latest_blockhash(&self) -> Result<LatestBlockhash, ApiError> {
-        match self.latest.fresh() {
+        match self.blockhashes.fresh() {
             Some(latest) => Ok(latest),
-            None => self.latest.fetch(&self.client, self.deadline).await,
+            None => self.blockhashes.fetch(&self.client, self.deadline).await,
         }
     }
 
     /// Keeps a blockhash ready until `shutdown`.
     pub async fn keep_fresh(self: Arc<Self>, shutdown: CancellationToken) {
-        let keep = self.latest.keep(&self.client, self.deadline);
+        let keep = self.blockhashes.keep(&self.client, self.deadline);
         shutdown.run_until_cancelled(keep).await;
     }
 
@@ -87,7 +88,7 @@ impl Rpc {
         input: Pubkey,
         output: Pubkey,
     ) -> Result<UserAccounts, ApiError> {
-        let ([wallet, input, output], rent) = self.reads.read([wallet, input, output]).await?;
+        let ([wallet, input, output], rent) = self.accounts.read([wallet, input, output]).await?;
         // Lamports sent ahead to an address whose token account is yet to be created make it no token account.
         let created = |account: Option<HeldAccount>| account.filter(|held| !is_system(held));
         Ok(UserAccounts {

@@ -1,5 +1,7 @@
-//! Accounts read for requests. Requests that wait at the same moment share a call, so that a busy API does not make a
-//! call for each: a call costs the API and the node several times what the rest of a transaction costs.
+//! Account batcher: reads accounts for requests, of which those that wait at the same moment share a call.
+//!
+//! A busy API thus does not make a call for each: a call costs the API and the node several times what the rest of a
+//! transaction costs.
 
 use std::{sync::Arc, time::Duration};
 
@@ -35,15 +37,7 @@ const MAX_READS_PER_CALL: usize = (MAX_ACCOUNTS_PER_CALL - 1) / KEYS;
 /// Calls under way at a time. Together they read for 264 requests; more calls would only be more load on the node.
 const PARALLEL_CALLS: usize = 8;
 
-/// How long a request waits for others to share its call with while another call is under way. A node that answers
-/// sooner than this has its next call waiting by then; with a slower one the wait is small beside the answer's.
-const LINGER: Duration = Duration::from_millis(1);
-
-/// How often everything that is ready to run goes before a call is made. Once lets in the requests that were parsed, the
-/// second time those that were being read.
-const YIELDS: usize = 2;
-
-/// Requests that may wait for a call; more wait at the door.
+/// Requests that may wait for a call; more wait for a place.
 const QUEUE: usize = 1_024;
 
 type Accounts = ([Option<HeldAccount>; KEYS], Rent);
@@ -70,13 +64,13 @@ impl From<Failure> for ApiError {
     }
 }
 
-/// The door to the calls.
-pub(super) struct Reads {
+/// Queues the reads of requests for shared calls.
+pub(super) struct AccountBatcher {
     queue: mpsc::Sender<Read>,
     deadline: Duration,
 }
 
-impl Reads {
+impl AccountBatcher {
     pub(super) fn start(client: Arc<RpcClient>, deadline: Duration) -> Self {
         let (queue, waiting) = mpsc::channel(QUEUE);
         tokio::spawn(serve(client, deadline, waiting));
@@ -103,31 +97,49 @@ impl Reads {
 
 async fn serve(client: Arc<RpcClient>, deadline: Duration, mut waiting: mpsc::Receiver<Read>) {
     let mut calls = JoinSet::new();
-    let mut batch = Vec::new();
-    while waiting.recv_many(&mut batch, MAX_READS_PER_CALL).await > 0 {
-        // Ended calls are only cleared away: each has told its readers.
-        while calls.try_join_next().is_some() {}
-        if !calls.is_empty() && batch.len() < MAX_READS_PER_CALL {
-            let _ = tokio::time::timeout(LINGER, calls.join_next()).await;
-        }
-        // Whatever is ready to run goes first: on a busy machine those are requests about to ask, which then share this
-        // call; on an idle one this takes no time.
-        for _ in 0..YIELDS {
-            tokio::task::yield_now().await;
-        }
-        while calls.len() >= PARALLEL_CALLS {
-            calls.join_next().await;
-        }
-        while batch.len() < MAX_READS_PER_CALL {
-            let Ok(read) = waiting.try_recv() else {
-                break;
-            };
-            batch.push(read);
-        }
+    while let Some(batch) = collect_batch(&mut waiting, &mut calls).await {
         let client = Arc::clone(&client);
-        let batch = std::mem::take(&mut batch);
         calls.spawn(async move { call(&client, deadline, batch).await });
     }
+}
+
+/// Collects the reads of the next call, once there is a place for it; `None` when no more will come.
+async fn collect_batch(
+    waiting: &mut mpsc::Receiver<Read>,
+    calls: &mut JoinSet<()>,
+) -> Option<Vec<Read>> {
+    /// How long a request waits for others to share its call with while another call is under way. A node that answers
+    /// sooner than this has its next call waiting by then; with a slower one the wait is small beside the answer's.
+    const LINGER: Duration = Duration::from_millis(1);
+
+    /// How often everything that is ready to run goes before a call is made. Once lets in the requests that were parsed, the
+    /// second time those that were being read.
+    const YIELDS: usize = 2;
+
+    let mut batch = Vec::new();
+    if waiting.recv_many(&mut batch, MAX_READS_PER_CALL).await == 0 {
+        return None;
+    }
+    // Ended calls are only cleared away: each has answered its readers.
+    while calls.try_join_next().is_some() {}
+    if !calls.is_empty() && batch.len() < MAX_READS_PER_CALL {
+        let _ = tokio::time::timeout(LINGER, calls.join_next()).await;
+    }
+    // Whatever is ready to run goes first: on a busy machine those are requests about to ask, which then share this
+    // call; on an idle one this takes no time.
+    for _ in 0..YIELDS {
+        tokio::task::yield_now().await;
+    }
+    while calls.len() >= PARALLEL_CALLS {
+        calls.join_next().await;
+    }
+    while batch.len() < MAX_READS_PER_CALL {
+        let Ok(read) = waiting.try_recv() else {
+            break;
+        };
+        batch.push(read);
+    }
+    Some(batch)
 }
 
 async fn call(client: &RpcClient, deadline: Duration, batch: Vec<Read>) {

@@ -1,4 +1,4 @@
-//! A blockhash held ready, so that no request waits for one.
+//! Blockhash cache: holds a recent blockhash ready, so that no request waits for one.
 
 use std::time::{Duration, Instant};
 
@@ -31,9 +31,9 @@ pub struct LatestBlockhash {
 
 /// The blockhash held ready.
 #[derive(Default)]
-pub(super) struct Latest(RwLock<Option<(LatestBlockhash, Instant)>>);
+pub(super) struct BlockhashCache(RwLock<Option<(LatestBlockhash, Instant)>>);
 
-impl Latest {
+impl BlockhashCache {
     /// The one held ready, unless it is too old.
     pub(super) fn fresh(&self) -> Option<LatestBlockhash> {
         let (latest, asked) = (*self.0.read())?;
