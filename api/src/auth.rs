@@ -1,9 +1,9 @@
-//! Who asks: the API key of a request becomes the [`Access`] that every operation on webhooks needs.
+//! Authenticates requests by API key; while there is none, admits loopback callers.
 //!
-//! While no API key exists, whoever is on this machine may do everything, and nobody else anything: the
-//! listener must be bound to a loopback address, and the request must look like one made here. A page in a
-//! browser that has bound a foreign name to this address, or a proxy that passes on what it was sent, does
-//! not.
+//! An API key becomes the [`Access`] that every operation on webhooks needs. While there are none, a caller on this
+//! machine may do everything, and others nothing: the listener must be bound to a loopback address, and the request
+//! must look like one made here. A page in a browser that has bound a foreign name to this address, or a proxy that
+//! passes on what it was sent, does not.
 
 mod caller_limiter;
 
@@ -27,16 +27,16 @@ const MAX_KEY_BYTES: usize = 128;
 /// Headers by which proxies say that they pass on somebody else's request.
 const FORWARDED: [&str; 3] = ["forwarded", "x-forwarded-for", "x-real-ip"];
 
-/// The one who lets requests in.
+/// Finds the caller of a request by its API key, and counts the request.
 #[derive(Clone, Debug)]
-pub struct Gate {
+pub struct Authenticator {
     store: Store,
     limiter: Arc<CallerLimiter>,
     on_loopback: bool,
 }
 
-impl Gate {
-    /// A gate for a listener that is, or is not, bound to a loopback address.
+impl Authenticator {
+    /// An authenticator for a listener that is, or is not, bound to a loopback address.
     #[must_use]
     pub fn new(store: Store, limiter: CallerLimiter, on_loopback: bool) -> Self {
         Self {
@@ -47,7 +47,7 @@ impl Gate {
     }
 
     async fn access(&self, headers: &HeaderMap) -> Result<Access, ApiError> {
-        let Some(key) = presented(headers)? else {
+        let Some(key) = bearer_token(headers)? else {
             return self.without_key(headers).await;
         };
         let found = if key.len() <= MAX_KEY_BYTES {
@@ -76,7 +76,7 @@ impl Gate {
         if api_keys_in_use.map_err(|error| ApiError::StoreUnavailable(error.into()))? {
             return refuse("send an API key: Authorization: Bearer sluice_…");
         }
-        if !self.on_loopback || !made_here(headers) {
+        if !self.on_loopback || !from_this_machine(headers) {
             return refuse(
                 "there are no API keys, so only requests made on the server itself are answered; \
                  make one there with `sluice keys add NAME` and send it as Authorization: Bearer",
@@ -86,38 +86,38 @@ impl Gate {
     }
 }
 
-/// Middleware: lets a request in with its [`Access`], or answers 401 or 429.
+/// Middleware: passes a request on with its [`Access`], or answers 401 or 429.
 ///
 /// # Errors
 /// [`ApiError::Unauthorized`], [`ApiError::RateLimited`], [`ApiError::StoreUnavailable`].
-pub async fn admit(
-    State(gate): State<Gate>,
+pub async fn authenticate(
+    State(authenticator): State<Authenticator>,
     mut request: Request,
     next: Next,
 ) -> Result<Response, ApiError> {
-    let access = gate.access(request.headers()).await?;
+    let access = authenticator.access(request.headers()).await?;
     if access.api_key().is_some() {
-        gate.limiter.admit(&access)?;
+        authenticator.limiter.count(&access)?;
     }
     request.extensions_mut().insert(access);
     Ok(next.run(request).await)
 }
 
-/// Like [`admit`], for requests that are not counted.
+/// Like [`authenticate`], for requests that are not counted.
 ///
 /// # Errors
 /// [`ApiError::Unauthorized`], [`ApiError::StoreUnavailable`].
-pub async fn admit_unmetered(
-    State(gate): State<Gate>,
+pub async fn authenticate_unmetered(
+    State(authenticator): State<Authenticator>,
     mut request: Request,
     next: Next,
 ) -> Result<Response, ApiError> {
-    let access = gate.access(request.headers()).await?;
+    let access = authenticator.access(request.headers()).await?;
     request.extensions_mut().insert(access);
     Ok(next.run(request).await)
 }
 
-/// Whose webhooks the request may see.
+/// The caller of a request, as the webhooks that it may see.
 #[derive(Clone, Debug)]
 pub struct Caller(pub Access);
 
@@ -127,13 +127,15 @@ impl<S: Send + Sync> FromRequestParts<S> for Caller {
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
         let access = parts.extensions.get::<Access>().cloned();
         access.map(Self).ok_or_else(|| {
-            ApiError::Internal(anyhow::anyhow!("a route that needs a key has no gate"))
+            ApiError::Internal(anyhow::anyhow!(
+                "a route that needs a key is not authenticated"
+            ))
         })
     }
 }
 
 /// The bearer token, if there is an Authorization header.
-fn presented(headers: &HeaderMap) -> Result<Option<&str>, ApiError> {
+fn bearer_token(headers: &HeaderMap) -> Result<Option<&str>, ApiError> {
     let Some(value) = headers.get(header::AUTHORIZATION) else {
         return Ok(None);
     };
@@ -153,7 +155,7 @@ fn presented(headers: &HeaderMap) -> Result<Option<&str>, ApiError> {
 }
 
 /// Whether nothing says that the request comes from elsewhere.
-fn made_here(headers: &HeaderMap) -> bool {
+fn from_this_machine(headers: &HeaderMap) -> bool {
     let forwarded = FORWARDED.iter().any(|name| headers.contains_key(*name));
     let host = headers.get(header::HOST);
     !forwarded && host.is_none_or(|host| host.to_str().is_ok_and(names_loopback))
@@ -191,7 +193,7 @@ mod tests {
     #[test]
     fn the_bearer_token_is_read() {
         let token = |value| {
-            presented(&headers(&[("authorization", value)]))
+            bearer_token(&headers(&[("authorization", value)]))
                 .map(|token| token.map(str::to_owned))
                 .map_err(|error| error.code())
         };
@@ -200,11 +202,11 @@ mod tests {
         for bad in ["", "Bearer", "Bearer ", "Basic YTpi", "a"] {
             assert_eq!(token(bad), Err("unauthorized"), "{bad:?}");
         }
-        assert!(presented(&HeaderMap::new()).is_ok_and(|token| token.is_none()));
+        assert!(bearer_token(&HeaderMap::new()).is_ok_and(|token| token.is_none()));
     }
 
     #[test]
-    fn only_requests_made_here_look_so() {
+    fn only_requests_from_this_machine_look_so() {
         for host in [
             "localhost",
             "LOCALHOST:8787",
@@ -213,9 +215,9 @@ mod tests {
             "[::1]:8787",
             "[::1]",
         ] {
-            assert!(made_here(&headers(&[("host", host)])), "{host}");
+            assert!(from_this_machine(&headers(&[("host", host)])), "{host}");
         }
-        assert!(made_here(&HeaderMap::new()));
+        assert!(from_this_machine(&HeaderMap::new()));
         for host in [
             "rebound.example.com:8787",
             "localhost.example.com",
@@ -223,11 +225,11 @@ mod tests {
             "",
             "[fe80::1]",
         ] {
-            assert!(!made_here(&headers(&[("host", host)])), "{host}");
+            assert!(!from_this_machine(&headers(&[("host", host)])), "{host}");
         }
         for name in FORWARDED {
             let proxied = headers(&[("host", "localhost"), (name, "192.0.2.1")]);
-            assert!(!made_here(&proxied), "{name}");
+            assert!(!from_this_machine(&proxied), "{name}");
         }
     }
 }

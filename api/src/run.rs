@@ -1,4 +1,4 @@
-//! All wiring of the API, top to bottom.
+//! Wires up the API: store, market, RPC client, routes and listener, until shutdown.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use tokio::net::TcpListener;
 use tower::make::Shared;
 
 use crate::{
-    auth::{CallerLimiter, Gate, RateLimit},
+    auth::{Authenticator, CallerLimiter, RateLimit},
     middleware,
     router::router,
     routes::webhooks,
@@ -50,7 +50,7 @@ pub async fn run(
         store.clone(),
         webhooks::Settings::from(&config.webhooks),
         client,
-        gate(&config.api, &store).await?,
+        authenticator(&config.api, &store).await?,
         clock,
         shutdown.clone(),
     );
@@ -97,9 +97,9 @@ fn market_settings(config: &Config) -> sluice_market::Settings {
     }
 }
 
-/// The gate before the webhook routes. While there are no API keys it lets in whoever is on this machine, if
-/// anybody; the log says which.
-async fn gate(api: &ApiConfig, store: &Store) -> anyhow::Result<Gate> {
+/// The authenticator of the webhook routes. While there are no API keys it lets in callers on this machine, if any;
+/// the log says which.
+async fn authenticator(api: &ApiConfig, store: &Store) -> anyhow::Result<Authenticator> {
     let on_loopback = api.listen.ip().is_loopback();
     if !store.api_keys_in_use().await? {
         if on_loopback {
@@ -118,5 +118,5 @@ async fn gate(api: &ApiConfig, store: &Store) -> anyhow::Result<Gate> {
         per_minute: api.rate_limit_per_minute,
         burst: api.rate_limit_burst,
     });
-    Ok(Gate::new(store.clone(), limiter, on_loopback))
+    Ok(Authenticator::new(store.clone(), limiter, on_loopback))
 }

@@ -1,4 +1,4 @@
-//! How often a caller may ask.
+//! Rate limits: how many requests a caller may make, counted for each API key.
 
 use std::num::NonZeroU32;
 
@@ -21,7 +21,7 @@ pub struct RateLimit {
     pub burst: NonZeroU32,
 }
 
-/// A bucket for each API key, and one for those who need none. Only keys that exist get one, so there are
+/// A bucket for each API key, and one for callers who need none. Only API keys that exist get one, so there are
 /// never more than were made.
 #[derive(Debug)]
 pub struct CallerLimiter<C: Clock = DefaultClock> {
@@ -50,10 +50,10 @@ impl<C: Clock> CallerLimiter<C> {
     ///
     /// # Errors
     /// [`ApiError::RateLimited`] with the seconds after which there is room again.
-    pub fn admit(&self, caller: &Access) -> Result<(), ApiError> {
+    pub fn count(&self, caller: &Access) -> Result<(), ApiError> {
         self.buckets.check_key(caller).map_err(|full| {
             let wait = full.wait_time_from(self.buckets.clock().now());
-            // Rounded up: whoever comes back then is let in.
+            // Rounded up: a caller that comes back then is let in.
             let retry_after_secs = wait.as_secs().saturating_add(1);
             ApiError::RateLimited { retry_after_secs }
         })
@@ -82,7 +82,7 @@ mod tests {
     }
 
     fn wait(limiter: &CallerLimiter<FakeRelativeClock>, caller: &Access) -> Option<u64> {
-        match limiter.admit(caller) {
+        match limiter.count(caller) {
             Ok(()) => None,
             Err(ApiError::RateLimited { retry_after_secs }) => Some(retry_after_secs),
             Err(other) => panic!("{other}"),

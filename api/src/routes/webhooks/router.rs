@@ -13,7 +13,7 @@ use super::{
     addresses, create, delete, deliveries, events, get, list, openapi::Components, redeliver,
     relay, relay_streams::Relays, rotate_secret, settings::Settings, state::State, test, update,
 };
-use crate::auth::{self, CallerLimiter, Gate};
+use crate::auth::{self, Authenticator, CallerLimiter};
 
 /// The routes whose requests are counted, with their descriptions.
 fn metered() -> OpenApiRouter<State> {
@@ -49,13 +49,13 @@ pub fn description() -> utoipa::openapi::OpenApi {
     description
 }
 
-/// The webhook routes, complete with their state, behind `gate`. Tests are sent with `client`, and open
+/// The webhook routes, complete with their state, behind `authenticator`. Tests are sent with `client`, and open
 /// streams end at `shutdown`.
 pub fn router(
     store: Store,
     settings: Settings,
     client: Client,
-    gate: Gate,
+    authenticator: Authenticator,
     clock: Clock,
     shutdown: CancellationToken,
 ) -> Router {
@@ -70,10 +70,10 @@ pub fn router(
     };
     let (metered, _) = metered().split_for_parts();
     let (unmetered, _) = unmetered().split_for_parts();
-    let admit = middleware::from_fn_with_state(gate.clone(), auth::admit);
-    let admit_unmetered = middleware::from_fn_with_state(gate, auth::admit_unmetered);
+    let counted = middleware::from_fn_with_state(authenticator.clone(), auth::authenticate);
+    let uncounted = middleware::from_fn_with_state(authenticator, auth::authenticate_unmetered);
     metered
-        .route_layer(admit)
-        .merge(unmetered.route_layer(admit_unmetered))
+        .route_layer(counted)
+        .merge(unmetered.route_layer(uncounted))
         .with_state(state)
 }

@@ -72,7 +72,7 @@ pub(super) async fn handler(
             fault: "a temporary webhook has no URL to which a test could be sent",
         });
     }
-    state.tests.admit(&access)?;
+    state.tests.count(&access)?;
     let now = Timestamp::from(state.clock.now());
     let secrets = state.store.secrets(&access, &webhook.id, now).await;
     let secrets = secrets

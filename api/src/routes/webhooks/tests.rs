@@ -28,7 +28,7 @@ use tempfile::TempDir;
 use tower::ServiceExt;
 
 use super::{Settings, router};
-use crate::auth::{CallerLimiter, Gate, RateLimit};
+use crate::auth::{Authenticator, CallerLimiter, RateLimit};
 
 /// Most programs of a webhook in these tests.
 const MAX_PROGRAMS: usize = 10;
@@ -77,7 +77,7 @@ async fn api_at(allow_http_loopback: bool, on_loopback: bool) -> Api {
         per_minute: NonZeroU32::new(1).expect("not zero"),
         burst: NonZeroU32::new(BURST).expect("not zero"),
     };
-    let gate = Gate::new(store.clone(), CallerLimiter::new(limit), on_loopback);
+    let authenticator = Authenticator::new(store.clone(), CallerLimiter::new(limit), on_loopback);
     let client = Client::new(Duration::from_secs(1), settings.reach).expect("TLS");
     let shutdown = CancellationToken::new();
     Api {
@@ -85,7 +85,7 @@ async fn api_at(allow_http_loopback: bool, on_loopback: bool) -> Api {
             store.clone(),
             settings,
             client,
-            gate,
+            authenticator,
             Clock::system(),
             shutdown.clone(),
         ),
