@@ -1,4 +1,4 @@
-//! Which pool pays most for an amount, and what stands against the others.
+//! Pricing: the pool that pays most for an amount, and what the other pools pay or refuse.
 
 use cpmm::{Amount, Direction, ExactInQuote, PoolSnapshot, Refusal};
 use sluice_market::{Market, PoolView, QuoteCommitment, View};
@@ -21,14 +21,14 @@ pub struct Ask {
     pub amount_in: Amount,
     /// The only pool to consider, if the caller named one.
     pub pool: Option<Pubkey>,
-    /// How settled the state must be that is quoted.
+    /// Commitment of the state that is quoted.
     pub commitment: QuoteCommitment,
 }
 
 /// The best pool for an ask, with everything that a swap through it needs.
 #[derive(Clone, Debug)]
 pub struct Priced {
-    /// The pool, read at one moment.
+    /// The pool, as one view shows it.
     pub view: PoolView,
     /// Which way the swap goes through it.
     pub direction: Direction,
@@ -47,21 +47,32 @@ pub struct Alternative {
     pub outcome: Result<Amount, Refusal>,
 }
 
+/// Why an ask has no price.
+#[derive(Debug)]
+pub enum Unpriced {
+    /// The named pool trades other mints, for which each route has a code of its own.
+    MintMismatch {
+        /// The pool's address.
+        pool: Pubkey,
+    },
+    /// Every other reason has the same code on all routes.
+    Refused(ApiError),
+}
+
+impl From<ApiError> for Unpriced {
+    fn from(refusal: ApiError) -> Self {
+        Self::Refused(refusal)
+    }
+}
+
 /// Prices the ask in every pool of its two mints and picks the one that pays most; between equals, the
 /// one with the smaller address, so that the answer does not depend on chance.
 ///
 /// # Errors
 /// [`ApiError::MarketNotReady`], or why no pool would execute the swap.
-pub fn best_pool(market: &Market, ask: &Ask) -> Result<Priced, ApiError> {
-    best_pool_of(&market.view(ask.commitment)?, ask)
-}
-
-/// [`best_pool`] at a moment that was taken before.
-///
-/// # Errors
-/// Why no pool would execute the swap.
-pub fn best_pool_of(moment: &View, ask: &Ask) -> Result<Priced, ApiError> {
-    let candidates = candidates(moment, ask)?;
+pub fn best_pool(market: &Market, ask: &Ask) -> Result<Priced, Unpriced> {
+    let view = market.view(ask.commitment).map_err(ApiError::from)?;
+    let candidates = candidates(&view, ask)?;
     let mut best: Option<(PoolView, Direction, ExactInQuote)> = None;
     let mut alternatives = Vec::new();
     for view in candidates {
@@ -97,24 +108,22 @@ pub fn best_pool_of(moment: &View, ask: &Ask) -> Result<Priced, ApiError> {
             quote,
             alternatives,
         }),
-        None => Err(why_none(ask, &alternatives)),
+        None => Err(why_none(ask, &alternatives).into()),
     }
 }
 
 /// The pools to consider, in the order of their addresses.
-fn candidates(moment: &View, ask: &Ask) -> Result<Vec<PoolView>, ApiError> {
+fn candidates(view: &View, ask: &Ask) -> Result<Vec<PoolView>, Unpriced> {
     let Some(pool) = ask.pool else {
-        return Ok(moment
-            .pools_for(&ask.input_mint, &ask.output_mint)
-            .collect());
+        return Ok(view.pools_for(&ask.input_mint, &ask.output_mint).collect());
     };
-    let view = moment
-        .pool(&pool)
-        .filter(|view| direction(&view.snapshot, ask).is_some())
-        .ok_or_else(|| ApiError::UnknownPool {
-            pool: pool.to_string(),
-        })?;
-    Ok(vec![view])
+    let named = view.pool(&pool).ok_or_else(|| ApiError::UnknownPool {
+        pool: pool.to_string(),
+    })?;
+    if direction(&named.snapshot, ask).is_none() {
+        return Err(Unpriced::MintMismatch { pool });
+    }
+    Ok(vec![named])
 }
 
 fn direction(snapshot: &PoolSnapshot, ask: &Ask) -> Option<Direction> {

@@ -1,4 +1,4 @@
-//! Associated token accounts, and where their addresses come from.
+//! Associated token accounts: derives their addresses, and remembers the last derived ones.
 
 use hashlink::LruCache;
 use parking_lot::Mutex;

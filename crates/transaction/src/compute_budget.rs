@@ -1,4 +1,4 @@
-//! What a compute unit may cost.
+//! Compute unit price under a ceiling of the priority fee, and the fee that follows from it (pure).
 
 /// Micro-lamports in a lamport.
 const MICRO_LAMPORTS: u128 = 1_000_000;

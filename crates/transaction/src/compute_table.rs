@@ -1,12 +1,12 @@
-//! How many compute units each step of a swap's transaction may use.
+//! Compute units that each instruction of a swap's transaction may use, from a measured table (pure).
 //!
 //! A limit that is short makes a good swap fail; one that is long makes a block look fuller than it is, and spreads a
-//! fixed priority fee over units that nobody uses. So every figure is what the step used when it was executed, at most,
-//! and a test executes every combination of steps, with wallets of different bumps, mints of different extensions and
-//! random pools, and fails when a limit is short or more than 15 % over.
+//! fixed priority fee over units that nobody uses. So every figure is the most that the instruction used when it was
+//! executed, and a test executes every combination of instructions, with wallets of different bumps, mints of different
+//! extensions and random pools, and fails when a limit is short or more than 15 % over.
 //!
-//! Steps are separate instructions, so their units add up exactly, and each row of the test is a sum of lines here. The
-//! SPL Token program is the optimised one (p-token), which every cluster runs by now.
+//! The units of instructions add up exactly, so each row of the test is a sum of lines here. The SPL Token program is
+//! the optimised one (p-token), which every cluster runs by now.
 
 use cpmm::{Mint, TokenProgram};
 

@@ -1,22 +1,9 @@
-//! What a transaction costs its wallet.
+//! Costs of a transaction: what it takes from its wallet, lamports (pure).
 
-use solana_pubkey::Pubkey;
+use crate::account_creation::AccountCreation;
 
 /// What the network charges for one signature, lamports.
 pub const BASE_FEE: u64 = 5_000;
-
-/// A token account that a transaction creates.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Created {
-    /// Its address.
-    pub account: Pubkey,
-    /// Its mint.
-    pub mint: Pubkey,
-    /// Its rent, lamports.
-    pub rent: u64,
-    /// Whether the same transaction closes it and returns the rent. Otherwise the rent returns when the owner closes it.
-    pub closed: bool,
-}
 
 /// What a transaction takes from its wallet, lamports.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,7 +13,7 @@ pub struct Costs {
     /// Charged for priority.
     pub priority_fee: u64,
     /// Accounts that are created.
-    pub created: Vec<Created>,
+    pub created: Vec<AccountCreation>,
     /// Native SOL that is wrapped for the swap.
     pub wrapped: u64,
     /// What the wallet must hold for the transaction to succeed: all of the above, and the rent that exempts the wallet
@@ -37,7 +24,12 @@ pub struct Costs {
 impl Costs {
     /// Adds up. `wallet_rent` exempts the wallet itself.
     #[must_use]
-    pub fn new(priority_fee: u64, created: Vec<Created>, wrapped: u64, wallet_rent: u64) -> Self {
+    pub fn new(
+        priority_fee: u64,
+        created: Vec<AccountCreation>,
+        wrapped: u64,
+        wallet_rent: u64,
+    ) -> Self {
         let parts = [BASE_FEE, priority_fee, wrapped, wallet_rent];
         let rents = created.iter().map(|created| created.rent);
         let required = parts.into_iter().chain(rents).fold(0, u64::saturating_add);

@@ -1,4 +1,4 @@
-//! Which program runs at the exchange's address, as far as compute units depend on it.
+//! Program at the exchange's address, on which the compute units of a swap depend.
 
 /// The program that runs at the exchange's address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

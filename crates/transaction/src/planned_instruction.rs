@@ -1,10 +1,10 @@
-//! One instruction of a transaction, with everything that is said about it beside its bytes.
+//! Planned instruction: one instruction of a transaction with its name, its accounts' roles and its compute units.
 
 use solana_instruction::Instruction;
 
 /// An instruction, what it is for, and what it may cost.
 #[derive(Clone, Debug)]
-pub struct Step {
+pub struct PlannedInstruction {
     /// What it is for, as the manifest names it.
     pub name: &'static str,
     /// The role of each of its accounts, in their order.
@@ -15,14 +15,31 @@ pub struct Step {
     pub units: u32,
 }
 
-/// Names and roles, as the manifest shows them.
-pub(super) mod manifest {
-    /// A name and the roles of the accounts.
-    pub(crate) type Entry = (&'static str, &'static [&'static str]);
+impl PlannedInstruction {
+    /// The instruction under its label, with the most compute units it uses.
+    pub(crate) fn new(label: Label, instruction: Instruction, units: u32) -> Self {
+        let Label(name, roles) = label;
+        debug_assert_eq!(roles.len(), instruction.accounts.len(), "{name}");
+        Self {
+            name,
+            roles,
+            instruction,
+            units,
+        }
+    }
+}
 
-    pub(crate) const UNIT_PRICE: Entry = ("setComputeUnitPrice", &[]);
-    pub(crate) const UNIT_LIMIT: Entry = ("setComputeUnitLimit", &[]);
-    pub(crate) const CREATE_TOKEN_ACCOUNT: Entry = (
+/// What an instruction is for, and the roles of its accounts in their order.
+#[derive(Clone, Copy)]
+pub(crate) struct Label(&'static str, &'static [&'static str]);
+
+/// Names and roles, as the manifest shows them.
+pub(crate) mod manifest {
+    use super::Label;
+
+    pub(crate) const UNIT_PRICE: Label = Label("setComputeUnitPrice", &[]);
+    pub(crate) const UNIT_LIMIT: Label = Label("setComputeUnitLimit", &[]);
+    pub(crate) const CREATE_TOKEN_ACCOUNT: Label = Label(
         "createTokenAccount",
         &[
             "payer",
@@ -33,13 +50,13 @@ pub(super) mod manifest {
             "tokenProgram",
         ],
     );
-    pub(crate) const CREATE_TEMPORARY: Entry =
-        ("createTemporaryAccount", &["payer", "temporaryAccount"]);
-    pub(crate) const INITIALIZE_TEMPORARY: Entry =
-        ("initializeTemporaryAccount", &["temporaryAccount", "mint"]);
-    pub(crate) const WRAP: Entry = ("wrapSol", &["user", "wrappedSolAccount"]);
-    pub(crate) const SYNC: Entry = ("syncWrappedSol", &["wrappedSolAccount"]);
-    pub(crate) const SWAP: Entry = (
+    pub(crate) const CREATE_TEMPORARY: Label =
+        Label("createTemporaryAccount", &["payer", "temporaryAccount"]);
+    pub(crate) const INITIALIZE_TEMPORARY: Label =
+        Label("initializeTemporaryAccount", &["temporaryAccount", "mint"]);
+    pub(crate) const WRAP: Label = Label("wrapSol", &["user", "wrappedSolAccount"]);
+    pub(crate) const SYNC: Label = Label("syncWrappedSol", &["wrappedSolAccount"]);
+    pub(crate) const SWAP: Label = Label(
         "guardedSwap",
         &[
             "user",
@@ -58,5 +75,5 @@ pub(super) mod manifest {
             "observation",
         ],
     );
-    pub(crate) const UNWRAP: Entry = ("unwrapSol", &["wrappedSolAccount", "user", "owner"]);
+    pub(crate) const UNWRAP: Label = Label("unwrapSol", &["wrappedSolAccount", "user", "owner"]);
 }

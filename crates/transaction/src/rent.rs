@@ -1,4 +1,4 @@
-//! What the chain asks to keep an account.
+//! Rent: the lamports that exempt an account of a given length, from the Rent sysvar (pure).
 
 /// Bytes that every account is charged for beside its data.
 const ACCOUNT_OVERHEAD: u64 = 128;

@@ -5,9 +5,8 @@ use cpmm::{
     instruction::SwapAccounts,
 };
 use sluice_transaction::{
-    Associated, Exchange,
+    Associated, Exchange, SwapTerms, TokenSide, TransactionPlan, UnsignedTransaction,
     compute_table::{TokenKind, TokenShape},
-    plan::{Assembled, Plan, Side, Terms},
     rent::Rent,
 };
 use solana_account::Account;
@@ -161,7 +160,7 @@ pub struct Wallet {
     /// Signs and pays.
     pub keypair: Keypair,
     /// What the API would build for it.
-    pub plan: Plan,
+    pub plan: TransactionPlan,
     pool: Pool,
     direction: Direction,
 }
@@ -169,7 +168,7 @@ pub struct Wallet {
 /// A transaction that was executed.
 pub struct Ran {
     /// What the API built.
-    pub assembled: Assembled,
+    pub unsigned: UnsignedTransaction,
     /// What the chain did.
     pub executed: Executed,
 }
@@ -192,7 +191,7 @@ impl Wallet {
             receiving = address(&format!("{name} destination"));
             output.account = hold(svm, &pool, opposite, user, receiving, Before::Holding(11));
         }
-        let plan = Plan {
+        let plan = TransactionPlan {
             accounts: SwapAccounts::of_pool(
                 pool.address,
                 &pool.state,
@@ -201,7 +200,7 @@ impl Wallet {
                 paying,
                 receiving,
             ),
-            terms: Terms {
+            terms: SwapTerms {
                 amount_in: AMOUNT_IN,
                 minimum_out: 1,
                 expiry_slot: None,
@@ -233,16 +232,13 @@ impl Wallet {
     /// # Panics
     /// When the API builds no transaction.
     pub fn run(&self, svm: &mut Svm) -> Result<Ran, Refused> {
-        let assembled = self.plan.transaction(svm.blockhash()).expect("it fits");
-        let unsigned: VersionedTransaction =
-            wincode::deserialize_exact(&assembled.bytes).expect("a transaction");
-        let signed = VersionedTransaction::try_new(unsigned.message, &[&self.keypair])
+        let unsigned = self.plan.transaction(svm.blockhash()).expect("it fits");
+        let transaction: VersionedTransaction =
+            wincode::deserialize_exact(&unsigned.bytes).expect("a transaction");
+        let signed = VersionedTransaction::try_new(transaction.message, &[&self.keypair])
             .expect("the wallet is the only signer");
         let executed = svm.submit(signed)?;
-        Ok(Ran {
-            assembled,
-            executed,
-        })
+        Ok(Ran { unsigned, executed })
     }
 
     /// The pool, and which way the wallet swaps.
@@ -281,12 +277,12 @@ fn associated_side(
     side: Direction,
     user: Pubkey,
     before: Before,
-) -> (Pubkey, Side) {
+) -> (Pubkey, TokenSide) {
     let state = &pool.state;
     let (mint, program) = (side.input(&state.mints), side.input(&state.token_programs));
     let associated = Associated::of(&user, &mint, &program);
     let account = hold(svm, pool, side, user, associated.address, before);
-    let terms = Side {
+    let terms = TokenSide {
         token: shape(svm, state, side),
         bump: associated.bump,
         account,

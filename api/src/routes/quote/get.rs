@@ -12,7 +12,7 @@ use super::{
 use crate::{
     error::{ApiError, ProblemBody},
     extract::{Address, Amount, PositiveAmount, QueryMap, parse_pubkey},
-    pricing::{Ask, best_pool},
+    pricing::{Ask, Unpriced, best_pool},
     state::AppState,
 };
 
@@ -78,7 +78,12 @@ pub async fn get(
     RawQuery(query): RawQuery,
 ) -> Result<QuoteResponse, ApiError> {
     let (ask, slippage) = parse(query.as_deref().unwrap_or_default())?;
-    let priced = best_pool(state.market(), &ask)?;
+    let priced = best_pool(state.market(), &ask).map_err(|unpriced| match unpriced {
+        Unpriced::MintMismatch { pool } => ApiError::UnknownPool {
+            pool: pool.to_string(),
+        },
+        Unpriced::Refused(refusal) => refusal,
+    })?;
     Ok(QuoteResponse::new(&priced, slippage, ask.commitment))
 }
 

@@ -1,27 +1,26 @@
-//! From a checked request to a swap that the chain would execute, against the market as it is now.
+//! Executable swap: a checked request priced now, with the terms and accounts that the chain would accept.
 
 use std::sync::Arc;
 
 use cpmm::{Mint, TokenProgram, instruction::SwapAccounts, minimum_out};
 use serde_json::{Map, json};
-use sluice_market::View;
-use sluice_transaction::{Associated, AssociatedAccounts, compute_table::TokenShape, plan::Terms};
+use sluice_transaction::{Associated, AssociatedAccounts, SwapTerms, compute_table::TokenShape};
 use solana_pubkey::Pubkey;
 
 use super::request::{Minimum, Swap};
 use crate::{
     error::{ApiError, SwapRefusal},
-    pricing::{Ask, Priced, QUOTE_LIFETIME_SLOTS, best_pool_of},
+    pricing::{Priced, QUOTE_LIFETIME_SLOTS, Unpriced, best_pool},
     routes::quote::Quote,
     state::AppState,
 };
 
 /// A swap that the chain would execute at this moment.
-pub struct Executable {
+pub struct ExecutableSwap {
     /// The quote that is enforced.
     pub quote: Quote,
     /// What is signed for.
-    pub terms: Terms,
+    pub terms: SwapTerms,
     /// Accounts of the swap.
     pub accounts: SwapAccounts,
     /// The user's associated account of the input mint, and what its token is like.
@@ -33,38 +32,31 @@ pub struct Executable {
 /// Prices the swap now and refuses it when the chain would: the caller pays for a failed transaction.
 ///
 /// # Errors
-/// [`ApiError::MarketNotReady`]; as [`best_pool_of`]; [`SwapRefusal::PoolMintMismatch`]; [`SwapRefusal::QuoteStale`] when the pool pays less than the
-/// minimum or the quote is past its slot; [`SwapRefusal::WalletOffCurve`].
-pub fn executable(state: &AppState, swap: &Swap) -> Result<Executable, ApiError> {
-    let moment = state.market().view(swap.ask.commitment)?;
-    require_mints(&moment, &swap.ask)?;
-    let priced = best_pool_of(&moment, &swap.ask)?;
-    let (minimum_out, expiry_slot) = agreed(&priced, swap)?;
-    if minimum_out == 0 {
+/// [`ApiError::MarketNotReady`]; as [`best_pool`]; [`SwapRefusal::PoolMintMismatch`]; [`SwapRefusal::QuoteStale`] when
+/// the pool pays less than the minimum or the quote is past its slot; [`SwapRefusal::WalletOffCurve`].
+pub fn executable_swap(state: &AppState, swap: &Swap) -> Result<ExecutableSwap, ApiError> {
+    let priced = best_pool(state.market(), &swap.ask).map_err(|unpriced| match unpriced {
+        Unpriced::MintMismatch { pool } => SwapRefusal::PoolMintMismatch {
+            pool: pool.to_string(),
+        }
+        .into(),
+        Unpriced::Refused(refusal) => refusal,
+    })?;
+    let terms = enforced_terms(&priced, swap)?;
+    if terms.minimum_out == 0 {
         // The guard refuses a minimum of zero, which would guard nothing.
         return Err(ApiError::AmountTooSmall);
     }
-    let placed = placed(state.associated(), &priced, swap, minimum_out, expiry_slot)?;
-    Ok(placed)
+    Ok(with_accounts(state.associated(), &priced, swap, terms)?)
 }
 
-/// The named pool, if the market has it, must trade the two mints.
-fn require_mints(moment: &View, ask: &Ask) -> Result<(), SwapRefusal> {
-    let Some(view) = ask.pool.and_then(|pool| moment.pool(&pool)) else {
-        return Ok(());
+/// What is signed for: the minimum that is enforced, and the slot up to which.
+fn enforced_terms(priced: &Priced, swap: &Swap) -> Result<SwapTerms, SwapRefusal> {
+    let terms = |minimum_out, expiry_slot| SwapTerms {
+        amount_in: priced.quote.amount_in.get(),
+        minimum_out,
+        expiry_slot,
     };
-    let mints = view.snapshot.pool.mints;
-    let asked = (ask.input_mint, ask.output_mint);
-    if asked == (mints.token_0, mints.token_1) || asked == (mints.token_1, mints.token_0) {
-        return Ok(());
-    }
-    Err(SwapRefusal::PoolMintMismatch {
-        pool: view.address.to_string(),
-    })
-}
-
-/// The minimum that is enforced, and the slot up to which.
-fn agreed(priced: &Priced, swap: &Swap) -> Result<(u64, Option<u64>), SwapRefusal> {
     let (received, slot) = (priced.quote.received.get(), priced.view.slot);
     let (minimum, quoted) = match swap.minimum {
         Minimum::Slippage(slippage) => (
@@ -86,7 +78,7 @@ fn agreed(priced: &Priced, swap: &Swap) -> Result<(u64, Option<u64>), SwapRefusa
         } else {
             swap.expiry_slot
         };
-        return Ok((minimum, expiry_slot));
+        return Ok(terms(minimum, expiry_slot));
     }
     let stale = |reason| {
         Err(SwapRefusal::QuoteStale {
@@ -101,7 +93,7 @@ fn agreed(priced: &Priced, swap: &Swap) -> Result<(u64, Option<u64>), SwapRefusa
         _ if received < minimum => stale(format!(
             "the pool now pays {received}, less than minimumOut {minimum}"
         )),
-        expiry_slot => Ok((minimum, expiry_slot)),
+        expiry_slot => Ok(terms(minimum, expiry_slot)),
     }
 }
 
@@ -132,13 +124,13 @@ fn fresh(priced: &Priced, minimum: u64) -> Map<String, serde_json::Value> {
     members
 }
 
-fn placed(
+/// The swap with the accounts that it reads and writes.
+fn with_accounts(
     known: &AssociatedAccounts,
     priced: &Priced,
     swap: &Swap,
-    minimum_out: u64,
-    expiry_slot: Option<u64>,
-) -> Result<Executable, SwapRefusal> {
+    terms: SwapTerms,
+) -> Result<ExecutableSwap, SwapRefusal> {
     let snapshot = &priced.view.snapshot;
     let direction = priced.direction;
     let associated = |mint: Pubkey, program: Pubkey| {
@@ -163,13 +155,9 @@ fn placed(
             direction.output_ref::<Arc<Mint>>(&snapshot.mints),
         ),
     );
-    Ok(Executable {
-        quote: Quote::with_minimum(priced, minimum_out),
-        terms: Terms {
-            amount_in: priced.quote.amount_in.get(),
-            minimum_out,
-            expiry_slot,
-        },
+    Ok(ExecutableSwap {
+        quote: Quote::with_minimum(priced, terms.minimum_out),
+        terms,
         accounts: SwapAccounts::of_pool(
             priced.view.address,
             &snapshot.pool,

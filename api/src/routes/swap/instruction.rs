@@ -4,10 +4,10 @@ use axum::{Json, extract::State};
 use sluice_transaction::{compute_table, plan::guarded_swap};
 
 use super::{
-    executable::executable,
+    executable::executable_swap,
     request::{BODY_LIMIT, SwapRequest},
     response::InstructionResponse,
-    user::{Holdings, require_balance},
+    user::Holdings,
 };
 use crate::{
     error::{ApiError, ProblemBody},
@@ -38,7 +38,7 @@ pub async fn instruction(
     StrictJson(request): StrictJson<SwapRequest, BODY_LIMIT>,
 ) -> Result<Json<InstructionResponse>, ApiError> {
     let swap = request.with_or_without_quote()?;
-    let executable = executable(&state, &swap)?;
+    let executable = executable_swap(&state, &swap)?;
     let accounts = &executable.accounts;
     // The chain is asked only for what the request wants checked; otherwise the market has all it takes.
     if swap.destination.is_some() || swap.check_balance {
@@ -46,8 +46,7 @@ pub async fn instruction(
         let found = state.rpc().user_accounts(swap.user, input, output).await?;
         let holdings = Holdings::check(&swap, &executable, &found)?;
         if swap.check_balance {
-            let held = holdings.input.map_or(0, |account| account.amount);
-            require_balance(&accounts.input_mint, held, executable.terms.amount_in)?;
+            holdings.require_balance(&executable, None)?;
         }
     }
     let units =

@@ -3,14 +3,12 @@
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use sluice_transaction::{
-    Step,
-    costs::{Costs, Created},
-    plan::{Assembled, SolOutput},
+    AccountCreation, PlannedInstruction, SolOutput, UnsignedTransaction, costs::Costs,
 };
 use solana_instruction::{AccountMeta, Instruction};
 use utoipa::ToSchema;
 
-use super::executable::Executable;
+use super::executable::ExecutableSwap;
 use crate::{
     answer, error::ApiError, extract::Address, routes::quote::Quote, rpc::LatestBlockhash,
 };
@@ -109,25 +107,29 @@ struct ManifestAccount {
 }
 
 impl TransactionResponse {
-    /// The answer for an assembled transaction, encoded as `transaction`.
+    /// The answer for an unsigned transaction, encoded as `transaction`.
     pub(super) fn new(
         transaction: String,
         latest: LatestBlockhash,
-        executable: Executable,
-        assembled: Assembled,
+        executable: ExecutableSwap,
+        unsigned: UnsignedTransaction,
     ) -> Self {
         Self {
             transaction,
             blockhash: latest.blockhash.to_string(),
             last_valid_block_height: latest.last_valid_block_height,
             expiry_slot: executable.terms.expiry_slot,
-            compute_unit_limit: assembled.unit_limit,
-            compute_unit_price_micro_lamports: assembled.unit_price,
-            size: assembled.bytes.len(),
+            compute_unit_limit: unsigned.unit_limit,
+            compute_unit_price_micro_lamports: unsigned.unit_price,
+            size: unsigned.bytes.len(),
             quote: executable.quote,
-            sol_output: assembled.sol_output.map(SolOutputView::from),
-            costs: CostsView::from(&assembled.costs),
-            instructions: assembled.steps.iter().map(ManifestEntry::from).collect(),
+            sol_output: unsigned.sol_output.map(SolOutputView::from),
+            costs: CostsView::from(&unsigned.costs),
+            instructions: unsigned
+                .instructions
+                .iter()
+                .map(ManifestEntry::from)
+                .collect(),
         }
     }
 }
@@ -153,23 +155,23 @@ impl From<&Costs> for CostsView {
     }
 }
 
-impl From<&Created> for RentView {
-    fn from(created: &Created) -> Self {
+impl From<&AccountCreation> for RentView {
+    fn from(creation: &AccountCreation) -> Self {
         Self {
-            account: Address::new(&created.account),
-            mint: Address::new(&created.mint),
-            lamports: created.rent,
-            comes_back: created.closed,
+            account: Address::new(&creation.account),
+            mint: Address::new(&creation.mint),
+            lamports: creation.rent,
+            comes_back: creation.closed,
         }
     }
 }
 
-impl From<&Step> for ManifestEntry {
-    fn from(step: &Step) -> Self {
-        let accounts = step.instruction.accounts.iter().zip(step.roles);
+impl From<&PlannedInstruction> for ManifestEntry {
+    fn from(planned: &PlannedInstruction) -> Self {
+        let accounts = planned.instruction.accounts.iter().zip(planned.roles);
         Self {
-            name: step.name,
-            program: Address::new(&step.instruction.program_id),
+            name: planned.name,
+            program: Address::new(&planned.instruction.program_id),
             accounts: accounts
                 .map(|(meta, role)| ManifestAccount {
                     role,
@@ -240,7 +242,7 @@ impl InstructionResponse {
     /// # Errors
     /// None that is known: the list of accounts has a JSON text.
     pub(super) fn new(
-        executable: Executable,
+        executable: ExecutableSwap,
         instruction: Instruction,
         compute_unit_limit: u32,
     ) -> Result<Self, ApiError> {

@@ -2,20 +2,16 @@
 
 use axum::extract::State;
 use base64::{Engine, prelude::BASE64_STANDARD};
-use sluice_transaction::{
-    Associated,
-    compute_table::TokenShape,
-    plan::{Plan, Side},
-};
+use sluice_transaction::{Associated, TokenSide, TransactionPlan, compute_table::TokenShape};
 
 use super::{
-    executable::{Executable, executable},
+    executable::{ExecutableSwap, executable_swap},
     request::{BODY_LIMIT, Swap, SwapRequest, transaction_request::TransactionRequest},
     response::TransactionResponse,
-    user::{Holdings, require_balance},
+    user::Holdings,
 };
 use crate::{
-    error::{ApiError, ProblemBody, SwapRefusal},
+    error::{ApiError, ProblemBody},
     extract::StrictJson,
     rpc::UserAccounts,
     state::AppState,
@@ -44,7 +40,7 @@ pub async fn transaction(
     StrictJson(request): StrictJson<SwapRequest, BODY_LIMIT>,
 ) -> Result<TransactionResponse, ApiError> {
     let swap = request.with_quote()?;
-    let executable = executable(&state, &swap)?;
+    let executable = executable_swap(&state, &swap)?;
     let accounts = &executable.accounts;
     let (latest, user) = tokio::try_join!(
         state.rpc().latest_blockhash(),
@@ -54,48 +50,35 @@ pub async fn transaction(
             accounts.output_token_account,
         ),
     )?;
-    let plan = plan(&state, &swap, &executable, &user)?;
-    let assembled = plan
+    let holdings = Holdings::check(&swap, &executable, &user)?;
+    let unsigned = transaction_plan(&state, &swap, &executable, &holdings, &user)
         .transaction(latest.blockhash)
         .map_err(|error| ApiError::Internal(error.into()))?;
     if swap.check_balance {
-        let held = plan.input.account.map_or(0, |account| account.amount);
-        let wrapped = assembled.costs.wrapped;
-        require_balance(
-            &plan.accounts.input_mint,
-            held.saturating_add(wrapped),
-            plan.terms.amount_in,
-        )?;
-        if user.lamports < assembled.costs.required {
-            return Err(SwapRefusal::InsufficientBalance {
-                unit: "lamports".to_owned(),
-                held: user.lamports,
-                needed: assembled.costs.required,
-            }
-            .into());
-        }
+        let paid = Some((&unsigned.costs, user.lamports));
+        holdings.require_balance(&executable, paid)?;
     }
     Ok(TransactionResponse::new(
-        BASE64_STANDARD.encode(&assembled.bytes),
+        BASE64_STANDARD.encode(&unsigned.bytes),
         latest,
         executable,
-        assembled,
+        unsigned,
     ))
 }
 
-fn plan(
+fn transaction_plan(
     state: &AppState,
     swap: &Swap,
-    executable: &Executable,
+    executable: &ExecutableSwap,
+    holdings: &Holdings,
     user: &UserAccounts,
-) -> Result<Plan, ApiError> {
-    let holdings = Holdings::check(swap, executable, user)?;
-    let side = |(associated, token): (Associated, TokenShape), account| Side {
+) -> TransactionPlan {
+    let side = |(associated, token): (Associated, TokenShape), account| TokenSide {
         token,
         bump: associated.bump,
         account,
     };
-    Ok(Plan {
+    TransactionPlan {
         accounts: executable.accounts.clone(),
         terms: executable.terms,
         input: side(executable.input, holdings.input),
@@ -106,5 +89,5 @@ fn plan(
         legacy: swap.legacy,
         rent: user.rent,
         exchange: state.exchange(),
-    })
+    }
 }

@@ -1,9 +1,10 @@
-//! The user's token accounts, checked against what a swap asks of them.
+//! Holdings: the user's token accounts, checked against what a swap requires of them.
 
 use cpmm::{TokenAccount, TokenProgram};
+use sluice_transaction::costs::Costs;
 use solana_pubkey::Pubkey;
 
-use super::{executable::Executable, request::Swap};
+use super::{executable::ExecutableSwap, request::Swap};
 use crate::{
     error::SwapRefusal,
     rpc::{HeldAccount, UserAccounts},
@@ -25,17 +26,17 @@ impl Holdings {
     /// named does not exist.
     pub fn check(
         swap: &Swap,
-        executable: &Executable,
+        executable: &ExecutableSwap,
         found: &UserAccounts,
     ) -> Result<Self, SwapRefusal> {
         let accounts = &executable.accounts;
-        let input = Wanted {
+        let input = RequiredAccount {
             field: "userPublicKey",
             address: accounts.input_token_account,
             mint: accounts.input_mint,
             program: accounts.input_token_program,
         };
-        let output = Wanted {
+        let output = RequiredAccount {
             field: swap
                 .destination
                 .map_or("userPublicKey", |_| "destinationTokenAccount"),
@@ -53,25 +54,45 @@ impl Holdings {
             output: held,
         })
     }
+
+    /// Refuses a swap of more than the user holds. A transaction, unlike the bare instruction, also costs its wallet
+    /// lamports: `paid` are these costs, of which what is wrapped adds to the input, and the wallet's lamports.
+    ///
+    /// # Errors
+    /// [`SwapRefusal::InsufficientBalance`].
+    pub fn require_balance(
+        &self,
+        executable: &ExecutableSwap,
+        paid: Option<(&Costs, u64)>,
+    ) -> Result<(), SwapRefusal> {
+        let held = self.input.map_or(0, |account| account.amount);
+        let wrapped = paid.map_or(0, |(costs, _)| costs.wrapped);
+        let mint = &executable.accounts.input_mint;
+        let unit = || format!("smallest units of {mint}");
+        require(
+            held.saturating_add(wrapped),
+            executable.terms.amount_in,
+            unit,
+        )?;
+        paid.map_or(Ok(()), |(costs, lamports)| {
+            require(lamports, costs.required, || "lamports".to_owned())
+        })
+    }
 }
 
-/// Refuses an input that the user does not hold.
-///
-/// # Errors
-/// [`SwapRefusal::InsufficientBalance`].
-pub fn require_balance(mint: &Pubkey, held: u64, needed: u64) -> Result<(), SwapRefusal> {
+fn require(held: u64, needed: u64, unit: impl FnOnce() -> String) -> Result<(), SwapRefusal> {
     if held >= needed {
         return Ok(());
     }
     Err(SwapRefusal::InsufficientBalance {
-        unit: format!("smallest units of {mint}"),
+        unit: unit(),
         held,
         needed,
     })
 }
 
 /// A token account that a swap needs.
-struct Wanted {
+struct RequiredAccount {
     /// The field that leads to it.
     field: &'static str,
     address: Pubkey,
@@ -79,7 +100,7 @@ struct Wanted {
     program: Pubkey,
 }
 
-impl Wanted {
+impl RequiredAccount {
     fn unusable(&self, fault: impl Into<String>) -> SwapRefusal {
         SwapRefusal::TokenAccountUnusable {
             field: self.field,
@@ -148,13 +169,13 @@ mod tests {
             lamports: 1,
             data: account.encode(TokenAccountKind::Plain),
         };
-        let wanted = Wanted {
+        let required = RequiredAccount {
             field: "destinationTokenAccount",
             address: key(9),
             mint: key(1),
             program: ids::SPL_TOKEN,
         };
-        let checked = wanted.check(&key(2), Some(&found));
+        let checked = required.check(&key(2), Some(&found));
         checked.err().map(|error| error.to_string())
     }
 

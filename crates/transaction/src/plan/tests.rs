@@ -1,5 +1,5 @@
 use super::*;
-use crate::associated::Associated;
+use crate::compute_table::TokenKind;
 
 /// The network's limit on a transaction, bytes.
 const PACKET_LIMIT: usize = 1_232;
@@ -8,8 +8,8 @@ fn key(n: u8) -> Pubkey {
     Pubkey::from([n; 32])
 }
 
-fn side(kind: TokenKind) -> Side {
-    Side {
+fn side(kind: TokenKind) -> TokenSide {
+    TokenSide {
         token: TokenShape {
             kind,
             neutral_extensions: 0,
@@ -19,8 +19,8 @@ fn side(kind: TokenKind) -> Side {
     }
 }
 
-fn plan(input_mint: Pubkey, output_mint: Pubkey) -> Plan {
-    Plan {
+fn plan(input_mint: Pubkey, output_mint: Pubkey) -> TransactionPlan {
+    TransactionPlan {
         accounts: SwapAccounts {
             payer: key(1),
             amm_config: key(2),
@@ -35,7 +35,7 @@ fn plan(input_mint: Pubkey, output_mint: Pubkey) -> Plan {
             output_mint,
             observation_state: key(10),
         },
-        terms: Terms {
+        terms: SwapTerms {
             amount_in: 1_000,
             minimum_out: 1,
             expiry_slot: None,
@@ -62,23 +62,25 @@ fn held(mint: Pubkey, amount: u64) -> Option<TokenAccount> {
     })
 }
 
-fn assembled(plan: &Plan) -> Assembled {
+fn unsigned_of(plan: &TransactionPlan) -> UnsignedTransaction {
     plan.transaction(Hash::new_from_array([7; 32]))
         .expect("it fits")
 }
 
-/// Names of the steps after those of the compute budget, and how each token account is created.
-fn outline(plan: &Plan) -> Vec<&'static str> {
-    let steps = assembled(plan).steps;
-    let names: Vec<_> = steps.iter().map(|step| step.name).collect();
+/// Names of the instructions after those of the compute budget, and how each token account is created.
+fn outline(plan: &TransactionPlan) -> Vec<&'static str> {
+    let instructions = unsigned_of(plan).instructions;
+    let names: Vec<_> = instructions.iter().map(|planned| planned.name).collect();
     assert_eq!(names[..2], ["setComputeUnitPrice", "setComputeUnitLimit"]);
-    steps[2..]
+    instructions[2..]
         .iter()
-        .map(|step| match (step.name, step.instruction.data.as_slice()) {
-            ("createTokenAccount", [0]) => "create",
-            ("createTokenAccount", [1]) => "create if absent",
-            (name, _) => name,
-        })
+        .map(
+            |planned| match (planned.name, planned.instruction.data.as_slice()) {
+                ("createTokenAccount", [0]) => "create",
+                ("createTokenAccount", [1]) => "create if absent",
+                (name, _) => name,
+            },
+        )
         .collect()
 }
 
@@ -103,8 +105,8 @@ fn sol_in_uses_what_is_wrapped_already_and_never_closes_it() {
     plan.output.account = held(key(9), 0);
     plan.input.account = held(ids::WRAPPED_SOL, 400);
     assert_eq!(outline(&plan), ["wrapSol", "syncWrappedSol", "guardedSwap"]);
-    let built = assembled(&plan);
-    let wrap = &built.steps[2].instruction;
+    let built = unsigned_of(&plan);
+    let wrap = &built.instructions[2].instruction;
     assert_eq!(wrap.data[4..12], 600u64.to_le_bytes());
     assert_eq!(built.costs.wrapped, 600);
     plan.input.account = held(ids::WRAPPED_SOL, 1_000);
@@ -126,15 +128,15 @@ fn sol_out_arrives_native_and_leaves_an_account_that_was_there_alone() {
             "unwrapSol"
         ]
     );
-    let built = assembled(&plan);
+    let built = unsigned_of(&plan);
     assert_eq!(built.sol_output, Some(SolOutput::Unwrapped));
     let wrapped = plan.accounts.output_token_account;
-    let touched = |step: &Step| {
-        let mut accounts = step.instruction.accounts.iter();
+    let touched = |planned: &PlannedInstruction| {
+        let mut accounts = planned.instruction.accounts.iter();
         accounts.any(|meta| meta.pubkey == wrapped)
     };
-    assert!(!built.steps.iter().any(touched));
-    let [created] = built.costs.created[..] else {
+    assert!(!built.instructions.iter().any(touched));
+    let [created] = &built.costs.created[..] else {
         panic!("one account is created");
     };
     assert!(created.closed);
@@ -148,7 +150,7 @@ fn sol_stays_wrapped_in_an_account_that_the_user_named() {
     plan.output.account = held(ids::WRAPPED_SOL, 7);
     plan.named_destination = true;
     assert_eq!(outline(&plan), ["guardedSwap"]);
-    assert_eq!(assembled(&plan).sol_output, Some(SolOutput::LeftWrapped));
+    assert_eq!(unsigned_of(&plan).sol_output, Some(SolOutput::LeftWrapped));
 }
 
 #[test]
@@ -160,7 +162,7 @@ fn without_wrapping_native_sol_is_not_touched() {
             outline(&plan),
             ["create if absent", "create if absent", "guardedSwap"]
         );
-        let built = assembled(&plan);
+        let built = unsigned_of(&plan);
         assert_eq!(built.sol_output, None);
         assert_eq!(built.costs.wrapped, 0);
     }
@@ -170,7 +172,7 @@ fn without_wrapping_native_sol_is_not_touched() {
 fn the_costs_add_up() {
     let mut plan = plan(ids::WRAPPED_SOL, key(9));
     plan.output.token.kind = TokenKind::Token2022WithFee;
-    let built = assembled(&plan);
+    let built = unsigned_of(&plan);
     let (rents, fee) = (2_039_280 + 2_157_600, built.costs.priority_fee);
     assert!(fee <= 5_000);
     assert_eq!(built.costs.base_fee, 5_000);
@@ -183,27 +185,8 @@ fn the_costs_add_up() {
     );
 }
 
-#[test]
-fn accounts_are_created_as_the_library_does() {
-    use spl_associated_token_account_interface::instruction as library;
-
-    let (owner, mint) = (key(1), key(9));
-    for program in [ids::SPL_TOKEN, ids::TOKEN_2022] {
-        let address = Associated::of(&owner, &mint, &program).address;
-        let ours = |how| create_account(&owner, &address, &mint, &program, how);
-        assert_eq!(
-            ours(CREATE),
-            library::create_associated_token_account(&owner, &owner, &mint, &program)
-        );
-        assert_eq!(
-            ours(CREATE_IF_ABSENT),
-            library::create_associated_token_account_idempotent(&owner, &owner, &mint, &program)
-        );
-    }
-}
-
 /// Every combination of what decides about a transaction's content.
-fn every_plan() -> Vec<Plan> {
+fn every_plan() -> Vec<TransactionPlan> {
     let mut plans = Vec::new();
     let assets = [ids::WRAPPED_SOL, key(8), key(9)];
     for input_mint in assets {
@@ -221,7 +204,7 @@ fn every_plan() -> Vec<Plan> {
                 plan.named_destination = flag(3) && flag(1);
                 plan.legacy = flag(4);
                 if flag(5) {
-                    plan.terms = Terms {
+                    plan.terms = SwapTerms {
                         amount_in: u64::MAX,
                         minimum_out: u64::MAX,
                         expiry_slot: Some(u64::MAX),
@@ -246,7 +229,7 @@ fn every_plan() -> Vec<Plan> {
 fn every_transaction_fits_a_packet_and_waits_for_one_signature() {
     let mut longest = [0; 2];
     for plan in every_plan() {
-        let built = assembled(&plan);
+        let built = unsigned_of(&plan);
         let size = built.bytes.len();
         assert!(size <= PACKET_LIMIT, "{size}: {plan:?}");
         assert_eq!(built.bytes[0], 1, "one signature");
@@ -263,22 +246,25 @@ fn every_transaction_fits_a_packet_and_waits_for_one_signature() {
 #[test]
 fn every_account_of_every_instruction_has_a_role() {
     for plan in every_plan() {
-        for step in assembled(&plan).steps {
-            assert_eq!(step.roles.len(), step.instruction.accounts.len());
+        for planned in unsigned_of(&plan).instructions {
+            assert_eq!(planned.roles.len(), planned.instruction.accounts.len());
         }
     }
 }
 
 #[test]
-fn the_limit_is_the_sum_of_the_steps_and_the_price_is_what_the_fee_allows() {
+fn the_limit_is_the_sum_of_the_instructions_and_the_price_is_what_the_fee_allows() {
     for plan in every_plan() {
-        let built = assembled(&plan);
-        let sum: u32 = built.steps.iter().map(|step| step.units).sum();
+        let built = unsigned_of(&plan);
+        let sum: u32 = built.instructions.iter().map(|planned| planned.units).sum();
         assert_eq!(built.unit_limit, sum);
         assert_eq!(
-            built.steps[0].instruction.data[1..],
+            built.instructions[0].instruction.data[1..],
             built.unit_price.to_le_bytes()
         );
-        assert_eq!(built.steps[1].instruction.data[1..], sum.to_le_bytes());
+        assert_eq!(
+            built.instructions[1].instruction.data[1..],
+            sum.to_le_bytes()
+        );
     }
 }

@@ -50,7 +50,7 @@ fn every_balance_is_what_the_answer_says() {
             .find_map(|event| GuardedSwap::decode(event));
         let received = swapped.expect("the guard says what was received").received;
         let after = belongings(&svm, &wallet);
-        let costs = &ran.assembled.costs;
+        let costs = &ran.unsigned.costs;
         let kept_rent: u64 = costs
             .created
             .iter()
@@ -82,15 +82,19 @@ fn every_balance_is_what_the_answer_says() {
             Some(before.output.unwrap_or(0) + received)
         };
         assert_eq!(after.output, output, "{case:?}");
-        assert_temporary_is_gone(&svm, &wallet, &ran.assembled.steps);
+        assert_temporary_is_gone(&svm, &wallet, &ran.unsigned.instructions);
     }
 }
 
 /// Nothing that the transaction made for itself is left.
-fn assert_temporary_is_gone(svm: &Svm, wallet: &Wallet, steps: &[sluice_transaction::Step]) {
-    for step in steps {
-        if step.name == "createTemporaryAccount" {
-            let address = step.instruction.accounts[1].pubkey;
+fn assert_temporary_is_gone(
+    svm: &Svm,
+    wallet: &Wallet,
+    planned: &[sluice_transaction::PlannedInstruction],
+) {
+    for planned in planned {
+        if planned.name == "createTemporaryAccount" {
+            let address = planned.instruction.accounts[1].pubkey;
             assert_ne!(address, wallet.plan.accounts.output_token_account);
             assert_eq!(svm.account(address).lamports, 0);
         }

@@ -57,7 +57,7 @@ fn every_row_of_the_table_is_enough_and_not_much_more() {
             let ran = wallet
                 .run(&mut svm)
                 .unwrap_or_else(|refused| panic!("{case:?}: {:#?}", refused.logs));
-            assert_fits(ran.assembled.unit_limit, ran.executed.compute_units, &case);
+            assert_fits(ran.unsigned.unit_limit, ran.executed.compute_units, &case);
         }
     }
 }
@@ -83,7 +83,7 @@ fn the_limit_holds_for_wallets_whose_addresses_take_many_tries() {
         let ran = wallet
             .run(&mut svm)
             .unwrap_or_else(|refused| panic!("{n}: {:#?}", refused.logs));
-        assert_fits(ran.assembled.unit_limit, ran.executed.compute_units, &n);
+        assert_fits(ran.unsigned.unit_limit, ran.executed.compute_units, &n);
     }
     assert!(lowest <= 248, "no address took many tries: {lowest}");
 }
@@ -108,7 +108,7 @@ fn the_limit_holds_for_mints_with_extensions() {
                     let ran = wallet
                         .run(&mut svm)
                         .unwrap_or_else(|refused| panic!("{case:?}: {:#?}", refused.logs));
-                    let limit = ran.assembled.unit_limit;
+                    let limit = ran.unsigned.unit_limit;
                     assert_fits(limit, ran.executed.compute_units, &(count, fee_first, case));
                 }
             }
