@@ -84,6 +84,7 @@ pub async fn run(
         schedule: retry::schedule(config.webhooks.retry_pauses()),
         inserted: stored,
         metrics: metrics.clone(),
+        clock: clock.clone(),
     };
     let health = Health {
         store: store.clone(),

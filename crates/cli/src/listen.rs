@@ -12,7 +12,7 @@ use std::{sync::Arc, time::Duration};
 use anyhow::{Context, bail};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::{Map, Value, json};
-use service_kit::{Backoff, CancellationToken, Redacted};
+use service_kit::{Backoff, CancellationToken, Clock, Redacted};
 use sluice_store::{Attempt, MessageId, Secret, Secrets};
 use sluice_webhook_client::{Client, Reach, WebhookRequest, target};
 use tokio::task::JoinSet;
@@ -62,6 +62,7 @@ pub struct Arguments {
 /// What delivering a message takes.
 struct Forwarder {
     api: Api,
+    clock: Clock,
     client: Client,
     webhook: String,
     secrets: Secrets,
@@ -74,7 +75,11 @@ struct Forwarder {
 /// # Errors
 /// When the local URL cannot be called, the API refuses, or the webhook is gone. A connection that breaks is
 /// made again.
-pub async fn run(arguments: Arguments, shutdown: CancellationToken) -> anyhow::Result<()> {
+pub async fn run(
+    arguments: Arguments,
+    clock: Clock,
+    shutdown: CancellationToken,
+) -> anyhow::Result<()> {
     let url = arguments.forward.as_str();
     target::check(url, Reach::PublicAndLoopback)
         .map_err(|fault| anyhow::anyhow!("--forward {url}: {fault}"))?;
@@ -92,6 +97,7 @@ pub async fn run(arguments: Arguments, shutdown: CancellationToken) -> anyhow::R
         url: url.to_owned(),
         bodies: arguments.bodies,
         api: api.clone(),
+        clock,
     });
     let result = tokio::select! {
         result = follow(&forwarder) => result,
@@ -160,14 +166,17 @@ impl Forwarder {
         };
         let attempt = self
             .client
-            .post(&WebhookRequest {
-                id: &id,
-                url: &self.url,
-                secrets: &self.secrets,
-                headers: &[],
-                gzip: false,
-                body: &line.body,
-            })
+            .post(
+                &WebhookRequest {
+                    id: &id,
+                    url: &self.url,
+                    secrets: &self.secrets,
+                    headers: &[],
+                    gzip: false,
+                    body: &line.body,
+                },
+                self.clock.now(),
+            )
             .await;
         println!("{}", headline(&line, &attempt));
         if self.bodies {

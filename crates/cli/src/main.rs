@@ -58,7 +58,7 @@ async fn main() -> anyhow::Result<()> {
             .await
         }
         Command::Keys(command) => api_keys::run(command, &Clock::system()).await,
-        Command::Listen(arguments) => listen::run(*arguments, shutdown).await,
+        Command::Listen(arguments) => listen::run(*arguments, Clock::system(), shutdown).await,
     }
 }
 

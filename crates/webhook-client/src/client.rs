@@ -11,11 +11,7 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 
-use reqwest::{
-    Response,
-    header::{HeaderMap, RETRY_AFTER},
-    redirect::Policy,
-};
+use reqwest::{Response, header::RETRY_AFTER, redirect::Policy};
 use sluice_store::{Attempt, MAX_RESPONSE_BYTES, Timestamp};
 use thiserror::Error;
 use tokio::time::timeout;
@@ -85,7 +81,8 @@ pub struct Client {
 /// A complete answer.
 struct Answer {
     status: u16,
-    retry_after: Option<Duration>,
+    /// The header, as it came.
+    retry_after: Option<String>,
     body: String,
     cut: bool,
 }
@@ -132,9 +129,9 @@ impl Client {
         self.deadline
     }
 
-    /// Makes one attempt. Every failure is in the attempt that it returns.
-    pub async fn post(&self, request: &WebhookRequest<'_>) -> Attempt {
-        let (started, clock) = (Timestamp::from(SystemTime::now()), Instant::now());
+    /// Makes one attempt, which begins at `now`. Every failure is in the attempt that it returns.
+    pub async fn post(&self, request: &WebhookRequest<'_>, now: SystemTime) -> Attempt {
+        let (started, began) = (Timestamp::from(now), Instant::now());
         let mut attempt = Attempt {
             number: 0,
             url: request.url.to_owned(),
@@ -149,12 +146,14 @@ impl Client {
             response_cut: false,
         };
         let result = self.send(request, &mut attempt).await;
-        attempt.duration = clock.elapsed();
+        attempt.duration = began.elapsed();
         match result {
             Ok(answer) => {
                 attempt.status = Some(answer.status);
                 attempt.error = fault(answer.status);
-                attempt.retry_after = answer.retry_after;
+                attempt.retry_after = answer
+                    .retry_after
+                    .and_then(|asked| retry_after::parse(&asked, now + attempt.duration));
                 attempt.response = Some(answer.body);
                 attempt.response_cut = answer.cut;
             }
@@ -213,7 +212,8 @@ async fn exchange(
     let response = request.send().await.map_err(|error| failure(&error))?;
     timeline.answered();
     let status = response.status().as_u16();
-    let retry_after = asked_pause(response.headers());
+    let retry_after = response.headers().get(RETRY_AFTER);
+    let retry_after = retry_after.and_then(|value| Some(value.to_str().ok()?.to_owned()));
     let (body, cut) = read(response).await?;
     Ok(Answer {
         status,
@@ -221,11 +221,6 @@ async fn exchange(
         body,
         cut,
     })
-}
-
-fn asked_pause(headers: &HeaderMap) -> Option<Duration> {
-    let value = headers.get(RETRY_AFTER)?.to_str().ok()?;
-    retry_after::parse(value, SystemTime::now())
 }
 
 /// Reads the answer to its end, so that the connection can be used again, or to the most that is kept of

@@ -8,7 +8,7 @@ use std::{
         Arc, Mutex,
         atomic::{AtomicUsize, Ordering},
     },
-    time::Duration,
+    time::{Duration, SystemTime},
 };
 
 use axum::{
@@ -76,7 +76,7 @@ async fn post(client: &Client, url: &str) -> Attempt {
         gzip: false,
         body: "{}",
     };
-    client.post(&request).await
+    client.post(&request, SystemTime::now()).await
 }
 
 /// Listens on an address and counts connections; each request is answered with 200.

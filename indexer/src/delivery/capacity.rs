@@ -3,10 +3,7 @@
 //! What this process stores it also attempts: the outbox reserves capacity, has the deliveries leased as they are
 //! inserted, and submits them to the dispatcher, which need not look for them.
 
-use std::{
-    sync::Arc,
-    time::{Duration, SystemTime},
-};
+use std::{sync::Arc, time::Duration};
 
 use sluice_store::{LeaseLimits, LeaseRequest, LeaseToken, LeasedDelivery, Timestamp};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
@@ -75,15 +72,14 @@ impl Submissions {
 }
 
 impl DispatchCapacity {
-    /// Reserves as much as is free, at most `most` deliveries; `None` when nothing is.
+    /// Reserves as much as is free, at most `most` deliveries, to be leased at `now`; `None` when nothing is free.
     #[must_use]
-    pub fn reserve(&self, most: usize) -> Option<Reservation> {
+    pub fn reserve(&self, most: usize, now: Timestamp) -> Option<Reservation> {
         let count = u32::try_from(most.min(self.free.available_permits())).ok()?;
         if count == 0 {
             return None;
         }
         let reserved = Arc::clone(&self.free).try_acquire_many_owned(count).ok()?;
-        let now = Timestamp::from(SystemTime::now());
         let request = LeaseRequest {
             now,
             until: now.after(PERMIT_PATIENCE + self.attempt + LEASE_MARGIN),

@@ -5,8 +5,8 @@
 
 use std::{sync::Arc, time::Duration};
 
-use service_kit::{CancellationToken, OutageLog};
-use sluice_store::{Attempt, AttemptResult, LeasedDelivery, Outcome, Store, StoreError};
+use service_kit::{CancellationToken, Clock, OutageLog};
+use sluice_store::{Attempt, AttemptResult, LeasedDelivery, Outcome, Store, StoreError, Timestamp};
 use sluice_webhook_client::{Client, WebhookRequest};
 use tokio::{
     sync::{Notify, OwnedSemaphorePermit, mpsc, watch},
@@ -45,6 +45,8 @@ pub struct Dispatcher {
     pub inserted: Arc<Notify>,
     /// Metrics of attempts.
     pub metrics: Metrics,
+    /// The time of day.
+    pub clock: Clock,
 }
 
 /// When to stop.
@@ -107,6 +109,7 @@ impl Dispatcher {
             limiter: limiter.clone(),
             store: self.store.clone(),
             metrics: self.metrics.clone(),
+            clock: self.clock.clone(),
             outage: OutageLog::new("recording deliveries"),
             recorded: Arc::clone(&recorded),
         };
@@ -186,7 +189,8 @@ impl Dispatcher {
         &self,
         capacity: &DispatchCapacity,
     ) -> Result<Vec<ReservedDelivery>, StoreError> {
-        let Some(reservation) = capacity.reserve(MAX_LEASE) else {
+        let Some(reservation) = capacity.reserve(MAX_LEASE, Timestamp::from(self.clock.now()))
+        else {
             return Ok(Vec::new());
         };
         let leased = self.store.lease_due(&reservation.lease_request()).await?;
@@ -220,7 +224,7 @@ impl Dispatcher {
             body: &delivery.body,
         };
         // Boxed when there is a permit, so that those who wait for one are small.
-        let post = Box::pin(self.client.post(&request));
+        let post = Box::pin(self.client.post(&request, self.clock.now()));
         tokio::select! {
             attempt = post => Some(attempt),
             () = stop.abandon.cancelled() => None,

@@ -2,12 +2,9 @@
 //!
 //! Results that come in while a batch is written make the next one.
 
-use std::{
-    sync::Arc,
-    time::{Duration, SystemTime},
-};
+use std::{sync::Arc, time::Duration};
 
-use service_kit::OutageLog;
+use service_kit::{Clock, OutageLog};
 use sluice_store::{
     AttemptResult, EndpointChange, EndpointState, Lease, Outcome, Store, StoreError, Timestamp,
 };
@@ -57,6 +54,7 @@ pub(super) struct Recorder {
     pub(super) limiter: EndpointLimiter,
     pub(super) store: Store,
     pub(super) metrics: Metrics,
+    pub(super) clock: Clock,
     pub(super) outage: OutageLog,
     /// Notified when capacity is free again.
     pub(super) recorded: Arc<Notify>,
@@ -113,7 +111,7 @@ impl Recorder {
         for (result, _) in counted.filter(|(_, counted)| **counted) {
             self.metrics.recorded(&result.outcome);
         }
-        let now = Timestamp::from(SystemTime::now());
+        let now = Timestamp::from(self.clock.now());
         self.store.release(&unused, now).await
     }
 

@@ -92,14 +92,15 @@ impl Outbox {
     }
 
     async fn commit(&self, batch: OutboxBatch) -> Result<PendingBatch, StoreError> {
+        let now = Timestamp::from(self.clock.now());
         let commit = Commit {
             messages: &batch.messages,
             checkpoint: batch.checkpoint,
             unconfirmed: &batch.unconfirmed,
             resolved: &batch.resolved,
-            now: Timestamp::from(self.clock.now()),
+            now,
         };
-        let reservation = self.capacity.reserve(batch.messages.len());
+        let reservation = self.capacity.reserve(batch.messages.len(), now);
         let request = reservation.as_ref().map(Reservation::lease_request);
         Ok(PendingBatch {
             commit: self.store.commit_pending(&commit, request).await?,

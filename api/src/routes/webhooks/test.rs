@@ -7,7 +7,7 @@ use axum::{
 use futures::future::join_all;
 use serde::Serialize;
 use sluice_store::{Commitment, EventKind, MessageId, Secrets, Timestamp, Webhook};
-use sluice_webhook_client::{Client, WebhookRequest};
+use sluice_webhook_client::WebhookRequest;
 use utoipa::ToSchema;
 
 use super::{
@@ -83,7 +83,7 @@ pub(super) async fn handler(
     let kinds = webhook.definition.events.iter();
     let results = join_all(kinds.map(|kind| {
         let body = sample::body(&webhook.id, &webhook.definition, kind, slot, now);
-        send(&state.client, &webhook, &secrets, kind, body)
+        send(&state, &webhook, &secrets, kind, body)
     }))
     .await;
     Ok(Json(Tested {
@@ -93,7 +93,7 @@ pub(super) async fn handler(
 }
 
 async fn send(
-    client: &Client,
+    state: &State,
     webhook: &Webhook,
     secrets: &Secrets,
     kind: EventKind,
@@ -101,16 +101,15 @@ async fn send(
 ) -> TestResult {
     let id = MessageId::from_bytes(rand::random());
     let definition = &webhook.definition;
-    let attempt = client
-        .post(&WebhookRequest {
-            id: &id,
-            url: &definition.url,
-            secrets,
-            headers: &definition.headers,
-            gzip: definition.gzip,
-            body: &body,
-        })
-        .await;
+    let request = WebhookRequest {
+        id: &id,
+        url: &definition.url,
+        secrets,
+        headers: &definition.headers,
+        gzip: definition.gzip,
+        body: &body,
+    };
+    let attempt = state.client.post(&request, state.clock.now()).await;
     TestResult {
         kind: kind.name(),
         id: id.to_string(),

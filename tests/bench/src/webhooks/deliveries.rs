@@ -7,7 +7,7 @@ use std::{
 };
 
 use anyhow::{Context, ensure};
-use service_kit::CancellationToken;
+use service_kit::{CancellationToken, Clock};
 use sluice_indexer::{
     delivery::{capacity::Submissions, dispatcher::Dispatcher, limits::MAX_IN_FLIGHT, retry},
     metrics::Metrics,
@@ -198,6 +198,7 @@ async fn drain(
         schedule: retry::SCHEDULE.into(),
         inserted: Arc::new(Notify::new()),
         metrics: Metrics::default(),
+        clock: Clock::system(),
     };
     let shutdown = CancellationToken::new();
     let begun = Instant::now();

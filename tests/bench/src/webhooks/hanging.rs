@@ -10,7 +10,7 @@ use std::{
 
 use anyhow::{Context, ensure};
 use serde::Deserialize;
-use service_kit::CancellationToken;
+use service_kit::{CancellationToken, Clock};
 use sluice_indexer::{
     delivery::{capacity::Submissions, dispatcher::Dispatcher, retry},
     metrics::Metrics,
@@ -125,6 +125,7 @@ impl Row {
             schedule: retry::SCHEDULE.into(),
             inserted: Arc::clone(&stored),
             metrics: Metrics::default(),
+            clock: Clock::system(),
         };
         let shutdown = CancellationToken::new();
         let running = tokio::spawn(dispatcher.run(Submissions::new(DEADLINE), shutdown.clone()));

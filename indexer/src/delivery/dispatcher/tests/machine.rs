@@ -137,6 +137,7 @@ impl Machine {
             schedule: SCHEDULE.into(),
             inserted: Arc::clone(&inserted),
             metrics: Metrics::default(),
+            clock: Clock::system(),
         };
         let shutdown = CancellationToken::new();
         let submissions = Submissions::new(DEADLINE);
@@ -201,9 +202,9 @@ impl Machine {
     /// Stores messages as the outbox does, and submits them.
     pub(super) async fn submit(&self, webhook: &WebhookId, numbers: Range<u8>) {
         let messages = messages(webhook, numbers);
-        let reservation = self.capacity.reserve(messages.len());
-        let reservation = reservation.expect("there is capacity");
         let now = Timestamp::from(SystemTime::now());
+        let reservation = self.capacity.reserve(messages.len(), now);
+        let reservation = reservation.expect("there is capacity");
         let commit = Commit::slot(Commitment::Confirmed, 7, &messages, now);
         let pending = self
             .store
