@@ -11,19 +11,11 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use axum::{
-    Router,
-    http::{StatusCode, header},
-    response::{IntoResponse, Response},
-};
 use sluice_store::{Attempt, MAX_RESPONSE_BYTES, MessageId, Secret, Secrets};
+use sluice_testkit::webhook_receiver::{Reply, RequestHead, WebhookReceiver};
 use sluice_webhook_client::{
     Client, Reach, WebhookRequest,
     resolve::{Lookup, Resolver},
-};
-use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
-    net::TcpListener,
 };
 
 const DEADLINE: Duration = Duration::from_secs(1);
@@ -79,24 +71,11 @@ async fn post(client: &Client, url: &str) -> Attempt {
     client.post(&request, SystemTime::now()).await
 }
 
-/// Listens on an address and counts connections; each request is answered with 200.
-async fn listen(address: Ipv4Addr, port: u16) -> (SocketAddr, Arc<AtomicUsize>) {
-    let listener = TcpListener::bind((address, port)).await.expect("binds");
-    let bound = listener.local_addr().expect("bound");
-    let connections = Arc::new(AtomicUsize::new(0));
-    let counter = Arc::clone(&connections);
-    tokio::spawn(async move {
-        while let Ok((mut socket, _)) = listener.accept().await {
-            counter.fetch_add(1, Ordering::SeqCst);
-            tokio::spawn(async move {
-                let mut request = [0; 4096];
-                let _ = socket.read(&mut request).await;
-                let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
-                let _ = socket.write_all(answer).await;
-            });
-        }
-    });
-    (bound, connections)
+/// Listens on an address and accepts everything.
+async fn listen(address: Ipv4Addr, port: u16) -> WebhookReceiver {
+    let address = SocketAddr::from((address, port));
+    let receiver = WebhookReceiver::listen(address, |_: &RequestHead, _| Reply::Accept).await;
+    receiver.expect("binds")
 }
 
 fn loopback(resolver: Arc<dyn Resolver>) -> Client {
@@ -105,10 +84,10 @@ fn loopback(resolver: Arc<dyn Resolver>) -> Client {
 
 #[tokio::test]
 async fn a_name_that_turns_to_loopback_after_it_was_judged_is_not_followed_there() {
-    let (address, inside) = listen(Ipv4Addr::LOCALHOST, 0).await;
+    let inside = listen(Ipv4Addr::LOCALHOST, 0).await;
     let resolver = Rebinding::new(&[&["93.184.215.14"], &["127.0.0.1"]]);
     let client = loopback(Arc::clone(&resolver) as _);
-    let url = format!("https://rebind.example:{}/", address.port());
+    let url = format!("https://rebind.example:{}/", inside.address().port());
 
     let first = post(&client, &url).await;
     assert!(!first.accepted());
@@ -121,20 +100,21 @@ async fn a_name_that_turns_to_loopback_after_it_was_judged_is_not_followed_there
     let error = second.error.expect("refused");
     assert!(error.contains("not public"), "{error}");
     assert!(!error.contains("127.0.0.1"), "{error}");
-    assert_eq!(inside.load(Ordering::SeqCst), 0, "nobody connected inside");
+    assert_eq!(inside.connections(), 0, "nobody connected inside");
 }
 
 #[tokio::test]
 async fn the_connection_goes_to_the_address_that_was_judged() {
-    let (judged, reached) = listen(Ipv4Addr::new(127, 0, 0, 2), 0).await;
-    let (_, other) = listen(Ipv4Addr::LOCALHOST, judged.port()).await;
+    let judged = listen(Ipv4Addr::new(127, 0, 0, 2), 0).await;
+    let port = judged.address().port();
+    let other = listen(Ipv4Addr::LOCALHOST, port).await;
     let resolver = Rebinding::new(&[&["127.0.0.2"], &["127.0.0.1"]]);
     let client = loopback(Arc::clone(&resolver) as _);
-    let attempt = post(&client, &format!("http://name.example:{}/", judged.port())).await;
+    let attempt = post(&client, &format!("http://name.example:{port}/")).await;
     assert!(attempt.accepted(), "{attempt:?}");
     assert_eq!(resolver.lookups.load(Ordering::SeqCst), 1);
-    assert_eq!(reached.load(Ordering::SeqCst), 1);
-    assert_eq!(other.load(Ordering::SeqCst), 0);
+    assert_eq!(judged.connections(), 1);
+    assert_eq!(other.connections(), 0);
     let timings = attempt.timings;
     assert!(timings.resolved.is_some() && timings.connected.is_some());
     assert!(timings.first_byte >= timings.connected, "{timings:?}");
@@ -142,12 +122,12 @@ async fn the_connection_goes_to_the_address_that_was_judged() {
 
 #[tokio::test]
 async fn a_name_with_one_bad_address_is_refused_whole() {
-    let (address, inside) = listen(Ipv4Addr::LOCALHOST, 0).await;
+    let inside = listen(Ipv4Addr::LOCALHOST, 0).await;
     let resolver = Rebinding::new(&[&["127.0.0.1", "10.0.0.1"]]);
-    let url = format!("http://mixed.example:{}/", address.port());
+    let url = format!("http://mixed.example:{}/", inside.address().port());
     let attempt = post(&loopback(resolver), &url).await;
     assert!(!attempt.accepted());
-    assert_eq!(inside.load(Ordering::SeqCst), 0);
+    assert_eq!(inside.connections(), 0);
 }
 
 #[tokio::test]
@@ -158,14 +138,8 @@ async fn the_systems_names_are_judged_too() {
     assert!(error.contains("not public"), "{error}");
 }
 
-async fn receiver(answer: impl Fn() -> Response + Clone + Send + Sync + 'static) -> String {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
-        .await
-        .expect("binds");
-    let url = format!("http://{}/", listener.local_addr().expect("bound"));
-    let router = Router::new().fallback(async move || answer());
-    tokio::spawn(async move { axum::serve(listener, router).await });
-    url
+async fn receiver(reply: Reply) -> WebhookReceiver {
+    WebhookReceiver::always(reply).await.expect("binds")
 }
 
 fn system() -> Client {
@@ -174,30 +148,26 @@ fn system() -> Client {
 
 #[tokio::test]
 async fn a_redirect_is_not_followed() {
-    let (target, followed) = listen(Ipv4Addr::LOCALHOST, 0).await;
-    let location = format!("http://{target}/");
-    let redirect = move || {
-        let headers = [(header::LOCATION, location.clone())];
-        (StatusCode::TEMPORARY_REDIRECT, headers).into_response()
-    };
-    let attempt = post(&system(), &receiver(redirect).await).await;
+    let target = listen(Ipv4Addr::LOCALHOST, 0).await;
+    let redirect = receiver(Reply::Redirect(target.url())).await;
+    let attempt = post(&system(), &redirect.url()).await;
     assert_eq!(attempt.status, Some(307));
     assert!(!attempt.accepted());
-    assert_eq!(followed.load(Ordering::SeqCst), 0);
+    assert_eq!(target.connections(), 0);
 }
 
 #[tokio::test]
 async fn an_answer_is_read_to_its_cap_and_kept() {
-    let long = receiver(|| "x".repeat(10 * MAX_RESPONSE_BYTES).into_response()).await;
-    let attempt = post(&system(), &long).await;
+    let long = receiver(Reply::Status(200, "x".repeat(10 * MAX_RESPONSE_BYTES))).await;
+    let attempt = post(&system(), &long.url()).await;
     assert!(attempt.accepted());
     assert!(attempt.response_cut);
     assert_eq!(
         attempt.response.map(|text| text.len()),
         Some(MAX_RESPONSE_BYTES)
     );
-    let short = receiver(|| (StatusCode::BAD_REQUEST, "no such order").into_response()).await;
-    let attempt = post(&system(), &short).await;
+    let short = receiver(Reply::Status(400, "no such order".to_owned())).await;
+    let attempt = post(&system(), &short.url()).await;
     assert_eq!(attempt.status, Some(400));
     assert_eq!(attempt.response.as_deref(), Some("no such order"));
     assert!(!attempt.response_cut);
@@ -205,16 +175,9 @@ async fn an_answer_is_read_to_its_cap_and_kept() {
 
 #[tokio::test]
 async fn the_deadline_covers_an_answer_that_drips() {
-    let drip = || {
-        let drops = futures::stream::unfold((), async |()| {
-            tokio::time::sleep(Duration::from_millis(50)).await;
-            Some((Ok::<_, io::Error>("."), ()))
-        });
-        axum::body::Body::from_stream(drops).into_response()
-    };
-    let url = receiver(drip).await;
+    let dripping = receiver(Reply::Drip).await;
     let begun = std::time::Instant::now();
-    let attempt = post(&system(), &url).await;
+    let attempt = post(&system(), &dripping.url()).await;
     assert!(begun.elapsed() < 2 * DEADLINE);
     assert_eq!(
         attempt.error.as_deref(),
@@ -225,20 +188,8 @@ async fn the_deadline_covers_an_answer_that_drips() {
 
 #[tokio::test]
 async fn an_answer_shorter_than_it_says_is_no_answer() {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
-        .await
-        .expect("binds");
-    let url = format!("http://{}/", listener.local_addr().expect("bound"));
-    tokio::spawn(async move {
-        while let Ok((mut socket, _)) = listener.accept().await {
-            let mut request = [0; 4096];
-            let _ = socket.read(&mut request).await;
-            let _ = socket
-                .write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\nshort")
-                .await;
-        }
-    });
-    let attempt = post(&system(), &url).await;
+    let short = receiver(Reply::TooShort).await;
+    let attempt = post(&system(), &short.url()).await;
     assert!(!attempt.accepted(), "{attempt:?}");
 }
 
@@ -246,15 +197,16 @@ async fn an_answer_shorter_than_it_says_is_no_answer() {
 async fn proxies_of_the_environment_are_not_asked() {
     // Set for this test's process alone: the runner gives each test a process of its own, and the other
     // tests of this file do not depend on a proxy either.
-    let (proxy, asked) = listen(Ipv4Addr::LOCALHOST, 0).await;
+    let proxy = listen(Ipv4Addr::LOCALHOST, 0).await;
+    let address = proxy.address();
     let status = tokio::process::Command::new(std::env::current_exe().expect("this program"))
         .args(["--exact", "a_redirect_is_not_followed"])
-        .env("HTTP_PROXY", format!("http://{proxy}"))
-        .env("http_proxy", format!("http://{proxy}"))
-        .env("ALL_PROXY", format!("http://{proxy}"))
+        .env("HTTP_PROXY", format!("http://{address}"))
+        .env("http_proxy", format!("http://{address}"))
+        .env("ALL_PROXY", format!("http://{address}"))
         .status()
         .await
         .expect("runs");
     assert!(status.success());
-    assert_eq!(asked.load(Ordering::SeqCst), 0);
+    assert_eq!(proxy.connections(), 0);
 }

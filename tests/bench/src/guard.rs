@@ -1,14 +1,14 @@
-//! What the guard costs, measured on the built programs. Every figure is deterministic: it changes with the programs'
-//! code and their compiler, and with nothing else.
+//! Cost of the guard: compute units, binary size and heap use, measured on the built programs.
+//!
+//! Every figure is deterministic: it changes with the programs' code and their compiler, and with nothing else.
 
 use cpmm::{Direction, PerToken, instruction::swap_base_input};
-use serde::Serialize;
-use solana_instruction::Instruction;
-
 use sluice_testkit::{
+    figure::Figure,
     pool::{PoolSetup, guarded_swap},
     svm::{Executed, Svm, program},
 };
+use solana_instruction::Instruction;
 
 /// The most that the guard may add to a swap of SPL tokens with all its checks, event and return data, compute units. A
 /// wrapper that costs more would be a reason to go without.
@@ -23,33 +23,6 @@ const MAX_GUARD_LEN: u64 = 14 * 1024;
 /// Amounts of the measured swap, smallest units.
 const AMOUNT_IN: u64 = 1_000_000;
 
-/// Something measured. Less is better.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Figure {
-    /// What was measured.
-    pub figure: &'static str,
-    /// The measurement.
-    pub value: u64,
-    /// What it counts.
-    pub unit: &'static str,
-    /// The most it may be.
-    pub must: u64,
-    /// Whether it is no more than that.
-    pub met: bool,
-}
-
-impl Figure {
-    fn new(figure: &'static str, value: u64, unit: &'static str, must: u64) -> Self {
-        Self {
-            figure,
-            value,
-            unit,
-            must,
-            met: value <= must,
-        }
-    }
-}
-
 /// Measures the guard.
 ///
 /// # Panics
@@ -62,20 +35,20 @@ pub fn figures() -> Vec<Figure> {
     let length = u64::try_from(guard.len()).expect("programs are small");
     const UNITS: &str = "compute units";
     vec![
-        Figure::new(
+        Figure::exact(
             "guarded minus direct swap",
             overhead(&guard),
             UNITS,
             MAX_OVERHEAD,
         ),
-        Figure::new(
+        Figure::exact(
             "guarded minus direct swap, without the event",
             overhead(&program("guard_silent")),
             UNITS,
             MAX_SILENT_OVERHEAD,
         ),
-        Figure::new("swap_guard.so", length, "bytes", MAX_GUARD_LEN),
-        Figure::new(
+        Figure::exact("swap_guard.so", length, "bytes", MAX_GUARD_LEN),
+        Figure::exact(
             "heap allocations of a swap",
             heap_allocations(),
             "allocations",

@@ -1,4 +1,6 @@
-//! `GET /v1/quote` against a bare route that is asked the same and answers as many bytes, under the same load, in turns.
+//! Throughput and latency of `GET /v1/quote` against a bare route, under the same load, in turns.
+//!
+//! The bare route is asked the same and answers as many bytes.
 
 use std::{
     io,
@@ -12,16 +14,16 @@ use anyhow::Context;
 use axum::{Router, http::header::CONTENT_TYPE, routing::get};
 use service_kit::CancellationToken;
 use sluice_config::Config;
-use tokio::{runtime, time::sleep};
-
 use sluice_harness::services;
 use sluice_testkit::{
     cast::Cast,
     figure::{Figure, Limit},
-    node::Node,
-    server::Server,
-    world::Shared,
+    free_port::free_address,
+    rpc_node::RpcNode,
+    scripted_chain::ScriptedChain,
+    yellowstone_server::YellowstoneServer,
 };
+use tokio::{runtime, time::sleep};
 
 use crate::load;
 
@@ -113,15 +115,17 @@ async fn ready(api: SocketAddr, path: &str) -> anyhow::Result<Vec<u8>> {
 fn serve_api(folder: &Path, shutdown: CancellationToken) -> anyhow::Result<SocketAddr> {
     let address = free_address()?;
     let store = folder.join("sluice.db");
-    let world = Shared::new(FIRST_SLOT, Cast::default().state(FIRST_SLOT));
+    let record = ScriptedChain::new(FIRST_SLOT, Cast::default().state(FIRST_SLOT));
     // The doubles have a thread of their own, so that the API's has nothing else to do.
     let (told, urls) = std::sync::mpsc::channel();
-    let chain = world.clone();
+    let chain = record.clone();
     let ended = shutdown.clone();
     thread::spawn(move || {
         on_one_thread(async move {
-            let node = Node::start(chain.clone()).await.expect("a free port");
-            let server = Server::start(chain.clone()).await.expect("a free port");
+            let node = RpcNode::of_chain(chain.clone()).await.expect("a free port");
+            let server = YellowstoneServer::start(chain.clone())
+                .await
+                .expect("a free port");
             let _ = told.send((node.url(), format!("http://{}", server.address())));
             tokio::select! {
                 () = go_on(&chain) => {}
@@ -142,10 +146,10 @@ fn serve_api(folder: &Path, shutdown: CancellationToken) -> anyhow::Result<Socke
 }
 
 /// Slots pass, one after the other.
-async fn go_on(world: &Shared) {
+async fn go_on(record: &ScriptedChain) {
     let mut parent = FIRST_SLOT;
     loop {
-        parent = world.pass(parent);
+        parent = record.pass(parent);
         sleep(SLOT_TIME).await;
     }
 }
@@ -179,9 +183,4 @@ fn on_one_thread<F: Future>(future: F) -> F::Output {
         .build()
         .expect("the system has room for one more thread")
         .block_on(future)
-}
-
-/// An address that nothing listens on.
-fn free_address() -> io::Result<SocketAddr> {
-    TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()
 }

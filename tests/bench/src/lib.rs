@@ -5,8 +5,6 @@ pub mod guard;
 pub mod http;
 pub mod load;
 pub mod memory;
-pub mod node;
 pub mod start;
-pub mod synthetic;
 pub mod updates;
 pub mod webhooks;

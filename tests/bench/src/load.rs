@@ -1,4 +1,4 @@
-//! A load generator: connections that are kept, one request at a time on each, whole answers read.
+//! Load generator: kept connections, one prepared request at a time on each, whole answers read.
 
 use std::{
     io,

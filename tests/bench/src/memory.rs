@@ -1,4 +1,4 @@
-//! Quotes in memory, without a network.
+//! Cost of quotes in memory, without a network.
 
 use std::{
     hint::black_box,
@@ -9,10 +9,10 @@ use cpmm::{Amount, Direction, ids};
 use sluice_api::pricing::{Ask, best_pool};
 use sluice_geyser::{AccountUpdate, Body, SlotStatus, SlotUpdate, Update};
 use sluice_market::{Market, QuoteCommitment, replay::Replay};
-
-use sluice_testkit::figure::{Figure, Limit};
-
-use crate::synthetic::Synthetic;
+use sluice_testkit::{
+    figure::{Figure, Limit},
+    population::{Population, clock},
+};
 
 /// Pools of one pair that compete.
 const COMPETING: u64 = 16;
@@ -32,7 +32,7 @@ const SLOT: u64 = 1_000;
 /// When a quote is refused, which would be measured as a very fast one.
 #[must_use]
 pub fn figures() -> Vec<Figure> {
-    let chain = Synthetic {
+    let chain = Population {
         pools: COMPETING,
         per_pair: COMPETING,
     };
@@ -79,14 +79,14 @@ pub fn figures() -> Vec<Figure> {
 /// # Panics
 /// When it does not.
 #[must_use]
-pub fn market(chain: Synthetic) -> Market {
+pub fn market(chain: Population) -> Market {
     let mut replay = Replay::begin(SLOT, chain.accounts(SLOT));
     let update = |body| Update {
         filters: Vec::new(),
         created_at: None,
         body,
     };
-    let clock = crate::synthetic::clock(SLOT);
+    let clock = clock(SLOT);
     let clock = AccountUpdate {
         slot: SLOT,
         pubkey: ids::CLOCK,

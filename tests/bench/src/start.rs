@@ -1,9 +1,8 @@
-//! A market of 200,000 pools: how long its start takes and how much memory it holds, in a process of its own.
+//! Start of a market of 200,000 pools: its time and its memory, in a process of its own.
 
 use std::{
     env, fs,
     process::Stdio,
-    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -14,14 +13,12 @@ use sluice_geyser::{
     scripted::{ClientGone, Connection, ScriptedServer},
 };
 use sluice_market::{Endpoint, Market, Settings, Status, spawn};
-use tokio::{process::Command, time::sleep};
-
-use sluice_testkit::figure::{Figure, Limit};
-
-use crate::{
-    node::Node,
-    synthetic::{Synthetic, clock},
+use sluice_testkit::{
+    figure::{Figure, Limit},
+    population::{Population, clock},
+    rpc_node::RpcNode,
 };
+use tokio::{process::Command, time::sleep};
 
 /// More pools than the exchange has.
 const POOLS: u64 = 200_000;
@@ -46,12 +43,12 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// # Errors
 /// When a double or the process cannot be started, or the market does not get ready.
 pub async fn figures() -> anyhow::Result<Vec<Figure>> {
-    let chain = Synthetic {
+    let chain = Population {
         pools: POOLS,
         per_pair: 1,
     };
-    let node = Node::holding(chain.accounts(SLOT));
-    let rpc = Arc::clone(&node).serve().await?;
+    let node = RpcNode::holding(chain.accounts(SLOT)).await?;
+    let rpc = node.url();
     let mut server = ScriptedServer::start().await?;
     let geyser = server.endpoint().url.to_string();
     let telling = tokio::spawn(async move {
@@ -92,7 +89,7 @@ pub async fn figures() -> anyhow::Result<Vec<Figure>> {
 }
 
 /// Slots pass, each confirmed at once.
-async fn go_on(connection: &Connection, node: &Node) -> Result<(), ClientGone> {
+async fn go_on(connection: &Connection, node: &RpcNode) -> Result<(), ClientGone> {
     for slot in SLOT + 1.. {
         let told = |status| {
             Body::Slot(SlotUpdate {

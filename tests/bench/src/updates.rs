@@ -1,4 +1,4 @@
-//! Account updates: from the bytes of the stream to a state that readers see.
+//! Cost of account updates, from the bytes of the stream to a state that readers see.
 
 use std::time::{Duration, Instant, SystemTime};
 
@@ -11,14 +11,12 @@ use sluice_geyser::{
     scripted::{ScriptedServer, wire_bytes},
 };
 use sluice_market::{QuoteCommitment, replay::Replay};
-use solana_signature::Signature;
-
 use sluice_testkit::{
     figure::{Figure, Limit},
-    recorded::Recorded,
+    population::{Population, clock},
+    yellowstone_server::Preencoded,
 };
-
-use crate::synthetic::{Synthetic, clock};
+use solana_signature::Signature;
 
 /// Pools of the chain that is written to. A tenth of it trades.
 const POOLS: u64 = 20_000;
@@ -45,7 +43,7 @@ const TIMED_SWAPS: u64 = 200;
 /// Updates sent at a time while it is measured, each millisecond: 15,000 in a second.
 const TIMED_PIECE: usize = 15;
 
-const CHAIN: Synthetic = Synthetic {
+const CHAIN: Population = Population {
     pools: POOLS,
     per_pair: 4,
 };
@@ -191,7 +189,7 @@ fn require_followed(replay: &Replay) {
 
 /// Time in which a client takes in all updates through gRPC.
 async fn through_grpc(wire: &[Bytes], mut take: impl FnMut(&Update)) -> anyhow::Result<Duration> {
-    let server = Recorded::start(wire).await?;
+    let server = Preencoded::start(wire).await?;
     let request = sluice_geyser::Request {
         slots: Some("slots".to_owned()),
         ..sluice_geyser::Request::default()

@@ -1,4 +1,4 @@
-//! What webhooks cost, measured: see `cargo xtask bench webhooks`.
+//! Cost of webhooks: matching, delivery, latency, a hanging endpoint, a start; see `cargo xtask bench webhooks`.
 
 pub mod bare;
 pub mod deliveries;

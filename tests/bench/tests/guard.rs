@@ -1,4 +1,4 @@
-//! What the guard costs stays under what it may cost.
+//! Limits on the cost of the guard.
 
 #[test]
 fn every_figure_of_the_guard_is_met() {

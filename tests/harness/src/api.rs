@@ -1,26 +1,25 @@
-//! The whole API on a stage: its own process code, a node that answers from memory and counts its calls, and a chain
-//! that streams slots. What a real validator does not do on demand, this one does: stand still, be slow, move a pool.
+//! API harness: the whole API between an RPC node and a chain that a test commands.
+//!
+//! What a real validator does not do on demand, this chain does: stand still, be slow, move a pool.
 
 mod chain;
-mod node;
 
-use std::{
-    net::Ipv4Addr,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
 use cpmm::{TokenProgram, TransferFeeConfig};
 use service_kit::CancellationToken;
 use sluice_config::Config;
 use sluice_geyser::scripted::ScriptedServer;
+use sluice_testkit::{
+    free_port::free_port,
+    pool::{Pool, PoolSetup, Token, constant_fee},
+    rpc_node::RpcNode,
+};
 use tempfile::TempDir;
-use tokio::{net::TcpListener, task::JoinHandle};
+use tokio::task::JoinHandle;
 
 pub use chain::Chain;
-pub use node::{Account, Node};
-
-use sluice_testkit::pool::{Pool, PoolSetup, Token, constant_fee};
 
 use crate::services;
 
@@ -31,13 +30,13 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const RESERVE: u64 = 1_000_000_000_000;
 
 /// The API with its surroundings. Dropping it ends all of them.
-pub struct Stage {
+pub struct ApiHarness {
     /// Where the API listens: `http://127.0.0.1:port`.
     pub url: String,
     /// Its port.
     pub port: u16,
     /// The node that it asks.
-    pub node: Node,
+    pub node: RpcNode,
     /// The chain that it listens to.
     pub chain: Chain,
     /// A pool of SOL and an SPL token.
@@ -49,13 +48,13 @@ pub struct Stage {
     _folder: TempDir,
 }
 
-impl Stage {
+impl ApiHarness {
     /// Starts everything and waits until the API is ready. Each of its calls to the node ends after `rpc_timeout`.
     ///
     /// # Errors
     /// When a part does not start.
     pub async fn start(rpc_timeout: Duration) -> anyhow::Result<Self> {
-        let mut node = Node::default();
+        let mut node = RpcNode::holding([]).await?;
         let mut sol_pool =
             PoolSetup::of(Token::spl(RESERVE), Token::spl(RESERVE)).open(&mut node, "sol pool");
         sol_pool.wrap_first(&mut node);
@@ -66,12 +65,12 @@ impl Stage {
 
         let folder = tempfile::tempdir()?;
         let server = ScriptedServer::start().await?;
-        let port = free_port().await?;
-        let config = config(&node.serve().await?, &server, port, rpc_timeout, &folder)?;
+        let port = free_port()?;
+        let config = config(&node.url(), &server, port, rpc_timeout, &folder)?;
         let shutdown = CancellationToken::new();
         let chain = Chain::play(server, node.clone(), shutdown.clone());
         let api = tokio::spawn(services::api(config, shutdown.clone()));
-        let stage = Self {
+        let harness = Self {
             url: format!("http://127.0.0.1:{port}"),
             port,
             node,
@@ -82,8 +81,8 @@ impl Stage {
             api,
             _folder: folder,
         };
-        stage.until_ready().await?;
-        Ok(stage)
+        harness.until_ready().await?;
+        Ok(harness)
     }
 
     async fn until_ready(&self) -> anyhow::Result<()> {
@@ -112,15 +111,10 @@ impl Stage {
     }
 }
 
-impl Drop for Stage {
+impl Drop for ApiHarness {
     fn drop(&mut self) {
         self.shutdown.cancel();
     }
-}
-
-async fn free_port() -> anyhow::Result<u16> {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
-    Ok(listener.local_addr()?.port())
 }
 
 fn config(
@@ -141,5 +135,5 @@ fn config(
         rpc_timeout.as_millis(),
         server.endpoint().url,
     );
-    Ok(Config::parse(&text, "stage".as_ref())?)
+    Ok(Config::parse(&text, "harness.toml".as_ref())?)
 }

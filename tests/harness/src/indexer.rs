@@ -1,17 +1,15 @@
-//! The indexer under test and what surrounds it.
+//! Indexer harness: the whole indexer between a scripted stream, a database and a webhook receiver.
 
 use std::{
     net::SocketAddr,
     path::{Path, PathBuf},
     sync::{
-        Arc, Mutex,
+        Arc,
         atomic::{AtomicU64, Ordering},
     },
     time::{Duration, SystemTime},
 };
 
-use axum::{Router, extract::State, http::HeaderMap};
-use bytes::Bytes;
 use serde_json::Value;
 use service_kit::CancellationToken;
 use sluice_config::Config;
@@ -23,10 +21,13 @@ use sluice_store::{
     Access, EventKind, Filters, NewWebhook, Secret, Store, Timestamp, WebhookDefinition, WebhookId,
     testing::PrivateCluster,
 };
+use sluice_testkit::{
+    free_port::free_address,
+    updates::{block, program, slot},
+    webhook_receiver::{ReceivedRequest, Reply, WebhookReceiver},
+};
 use tempfile::TempDir;
-use tokio::{net::TcpListener, task::JoinHandle, time::sleep};
-
-use sluice_testkit::updates::{block, program, slot};
+use tokio::{task::JoinHandle, time::sleep};
 
 use crate::services;
 
@@ -46,10 +47,7 @@ pub async fn soon<F: Future>(future: F) -> F::Output {
         .expect("a step hangs")
 }
 
-/// What a receiver was sent, in order of arrival.
-pub type Received = Arc<Mutex<Vec<(HeaderMap, Bytes)>>>;
-
-/// Where the database is. What is removed or stopped with the machine is held here.
+/// Where the database is. What is removed or stopped with the harness is held here.
 enum Place {
     /// An SQLite file.
     File { path: PathBuf, _folder: TempDir },
@@ -61,15 +59,13 @@ enum Place {
 }
 
 /// A stream, a database and a receiver, and perhaps an indexer between them.
-pub struct Machine {
+pub struct IndexerHarness {
     /// The stream.
     pub server: ScriptedServer,
     /// The database, as a second process would open it.
     pub store: Store,
-    /// Where the receiver listens.
-    pub receiver_url: String,
-    /// What it was sent.
-    pub received: Received,
+    /// The receiver of all webhooks. It takes what one of their secrets signed.
+    pub receiver: WebhookReceiver,
     place: Place,
 }
 
@@ -81,30 +77,7 @@ pub struct Indexer {
     running: JoinHandle<anyhow::Result<()>>,
 }
 
-async fn receiver() -> (String, Received) {
-    let received = Received::default();
-    let listener = TcpListener::bind(("127.0.0.1", 0))
-        .await
-        .expect("a free port");
-    let url = format!("http://{}/hook", listener.local_addr().expect("bound"));
-    let record = async |State(received): State<Received>, headers: HeaderMap, body: Bytes| {
-        received.lock().expect("not poisoned").push((headers, body));
-    };
-    let router = Router::new()
-        .fallback(record)
-        .with_state(Arc::clone(&received));
-    tokio::spawn(async move { axum::serve(listener, router).await });
-    (url, received)
-}
-
-async fn free_address() -> SocketAddr {
-    let listener = TcpListener::bind(("127.0.0.1", 0))
-        .await
-        .expect("a free port");
-    listener.local_addr().expect("bound")
-}
-
-impl Machine {
+impl IndexerHarness {
     /// With an SQLite file.
     ///
     /// # Panics
@@ -144,12 +117,11 @@ impl Machine {
             Place::File { path, .. } => Store::open(path).await,
             Place::Server { url, .. } => Store::connect(url).await,
         };
-        let (receiver_url, received) = receiver().await;
+        let receiver = WebhookReceiver::always(Reply::Accept).await;
         Self {
             server: ScriptedServer::start().await.expect("listens"),
             store: store.expect("opens"),
-            receiver_url,
-            received,
+            receiver: receiver.expect("a free port"),
             place,
         }
     }
@@ -167,7 +139,7 @@ impl Machine {
 
     /// Starts an indexer.
     pub async fn start(&self) -> Indexer {
-        self.start_at(free_address().await)
+        self.start_at(free_address().expect("a free port"))
     }
 
     /// Starts an indexer whose health nobody asks for, so that it may have any port.
@@ -211,7 +183,7 @@ impl Machine {
     /// What a webhook on everything about the program asks for.
     pub fn definition(&self) -> WebhookDefinition {
         WebhookDefinition::new(
-            self.receiver_url.clone(),
+            self.receiver.url(),
             EventKind::ALL.into_iter().collect(),
             Filters {
                 accounts: Vec::new(),
@@ -237,12 +209,14 @@ impl Machine {
         definition: WebhookDefinition,
         relay_until: Option<Timestamp>,
     ) -> WebhookId {
+        let secret = Secret::from_random([number; 32]);
+        self.receiver.trust(secret.expose());
         let new = NewWebhook {
             id: WebhookId::from_random([number; 16]),
             owner: Access::All,
             relay_until,
             definition,
-            secret: Secret::from_random([number; 32]),
+            secret,
             created: Timestamp::from(SystemTime::now()),
         };
         self.store
@@ -274,15 +248,15 @@ impl Machine {
         (connection, request)
     }
 
-    /// What was received, in order of arrival, once there are so many.
-    pub async fn received(&self, count: usize) -> Vec<(HeaderMap, Bytes)> {
-        let wait = async {
-            while self.received.lock().expect("not poisoned").len() < count {
-                sleep(Duration::from_millis(10)).await;
-            }
-        };
-        soon(wait).await;
-        self.received.lock().expect("not poisoned").clone()
+    /// What was received, in order of arrival, once there is so much.
+    ///
+    /// # Panics
+    /// When it does not come, or something came that no webhook's secret signed.
+    pub async fn received(&self, count: usize) -> Vec<ReceivedRequest> {
+        let received = self.receiver.until(count).await;
+        let faults = self.receiver.faults();
+        assert!(faults.is_empty(), "the receiver refused: {faults:?}");
+        received
     }
 
     /// The bodies received, by webhook and sequence, once there are so many. No more must come soon.
@@ -292,7 +266,7 @@ impl Machine {
         let received = self.received(count).await;
         let mut bodies: Vec<Value> = received
             .iter()
-            .map(|(_, body)| serde_json::from_slice(body).expect("JSON"))
+            .map(|request| serde_json::from_slice(&request.body).expect("JSON"))
             .collect();
         assert_eq!(bodies.len(), count, "{bodies:#?}");
         bodies.sort_by_key(|body| {

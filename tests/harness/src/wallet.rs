@@ -1,8 +1,13 @@
-//! Wallets that execute the transactions of the API on the chain in memory, in whatever state the wallet is.
+//! Wallets that execute the API's transactions on the chain in memory, in every state of a wallet.
 
 use cpmm::{
     Direction, Mint, PoolState, TokenAccount, TokenAccountKind, TokenProgram, ids,
     instruction::SwapAccounts,
+};
+use sluice_testkit::{
+    names::{address, keypair},
+    pool::{Pool, PoolSetup, Token, constant_fee},
+    svm::{self, Executed, Refused, Svm},
 };
 use sluice_transaction::{
     Associated, Exchange, SwapTerms, TokenSide, TransactionPlan, UnsignedTransaction,
@@ -14,12 +19,6 @@ use solana_keypair::Keypair;
 use solana_pubkey::Pubkey;
 use solana_signer::Signer;
 use solana_transaction::versioned::VersionedTransaction;
-
-use sluice_testkit::{
-    names::{address, keypair},
-    pool::{Pool, PoolSetup, Token, constant_fee},
-    svm::{self, Executed, Refused, Svm},
-};
 
 /// Balance of each vault, smallest units.
 const RESERVE: u64 = 1_000_000_000_000;

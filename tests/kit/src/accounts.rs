@@ -1,4 +1,6 @@
-//! What the accounts of the played chain hold, by type: the model reads the types, the market reads their bytes.
+//! Accounts of the scripted chain by type, and their bytes.
+//!
+//! Judges read the types, the services read the bytes.
 
 use bytes::Bytes;
 use cpmm::{AmmConfig, Clock, Mint, PoolState, TokenAccount, TokenAccountKind, TokenProgram, ids};
@@ -38,7 +40,7 @@ pub enum Content {
     },
 }
 
-/// An account as servers and nodes tell it.
+/// An account as servers and nodes report it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Account {
     /// Owner program.

@@ -1,4 +1,4 @@
-//! Who plays: the pools of the exchange at the beginning, and those that may join.
+//! Pools of the scripted chain: those of its first slot, and those that may be opened later.
 
 use cpmm::{
     AmmConfig, Clock, FeeRate, Mint, PerToken, PoolState, TokenProgram, TransferFee,
@@ -8,7 +8,7 @@ use cpmm::{
 };
 use solana_pubkey::Pubkey;
 
-use crate::{accounts::Content, chain::State, names::address};
+use crate::{accounts::Content, names::address, scripted_chain::State};
 
 /// Epoch at the beginning.
 pub const EPOCH: u64 = 700;

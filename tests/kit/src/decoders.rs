@@ -1,5 +1,4 @@
-//! Every decoder of bytes that come from outside, behind one function: for the fuzzer, and for the tests that mutate
-//! valid accounts.
+//! Every decoder of bytes from outside behind one function, for the fuzzer and for tests that mutate accounts.
 
 use bytes::Bytes;
 use cpmm::{AmmConfig, Mint, PoolState, TokenAccount, TokenAccountKind};

@@ -1,9 +1,30 @@
-//! A measurement and what it must be.
+//! Figures of benchmarks: value, unit, limit and whether it is met; shown as a table, written as JSON.
 
 use std::{fs, path::Path};
 
 use anyhow::Context;
 use serde::Serialize;
+
+/// A measured quantity.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum Quantity {
+    /// The same on every machine.
+    Exact(u64),
+    /// What this machine gave.
+    Measured(f64),
+}
+
+impl Quantity {
+    /// As people write it.
+    #[must_use]
+    pub fn shown(self) -> String {
+        match self {
+            Self::Exact(value) => value.to_string(),
+            Self::Measured(value) => format!("{value:.2}"),
+        }
+    }
+}
 
 /// What a measurement is held against.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -15,6 +36,9 @@ pub enum Limit {
     AtLeast(f64),
     /// It is shown, and means nothing by itself.
     None,
+    /// An exact figure may be no more than this. Written as a bare number.
+    #[serde(untagged)]
+    Budget(u64),
 }
 
 /// Something measured.
@@ -23,7 +47,7 @@ pub struct Figure {
     /// What was measured.
     pub figure: &'static str,
     /// The measurement.
-    pub value: f64,
+    pub value: Quantity,
     /// What it counts.
     pub unit: &'static str,
     /// What it must be.
@@ -40,13 +64,28 @@ impl Figure {
             Limit::AtMost(most) => value <= most,
             Limit::AtLeast(least) => value >= least,
             Limit::None => true,
+            // Beyond 2^53 it would round; no figure is near.
+            #[expect(clippy::cast_precision_loss, reason = "budgets are far below 2^53")]
+            Limit::Budget(most) => value <= most as f64,
         };
         Self {
             figure,
-            value,
+            value: Quantity::Measured(value),
             unit,
             must,
             met,
+        }
+    }
+
+    /// Holds an exact figure against the most that it may be.
+    #[must_use]
+    pub fn exact(figure: &'static str, value: u64, unit: &'static str, most: u64) -> Self {
+        Self {
+            figure,
+            value: Quantity::Exact(value),
+            unit,
+            must: Limit::Budget(most),
+            met: value <= most,
         }
     }
 }
@@ -59,6 +98,7 @@ impl Limit {
             Self::AtMost(most) => format!("<= {most}"),
             Self::AtLeast(least) => format!(">= {least}"),
             Self::None => String::new(),
+            Self::Budget(most) => format!("<= {most}"),
         }
     }
 }
@@ -80,9 +120,9 @@ fn show(figures: &[Figure]) {
     for figure in figures {
         let missed = if figure.met { "" } else { "  NOT MET" };
         println!(
-            "{:<width$} {:>12.2} {:>12}  {}{missed}",
+            "{:<width$} {:>12} {:>12}  {}{missed}",
             figure.figure,
-            figure.value,
+            figure.value.shown(),
             figure.must.shown(),
             figure.unit
         );

@@ -1,4 +1,6 @@
-//! Which filters of a subscription an account write matches, as servers decide it.
+//! Filters of a subscription, matched with account writes as a Geyser server matches them (pure).
+//!
+//! They stand for the server's own matching, equal to it: a write that no filter matches is never sent.
 
 use cpmm::{TOKEN_ACCOUNT_LEN, ids};
 use sluice_geyser::{AccountFilter, Request};

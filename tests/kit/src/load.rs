@@ -1,4 +1,4 @@
-//! A crowd of HTTP clients that ask as fast as they are answered.
+//! Load client: connections that post prepared bodies as fast as they are answered.
 
 use std::{
     net::{Ipv4Addr, SocketAddr},

@@ -1,4 +1,4 @@
-//! Addresses and keys that are hashes of names, so that every run has the same ones.
+//! Addresses and keys that are hashes of names, equal in every run.
 
 use sha2::{Digest, Sha256};
 use solana_keypair::Keypair;

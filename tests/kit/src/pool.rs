@@ -1,4 +1,4 @@
-//! Pools and their users, injected as account bytes, so that any binary of the exchange can run behind them.
+//! Pools and their users as account bytes, behind which any binary of the exchange runs.
 
 use std::sync::Arc;
 

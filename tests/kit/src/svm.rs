@@ -1,6 +1,9 @@
-//! A chain in memory with the guard and the exchange loaded, and verbs to set it up and use it.
+//! Chain in memory: LiteSVM with the guard and the exchange, and verbs to set it up and use it.
 //!
-//! Everything is deterministic: addresses and keys are hashes of names, and the clock stands still unless told.
+//! It stands for a validator's runtime, equal to it in what programs may do and cost. It is stricter in nothing, and
+//! kinder in one thing that tests ask for: equal transactions may be sent again.
+//!
+//! Everything is deterministic: addresses and keys are hashes of names, and the clock stands still unless set.
 
 use std::{env, fs, path::PathBuf};
 

@@ -1,4 +1,4 @@
-//! Updates as the stream sends them.
+//! Updates as the stream sends them, with fixed content.
 
 use bytes::Bytes;
 use sluice_geyser::{

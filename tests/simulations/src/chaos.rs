@@ -1,4 +1,4 @@
-//! Everything is killed at random, again and again, and in the end nothing may be missing.
+//! Chaos: indexers, dispatchers and databases killed at random, and nothing missing in the end.
 //!
 //! A played chain of numbered events ([`script`], told by [`feed`]) is followed by processes of the real `sluice`
 //! ([`process`]) on a real database ([`database`]), and they deliver to receivers that answer in every wrong way

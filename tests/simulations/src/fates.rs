@@ -1,10 +1,12 @@
-//! Whatever becomes of the chain, no event is left without its end: what was told at processed is confirmed,
-//! or taken back, or lies in slots that are told to be missing; and nobody else hears of what did not happen.
+//! Fates of the chain: every emitted event is confirmed, retracted, or in a reported gap.
+//!
+//! Webhooks at a higher commitment hear nothing of what did not happen. What the webhooks are owed is read from the
+//! store, in order; that it arrives is promised elsewhere.
 //!
 //! What the webhooks are owed is read from the store, in order. That it arrives is promised elsewhere.
 
 mod chain;
-mod line;
+mod entry;
 mod script;
 
 use std::{
@@ -18,10 +20,10 @@ use sluice_store::{Access, Commitment, Store, WebhookId};
 
 use self::{
     chain::{Mark, Outcome},
-    line::Transcript,
+    entry::Transcript,
     script::{Listener, Played},
 };
-use sluice_harness::indexer::Machine;
+use sluice_harness::indexer::IndexerHarness;
 
 /// Messages read at once.
 const PAGE: u32 = 500;
@@ -29,17 +31,17 @@ const PAGE: u32 = 500;
 /// Scripts played at a time. Each waits most of the time.
 const AT_A_TIME: usize = 8;
 
-/// Plays the scripts of these seeds, each on a machine of its own. The same seed makes the same script again.
+/// Plays the scripts of these seeds, each on a harness of its own. The same seed makes the same script again.
 ///
 /// # Panics
 /// When an event has no end, or another one than it should.
-pub async fn explore(seeds: Range<u64>, machine: impl AsyncFn() -> Machine) {
+pub async fn explore(seeds: Range<u64>, harness: impl AsyncFn() -> IndexerHarness) {
     let mut covered = Covered::default();
     let scripts = seeds.map(|seed| {
-        let machine = &machine;
+        let harness = &harness;
         async move {
-            let (machine, transcript) = (machine().await, Transcript::default());
-            let played = script::play(seed, machine, transcript.clone());
+            let (harness, transcript) = (harness().await, Transcript::default());
+            let played = script::play(seed, harness, transcript.clone());
             match tokio::spawn(async { judge(played.await).await }).await {
                 Ok(covered) => covered,
                 Err(failed) => panic!(
@@ -135,7 +137,7 @@ impl Heard {
 }
 
 async fn judge(played: Played) -> Covered {
-    let store = &played.machine.store;
+    let store = &played.harness.store;
     assert_eq!(store.unconfirmed_slots().await.expect("read"), []);
     let outcome = played.chain.outcome();
     let mut covered = Covered::default();

@@ -1,4 +1,4 @@
-//! The arithmetic against the exchange's binary: the same swap, predicted and executed.
+//! Parity of the arithmetic and the exchange's binary: the same swap, predicted and executed.
 
 use std::fmt;
 

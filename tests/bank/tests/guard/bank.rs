@@ -1,4 +1,4 @@
-//! A bank with the guard, the exchange, a pool and a user.
+//! Validator's bank with the guard, the stand-in exchange, a pool and a user.
 
 use std::{
     env, fs,

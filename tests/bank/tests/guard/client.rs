@@ -1,4 +1,4 @@
-//! A Rust client of Anchor 1 that knows the guard from the committed IDL alone.
+//! Rust client of Anchor 1 that knows the guard from the committed IDL alone.
 
 use std::{rc::Rc, thread};
 

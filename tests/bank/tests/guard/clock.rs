@@ -1,4 +1,4 @@
-//! What changes when time passes, on the bank's own clock.
+//! Expiry and transfer fees as time passes on the bank's own clock.
 
 use cpmm::{TransferFee, TransferFeeConfig};
 use sluice_testkit::pool::{PoolSetup, Token, guarded_swap};

@@ -1,4 +1,4 @@
-//! What the tests in memory say about swaps, said by a bank.
+//! Swaps on the bank: accepted and refused as on the chain in memory.
 
 use sluice_testkit::pool::{PoolSetup, Token, guarded_swap};
 use swap_guard_interface::{GuardError, PROGRAM_ID};

@@ -1,5 +1,6 @@
-//! Measures how fast the API builds transactions, against a server that does nothing but HTTP and JSON, and writes the
-//! figures as JSON to the file that the one argument names.
+//! Figures of building transactions, measured against a server that does nothing but HTTP and JSON.
+//!
+//! They are written as JSON to the file that the one argument names.
 //!
 //! Everything runs in this process: the API, its node, which answers from memory at once, the chain that it listens to,
 //! and the clients. So the share is that of one machine's work, whatever machine it is.
@@ -10,7 +11,7 @@ use anyhow::{Context, ensure};
 use axum::{Json, Router, extract::State, response::IntoResponse, routing::post};
 use bytes::Bytes;
 use serde_json::{Value, json};
-use sluice_harness::api::Stage;
+use sluice_harness::api::ApiHarness;
 use sluice_testkit::{
     figure::{self, Figure, Limit},
     load::{Measured, Target},
@@ -54,8 +55,8 @@ async fn main() -> anyhow::Result<()> {
         .nth(1)
         .map(PathBuf::from)
         .context("usage: build-figures <file to write>")?;
-    let stage = Stage::start(Duration::from_secs(5)).await?;
-    let bench = Bench::new(&stage).await?;
+    let harness = ApiHarness::start(Duration::from_secs(5)).await?;
+    let bench = Bench::new(&harness).await?;
     bench.warm().await?;
     let mut rounds = Vec::new();
     let mut attempts = 0..ATTEMPTS;
@@ -66,7 +67,7 @@ async fn main() -> anyhow::Result<()> {
         rounds.extend(bench.round().await?);
     }
     ensure!(
-        stage.node.calls("getMultipleAccounts") > 0,
+        harness.node.count("getMultipleAccounts") > 0,
         "the node was not asked"
     );
     println!(
@@ -90,7 +91,7 @@ async fn main() -> anyhow::Result<()> {
         ),
     ];
     figure::report(&figures, &file)?;
-    stage.stop().await
+    harness.stop().await
 }
 
 fn median(rounds: &[Round], value: fn(&Round) -> u32) -> f64 {
@@ -124,14 +125,14 @@ struct Bench {
 }
 
 impl Bench {
-    async fn new(stage: &Stage) -> anyhow::Result<Self> {
+    async fn new(harness: &ApiHarness) -> anyhow::Result<Self> {
         let api = |bodies| Target {
-            port: stage.port,
+            port: harness.port,
             path: "/v1/swap/transaction",
             bodies: Arc::new(bodies),
         };
-        let strangers = api(bodies(stage, WALLETS, STRANGERS).await?);
-        let api = api(bodies(stage, 0, WALLETS).await?);
+        let strangers = api(bodies(harness, WALLETS, STRANGERS).await?);
+        let api = api(bodies(harness, 0, WALLETS).await?);
         let echo = Target {
             port: echo(api.answer().await?).await?,
             path: "/answer",
@@ -212,11 +213,11 @@ async fn echo(answer: Value) -> anyhow::Result<u16> {
 }
 
 /// A request of each of so many wallets: the same quote, SOL in, and both token accounts to be created.
-async fn bodies(stage: &Stage, first: usize, count: usize) -> anyhow::Result<Vec<Bytes>> {
-    let mints = stage.sol_pool.state.mints;
+async fn bodies(harness: &ApiHarness, first: usize, count: usize) -> anyhow::Result<Vec<Bytes>> {
+    let mints = harness.sol_pool.state.mints;
     let url = format!(
         "{}/v1/quote?inputMint={}&outputMint={}&amount=1000000",
-        stage.url, mints.token_0, mints.token_1
+        harness.url, mints.token_0, mints.token_1
     );
     let http = reqwest::Client::builder().no_proxy().build()?;
     let answer: Value = http.get(url).send().await?.json().await?;

@@ -1,5 +1,6 @@
-//! Measures webhooks, shows a table, and writes the figures as JSON to the file that the first argument names; further
-//! arguments name the parts that are measured, all of them when there is none.
+//! Figures of webhooks, shown as a table and written as JSON to the file that the first argument names.
+//!
+//! Further arguments name the parts that are measured, all of them when there is none.
 
 use std::{env, path::Path};
 

@@ -1,4 +1,4 @@
-//! A bare client: what it sends, headers and signatures included, was made beforehand, and it keeps no record.
+//! Bare client: sends requests prepared beforehand, headers and signatures included, and keeps no record.
 //!
 //! It is the HTTP library that Sluice's own client is made with, with nothing around it: one client for all
 //! receivers, connections that are kept, as many requests at once to each receiver as Sluice makes. For comparison there

@@ -1,5 +1,4 @@
-//! Deliveries per second to receivers on this machine, each claimed from a database, signed, posted and recorded,
-//! against a bare client that posts the same bodies.
+//! Deliveries per second, leased, signed, posted and recorded, against a bare client that posts the same.
 
 use std::{
     sync::Arc,
@@ -16,6 +15,7 @@ use sluice_store::{
     Commitment, Store,
     testing::{Disk, PrivateCluster},
 };
+use sluice_testkit::figure::{Figure, Limit};
 use sluice_webhook_client::{Client, Reach};
 use tokio::sync::Notify;
 
@@ -24,7 +24,6 @@ use super::{
     queue::{POOLS, Queue},
     receiver::{Keeping, Receivers},
 };
-use sluice_testkit::figure::{Figure, Limit};
 
 /// Webhooks, each with a receiver of its own.
 const WEBHOOKS: usize = 8;

@@ -1,5 +1,6 @@
-//! What one receiver that hangs does to ninety-nine others: the same load on two dispatchers, of which one has such a
-//! receiver, in turns.
+//! Effect of one hanging endpoint on ninety-nine others.
+//!
+//! The same load runs on two dispatchers, of which one has such an endpoint, in turns.
 
 use std::{
     collections::HashMap,
@@ -16,6 +17,7 @@ use sluice_indexer::{
     metrics::Metrics,
 };
 use sluice_store::{Commitment, Store};
+use sluice_testkit::figure::{Figure, Limit};
 use sluice_webhook_client::{Client, Reach};
 use tokio::{
     sync::Notify,
@@ -27,7 +29,6 @@ use super::{
     queue::Queue,
     receiver::{Keeping, Receivers},
 };
-use sluice_testkit::figure::{Figure, Limit};
 
 /// Receivers. Of one row, the first hangs.
 const RECEIVERS: usize = 100;

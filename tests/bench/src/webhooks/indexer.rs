@@ -6,9 +6,8 @@ use anyhow::Context;
 use service_kit::CancellationToken;
 use sluice_config::Config;
 use sluice_harness::services;
+use sluice_testkit::free_port::free_address;
 use tokio::task::JoinHandle;
-
-use super::receiver::free_address;
 
 /// A running indexer.
 pub struct Indexer {

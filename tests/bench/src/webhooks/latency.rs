@@ -1,5 +1,6 @@
-//! How long an event takes from the stream to the first byte of its POST: a whole indexer over a database file, fed
-//! over gRPC with 1,000 events a second in slots of 400 ms.
+//! Latency of an event, from the stream to the first byte of its POST.
+//!
+//! A whole indexer over a database file is fed over gRPC with 1,000 events a second in slots of 400 ms.
 
 use std::{
     collections::HashMap,
@@ -13,6 +14,7 @@ use sluice_geyser::{
     scripted::{Connection, ScriptedServer},
 };
 use sluice_store::{Commitment, Store};
+use sluice_testkit::figure::{Figure, Limit};
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
 use super::{
@@ -20,7 +22,6 @@ use super::{
     queue::{Queue, pool_write},
     receiver::{Arrival, Keeping, Receivers},
 };
-use sluice_testkit::figure::{Figure, Limit};
 
 /// Webhooks, each with a receiver of its own.
 const WEBHOOKS: usize = 8;

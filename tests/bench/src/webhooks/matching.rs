@@ -1,8 +1,9 @@
-//! Whom an update concerns, on one core: from the bytes of the stream, by way of the slot tree, which holds an update
-//! until its slot is confirmed, to the webhooks. Everything that the indexer does with an update, but for writing the
-//! messages.
+//! Cost of matching on one core, from the bytes of the stream to the webhooks that an update matches.
 //!
-//! One webhook watches the program that owns every account, so that each update is streamed, and concerns somebody,
+//! The way goes through the fork tree, which holds an update until its slot is confirmed. It is everything that the
+//! indexer does with an update, but for writing the messages.
+//!
+//! One webhook watches the program that owns every account, so that each update is streamed, and matches a webhook,
 //! however many accounts others watch.
 
 use std::{
@@ -28,12 +29,12 @@ use sluice_store::{
     Access, Commitment, EventKind, Filters, NewWebhook, Secret, Store, Timestamp,
     WebhookDefinition, WebhookId,
 };
+use sluice_testkit::{
+    figure::{Figure, Limit},
+    population::Population,
+};
 use solana_pubkey::Pubkey;
 use tokio::{process::Command, time::sleep};
-
-use sluice_testkit::figure::{Figure, Limit};
-
-use crate::synthetic::Synthetic;
 
 /// Watched accounts.
 const MANY: u64 = 1_000_000;
@@ -66,7 +67,7 @@ const SETTLING: Duration = Duration::from_secs(2);
 /// two neighbours are near each other in memory.
 const STRIDE: u64 = 7_368_787;
 
-const CHAIN: Synthetic = Synthetic {
+const CHAIN: Population = Population {
     pools: MANY,
     per_pair: 1,
 };

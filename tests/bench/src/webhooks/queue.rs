@@ -1,5 +1,4 @@
-//! A store in which webhooks are owed messages: written by the indexer's own code from the accounts of a chain in
-//! memory.
+//! Message queue of a store, filled by the indexer's own code from the accounts of a population.
 
 use std::time::SystemTime;
 
@@ -12,10 +11,9 @@ use sluice_store::{
     Access, Commit, Commitment, EventKind, Filters, NewMessage, NewWebhook, Secret, Secrets, Store,
     Timestamp, WebhookDefinition, WebhookId,
 };
+use sluice_testkit::population::Population;
 use solana_pubkey::Pubkey;
 use solana_signature::Signature;
-
-use crate::synthetic::Synthetic;
 
 /// Pools of the chain. Each is watched by one webhook.
 pub const POOLS: u64 = 10_000;
@@ -23,7 +21,7 @@ pub const POOLS: u64 = 10_000;
 /// Most webhooks that a queue is made for.
 const MOST_WEBHOOKS: u32 = 1_000;
 
-const CHAIN: Synthetic = Synthetic {
+const CHAIN: Population = Population {
     pools: POOLS,
     per_pair: 4,
 };

@@ -1,4 +1,7 @@
-//! Receivers on this machine: plain HTTP servers with a thread of their own that accept everything.
+//! Receivers of benchmarks: HTTP servers on a thread of their own that accept everything or hang.
+//!
+//! They stand for endpoints on other machines, and cost as little as an HTTP server can: what they take is not
+//! measured.
 
 use std::{
     net::{Ipv4Addr, SocketAddr, TcpListener},
@@ -10,7 +13,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anyhow::{Context, ensure};
+use anyhow::ensure;
 use axum::{Router, body::Bytes, extract::Request, http::StatusCode};
 use parking_lot::Mutex;
 use service_kit::CancellationToken;
@@ -187,13 +190,4 @@ async fn receive(
     }
     seen.count.fetch_add(1, Ordering::Relaxed);
     Ok(StatusCode::OK)
-}
-
-/// An address that nothing listens on.
-///
-/// # Errors
-/// When the system has none.
-pub fn free_address() -> anyhow::Result<SocketAddr> {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("no free port")?;
-    Ok(listener.local_addr()?)
 }

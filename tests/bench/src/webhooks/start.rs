@@ -1,4 +1,4 @@
-//! A start on a database in which a million deliveries wait, in a process of its own.
+//! Start on a database in which a million deliveries are pending, in a process of its own.
 
 use std::{
     env, fs,
@@ -9,16 +9,19 @@ use std::{
 
 use anyhow::{Context, bail};
 use service_kit::CancellationToken;
+use sluice_harness::services;
 use sluice_store::{Commitment, Store};
+use sluice_testkit::{
+    figure::{Figure, Limit},
+    free_port::free_address,
+};
 use tokio::{process::Command, time::sleep};
 
 use super::{
     indexer::config,
     queue::Queue,
-    receiver::{Keeping, Receivers, free_address},
+    receiver::{Keeping, Receivers},
 };
-use sluice_harness::services;
-use sluice_testkit::figure::{Figure, Limit};
 
 /// Deliveries that wait.
 const WAITING: u64 = 1_000_000;

@@ -1,4 +1,4 @@
-//! The `sluice-localnet` binary as a person runs it.
+//! The `sluice-localnet` binary, run as a person runs it.
 
 use std::{
     fs::{self, File},

@@ -1,6 +1,7 @@
-//! Integrators' own tools against one localnet: JavaScript and Python swap with the libraries people use
-//! and check webhooks with the scheme's official ones, and a fuzzer takes the API by its own
-//! description.
+//! Integrators' own tools against one localnet, in JavaScript and Python.
+//!
+//! They swap with the libraries that people use and check webhooks with the scheme's official ones, and a fuzzer takes
+//! the API by its own description.
 //!
 //! `cargo xtask clients` sets the tools up under `target/clients` and runs this.
 

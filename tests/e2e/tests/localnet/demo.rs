@@ -1,4 +1,4 @@
-//! The main job, as `cargo xtask localnet --demo` runs it.
+//! The demo, run as `cargo xtask localnet --demo` runs it.
 
 use std::{fs, time::Duration};
 

@@ -1,4 +1,4 @@
-//! However a localnet ends, nothing of it is left.
+//! End of a localnet: nothing of it is left, however it ends.
 
 use std::time::{Duration, Instant};
 

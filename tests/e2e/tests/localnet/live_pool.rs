@@ -1,4 +1,4 @@
-//! A pool that is opened while Sluice runs.
+//! Pool opened while Sluice runs: quoted and swapped within seconds.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! Sluice without its chain or its database: it says so and lives on.
+//! Sluice without its chain or its database: reports it and lives on.
 
 use std::{fs, time::Duration};
 

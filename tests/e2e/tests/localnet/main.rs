@@ -1,5 +1,6 @@
-//! Tests on a whole localnet: the real validator, the real programs, the real service. Each starts its
-//! own on free ports. The artifacts must have been built; `cargo xtask test` does that.
+//! End-to-end tests on a whole localnet: the real validator, the real programs, the real service.
+//!
+//! Each starts its own on free ports. The artifacts must have been built; `cargo xtask test` does that.
 
 mod binary;
 mod clients;

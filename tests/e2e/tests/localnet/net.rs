@@ -1,4 +1,4 @@
-//! A localnet inside the test's own process.
+//! Localnet inside the test's own process.
 
 use std::time::{Duration, Instant};
 

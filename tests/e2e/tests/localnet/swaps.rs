@@ -1,4 +1,6 @@
-//! Transactions of the API, signed and confirmed on a real chain, for wallets in every state: balances to the lamport.
+//! Transactions of the API, signed and confirmed on a real chain, with balances to the lamport.
+//!
+//! Wallets are in every state that the API can meet.
 
 mod bench;
 mod matrix;

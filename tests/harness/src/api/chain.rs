@@ -1,17 +1,17 @@
-//! A chain whose slots pass, over a real stream.
+//! Chain whose slots pass, over a real stream, for the API.
 
 use std::time::Duration;
 
 use cpmm::ids;
 use service_kit::CancellationToken;
+use sluice_chain_types::RawAccount;
 use sluice_geyser::{
     AccountUpdate, Body, SlotStatus, SlotUpdate, Update,
     scripted::{ClientGone, Connection, Received, ScriptedServer},
 };
+use sluice_testkit::rpc_node::RpcNode;
 use solana_pubkey::Pubkey;
 use tokio::sync::mpsc;
-
-use super::node::{Account, Node};
 
 /// Time between two slots: faster than a real chain, so that a test does not wait.
 const SLOT: Duration = Duration::from_millis(25);
@@ -28,15 +28,15 @@ const NODE_LAG: u64 = 2;
 /// Handle to the chain.
 #[derive(Clone)]
 pub struct Chain {
-    writes: mpsc::UnboundedSender<(Pubkey, Account)>,
-    node: Node,
+    writes: mpsc::UnboundedSender<RawAccount>,
+    node: RpcNode,
 }
 
 impl Chain {
     /// Streams slots to whoever subscribes, until `shutdown`.
     pub(super) fn play(
         mut server: ScriptedServer,
-        node: Node,
+        node: RpcNode,
         shutdown: CancellationToken,
     ) -> Self {
         let (writes, mut written) = mpsc::unbounded_channel();
@@ -56,10 +56,10 @@ impl Chain {
     }
 
     /// Writes an account in the next slot.
-    pub fn write(&self, address: Pubkey, account: Account) {
-        self.node.set(address, Some(account.clone()));
+    pub fn write(&self, account: RawAccount) {
+        self.node.set(account.clone());
         // The chain ends with the test.
-        let _ = self.writes.send((address, account));
+        let _ = self.writes.send(account);
     }
 
     /// The slot that the node has reached.
@@ -72,8 +72,8 @@ impl Chain {
 async fn stream(
     mut connection: Connection,
     slot: &mut u64,
-    node: &Node,
-    written: &mut mpsc::UnboundedReceiver<(Pubkey, Account)>,
+    node: &RpcNode,
+    written: &mut mpsc::UnboundedReceiver<RawAccount>,
 ) -> Result<(), ClientGone> {
     let mut filter = String::new();
     let mut pass = tokio::time::interval(SLOT);
@@ -89,12 +89,12 @@ async fn stream(
             _ = pass.tick(), if !filter.is_empty() => {
                 *slot += 1;
                 let mut version = 0;
-                while let Ok((address, account)) = written.try_recv() {
+                while let Ok(account) = written.try_recv() {
                     version += 1;
-                    let body = account_body(*slot, version, address, account);
+                    let body = account_body(*slot, version, account);
                     send(&connection, "known", body).await?;
                 }
-                let clock = account_body(*slot, 0, ids::CLOCK, clock(*slot));
+                let clock = account_body(*slot, 0, clock(*slot));
                 send(&connection, "known", clock).await?;
                 let status = SlotUpdate {
                     slot: *slot,
@@ -118,15 +118,15 @@ async fn send(connection: &Connection, filter: &str, body: Body) -> Result<(), C
     connection.send(update).await
 }
 
-fn account_body(slot: u64, write_version: u64, pubkey: Pubkey, account: Account) -> Body {
+fn account_body(slot: u64, write_version: u64, account: RawAccount) -> Body {
     Body::Account(AccountUpdate {
         slot,
-        pubkey,
+        pubkey: account.pubkey,
         owner: account.owner,
         lamports: account.lamports,
         executable: false,
         rent_epoch: u64::MAX,
-        data: account.data.into(),
+        data: account.data,
         write_version,
         txn_signature: None,
         is_startup: false,
@@ -134,14 +134,12 @@ fn account_body(slot: u64, write_version: u64, pubkey: Pubkey, account: Account)
 }
 
 /// The Clock sysvar: slot, epoch start, epoch, leader schedule epoch, time.
-fn clock(slot: u64) -> Account {
+fn clock(slot: u64) -> RawAccount {
     let fields = [slot, 0, EPOCH, EPOCH + 1, 1_800_000_000 + slot];
-    Account {
+    RawAccount {
+        pubkey: ids::CLOCK,
         owner: Pubkey::new_from_array([9; 32]),
         lamports: 1_169_280,
-        data: fields
-            .iter()
-            .flat_map(|field| field.to_le_bytes())
-            .collect(),
+        data: fields.map(u64::to_le_bytes).concat().into(),
     }
 }

@@ -1,4 +1,4 @@
-//! Bytes from outside never end the process: arbitrary ones, and valid accounts with something wrong in them.
+//! Decoders against arbitrary bytes and damaged accounts: none panics.
 
 use cpmm::{
     Mint, TokenAccount, TokenAccountKind, TransferFee, TransferFeeConfig,

@@ -1,7 +1,8 @@
-//! The on-chain programs, as built: the guard and the exchange behind it, executed in LiteSVM.
+//! The built guard and the exchange behind it, executed in LiteSVM.
 //!
 //! Every test runs on the stand-in exchange, and with `CPMM_SO` set on any other binary of the exchange.
 
+mod accepted_swap;
 mod accepts;
 mod aliases;
 mod amounts;
@@ -15,4 +16,3 @@ mod interface;
 mod mainnet_vectors;
 mod properties;
 mod rejects;
-mod scene;

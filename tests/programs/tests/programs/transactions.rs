@@ -1,4 +1,6 @@
-//! The transactions of the API, built by its own code and executed on the chain in memory, for wallets in every state.
+//! Transactions of the API, built by its own code and executed on the chain in memory.
+//!
+//! Wallets are in every state that the API can meet.
 
 mod balances;
 mod units;

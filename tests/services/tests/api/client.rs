@@ -1,11 +1,13 @@
-//! What the tests ask and read.
+//! Client of the API under test: its requests, its answers, its wallet.
 
 use std::time::Duration;
 
+use bytes::Bytes;
 use cpmm::{TokenAccount, TokenAccountKind, ids};
 use reqwest::{Response, StatusCode};
 use serde_json::{Value, json};
-use sluice_harness::api::{Account, Stage};
+use sluice_chain_types::RawAccount;
+use sluice_harness::api::ApiHarness;
 use sluice_testkit::{names::keypair, pool::Pool};
 use sluice_transaction::Associated;
 use solana_pubkey::Pubkey;
@@ -17,9 +19,9 @@ pub const RPC_TIMEOUT: Duration = Duration::from_millis(500);
 /// What is swapped, smallest units.
 pub const AMOUNT: u64 = 1_000_000;
 
-/// The API on a stage, and somebody who asks it.
+/// The API between doubles, and a client of it.
 pub struct Client {
-    pub stage: Stage,
+    pub harness: ApiHarness,
     http: reqwest::Client,
 }
 
@@ -38,16 +40,18 @@ impl Answer {
 
 impl Client {
     pub async fn start() -> Self {
-        let stage = Stage::start(RPC_TIMEOUT).await.expect("the stage starts");
+        let harness = ApiHarness::start(RPC_TIMEOUT)
+            .await
+            .expect("the API starts");
         let http = reqwest::Client::builder()
             .no_proxy()
             .build()
             .expect("a client");
-        Self { stage, http }
+        Self { harness, http }
     }
 
     pub async fn get(&self, path: &str) -> Answer {
-        let response = self.http.get(format!("{}{path}", self.stage.url)).send();
+        let response = self.http.get(format!("{}{path}", self.harness.url)).send();
         read(response.await.expect("an answer")).await
     }
 
@@ -57,14 +61,14 @@ impl Client {
     }
 
     pub async fn post_raw(&self, path: &str, kind: &str, body: impl Into<reqwest::Body>) -> Answer {
-        let request = self.http.post(format!("{}{path}", self.stage.url));
+        let request = self.http.post(format!("{}{path}", self.harness.url));
         let response = request.header("content-type", kind).body(body).send();
         read(response.await.expect("an answer")).await
     }
 
     /// A quote of the SOL pool, SOL in.
     pub async fn quote(&self) -> Value {
-        let mints = self.stage.sol_pool.state.mints;
+        let mints = self.harness.sol_pool.state.mints;
         let path = format!(
             "/v1/quote?inputMint={}&outputMint={}&amount={AMOUNT}",
             mints.token_0, mints.token_1
@@ -91,27 +95,27 @@ impl Client {
             amount,
             frozen,
         };
-        let account = Account {
+        self.harness.node.set(RawAccount {
+            pubkey: address,
             owner: ids::SPL_TOKEN,
             lamports: 2_039_280,
-            data: account.encode(TokenAccountKind::Plain),
-        };
-        self.stage.node.set(address, Some(account));
+            data: account.encode(TokenAccountKind::Plain).into(),
+        });
     }
 
     /// Gives the wallet lamports.
     pub fn enrich(&self, lamports: u64) {
-        let account = Account {
+        self.harness.node.set(RawAccount {
+            pubkey: wallet(),
             owner: Pubkey::default(),
             lamports,
-            data: Vec::new(),
-        };
-        self.stage.node.set(wallet(), Some(account));
+            data: Bytes::new(),
+        });
     }
 
     /// Takes this share of the SOL pool's other token away, percent, and waits until the API knows.
     pub async fn drain(&self, percent: u64) {
-        let pool = &self.stage.sol_pool;
+        let pool = &self.harness.sol_pool;
         let vault = pool.state.vaults.token_1;
         let left = pool.tokens.token_1.vault / 100 * (100 - percent);
         let account = pool
@@ -119,12 +123,12 @@ impl Client {
             .token_1
             .account(pool.state.mints.token_1, ids::AUTHORITY, left);
         let before = self.quote().await;
-        let account = Account {
+        self.harness.chain.write(RawAccount {
+            pubkey: vault,
             owner: ids::SPL_TOKEN,
             lamports: 2_039_280,
-            data: account,
-        };
-        self.stage.chain.write(vault, account);
+            data: account.into(),
+        });
         while self.quote().await == before {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }

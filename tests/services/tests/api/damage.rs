@@ -1,4 +1,4 @@
-//! Damaged bodies: whatever arrives, the answer is a transaction that spends what it states, or a refusal.
+//! Damaged bodies: answered with a transaction that spends what it states, or refused.
 
 use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
 use rand::{Rng, SeedableRng, rngs::StdRng, seq::IndexedRandom};

@@ -1,4 +1,4 @@
-//! The whole API over HTTP, before a node and a chain that do what a test wants.
+//! The whole API over HTTP, before a node and a chain that a test commands.
 
 mod client;
 mod damage;

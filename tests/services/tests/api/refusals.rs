@@ -1,4 +1,4 @@
-//! Every refusal of the swap endpoints, by its code.
+//! Refusals of the swap endpoints, each by its code.
 
 use cpmm::ids;
 use serde_json::{Value, json};
@@ -23,7 +23,7 @@ async fn bodies_that_cannot_be_executed_are_refused_with_their_code() {
     let client = Client::start().await;
     let quote = client.quote().await;
     let body = client.body(&quote);
-    let fee_pool = client.stage.fee_pool.address.to_string();
+    let fee_pool = client.harness.fee_pool.address.to_string();
     let stranger = Pubkey::from([8; 32]).to_string();
     let out_amount = quote["outAmount"].as_u64().expect("an amount");
     let cases = [
@@ -107,7 +107,7 @@ async fn a_quote_that_is_no_longer_true_is_refused_with_a_fresh_one_or_renewed()
     let client = Client::start().await;
     let quote = client.quote().await;
     let body = client.body(&quote);
-    let now = client.stage.chain.slot();
+    let now = client.harness.chain.slot();
     let expired = put(&body, "/expirySlot", json!(now - 1));
     let answer = client.transaction(&expired).await;
     assert_eq!(
@@ -191,7 +191,7 @@ async fn without_a_pool_the_instruction_is_for_the_best_one() {
 async fn destinations_are_checked() {
     let client = Client::start().await;
     let body = client.body(&client.quote().await);
-    let mints = client.stage.sol_pool.state.mints;
+    let mints = client.harness.sol_pool.state.mints;
     let account = address("destination");
     let asked = put(
         &body,
@@ -220,7 +220,7 @@ async fn destinations_are_checked() {
     let answer = client.transaction(&asked).await;
     assert_eq!(answer.status, 200, "{}", answer.body);
     let created = answer.body["costs"]["rent"].as_array().expect("a list");
-    let associated = output_account(&client.stage.sol_pool).to_string();
+    let associated = output_account(&client.harness.sol_pool).to_string();
     assert!(!created.iter().any(|rent| rent["account"] == associated));
 }
 

@@ -1,4 +1,4 @@
-//! How often the API asks its node, and what it does when the node is slow.
+//! Calls of the API to its node: how many, and what a slow node costs.
 
 use std::time::{Duration, Instant};
 
@@ -16,21 +16,21 @@ const CROWD: usize = 60;
 async fn a_transaction_takes_one_call_and_the_bare_instruction_none() {
     let client = Client::start().await;
     let body = client.body(&client.quote().await);
-    client.stage.node.forget_calls();
+    client.harness.node.forget_calls();
     let answer = client.transaction(&body).await;
     assert_eq!(answer.status, 200, "{}", answer.body);
-    assert_eq!(client.stage.node.calls("getMultipleAccounts"), 1);
-    client.stage.node.forget_calls();
+    assert_eq!(client.harness.node.count("getMultipleAccounts"), 1);
+    client.harness.node.forget_calls();
     let answer = client.post("/v1/swap/instruction", &body).await;
     assert_eq!(answer.status, 200, "{}", answer.body);
-    assert_eq!(client.stage.node.calls("getMultipleAccounts"), 0);
+    assert_eq!(client.harness.node.count("getMultipleAccounts"), 0);
 }
 
 #[tokio::test]
 async fn the_blockhash_is_fetched_beside_the_requests_and_with_its_height() {
     let client = Client::start().await;
     let body = client.body(&client.quote().await);
-    client.stage.node.forget_calls();
+    client.harness.node.forget_calls();
     let begun = Instant::now();
     let mut requests = 0;
     while begun.elapsed() < Duration::from_millis(2_500) {
@@ -51,7 +51,7 @@ async fn the_blockhash_is_fetched_beside_the_requests_and_with_its_height() {
         assert_eq!(*transaction.message.recent_blockhash(), blockhash);
         requests += 1;
     }
-    let calls = client.stage.node.calls("getLatestBlockhash");
+    let calls = client.harness.node.count("getLatestBlockhash");
     assert!((1..=4).contains(&calls), "{calls} for {requests} requests");
     assert!(requests > 20, "only {requests} requests");
 }
@@ -60,13 +60,13 @@ async fn the_blockhash_is_fetched_beside_the_requests_and_with_its_height() {
 async fn requests_at_the_same_moment_share_calls() {
     let client = Client::start().await;
     let body = client.body(&client.quote().await);
-    client.stage.node.forget_calls();
-    client.stage.node.delay(Duration::from_millis(100));
+    client.harness.node.forget_calls();
+    client.harness.node.delay(Duration::from_millis(100));
     let answers = (0..CROWD).map(|_| client.transaction(&body));
     for answer in futures::future::join_all(answers).await {
         assert_eq!(answer.status, 200, "{}", answer.body);
     }
-    let calls = client.stage.node.calls("getMultipleAccounts");
+    let calls = client.harness.node.count("getMultipleAccounts");
     assert!(calls <= CROWD / 4, "{calls} calls for {CROWD} requests");
 }
 
@@ -74,7 +74,7 @@ async fn requests_at_the_same_moment_share_calls() {
 async fn a_slow_node_is_a_504_in_time_and_a_broken_one_a_502() {
     let client = Client::start().await;
     let body = client.body(&client.quote().await);
-    client.stage.node.delay(RPC_TIMEOUT * 4);
+    client.harness.node.delay(RPC_TIMEOUT * 4);
     let begun = Instant::now();
     let answer = client.transaction(&body).await;
     assert_eq!(
@@ -83,11 +83,11 @@ async fn a_slow_node_is_a_504_in_time_and_a_broken_one_a_502() {
     );
     assert_eq!(answer.body["retryable"], json!(true));
     assert!(begun.elapsed() < RPC_TIMEOUT * 2, "{:?}", begun.elapsed());
-    client.stage.node.delay(Duration::ZERO);
-    client.stage.node.fail(true);
+    client.harness.node.delay(Duration::ZERO);
+    client.harness.node.fail_all(true);
     let answer = client.transaction(&body).await;
     assert_eq!((answer.status.as_u16(), answer.code()), (502, "rpc_failed"));
-    client.stage.node.fail(false);
+    client.harness.node.fail_all(false);
     let answer = client.transaction(&body).await;
     assert_eq!(answer.status, 200, "{}", answer.body);
 }

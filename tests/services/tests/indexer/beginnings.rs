@@ -1,4 +1,4 @@
-//! From the slot at which a filter is said to be in force nothing is missed, the very first moments included.
+//! Filters from the slot at which they are in force: nothing is missed, the first moments included.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use sluice_geyser::SlotStatus::{Finalized, Processed};
 use sluice_store::{Commitment, WebhookDefinition};
 use tokio::time::sleep;
 
-use sluice_harness::indexer::{Machine, send, settle, soon};
+use sluice_harness::indexer::{IndexerHarness, send, settle, soon};
 use sluice_testkit::updates::{block, content, slot};
 
 use crate::on_both;
@@ -16,15 +16,17 @@ on_both!(
     what_waited_for_the_first_finality_is_asked_for_after_a_crash,
 );
 
-async fn what_came_before_the_first_checkpoint_is_asked_for_after_a_crash(mut machine: Machine) {
-    machine.webhook(1).await;
-    let indexer = machine.start().await;
-    let (connection, request) = machine.accept().await;
+async fn what_came_before_the_first_checkpoint_is_asked_for_after_a_crash(
+    mut harness: IndexerHarness,
+) {
+    harness.webhook(1).await;
+    let indexer = harness.start().await;
+    let (connection, request) = harness.accept().await;
     let name = request.slots.expect("slots are always asked for");
     send(&connection, [block(10), slot(&name, 10, Processed)]).await;
     let in_force = async {
         loop {
-            if let Some(state) = machine.store.filter_state().await.expect("read") {
+            if let Some(state) = harness.store.filter_state().await.expect("read") {
                 return state.in_force_slot;
             }
             sleep(Duration::from_millis(10)).await;
@@ -34,38 +36,40 @@ async fn what_came_before_the_first_checkpoint_is_asked_for_after_a_crash(mut ma
     indexer.kill().await;
     drop(connection);
 
-    let indexer = machine.start().await;
-    let (connection, request) = machine.accept().await;
+    let indexer = harness.start().await;
+    let (connection, request) = harness.accept().await;
     assert!(request.from_slot.is_some_and(|slot| slot <= since));
     send(&connection, [block(10)]).await;
     send(&connection, content(11)).await;
     send(&connection, settle(&name, 11)).await;
-    machine.bodies(3).await;
+    harness.bodies(3).await;
     indexer.stop().await;
 }
 
-async fn what_waited_for_the_first_finality_is_asked_for_after_a_crash(mut machine: Machine) {
+async fn what_waited_for_the_first_finality_is_asked_for_after_a_crash(
+    mut harness: IndexerHarness,
+) {
     let definition = WebhookDefinition {
         commitment: Commitment::Finalized,
-        ..machine.definition()
+        ..harness.definition()
     };
-    machine.create(1, definition).await;
-    let indexer = machine.start().await;
-    let (connection, name) = machine.listening().await;
+    harness.create(1, definition).await;
+    let indexer = harness.start().await;
+    let (connection, name) = harness.listening().await;
     send(&connection, content(11)).await;
     send(&connection, settle(&name, 11)).await;
     indexer.until_checkpoint(11).await;
     indexer.kill().await;
     drop(connection);
 
-    let indexer = machine.start().await;
-    let (connection, request) = machine.accept().await;
+    let indexer = harness.start().await;
+    let (connection, request) = harness.accept().await;
     assert_eq!(request.from_slot, Some(10));
     send(&connection, [block(10)]).await;
     send(&connection, content(11)).await;
     send(&connection, settle(&name, 11)).await;
     send(&connection, [slot(&name, 11, Finalized)]).await;
-    let bodies = machine.bodies(3).await;
+    let bodies = harness.bodies(3).await;
     assert!(bodies.iter().all(|body| body["commitment"] == "finalized"));
     indexer.stop().await;
 }

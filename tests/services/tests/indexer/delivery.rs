@@ -1,4 +1,4 @@
-//! What is stored is delivered, whatever happens to the process.
+//! Delivery of stored messages, across restarts and kills of the process.
 
 use std::{sync::Arc, time::SystemTime};
 
@@ -6,8 +6,8 @@ use sluice_store::{
     BodyTemplate, Commit, Commitment, EventKind, MessageId, MessageKind, NewMessage, Timestamp,
 };
 
-use sluice_harness::indexer::{Machine, send, settle};
-use sluice_testkit::updates::content;
+use sluice_harness::indexer::{IndexerHarness, send, settle};
+use sluice_testkit::{updates::content, webhook_receiver::ReceivedRequest};
 
 use crate::on_both;
 
@@ -16,8 +16,8 @@ on_both!(
     an_indexer_killed_again_and_again_loses_nothing_and_repeats_only_the_same,
 );
 
-async fn what_was_stored_before_a_crash_is_delivered_after_it(machine: Machine) {
-    let id = machine.webhook(1).await;
+async fn what_was_stored_before_a_crash_is_delivered_after_it(harness: IndexerHarness) {
+    let id = harness.webhook(1).await;
     let messages = [NewMessage {
         id: MessageId::from_bytes([5; 32]),
         webhook: id,
@@ -29,19 +29,19 @@ async fn what_was_stored_before_a_crash_is_delivered_after_it(machine: Machine) 
     }];
     let now = Timestamp::from(SystemTime::now());
     let commit = Commit::slot(Commitment::Confirmed, 50, &messages, now);
-    machine.store.commit(&commit).await.expect("commits");
-    let indexer = machine.start().await;
-    assert_eq!(machine.bodies(1).await[0]["sequence"], 1);
+    harness.store.commit(&commit).await.expect("commits");
+    let indexer = harness.start().await;
+    assert_eq!(harness.bodies(1).await[0]["sequence"], 1);
     indexer.stop().await;
 }
 
 async fn an_indexer_killed_again_and_again_loses_nothing_and_repeats_only_the_same(
-    mut machine: Machine,
+    mut harness: IndexerHarness,
 ) {
     const SLOTS: u64 = 12;
-    machine.webhook(1).await;
-    let mut indexer = machine.start().await;
-    let (mut connection, mut name) = machine.listening().await;
+    harness.webhook(1).await;
+    let mut indexer = harness.start().await;
+    let (mut connection, mut name) = harness.listening().await;
     indexer.until_checkpoint(10).await;
     let mut next = 11;
     while next < 11 + SLOTS {
@@ -53,15 +53,15 @@ async fn an_indexer_killed_again_and_again_loses_nothing_and_repeats_only_the_sa
         indexer.until_checkpoint_past(next).await;
         indexer.kill().await;
         drop(connection);
-        indexer = machine.start().await;
-        let accepted = machine.accept().await;
+        indexer = harness.start().await;
+        let accepted = harness.accept().await;
         connection = accepted.0;
         name = accepted.1.slots.expect("always");
         next = accepted.1.from_slot.expect("there is a checkpoint");
     }
     let wait = async {
         loop {
-            let stats = machine.store.queue_stats().await.expect("read");
+            let stats = harness.store.queue_stats().await.expect("read");
             if stats.pending == 0 {
                 return;
             }
@@ -70,9 +70,9 @@ async fn an_indexer_killed_again_and_again_loses_nothing_and_repeats_only_the_sa
     };
     sluice_harness::indexer::soon(wait).await;
 
-    let received = machine.received(1).await;
+    let received = harness.received(1).await;
     let mut by_id = std::collections::BTreeMap::new();
-    for (headers, body) in received {
+    for ReceivedRequest { headers, body, .. } in received {
         let id = headers["webhook-id"].to_str().expect("ascii").to_owned();
         let known = by_id.entry(id).or_insert_with(|| body.clone());
         assert_eq!(known, &body, "the same id, the same body");

@@ -1,4 +1,4 @@
-//! What happened reaches those who asked for it, when they asked for it, signed and in order.
+//! Events to their webhooks: at the commitment asked for, signed and in order.
 
 use std::{io::Read, time::Duration};
 
@@ -9,8 +9,11 @@ use sluice_geyser::{SlotStatus, scripted::Code};
 use sluice_store::{Commitment, EventKind, Secret, WebhookDefinition};
 use tokio::time::sleep;
 
-use sluice_harness::indexer::{Machine, send, settle, soon};
-use sluice_testkit::updates::{account_of, block, content, key, program, slot, transaction};
+use sluice_harness::indexer::{IndexerHarness, send, settle, soon};
+use sluice_testkit::{
+    updates::{account_of, block, content, key, program, slot, transaction},
+    webhook_receiver::ReceivedRequest,
+};
 
 use crate::on_both;
 
@@ -26,18 +29,18 @@ fn verifier(number: u8) -> standardwebhooks::Webhook {
     standardwebhooks::Webhook::new(Secret::from_random([number; 32]).expose()).expect("valid")
 }
 
-async fn events_of_a_confirmed_slot_arrive_signed_and_in_order(mut machine: Machine) {
-    let id = machine.webhook(1).await;
-    let indexer = machine.start().await;
-    let (connection, name) = machine.listening().await;
+async fn events_of_a_confirmed_slot_arrive_signed_and_in_order(mut harness: IndexerHarness) {
+    let id = harness.webhook(1).await;
+    let indexer = harness.start().await;
+    let (connection, name) = harness.listening().await;
     send(&connection, content(11)).await;
     send(&connection, [slot(&name, 11, SlotStatus::Processed)]).await;
     sleep(Duration::from_millis(300)).await;
-    let early = machine.received.lock().expect("not poisoned").len();
+    let early = harness.receiver.received().len();
     assert_eq!(early, 0, "nothing before the confirmation");
     send(&connection, [slot(&name, 11, SlotStatus::Confirmed)]).await;
 
-    let bodies = machine.bodies(3).await;
+    let bodies = harness.bodies(3).await;
     let kinds: Vec<_> = bodies
         .iter()
         .map(|body| body["type"].as_str().expect("text"))
@@ -59,7 +62,7 @@ async fn events_of_a_confirmed_slot_arrive_signed_and_in_order(mut machine: Mach
     assert_eq!(bodies[0]["data"]["programs"][0], program().to_string());
     assert_eq!(bodies[1]["data"]["programId"], program().to_string());
     assert_eq!(bodies[2]["data"]["lamports"], u64::MAX);
-    for (headers, body) in machine.received(3).await {
+    for ReceivedRequest { headers, body, .. } in harness.received(3).await {
         verifier(1)
             .verify(&body, &headers)
             .expect("a good signature");
@@ -67,17 +70,17 @@ async fn events_of_a_confirmed_slot_arrive_signed_and_in_order(mut machine: Mach
     indexer.stop().await;
 }
 
-async fn each_webhook_hears_at_the_commitment_it_chose(mut machine: Machine) {
+async fn each_webhook_hears_at_the_commitment_it_chose(mut harness: IndexerHarness) {
     for (number, commitment) in (1..).zip(Commitment::ALL) {
         let definition = WebhookDefinition {
             commitment,
             events: [EventKind::AccountChange].into_iter().collect(),
-            ..machine.definition()
+            ..harness.definition()
         };
-        machine.create(number, definition).await;
+        harness.create(number, definition).await;
     }
-    let indexer = machine.start().await;
-    let (connection, name) = machine.listening().await;
+    let indexer = harness.start().await;
+    let (connection, name) = harness.listening().await;
     send(&connection, content(11)).await;
     for (count, status, commitment) in [
         (1, SlotStatus::Processed, "processed"),
@@ -85,7 +88,7 @@ async fn each_webhook_hears_at_the_commitment_it_chose(mut machine: Machine) {
         (3, SlotStatus::Finalized, "finalized"),
     ] {
         send(&connection, [slot(&name, 11, status)]).await;
-        let bodies = machine.bodies(count).await;
+        let bodies = harness.bodies(count).await;
         assert_eq!(bodies[count - 1]["commitment"], commitment);
         assert_eq!(bodies[count - 1]["slot"], 11);
         assert_eq!(bodies[count - 1]["sequence"], 1);
@@ -93,19 +96,19 @@ async fn each_webhook_hears_at_the_commitment_it_chose(mut machine: Machine) {
     indexer.stop().await;
 }
 
-async fn a_long_body_is_compressed_for_those_who_ask_for_it(mut machine: Machine) {
+async fn a_long_body_is_compressed_for_those_who_ask_for_it(mut harness: IndexerHarness) {
     let definition = WebhookDefinition {
         gzip: true,
-        ..machine.definition()
+        ..harness.definition()
     };
-    machine.create(1, definition).await;
-    let indexer = machine.start().await;
-    let (connection, name) = machine.listening().await;
+    harness.create(1, definition).await;
+    let indexer = harness.start().await;
+    let (connection, name) = harness.listening().await;
     let data = Bytes::from(vec![0; 20_000]);
     let long = account_of(11, key(1), program(), data);
     send(&connection, [long, block(11)]).await;
     send(&connection, settle(&name, 11)).await;
-    let (headers, body) = machine.received(1).await.remove(0);
+    let ReceivedRequest { headers, body, .. } = harness.received(1).await.remove(0);
     assert_eq!(headers["content-encoding"], "gzip");
     assert!(body.len() < 2_000, "{}", body.len());
     let mut text = String::new();
@@ -121,55 +124,55 @@ async fn a_long_body_is_compressed_for_those_who_ask_for_it(mut machine: Machine
 }
 
 async fn a_broken_connection_resumes_after_the_checkpoint_and_a_replay_reaches_nobody_twice(
-    mut machine: Machine,
+    mut harness: IndexerHarness,
 ) {
-    machine.webhook(1).await;
-    let indexer = machine.start().await;
-    let (connection, name) = machine.listening().await;
+    harness.webhook(1).await;
+    let indexer = harness.start().await;
+    let (connection, name) = harness.listening().await;
     send(&connection, content(11)).await;
     send(&connection, settle(&name, 11)).await;
     send(&connection, content(12)).await;
-    let before = machine.bodies(3).await;
+    let before = harness.bodies(3).await;
 
     connection
         .fail(Code::Unavailable, "restarting")
         .await
         .expect("the client is there");
-    let (connection, request) = machine.accept().await;
+    let (connection, request) = harness.accept().await;
     assert_eq!(request.from_slot, Some(12));
     // A server may say more than it was asked for.
     send(&connection, content(11)).await;
     send(&connection, settle(&name, 11)).await;
     send(&connection, [transaction(12, 5), block(12)]).await;
     send(&connection, settle(&name, 12)).await;
-    let after = machine.bodies(5).await;
+    let after = harness.bodies(5).await;
     assert_eq!(after[..3], before);
     let sequences: Vec<_> = after[3..]
         .iter()
         .map(|body| body["sequence"].as_u64())
         .collect();
     assert_eq!(sequences, [Some(4), Some(5)]);
-    let checkpoint = machine.store.checkpoint(Commitment::Confirmed).await;
+    let checkpoint = harness.store.checkpoint(Commitment::Confirmed).await;
     assert_eq!(checkpoint.expect("read"), Some(12));
     indexer.stop().await;
 }
 
-async fn a_second_indexer_stands_by_and_takes_over(mut machine: Machine) {
-    machine.webhook(1).await;
-    let first = machine.start().await;
-    let (connection, name) = machine.listening().await;
+async fn a_second_indexer_stands_by_and_takes_over(mut harness: IndexerHarness) {
+    harness.webhook(1).await;
+    let first = harness.start().await;
+    let (connection, name) = harness.listening().await;
     first.until_checkpoint(10).await;
-    let second = machine.start().await;
+    let second = harness.start().await;
     let body = second.until_ready(|_, body| body["standby"] == true).await;
     assert_eq!(body["ready"], true);
 
     first.kill().await;
     drop(connection);
-    let (connection, request) = machine.accept().await;
+    let (connection, request) = harness.accept().await;
     assert_eq!(request.from_slot, Some(11));
     send(&connection, content(11)).await;
     send(&connection, settle(&name, 11)).await;
-    machine.bodies(3).await;
+    harness.bodies(3).await;
     let (_, body) = second.ready().await;
     assert_eq!(body["standby"], false);
     soon(second.stop()).await;

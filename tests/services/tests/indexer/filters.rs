@@ -1,9 +1,9 @@
-//! The stream's filter follows the webhooks, and nobody misses anything meanwhile.
+//! Filter of the stream: follows the webhooks without a missed event.
 
 use sluice_geyser::SlotStatus;
 use sluice_store::{Access, Revision};
 
-use sluice_harness::indexer::{Machine, request, send, settle};
+use sluice_harness::indexer::{IndexerHarness, request, send, settle};
 use sluice_testkit::updates::{content, slot};
 
 use crate::on_both;
@@ -14,20 +14,22 @@ on_both!(
     a_crash_between_the_new_filter_and_the_slots_it_replays_repeats_them,
 );
 
-async fn a_new_webhook_gets_the_slots_between_its_write_and_its_filter(mut machine: Machine) {
-    machine.webhook(1).await;
-    let indexer = machine.start().await;
-    let (connection, old) = machine.listening().await;
+async fn a_new_webhook_gets_the_slots_between_its_write_and_its_filter(
+    mut harness: IndexerHarness,
+) {
+    harness.webhook(1).await;
+    let indexer = harness.start().await;
+    let (connection, old) = harness.listening().await;
     send(&connection, content(11)).await;
     send(&connection, settle(&old, 11)).await;
-    machine.bodies(3).await;
+    harness.bodies(3).await;
     indexer.until_checkpoint(11).await;
 
-    let second = machine.webhook(2).await;
+    let second = harness.webhook(2).await;
     // Until its filter is there, slots go on under the old one.
     send(&connection, content(12)).await;
     send(&connection, settle(&old, 12)).await;
-    let (connection, request) = machine.accept().await;
+    let (connection, request) = harness.accept().await;
     assert_eq!(request.from_slot, Some(12), "replayed for the new one");
     let new = request.slots.expect("always");
     assert_ne!(new, old);
@@ -35,7 +37,7 @@ async fn a_new_webhook_gets_the_slots_between_its_write_and_its_filter(mut machi
         send(&connection, content(number)).await;
         send(&connection, settle(&new, number)).await;
     }
-    let bodies = machine.bodies(3 + 3 + 3 + 6).await;
+    let bodies = harness.bodies(3 + 3 + 3 + 6).await;
     let of_second: Vec<_> = bodies
         .iter()
         .filter(|body| body["webhookId"] == second.as_str())
@@ -52,7 +54,7 @@ async fn a_new_webhook_gets_the_slots_between_its_write_and_its_filter(mut machi
         .until_ready(|_, body| body["filter"]["inForceRevision"] == 2)
         .await;
     assert_eq!(body["filter"]["inForceSinceSlot"], 12);
-    let change = machine
+    let change = harness
         .store
         .filter_change(Revision(2))
         .await
@@ -63,15 +65,15 @@ async fn a_new_webhook_gets_the_slots_between_its_write_and_its_filter(mut machi
     indexer.stop().await;
 }
 
-async fn a_webhook_less_narrows_the_live_stream(mut machine: Machine) {
-    let id = machine.webhook(1).await;
-    let indexer = machine.start().await;
-    let (mut connection, old) = machine.listening().await;
+async fn a_webhook_less_narrows_the_live_stream(mut harness: IndexerHarness) {
+    let id = harness.webhook(1).await;
+    let indexer = harness.start().await;
+    let (mut connection, old) = harness.listening().await;
     indexer
         .until_ready(|_, body| body["checkpoint"] == 10 && body["filter"]["inForceRevision"] == 1)
         .await;
 
-    let deleted = machine.store.delete_webhook(&Access::All, &id).await;
+    let deleted = harness.store.delete_webhook(&Access::All, &id).await;
     assert!(deleted.expect("written"));
     let narrowed = request(&mut connection).await;
     assert_eq!(narrowed.from_slot, None);
@@ -98,23 +100,23 @@ async fn a_webhook_less_narrows_the_live_stream(mut machine: Machine) {
         body["filter"]["inForceSinceSlot"], 13,
         "slot 12's content may have passed the old filter"
     );
-    machine.bodies(0).await;
+    harness.bodies(0).await;
     indexer.stop().await;
 }
 
 async fn a_crash_between_the_new_filter_and_the_slots_it_replays_repeats_them(
-    mut machine: Machine,
+    mut harness: IndexerHarness,
 ) {
-    machine.webhook(1).await;
-    let indexer = machine.start().await;
-    let (connection, old) = machine.listening().await;
+    harness.webhook(1).await;
+    let indexer = harness.start().await;
+    let (connection, old) = harness.listening().await;
     indexer.until_checkpoint(10).await;
-    machine.webhook(2).await;
+    harness.webhook(2).await;
     // The checkpoint passes the slot from which on the second must miss nothing.
     send(&connection, content(11)).await;
     send(&connection, settle(&old, 11)).await;
     indexer.until_checkpoint(11).await;
-    let (connection, request) = machine.accept().await;
+    let (connection, request) = harness.accept().await;
     assert_eq!(request.from_slot, Some(11));
     let new = request.slots.expect("always");
     send(&connection, [slot(&new, 14, SlotStatus::CreatedBank)]).await;
@@ -122,13 +124,13 @@ async fn a_crash_between_the_new_filter_and_the_slots_it_replays_repeats_them(
     indexer.kill().await;
     drop(connection);
 
-    let indexer = machine.start().await;
-    let (connection, request) = machine.accept().await;
+    let indexer = harness.start().await;
+    let (connection, request) = harness.accept().await;
     assert_eq!(request.from_slot, Some(11), "not proved by the name alone");
     send(&connection, content(11)).await;
     send(&connection, settle(&new, 11)).await;
     send(&connection, [slot(&new, 12, SlotStatus::CreatedBank)]).await;
-    machine.bodies(6).await;
+    harness.bodies(6).await;
     let body = indexer
         .until_ready(|_, body| body["filter"]["inForceRevision"] == 2)
         .await;

@@ -1,10 +1,10 @@
-//! What was told too early is taken back, and nothing else is.
+//! Forks: what was emitted too early is retracted, and nothing else is.
 
 use serde_json::Value;
 use sluice_geyser::SlotStatus;
 use sluice_store::{Commitment, EventKind, WebhookDefinition};
 
-use sluice_harness::indexer::{Indexer, Machine, send, settle};
+use sluice_harness::indexer::{Indexer, IndexerHarness, send, settle};
 use sluice_testkit::updates::{account, block_on, slot};
 
 use crate::on_both;
@@ -17,16 +17,16 @@ on_both!(
 );
 
 /// An indexer for a webhook on accounts at processed and one at confirmed.
-async fn start(machine: &Machine) -> Indexer {
+async fn start(harness: &IndexerHarness) -> Indexer {
     for (number, commitment) in [(1, Commitment::Processed), (2, Commitment::Confirmed)] {
         let definition = WebhookDefinition {
             commitment,
             events: [EventKind::AccountChange].into_iter().collect(),
-            ..machine.definition()
+            ..harness.definition()
         };
-        machine.create(number, definition).await;
+        harness.create(number, definition).await;
     }
-    machine.start().await
+    harness.start().await
 }
 
 /// Type, slot and commitment of what was received, by webhook and sequence.
@@ -41,26 +41,26 @@ fn short(bodies: &[Value]) -> Vec<String> {
 }
 
 /// The id under which the webhook at processed was sent its message number `sequence`.
-async fn id_of(machine: &Machine, sequence: u64) -> String {
-    let received = machine.received(1).await;
-    let found = received.iter().find(|(_, body)| {
-        let body: Value = serde_json::from_slice(body).expect("JSON");
+async fn id_of(harness: &IndexerHarness, sequence: u64) -> String {
+    let received = harness.received(1).await;
+    let found = received.iter().find(|request| {
+        let body: Value = serde_json::from_slice(&request.body).expect("JSON");
         body["commitment"] == "processed" && body["sequence"] == sequence
     });
-    let (headers, _) = found.expect("received");
+    let headers = &found.expect("received").headers;
     headers["webhook-id"].to_str().expect("ascii").to_owned()
 }
 
-async fn an_abandoned_slot_is_taken_back_and_never_confirmed(mut machine: Machine) {
-    let indexer = start(&machine).await;
-    let (connection, name) = machine.listening().await;
+async fn an_abandoned_slot_is_taken_back_and_never_confirmed(mut harness: IndexerHarness) {
+    let indexer = start(&harness).await;
+    let (connection, name) = harness.listening().await;
     send(&connection, [account(11), block_on(11, 10, "fork")]).await;
     send(&connection, [slot(&name, 11, SlotStatus::Processed)]).await;
-    machine.bodies(1).await;
+    harness.bodies(1).await;
     send(&connection, [account(12), block_on(12, 10, "chain")]).await;
     send(&connection, settle(&name, 12)).await;
 
-    let bodies = machine.bodies(4).await;
+    let bodies = harness.bodies(4).await;
     assert_eq!(
         short(&bodies),
         [
@@ -71,53 +71,53 @@ async fn an_abandoned_slot_is_taken_back_and_never_confirmed(mut machine: Machin
         ]
     );
     let reverted = &bodies[2]["data"];
-    assert_eq!(reverted["messageId"], id_of(&machine, 1).await);
+    assert_eq!(reverted["messageId"], id_of(&harness, 1).await);
     assert_eq!(
         (&reverted["sequence"], &reverted["type"]),
         (&1.into(), &"accountChange".into())
     );
     assert_eq!(reverted["reason"], "abandoned");
-    assert_eq!(machine.store.unconfirmed_slots().await.expect("read"), []);
+    assert_eq!(harness.store.unconfirmed_slots().await.expect("read"), []);
     indexer.stop().await;
 }
 
-async fn a_dead_slot_is_taken_back(mut machine: Machine) {
-    let indexer = start(&machine).await;
-    let (connection, name) = machine.listening().await;
+async fn a_dead_slot_is_taken_back(mut harness: IndexerHarness) {
+    let indexer = start(&harness).await;
+    let (connection, name) = harness.listening().await;
     send(&connection, [account(11), block_on(11, 10, "block")]).await;
     send(&connection, [slot(&name, 11, SlotStatus::Processed)]).await;
     send(&connection, [slot(&name, 11, SlotStatus::Dead)]).await;
-    let bodies = machine.bodies(2).await;
+    let bodies = harness.bodies(2).await;
     assert_eq!(short(&bodies)[1], "reverted 11 processed");
     assert_eq!(bodies[1]["data"]["reason"], "dead");
 
     // It comes back with another block, and is confirmed.
     send(&connection, [account(11), block_on(11, 10, "repaired")]).await;
     send(&connection, settle(&name, 11)).await;
-    let bodies = machine.bodies(4).await;
+    let bodies = harness.bodies(4).await;
     assert_eq!(
         short(&bodies)[2..],
         ["accountChange 11 processed", "accountChange 11 confirmed"]
     );
-    assert_ne!(id_of(&machine, 1).await, id_of(&machine, 3).await);
+    assert_ne!(id_of(&harness, 1).await, id_of(&harness, 3).await);
     indexer.stop().await;
 }
 
-async fn what_was_told_before_a_crash_is_taken_back_after_it(mut machine: Machine) {
-    let indexer = start(&machine).await;
-    let (connection, name) = machine.listening().await;
+async fn what_was_told_before_a_crash_is_taken_back_after_it(mut harness: IndexerHarness) {
+    let indexer = start(&harness).await;
+    let (connection, name) = harness.listening().await;
     for (number, parent) in [(11, 10), (12, 11), (13, 11)] {
         let updates = [account(number), block_on(number, parent, "first node")];
         send(&connection, updates).await;
         send(&connection, [slot(&name, number, SlotStatus::Processed)]).await;
     }
-    machine.bodies(3).await;
+    harness.bodies(3).await;
     indexer.kill().await;
     drop(connection);
 
     // Another node saw another block in slot 12, and nothing of slot 13.
-    let indexer = machine.start().await;
-    let (connection, request) = machine.accept().await;
+    let indexer = harness.start().await;
+    let (connection, request) = harness.accept().await;
     assert_eq!(request.from_slot, Some(11));
     for (number, parent, hash) in [
         (11, 10, "first node"),
@@ -131,7 +131,7 @@ async fn what_was_told_before_a_crash_is_taken_back_after_it(mut machine: Machin
         .await;
         send(&connection, settle(&name, number)).await;
     }
-    let bodies = machine.bodies(7 + 3).await;
+    let bodies = harness.bodies(7 + 3).await;
     let mut of_processed = short(&bodies[..7]);
     of_processed.sort();
     assert_eq!(
@@ -150,8 +150,8 @@ async fn what_was_told_before_a_crash_is_taken_back_after_it(mut machine: Machin
         let found = bodies.iter().find(|body| body["data"]["reason"] == reason);
         found.expect("told")["data"]["messageId"].clone()
     };
-    assert_eq!(reverted("replaced"), id_of(&machine, 2).await);
-    assert_eq!(reverted("abandoned"), id_of(&machine, 3).await);
+    assert_eq!(reverted("replaced"), id_of(&harness, 2).await);
+    assert_eq!(reverted("abandoned"), id_of(&harness, 3).await);
     assert_eq!(
         short(&bodies[7..]),
         [
@@ -163,35 +163,35 @@ async fn what_was_told_before_a_crash_is_taken_back_after_it(mut machine: Machin
     indexer.stop().await;
 }
 
-async fn what_was_taken_back_and_is_confirmed_after_all_is_told_again(mut machine: Machine) {
-    let indexer = start(&machine).await;
-    let (connection, name) = machine.listening().await;
+async fn what_was_taken_back_and_is_confirmed_after_all_is_told_again(mut harness: IndexerHarness) {
+    let indexer = start(&harness).await;
+    let (connection, name) = harness.listening().await;
     send(&connection, [account(11), block_on(11, 10, "block")]).await;
     send(&connection, [slot(&name, 11, SlotStatus::Processed)]).await;
     send(&connection, [slot(&name, 11, SlotStatus::Dead)]).await;
-    let bodies = machine.bodies(2).await;
+    let bodies = harness.bodies(2).await;
     assert_eq!(short(&bodies)[1], "reverted 11 processed");
     indexer.kill().await;
     drop(connection);
 
     // Another node never had any trouble with the block.
-    let indexer = machine.start().await;
-    let (connection, request) = machine.accept().await;
+    let indexer = harness.start().await;
+    let (connection, request) = harness.accept().await;
     assert_eq!(request.from_slot, Some(11));
     send(&connection, [account(11), block_on(11, 10, "block")]).await;
     send(&connection, settle(&name, 11)).await;
-    let bodies = machine.bodies(4).await;
+    let bodies = harness.bodies(4).await;
     assert_eq!(
         short(&bodies)[2..],
         ["accountChange 11 processed", "accountChange 11 confirmed"]
     );
-    assert_ne!(id_of(&machine, 1).await, id_of(&machine, 3).await);
+    assert_ne!(id_of(&harness, 1).await, id_of(&harness, 3).await);
 
     // And once more: nothing new.
     indexer.kill().await;
     drop(connection);
-    let indexer = machine.start().await;
-    let (connection, _) = machine.accept().await;
+    let indexer = harness.start().await;
+    let (connection, _) = harness.accept().await;
     send(&connection, [account(11), block_on(11, 10, "block")]).await;
     send(&connection, [slot(&name, 11, SlotStatus::Processed)]).await;
     send(&connection, [slot(&name, 11, SlotStatus::Dead)]).await;
@@ -200,6 +200,6 @@ async fn what_was_taken_back_and_is_confirmed_after_all_is_told_again(mut machin
     send(&connection, [block_on(12, 11, "next")]).await;
     send(&connection, settle(&name, 12)).await;
     indexer.until_checkpoint(12).await;
-    machine.bodies(4).await;
+    harness.bodies(4).await;
     indexer.stop().await;
 }

@@ -1,11 +1,11 @@
-//! What cannot be read any more is said, not passed over.
+//! Gaps: slots that cannot be read any more are reported to webhooks.
 
 use std::time::Duration;
 
 use sluice_geyser::{SlotStatus, scripted::Code};
 use tokio::time::sleep;
 
-use sluice_harness::indexer::{Machine, send, settle};
+use sluice_harness::indexer::{IndexerHarness, send, settle};
 use sluice_testkit::updates::{block, block_on, content, slot};
 
 use crate::on_both;
@@ -19,22 +19,22 @@ on_both!(
 const TOO_OLD: &str = "broadcast from 11 is not available, last available: 500";
 
 async fn a_lost_replay_window_is_told_to_every_webhook_together_with_what_follows(
-    mut machine: Machine,
+    mut harness: IndexerHarness,
 ) {
-    machine.webhook(1).await;
-    let indexer = machine.start().await;
-    let (connection, name) = machine.listening().await;
+    harness.webhook(1).await;
+    let indexer = harness.start().await;
+    let (connection, name) = harness.listening().await;
     indexer.until_checkpoint(10).await;
 
-    machine.server.refuse_next(Code::OutOfRange, TOO_OLD);
+    harness.server.refuse_next(Code::OutOfRange, TOO_OLD);
     drop(connection);
-    let (connection, request) = machine.accept().await;
+    let (connection, request) = harness.accept().await;
     assert_eq!(request.from_slot, Some(500), "what is left of the window");
     send(&connection, content(500)).await;
     sleep(Duration::from_millis(100)).await;
-    assert!(machine.received.lock().expect("not poisoned").is_empty());
+    assert!(harness.receiver.received().is_empty());
     send(&connection, settle(&name, 500)).await;
-    let bodies = machine.bodies(4).await;
+    let bodies = harness.bodies(4).await;
     let gap = bodies
         .iter()
         .find(|body| body["type"] == "gap")
@@ -46,26 +46,26 @@ async fn a_lost_replay_window_is_told_to_every_webhook_together_with_what_follow
 
     // It is told once.
     drop(connection);
-    let (connection, request) = machine.accept().await;
+    let (connection, request) = harness.accept().await;
     assert_eq!(request.from_slot, Some(501));
     send(&connection, [block(501)]).await;
     send(&connection, settle(&name, 501)).await;
     indexer.until_checkpoint(501).await;
-    machine.bodies(4).await;
+    harness.bodies(4).await;
     indexer.stop().await;
 }
 
-async fn a_server_that_cannot_replay_at_all_is_followed_from_the_tip(mut machine: Machine) {
-    machine.webhook(1).await;
-    let indexer = machine.start().await;
-    let (connection, name) = machine.listening().await;
+async fn a_server_that_cannot_replay_at_all_is_followed_from_the_tip(mut harness: IndexerHarness) {
+    harness.webhook(1).await;
+    let indexer = harness.start().await;
+    let (connection, name) = harness.listening().await;
     indexer.until_checkpoint(10).await;
 
-    machine.server.refuse_next(Code::Unavailable, "restarting");
-    machine.server.refuse_next(Code::OutOfRange, TOO_OLD);
-    machine.server.refuse_next(Code::OutOfRange, TOO_OLD);
+    harness.server.refuse_next(Code::Unavailable, "restarting");
+    harness.server.refuse_next(Code::OutOfRange, TOO_OLD);
+    harness.server.refuse_next(Code::OutOfRange, TOO_OLD);
     drop(connection);
-    let (connection, request) = machine.accept().await;
+    let (connection, request) = harness.accept().await;
     assert_eq!(request.from_slot, None, "the tip, in the end");
     send(&connection, [slot(&name, 699, SlotStatus::Confirmed)]).await;
     send(&connection, [block(700)]).await;
@@ -73,7 +73,7 @@ async fn a_server_that_cannot_replay_at_all_is_followed_from_the_tip(mut machine
     indexer
         .until_ready(|status, body| status == 200 && body["checkpoint"] == 700)
         .await;
-    let bodies = machine.bodies(1).await;
+    let bodies = harness.bodies(1).await;
     assert_eq!(bodies[0]["data"]["firstSlot"], 11);
     assert_eq!(
         bodies[0]["data"]["lastSlot"], 700,
@@ -83,15 +83,15 @@ async fn a_server_that_cannot_replay_at_all_is_followed_from_the_tip(mut machine
 }
 
 async fn blocks_that_the_stream_leaves_out_are_asked_for_again_and_then_told_missing(
-    mut machine: Machine,
+    mut harness: IndexerHarness,
 ) {
-    machine.webhook(1).await;
-    let indexer = machine.start().await;
-    let (mut connection, name) = machine.listening().await;
+    harness.webhook(1).await;
+    let indexer = harness.start().await;
+    let (mut connection, name) = harness.listening().await;
     indexer.until_checkpoint(10).await;
     for round in 0..3 {
         if round > 0 {
-            let (next, request) = machine.accept().await;
+            let (next, request) = harness.accept().await;
             assert_eq!(request.from_slot, Some(11));
             connection = next;
         }
@@ -108,7 +108,7 @@ async fn blocks_that_the_stream_leaves_out_are_asked_for_again_and_then_told_mis
         }
     }
     indexer.until_checkpoint(28).await;
-    let bodies = machine.bodies(1).await;
+    let bodies = harness.bodies(1).await;
     assert_eq!(bodies[0]["type"], "gap");
     assert_eq!(bodies[0]["data"]["firstSlot"], 11);
     assert_eq!(bodies[0]["data"]["lastSlot"], 12);

@@ -1,5 +1,6 @@
-//! The whole indexer: a scripted stream at one end, a real receiver at the other, a real database in
-//! between. One file per promise; each is kept with an SQLite file and with a PostgreSQL server.
+//! The whole indexer between a scripted stream, a real database and a webhook receiver.
+//!
+//! One file per promise; each is kept with an SQLite file and with a PostgreSQL server.
 
 mod beginnings;
 mod delivery;
@@ -16,7 +17,7 @@ macro_rules! on_both {
         mod sqlite {
             $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn $promise() {
-                super::$promise(sluice_harness::indexer::Machine::sqlite().await).await;
+                super::$promise(sluice_harness::indexer::IndexerHarness::sqlite().await).await;
             })+
         }
 
@@ -24,8 +25,8 @@ macro_rules! on_both {
             $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn $promise() {
                 let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR"));
-                let machine = sluice_harness::indexer::Machine::postgres(folder, stringify!($promise)).await;
-                super::$promise(machine).await;
+                let harness = sluice_harness::indexer::IndexerHarness::postgres(folder, stringify!($promise)).await;
+                super::$promise(harness).await;
             })+
         }
     };

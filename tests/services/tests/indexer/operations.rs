@@ -1,4 +1,4 @@
-//! The indexer says how it does: to probes, to Prometheus and to receivers.
+//! Operations of the indexer: readiness, metrics, outages of the database, heartbeats.
 
 use std::{process::Command, sync::Arc, time::Duration};
 
@@ -10,7 +10,7 @@ use sluice_store::{
 };
 use tokio::time::sleep;
 
-use sluice_harness::indexer::{Machine, send, settle, soon};
+use sluice_harness::indexer::{IndexerHarness, send, settle, soon};
 use sluice_testkit::updates::{block, content};
 
 use crate::on_both;
@@ -21,15 +21,15 @@ on_both!(
     a_webhook_that_asks_for_it_gets_signs_of_life_numbered_like_everything_else,
 );
 
-async fn an_outage_of_the_stream_shows_in_the_readiness_and_passes(mut machine: Machine) {
-    let indexer = machine.start().await;
+async fn an_outage_of_the_stream_shows_in_the_readiness_and_passes(mut harness: IndexerHarness) {
+    let indexer = harness.start().await;
     let (status, body) = indexer.ready().await;
     assert_eq!(
         (status, &body["ready"]),
         (503, &Value::from(false)),
         "no slot seen yet"
     );
-    let (connection, name) = machine.listening().await;
+    let (connection, name) = harness.listening().await;
     let body = indexer.until_ready(|status, _| status == 200).await;
     assert_eq!(
         (&body["ready"], &body["reason"]),
@@ -38,7 +38,7 @@ async fn an_outage_of_the_stream_shows_in_the_readiness_and_passes(mut machine: 
     assert_eq!(body["slot"], 10);
     indexer.until_checkpoint(10).await;
 
-    machine.server.refuse_next(Code::Unavailable, "down");
+    harness.server.refuse_next(Code::Unavailable, "down");
     connection
         .fail(Code::Unavailable, "down")
         .await
@@ -46,7 +46,7 @@ async fn an_outage_of_the_stream_shows_in_the_readiness_and_passes(mut machine: 
     let body = indexer.until_ready(|status, _| status == 503).await;
     let reason = body["reason"].as_str().expect("a reason");
     assert!(reason.contains("down"), "{reason}");
-    let (connection, _) = machine.accept().await;
+    let (connection, _) = harness.accept().await;
     send(&connection, [block(11)]).await;
     send(&connection, settle(&name, 11)).await;
     indexer.until_ready(|status, _| status == 200).await;
@@ -56,14 +56,14 @@ async fn an_outage_of_the_stream_shows_in_the_readiness_and_passes(mut machine: 
 
 #[tokio::test]
 async fn a_database_file_that_is_gone_for_a_while_shows_in_the_readiness() {
-    let machine = Machine::sqlite().await;
+    let harness = IndexerHarness::sqlite().await;
     let (here, away) = (
-        machine.file().to_owned(),
-        machine.file().with_extension("away"),
+        harness.file().to_owned(),
+        harness.file().with_extension("away"),
     );
     let move_away = || std::fs::rename(&here, &away).expect("moves the database away");
     let put_back = async || std::fs::rename(&away, &here).expect("puts it back");
-    survive_outage(machine, "is gone", move_away, put_back).await;
+    survive_outage(harness, "is gone", move_away, put_back).await;
 }
 
 #[tokio::test]
@@ -74,7 +74,7 @@ async fn a_database_server_that_is_killed_shows_in_the_readiness() {
     std::fs::set_permissions(folder.path(), open).expect("may be entered");
     let cluster = PrivateCluster::start(&folder.path().join("cluster"), Disk::DoesNotWait);
     let cluster = Arc::new(cluster.expect("PostgreSQL starts"));
-    let machine = Machine::on_server(Arc::clone(&cluster), "killed").await;
+    let harness = IndexerHarness::on_server(Arc::clone(&cluster), "killed").await;
     let kill = || {
         let pid = cluster.server_pid().expect("runs").to_string();
         let killed = Command::new("kill").args(["-9", &pid]).status();
@@ -86,19 +86,19 @@ async fn a_database_server_that_is_killed_shows_in_the_readiness() {
             sleep(Duration::from_millis(100)).await;
         }
     };
-    survive_outage(machine, "database", kill, boot).await;
+    survive_outage(harness, "database", kill, boot).await;
 }
 
 /// Lets an indexer lose its database in the middle of its work. Its readiness must give a reason with this
 /// word, and it must go on where it was when the database is back.
 async fn survive_outage(
-    mut machine: Machine,
+    mut harness: IndexerHarness,
     word: &str,
     away: impl FnOnce(),
     back: impl AsyncFnOnce(),
 ) {
-    let indexer = machine.start().await;
-    let (connection, name) = machine.listening().await;
+    let indexer = harness.start().await;
+    let (connection, name) = harness.listening().await;
     indexer.until_checkpoint(10).await;
     away();
     let body = indexer.until_ready(|status, _| status == 503).await;
@@ -111,7 +111,7 @@ async fn survive_outage(
     }
     sleep(Duration::from_millis(300)).await;
     soon(back()).await;
-    let (connection, request) = machine.accept().await;
+    let (connection, request) = harness.accept().await;
     assert_eq!(request.from_slot, Some(11));
     send(&connection, [block(11)]).await;
     send(&connection, settle(&name, 11)).await;
@@ -121,13 +121,13 @@ async fn survive_outage(
     indexer.stop().await;
 }
 
-async fn the_metrics_tell_of_the_way_from_the_stream_to_the_receiver(mut machine: Machine) {
-    machine.webhook(1).await;
-    let indexer = machine.start().await;
-    let (connection, name) = machine.listening().await;
+async fn the_metrics_tell_of_the_way_from_the_stream_to_the_receiver(mut harness: IndexerHarness) {
+    harness.webhook(1).await;
+    let indexer = harness.start().await;
+    let (connection, name) = harness.listening().await;
     send(&connection, content(11)).await;
     send(&connection, settle(&name, 11)).await;
-    machine.bodies(3).await;
+    harness.bodies(3).await;
     let expected = [
         "sluice_indexer_slot{name=\"seen\"} 11",
         "sluice_indexer_slot{name=\"confirmed\"} 11",
@@ -159,23 +159,23 @@ async fn the_metrics_tell_of_the_way_from_the_stream_to_the_receiver(mut machine
 }
 
 async fn a_webhook_that_asks_for_it_gets_signs_of_life_numbered_like_everything_else(
-    mut machine: Machine,
+    mut harness: IndexerHarness,
 ) {
     let definition = WebhookDefinition {
         heartbeat: Some(Duration::from_secs(1)),
-        ..machine.definition()
+        ..harness.definition()
     };
     let digest = definition.filters.digest();
-    let id = machine.create(1, definition).await;
-    let indexer = machine.start().await;
-    let (connection, name) = machine.listening().await;
+    let id = harness.create(1, definition).await;
+    let indexer = harness.start().await;
+    let (connection, name) = harness.listening().await;
     indexer.until_checkpoint(10).await;
     send(&connection, content(11)).await;
     send(&connection, settle(&name, 11)).await;
-    let received = machine.received(7).await;
+    let received = harness.received(7).await;
     let mut bodies: Vec<Value> = received
         .iter()
-        .map(|(_, body)| serde_json::from_slice(body).expect("JSON"))
+        .map(|request| serde_json::from_slice(&request.body).expect("JSON"))
         .collect();
     bodies.sort_by_key(|body| body["sequence"].as_u64());
     let sequences: Vec<_> = bodies

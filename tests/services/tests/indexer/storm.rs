@@ -1,4 +1,4 @@
-//! Filters change while ten thousand updates a second stream by.
+//! Filter changes while ten thousand updates a second stream by.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -23,8 +23,11 @@ use sluice_store::{
 use solana_pubkey::Pubkey;
 use tokio::time::{Instant, sleep, sleep_until};
 
-use sluice_harness::indexer::{Machine, PATIENCE, request, soon};
-use sluice_testkit::updates::{account_of, block, key, program, slot};
+use sluice_harness::indexer::{IndexerHarness, PATIENCE, request, soon};
+use sluice_testkit::{
+    updates::{account_of, block, key, program, slot},
+    webhook_receiver::ReceivedRequest,
+};
 
 use crate::on_both;
 
@@ -134,11 +137,11 @@ fn accounts(numbers: std::ops::Range<u8>) -> Filters {
     }
 }
 
-fn on_accounts(machine: &Machine, numbers: std::ops::Range<u8>) -> WebhookDefinition {
+fn on_accounts(harness: &IndexerHarness, numbers: std::ops::Range<u8>) -> WebhookDefinition {
     WebhookDefinition {
         events: [EventKind::AccountChange].into_iter().collect(),
         filters: accounts(numbers),
-        ..machine.definition()
+        ..harness.definition()
     }
 }
 
@@ -160,13 +163,13 @@ type Watched = BTreeMap<(WebhookId, Pubkey), Asked>;
 
 /// Adds accounts to a webhook and takes every second one away again.
 async fn change_filters(
-    machine: &Machine,
+    harness: &IndexerHarness,
     webhook: &WebhookId,
     sent: &AtomicU64,
     watched: &mut Watched,
 ) {
     let edit = async |edit: FilterEdit| {
-        let edited = machine
+        let edited = harness
             .store
             .edit_filters(&Access::All, webhook, &edit, LIMITS, None)
             .await;
@@ -186,7 +189,7 @@ async fn change_filters(
             });
         if number % 2 == 0 {
             // It comes into force while the stream runs, and goes while it is in force.
-            in_force(machine, added.matched_revision).await;
+            in_force(harness, added.matched_revision).await;
             sleep(SLOT_TIME * 4).await;
             let removed = edit(FilterEdit {
                 remove: accounts(number..number + 1),
@@ -194,7 +197,7 @@ async fn change_filters(
             })
             .await;
             let revision = removed.matched_revision;
-            in_force(machine, revision).await;
+            in_force(harness, revision).await;
             asked.into_mut().removed = Some(Removed {
                 revision,
                 at: sent.load(Ordering::SeqCst) + 1,
@@ -203,10 +206,10 @@ async fn change_filters(
     }
 }
 
-async fn in_force(machine: &Machine, revision: Revision) -> FilterChange {
+async fn in_force(harness: &IndexerHarness, revision: Revision) -> FilterChange {
     let wait = async {
         loop {
-            let change = machine.store.filter_change(revision).await.expect("read");
+            let change = harness.store.filter_change(revision).await.expect("read");
             if let Some(change) = change.filter(|change| change.in_force_slot.is_some()) {
                 return change;
             }
@@ -218,7 +221,7 @@ async fn in_force(machine: &Machine, revision: Revision) -> FilterChange {
 
 /// The slots of which each of these webhooks heard, by account, once it is owed nothing any more.
 async fn heard(
-    machine: &Machine,
+    harness: &IndexerHarness,
     webhooks: &[WebhookId],
 ) -> BTreeMap<(WebhookId, Pubkey), Vec<u64>> {
     let owed = DeliveryQuery {
@@ -228,7 +231,7 @@ async fn heard(
     let deadline = Instant::now() + PATIENCE;
     for id in webhooks {
         loop {
-            let found = machine.store.deliveries(&Access::All, id, owed, 1).await;
+            let found = harness.store.deliveries(&Access::All, id, owed, 1).await;
             let found = found.expect("read").expect("exists");
             if found.is_empty() {
                 break;
@@ -238,7 +241,7 @@ async fn heard(
         }
     }
     let mut heard = BTreeMap::<_, Vec<u64>>::new();
-    for (_, body) in machine.received(1).await {
+    for ReceivedRequest { body, .. } in harness.received(1).await {
         let body: Value = serde_json::from_slice(&body).expect("JSON");
         let text = |value: &Value| value.as_str().expect("text").to_owned();
         let webhook = WebhookId::parse(&text(&body["webhookId"])).expect("an id");
@@ -250,14 +253,14 @@ async fn heard(
 }
 
 /// Each slot in which the account was asked for must have been heard of, once, and no other, up to the last slot.
-async fn check(machine: &Machine, asked: &Asked, mut slots: Vec<u64>, last: u64) {
+async fn check(harness: &IndexerHarness, asked: &Asked, mut slots: Vec<u64>, last: u64) {
     slots.sort_unstable();
-    let added = in_force(machine, asked.added).await;
+    let added = in_force(harness, asked.added).await;
     let first = added.requested_slot.expect("a slot was read before");
     let (until, end) = match &asked.removed {
         None => (last + 1, last),
         Some(removed) => {
-            let change = in_force(machine, removed.revision).await;
+            let change = in_force(harness, removed.revision).await;
             (change.requested_slot.expect("a slot was read"), removed.at)
         }
     };
@@ -273,21 +276,21 @@ async fn check(machine: &Machine, asked: &Asked, mut slots: Vec<u64>, last: u64)
 }
 
 async fn filters_that_change_at_full_speed_miss_nothing_and_let_nothing_else_in(
-    mut machine: Machine,
+    mut harness: IndexerHarness,
 ) {
     let (sent, stop) = (
         Arc::new(AtomicU64::new(FIRST_SLOT - 1)),
         Arc::new(AtomicBool::new(false)),
     );
     // Nobody reads what it is told: it keeps the stream busy.
-    machine
-        .create_temporary(200, on_accounts(&machine, 0..ACCOUNTS))
+    harness
+        .create_temporary(200, on_accounts(&harness, 0..ACCOUNTS))
         .await;
-    let indexer = machine.start().await;
+    let indexer = harness.start().await;
     let fresh = ScriptedServer::start().await.expect("listens");
     let started = Instant::now();
     let feed = Feed {
-        server: std::mem::replace(&mut machine.server, fresh),
+        server: std::mem::replace(&mut harness.server, fresh),
         started,
         sent: Arc::clone(&sent),
         stop: Arc::clone(&stop),
@@ -298,8 +301,8 @@ async fn filters_that_change_at_full_speed_miss_nothing_and_let_nothing_else_in(
     let mut watched = Watched::new();
     let mut webhooks = Vec::new();
     for number in 1..=WEBHOOKS {
-        let id = machine
-            .create(number, on_accounts(&machine, number..number + 1))
+        let id = harness
+            .create(number, on_accounts(&harness, number..number + 1))
             .await;
         let asked = Asked {
             added: Revision(u64::from(number) + 1),
@@ -309,9 +312,9 @@ async fn filters_that_change_at_full_speed_miss_nothing_and_let_nothing_else_in(
         webhooks.push(id);
         sleep(SLOT_TIME * 6).await;
     }
-    change_filters(&machine, &webhooks[0], &sent, &mut watched).await;
+    change_filters(&harness, &webhooks[0], &sent, &mut watched).await;
     for asked in watched.values() {
-        in_force(&machine, asked.added).await;
+        in_force(&harness, asked.added).await;
     }
     let goal = sent.load(Ordering::SeqCst) + 20;
     indexer.until_checkpoint_past(goal).await;
@@ -323,10 +326,10 @@ async fn filters_that_change_at_full_speed_miss_nothing_and_let_nothing_else_in(
     println!("{writes} writes, {rate:.0} per second, while filters changed");
     indexer.until_checkpoint_past(last).await;
 
-    let mut heard = heard(&machine, &webhooks).await;
+    let mut heard = heard(&harness, &webhooks).await;
     for (of, asked) in watched {
         let slots = heard.remove(&of).unwrap_or_default();
-        check(&machine, &asked, slots, last).await;
+        check(&harness, &asked, slots, last).await;
     }
     assert!(heard.is_empty(), "outside every filter: {heard:?}");
     indexer.stop().await;

@@ -1,4 +1,4 @@
-//! Kills everything at random and counts what arrives; see `cargo xtask chaos`.
+//! Chaos: kills everything at random and counts what arrives; see `cargo xtask chaos`.
 
 use std::{process::ExitCode, time::Duration};
 

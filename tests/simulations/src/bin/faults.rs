@@ -1,11 +1,11 @@
-//! Plays any number of random scripts that go wrong, against the model; see `cargo xtask faults`.
+//! Faults: plays random scripts of faults against the model of the market; see `cargo xtask faults`.
 
 use std::process::ExitCode;
 
 use clap::Parser;
 use sluice_simulations::faults::explore::explore_many;
 
-/// Most scripts that are told in full: one is enough to find a fault, a few show its pattern.
+/// Most scripts that are reported in full: one is enough to find a fault, a few show its pattern.
 const SHOWN: usize = 5;
 
 /// Between two signs of life, scripts.
@@ -24,7 +24,7 @@ struct Arguments {
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    // A script that goes wrong panics, and is told below, with its seed.
+    // A script that goes wrong panics, and is reported below, with its seed.
     std::panic::set_hook(Box::new(|_| {}));
     let Arguments { runs, seed } = Arguments::parse();
     let found = explore_many(seed, runs, |done| {

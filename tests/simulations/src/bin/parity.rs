@@ -1,4 +1,4 @@
-//! Compares any number of random swaps, predicted and executed; see `cargo xtask parity`.
+//! Parity: compares random swaps, predicted and executed; see `cargo xtask parity`.
 
 use std::process::ExitCode;
 

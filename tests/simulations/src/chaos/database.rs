@@ -1,4 +1,4 @@
-//! The database, which may be killed as well.
+//! Database under the processes, which may be killed as well.
 
 use std::{
     fs, io,

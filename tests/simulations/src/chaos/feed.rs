@@ -1,5 +1,6 @@
-//! The stream: a Yellowstone server that never dies, tells the script slot by slot, filtered as each subscriber asks,
-//! and replays every slot it is asked for.
+//! Yellowstone server of the chaos: streams the script slot by slot, and replays every slot asked for.
+//!
+//! It filters as each subscriber asks, and never dies.
 
 use std::{
     collections::BTreeMap,
@@ -12,10 +13,10 @@ use sluice_geyser::{
     AccountUpdate, Body, Endpoint, Request, TransactionUpdate, Update,
     scripted::{ClientGone, Connection, ScriptedServer},
 };
+use sluice_testkit::{accounts::Account, filters};
 use tokio::{sync::watch, task::AbortHandle, time::interval};
 
 use super::script::{Block, Script};
-use sluice_testkit::{accounts::Account, filters};
 
 /// Time between two slots: a quarter of mainnet's, so that four times as much happens.
 const SLOT_TIME: Duration = Duration::from_millis(100);

@@ -1,4 +1,4 @@
-//! What arrived, as the receivers saw it.
+//! Ledger of what arrived, as the receivers saw it.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,9 +1,7 @@
-//! Receivers that answer as receivers do: mostly well, and else in every wrong way. One server plays them all, on
-//! bare sockets, because a library would not let it lie.
+//! Receivers that answer as receivers do: mostly well, and else in every wrong way, drawn by a seed.
 
 use std::{
     io,
-    net::{Ipv4Addr, SocketAddr},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering},
@@ -11,36 +9,21 @@ use std::{
     time::{Duration, Instant},
 };
 
-use axum::http::{HeaderMap, HeaderName, HeaderValue};
+use axum::http::{HeaderMap, HeaderValue};
 use rand::{Rng, SeedableRng, rngs::StdRng};
 use sha2::{Digest, Sha256};
-use standardwebhooks::HEADER_WEBHOOK_ID;
-use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
-    net::{TcpListener, TcpStream},
-    task::AbortHandle,
-    time::sleep,
+use sluice_testkit::webhook_receiver::{
+    ReceivedRequest, Replies, Reply, RequestHead, WebhookReceiver,
 };
+use standardwebhooks::HEADER_WEBHOOK_ID;
 
 use super::ledger::Ledger;
 
 /// Path of the receivers; the webhook's id follows.
 const HOOK: &str = "/hook/";
 
-/// Where redirects lead. Nobody may ever come here.
+/// Where redirects lead. No sender may ever come here.
 const ELSEWHERE: &str = "/elsewhere";
-
-/// Most headers of a request, and most bytes of their text.
-const MOST_HEADERS: usize = 32;
-const MOST_HEAD_BYTES: usize = 16 * 1024;
-
-/// How long an answer is held back that never comes, and between two bytes of one that drips. Both are beyond the
-/// deadline of the senders, which is [`super::process::DEADLINE_SECS`].
-const HANGING: Duration = Duration::from_secs(4);
-const DRIP: Duration = Duration::from_millis(200);
-
-/// What a dripping answer promises, bytes: four seconds of it.
-const DRIPPING_BYTES: usize = 20;
 
 /// Weather changes this often; in one of so many such times a receiver fails whatever comes.
 const WEATHER: Duration = Duration::from_secs(4);
@@ -74,10 +57,20 @@ pub enum Answer {
 }
 
 impl Answer {
-    /// Whether a sender may take it for acceptance. With more bytes than announced, the announced ones are a whole
-    /// answer.
-    const fn accepts(self) -> bool {
-        matches!(self, Self::Well | Self::TooLong)
+    fn reply(self) -> Reply {
+        match self {
+            Self::Well => Reply::Accept,
+            Self::TooLong => Reply::TooLong,
+            Self::Refused => Reply::Status(500, "oops".to_owned()),
+            Self::TooMuch => Reply::RetryAfter(429, 1),
+            Self::Redirected => Reply::Redirect(ELSEWHERE.to_owned()),
+            Self::Hanging => Reply::Hang,
+            Self::Dripping => Reply::Drip,
+            Self::Reset => Reply::Reset,
+            Self::Unread => Reply::Unread,
+            Self::TooShort => Reply::TooShort,
+            Self::BrokenOff => Reply::BrokenOff,
+        }
     }
 
     /// The name in tables.
@@ -98,7 +91,7 @@ impl Answer {
         }
     }
 
-    /// The answer to a request that nobody wrote a script for. In a storm none is good.
+    /// A random answer. In a storm none is good.
     fn draw(rng: &mut StdRng, storm: bool) -> Self {
         // Of a thousand.
         let lot = rng.random_range(if storm { 700 } else { 0 }..1_000);
@@ -118,9 +111,8 @@ impl Answer {
     }
 }
 
-/// What every connection shares.
-struct Shared {
-    address: SocketAddr,
+/// Draws the answers, and keeps what arrived.
+struct Drawn {
     seed: u64,
     begun: Instant,
     healed: AtomicBool,
@@ -129,16 +121,10 @@ struct Shared {
     asked: Mutex<std::collections::HashMap<String, u64>>,
 }
 
-/// The receivers. Dropping them ends them.
+/// The receivers of all webhooks. Dropping them ends them.
 pub struct Receivers {
-    shared: Arc<Shared>,
-    accepting: AbortHandle,
-}
-
-impl Drop for Receivers {
-    fn drop(&mut self) {
-        self.accepting.abort();
-    }
+    drawn: Arc<Drawn>,
+    server: WebhookReceiver,
 }
 
 impl Receivers {
@@ -147,9 +133,7 @@ impl Receivers {
     /// # Errors
     /// When no port can be bound.
     pub async fn start(seed: u64) -> io::Result<Self> {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
-        let shared = Arc::new(Shared {
-            address: listener.local_addr()?,
+        let drawn = Arc::new(Drawn {
             seed,
             begun: Instant::now(),
             healed: AtomicBool::new(false),
@@ -157,33 +141,36 @@ impl Receivers {
             answered: Mutex::default(),
             asked: Mutex::default(),
         });
-        let accepting = tokio::spawn(accept(listener, Arc::clone(&shared)));
-        Ok(Self {
-            shared,
-            accepting: accepting.abort_handle(),
-        })
+        let server = WebhookReceiver::start(Seeded(Arc::clone(&drawn))).await?;
+        Ok(Self { drawn, server })
     }
 
     /// The address of a webhook's receiver.
     #[must_use]
     pub fn url(&self, webhook: &str) -> String {
-        format!("http://{}{HOOK}{webhook}", self.shared.address)
+        format!("http://{}{HOOK}{webhook}", self.server.address())
     }
 
     /// From now on all answer well.
     pub fn heal(&self) {
-        self.shared.healed.store(true, Ordering::SeqCst);
+        self.drawn.healed.store(true, Ordering::SeqCst);
     }
 
     /// What arrived. Never held while waiting.
     pub fn ledger(&self) -> MutexGuard<'_, Ledger> {
-        lock(&self.shared.ledger)
+        // Asked before the ledger is held, which the server locks while it holds its faults.
+        let faults = self.server.faults();
+        let mut ledger = lock(&self.drawn.ledger);
+        for fault in faults {
+            ledger.fault(fault);
+        }
+        ledger
     }
 
     /// How often each answer was given.
     #[must_use]
     pub fn answered(&self) -> Vec<(Answer, u64)> {
-        let answered = lock(&self.shared.answered);
+        let answered = lock(&self.drawn.answered);
         answered
             .iter()
             .map(|(answer, count)| (*answer, *count))
@@ -195,66 +182,35 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-async fn accept(listener: TcpListener, shared: Arc<Shared>) {
-    loop {
-        if let Ok((connection, _)) = listener.accept().await {
-            let shared = Arc::clone(&shared);
-            tokio::spawn(async move {
-                // Senders are killed all the time, and what they were sending breaks off.
-                let _ = serve(connection, &shared).await;
-            });
-        }
-    }
-}
+/// What the server asks for its replies.
+struct Seeded(Arc<Drawn>);
 
-/// The head of a request.
-struct Head {
-    path: String,
-    headers: HeaderMap,
-    /// Bytes of the body, and how many bytes of what was read are the head's.
-    body_len: usize,
-    len: usize,
-}
-
-async fn serve(mut connection: TcpStream, shared: &Shared) -> io::Result<()> {
-    connection.set_nodelay(true)?;
-    let mut read = Vec::new();
-    loop {
-        let head = loop {
-            match head_of(&read)? {
-                Some(head) => break head,
-                None if read.len() > MOST_HEAD_BYTES => {
-                    return Err(io::ErrorKind::InvalidData.into());
-                }
-                None if connection.read_buf(&mut read).await? == 0 => return Ok(()),
-                None => {}
-            }
-        };
+impl Replies for Seeded {
+    fn reply(&self, head: &RequestHead, _number: usize) -> Reply {
         let Some(webhook) = head.path.strip_prefix(HOOK) else {
-            lock(&shared.ledger).fault(format!("somebody came to {}", head.path));
-            return Ok(());
+            lock(&self.0.ledger).fault(format!("a request came to {}", head.path));
+            return Reply::Reset;
         };
-        let answer = shared.answer(webhook, &head.headers);
-        *lock(&shared.answered).entry(answer).or_default() += 1;
-        if answer == Answer::Unread {
-            return connection.set_zero_linger();
+        let answer = self.0.answer(webhook, &head.headers);
+        *lock(&self.0.answered).entry(answer).or_default() += 1;
+        answer.reply()
+    }
+
+    fn received(&self, request: &ReceivedRequest) {
+        // With more bytes than announced, the announced ones are a whole answer.
+        let accepted = matches!(request.reply, Reply::Accept | Reply::TooLong);
+        if let Some(webhook) = request.path.strip_prefix(HOOK) {
+            let mut ledger = lock(&self.0.ledger);
+            ledger.take(webhook, &request.headers, &request.body, accepted);
         }
-        let end = head.len + head.body_len;
-        while read.len() < end {
-            if connection.read_buf(&mut read).await? == 0 {
-                return Ok(());
-            }
-        }
-        let body = &read[head.len..end];
-        lock(&shared.ledger).take(webhook, &head.headers, body, answer.accepts());
-        if !give(&mut connection, answer, shared.address).await? {
-            return Ok(());
-        }
-        read.drain(..end);
+    }
+
+    fn keeps(&self) -> bool {
+        false
     }
 }
 
-impl Shared {
+impl Drawn {
     /// The same for the same attempt at the same message of the same run, whatever happens beside it.
     fn answer(&self, webhook: &str, headers: &HeaderMap) -> Answer {
         if self.healed.load(Ordering::SeqCst) {
@@ -285,78 +241,4 @@ impl Shared {
             .finalize();
         StdRng::from_seed(digest.into())
     }
-}
-
-/// Reads the head of a request, once it is whole.
-fn head_of(read: &[u8]) -> io::Result<Option<Head>> {
-    let invalid = |_| io::Error::from(io::ErrorKind::InvalidData);
-    let mut headers = [httparse::EMPTY_HEADER; MOST_HEADERS];
-    let mut request = httparse::Request::new(&mut headers);
-    let len = match request.parse(read).map_err(invalid)? {
-        httparse::Status::Complete(len) => len,
-        httparse::Status::Partial => return Ok(None),
-    };
-    let mut map = HeaderMap::new();
-    for header in request.headers {
-        let name = HeaderName::from_bytes(header.name.as_bytes());
-        let value = HeaderValue::from_bytes(header.value);
-        map.append(
-            name.map_err(|_| io::ErrorKind::InvalidData)?,
-            value.map_err(|_| io::ErrorKind::InvalidData)?,
-        );
-    }
-    let body_len = map
-        .get("content-length")
-        .and_then(|value| value.to_str().ok()?.parse().ok())
-        .ok_or(io::ErrorKind::InvalidData)?;
-    Ok(Some(Head {
-        path: request.path.unwrap_or_default().to_owned(),
-        headers: map,
-        body_len,
-        len,
-    }))
-}
-
-/// Gives an answer; false when it ends the connection.
-async fn give(connection: &mut TcpStream, answer: Answer, here: SocketAddr) -> io::Result<bool> {
-    let text = match answer {
-        Answer::Well => "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok".to_owned(),
-        Answer::TooLong => "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok, and more".to_owned(),
-        Answer::Refused => {
-            "HTTP/1.1 500 Internal Server Error\r\nContent-Length: 4\r\n\r\noops".to_owned()
-        }
-        Answer::TooMuch => {
-            "HTTP/1.1 429 Too Many Requests\r\nRetry-After: 1\r\nContent-Length: 0\r\n\r\n"
-                .to_owned()
-        }
-        Answer::Redirected => format!(
-            "HTTP/1.1 307 Temporary Redirect\r\nLocation: http://{here}{ELSEWHERE}\r\nContent-Length: 0\r\n\r\n"
-        ),
-        Answer::Hanging => {
-            sleep(HANGING).await;
-            return Ok(false);
-        }
-        Answer::Dripping => return drip(connection).await,
-        Answer::Reset | Answer::Unread => {
-            connection.set_zero_linger()?;
-            return Ok(false);
-        }
-        Answer::TooShort => "HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nok".to_owned(),
-        Answer::BrokenOff => "HTTP/1.1 20".to_owned(),
-    };
-    connection.write_all(text.as_bytes()).await?;
-    Ok(matches!(
-        answer,
-        Answer::Well | Answer::Refused | Answer::TooMuch | Answer::Redirected
-    ))
-}
-
-async fn drip(connection: &mut TcpStream) -> io::Result<bool> {
-    let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {DRIPPING_BYTES}\r\n\r\n");
-    connection.write_all(head.as_bytes()).await?;
-    for _ in 0..DRIPPING_BYTES {
-        sleep(DRIP).await;
-        connection.write_all(b".").await?;
-    }
-    Ok(false)
 }

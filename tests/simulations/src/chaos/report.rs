@@ -1,4 +1,4 @@
-//! What a run did and what it found.
+//! Report of a run: what it did and what it found.
 
 use std::{fmt, time::Duration};
 

@@ -1,4 +1,4 @@
-//! A run: what is started, what is killed when, and when it is over.
+//! Run of the chaos: what is started, what is killed when, and when it is over.
 
 use std::{
     fs, io,
@@ -76,23 +76,23 @@ pub struct Plan {
 /// in the report.
 pub async fn run(plan: Plan, tell: impl Fn(String)) -> anyhow::Result<Report> {
     let begun = Instant::now();
-    let mut stage = Stage::set(plan).await?;
-    let played = stage.play(&tell).await;
+    let mut trial = Trial::set(plan).await?;
+    let played = trial.play(&tell).await;
     if let Err(error) = played {
-        let kept = stage.folder.keep();
+        let kept = trial.folder.keep();
         return Err(error.context(format!("logs and database are in {}", kept.display())));
     }
-    stage.fleet.end().await?;
-    let report = stage.report(begun.elapsed());
+    trial.fleet.end().await?;
+    let report = trial.report(begun.elapsed());
     if !report.is_clean() {
-        let kept = stage.folder.keep();
+        let kept = trial.folder.keep();
         tell(format!("logs and database are in {}", kept.display()));
     }
     Ok(report)
 }
 
 /// Everything that runs.
-struct Stage {
+struct Trial {
     plan: Plan,
     rng: StdRng,
     fleet: Fleet,
@@ -108,7 +108,7 @@ struct Stage {
     folder: TempDir,
 }
 
-impl Stage {
+impl Trial {
     async fn set(plan: Plan) -> anyhow::Result<Self> {
         let sluice = beside_this_executable("sluice")?;
         ensure!(

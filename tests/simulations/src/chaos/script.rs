@@ -1,4 +1,4 @@
-//! The chain that is played: blocks of numbered events, some of which are not part of the chain in the end (pure).
+//! Chain script: blocks of numbered events, some of which are not part of the chain in the end (pure).
 
 use std::collections::VecDeque;
 

@@ -1,4 +1,4 @@
-//! Who is told what, by the words of the interface and not by the indexer's code (pure).
+//! Subscribers and what they are owed, by the words of the interface and not by the indexer's code (pure).
 
 use sluice_store::{Commitment, DeliveryOrder, EventKind, Filters};
 use solana_pubkey::Pubkey;

@@ -1,4 +1,4 @@
-//! Whether what arrived is what the script says, no less and no more (pure).
+//! Verdict on what arrived: what the script owes, no less and no more (pure).
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 

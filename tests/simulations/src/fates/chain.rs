@@ -1,4 +1,4 @@
-//! The chain as it really is: every block there ever was, and which of them stand.
+//! Chain of blocks as it really is: every block there ever was, and which of them stand (pure).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -96,19 +96,20 @@ impl Chain {
     }
 
     /// A block and those below it, down to the first.
-    pub fn line(&self, index: BlockIndex) -> impl Iterator<Item = BlockIndex> {
+    pub fn ancestry(&self, index: BlockIndex) -> impl Iterator<Item = BlockIndex> {
         std::iter::successors(Some(index), |index| self.blocks[*index].parent)
     }
 
     /// Whether the block and all below it are the blocks of their slots.
     pub fn lives(&self, index: BlockIndex) -> bool {
-        self.line(index)
+        self.ancestry(index)
             .all(|each| self.current.get(&self.blocks[each].slot) == Some(&each))
     }
 
     /// Living blocks that stand on the confirmed one, or are it.
     pub fn open(&self) -> Vec<BlockIndex> {
-        let on_confirmed = |index: &&BlockIndex| self.line(**index).any(|at| at == self.confirmed);
+        let on_confirmed =
+            |index: &&BlockIndex| self.ancestry(**index).any(|at| at == self.confirmed);
         let all = self.current.values().filter(|index| self.lives(**index));
         all.filter(on_confirmed).copied().collect()
     }
@@ -123,7 +124,7 @@ impl Chain {
         let all: Vec<BlockIndex> = self.current.values().copied().collect();
         let victims: Vec<BlockIndex> = all
             .into_iter()
-            .filter(|each| self.line(*each).any(|at| at == index))
+            .filter(|each| self.ancestry(*each).any(|at| at == index))
             .collect();
         for victim in &victims {
             self.current.remove(&self.blocks[*victim].slot);
@@ -154,7 +155,7 @@ impl Chain {
 
     /// What became of everything that ever happened, once the chain is final.
     pub fn outcome(&self) -> Outcome {
-        let final_ones: BTreeSet<BlockIndex> = self.line(self.finalized).collect();
+        let final_ones: BTreeSet<BlockIndex> = self.ancestry(self.finalized).collect();
         let mut outcome = Outcome::default();
         for (index, block) in self.blocks.iter().enumerate() {
             let stands = final_ones.contains(&index);

@@ -1,5 +1,6 @@
-//! Random scripts: a tree of slots that grows, forks, dies and comes back, and a stream and an indexer that
-//! break. The same seed makes the same script; only the moments at which it meets the indexer differ.
+//! Random scripts of forks, deaths and replacements, with a stream and an indexer that break.
+//!
+//! The same seed makes the same script; only the moments at which it meets the indexer differ.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -14,9 +15,9 @@ use tokio::time::sleep;
 
 use super::{
     chain::{Block, BlockIndex, Chain, Mark, Write},
-    line::{Line, Transcript, lines},
+    entry::{Entry, Transcript, entries},
 };
-use sluice_harness::indexer::{Indexer, Machine, soon};
+use sluice_harness::indexer::{Indexer, IndexerHarness, soon};
 
 /// The first slot, which is final when the script begins.
 const FIRST_SLOT: u64 = 10;
@@ -66,20 +67,20 @@ pub struct Listener {
 
 /// What a script leaves behind.
 pub struct Played {
-    pub machine: Machine,
+    pub harness: IndexerHarness,
     pub chain: Chain,
     pub listeners: Vec<Listener>,
 }
 
 struct Script {
-    machine: Machine,
+    harness: IndexerHarness,
     indexer: Indexer,
     chain: Chain,
     rng: StdRng,
     weather: Weather,
     listeners: Vec<Listener>,
     /// Everything the server has said, with the slot that it is about.
-    record: Vec<(u64, Line)>,
+    record: Vec<(u64, Entry)>,
     connection: Option<Connection>,
     /// Name of the slots filter in force.
     name: String,
@@ -92,16 +93,16 @@ struct Script {
 }
 
 /// Plays the script of this seed until everything that happened in it is final and known to be.
-pub async fn play(seed: u64, machine: Machine, transcript: Transcript) -> Played {
+pub async fn play(seed: u64, harness: IndexerHarness, transcript: Transcript) -> Played {
     let mut rng = StdRng::seed_from_u64(seed);
     let weather = Weather::draw(&mut rng);
     let mut listeners = Vec::new();
     for (number, commitment) in (0..).zip(Commitment::ALL) {
-        listeners.push(listen(&machine, number, commitment).await);
+        listeners.push(listen(&harness, number, commitment).await);
     }
-    let indexer = machine.start_unseen();
+    let indexer = harness.start_unseen();
     let mut script = Script {
-        machine,
+        harness,
         indexer,
         chain: Chain::new(FIRST_SLOT),
         rng,
@@ -126,16 +127,16 @@ pub async fn play(seed: u64, machine: Machine, transcript: Transcript) -> Played
 
 impl Script {
     async fn begin(&mut self) {
-        let (connection, request) = self.machine.accept().await;
+        let (connection, request) = self.harness.accept().await;
         self.name = request.slots.expect("slots are always asked for");
         self.connection = Some(connection);
-        self.tell(FIRST_SLOT, Line::Block(0)).await;
+        self.tell(FIRST_SLOT, Entry::Block(0)).await;
         for status in [
             SlotStatus::Processed,
             SlotStatus::Confirmed,
             SlotStatus::Finalized,
         ] {
-            self.tell(FIRST_SLOT, Line::Status(status)).await;
+            self.tell(FIRST_SLOT, Entry::Status(status)).await;
         }
         self.until_checkpoint(Commitment::Finalized, FIRST_SLOT)
             .await;
@@ -165,7 +166,7 @@ impl Script {
         if self.weather.webhook_comes && self.chance(3) {
             self.weather.webhook_comes = false;
             for (number, commitment) in (3..).zip([Commitment::Processed, Commitment::Confirmed]) {
-                let late = listen(&self.machine, number, commitment).await;
+                let late = listen(&self.harness, number, commitment).await;
                 self.listeners.push(Listener {
                     from_the_beginning: false,
                     ..late
@@ -229,12 +230,12 @@ impl Script {
 
     async fn tell_block(&mut self, index: BlockIndex) {
         let block = self.chain.blocks[index].clone();
-        for line in lines(&block) {
-            self.tell(block.slot, line).await;
+        for entry in entries(&block) {
+            self.tell(block.slot, entry).await;
         }
-        self.tell(block.slot, Line::Block(index)).await;
+        self.tell(block.slot, Entry::Block(index)).await;
         if block.processed {
-            self.tell(block.slot, Line::Status(SlotStatus::Processed))
+            self.tell(block.slot, Entry::Status(SlotStatus::Processed))
                 .await;
         }
     }
@@ -243,7 +244,7 @@ impl Script {
     async fn arrive_late(&mut self) {
         for (index, write) in std::mem::take(&mut self.late) {
             if self.chain.lives(index) {
-                self.tell(self.chain.blocks[index].slot, Line::Write(write))
+                self.tell(self.chain.blocks[index].slot, Entry::Write(write))
                     .await;
             }
         }
@@ -253,7 +254,7 @@ impl Script {
         let open = self.chain.open();
         let above: Vec<BlockIndex> = self
             .chain
-            .line(self.chain.best())
+            .ancestry(self.chain.best())
             .take_while(|index| *index != self.chain.confirmed)
             .filter(|index| open.contains(index))
             .collect();
@@ -268,20 +269,20 @@ impl Script {
             SlotStatus::Confirmed
         };
         self.chain.confirmed = index;
-        self.tell(self.chain.blocks[index].slot, Line::Status(status))
+        self.tell(self.chain.blocks[index].slot, Entry::Status(status))
             .await;
     }
 
     async fn finalize(&mut self) {
         let above: Vec<BlockIndex> = self
             .chain
-            .line(self.chain.confirmed)
+            .ancestry(self.chain.confirmed)
             .take_while(|index| *index != self.chain.finalized)
             .collect();
         if let Some(index) = above.choose(&mut self.rng).copied() {
             self.chain.finalized = index;
             let slot = self.chain.blocks[index].slot;
-            self.tell(slot, Line::Status(SlotStatus::Finalized)).await;
+            self.tell(slot, Entry::Status(SlotStatus::Finalized)).await;
         }
     }
 
@@ -295,7 +296,7 @@ impl Script {
             // Of those that stand on a dead one it need not be said.
             if victim == index || self.chance(50) {
                 let slot = self.chain.blocks[victim].slot;
-                self.tell(slot, Line::Status(SlotStatus::Dead)).await;
+                self.tell(slot, Entry::Status(SlotStatus::Dead)).await;
             }
         }
     }
@@ -345,7 +346,7 @@ impl Script {
             let first = self.chain.blocks[self.chain.confirmed].slot + 1;
             let text =
                 format!("broadcast from {FIRST_SLOT} is not available, last available: {first}");
-            self.machine.server.refuse_next(Code::OutOfRange, &text);
+            self.harness.server.refuse_next(Code::OutOfRange, &text);
         }
         if self.chance(50) {
             // The client may have gone by itself.
@@ -355,18 +356,18 @@ impl Script {
 
     async fn crash(&mut self) {
         self.transcript.add(format_args!("the indexer is killed"));
-        let next = self.machine.start_unseen();
+        let next = self.harness.start_unseen();
         std::mem::replace(&mut self.indexer, next).kill().await;
         self.connection = None;
     }
 
     /// Says something to the client, if it is there, and to those who come later.
-    async fn tell(&mut self, slot: u64, line: Line) {
+    async fn tell(&mut self, slot: u64, entry: Entry) {
         let heard = self.connection.is_some();
         self.transcript
-            .add(format_args!("{slot}: {line:?}, heard: {heard}"));
-        self.record.push((slot, line.clone()));
-        let update = self.update(slot, &line);
+            .add(format_args!("{slot}: {entry:?}, heard: {heard}"));
+        self.record.push((slot, entry.clone()));
+        let update = self.update(slot, &entry);
         if let Some(connection) = &self.connection
             && soon(connection.send(update)).await.is_err()
         {
@@ -374,13 +375,13 @@ impl Script {
         }
     }
 
-    fn update(&self, slot: u64, line: &Line) -> Update {
-        line.update(slot, &self.chain, &self.name)
+    fn update(&self, slot: u64, entry: &Entry) -> Update {
+        entry.update(slot, &self.chain, &self.name)
     }
 
     /// Takes the client in when it comes or comes back, and says to it what it asks for.
     async fn meet_client(&mut self) {
-        let Some(mut connection) = self.machine.server.accept().now_or_never() else {
+        let Some(mut connection) = self.harness.server.accept().now_or_never() else {
             return;
         };
         let Some(received) = soon(connection.received()).await else {
@@ -389,17 +390,17 @@ impl Script {
         };
         let asked = received.request;
         self.name = asked.slots.expect("slots are always asked for");
-        let lines = match asked.from_slot {
+        let entries = match asked.from_slot {
             None => Vec::new(),
             Some(from) if self.rng.random_bool(0.5) => self.recorded(from),
             Some(from) => self.as_another_node(from),
         };
         self.transcript
             .add(format_args!("client wants {:?}", asked.from_slot));
-        for (slot, line) in lines {
+        for (slot, entry) in entries {
             self.transcript
-                .add(format_args!("  again {slot}: {line:?}"));
-            let update = self.update(slot, &line);
+                .add(format_args!("  again {slot}: {entry:?}"));
+            let update = self.update(slot, &entry);
             if soon(connection.send(update)).await.is_err() {
                 return;
             }
@@ -408,17 +409,17 @@ impl Script {
     }
 
     /// Everything that was said, in the order in which it was.
-    fn recorded(&self, from: u64) -> Vec<(u64, Line)> {
-        let lines = self.record.iter().filter(|(slot, _)| *slot >= from);
-        lines.cloned().collect()
+    fn recorded(&self, from: u64) -> Vec<(u64, Entry)> {
+        let entries = self.record.iter().filter(|(slot, _)| *slot >= from);
+        entries.cloned().collect()
     }
 
     /// What a server says that has never heard of anything but the blocks that live.
-    fn as_another_node(&self, from: u64) -> Vec<(u64, Line)> {
+    fn as_another_node(&self, from: u64) -> Vec<(u64, Entry)> {
         let mut told = Vec::new();
         let slots =
             [self.chain.confirmed, self.chain.finalized].map(|index| self.chain.blocks[index].slot);
-        let below: BTreeSet<BlockIndex> = self.chain.line(self.chain.confirmed).collect();
+        let below: BTreeSet<BlockIndex> = self.chain.ancestry(self.chain.confirmed).collect();
         let mut blocks: BTreeSet<BlockIndex> = self.chain.open().into_iter().collect();
         blocks.extend(below);
         let mut blocks: Vec<BlockIndex> = blocks.into_iter().collect();
@@ -434,10 +435,14 @@ impl Script {
             };
             let mut arrived = block.clone();
             arrived.writes.retain(|write| !on_its_way(write));
-            told.extend(lines(&arrived).into_iter().map(|line| (block.slot, line)));
-            told.push((block.slot, Line::Block(index)));
+            told.extend(
+                entries(&arrived)
+                    .into_iter()
+                    .map(|entry| (block.slot, entry)),
+            );
+            told.push((block.slot, Entry::Block(index)));
             if block.processed {
-                told.push((block.slot, Line::Status(SlotStatus::Processed)));
+                told.push((block.slot, Entry::Status(SlotStatus::Processed)));
             }
         }
         for (slot, status) in slots
@@ -445,7 +450,7 @@ impl Script {
             .zip([SlotStatus::Confirmed, SlotStatus::Finalized])
         {
             if slot >= from {
-                told.push((slot, Line::Status(status)));
+                told.push((slot, Entry::Status(status)));
             }
         }
         told
@@ -461,14 +466,14 @@ impl Script {
         let index = self.chain.put(block);
         self.tell_block(index).await;
         self.chain.confirmed = index;
-        self.tell(slot, Line::Status(SlotStatus::Confirmed)).await;
+        self.tell(slot, Entry::Status(SlotStatus::Confirmed)).await;
         self.chain.finalized = index;
-        self.tell(slot, Line::Status(SlotStatus::Finalized)).await;
+        self.tell(slot, Entry::Status(SlotStatus::Finalized)).await;
         self.until_checkpoint(Commitment::Confirmed, slot).await;
         self.until_checkpoint(Commitment::Finalized, slot).await;
         self.indexer.stop().await;
         Played {
-            machine: self.machine,
+            harness: self.harness,
             chain: self.chain,
             listeners: self.listeners,
         }
@@ -477,7 +482,7 @@ impl Script {
     async fn until_checkpoint(&mut self, commitment: Commitment, slot: u64) {
         let wait = async {
             loop {
-                let at = self.machine.store.checkpoint(commitment).await;
+                let at = self.harness.store.checkpoint(commitment).await;
                 if at.expect("read") >= Some(slot) {
                     return;
                 }
@@ -489,15 +494,15 @@ impl Script {
     }
 }
 
-async fn listen(machine: &Machine, number: u8, commitment: Commitment) -> Listener {
+async fn listen(harness: &IndexerHarness, number: u8, commitment: Commitment) -> Listener {
     let kinds = [EventKind::AccountChange, EventKind::Transaction];
     let definition = WebhookDefinition {
         commitment,
         events: kinds.into_iter().collect(),
-        ..machine.definition()
+        ..harness.definition()
     };
     Listener {
-        id: machine.create_temporary(number, definition).await,
+        id: harness.create_temporary(number, definition).await,
         commitment,
         from_the_beginning: true,
     }

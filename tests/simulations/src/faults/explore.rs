@@ -1,5 +1,6 @@
-//! Random scripts: a tree that grows, forks and dies at random, random writes, and whatever may break, breaking. The
-//! same seed makes the same script; only the moments at which it meets the market differ.
+//! Random scripts of forks, deaths, writes and faults, played against the model.
+//!
+//! The same seed makes the same script; only the moments at which it meets the market differ.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -10,13 +11,13 @@ use sluice_geyser::{SlotStatus, scripted::Code};
 use sluice_testkit::{
     accounts::Content,
     cast::{self, Actor, Token},
-    node::Fault,
-    server::Replay,
-    world::Message,
+    rpc_node::Fault,
+    scripted_chain::Message,
+    yellowstone_server::ReplayPolicy,
 };
 use tokio::time::sleep;
 
-use super::{GENESIS, Scene};
+use super::{GENESIS, Scenario};
 
 /// Steps of one script: enough for several faults to meet, few enough that a failure can be read.
 const STEPS: u32 = 60;
@@ -32,14 +33,14 @@ const LONGEST_PAUSE: u64 = 8_000;
 pub async fn explore(seed: u64) {
     let mut rng = StdRng::seed_from_u64(seed);
     let weather = Weather::draw(&mut rng);
-    let scene = if rng.random_bool(0.8) {
-        Scene::ready().await
+    let scenario = if rng.random_bool(0.8) {
+        Scenario::ready().await
     } else {
-        Scene::start().await
+        Scenario::start().await
     };
     let mut script = Script {
-        pools: scene.cast.pools.clone(),
-        scene,
+        pools: scenario.cast.pools.clone(),
+        scenario,
         rng,
         weather,
         open: BTreeSet::new(),
@@ -76,7 +77,7 @@ impl Weather {
 }
 
 struct Script {
-    scene: Scene,
+    scenario: Scenario,
     rng: StdRng,
     weather: Weather,
     pools: Vec<Actor>,
@@ -136,25 +137,25 @@ impl Script {
             self.closed.insert(parent);
         }
         if self.chance(5) {
-            self.scene.epoch += 1;
+            self.scenario.epoch += 1;
         }
         let skipped = u64::from(self.chance(10));
-        let slot = self.scene.open_after(parent, skipped);
+        let slot = self.scenario.open_after(parent, skipped);
         self.open.insert(slot);
         slot
     }
 
     /// A slot to build on: not dead, and on the confirmed branch.
     fn any_base(&mut self, forks: bool) -> u64 {
-        let world = self.scene.world.lock();
-        let told = &world.told;
-        let best = told.processed_slot();
+        let record = self.scenario.chain.lock();
+        let reported = &record.statuses;
+        let best = reported.processed_slot();
         if !forks {
             return best;
         }
-        let (tree, void) = (told.tree(told.confirmed_slot()), told.void());
+        let (tree, void) = (reported.tree(reported.confirmed_slot()), reported.void());
         let bases: Vec<u64> = tree.difference(&void).copied().collect();
-        drop(world);
+        drop(record);
         *bases.choose(&mut self.rng).unwrap_or(&best)
     }
 
@@ -170,11 +171,11 @@ impl Script {
         self.open.remove(&slot);
         self.closed.remove(&slot);
         if self.chance(20) {
-            self.scene
+            self.scenario
                 .status(slot, SlotStatus::FirstShredReceived, None);
-            self.scene.status(slot, SlotStatus::Completed, None);
+            self.scenario.status(slot, SlotStatus::Completed, None);
         }
-        self.scene.seal(slot);
+        self.scenario.seal(slot);
     }
 
     fn write_some(&mut self, slot: u64) {
@@ -186,7 +187,7 @@ impl Script {
 
     /// Some write that concerns this pool, whatever state it is in.
     fn write(&mut self, slot: u64, pool: &Actor) {
-        let state = self.scene.world.lock().chain.state(slot);
+        let state = self.scenario.chain.lock().tree.state(slot);
         let exists = |key| {
             state
                 .get(key)
@@ -200,15 +201,15 @@ impl Script {
         let amount = self.rng.random_range(1..1_000);
         match self.rng.random_range(0..20) {
             0 => self.close_pool(slot, pool),
-            1 => self.scene.change(slot, pool, |pool| pool.status ^= 4),
+            1 => self.scenario.change(slot, pool, |pool| pool.status ^= 4),
             2 => self
-                .scene
+                .scenario
                 .change(slot, pool, |pool| pool.open_time += amount),
-            3 => self.scene.set(slot, pool.config, cast::config(amount)),
+            3 => self.scenario.set(slot, pool.config, cast::config(amount)),
             4 => self.change_fee(slot, pool),
             5 => self.new_pool(slot),
             6 => self.swap_out_of_order(slot, pool, amount),
-            _ => self.scene.swap(slot, pool, amount),
+            _ => self.scenario.swap(slot, pool, amount),
         }
     }
 
@@ -216,10 +217,10 @@ impl Script {
         let mut accounts = pool.opening().to_vec();
         for token in [pool.tokens.token_0, pool.tokens.token_1] {
             let is_new = self
-                .scene
-                .world
-                .lock()
+                .scenario
                 .chain
+                .lock()
+                .tree
                 .get(slot, &token.mint)
                 .is_none();
             if is_new {
@@ -232,7 +233,7 @@ impl Script {
             let keep = !torn || self.chance(60);
             let is_mint = matches!(content, Content::Mint(..));
             if keep || is_mint {
-                self.scene.set(slot, key, content);
+                self.scenario.set(slot, key, content);
             }
         }
     }
@@ -242,7 +243,7 @@ impl Script {
         let all = self.chance(50);
         let count = if all { 3 } else { 1 };
         for key in keys.into_iter().take(count) {
-            self.scene.set(slot, key, Content::Closed);
+            self.scenario.set(slot, key, Content::Closed);
         }
     }
 
@@ -250,21 +251,31 @@ impl Script {
         let tokens = [pool.tokens.token_0, pool.tokens.token_1];
         for token in tokens.iter().filter(|token| token.has_fee) {
             let basis_points = self.rng.random_range(0..10_000);
-            self.scene
+            self.scenario
                 .set(slot, token.mint, token.content(basis_points));
         }
     }
 
     fn new_pool(&mut self, slot: u64) {
         let name = format!("pool {} of slot {slot}", self.pools.len());
-        let config = *self.scene.cast.configs.choose(&mut self.rng).expect("two");
-        let known = *self.scene.cast.tokens.choose(&mut self.rng).expect("four");
+        let config = *self
+            .scenario
+            .cast
+            .configs
+            .choose(&mut self.rng)
+            .expect("two");
+        let known = *self
+            .scenario
+            .cast
+            .tokens
+            .choose(&mut self.rng)
+            .expect("four");
         let new = format!("token of {name}");
         let other = match self.rng.random_range(0..4) {
             0 => Token::spl(&new),
             1 => Token::with_fee(&new),
             2 => Token::plain_2022(&new),
-            _ => self.scene.cast.tokens[0],
+            _ => self.scenario.cast.tokens[0],
         };
         if other != known {
             let pool = Actor::new(&name, config, known, other);
@@ -275,26 +286,26 @@ impl Script {
 
     /// The writes of a swap, arriving in another order than they were made in.
     fn swap_out_of_order(&mut self, slot: u64, pool: &Actor, amount: u64) {
-        let writes = self.scene.swap_writes(slot, pool, amount);
+        let writes = self.scenario.swap_writes(slot, pool, amount);
         let mut writes: Vec<_> = writes
             .into_iter()
-            .map(|(key, content)| self.scene.set_untold(slot, key, content))
+            .map(|(key, content)| self.scenario.set_unreported(slot, key, content))
             .collect();
         writes.rotate_left(self.rng.random_range(0..3));
         for write in writes {
-            self.scene.tell_write(slot, write);
+            self.scenario.report_write(slot, write);
         }
     }
 
     fn confirm(&mut self) {
-        let line: Vec<u64> = {
-            let world = self.scene.world.lock();
-            let told = &world.told;
-            let confirmed = told.confirmed_slot();
-            let line = told.line(told.processed_slot());
-            line.take_while(|slot| *slot > confirmed).collect()
+        let unconfirmed: Vec<u64> = {
+            let record = self.scenario.chain.lock();
+            let reported = &record.statuses;
+            let confirmed = reported.confirmed_slot();
+            let ancestry = reported.ancestry(reported.processed_slot());
+            ancestry.take_while(|slot| *slot > confirmed).collect()
         };
-        let Some(slot) = line.choose(&mut self.rng).copied() else {
+        let Some(slot) = unconfirmed.choose(&mut self.rng).copied() else {
             return;
         };
         let status = if self.chance(20) {
@@ -302,22 +313,22 @@ impl Script {
         } else {
             SlotStatus::Confirmed
         };
-        self.scene.status(slot, status, None);
+        self.scenario.status(slot, status, None);
     }
 
     fn kill(&mut self) {
         let slots: Vec<u64> = {
-            let world = self.scene.world.lock();
-            let told = &world.told;
-            let confirmed: BTreeSet<u64> = told.line(told.confirmed_slot()).collect();
-            let slots = told.parents.keys().copied();
+            let record = self.scenario.chain.lock();
+            let reported = &record.statuses;
+            let confirmed: BTreeSet<u64> = reported.ancestry(reported.confirmed_slot()).collect();
+            let slots = reported.parents.keys().copied();
             slots.filter(|slot| !confirmed.contains(slot)).collect()
         };
         let Some(slot) = slots.choose(&mut self.rng).copied() else {
             return;
         };
-        self.scene.kill(slot);
-        let void = self.scene.world.lock().told.void();
+        self.scenario.kill(slot);
+        let void = self.scenario.chain.lock().statuses.void();
         self.open.retain(|slot| !void.contains(slot));
         self.closed.retain(|slot| !void.contains(slot));
     }
@@ -325,8 +336,8 @@ impl Script {
     /// Says again something that was said lately, as far as servers do.
     fn repeat(&mut self) {
         let message = {
-            let world = self.scene.world.lock();
-            let lately = &world.record[world.record.len().saturating_sub(30)..];
+            let record = self.scenario.chain.lock();
+            let lately = &record.messages[record.messages.len().saturating_sub(30)..];
             let repeated: Vec<&Message> = lately
                 .iter()
                 .filter(|message| match message {
@@ -340,16 +351,16 @@ impl Script {
                 .map(|message| Message::clone(message))
         };
         if let Some(message) = message {
-            self.scene.world.tell(message);
+            self.scenario.chain.report(message);
         }
     }
 
     fn break_stream(&mut self) {
         let replay = match self.rng.random_range(0..8) {
-            0..2 => Replay::Whole,
-            2..4 => Replay::LastWrites,
-            4 => Replay::OtherVersions,
-            5 => Replay::Refused(
+            0..2 => ReplayPolicy::Whole,
+            2..4 => ReplayPolicy::LastWrites,
+            4 => ReplayPolicy::OtherVersions,
+            5 => ReplayPolicy::Refused(
                 Code::OutOfRange,
                 format!("broadcast from {GENESIS} is not available, last available: {GENESIS}"),
             ),
@@ -359,22 +370,24 @@ impl Script {
                     "failed to get replay response",
                 ];
                 let text = texts.choose(&mut self.rng).unwrap_or(&"");
-                Replay::Refused(Code::Internal, (*text).to_owned())
+                ReplayPolicy::Refused(Code::Internal, (*text).to_owned())
             }
-            _ => Replay::Nothing,
+            _ => ReplayPolicy::Nothing,
         };
-        self.scene.server.on_replay(replay);
+        self.scenario.server.on_replay(replay);
         match self.rng.random_range(0..6) {
             0 => self
-                .scene
+                .scenario
                 .fail(Code::Internal, "lagged to receive geyser messages"),
-            1 => self.scene.fail(Code::Internal, "lagged to send an update"),
+            1 => self
+                .scenario
+                .fail(Code::Internal, "lagged to send an update"),
             2 => self
-                .scene
+                .scenario
                 .fail(Code::Unavailable, "the server is going away"),
-            3 => self.scene.world.tell(Message::Garbage),
-            4 => self.scene.line.cut(),
-            _ => self.scene.close(),
+            3 => self.scenario.chain.report(Message::Garbage),
+            4 => self.scenario.link.cut(),
+            _ => self.scenario.close(),
         }
     }
 
@@ -387,19 +400,19 @@ impl Script {
             4 => Fault::Slow(Duration::from_millis(30)),
             _ => {
                 let drifts = self.chance(50);
-                return self.scene.node.drift(drifts);
+                return self.scenario.node.drift(drifts);
             }
         };
-        self.scene.node.fail([fault]);
+        self.scenario.node.fail([fault]);
     }
 
     /// Everything works again, and the chain goes on from its best slot.
     async fn finish(mut self) {
-        self.scene.node.heal();
-        self.scene.server.on_replay(Replay::Whole);
-        self.scene.head = self.scene.world.lock().told.processed_slot();
-        let pool = self.scene.pool(0);
-        let state = self.scene.world.lock().chain.state(self.scene.head);
+        self.scenario.node.heal();
+        self.scenario.server.on_replay(ReplayPolicy::Whole);
+        self.scenario.head = self.scenario.chain.lock().statuses.processed_slot();
+        let pool = self.scenario.pool(0);
+        let state = self.scenario.chain.lock().tree.state(self.scenario.head);
         let whole = pool.opening().iter().all(|(key, _)| {
             state
                 .get(key)
@@ -407,17 +420,17 @@ impl Script {
         });
         if !whole {
             // Passing slots swap in the first pool, so it must be there.
-            let slot = self.scene.open(self.scene.head);
+            let slot = self.scenario.open(self.scenario.head);
             for (key, content) in pool.opening() {
-                self.scene.set(slot, key, content);
+                self.scenario.set(slot, key, content);
             }
-            self.scene.seal(slot);
-            self.scene.head = slot;
+            self.scenario.seal(slot);
+            self.scenario.head = slot;
         }
         debug_assert!(state.contains_key(&ids::CLOCK));
-        self.scene.settle().await;
-        self.scene.agree().await;
-        self.scene.end().await;
+        self.scenario.settle().await;
+        self.scenario.agree().await;
+        self.scenario.end().await;
     }
 }
 

@@ -1,10 +1,11 @@
-//! What the market must show, said in the plainest way: no caches, no increments, everything from the whole chain and
-//! from everything that was told of it. It shares nothing with the market but the arithmetic's types.
+//! Model of the market: what it must show, computed from the whole chain without caches or increments.
+//!
+//! It shares nothing with the market but the arithmetic's types.
 
 use std::{collections::BTreeMap, sync::Arc};
 
 use cpmm::{Amount, Clock, Mint, PerToken, PoolSnapshot, PoolState, ids};
-use sluice_testkit::{accounts::Content, chain::State, world::World};
+use sluice_testkit::{accounts::Content, scripted_chain::ChainRecord, scripted_chain::State};
 use solana_pubkey::Pubkey;
 
 /// Everything that readers can see at one moment.
@@ -21,18 +22,18 @@ pub struct Moment {
 impl Moment {
     /// What the processed view must show now.
     #[must_use]
-    pub fn processed(world: &World) -> Self {
-        Self::newest(world, world.told.processed_slot())
+    pub fn processed(record: &ChainRecord) -> Self {
+        Self::newest(record, record.statuses.processed_slot())
     }
 
     /// What the confirmed view must show now.
     #[must_use]
-    pub fn confirmed(world: &World) -> Self {
-        Self::newest(world, world.told.confirmed_slot())
+    pub fn confirmed(record: &ChainRecord) -> Self {
+        Self::newest(record, record.statuses.confirmed_slot())
     }
 
-    fn newest(world: &World, slot: u64) -> Self {
-        let states = world.states.get(&slot).and_then(|states| states.last());
+    fn newest(record: &ChainRecord, slot: u64) -> Self {
+        let states = record.states.get(&slot).and_then(|states| states.last());
         Self::of(slot, states.expect("only sealed slots are shown"))
     }
 

@@ -1,4 +1,4 @@
-//! The market under test, as a reader sees it: the one place of the suite that names the market's own types.
+//! Reader of the market under test, and the one place of the suite that names the market's types.
 
 use cpmm::PoolSnapshot;
 use sluice_market::{Market, QuoteCommitment, Status, View};

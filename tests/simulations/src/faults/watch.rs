@@ -1,4 +1,4 @@
-//! A reader that never stops looking: whatever it sees must be the whole truth of the slot that it claims to be.
+//! Reader that never stops looking: everything it sees must be the whole truth of one slot.
 
 use std::{
     collections::BTreeSet,
@@ -9,7 +9,7 @@ use std::{
 use cpmm::PoolSnapshot;
 use sluice_testkit::{
     accounts::Content,
-    world::{Shared, World},
+    scripted_chain::{ChainRecord, ScriptedChain},
 };
 use solana_pubkey::Pubkey;
 use tokio::{task::AbortHandle, time::sleep};
@@ -40,13 +40,13 @@ impl Drop for Watch {
 impl Watch {
     /// Begins to watch.
     #[must_use]
-    pub fn start(world: Shared, reader: Reader) -> Self {
+    pub fn start(record: ScriptedChain, reader: Reader) -> Self {
         let faults = Arc::<Mutex<BTreeSet<String>>>::default();
         let found = Arc::clone(&faults);
         let watching = tokio::spawn(async move {
             let mut looked = Looked::default();
             loop {
-                let fault = looked.look(&world, &reader);
+                let fault = looked.look(&record, &reader);
                 if let Some(fault) = fault {
                     let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
                     found.insert(fault);
@@ -79,7 +79,7 @@ struct Looked {
 }
 
 impl Looked {
-    fn look(&mut self, world: &Shared, reader: &Reader) -> Option<String> {
+    fn look(&mut self, record: &ScriptedChain, reader: &Reader) -> Option<String> {
         let slots = LEVELS.map(|level| reader.slot(level).unwrap_or(0));
         self.since += 1;
         if slots == self.compared && self.since < LOOKS_AT_THE_SAME {
@@ -87,7 +87,7 @@ impl Looked {
         }
         (self.compared, self.since) = (slots, 0);
         let seen = LEVELS.map(|level| reader.moment(level));
-        let world = world.lock();
+        let record = record.lock();
         if let [_, Some(confirmed)] = &seen {
             let before = self.confirmed;
             self.confirmed = before.max(confirmed.slot);
@@ -97,7 +97,7 @@ impl Looked {
                     confirmed.slot
                 ));
             }
-            if !is_confirmed(&world, confirmed.slot) {
+            if !is_confirmed(&record, confirmed.slot) {
                 return Some(format!(
                     "slot {} was shown as confirmed and is not",
                     confirmed.slot
@@ -106,27 +106,27 @@ impl Looked {
         }
         let mut seen = LEVELS.into_iter().zip(seen);
         seen.find_map(|(level, seen)| {
-            let fault = untrue(&world, &seen?)?;
+            let fault = untrue(&record, &seen?)?;
             Some(format!("{level:?}: {fault}"))
         })
     }
 }
 
 /// Whether the stream or the node ever said so, of the slot or of a descendant.
-fn is_confirmed(world: &World, slot: u64) -> bool {
-    let tips = [world.told.confirmed_slot(), world.node_slot(false)];
+fn is_confirmed(record: &ChainRecord, slot: u64) -> bool {
+    let tips = [record.statuses.confirmed_slot(), record.node_slot(false)];
     tips.into_iter().any(|tip| {
-        let mut line = std::iter::successors(Some(tip), |slot| world.chain.parent(*slot));
+        let mut line = std::iter::successors(Some(tip), |slot| record.tree.parent(*slot));
         line.any(|ancestor| ancestor == slot)
     })
 }
 
 /// What is untrue about a moment that was seen, whatever else may be true at the same time.
-fn untrue(world: &World, seen: &Moment) -> Option<String> {
-    let Some(allowed) = world.states.get(&seen.slot) else {
+fn untrue(record: &ChainRecord, seen: &Moment) -> Option<String> {
+    let Some(allowed) = record.states.get(&seen.slot) else {
         return Some(format!("slot {} was shown before it was sealed", seen.slot));
     };
-    let young = |key: &Pubkey, pool: &PoolSnapshot| waits_for_rpc(world, key, pool);
+    let young = |key: &Pubkey, pool: &PoolSnapshot| waits_for_rpc(record, key, pool);
     let mut differences = allowed
         .iter()
         .map(|state| differing(seen, &Moment::of(seen.slot, state), young));
@@ -176,16 +176,16 @@ pub fn differing(
         })
 }
 
-/// Whether the pool, or a mint of it, is younger than the market may be: some slot had none of it. Mints are told by the
+/// Whether the pool, or a mint of it, is younger than the market may be: some slot had none of it. Mints are reported by the
 /// stream only once a pool has them, so the mint of a new pool is read by RPC, which takes a moment.
-fn waits_for_rpc(world: &World, key: &Pubkey, pool: &PoolSnapshot) -> bool {
+fn waits_for_rpc(record: &ChainRecord, key: &Pubkey, pool: &PoolSnapshot) -> bool {
     let parts = [*key, pool.pool.mints.token_0, pool.pool.mints.token_1];
-    let (first, last) = (world.chain.genesis(), world.chain.last());
+    let (first, last) = (record.tree.genesis(), record.tree.last());
     let lacks = |slot: u64, part: &Pubkey| {
-        let content = world.chain.get(slot, part);
+        let content = record.tree.get(slot, part);
         matches!(content, None | Some(Content::Closed))
     };
-    let exists = |slot: &u64| *slot == first || world.chain.parent(*slot).is_some();
+    let exists = |slot: &u64| *slot == first || record.tree.parent(*slot).is_some();
     let mut slots = (first..=last).filter(exists);
     slots.any(|slot| parts.iter().any(|part| lacks(slot, part)))
 }

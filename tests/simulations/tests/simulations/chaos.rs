@@ -1,4 +1,4 @@
-//! A short run of what `cargo xtask chaos` does at length, on each database.
+//! Short run of what `cargo xtask chaos` does at length, on each database.
 
 use std::time::Duration;
 

@@ -1,5 +1,6 @@
-//! What the market promises, whatever goes wrong between it and the chain. Each test is one script; every script is
-//! also watched by a reader that must never see anything but the whole truth of one slot.
+//! Promises of the market under faults between it and the chain, one script each.
+//!
+//! Every script is also watched by a reader that must never see anything but the whole truth of one slot.
 
 mod contents;
 mod dead;
@@ -11,12 +12,12 @@ mod statuses;
 mod streams;
 mod writes;
 
-use sluice_simulations::faults::Scene;
+use sluice_simulations::faults::Scenario;
 
 /// The market never left its first stream, nor asked the node again.
-fn unbroken(scene: &Scene) {
+fn unbroken(scenario: &Scenario) {
     assert_eq!(
-        scene.server.requests().len(),
+        scenario.server.requests().len(),
         1,
         "the market left its stream"
     );

@@ -1,4 +1,4 @@
-//! Random swaps, predicted by the arithmetic and executed by the exchange's binary.
+//! Short run of random swaps, predicted by the arithmetic and executed by the exchange's binary.
 
 use sluice_simulations::parity::{Verdict, compare};
 use sluice_testkit::{random_swaps::RandomSwaps, svm::Svm};

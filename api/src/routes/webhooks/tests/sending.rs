@@ -1,38 +1,21 @@
 //! Tests, sent to a real receiver.
 
-use std::sync::Arc;
-
-use axum::{body::Bytes, extract::State as StateOf, routing::any};
-use parking_lot::Mutex;
-use tokio::net::TcpListener;
+use sluice_testkit::webhook_receiver::{ReceivedRequest, Reply, WebhookReceiver};
 
 use super::*;
 
-type Received = Arc<Mutex<Vec<(HeaderMap, Bytes)>>>;
-
-/// A receiver that answers so; its URL and what it gets.
-async fn receiver(status: StatusCode) -> (String, Received) {
-    let received = Received::default();
-    let router = Router::new()
-        .fallback(any(
-            async move |StateOf(received): StateOf<Received>, headers: HeaderMap, body: Bytes| {
-                received.lock().push((headers, body));
-                (status, "internal page")
-            },
-        ))
-        .with_state(Arc::clone(&received));
-    let listener = TcpListener::bind("127.0.0.1:0").await.expect("binds");
-    let url = format!("http://{}/hook", listener.local_addr().expect("bound"));
-    tokio::spawn(async move { axum::serve(listener, router).await });
-    (url, received)
+/// A receiver that answers so.
+async fn receiver(status: StatusCode) -> WebhookReceiver {
+    let reply = Reply::Status(status.as_u16(), "internal page".to_owned());
+    WebhookReceiver::always(reply).await.expect("binds")
 }
 
 #[tokio::test]
 async fn a_test_sends_a_signed_sample_of_each_kind_asked_for() {
     let api = api(true).await;
-    let (url, received) = receiver(StatusCode::OK).await;
+    let receiver = receiver(StatusCode::OK).await;
     let mut body = valid();
-    body["url"] = json!(url);
+    body["url"] = json!(receiver.url());
     body["headers"] = json!({ "x-team": "swaps" });
     let (path, secret) = api.created(&body).await;
     let (status, answer) = api.call(Method::POST, &format!("{path}/test"), None).await;
@@ -58,9 +41,9 @@ async fn a_test_sends_a_signed_sample_of_each_kind_asked_for() {
     assert_eq!(kinds, ["accountChange", "programEvent"]);
 
     let verifier = standardwebhooks::Webhook::new(&secret).expect("a secret");
-    let received = std::mem::take(&mut *received.lock());
+    let received = receiver.received();
     assert_eq!(received.len(), 2);
-    for (headers, body) in &received {
+    for ReceivedRequest { headers, body, .. } in &received {
         verifier.verify(body, headers).expect("signed");
         assert_eq!(headers["x-team"], "swaps");
         let body: Value = serde_json::from_slice(body).expect("JSON");
@@ -75,9 +58,9 @@ async fn a_test_sends_a_signed_sample_of_each_kind_asked_for() {
 #[tokio::test]
 async fn a_failed_test_says_the_status_and_nothing_else_of_the_answer() {
     let api = api(true).await;
-    let (url, _) = receiver(StatusCode::IM_A_TEAPOT).await;
+    let receiver = receiver(StatusCode::IM_A_TEAPOT).await;
     let mut body = valid();
-    body["url"] = json!(url);
+    body["url"] = json!(receiver.url());
     let (path, _) = api.created(&body).await;
     let (_, answer) = api.call(Method::POST, &format!("{path}/test"), None).await;
     assert_eq!(answer["accepted"], false);
@@ -94,9 +77,9 @@ async fn a_failed_test_says_the_status_and_nothing_else_of_the_answer() {
 #[tokio::test]
 async fn a_receiver_is_not_flooded_with_tests() {
     let api = api(true).await;
-    let (url, received) = receiver(StatusCode::OK).await;
+    let receiver = receiver(StatusCode::OK).await;
     let mut body = valid();
-    body["url"] = json!(url);
+    body["url"] = json!(receiver.url());
     let (one, _) = api.created(&body).await;
     let (other, _) = api.created(&body).await;
     for number in 0..MAX_TESTS {
@@ -104,13 +87,13 @@ async fn a_receiver_is_not_flooded_with_tests() {
         let (status, _) = api.call(Method::POST, &format!("{path}/test"), None).await;
         assert_eq!(status, StatusCode::OK);
     }
-    let sent = received.lock().len();
+    let sent = receiver.received().len();
     for path in [&one, &other] {
         let (status, answer) = api.call(Method::POST, &format!("{path}/test"), None).await;
         assert_eq!(status, StatusCode::TOO_MANY_REQUESTS);
         assert_eq!(answer["code"], "rate_limited");
     }
-    assert_eq!(received.lock().len(), sent);
+    assert_eq!(receiver.received().len(), sent);
     let (status, _) = api.call(Method::GET, &one, None).await;
     assert_eq!(status, StatusCode::OK, "everything else is answered");
 }

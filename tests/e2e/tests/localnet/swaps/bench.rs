@@ -1,4 +1,4 @@
-//! Wallets in a wanted state on a real chain.
+//! Wallets put into a wanted state on a real chain.
 
 use std::time::{Duration, Instant};
 

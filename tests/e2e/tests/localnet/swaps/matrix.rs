@@ -1,4 +1,4 @@
-//! One row: a wallet in a state, a swap, and what the wallet holds afterwards.
+//! Rows of the swap matrix: a wallet's state, a swap, and the balances afterwards.
 
 use anyhow::{Context, ensure};
 use base64::{Engine, engine::general_purpose::STANDARD as BASE64};

@@ -1,8 +1,10 @@
-//! Swaps that the guard lets through, and what it reports about them.
+//! Swaps that the guard lets through, and the events it emits about them.
 
 use cpmm::{Direction, PerToken};
-use sluice_testkit::pool::{PoolSetup, Token, constant_fee, guarded_swap};
-use sluice_testkit::svm::Svm;
+use sluice_testkit::{
+    pool::{PoolSetup, Token, constant_fee, guarded_swap},
+    svm::Svm,
+};
 use solana_signer::Signer;
 use swap_guard_interface::{GuardedSwap, PROGRAM_ID};
 

@@ -1,10 +1,10 @@
-//! One account in two places of the list.
+//! Instructions with one account in two places of the list.
 
 use sluice_testkit::svm::Refused;
 use solana_instruction::AccountMeta;
 use swap_guard_interface::{GuardError, PROGRAM_ID};
 
-use super::scene::{Scene, position};
+use super::accepted_swap::{AcceptedSwap, position};
 
 /// The framework's code for a writable account that occurs twice.
 const DUPLICATE_WRITABLE: u32 = 2040;
@@ -20,11 +20,11 @@ const WRITABLE: [usize; 6] = [
 
 /// The accepted swap with the account of one place in another one too.
 fn swap_with_alias(first: usize, second: usize) -> Refused {
-    let mut scene = Scene::set();
-    let mut instruction = scene.swap();
+    let mut swap_case = AcceptedSwap::set();
+    let mut instruction = swap_case.swap();
     let account = instruction.accounts[first].pubkey;
     instruction.accounts[second] = AccountMeta::new(account, false);
-    scene.refused(instruction)
+    swap_case.refused(instruction)
 }
 
 #[test]

@@ -4,14 +4,14 @@ use cpmm::ids;
 use sluice_testkit::pool::{PoolSetup, Token, constant_fee, guarded_swap};
 use swap_guard_interface::{GuardError, PROGRAM_ID};
 
-use super::scene::{AMOUNT_IN, START, Scene};
+use super::accepted_swap::{AMOUNT_IN, AcceptedSwap, START};
 
 /// Refuses one unit more than the pool pays, then accepts the very amount from the same reserves.
 fn assert_minimum_is_exact(setup: &PoolSetup, received: u64) {
-    let mut scene = Scene::of(setup);
+    let mut swap_case = AcceptedSwap::of(setup);
     for minimum_out in [received + 1, u64::MAX] {
-        let too_much = guarded_swap(&scene.accounts, AMOUNT_IN, minimum_out);
-        let sent = scene.svm.send(&[too_much], &[&scene.user.keypair]);
+        let too_much = guarded_swap(&swap_case.accounts, AMOUNT_IN, minimum_out);
+        let sent = swap_case.svm.send(&[too_much], &[&swap_case.user.keypair]);
         let Err(refused) = sent else {
             panic!("accepted less than {minimum_out}");
         };
@@ -19,14 +19,17 @@ fn assert_minimum_is_exact(setup: &PoolSetup, received: u64) {
             (refused.raised_by(), refused.code()),
             (PROGRAM_ID, GuardError::SlippageExceeded.code())
         );
-        for account in [scene.user.accounts.token_0, scene.user.accounts.token_1] {
-            assert_eq!(scene.svm.balance(account), START);
+        for account in [
+            swap_case.user.accounts.token_0,
+            swap_case.user.accounts.token_1,
+        ] {
+            assert_eq!(swap_case.svm.balance(account), START);
         }
     }
-    let exact = guarded_swap(&scene.accounts, AMOUNT_IN, received);
-    let executed = scene
+    let exact = guarded_swap(&swap_case.accounts, AMOUNT_IN, received);
+    let executed = swap_case
         .svm
-        .send(&[exact], &[&scene.user.keypair])
+        .send(&[exact], &[&swap_case.user.keypair])
         .expect("the very amount is accepted");
     assert_eq!(executed.return_data.1, received.to_le_bytes());
 }
@@ -50,16 +53,16 @@ fn rejects_when_the_transfer_fee_pushes_what_arrives_under_the_minimum() {
 fn rejects_an_amount_that_the_trade_fee_eats_up() {
     /// Anchor's code for a number that had to be greater: nothing would be paid out.
     const REQUIRE_GT_VIOLATED: u32 = 2505;
-    let mut scene = Scene::set();
-    let instruction = guarded_swap(&scene.accounts, 1, 1);
-    scene.assert_refused(instruction, ids::PROGRAM_ID, REQUIRE_GT_VIOLATED);
+    let mut swap_case = AcceptedSwap::set();
+    let instruction = guarded_swap(&swap_case.accounts, 1, 1);
+    swap_case.assert_refused(instruction, ids::PROGRAM_ID, REQUIRE_GT_VIOLATED);
 }
 
 #[test]
 fn rejects_an_amount_that_nobody_has() {
     /// The token programs' code for insufficient funds.
     const INSUFFICIENT_FUNDS: u32 = 1;
-    let mut scene = Scene::set();
-    let instruction = guarded_swap(&scene.accounts, u64::MAX, 1);
-    scene.assert_refused(instruction, ids::SPL_TOKEN, INSUFFICIENT_FUNDS);
+    let mut swap_case = AcceptedSwap::set();
+    let instruction = guarded_swap(&swap_case.accounts, u64::MAX, 1);
+    swap_case.assert_refused(instruction, ids::SPL_TOKEN, INSUFFICIENT_FUNDS);
 }

@@ -1,4 +1,4 @@
-//! Output accounts over which somebody beside the user has, or had, a say.
+//! Output accounts with delegates or close authorities, present or past.
 //!
 //! The guard lets them through. Whoever can spend from the user's account was appointed by its owner, and both token
 //! programs dismiss the delegate when the owner changes; a close authority outlives that, but cannot close an account
@@ -18,9 +18,9 @@ use spl_token_interface::instruction::{
     AuthorityType, approve, close_account, set_authority, transfer,
 };
 
-use super::scene::{START, Scene};
+use super::accepted_swap::{AcceptedSwap, START};
 
-/// What the accepted swap of a scene pays.
+/// What the accepted swap of a case pays.
 const RECEIVED: u64 = 9_974_950;
 
 /// The token programs' codes for the signature of somebody without a say, and for closing an account with tokens in it.
@@ -30,13 +30,13 @@ const HAS_BALANCE: u32 = 11;
 /// The interface crate builds for SPL Token alone; Token-2022 understands the same instructions.
 const SPL: Pubkey = cpmm::ids::SPL_TOKEN;
 
-fn scene(program: TokenProgram) -> Scene {
+fn swap_case(program: TokenProgram) -> AcceptedSwap {
     let token = |vault| Token {
         program,
         transfer_fee: None,
         vault,
     };
-    Scene::of(&PoolSetup::of(
+    AcceptedSwap::of(&PoolSetup::of(
         token(1_000_000_000_000),
         token(2_000_000_000_000),
     ))
@@ -44,7 +44,7 @@ fn scene(program: TokenProgram) -> Scene {
 
 /// Sends the instructions to this token program.
 fn send(
-    scene: &mut Scene,
+    swap_case: &mut AcceptedSwap,
     program: TokenProgram,
     instructions: Vec<Instruction>,
     signer: &Keypair,
@@ -56,7 +56,7 @@ fn send(
             ..built
         })
         .collect();
-    let sent = scene.svm.send(&redirected, &[signer]);
+    let sent = swap_case.svm.send(&redirected, &[signer]);
     sent.map(drop)
         .map_err(|refused| (refused.raised_by(), refused.code()))
 }
@@ -73,35 +73,41 @@ fn appoint(account: &Pubkey, friend: &Pubkey, owner: &Pubkey) -> Vec<Instruction
 }
 
 /// Appoints the attacker over their own account, and then makes it the user's.
-fn hand_over(scene: &mut Scene, program: TokenProgram, account: &Pubkey, attacker: &Keypair) {
+fn hand_over(
+    swap_case: &mut AcceptedSwap,
+    program: TokenProgram,
+    account: &Pubkey,
+    attacker: &Keypair,
+) {
     let owner = attacker.pubkey();
-    let user = scene.user.keypair.pubkey();
+    let user = swap_case.user.keypair.pubkey();
     let kind = AuthorityType::AccountOwner;
     let mut steps = appoint(account, &owner, &owner);
     steps.push(
         set_authority(&SPL, account, Some(&user), kind, &owner, &[])
             .expect("the arguments are valid"),
     );
-    send(scene, program, steps, attacker).expect("the attacker may do this with their own account");
+    send(swap_case, program, steps, attacker)
+        .expect("the attacker may do this with their own account");
 }
 
 #[test]
 fn an_account_prepared_by_an_attacker_gives_them_nothing() {
     for program in [TokenProgram::Spl, TokenProgram::Token2022] {
-        let mut scene = scene(program);
+        let mut swap_case = swap_case(program);
         let attacker = keypair("attacker");
-        let pool = scene.pool.clone();
+        let pool = swap_case.pool.clone();
         let (side, owner) = (Direction::OneForZero, attacker.pubkey());
-        let account = pool.token_account(&mut scene.svm, "prepared", side, owner, 0);
-        hand_over(&mut scene, program, &account, &attacker);
+        let account = pool.token_account(&mut swap_case.svm, "prepared", side, owner, 0);
+        hand_over(&mut swap_case, program, &account, &attacker);
 
-        let instruction = scene.swap_into(account);
-        scene
+        let instruction = swap_case.swap_into(account);
+        swap_case
             .svm
-            .send(&[instruction], &[&scene.user.keypair])
+            .send(&[instruction], &[&swap_case.user.keypair])
             .expect("the account is the user's");
 
-        let loot = scene.accounts.output_vault;
+        let loot = swap_case.accounts.output_vault;
         let thefts = [
             (
                 OWNER_MISMATCH,
@@ -115,11 +121,11 @@ fn an_account_prepared_by_an_attacker_gives_them_nothing() {
         for (code, theft) in thefts {
             let theft = vec![theft.expect("the arguments are valid")];
             assert_eq!(
-                send(&mut scene, program, theft, &attacker),
+                send(&mut swap_case, program, theft, &attacker),
                 Err((program.id(), code))
             );
         }
-        assert_eq!(scene.svm.balance(account), RECEIVED);
+        assert_eq!(swap_case.svm.balance(account), RECEIVED);
     }
 }
 
@@ -129,7 +135,7 @@ fn handing_over_wrapped_sol_dismisses_the_close_authority() {
     /// Where a token account says whether it has a close authority.
     const CLOSE_AUTHORITY: std::ops::Range<usize> = 129..133;
     for program in [TokenProgram::Spl, TokenProgram::Token2022] {
-        let mut scene = scene(program);
+        let mut swap_case = swap_case(program);
         let attacker = keypair("attacker");
         let account = address("prepared");
         let wrapped = TokenAccount {
@@ -139,9 +145,11 @@ fn handing_over_wrapped_sol_dismisses_the_close_authority() {
             frozen: false,
         };
         let kind = TokenAccountKind::Native { reserve: 2_039_280 };
-        scene.svm.place(account, program.id(), wrapped.encode(kind));
-        hand_over(&mut scene, program, &account, &attacker);
-        let data = scene.svm.account(account).data;
+        swap_case
+            .svm
+            .place(account, program.id(), wrapped.encode(kind));
+        hand_over(&mut swap_case, program, &account, &attacker);
+        let data = swap_case.svm.account(account).data;
         assert_eq!(data[CLOSE_AUTHORITY], [0; 4]);
     }
 }
@@ -149,17 +157,17 @@ fn handing_over_wrapped_sol_dismisses_the_close_authority() {
 #[test]
 fn accepts_an_account_whose_owner_appointed_a_delegate_and_a_close_authority() {
     for program in [TokenProgram::Spl, TokenProgram::Token2022] {
-        let mut scene = scene(program);
+        let mut swap_case = swap_case(program);
         let user = keypair("user");
         let friend = keypair("friend").pubkey();
-        let account = scene.accounts.output_token_account;
+        let account = swap_case.accounts.output_token_account;
         let steps = appoint(&account, &friend, &user.pubkey());
-        send(&mut scene, program, steps, &user).expect("the account is the user's");
-        let instruction = scene.swap();
-        scene
+        send(&mut swap_case, program, steps, &user).expect("the account is the user's");
+        let instruction = swap_case.swap();
+        swap_case
             .svm
             .send(&[instruction], &[&user])
             .expect("the account is still the user's");
-        assert_eq!(scene.svm.balance(account), START + RECEIVED);
+        assert_eq!(swap_case.svm.balance(account), START + RECEIVED);
     }
 }

@@ -1,5 +1,4 @@
-//! Programs that swap what they hold through the guard: one with the guard's own `cpi` feature, and one written with an
-//! older Anchor from the committed IDL.
+//! Programs that swap through the guard: by its `cpi` feature, and by its committed IDL.
 
 use cpmm::{Direction, PerToken, instruction::SwapAccounts};
 use sha2::{Digest, Sha256};
@@ -26,13 +25,13 @@ const CALLERS: [(&str, &str); 2] = [
 /// Where the holder stands in the caller's list.
 const HOLDER: usize = 1;
 
-struct Scene {
+struct ProgramSwap {
     svm: Svm,
     caller: Pubkey,
     accounts: SwapAccounts,
 }
 
-impl Scene {
+impl ProgramSwap {
     /// The caller's derived address holds tokens of a pool.
     fn set((file, name): (&str, &str)) -> Self {
         let mut svm = Svm::new();
@@ -95,27 +94,33 @@ impl Scene {
 #[test]
 fn programs_swap_what_they_hold_and_read_what_they_received() {
     for caller in CALLERS {
-        let mut scene = Scene::set(caller);
-        let swap = scene.swap_held(RECEIVED);
-        let executed = scene.svm.send(&[swap], &[]).expect("the guard accepts");
+        let mut program_swap = ProgramSwap::set(caller);
+        let swap = program_swap.swap_held(RECEIVED);
+        let executed = program_swap
+            .svm
+            .send(&[swap], &[])
+            .expect("the guard accepts");
         // The caller answers with what it read, under its own name.
         assert_eq!(
             executed.return_data,
-            (scene.caller, RECEIVED.to_le_bytes().to_vec())
+            (program_swap.caller, RECEIVED.to_le_bytes().to_vec())
         );
-        assert_eq!(scene.balances(), [START - AMOUNT_IN, START + RECEIVED]);
+        assert_eq!(
+            program_swap.balances(),
+            [START - AMOUNT_IN, START + RECEIVED]
+        );
         let mut events = executed.events.iter();
         let event = events.find_map(|event| GuardedSwap::decode(event));
-        assert_eq!(event.expect("logged").user, scene.accounts.payer);
+        assert_eq!(event.expect("logged").user, program_swap.accounts.payer);
     }
 }
 
 #[test]
 fn rejects_too_little_for_programs_as_for_wallets() {
     for caller in CALLERS {
-        let mut scene = Scene::set(caller);
-        let swap = scene.swap_held(RECEIVED + 1);
-        let refused = scene.refused(swap);
+        let mut program_swap = ProgramSwap::set(caller);
+        let swap = program_swap.swap_held(RECEIVED + 1);
+        let refused = program_swap.refused(swap);
         assert_eq!(
             (refused.raised_by(), refused.code()),
             (PROGRAM_ID, GuardError::SlippageExceeded.code())
@@ -125,10 +130,10 @@ fn rejects_too_little_for_programs_as_for_wallets() {
 
 #[test]
 fn rejects_the_holder_without_its_program() {
-    let mut scene = Scene::set(CALLERS[0]);
-    let mut unsigned = guarded_swap(&scene.accounts, AMOUNT_IN, 1);
+    let mut program_swap = ProgramSwap::set(CALLERS[0]);
+    let mut unsigned = guarded_swap(&program_swap.accounts, AMOUNT_IN, 1);
     unsigned.accounts[0].is_signer = false;
-    let refused = scene.refused(unsigned);
+    let refused = program_swap.refused(unsigned);
     assert_eq!(refused.raised_by(), PROGRAM_ID);
     assert_eq!(refused.error, InstructionError::MissingRequiredSignature);
 }

@@ -1,4 +1,4 @@
-//! Three thousand swaps that the official exchange executed, with their whole input state, done again.
+//! Three thousand swaps of the official exchange, executed again from their whole input state.
 
 use cpmm::fixtures::{Outcome, executed_swaps};
 use sluice_testkit::{random_swaps::Swap, svm::Svm};

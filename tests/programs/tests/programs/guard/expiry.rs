@@ -1,34 +1,36 @@
-//! The slot after which a swap must not execute any more.
+//! Expiry: the slot after which a swap must not execute any more.
 
 use solana_instruction::Instruction;
 use swap_guard_interface::{GuardError, NO_EXPIRY, SwapArgs, swap};
 
-use super::scene::{AMOUNT_IN, Scene};
+use super::accepted_swap::{AMOUNT_IN, AcceptedSwap};
 
 /// The slot in which the swaps execute.
 const NOW: u64 = 1_000;
 
-fn scene() -> Scene {
-    let mut scene = Scene::set();
-    scene.svm.set_slot(NOW);
-    scene
+fn swap_case() -> AcceptedSwap {
+    let mut swap_case = AcceptedSwap::set();
+    swap_case.svm.set_slot(NOW);
+    swap_case
 }
 
-fn swap_until(scene: &Scene, expiry_slot: u64) -> Instruction {
+fn swap_until(swap_case: &AcceptedSwap, expiry_slot: u64) -> Instruction {
     let args = SwapArgs {
         amount_in: AMOUNT_IN,
         minimum_out: 1,
         expiry_slot,
     };
-    swap(&scene.accounts, args)
+    swap(&swap_case.accounts, args)
 }
 
 #[test]
 fn accepts_in_the_expiry_slot_before_it_and_without_one() {
     for expiry_slot in [NOW, NOW + 1, u64::MAX, NO_EXPIRY] {
-        let mut scene = scene();
-        let instruction = swap_until(&scene, expiry_slot);
-        let sent = scene.svm.send(&[instruction], &[&scene.user.keypair]);
+        let mut swap_case = swap_case();
+        let instruction = swap_until(&swap_case, expiry_slot);
+        let sent = swap_case
+            .svm
+            .send(&[instruction], &[&swap_case.user.keypair]);
         assert!(sent.is_ok(), "expiry {expiry_slot}: {:?}", sent.err());
     }
 }
@@ -36,9 +38,9 @@ fn accepts_in_the_expiry_slot_before_it_and_without_one() {
 #[test]
 fn rejects_after_the_expiry_slot() {
     for expiry_slot in [1, NOW - 1] {
-        let mut scene = scene();
-        let instruction = swap_until(&scene, expiry_slot);
-        scene.assert_guard_refuses(instruction, GuardError::Expired);
+        let mut swap_case = swap_case();
+        let instruction = swap_until(&swap_case, expiry_slot);
+        swap_case.assert_guard_refuses(instruction, GuardError::Expired);
     }
 }
 
@@ -46,9 +48,11 @@ fn rejects_after_the_expiry_slot() {
 fn rejects_an_expired_swap_before_it_calls_anything() {
     /// What an expired swap may cost, compute units: reading fourteen accounts and the clock, and no more.
     const CHEAP: u64 = 1_000;
-    let mut scene = scene();
-    let instruction = swap_until(&scene, NOW - 1);
-    let sent = scene.svm.send(&[instruction], &[&scene.user.keypair]);
+    let mut swap_case = swap_case();
+    let instruction = swap_until(&swap_case, NOW - 1);
+    let sent = swap_case
+        .svm
+        .send(&[instruction], &[&swap_case.user.keypair]);
     let Err(refused) = sent else {
         panic!("accepted after its expiry");
     };

@@ -1,4 +1,4 @@
-//! The guard before an exchange that lies: it measures, so no lie about amounts passes.
+//! Guard before an exchange that lies: it measures, so no lie about amounts passes.
 
 use cpmm::{Direction, PerToken, ids, instruction::SwapAccounts};
 use sluice_testkit::{
@@ -58,14 +58,14 @@ impl Orders {
 }
 
 /// A user in front of an exchange with orders.
-struct Scene {
+struct HostileSwap {
     svm: Svm,
     accounts: SwapAccounts,
     /// Balances of the user and of the vaults: input, output, input vault, output vault.
     before: [u64; 4],
 }
 
-impl Scene {
+impl HostileSwap {
     fn under(orders: Orders) -> Self {
         Self::with(orders, &PoolSetup::plain(), PerToken::new(START, START))
     }
@@ -76,13 +76,13 @@ impl Scene {
         svm.place(pool.address, ids::PROGRAM_ID, orders.encode());
         let user = svm.fund("user", &pool, amounts);
         let accounts = pool.swap_accounts(&user, Direction::ZeroForOne);
-        let mut scene = Self {
+        let mut hostile = Self {
             svm,
             accounts,
             before: [0; 4],
         };
-        scene.before = scene.balances();
-        scene
+        hostile.before = hostile.balances();
+        hostile
     }
 
     fn balances(&self) -> [u64; 4] {
@@ -122,15 +122,15 @@ impl Scene {
 }
 
 fn assert_refused(orders: Orders, error: GuardError) {
-    Scene::under(orders).assert_guard_refuses(AMOUNT_IN, MINIMUM_OUT, error);
+    HostileSwap::under(orders).assert_guard_refuses(AMOUNT_IN, MINIMUM_OUT, error);
 }
 
 #[test]
 fn accepts_when_amounts_are_met_to_the_unit() {
-    let mut scene = Scene::under(HONEST);
-    let received = scene.swap(AMOUNT_IN, MINIMUM_OUT);
+    let mut hostile = HostileSwap::under(HONEST);
+    let received = hostile.swap(AMOUNT_IN, MINIMUM_OUT);
     assert_eq!(received.expect("the guard accepts"), MINIMUM_OUT);
-    let [input, output, ..] = scene.balances();
+    let [input, output, ..] = hostile.balances();
     assert_eq!([input, output], [START - AMOUNT_IN, START + MINIMUM_OUT]);
 }
 
@@ -170,32 +170,32 @@ fn rejects_when_the_output_account_is_given_away() {
 #[test]
 fn rejects_when_another_account_is_paid() {
     // The guard leaves the observation to the exchange, so a hostile one finds its own account there.
-    let mut scene = Scene::under(Orders {
+    let mut hostile = HostileSwap::under(Orders {
         payee: position::OBSERVATION,
         ..HONEST
     });
-    let mint = scene.accounts.output_mint;
+    let mint = hostile.accounts.output_mint;
     let attacker = keypair("attacker").pubkey();
     let token = sluice_testkit::pool::Token::spl(0);
     let account = address("attacker's account");
-    scene.svm.place(
+    hostile.svm.place(
         account,
         ids::SPL_TOKEN,
         token.account(mint, attacker, START),
     );
-    scene.accounts.observation_state = account;
-    scene.assert_guard_refuses(AMOUNT_IN, MINIMUM_OUT, GuardError::SlippageExceeded);
-    assert_eq!(scene.svm.balance(account), START);
+    hostile.accounts.observation_state = account;
+    hostile.assert_guard_refuses(AMOUNT_IN, MINIMUM_OUT, GuardError::SlippageExceeded);
+    assert_eq!(hostile.svm.balance(account), START);
 }
 
 #[test]
 fn rejects_when_the_exchange_calls_back_into_the_guard() {
-    let mut scene = Scene::under(Orders {
+    let mut hostile = HostileSwap::under(Orders {
         called: Some(position::AMM_CONFIG),
         ..HONEST
     });
-    scene.accounts.amm_config = PROGRAM_ID;
-    let refused = scene.refused(AMOUNT_IN, MINIMUM_OUT);
+    hostile.accounts.amm_config = PROGRAM_ID;
+    let refused = hostile.refused(AMOUNT_IN, MINIMUM_OUT);
     assert_eq!(refused.error, InstructionError::ReentrancyNotAllowed);
     assert_eq!(refused.raised_by(), ids::PROGRAM_ID);
 }
@@ -203,15 +203,15 @@ fn rejects_when_the_exchange_calls_back_into_the_guard() {
 /// The least and the most that a swap can offer, ask for and move.
 const ENDS: [u64; 2] = [1, u64::MAX];
 
-/// A scene in which the exchange can take and pay whatever it is ordered to.
-fn boundless(take: u64, pay: u64) -> Scene {
+/// A swap whose exchange can take and pay whatever it is ordered to.
+fn boundless(take: u64, pay: u64) -> HostileSwap {
     let orders = Orders {
         take,
         pay,
         ..HONEST
     };
     let [empty, full] = [0, u64::MAX].map(sluice_testkit::pool::Token::spl);
-    Scene::with(
+    HostileSwap::with(
         orders,
         &PoolSetup::of(empty, full),
         PerToken::new(u64::MAX, 0),
@@ -222,8 +222,8 @@ fn boundless(take: u64, pay: u64) -> Scene {
 fn accepts_the_smallest_and_the_largest_amounts() {
     for amount_in in ENDS {
         for minimum_out in ENDS {
-            let mut scene = boundless(amount_in, minimum_out);
-            let received = scene.swap(amount_in, minimum_out);
+            let mut hostile = boundless(amount_in, minimum_out);
+            let received = hostile.swap(amount_in, minimum_out);
             assert_eq!(received.expect("the guard accepts"), minimum_out);
         }
     }
@@ -233,8 +233,8 @@ fn accepts_the_smallest_and_the_largest_amounts() {
 fn rejects_a_unit_too_little_at_the_smallest_and_the_largest_amounts() {
     for amount_in in ENDS {
         for minimum_out in ENDS {
-            let mut scene = boundless(amount_in, minimum_out - 1);
-            scene.assert_guard_refuses(amount_in, minimum_out, GuardError::SlippageExceeded);
+            let mut hostile = boundless(amount_in, minimum_out - 1);
+            hostile.assert_guard_refuses(amount_in, minimum_out, GuardError::SlippageExceeded);
         }
     }
 }
@@ -242,7 +242,7 @@ fn rejects_a_unit_too_little_at_the_smallest_and_the_largest_amounts() {
 #[test]
 fn rejects_a_unit_too_much_taken_at_the_smallest_and_the_largest_amounts() {
     for amount_in in [1, u64::MAX - 1] {
-        let mut scene = boundless(amount_in + 1, 1);
-        scene.assert_guard_refuses(amount_in, 1, GuardError::InputOverspent);
+        let mut hostile = boundless(amount_in + 1, 1);
+        hostile.assert_guard_refuses(amount_in, 1, GuardError::InputOverspent);
     }
 }

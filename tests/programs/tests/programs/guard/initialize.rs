@@ -4,9 +4,11 @@ use cpmm::{
     Direction, PerToken, PoolState, TokenAccount, TokenAccountKind, TokenProgram, TransferFee,
     TransferFeeConfig, ids,
 };
-use sluice_testkit::names::{address, keypair};
-use sluice_testkit::pool::{Pool, PoolSetup, Token, User, guarded_swap};
-use sluice_testkit::svm::{Svm, UNIX_TIMESTAMP};
+use sluice_testkit::{
+    names::{address, keypair},
+    pool::{Pool, PoolSetup, Token, User, guarded_swap},
+    svm::{Svm, UNIX_TIMESTAMP},
+};
 use solana_instruction::{AccountMeta, Instruction};
 use solana_keypair::Keypair;
 use solana_pubkey::{Pubkey, pubkey};
@@ -28,13 +30,13 @@ const AMOUNTS: PerToken<u64> = PerToken::new(1_000_000_000, 4_000_000_000);
 const START: u64 = 10_000_000_000;
 
 /// A creator with tokens and everything `initialize` expects to find, of a pool that does not exist yet.
-struct Scene {
+struct NewPool {
     svm: Svm,
     creator: User,
     pool: Pool,
 }
 
-impl Scene {
+impl NewPool {
     /// `pool_key` signs for a pool at an address of its own; without it the pool is at its derived address.
     fn set(token_0: Token, token_1: Token, pool_key: Option<&Keypair>) -> Self {
         let mut svm = Svm::new();
@@ -140,73 +142,77 @@ fn compute_limit() -> Instruction {
 }
 
 /// Opens the pool, checks what was written, and swaps in both directions as soon as it is open.
-fn assert_opens_and_swaps(mut scene: Scene, pool_key: Option<&Keypair>, vaults: PerToken<u64>) {
-    let initialize = scene.initialize(0, pool_key.is_some());
-    let mut signers = vec![&scene.creator.keypair];
+fn assert_opens_and_swaps(
+    mut new_pool: NewPool,
+    pool_key: Option<&Keypair>,
+    vaults: PerToken<u64>,
+) {
+    let initialize = new_pool.initialize(0, pool_key.is_some());
+    let mut signers = vec![&new_pool.creator.keypair];
     signers.extend(pool_key);
-    scene
+    new_pool
         .svm
         .send(&[initialize, compute_limit()], &signers)
         .expect("the pool opens");
 
     let now = UNIX_TIMESTAMP.cast_unsigned();
-    let state = scene.svm.pool_state(scene.pool.address);
+    let state = new_pool.svm.pool_state(new_pool.pool.address);
     let liquidity = (u128::from(vaults.token_0) * u128::from(vaults.token_1)).isqrt();
     let expected = PoolState {
         lp_supply: u64::try_from(liquidity).expect("the root of a product of u64"),
         open_time: now + 1,
         recent_epoch: state.recent_epoch,
-        ..scene.pool.state.clone()
+        ..new_pool.pool.state.clone()
     };
     assert_eq!(state, expected);
-    assert_eq!(scene.svm.balance(state.vaults.token_0), vaults.token_0);
-    assert_eq!(scene.svm.balance(state.vaults.token_1), vaults.token_1);
+    assert_eq!(new_pool.svm.balance(state.vaults.token_0), vaults.token_0);
+    assert_eq!(new_pool.svm.balance(state.vaults.token_1), vaults.token_1);
     assert_eq!(
-        scene.svm.balance(scene.creator_lp()),
+        new_pool.svm.balance(new_pool.creator_lp()),
         expected.lp_supply - LOCKED_LP
     );
     assert_eq!(
-        scene.svm.balance(ids::CREATE_POOL_FEE_RECEIVER),
+        new_pool.svm.balance(ids::CREATE_POOL_FEE_RECEIVER),
         cpmm::fixtures::published_config().create_pool_fee
     );
 
     for direction in [Direction::ZeroForOne, Direction::OneForZero] {
-        let accounts = scene.pool.swap_accounts(&scene.creator, direction);
-        scene.svm.set_time(500, UNIX_TIMESTAMP);
-        let early = scene.svm.send(
+        let accounts = new_pool.pool.swap_accounts(&new_pool.creator, direction);
+        new_pool.svm.set_time(500, UNIX_TIMESTAMP);
+        let early = new_pool.svm.send(
             &[guarded_swap(&accounts, 1_000_000, 1)],
-            &[&scene.creator.keypair],
+            &[&new_pool.creator.keypair],
         );
         let Err(early) = early else {
             panic!("swapped before the pool opened");
         };
         assert_eq!((early.raised_by(), early.code()), (ids::PROGRAM_ID, 6000));
 
-        scene.svm.set_time(500, UNIX_TIMESTAMP + 1);
-        let before = scene.svm.balance(accounts.output_token_account);
-        let executed = scene
+        new_pool.svm.set_time(500, UNIX_TIMESTAMP + 1);
+        let before = new_pool.svm.balance(accounts.output_token_account);
+        let executed = new_pool
             .svm
             .send(
                 &[guarded_swap(&accounts, 1_000_000, 1)],
-                &[&scene.creator.keypair],
+                &[&new_pool.creator.keypair],
             )
             .expect("the open pool swaps");
-        let received = scene.svm.balance(accounts.output_token_account) - before;
+        let received = new_pool.svm.balance(accounts.output_token_account) - before;
         assert_eq!(executed.return_data.1, received.to_le_bytes());
     }
 }
 
 #[test]
 fn opens_a_pool_of_spl_tokens_at_its_derived_address() {
-    let scene = Scene::set(Token::spl(0), Token::spl(0), None);
-    assert_opens_and_swaps(scene, None, AMOUNTS);
+    let new_pool = NewPool::set(Token::spl(0), Token::spl(0), None);
+    assert_opens_and_swaps(new_pool, None, AMOUNTS);
 }
 
 #[test]
 fn opens_a_pool_at_an_address_that_signs() {
     let pool_key = keypair("pool at a random address");
-    let scene = Scene::set(Token::spl(0), Token::token_2022(0), Some(&pool_key));
-    assert_opens_and_swaps(scene, Some(&pool_key), AMOUNTS);
+    let new_pool = NewPool::set(Token::spl(0), Token::token_2022(0), Some(&pool_key));
+    assert_opens_and_swaps(new_pool, Some(&pool_key), AMOUNTS);
 }
 
 #[test]
@@ -220,23 +226,26 @@ fn opens_a_pool_of_a_token_with_transfer_fee_on_what_arrived() {
         older: fee,
         newer: fee,
     };
-    let scene = Scene::set(Token::spl(0), Token::with_fee(0, fee), None);
-    assert_eq!(scene.pool.tokens.token_1.program, TokenProgram::Token2022);
+    let new_pool = NewPool::set(Token::spl(0), Token::with_fee(0, fee), None);
+    assert_eq!(
+        new_pool.pool.tokens.token_1.program,
+        TokenProgram::Token2022
+    );
     let arrived = PerToken::new(AMOUNTS.token_0, AMOUNTS.token_1 / 100 * 99);
-    assert_opens_and_swaps(scene, None, arrived);
+    assert_opens_and_swaps(new_pool, None, arrived);
 }
 
 #[test]
 fn keeps_an_opening_time_that_lies_ahead() {
-    let mut scene = Scene::set(Token::spl(0), Token::spl(0), None);
+    let mut new_pool = NewPool::set(Token::spl(0), Token::spl(0), None);
     let open_time = UNIX_TIMESTAMP.cast_unsigned() + 3_600;
-    let initialize = scene.initialize(open_time, false);
-    scene
+    let initialize = new_pool.initialize(open_time, false);
+    new_pool
         .svm
-        .send(&[initialize, compute_limit()], &[&scene.creator.keypair])
+        .send(&[initialize, compute_limit()], &[&new_pool.creator.keypair])
         .expect("the pool opens");
     assert_eq!(
-        scene.svm.pool_state(scene.pool.address).open_time,
+        new_pool.svm.pool_state(new_pool.pool.address).open_time,
         open_time
     );
 }
@@ -244,14 +253,17 @@ fn keeps_an_opening_time_that_lies_ahead() {
 #[test]
 fn rejects_a_pool_at_a_foreign_address_that_does_not_sign() {
     let pool_key = keypair("pool at a random address");
-    let mut scene = Scene::set(Token::spl(0), Token::spl(0), Some(&pool_key));
-    let initialize = scene.initialize(0, false);
-    let sent = scene
+    let mut new_pool = NewPool::set(Token::spl(0), Token::spl(0), Some(&pool_key));
+    let initialize = new_pool.initialize(0, false);
+    let sent = new_pool
         .svm
-        .send(&[initialize, compute_limit()], &[&scene.creator.keypair]);
+        .send(&[initialize, compute_limit()], &[&new_pool.creator.keypair]);
     let Err(refused) = sent else {
         panic!("opened a pool that did not sign");
     };
     assert_eq!((refused.instruction, refused.code()), (0, 2501));
-    assert_eq!(scene.svm.balance(scene.creator.accounts.token_0), START);
+    assert_eq!(
+        new_pool.svm.balance(new_pool.creator.accounts.token_0),
+        START
+    );
 }

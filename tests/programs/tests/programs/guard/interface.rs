@@ -1,4 +1,4 @@
-//! `swap-guard-interface` against the IDL, which is generated from the program, and the binary's own words.
+//! `swap-guard-interface` against the generated IDL and the binary.
 
 use cpmm::{Direction, PerToken};
 use serde_json::Value;

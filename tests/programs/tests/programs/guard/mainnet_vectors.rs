@@ -1,4 +1,4 @@
-//! Swaps that mainnet's exchange executed, taken from its events, done again by the exchange and through the guard.
+//! Swaps of mainnet's exchange, taken from its events, executed again directly and through the guard.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use cpmm::{
@@ -7,8 +7,10 @@ use cpmm::{
     instruction::{SwapAccounts, swap_base_input},
 };
 use serde::Deserialize;
-use sluice_testkit::pool::{Pool, PoolSetup, Token, User, constant_fee, guarded_swap};
-use sluice_testkit::svm::{Executed, Svm};
+use sluice_testkit::{
+    pool::{Pool, PoolSetup, Token, User, constant_fee, guarded_swap},
+    svm::{Executed, Svm},
+};
 use solana_instruction::Instruction;
 
 const VECTORS: &str = include_str!("../../../../../crates/cpmm/tests/data/cpmm-mainnet.json");

@@ -1,4 +1,4 @@
-//! What holds for every swap, tried on thousands of random ones. The seed is fixed, so that a failure stays one.
+//! Properties of every swap, tried on thousands of random ones of a fixed seed.
 
 use cpmm::{
     AmmConfig, Amount, Clock, Direction, FeeRate, PerToken, PoolSnapshot, PoolState,

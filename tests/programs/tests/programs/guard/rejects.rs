@@ -1,4 +1,4 @@
-//! Swaps that the guard refuses for its arguments and accounts, each with its own code, and nothing moved.
+//! Swaps that the guard refuses for its arguments and accounts, each with its own code.
 
 use cpmm::{PerToken, PoolState, ids, instruction::SwapAccounts};
 use sluice_testkit::{
@@ -9,104 +9,104 @@ use solana_instruction::{AccountMeta, error::InstructionError};
 use solana_pubkey::Pubkey;
 use swap_guard_interface::{GuardError, PROGRAM_ID};
 
-use super::scene::{AMOUNT_IN, Scene, position};
+use super::accepted_swap::{AMOUNT_IN, AcceptedSwap, position};
 
 #[test]
 fn rejects_zero_amount_in() {
-    let mut scene = Scene::set();
-    let instruction = guarded_swap(&scene.accounts, 0, 1);
-    scene.assert_guard_refuses(instruction, GuardError::ZeroAmountIn);
+    let mut swap_case = AcceptedSwap::set();
+    let instruction = guarded_swap(&swap_case.accounts, 0, 1);
+    swap_case.assert_guard_refuses(instruction, GuardError::ZeroAmountIn);
 }
 
 #[test]
 fn rejects_zero_minimum_out() {
-    let mut scene = Scene::set();
-    let instruction = guarded_swap(&scene.accounts, AMOUNT_IN, 0);
-    scene.assert_guard_refuses(instruction, GuardError::ZeroMinimumOut);
+    let mut swap_case = AcceptedSwap::set();
+    let instruction = guarded_swap(&swap_case.accounts, AMOUNT_IN, 0);
+    swap_case.assert_guard_refuses(instruction, GuardError::ZeroMinimumOut);
 }
 
 #[test]
 fn rejects_another_program_as_the_exchange() {
-    let mut scene = Scene::set();
+    let mut swap_case = AcceptedSwap::set();
     for program in [ids::SPL_TOKEN, PROGRAM_ID, address("no program")] {
-        let mut instruction = scene.swap();
+        let mut instruction = swap_case.swap();
         instruction.accounts[position::EXCHANGE] = AccountMeta::new_readonly(program, false);
-        scene.assert_guard_refuses(instruction, GuardError::WrongExchange);
+        swap_case.assert_guard_refuses(instruction, GuardError::WrongExchange);
     }
 }
 
 #[test]
 fn rejects_the_input_account_as_output_account() {
-    let mut scene = Scene::set();
-    let instruction = scene.swap_into(scene.accounts.input_token_account);
-    scene.assert_guard_refuses(instruction, GuardError::SameTokenAccount);
+    let mut swap_case = AcceptedSwap::set();
+    let instruction = swap_case.swap_into(swap_case.accounts.input_token_account);
+    swap_case.assert_guard_refuses(instruction, GuardError::SameTokenAccount);
 }
 
 #[test]
 fn rejects_an_output_account_of_another_mint() {
-    let mut scene = Scene::set();
-    let input_mint = scene.accounts.input_mint;
-    let forged = scene.forged_output(ids::SPL_TOKEN, |data| {
+    let mut swap_case = AcceptedSwap::set();
+    let input_mint = swap_case.accounts.input_mint;
+    let forged = swap_case.forged_output(ids::SPL_TOKEN, |data| {
         data[..32].copy_from_slice(input_mint.as_ref());
     });
-    let instruction = scene.swap_into(forged);
-    scene.assert_guard_refuses(instruction, GuardError::OutputMintMismatch);
+    let instruction = swap_case.swap_into(forged);
+    swap_case.assert_guard_refuses(instruction, GuardError::OutputMintMismatch);
 }
 
 #[test]
 fn rejects_an_output_account_of_somebody_else() {
-    let mut scene = Scene::set();
-    let pool = scene.pool.clone();
-    let attacker = scene.svm.fund("attacker", &pool, PerToken::new(0, 0));
-    let instruction = scene.swap_into(attacker.accounts.token_1);
-    scene.assert_guard_refuses(instruction, GuardError::OutputOwnerMismatch);
+    let mut swap_case = AcceptedSwap::set();
+    let pool = swap_case.pool.clone();
+    let attacker = swap_case.svm.fund("attacker", &pool, PerToken::new(0, 0));
+    let instruction = swap_case.swap_into(attacker.accounts.token_1);
+    swap_case.assert_guard_refuses(instruction, GuardError::OutputOwnerMismatch);
 }
 
 #[test]
 fn rejects_an_output_account_of_a_fake_token_program() {
-    let mut scene = Scene::set();
+    let mut swap_case = AcceptedSwap::set();
     for owner in [
         address("fake token program"),
         ids::PROGRAM_ID,
         Pubkey::default(),
     ] {
-        let forged = scene.forged_output(owner, |_| ());
-        let instruction = scene.swap_into(forged);
-        scene.assert_guard_refuses(instruction, GuardError::UnknownTokenProgram);
+        let forged = swap_case.forged_output(owner, |_| ());
+        let instruction = swap_case.swap_into(forged);
+        swap_case.assert_guard_refuses(instruction, GuardError::UnknownTokenProgram);
     }
 }
 
 #[test]
 fn rejects_an_account_of_a_token_program_that_is_no_token_account() {
-    let mut scene = Scene::set();
-    let instruction = scene.swap_into(scene.accounts.input_mint);
-    scene.assert_guard_refuses(instruction, GuardError::UnknownTokenProgram);
+    let mut swap_case = AcceptedSwap::set();
+    let instruction = swap_case.swap_into(swap_case.accounts.input_mint);
+    swap_case.assert_guard_refuses(instruction, GuardError::UnknownTokenProgram);
     // Too long for SPL Token, and for Token-2022 of another account type.
     for owner in [ids::SPL_TOKEN, ids::TOKEN_2022] {
-        let forged = scene.forged_output(owner, |data| data.extend([1, 0, 0, 0, 0]));
-        let instruction = scene.swap_into(forged);
-        scene.assert_guard_refuses(instruction, GuardError::UnknownTokenProgram);
+        let forged = swap_case.forged_output(owner, |data| data.extend([1, 0, 0, 0, 0]));
+        let instruction = swap_case.swap_into(forged);
+        swap_case.assert_guard_refuses(instruction, GuardError::UnknownTokenProgram);
     }
 }
 
 #[test]
 fn rejects_a_user_who_did_not_sign() {
-    let mut scene = Scene::set();
-    let mut instruction = scene.swap();
+    let mut swap_case = AcceptedSwap::set();
+    let mut instruction = swap_case.swap();
     let stranger = address("stranger");
     instruction.accounts[position::USER] = AccountMeta::new_readonly(stranger, false);
-    let refused = scene.refused(instruction);
+    let refused = swap_case.refused(instruction);
     assert_eq!(refused.error, InstructionError::MissingRequiredSignature);
     assert_eq!(refused.raised_by(), PROGRAM_ID);
 }
 
 #[test]
 fn rejects_data_that_is_no_swap() {
-    let mut scene = Scene::set();
+    let mut swap_case = AcceptedSwap::set();
     for length in [0, 7, 8, 24, 31] {
-        let mut instruction = scene.swap();
+        let mut instruction = swap_case.swap();
         instruction.data.truncate(length);
-        let refused = scene.refused(instruction);
+        let refused = swap_case.refused(instruction);
         assert_eq!(
             refused.error,
             InstructionError::InvalidInstructionData,
@@ -121,11 +121,11 @@ fn rejects_data_that_is_no_swap() {
     reason = "the framework answers with the old name of `MissingAccount`"
 )]
 fn rejects_a_missing_account() {
-    let mut scene = Scene::set();
-    let mut instruction = scene.swap();
+    let mut swap_case = AcceptedSwap::set();
+    let mut instruction = swap_case.swap();
     instruction.accounts.pop();
     assert_eq!(
-        scene.refused(instruction).error,
+        swap_case.refused(instruction).error,
         InstructionError::NotEnoughAccountKeys
     );
 }
@@ -136,18 +136,18 @@ fn rejects_a_frozen_output_account() {
     const ACCOUNT_FROZEN: u32 = 17;
     /// Where a token account says that it is frozen, and how.
     const STATE: (usize, u8) = (108, 2);
-    let mut scene = Scene::set();
-    let frozen = scene.forged_output(ids::SPL_TOKEN, |data| data[STATE.0] = STATE.1);
-    let instruction = scene.swap_into(frozen);
-    scene.assert_refused(instruction, ids::SPL_TOKEN, ACCOUNT_FROZEN);
+    let mut swap_case = AcceptedSwap::set();
+    let frozen = swap_case.forged_output(ids::SPL_TOKEN, |data| data[STATE.0] = STATE.1);
+    let instruction = swap_case.swap_into(frozen);
+    swap_case.assert_refused(instruction, ids::SPL_TOKEN, ACCOUNT_FROZEN);
 }
 
 #[test]
 fn the_exchange_rejects_the_accounts_that_the_guard_leaves_to_it() {
-    let mut scene = Scene::set();
-    let other = scene.svm.open("other pool", &PoolSetup::plain()).state;
+    let mut swap_case = AcceptedSwap::set();
+    let other = swap_case.svm.open("other pool", &PoolSetup::plain()).state;
     let wrong = address("wrong");
-    let good = scene.accounts.clone();
+    let good = swap_case.accounts.clone();
     let with = |change: fn(&mut SwapAccounts, &PoolState, Pubkey)| {
         let mut accounts = good.clone();
         change(&mut accounts, &other, wrong);
@@ -176,7 +176,7 @@ fn the_exchange_rejects_the_accounts_that_the_guard_leaves_to_it() {
         ),
     ];
     for (code, accounts) in cases {
-        let refused = scene.refused(guarded_swap(&accounts, AMOUNT_IN, 1));
+        let refused = swap_case.refused(guarded_swap(&accounts, AMOUNT_IN, 1));
         assert_eq!(
             (refused.raised_by(), refused.code()),
             (ids::PROGRAM_ID, code),
@@ -187,10 +187,10 @@ fn the_exchange_rejects_the_accounts_that_the_guard_leaves_to_it() {
 
 #[test]
 fn the_exchange_rejects_a_wrong_authority() {
-    let mut scene = Scene::set();
-    let mut instruction = scene.swap();
+    let mut swap_case = AcceptedSwap::set();
+    let mut instruction = swap_case.swap();
     instruction.accounts[2] = AccountMeta::new_readonly(address("wrong"), false);
-    let refused = scene.refused(instruction);
+    let refused = swap_case.refused(instruction);
     assert_eq!(
         (refused.raised_by(), refused.code()),
         (ids::PROGRAM_ID, 2006)
@@ -199,12 +199,14 @@ fn the_exchange_rejects_a_wrong_authority() {
 
 #[test]
 fn rejects_readonly_accounts_that_the_exchange_writes() {
-    let mut scene = Scene::set();
+    let mut swap_case = AcceptedSwap::set();
     for index in [position::POOL, position::OUTPUT_ACCOUNT] {
-        let mut instruction = scene.swap();
+        let mut instruction = swap_case.swap();
         instruction.accounts[index].is_writable = false;
         // Alone in its transaction: another instruction's writable mark would hold for this one too.
-        let sent = scene.svm.send(&[instruction], &[&scene.user.keypair]);
+        let sent = swap_case
+            .svm
+            .send(&[instruction], &[&swap_case.user.keypair]);
         let Err(refused) = sent else {
             panic!("accepted a read-only account");
         };

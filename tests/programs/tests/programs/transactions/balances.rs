@@ -1,4 +1,4 @@
-//! What a wallet holds after a transaction, to the lamport, whatever it held before.
+//! Balances of a wallet after a transaction, to the lamport, from every state before it.
 
 use cpmm::{TokenAccount, ids};
 use sluice_harness::wallet::{Asset, Before, Case, Wallet};

@@ -1,5 +1,6 @@
-//! The table of compute units against what the chain counts. With `CPMM_SO` the exchange is that binary, and the rows
-//! are those for Raydium.
+//! Table of compute units against the units that the chain counts.
+//!
+//! With `CPMM_SO` the exchange is that binary, and the rows are those for Raydium.
 
 use cpmm::{Direction, MINT_LEN, Mint, PerToken, TOKEN_ACCOUNT_LEN, TokenProgram, ids};
 use sluice_harness::wallet::{Asset, Before, Case, Wallet, exchange};

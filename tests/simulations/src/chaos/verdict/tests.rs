@@ -1,4 +1,4 @@
-//! The judge sees what is wrong.
+//! Tests of the judge: it sees what is wrong.
 
 use axum::http::HeaderMap;
 use serde_json::json;

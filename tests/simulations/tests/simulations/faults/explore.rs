@@ -1,4 +1,4 @@
-//! Scripts that nobody wrote.
+//! Random scripts of a fixed seed.
 
 use sluice_simulations::faults::explore::explore_many;
 

@@ -1,169 +1,174 @@
-//! Starts: what the node says, against what the stream says.
+//! Starts: accounts read from the node against those of the stream.
 
 use std::time::Duration;
 
-use sluice_testkit::{node::Fault, world::NodeSlot};
+use sluice_testkit::{rpc_node::Fault, scripted_chain::NodeSlot};
 use tokio::time::sleep;
 
-use super::{Scene, unbroken};
+use super::{Scenario, unbroken};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_market_starts_beside_a_quiet_chain() {
-    let mut scene = Scene::start().await;
-    scene.settle().await;
-    unbroken(&scene);
-    scene.end().await;
+    let mut scenario = Scenario::start().await;
+    scenario.settle().await;
+    unbroken(&scenario);
+    scenario.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_market_that_has_not_joined_serves_no_view() {
-    let scene = Scene::start().await;
-    scene.subscribed(1).await;
+    let scenario = Scenario::start().await;
+    scenario.subscribed(1).await;
     sleep(Duration::from_millis(100)).await;
-    assert!(scene.reader().not_ready().is_some());
-    scene.end().await;
+    assert!(scenario.reader().not_ready().is_some());
+    scenario.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_behind_the_stream_is_waited_for() {
-    let mut scene = Scene::start().await;
-    scene.world.lock().hold_node();
-    scene.subscribed(1).await;
+    let mut scenario = Scenario::start().await;
+    scenario.chain.lock().hold_node();
+    scenario.subscribed(1).await;
     for _ in 0..20 {
-        let slot = scene.pass();
-        scene.confirm(slot);
+        let slot = scenario.pass();
+        scenario.confirm(slot);
         sleep(Duration::from_millis(10)).await;
     }
-    assert!(scene.reader().not_ready().is_some());
-    scene.world.lock().node = NodeSlot::OfTheStream;
-    scene.settle().await;
-    scene.end().await;
+    assert!(scenario.reader().not_ready().is_some());
+    scenario.chain.lock().node = NodeSlot::OfTheStream;
+    scenario.settle().await;
+    scenario.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_old_answer_is_brought_up_to_date_by_the_stream() {
-    let mut scene = Scene::start().await;
-    scene.subscribed(1).await;
+    let mut scenario = Scenario::start().await;
+    scenario.subscribed(1).await;
     for _ in 0..5 {
-        scene.pass();
+        scenario.pass();
     }
     // The node stays where the stream was long ago, the stream goes on.
-    scene.world.lock().node = NodeSlot::Fixed(scene.head);
+    scenario.chain.lock().node = NodeSlot::Fixed(scenario.head);
     for _ in 0..30 {
-        scene.pass();
+        scenario.pass();
         sleep(Duration::from_millis(4)).await;
     }
-    scene.confirm(scene.head);
-    scene.agree().await;
-    unbroken(&scene);
-    scene.end().await;
+    scenario.confirm(scenario.head);
+    scenario.agree().await;
+    unbroken(&scenario);
+    scenario.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_newer_than_the_stream_waits_for_its_slot() {
-    let mut scene = Scene::start().await;
-    scene.subscribed(1).await;
-    // Slots that the node knows, and of which the stream is yet to tell.
+    let mut scenario = Scenario::start().await;
+    scenario.subscribed(1).await;
+    // Slots that the node knows, and of which the stream is yet to report.
     let mut slots = Vec::new();
-    let mut parent = scene.head;
-    let pool = scene.pool(0);
+    let mut parent = scenario.head;
+    let pool = scenario.pool(0);
     for _ in 0..12 {
-        let slot = scene.open_untold(parent, 0);
-        let clock = sluice_testkit::cast::clock(slot, scene.epoch);
-        let mut writes = vec![scene.set_untold(slot, cpmm::ids::CLOCK, clock)];
-        for (key, content) in scene.swap_writes(slot, &pool, 13) {
-            writes.push(scene.set_untold(slot, key, content));
+        let slot = scenario.open_unreported(parent, 0);
+        let clock = sluice_testkit::cast::clock(slot, scenario.epoch);
+        let mut writes = vec![scenario.set_unreported(slot, cpmm::ids::CLOCK, clock)];
+        for (key, content) in scenario.swap_writes(slot, &pool, 13) {
+            writes.push(scenario.set_unreported(slot, key, content));
         }
         slots.push((slot, parent, writes));
         parent = slot;
     }
-    scene.world.lock().node = NodeSlot::Fixed(parent);
+    scenario.chain.lock().node = NodeSlot::Fixed(parent);
     for (slot, _, writes) in slots {
         for write in writes {
-            scene.tell_write(slot, write);
+            scenario.report_write(slot, write);
         }
-        scene.seal(slot);
+        scenario.seal(slot);
         sleep(Duration::from_millis(10)).await;
     }
-    scene.confirm(parent);
-    scene.head = parent;
-    scene.world.lock().node = NodeSlot::OfTheStream;
-    scene.settle().await;
-    scene.end().await;
+    scenario.confirm(parent);
+    scenario.head = parent;
+    scenario.chain.lock().node = NodeSlot::OfTheStream;
+    scenario.settle().await;
+    scenario.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn answers_of_different_slots_are_brought_to_one() {
-    let mut scene = Scene::start().await;
-    scene.node.drift(true);
-    let pools = [0, 1, 2, 3].map(|index| scene.pool(index));
+    let mut scenario = Scenario::start().await;
+    scenario.node.drift(true);
+    let pools = [0, 1, 2, 3].map(|index| scenario.pool(index));
     for amount in 1..60 {
-        let slot = scene.open(scene.head);
+        let slot = scenario.open(scenario.head);
         for pool in &pools {
-            scene.swap(slot, pool, amount);
+            scenario.swap(slot, pool, amount);
         }
-        scene.seal(slot);
-        scene.confirm(slot);
-        scene.head = slot;
+        scenario.seal(slot);
+        scenario.confirm(slot);
+        scenario.head = slot;
         sleep(Duration::from_millis(3)).await;
     }
-    scene.settle().await;
-    scene.end().await;
+    scenario.settle().await;
+    scenario.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_market_starts_in_the_middle_of_a_fork() {
-    let mut scene = Scene::start().await;
-    scene.subscribed(1).await;
-    let (mut left, mut right) = (scene.head, scene.head);
+    let mut scenario = Scenario::start().await;
+    scenario.subscribed(1).await;
+    let (mut left, mut right) = (scenario.head, scenario.head);
     for _ in 0..6 {
-        left = scene.pass_on(left);
-        right = scene.pass_on(right);
+        left = scenario.pass_on(left);
+        right = scenario.pass_on(right);
         sleep(Duration::from_millis(5)).await;
     }
-    scene.confirm(left);
-    scene.head = left;
-    scene.settle().await;
-    scene.end().await;
+    scenario.confirm(left);
+    scenario.head = left;
+    scenario.settle().await;
+    scenario.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn pools_that_come_and_go_during_the_start_are_neither_lost_nor_kept() {
     use sluice_testkit::{accounts::Content, cast::Actor};
-    let mut scene = Scene::start().await;
-    scene.subscribed(1).await;
-    let [a, _, fee, _] = scene.cast.tokens;
+    let mut scenario = Scenario::start().await;
+    scenario.subscribed(1).await;
+    let [a, _, fee, _] = scenario.cast.tokens;
     for index in 0..10 {
-        let pool = Actor::new(&format!("passing {index}"), scene.cast.configs[0], a, fee);
-        let slot = scene.open(scene.head);
+        let pool = Actor::new(
+            &format!("passing {index}"),
+            scenario.cast.configs[0],
+            a,
+            fee,
+        );
+        let slot = scenario.open(scenario.head);
         for (key, content) in pool.opening() {
-            scene.set(slot, key, content);
+            scenario.set(slot, key, content);
         }
-        scene.seal(slot);
-        scene.head = slot;
-        scene.confirm(slot);
+        scenario.seal(slot);
+        scenario.head = slot;
+        scenario.confirm(slot);
         sleep(Duration::from_millis(5)).await;
         if index % 2 == 0 {
-            let slot = scene.open(scene.head);
-            scene.set(slot, pool.pool, Content::Closed);
-            scene.seal(slot);
-            scene.head = slot;
+            let slot = scenario.open(scenario.head);
+            scenario.set(slot, pool.pool, Content::Closed);
+            scenario.seal(slot);
+            scenario.head = slot;
         }
     }
-    scene.settle().await;
-    assert_eq!(scene.processed().pools.len(), 9);
-    scene.end().await;
+    scenario.settle().await;
+    assert_eq!(scenario.processed().pools.len(), 9);
+    scenario.end().await;
 }
 
 /// The node fails in these ways, call after call, and the market starts all the same.
 async fn starts_in_spite_of(faults: impl IntoIterator<Item = Fault>) {
-    let mut scene = Scene::staged(async |node, _| {
+    let mut scenario = Scenario::prepared(async |node, _| {
         node.fail(faults);
         Vec::new()
     })
     .await;
-    scene.settle().await;
-    scene.end().await;
+    scenario.settle().await;
+    scenario.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -195,14 +200,14 @@ async fn a_slow_node_is_joined_to_the_stream_that_went_on() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stream_lost_during_the_start_starts_over() {
-    let mut scene = Scene::start().await;
+    let mut scenario = Scenario::start().await;
     for lost in 1..4 {
-        scene.subscribed(lost).await;
-        scene.pass();
-        scene.pass();
+        scenario.subscribed(lost).await;
+        scenario.pass();
+        scenario.pass();
         sleep(Duration::from_millis(10)).await;
-        scene.close();
+        scenario.close();
     }
-    scene.settle().await;
-    scene.end().await;
+    scenario.settle().await;
+    scenario.end().await;
 }

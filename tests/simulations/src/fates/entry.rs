@@ -1,4 +1,4 @@
-//! What a server says of the chain, line by line.
+//! Entries of the stream: what a server reports of the scripted chain, and the transcript of it.
 
 use std::{
     fmt::Write as _,
@@ -8,22 +8,22 @@ use std::{
 
 use bytes::Bytes;
 use sluice_geyser::{Body, SlotStatus, Update};
+use sluice_testkit::updates::{account_of, block_on, key, program, slot, transaction};
 use solana_signature::Signature;
 
 use super::chain::{Block, BlockIndex, Chain, Mark, Write};
-use sluice_testkit::updates::{account_of, block_on, key, program, slot, transaction};
 
-/// A line of the stream.
+/// One message of the stream.
 #[derive(Clone, Debug)]
-pub enum Line {
+pub enum Entry {
     Write(Write),
     Transaction { index: u8, mark: Mark },
     Block(BlockIndex),
     Status(SlotStatus),
 }
 
-impl Line {
-    /// The line as the stream has it, under the name of the slots filter in force.
+impl Entry {
+    /// The entry as the stream has it, under the name of the slots filter in force.
     pub fn update(&self, number: u64, chain: &Chain, filter: &str) -> Update {
         match self {
             Self::Write(write) => {
@@ -54,12 +54,12 @@ impl Line {
 }
 
 /// What happens in a block, in the order in which it is told.
-pub fn lines(block: &Block) -> Vec<Line> {
-    let created = Line::Status(SlotStatus::CreatedBank);
+pub fn entries(block: &Block) -> Vec<Entry> {
+    let created = Entry::Status(SlotStatus::CreatedBank);
     let transactions = (0..)
         .zip(&block.transactions)
-        .map(|(index, mark)| Line::Transaction { index, mark: *mark });
-    let writes = block.writes.iter().copied().map(Line::Write);
+        .map(|(index, mark)| Entry::Transaction { index, mark: *mark });
+    let writes = block.writes.iter().copied().map(Entry::Write);
     iter::once(created)
         .chain(transactions)
         .chain(writes)
@@ -72,14 +72,14 @@ fn signature(mark: Mark) -> Signature {
     bytes.into()
 }
 
-/// What was done in a script, line by line, for whoever must find out why it failed.
+/// What was done in a script, entry by entry, to find out why it failed.
 #[derive(Clone, Debug, Default)]
 pub struct Transcript(Arc<Mutex<String>>);
 
 impl Transcript {
-    pub fn add(&self, line: std::fmt::Arguments<'_>) {
+    pub fn add(&self, entry: std::fmt::Arguments<'_>) {
         let mut text = self.0.lock().expect("not poisoned");
-        writeln!(text, "{line}").expect("memory");
+        writeln!(text, "{entry}").expect("memory");
     }
 
     pub fn text(&self) -> String {

@@ -1,5 +1,10 @@
-//! The chain, what was told of it, and the record of every message in order; shared by the server, the node and the
-//! script.
+//! Scripted chain: the truth of all simulations of the market, what was reported of it, and every message in order.
+//!
+//! It stands for the validator that a server and a node report: both, the script and the judge see one state of it. A
+//! script may report less than is true, later, or twice, which no validator does on demand.
+
+mod statuses;
+mod write_tree;
 
 use std::{
     collections::BTreeMap,
@@ -10,11 +15,10 @@ use cpmm::ids;
 use sluice_geyser::{SlotStatus, SlotUpdate, scripted::Code};
 use tokio::sync::watch;
 
-use crate::{
-    cast,
-    chain::{Chain, State, Write},
-    told::Told,
-};
+pub use statuses::ReportedStatuses;
+pub use write_tree::{State, Write, WriteTree};
+
+use crate::cast;
 
 /// How a server ends a stream.
 #[derive(Clone, Debug)]
@@ -48,14 +52,14 @@ pub enum Message {
 }
 
 /// Everything behind one lock, so that a stream, a node and the model always see one state.
-pub struct World {
+pub struct ChainRecord {
     /// The truth.
-    pub chain: Chain,
-    /// What was told of it.
-    pub told: Told,
-    /// Every message told, in order.
-    pub record: Vec<Message>,
-    /// What readers may see of each slot that was told to be frozen. More than one state only where a script delivers a
+    pub tree: WriteTree,
+    /// What was reported of it.
+    pub statuses: ReportedStatuses,
+    /// Every message reported, in order.
+    pub messages: Vec<Message>,
+    /// What readers may see of each slot that was reported to be frozen. More than one state only where a script delivers a
     /// write late.
     pub states: BTreeMap<u64, Vec<State>>,
     /// How far the node is.
@@ -72,95 +76,95 @@ pub enum NodeSlot {
     Fixed(u64),
 }
 
-/// The world, shared.
+/// The record, shared.
 #[derive(Clone)]
-pub struct Shared {
-    world: Arc<Mutex<World>>,
-    told: watch::Sender<usize>,
+pub struct ScriptedChain {
+    record: Arc<Mutex<ChainRecord>>,
+    reported: watch::Sender<usize>,
 }
 
-impl Shared {
-    /// A world of one slot.
+impl ScriptedChain {
+    /// A record of one slot.
     #[must_use]
     pub fn new(genesis: u64, state: State) -> Self {
         let states = BTreeMap::from([(genesis, vec![state.clone()])]);
-        let world = World {
-            chain: Chain::new(genesis, state),
-            told: Told::new(genesis),
-            record: Vec::new(),
+        let record = ChainRecord {
+            tree: WriteTree::new(genesis, state),
+            statuses: ReportedStatuses::new(genesis),
+            messages: Vec::new(),
             states,
             node: NodeSlot::OfTheStream,
         };
         Self {
-            world: Arc::new(Mutex::new(world)),
-            told: watch::Sender::new(0),
+            record: Arc::new(Mutex::new(record)),
+            reported: watch::Sender::new(0),
         }
     }
 
-    /// The world. Never held while waiting.
-    pub fn lock(&self) -> MutexGuard<'_, World> {
-        self.world.lock().unwrap_or_else(PoisonError::into_inner)
+    /// The record. Never held while waiting.
+    pub fn lock(&self) -> MutexGuard<'_, ChainRecord> {
+        self.record.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Has the server say something.
-    pub fn tell(&self, message: Message) {
-        let mut world = self.lock();
+    pub fn report(&self, message: Message) {
+        let mut record = self.lock();
         if let Message::Slot(update) = &message {
-            world.learn(update);
+            record.learn(update);
         }
-        world.record.push(message);
-        let len = world.record.len();
-        drop(world);
-        self.told.send_replace(len);
+        record.messages.push(message);
+        let len = record.messages.len();
+        drop(record);
+        self.reported.send_replace(len);
     }
 
     /// A whole slot on `parent`: the clock goes on, and the slot is confirmed.
     pub fn pass(&self, parent: u64) -> u64 {
         let slot = parent + 1;
         let write = {
-            let mut world = self.lock();
-            world.chain.open(slot, parent);
+            let mut record = self.lock();
+            record.tree.open(slot, parent);
             let clock = cast::clock(slot, cast::EPOCH);
-            world.chain.write(slot, ids::CLOCK, clock)
+            record.tree.write(slot, ids::CLOCK, clock)
         };
-        let told = |status, parent| {
-            self.tell(Message::Slot(SlotUpdate {
+        let reported = |status, parent| {
+            self.report(Message::Slot(SlotUpdate {
                 slot,
                 parent,
                 status,
                 dead_error: None,
             }));
         };
-        told(SlotStatus::CreatedBank, Some(parent));
-        self.tell(Message::Account { slot, write });
-        told(SlotStatus::Processed, Some(parent));
-        told(SlotStatus::Confirmed, None);
+        reported(SlotStatus::CreatedBank, Some(parent));
+        self.report(Message::Account { slot, write });
+        reported(SlotStatus::Processed, Some(parent));
+        reported(SlotStatus::Confirmed, None);
         slot
     }
 
-    /// Wakes when something more was told.
+    /// Wakes when something more was reported.
     #[must_use]
     pub fn listen(&self) -> watch::Receiver<usize> {
-        self.told.subscribe()
+        self.reported.subscribe()
     }
 }
 
-impl World {
+impl ChainRecord {
     fn learn(&mut self, update: &SlotUpdate) {
         let slot = update.slot;
         if let Some(parent) = update.parent {
-            self.told.parents.insert(slot, parent);
+            self.statuses.parents.insert(slot, parent);
         }
         match update.status {
             SlotStatus::Processed => {
-                self.told.processed.insert(slot);
+                self.statuses.processed.insert(slot);
                 self.allow(slot);
             }
             SlotStatus::Confirmed | SlotStatus::Finalized => {
-                self.told.confirmed.insert(slot);
+                self.statuses.confirmed.insert(slot);
             }
             SlotStatus::Dead => {
-                self.told.dead.insert(slot);
+                self.statuses.dead.insert(slot);
             }
             SlotStatus::FirstShredReceived | SlotStatus::Completed | SlotStatus::CreatedBank => {}
         }
@@ -176,14 +180,14 @@ impl World {
     pub fn node_slot(&self, processed: bool) -> u64 {
         match self.node {
             NodeSlot::Fixed(slot) => slot,
-            NodeSlot::OfTheStream if processed => self.told.processed_slot(),
-            NodeSlot::OfTheStream => self.told.confirmed_slot(),
+            NodeSlot::OfTheStream if processed => self.statuses.processed_slot(),
+            NodeSlot::OfTheStream => self.statuses.confirmed_slot(),
         }
     }
 
     /// From now on readers may see this slot as it is now.
     pub fn allow(&mut self, slot: u64) {
-        let state = self.chain.state(slot);
+        let state = self.tree.state(slot);
         let states = self.states.entry(slot).or_default();
         if !states.contains(&state) {
             states.push(state);

@@ -1,4 +1,4 @@
-//! The chain as it really is: a tree of slots, each with its writes in the order they were made.
+//! Write tree: the slots of the scripted chain as they are, each with its writes in the order they were made.
 
 use std::collections::BTreeMap;
 
@@ -26,13 +26,13 @@ struct Slot {
 }
 
 /// A tree of slots that grows from one slot with a given state.
-pub struct Chain {
+pub struct WriteTree {
     slots: BTreeMap<u64, Slot>,
     genesis: u64,
     next_version: u64,
 }
 
-impl Chain {
+impl WriteTree {
     /// The chain of one slot.
     #[must_use]
     pub fn new(genesis: u64, state: State) -> Self {
@@ -113,12 +113,12 @@ impl Chain {
     /// Every account as it is in this slot.
     #[must_use]
     pub fn state(&self, slot: u64) -> State {
-        let mut line = vec![slot];
-        while let Some(parent) = line.last().and_then(|slot| self.parent(*slot)) {
-            line.push(parent);
+        let mut ancestry = vec![slot];
+        while let Some(parent) = ancestry.last().and_then(|slot| self.parent(*slot)) {
+            ancestry.push(parent);
         }
         let mut state = State::new();
-        for slot in line.into_iter().rev() {
+        for slot in ancestry.into_iter().rev() {
             for write in self.writes(slot) {
                 state.insert(write.key, write.content.clone());
             }

@@ -1,10 +1,10 @@
-//! What was told of the slots of a chain, and which of them are processed and confirmed by it.
+//! Reported statuses: what was reported of the slots, and which of them are processed and confirmed by it (pure).
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What was told of the slots, in whatever order and however often.
+/// What was reported of the slots, in any order and any number of times.
 #[derive(Clone, Debug)]
-pub struct Told {
+pub struct ReportedStatuses {
     genesis: u64,
     /// The parent of each slot, once any message named it.
     pub parents: BTreeMap<u64, u64>,
@@ -16,7 +16,7 @@ pub struct Told {
     pub dead: BTreeSet<u64>,
 }
 
-impl Told {
+impl ReportedStatuses {
     /// Nothing but that the first slot is confirmed.
     #[must_use]
     pub fn new(genesis: u64) -> Self {
@@ -55,7 +55,7 @@ impl Told {
     }
 
     /// A slot and its ancestors, youngest first.
-    pub fn line(&self, slot: u64) -> impl Iterator<Item = u64> {
+    pub fn ancestry(&self, slot: u64) -> impl Iterator<Item = u64> {
         std::iter::successors(Some(slot), |slot| self.parents.get(slot).copied())
     }
 
@@ -109,37 +109,48 @@ impl Told {
 mod tests {
     use super::*;
 
-    fn told(parents: &[(u64, u64)]) -> Told {
-        let mut told = Told::new(10);
-        told.parents.extend(parents.iter().copied());
-        told.processed.extend(parents.iter().map(|(slot, _)| *slot));
-        told
+    fn reported(parents: &[(u64, u64)]) -> ReportedStatuses {
+        let mut reported = ReportedStatuses::new(10);
+        reported.parents.extend(parents.iter().copied());
+        reported
+            .processed
+            .extend(parents.iter().map(|(slot, _)| *slot));
+        reported
     }
 
     #[test]
     fn the_highest_sealed_slot_is_shown_and_an_unsealed_one_is_not() {
-        let mut told = told(&[(11, 10), (12, 11), (14, 13)]);
-        assert_eq!((told.processed_slot(), told.confirmed_slot()), (12, 10));
-        told.parents.insert(13, 12);
-        told.processed.insert(13);
-        assert_eq!(told.processed_slot(), 14);
+        let mut reported = reported(&[(11, 10), (12, 11), (14, 13)]);
+        assert_eq!(
+            (reported.processed_slot(), reported.confirmed_slot()),
+            (12, 10)
+        );
+        reported.parents.insert(13, 12);
+        reported.processed.insert(13);
+        assert_eq!(reported.processed_slot(), 14);
     }
 
     #[test]
     fn death_takes_the_descendants_along() {
-        let mut told = told(&[(11, 10), (12, 11), (13, 12), (14, 11)]);
-        told.dead.insert(12);
-        assert_eq!(told.processed_slot(), 14);
-        told.dead.insert(14);
-        assert_eq!(told.processed_slot(), 11);
+        let mut reported = reported(&[(11, 10), (12, 11), (13, 12), (14, 11)]);
+        reported.dead.insert(12);
+        assert_eq!(reported.processed_slot(), 14);
+        reported.dead.insert(14);
+        assert_eq!(reported.processed_slot(), 11);
     }
 
     #[test]
     fn a_confirmed_slot_confirms_its_ancestors_and_ends_other_branches() {
-        let mut told = told(&[(11, 10), (12, 11), (13, 11)]);
-        told.confirmed.insert(12);
-        assert_eq!((told.processed_slot(), told.confirmed_slot()), (12, 12));
-        told.processed.remove(&12);
-        assert_eq!((told.processed_slot(), told.confirmed_slot()), (13, 11));
+        let mut reported = reported(&[(11, 10), (12, 11), (13, 11)]);
+        reported.confirmed.insert(12);
+        assert_eq!(
+            (reported.processed_slot(), reported.confirmed_slot()),
+            (12, 12)
+        );
+        reported.processed.remove(&12);
+        assert_eq!(
+            (reported.processed_slot(), reported.confirmed_slot()),
+            (13, 11)
+        );
     }
 }

@@ -1,4 +1,11 @@
-//! The Geyser server: says to every subscriber what was told, filtered as it asked, and replays what it missed.
+//! Yellowstone server: streams a scripted chain to every subscriber, filtered as it asked, and replays what it missed.
+//!
+//! It stands for a Geyser server with the Yellowstone service. It is as strict as one with its filters, and stricter with a
+//! replay: it may leave out all but the last write of an account, or number writes as another validator does.
+
+mod preencoded;
+
+pub use preencoded::Preencoded;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -16,14 +23,14 @@ use solana_pubkey::Pubkey;
 use tokio::task::AbortHandle;
 
 use crate::{
-    chain::Write,
     filters,
-    world::{Ending, Message, Shared, World},
+    scripted_chain::Write,
+    scripted_chain::{ChainRecord, Ending, Message, ScriptedChain},
 };
 
 /// What a server does when it is asked to replay.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Replay {
+pub enum ReplayPolicy {
     /// It replays every write, in order.
     #[default]
     Whole,
@@ -39,32 +46,32 @@ pub enum Replay {
 
 #[derive(Default)]
 struct Play {
-    replay: Replay,
+    replay: ReplayPolicy,
     requests: Vec<Request>,
     replaced: usize,
     pongs: usize,
 }
 
 /// The server. Dropping it ends it.
-pub struct Server {
+pub struct YellowstoneServer {
     address: SocketAddr,
     play: Arc<Mutex<Play>>,
     refusals: Arc<Mutex<Vec<(Code, String)>>>,
     accepting: AbortHandle,
 }
 
-impl Drop for Server {
+impl Drop for YellowstoneServer {
     fn drop(&mut self) {
         self.accepting.abort();
     }
 }
 
-impl Server {
-    /// A server of this world.
+impl YellowstoneServer {
+    /// A server of this record.
     ///
     /// # Errors
     /// When no port can be bound.
-    pub async fn start(world: Shared) -> io::Result<Self> {
+    pub async fn start(record: ScriptedChain) -> io::Result<Self> {
         let scripted = ScriptedServer::start().await?;
         let url = scripted.endpoint().url;
         let address = url.socket_addrs(|| None)?.first().copied();
@@ -72,7 +79,7 @@ impl Server {
         let refusals = Arc::<Mutex<Vec<(Code, String)>>>::default();
         let accepting = tokio::spawn(accept(
             scripted,
-            world,
+            record,
             Arc::clone(&play),
             Arc::clone(&refusals),
         ));
@@ -91,7 +98,7 @@ impl Server {
     }
 
     /// What it does when it is asked to replay, from now on.
-    pub fn on_replay(&self, replay: Replay) {
+    pub fn on_replay(&self, replay: ReplayPolicy) {
         lock(&self.play).replay = replay;
     }
 
@@ -125,7 +132,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 async fn accept(
     mut scripted: ScriptedServer,
-    world: Shared,
+    record: ScriptedChain,
     play: Arc<Mutex<Play>>,
     refusals: Arc<Mutex<Vec<(Code, String)>>>,
 ) {
@@ -146,7 +153,7 @@ async fn accept(
             connection,
             request,
             replay,
-            world.clone(),
+            record.clone(),
             Arc::clone(&play),
         ));
     }
@@ -156,18 +163,20 @@ async fn accept(
 async fn serve(
     connection: Connection,
     request: Request,
-    replay: Replay,
-    world: Shared,
+    replay: ReplayPolicy,
+    record: ScriptedChain,
     play: Arc<Mutex<Play>>,
 ) {
     let (from, refused, missed) = {
-        let world = world.lock();
+        let record = record.lock();
         let (refused, missed) = match (request.from_slot, &replay) {
-            (None, _) | (Some(_), Replay::Nothing) => (None, Vec::new()),
-            (Some(_), Replay::Refused(code, text)) => (Some((*code, text.clone())), Vec::new()),
-            (Some(slot), kind) => (None, replayed(&world, slot, kind)),
+            (None, _) | (Some(_), ReplayPolicy::Nothing) => (None, Vec::new()),
+            (Some(_), ReplayPolicy::Refused(code, text)) => {
+                (Some((*code, text.clone())), Vec::new())
+            }
+            (Some(slot), kind) => (None, replayed(&record, slot, kind)),
         };
-        (world.record.len(), refused, missed)
+        (record.messages.len(), refused, missed)
     };
     if let Some((code, text)) = refused {
         // The client may be gone already.
@@ -180,7 +189,7 @@ async fn serve(
         play,
     };
     // Whichever way a client goes, the record goes on without it.
-    let _ = client.follow(&world, missed, from).await;
+    let _ = client.follow(&record, missed, from).await;
 }
 
 struct Client {
@@ -192,16 +201,16 @@ struct Client {
 impl Client {
     async fn follow(
         mut self,
-        world: &Shared,
+        record: &ScriptedChain,
         missed: Vec<Message>,
         mut at: usize,
     ) -> Result<(), ClientGone> {
-        let mut told = world.listen();
+        let mut reported = record.listen();
         for message in missed {
             self.say(message).await?;
         }
         loop {
-            let news = world.lock().record[at..].to_vec();
+            let news = record.lock().messages[at..].to_vec();
             at += news.len();
             for message in news {
                 match message {
@@ -214,7 +223,7 @@ impl Client {
                 }
             }
             tokio::select! {
-                more = told.wait_for(|len| *len > at) => {
+                more = reported.wait_for(|len| *len > at) => {
                     if more.is_err() {
                         return Ok(());
                     }
@@ -291,11 +300,11 @@ fn oversized(len: usize) -> AccountUpdate {
     }
 }
 
-/// Everything told of `from` and later slots, slot by slot: content first, then statuses.
-fn replayed(world: &World, from: u64, kind: &Replay) -> Vec<Message> {
+/// Everything reported of `from` and later slots, slot by slot: content first, then statuses.
+fn replayed(record: &ChainRecord, from: u64, kind: &ReplayPolicy) -> Vec<Message> {
     let mut contents: BTreeMap<u64, Vec<Write>> = BTreeMap::new();
     let mut statuses: BTreeMap<u64, Vec<Message>> = BTreeMap::new();
-    for message in &world.record {
+    for message in &record.messages {
         match message {
             Message::Account { slot, write } if *slot >= from => {
                 contents.entry(*slot).or_default().push(write.clone());
@@ -314,8 +323,8 @@ fn replayed(world: &World, from: u64, kind: &Replay) -> Vec<Message> {
     for slot in slots {
         let writes = contents.remove(&slot).unwrap_or_default();
         let writes = match kind {
-            Replay::Whole => writes,
-            Replay::LastWrites => last_writes(writes),
+            ReplayPolicy::Whole => writes,
+            ReplayPolicy::LastWrites => last_writes(writes),
             _ => renumbered(last_writes(writes)),
         };
         messages.extend(

@@ -1,4 +1,4 @@
-//! What every double of a node needs: calls taken apart, accounts told the way nodes tell them.
+//! Calls of JSON-RPC taken apart, and accounts and errors as nodes write them.
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use serde::Deserialize;
@@ -151,7 +151,7 @@ fn condition(filter: &Value) -> Result<Condition, String> {
     Ok(Condition::Bytes(offset, bytes.ok_or("unreadable bytes")?))
 }
 
-/// An account as nodes tell it. The data is plain base64 whatever encoding was asked for: answers name their encoding.
+/// An account as nodes write it. The data is plain base64 whatever encoding was asked for: answers name their encoding.
 #[must_use]
 pub fn account(owner: &Pubkey, lamports: u64, data: &[u8], reading: Reading) -> Value {
     let part = match reading.slice {

@@ -1,4 +1,4 @@
-//! Chains of any size: pools with their vaults and mints, as account bytes, without a chain behind them.
+//! Population: any number of pools with their vaults and mints, as account bytes, without a chain behind them.
 
 use bytes::Bytes;
 use cpmm::{
@@ -9,7 +9,7 @@ use cpmm::{
 use sluice_chain_types::RawAccount;
 use solana_pubkey::Pubkey;
 
-use sluice_testkit::accounts::encode_clock;
+use crate::accounts::encode_clock;
 
 /// Who a synthetic address belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,14 +35,14 @@ fn address(role: Role, number: u64) -> Pubkey {
 /// A chain of this many pools. Every pool pairs a token of its own with the quote token, which is how most pools of the
 /// exchange are.
 #[derive(Clone, Copy, Debug)]
-pub struct Synthetic {
+pub struct Population {
     /// How many pools.
     pub pools: u64,
     /// Pools that share both mints.
     pub per_pair: u64,
 }
 
-impl Synthetic {
+impl Population {
     /// The mints of a pool, in the pool's order.
     #[must_use]
     pub fn mints(&self, pool: u64) -> PerToken<Pubkey> {

@@ -1,4 +1,7 @@
-//! The network between the market and a server: a forwarder of bytes that can be cut, frozen or dead.
+//! Network link: forwards bytes to a server, and can be cut, frozen or dead.
+//!
+//! It stands for the network between a service and a server, and adds nothing that TCP would forgive: what is cut is reset,
+//! what is frozen stays connected and says nothing.
 
 use std::{io, net::Ipv4Addr, net::SocketAddr};
 
@@ -20,22 +23,22 @@ struct Condition {
     refusing: bool,
 }
 
-/// A line to one server. Dropping it ends it.
-pub struct Line {
+/// A link to one server. Dropping it ends it.
+pub struct NetworkLink {
     address: SocketAddr,
     condition: watch::Sender<Condition>,
     accepting: AbortHandle,
 }
 
-impl Drop for Line {
+impl Drop for NetworkLink {
     fn drop(&mut self) {
         self.accepting.abort();
         self.cut();
     }
 }
 
-impl Line {
-    /// A line to the server at `target`.
+impl NetworkLink {
+    /// A link to the server at `target`.
     ///
     /// # Errors
     /// When no port can be bound.

@@ -1,5 +1,7 @@
-//! A server of the stream that plays what was encoded beforehand: what it costs to encode is the validator's to pay, on
-//! a machine of its own, and must not be part of what is measured.
+//! Preencoded stream: plays messages that were encoded beforehand to every client, for benchmarks.
+//!
+//! What it costs to encode is the validator's to pay, on a machine of its own, and must not be part of what is measured. It
+//! is no judge: whatever a client asks for, it gets the same.
 
 use std::{io, net::Ipv4Addr, sync::Arc};
 
@@ -20,18 +22,18 @@ use tokio::{net::TcpListener, task::AbortHandle};
 const PIECE: usize = 256 * 1024;
 
 /// The server. Dropping it stops it.
-pub struct Recorded {
+pub struct Preencoded {
     endpoint: Endpoint,
     server: AbortHandle,
 }
 
-impl Drop for Recorded {
+impl Drop for Preencoded {
     fn drop(&mut self) {
         self.server.abort();
     }
 }
 
-impl Recorded {
+impl Preencoded {
     /// Serves these messages to every client, whatever it asks for.
     ///
     /// # Errors
@@ -80,8 +82,8 @@ fn framed(messages: &[Bytes]) -> Vec<Bytes> {
 /// Plays everything, and then keeps the stream open until the client goes.
 async fn play(State(pieces): State<Arc<[Bytes]>>) -> impl IntoResponse {
     let count = pieces.len();
-    let told = futures::stream::iter(0..count)
+    let reported = futures::stream::iter(0..count)
         .map(move |at| Ok::<_, io::Error>(pieces.get(at).cloned().unwrap_or_default()));
-    let body = Body::from_stream(told.chain(futures::stream::pending()));
+    let body = Body::from_stream(reported.chain(futures::stream::pending()));
     ([(CONTENT_TYPE, "application/grpc")], body)
 }

@@ -1,4 +1,4 @@
-//! The stage: one market between a server and a node, and the words in which scripts are written.
+//! Scenario: one market between a server and a node, and the verbs in which scripts are written.
 
 use std::time::Duration;
 
@@ -8,11 +8,11 @@ use sluice_harness::market::{MarketHarness, settings};
 use sluice_testkit::{
     accounts::Content,
     cast::{self, Actor, Cast},
-    chain::Write,
-    line::Line,
-    node::Node,
-    server::Server,
-    world::{Ending, Message, Shared},
+    network_link::NetworkLink,
+    rpc_node::RpcNode,
+    scripted_chain::Write,
+    scripted_chain::{Ending, Message, ScriptedChain},
+    yellowstone_server::YellowstoneServer,
 };
 use solana_pubkey::Pubkey;
 use tokio::time::{Instant, sleep, timeout};
@@ -29,7 +29,7 @@ pub const GENESIS: u64 = 1_000;
 /// No step of a script takes longer unless something hangs. Silence of a server is noticed after 30 seconds.
 const PATIENCE: Duration = Duration::from_secs(45);
 
-/// Time in which what was told must arrive while the chain stands still: less than the age at which a market counts as
+/// Time in which what was reported must arrive while the chain stands still: less than the age at which a market counts as
 /// stale, so that what is reported is the difference.
 const ARRIVAL: Duration = Duration::from_secs(8);
 
@@ -40,54 +40,60 @@ const LOOK: Duration = Duration::from_millis(2);
 const SLOT_TIME: Duration = Duration::from_millis(15);
 
 /// A market and everything around it.
-pub struct Scene {
-    /// The chain and what is told of it.
-    pub world: Shared,
+pub struct Scenario {
+    /// The chain and what is reported of it.
+    pub chain: ScriptedChain,
     /// The node.
-    pub node: Node,
+    pub node: RpcNode,
     /// The server.
-    pub server: Server,
-    /// The line between market and server.
-    pub line: Line,
+    pub server: YellowstoneServer,
+    /// The link between market and server.
+    pub link: NetworkLink,
     /// Who plays.
     pub cast: Cast,
     /// The epoch that slots opened from now on are in.
     pub epoch: u64,
-    /// The slot on which [`Scene::pass`] builds.
+    /// The slot on which [`Scenario::pass`] builds.
     pub head: u64,
     market: MarketHarness,
     watch: Watch,
 }
 
-impl Scene {
+impl Scenario {
     /// A market that has just been started.
     ///
     /// # Panics
     /// When no port can be bound.
     pub async fn start() -> Self {
-        Self::staged(async |_, _| Vec::new()).await
+        Self::prepared(async |_, _| Vec::new()).await
     }
 
-    /// A market that is started once `stage` has prepared the node and the server. It returns the addresses of servers
+    /// A market that is started once `prepare` has set up the node and the server. It returns the addresses of servers
     /// that the market tries before the real one.
     ///
     /// # Panics
     /// When no port can be bound.
-    pub async fn staged(stage: impl AsyncFnOnce(&Node, &Server) -> Vec<String>) -> Self {
+    pub async fn prepared(
+        prepare: impl AsyncFnOnce(&RpcNode, &YellowstoneServer) -> Vec<String>,
+    ) -> Self {
         let cast = Cast::default();
-        let world = Shared::new(GENESIS, cast.state(GENESIS));
-        let node = Node::start(world.clone()).await.expect("a free port");
-        let server = Server::start(world.clone()).await.expect("a free port");
-        let line = Line::to(server.address()).await.expect("a free port");
-        let mut servers = stage(&node, &server).await;
-        servers.push(line.url());
+        let chain = ScriptedChain::new(GENESIS, cast.state(GENESIS));
+        let node = RpcNode::of_chain(chain.clone()).await.expect("a free port");
+        let server = YellowstoneServer::start(chain.clone())
+            .await
+            .expect("a free port");
+        let link = NetworkLink::to(server.address())
+            .await
+            .expect("a free port");
+        let mut servers = prepare(&node, &server).await;
+        servers.push(link.url());
         let market = MarketHarness::start(settings(&servers, &node.url()));
-        let watch = Watch::start(world.clone(), Reader::new(market.market().clone()));
+        let watch = Watch::start(chain.clone(), Reader::new(market.market().clone()));
         Self {
-            world,
+            chain,
             node,
             server,
-            line,
+            link,
             cast,
             epoch: cast::EPOCH,
             head: GENESIS,
@@ -101,9 +107,9 @@ impl Scene {
     /// # Panics
     /// When it does not.
     pub async fn ready() -> Self {
-        let mut scene = Self::start().await;
-        scene.settle().await;
-        scene
+        let mut scenario = Self::start().await;
+        scenario.settle().await;
+        scenario
     }
 
     /// Reads the market.
@@ -112,7 +118,7 @@ impl Scene {
         Reader::new(self.market.market().clone())
     }
 
-    // What happens on the chain, and is told at once.
+    // What happens on the chain, and is reported at once.
 
     /// Opens a slot with the next number.
     pub fn open(&mut self, parent: u64) -> u64 {
@@ -121,39 +127,39 @@ impl Scene {
 
     /// Opens a slot whose number leaves this many out.
     pub fn open_after(&mut self, parent: u64, skipped: u64) -> u64 {
-        let slot = self.open_untold(parent, skipped);
+        let slot = self.open_unreported(parent, skipped);
         self.status(slot, SlotStatus::CreatedBank, Some(parent));
         self.set(slot, ids::CLOCK, cast::clock(slot, self.epoch));
         slot
     }
 
-    /// Opens a slot of which nothing is told.
-    pub fn open_untold(&mut self, parent: u64, skipped: u64) -> u64 {
-        let mut world = self.world.lock();
-        let slot = world.chain.last() + 1 + skipped;
-        world.chain.open(slot, parent);
+    /// Opens a slot of which nothing is reported.
+    pub fn open_unreported(&mut self, parent: u64, skipped: u64) -> u64 {
+        let mut record = self.chain.lock();
+        let slot = record.tree.last() + 1 + skipped;
+        record.tree.open(slot, parent);
         slot
     }
 
     /// Writes an account.
     pub fn set(&self, slot: u64, key: Pubkey, content: Content) {
-        let write = self.set_untold(slot, key, content);
-        self.tell_write(slot, write);
+        let write = self.set_unreported(slot, key, content);
+        self.report_write(slot, write);
     }
 
-    /// Writes an account without telling it.
-    pub fn set_untold(&self, slot: u64, key: Pubkey, content: Content) -> Write {
-        self.world.lock().chain.write(slot, key, content)
+    /// Writes an account without reporting it.
+    pub fn set_unreported(&self, slot: u64, key: Pubkey, content: Content) -> Write {
+        self.chain.lock().tree.write(slot, key, content)
     }
 
     /// Tells a write.
-    pub fn tell_write(&self, slot: u64, write: Write) {
-        self.world.tell(Message::Account { slot, write });
+    pub fn report_write(&self, slot: u64, write: Write) {
+        self.chain.report(Message::Account { slot, write });
     }
 
     /// Tells a status.
     pub fn status(&self, slot: u64, status: SlotStatus, parent: Option<u64>) {
-        self.world.tell(Message::Slot(SlotUpdate {
+        self.chain.report(Message::Slot(SlotUpdate {
             slot,
             parent,
             status,
@@ -163,7 +169,7 @@ impl Scene {
 
     /// Freezes a slot.
     pub fn seal(&self, slot: u64) {
-        let parent = self.world.lock().chain.parent(slot);
+        let parent = self.chain.lock().tree.parent(slot);
         self.status(slot, SlotStatus::Processed, parent);
     }
 
@@ -180,13 +186,13 @@ impl Scene {
     /// The three writes of a swap of `amount`, each with its account.
     #[must_use]
     pub fn swap_writes(&self, slot: u64, actor: &Actor, amount: u64) -> [(Pubkey, Content); 3] {
-        let world = self.world.lock();
+        let record = self.chain.lock();
         let moved = |key: &Pubkey, change: fn(u64, u64) -> u64| {
             let Some(Content::Vault {
                 program,
                 account,
                 kind,
-            }) = world.chain.get(slot, key)
+            }) = record.tree.get(slot, key)
             else {
                 panic!("{key} is no vault in slot {slot}");
             };
@@ -201,7 +207,7 @@ impl Scene {
             };
             (*key, vault)
         };
-        let Some(Content::Pool(pool)) = world.chain.get(slot, &actor.pool) else {
+        let Some(Content::Pool(pool)) = record.tree.get(slot, &actor.pool) else {
             panic!("{} is no pool in slot {slot}", actor.pool);
         };
         let mut pool = PoolState::clone(pool);
@@ -228,7 +234,7 @@ impl Scene {
 
     /// Changes a pool's fields.
     pub fn change(&self, slot: u64, actor: &Actor, change: impl FnOnce(&mut PoolState)) {
-        let content = self.world.lock().chain.get(slot, &actor.pool).cloned();
+        let content = self.chain.lock().tree.get(slot, &actor.pool).cloned();
         let Some(Content::Pool(mut pool)) = content else {
             panic!("{} is no pool in slot {slot}", actor.pool);
         };
@@ -255,18 +261,18 @@ impl Scene {
 
     /// Ends every open stream with an error.
     pub fn fail(&self, code: Code, text: &str) {
-        self.world
-            .tell(Message::End(Ending::Error(code, text.to_owned())));
+        self.chain
+            .report(Message::End(Ending::Error(code, text.to_owned())));
     }
 
     /// Ends every open stream without a word.
     pub fn close(&self) {
-        self.world.tell(Message::End(Ending::Close));
+        self.chain.report(Message::End(Ending::Close));
     }
 
     // What must be so.
 
-    /// Both views equal the model, now or after what was told has arrived; the chain stands still meanwhile.
+    /// Both views equal the model, now or after what was reported has arrived; the chain stands still meanwhile.
     ///
     /// # Panics
     /// When they do not.
@@ -300,7 +306,7 @@ impl Scene {
                 sleep(LOOK).await;
             }
             if Instant::now() > until {
-                // What differs when all that was told has arrived is what is wrong.
+                // What differs when all that was reported has arrived is what is wrong.
                 sleep(ARRIVAL / 8).await;
                 let (difference, reason) = (self.difference(), self.reader().not_ready());
                 panic!("the market did not join the chain: {difference:?}, {reason:?}");
@@ -343,7 +349,7 @@ impl Scene {
     /// What the processed view must show now.
     #[must_use]
     pub fn processed(&self) -> Moment {
-        Moment::processed(&self.world.lock())
+        Moment::processed(&self.chain.lock())
     }
 
     /// How the market differs from the model, if it does.
@@ -351,8 +357,8 @@ impl Scene {
     pub fn difference(&self) -> Option<String> {
         let reader = self.reader();
         let (processed, confirmed) = {
-            let world = self.world.lock();
-            (Moment::processed(&world), Moment::confirmed(&world))
+            let record = self.chain.lock();
+            (Moment::processed(&record), Moment::confirmed(&record))
         };
         compare(&reader, Level::Processed, &processed)
             .or_else(|| compare(&reader, Level::Confirmed, &confirmed))

@@ -1,4 +1,4 @@
-//! A swap that would be accepted, for tests that change one thing about it.
+//! Swap that the guard accepts, for tests that change one thing about it.
 
 use cpmm::{Direction, PerToken, instruction::SwapAccounts};
 use sluice_testkit::{
@@ -29,14 +29,14 @@ pub mod position {
 }
 
 /// A chain on which the swap of `accounts` would be accepted.
-pub struct Scene {
+pub struct AcceptedSwap {
     pub svm: Svm,
     pub pool: Pool,
     pub user: User,
     pub accounts: SwapAccounts,
 }
 
-impl Scene {
+impl AcceptedSwap {
     /// On a pool of two SPL tokens.
     pub fn set() -> Self {
         Self::of(&PoolSetup::plain())
