@@ -1,10 +1,9 @@
-//! `GET` and `POST /api/webhooks/{id}/stream`: the messages of a temporary webhook, down a connection that
-//! its owner holds open, and what became of them on the way back.
+//! `GET` and `POST /api/webhooks/{id}/stream`: relay stream of a temporary webhook, and reports on its messages.
 //!
-//! The stream is lines of JSON, one per message; an empty line is a sign of life. Whoever reads it posts the
-//! body to a receiver of its own and reports the result. What is not reported within [`LEASE`] is sent down
-//! again, under the same id, as is what was refused, after a pause. A report must reach the process that
-//! holds the stream: with several API processes behind one address, an owner needs one that stays with it.
+//! The stream is lines of JSON, one per message; an empty line shows that it stands. Its reader posts the body to a
+//! receiver of its own and reports the result. What is not reported within [`LEASE`] is sent down again, under the same
+//! id, as is what was refused, after a pause. A report must reach the process that holds the stream: with several API
+//! processes behind one address, an owner needs one that stays with it.
 //!
 //! A temporary webhook ends [`GRACE`] after its last stream did.
 
@@ -35,7 +34,7 @@ use super::{
     limits::SMALL_BODY_BYTES,
     parts::{Refusals, WebhookPath},
     problem::{missing, store_error},
-    relay_streams::Held,
+    relay_streams::RelayedDelivery,
     schema,
     state::State,
 };
@@ -53,8 +52,8 @@ const IN_FLIGHT: u32 = 8;
 /// How often new messages are looked for. A report lets the stream look at once.
 const POLL: Duration = Duration::from_millis(200);
 
-/// How often a stream without messages shows that it lives, and its webhook is extended.
-const BEAT: Duration = Duration::from_secs(15);
+/// How often a stream sends an empty line to show that it stands, and its webhook is extended.
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 /// Pauses after refusals; the message is given up after the last. A developer watches, and restarts the
 /// receiver within minutes or not at all.
@@ -72,7 +71,7 @@ struct Line<'a> {
     id: &'a str,
     sequence: u64,
     #[serde(rename = "type")]
-    #[schema(value_type = schema::EventKind)]
+    #[schema(value_type = schema::MessageKind)]
     kind: &'static str,
     /// From 1.
     attempt: u32,
@@ -123,8 +122,8 @@ pub(super) async fn open(
         });
     }
     let (lines, receiver) = mpsc::channel(1);
-    let replaced = state.relays.open(&webhook.id, &state.shutdown);
-    let stream = Stream {
+    let replaced = state.relay_streams.open(&webhook.id, &state.shutdown);
+    let stream = RelayStream {
         replaced,
         state,
         access,
@@ -164,25 +163,25 @@ pub(super) async fn report(
     let body: ReportBody = read_json(request, SMALL_BODY_BYTES).await?;
     let webhook = state.webhook(&access, &id).await?;
     let message = MessageId::parse(&body.id).map_err(|_| missing("message", &body.id))?;
-    let held = state.relays.take(&webhook.id, &message);
-    let held = held.ok_or_else(|| ApiError::NotHeld {
+    let relayed = state.relay_streams.take_reported(&webhook.id, &message);
+    let relayed = relayed.ok_or_else(|| ApiError::NotHeld {
         id: message.to_string(),
     })?;
-    let result = result(held, body, Timestamp::from(state.clock.now()));
+    let result = result(relayed, body, Timestamp::from(state.clock.now()));
     // The receiver is the developer's own and has no breaker.
     let unchanged = |state: EndpointState, _: &AttemptResult| state;
     let recorded = state.store.record(&[result], &unchanged).await;
     recorded.map_err(store_error)?;
-    state.relays.reported.notify_waiters();
+    state.relay_streams.reported.notify_waiters();
     Ok(StatusCode::NO_CONTENT)
 }
 
-fn result(held: Held, report: ReportBody, now: Timestamp) -> AttemptResult {
+fn result(relayed: RelayedDelivery, report: ReportBody, now: Timestamp) -> AttemptResult {
     let duration = Duration::from_millis(report.duration_ms.into());
     let outcome = if report.accepted {
         Outcome::Delivered
     } else {
-        let before = usize::try_from(held.retry_index).unwrap_or(usize::MAX);
+        let before = usize::try_from(relayed.retry_index).unwrap_or(usize::MAX);
         match PAUSES.get(before) {
             Some(pause) => Outcome::Retry {
                 at: now.after(*pause),
@@ -197,7 +196,7 @@ fn result(held: Held, report: ReportBody, now: Timestamp) -> AttemptResult {
     });
     let attempt = Attempt {
         number: 0,
-        url: held.url,
+        url: relayed.url,
         started: now.before(duration),
         duration,
         timings: Timings::default(),
@@ -209,7 +208,7 @@ fn result(held: Held, report: ReportBody, now: Timestamp) -> AttemptResult {
         response_cut: false,
     };
     // The endpoint is not judged, so nothing is spread.
-    AttemptResult::new(held.lease, attempt, outcome, 0)
+    AttemptResult::new(relayed.lease, attempt, outcome, 0)
 }
 
 /// Why a stream is over.
@@ -228,8 +227,8 @@ impl From<StoreError> for End {
     }
 }
 
-/// One open stream.
-struct Stream {
+/// One open relay stream.
+struct RelayStream {
     /// Cancelled when another stream takes its place, and when the service ends.
     replaced: CancellationToken,
     state: State,
@@ -240,18 +239,18 @@ struct Stream {
     sent: Vec<Lease>,
 }
 
-impl Stream {
+impl RelayStream {
     async fn run(mut self) {
         let replaced = self.replaced.clone();
         let end = tokio::select! {
             end = self.relay() => end,
             () = replaced.cancelled() => End::Over,
         };
-        self.state.relays.close(&self.webhook, &replaced);
+        self.state.relay_streams.close(&self.webhook, &replaced);
         if let End::Failed(error) = end {
             tracing::warn!(webhook = %self.webhook, %error, "a webhook's stream broke off");
         }
-        let left = self.state.relays.abandon(&self.sent);
+        let left = self.state.relay_streams.remove_unreported(&self.sent);
         let now = Timestamp::from(self.state.clock.now());
         if let Err(error) = self.state.store.release(&left, now).await {
             // The messages return by themselves when their leases run out.
@@ -260,9 +259,9 @@ impl Stream {
     }
 
     async fn relay(&mut self) -> End {
-        let mut beat = interval(BEAT);
-        beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let reported = Arc::clone(&self.state.relays.reported);
+        let mut keep_alive = interval(KEEP_ALIVE);
+        keep_alive.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let reported = Arc::clone(&self.state.relay_streams.reported);
         loop {
             let next = Instant::now() + POLL;
             // Registered before looking, so that no report between the two is missed.
@@ -274,8 +273,8 @@ impl Stream {
                 () = report => {}
                 () = sleep_until(next) => {}
                 () = self.lines.closed() => return End::Closed,
-                _ = beat.tick() => {
-                    if let Err(end) = self.show_life().await {
+                _ = keep_alive.tick() => {
+                    if let Err(end) = self.keep_alive().await {
                         return end;
                     }
                 }
@@ -301,9 +300,9 @@ impl Stream {
         if leased.is_empty() {
             return Ok(());
         }
-        self.state.relays.retain_held(&mut self.sent);
+        self.state.relay_streams.retain_unreported(&mut self.sent);
         for delivery in &leased {
-            self.state.relays.hold(delivery);
+            self.state.relay_streams.note_sent(delivery);
             self.sent.push(delivery.lease.clone());
         }
         for delivery in &leased {
@@ -312,8 +311,8 @@ impl Stream {
         Ok(())
     }
 
-    /// Extends the webhook and shows the reader that the connection stands, or that the webhook does not.
-    async fn show_life(&self) -> Result<(), End> {
+    /// Extends the webhook and shows the reader that the connection stands; ends when there is no such webhook any more.
+    async fn keep_alive(&self) -> Result<(), End> {
         let store = &self.state.store;
         let until = Timestamp::from(self.state.clock.now()).after(GRACE);
         let extended = store

@@ -1,4 +1,4 @@
-//! The open relay streams, and the messages sent down one of them whose result is not reported yet.
+//! Relay streams: those that are open, and the deliveries sent down them that are not reported yet.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -7,23 +7,24 @@ use service_kit::CancellationToken;
 use sluice_store::{Lease, LeasedDelivery, MessageId, WebhookId};
 use tokio::sync::Notify;
 
-/// The open streams, and the messages that are down one of them and not reported yet.
+/// The open streams, and the deliveries that went down one of them and are not reported yet.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Relays {
+pub(super) struct RelayStreams {
     open: Arc<Mutex<HashMap<WebhookId, CancellationToken>>>,
-    held: Arc<Mutex<HashMap<MessageId, Held>>>,
+    unreported: Arc<Mutex<HashMap<MessageId, RelayedDelivery>>>,
     pub(super) reported: Arc<Notify>,
 }
 
+/// A delivery that was sent down a stream, as long as its result is not reported.
 #[derive(Clone, Debug)]
-pub(super) struct Held {
+pub(super) struct RelayedDelivery {
     pub(super) lease: Lease,
     pub(super) url: String,
     pub(super) retry_index: u32,
 }
 
-impl Relays {
-    /// Notes that a stream is open, and ends the one before it: whoever connects again has lost it, even if
+impl RelayStreams {
+    /// Notes that a stream is open, and ends the one before it: an owner that connects again has lost it, even if
     /// that is not known here yet. Returns what is cancelled when the stream is to end.
     pub(super) fn open(
         &self,
@@ -47,38 +48,53 @@ impl Relays {
         }
     }
 
-    /// The message, if it is held for this webhook. It is held no longer.
-    pub(super) fn take(&self, webhook: &WebhookId, message: &MessageId) -> Option<Held> {
-        let mut held = self.held.lock();
-        let ours = held
+    /// The message, if it was sent for this webhook and is not reported yet; now it is.
+    pub(super) fn take_reported(
+        &self,
+        webhook: &WebhookId,
+        message: &MessageId,
+    ) -> Option<RelayedDelivery> {
+        let mut unreported = self.unreported.lock();
+        let ours = unreported
             .get(message)
-            .is_some_and(|held| held.lease.webhook == *webhook);
-        ours.then(|| held.remove(message)).flatten()
+            .is_some_and(|relayed| relayed.lease.webhook == *webhook);
+        ours.then(|| unreported.remove(message)).flatten()
     }
 
-    pub(super) fn hold(&self, delivery: &LeasedDelivery) {
-        let held = Held {
+    /// Notes that a delivery goes down a stream.
+    pub(super) fn note_sent(&self, delivery: &LeasedDelivery) {
+        let relayed = RelayedDelivery {
             lease: delivery.lease.clone(),
             url: delivery.url.clone(),
             retry_index: delivery.retry_index,
         };
-        self.held.lock().insert(delivery.lease.id.clone(), held);
+        self.unreported
+            .lock()
+            .insert(delivery.lease.id.clone(), relayed);
     }
 
-    /// What is left of `sent`, held no longer.
-    pub(super) fn abandon(&self, sent: &[Lease]) -> Vec<Lease> {
-        let mut held = self.held.lock();
+    /// Those of `sent` that are not reported, which can be reported no longer.
+    pub(super) fn remove_unreported(&self, sent: &[Lease]) -> Vec<Lease> {
+        let mut unreported = self.unreported.lock();
         let mut left = sent.to_vec();
-        left.retain(|lease| held.get(&lease.id).is_some_and(|held| held.lease == *lease));
+        left.retain(|lease| {
+            unreported
+                .get(&lease.id)
+                .is_some_and(|relayed| relayed.lease == *lease)
+        });
         for lease in &left {
-            held.remove(&lease.id);
+            unreported.remove(&lease.id);
         }
         left
     }
 
-    /// Forgets those of `sent` that are not held any more.
-    pub(super) fn retain_held(&self, sent: &mut Vec<Lease>) {
-        let held = self.held.lock();
-        sent.retain(|lease| held.get(&lease.id).is_some_and(|held| held.lease == *lease));
+    /// Keeps of `sent` what is not reported.
+    pub(super) fn retain_unreported(&self, sent: &mut Vec<Lease>) {
+        let unreported = self.unreported.lock();
+        sent.retain(|lease| {
+            unreported
+                .get(&lease.id)
+                .is_some_and(|relayed| relayed.lease == *lease)
+        });
     }
 }

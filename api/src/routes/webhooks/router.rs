@@ -11,7 +11,8 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
     addresses, create, delete, deliveries, events, get, list, openapi::Components, redeliver,
-    relay, relay_streams::Relays, rotate_secret, settings::Settings, state::State, test, update,
+    relay, relay_streams::RelayStreams, rotate_secret, settings::Settings, state::State, test,
+    update,
 };
 use crate::auth::{self, Authenticator, CallerLimiter};
 
@@ -63,7 +64,7 @@ pub fn router(
         store,
         settings,
         client,
-        relays: Relays::default(),
+        relay_streams: RelayStreams::default(),
         tests: Arc::new(CallerLimiter::new(settings.tests)),
         clock,
         shutdown,

@@ -8,7 +8,7 @@ use sluice_webhook_client::Client;
 
 use super::{
     problem::{not_found, parse_id, store_error},
-    relay_streams::Relays,
+    relay_streams::RelayStreams,
     settings::Settings,
 };
 use crate::{auth::CallerLimiter, error::ApiError};
@@ -19,7 +19,7 @@ pub(super) struct State {
     pub(super) store: Store,
     pub(super) settings: Settings,
     pub(super) client: Client,
-    pub(super) relays: Relays,
+    pub(super) relay_streams: RelayStreams,
     pub(super) tests: Arc<CallerLimiter>,
     pub(super) clock: Clock,
     pub(super) shutdown: CancellationToken,
