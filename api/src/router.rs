@@ -15,8 +15,8 @@ pub fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(quote::get::get))
         .routes(routes!(swap::transaction::transaction))
         .routes(routes!(swap::instruction::instruction))
-        .routes(routes!(health::live))
-        .routes(routes!(health::ready))
+        .routes(routes!(health::live::live))
+        .routes(routes!(health::ready::ready))
 }
 
 /// The whole API; `webhooks` are the routes of [`crate::routes::webhooks`], which are authenticated already.
