@@ -1,4 +1,4 @@
-//! Answers in JSON.
+//! JSON answers, written into one buffer of a given capacity.
 
 use axum::{
     http::{HeaderValue, header},

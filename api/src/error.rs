@@ -1,5 +1,6 @@
-//! Every way a request can fail, and its one shape on the wire: RFC 9457 problem details with a stable
-//! `code`, what was wrong, what to do about it, and whether the same request may succeed later.
+//! Errors of the API: every way a request can fail, as RFC 9457 problem details with a stable `code`.
+//!
+//! A problem says what was wrong, what to do about it, and whether the same request may succeed later.
 //!
 //! The cause of a 5xx never leaves the process; it is logged here, once.
 
@@ -104,7 +105,7 @@ pub enum ApiError {
         reason: String,
         /// Last slot that the market is true for.
         slot: Option<u64>,
-        /// Slots that the chain was heard to be ahead of it.
+        /// Slots that the chain was reported to be ahead of it.
         lag: Option<u64>,
     },
     /// No such resource.
@@ -318,7 +319,7 @@ impl ApiError {
         }
     }
 
-    /// Logs what the caller is not told.
+    /// Logs the cause, which no answer shows.
     fn log_cause(&self) {
         match self {
             Self::RpcFailed(cause) | Self::StoreUnavailable(cause) | Self::Internal(cause) => {

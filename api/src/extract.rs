@@ -1,4 +1,4 @@
-//! What a request may contain, checked at the door: handlers see typed values only.
+//! Extractors: bodies, queries, amounts and addresses of requests, checked and typed for the handlers.
 
 mod amount;
 mod json;

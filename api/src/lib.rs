@@ -1,5 +1,4 @@
-//! The REST API: exact quotes from a live view of every pool, ready-to-sign transactions, bare
-//! instructions, and the management of webhooks.
+//! REST API: exact quotes, ready-to-sign transactions, bare instructions, and management of webhooks.
 //!
 //! A request flows `router` → `routes/<resource>/<endpoint>` → `extract` (typed values only) →
 //! `pricing` over `sluice_market` → `sluice_transaction` → answer; every failure is an [`error::ApiError`].

@@ -1,4 +1,4 @@
-//! What every request passes, whatever its route.
+//! Middleware around the whole router: request traces, and panics answered as 500.
 
 use std::{any::Any, convert::Infallible, panic::AssertUnwindSafe};
 

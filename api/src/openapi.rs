@@ -1,4 +1,4 @@
-//! The OpenAPI document: written from the types that the routes take and give, so that it cannot say something else.
+//! OpenAPI document, derived from the registered routes and from the types that they take and answer.
 
 use utoipa::OpenApi;
 

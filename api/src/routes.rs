@@ -1,4 +1,4 @@
-//! One module per resource, one file per endpoint.
+//! Routes: one module per resource, one file per endpoint.
 
 pub mod health;
 pub mod quote;

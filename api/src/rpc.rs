@@ -21,7 +21,7 @@ use crate::error::ApiError;
 pub use account::HeldAccount;
 pub use blockhash_cache::LatestBlockhash;
 
-/// The accounts that a swap of one user depends on, of one moment.
+/// The accounts that a swap of one user depends on, from one call.
 #[derive(Clone, Debug)]
 pub struct UserAccounts {
     /// Lamports of the wallet.

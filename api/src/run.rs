@@ -21,7 +21,7 @@ use crate::{
     state::AppState,
 };
 
-/// Serves the API until `shutdown`. The store is the process's one, which whoever opened it closes.
+/// Serves the API until `shutdown`. The store is the process's one, which is closed where it was opened.
 ///
 /// # Errors
 /// When the database cannot be read or the address cannot be bound. Later trouble with the stream,
@@ -109,7 +109,7 @@ async fn authenticator(api: &ApiConfig, store: &Store) -> anyhow::Result<Authent
         } else {
             tracing::warn!(
                 listen = %api.listen,
-                "the webhook routes answer nobody: there are no API keys, and api.listen is no loopback \
+                "the webhook routes refuse every request: there are no API keys, and api.listen is no loopback \
                  address; make a key with `sluice keys add NAME`"
             );
         }

@@ -1,4 +1,4 @@
-//! What handlers may reach.
+//! Application state: the market, the RPC client and the store, shared by all handlers.
 
 use std::sync::Arc;
 

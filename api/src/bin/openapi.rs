@@ -1,4 +1,4 @@
-//! Prints the OpenAPI document of this build.
+//! Binary `sluice-openapi`: prints the OpenAPI document of this build.
 
 use std::io::{self, Write};
 

@@ -1,4 +1,4 @@
-//! Refusals of swaps.
+//! Swap refusals: why a swap was not built as asked, with code, status and members.
 
 use axum::http::StatusCode as S;
 use serde_json::{Map, Value, json};

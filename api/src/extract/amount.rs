@@ -1,4 +1,4 @@
-//! Token amounts on the wire.
+//! Token amounts in requests and answers: integers in smallest units, or their digits as strings.
 
 use std::fmt;
 

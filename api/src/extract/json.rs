@@ -1,4 +1,4 @@
-//! JSON bodies without surprises.
+//! JSON bodies, read strictly: limited in size, and refused with the path of the faulty field.
 
 use axum::{
     body::{Bytes, to_bytes},

@@ -1,4 +1,4 @@
-//! Addresses in base58.
+//! Addresses in requests and answers: 32 bytes in base58.
 
 use std::fmt;
 

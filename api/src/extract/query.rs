@@ -1,4 +1,4 @@
-//! Query strings without surprises: unknown and repeated parameters are refused, not ignored.
+//! Query strings, read strictly: unknown and repeated parameters are refused.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,4 @@
-//! `/v1/quote`.
+//! `/v1/quote`: quotes.
 
 pub mod get;
 mod response;

@@ -1,4 +1,4 @@
-//! `/v1/swap`.
+//! `/v1/swap`: transactions and instructions of guarded swaps.
 
 mod executable;
 pub mod instruction;

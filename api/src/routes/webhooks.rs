@@ -1,4 +1,4 @@
-//! `/api/webhooks`: subscriptions to what happens on the chain.
+//! `/api/webhooks`: manages webhooks, their messages, and the relay streams of temporary ones.
 //!
 //! These routes write definitions to the database; the indexer reads them there, matches and delivers. Of
 //! deliveries they write three things: a redelivery makes messages due again; a changed URL or a webhook

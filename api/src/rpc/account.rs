@@ -1,4 +1,4 @@
-//! An account as the cluster's RPC returns it.
+//! Account as the cluster's RPC returns it: owning program, lamports, data.
 
 use solana_account_decoder_client_types::UiAccount;
 use solana_pubkey::Pubkey;

@@ -148,7 +148,7 @@ async fn call(client: &RpcClient, deadline: Duration, batch: Vec<Read>) {
     match fetch(client, deadline, &keys).await {
         Ok(accounts) => {
             for (read, accounts) in batch.into_iter().zip(accounts) {
-                // Whoever waited may have gone.
+                // The request may have gone.
                 let _ = read.answer.send(Ok(accounts));
             }
         }

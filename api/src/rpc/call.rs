@@ -9,7 +9,7 @@ use solana_rpc_client_api::{
 
 use crate::error::ApiError;
 
-/// A failure of the RPC, told without the endpoint, whose address may hold a key.
+/// A failure of the RPC, described without the endpoint, whose URL may hold a key.
 pub(super) fn malformed(what: &'static str) -> ApiError {
     ApiError::RpcFailed(anyhow::anyhow!(what))
 }

@@ -1,4 +1,4 @@
-//! `sluice keys`: who may manage webhooks.
+//! `sluice keys`: makes, lists and revokes API keys.
 
 use anyhow::{Context, bail, ensure};
 use clap::{Args, Subcommand};

@@ -1,4 +1,4 @@
-//! `sluice listen`: webhooks for a server on a developer's machine, without a tunnel.
+//! `sluice listen`: relays a temporary webhook's messages to a server on a developer's machine.
 //!
 //! A temporary webhook is made; its messages come down one connection ([`api`]), are posted to the local
 //! URL with the client and the signature of real deliveries, and what became of each is reported back. What
@@ -45,7 +45,7 @@ pub struct Arguments {
         default_value = "accountChange,transaction,programEvent"
     )]
     events: Vec<String>,
-    /// How settled an event must be: processed, confirmed or finalized.
+    /// Commitment of the events: processed, confirmed or finalized.
     #[arg(long, default_value = "confirmed")]
     commitment: String,
     /// Base URL of the API.

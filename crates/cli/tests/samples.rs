@@ -1,5 +1,7 @@
-//! The API makes the samples of a test, the indexer the bodies of real deliveries, and neither knows the
-//! other: here it is seen that a receiver cannot tell them apart by their shape.
+//! Tests that the API's sample payloads have the shape of the indexer's real ones.
+//!
+//! The one is made by the API, the other by the indexer, and neither knows the other: here it is seen that a receiver
+//! cannot tell them apart by their shape.
 
 use std::collections::BTreeMap;
 

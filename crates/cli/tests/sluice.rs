@@ -1,5 +1,6 @@
-//! The binary as its users run it: keys, the API, and `sluice listen` from end to end over loopback. An
-//! indexer's part is played by the test, which stores messages as one would.
+//! Tests of the binary `sluice` as its users run it: API keys, the API, and `sluice listen` over loopback.
+//!
+//! An indexer's part is played by the test, which stores messages as one would.
 
 use std::{
     path::{Path, PathBuf},

@@ -1,4 +1,4 @@
-//! Addresses derived from a wallet.
+//! Associated token addresses, derived from a wallet and a mint.
 
 use solana_pubkey::{Pubkey, pubkey};
 

@@ -1,4 +1,4 @@
-//! The event that the guard emits after a swap.
+//! Event `GuardedSwap`, which the guard emits after a swap.
 
 use solana_pubkey::Pubkey;
 

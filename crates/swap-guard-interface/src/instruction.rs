@@ -1,4 +1,4 @@
-//! The guard's swap instruction.
+//! Swap instruction of the guard.
 //!
 //! Wire format: discriminator, `amount_in`, `minimum_out`, `expiry_slot`, each u64 little-endian; 32 bytes.
 //! Accounts, W writable, S signer: user (S), exchange program, then the exchange's own list without

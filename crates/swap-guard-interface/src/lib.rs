@@ -1,4 +1,4 @@
-//! What goes to and comes from the on-chain swap guard, for programs that run off chain.
+//! Interface of the on-chain swap guard for off-chain programs: addresses, instruction, errors, event.
 //!
 //! The guard wraps the exchange's swap and enforces the caller's minimum by measuring what arrived.
 //! Its account list is the exchange's own with the exchange's program inserted after the user, so this

@@ -61,8 +61,8 @@ pub(crate) enum AssociatedInstruction {
 impl AccountCreation {
     /// Creation of an account of this transaction alone, which takes wrapped SOL and is closed at the end.
     ///
-    /// Its address is the user's own and follows from the blockhash, so that nobody can know it before the transaction
-    /// is built, and thus occupy it. Two transactions with the same one may share it, because each closes it.
+    /// Its address is the user's own and follows from the blockhash, so that it cannot be known, and thus occupied, before
+    /// the transaction is built. Two transactions with the same one may share it, because each closes it.
     pub(crate) fn temporary(user: &Pubkey, blockhash: Hash, rent: Rent) -> Self {
         let seed: String = blockhash.to_string().chars().take(SEED_LEN).collect();
         let account = Pubkey::create_with_seed(user, &seed, &ids::SPL_TOKEN)

@@ -1,7 +1,7 @@
 //! Compute units that each instruction of a swap's transaction may use, from a measured table (pure).
 //!
 //! A limit that is short makes a good swap fail; one that is long makes a block look fuller than it is, and spreads a
-//! fixed priority fee over units that nobody uses. So every figure is the most that the instruction used when it was
+//! fixed priority fee over units that are not used. So every figure is the most that the instruction used when it was
 //! executed, and a test executes every combination of instructions, with wallets of different bumps, mints of different
 //! extensions and random pools, and fails when a limit is short or more than 15 % over.
 //!

@@ -17,7 +17,7 @@ pub struct Costs {
     /// Native SOL that is wrapped for the swap.
     pub wrapped: u64,
     /// What the wallet must hold for the transaction to succeed: all of the above, and the rent that exempts the wallet
-    /// itself, under which the chain lets nobody fall.
+    /// itself, under which the chain lets no wallet fall.
     pub required: u64,
 }
 

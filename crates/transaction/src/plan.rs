@@ -1,4 +1,4 @@
-//! Transaction plan: all that decides a swap's transaction, and the instructions that follow from it (pure).
+//! Transaction plan: all that decides a swap's transaction, and its instructions (pure).
 //!
 //! Without a cluster, so that every combination can be tested.
 
@@ -89,7 +89,7 @@ enum Unwrapping {
     /// The associated account, which is not there yet: created before, closed after.
     Associated,
     /// An account of this transaction alone, because the associated one was there before. Closing that one would take
-    /// what else it holds along; and `unwrapLamports`, which takes an amount, must be told it when the transaction is
+    /// what else it holds along; and `unwrapLamports`, which takes an amount, needs it when the transaction is
     /// signed, while what the swap pays is known only when it has run.
     Temporary,
 }

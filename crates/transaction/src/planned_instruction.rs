@@ -1,4 +1,4 @@
-//! Planned instruction: one instruction of a transaction with its name, its accounts' roles and its compute units.
+//! Planned instruction: an instruction with its name, the roles of its accounts and its compute units.
 
 use solana_instruction::Instruction;
 

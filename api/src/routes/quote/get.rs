@@ -1,4 +1,4 @@
-//! `GET /v1/quote`: what the exchange pays for an amount, now.
+//! `GET /v1/quote`: prices an amount in every pool of two mints and answers the best.
 
 use axum::extract::{RawQuery, State};
 use cpmm::BasisPoints;

@@ -1,4 +1,4 @@
-//! The answer of `GET /v1/quote`: the quote, and beside it what it is made of.
+//! Answer of `GET /v1/quote`: the quote with its slot, fees and alternatives.
 
 use axum::response::{IntoResponse, Response};
 use cpmm::{Amount, BasisPoints};

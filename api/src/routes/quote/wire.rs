@@ -1,4 +1,4 @@
-//! The `quote` object, which every swap endpoint speaks.
+//! Quote object: the seven fields that every swap endpoint reads or answers.
 
 use std::sync::LazyLock;
 

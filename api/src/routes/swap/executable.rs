@@ -15,7 +15,7 @@ use crate::{
     state::AppState,
 };
 
-/// A swap that the chain would execute at this moment.
+/// A swap that the chain would execute now.
 pub struct ExecutableSwap {
     /// The quote that is enforced.
     pub quote: Quote,

@@ -1,4 +1,4 @@
-//! `POST /v1/swap/instruction`: the guarded swap alone, for callers who build their own transaction.
+//! `POST /v1/swap/instruction`: builds the guarded swap alone, for transactions of the caller's own.
 
 use axum::{Json, extract::State};
 use sluice_transaction::{compute_table, plan::guarded_swap};

@@ -1,4 +1,4 @@
-//! The body that both swap endpoints take, and what of it they insist on.
+//! Request body of both swap endpoints, and the checked swap that it becomes.
 
 pub mod transaction_request;
 

@@ -1,4 +1,4 @@
-//! What the two swap endpoints answer.
+//! Answers of the two swap endpoints: transaction with manifest and costs, or bare instruction.
 
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;

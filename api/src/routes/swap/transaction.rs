@@ -1,4 +1,4 @@
-//! `POST /v1/swap/transaction`: a transaction that only lacks the user's signature.
+//! `POST /v1/swap/transaction`: builds a transaction that lacks only the user's signature.
 
 use axum::extract::State;
 use base64::{Engine, prelude::BASE64_STANDARD};

@@ -1,4 +1,4 @@
-//! `POST` and `DELETE /api/webhooks/{id}/accounts` and `/programs`: some keys, without the whole list.
+//! `POST` and `DELETE /api/webhooks/{id}/accounts` and `/programs`: adds and removes watched addresses.
 
 use axum::{
     Json,
@@ -165,7 +165,7 @@ async fn accounts(state: &State, request: Request) -> Result<Filters, ApiError> 
     let field = "accounts";
     let texts = body.accounts.ok_or(ApiError::MissingField { field })?;
     Ok(Filters {
-        accounts: definition::keys(field, &texts, state.settings.keys.accounts)?,
+        accounts: definition::addresses(field, &texts, state.settings.addresses.accounts)?,
         programs: Vec::new(),
     })
 }
@@ -176,7 +176,7 @@ async fn programs(state: &State, request: Request) -> Result<Filters, ApiError> 
     let texts = body.programs.ok_or(ApiError::MissingField { field })?;
     Ok(Filters {
         accounts: Vec::new(),
-        programs: definition::keys(field, &texts, state.settings.keys.programs)?,
+        programs: definition::addresses(field, &texts, state.settings.addresses.programs)?,
     })
 }
 
@@ -190,7 +190,13 @@ async fn apply(
     let expected = expected_version(headers)?;
     let edited = state
         .store
-        .edit_filters(access, &parse_id(id)?, edit, state.settings.keys, expected)
+        .edit_filters(
+            access,
+            &parse_id(id)?,
+            edit,
+            state.settings.addresses,
+            expected,
+        )
         .await
         .map_err(store_error)?
         .ok_or_else(|| not_found(id))?;

@@ -1,4 +1,4 @@
-//! `POST /api/webhooks`
+//! `POST /api/webhooks`: creates a webhook and shows its signing secret once.
 
 use axum::{
     Json,

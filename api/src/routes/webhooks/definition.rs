@@ -1,4 +1,4 @@
-//! What a subscriber may write: the body of create, replace and change.
+//! Webhook definition as requests write it: body of create, replace and change, checked field by field.
 
 pub(super) mod bodies;
 
@@ -315,9 +315,9 @@ fn events(names: &[String]) -> Result<EventKinds, ApiError> {
 }
 
 fn filters(body: FiltersBody, before: Filters, settings: &Settings) -> Result<Filters, ApiError> {
-    let limits = settings.keys;
+    let limits = settings.addresses;
     let list = |field, texts: Option<Vec<String>>, before, limit| match texts {
-        Some(texts) => keys(field, &texts, limit),
+        Some(texts) => addresses(field, &texts, limit),
         None => Ok(before),
     };
     Ok(Filters {
@@ -336,28 +336,32 @@ fn filters(body: FiltersBody, before: Filters, settings: &Settings) -> Result<Fi
     })
 }
 
-/// Repeated keys are kept once: a list put together from several sources is no mistake.
-pub(super) fn keys(field: &str, texts: &[String], limit: usize) -> Result<Vec<Pubkey>, ApiError> {
+/// Repeated addresses are kept once: a list put together from several sources is no mistake.
+pub(super) fn addresses(
+    field: &str,
+    texts: &[String],
+    limit: usize,
+) -> Result<Vec<Pubkey>, ApiError> {
     if texts.len() > limit {
         return Err(ApiError::invalid(
             field,
             format!(
-                "holds {} keys, but at most {limit} are allowed; use several webhooks",
+                "holds {} addresses, but at most {limit} are allowed; use several webhooks",
                 texts.len()
             ),
         ));
     }
     let mut seen = HashSet::with_capacity(texts.len());
-    let mut keys = Vec::with_capacity(texts.len());
+    let mut addresses = Vec::with_capacity(texts.len());
     for (index, text) in texts.iter().enumerate() {
-        let key = text
+        let address = text
             .parse()
             .or_else(|_| parse_pubkey(&format!("{field}[{index}]"), text))?;
-        if seen.insert(key) {
-            keys.push(key);
+        if seen.insert(address) {
+            addresses.push(address);
         }
     }
-    Ok(keys)
+    Ok(addresses)
 }
 
 /// The value of a name.

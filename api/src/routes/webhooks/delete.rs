@@ -1,4 +1,4 @@
-//! `DELETE /api/webhooks/{id}`
+//! `DELETE /api/webhooks/{id}`: removes a webhook and its pending deliveries.
 
 use axum::{
     extract::{Path, State as StateOf},

@@ -1,4 +1,4 @@
-//! `GET /api/webhooks/{id}/deliveries`
+//! `GET /api/webhooks/{id}/deliveries`: lists messages, newest first, with every delivery attempt.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! `GET /api/webhooks/{id}/events?after=SEQUENCE`
+//! `GET /api/webhooks/{id}/events?after=SEQUENCE`: lists messages after a sequence number.
 
 use axum::{
     Json,

@@ -1,4 +1,4 @@
-//! `GET /api/webhooks/{id}`
+//! `GET /api/webhooks/{id}`: answers one webhook.
 
 use axum::{
     Json,

@@ -1,4 +1,4 @@
-//! Limits of the fields of webhooks, which both the checks and the description of the API go by.
+//! Field limits of webhooks, for the checks and the API's description alike.
 
 use sluice_config::MAX_SECRET_OVERLAP_HOURS;
 
@@ -17,10 +17,10 @@ pub(super) const MAX_HEADERS: usize = 20;
 /// Most bytes of their names and values: servers commonly accept 8 KiB in all, ours included.
 pub(super) const MAX_HEADER_BYTES: usize = 4 * 1024;
 
-/// Shortest time between two signs of life, seconds: more often says nothing more, and fills the queue.
+/// Shortest time between two heartbeats, seconds: more often says nothing more, and fills the queue.
 pub(super) const MIN_HEARTBEAT_SECS: u64 = 10;
 
-/// Longest time between two signs of life, seconds: a day.
+/// Longest time between two heartbeats, seconds: a day.
 pub(super) const MAX_HEARTBEAT_SECS: u64 = 24 * 60 * 60;
 
 /// Longest overlap that a request may ask for, seconds.

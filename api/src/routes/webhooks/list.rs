@@ -1,4 +1,4 @@
-//! `GET /api/webhooks`
+//! `GET /api/webhooks`: lists the caller's webhooks in order of creation.
 
 use axum::{
     Json,
@@ -21,8 +21,8 @@ const PAGE: PageSize = PageSize {
     most: 100,
 };
 
-/// A page ends when its webhooks name so many keys, however few they are: 10 MB of text.
-const PAGE_KEYS: usize = 200_000;
+/// A page ends when its webhooks name so many addresses, however few they are: 10 MB of text.
+const PAGE_ADDRESSES: usize = 200_000;
 
 /// Webhooks read from the database at once, for the same reason.
 const CHUNK: u32 = 5;
@@ -58,8 +58,8 @@ pub(super) async fn handler(
 ) -> Result<Json<Page>, ApiError> {
     let query = QueryMap::parse(query.as_deref().unwrap_or_default(), &["limit", "cursor"])?;
     let (mut left, mut after) = (PAGE.of(&query)?, paging::cursor(&query)?);
-    let (mut webhooks, mut keys) = (Vec::new(), 0_usize);
-    while left > 0 && keys < PAGE_KEYS {
+    let (mut webhooks, mut addresses) = (Vec::new(), 0_usize);
+    while left > 0 && addresses < PAGE_ADDRESSES {
         let asked = left.min(CHUNK);
         let chunk = state.store.list_webhooks(&access, after, asked).await;
         let chunk = chunk.map_err(store_error)?;
@@ -67,7 +67,7 @@ pub(super) async fn handler(
         after = chunk.next;
         for webhook in chunk.webhooks {
             let filters = &webhook.definition.filters;
-            keys += filters.accounts.len() + filters.programs.len();
+            addresses += filters.accounts.len() + filters.programs.len();
             let view = WebhookView::of(&state.store, webhook).await;
             webhooks.push(view.map_err(store_error)?);
         }

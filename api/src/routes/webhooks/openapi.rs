@@ -1,4 +1,4 @@
-//! Description of the webhook routes beside their operations: schemas that no operation names, and the API key.
+//! Components of the webhook routes' description: schemas that no operation names, and the API key.
 
 use utoipa::{
     Modify, OpenApi,

@@ -1,4 +1,4 @@
-//! Parameters of lists.
+//! Paging parameters of lists: page size, cursor, sequence number.
 
 use crate::{
     error::ApiError,

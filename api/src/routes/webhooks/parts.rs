@@ -1,4 +1,4 @@
-//! What the descriptions of all webhook routes have in common.
+//! Description parts that the webhook routes share: path parameter, `If-Match`, refusals.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! `POST /api/webhooks/{id}/redeliver`
+//! `POST /api/webhooks/{id}/redeliver`: makes messages due again.
 
 use axum::{
     Json,

@@ -1,4 +1,4 @@
-//! `POST /api/webhooks/{id}/rotate-secret`
+//! `POST /api/webhooks/{id}/rotate-secret`: makes a new signing secret beside the previous ones.
 
 use std::time::Duration;
 

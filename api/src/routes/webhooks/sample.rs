@@ -1,5 +1,6 @@
-//! What a test sends (pure): for each kind a body of the shape of real ones, with the webhook's own keys
-//! where it has some. The sequence number is 0, which no real message has.
+//! Sample payloads that a test sends: one body of each kind, of the shape of real ones (pure).
+//!
+//! They name the webhook's own addresses where it has some. The sequence number is 0, which no real message has.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};

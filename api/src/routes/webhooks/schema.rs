@@ -1,4 +1,4 @@
-//! Fields of webhooks as the API's description has them, with the names and limits that the code goes by.
+//! Schemas of webhook fields in the API's description, with the names and limits that the checks use.
 
 use serde_json::Value;
 use sluice_config::WebhooksConfig;

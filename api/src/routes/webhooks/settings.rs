@@ -1,4 +1,4 @@
-//! What the configuration decides about webhooks.
+//! Settings of the webhook routes, from the configuration.
 
 use std::time::Duration;
 
@@ -8,8 +8,8 @@ use sluice_webhook_client::Reach;
 
 use crate::auth::RateLimit;
 
-/// Bytes that a key takes in a body: 44 characters of base58, quotes, a comma, and a line's indentation.
-const BYTES_PER_KEY: usize = 80;
+/// Bytes that an address takes in a body: 44 characters of base58, quotes, a comma, and a line's indentation.
+const BYTES_PER_ADDRESS: usize = 80;
 
 /// Bytes for everything else in a body.
 const OTHER_BYTES: usize = 64 * 1024;
@@ -21,8 +21,8 @@ pub struct Settings {
     pub reach: Reach,
     /// Most webhooks of one API key.
     pub max_webhooks: u32,
-    /// Most keys of one webhook.
-    pub keys: FilterLimits,
+    /// Most addresses of one webhook.
+    pub addresses: FilterLimits,
     /// How long the secret before signs as well after a rotation.
     pub secret_overlap: Duration,
     /// How often one caller may have tests sent.
@@ -33,10 +33,10 @@ impl Settings {
     /// Longest body with filters, bytes.
     #[must_use]
     pub const fn max_body_bytes(&self) -> usize {
-        self.keys
+        self.addresses
             .accounts
-            .saturating_add(self.keys.programs)
-            .saturating_mul(BYTES_PER_KEY)
+            .saturating_add(self.addresses.programs)
+            .saturating_mul(BYTES_PER_ADDRESS)
             .saturating_add(OTHER_BYTES)
     }
 }
@@ -50,7 +50,7 @@ impl From<&WebhooksConfig> for Settings {
                 Reach::Public
             },
             max_webhooks: config.max_per_key,
-            keys: FilterLimits {
+            addresses: FilterLimits {
                 accounts: config.max_accounts,
                 programs: config.max_programs,
             },
@@ -71,14 +71,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn as_many_keys_as_allowed_fit_in_a_body_however_it_is_written() {
+    fn as_many_addresses_as_allowed_fit_in_a_body_however_it_is_written() {
         let settings = Settings::from(&WebhooksConfig::default());
-        assert_eq!(settings.keys.accounts, 100_000);
-        let keys = |count| vec![Pubkey::new_from_array([255; 32]).to_string(); count];
+        assert_eq!(settings.addresses.accounts, 100_000);
+        let addresses = |count| vec![Pubkey::new_from_array([255; 32]).to_string(); count];
         let body = json!({
             "webhook": { "filters": {
-                "accounts": keys(settings.keys.accounts),
-                "programs": keys(settings.keys.programs),
+                "accounts": addresses(settings.addresses.accounts),
+                "programs": addresses(settings.addresses.programs),
             } },
         });
         let text = serde_json::to_string_pretty(&body).expect("JSON");

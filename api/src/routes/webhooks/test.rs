@@ -1,4 +1,4 @@
-//! `POST /api/webhooks/{id}/test`
+//! `POST /api/webhooks/{id}/test`: posts a signed sample of every kind asked for, and stores nothing.
 
 use axum::{
     Json,

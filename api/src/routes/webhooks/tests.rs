@@ -1,4 +1,4 @@
-//! The webhook routes over a real database, as a client sees them.
+//! Tests of the webhook routes over a real database, as a client sees them.
 
 mod access;
 mod definition;
@@ -63,7 +63,7 @@ async fn api_at(allow_http_loopback: bool, on_loopback: bool) -> Api {
             Reach::Public
         },
         max_webhooks: MAX_WEBHOOKS,
-        keys: FilterLimits {
+        addresses: FilterLimits {
             accounts: 20,
             programs: MAX_PROGRAMS,
         },
@@ -190,7 +190,7 @@ fn id_of(path: &str) -> WebhookId {
     WebhookId::parse(id).expect("an id")
 }
 
-fn key(number: u32) -> String {
+fn address(number: u32) -> String {
     let mut bytes = [7; 32];
     bytes[..4].copy_from_slice(&number.to_le_bytes());
     Pubkey::new_from_array(bytes).to_string()
@@ -200,6 +200,6 @@ fn valid() -> Value {
     json!({
         "url": "https://example.com/hook",
         "events": ["programEvent", "accountChange"],
-        "filters": { "accounts": [key(1), key(2), key(1)], "programs": [key(3)] },
+        "filters": { "accounts": [address(1), address(2), address(1)], "programs": [address(3)] },
     })
 }

@@ -1,4 +1,4 @@
-//! `PUT /api/webhooks/{id}` and `PATCH /api/webhooks/{id}`
+//! `PUT` and `PATCH /api/webhooks/{id}`: replaces or changes a webhook's definition.
 
 use axum::{
     Json,
@@ -113,7 +113,7 @@ async fn write(
     let moved = before.definition.url != definition.url;
     let woken = definition.active && !before.definition.active;
     if after.is_some() && (moved || woken) {
-        // What was learnt about the receiver may not be true of this one.
+        // What was learnt of the endpoint may not be true of this one.
         let fresh = EndpointState::default();
         store.set_endpoint(&before.id, &fresh).await?;
     }

@@ -1,4 +1,4 @@
-//! What a subscriber reads: a webhook, without its secret.
+//! Webhook as answers show it: definition, status and filter in force, without the secret.
 
 use std::collections::BTreeMap;
 

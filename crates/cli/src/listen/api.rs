@@ -1,4 +1,4 @@
-//! The API as `sluice listen` uses it.
+//! Client of the API for `sluice listen`: temporary webhook, relay stream, reports.
 
 use std::{collections::VecDeque, net::IpAddr, time::Duration};
 

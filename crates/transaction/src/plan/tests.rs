@@ -1,3 +1,5 @@
+//! Tests of transaction plans: instructions, costs, sizes and limits of every combination.
+
 use super::*;
 use crate::compute_table::TokenKind;
 

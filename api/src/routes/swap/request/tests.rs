@@ -1,3 +1,5 @@
+//! Tests of the swap request: fields, defaults and refusals.
+
 use serde_json::{Value, json};
 
 use super::*;

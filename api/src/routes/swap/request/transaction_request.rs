@@ -1,5 +1,6 @@
-//! What the transaction's quote must have and the instruction's need not, for the description of the API. Everything else
-//! of the two bodies is the same, and said once.
+//! Schema of the transaction's body: a swap request whose quote is complete.
+//!
+//! Everything else of the two swap bodies is the same, and said once.
 
 use utoipa::{
     PartialSchema, ToSchema,

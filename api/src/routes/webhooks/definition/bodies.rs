@@ -1,4 +1,4 @@
-//! The three bodies that a [`DefinitionBody`] is read from, for the API's description: they differ in what must be there.
+//! Schemas of the three bodies read as a [`DefinitionBody`], which differ in what must be there.
 
 use serde_json::json;
 use utoipa::{
@@ -56,7 +56,7 @@ impl PartialSchema for ReplaceBody {
         definition(
             "A whole definition.",
             &["url", "events", "filters"],
-            name_a_key,
+            name_an_address,
         )
     }
 }
@@ -82,7 +82,7 @@ impl ToSchema for ChangeBody {
     }
 }
 
-/// The filters of a whole definition: at least one key, because there is nothing to which a list that is absent
+/// The filters of a whole definition: at least one address, because there is nothing to which a list that is absent
 /// could refer.
 struct NewFilters;
 
@@ -118,12 +118,12 @@ fn new(about: &str, required: &[&str], change: impl FnOnce(&mut Object)) -> RefO
         for name in WRITTEN_BY_SERVICE {
             body.properties.remove(name);
         }
-        name_a_key(body);
+        name_an_address(body);
         change(body);
     })
 }
 
-fn name_a_key(body: &mut Object) {
+fn name_an_address(body: &mut Object) {
     let filters = Ref::from_schema_name(NewFilters::name());
     body.properties.insert("filters".to_owned(), filters.into());
 }

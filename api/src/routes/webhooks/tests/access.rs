@@ -1,4 +1,4 @@
-//! Who is let in, and what they see.
+//! Tests of authentication: callers that are admitted, and the webhooks that they see.
 
 use sluice_store::{ApiKeyId, ApiKeySecret, NewApiKey};
 
@@ -102,8 +102,8 @@ async fn to_another_key_a_webhook_does_not_exist() {
         .expect("text")
         .to_owned();
     let nothing = json!({});
-    let accounts = json!({ "accounts": [key(9)] });
-    let programs = json!({ "programs": [key(9)] });
+    let accounts = json!({ "accounts": [address(9)] });
+    let programs = json!({ "programs": [address(9)] });
     let failed = json!({ "failed": true });
     let report = json!({ "id": "msg_1", "accepted": true, "durationMs": 1 });
     for (method, route, body) in [

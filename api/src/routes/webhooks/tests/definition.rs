@@ -1,4 +1,4 @@
-//! What may be written, and how faults are named.
+//! Tests of the definition's fields: what is accepted, and how faults are named.
 
 use super::*;
 use crate::routes::webhooks::limits;
@@ -34,7 +34,7 @@ fn contract_faults() -> Vec<Fault> {
         ("filters", json!({}), "filters"),
         (
             "filters",
-            json!({ "accounts": [key(1), "x"] }),
+            json!({ "accounts": [address(1), "x"] }),
             "filters.accounts[1]",
         ),
         (
@@ -139,7 +139,7 @@ async fn a_webhook_that_can_never_fire_is_refused() {
     let body = json!({
         "url": "https://example.com/hook",
         "events": ["programEvent"],
-        "filters": { "accounts": [key(1)] },
+        "filters": { "accounts": [address(1)] },
     });
     let (status, problem) = api.post(&body).await;
     assert_eq!(
@@ -153,9 +153,9 @@ async fn the_number_of_programs_is_limited() {
     let api = api(false).await;
     let count = u32::try_from(MAX_PROGRAMS).expect("small");
     let mut body = valid();
-    body["filters"] = json!({ "programs": (0..count).map(key).collect::<Vec<_>>() });
+    body["filters"] = json!({ "programs": (0..count).map(address).collect::<Vec<_>>() });
     assert_eq!(api.post(&body).await.0, StatusCode::CREATED);
-    body["filters"] = json!({ "programs": (0..=count).map(key).collect::<Vec<_>>() });
+    body["filters"] = json!({ "programs": (0..=count).map(address).collect::<Vec<_>>() });
     let (status, problem) = api.post(&body).await;
     assert_eq!(
         (status, &problem["field"]),

@@ -1,15 +1,15 @@
-//! Keys added and removed, secrets rotated, and the filter in force.
+//! Tests of watched addresses added and removed, rotated secrets, and the filter in force.
 
 use sluice_store::{Access, FilterState};
 
 use super::*;
 
 #[tokio::test]
-async fn keys_are_added_and_removed_and_repeating_it_changes_nothing() {
+async fn addresses_are_added_and_removed_and_repeating_it_changes_nothing() {
     let api = api(false).await;
     let (path, _) = api.created(&valid()).await;
     let accounts = format!("{path}/accounts");
-    let some = json!({ "accounts": [key(2), key(8), key(9), key(8)] });
+    let some = json!({ "accounts": [address(2), address(8), address(9), address(8)] });
     let (status, first) = api.call(Method::POST, &accounts, Some(&some)).await;
     assert_eq!(status, StatusCode::OK, "{first}");
     assert_eq!(
@@ -26,7 +26,7 @@ async fn keys_are_added_and_removed_and_repeating_it_changes_nothing() {
     let (_, webhook) = api.call(Method::GET, &path, None).await;
     assert_eq!(
         webhook["filters"]["accounts"],
-        json!([key(1), key(2), key(8), key(9)])
+        json!([address(1), address(2), address(8), address(9)])
     );
     assert_eq!(webhook["status"]["filter"], first["filter"]);
     assert_eq!(
@@ -42,7 +42,7 @@ async fn keys_are_added_and_removed_and_repeating_it_changes_nothing() {
     let (_, again) = api.call(Method::DELETE, &accounts, Some(&some)).await;
     assert_eq!(again["removed"], 0);
 
-    let programs = json!({ "programs": [key(3), key(4)] });
+    let programs = json!({ "programs": [address(3), address(4)] });
     let path = format!("{path}/programs");
     let (_, added) = api.call(Method::POST, &path, Some(&programs)).await;
     assert_eq!(
@@ -55,7 +55,7 @@ async fn keys_are_added_and_removed_and_repeating_it_changes_nothing() {
 async fn edits_that_go_too_far_are_refused_by_name() {
     let api = api(false).await;
     let (path, _) = api.created(&valid()).await;
-    let many: Vec<_> = (0..20).map(key).collect();
+    let many: Vec<_> = (0..20).map(address).collect();
     for (method, route, body, named) in [
         (
             Method::POST,
@@ -66,7 +66,7 @@ async fn edits_that_go_too_far_are_refused_by_name() {
         (
             Method::POST,
             "accounts",
-            json!({ "accounts": [key(1), "x"] }),
+            json!({ "accounts": [address(1), "x"] }),
             "accounts[1]",
         ),
         (Method::POST, "accounts", json!({}), "accounts"),
@@ -97,12 +97,12 @@ async fn edits_that_go_too_far_are_refused_by_name() {
 }
 
 #[tokio::test]
-async fn a_webhook_that_would_match_nothing_any_more_keeps_its_keys() {
+async fn a_webhook_that_would_match_nothing_any_more_keeps_its_addresses() {
     let api = api(false).await;
     let mut body = valid();
-    body["filters"] = json!({ "programs": [key(3)] });
+    body["filters"] = json!({ "programs": [address(3)] });
     let (path, _) = api.created(&body).await;
-    let last = json!({ "programs": [key(3)] });
+    let last = json!({ "programs": [address(3)] });
     let (status, problem) = api
         .call(Method::DELETE, &format!("{path}/programs"), Some(&last))
         .await;
@@ -111,7 +111,7 @@ async fn a_webhook_that_would_match_nothing_any_more_keeps_its_keys() {
         (StatusCode::BAD_REQUEST, &json!("filters"))
     );
     let (_, webhook) = api.call(Method::GET, &path, None).await;
-    assert_eq!(webhook["filters"]["programs"], json!([key(3)]));
+    assert_eq!(webhook["filters"]["programs"], json!([address(3)]));
 }
 
 #[tokio::test]
@@ -119,7 +119,7 @@ async fn a_write_answers_with_its_filter_and_a_read_with_the_slot_it_is_in_force
     let api = api(false).await;
     let (path, _) = api.created(&valid()).await;
     api.messages(&path, 1).await;
-    let change = json!({ "filters": { "accounts": [key(2)] } });
+    let change = json!({ "filters": { "accounts": [address(2)] } });
     let (_, changed) = api.call(Method::PATCH, &path, Some(&change)).await;
     let filter = &changed["status"]["filter"];
     assert_eq!(

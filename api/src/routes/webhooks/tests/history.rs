@@ -1,4 +1,4 @@
-//! Looking back, and delivering again.
+//! Tests of messages and deliveries read back, and of redelivery.
 
 use sluice_store::{
     Attempt, AttemptResult, EndpointState, LeaseLimits, LeaseRequest, LeaseToken, LeasedDelivery,

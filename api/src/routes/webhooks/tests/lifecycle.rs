@@ -1,4 +1,4 @@
-//! Creating, reading, replacing, changing, listing and deleting.
+//! Tests of creating, reading, replacing, changing, listing and deleting.
 
 use super::*;
 
@@ -47,7 +47,7 @@ async fn a_webhook_is_created_read_replaced_and_deleted() {
     assert_eq!(read["events"], json!(["accountChange", "programEvent"]));
     assert_eq!(
         read["filters"],
-        json!({ "accounts": [key(1), key(2)], "programs": [key(3)] })
+        json!({ "accounts": [address(1), address(2)], "programs": [address(3)] })
     );
     assert_eq!(
         (&read["active"], &read["lastTriggered"]),
@@ -77,7 +77,7 @@ async fn a_replacement_is_whole() {
     let (_, read) = api.call(Method::GET, &path, None).await;
     let mut changed = valid();
     changed["active"] = json!(false);
-    changed["filters"] = json!({ "programs": [key(4)] });
+    changed["filters"] = json!({ "programs": [address(4)] });
     let (status, replaced) = api.call(Method::PUT, &path, Some(&changed)).await;
     assert_eq!(status, StatusCode::OK);
     assert_eq!(
@@ -86,7 +86,7 @@ async fn a_replacement_is_whole() {
     );
     assert_eq!(
         replaced["filters"],
-        json!({ "accounts": [], "programs": [key(4)] })
+        json!({ "accounts": [], "programs": [address(4)] })
     );
     assert_eq!(replaced["created"], read["created"]);
     assert!(replaced.get("secret").is_none());
@@ -173,7 +173,7 @@ async fn a_change_keeps_what_it_does_not_name_and_null_restores_the_default() {
     assert_eq!(status, StatusCode::OK, "{changed}");
     assert_eq!(
         changed["filters"],
-        json!({ "accounts": [key(1), key(2)], "programs": [] })
+        json!({ "accounts": [address(1), address(2)], "programs": [] })
     );
     assert_eq!(changed["active"], false);
     assert_eq!(

@@ -1,4 +1,4 @@
-//! Temporary webhooks and their streams.
+//! Tests of temporary webhooks and their relay streams.
 
 use std::pin::Pin;
 
@@ -15,7 +15,7 @@ fn temporary() -> Value {
     json!({
         "temporary": true,
         "events": ["transaction"],
-        "filters": { "programs": [key(3)] },
+        "filters": { "programs": [address(3)] },
     })
 }
 

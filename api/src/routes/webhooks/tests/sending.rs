@@ -1,4 +1,4 @@
-//! Tests, sent to a real receiver.
+//! Tests of the test endpoint against a real receiver.
 
 use sluice_testkit::webhook_receiver::{ReceivedRequest, Reply, WebhookReceiver};
 
