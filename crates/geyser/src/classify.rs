@@ -1,9 +1,11 @@
-//! What the end of a stream means. Servers use the same gRPC code for different things and
-//! different codes for the same thing, so the text decides where the code cannot.
+//! Classifies the status that ended a stream as a [`StreamError`] (pure).
+//!
+//! Servers use the same gRPC code for different things and different codes for the same thing, so the
+//! text decides where the code cannot.
 
 use tonic::{Code, Status};
 
-use crate::StreamError;
+use crate::error::StreamError;
 
 /// Texts with which servers say that slots cannot be replayed, in lower case. Each comes with codes
 /// of its own (INTERNAL, INVALID_ARGUMENT, OUT_OF_RANGE) that also mean other things.

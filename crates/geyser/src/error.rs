@@ -1,4 +1,4 @@
-//! Why a stream could not be opened or is over.
+//! Errors that end a stream or keep it from opening.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ pub enum StreamError {
     /// can close.
     #[error("the stream cannot replay from the slot asked for: {message}")]
     ReplayUnavailable {
-        /// First slot that can be replayed, when the server told it.
+        /// First slot that can be replayed, when the server named it.
         first_available: Option<u64>,
         /// The server's text.
         message: String,

@@ -1,4 +1,4 @@
-//! The Yellowstone gRPC stream as a dependable source of what happens on the chain.
+//! Yellowstone gRPC stream: one connection, one subscription, every update in order, and one typed end.
 //!
 //! This is the only crate that names the protocol's client and message types: its versions change
 //! every few weeks, and nothing outside may depend on them. A [`Stream`] is one connection with one
@@ -9,7 +9,6 @@
 mod classify;
 mod convert;
 mod error;
-mod handover;
 pub mod limits;
 mod reader;
 mod request;
@@ -17,6 +16,7 @@ mod request;
 pub mod scripted;
 mod stream;
 mod update;
+mod update_queue;
 mod wire;
 
 pub use convert::decode;

@@ -1,4 +1,4 @@
-//! Every limit of the stream, with its reason.
+//! Limits of the stream, each with its reason.
 
 use std::time::Duration;
 
@@ -6,13 +6,13 @@ use std::time::Duration;
 /// 4 MiB ends streams on a busy day.
 pub const MAX_MESSAGE_BYTES: usize = 64 * 1024 * 1024;
 
-/// Most updates read before they are handed over: the consumer should not wait for more of them.
+/// Most updates read before they are queued: the consumer should not wait for more of them.
 pub const READ_AT_ONCE: usize = 256;
 
 /// Updates held between the reader and the consumer, give or take those read at once. About a quarter
 /// of a second of everything a mainnet validator writes, and minutes of one exchange: a longer pause
 /// of the consumer is shown to the server as back-pressure instead of growing this process.
-pub const WAITING_UPDATES: usize = 4096;
+pub const QUEUED_UPDATES: usize = 4096;
 
 /// Time to reach the server, TLS included.
 pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);

@@ -1,4 +1,4 @@
-//! The thread that reads one connection: from the socket to updates, all in one place.
+//! Reader thread of one connection: reads the socket, decodes, and queues updates for the consumer.
 //!
 //! On the runtime of the service the connection, the decoding and the consumer would be tasks that
 //! wake each other across its workers for every few messages, and a service that is busy with
@@ -20,11 +20,14 @@ use yellowstone_grpc_client::{
 use yellowstone_grpc_proto::prelude::{SubscribeRequest, SubscribeUpdate};
 
 use crate::{
-    Endpoint, Request, StreamError, Update,
     classify::classify,
     convert::{Incoming, incoming},
-    handover::{Receiver, Sender, handover},
-    limits, wire,
+    error::StreamError,
+    limits,
+    request::{Endpoint, Request},
+    update::Update,
+    update_queue::{Receiver, Sender, update_queue},
+    wire,
 };
 
 /// What the reader has opened.
@@ -57,7 +60,7 @@ pub(crate) fn spawn(
                 }
             }
             Err(error) => {
-                // Nobody waits for it any more, or everything is said.
+                // The caller is gone, or has its answer already.
                 let _ = opened.send(Err(error));
             }
         }
@@ -98,7 +101,7 @@ async fn open(
         current: request,
         replay_asked,
     }));
-    let (sender, arrived) = handover(limits::WAITING_UPDATES);
+    let (sender, arrived) = update_queue(limits::QUEUED_UPDATES);
     let reader = Reader {
         messages,
         requests: Arc::clone(&requests),

@@ -1,4 +1,4 @@
-//! What to ask the stream for.
+//! Subscription request: the server, and filters for accounts, transactions, slots and blocks.
 
 use std::collections::BTreeMap;
 

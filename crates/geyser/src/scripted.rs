@@ -1,7 +1,9 @@
-//! A real Yellowstone server that plays a script: for tests of whatever consumes the stream, above
-//! all of faults that a local validator never shows. It speaks the protocol over a socket of the
+//! Scripted Yellowstone server for tests of the stream's consumers, above all of faults.
+//!
+//! A local validator never shows most of these. The server speaks the protocol over a socket of the
 //! loopback interface, so the client under test is the one that runs in production.
 
+mod connection;
 mod decode;
 mod encode;
 mod service;
@@ -20,16 +22,10 @@ use tokio_stream::wrappers::TcpListenerStream;
 pub use tonic::Code;
 use tonic::{Status, transport::Server};
 use url::Url;
-use yellowstone_grpc_proto::geyser::{
-    self as proto, geyser_server::GeyserServer, subscribe_update::UpdateOneof,
-};
-use yellowstone_grpc_proto::prost::Message;
+use yellowstone_grpc_proto::{geyser::geyser_server::GeyserServer, prost::Message};
 
-use crate::{Endpoint, Request, Update};
-
-/// Messages a script may send ahead of the client. Small, so that a client that does not read is
-/// felt by the script instead of growing the test's memory.
-const OUTGOING_CAPACITY: usize = 16;
+pub use self::connection::{ClientGone, Connection, Received};
+use crate::{request::Endpoint, update::Update};
 
 /// The server. Dropping it stops accepting; connections handed out live on.
 #[derive(Debug)]
@@ -113,76 +109,8 @@ impl ScriptedServer {
     }
 }
 
-/// One subscription of a client. Dropping it ends the stream without an error.
-#[derive(Debug)]
-pub struct Connection {
-    requests: mpsc::UnboundedReceiver<Received>,
-    messages: mpsc::Sender<Result<proto::SubscribeUpdate, Status>>,
-}
-
-/// A message of the client.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Received {
-    /// The subscription it carries.
-    pub request: Request,
-    /// Its ping id, when it is a ping.
-    pub ping: Option<i32>,
-}
-
 /// A message of the stream as it is on the wire, without the framing of gRPC.
 #[must_use]
 pub fn wire_bytes(update: Update) -> Bytes {
     encode::update(update).encode_to_vec().into()
-}
-
-/// The client has gone.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the client has closed the stream")]
-pub struct ClientGone;
-
-impl Connection {
-    /// The client's next message; `None` once the client has closed its half.
-    pub async fn received(&mut self) -> Option<Received> {
-        self.requests.recv().await
-    }
-
-    /// Sends an update as it is. Waits while the client does not read.
-    ///
-    /// # Errors
-    /// [`ClientGone`].
-    pub async fn send(&self, update: Update) -> Result<(), ClientGone> {
-        self.put(Ok(encode::update(update))).await
-    }
-
-    /// Sends a ping.
-    ///
-    /// # Errors
-    /// [`ClientGone`].
-    pub async fn ping(&self) -> Result<(), ClientGone> {
-        self.put(Ok(proto::SubscribeUpdate {
-            update_oneof: Some(UpdateOneof::Ping(proto::SubscribeUpdatePing {})),
-            ..proto::SubscribeUpdate::default()
-        }))
-        .await
-    }
-
-    /// Sends a message without content, which the protocol forbids.
-    ///
-    /// # Errors
-    /// [`ClientGone`].
-    pub async fn send_garbage(&self) -> Result<(), ClientGone> {
-        self.put(Ok(proto::SubscribeUpdate::default())).await
-    }
-
-    /// Ends the stream with an error, after everything sent before.
-    ///
-    /// # Errors
-    /// [`ClientGone`].
-    pub async fn fail(self, code: Code, message: &str) -> Result<(), ClientGone> {
-        self.put(Err(Status::new(code, message))).await
-    }
-
-    async fn put(&self, message: Result<proto::SubscribeUpdate, Status>) -> Result<(), ClientGone> {
-        self.messages.send(message).await.map_err(|_| ClientGone)
-    }
 }

@@ -1,14 +1,16 @@
-//! One subscription, as its consumer sees it.
+//! Stream handle of the consumer: opens a subscription, yields its updates, replaces its filters.
 
 use std::{convert::Infallible, sync::Arc, time::Duration};
 
 use tokio::sync::{Mutex, oneshot};
 
 use crate::{
-    Endpoint, Request, StreamError, Update,
-    handover::Receiver,
+    error::StreamError,
     limits,
     reader::{self, Requests},
+    request::{Endpoint, Request},
+    update::Update,
+    update_queue::Receiver,
     wire,
 };
 

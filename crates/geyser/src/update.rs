@@ -1,4 +1,4 @@
-//! What the stream delivers, in Sluice's own types.
+//! Updates of the stream in Sluice's own types: account writes, transactions, slot statuses, block metadata.
 
 use std::time::SystemTime;
 

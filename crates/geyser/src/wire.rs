@@ -1,7 +1,8 @@
-//! Requests as the protocol writes them.
+//! Writes subscription requests as messages of the protocol, and refuses what no server accepts (pure).
 
 use std::collections::{BTreeMap, HashMap};
 
+use sluice_chain_types::Commitment;
 use solana_pubkey::Pubkey;
 use yellowstone_grpc_proto::prelude::{
     CommitmentLevel, SubscribeRequest, SubscribeRequestFilterAccounts,
@@ -14,8 +15,9 @@ use yellowstone_grpc_proto::prelude::{
 };
 
 use crate::{
-    AccountFilter, Commitment, Request, StreamError, TransactionFilter,
+    error::StreamError,
     limits::MAX_FILTER_NAME_BYTES,
+    request::{AccountFilter, Request, TransactionFilter},
 };
 
 /// Checks what every server would refuse, or worse, understand as "everything".

@@ -1,4 +1,4 @@
-//! The stream against a server that speaks the real protocol and plays scripts.
+//! Stream against a scripted server that speaks the real protocol.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -157,7 +157,7 @@ async fn failed_with(request: Request, code: Code, text: &str) -> StreamError {
     assert_eq!(
         soon(stream.next()).await,
         Err(StreamError::Closed),
-        "an error is told once"
+        "an error is reported once"
     );
     error
 }
@@ -260,7 +260,7 @@ async fn pings_are_answered_with_the_subscription_in_force_but_never_replay_agai
 async fn a_slow_consumer_loses_nothing_and_can_still_replace_its_subscription() {
     let (_server, mut connection, mut stream) = opened(request()).await;
     soon(connection.received()).await.expect("the subscription");
-    let count = limits::WAITING_UPDATES as u64 * 3;
+    let count = limits::QUEUED_UPDATES as u64 * 3;
     let sender = tokio::spawn(async move {
         for slot in 0..count {
             // A kilobyte each: more than the channel and the socket's windows hold together.
@@ -401,7 +401,7 @@ async fn a_refused_subscription_is_not_retryable_and_says_why() {
 }
 
 #[tokio::test]
-async fn nobody_listening_is_a_connection_error() {
+async fn a_closed_port_is_a_connection_error() {
     let endpoint = {
         let server = ScriptedServer::start().await.expect("a loopback port");
         server.endpoint()
@@ -410,7 +410,7 @@ async fn nobody_listening_is_a_connection_error() {
     tokio::time::sleep(Duration::from_millis(50)).await;
     let error = soon(Stream::open(&endpoint, request()))
         .await
-        .expect_err("nobody listens");
+        .expect_err("the port is closed");
     assert!(matches!(error, StreamError::Connect(_)), "{error}");
 }
 

@@ -1,5 +1,6 @@
-//! Requests of the wire turned back into [`Request`], so that scripts can check them.
+//! Decodes requests of the wire to [`Request`], so that scripts can check them (pure).
 
+use sluice_chain_types::Commitment;
 use solana_pubkey::Pubkey;
 use yellowstone_grpc_proto::geyser::{
     self as proto, CommitmentLevel, subscribe_request_filter_accounts_filter::Filter,
@@ -7,8 +8,8 @@ use yellowstone_grpc_proto::geyser::{
     subscribe_request_filter_accounts_filter_memcmp::Data,
 };
 
-use super::Received;
-use crate::{AccountFilter, Commitment, Request, TransactionFilter};
+use super::connection::Received;
+use crate::request::{AccountFilter, Request, TransactionFilter};
 
 /// What cannot be expressed as a [`Request`] panics: the client under test never sends it, so the
 /// test has found a fault.

@@ -1,7 +1,8 @@
-//! Updates as the wire carries them: the inverse of the client's conversion.
+//! Encodes updates as messages of the wire: the inverse of the client's conversion (pure).
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use sluice_chain_types::SlotStatus;
 use solana_transaction_error::TransactionError;
 use yellowstone_grpc_proto::{
     geyser::{self as proto, subscribe_update::UpdateOneof},
@@ -9,9 +10,8 @@ use yellowstone_grpc_proto::{
     solana::storage::confirmed_block as block,
 };
 
-use crate::{
-    AccountUpdate, BlockMeta, Body, InnerInstruction, SlotStatus, SlotUpdate, TransactionUpdate,
-    Update,
+use crate::update::{
+    AccountUpdate, BlockMeta, Body, InnerInstruction, SlotUpdate, TransactionUpdate, Update,
 };
 
 pub(super) fn update(update: Update) -> proto::SubscribeUpdate {

@@ -1,4 +1,4 @@
-//! The service itself: only `Subscribe` is played.
+//! gRPC service of the scripted server: `Subscribe` is played, every other call is unimplemented.
 
 use std::{
     collections::VecDeque,
@@ -11,7 +11,11 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status, Streaming};
 use yellowstone_grpc_proto::geyser as proto;
 
-use super::{Connection, OUTGOING_CAPACITY, decode};
+use super::{connection::Connection, decode};
+
+/// Messages a script may send ahead of the client. Small, so that a client that does not read is
+/// felt by the script instead of growing the test's memory.
+const OUTGOING_CAPACITY: usize = 16;
 
 pub(super) struct Service {
     pub(super) accepted: mpsc::UnboundedSender<Connection>,

@@ -1,6 +1,6 @@
-//! The hand-over of updates from the reader to the consumer: what has arrived is taken all at once.
+//! Update queue between reader and consumer: the consumer takes all that has arrived at once.
 //!
-//! A channel hands over one by one and wakes the other side each time; here the consumer that falls
+//! A channel delivers one by one and wakes the other side each time; here the consumer that falls
 //! behind takes more at a time, and is only woken when it had nothing to do.
 
 use std::sync::Arc;
@@ -8,49 +8,49 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use crate::{StreamError, Update};
+use crate::{error::StreamError, update::Update};
 
-/// Makes the two ends of a hand-over that holds about `capacity` updates.
-pub(crate) fn handover(capacity: usize) -> (Sender, Receiver) {
-    let shared = Arc::new(Shared {
+/// Makes the two ends of a queue that holds about `capacity` updates.
+pub(crate) fn update_queue(capacity: usize) -> (Sender, Receiver) {
+    let queue = Arc::new(UpdateQueue {
         capacity,
-        waiting: Mutex::default(),
+        queued: Mutex::default(),
         filled: Notify::new(),
         emptied: Notify::new(),
     });
-    (Sender(Arc::clone(&shared)), Receiver(shared))
+    (Sender(Arc::clone(&queue)), Receiver(queue))
 }
 
-struct Shared {
+struct UpdateQueue {
     capacity: usize,
-    waiting: Mutex<Waiting>,
+    queued: Mutex<Queued>,
     /// There is something to take.
     filled: Notify,
-    /// There is room again, or nobody takes any more.
+    /// There is room again, or the consumer is gone.
     emptied: Notify,
 }
 
 #[derive(Default)]
-struct Waiting {
+struct Queued {
     updates: Vec<Update>,
-    /// Why nothing follows; told once.
+    /// Why nothing follows; reported once.
     end: Option<StreamError>,
     /// One of the two ends is gone.
     closed: bool,
 }
 
 /// The reader's end.
-pub(crate) struct Sender(Arc<Shared>);
+pub(crate) struct Sender(Arc<UpdateQueue>);
 
 /// The consumer's end.
-pub(crate) struct Receiver(Arc<Shared>);
+pub(crate) struct Receiver(Arc<UpdateQueue>);
 
 /// The consumer is gone.
 #[derive(Debug)]
 pub(crate) struct ConsumerGone;
 
 impl Sender {
-    /// Hands over all of `updates`, which is empty afterwards. Waits while the consumer is behind.
+    /// Queues all of `updates`, which is empty afterwards. Waits while the consumer is behind.
     pub(crate) async fn send(&self, updates: &mut Vec<Update>) -> Result<(), ConsumerGone> {
         while !updates.is_empty() {
             match self.try_send(updates) {
@@ -63,31 +63,31 @@ impl Sender {
 
     /// `None` when there is no room.
     fn try_send(&self, updates: &mut Vec<Update>) -> Option<Result<(), ConsumerGone>> {
-        let mut waiting = self.0.waiting.lock();
-        if waiting.closed {
+        let mut queued = self.0.queued.lock();
+        if queued.closed {
             return Some(Err(ConsumerGone));
         }
-        if waiting.updates.len() >= self.0.capacity {
+        if queued.updates.len() >= self.0.capacity {
             return None;
         }
-        let was_empty = waiting.updates.is_empty();
-        waiting.updates.append(updates);
-        drop(waiting);
+        let was_empty = queued.updates.is_empty();
+        queued.updates.append(updates);
+        drop(queued);
         if was_empty {
             self.0.filled.notify_one();
         }
         Some(Ok(()))
     }
 
-    /// Says why nothing follows.
+    /// Reports why nothing follows.
     pub(crate) fn end(self, error: StreamError) {
-        self.0.waiting.lock().end = Some(error);
+        self.0.queued.lock().end = Some(error);
     }
 }
 
 impl Drop for Sender {
     fn drop(&mut self) {
-        self.0.waiting.lock().closed = true;
+        self.0.queued.lock().closed = true;
         self.0.filled.notify_one();
     }
 }
@@ -108,28 +108,28 @@ impl Receiver {
 
     /// `None` when nothing is there yet.
     fn try_take(&self) -> Option<Result<Vec<Update>, StreamError>> {
-        let mut waiting = self.0.waiting.lock();
-        if waiting.updates.is_empty() {
-            let end = waiting.end.take();
+        let mut queued = self.0.queued.lock();
+        if queued.updates.is_empty() {
+            let end = queued.end.take();
             return end
-                .or_else(|| waiting.closed.then_some(StreamError::Closed))
+                .or_else(|| queued.closed.then_some(StreamError::Closed))
                 .map(Err);
         }
-        let updates = std::mem::take(&mut waiting.updates);
-        drop(waiting);
+        let updates = std::mem::take(&mut queued.updates);
+        drop(queued);
         self.0.emptied.notify_one();
         Some(Ok(updates))
     }
 
     /// Updates that wait to be taken.
     pub(crate) fn len(&self) -> usize {
-        self.0.waiting.lock().updates.len()
+        self.0.queued.lock().updates.len()
     }
 }
 
 impl Drop for Receiver {
     fn drop(&mut self) {
-        self.0.waiting.lock().closed = true;
+        self.0.queued.lock().closed = true;
         self.0.emptied.notify_one();
     }
 }
