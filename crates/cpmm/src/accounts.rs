@@ -1,4 +1,4 @@
-//! The exchange's own accounts: PoolState, AmmConfig and the observation ring.
+//! Account layouts of the exchange: pool state, fee configuration and observation ring.
 //!
 //! All integers are little-endian. Layouts follow `programs/cp-swap/src/states/{pool,config,oracle}.rs`.
 

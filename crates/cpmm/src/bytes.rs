@@ -1,4 +1,4 @@
-//! Reading and writing little-endian fields in order.
+//! Cursors that read and write little-endian fields in order.
 
 use solana_pubkey::Pubkey;
 use thiserror::Error;

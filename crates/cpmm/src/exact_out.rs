@@ -1,4 +1,4 @@
-//! What a swap costs that must deliver an exact amount: the arithmetic of `swap_base_output`.
+//! Exact-out quote: the input of a swap that must deliver an exact amount, as `swap_base_output` computes it.
 //!
 //! The guard does not wrap this instruction, so this is for planning only: how much to offer so that an
 //! amount arrives. Follows `programs/cp-swap/src/instructions/swap_base_output.rs` and

@@ -1,4 +1,4 @@
-//! Test data: accounts as a new pool has them, and swaps that the real program executed.
+//! Test fixtures: accounts as a new pool has them, and swaps that the real program executed.
 //!
 //! Behind the feature `fixtures`, for the tests of this crate and of those that run the exchange.
 

@@ -1,4 +1,4 @@
-//! The exchange's swap instruction.
+//! Builds the swap instruction of the exchange: accounts and data.
 //!
 //! Wire format: discriminator, `amount_in` and `minimum_amount_out`, both u64 little-endian; 24 bytes.
 

@@ -1,4 +1,4 @@
-//! Raydium's constant-product exchange (CPMM) as data and arithmetic.
+//! Raydium's constant-product exchange (CPMM) as data and arithmetic (pure).
 //!
 //! This crate knows the exchange's account layouts, the exact order and rounding of its
 //! `swap_base_input`, and the bytes of that instruction. It does no I/O, reads no clock, uses no

@@ -1,4 +1,4 @@
-//! What a swap pays: the arithmetic of `swap_base_input`, in its order and with its rounding.
+//! Exact-in quote: the output of a swap, in the order and with the rounding of `swap_base_input`.
 //!
 //! Follows `programs/cp-swap/src/instructions/swap_base_input.rs` and `curve/{calculator,fees}.rs`.
 
@@ -240,7 +240,7 @@ impl PoolSnapshot {
         Ok(())
     }
 
-    /// Vault balances less the fees that nobody has collected yet.
+    /// Vault balances less the fees that are not collected yet.
     pub(crate) fn reserves(&self) -> Result<PerToken<Amount>, Refusal> {
         let pool = &self.pool;
         Ok(PerToken::new(

@@ -1,4 +1,4 @@
-//! Why the exchange would not execute a swap.
+//! Refusals: the reasons for which the exchange would not execute a swap.
 
 use thiserror::Error;
 

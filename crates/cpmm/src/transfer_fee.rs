@@ -1,4 +1,4 @@
-//! Token-2022 transfer fees.
+//! Transfer fees of Token-2022 mints: which of two schedules applies, and what a transfer costs.
 //!
 //! Follows `interface/src/extension/transfer_fee/mod.rs` of `solana-program/token-2022`.
 

@@ -1,4 +1,4 @@
-//! Numbers that say what they count.
+//! Units of the arithmetic: token amounts, basis points and fee rates.
 
 use std::fmt;
 

@@ -1,5 +1,6 @@
-//! The arithmetic against what the real program did: swaps read from mainnet events, and 3,000 swaps
-//! executed by the official program compiled to SBF, refusals included.
+//! Quotes against executed swaps: mainnet events, and 3,000 swaps of the official program.
+//!
+//! The program was compiled to SBF; its refusals are included.
 
 use std::sync::Arc;
 
