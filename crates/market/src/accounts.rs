@@ -1,118 +1,117 @@
-//! What is known of every account, at every slot of every branch: the accounts at the root, and above
-//! it one layer of writes for each slot.
+//! Accounts at every slot of every fork: the confirmed head's, and one layer of writes per slot (pure).
 
 use std::collections::{BTreeMap, HashMap};
 
 use foldhash::fast::RandomState;
 use solana_pubkey::Pubkey;
 
-use super::content::Content;
+use crate::decoded_account::DecodedAccount;
 
-/// Accounts by address. The hash is fast and keyed at random: pool addresses can be chosen by whoever
+/// Accounts by address. The hash is fast and keyed at random: pool addresses can be chosen by the one who
 /// opens a pool.
-pub(super) type ByAddress<T> = HashMap<Pubkey, T, RandomState>;
+pub(crate) type ByAddress<T> = HashMap<Pubkey, T, RandomState>;
 
 /// The last write to an account in a slot.
-pub(super) struct Write {
+pub(crate) struct Write {
     /// Orders the writes within the slot.
-    pub(super) version: u64,
-    pub(super) content: Content,
+    pub(crate) version: u64,
+    pub(crate) account: DecodedAccount,
 }
 
 /// One slot.
 #[derive(Default)]
 struct Layer {
-    /// The slot it builds on, once told.
+    /// The slot it builds on, once reported.
     parent: Option<u64>,
     writes: ByAddress<Write>,
 }
 
-/// Accounts at the root, those of a kind together. A table of hashes doubles when it is full, and of
+/// Accounts at the confirmed head, those of a kind together. A table of hashes doubles when it is full, and of
 /// hundreds of thousands of accounts three tables waste much less than one.
 #[derive(Default)]
-struct Rooted([ByAddress<Content>; 3]);
+struct ConfirmedAccounts([ByAddress<DecodedAccount>; 3]);
 
-/// The table of [`Rooted`] that holds accounts like this one.
-const fn table_of(content: &Content) -> usize {
-    match content {
-        Content::Vault(_) => 0,
-        Content::Mint(..) => 1,
+/// The table of [`ConfirmedAccounts`] that holds accounts like this one.
+const fn table_of(account: &DecodedAccount) -> usize {
+    match account {
+        DecodedAccount::Vault(_) => 0,
+        DecodedAccount::Mint(..) => 1,
         _ => 2,
     }
 }
 
-impl Rooted {
-    fn get(&self, pubkey: &Pubkey) -> Option<&Content> {
+impl ConfirmedAccounts {
+    fn get(&self, pubkey: &Pubkey) -> Option<&DecodedAccount> {
         self.0.iter().find_map(|table| table.get(pubkey))
     }
 
-    /// [`Rooted::get`], faster when the account is still of the kind of `like`, as nearly every account is.
-    fn get_like(&self, pubkey: &Pubkey, like: &Content) -> Option<&Content> {
+    /// [`ConfirmedAccounts::get`], faster when the account is still of the kind of `like`, as nearly every account is.
+    fn get_like(&self, pubkey: &Pubkey, like: &DecodedAccount) -> Option<&DecodedAccount> {
         let (before, from) = self.0.split_at(table_of(like));
         let mut tables = from.iter().chain(before);
         tables.find_map(|table| table.get(pubkey))
     }
 
-    /// Puts another content in the place of one of the same kind. Gives it back when there is none.
-    fn replace(&mut self, pubkey: &Pubkey, content: Content) -> Result<(), Content> {
-        let table = self.0.get_mut(table_of(&content));
+    /// Replaces an account by one of the same kind. Gives it back when there is none.
+    fn replace(&mut self, pubkey: &Pubkey, account: DecodedAccount) -> Result<(), DecodedAccount> {
+        let table = self.0.get_mut(table_of(&account));
         match table.and_then(|table| table.get_mut(pubkey)) {
             Some(before) => {
-                *before = content;
+                *before = account;
                 Ok(())
             }
-            None => Err(content),
+            None => Err(account),
         }
     }
 
     /// Keeps an account, whatever was there before.
-    fn insert(&mut self, pubkey: Pubkey, content: Content) {
-        let Err(content) = self.replace(&pubkey, content) else {
+    fn insert(&mut self, pubkey: Pubkey, account: DecodedAccount) {
+        let Err(account) = self.replace(&pubkey, account) else {
             return;
         };
-        let kind = table_of(&content);
+        let kind = table_of(&account);
         for (at, table) in self.0.iter_mut().enumerate() {
             if at != kind {
                 table.remove(&pubkey);
             }
         }
         if let Some(table) = self.0.get_mut(kind) {
-            table.insert(pubkey, content);
+            table.insert(pubkey, account);
         }
     }
 }
 
 /// What is known of every account.
 #[derive(Default)]
-pub(super) struct Accounts {
-    rooted: Rooted,
+pub(crate) struct Accounts {
+    confirmed: ConfirmedAccounts,
     layers: BTreeMap<u64, Layer>,
 }
 
 impl Accounts {
     /// An account as it is in a slot: its last write there or in the nearest slot below.
-    pub(super) fn get(&self, slot: u64, pubkey: &Pubkey) -> Option<&Content> {
+    pub(crate) fn get(&self, slot: u64, pubkey: &Pubkey) -> Option<&DecodedAccount> {
         match self.last_write(slot, pubkey) {
-            Some((_, write)) => Some(&write.content),
-            None => self.rooted.get(pubkey),
+            Some((_, write)) => Some(&write.account),
+            None => self.confirmed.get(pubkey),
         }
     }
 
     /// An account as it is in a slot before it becomes `now`, and the version of its last write in that
     /// very slot.
-    pub(super) fn before(
+    pub(crate) fn before(
         &self,
         slot: u64,
         pubkey: &Pubkey,
-        now: &Content,
-    ) -> (Option<u64>, Option<&Content>) {
+        now: &DecodedAccount,
+    ) -> (Option<u64>, Option<&DecodedAccount>) {
         match self.last_write(slot, pubkey) {
-            Some((at, write)) => ((at == slot).then_some(write.version), Some(&write.content)),
-            None => (None, self.rooted.get_like(pubkey, now)),
+            Some((at, write)) => ((at == slot).then_some(write.version), Some(&write.account)),
+            None => (None, self.confirmed.get_like(pubkey, now)),
         }
     }
 
-    /// The last write above the root that a slot sees, and the slot that made it.
+    /// The last write above the confirmed head that a slot sees, and the slot that made it.
     fn last_write(&self, slot: u64, pubkey: &Pubkey) -> Option<(u64, &Write)> {
         let mut at = slot;
         loop {
@@ -125,7 +124,7 @@ impl Accounts {
     }
 
     /// Keeps a write.
-    pub(super) fn write(&mut self, slot: u64, pubkey: Pubkey, write: Write) {
+    pub(crate) fn write(&mut self, slot: u64, pubkey: Pubkey, write: Write) {
         self.layer(slot).writes.insert(pubkey, write);
     }
 
@@ -140,30 +139,33 @@ impl Accounts {
         })
     }
 
-    /// Keeps what an account is at the root and above, where nothing is known of it, or only that it
-    /// was not there once.
-    pub(super) fn add(&mut self, pubkey: Pubkey, content: Content) {
-        if matches!(self.rooted.get(&pubkey), None | Some(Content::Absent)) {
-            self.rooted.insert(pubkey, content);
+    /// Keeps what an account is at the confirmed head and above, where nothing is known of it, or only that
+    /// it was not there once.
+    pub(crate) fn add(&mut self, pubkey: Pubkey, account: DecodedAccount) {
+        if matches!(
+            self.confirmed.get(&pubkey),
+            None | Some(DecodedAccount::Absent)
+        ) {
+            self.confirmed.insert(pubkey, account);
         }
     }
 
-    /// Makes room at the root for as many accounts of each kind as these are. Tables that grow leave behind, for
+    /// Makes room at the confirmed head for as many accounts of each kind as these are. Tables that grow leave behind, for
     /// good, what was too small for them.
-    pub(super) fn reserve<'a>(&mut self, contents: impl Iterator<Item = &'a Content>) {
+    pub(crate) fn reserve<'a>(&mut self, accounts: impl Iterator<Item = &'a DecodedAccount>) {
         let mut counts = [0_usize; 3];
-        for content in contents {
-            if let Some(count) = counts.get_mut(table_of(content)) {
+        for account in accounts {
+            if let Some(count) = counts.get_mut(table_of(account)) {
                 *count += 1;
             }
         }
-        for (table, count) in self.rooted.0.iter_mut().zip(counts) {
+        for (table, count) in self.confirmed.0.iter_mut().zip(counts) {
             table.reserve(count);
         }
     }
 
     /// The writes of a slot, in no order.
-    pub(super) fn writes(&self, slot: u64) -> impl Iterator<Item = (&Pubkey, &Write)> {
+    pub(crate) fn writes(&self, slot: u64) -> impl Iterator<Item = (&Pubkey, &Write)> {
         self.layers
             .get(&slot)
             .into_iter()
@@ -171,34 +173,34 @@ impl Accounts {
     }
 
     /// Sets what a slot builds on.
-    pub(super) fn set_parent(&mut self, slot: u64, parent: u64) {
+    pub(crate) fn set_parent(&mut self, slot: u64, parent: u64) {
         self.layer(slot).parent = Some(parent);
     }
 
-    /// Makes a slot the root: the writes of the slots that it builds on become the rooted accounts.
-    /// Its own stay apart, so that repeated ones are recognised. `keep` tells about an account that was
-    /// not known whether it is worth keeping.
-    pub(super) fn settle(&mut self, root: u64, keep: impl Fn(&Pubkey, &Content) -> bool) {
-        let mut path = Vec::new();
-        let mut next = self.layers.get(&root).and_then(|layer| layer.parent);
+    /// Makes a slot the confirmed head: the writes of its ancestry join the confirmed accounts. Its own stay
+    /// apart, so that replayed ones are recognised. `keep` decides whether an account that was not known is
+    /// worth keeping.
+    pub(crate) fn confirm(&mut self, head: u64, keep: impl Fn(&Pubkey, &DecodedAccount) -> bool) {
+        let mut ancestry = Vec::new();
+        let mut next = self.layers.get(&head).and_then(|layer| layer.parent);
         while let Some(slot) = next.filter(|slot| self.layers.contains_key(slot)) {
-            path.push(slot);
+            ancestry.push(slot);
             next = self.layers.get(&slot).and_then(|layer| layer.parent);
         }
-        for slot in path.into_iter().rev() {
+        for slot in ancestry.into_iter().rev() {
             let layer = self.layers.remove(&slot).unwrap_or_default();
-            for (pubkey, Write { content, .. }) in layer.writes {
-                if let Err(content) = self.rooted.replace(&pubkey, content)
-                    && (self.rooted.get(&pubkey).is_some() || keep(&pubkey, &content))
+            for (pubkey, Write { account, .. }) in layer.writes {
+                if let Err(account) = self.confirmed.replace(&pubkey, account)
+                    && (self.confirmed.get(&pubkey).is_some() || keep(&pubkey, &account))
                 {
-                    self.rooted.insert(pubkey, content);
+                    self.confirmed.insert(pubkey, account);
                 }
             }
         }
     }
 
     /// Drops the writes of all slots but some.
-    pub(super) fn retain(&mut self, mut kept: impl FnMut(u64) -> bool) {
+    pub(crate) fn retain(&mut self, mut kept: impl FnMut(u64) -> bool) {
         self.layers.retain(|slot, _| kept(*slot));
     }
 }

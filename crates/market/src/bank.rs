@@ -1,69 +1,99 @@
-//! One slot of one branch, and the state it makes of its parent's.
+//! Bank: one slot of one fork, and the state that its writes make of its parent's (pure).
 
 use solana_pubkey::Pubkey;
 use solana_signature::Signature;
 
-use super::{
+use crate::{
     accounts::Accounts,
-    content::Content,
+    decoded_account::DecodedAccount,
+    missing_accounts::MissingAccounts,
     state::{Index, State},
-    wanted::Wanted,
 };
 
 /// A slot.
 #[derive(Default)]
-pub(super) struct Bank {
-    /// The slot it builds on, once told.
-    pub(super) parent: Option<u64>,
-    /// Whether its writes are over.
-    pub(super) frozen: bool,
-    pub(super) stage: Stage,
+pub(crate) struct Bank {
+    /// The slot it builds on, once reported.
+    pub(crate) parent: Option<u64>,
+    /// Whether its `processed` status was reported: its writes are over.
+    pub(crate) complete: bool,
+    pub(crate) phase: Phase,
 }
 
-/// How far a slot's state is.
+/// How far the state of a slot is.
 #[derive(Default)]
-pub(super) enum Stage {
-    /// The parent's state is not known yet; writes wait.
+pub(crate) enum Phase {
+    /// The parent is not sealed yet; writes wait.
     #[default]
-    Waiting,
+    AwaitingParent,
     /// The parent is sealed; writes are applied as they come, unseen.
-    Open(Draft),
-    /// Complete and visible.
+    Building(BankBuilder),
+    /// Complete; readers may see it.
     Sealed(State),
+}
+
+impl Phase {
+    /// The phase that follows: building begins once the parent's slot and state are known, from the writes that
+    /// waited, and sealing needs a slot that `is_whole`: complete, with every write delivered.
+    pub(crate) fn advance(
+        self,
+        slot: u64,
+        parent: Option<(u64, State)>,
+        is_whole: bool,
+        accounts: &Accounts,
+        index: &mut Index,
+        missing: &mut MissingAccounts,
+    ) -> Self {
+        let begun = match (self, parent) {
+            (Self::AwaitingParent, Some((parent, state))) => {
+                let mut builder = BankBuilder::new(slot, state);
+                for (pubkey, write) in accounts.writes(slot) {
+                    let before = accounts.get(parent, pubkey);
+                    builder.write(*pubkey, before, &write.account, index);
+                }
+                Self::Building(builder)
+            }
+            (phase, _) => phase,
+        };
+        match begun {
+            Self::Building(builder) if is_whole => Self::Sealed(builder.finish(accounts, missing)),
+            phase => phase,
+        }
+    }
 }
 
 impl Bank {
     /// The state, when the slot is sealed.
-    pub(super) const fn sealed(&self) -> Option<&State> {
-        match &self.stage {
-            Stage::Sealed(state) => Some(state),
-            Stage::Waiting | Stage::Open(_) => None,
+    pub(crate) const fn sealed(&self) -> Option<&State> {
+        match &self.phase {
+            Phase::Sealed(state) => Some(state),
+            Phase::AwaitingParent | Phase::Building(_) => None,
         }
     }
 
     /// The state so far, sealed or not.
-    pub(super) const fn state_mut(&mut self) -> Option<&mut State> {
-        match &mut self.stage {
-            Stage::Sealed(state) => Some(state),
-            Stage::Open(draft) => Some(&mut draft.state),
-            Stage::Waiting => None,
+    pub(crate) const fn state_mut(&mut self) -> Option<&mut State> {
+        match &mut self.phase {
+            Phase::Sealed(state) => Some(state),
+            Phase::Building(builder) => Some(&mut builder.state),
+            Phase::AwaitingParent => None,
         }
     }
 }
 
-/// A state under construction. Pools are put together when the transaction that wrote them is over:
-/// a swap writes a pool and two vaults, and putting the pool together once is a third of the work.
-pub(super) struct Draft {
+/// A state under construction. A pool's snapshot is renewed when the transaction that wrote it is over:
+/// a swap writes a pool and two vaults, and renewing the snapshot once is a third of the work.
+pub(crate) struct BankBuilder {
     slot: u64,
     state: State,
-    /// Pools to put together, each with an account that changed.
+    /// Pools whose snapshot is to be renewed, each with an account that changed.
     stale: Vec<(Pubkey, Pubkey)>,
     transaction: Option<Signature>,
 }
 
-impl Draft {
+impl BankBuilder {
     /// A slot that has written nothing yet.
-    pub(super) const fn new(slot: u64, parent: State) -> Self {
+    pub(crate) const fn new(slot: u64, parent: State) -> Self {
         Self {
             slot,
             state: parent,
@@ -72,32 +102,34 @@ impl Draft {
         }
     }
 
-    /// Takes up the next write of `transaction`: the pools of the one before it are put together,
-    /// from accounts that do not contain the write yet.
-    pub(super) fn turn_to(
+    /// The next write is one of `transaction`: where that is another one than before, the pools of the one
+    /// before are renewed, from accounts that do not contain the write yet.
+    pub(crate) fn enter_transaction(
         &mut self,
         transaction: Option<Signature>,
         accounts: &Accounts,
-        wanted: &mut Wanted,
+        missing: &mut MissingAccounts,
     ) {
         if self.transaction != transaction {
-            self.refresh(accounts, wanted);
+            self.refresh(accounts, missing);
             self.transaction = transaction;
         }
     }
 
     /// Notes what a write changes. `before` is what the account was.
-    pub(super) fn write(
+    pub(crate) fn write(
         &mut self,
         pubkey: Pubkey,
-        before: Option<&Content>,
-        now: &Content,
+        before: Option<&DecodedAccount>,
+        now: &DecodedAccount,
         index: &mut Index,
     ) {
         index.register(pubkey, before, now);
-        if let Content::Clock(clock) = now {
+        if let DecodedAccount::Clock(clock) = now {
             self.state.set_clock(*clock);
-        } else if matches!(now, Content::Pool(_)) || matches!(before, Some(Content::Pool(_))) {
+        } else if matches!(now, DecodedAccount::Pool(_))
+            || matches!(before, Some(DecodedAccount::Pool(_)))
+        {
             self.stale.push((pubkey, pubkey));
         } else {
             let pools = index.pools_with(&pubkey);
@@ -105,7 +137,7 @@ impl Draft {
         }
     }
 
-    fn refresh(&mut self, accounts: &Accounts, wanted: &mut Wanted) {
+    fn refresh(&mut self, accounts: &Accounts, missing: &mut MissingAccounts) {
         self.stale.sort_unstable();
         let get = |pubkey: &Pubkey| accounts.get(self.slot, pubkey);
         for changes in self.stale.chunk_by(|(a, _), (b, _)| a == b) {
@@ -113,14 +145,14 @@ impl Draft {
                 continue;
             };
             let changed = changes.iter().map(|(_, account)| *account);
-            self.state.change(*pool, changed, get, wanted);
+            self.state.change(*pool, changed, get, missing);
         }
         self.stale.clear();
     }
 
     /// The state with everything that was written.
-    pub(super) fn finish(mut self, accounts: &Accounts, wanted: &mut Wanted) -> State {
-        self.refresh(accounts, wanted);
+    pub(crate) fn finish(mut self, accounts: &Accounts, missing: &mut MissingAccounts) -> State {
+        self.refresh(accounts, missing);
         self.state
     }
 }

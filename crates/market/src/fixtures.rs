@@ -1,4 +1,4 @@
-//! Accounts of one pool, for the market's tests.
+//! Accounts of one pool as bytes, for the unit tests of the market.
 
 use bytes::Bytes;
 use cpmm::{
@@ -6,23 +6,15 @@ use cpmm::{
     fixtures::{blank_pool, published_config},
     ids,
 };
+use sluice_chain_types::RawAccount;
 use sluice_geyser::AccountUpdate;
 use solana_pubkey::Pubkey;
 
-use super::content::Content;
+use crate::decoded_account::DecodedAccount;
 
-/// An account as the chain has it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct RawAccount {
-    pub(crate) owner: Pubkey,
-    pub(crate) lamports: u64,
-    pub(crate) data: Bytes,
-}
-
-impl RawAccount {
-    pub(crate) fn content(&self, pubkey: &Pubkey) -> Content {
-        Content::decode(pubkey, &self.owner, self.lamports, &self.data)
-    }
+/// The account as the market reads it at an address.
+pub(crate) fn decoded(pubkey: &Pubkey, account: &RawAccount) -> DecodedAccount {
+    DecodedAccount::decode(pubkey, &account.owner, account.lamports, &account.data)
 }
 
 pub(crate) fn key(byte: u8) -> Pubkey {
@@ -52,8 +44,10 @@ pub(crate) fn pool_state(open_time: u64) -> PoolState {
     }
 }
 
+/// An account without an address, which tests give it where they write it.
 pub(crate) fn raw(owner: Pubkey, data: Vec<u8>) -> RawAccount {
     RawAccount {
+        pubkey: Pubkey::default(),
         owner,
         lamports: 1,
         data: data.into(),
@@ -103,13 +97,14 @@ pub(crate) fn mint(side: u8) -> RawAccount {
 
 pub(crate) fn closed() -> RawAccount {
     RawAccount {
+        pubkey: Pubkey::default(),
         owner: Pubkey::default(),
         lamports: 0,
         data: Bytes::new(),
     }
 }
 
-/// The stream's word that `account` was written.
+/// The stream's report that `account` was written.
 pub(crate) fn written(
     slot: u64,
     write_version: u64,

@@ -1,30 +1,33 @@
-//! The live market: every pool of the exchange with everything a quote depends on, held in memory
-//! and moved from slot to slot by the Geyser stream.
+//! Live market: every pool of the exchange with all that its quotes depend on, in memory, slot by slot.
 //!
-//! - Only whole slots are visible. Writes build up an unseen state until the stream says that their
-//!   slot is complete, so a pool and its vaults never come from two moments.
-//! - Every slot of every branch keeps a state of its own, which shares what it did not change with its
-//!   parent: see [`state`]. Where the chain leaves a slot, the market falls back to another one.
+//! - Only whole slots are visible. Writes build up an unseen state until the stream reports that their
+//!   slot is complete, so a pool and its vaults never come from two states.
+//! - Every slot of every fork keeps a state of its own, which shares what it did not change with its
+//!   parent: see [`state`]. At a reorg the market shows the state of another slot.
 //! - A start subscribes first and then reads the accounts over RPC. What both deliver is joined by
-//!   slot; see [`ledger`] for why nothing can fall between the two.
+//!   slot; see [`market_tree`] for why nothing can fall between the two.
 //! - A lost stream is resumed by replaying from the last confirmed slot. Where that cannot be done, and
 //!   at any doubt, the market begins again. Until the gap is closed it is not ready.
 
+mod account_snapshot;
 mod accounts;
-mod assembly;
 mod bank;
-mod content;
+mod bootstrap;
+mod decoded_account;
+mod dependencies;
+mod divergence;
 #[cfg(test)]
 mod fixtures;
-mod ledger;
+mod market_tree;
+mod missing_accounts;
 pub mod replay;
 mod run;
 mod settings;
-mod snapshot;
+mod slot_state;
+mod snapshot_reader;
 mod state;
 mod subscription;
 mod view;
-mod wanted;
 
 use service_kit::CancellationToken;
 pub use sluice_geyser::Endpoint;

@@ -1,13 +1,13 @@
-//! The market without a network: fed with accounts and recorded updates, for benchmarks and for tests
-//! of what reads it. It is the same state machine, published the same way.
+//! Market without a network: follows accounts and recorded updates, for benchmarks and tests of its readers.
+//!
+//! It is the same state machine, published the same way.
 
 use sluice_chain_types::RawAccount;
 use sluice_geyser::{Body, Update};
 
-use super::{
-    content::Content,
-    ledger::{Answer, Divergence, Ledger},
-    view::Market,
+use crate::{
+    account_snapshot::AccountSnapshot, decoded_account::DecodedAccount, divergence::Divergence,
+    market_tree::MarketTree, view::Market,
 };
 
 /// The recorded updates cannot be followed.
@@ -18,7 +18,7 @@ pub struct Stray(#[from] Divergence);
 /// A market that follows what it is given.
 #[derive(Default)]
 pub struct Replay {
-    ledger: Ledger,
+    tree: MarketTree,
     market: Market,
 }
 
@@ -35,28 +35,31 @@ impl Replay {
                 lamports,
                 data,
             } = account;
-            (pubkey, Content::decode(&pubkey, &owner, lamports, &data))
+            (
+                pubkey,
+                DecodedAccount::decode(&pubkey, &owner, lamports, &data),
+            )
         });
-        replay.ledger.seed(Answer {
+        replay.tree.first_snapshot(AccountSnapshot {
             context_slot: slot,
             accounts: decoded.collect(),
         });
-        replay.ledger.seeded();
+        replay.tree.first_snapshots_complete();
         replay
     }
 
     /// Takes in an update.
     ///
     /// # Errors
-    /// [`Stray`] when it has no place in what was told before.
+    /// [`Stray`] when it has no place in what was reported before.
     pub fn update(&mut self, update: &Update) -> Result<(), Stray> {
         match &update.body {
-            Body::Account(account) => self.ledger.account(account)?,
+            Body::Account(account) => self.tree.account(account)?,
             Body::Slot(slot) => {
-                if self.ledger.slot(slot)?
-                    && let Some(visible) = self.ledger.visible()
+                if self.tree.slot(slot)?
+                    && let Some(states) = self.tree.head_states()
                 {
-                    self.market.publish(visible);
+                    self.market.publish(states);
                 }
             }
             Body::Transaction(_) | Body::BlockMeta(_) => {}

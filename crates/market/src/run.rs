@@ -1,10 +1,11 @@
-//! The task that keeps the market: connect, join the first answers, follow the slots; after a loss,
-//! replay what was missed, or begin again where that cannot be done.
+//! Market task: connects, joins the first snapshots, follows the slots, and replays after a lost stream.
+//!
+//! Where the slots that were missed cannot be replayed, it begins again.
 
 #[cfg(test)]
 mod tests;
 
-use std::{convert::Infallible, time::Duration};
+use std::time::Duration;
 
 use service_kit::{Backoff, CancellationToken};
 use sluice_geyser::{Body, Endpoint, SlotUpdate, Stream, StreamError, Update};
@@ -14,27 +15,29 @@ use tokio::{
     time::{Instant, sleep, sleep_until},
 };
 
-use super::{
-    ledger::{Answer, Divergence, Ledger},
+use crate::{
+    account_snapshot::AccountSnapshot,
+    divergence::Divergence,
+    market_tree::MarketTree,
     settings::Settings,
-    snapshot::{SnapshotError, Snapshots},
+    snapshot_reader::{SnapshotError, SnapshotReader},
     subscription::{Coverage, request},
     view::Market,
 };
 
 /// Time without a sealed slot after which the stream is given up. The stream itself ends on silence;
-/// this covers one that still pings but tells nothing of the chain. Longer than readers wait before
+/// this covers one that still pings but reports nothing of the chain. Longer than readers wait before
 /// they refuse, so that a chain that halts does not cost a snapshot at once.
 const NO_SLOT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Answers of RPC calls that may wait for the session: as many as calls are under way.
-const WAITING_ANSWERS: usize = 8;
+/// Snapshots that may wait for the session: as many as RPC calls are in flight.
+const WAITING_SNAPSHOTS: usize = 8;
 
-/// Where the market gets everything from.
-pub(super) struct Sources {
+/// Stream servers and the node that the market reads.
+pub(crate) struct Sources {
     /// Streams in the order of preference; the next one is tried when one fails.
     endpoints: Vec<Endpoint>,
-    snapshots: Snapshots,
+    reader: SnapshotReader,
     /// Whether to subscribe to the accounts of the whole chain that are closed.
     watch_closed: bool,
 }
@@ -43,7 +46,7 @@ impl From<Settings> for Sources {
     fn from(settings: Settings) -> Self {
         Self {
             endpoints: settings.endpoints,
-            snapshots: Snapshots::new(settings.rpc_url),
+            reader: SnapshotReader::new(settings.rpc_url),
             watch_closed: settings.watch_closed_accounts,
         }
     }
@@ -51,7 +54,7 @@ impl From<Settings> for Sources {
 
 /// Why a connection is over.
 #[derive(Debug, thiserror::Error)]
-enum Lost {
+enum SessionEnd {
     #[error(transparent)]
     Stream(#[from] StreamError),
     #[error("the snapshot failed: {0}")]
@@ -64,7 +67,7 @@ enum Lost {
     Reader(#[from] JoinError),
 }
 
-impl Lost {
+impl SessionEnd {
     /// Whether what is known can be built on by replaying the slots that were missed.
     fn can_resume(&self) -> bool {
         matches!(self, Self::Stream(error) if !error.is_replay_unavailable())
@@ -77,30 +80,30 @@ impl Lost {
 }
 
 /// Keeps `market` until `shutdown`.
-pub(super) async fn run(market: Market, sources: Sources, shutdown: CancellationToken) {
+pub(crate) async fn run(market: Market, sources: Sources, shutdown: CancellationToken) {
     let mut backoff = Backoff::new();
-    let mut ledger = Ledger::default();
+    let mut tree = MarketTree::default();
     let mut endpoints = sources.endpoints.iter().cycle();
     let Some(mut endpoint) = endpoints.next() else {
         market.set_not_ready("no stream is configured".to_owned());
         return;
     };
     loop {
-        let session = Session::open(&market, endpoint, &sources, &mut ledger, &mut backoff);
-        let lost = tokio::select! {
+        let session = Session::open(&market, endpoint, &sources, &mut tree, &mut backoff);
+        let end = tokio::select! {
             () = shutdown.cancelled() => break,
-            lost = session => lost,
+            end = session => end,
         };
-        market.set_not_ready(lost.to_string());
-        if !lost.can_resume() {
-            ledger = Ledger::default();
+        market.set_not_ready(end.to_string());
+        if !end.can_resume() {
+            tree = MarketTree::default();
         }
-        if lost.is_replay_refused() {
-            tracing::warn!(reason = %lost, "slots are missing; reading the chain again");
+        if end.is_replay_refused() {
+            tracing::warn!(reason = %end, "slots are missing; reading the chain again");
             continue;
         }
         let pause = backoff.next_pause(rand::random());
-        tracing::warn!(reason = %lost, ?pause, "market lost; connecting again");
+        tracing::warn!(reason = %end, ?pause, "market lost; connecting again");
         endpoint = endpoints.next().unwrap_or(endpoint);
         tokio::select! {
             () = shutdown.cancelled() => break,
@@ -112,26 +115,29 @@ pub(super) async fn run(market: Market, sources: Sources, shutdown: Cancellation
 
 /// How far the first read of the chain is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum First {
+enum FirstRead {
     /// Waits for a slot that is delivered whole.
-    Waiting,
+    AwaitingSlot,
     /// Under way.
     Reading,
-    /// Every answer is in the ledger; or the ledger did not need any.
-    Read,
+    /// Every first snapshot is in the tree; or the tree did not need any.
+    Done,
 }
 
 /// One connection, from the first slot to the loss.
 struct Session<'a> {
     market: &'a Market,
-    snapshots: &'a Snapshots,
-    ledger: &'a mut Ledger,
+    reader: &'a SnapshotReader,
+    tree: &'a mut MarketTree,
     backoff: &'a mut Backoff,
     stream: Stream,
     coverage: Coverage,
-    first: First,
+    first_read: FirstRead,
     calls: JoinSet<Result<(), SnapshotError>>,
-    answers: (mpsc::Sender<Answer>, mpsc::Receiver<Answer>),
+    snapshots: (
+        mpsc::Sender<AccountSnapshot>,
+        mpsc::Receiver<AccountSnapshot>,
+    ),
     /// Slot that must be passed before readers see anything again: the last one they saw.
     catch_up_to: u64,
     last_slot_at: Instant,
@@ -143,11 +149,11 @@ impl<'a> Session<'a> {
         market: &'a Market,
         endpoint: &Endpoint,
         sources: &'a Sources,
-        ledger: &'a mut Ledger,
+        tree: &'a mut MarketTree,
         backoff: &'a mut Backoff,
-    ) -> Lost {
-        let catch_up_to = ledger.heads().map_or(0, |(head, _)| head);
-        let from_slot = ledger.rewind();
+    ) -> SessionEnd {
+        let catch_up_to = tree.processed_head().unwrap_or(0);
+        let from_slot = tree.rewind();
         let request = request(sources.watch_closed, from_slot);
         let stream = match Stream::open(endpoint, request).await {
             Ok(stream) => stream,
@@ -159,46 +165,51 @@ impl<'a> Session<'a> {
         });
         let session = Self {
             market,
-            snapshots: &sources.snapshots,
-            ledger,
+            reader: &sources.reader,
+            tree,
             backoff,
             stream,
             coverage: Coverage::default(),
-            first: match from_slot {
-                Some(_) => First::Read,
-                None => First::Waiting,
+            first_read: match from_slot {
+                Some(_) => FirstRead::Done,
+                None => FirstRead::AwaitingSlot,
             },
             calls: JoinSet::new(),
-            answers: mpsc::channel(WAITING_ANSWERS),
+            snapshots: mpsc::channel(WAITING_SNAPSHOTS),
             catch_up_to,
             last_slot_at: Instant::now(),
             ready: false,
         };
-        match session.follow().await {
-            Ok(never) => match never {},
-            Err(lost) => lost,
-        }
+        session.follow().await
     }
 
-    async fn follow(mut self) -> Result<Infallible, Lost> {
+    async fn follow(mut self) -> SessionEnd {
         loop {
-            let no_slot_at = self.last_slot_at + NO_SLOT_TIMEOUT;
-            tokio::select! {
-                updates = self.stream.next_batch() => {
-                    for update in updates? {
-                        self.update(&update)?;
-                    }
-                }
-                Some(answer) = self.answers.1.recv() => self.answer(answer),
-                Some(done) = self.calls.join_next() => self.call_done(done?)?,
-                () = sleep_until(no_slot_at) => return Err(Lost::NoSlot),
+            if let Err(end) = self.next_event().await {
+                return end;
             }
         }
     }
 
-    fn update(&mut self, update: &Update) -> Result<(), Lost> {
+    /// Waits for updates, a snapshot or the end of a call, and takes in whichever comes first.
+    async fn next_event(&mut self) -> Result<(), SessionEnd> {
+        let no_slot_at = self.last_slot_at + NO_SLOT_TIMEOUT;
+        tokio::select! {
+            updates = self.stream.next_batch() => {
+                for update in updates? {
+                    self.update(&update)?;
+                }
+            }
+            Some(snapshot) = self.snapshots.1.recv() => self.snapshot(snapshot),
+            Some(done) = self.calls.join_next() => self.call_done(done?)?,
+            () = sleep_until(no_slot_at) => return Err(SessionEnd::NoSlot),
+        }
+        Ok(())
+    }
+
+    fn update(&mut self, update: &Update) -> Result<(), SessionEnd> {
         match &update.body {
-            Body::Account(account) => self.ledger.account(account)?,
+            Body::Account(account) => self.tree.account(account)?,
             Body::Slot(slot) => self.slot(slot)?,
             // Not subscribed to.
             Body::Transaction(_) | Body::BlockMeta(_) => {}
@@ -206,42 +217,42 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    fn slot(&mut self, update: &SlotUpdate) -> Result<(), Lost> {
-        self.market.heard(update.slot);
+    fn slot(&mut self, update: &SlotUpdate) -> Result<(), SessionEnd> {
+        self.market.report_slot(update.slot);
         self.coverage.slot(update);
-        if self.first == First::Waiting
+        if self.first_read == FirstRead::AwaitingSlot
             && let Some(slot) = self.coverage.whole_from()
         {
-            self.first = First::Reading;
-            let (snapshots, answers) = (self.snapshots.clone(), self.answers.0.clone());
+            self.first_read = FirstRead::Reading;
+            let (reader, snapshots) = (self.reader.clone(), self.snapshots.0.clone());
             self.calls
-                .spawn(async move { snapshots.everything(slot, answers).await });
+                .spawn(async move { reader.everything(slot, snapshots).await });
         }
-        if self.ledger.slot(update)? {
+        if self.tree.slot(update)? {
             self.publish();
         }
-        self.ask_for_missing();
+        self.fetch_missing();
         Ok(())
     }
 
-    fn answer(&mut self, answer: Answer) {
-        if self.first == First::Reading {
-            self.ledger.seed(answer);
+    fn snapshot(&mut self, snapshot: AccountSnapshot) {
+        if self.first_read == FirstRead::Reading {
+            self.tree.first_snapshot(snapshot);
         } else {
-            self.ledger.answer(answer);
+            self.tree.snapshot(snapshot);
             self.publish();
         }
     }
 
-    fn call_done(&mut self, result: Result<(), SnapshotError>) -> Result<(), Lost> {
+    fn call_done(&mut self, result: Result<(), SnapshotError>) -> Result<(), SessionEnd> {
         result?;
-        if self.first == First::Reading {
-            // The answers were sent before the call ended, so they are all in the channel.
-            while let Ok(answer) = self.answers.1.try_recv() {
-                self.ledger.seed(answer);
+        if self.first_read == FirstRead::Reading {
+            // The snapshots were sent before the call ended, so they are all in the channel.
+            while let Ok(snapshot) = self.snapshots.1.try_recv() {
+                self.tree.first_snapshot(snapshot);
             }
-            self.first = First::Read;
-            self.ledger.seeded();
+            self.first_read = FirstRead::Done;
+            self.tree.first_snapshots_complete();
             tracing::info!("the chain is read; waiting for the stream to reach it");
             self.publish();
         }
@@ -250,15 +261,15 @@ impl<'a> Session<'a> {
 
     /// Shows readers what there is, once nothing is missing any more.
     fn publish(&mut self) {
-        let Some(visible) = self.ledger.visible() else {
+        let Some(states) = self.tree.head_states() else {
             return;
         };
-        let slot = visible.processed.slot;
+        let slot = states.processed.slot;
         self.last_slot_at = Instant::now();
         if slot < self.catch_up_to {
             return;
         }
-        self.market.publish(visible);
+        self.market.publish(states);
         if !self.ready {
             self.ready = true;
             self.catch_up_to = 0;
@@ -269,28 +280,30 @@ impl<'a> Session<'a> {
 
     fn announce(&self) {
         tracing::info!(status = ?self.market.status(), "market ready");
-        let visible = self.ledger.visible();
-        let incomplete = visible.iter().flat_map(|v| v.processed.state.incomplete());
+        let states = self.tree.head_states();
+        let incomplete = states
+            .iter()
+            .flat_map(|heads| heads.processed.state.incomplete());
         for (pool, reason) in incomplete {
             tracing::warn!(%pool, %reason, "pool cannot be quoted");
         }
     }
 
-    /// Reads the parts of new pools that the stream does not tell. A failure leaves those pools out
+    /// Reads the accounts of new pools that the stream does not report. A failure leaves those pools out
     /// and nothing else, so it is tried again and ends nothing.
-    fn ask_for_missing(&mut self) {
-        let Some((head, _)) = self.ledger.heads() else {
+    fn fetch_missing(&mut self) {
+        let Some(head) = self.tree.processed_head() else {
             return;
         };
-        let keys = self.ledger.take_wanted();
+        let keys = self.tree.take_missing();
         if keys.is_empty() {
             return;
         }
-        let (snapshots, answers) = (self.snapshots.clone(), self.answers.0.clone());
+        let (reader, snapshots) = (self.reader.clone(), self.snapshots.0.clone());
         self.calls.spawn(async move {
             let mut backoff = Backoff::new();
-            while let Err(error) = snapshots.accounts(&keys, head, &answers).await {
-                tracing::warn!(%error, accounts = keys.len(), "parts of new pools were not read");
+            while let Err(error) = reader.accounts(&keys, head, &snapshots).await {
+                tracing::warn!(%error, accounts = keys.len(), "accounts of new pools were not read");
                 sleep(backoff.next_pause(rand::random())).await;
             }
             Ok(())

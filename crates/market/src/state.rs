@@ -1,8 +1,8 @@
-//! The exchange at one moment, as readers see it.
+//! State of the exchange at the end of one slot, as a persistent value (pure).
 //!
 //! A [`State`] is a persistent value: copying one is a few pointers, and a copy shares all that the
-//! other does not change. So every slot of every branch keeps a state of its own, falling back to
-//! another branch is a choice between values, and readers hold a moment as long as they like.
+//! other does not change. So every slot of every fork keeps a state of its own, a reorg is a choice
+//! between values, and readers hold a state as long as they like.
 
 use std::sync::Arc;
 
@@ -11,11 +11,11 @@ use foldhash::fast::RandomState;
 use rpds::HashTrieMapSync;
 use solana_pubkey::Pubkey;
 
-use super::{
+use crate::{
     accounts::ByAddress,
-    assembly::{Incomplete, assemble, parts, patch},
-    content::Content,
-    wanted::Wanted,
+    decoded_account::DecodedAccount,
+    dependencies::{Incomplete, dependencies, pool_snapshot, with_balances},
+    missing_accounts::MissingAccounts,
 };
 
 /// Persistent map.
@@ -26,19 +26,19 @@ type Trie<K, V> = HashTrieMapSync<K, V, RandomState>;
 const TRIE_DEGREE: u8 = 16;
 
 /// Two mints, the smaller address first, as pools store them.
-pub(super) type Pair = (Pubkey, Pubkey);
+pub(crate) type Pair = (Pubkey, Pubkey);
 
 /// Orders two mints as pools store them.
-pub(super) fn pair(a: Pubkey, b: Pubkey) -> Pair {
+pub(crate) fn pair(a: Pubkey, b: Pubkey) -> Pair {
     if a <= b { (a, b) } else { (b, a) }
 }
 
 /// Number of a pool in an [`Index`].
 type PoolNumber = u32;
 
-/// The exchange at one moment.
+/// The exchange at the end of one slot.
 #[derive(Clone)]
-pub(super) struct State {
+pub(crate) struct State {
     /// Pools that can be quoted.
     pools: Trie<Pubkey, Arc<PoolSnapshot>>,
     /// Those pools by their mints.
@@ -65,90 +65,91 @@ fn trie<K: Eq + std::hash::Hash, V>() -> Trie<K, V> {
 
 impl State {
     /// The chain's time.
-    pub(super) const fn clock(&self) -> Option<Clock> {
+    pub(crate) const fn clock(&self) -> Option<Clock> {
         self.clock
     }
 
     /// A pool, if it can be quoted.
-    pub(super) fn pool(&self, address: &Pubkey) -> Option<&Arc<PoolSnapshot>> {
+    pub(crate) fn pool(&self, address: &Pubkey) -> Option<&Arc<PoolSnapshot>> {
         self.pools.get(address)
     }
 
     /// The pools of two mints that can be quoted, in the order of their addresses.
-    pub(super) fn pools_of(&self, pair: &Pair) -> &[Pubkey] {
+    pub(crate) fn pools_of(&self, pair: &Pair) -> &[Pubkey] {
         self.pairs.get(pair).map_or(&[], |pools| &**pools)
     }
 
     /// Every pool that can be quoted.
-    pub(super) fn pools(&self) -> impl Iterator<Item = (&Pubkey, &Arc<PoolSnapshot>)> {
+    pub(crate) fn pools(&self) -> impl Iterator<Item = (&Pubkey, &Arc<PoolSnapshot>)> {
         self.pools.iter()
     }
 
     /// Number of pools that can be quoted.
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.pools.size()
     }
 
     /// Pools that exist and cannot be quoted, with the reason.
-    pub(super) fn incomplete(&self) -> impl Iterator<Item = (&Pubkey, &Incomplete)> {
+    pub(crate) fn incomplete(&self) -> impl Iterator<Item = (&Pubkey, &Incomplete)> {
         self.incomplete.iter()
     }
 
     /// Number of pools that exist and cannot be quoted.
-    pub(super) fn incomplete_len(&self) -> usize {
+    pub(crate) fn incomplete_len(&self) -> usize {
         self.incomplete.size()
     }
 
     /// Sets the chain's time.
-    pub(super) const fn set_clock(&mut self, clock: Clock) {
+    pub(crate) const fn set_clock(&mut self, clock: Clock) {
         self.clock = Some(clock);
     }
 
-    /// Puts a pool together after some of its accounts, or itself, have changed. `get` and `wanted`
+    /// Renews a pool's snapshot after some of its accounts, or itself, have changed. `get` and `missing`
     /// are those of [`State::refresh`].
-    pub(super) fn change<'a>(
+    pub(crate) fn change<'a>(
         &mut self,
         address: Pubkey,
         changed: impl Iterator<Item = Pubkey>,
-        get: impl Fn(&Pubkey) -> Option<&'a Content>,
-        wanted: &mut Wanted,
+        get: impl Fn(&Pubkey) -> Option<&'a DecodedAccount>,
+        missing: &mut MissingAccounts,
     ) {
-        let parts = changed.filter(|key| *key != address);
-        let patched = self.pools.get(&address).and_then(|before| {
-            let Some(Content::Pool(pool)) = get(&address) else {
+        let changed = changed.filter(|key| *key != address);
+        let renewed = self.pools.get(&address).and_then(|before| {
+            let Some(DecodedAccount::Pool(pool)) = get(&address) else {
                 return None;
             };
-            patch(before, pool, parts, &get)
+            with_balances(before, pool, changed, &get)
         });
-        match patched {
+        match renewed {
             Some(pool) => {
                 self.pools.insert_mut(address, Arc::new(pool));
             }
-            None => self.refresh(address, get, wanted),
+            None => self.refresh(address, get, missing),
         }
     }
 
-    /// Puts a pool together from the accounts that `get` returns; `wanted` gets the parts of which
+    /// Makes a pool's snapshot from the accounts that `get` returns; `missing` gets the dependencies of which
     /// nothing is known, or only that they do not exist.
-    pub(super) fn refresh<'a>(
+    pub(crate) fn refresh<'a>(
         &mut self,
         address: Pubkey,
-        get: impl Fn(&Pubkey) -> Option<&'a Content>,
-        wanted: &mut Wanted,
+        get: impl Fn(&Pubkey) -> Option<&'a DecodedAccount>,
+        missing: &mut MissingAccounts,
     ) {
-        let Some(Content::Pool(pool)) = get(&address) else {
+        let Some(DecodedAccount::Pool(pool)) = get(&address) else {
             self.set_incomplete(address, None);
             self.remove(&address);
             return;
         };
-        match assemble(pool, &get) {
+        match pool_snapshot(pool, &get) {
             Ok(snapshot) => {
                 self.set_incomplete(address, None);
                 self.insert(address, snapshot);
             }
             Err(reason) => {
-                let unknown = |part: &Pubkey| matches!(get(part), None | Some(Content::Absent));
-                wanted.miss(parts(pool).into_iter().filter(unknown));
+                let unknown =
+                    |pubkey: &Pubkey| matches!(get(pubkey), None | Some(DecodedAccount::Absent));
+                missing.add(dependencies(pool).into_iter().filter(unknown));
                 self.remove(&address);
                 self.set_incomplete(address, Some(reason));
             }
@@ -204,28 +205,35 @@ fn mints(pool: &PoolSnapshot) -> Pair {
     (pool.pool.mints.token_0, pool.pool.mints.token_1)
 }
 
-/// Which pools an account belongs to, in any slot of any branch: a superset for each of them, which
+/// Maps each dependency to the pools that have it, in any slot of any fork: a superset for each of them, which
 /// costs a needless refresh at worst. Never shrinks.
 #[derive(Default)]
-pub(super) struct Index {
+pub(crate) struct Index {
     pools: Vec<Pubkey>,
-    /// Two tables, because one of all parts would be doubled for the last few of them.
-    vaults: Parts,
-    others: Parts,
+    /// Two tables, because one of all dependencies would be doubled for the last few of them.
+    vaults: Dependents,
+    others: Dependents,
 }
 
 impl Index {
     /// Makes room for so many pools, nearly all of which have a token of their own.
-    pub(super) fn reserve(&mut self, pools: usize) {
+    pub(crate) fn reserve(&mut self, pools: usize) {
         self.pools.reserve(pools);
-        self.vaults.by_part.reserve(pools.saturating_mul(2));
-        self.others.by_part.reserve(pools);
+        self.vaults.by_dependency.reserve(pools.saturating_mul(2));
+        self.others.by_dependency.reserve(pools);
     }
 
     /// Takes in a pool, unless it was the same before.
-    pub(super) fn register(&mut self, address: Pubkey, before: Option<&Content>, now: &Content) {
-        let Content::Pool(pool) = now else { return };
-        let known = matches!(before, Some(Content::Pool(before)) if parts(before) == parts(pool));
+    pub(crate) fn register(
+        &mut self,
+        address: Pubkey,
+        before: Option<&DecodedAccount>,
+        now: &DecodedAccount,
+    ) {
+        let DecodedAccount::Pool(pool) = now else {
+            return;
+        };
+        let known = matches!(before, Some(DecodedAccount::Pool(before)) if dependencies(before) == dependencies(pool));
         if !known {
             self.add(address, pool);
         }
@@ -238,46 +246,46 @@ impl Index {
         };
         self.pools.push(address);
         let vaults = [pool.vaults.token_0, pool.vaults.token_1];
-        for part in parts(pool) {
-            if vaults.contains(&part) {
-                self.vaults.add(part, number);
+        for dependency in dependencies(pool) {
+            if vaults.contains(&dependency) {
+                self.vaults.add(dependency, number);
             } else {
-                self.others.add(part, number);
+                self.others.add(dependency, number);
             }
         }
     }
 
-    /// Whether an account is worth keeping. The stream tells of every closed account and of every
-    /// Token-2022 mint of the chain; of these only parts of pools are. One that becomes part of a
-    /// pool later is read by then.
-    pub(super) fn is_kept(&self, pubkey: &Pubkey, content: &Content) -> bool {
-        !matches!(content, Content::Absent | Content::Mint(..))
+    /// Whether an account is worth keeping. The stream reports every closed account and every Token-2022
+    /// mint of the chain; of these only dependencies of pools are. One that becomes a dependency later is
+    /// read by then.
+    pub(crate) fn is_kept(&self, pubkey: &Pubkey, account: &DecodedAccount) -> bool {
+        !matches!(account, DecodedAccount::Absent | DecodedAccount::Mint(..))
             || self.pools_with(pubkey).next().is_some()
     }
 
     /// Every pool that was ever seen.
-    pub(super) fn pools(&self) -> &[Pubkey] {
+    pub(crate) fn pools(&self) -> &[Pubkey] {
         &self.pools
     }
 
-    /// The pools that a part belongs to.
-    pub(super) fn pools_with(&self, part: &Pubkey) -> impl Iterator<Item = Pubkey> {
-        let numbers = self.vaults.pools_with(part).iter();
-        let numbers = numbers.chain(self.others.pools_with(part));
+    /// The pools that depend on an account.
+    pub(crate) fn pools_with(&self, account: &Pubkey) -> impl Iterator<Item = Pubkey> {
+        let numbers = self.vaults.pools_with(account).iter();
+        let numbers = numbers.chain(self.others.pools_with(account));
         numbers.filter_map(|number| self.pools.get(usize::try_from(*number).ok()?).copied())
     }
 }
 
-/// The pools of some parts.
+/// The pools of some dependencies.
 #[derive(Default)]
-struct Parts {
-    by_part: ByAddress<Pools>,
-    /// The pools of parts that belong to many.
+struct Dependents {
+    by_dependency: ByAddress<Pools>,
+    /// The pools of dependencies that many pools share.
     lists: Vec<Vec<PoolNumber>>,
 }
 
-/// Nearly every part but the common mints and configurations belongs to one pool. Small, because there
-/// are three parts to a pool.
+/// Nearly every dependency but the common mints and configurations belongs to one pool. Small, because
+/// there are three of its own to a pool.
 #[derive(Clone, Copy)]
 enum Pools {
     One(PoolNumber),
@@ -285,9 +293,9 @@ enum Pools {
     Many(u32),
 }
 
-impl Parts {
-    fn add(&mut self, part: Pubkey, number: PoolNumber) {
-        let pools = match self.by_part.get(&part) {
+impl Dependents {
+    fn add(&mut self, dependency: Pubkey, number: PoolNumber) {
+        let pools = match self.by_dependency.get(&dependency) {
             None => Pools::One(number),
             Some(Pools::One(first)) => {
                 let at = u32::try_from(self.lists.len()).unwrap_or(u32::MAX);
@@ -304,11 +312,11 @@ impl Parts {
                 return;
             }
         };
-        self.by_part.insert(part, pools);
+        self.by_dependency.insert(dependency, pools);
     }
 
-    fn pools_with(&self, part: &Pubkey) -> &[PoolNumber] {
-        match self.by_part.get(part) {
+    fn pools_with(&self, dependency: &Pubkey) -> &[PoolNumber] {
+        match self.by_dependency.get(dependency) {
             None => &[],
             Some(Pools::One(number)) => std::slice::from_ref(number),
             Some(Pools::Many(at)) => usize::try_from(*at)

@@ -1,4 +1,4 @@
-//! What the market subscribes to, and from which slot on the subscription is known to be complete.
+//! Subscription of the market, and the first slot that it is known to deliver whole (pure).
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use solana_pubkey::Pubkey;
 /// Offset of the owner in a token account, bytes.
 const TOKEN_ACCOUNT_OWNER_OFFSET: u64 = 32;
 
-/// Offset of the byte that tells what kind of account an extended Token-2022 account is.
+/// Offset of the byte that says what kind of account an extended Token-2022 account is.
 const ACCOUNT_TYPE_OFFSET: u64 = 165;
 
 /// That byte for a mint.
@@ -23,7 +23,7 @@ const ACCOUNT_TYPE_MINT: u8 = 1;
 ///   extensions never change in what a quote needs, so they are only read;
 /// - accounts without lamports: a closed account drops out of every filter on owner or data. Some
 ///   servers refuse a filter without an owner; `watch_closed` leaves it out for them.
-pub(super) fn request(watch_closed: bool, from_slot: Option<u64>) -> Request {
+pub(crate) fn request(watch_closed: bool, from_slot: Option<u64>) -> Request {
     let owned = |owner: Pubkey, len: Option<usize>, memcmp: (u64, Vec<u8>)| AccountFilter {
         owners: vec![owner],
         datasize: len.and_then(|len| u64::try_from(len).ok()),
@@ -91,16 +91,16 @@ pub(super) fn request(watch_closed: bool, from_slot: Option<u64>) -> Request {
     }
 }
 
-/// Complete slots after which the next one counts as delivered whole, on servers that do not tell of
+/// Complete slots after which the next one counts as delivered whole, on servers that do not report
 /// new banks. When the first of them completes, the filters were in force, but the slot after it may
 /// have begun before: validators announce a complete slot with a delay, while its child already
 /// writes. The child of the second one begins after the second one is complete, and so after the
 /// first was announced.
 const SLOTS_BEFORE_WHOLE: u32 = 2;
 
-/// Watches a subscription come into force: tells the first slot of which every write is delivered.
+/// Watches a subscription come into force, up to the first slot of which every write is delivered.
 #[derive(Debug, Default)]
-pub(super) struct Coverage {
+pub(crate) struct Coverage {
     completed: u32,
     whole_from: Option<u64>,
 }
@@ -108,7 +108,7 @@ pub(super) struct Coverage {
 impl Coverage {
     /// Takes in a slot status. A slot whose bank was created under the subscription is delivered
     /// whole, because transactions run in a bank only after its creation was announced.
-    pub(super) fn slot(&mut self, update: &SlotUpdate) {
+    pub(crate) fn slot(&mut self, update: &SlotUpdate) {
         if self.whole_from.is_some() {
             return;
         }
@@ -123,7 +123,7 @@ impl Coverage {
     }
 
     /// The first slot of which every write is delivered.
-    pub(super) const fn whole_from(&self) -> Option<u64> {
+    pub(crate) const fn whole_from(&self) -> Option<u64> {
         self.whole_from
     }
 }
@@ -132,7 +132,7 @@ impl Coverage {
 mod tests {
     use super::*;
 
-    fn told(coverage: &mut Coverage, slot: u64, status: SlotStatus) -> Option<u64> {
+    fn after(coverage: &mut Coverage, slot: u64, status: SlotStatus) -> Option<u64> {
         coverage.slot(&SlotUpdate {
             slot,
             parent: None,
@@ -145,18 +145,18 @@ mod tests {
     #[test]
     fn a_slot_that_begins_under_the_subscription_is_whole() {
         let mut coverage = Coverage::default();
-        assert_eq!(told(&mut coverage, 10, SlotStatus::Processed), None);
-        assert_eq!(told(&mut coverage, 11, SlotStatus::Confirmed), None);
-        assert_eq!(told(&mut coverage, 12, SlotStatus::CreatedBank), Some(12));
-        assert_eq!(told(&mut coverage, 13, SlotStatus::CreatedBank), Some(12));
+        assert_eq!(after(&mut coverage, 10, SlotStatus::Processed), None);
+        assert_eq!(after(&mut coverage, 11, SlotStatus::Confirmed), None);
+        assert_eq!(after(&mut coverage, 12, SlotStatus::CreatedBank), Some(12));
+        assert_eq!(after(&mut coverage, 13, SlotStatus::CreatedBank), Some(12));
     }
 
     #[test]
     fn without_news_of_banks_the_third_complete_slot_is_whole() {
         let mut coverage = Coverage::default();
-        assert_eq!(told(&mut coverage, 10, SlotStatus::Processed), None);
-        assert_eq!(told(&mut coverage, 12, SlotStatus::Processed), None);
-        assert_eq!(told(&mut coverage, 13, SlotStatus::Processed), Some(13));
+        assert_eq!(after(&mut coverage, 10, SlotStatus::Processed), None);
+        assert_eq!(after(&mut coverage, 12, SlotStatus::Processed), None);
+        assert_eq!(after(&mut coverage, 13, SlotStatus::Processed), Some(13));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What handlers read.
+//! View: published states of the market, which request handlers read without a lock.
 
 use std::{
     sync::{
@@ -13,9 +13,9 @@ use cpmm::{Clock, PoolSnapshot};
 use sluice_chain_types::Slot;
 use solana_pubkey::Pubkey;
 
-use super::{
-    ledger::{Moment, Visible},
-    state::pair,
+use crate::{
+    slot_state::{HeadStates, SlotState},
+    state::{State, pair},
 };
 
 /// Age of the last sealed slot from which the market counts as stale. A slot passes every 400 ms; ten
@@ -68,7 +68,7 @@ pub struct NotReady {
     pub reason: String,
     /// Last slot the market was true for.
     pub slot: Option<Slot>,
-    /// Slots that the stream has told of since; `None` before the market was true for any.
+    /// Slots that the stream has reported since; `None` before the market was true for any.
     pub lag: Option<u64>,
 }
 
@@ -77,7 +77,7 @@ pub struct NotReady {
 pub struct PoolView {
     /// Address of the pool.
     pub address: Pubkey,
-    /// Pool, fee configuration, vault balances and mints, of one moment.
+    /// Pool, fee configuration, vault balances and mints, all of that slot.
     pub snapshot: Arc<PoolSnapshot>,
     /// The chain's time in `slot`.
     pub clock: Clock,
@@ -85,8 +85,8 @@ pub struct PoolView {
     pub slot: Slot,
 }
 
-/// Handle to the live market; clones share it. Readers take no lock: a moment is published whole, by
-/// exchanging one pointer.
+/// Handle to the live market; clones share it. Readers take no lock: the states of both heads are published
+/// together, by exchanging one pointer.
 #[derive(Clone, Default)]
 pub struct Market {
     shared: Arc<Shared>,
@@ -95,24 +95,26 @@ pub struct Market {
 #[derive(Default)]
 struct Shared {
     published: ArcSwap<Published>,
-    /// Highest slot the stream told of, complete or not.
-    newest: AtomicU64,
+    /// Highest slot that the stream reported, complete or not.
+    highest_reported: AtomicU64,
 }
 
 struct Published {
     /// Why quotes cannot be made; `None` when they can.
     not_ready: Option<String>,
-    moments: Option<Arc<Moments>>,
+    heads: Option<Arc<PublishedHeads>>,
 }
 
-struct Moments {
+struct PublishedHeads {
     sealed_at: Instant,
-    processed: Timed,
-    confirmed: Timed,
+    processed: PublishedState,
+    confirmed: PublishedState,
 }
 
-struct Timed {
-    moment: Moment,
+/// A slot state whose clock is known.
+struct PublishedState {
+    slot: u64,
+    state: State,
     clock: Clock,
 }
 
@@ -120,15 +122,15 @@ impl Default for Published {
     fn default() -> Self {
         Self {
             not_ready: Some("the market is starting".to_owned()),
-            moments: None,
+            heads: None,
         }
     }
 }
 
-/// The exchange at one moment. It stays as it is, however long it is held.
+/// The exchange at the end of one slot. It stays as it is, however long it is held.
 #[derive(Clone)]
 pub struct View {
-    moments: Arc<Moments>,
+    heads: Arc<PublishedHeads>,
     commitment: QuoteCommitment,
 }
 
@@ -139,7 +141,7 @@ impl Market {
         self.status_at(Instant::now())
     }
 
-    /// The exchange at the newest moment of a commitment.
+    /// The exchange at the newest slot of a commitment.
     ///
     /// # Errors
     /// Why no quote can be made.
@@ -152,73 +154,72 @@ impl Market {
             Err(not_ready) => Status::NotReady(not_ready),
             Ok(view) => Status::Ready {
                 slot: view.slot(),
-                age: now.saturating_duration_since(view.moments.sealed_at),
+                age: now.saturating_duration_since(view.heads.sealed_at),
                 pools: view.len(),
-                incomplete: view.timed().moment.state.incomplete_len(),
+                incomplete: view.shown().state.incomplete_len(),
             },
         }
     }
 
     fn view_at(&self, commitment: QuoteCommitment, now: Instant) -> Result<View, NotReady> {
         let published = self.shared.published.load();
-        let reason = match (&published.not_ready, &published.moments) {
+        let reason = match (&published.not_ready, &published.heads) {
             (Some(reason), _) => reason.clone(),
             (None, None) => "no slot was seen yet".to_owned(),
-            (None, Some(moments)) => {
-                let age = now.saturating_duration_since(moments.sealed_at);
+            (None, Some(heads)) => {
+                let age = now.saturating_duration_since(heads.sealed_at);
                 if age <= STALE_AFTER {
-                    let moments = Arc::clone(moments);
-                    return Ok(View {
-                        moments,
-                        commitment,
-                    });
+                    let heads = Arc::clone(heads);
+                    return Ok(View { heads, commitment });
                 }
                 format!("no slot was completed for {} s", age.as_secs())
             }
         };
-        let moments = published.moments.as_ref();
-        let slot = moments.map(|moments| Slot::new(moments.processed.moment.slot));
-        let newest = self.shared.newest.load(Ordering::Relaxed);
+        let heads = published.heads.as_ref();
+        let slot = heads.map(|heads| Slot::new(heads.processed.slot));
+        let highest = self.shared.highest_reported.load(Ordering::Relaxed);
         Err(NotReady {
             reason,
             slot,
-            lag: slot.map(|slot| newest.saturating_sub(slot.get())),
+            lag: slot.map(|slot| highest.saturating_sub(slot.get())),
         })
     }
 
     /// Quotes cannot be made any more. Views that were taken stay readable, so that a request that
     /// has begun ends with the state it began with.
-    pub(super) fn set_not_ready(&self, reason: String) {
+    pub(crate) fn set_not_ready(&self, reason: String) {
         self.shared.published.rcu(|before| Published {
             not_ready: Some(reason.clone()),
-            moments: before.moments.clone(),
+            heads: before.heads.clone(),
         });
     }
 
-    /// The stream told of a slot.
-    pub(super) fn heard(&self, slot: u64) {
-        self.shared.newest.fetch_max(slot, Ordering::Relaxed);
+    /// The stream reported a slot.
+    pub(crate) fn report_slot(&self, slot: u64) {
+        self.shared
+            .highest_reported
+            .fetch_max(slot, Ordering::Relaxed);
     }
 
-    /// Makes a moment visible, all at once. Without the chain's time there is none.
-    pub(super) fn publish(&self, visible: Visible) {
-        let timed = |moment: Moment| {
-            let clock = moment.state.clock()?;
-            Some(Timed { moment, clock })
+    /// Shows readers the states of both heads, all at once. Without the chain's time nothing is shown.
+    pub(crate) fn publish(&self, states: HeadStates) {
+        let published = |SlotState { slot, state }| {
+            let clock = state.clock()?;
+            Some(PublishedState { slot, state, clock })
         };
-        let both = timed(visible.processed).zip(timed(visible.confirmed));
-        let moments = both.map(|(processed, confirmed)| {
-            Arc::new(Moments {
+        let both = published(states.processed).zip(published(states.confirmed));
+        let heads = both.map(|(processed, confirmed)| {
+            Arc::new(PublishedHeads {
                 sealed_at: Instant::now(),
                 processed,
                 confirmed,
             })
         });
         self.shared.published.store(Arc::new(Published {
-            not_ready: moments
+            not_ready: heads
                 .is_none()
                 .then(|| "the chain's time is not known".to_owned()),
-            moments,
+            heads,
         }));
     }
 }
@@ -227,16 +228,16 @@ impl View {
     /// The slot whose end this is.
     #[must_use]
     pub fn slot(&self) -> Slot {
-        Slot::new(self.timed().moment.slot)
+        Slot::new(self.shown().slot)
     }
 
     /// The chain's time in the slot.
     #[must_use]
     pub fn clock(&self) -> Clock {
-        self.timed().clock
+        self.shown().clock
     }
 
-    /// How settled the slot is.
+    /// Commitment at which the view was taken.
     #[must_use]
     pub const fn commitment(&self) -> QuoteCommitment {
         self.commitment
@@ -246,26 +247,26 @@ impl View {
     /// missing.
     #[must_use]
     pub fn pool(&self, address: &Pubkey) -> Option<PoolView> {
-        let snapshot = self.timed().moment.state.pool(address)?;
+        let snapshot = self.shown().state.pool(address)?;
         Some(self.of(*address, snapshot))
     }
 
     /// All pools of two mints that can be quoted, in the order of their addresses.
     pub fn pools_for(&self, a: &Pubkey, b: &Pubkey) -> impl Iterator<Item = PoolView> {
-        let listed = self.timed().moment.state.pools_of(&pair(*a, *b)).iter();
+        let listed = self.shown().state.pools_of(&pair(*a, *b)).iter();
         listed.filter_map(|address| self.pool(address))
     }
 
     /// Every pool that can be quoted, in no order.
     pub fn pools(&self) -> impl Iterator<Item = PoolView> {
-        let pools = self.timed().moment.state.pools();
+        let pools = self.shown().state.pools();
         pools.map(|(address, snapshot)| self.of(*address, snapshot))
     }
 
     /// Number of pools that can be quoted.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.timed().moment.state.len()
+        self.shown().state.len()
     }
 
     /// Whether no pool can be quoted.
@@ -274,10 +275,10 @@ impl View {
         self.len() == 0
     }
 
-    fn timed(&self) -> &Timed {
+    fn shown(&self) -> &PublishedState {
         match self.commitment {
-            QuoteCommitment::Processed => &self.moments.processed,
-            QuoteCommitment::Confirmed => &self.moments.confirmed,
+            QuoteCommitment::Processed => &self.heads.processed,
+            QuoteCommitment::Confirmed => &self.heads.confirmed,
         }
     }
 
@@ -293,30 +294,30 @@ impl View {
 
 #[cfg(test)]
 mod tests {
-    use super::{super::state::State, *};
+    use super::*;
 
-    fn visible(slot: u64) -> Visible {
+    fn states(slot: u64) -> HeadStates {
         let mut state = State::default();
         state.set_clock(Clock::default());
-        let moment = |slot| Moment {
+        let slot_state = |slot| SlotState {
             slot,
             state: state.clone(),
         };
-        Visible {
-            processed: moment(slot),
-            confirmed: moment(slot - 1),
+        HeadStates {
+            processed: slot_state(slot),
+            confirmed: slot_state(slot - 1),
         }
     }
 
     #[test]
-    fn a_market_is_ready_once_a_moment_is_published_and_not_after_it_was_lost() {
+    fn a_market_is_ready_once_a_state_is_published_and_not_after_it_was_lost() {
         let market = Market::default();
         assert!(market.view(QuoteCommitment::Processed).is_err());
-        market.publish(visible(8));
+        market.publish(states(8));
         let slot = |commitment| market.view(commitment).map(|view| view.slot().get());
         assert_eq!(slot(QuoteCommitment::Processed), Ok(8));
         assert_eq!(slot(QuoteCommitment::Confirmed), Ok(7));
-        market.heard(11);
+        market.report_slot(11);
         market.set_not_ready("lost".to_owned());
         let lost = NotReady {
             reason: "lost".to_owned(),
@@ -327,15 +328,15 @@ mod tests {
     }
 
     #[test]
-    fn a_moment_without_the_chains_time_is_not_quoted() {
+    fn a_state_without_the_chains_time_is_not_quoted() {
         let market = Market::default();
-        let moment = |slot| Moment {
+        let slot_state = |slot| SlotState {
             slot,
             state: State::default(),
         };
-        market.publish(Visible {
-            processed: moment(8),
-            confirmed: moment(8),
+        market.publish(HeadStates {
+            processed: slot_state(8),
+            confirmed: slot_state(8),
         });
         assert!(market.view(QuoteCommitment::Processed).is_err());
     }
@@ -343,7 +344,7 @@ mod tests {
     #[test]
     fn a_market_without_new_slots_becomes_stale() {
         let market = Market::default();
-        market.publish(visible(7));
+        market.publish(states(7));
         let now = Instant::now();
         let second = Duration::from_secs(1);
         let at = |now| {
@@ -357,11 +358,11 @@ mod tests {
     }
 
     #[test]
-    fn a_view_outlives_the_moment_it_shows() {
+    fn a_view_outlives_the_state_it_shows() {
         let market = Market::default();
-        market.publish(visible(7));
+        market.publish(states(7));
         let view = market.view(QuoteCommitment::Processed).expect("ready");
-        market.publish(visible(8));
+        market.publish(states(8));
         assert_eq!(view.slot().get(), 7);
     }
 }

@@ -1,4 +1,4 @@
-//! The whole task against a scripted stream and a scripted node, both over sockets.
+//! Market task against a scripted stream and a scripted node, both over sockets.
 
 use std::{
     collections::HashMap,
@@ -10,7 +10,7 @@ use axum::{Json, Router, extract::State, routing::post};
 use base64::{Engine, prelude::BASE64_STANDARD};
 use cpmm::ids;
 use serde_json::{Value, json};
-use sluice_chain_types::Slot;
+use sluice_chain_types::{RawAccount, Slot};
 use sluice_geyser::{
     SlotStatus,
     scripted::{Code, Connection, ScriptedServer},
@@ -125,7 +125,7 @@ struct Script {
     task: tokio::task::JoinHandle<()>,
 }
 
-/// One connection of the market, with the chain it is told.
+/// One connection of the market, with the chain that is reported on it.
 struct Chain {
     connection: Connection,
     slot: u64,

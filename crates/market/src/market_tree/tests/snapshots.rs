@@ -1,4 +1,4 @@
-//! Answers of RPC calls joined to the stream.
+//! Account snapshots joined to the stream.
 
 use proptest::prelude::*;
 
@@ -13,16 +13,16 @@ fn accounts_that_no_pool_has_are_not_kept() {
         .seal(11);
     world.confirm(11).seal(12).confirm(12);
     for byte in [200, 201] {
-        assert_eq!(world.ledger.accounts.get(12, &key(byte)), None);
+        assert_eq!(world.tree.accounts.get(12, &key(byte)), None);
     }
-    assert!(world.ledger.accounts.get(12, &key(MINT_1)).is_some());
+    assert!(world.tree.accounts.get(12, &key(MINT_1)).is_some());
 }
 
 #[test]
 fn a_new_pool_appears_when_its_mints_were_read() {
     let mut world = World::default();
-    world.seed(10, &[]);
-    world.ledger.seeded();
+    world.first_snapshot(10, &[]);
+    world.tree.first_snapshots_complete();
     world
         .seal(10)
         .write(11, 1, POOL, pool(1))
@@ -31,11 +31,11 @@ fn a_new_pool_appears_when_its_mints_were_read() {
         .write(11, 4, VAULT_1, vault(1, 200))
         .seal(11);
     assert_eq!(world.quoted(), None);
-    assert_eq!(world.ledger.take_wanted(), [key(MINT_0), key(MINT_1)]);
-    assert!(world.ledger.take_wanted().is_empty(), "asked for once");
-    world.answer(13, &[(MINT_0, Some(mint(0))), (MINT_1, Some(mint(1)))]);
+    assert_eq!(world.tree.take_missing(), [key(MINT_0), key(MINT_1)]);
+    assert!(world.tree.take_missing().is_empty(), "handed out once");
+    world.snapshot(13, &[(MINT_0, Some(mint(0))), (MINT_1, Some(mint(1)))]);
     world.seal(12);
-    assert_eq!(world.quoted(), None, "the answer is of slot 13");
+    assert_eq!(world.quoted(), None, "the snapshot is of slot 13");
     world.seal(13);
     assert_eq!(world.quoted(), Some((1, 100, 200)));
     world.seal(14);
@@ -43,7 +43,7 @@ fn a_new_pool_appears_when_its_mints_were_read() {
 }
 
 #[test]
-fn parts_that_were_asked_for_on_a_lost_connection_are_asked_for_again() {
+fn accounts_in_flight_on_a_lost_connection_are_read_again() {
     let mut world = World::with_pool();
     let mut other = pool_state(3);
     other.mints.token_0 = key(77);
@@ -51,26 +51,28 @@ fn parts_that_were_asked_for_on_a_lost_connection_are_asked_for_again() {
         .write(11, 1, 50, raw(ids::PROGRAM_ID, other.encode()))
         .seal(11)
         .confirm(11);
-    assert_eq!(world.ledger.take_wanted(), [key(77)]);
-    world.ledger.rewind();
+    assert_eq!(world.tree.take_missing(), [key(77)]);
+    world.tree.rewind();
     world.seal(11);
-    assert_eq!(world.ledger.take_wanted(), [key(77)]);
-    world.answer(11, &[(77, None)]);
+    assert_eq!(world.tree.take_missing(), [key(77)]);
+    world.snapshot(11, &[(77, None)]);
     world.write(12, 2, POOL, pool(2)).seal(12);
-    assert!(world.ledger.take_wanted().is_empty(), "it does not exist");
+    assert!(world.tree.take_missing().is_empty(), "it does not exist");
     for slot in 13..11 + FIRST_WAIT_SLOTS {
         world.seal(slot);
     }
-    assert!(world.ledger.take_wanted().is_empty());
+    assert!(world.tree.take_missing().is_empty());
     world.seal(11 + FIRST_WAIT_SLOTS);
-    assert_eq!(world.ledger.take_wanted(), [key(77)], "it may exist by now");
+    assert_eq!(world.tree.take_missing(), [key(77)], "it may exist by now");
 }
 
 #[test]
-fn an_answer_does_not_replace_what_the_stream_wrote_after_it() {
+fn a_snapshot_does_not_replace_what_the_stream_wrote_after_it() {
     let mut world = World::with_pool();
     world.write(11, 1, VAULT_0, vault(0, 120)).seal(11);
-    world.answer(10, &[(VAULT_0, Some(vault(0, 100)))]).seal(12);
+    world
+        .snapshot(10, &[(VAULT_0, Some(vault(0, 100)))])
+        .seal(12);
     assert_eq!(world.quoted(), Some((1, 120, 200)));
 }
 
@@ -78,7 +80,7 @@ proptest! {
     /// A chain of slots with writes to the vaults, which were read at two slots of it, begins at the
     /// later one and always shows the chain's balances at the last sealed slot.
     #[test]
-    fn whenever_the_first_answers_were_read_the_balances_are_the_chains(
+    fn whenever_the_first_snapshots_were_read_the_balances_are_the_chains(
         mut writes in proptest::collection::vec((1u64..30, any::<bool>(), any::<u64>()), 0..40),
         read_at in (5u64..20, 5u64..20),
         delivered_at in 5u64..29,
@@ -95,24 +97,24 @@ proptest! {
             }
             if slot == delivered_at {
                 world
-                    .seed(read_at.0, &[
+                    .first_snapshot(read_at.0, &[
                         (POOL, Some(pool(1))),
                         (CONFIG, Some(config())),
                         (VAULT_0, Some(vault(0, at(read_at.0, false)))),
                     ])
-                    .seed(read_at.1, &[
+                    .first_snapshot(read_at.1, &[
                         (VAULT_1, Some(vault(1, at(read_at.1, true)))),
                         (MINT_0, Some(mint(0))),
                         (MINT_1, Some(mint(1))),
                     ]);
-                world.ledger.seeded();
+                world.tree.first_snapshots_complete();
             }
             world.seal(slot);
-            let root = read_at.0.max(read_at.1);
-            let begun = slot >= delivered_at && slot >= root;
+            let head = read_at.0.max(read_at.1);
+            let begun = slot >= delivered_at && slot >= head;
             let expected = begun.then(|| (1, at(slot, false), at(slot, true)));
             prop_assert_eq!(world.quoted(), expected);
         }
-        prop_assert!(world.ledger.heads().is_some());
+        prop_assert!(world.tree.processed_head().is_some());
     }
 }

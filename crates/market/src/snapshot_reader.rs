@@ -1,7 +1,7 @@
-//! Accounts read by RPC: what the stream cannot tell, because it only tells of changes.
+//! Reads account snapshots by RPC: what the stream does not report, because it reports changes only.
 //!
 //! The calls are made here, on a plain HTTP client, and not through the cluster's RPC client, because
-//! of their size: an answer of hundreds of thousands of accounts is decoded straight from its bytes,
+//! of their size: a response of hundreds of thousands of accounts is decoded straight from its bytes,
 //! where a tree of JSON values would take several times its size in memory.
 
 mod wire;
@@ -17,9 +17,11 @@ use tokio::{
 };
 use url::Url;
 
-use super::{assembly::parts, content::Content, ledger::Answer};
+use crate::{
+    account_snapshot::AccountSnapshot, decoded_account::DecodedAccount, dependencies::dependencies,
+};
 
-/// Time for one call. The list of all pools is by far the longest answer: hundreds of megabytes on
+/// Time for one call. The list of all pools is by far the longest response: hundreds of megabytes on
 /// mainnet.
 const CALL_TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -42,7 +44,7 @@ const CALLS_PER_PROGRESS_LINE: usize = 100;
 
 /// An RPC call for the snapshot failed. The texts name no address: it may carry a key.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(super) enum SnapshotError {
+pub(crate) enum SnapshotError {
     /// The node answered with an error.
     #[error("{method} was refused: {message}")]
     Refused {
@@ -59,7 +61,7 @@ pub(super) enum SnapshotError {
         /// What went wrong on the way.
         reason: String,
     },
-    /// The answer was not what the method returns.
+    /// The response was not what the method returns.
     #[error("{method} returned {what}")]
     Malformed {
         /// RPC method.
@@ -79,11 +81,11 @@ pub(super) enum SnapshotError {
 
 /// Reads snapshots; clones share the connections.
 ///
-/// Everything is read at commitment confirmed. A processed answer could be of a branch that is
+/// Everything is read at commitment confirmed. A processed response could be of a fork that is
 /// abandoned later without the stream ever having followed it, and of a slot that is not complete; a
 /// confirmed one is neither.
 #[derive(Clone)]
-pub(super) struct Snapshots {
+pub(crate) struct SnapshotReader {
     client: reqwest::Client,
     url: Url,
 }
@@ -95,26 +97,26 @@ struct Call {
     min_slot: u64,
 }
 
-impl Snapshots {
-    pub(super) fn new(url: Url) -> Self {
+impl SnapshotReader {
+    pub(crate) fn new(url: Url) -> Self {
         Self {
             client: reqwest::Client::new(),
             url,
         }
     }
 
-    /// All pools and all their parts and the clock, as of `min_slot` or later; each answer goes to
-    /// `answers` as it comes.
+    /// All pools, all their dependencies and the clock, as of `min_slot` or later; each snapshot goes to
+    /// `snapshots` as it comes.
     ///
     /// It is read on a thread of its own, which ends with it: decoding hundreds of megabytes must not hold up
     /// requests, and the memory that only this took is given back with the thread. Dropping the future ends both.
-    pub(super) async fn everything(
+    pub(crate) async fn everything(
         &self,
         min_slot: u64,
-        answers: mpsc::Sender<Answer>,
+        snapshots: mpsc::Sender<AccountSnapshot>,
     ) -> Result<(), SnapshotError> {
         // Connections belong to the runtime that opened them.
-        let snapshots = Self::new(self.url.clone());
+        let reader = Self::new(self.url.clone());
         let (mut done, result) = oneshot::channel();
         let gone = |reason: String| SnapshotError::Unreachable {
             method: "getProgramAccounts",
@@ -125,10 +127,10 @@ impl Snapshots {
         let reading = move || {
             runtime.block_on(async {
                 let read = tokio::select! {
-                    read = snapshots.read_everything(min_slot, &answers) => read,
+                    read = reader.read_everything(min_slot, &snapshots) => read,
                     () = done.closed() => return,
                 };
-                // Whoever waited may be gone by now.
+                // The caller may be gone by now.
                 let _ = done.send(read);
             });
         };
@@ -142,13 +144,13 @@ impl Snapshots {
     async fn read_everything(
         &self,
         min_slot: u64,
-        answers: &mpsc::Sender<Answer>,
+        snapshots: &mpsc::Sender<AccountSnapshot>,
     ) -> Result<(), SnapshotError> {
         let pools = self.pools(min_slot).await?;
         let mut keys = HashSet::from([cpmm::ids::CLOCK]);
-        for (_, content) in &pools.accounts {
-            if let Content::Pool(pool) = content {
-                keys.extend(parts(pool));
+        for (_, account) in &pools.accounts {
+            if let DecodedAccount::Pool(pool) = account {
+                keys.extend(dependencies(pool));
             }
         }
         tracing::info!(
@@ -156,17 +158,17 @@ impl Snapshots {
             accounts = keys.len(),
             "pools listed; reading their accounts"
         );
-        send(answers, pools).await;
+        send(snapshots, pools).await;
         let keys: Vec<Pubkey> = keys.into_iter().collect();
-        self.accounts(&keys, min_slot, answers).await
+        self.accounts(&keys, min_slot, snapshots).await
     }
 
-    /// These accounts, as of `min_slot` or later; each answer goes to `answers` as it comes.
-    pub(super) async fn accounts(
+    /// These accounts, as of `min_slot` or later; each snapshot goes to `snapshots` as it comes.
+    pub(crate) async fn accounts(
         &self,
         keys: &[Pubkey],
         min_slot: u64,
-        answers: &mpsc::Sender<Answer>,
+        snapshots: &mpsc::Sender<AccountSnapshot>,
     ) -> Result<(), SnapshotError> {
         let calls = keys.len().div_ceil(MAX_ACCOUNTS_PER_CALL);
         // Owned, because a closure over borrowed chunks is not general enough for a spawned task.
@@ -178,8 +180,8 @@ impl Snapshots {
             .map(|chunk| self.chunk(chunk, min_slot))
             .buffer_unordered(PARALLEL_CALLS)
             .enumerate();
-        while let Some((index, answer)) = chunks.next().await {
-            send(answers, answer?).await;
+        while let Some((index, snapshot)) = chunks.next().await {
+            send(snapshots, snapshot?).await;
             let done = index + 1;
             if done.is_multiple_of(CALLS_PER_PROGRESS_LINE) {
                 tracing::info!(done, of = calls, "reading accounts");
@@ -188,7 +190,7 @@ impl Snapshots {
         Ok(())
     }
 
-    async fn pools(&self, min_slot: u64) -> Result<Answer, SnapshotError> {
+    async fn pools(&self, min_slot: u64) -> Result<AccountSnapshot, SnapshotError> {
         let mut config = config(min_slot);
         let discriminator = bs58::encode(cpmm::POOL_STATE_DISCRIMINATOR).into_string();
         config["withContext"] = json!(true);
@@ -201,30 +203,35 @@ impl Snapshots {
             params: json!([cpmm::ids::PROGRAM_ID.to_string(), config]),
             min_slot,
         };
-        self.read(&call, wire::listed).await
+        self.read(&call, wire::program_accounts).await
     }
 
-    async fn chunk(&self, keys: Vec<Pubkey>, min_slot: u64) -> Result<Answer, SnapshotError> {
+    async fn chunk(
+        &self,
+        keys: Vec<Pubkey>,
+        min_slot: u64,
+    ) -> Result<AccountSnapshot, SnapshotError> {
         let names: Vec<String> = keys.iter().map(Pubkey::to_string).collect();
         let call = Call {
             method: "getMultipleAccounts",
             params: json!([names, config(min_slot)]),
             min_slot,
         };
-        self.read(&call, |body| wire::asked(body, &keys)).await
+        self.read(&call, |body| wire::multiple_accounts(body, &keys))
+            .await
     }
 
     /// Makes a call until the node has reached the slot it must answer for.
     async fn read(
         &self,
         call: &Call,
-        decode: impl Fn(&[u8]) -> Result<Answer, wire::Fault>,
-    ) -> Result<Answer, SnapshotError> {
+        decode: impl Fn(&[u8]) -> Result<AccountSnapshot, wire::Fault>,
+    ) -> Result<AccountSnapshot, SnapshotError> {
         let (method, slot) = (call.method, call.min_slot);
         for _ in 0..NOT_REACHED_RETRIES {
             let body = self.call(call).await?;
             match decode(&body) {
-                Ok(answer) if answer.context_slot >= slot => return Ok(answer),
+                Ok(snapshot) if snapshot.context_slot >= slot => return Ok(snapshot),
                 Ok(_) | Err(wire::Fault::NotReached) => {
                     tokio::time::sleep(NOT_REACHED_PAUSE).await;
                 }
@@ -265,9 +272,9 @@ impl Snapshots {
     }
 }
 
-/// Sending fails only when the session that reads is gone, and then nobody waits for the answer.
-async fn send(answers: &mpsc::Sender<Answer>, answer: Answer) {
-    let _ = answers.send(answer).await;
+/// Sending fails only when the session that reads is gone, and then the snapshot is of no use.
+async fn send(snapshots: &mpsc::Sender<AccountSnapshot>, snapshot: AccountSnapshot) {
+    let _ = snapshots.send(snapshot).await;
 }
 
 fn config(min_slot: u64) -> Value {

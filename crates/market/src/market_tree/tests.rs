@@ -1,11 +1,14 @@
+//! Forks, statuses and writes of the market tree.
+
 use std::sync::Arc;
 
 use cpmm::{Clock, PoolSnapshot, ids};
+use sluice_chain_types::RawAccount;
 
-mod answers;
+mod snapshots;
 
 use super::{
-    super::{assembly::Incomplete, fixtures::*, wanted::FIRST_WAIT_SLOTS},
+    super::{dependencies::Incomplete, fixtures::*, missing_accounts::FIRST_WAIT_SLOTS},
     *,
 };
 
@@ -21,10 +24,10 @@ fn status(slot: u64, parent: impl Into<Option<u64>>, status: SlotStatus) -> Slot
 /// Open time and vault balances of the pool.
 type Quoted = Option<(u64, u64, u64)>;
 
-/// A ledger with what a reader of it would see.
+/// A tree with what a reader of it would see.
 #[derive(Default)]
 struct World {
-    ledger: Ledger,
+    tree: MarketTree,
 }
 
 impl World {
@@ -47,12 +50,12 @@ impl World {
         pubkey: u8,
         account: RawAccount,
     ) -> Result<(), Divergence> {
-        self.ledger
+        self.tree
             .account(&written(slot, write_version, key(pubkey), account))
     }
 
-    fn told(&mut self, update: &SlotUpdate) -> &mut Self {
-        self.ledger.slot(update).expect("a status in order");
+    fn report(&mut self, update: &SlotUpdate) -> &mut Self {
+        self.tree.slot(update).expect("a status in order");
         self
     }
 
@@ -61,45 +64,51 @@ impl World {
     }
 
     fn seal_on(&mut self, slot: u64, parent: u64) -> &mut Self {
-        self.told(&status(slot, parent, SlotStatus::Processed))
+        self.report(&status(slot, parent, SlotStatus::Processed))
     }
 
     fn confirm(&mut self, slot: u64) -> &mut Self {
-        self.told(&status(slot, None, SlotStatus::Confirmed))
+        self.report(&status(slot, None, SlotStatus::Confirmed))
     }
 
     fn dead(&mut self, slot: u64) -> &mut Self {
-        self.told(&status(slot, None, SlotStatus::Dead))
+        self.report(&status(slot, None, SlotStatus::Dead))
     }
 
-    fn answer_of(context_slot: u64, accounts: &[(u8, Option<RawAccount>)]) -> Answer {
-        let content = |key: &Pubkey, account: &Option<RawAccount>| {
+    fn snapshot_of(context_slot: u64, accounts: &[(u8, Option<RawAccount>)]) -> AccountSnapshot {
+        let found = |key: &Pubkey, account: &Option<RawAccount>| {
             account
                 .as_ref()
-                .map_or(Content::Absent, |account| account.content(key))
+                .map_or(DecodedAccount::Absent, |account| decoded(key, account))
         };
-        Answer {
+        AccountSnapshot {
             context_slot,
             accounts: accounts
                 .iter()
-                .map(|(byte, account)| (key(*byte), content(&key(*byte), account)))
+                .map(|(byte, account)| (key(*byte), found(&key(*byte), account)))
                 .collect(),
         }
     }
 
-    fn answer(&mut self, context_slot: u64, accounts: &[(u8, Option<RawAccount>)]) -> &mut Self {
-        self.ledger.answer(Self::answer_of(context_slot, accounts));
+    fn snapshot(&mut self, context_slot: u64, accounts: &[(u8, Option<RawAccount>)]) -> &mut Self {
+        self.tree
+            .snapshot(Self::snapshot_of(context_slot, accounts));
         self
     }
 
-    fn seed(&mut self, context_slot: u64, accounts: &[(u8, Option<RawAccount>)]) -> &mut Self {
-        self.ledger.seed(Self::answer_of(context_slot, accounts));
+    fn first_snapshot(
+        &mut self,
+        context_slot: u64,
+        accounts: &[(u8, Option<RawAccount>)],
+    ) -> &mut Self {
+        self.tree
+            .first_snapshot(Self::snapshot_of(context_slot, accounts));
         self
     }
 
-    fn pool(&self, moment: impl Fn(Visible) -> Moment) -> Option<Arc<PoolSnapshot>> {
-        let moment = moment(self.ledger.visible()?);
-        moment.state.pool(&key(POOL)).cloned()
+    fn pool(&self, of: impl Fn(HeadStates) -> SlotState) -> Option<Arc<PoolSnapshot>> {
+        let shown = of(self.tree.head_states()?);
+        shown.state.pool(&key(POOL)).cloned()
     }
 
     fn balances(pool: &PoolSnapshot) -> (u64, u64, u64) {
@@ -112,31 +121,33 @@ impl World {
     }
 
     fn quoted(&self) -> Quoted {
-        self.pool(|visible| visible.processed)
+        self.pool(|heads| heads.processed)
             .as_deref()
             .map(Self::balances)
     }
 
     fn confirmed(&self) -> Quoted {
-        self.pool(|visible| visible.confirmed)
+        self.pool(|heads| heads.confirmed)
             .as_deref()
             .map(Self::balances)
     }
 
+    /// Processed head and confirmed head.
     fn heads(&self) -> (u64, u64) {
-        self.ledger.heads().expect("a root")
+        let heads = self.tree.processed_head().zip(self.tree.confirmed_head);
+        heads.expect("the bootstrap is done")
     }
 
     fn incomplete(&self) -> Vec<Incomplete> {
-        let visible = self.ledger.visible().expect("a root");
-        let incomplete = visible.processed.state.incomplete();
+        let heads = self.tree.head_states().expect("the bootstrap is done");
+        let incomplete = heads.processed.state.incomplete();
         incomplete.map(|(_, reason)| reason.clone()).collect()
     }
 
-    /// Slot 10 is the root. The pool opens at 1 and holds 100 and 200.
+    /// Slot 10 is the confirmed head. The pool opens at 1 and holds 100 and 200.
     fn with_pool() -> Self {
         let mut world = Self::default();
-        world.seed(
+        world.first_snapshot(
             10,
             &[
                 (POOL, Some(pool(1))),
@@ -147,7 +158,7 @@ impl World {
                 (MINT_1, Some(mint(1))),
             ],
         );
-        world.ledger.seeded();
+        world.tree.first_snapshots_complete();
         world.seal(10);
         assert_eq!(
             (world.heads(), world.quoted()),
@@ -161,7 +172,7 @@ impl World {
 fn a_pool_and_its_vaults_change_together_when_the_slot_is_sealed() {
     let mut world = World::with_pool();
     world
-        .told(&status(11, 10, SlotStatus::CreatedBank))
+        .report(&status(11, 10, SlotStatus::CreatedBank))
         .write(11, 1, VAULT_0, vault(0, 110))
         .write(11, 2, POOL, pool(2));
     assert_eq!(world.quoted(), Some((1, 100, 200)), "slot 11 is not sealed");
@@ -195,7 +206,7 @@ fn of_the_writes_in_one_slot_the_highest_write_version_stays_whatever_the_order(
 }
 
 #[test]
-fn a_repeated_write_to_a_sealed_slot_is_ignored_and_a_new_one_is_told() {
+fn a_repeated_write_to_a_sealed_slot_is_ignored_and_a_new_one_is_reported() {
     let mut world = World::with_pool();
     world.write(11, 7, VAULT_0, vault(0, 107)).seal(11);
     world
@@ -211,10 +222,10 @@ fn a_repeated_write_to_a_sealed_slot_is_ignored_and_a_new_one_is_told() {
 fn a_repeated_status_changes_nothing() {
     let mut world = World::with_pool();
     world.write(11, 1, VAULT_0, vault(0, 120)).seal(11);
-    let again = world.ledger.slot(&status(11, 10, SlotStatus::Processed));
+    let again = world.tree.slot(&status(11, 10, SlotStatus::Processed));
     assert_eq!(again, Ok(false));
     world.confirm(11);
-    let again = world.ledger.slot(&status(11, None, SlotStatus::Confirmed));
+    let again = world.tree.slot(&status(11, None, SlotStatus::Confirmed));
     assert_eq!(again, Ok(false));
 }
 
@@ -234,10 +245,14 @@ fn a_dead_slot_falls_back_to_what_is_left() {
         ((11, 10), Some((1, 111, 200)))
     );
     world.seal(12);
-    assert_eq!(world.heads(), (11, 10), "told once more, and still dead");
+    assert_eq!(
+        world.heads(),
+        (11, 10),
+        "reported once more, and still dead"
+    );
     // The validator may repair the slot and run it again.
     world
-        .told(&status(12, 11, SlotStatus::CreatedBank))
+        .report(&status(12, 11, SlotStatus::CreatedBank))
         .write(12, 9, VAULT_0, vault(0, 222))
         .seal(12);
     assert_eq!(
@@ -247,14 +262,14 @@ fn a_dead_slot_falls_back_to_what_is_left() {
 }
 
 #[test]
-fn a_dead_root_is_told() {
+fn a_dead_confirmed_slot_is_reported() {
     let mut world = World::with_pool();
-    let dead = world.ledger.slot(&status(10, 9, SlotStatus::Dead));
-    assert_eq!(dead, Err(Divergence::DeadRoot { slot: 10 }));
+    let dead = world.tree.slot(&status(10, 9, SlotStatus::Dead));
+    assert_eq!(dead, Err(Divergence::DeadConfirmedSlot { slot: 10 }));
 }
 
 #[test]
-fn the_highest_branch_shows_until_another_is_confirmed() {
+fn the_highest_fork_shows_until_another_is_confirmed() {
     let mut world = World::with_pool();
     world
         .write(11, 1, VAULT_0, vault(0, 111))
@@ -303,9 +318,9 @@ fn a_slot_waits_for_its_parent_and_for_the_name_of_it() {
     world
         .write(12, 2, VAULT_0, vault(0, 112))
         .seal_on(12, 11)
-        .told(&status(11, None, SlotStatus::Processed));
+        .report(&status(11, None, SlotStatus::Processed));
     assert_eq!(world.heads(), (10, 10));
-    world.told(&status(11, 10, SlotStatus::Completed));
+    world.report(&status(11, 10, SlotStatus::Completed));
     assert_eq!(
         (world.heads(), world.quoted()),
         ((12, 10), Some((1, 112, 200)))
@@ -313,29 +328,29 @@ fn a_slot_waits_for_its_parent_and_for_the_name_of_it() {
 }
 
 #[test]
-fn a_slot_with_two_parents_is_told() {
+fn a_slot_with_two_parents_is_reported() {
     let mut world = World::with_pool();
-    world.told(&status(12, 11, SlotStatus::CreatedBank));
-    let other = world.ledger.slot(&status(12, 10, SlotStatus::Processed));
+    world.report(&status(12, 11, SlotStatus::CreatedBank));
+    let other = world.tree.slot(&status(12, 10, SlotStatus::Processed));
     let (slot, before, now) = (12, 11, 10);
     assert_eq!(other, Err(Divergence::TwoParents { slot, before, now }));
 }
 
 #[test]
-fn slots_that_build_on_nothing_are_told_after_a_while() {
+fn slots_that_build_on_nothing_are_reported_after_a_while() {
     let mut world = World::with_pool();
     let last = 20 + MAX_ORPHANS as u64;
     for slot in 20..last {
         world.seal(slot);
     }
-    let told = world
-        .ledger
+    let reported = world
+        .tree
         .slot(&status(last, last - 1, SlotStatus::Processed));
-    assert_eq!(told, Err(Divergence::Orphans { slot: last }));
+    assert_eq!(reported, Err(Divergence::Orphans { slot: last }));
 }
 
 #[test]
-fn after_a_rewind_the_replay_is_built_on_the_root() {
+fn after_a_rewind_the_replay_is_built_on_the_confirmed_head() {
     let mut world = World::with_pool();
     world
         .write(11, 1, VAULT_0, vault(0, 111))
@@ -343,9 +358,9 @@ fn after_a_rewind_the_replay_is_built_on_the_root() {
         .confirm(11)
         .write(12, 2, VAULT_0, vault(0, 112))
         .seal(12);
-    assert_eq!(world.ledger.rewind(), Some(11));
+    assert_eq!(world.tree.rewind(), Some(11));
     assert_eq!(world.quoted(), Some((1, 111, 200)));
-    // Another server: other write versions, and of the root only the last writes.
+    // Another server: other write versions, and of the confirmed head only the last writes.
     world
         .write(11, 900, VAULT_0, vault(0, 111))
         .seal(11)
@@ -362,7 +377,7 @@ fn after_a_rewind_the_replay_is_built_on_the_root() {
 fn half_a_slot_is_not_taken_for_a_whole_one_when_nothing_is_replayed() {
     let mut world = World::with_pool();
     world.write(11, 1, VAULT_0, vault(0, 111));
-    world.ledger.rewind();
+    world.tree.rewind();
     world.write(11, 2, VAULT_1, vault(1, 211)).seal(11);
     assert_eq!(
         world.heads(),
@@ -377,7 +392,7 @@ fn a_confirmed_slot_that_is_not_complete_confirms_what_it_builds_on() {
     world
         .write(11, 1, VAULT_0, vault(0, 111))
         .seal(11)
-        .told(&status(12, 11, SlotStatus::CreatedBank))
+        .report(&status(12, 11, SlotStatus::CreatedBank))
         .confirm(12);
     assert_eq!(world.confirmed(), Some((1, 111, 200)));
 }
@@ -422,9 +437,14 @@ fn the_chains_time_and_a_mints_fee_follow_the_stream() {
         .flat_map(|field| field.to_le_bytes())
         .collect();
     let clock = written(11, 1, ids::CLOCK, raw(key(99), data));
-    world.ledger.account(&clock).expect("in order");
+    world.tree.account(&clock).expect("in order");
     world.write(11, 2, MINT_1, mint_with_hook()).seal(11);
-    let state = world.ledger.visible().expect("a root").processed.state;
+    let state = world
+        .tree
+        .head_states()
+        .expect("the bootstrap is done")
+        .processed
+        .state;
     let (epoch, unix_timestamp) = (600, 1_700_000_000);
     assert_eq!(
         state.clock(),

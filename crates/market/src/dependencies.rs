@@ -1,16 +1,16 @@
-//! Pools put together from the accounts they consist of.
+//! Pool dependencies: the accounts that a pool's quotes need, combined into one pool snapshot (pure).
 
 use std::sync::Arc;
 
 use cpmm::{DecodeError, PerToken, PoolSnapshot, PoolState, TokenProgram};
 use solana_pubkey::Pubkey;
 
-use super::content::{Content, Vault};
+use crate::decoded_account::{DecodedAccount, Vault};
 
 /// Why a pool cannot be quoted although it exists. A pool whose mints carry an extension that is not
 /// supported is not among these: it is complete, and its quotes are refused with that reason.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(super) enum Incomplete {
+pub(crate) enum Incomplete {
     /// An account of the pool has not been read yet.
     #[error("{what} {key} is not known yet")]
     Unknown {
@@ -27,7 +27,7 @@ pub(super) enum Incomplete {
         /// Its address.
         key: Pubkey,
     },
-    /// An account of the pool has a content that this build does not understand.
+    /// An account of the pool has data that this build does not understand.
     #[error("{what} {key} cannot be read: {error}")]
     Unreadable {
         /// What it is to the pool.
@@ -48,7 +48,7 @@ pub(super) enum Incomplete {
 }
 
 /// Addresses of the accounts that a pool's quotes depend on, besides the pool and the clock.
-pub(super) fn parts(pool: &PoolState) -> [Pubkey; 5] {
+pub(crate) fn dependencies(pool: &PoolState) -> [Pubkey; 5] {
     [
         pool.amm_config,
         pool.vaults.token_0,
@@ -58,15 +58,15 @@ pub(super) fn parts(pool: &PoolState) -> [Pubkey; 5] {
     ]
 }
 
-/// Puts a pool together from what it was before and the accounts that changed, which a swap knows to be
-/// three of six. `None` when more than balances and the pool's own fields may have changed.
-pub(super) fn patch<'a>(
+/// The snapshot of a pool with the vault balances that `changed`, all else as it was `before`: a swap writes
+/// three of six accounts. `None` when more than balances and the pool's own fields may have changed.
+pub(crate) fn with_balances<'a>(
     before: &PoolSnapshot,
     pool: &Arc<PoolState>,
     changed: impl Iterator<Item = Pubkey>,
-    get: impl Fn(&Pubkey) -> Option<&'a Content>,
+    get: impl Fn(&Pubkey) -> Option<&'a DecodedAccount>,
 ) -> Option<PoolSnapshot> {
-    if parts(&before.pool) != parts(pool) || before.vaults_frozen {
+    if dependencies(&before.pool) != dependencies(pool) || before.vaults_frozen {
         return None;
     }
     let mut now = PoolSnapshot {
@@ -90,7 +90,7 @@ pub(super) fn patch<'a>(
         } else {
             return None;
         };
-        let Some(Content::Vault(vault)) = get(&key) else {
+        let Some(DecodedAccount::Vault(vault)) = get(&key) else {
             return None;
         };
         if vault.frozen || vault.mint != mint || vault.program.id() != program {
@@ -101,23 +101,23 @@ pub(super) fn patch<'a>(
     Some(now)
 }
 
-/// Puts a pool together. `get` returns what is known of an account.
-pub(super) fn assemble<'a>(
+/// The snapshot of a pool from all of its accounts. `get` returns what is known of an account.
+pub(crate) fn pool_snapshot<'a>(
     pool: &Arc<PoolState>,
-    get: impl Fn(&Pubkey) -> Option<&'a Content>,
+    get: impl Fn(&Pubkey) -> Option<&'a DecodedAccount>,
 ) -> Result<PoolSnapshot, Incomplete> {
     let find = |what: &'static str, key: Pubkey| match get(&key) {
         None => Err(Incomplete::Unknown { what, key }),
-        Some(Content::Absent) => Err(Incomplete::Absent { what, key }),
-        Some(Content::Unreadable(error)) => Err(Incomplete::Unreadable {
+        Some(DecodedAccount::Absent) => Err(Incomplete::Absent { what, key }),
+        Some(DecodedAccount::Unreadable(error)) => Err(Incomplete::Unreadable {
             what,
             key,
             error: *error,
         }),
-        Some(content) => Ok(content),
+        Some(account) => Ok(account),
     };
     let config = |key| match find("fee configuration", key)? {
-        Content::Config(config) => Ok(Arc::clone(config)),
+        DecodedAccount::Config(config) => Ok(Arc::clone(config)),
         _ => Err(Incomplete::Mismatch {
             what: "fee configuration",
             key,
@@ -125,13 +125,13 @@ pub(super) fn assemble<'a>(
     };
     let program = |id: Pubkey| TokenProgram::from_id(&id);
     let mint = |key, token_program| match find("mint", key)? {
-        Content::Mint(owner, mint) if program(token_program) == Some(*owner) => {
+        DecodedAccount::Mint(owner, mint) if program(token_program) == Some(*owner) => {
             Ok(Arc::clone(mint))
         }
         _ => Err(Incomplete::Mismatch { what: "mint", key }),
     };
     let vault = |key, mint, token_program| match find("vault", key)? {
-        Content::Vault(vault)
+        DecodedAccount::Vault(vault)
             if program(token_program) == Some(vault.program) && vault.mint == mint =>
         {
             Ok::<Vault, Incomplete>(*vault)

@@ -1,4 +1,4 @@
-//! Answers of `getProgramAccounts` and `getMultipleAccounts`, read from their bytes.
+//! Parses responses of `getProgramAccounts` and `getMultipleAccounts` from their bytes (pure).
 
 use std::borrow::Cow;
 
@@ -6,19 +6,19 @@ use base64::{Engine, prelude::BASE64_STANDARD};
 use serde::Deserialize;
 use solana_pubkey::Pubkey;
 
-use crate::{content::Content, ledger::Answer};
+use crate::{account_snapshot::AccountSnapshot, decoded_account::DecodedAccount};
 
 /// Error code of a node that has not reached `minContextSlot`.
 const MIN_CONTEXT_SLOT_NOT_REACHED: i64 = -32016;
 
-/// Why there is no answer.
+/// Why there is no snapshot.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Fault {
     /// The node has not reached the slot yet.
     NotReached,
     /// The node said no.
     Refused(String),
-    /// The body is not an answer of the method.
+    /// The body is not a response of the method.
     Malformed(String),
 }
 
@@ -46,7 +46,7 @@ struct Error {
 }
 
 #[derive(Deserialize)]
-struct Listed<'a> {
+struct ProgramAccount<'a> {
     #[serde(borrow)]
     pubkey: Cow<'a, str>,
     #[serde(borrow)]
@@ -63,22 +63,22 @@ struct Account<'a> {
     data: (Cow<'a, str>, Cow<'a, str>),
 }
 
-/// Reads an answer of `getProgramAccounts`.
-pub(super) fn listed(body: &[u8]) -> Result<Answer, Fault> {
-    let result: Found<Vec<Listed<'_>>> = result(body)?;
+/// Reads a response of `getProgramAccounts`.
+pub(super) fn program_accounts(body: &[u8]) -> Result<AccountSnapshot, Fault> {
+    let result: Found<Vec<ProgramAccount<'_>>> = result(body)?;
     let mut data = Vec::new();
-    let accounts = result.value.iter().map(|listed| {
-        let pubkey = key(&listed.pubkey)?;
-        Ok((pubkey, content(&pubkey, &listed.account, &mut data)?))
+    let accounts = result.value.iter().map(|found| {
+        let pubkey = key(&found.pubkey)?;
+        Ok((pubkey, decoded(&pubkey, &found.account, &mut data)?))
     });
-    Ok(Answer {
+    Ok(AccountSnapshot {
         context_slot: result.context.slot,
         accounts: accounts.collect::<Result<_, Fault>>()?,
     })
 }
 
-/// Reads an answer of `getMultipleAccounts` about `keys`.
-pub(super) fn asked(body: &[u8], keys: &[Pubkey]) -> Result<Answer, Fault> {
+/// Reads a response of `getMultipleAccounts` about `keys`.
+pub(super) fn multiple_accounts(body: &[u8], keys: &[Pubkey]) -> Result<AccountSnapshot, Fault> {
     let result: Found<Vec<Option<Account<'_>>>> = result(body)?;
     if result.value.len() != keys.len() {
         return Err(Fault::Malformed(format!(
@@ -89,13 +89,13 @@ pub(super) fn asked(body: &[u8], keys: &[Pubkey]) -> Result<Answer, Fault> {
     }
     let mut data = Vec::new();
     let accounts = keys.iter().zip(&result.value).map(|(pubkey, account)| {
-        let content = match account {
-            None => Content::Absent,
-            Some(account) => content(pubkey, account, &mut data)?,
+        let account = match account {
+            None => DecodedAccount::Absent,
+            Some(account) => decoded(pubkey, account, &mut data)?,
         };
-        Ok((*pubkey, content))
+        Ok((*pubkey, account))
     });
-    Ok(Answer {
+    Ok(AccountSnapshot {
         context_slot: result.context.slot,
         accounts: accounts.collect::<Result<_, Fault>>()?,
     })
@@ -116,7 +116,11 @@ fn result<'a, V: Deserialize<'a>>(body: &'a [u8]) -> Result<Found<V>, Fault> {
 }
 
 /// Decodes an account. `data` is the buffer for its bytes, kept from call to call.
-fn content(pubkey: &Pubkey, account: &Account<'_>, data: &mut Vec<u8>) -> Result<Content, Fault> {
+fn decoded(
+    pubkey: &Pubkey,
+    account: &Account<'_>,
+    data: &mut Vec<u8>,
+) -> Result<DecodedAccount, Fault> {
     let (text, encoding) = &account.data;
     data.clear();
     if encoding != "base64" || BASE64_STANDARD.decode_vec(text.as_bytes(), data).is_err() {
@@ -125,7 +129,12 @@ fn content(pubkey: &Pubkey, account: &Account<'_>, data: &mut Vec<u8>) -> Result
         )));
     }
     let owner = key(&account.owner)?;
-    Ok(Content::decode(pubkey, &owner, account.lamports, data))
+    Ok(DecodedAccount::decode(
+        pubkey,
+        &owner,
+        account.lamports,
+        data,
+    ))
 }
 
 fn key(text: &str) -> Result<Pubkey, Fault> {
@@ -141,12 +150,15 @@ mod tests {
     fn a_missing_account_is_absent_and_the_context_is_kept() {
         let key = Pubkey::from([1; 32]);
         let body = br#"{"jsonrpc":"2.0","result":{"context":{"slot":7},"value":[null]},"id":1}"#;
-        let answer = Answer {
+        let snapshot = AccountSnapshot {
             context_slot: 7,
-            accounts: vec![(key, Content::Absent)],
+            accounts: vec![(key, DecodedAccount::Absent)],
         };
-        assert_eq!(asked(body, &[key]), Ok(answer));
-        assert!(matches!(asked(body, &[key, key]), Err(Fault::Malformed(_))));
+        assert_eq!(multiple_accounts(body, &[key]), Ok(snapshot));
+        assert!(matches!(
+            multiple_accounts(body, &[key, key]),
+            Err(Fault::Malformed(_))
+        ));
     }
 
     #[test]
@@ -154,22 +166,28 @@ mod tests {
         let body = br#"{"result":{"context":{"slot":9},"value":[{"pubkey":"11111111111111111111111111111111",
             "account":{"lamports":1,"owner":"CPMMoo8L3F4NbTegBCKVNunggL7H1ZpdTHKxQB5qKP1C",
             "data":["\/\/\/\/","base64"],"executable":false,"rentEpoch":0,"space":3}}]}}"#;
-        let answer = Answer {
+        let snapshot = AccountSnapshot {
             context_slot: 9,
-            accounts: vec![(Pubkey::default(), Content::Other)],
+            accounts: vec![(Pubkey::default(), DecodedAccount::Other)],
         };
-        assert_eq!(listed(body), Ok(answer));
+        assert_eq!(program_accounts(body), Ok(snapshot));
     }
 
     #[test]
     fn errors_are_told_apart() {
         let error = |code: i64| format!(r#"{{"error":{{"code":{code},"message":"no"}},"id":1}}"#);
-        assert_eq!(listed(error(-32016).as_bytes()), Err(Fault::NotReached));
         assert_eq!(
-            listed(error(-32602).as_bytes()),
+            program_accounts(error(-32016).as_bytes()),
+            Err(Fault::NotReached)
+        );
+        assert_eq!(
+            program_accounts(error(-32602).as_bytes()),
             Err(Fault::Refused("no (-32602)".to_owned()))
         );
-        assert!(matches!(listed(b"{}"), Err(Fault::Malformed(_))));
-        assert!(matches!(listed(b"<html>"), Err(Fault::Malformed(_))));
+        assert!(matches!(program_accounts(b"{}"), Err(Fault::Malformed(_))));
+        assert!(matches!(
+            program_accounts(b"<html>"),
+            Err(Fault::Malformed(_))
+        ));
     }
 }

@@ -1,4 +1,4 @@
-//! What an account's bytes are to the market.
+//! Decoded account: what the bytes of an account mean to quotes (pure).
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ const CLOCK_LEN: usize = 40;
 /// An account as far as quotes depend on it. What is large is shared: the same pool, configuration or
 /// mint is part of the state of every slot that did not write it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Content {
+pub(crate) enum DecodedAccount {
     /// There is no account, or it no longer belongs to a program the market knows.
     Absent,
     /// A pool.
@@ -34,20 +34,20 @@ pub(super) enum Content {
 
 /// A token account as far as quotes depend on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Vault {
+pub(crate) struct Vault {
     /// The program that owns it.
-    pub(super) program: TokenProgram,
+    pub(crate) program: TokenProgram,
     /// Mint of its tokens.
-    pub(super) mint: Pubkey,
+    pub(crate) mint: Pubkey,
     /// Balance.
-    pub(super) amount: Amount,
+    pub(crate) amount: Amount,
     /// Whether transfers are stopped.
-    pub(super) frozen: bool,
+    pub(crate) frozen: bool,
 }
 
-impl Content {
+impl DecodedAccount {
     /// Reads an account. An account without lamports is closed, whatever its data says.
-    pub(super) fn decode(pubkey: &Pubkey, owner: &Pubkey, lamports: u64, data: &[u8]) -> Self {
+    pub(crate) fn decode(pubkey: &Pubkey, owner: &Pubkey, lamports: u64, data: &[u8]) -> Self {
         if lamports == 0 {
             return Self::Absent;
         }
@@ -134,11 +134,11 @@ mod tests {
             unix_timestamp: 1_700_000_000,
         };
         assert_eq!(
-            Content::decode(&ids::CLOCK, &KEY, 1, &data),
-            Content::Clock(clock)
+            DecodedAccount::decode(&ids::CLOCK, &KEY, 1, &data),
+            DecodedAccount::Clock(clock)
         );
-        let short = Content::decode(&ids::CLOCK, &KEY, 1, &data[..39]);
-        assert!(matches!(short, Content::Unreadable(_)));
+        let short = DecodedAccount::decode(&ids::CLOCK, &KEY, 1, &data[..39]);
+        assert!(matches!(short, DecodedAccount::Unreadable(_)));
     }
 
     #[test]
@@ -152,8 +152,8 @@ mod tests {
         let data = vault.encode(TokenAccountKind::Plain);
         let system = Pubkey::default();
         assert_eq!(
-            Content::decode(&KEY, &ids::SPL_TOKEN, 1, &data),
-            Content::Vault(Vault {
+            DecodedAccount::decode(&KEY, &ids::SPL_TOKEN, 1, &data),
+            DecodedAccount::Vault(Vault {
                 program: TokenProgram::Spl,
                 mint: KEY,
                 amount: Amount::new(1),
@@ -161,21 +161,24 @@ mod tests {
             })
         );
         assert_eq!(
-            Content::decode(&KEY, &ids::SPL_TOKEN, 0, &data),
-            Content::Absent
+            DecodedAccount::decode(&KEY, &ids::SPL_TOKEN, 0, &data),
+            DecodedAccount::Absent
         );
-        assert_eq!(Content::decode(&KEY, &system, 1, &data), Content::Absent);
+        assert_eq!(
+            DecodedAccount::decode(&KEY, &system, 1, &data),
+            DecodedAccount::Absent
+        );
     }
 
     #[test]
     fn broken_accounts_are_unreadable_and_foreign_kinds_are_other() {
         let mut pool = vec![0; cpmm::POOL_STATE_LEN - 1];
         pool[..8].copy_from_slice(&cpmm::POOL_STATE_DISCRIMINATOR);
-        let of_exchange = |data: &[u8]| Content::decode(&KEY, &ids::PROGRAM_ID, 1, data);
-        assert!(matches!(of_exchange(&pool), Content::Unreadable(_)));
-        assert_eq!(of_exchange(&[9; 100]), Content::Other);
-        assert_eq!(of_exchange(&[]), Content::Other);
-        let token = Content::decode(&KEY, &ids::TOKEN_2022, 1, &[0; 40]);
-        assert!(matches!(token, Content::Unreadable(_)));
+        let of_exchange = |data: &[u8]| DecodedAccount::decode(&KEY, &ids::PROGRAM_ID, 1, data);
+        assert!(matches!(of_exchange(&pool), DecodedAccount::Unreadable(_)));
+        assert_eq!(of_exchange(&[9; 100]), DecodedAccount::Other);
+        assert_eq!(of_exchange(&[]), DecodedAccount::Other);
+        let token = DecodedAccount::decode(&KEY, &ids::TOKEN_2022, 1, &[0; 40]);
+        assert!(matches!(token, DecodedAccount::Unreadable(_)));
     }
 }
