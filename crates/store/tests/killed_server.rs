@@ -21,7 +21,7 @@ async fn a_killed_server_comes_back_with_everything() {
         .expect("PostgreSQL starts");
     let url = cluster.create_database("killed").await.expect("creates");
     let store = Store::connect(&url).await.expect("connects");
-    let mut lead = store
+    let mut leader = store
         .try_acquire_leadership()
         .await
         .expect("asks")
@@ -51,8 +51,8 @@ async fn a_killed_server_comes_back_with_everything() {
         assert_eq!(kept, Some(slot));
     }
     assert!(
-        lead.check().await.is_err(),
-        "the lead went with its connection"
+        leader.check().await.is_err(),
+        "the leadership went with its connection"
     );
     assert!(
         store

@@ -67,17 +67,17 @@ async fn a_database_file_that_vanishes_is_noticed_by_reads_and_writes() {
 }
 
 #[tokio::test]
-async fn a_lead_ends_with_the_file_it_is_about() {
+async fn leadership_ends_with_the_file_it_is_about() {
     let (folder, store) = fixture().await;
-    let mut lead = store
+    let mut leader = store
         .try_acquire_leadership()
         .await
         .expect("asks")
         .expect("is free");
-    lead.check().await.expect("leads");
+    leader.check().await.expect("leads");
     std::fs::remove_file(folder.path().join("new/sluice.db")).expect("deletes the file");
     assert!(matches!(
-        lead.check().await,
+        leader.check().await,
         Err(StoreError::FileGone { .. })
     ));
 }
@@ -98,7 +98,7 @@ async fn a_store_can_be_opened_and_used_by_a_spawned_task() {
 async fn the_file_is_for_its_owner_only() {
     let (folder, store) = fixture().await;
     store.commit(&slot(1)).await.expect("commits");
-    let _lead = store
+    let _leader = store
         .try_acquire_leadership()
         .await
         .expect("asks")
@@ -124,7 +124,7 @@ async fn an_error_never_repeats_the_password_of_a_url() {
         "postgres://sluice:s3cret@127.0.0.1:1/db",
         "postgres://sluice:s3cret@[",
     ] {
-        let error = Store::connect(url).await.expect_err("nobody is there");
+        let error = Store::connect(url).await.expect_err("no server is there");
         assert!(
             !format!("{error} {error:?}").contains("s3cret"),
             "{error:?}"

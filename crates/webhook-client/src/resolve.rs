@@ -15,7 +15,7 @@ use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
 use crate::{address::Own, target::Zone, timeline};
 
-/// A resolution under way.
+/// A resolution in progress.
 pub type Lookup = Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send>>;
 
 /// Resolves names to addresses.

@@ -100,7 +100,7 @@ async fn a_name_that_turns_to_loopback_after_it_was_judged_is_not_followed_there
     let error = second.error.expect("refused");
     assert!(error.contains("not public"), "{error}");
     assert!(!error.contains("127.0.0.1"), "{error}");
-    assert_eq!(inside.connections(), 0, "nobody connected inside");
+    assert_eq!(inside.connections(), 0, "no connection went inside");
 }
 
 #[tokio::test]

@@ -89,7 +89,7 @@ const LIMITS: FilterLimits = FilterLimits {
 
 fn accounts(numbers: &[u8]) -> Filters {
     Filters {
-        accounts: numbers.iter().copied().map(key).collect(),
+        accounts: numbers.iter().copied().map(address).collect(),
         programs: Vec::new(),
     }
 }
@@ -109,7 +109,7 @@ async fn addresses_are_added_and_removed_once(fixture: &Fixture) {
     assert_eq!(edited.added, accounts(&[9]));
     assert_eq!(edited.removed, accounts(&[2]));
     let after = &edited.webhook;
-    assert_eq!(after.definition.filters.accounts, [key(1), key(9)]);
+    assert_eq!(after.definition.filters.accounts, [address(1), address(9)]);
     assert_eq!((after.version, after.matched_revision), (2, Revision(2)));
     assert_eq!(after.filter_digest, after.definition.filters.digest());
 

@@ -48,7 +48,7 @@ impl Fixture {
         let cluster = PrivateCluster::shared(Path::new(env!("CARGO_TARGET_TMPDIR")))
             .expect("PostgreSQL starts");
         let process = std::process::id();
-        // Names are cut to 63 bytes, so what tells them apart comes first.
+        // Names are cut to 63 bytes, so what distinguishes them comes first.
         let url = cluster
             .create_database(&format!("{process}_{:x}_{test}", rand_number()))
             .await
@@ -85,7 +85,7 @@ pub fn token() -> LeaseToken {
     LeaseToken::from_random(rand_number())
 }
 
-pub fn key(number: u8) -> Pubkey {
+pub fn address(number: u8) -> Pubkey {
     Pubkey::new_from_array([number; 32])
 }
 
@@ -94,8 +94,8 @@ pub fn definition() -> WebhookDefinition {
         "https://example.com/hook".to_owned(),
         EventKind::ALL.into_iter().collect(),
         Filters {
-            accounts: vec![key(2), key(1)],
-            programs: vec![key(3)],
+            accounts: vec![address(2), address(1)],
+            programs: vec![address(3)],
         },
     )
 }

@@ -100,7 +100,7 @@ async fn what_is_finished_is_delivered_again_on_request(fixture: &Fixture) {
     assert_eq!(
         redeliver(Redeliver::Range(1, 9)).await,
         2,
-        "one is under way, one is pending and comes sooner"
+        "one is leased, one is pending and comes sooner"
     );
     assert_eq!(sequences(&lease(store, NOW).await), [2, 3]);
     let unknown = Redeliver::Message(MessageId::from_bytes([99; 32]));

@@ -109,7 +109,7 @@ async fn a_change_of_order_concerns_what_is_owed(fixture: &Fixture) {
     change(DeliveryOrder::None).await;
     assert_eq!(leasable().await, [1, 2, 3, 4]);
 
-    // What is under way when order begins comes back behind what is before it.
+    // What is leased when order begins is pending again behind what is before it.
     let leased = lease(store, NOW).await;
     change(DeliveryOrder::Strict).await;
     record(store, &leased[2], 500, Outcome::Retry { at: NOW }).await;

@@ -73,7 +73,7 @@ async fn two_indexers_store_each_message_once(fixture: &Fixture) {
     assert_eq!(numbers, (1..=200).collect::<Vec<_>>(), "no holes");
 }
 
-/// Messages arrive in a lane while its last one finishes: whoever is later must see the other.
+/// Messages arrive in a lane while its last one finishes: the later transaction must see the other.
 async fn a_lane_never_falls_asleep(fixture: &Fixture) {
     let store = &fixture.store;
     let id = with_order(store, 1, DeliveryOrder::Strict).await;

@@ -52,7 +52,7 @@ async fn messages_of_a_deleted_webhook_are_skipped_and_do_not_block_the_slot(fix
     assert_eq!(
         store.pending_deliveries().await.expect("counts"),
         0,
-        "what it was owed goes with it"
+        "its messages go with it"
     );
     let messages = [message(&gone, 1), message(&stays, 1)];
     assert_eq!(store_messages(store, &messages).await, 1);
