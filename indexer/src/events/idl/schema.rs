@@ -5,6 +5,9 @@
 
 use std::collections::HashMap;
 
+use anchor_lang_idl_spec::{
+    IdlArrayLen, IdlDefinedFields, IdlEvent, IdlSerialization, IdlType, IdlTypeDef, IdlTypeDefTy,
+};
 use serde::Deserialize;
 use serde_json::Value;
 use solana_pubkey::Pubkey;
@@ -14,7 +17,7 @@ use thiserror::Error;
 pub const MAX_DEPTH: usize = 16;
 
 /// Most elements of a fixed array: an event of more could not be logged.
-const MAX_ARRAY: u64 = 64 * 1024;
+const MAX_ARRAY: usize = 64 * 1024;
 
 /// Why a text is not an IDL.
 #[derive(Debug, Error)]
@@ -102,66 +105,15 @@ pub enum Fields {
     Tuple(Vec<Type>),
 }
 
+/// An IDL, as far as its events go.
 #[derive(Deserialize)]
 struct RawIdl {
     address: String,
     #[serde(default)]
-    events: Vec<RawEvent>,
+    events: Vec<IdlEvent>,
+    /// Parsed one by one: a type that is not understood leaves the others.
     #[serde(default)]
-    types: Vec<RawDefinition>,
-}
-
-#[derive(Deserialize)]
-struct RawEvent {
-    name: String,
-    discriminator: Vec<u8>,
-}
-
-#[derive(Deserialize)]
-struct RawDefinition {
-    name: String,
-    #[serde(default)]
-    serialization: Option<Value>,
-    #[serde(default)]
-    generics: Vec<Value>,
-    #[serde(rename = "type")]
-    body: RawBody,
-}
-
-#[derive(Deserialize)]
-#[serde(tag = "kind", rename_all = "lowercase")]
-enum RawBody {
-    Struct {
-        #[serde(default)]
-        fields: Option<RawFields>,
-    },
-    Enum {
-        variants: Vec<RawVariant>,
-    },
-    Type {
-        alias: Value,
-    },
-}
-
-#[derive(Deserialize)]
-struct RawVariant {
-    name: String,
-    #[serde(default)]
-    fields: Option<RawFields>,
-}
-
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum RawFields {
-    Named(Vec<RawField>),
-    Tuple(Vec<Value>),
-}
-
-#[derive(Deserialize)]
-struct RawField {
-    name: String,
-    #[serde(rename = "type")]
-    kind: Value,
+    types: Vec<Value>,
 }
 
 /// Why a type is not understood.
@@ -181,7 +133,7 @@ impl Schema {
             .types
             .iter()
             .enumerate()
-            .map(|(index, definition)| (definition.name.as_str(), index))
+            .filter_map(|(index, raw)| Some((raw.get("name")?.as_str()?, index)))
             .collect();
         let definitions: Vec<_> = raw
             .types
@@ -205,7 +157,7 @@ impl Schema {
         Ok((program, schema))
     }
 
-    fn add(&mut self, event: RawEvent, names: &HashMap<&str, usize>) {
+    fn add(&mut self, event: IdlEvent, names: &HashMap<&str, usize>) {
         let content = match names.get(event.name.as_str()) {
             Some(index) => Type::Defined(*index),
             None => {
@@ -278,21 +230,17 @@ impl Schema {
     }
 }
 
-fn definition(
-    raw: &RawDefinition,
-    names: &HashMap<&str, usize>,
-) -> Result<Definition, Unsupported> {
+fn definition(raw: &Value, names: &HashMap<&str, usize>) -> Result<Definition, Unsupported> {
+    let raw = IdlTypeDef::deserialize(raw).map_err(|_| "it uses an unknown type")?;
     if !raw.generics.is_empty() {
         return Err("it uses generic types");
     }
-    match &raw.serialization {
-        None => {}
-        Some(Value::String(layout)) if layout == "borsh" => {}
-        Some(_) => return Err("it is laid out otherwise than by Borsh"),
+    if raw.serialization != IdlSerialization::Borsh {
+        return Err("it is laid out otherwise than by Borsh");
     }
-    Ok(match &raw.body {
-        RawBody::Struct { fields: raw } => Definition::Struct(fields(raw.as_ref(), names)?),
-        RawBody::Enum { variants } => Definition::Enum(
+    Ok(match &raw.ty {
+        IdlTypeDefTy::Struct { fields: raw } => Definition::Struct(fields(raw.as_ref(), names)?),
+        IdlTypeDefTy::Enum { variants } => Definition::Enum(
             variants
                 .iter()
                 .map(|variant| {
@@ -305,19 +253,22 @@ fn definition(
                 })
                 .collect::<Result<_, Unsupported>>()?,
         ),
-        RawBody::Type { alias } => Definition::Alias(kind(alias, names, 0)?),
+        IdlTypeDefTy::Type { alias } => Definition::Alias(kind(alias, names, 0)?),
     })
 }
 
-fn fields(raw: Option<&RawFields>, names: &HashMap<&str, usize>) -> Result<Fields, Unsupported> {
+fn fields(
+    raw: Option<&IdlDefinedFields>,
+    names: &HashMap<&str, usize>,
+) -> Result<Fields, Unsupported> {
     Ok(match raw {
         None => Fields::Tuple(Vec::new()),
-        Some(RawFields::Named(raw)) => Fields::Named(
+        Some(IdlDefinedFields::Named(raw)) => Fields::Named(
             raw.iter()
-                .map(|field| Ok((camel_case(&field.name), kind(&field.kind, names, 0)?)))
+                .map(|field| Ok((camel_case(&field.name), kind(&field.ty, names, 0)?)))
                 .collect::<Result<_, Unsupported>>()?,
         ),
-        Some(RawFields::Tuple(raw)) => Fields::Tuple(
+        Some(IdlDefinedFields::Tuple(raw)) => Fields::Tuple(
             raw.iter()
                 .map(|raw| kind(raw, names, 0))
                 .collect::<Result<_, Unsupported>>()?,
@@ -325,64 +276,42 @@ fn fields(raw: Option<&RawFields>, names: &HashMap<&str, usize>) -> Result<Field
     })
 }
 
-fn kind(raw: &Value, names: &HashMap<&str, usize>, depth: usize) -> Result<Type, Unsupported> {
+fn kind(raw: &IdlType, names: &HashMap<&str, usize>, depth: usize) -> Result<Type, Unsupported> {
     if depth > MAX_DEPTH {
         return Err("its types are nested too deeply");
     }
-    let inner = |raw: &Value| kind(raw, names, depth.saturating_add(1)).map(Box::new);
-    if let Some(name) = raw.as_str() {
-        return primitive(name).ok_or("it uses an unknown type");
-    }
-    let Some((key, value)) = raw.as_object().and_then(|object| object.iter().next()) else {
-        return Err("it uses an unknown type");
-    };
-    match key.as_str() {
-        "option" => Ok(Type::Option(inner(value)?)),
-        "vec" => Ok(Type::Vec(inner(value)?)),
-        "array" => {
-            let length = value.get(1).and_then(Value::as_u64);
-            match (value.get(0), length) {
-                (Some(element), Some(length)) if length <= MAX_ARRAY => {
-                    let length = usize::try_from(length).map_err(|_| "an array is too long")?;
-                    Ok(Type::Array(inner(element)?, length))
-                }
-                _ => Err("an array's length is too large, or not a number"),
-            }
+    let inner = |raw: &IdlType| kind(raw, names, depth.saturating_add(1)).map(Box::new);
+    Ok(match raw {
+        IdlType::Bool => Type::Bool,
+        IdlType::U8 => Type::Unsigned(1),
+        IdlType::U16 => Type::Unsigned(2),
+        IdlType::U32 => Type::Unsigned(4),
+        IdlType::U64 => Type::Unsigned(8),
+        IdlType::U128 => Type::Unsigned(16),
+        IdlType::I8 => Type::Signed(1),
+        IdlType::I16 => Type::Signed(2),
+        IdlType::I32 => Type::Signed(4),
+        IdlType::I64 => Type::Signed(8),
+        IdlType::I128 => Type::Signed(16),
+        IdlType::F32 => Type::F32,
+        IdlType::F64 => Type::F64,
+        IdlType::Pubkey => Type::Pubkey,
+        IdlType::String => Type::String,
+        IdlType::Bytes => Type::Bytes,
+        IdlType::Option(of) => Type::Option(inner(of)?),
+        IdlType::Vec(of) => Type::Vec(inner(of)?),
+        IdlType::Array(of, IdlArrayLen::Value(length)) if *length <= MAX_ARRAY => {
+            Type::Array(inner(of)?, *length)
         }
-        "defined" => {
-            let generic = value.get("generics").and_then(Value::as_array);
-            if generic.is_some_and(|generics| !generics.is_empty()) {
-                return Err("it uses generic types");
-            }
-            let name = value.get("name").and_then(Value::as_str);
-            let index = name.and_then(|name| names.get(name));
-            index.map_or(Err("a type it names is missing"), |index| {
-                Ok(Type::Defined(*index))
-            })
+        IdlType::Array(..) => return Err("an array's length is too large, or not a number"),
+        IdlType::Defined { generics, .. } if !generics.is_empty() => {
+            return Err("it uses generic types");
         }
-        _ => Err("it uses an unknown type"),
-    }
-}
-
-fn primitive(name: &str) -> Option<Type> {
-    Some(match name {
-        "bool" => Type::Bool,
-        "u8" => Type::Unsigned(1),
-        "u16" => Type::Unsigned(2),
-        "u32" => Type::Unsigned(4),
-        "u64" => Type::Unsigned(8),
-        "u128" => Type::Unsigned(16),
-        "i8" => Type::Signed(1),
-        "i16" => Type::Signed(2),
-        "i32" => Type::Signed(4),
-        "i64" => Type::Signed(8),
-        "i128" => Type::Signed(16),
-        "f32" => Type::F32,
-        "f64" => Type::F64,
-        "pubkey" => Type::Pubkey,
-        "string" => Type::String,
-        "bytes" => Type::Bytes,
-        _ => return None,
+        IdlType::Defined { name, .. } => {
+            let index = names.get(name.as_str());
+            Type::Defined(*index.ok_or("a type it names is missing")?)
+        }
+        _ => return Err("it uses an unknown type"),
     })
 }
 
@@ -444,9 +373,13 @@ mod tests {
             {"name": "Deep", "type": {"kind": "struct", "fields":
                 [{"name": "x", "type": {"option": {"defined": {"name": "Raw"}}}}]}},
             {"name": "Odd", "type": {"kind": "struct", "fields": [{"name": "x", "type": "u24"}]}},
+            {"name": "Union", "type": {"kind": "union", "fields": []}},
             {"name": "Long", "type": {"kind": "struct", "fields":
                 [{"name": "x", "type": {"array": ["u8", 99999999999]}}]}}"#;
-        let events = ["Good", "Generic", "Raw", "Deep", "Odd", "Long", "Missing"]
+        let events = [
+            "Good", "Generic", "Raw", "Deep", "Odd", "Union", "Long", "Missing",
+        ];
+        let events = events
             .iter()
             .enumerate()
             .map(|(number, name)| format!(r#"{{"name": "{name}", "discriminator": [{number}]}}"#))
@@ -460,7 +393,7 @@ mod tests {
         let unsupported: Vec<_> = schema.unsupported().map(|(name, _)| name).collect();
         assert_eq!(
             unsupported,
-            ["Generic", "Raw", "Deep", "Odd", "Long", "Missing"]
+            ["Generic", "Raw", "Deep", "Odd", "Union", "Long", "Missing"]
         );
     }
 
