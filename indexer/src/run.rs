@@ -38,7 +38,7 @@ use crate::{
 /// Of several processes on one database all deliver and one, the leader, ingests the chain; another takes over when that
 /// one dies.
 ///
-/// The store is the process's one, which whoever opened it closes.
+/// The store is the process's one, which is closed where it was opened.
 ///
 /// # Errors
 /// When the indexer cannot start: the database cannot be read, an IDL is not understood, or the health

@@ -1,4 +1,4 @@
-//! Message ids: the same event has the same id after a retry, a replay, a restart, and on another validator (pure).
+//! Message ids: one event has one id after a retry, a replay, a restart, and on another validator (pure).
 //!
 //! The id of a message is `msg_` and, in hex, its slot (8 bytes, big endian) and the last 24 bytes of a SHA-256. The
 //! slot comes first for the sake of databases: what is stored together lies together in an index over ids. What is

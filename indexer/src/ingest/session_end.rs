@@ -1,4 +1,4 @@
-//! Session end: why one stream connection is over.
+//! Session end: the reasons for which a stream connection is over.
 
 use sluice_geyser::StreamError;
 use sluice_store::StoreError;

@@ -1,4 +1,4 @@
-//! Program events: attribution to programs, with the ways in which a program may try to speak for another.
+//! Program events: attribution, with the ways in which a program may try to speak for another.
 
 use sluice_geyser::Instruction;
 use solana_signature::Signature;

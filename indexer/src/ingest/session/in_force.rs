@@ -1,4 +1,4 @@
-//! Filter in force: the slot from which on a session's filter applies, recorded for the webhooks that wait for it.
+//! Filter in force: records from which slot on a session's filter applies.
 
 use sluice_store::{Commit, Commitment, FilterState, Revision, StoreError};
 
