@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn out_of_range_is_told_apart_by_its_text() {
+    fn out_of_range_is_distinguished_by_its_text() {
         assert!(matches!(
             of(
                 Code::OutOfRange,

@@ -297,7 +297,7 @@ async fn a_slow_consumer_loses_nothing_and_can_still_replace_its_subscription() 
 }
 
 #[tokio::test]
-async fn the_two_meanings_of_out_of_range_are_told_apart() {
+async fn the_two_meanings_of_out_of_range_are_distinguished() {
     let gone = "broadcast from 77 is not available, last available: 250";
     let request = Request {
         from_slot: Some(77),
@@ -337,7 +337,7 @@ async fn a_large_message_within_the_limit_passes() {
 }
 
 #[tokio::test]
-async fn lag_is_told_apart_from_other_internal_errors() {
+async fn lag_is_distinguished_from_other_internal_errors() {
     let lagged = failed_with(
         request(),
         Code::Internal,

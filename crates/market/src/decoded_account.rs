@@ -76,7 +76,7 @@ impl DecodedAccount {
         decoded.unwrap_or_else(Self::Unreadable)
     }
 
-    /// Mints and token accounts are told apart by their length or by the type byte behind it, so at
+    /// Mints and token accounts differ in their length or in the type byte behind it, so at
     /// most one of the two decodings succeeds. Token accounts come by far more often, so they are
     /// tried first.
     fn of_token_program(program: TokenProgram, data: &[u8]) -> Self {

@@ -28,7 +28,8 @@ mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use sluice_geyser::{AccountUpdate, SlotStatus, SlotUpdate};
+use sluice_chain_types::SlotStatus;
+use sluice_geyser::{AccountUpdate, SlotUpdate};
 use solana_pubkey::Pubkey;
 
 use crate::{

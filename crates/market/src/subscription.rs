@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use cpmm::ids;
-use sluice_geyser::{AccountFilter, Commitment, Request, SlotStatus, SlotUpdate};
+use sluice_chain_types::{Commitment, SlotStatus};
+use sluice_geyser::{AccountFilter, Request, SlotUpdate};
 use solana_pubkey::Pubkey;
 
 /// Offset of the owner in a token account, bytes.

@@ -10,11 +10,8 @@ use axum::{Json, Router, extract::State, routing::post};
 use base64::{Engine, prelude::BASE64_STANDARD};
 use cpmm::ids;
 use serde_json::{Value, json};
-use sluice_chain_types::{RawAccount, Slot};
-use sluice_geyser::{
-    SlotStatus,
-    scripted::{Code, Connection, ScriptedServer},
-};
+use sluice_chain_types::{RawAccount, Slot, SlotStatus};
+use sluice_geyser::scripted::{Code, Connection, ScriptedServer};
 
 use solana_pubkey::Pubkey;
 

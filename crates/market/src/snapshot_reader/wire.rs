@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_are_told_apart() {
+    fn errors_are_distinguished() {
         let error = |code: i64| format!(r#"{{"error":{{"code":{code},"message":"no"}},"id":1}}"#);
         assert_eq!(
             program_accounts(error(-32016).as_bytes()),
