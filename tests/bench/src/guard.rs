@@ -5,7 +5,7 @@
 use cpmm::{Direction, PerToken, instruction::swap_base_input};
 use sluice_testkit::{
     figure::Figure,
-    pool::{PoolSetup, guarded_swap},
+    pool::{PoolSpec, guarded_swap},
     svm::{Executed, Svm, program},
 };
 use solana_instruction::Instruction;
@@ -64,7 +64,7 @@ fn execute(
     build: impl Fn(&cpmm::instruction::SwapAccounts, u64, u64) -> Instruction,
 ) -> Executed {
     let mut svm = Svm::with_programs(guard, &program("local_cpmm"));
-    let pool = svm.open("pool", &PoolSetup::plain());
+    let pool = svm.open("pool", &PoolSpec::plain());
     let user = svm.fund("user", &pool, PerToken::new(AMOUNT_IN, 0));
     let accounts = pool.swap_accounts(&user, Direction::ZeroForOne);
     svm.send(&[build(&accounts, AMOUNT_IN, 1)], &[&user.keypair])

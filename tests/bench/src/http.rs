@@ -117,7 +117,7 @@ fn serve_api(folder: &Path, shutdown: CancellationToken) -> anyhow::Result<Socke
     let store = folder.join("sluice.db");
     let record = ScriptedChain::new(FIRST_SLOT, Cast::default().state(FIRST_SLOT));
     // The doubles have a thread of their own, so that the API's has nothing else to do.
-    let (told, urls) = std::sync::mpsc::channel();
+    let (started, urls) = std::sync::mpsc::channel();
     let chain = record.clone();
     let ended = shutdown.clone();
     thread::spawn(move || {
@@ -126,7 +126,7 @@ fn serve_api(folder: &Path, shutdown: CancellationToken) -> anyhow::Result<Socke
             let server = YellowstoneServer::start(chain.clone())
                 .await
                 .expect("a free port");
-            let _ = told.send((node.url(), format!("http://{}", server.address())));
+            let _ = started.send((node.url(), format!("http://{}", server.address())));
             tokio::select! {
                 () = go_on(&chain) => {}
                 () = ended.cancelled() => {}
@@ -138,7 +138,7 @@ fn serve_api(folder: &Path, shutdown: CancellationToken) -> anyhow::Result<Socke
         "[chain]\nrpc-url = \"{rpc}\"\n[geyser]\nendpoint = \"{geyser}\"\n[store]\npath = {store:?}\n[api]\nlisten = \"{address}\"\n"
     );
     let config = Config::parse(&text, Path::new("bench.toml"))?;
-    // A name, so that a profiler tells it from the load generator.
+    // A name, so that a profiler distinguishes it from the load generator.
     thread::Builder::new()
         .name("api".to_owned())
         .spawn(move || on_one_thread(services::api(config, shutdown)))?;

@@ -91,7 +91,7 @@ pub async fn figures() -> anyhow::Result<Vec<Figure>> {
 /// Slots pass, each confirmed at once.
 async fn go_on(connection: &Connection, node: &RpcNode) -> Result<(), ClientGone> {
     for slot in SLOT + 1.. {
-        let told = |status| {
+        let status_update = |status| {
             Body::Slot(SlotUpdate {
                 slot,
                 parent: Some(slot - 1),
@@ -113,10 +113,10 @@ async fn go_on(connection: &Connection, node: &RpcNode) -> Result<(), ClientGone
             is_startup: false,
         });
         let bodies = [
-            ("slots", told(SlotStatus::CreatedBank)),
+            ("slots", status_update(SlotStatus::CreatedBank)),
             ("clock", clock),
-            ("slots", told(SlotStatus::Processed)),
-            ("slots", told(SlotStatus::Confirmed)),
+            ("slots", status_update(SlotStatus::Processed)),
+            ("slots", status_update(SlotStatus::Confirmed)),
         ];
         for (filter, body) in bodies {
             let update = Update {
@@ -167,5 +167,5 @@ fn resident() -> anyhow::Result<f64> {
     let status = fs::read_to_string("/proc/self/status")?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
     let kilobytes = line.and_then(|line| line.split_whitespace().next()?.parse::<f64>().ok());
-    Ok(kilobytes.context("the system does not tell")? / 1_024.0)
+    Ok(kilobytes.context("the system does not say")? / 1_024.0)
 }

@@ -211,7 +211,7 @@ fn trading(slot: u64, swap: u64) -> u64 {
     (swap * 7_919 + slot * 104_729) % (POOLS / 10)
 }
 
-/// Slots full of swaps, as the stream tells them.
+/// Slots full of swaps, as the stream reports them.
 fn row(slots: u64, swaps: u64) -> Vec<Update> {
     let mut updates = Vec::new();
     let mut version = 0;

@@ -13,7 +13,7 @@ use sluice_config::Config;
 use sluice_geyser::scripted::ScriptedServer;
 use sluice_testkit::{
     free_port::free_port,
-    pool::{Pool, PoolSetup, Token, constant_fee},
+    pool::{Pool, PoolSpec, TokenSpec, constant_fee},
     rpc_node::RpcNode,
 };
 use tempfile::TempDir;
@@ -55,13 +55,13 @@ impl ApiHarness {
     /// When a part does not start.
     pub async fn start(rpc_timeout: Duration) -> anyhow::Result<Self> {
         let mut node = RpcNode::holding([]).await?;
-        let mut sol_pool =
-            PoolSetup::of(Token::spl(RESERVE), Token::spl(RESERVE)).open(&mut node, "sol pool");
+        let mut sol_pool = PoolSpec::of(TokenSpec::spl(RESERVE), TokenSpec::spl(RESERVE))
+            .open(&mut node, "sol pool");
         sol_pool.wrap_first(&mut node);
         let fee: TransferFeeConfig = constant_fee(100);
-        let taxed = Token::with_fee(RESERVE, fee);
+        let taxed = TokenSpec::with_fee(RESERVE, fee);
         ensure!(taxed.program == TokenProgram::Token2022);
-        let fee_pool = PoolSetup::of(Token::spl(RESERVE), taxed).open(&mut node, "fee pool");
+        let fee_pool = PoolSpec::of(TokenSpec::spl(RESERVE), taxed).open(&mut node, "fee pool");
 
         let folder = tempfile::tempdir()?;
         let server = ScriptedServer::start().await?;

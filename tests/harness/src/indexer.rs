@@ -103,7 +103,7 @@ impl IndexerHarness {
     /// # Panics
     /// When it cannot be created.
     pub async fn on_server(cluster: Arc<PrivateCluster>, test: &str) -> Self {
-        // Tests of one process are told apart by the number. Names are cut to 63 bytes, so it comes first.
+        // Tests of one process differ by the number. Names are cut to 63 bytes, so it comes first.
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let name = format!("{}_{number}_{test}", std::process::id());

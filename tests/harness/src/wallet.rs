@@ -6,7 +6,7 @@ use cpmm::{
 };
 use sluice_testkit::{
     names::{address, keypair},
-    pool::{Pool, PoolSetup, Token, constant_fee},
+    pool::{Pool, PoolSpec, TokenSpec, constant_fee},
     svm::{self, Executed, Refused, Svm},
 };
 use sluice_transaction::{
@@ -57,12 +57,12 @@ impl Asset {
         Self::Token(TokenKind::Token2022WithFee),
     ];
 
-    fn token(self) -> Token {
+    fn token(self) -> TokenSpec {
         match self {
-            Self::Sol | Self::Token(TokenKind::Spl) => Token::spl(RESERVE),
-            Self::Token(TokenKind::Token2022) => Token::token_2022(RESERVE),
+            Self::Sol | Self::Token(TokenKind::Spl) => TokenSpec::spl(RESERVE),
+            Self::Token(TokenKind::Token2022) => TokenSpec::token_2022(RESERVE),
             Self::Token(TokenKind::Token2022WithFee) => {
-                Token::with_fee(RESERVE, constant_fee(TRANSFER_FEE))
+                TokenSpec::with_fee(RESERVE, constant_fee(TRANSFER_FEE))
             }
         }
     }
@@ -254,7 +254,7 @@ fn open(svm: &mut Svm, case: Case) -> (Pool, Direction) {
     } else {
         (case.input, case.output, Direction::ZeroForOne)
     };
-    let setup = PoolSetup::of(first.token(), second.token());
+    let setup = PoolSpec::of(first.token(), second.token());
     let mut pool = svm.open("pool", &setup);
     if first == Asset::Sol {
         pool.wrap_first(svm);
@@ -311,7 +311,7 @@ fn hold(
     account
 }
 
-/// The token that `side` puts in, as the table of compute units tells tokens apart.
+/// The token that `side` puts in, as the table of compute units distinguishes tokens.
 fn shape(svm: &Svm, state: &PoolState, side: Direction) -> TokenShape {
     let mint = svm.account(side.input(&state.mints)).data;
     let mint = Mint::decode(&mint).expect("a mint");

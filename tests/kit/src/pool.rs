@@ -45,7 +45,7 @@ pub fn guarded_swap(accounts: &SwapAccounts, amount_in: u64, minimum_out: u64) -
 
 /// One of a pool's two tokens, as a test wants it.
 #[derive(Clone, Debug)]
-pub struct Token {
+pub struct TokenSpec {
     /// Which program owns the mint.
     pub program: TokenProgram,
     /// Only for Token-2022.
@@ -54,7 +54,7 @@ pub struct Token {
     pub vault: u64,
 }
 
-impl Token {
+impl TokenSpec {
     /// A token of SPL Token.
     #[must_use]
     pub const fn spl(vault: u64) -> Self {
@@ -114,19 +114,19 @@ impl Token {
 
 /// A pool as a test wants it. The default has the rates of config 0 and nothing accrued.
 #[derive(Clone, Debug)]
-pub struct PoolSetup {
+pub struct PoolSpec {
     /// Its tokens with the vaults' balances.
-    pub tokens: PerToken<Token>,
+    pub tokens: PerToken<TokenSpec>,
     /// Its fee configuration.
     pub config: AmmConfig,
     /// Switches, counters and times; the addresses are filled in when it is opened.
     pub state: PoolState,
 }
 
-impl PoolSetup {
+impl PoolSpec {
     /// A pool of these tokens.
     #[must_use]
-    pub fn of(token_0: Token, token_1: Token) -> Self {
+    pub fn of(token_0: TokenSpec, token_1: TokenSpec) -> Self {
         Self {
             tokens: PerToken { token_0, token_1 },
             config: published_config(),
@@ -140,7 +140,7 @@ impl PoolSetup {
     /// When a token program of the snapshot is none.
     #[must_use]
     pub fn like(snapshot: PoolSnapshot) -> Self {
-        let token = |program, mint: &Mint, vault| Token {
+        let token = |program, mint: &Mint, vault| TokenSpec {
             program: TokenProgram::from_id(program).expect("a token program"),
             transfer_fee: mint.transfer_fee,
             vault,
@@ -160,7 +160,10 @@ impl PoolSetup {
     /// Two SPL tokens, a million and two million whole tokens of six decimals.
     #[must_use]
     pub fn plain() -> Self {
-        Self::of(Token::spl(1_000_000_000_000), Token::spl(2_000_000_000_000))
+        Self::of(
+            TokenSpec::spl(1_000_000_000_000),
+            TokenSpec::spl(2_000_000_000_000),
+        )
     }
 }
 
@@ -172,7 +175,7 @@ pub struct Pool {
     /// Its state when it was opened; the addresses in it stay true.
     pub state: PoolState,
     /// Its tokens as set up.
-    pub tokens: PerToken<Token>,
+    pub tokens: PerToken<TokenSpec>,
 }
 
 /// Somebody with an account of each of a pool's tokens.
@@ -189,7 +192,7 @@ pub trait Ledger {
     fn place(&mut self, address: Pubkey, owner: Pubkey, data: Vec<u8>);
 }
 
-impl PoolSetup {
+impl PoolSpec {
     /// Places a pool with all its accounts. Opening it again under the same name resets it.
     pub fn open(&self, ledger: &mut impl Ledger, name: &str) -> Pool {
         let part = |part: &str| address(&format!("{name} {part}"));

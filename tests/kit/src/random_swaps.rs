@@ -11,7 +11,7 @@ use cpmm::{
 use rand::{Rng, SeedableRng, rngs::StdRng, seq::IndexedRandom};
 
 use crate::{
-    pool::PoolSetup,
+    pool::PoolSpec,
     svm::{EPOCH, Refused, Svm, UNIX_TIMESTAMP},
 };
 
@@ -63,7 +63,7 @@ impl Swap {
     /// Why the transaction failed.
     pub fn execute(&self, svm: &mut Svm) -> Result<Outcome, Refused> {
         svm.set_time(self.clock.epoch, self.clock.unix_timestamp);
-        let pool = svm.open("parity", &PoolSetup::like(self.snapshot.clone()));
+        let pool = svm.open("parity", &PoolSpec::like(self.snapshot.clone()));
         let amounts = match self.direction {
             Direction::ZeroForOne => PerToken::new(self.amount_in, 0),
             Direction::OneForZero => PerToken::new(0, self.amount_in),

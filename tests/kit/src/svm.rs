@@ -25,7 +25,7 @@ use solana_transaction_error::TransactionError;
 
 use crate::{
     names::keypair,
-    pool::{Ledger, Pool, PoolSetup, User},
+    pool::{Ledger, Pool, PoolSpec, User},
 };
 
 /// Where the clock stands at first.
@@ -206,7 +206,7 @@ impl Svm {
     }
 
     /// Places a pool with all its accounts. Opening it again under the same name resets it.
-    pub fn open(&mut self, name: &str, setup: &PoolSetup) -> Pool {
+    pub fn open(&mut self, name: &str, setup: &PoolSpec) -> Pool {
         setup.open(self, name)
     }
 

@@ -1,6 +1,6 @@
 //! Chaos: indexers, dispatchers and databases killed at random, and nothing missing in the end.
 //!
-//! A played chain of numbered events ([`script`], told by [`feed`]) is followed by processes of the real `sluice`
+//! A played chain of numbered events ([`script`], streamed by [`feed`]) is followed by processes of the real `sluice`
 //! ([`process`]) on a real database ([`database`]), and they deliver to receivers that answer in every wrong way
 //! ([`receiver`]). All but the stream and the receivers is killed with SIGKILL ([`run`]). What arrived is kept
 //! ([`ledger`]) and held against the script ([`verdict`]): no count, id or checkpoint of the database has a say in

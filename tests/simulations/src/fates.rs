@@ -1,6 +1,6 @@
 //! Fates of the chain: every emitted event is confirmed, retracted, or in a reported gap.
 //!
-//! Webhooks at a higher commitment hear nothing of what did not happen. What the webhooks are owed is read from the
+//! Webhooks at a higher commitment are sent nothing of what did not happen. What the webhooks are owed is read from the
 //! store, in order; that it arrives is promised elsewhere.
 //!
 //! What the webhooks are owed is read from the store, in order. That it arrives is promised elsewhere.
@@ -57,42 +57,42 @@ pub async fn explore(seeds: Range<u64>, harness: impl AsyncFn() -> IndexerHarnes
     }
     // Scripts in which nothing goes wrong would prove nothing.
     println!("{covered:?}");
-    assert!(covered.told > 0 && covered.reverted > 0, "{covered:?}");
+    assert!(covered.emitted > 0 && covered.reverted > 0, "{covered:?}");
 }
 
 /// What came up in the scripts.
 #[derive(Debug, Default)]
 struct Covered {
-    told: usize,
+    emitted: usize,
     reverted: usize,
-    /// Events that were told once more after they had been taken back.
-    told_again: usize,
+    /// Events that were emitted again after they had been retracted.
+    reinstated: usize,
     in_gaps: usize,
 }
 
 impl Covered {
     fn add(&mut self, other: Self) {
-        self.told += other.told;
+        self.emitted += other.emitted;
         self.reverted += other.reverted;
-        self.told_again += other.told_again;
+        self.reinstated += other.reinstated;
         self.in_gaps += other.in_gaps;
     }
 }
 
-/// What a webhook was told, by meaning.
+/// Messages of one webhook, by meaning.
 #[derive(Debug, Default)]
-struct Heard {
-    /// Sequence and id of the messages that told of each event, in order.
+struct Inbox {
+    /// Sequence and id of the messages about each event, in order.
     events: BTreeMap<Mark, Vec<(u64, String)>>,
-    /// Ids that were taken back, and the sequence of the message that did.
+    /// Ids that were retracted, and the sequence of the message that did.
     reverted: BTreeMap<String, u64>,
     /// First and last slot of what is missing.
     gaps: Vec<(u64, u64)>,
 }
 
-impl Heard {
+impl Inbox {
     async fn of(store: &Store, webhook: &WebhookId) -> Self {
-        let mut heard = Self::default();
+        let mut inbox = Self::default();
         let mut last = 0;
         loop {
             let page = store
@@ -101,14 +101,14 @@ impl Heard {
             let page = page.expect("read").expect("exists");
             if page.messages.is_empty() {
                 assert_eq!(page.last_sequence, last);
-                return heard;
+                return inbox;
             }
             for message in page.messages {
                 assert_eq!(message.sequence, last + 1, "contiguous");
                 last = message.sequence;
                 let body: Value = serde_json::from_str(&message.body).expect("JSON");
                 assert_eq!(body["sequence"], last);
-                heard.take(last, message.id.to_string(), &body);
+                inbox.take(last, message.id.to_string(), &body);
             }
         }
     }
@@ -124,7 +124,7 @@ impl Heard {
             "reverted" => {
                 let first = data["messageId"].as_str().expect("text").to_owned();
                 let before = self.reverted.insert(first, sequence);
-                assert_eq!(before, None, "taken back once");
+                assert_eq!(before, None, "retracted once");
             }
             other => panic!("{other}"),
         }
@@ -142,68 +142,71 @@ async fn judge(played: Played) -> Covered {
     let outcome = played.chain.outcome();
     let mut covered = Covered::default();
     for listener in &played.listeners {
-        let heard = Heard::of(store, &listener.id).await;
+        let inbox = Inbox::of(store, &listener.id).await;
         match listener.commitment {
-            Commitment::Processed => check_ends(&heard, &outcome, &mut covered),
-            Commitment::Confirmed | Commitment::Finalized => check_truth(&heard, &outcome),
+            Commitment::Processed => check_ends(&inbox, &outcome, &mut covered),
+            Commitment::Confirmed | Commitment::Finalized => check_truth(&inbox, &outcome),
         }
         if listener.from_the_beginning {
-            check_whole(listener, &heard, &outcome);
+            check_whole(listener, &inbox, &outcome);
         }
     }
     covered
 }
 
-/// What happened in the end stands told once; what did not is taken back, as often as it was told.
-fn check_ends(heard: &Heard, outcome: &Outcome, covered: &mut Covered) {
+/// What happened in the end stands emitted once; what did not is retracted, as often as it was emitted.
+fn check_ends(inbox: &Inbox, outcome: &Outcome, covered: &mut Covered) {
     let mut known = BTreeSet::new();
-    for (mark, told) in &heard.events {
+    for (mark, emitted) in &inbox.events {
         let (slot, happened) = outcome.events[mark];
-        let standing: Vec<_> = told
+        let standing: Vec<_> = emitted
             .iter()
-            .filter(|(_, id)| !heard.reverted.contains_key(id))
+            .filter(|(_, id)| !inbox.reverted.contains_key(id))
             .collect();
-        let what = format!("event {mark} of slot {slot}: told {told:?}, standing {standing:?}");
-        if heard.misses(slot) {
+        let what =
+            format!("event {mark} of slot {slot}: emitted {emitted:?}, standing {standing:?}");
+        if inbox.misses(slot) {
             covered.in_gaps += 1;
         } else if outcome.news.contains_key(mark) {
             assert_eq!(standing.len(), 1, "{what}");
         } else {
-            // A write that a later one in its block supersedes may have been told before that one came.
+            // A write that a later one in its block supersedes may have been emitted before that one came.
             assert!(standing.len() <= usize::from(happened), "{what}");
         }
         assert!(
-            standing.iter().all(|message| Some(*message) == told.last()),
+            standing
+                .iter()
+                .all(|message| Some(*message) == emitted.last()),
             "{what}"
         );
-        for (sequence, id) in told {
+        for (sequence, id) in emitted {
             assert!(known.insert(id), "an id names one message");
-            let reverted = heard.reverted.get(id);
+            let reverted = inbox.reverted.get(id);
             assert!(reverted.is_none_or(|reverted| reverted > sequence));
         }
-        covered.told += told.len();
-        covered.told_again += usize::from(told.len() > 1);
+        covered.emitted += emitted.len();
+        covered.reinstated += usize::from(emitted.len() > 1);
     }
-    assert!(heard.reverted.keys().all(|id| known.contains(id)));
-    covered.reverted += heard.reverted.len();
+    assert!(inbox.reverted.keys().all(|id| known.contains(id)));
+    covered.reverted += inbox.reverted.len();
 }
 
-/// Only what happened was told, and each of it once.
-fn check_truth(heard: &Heard, outcome: &Outcome) {
-    assert!(heard.reverted.is_empty());
-    for (mark, told) in &heard.events {
+/// Only what happened was emitted, and each of it once.
+fn check_truth(inbox: &Inbox, outcome: &Outcome) {
+    assert!(inbox.reverted.is_empty());
+    for (mark, emitted) in &inbox.events {
         let (slot, happened) = outcome.events[mark];
-        assert!(happened, "event {mark} of slot {slot}: {told:?}");
-        assert_eq!(told.len(), 1, "event {mark} of slot {slot}: {told:?}");
+        assert!(happened, "event {mark} of slot {slot}: {emitted:?}");
+        assert_eq!(emitted.len(), 1, "event {mark} of slot {slot}: {emitted:?}");
     }
 }
 
 /// Nothing was missed but what is said to be.
-fn check_whole(listener: &Listener, heard: &Heard, outcome: &Outcome) {
+fn check_whole(listener: &Listener, inbox: &Inbox, outcome: &Outcome) {
     for (mark, slot) in &outcome.news {
-        let told = heard.events.contains_key(mark) || heard.misses(*slot);
+        let emitted = inbox.events.contains_key(mark) || inbox.misses(*slot);
         assert!(
-            told,
+            emitted,
             "event {mark} of slot {slot} at {}",
             listener.commitment
         );

@@ -6,7 +6,7 @@ use std::{
 };
 
 use cpmm::{Direction, PerToken, TokenAccount, instruction::SwapAccounts};
-use sluice_testkit::pool::{Ledger, PoolSetup, User};
+use sluice_testkit::pool::{Ledger, PoolSpec, User};
 use solana_account::Account;
 use solana_instruction::{Instruction, error::InstructionError};
 use solana_program_test::{ProgramTest, ProgramTestContext};
@@ -87,7 +87,7 @@ fn exchange() -> PathBuf {
 
 impl Bank {
     /// Starts a bank with this pool.
-    pub async fn start(setup: &PoolSetup) -> Self {
+    pub async fn start(setup: &PoolSpec) -> Self {
         let mut genesis = Genesis(ProgramTest::default());
         genesis.load(swap_guard_interface::PROGRAM_ID, &program("swap_guard"));
         genesis.load(cpmm::ids::PROGRAM_ID, &exchange());

@@ -5,7 +5,7 @@ use std::{rc::Rc, thread};
 use anchor_client::{Client, Cluster};
 use anchor_lang::{self, declare_program};
 use cpmm::instruction::SwapAccounts;
-use sluice_testkit::pool::PoolSetup;
+use sluice_testkit::pool::PoolSpec;
 use solana_instruction::{AccountMeta, Instruction};
 use solana_keypair::Keypair;
 use solana_pubkey::Pubkey;
@@ -81,7 +81,7 @@ fn converted(built: anchor_client::Instruction) -> Instruction {
 
 #[tokio::test]
 async fn an_anchor_1_client_swaps_through_the_guard_and_reads_its_event() {
-    let mut bank = Bank::start(&PoolSetup::plain()).await;
+    let mut bank = Bank::start(&PoolSpec::plain()).await;
     let accounts = bank.accounts.clone();
     // The client blocks on a runtime of its own, which must not happen on a thread of another one.
     let built = thread::spawn(move || request(&accounts))

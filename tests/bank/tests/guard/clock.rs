@@ -1,7 +1,7 @@
 //! Expiry and transfer fees as time passes on the bank's own clock.
 
 use cpmm::{TransferFee, TransferFeeConfig};
-use sluice_testkit::pool::{PoolSetup, Token, guarded_swap};
+use sluice_testkit::pool::{PoolSpec, TokenSpec, guarded_swap};
 use solana_clock::Clock;
 use solana_instruction::Instruction;
 use swap_guard_interface::{GuardError, SwapArgs, swap};
@@ -24,7 +24,7 @@ fn swap_until(bank: &Bank, expiry_slot: u64) -> Instruction {
 
 #[tokio::test]
 async fn a_swap_is_good_up_to_its_expiry_slot_and_not_after() {
-    let mut bank = Bank::start(&PoolSetup::plain()).await;
+    let mut bank = Bank::start(&PoolSpec::plain()).await;
     bank.context.warp_to_slot(LAST).expect("the slot is ahead");
     let swap = swap_until(&bank, LAST);
     bank.send(swap.clone()).await.expect("the last slot");
@@ -48,9 +48,9 @@ async fn a_transfer_fee_that_starts_with_an_epoch_counts_against_the_minimum_fro
         older: fee(0, 0),
         newer: fee(2, 100),
     };
-    let setup = PoolSetup::of(
-        Token::spl(1_000_000_000_000),
-        Token::with_fee(2_000_000_000_000, fees),
+    let setup = PoolSpec::of(
+        TokenSpec::spl(1_000_000_000_000),
+        TokenSpec::with_fee(2_000_000_000_000, fees),
     );
 
     let mut before = Bank::start(&setup).await;

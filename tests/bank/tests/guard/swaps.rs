@@ -1,6 +1,6 @@
 //! Swaps on the bank: accepted and refused as on the chain in memory.
 
-use sluice_testkit::pool::{PoolSetup, Token, guarded_swap};
+use sluice_testkit::pool::{PoolSpec, TokenSpec, guarded_swap};
 use swap_guard_interface::{GuardError, PROGRAM_ID};
 
 use crate::bank::{Bank, START};
@@ -11,7 +11,7 @@ const RECEIVED: u64 = 9_974_950;
 
 #[tokio::test]
 async fn accepts_a_swap_that_pays_the_minimum_to_the_unit() {
-    let mut bank = Bank::start(&PoolSetup::plain()).await;
+    let mut bank = Bank::start(&PoolSpec::plain()).await;
     let swapped = bank
         .send(guarded_swap(&bank.accounts, AMOUNT_IN, RECEIVED))
         .await
@@ -25,9 +25,9 @@ async fn accepts_a_swap_that_pays_the_minimum_to_the_unit() {
 
 #[tokio::test]
 async fn accepts_a_swap_of_token_2022_tokens() {
-    let setup = PoolSetup::of(
-        Token::token_2022(1_000_000_000_000),
-        Token::token_2022(2_000_000_000_000),
+    let setup = PoolSpec::of(
+        TokenSpec::token_2022(1_000_000_000_000),
+        TokenSpec::token_2022(2_000_000_000_000),
     );
     let mut bank = Bank::start(&setup).await;
     bank.send(guarded_swap(&bank.accounts, AMOUNT_IN, RECEIVED))
@@ -38,7 +38,7 @@ async fn accepts_a_swap_of_token_2022_tokens() {
 
 #[tokio::test]
 async fn rejects_a_minimum_of_one_unit_more_than_the_swap_pays() {
-    let mut bank = Bank::start(&PoolSetup::plain()).await;
+    let mut bank = Bank::start(&PoolSpec::plain()).await;
     let swap = guarded_swap(&bank.accounts, AMOUNT_IN, RECEIVED + 1);
     bank.assert_refused(swap, GuardError::SlippageExceeded.code())
         .await;
@@ -46,7 +46,7 @@ async fn rejects_a_minimum_of_one_unit_more_than_the_swap_pays() {
 
 #[tokio::test]
 async fn rejects_the_input_account_as_output_account() {
-    let mut bank = Bank::start(&PoolSetup::plain()).await;
+    let mut bank = Bank::start(&PoolSpec::plain()).await;
     bank.accounts.output_token_account = bank.accounts.input_token_account;
     let swap = guarded_swap(&bank.accounts, AMOUNT_IN, 1);
     bank.assert_refused(swap, GuardError::SameTokenAccount.code())

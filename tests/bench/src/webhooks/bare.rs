@@ -65,14 +65,14 @@ impl Prepared {
 }
 
 /// What is to be sent to one receiver.
-pub struct Line {
+pub struct EndpointLoad {
     server: SocketAddr,
     url: Url,
     requests: Arc<Vec<Prepared>>,
     connections: Vec<SendRequest<Full<Bytes>>>,
 }
 
-impl Line {
+impl EndpointLoad {
     /// These requests to this receiver.
     ///
     /// # Errors
@@ -120,7 +120,7 @@ pub fn client(connections: usize) -> Result<reqwest::Client, reqwest::Error> {
 /// When an answer is not of the 200s.
 pub async fn send_all(
     client: &reqwest::Client,
-    lines: &[Line],
+    lines: &[EndpointLoad],
     at_once: usize,
 ) -> anyhow::Result<Duration> {
     let begun = Instant::now();
@@ -153,7 +153,7 @@ pub async fn send_all(
 ///
 /// # Errors
 /// When an answer is not of the 200s.
-pub async fn drive_all(lines: &mut [Line]) -> anyhow::Result<Duration> {
+pub async fn drive_all(lines: &mut [EndpointLoad]) -> anyhow::Result<Duration> {
     let begun = Instant::now();
     let mut running = JoinSet::new();
     for (number, line) in lines.iter_mut().enumerate() {

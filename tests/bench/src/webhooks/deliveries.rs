@@ -20,7 +20,7 @@ use sluice_webhook_client::{Client, Reach};
 use tokio::sync::Notify;
 
 use super::{
-    bare::{self, Line, Prepared},
+    bare::{self, EndpointLoad, Prepared},
     queue::{POOLS, Queue},
     receiver::{Keeping, Receivers},
 };
@@ -159,7 +159,7 @@ async fn queue(store: Store, receivers: &Receivers) -> anyhow::Result<Queue> {
 }
 
 /// The bare client's requests, as many in all and to each receiver as are delivered in a round.
-async fn lines(queue: &mut Queue, receivers: &Receivers) -> anyhow::Result<Vec<Line>> {
+async fn lines(queue: &mut Queue, receivers: &Receivers) -> anyhow::Result<Vec<EndpointLoad>> {
     let mut messages = Vec::new();
     while messages.len() < usize::try_from(MESSAGES)? {
         messages.extend(queue.messages(0, POOLS.min(MESSAGES)));
@@ -176,7 +176,7 @@ async fn lines(queue: &mut Queue, receivers: &Receivers) -> anyhow::Result<Vec<L
             .filter(|message| message.webhook == *webhook)
             .map(|message| Prepared::new(message, &secrets, *address))
             .collect::<Result<_, _>>()?;
-        let mut line = Line::new(*address, requests)?;
+        let mut line = EndpointLoad::new(*address, requests)?;
         line.connect(usize::try_from(MAX_IN_FLIGHT)?).await?;
         lines.push(line);
     }

@@ -49,7 +49,7 @@ const ROUNDS: usize = 9;
 const DEADLINE: Duration = Duration::from_secs(15);
 
 #[derive(Deserialize)]
-struct Told {
+struct Payload {
     #[serde(rename = "webhookId")]
     webhook: String,
     sequence: u64,
@@ -167,11 +167,11 @@ impl Row {
         let mut arrivals = Vec::new();
         let mut newest: HashMap<String, u64> = HashMap::new();
         for arrival in self.receivers.take() {
-            let told: Told = serde_json::from_slice(&arrival.body)?;
-            let most = newest.entry(told.webhook.clone()).or_default();
-            *most = (*most).max(told.sequence);
-            if told.webhook != first_webhook.as_str() {
-                arrivals.push((told.sequence, arrival.at));
+            let payload: Payload = serde_json::from_slice(&arrival.body)?;
+            let most = newest.entry(payload.webhook.clone()).or_default();
+            *most = (*most).max(payload.sequence);
+            if payload.webhook != first_webhook.as_str() {
+                arrivals.push((payload.sequence, arrival.at));
             }
         }
         let newest = newest.into_values().max().context("nothing arrived")?;

@@ -52,19 +52,19 @@ const PATIENCE: Duration = Duration::from_secs(30);
 struct Sent {
     /// Writes of accounts, by slot and pool.
     writes: HashMap<(u64, String), Instant>,
-    /// The status of a slot after which its events can be told: at processed the one that seals it.
-    tellable: HashMap<u64, Instant>,
+    /// The status of a slot after which its events can be emitted: at processed the one that seals it.
+    emittable: HashMap<u64, Instant>,
 }
 
 /// Times from two moments to the first byte of the POST, of every event that counts.
 struct Latencies {
-    from_tellable: Vec<Duration>,
+    from_emittable: Vec<Duration>,
     from_write: Vec<Duration>,
 }
 
 /// What is needed of a body.
 #[derive(Deserialize)]
-struct Told {
+struct Payload {
     slot: u64,
     data: Data,
 }
@@ -89,13 +89,13 @@ pub async fn figures() -> anyhow::Result<Vec<Figure>> {
     Ok(vec![
         figure(
             "slot sealed on the stream -> first byte, p50 at 1,000/s",
-            &processed.from_tellable,
+            &processed.from_emittable,
             500,
             Limit::AtMost(10.0),
         ),
         figure(
             "slot sealed on the stream -> first byte, p99 at 1,000/s",
-            &processed.from_tellable,
+            &processed.from_emittable,
             990,
             Limit::AtMost(50.0),
         ),
@@ -107,13 +107,13 @@ pub async fn figures() -> anyhow::Result<Vec<Figure>> {
         ),
         figure(
             "slot confirmed on the stream -> first byte, p50 at 1,000/s",
-            &confirmed.from_tellable,
+            &confirmed.from_emittable,
             500,
             Limit::None,
         ),
         figure(
             "slot confirmed on the stream -> first byte, p99 at 1,000/s",
-            &confirmed.from_tellable,
+            &confirmed.from_emittable,
             990,
             Limit::AtMost(50.0),
         ),
@@ -170,12 +170,12 @@ async fn play(
         }
         connection.send(block(number)).await?;
         let confirmed = Some(number - LAG).filter(|slot| *slot > FIRST);
-        let tellable = match commitment {
+        let emittable = match commitment {
             Commitment::Processed => Some(number),
             _ => confirmed,
         };
-        sent.tellable
-            .extend(tellable.map(|slot| (slot, Instant::now())));
+        sent.emittable
+            .extend(emittable.map(|slot| (slot, Instant::now())));
         connection
             .send(slot(filter, number, SlotStatus::Processed))
             .await?;
@@ -189,26 +189,29 @@ async fn play(
 }
 
 fn latencies(sent: &Sent, arrivals: &[Arrival]) -> anyhow::Result<Latencies> {
-    let (mut from_tellable, mut from_write) = (Vec::new(), Vec::new());
+    let (mut from_emittable, mut from_write) = (Vec::new(), Vec::new());
     for arrival in arrivals {
-        let told: Told = serde_json::from_slice(&arrival.body)?;
-        if told.slot <= FIRST + WARM {
+        let payload: Payload = serde_json::from_slice(&arrival.body)?;
+        if payload.slot <= FIRST + WARM {
             continue;
         }
-        let tellable = sent.tellable.get(&told.slot).context("an unknown slot")?;
-        let write = sent.writes.get(&(told.slot, told.data.pubkey));
+        let emittable = sent
+            .emittable
+            .get(&payload.slot)
+            .context("an unknown slot")?;
+        let write = sent.writes.get(&(payload.slot, payload.data.pubkey));
         let write = write.context("an unknown event")?;
-        from_tellable.push(arrival.at.saturating_duration_since(*tellable));
+        from_emittable.push(arrival.at.saturating_duration_since(*emittable));
         from_write.push(arrival.at.saturating_duration_since(*write));
     }
     let expected = usize::try_from(SLOTS * EVENTS)?;
     ensure!(
-        from_tellable.len() == expected,
+        from_emittable.len() == expected,
         "{} of {expected} events arrived",
-        from_tellable.len()
+        from_emittable.len()
     );
     Ok(Latencies {
-        from_tellable,
+        from_emittable,
         from_write,
     })
 }

@@ -360,7 +360,7 @@ pub async fn hold(database: &Path) -> anyhow::Result<()> {
     let status = fs::read_to_string("/proc/self/status")?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
     let kilobytes = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
-    println!("{}", kilobytes.context("the system does not tell")? * 1_024);
+    println!("{}", kilobytes.context("the system does not say")? * 1_024);
     drop((watcher, subscriptions));
     Ok(())
 }

@@ -105,7 +105,7 @@ impl Queue {
         .collect()
     }
 
-    /// Stores as many messages as told, on disk when this returns.
+    /// Stores so many messages, on disk when this returns.
     ///
     /// # Errors
     /// A failure of the database.

@@ -94,6 +94,6 @@ fn peak_memory(process: u32) -> anyhow::Result<f64> {
     let kilobytes = line.and_then(|line| line.split_whitespace().next()?.parse::<f64>().ok());
     match kilobytes {
         Some(kilobytes) => Ok(kilobytes / 1_024.0),
-        None => bail!("the system does not tell how much memory the indexer holds"),
+        None => bail!("the system does not say how much memory the indexer holds"),
     }
 }

@@ -182,7 +182,7 @@ impl Suite {
     }
 }
 
-/// What a client is told of the localnet.
+/// What a client is given of the localnet.
 fn environment(net: &Localnet) -> Vec<(&'static str, OsString)> {
     let scene = &net.scene;
     let mut environment: Vec<(&'static str, OsString)> = vec![

@@ -36,7 +36,7 @@ async fn the_blockhash_is_fetched_beside_the_requests_and_with_its_height() {
     while begun.elapsed() < Duration::from_millis(2_500) {
         let answer = client.transaction(&body).await;
         assert_eq!(answer.status, 200, "{}", answer.body);
-        // The node makes its blockhashes so that the height can be told from them.
+        // The node makes its blockhashes so that the height can be read from them.
         let blockhash: Hash = answer.body["blockhash"]
             .as_str()
             .and_then(|text| text.parse().ok())

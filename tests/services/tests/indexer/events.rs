@@ -19,7 +19,7 @@ use crate::on_both;
 
 on_both!(
     events_of_a_confirmed_slot_arrive_signed_and_in_order,
-    each_webhook_hears_at_the_commitment_it_chose,
+    each_webhook_is_sent_events_at_the_commitment_it_chose,
     a_long_body_is_compressed_for_those_who_ask_for_it,
     a_broken_connection_resumes_after_the_checkpoint_and_a_replay_reaches_nobody_twice,
     a_second_indexer_stands_by_and_takes_over,
@@ -70,7 +70,7 @@ async fn events_of_a_confirmed_slot_arrive_signed_and_in_order(mut harness: Inde
     indexer.stop().await;
 }
 
-async fn each_webhook_hears_at_the_commitment_it_chose(mut harness: IndexerHarness) {
+async fn each_webhook_is_sent_events_at_the_commitment_it_chose(mut harness: IndexerHarness) {
     for (number, commitment) in (1..).zip(Commitment::ALL) {
         let definition = WebhookDefinition {
             commitment,

@@ -10,10 +10,10 @@ use sluice_testkit::updates::{account, block_on, slot};
 use crate::on_both;
 
 on_both!(
-    an_abandoned_slot_is_taken_back_and_never_confirmed,
+    an_abandoned_slot_is_retracted_and_never_confirmed,
     a_dead_slot_is_taken_back,
-    what_was_told_before_a_crash_is_taken_back_after_it,
-    what_was_taken_back_and_is_confirmed_after_all_is_told_again,
+    what_was_emitted_before_a_crash_is_retracted_after_it,
+    what_was_retracted_and_is_confirmed_after_all_is_reinstated,
 );
 
 /// An indexer for a webhook on accounts at processed and one at confirmed.
@@ -51,7 +51,7 @@ async fn id_of(harness: &IndexerHarness, sequence: u64) -> String {
     headers["webhook-id"].to_str().expect("ascii").to_owned()
 }
 
-async fn an_abandoned_slot_is_taken_back_and_never_confirmed(mut harness: IndexerHarness) {
+async fn an_abandoned_slot_is_retracted_and_never_confirmed(mut harness: IndexerHarness) {
     let indexer = start(&harness).await;
     let (connection, name) = harness.listening().await;
     send(&connection, [account(11), block_on(11, 10, "fork")]).await;
@@ -103,7 +103,7 @@ async fn a_dead_slot_is_taken_back(mut harness: IndexerHarness) {
     indexer.stop().await;
 }
 
-async fn what_was_told_before_a_crash_is_taken_back_after_it(mut harness: IndexerHarness) {
+async fn what_was_emitted_before_a_crash_is_retracted_after_it(mut harness: IndexerHarness) {
     let indexer = start(&harness).await;
     let (connection, name) = harness.listening().await;
     for (number, parent) in [(11, 10), (12, 11), (13, 11)] {
@@ -148,7 +148,7 @@ async fn what_was_told_before_a_crash_is_taken_back_after_it(mut harness: Indexe
     );
     let reverted = |reason: &str| {
         let found = bodies.iter().find(|body| body["data"]["reason"] == reason);
-        found.expect("told")["data"]["messageId"].clone()
+        found.expect("emitted")["data"]["messageId"].clone()
     };
     assert_eq!(reverted("replaced"), id_of(&harness, 2).await);
     assert_eq!(reverted("abandoned"), id_of(&harness, 3).await);
@@ -163,7 +163,7 @@ async fn what_was_told_before_a_crash_is_taken_back_after_it(mut harness: Indexe
     indexer.stop().await;
 }
 
-async fn what_was_taken_back_and_is_confirmed_after_all_is_told_again(mut harness: IndexerHarness) {
+async fn what_was_retracted_and_is_confirmed_after_all_is_reinstated(mut harness: IndexerHarness) {
     let indexer = start(&harness).await;
     let (connection, name) = harness.listening().await;
     send(&connection, [account(11), block_on(11, 10, "block")]).await;

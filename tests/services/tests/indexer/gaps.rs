@@ -11,14 +11,14 @@ use sluice_testkit::updates::{block, block_on, content, slot};
 use crate::on_both;
 
 on_both!(
-    a_lost_replay_window_is_told_to_every_webhook_together_with_what_follows,
+    a_lost_replay_window_is_reported_to_every_webhook_together_with_what_follows,
     a_server_that_cannot_replay_at_all_is_followed_from_the_tip,
-    blocks_that_the_stream_leaves_out_are_asked_for_again_and_then_told_missing,
+    blocks_that_the_stream_leaves_out_are_asked_for_again_and_then_reported_missing,
 );
 
 const TOO_OLD: &str = "broadcast from 11 is not available, last available: 500";
 
-async fn a_lost_replay_window_is_told_to_every_webhook_together_with_what_follows(
+async fn a_lost_replay_window_is_reported_to_every_webhook_together_with_what_follows(
     mut harness: IndexerHarness,
 ) {
     harness.webhook(1).await;
@@ -38,13 +38,13 @@ async fn a_lost_replay_window_is_told_to_every_webhook_together_with_what_follow
     let gap = bodies
         .iter()
         .find(|body| body["type"] == "gap")
-        .expect("told");
+        .expect("reported");
     assert_eq!(gap["data"]["firstSlot"], 11);
     assert_eq!(gap["data"]["lastSlot"], 499);
     assert_eq!(gap["commitment"], "confirmed");
     indexer.until_checkpoint(500).await;
 
-    // It is told once.
+    // It is reported once.
     drop(connection);
     let (connection, request) = harness.accept().await;
     assert_eq!(request.from_slot, Some(501));
@@ -82,7 +82,7 @@ async fn a_server_that_cannot_replay_at_all_is_followed_from_the_tip(mut harness
     indexer.stop().await;
 }
 
-async fn blocks_that_the_stream_leaves_out_are_asked_for_again_and_then_told_missing(
+async fn blocks_that_the_stream_leaves_out_are_asked_for_again_and_then_reported_missing(
     mut harness: IndexerHarness,
 ) {
     harness.webhook(1).await;
@@ -95,7 +95,7 @@ async fn blocks_that_the_stream_leaves_out_are_asked_for_again_and_then_told_mis
             assert_eq!(request.from_slot, Some(11));
             connection = next;
         }
-        // Slots 11 and 12 are never heard of, but 13 stands on 12.
+        // Slots 11 and 12 are never streamed, but 13 stands on 12.
         for number in 13..29 {
             let before = if number == 13 { 12 } else { number - 1 };
             send(&connection, [block_on(number, before, "hash")]).await;

@@ -219,8 +219,8 @@ async fn in_force(harness: &IndexerHarness, revision: Revision) -> FilterChange 
     soon(wait).await
 }
 
-/// The slots of which each of these webhooks heard, by account, once it is owed nothing any more.
-async fn heard(
+/// The slots of which each of these webhooks was sent events, by account, once it is owed nothing any more.
+async fn slots_sent(
     harness: &IndexerHarness,
     webhooks: &[WebhookId],
 ) -> BTreeMap<(WebhookId, Pubkey), Vec<u64>> {
@@ -240,19 +240,19 @@ async fn heard(
             sleep(Duration::from_millis(50)).await;
         }
     }
-    let mut heard = BTreeMap::<_, Vec<u64>>::new();
+    let mut sent = BTreeMap::<_, Vec<u64>>::new();
     for ReceivedRequest { body, .. } in harness.received(1).await {
         let body: Value = serde_json::from_slice(&body).expect("JSON");
         let text = |value: &Value| value.as_str().expect("text").to_owned();
         let webhook = WebhookId::parse(&text(&body["webhookId"])).expect("an id");
         let account: Pubkey = text(&body["data"]["pubkey"]).parse().expect("an address");
         let slot = body["slot"].as_u64().expect("a number");
-        heard.entry((webhook, account)).or_default().push(slot);
+        sent.entry((webhook, account)).or_default().push(slot);
     }
-    heard
+    sent
 }
 
-/// Each slot in which the account was asked for must have been heard of, once, and no other, up to the last slot.
+/// Each slot in which the account was asked for must have been sent, once, and no other, up to the last slot.
 async fn check(harness: &IndexerHarness, asked: &Asked, mut slots: Vec<u64>, last: u64) {
     slots.sort_unstable();
     let added = in_force(harness, asked.added).await;
@@ -282,7 +282,7 @@ async fn filters_that_change_at_full_speed_miss_nothing_and_let_nothing_else_in(
         Arc::new(AtomicU64::new(FIRST_SLOT - 1)),
         Arc::new(AtomicBool::new(false)),
     );
-    // Nobody reads what it is told: it keeps the stream busy.
+    // No test reads what it is sent: it keeps the stream busy.
     harness
         .create_temporary(200, on_accounts(&harness, 0..ACCOUNTS))
         .await;
@@ -326,11 +326,11 @@ async fn filters_that_change_at_full_speed_miss_nothing_and_let_nothing_else_in(
     println!("{writes} writes, {rate:.0} per second, while filters changed");
     indexer.until_checkpoint_past(last).await;
 
-    let mut heard = heard(&harness, &webhooks).await;
+    let mut sent = slots_sent(&harness, &webhooks).await;
     for (of, asked) in watched {
-        let slots = heard.remove(&of).unwrap_or_default();
+        let slots = sent.remove(&of).unwrap_or_default();
         check(&harness, &asked, slots, last).await;
     }
-    assert!(heard.is_empty(), "outside every filter: {heard:?}");
+    assert!(sent.is_empty(), "outside every filter: {sent:?}");
     indexer.stop().await;
 }

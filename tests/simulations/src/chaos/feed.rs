@@ -16,18 +16,18 @@ use sluice_geyser::{
 use sluice_testkit::{accounts::Account, filters};
 use tokio::{sync::watch, task::AbortHandle, time::interval};
 
-use super::script::{Block, Script};
+use super::script::{Block, ChainScript};
 
 /// Time between two slots: a quarter of mainnet's, so that four times as much happens.
 const SLOT_TIME: Duration = Duration::from_millis(100);
 
-/// Everything told so far.
+/// Everything reported so far.
 #[derive(Default)]
 struct Record {
-    told: Vec<Body>,
+    reported: Vec<Body>,
     blocks: Vec<Block>,
     eventful: bool,
-    /// The newest slot told of.
+    /// The newest slot reported.
     newest: u64,
 }
 
@@ -47,7 +47,7 @@ impl Drop for Feed {
 }
 
 impl Feed {
-    /// Starts telling the script of a seed, without events at first.
+    /// Starts reporting the script of a seed, without events at first.
     ///
     /// # Errors
     /// When no port can be bound.
@@ -55,13 +55,17 @@ impl Feed {
         let server = ScriptedServer::start().await?;
         let endpoint = server.endpoint();
         let record = Arc::<Mutex<Record>>::default();
-        let told = watch::Sender::new(0);
-        let accepting = tokio::spawn(accept(server, Arc::clone(&record), told.clone()));
-        let telling = tokio::spawn(tell(Script::new(seed), Arc::clone(&record), told));
+        let reported = watch::Sender::new(0);
+        let accepting = tokio::spawn(accept(server, Arc::clone(&record), reported.clone()));
+        let reporting = tokio::spawn(report(
+            ChainScript::new(seed),
+            Arc::clone(&record),
+            reported,
+        ));
         Ok(Self {
             endpoint,
             record,
-            tasks: [accepting.abort_handle(), telling.abort_handle()],
+            tasks: [accepting.abort_handle(), reporting.abort_handle()],
         })
     }
 
@@ -82,7 +86,7 @@ impl Feed {
         lock(&self.record).blocks.clone()
     }
 
-    /// The newest slot told of.
+    /// The newest slot reported.
     #[must_use]
     pub fn newest_slot(&self) -> u64 {
         lock(&self.record).newest
@@ -92,26 +96,29 @@ impl Feed {
 /// What a server keeps of the slots that it can replay.
 #[derive(Clone, Copy)]
 enum Style {
-    /// Everything as it was told, blocks that died and were replaced included.
-    AsTold,
+    /// Everything as it was reported, blocks that died and were replaced included.
+    AsReported,
     /// Each slot as it is by now, one after the other: the content of its last block, the block, its statuses.
     AsItIs,
 }
 
 impl Style {
-    const ALL: [Self; 2] = [Self::AsTold, Self::AsItIs];
+    const ALL: [Self; 2] = [Self::AsReported, Self::AsItIs];
 }
 
-/// What is told to a client that asks for everything since a slot.
-fn replay(told: &[Body], from: u64, style: Style) -> Vec<Body> {
-    let missed = told.iter().filter(|body| slot_of(body) >= from).cloned();
+/// What is sent to a client that asks for everything since a slot.
+fn replay(reported: &[Body], from: u64, style: Style) -> Vec<Body> {
+    let missed = reported
+        .iter()
+        .filter(|body| slot_of(body) >= from)
+        .cloned();
     match style {
-        Style::AsTold => missed.collect(),
+        Style::AsReported => missed.collect(),
         Style::AsItIs => {
             let mut slots: BTreeMap<u64, Vec<Body>> = BTreeMap::new();
             for body in missed {
                 let slot = slots.entry(slot_of(&body)).or_default();
-                if is_content(&body) && slot.iter().any(|told| !is_content(told)) {
+                if is_content(&body) && slot.iter().any(|reported| !is_content(reported)) {
                     // Another block of the slot begins.
                     slot.clear();
                 }
@@ -130,37 +137,41 @@ fn lock(record: &Mutex<Record>) -> MutexGuard<'_, Record> {
     record.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-async fn tell(mut script: Script, record: Arc<Mutex<Record>>, told: watch::Sender<usize>) {
+async fn report(
+    mut script: ChainScript,
+    record: Arc<Mutex<Record>>,
+    reported: watch::Sender<usize>,
+) {
     let mut ticks = interval(SLOT_TIME);
     loop {
         ticks.tick().await;
         let mut record = lock(&record);
         let turn = script.turn(record.eventful);
-        let newest = turn.told.iter().map(slot_of).max();
+        let newest = turn.reported.iter().map(slot_of).max();
         record.newest = record.newest.max(newest.unwrap_or(0));
-        record.told.extend(turn.told);
+        record.reported.extend(turn.reported);
         record.blocks.extend(turn.blocks);
-        let len = record.told.len();
+        let len = record.reported.len();
         drop(record);
-        told.send_replace(len);
+        reported.send_replace(len);
     }
 }
 
 async fn accept(
     mut server: ScriptedServer,
     record: Arc<Mutex<Record>>,
-    told: watch::Sender<usize>,
+    reported: watch::Sender<usize>,
 ) {
     for number in 0_usize.. {
         let mut connection = server.accept().await;
         let style = Style::ALL[number % Style::ALL.len()];
-        let (record, told) = (Arc::clone(&record), told.subscribe());
+        let (record, reported) = (Arc::clone(&record), reported.subscribe());
         tokio::spawn(async move {
             let Some(first) = connection.received().await else {
                 return;
             };
             // Clients are killed all the time; the record goes on without them.
-            let _ = serve(connection, first.request, style, &record, told).await;
+            let _ = serve(connection, first.request, style, &record, reported).await;
         });
     }
 }
@@ -171,12 +182,12 @@ async fn serve(
     mut request: Request,
     style: Style,
     record: &Mutex<Record>,
-    mut told: watch::Receiver<usize>,
+    mut reported: watch::Receiver<usize>,
 ) -> Result<(), ClientGone> {
     let (mut at, replayed) = {
         let record = lock(record);
         let from = request.from_slot.unwrap_or(u64::MAX);
-        (record.told.len(), replay(&record.told, from, style))
+        (record.reported.len(), replay(&record.reported, from, style))
     };
     for body in replayed {
         say(&connection, &request, body).await?;
@@ -184,14 +195,14 @@ async fn serve(
     loop {
         let news = {
             let record = lock(record);
-            record.told[at..].to_vec()
+            record.reported[at..].to_vec()
         };
         at += news.len();
         for body in news {
             say(&connection, &request, body).await?;
         }
         tokio::select! {
-            more = told.wait_for(|len| *len > at) => more.map(drop).map_err(|_| ClientGone)?,
+            more = reported.wait_for(|len| *len > at) => more.map(drop).map_err(|_| ClientGone)?,
             received = connection.received() => {
                 let received = received.ok_or(ClientGone)?;
                 if received.ping.is_none() {

@@ -191,7 +191,7 @@ impl Process {
     /// Looks whether it ended by itself; it is started again after `pause`.
     ///
     /// # Errors
-    /// When the system does not tell.
+    /// When the system does not say.
     pub fn look(&mut self, pause: Duration) -> anyhow::Result<Option<Ended>> {
         let Some(running) = &mut self.running else {
             return Ok(None);

@@ -114,8 +114,8 @@ impl fmt::Display for Report {
         )?;
         row("  that take back others", self.sum(|each| each.reverted))?;
         row(
-            "  that tell again what was taken back",
-            self.sum(|each| each.told_again),
+            "  that reinstate what was retracted",
+            self.sum(|each| each.reinstated),
         )?;
         row(
             "arrivals of a message after its first",

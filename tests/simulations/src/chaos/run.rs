@@ -69,15 +69,15 @@ pub struct Plan {
     pub draining: Duration,
 }
 
-/// Runs a plan; `tell` hears of its progress.
+/// Runs a plan; `progress` is called with its progress.
 ///
 /// # Errors
 /// When something fails that is not under test, or nothing ever gets going. What is wrong with what is under test is
 /// in the report.
-pub async fn run(plan: Plan, tell: impl Fn(String)) -> anyhow::Result<Report> {
+pub async fn run(plan: Plan, progress: impl Fn(String)) -> anyhow::Result<Report> {
     let begun = Instant::now();
     let mut trial = Trial::set(plan).await?;
-    let played = trial.play(&tell).await;
+    let played = trial.play(&progress).await;
     if let Err(error) = played {
         let kept = trial.folder.keep();
         return Err(error.context(format!("logs and database are in {}", kept.display())));
@@ -86,7 +86,7 @@ pub async fn run(plan: Plan, tell: impl Fn(String)) -> anyhow::Result<Report> {
     let report = trial.report(begun.elapsed());
     if !report.is_clean() {
         let kept = trial.folder.keep();
-        tell(format!("logs and database are in {}", kept.display()));
+        progress(format!("logs and database are in {}", kept.display()));
     }
     Ok(report)
 }
@@ -149,7 +149,7 @@ impl Trial {
         })
     }
 
-    async fn play(&mut self, tell: &impl Fn(String)) -> anyhow::Result<()> {
+    async fn play(&mut self, progress: &impl Fn(String)) -> anyhow::Result<()> {
         self.kill_before_birth().await?;
         let store = self.database.open().await?;
         for subscriber in from_the_start() {
@@ -160,7 +160,7 @@ impl Trial {
         let mut latecomers = latecomers().into_iter();
         let share = self.plan.kills / 4;
         let mut next = Instant::now();
-        let mut told = 0;
+        let mut reported = 0;
         while self.kills.total() < self.plan.kills {
             self.tend().await?;
             if Instant::now() >= next {
@@ -173,16 +173,16 @@ impl Trial {
             {
                 self.subscribe(&store, subscriber).await?;
             }
-            if kills >= told + 20 {
-                told = kills;
-                tell(self.progress());
+            if kills >= reported + 20 {
+                reported = kills;
+                progress(self.progress());
             }
             sleep(POLL).await;
         }
         self.feed.set_eventful(false);
         self.receivers.heal();
         let end = self.feed.newest_slot();
-        tell(format!(
+        progress(format!(
             "{}; now everything owed must arrive",
             self.progress()
         ));

@@ -44,7 +44,7 @@ const ABANDONED: u32 = 4;
 const REPAIRED: u32 = 3;
 
 /// Of a hundred statuses, how many are left out because that of a descendant follows.
-const UNTOLD_STATUS: u32 = 10;
+const UNREPORTED_STATUS: u32 = 10;
 
 /// A program that emits events and owns accounts.
 #[must_use]
@@ -128,18 +128,18 @@ pub struct Block {
     pub events: Vec<Event>,
 }
 
-/// What the stream says at once.
+/// What the stream reports at once.
 #[derive(Debug, Default)]
 pub struct Turn {
     /// The updates, in order.
-    pub told: Vec<Body>,
+    pub reported: Vec<Body>,
     /// The blocks among them.
     pub blocks: Vec<Block>,
 }
 
 /// An endless script. The same seed and the same calls give the same one.
 #[derive(Debug)]
-pub struct Script {
+pub struct ChainScript {
     rng: StdRng,
     seed: u64,
     slot: u64,
@@ -153,7 +153,7 @@ pub struct Script {
     next_version: u64,
 }
 
-impl Script {
+impl ChainScript {
     /// The script of this seed.
     #[must_use]
     pub fn new(seed: u64) -> Self {
@@ -174,7 +174,7 @@ impl Script {
     pub fn turn(&mut self, eventful: bool) -> Turn {
         let mut turn = Turn::default();
         for slot in std::mem::take(&mut self.dying) {
-            turn.told.push(status(slot, SlotStatus::Dead));
+            turn.reported.push(status(slot, SlotStatus::Dead));
         }
         let slot = self.slot;
         self.slot += 1;
@@ -195,7 +195,7 @@ impl Script {
             DEAD_BELOW..ABANDONED_BELOW => self.play(slot, Fate::Dropped, &mut turn),
             ABANDONED_BELOW..REPAIRED_BELOW => {
                 self.play(slot, Fate::Dropped, &mut turn);
-                turn.told.push(status(slot, SlotStatus::Dead));
+                turn.reported.push(status(slot, SlotStatus::Dead));
                 self.play(slot, Fate::Kept, &mut turn);
             }
             REPAIRED_BELOW..100 => self.play(slot, Fate::Kept, &mut turn),
@@ -208,20 +208,20 @@ impl Script {
     /// A block with content.
     fn play(&mut self, slot: u64, fate: Fate, turn: &mut Turn) {
         let mut events = Vec::new();
-        let first = turn.told.len();
+        let first = turn.reported.len();
         let mut last_writer = None;
         for index in 0..self.rng.random_range(0..=MOST_TRANSACTIONS) {
             let transaction = self.transaction(slot, index, &mut events);
             last_writer = Some(transaction.signature);
-            turn.told.push(Body::Transaction(Box::new(transaction)));
+            turn.reported.push(Body::Transaction(Box::new(transaction)));
         }
         let mut accounts: Vec<u8> = (0..ACCOUNTS).collect();
         accounts.shuffle(&mut self.rng);
         for number in &accounts[..self.rng.random_range(0..=MOST_WRITES)] {
             let write = self.write(slot, *number, last_writer, &mut events);
-            turn.told.push(Body::Account(write));
+            turn.reported.push(Body::Account(write));
         }
-        let executed = u64::from(turn.told.len() > first);
+        let executed = u64::from(turn.reported.len() > first);
         turn.blocks.push(Block { slot, fate, events });
         self.seal(slot, fate, executed, turn);
     }
@@ -230,7 +230,7 @@ impl Script {
     fn seal(&mut self, slot: u64, fate: Fate, executed: u64, turn: &mut Turn) {
         let blockhash = hash(self.seed, slot, self.next_event);
         let age = i64::try_from(slot - FIRST_SLOT).unwrap_or(i64::MAX);
-        turn.told.push(Body::BlockMeta(BlockMeta {
+        turn.reported.push(Body::BlockMeta(BlockMeta {
             slot,
             parent_slot: self.tip.0,
             blockhash: blockhash.clone(),
@@ -239,7 +239,7 @@ impl Script {
             block_height: Some(slot),
             executed_transaction_count: executed,
         }));
-        turn.told.push(status(slot, SlotStatus::Processed));
+        turn.reported.push(status(slot, SlotStatus::Processed));
         if fate == Fate::Kept {
             self.tip = (slot, blockhash);
             self.unconfirmed.push_back(slot);
@@ -250,17 +250,17 @@ impl Script {
         while self.unconfirmed.len() > CONFIRMED_BEHIND {
             let slot = self.unconfirmed.pop_front().expect("longer than zero");
             self.unfinalized.push_back(slot);
-            self.tell_status(slot, SlotStatus::Confirmed, turn);
+            self.report_status(slot, SlotStatus::Confirmed, turn);
         }
         while self.unfinalized.len() > FINALIZED_BEHIND {
             let slot = self.unfinalized.pop_front().expect("longer than zero");
-            self.tell_status(slot, SlotStatus::Finalized, turn);
+            self.report_status(slot, SlotStatus::Finalized, turn);
         }
     }
 
-    fn tell_status(&mut self, slot: u64, reached: SlotStatus, turn: &mut Turn) {
-        if self.rng.random_range(0..100) >= UNTOLD_STATUS {
-            turn.told.push(status(slot, reached));
+    fn report_status(&mut self, slot: u64, reached: SlotStatus, turn: &mut Turn) {
+        if self.rng.random_range(0..100) >= UNREPORTED_STATUS {
+            turn.reported.push(status(slot, reached));
         }
     }
 

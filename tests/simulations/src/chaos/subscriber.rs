@@ -40,7 +40,7 @@ impl What {
 }
 
 impl Subscriber {
-    /// Whether it wants to hear of an event.
+    /// Whether it asked for an event.
     #[must_use]
     pub fn wants(&self, event: &Event) -> bool {
         let account = |key: &Pubkey| self.filters.accounts.contains(key);
@@ -60,9 +60,9 @@ impl Subscriber {
         concerned && self.kinds.contains(&event.what.kind())
     }
 
-    /// Whether it is told of a block at all.
+    /// Whether it is owed messages about a block at all.
     #[must_use]
-    pub fn hears_of(&self, block: &Block) -> bool {
+    pub fn is_owed(&self, block: &Block) -> bool {
         block.fate == Fate::Kept || self.commitment == Commitment::Processed
     }
 }
@@ -94,7 +94,7 @@ pub fn from_the_start() -> Vec<Subscriber> {
     subscribers
 }
 
-/// Webhooks that are made one after the other while everything runs, on keys of which the others do not hear all.
+/// Webhooks that are made one after the other while everything runs, on addresses of which the others are not owed all.
 #[must_use]
 pub fn latecomers() -> Vec<Subscriber> {
     let orders = DeliveryOrder::ALL.into_iter().rev();

@@ -15,7 +15,7 @@ use super::{
 /// The name of messages that take back another one.
 const REVERTED: &str = "reverted";
 
-/// A webhook, and since when it must be told everything.
+/// A webhook, and since when it must be sent everything.
 #[derive(Clone, Debug)]
 pub struct Promise {
     /// Its id.
@@ -39,8 +39,8 @@ pub struct Finding {
     pub repeated: u64,
     /// Messages that take back others.
     pub reverted: u64,
-    /// Events that were taken back and told again, under another id.
-    pub told_again: u64,
+    /// Events that were retracted and reinstated, under another id.
+    pub reinstated: u64,
     /// What is wrong, in words; empty when nothing is.
     pub faults: Vec<String>,
 }
@@ -73,8 +73,8 @@ impl<'a> Played<'a> {
         Self(events.map(|each| (each.1.number, each)).collect())
     }
 
-    /// The script's events that a webhook must be told of. Those of dropped blocks are not among them: whoever
-    /// was away while such a block lived need not hear of it.
+    /// The script's events that a webhook must be sent. Those of dropped blocks are not among them: an indexer
+    /// that was away while such a block lived need not emit it.
     fn owed(&self, promise: &Promise) -> BTreeMap<u64, (&'a Block, &'a Event)> {
         let owed = self.0.iter().filter(|(_, (block, event))| {
             block.slot >= promise.since
@@ -142,7 +142,7 @@ fn read_message<'a>(
             if block.slot != slot {
                 return Err("of another slot");
             }
-            if !promise.subscriber.hears_of(block) {
+            if !promise.subscriber.is_owed(block) {
                 return Err("of a block that is not part of the chain");
             }
             if !promise.subscriber.wants(event) {
@@ -155,7 +155,7 @@ fn read_message<'a>(
             let number = data["sequence"].as_u64().ok_or("takes back nothing")?;
             Content::Reverted(first, number)
         }
-        None => return Err("nothing that should be told"),
+        None => return Err("nothing that should be emitted"),
     };
     Ok(Message {
         id,
@@ -166,7 +166,7 @@ fn read_message<'a>(
     })
 }
 
-/// The event of the script that a body tells of, recognised by its number and compared in everything else.
+/// The event of the script that a body is about, recognised by its number and compared in everything else.
 fn event_of<'a>(
     played: &Played<'a>,
     kind: EventKind,
@@ -249,19 +249,19 @@ fn completeness(
     }
 }
 
-/// Each event was told once. At processed it may have been taken back and told again, under another id then, and
-/// in the end it is told if its block is part of the chain, and else taken back.
+/// Each event was emitted once. At processed it may have been retracted and reinstated, under another id then, and
+/// in the end it is emitted if its block is part of the chain, and else retracted.
 fn endings(messages: &[Message<'_>], finding: &mut Finding) {
     let mut taken_back = takings_back(messages, finding);
-    let mut tellings: BTreeMap<u64, Vec<&Message<'_>>> = BTreeMap::new();
+    let mut emissions: BTreeMap<u64, Vec<&Message<'_>>> = BTreeMap::new();
     for message in messages {
         if let Content::Event(_, event) = &message.content {
-            tellings.entry(event.number).or_default().push(message);
+            emissions.entry(event.number).or_default().push(message);
         }
     }
-    for (number, told) in tellings {
-        for (before, after) in told.iter().zip(told.iter().skip(1)) {
-            finding.told_again += 1;
+    for (number, emitted) in emissions {
+        for (before, after) in emitted.iter().zip(emitted.iter().skip(1)) {
+            finding.reinstated += 1;
             let between = taken_back.remove(before.id);
             if between.is_none_or(|at| at > after.sequence) {
                 finding.faults.push(format!(
@@ -270,14 +270,14 @@ fn endings(messages: &[Message<'_>], finding: &mut Finding) {
                 ));
             }
         }
-        let Some(last) = told.last() else { continue };
+        let Some(last) = emitted.last() else { continue };
         let Content::Event(block, _) = &last.content else {
             continue;
         };
         let is_taken_back = taken_back.remove(last.id).is_some();
         if is_taken_back != (block.fate == Fate::Dropped) {
             finding.faults.push(format!(
-                "event {number} of slot {}, told as {}, was {}",
+                "event {number} of slot {}, emitted as {}, was {}",
                 block.slot,
                 last.id,
                 if is_taken_back {
@@ -290,9 +290,9 @@ fn endings(messages: &[Message<'_>], finding: &mut Finding) {
     }
 }
 
-/// The ids that were taken back, and under which number. Each was told before, and is taken back once.
+/// The ids that were retracted, and under which number. Each was emitted before, and is retracted once.
 fn takings_back<'a>(messages: &[Message<'a>], finding: &mut Finding) -> BTreeMap<&'a str, u64> {
-    let told: HashMap<&str, &Message<'_>> = messages
+    let emitted: HashMap<&str, &Message<'_>> = messages
         .iter()
         .filter(|message| matches!(message.content, Content::Event(..)))
         .map(|message| (message.id, message))
@@ -303,12 +303,14 @@ fn takings_back<'a>(messages: &[Message<'a>], finding: &mut Finding) -> BTreeMap
             continue;
         };
         finding.reverted += 1;
-        let fits = told.get(first).is_some_and(|told| {
-            told.sequence == number && told.sequence < message.sequence && told.slot == message.slot
+        let fits = emitted.get(first).is_some_and(|emitted| {
+            emitted.sequence == number
+                && emitted.sequence < message.sequence
+                && emitted.slot == message.slot
         });
         if !fits || taken_back.insert(first, message.sequence).is_some() {
             finding.faults.push(format!(
-                "{} takes back {first}, which was not told, or was taken back before",
+                "{} retracts {first}, which was not emitted, or was retracted before",
                 message.id
             ));
         }
@@ -328,11 +330,11 @@ fn order_of_arrival(promise: &Promise, messages: &[Message<'_>], finding: &mut F
             DeliveryOrder::None => continue,
             DeliveryOrder::Strict => String::new(),
             DeliveryOrder::PerKey => {
-                let told = match &message.content {
+                let emitted = match &message.content {
                     Content::Reverted(first, _) => by_id.get(first).copied(),
                     Content::Event(..) => Some(message),
                 };
-                match told.map(|told| &told.content) {
+                match emitted.map(|emitted| &emitted.content) {
                     Some(Content::Event(_, event)) => event.what.order_key().to_string(),
                     _ => continue,
                 }

@@ -31,7 +31,7 @@ pub struct Block {
 }
 
 impl Block {
-    /// What is told of the block in any case: its transactions, and each account as it was last written.
+    /// What is emitted of the block in any case: its transactions, and each account as it was last written.
     fn news(&self) -> BTreeSet<Mark> {
         let last: BTreeMap<u8, Mark> = self
             .writes
@@ -178,6 +178,6 @@ impl Chain {
 pub struct Outcome {
     /// Of each event its slot, and whether it happened in the end.
     pub events: BTreeMap<Mark, (u64, bool)>,
-    /// What everybody must have heard of, and the slot.
+    /// What every webhook must have been sent, and the slot.
     pub news: BTreeMap<Mark, u64>,
 }

@@ -53,7 +53,7 @@ impl Entry {
     }
 }
 
-/// What happens in a block, in the order in which it is told.
+/// What happens in a block, in the order in which it is reported.
 pub fn entries(block: &Block) -> Vec<Entry> {
     let created = Entry::Status(SlotStatus::CreatedBank);
     let transactions = (0..)

@@ -72,7 +72,7 @@ pub struct Played {
     pub listeners: Vec<Listener>,
 }
 
-struct Script {
+struct Simulation {
     harness: IndexerHarness,
     indexer: Indexer,
     chain: Chain,
@@ -101,7 +101,7 @@ pub async fn play(seed: u64, harness: IndexerHarness, transcript: Transcript) ->
         listeners.push(listen(&harness, number, commitment).await);
     }
     let indexer = harness.start_unseen();
-    let mut script = Script {
+    let mut script = Simulation {
         harness,
         indexer,
         chain: Chain::new(FIRST_SLOT),
@@ -125,18 +125,18 @@ pub async fn play(seed: u64, harness: IndexerHarness, transcript: Transcript) ->
     script.end().await
 }
 
-impl Script {
+impl Simulation {
     async fn begin(&mut self) {
         let (connection, request) = self.harness.accept().await;
         self.name = request.slots.expect("slots are always asked for");
         self.connection = Some(connection);
-        self.tell(FIRST_SLOT, Entry::Block(0)).await;
+        self.report(FIRST_SLOT, Entry::Block(0)).await;
         for status in [
             SlotStatus::Processed,
             SlotStatus::Confirmed,
             SlotStatus::Finalized,
         ] {
-            self.tell(FIRST_SLOT, Entry::Status(status)).await;
+            self.report(FIRST_SLOT, Entry::Status(status)).await;
         }
         self.until_checkpoint(Commitment::Finalized, FIRST_SLOT)
             .await;
@@ -193,7 +193,7 @@ impl Script {
         let slot = self.chain.highest_slot() + 1 + skipped;
         let block = self.block(slot, parent, "");
         let index = self.chain.put(block);
-        self.tell_block(index).await;
+        self.report_block(index).await;
         if self.chance(20) {
             let write = self.write();
             self.chain.blocks[index].writes.push(write);
@@ -228,14 +228,14 @@ impl Script {
         self.last_mark
     }
 
-    async fn tell_block(&mut self, index: BlockIndex) {
+    async fn report_block(&mut self, index: BlockIndex) {
         let block = self.chain.blocks[index].clone();
         for entry in entries(&block) {
-            self.tell(block.slot, entry).await;
+            self.report(block.slot, entry).await;
         }
-        self.tell(block.slot, Entry::Block(index)).await;
+        self.report(block.slot, Entry::Block(index)).await;
         if block.processed {
-            self.tell(block.slot, Entry::Status(SlotStatus::Processed))
+            self.report(block.slot, Entry::Status(SlotStatus::Processed))
                 .await;
         }
     }
@@ -244,7 +244,7 @@ impl Script {
     async fn arrive_late(&mut self) {
         for (index, write) in std::mem::take(&mut self.late) {
             if self.chain.lives(index) {
-                self.tell(self.chain.blocks[index].slot, Entry::Write(write))
+                self.report(self.chain.blocks[index].slot, Entry::Write(write))
                     .await;
             }
         }
@@ -269,7 +269,7 @@ impl Script {
             SlotStatus::Confirmed
         };
         self.chain.confirmed = index;
-        self.tell(self.chain.blocks[index].slot, Entry::Status(status))
+        self.report(self.chain.blocks[index].slot, Entry::Status(status))
             .await;
     }
 
@@ -282,7 +282,8 @@ impl Script {
         if let Some(index) = above.choose(&mut self.rng).copied() {
             self.chain.finalized = index;
             let slot = self.chain.blocks[index].slot;
-            self.tell(slot, Entry::Status(SlotStatus::Finalized)).await;
+            self.report(slot, Entry::Status(SlotStatus::Finalized))
+                .await;
         }
     }
 
@@ -293,10 +294,10 @@ impl Script {
             return;
         };
         for victim in self.chain.kill(index) {
-            // Of those that stand on a dead one it need not be said.
+            // Of those that stand on a dead one it need not be reported.
             if victim == index || self.chance(50) {
                 let slot = self.chain.blocks[victim].slot;
-                self.tell(slot, Entry::Status(SlotStatus::Dead)).await;
+                self.report(slot, Entry::Status(SlotStatus::Dead)).await;
             }
         }
     }
@@ -310,13 +311,13 @@ impl Script {
         let before = self.chain.blocks[index].clone();
         if self.chance(50) && !self.replaced.contains(&before.slot) {
             self.chain.put_back(index);
-            return self.tell_block(index).await;
+            return self.report_block(index).await;
         }
         let parent = before.parent.expect("the first one never dies");
         let name = format!("repaired{}", self.chain.blocks.len());
         let block = self.block(before.slot, parent, &name);
         let index = self.chain.put(block);
-        self.tell_block(index).await;
+        self.report_block(index).await;
     }
 
     /// A slot turns out to have another block, without a word about the first one.
@@ -334,7 +335,7 @@ impl Script {
         let block = self.block(before.slot, parent, &name);
         self.replaced.insert(before.slot);
         let index = self.chain.put(block);
-        self.tell_block(index).await;
+        self.report_block(index).await;
     }
 
     async fn break_stream(&mut self) {
@@ -361,11 +362,11 @@ impl Script {
         self.connection = None;
     }
 
-    /// Says something to the client, if it is there, and to those who come later.
-    async fn tell(&mut self, slot: u64, entry: Entry) {
-        let heard = self.connection.is_some();
+    /// Reports something to the client, if it is there, and to those who come later.
+    async fn report(&mut self, slot: u64, entry: Entry) {
+        let received = self.connection.is_some();
         self.transcript
-            .add(format_args!("{slot}: {entry:?}, heard: {heard}"));
+            .add(format_args!("{slot}: {entry:?}, received: {received}"));
         self.record.push((slot, entry.clone()));
         let update = self.update(slot, &entry);
         if let Some(connection) = &self.connection
@@ -414,9 +415,9 @@ impl Script {
         entries.cloned().collect()
     }
 
-    /// What a server says that has never heard of anything but the blocks that live.
+    /// What a server reports that knows nothing but the blocks that live.
     fn as_another_node(&self, from: u64) -> Vec<(u64, Entry)> {
-        let mut told = Vec::new();
+        let mut reported = Vec::new();
         let slots =
             [self.chain.confirmed, self.chain.finalized].map(|index| self.chain.blocks[index].slot);
         let below: BTreeSet<BlockIndex> = self.chain.ancestry(self.chain.confirmed).collect();
@@ -435,14 +436,14 @@ impl Script {
             };
             let mut arrived = block.clone();
             arrived.writes.retain(|write| !on_its_way(write));
-            told.extend(
+            reported.extend(
                 entries(&arrived)
                     .into_iter()
                     .map(|entry| (block.slot, entry)),
             );
-            told.push((block.slot, Entry::Block(index)));
+            reported.push((block.slot, Entry::Block(index)));
             if block.processed {
-                told.push((block.slot, Entry::Status(SlotStatus::Processed)));
+                reported.push((block.slot, Entry::Status(SlotStatus::Processed)));
             }
         }
         for (slot, status) in slots
@@ -450,10 +451,10 @@ impl Script {
             .zip([SlotStatus::Confirmed, SlotStatus::Finalized])
         {
             if slot >= from {
-                told.push((slot, Entry::Status(status)));
+                reported.push((slot, Entry::Status(status)));
             }
         }
-        told
+        reported
     }
 
     /// The chain goes on until every fate is decided, and the indexer knows it.
@@ -464,11 +465,13 @@ impl Script {
         let mut block = self.block(slot, parent, "last");
         block.processed = true;
         let index = self.chain.put(block);
-        self.tell_block(index).await;
+        self.report_block(index).await;
         self.chain.confirmed = index;
-        self.tell(slot, Entry::Status(SlotStatus::Confirmed)).await;
+        self.report(slot, Entry::Status(SlotStatus::Confirmed))
+            .await;
         self.chain.finalized = index;
-        self.tell(slot, Entry::Status(SlotStatus::Finalized)).await;
+        self.report(slot, Entry::Status(SlotStatus::Finalized))
+            .await;
         self.until_checkpoint(Commitment::Confirmed, slot).await;
         self.until_checkpoint(Commitment::Finalized, slot).await;
         self.indexer.stop().await;

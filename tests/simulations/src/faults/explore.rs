@@ -38,7 +38,7 @@ pub async fn explore(seed: u64) {
     } else {
         Scenario::start().await
     };
-    let mut script = Script {
+    let mut script = Exploration {
         pools: scenario.cast.pools.clone(),
         scenario,
         rng,
@@ -76,7 +76,7 @@ impl Weather {
     }
 }
 
-struct Script {
+struct Exploration {
     scenario: Scenario,
     rng: StdRng,
     weather: Weather,
@@ -87,7 +87,7 @@ struct Script {
     closed: BTreeSet<u64>,
 }
 
-impl Script {
+impl Exploration {
     fn chance(&mut self, percent: u32) -> bool {
         self.rng.random_ratio(percent, 100)
     }
@@ -447,7 +447,7 @@ pub struct Divergence {
 }
 
 /// Plays the scripts of `runs` seeds from `first` on, several at a time, and returns those that went wrong.
-/// `progress` hears how many are done.
+/// `progress` is called with how many are done.
 pub async fn explore_many(first: u64, runs: u64, progress: impl Fn(u64)) -> Vec<Divergence> {
     let scripts = (first..first.saturating_add(runs)).map(|seed| async move {
         let played = tokio::spawn(explore(seed)).await;

@@ -3,7 +3,7 @@
 use cpmm::{Direction, PerToken, instruction::SwapAccounts};
 use sluice_testkit::{
     names::address,
-    pool::{Pool, PoolSetup, User, guarded_swap},
+    pool::{Pool, PoolSpec, User, guarded_swap},
     svm::{Refused, Svm},
 };
 use solana_account::Account;
@@ -39,11 +39,11 @@ pub struct AcceptedSwap {
 impl AcceptedSwap {
     /// On a pool of two SPL tokens.
     pub fn set() -> Self {
-        Self::of(&PoolSetup::plain())
+        Self::of(&PoolSpec::plain())
     }
 
     /// On this pool.
-    pub fn of(setup: &PoolSetup) -> Self {
+    pub fn of(setup: &PoolSpec) -> Self {
         let mut svm = Svm::new();
         let pool = svm.open("pool", setup);
         let user = svm.fund("user", &pool, PerToken::new(START, START));

@@ -1,13 +1,13 @@
 //! Minimums just out of reach, and amounts at the ends of their range.
 
 use cpmm::ids;
-use sluice_testkit::pool::{PoolSetup, Token, constant_fee, guarded_swap};
+use sluice_testkit::pool::{PoolSpec, TokenSpec, constant_fee, guarded_swap};
 use swap_guard_interface::{GuardError, PROGRAM_ID};
 
 use super::accepted_swap::{AMOUNT_IN, AcceptedSwap, START};
 
 /// Refuses one unit more than the pool pays, then accepts the very amount from the same reserves.
-fn assert_minimum_is_exact(setup: &PoolSetup, received: u64) {
+fn assert_minimum_is_exact(setup: &PoolSpec, received: u64) {
     let mut swap_case = AcceptedSwap::of(setup);
     for minimum_out in [received + 1, u64::MAX] {
         let too_much = guarded_swap(&swap_case.accounts, AMOUNT_IN, minimum_out);
@@ -36,14 +36,14 @@ fn assert_minimum_is_exact(setup: &PoolSetup, received: u64) {
 
 #[test]
 fn rejects_a_minimum_of_one_unit_more_than_the_swap_pays() {
-    assert_minimum_is_exact(&PoolSetup::plain(), 9_974_950);
+    assert_minimum_is_exact(&PoolSpec::plain(), 9_974_950);
 }
 
 #[test]
 fn rejects_when_the_transfer_fee_pushes_what_arrives_under_the_minimum() {
-    let setup = PoolSetup::of(
-        Token::spl(1_000_000_000_000),
-        Token::with_fee(2_000_000_000_000, constant_fee(100)),
+    let setup = PoolSpec::of(
+        TokenSpec::spl(1_000_000_000_000),
+        TokenSpec::with_fee(2_000_000_000_000, constant_fee(100)),
     );
     // 9,974,950 leave the vault, as without a fee; 99,750 of them are withheld, and only the rest counts.
     assert_minimum_is_exact(&setup, 9_875_200);

@@ -8,7 +8,7 @@
 use cpmm::{Direction, TokenAccount, TokenAccountKind, TokenProgram};
 use sluice_testkit::{
     names::{address, keypair},
-    pool::{PoolSetup, Token},
+    pool::{PoolSpec, TokenSpec},
 };
 use solana_instruction::Instruction;
 use solana_keypair::Keypair;
@@ -31,12 +31,12 @@ const HAS_BALANCE: u32 = 11;
 const SPL: Pubkey = cpmm::ids::SPL_TOKEN;
 
 fn swap_case(program: TokenProgram) -> AcceptedSwap {
-    let token = |vault| Token {
+    let token = |vault| TokenSpec {
         program,
         transfer_fee: None,
         vault,
     };
-    AcceptedSwap::of(&PoolSetup::of(
+    AcceptedSwap::of(&PoolSpec::of(
         token(1_000_000_000_000),
         token(2_000_000_000_000),
     ))

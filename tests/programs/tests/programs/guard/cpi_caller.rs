@@ -4,7 +4,7 @@ use cpmm::{Direction, PerToken, instruction::SwapAccounts};
 use sha2::{Digest, Sha256};
 use sluice_testkit::{
     names::address,
-    pool::{PoolSetup, guarded_swap},
+    pool::{PoolSpec, guarded_swap},
     svm::{Refused, Svm, program},
 };
 use solana_instruction::{AccountMeta, Instruction, error::InstructionError};
@@ -37,7 +37,7 @@ impl ProgramSwap {
         let mut svm = Svm::new();
         let caller = address(name);
         svm.load(caller, &program(file));
-        let pool = svm.open("pool", &PoolSetup::plain());
+        let pool = svm.open("pool", &PoolSpec::plain());
         let (holder, _) = Pubkey::find_program_address(&[b"holder"], &caller);
         let mut account = |side| pool.token_account(&mut svm, "holder", side, holder, START);
         let held = PerToken::new(

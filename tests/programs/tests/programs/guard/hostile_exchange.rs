@@ -3,7 +3,7 @@
 use cpmm::{Direction, PerToken, ids, instruction::SwapAccounts};
 use sluice_testkit::{
     names::{address, keypair},
-    pool::{PoolSetup, guarded_swap},
+    pool::{PoolSpec, guarded_swap},
     svm::{Refused, Svm, program},
 };
 use solana_instruction::error::InstructionError;
@@ -67,10 +67,10 @@ struct HostileSwap {
 
 impl HostileSwap {
     fn under(orders: Orders) -> Self {
-        Self::with(orders, &PoolSetup::plain(), PerToken::new(START, START))
+        Self::with(orders, &PoolSpec::plain(), PerToken::new(START, START))
     }
 
-    fn with(orders: Orders, setup: &PoolSetup, amounts: PerToken<u64>) -> Self {
+    fn with(orders: Orders, setup: &PoolSpec, amounts: PerToken<u64>) -> Self {
         let mut svm = Svm::with_exchange(&program("hostile_exchange"));
         let pool = svm.open("pool", setup);
         svm.place(pool.address, ids::PROGRAM_ID, orders.encode());
@@ -176,7 +176,7 @@ fn rejects_when_another_account_is_paid() {
     });
     let mint = hostile.accounts.output_mint;
     let attacker = keypair("attacker").pubkey();
-    let token = sluice_testkit::pool::Token::spl(0);
+    let token = sluice_testkit::pool::TokenSpec::spl(0);
     let account = address("attacker's account");
     hostile.svm.place(
         account,
@@ -210,10 +210,10 @@ fn boundless(take: u64, pay: u64) -> HostileSwap {
         pay,
         ..HONEST
     };
-    let [empty, full] = [0, u64::MAX].map(sluice_testkit::pool::Token::spl);
+    let [empty, full] = [0, u64::MAX].map(sluice_testkit::pool::TokenSpec::spl);
     HostileSwap::with(
         orders,
-        &PoolSetup::of(empty, full),
+        &PoolSpec::of(empty, full),
         PerToken::new(u64::MAX, 0),
     )
 }

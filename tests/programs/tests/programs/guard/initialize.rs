@@ -6,7 +6,7 @@ use cpmm::{
 };
 use sluice_testkit::{
     names::{address, keypair},
-    pool::{Pool, PoolSetup, Token, User, guarded_swap},
+    pool::{Pool, PoolSpec, TokenSpec, User, guarded_swap},
     svm::{Svm, UNIX_TIMESTAMP},
 };
 use solana_instruction::{AccountMeta, Instruction};
@@ -38,9 +38,9 @@ struct NewPool {
 
 impl NewPool {
     /// `pool_key` signs for a pool at an address of its own; without it the pool is at its derived address.
-    fn set(token_0: Token, token_1: Token, pool_key: Option<&Keypair>) -> Self {
+    fn set(token_0: TokenSpec, token_1: TokenSpec, pool_key: Option<&Keypair>) -> Self {
         let mut svm = Svm::new();
-        let donor = svm.open("donor", &PoolSetup::of(token_0, token_1));
+        let donor = svm.open("donor", &PoolSpec::of(token_0, token_1));
         let creator = svm.fund("creator", &donor, PerToken::new(START, START));
         svm.enrich(creator.keypair.pubkey());
         svm.place(
@@ -204,14 +204,14 @@ fn assert_opens_and_swaps(
 
 #[test]
 fn opens_a_pool_of_spl_tokens_at_its_derived_address() {
-    let new_pool = NewPool::set(Token::spl(0), Token::spl(0), None);
+    let new_pool = NewPool::set(TokenSpec::spl(0), TokenSpec::spl(0), None);
     assert_opens_and_swaps(new_pool, None, AMOUNTS);
 }
 
 #[test]
 fn opens_a_pool_at_an_address_that_signs() {
     let pool_key = keypair("pool at a random address");
-    let new_pool = NewPool::set(Token::spl(0), Token::token_2022(0), Some(&pool_key));
+    let new_pool = NewPool::set(TokenSpec::spl(0), TokenSpec::token_2022(0), Some(&pool_key));
     assert_opens_and_swaps(new_pool, Some(&pool_key), AMOUNTS);
 }
 
@@ -226,7 +226,7 @@ fn opens_a_pool_of_a_token_with_transfer_fee_on_what_arrived() {
         older: fee,
         newer: fee,
     };
-    let new_pool = NewPool::set(Token::spl(0), Token::with_fee(0, fee), None);
+    let new_pool = NewPool::set(TokenSpec::spl(0), TokenSpec::with_fee(0, fee), None);
     assert_eq!(
         new_pool.pool.tokens.token_1.program,
         TokenProgram::Token2022
@@ -237,7 +237,7 @@ fn opens_a_pool_of_a_token_with_transfer_fee_on_what_arrived() {
 
 #[test]
 fn keeps_an_opening_time_that_lies_ahead() {
-    let mut new_pool = NewPool::set(Token::spl(0), Token::spl(0), None);
+    let mut new_pool = NewPool::set(TokenSpec::spl(0), TokenSpec::spl(0), None);
     let open_time = UNIX_TIMESTAMP.cast_unsigned() + 3_600;
     let initialize = new_pool.initialize(open_time, false);
     new_pool
@@ -253,7 +253,7 @@ fn keeps_an_opening_time_that_lies_ahead() {
 #[test]
 fn rejects_a_pool_at_a_foreign_address_that_does_not_sign() {
     let pool_key = keypair("pool at a random address");
-    let mut new_pool = NewPool::set(Token::spl(0), Token::spl(0), Some(&pool_key));
+    let mut new_pool = NewPool::set(TokenSpec::spl(0), TokenSpec::spl(0), Some(&pool_key));
     let initialize = new_pool.initialize(0, false);
     let sent = new_pool
         .svm

@@ -3,7 +3,7 @@
 use cpmm::{Direction, PerToken};
 use serde_json::Value;
 use sluice_testkit::{
-    pool::PoolSetup,
+    pool::PoolSpec,
     svm::{Svm, program},
 };
 use solana_pubkey::Pubkey;
@@ -59,7 +59,7 @@ fn the_instruction_s_data_is_what_the_idl_says() {
         data.extend_from_slice(&value.to_le_bytes());
     }
     let mut svm = Svm::new();
-    let pool = svm.open("pool", &PoolSetup::plain());
+    let pool = svm.open("pool", &PoolSpec::plain());
     let user = svm.fund("user", &pool, PerToken::new(0, 0));
     let accounts = pool.swap_accounts(&user, Direction::ZeroForOne);
     assert_eq!(swap(&accounts, args).data, data);
@@ -69,7 +69,7 @@ fn the_instruction_s_data_is_what_the_idl_says() {
 fn the_instruction_s_accounts_are_what_the_idl_says() {
     let idl = idl();
     let mut svm = Svm::new();
-    let pool = svm.open("pool", &PoolSetup::plain());
+    let pool = svm.open("pool", &PoolSpec::plain());
     let user = svm.fund("user", &pool, PerToken::new(0, 0));
     let accounts = pool.swap_accounts(&user, Direction::ZeroForOne);
     let built = sluice_testkit::pool::guarded_swap(&accounts, 1, 1);

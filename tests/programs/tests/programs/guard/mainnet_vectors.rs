@@ -8,7 +8,7 @@ use cpmm::{
 };
 use serde::Deserialize;
 use sluice_testkit::{
-    pool::{Pool, PoolSetup, Token, User, constant_fee, guarded_swap},
+    pool::{Pool, PoolSpec, TokenSpec, User, constant_fee, guarded_swap},
     svm::{Executed, Svm},
 };
 use solana_instruction::Instruction;
@@ -53,7 +53,7 @@ impl Vector {
         }
     }
 
-    fn setup(&self) -> PoolSetup {
+    fn setup(&self) -> PoolSpec {
         let input = token(&self.reserve_in, &self.input_transfer_fee_bps);
         let output = token(&self.reserve_out, &self.output_transfer_fee_bps);
         let (token_0, token_1) = match self.direction() {
@@ -64,9 +64,9 @@ impl Vector {
             trade_fee_rate: FeeRate(number(&self.trade_fee_rate)),
             ..published_config()
         };
-        PoolSetup {
+        PoolSpec {
             config,
-            ..PoolSetup::of(token_0, token_1)
+            ..PoolSpec::of(token_0, token_1)
         }
     }
 
@@ -90,11 +90,11 @@ impl Vector {
     }
 }
 
-fn token(reserve: &str, basis_points: &str) -> Token {
+fn token(reserve: &str, basis_points: &str) -> TokenSpec {
     let vault = number(reserve);
     match number(basis_points) {
-        0 => Token::spl(vault),
-        basis_points => Token::with_fee(vault, constant_fee(basis_points)),
+        0 => TokenSpec::spl(vault),
+        basis_points => TokenSpec::with_fee(vault, constant_fee(basis_points)),
     }
 }
 

@@ -11,7 +11,7 @@ use proptest::{
 };
 use sluice_testkit::{
     names::keypair,
-    pool::{PoolSetup, Token, constant_fee, guarded_swap},
+    pool::{PoolSpec, TokenSpec, constant_fee, guarded_swap},
     svm::{EPOCH, Svm, UNIX_TIMESTAMP, program},
 };
 use std::{cell::RefCell, sync::Arc};
@@ -37,16 +37,16 @@ fn magnitude(bits: u32) -> impl Strategy<Value = u64> {
     (1..=bits).prop_flat_map(|bits| 1..=(u64::MAX >> (u64::BITS - bits)))
 }
 
-fn token() -> impl Strategy<Value = Token> {
+fn token() -> impl Strategy<Value = TokenSpec> {
     (magnitude(56), 0..3_u8, 0..=10_000_u16).prop_map(|(vault, kind, basis_points)| match kind {
-        0 => Token::spl(vault),
-        1 => Token::token_2022(vault),
-        _ => Token::with_fee(vault, constant_fee(basis_points)),
+        0 => TokenSpec::spl(vault),
+        1 => TokenSpec::token_2022(vault),
+        _ => TokenSpec::with_fee(vault, constant_fee(basis_points)),
     })
 }
 
 /// A pool with any rates, creator fee modes and tokens.
-fn setup() -> impl Strategy<Value = PoolSetup> {
+fn setup() -> impl Strategy<Value = PoolSpec> {
     (
         token(),
         token(),
@@ -56,7 +56,7 @@ fn setup() -> impl Strategy<Value = PoolSetup> {
         any::<bool>(),
     )
         .prop_map(
-            |(token_0, token_1, trade, creator, creator_fee_on, enable_creator_fee)| PoolSetup {
+            |(token_0, token_1, trade, creator, creator_fee_on, enable_creator_fee)| PoolSpec {
                 config: AmmConfig {
                     trade_fee_rate: FeeRate(trade),
                     creator_fee_rate: FeeRate(creator),
@@ -67,7 +67,7 @@ fn setup() -> impl Strategy<Value = PoolSetup> {
                     enable_creator_fee,
                     ..blank_pool()
                 },
-                ..PoolSetup::of(token_0, token_1)
+                ..PoolSpec::of(token_0, token_1)
             },
         )
 }
@@ -77,7 +77,7 @@ fn distance() -> impl Strategy<Value = i64> {
     prop_oneof![Just(0), Just(1), Just(-1), any::<i32>().prop_map(i64::from)]
 }
 
-fn snapshot(svm: &Svm, pool: &sluice_testkit::pool::Pool, setup: &PoolSetup) -> PoolSnapshot {
+fn snapshot(svm: &Svm, pool: &sluice_testkit::pool::Pool, setup: &PoolSpec) -> PoolSnapshot {
     let mint =
         |address| cpmm::Mint::decode(&svm.account(address).data).expect("the mint was placed");
     let state = svm.pool_state(pool.address);
@@ -151,7 +151,7 @@ fn whatever_the_exchange_does_the_user_gets_the_minimum_and_spends_no_more() {
     let amounts = [1..8_u64, 1..8, 0..8, 0..8];
     check(&amounts, |[amount_in, minimum_out, take, pay]| {
         let svm = &mut *svm.borrow_mut();
-        let pool = svm.open("pool", &PoolSetup::plain());
+        let pool = svm.open("pool", &PoolSpec::plain());
         let orders = [
             &take.to_le_bytes()[..],
             &pay.to_le_bytes(),

@@ -3,7 +3,7 @@
 use cpmm::{PerToken, PoolState, ids, instruction::SwapAccounts};
 use sluice_testkit::{
     names::address,
-    pool::{PoolSetup, guarded_swap},
+    pool::{PoolSpec, guarded_swap},
 };
 use solana_instruction::{AccountMeta, error::InstructionError};
 use solana_pubkey::Pubkey;
@@ -145,7 +145,7 @@ fn rejects_a_frozen_output_account() {
 #[test]
 fn the_exchange_rejects_the_accounts_that_the_guard_leaves_to_it() {
     let mut swap_case = AcceptedSwap::set();
-    let other = swap_case.svm.open("other pool", &PoolSetup::plain()).state;
+    let other = swap_case.svm.open("other pool", &PoolSpec::plain()).state;
     let wrong = address("wrong");
     let good = swap_case.accounts.clone();
     let with = |change: fn(&mut SwapAccounts, &PoolState, Pubkey)| {

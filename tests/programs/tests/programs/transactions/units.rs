@@ -5,7 +5,7 @@
 use cpmm::{Direction, MINT_LEN, Mint, PerToken, TOKEN_ACCOUNT_LEN, TokenProgram, ids};
 use sluice_harness::wallet::{Asset, Before, Case, Wallet, exchange};
 use sluice_testkit::{
-    pool::{PoolSetup, guarded_swap},
+    pool::{PoolSpec, guarded_swap},
     random_swaps::RandomSwaps,
     svm::Svm,
 };
@@ -165,7 +165,7 @@ fn the_swap_alone_stays_within_its_limit_in_random_pools() {
     let mut paid = 0;
     for swap in RandomSwaps::from_seed(5).take(RANDOM_SWAPS) {
         svm.set_time(swap.clock.epoch, swap.clock.unix_timestamp);
-        let pool = svm.open("random", &PoolSetup::like(swap.snapshot.clone()));
+        let pool = svm.open("random", &PoolSpec::like(swap.snapshot.clone()));
         let amounts = match swap.direction {
             Direction::ZeroForOne => PerToken::new(swap.amount_in, 0),
             Direction::OneForZero => PerToken::new(0, swap.amount_in),

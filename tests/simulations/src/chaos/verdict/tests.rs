@@ -7,7 +7,7 @@ use sluice_store::{Secret, WebhookId};
 use super::{
     super::{
         ledger::Ledger,
-        script::{Script, Turn},
+        script::{ChainScript, Turn},
         subscriber::from_the_start,
     },
     *,
@@ -27,7 +27,7 @@ impl Case {
             .into_iter()
             .find(|each| each.commitment == commitment && each.order == order)
             .expect("there is one of each");
-        let mut script = Script::new(1);
+        let mut script = ChainScript::new(1);
         let mut turns: Vec<Turn> = (0..300).map(|_| script.turn(true)).collect();
         let mut case = Self {
             promise: Promise {
@@ -39,7 +39,7 @@ impl Case {
             messages: BTreeMap::new(),
         };
         for block in case.blocks.clone() {
-            if !case.promise.subscriber.hears_of(&block) {
+            if !case.promise.subscriber.is_owed(&block) {
                 continue;
             }
             let wanted = |event: &&Event| case.promise.subscriber.wants(event);
@@ -182,18 +182,18 @@ fn an_event_under_two_ids_is_a_fault() {
 }
 
 #[test]
-fn what_was_taken_back_may_be_told_again_and_is_counted() {
+fn what_was_retracted_may_be_reinstated_and_is_counted() {
     let mut case = Case::complete(Commitment::Processed, DeliveryOrder::None);
     let dropped = case.first(REVERTED);
     let first = case.messages[&dropped].body["data"]["messageId"].clone();
-    let told = case.messages[first.as_str().expect("an id")].body.clone();
-    let slot = told["slot"].as_u64().expect("a number");
-    let kind = told["type"].as_str().expect("text").to_owned();
-    case.arrive(&kind, slot, told["data"].clone());
+    let emitted = case.messages[first.as_str().expect("an id")].body.clone();
+    let slot = emitted["slot"].as_u64().expect("a number");
+    let kind = emitted["type"].as_str().expect("text").to_owned();
+    case.arrive(&kind, slot, emitted["data"].clone());
     assert!(case.fault().contains("was never taken back"));
     case.take_back(slot, case.messages.len());
     let finding = case.judge();
-    assert_eq!((finding.told_again, finding.faults), (1, Vec::new()));
+    assert_eq!((finding.reinstated, finding.faults), (1, Vec::new()));
 }
 
 #[test]
@@ -201,11 +201,11 @@ fn what_happened_must_not_be_taken_back_nor_anything_twice() {
     let mut case = Case::complete(Commitment::Processed, DeliveryOrder::None);
     let kept = case.blocks.iter().rfind(|block| block.fate == Fate::Kept);
     let slot = kept.expect("most are").slot;
-    let told = case
+    let emitted = case
         .messages
         .values()
         .find(|each| each.body["slot"] == slot);
-    let sequence = told.expect("told").body["sequence"]
+    let sequence = emitted.expect("emitted").body["sequence"]
         .as_u64()
         .expect("a number");
     case.take_back(slot, usize::try_from(sequence).expect("small"));
@@ -241,7 +241,7 @@ fn what_was_not_asked_for_or_did_not_happen_is_a_fault() {
         1_100,
         json!({ "firstSlot": 1_099, "lastSlot": 1_100 }),
     );
-    assert!(case.fault().contains("nothing that should be told"));
+    assert!(case.fault().contains("nothing that should be emitted"));
 
     let mut case = Case::complete(Commitment::Confirmed, DeliveryOrder::None);
     case.promise.subscriber.filters.programs.clear();
