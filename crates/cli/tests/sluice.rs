@@ -39,12 +39,12 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// The program listened to: any address will do.
 const PROGRAM: &str = "11111111111111111111111111111112";
 
-struct Scene {
+struct Installation {
     folder: TempDir,
     api: String,
 }
 
-impl Scene {
+impl Installation {
     /// A configuration whose validator does not exist: webhooks are managed without one.
     async fn new() -> Self {
         let folder = tempfile::tempdir().expect("temporary folder");
@@ -174,13 +174,13 @@ async fn line(lines: &mut Lines<BufReader<ChildStdout>>) -> String {
 
 #[tokio::test]
 async fn listen_posts_what_a_temporary_webhook_would_deliver() {
-    let scene = Scene::new().await;
-    let key = scene.key("developer").await;
-    let _api = scene.serve().await;
+    let installation = Installation::new().await;
+    let key = installation.key("developer").await;
+    let _api = installation.serve().await;
     let (url, received) = local_server().await;
-    let mut listener = scene
+    let mut listener = installation
         .sluice(&["listen", "--forward", &url, "--programs", PROGRAM])
-        .args(["--api", &scene.api, "--key", &key])
+        .args(["--api", &installation.api, "--key", &key])
         .spawn()
         .expect("runs");
     let stdout = listener.stdout.take().expect("piped");
@@ -188,7 +188,7 @@ async fn listen_posts_what_a_temporary_webhook_would_deliver() {
     assert!(line(&mut lines).await.contains("listens"));
     let secret = line(&mut lines).await;
 
-    let store = scene.store().await;
+    let store = installation.store().await;
     let page = store.list_webhooks(&Access::All, None, 2).await;
     let page = page.expect("lists");
     assert_eq!(page.webhooks.len(), 1);
@@ -232,9 +232,9 @@ async fn listen_posts_what_a_temporary_webhook_would_deliver() {
 
 #[tokio::test]
 async fn listen_says_what_the_api_refuses() {
-    let scene = Scene::new().await;
-    scene.key("somebody").await;
-    let _api = scene.serve().await;
+    let installation = Installation::new().await;
+    installation.key("somebody").await;
+    let _api = installation.serve().await;
     for (arguments, expected) in [
         (vec!["--programs", PROGRAM], "401"),
         (vec!["--programs", PROGRAM, "--key", "sluice_00"], "401"),
@@ -244,14 +244,14 @@ async fn listen_says_what_the_api_refuses() {
             "--forward",
             "http://localhost:1/",
             "--api",
-            &scene.api,
+            &installation.api,
         ];
-        let output = scene.run(&[&common[..], &arguments].concat()).await;
+        let output = installation.run(&[&common[..], &arguments].concat()).await;
         assert!(!output.status.success());
         let said = text(&output.stderr);
         assert!(said.contains(expected), "{said}");
     }
-    let output = scene
+    let output = installation
         .run(&[
             "listen",
             "--forward",
@@ -266,35 +266,35 @@ async fn listen_says_what_the_api_refuses() {
 
 #[tokio::test]
 async fn keys_are_shown_once_listed_without_their_secret_and_revoked() {
-    let scene = Scene::new().await;
-    let key = scene.key("ci").await;
+    let installation = Installation::new().await;
+    let key = installation.key("ci").await;
     assert!(key.starts_with("sluice_"), "{key}");
-    let again = scene.run(&["keys", "add", "ci"]).await;
+    let again = installation.run(&["keys", "add", "ci"]).await;
     assert!(!again.status.success());
     assert!(text(&again.stderr).contains("named ci"), "{again:?}");
 
-    let listed = text(&scene.run(&["keys", "list"]).await.stdout);
+    let listed = text(&installation.run(&["keys", "list"]).await.stdout);
     assert!(
         listed.contains("ci") && listed.contains("in use"),
         "{listed}"
     );
     assert!(!listed.contains(&key));
-    let file = std::fs::read(database(scene.folder.path())).expect("reads");
+    let file = std::fs::read(database(installation.folder.path())).expect("reads");
     assert!(!text(&file).contains(&key), "hashed at rest");
 
-    let revoked = scene.run(&["keys", "revoke", "ci"]).await;
+    let revoked = installation.run(&["keys", "revoke", "ci"]).await;
     assert!(revoked.status.success(), "{revoked:?}");
-    let listed = text(&scene.run(&["keys", "list"]).await.stdout);
+    let listed = text(&installation.run(&["keys", "list"]).await.stdout);
     assert!(listed.contains("revoked"), "{listed}");
-    let again = scene.run(&["keys", "revoke", "ci"]).await;
+    let again = installation.run(&["keys", "revoke", "ci"]).await;
     assert!(!again.status.success());
 }
 
 #[tokio::test]
 async fn a_new_key_takes_over_the_webhooks_of_another() {
-    let scene = Scene::new().await;
-    scene.key("old").await;
-    let added = scene
+    let installation = Installation::new().await;
+    installation.key("old").await;
+    let added = installation
         .run(&[
             "keys",
             "add",
@@ -307,10 +307,10 @@ async fn a_new_key_takes_over_the_webhooks_of_another() {
     assert!(added.status.success(), "{added:?}");
     let said = text(&added.stderr);
     assert!(said.contains("0 webhooks of no key"), "{said}");
-    let unknown = scene
+    let unknown = installation
         .run(&["keys", "add", "third", "--adopt-from", "nobody"])
         .await;
     assert!(!unknown.status.success());
-    let listed = text(&scene.run(&["keys", "list"]).await.stdout);
+    let listed = text(&installation.run(&["keys", "list"]).await.stdout);
     assert!(!listed.contains("third"), "nothing was made: {listed}");
 }

@@ -116,11 +116,11 @@ impl<F: Fn(&RequestHead, usize) -> Reply + Send + Sync + 'static> Replies for F 
 /// The receiver. Dropping it ends it; connections that are open go on until their sender ends them.
 pub struct WebhookReceiver {
     address: SocketAddr,
-    shared: Arc<ScriptedChain>,
+    shared: Arc<Shared>,
     accepting: AbortHandle,
 }
 
-struct ScriptedChain {
+struct Shared {
     replies: Box<dyn Replies>,
     log: Mutex<Log>,
     count: watch::Sender<usize>,
@@ -166,7 +166,7 @@ impl WebhookReceiver {
     pub async fn listen(address: SocketAddr, replies: impl Replies) -> io::Result<Self> {
         let listener = TcpListener::bind(address).await?;
         let address = listener.local_addr()?;
-        let shared = Arc::new(ScriptedChain {
+        let shared = Arc::new(Shared {
             replies: Box::new(replies),
             log: Mutex::default(),
             count: watch::Sender::new(0),
@@ -235,7 +235,7 @@ impl WebhookReceiver {
     }
 }
 
-impl ScriptedChain {
+impl Shared {
     /// Never held while waiting.
     fn log(&self) -> MutexGuard<'_, Log> {
         self.log.lock().unwrap_or_else(PoisonError::into_inner)
@@ -287,7 +287,7 @@ fn text_of(request: &ReceivedRequest) -> io::Result<Cow<'_, [u8]>> {
     Ok(Cow::Owned(text))
 }
 
-async fn accept(listener: TcpListener, shared: Arc<ScriptedChain>) {
+async fn accept(listener: TcpListener, shared: Arc<Shared>) {
     loop {
         if let Ok((connection, _)) = listener.accept().await {
             shared.log().connections += 1;
@@ -300,7 +300,7 @@ async fn accept(listener: TcpListener, shared: Arc<ScriptedChain>) {
     }
 }
 
-async fn serve(mut connection: TcpStream, shared: &ScriptedChain) -> io::Result<()> {
+async fn serve(mut connection: TcpStream, shared: &Shared) -> io::Result<()> {
     connection.set_nodelay(true)?;
     let mut read = Vec::new();
     loop {
@@ -341,7 +341,7 @@ async fn serve(mut connection: TcpStream, shared: &ScriptedChain) -> io::Result<
 }
 
 /// Answers 400 to what is no request for a receiver.
-async fn refuse(connection: &mut TcpStream, shared: &ScriptedChain, fault: &str) -> io::Result<()> {
+async fn refuse(connection: &mut TcpStream, shared: &Shared, fault: &str) -> io::Result<()> {
     shared.log().faults.push(fault.to_owned());
     let reply = Reply::Status(400, fault.to_owned());
     give(connection, &reply).await.map(drop)
