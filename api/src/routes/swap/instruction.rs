@@ -5,9 +5,9 @@ use sluice_transaction::{compute_table, plan::guarded_swap};
 
 use super::{
     executable::executable_swap,
+    holdings::Holdings,
     request::{BODY_LIMIT, SwapRequest},
     response::InstructionResponse,
-    user::Holdings,
 };
 use crate::{
     error::{ApiError, ProblemBody},

@@ -6,9 +6,9 @@ use sluice_transaction::{Associated, TokenSide, TransactionPlan, compute_table::
 
 use super::{
     executable::{ExecutableSwap, executable_swap},
+    holdings::Holdings,
     request::{BODY_LIMIT, Swap, SwapRequest, transaction_request::TransactionRequest},
     response::TransactionResponse,
-    user::Holdings,
 };
 use crate::{
     error::{ApiError, ProblemBody},

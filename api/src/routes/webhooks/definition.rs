@@ -87,7 +87,7 @@ pub(super) struct FiltersBody {
     programs: Option<Vec<String>>,
 }
 
-/// Tells null from absence.
+/// Distinguishes null from absence.
 fn present<'de, D: Deserializer<'de>, T: Deserialize<'de>>(from: D) -> Result<Given<T>, D::Error> {
     Option::deserialize(from).map(Some)
 }

@@ -32,7 +32,7 @@ impl PartialSchema for EventKind {
 
 impl ToSchema for EventKind {}
 
-/// What a message tells of.
+/// Kind of a message.
 pub(super) struct MessageKind;
 
 impl PartialSchema for MessageKind {

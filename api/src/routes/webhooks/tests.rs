@@ -36,7 +36,7 @@ const MAX_PROGRAMS: usize = 10;
 /// Most webhooks of one owner in these tests.
 const MAX_WEBHOOKS: u32 = 5;
 
-/// Requests of one key at once in these tests.
+/// Requests of one API key at once in these tests.
 const BURST: u32 = 20;
 
 /// Tests of one caller at once in these tests.

@@ -89,10 +89,12 @@ struct NewFilters;
 impl PartialSchema for NewFilters {
     fn schema() -> RefOr<Schema> {
         let some = |list: &str| {
-            let keys = ArrayBuilder::new()
+            let addresses = ArrayBuilder::new()
                 .items(Ref::from_schema_name(Address::name()))
                 .min_items(Some(1));
-            ObjectBuilder::new().property(list, keys).required(list)
+            ObjectBuilder::new()
+                .property(list, addresses)
+                .required(list)
         };
         let either = AnyOfBuilder::new()
             .item(some("accounts"))
