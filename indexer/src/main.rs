@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Parser;
+use secrecy::ExposeSecret;
 use service_kit::Clock;
 use sluice_config::{Config, Database};
 use sluice_store::Store;
@@ -23,7 +24,7 @@ async fn main() -> anyhow::Result<()> {
     let shutdown = service_kit::shutdown::on_signal()?;
     let store = match config.store.database() {
         Database::File(path) => Store::open(path).await?,
-        Database::Server(url) => Store::connect(url.expose()).await?,
+        Database::Server(url) => Store::connect(url.expose_secret()).await?,
     };
     let ended = sluice_indexer::run(config, store.clone(), Clock::system(), shutdown).await;
     store.close().await;

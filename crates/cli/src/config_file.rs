@@ -3,6 +3,7 @@
 use std::{future::Future, path::PathBuf};
 
 use clap::Args;
+use secrecy::ExposeSecret;
 use sluice_config::{Config, Database};
 use sluice_store::Store;
 
@@ -28,7 +29,7 @@ where
     let config = Config::load(&file.config)?;
     let store = match config.store.database() {
         Database::File(path) => Store::open(path).await?,
-        Database::Server(url) => Store::connect(url.expose()).await?,
+        Database::Server(url) => Store::connect(url.expose_secret()).await?,
     };
     let ended = work(config, store.clone()).await;
     store.close().await;

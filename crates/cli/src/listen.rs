@@ -11,8 +11,9 @@ use std::{sync::Arc, time::Duration};
 
 use anyhow::{Context, bail};
 use base64::{Engine, engine::general_purpose::STANDARD};
+use secrecy::SecretString;
 use serde_json::{Map, Value, json};
-use service_kit::{Backoff, CancellationToken, Clock, Redacted};
+use service_kit::{Backoff, CancellationToken, Clock};
 use sluice_store::{Attempt, MessageId, Secret, Secrets};
 use sluice_webhook_client::{Client, Reach, WebhookRequest, target};
 use tokio::task::JoinSet;
@@ -83,7 +84,10 @@ pub async fn run(
     let url = arguments.forward.as_str();
     target::check(url, Reach::PublicAndLoopback)
         .map_err(|fault| anyhow::anyhow!("--forward {url}: {fault}"))?;
-    let api = Api::new(&arguments.api, arguments.key.clone().map(Redacted::new))?;
+    let api = Api::new(
+        &arguments.api,
+        arguments.key.clone().map(SecretString::from),
+    )?;
     let created = api.create(&definition(&arguments)).await?;
     println!("webhook {} listens; its signing secret is", created.id);
     println!("{}", created.secret);

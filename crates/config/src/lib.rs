@@ -15,8 +15,8 @@ use std::{
     time::Duration,
 };
 
+use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
-use service_kit::Redacted;
 use thiserror::Error;
 use url::Url;
 
@@ -86,7 +86,7 @@ pub struct GeyserConfig {
     /// Endpoint of a Yellowstone-compatible `geyser.Geyser` service.
     pub endpoint: Url,
     /// Value of the `x-token` header, for providers that ask for one.
-    pub x_token: Option<Redacted>,
+    pub x_token: Option<SecretString>,
     /// Further services of the same cluster, in the order in which the market tries them when one
     /// fails.
     #[serde(default)]
@@ -104,7 +104,7 @@ pub struct GeyserFallback {
     /// Its address.
     pub endpoint: Url,
     /// Value of the `x-token` header, for providers that ask for one.
-    pub x_token: Option<Redacted>,
+    pub x_token: Option<SecretString>,
 }
 
 /// The database: one of the two.
@@ -114,7 +114,7 @@ pub struct StoreConfig {
     /// SQLite database file; created when absent, its folder too.
     path: Option<PathBuf>,
     /// PostgreSQL database, `postgres://user:password@host/database`.
-    url: Option<Redacted>,
+    url: Option<SecretString>,
 }
 
 /// Which database the configuration names.
@@ -123,7 +123,7 @@ pub enum Database<'a> {
     /// An SQLite file.
     File(&'a Path),
     /// The URL of a PostgreSQL database.
-    Server(&'a Redacted),
+    Server(&'a SecretString),
 }
 
 impl StoreConfig {
@@ -265,7 +265,7 @@ impl Config {
         if let Some(url) = &self.store.url
             && !["postgres://", "postgresql://"]
                 .iter()
-                .any(|scheme| url.expose().starts_with(scheme))
+                .any(|scheme| url.expose_secret().starts_with(scheme))
         {
             return Err(ConfigError::Range {
                 key: "store.url",

@@ -7,6 +7,7 @@
 use std::{convert::Infallible, io, sync::Arc, thread, time::Duration};
 
 use futures::{FutureExt, SinkExt, StreamExt};
+use secrecy::ExposeSecret;
 use tokio::{
     runtime,
     sync::{Mutex, oneshot},
@@ -221,7 +222,7 @@ fn builder(endpoint: &Endpoint) -> Result<GeyserGrpcBuilder, StreamError> {
     let refused = |error: yellowstone_grpc_client::GeyserGrpcBuilderError| {
         StreamError::Refused(chain(&error))
     };
-    let token = endpoint.x_token.as_ref().map(service_kit::Redacted::expose);
+    let token = endpoint.x_token.as_ref().map(ExposeSecret::expose_secret);
     let mut builder = GeyserGrpcBuilder::from_shared(endpoint.url.to_string())
         .map_err(refused)?
         .x_token(token)

@@ -2,19 +2,19 @@
 
 use std::collections::BTreeMap;
 
-use service_kit::Redacted;
+use secrecy::SecretString;
 use sluice_chain_types::Commitment;
 use solana_pubkey::Pubkey;
 use url::Url;
 
 /// A Yellowstone gRPC server.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Endpoint {
     /// `http://` or `https://` address; the latter is verified against the system's and the
     /// well-known root certificates.
     pub url: Url,
     /// Sent as the `x-token` header.
-    pub x_token: Option<Redacted>,
+    pub x_token: Option<SecretString>,
 }
 
 /// The whole subscription of a stream. Updates name the filters they matched. The default subscribes to

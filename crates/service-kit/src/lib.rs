@@ -7,14 +7,12 @@ use mimalloc::MiMalloc;
 pub mod backoff;
 pub mod clock;
 pub mod outage_log;
-pub mod redacted;
 pub mod shutdown;
 pub mod telemetry;
 
 pub use backoff::Backoff;
 pub use clock::Clock;
 pub use outage_log::OutageLog;
-pub use redacted::Redacted;
 pub use tokio_util::sync::CancellationToken;
 
 /// The allocator of every process of Sluice. Updates, answers and messages are made by one thread and dropped by

@@ -2,6 +2,7 @@
 
 use std::future::Future;
 
+use secrecy::ExposeSecret;
 use service_kit::{CancellationToken, Clock};
 use sluice_config::{Config, Database};
 use sluice_store::Store;
@@ -37,7 +38,7 @@ where
 {
     let store = match config.store.database() {
         Database::File(path) => Store::open(path).await?,
-        Database::Server(url) => Store::connect(url.expose()).await?,
+        Database::Server(url) => Store::connect(url.expose_secret()).await?,
     };
     let ended = service(config, store.clone()).await;
     store.close().await;

@@ -4,9 +4,9 @@ use std::{collections::VecDeque, net::IpAddr, time::Duration};
 
 use anyhow::ensure;
 use reqwest::{Method, RequestBuilder, Response, redirect::Policy};
+use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use service_kit::Redacted;
 use tokio::time::timeout;
 use url::{Host, Url};
 
@@ -62,7 +62,7 @@ impl From<reqwest::Error> for ApiError {
 pub struct Api {
     client: reqwest::Client,
     webhooks: String,
-    key: Option<Redacted>,
+    key: Option<SecretString>,
 }
 
 /// A webhook just made.
@@ -111,7 +111,7 @@ impl Api {
     ///
     /// # Errors
     /// When the key would cross the network in the clear, or TLS cannot be set up.
-    pub fn new(base: &Url, key: Option<Redacted>) -> anyhow::Result<Self> {
+    pub fn new(base: &Url, key: Option<SecretString>) -> anyhow::Result<Self> {
         ensure!(
             key.is_none() || base.scheme() == "https" || is_loopback(base),
             "--api {base}: use https, or everybody on the way can read the API key"
@@ -176,7 +176,7 @@ impl Api {
             .client
             .request(method, format!("{}{path}", self.webhooks));
         match &self.key {
-            Some(key) => request.bearer_auth(key.expose()),
+            Some(key) => request.bearer_auth(key.expose_secret()),
             None => request,
         }
     }
@@ -283,7 +283,7 @@ mod tests {
     fn a_key_does_not_cross_the_network_in_the_clear() {
         let with = |base: &str, key: Option<&str>| {
             let base = Url::parse(base).expect("a URL");
-            Api::new(&base, key.map(Redacted::new)).is_ok()
+            Api::new(&base, key.map(SecretString::from)).is_ok()
         };
         assert!(with("http://127.0.0.1:8787", Some("k")));
         assert!(with("http://localhost:8787/", Some("k")));

@@ -1,7 +1,6 @@
 //! API keys: credentials of callers, and the access that they give.
 
-use std::fmt;
-
+use secrecy::{ExposeSecret, SecretString};
 use sha2::{Digest, Sha256};
 
 use super::{
@@ -26,8 +25,8 @@ impl ApiKeyId {
 text_of_id!(ApiKeyId);
 
 /// The API key itself: `sluice_` and the hexadecimal of 32 random bytes. Debug output hides it.
-#[derive(Clone, PartialEq, Eq)]
-pub struct ApiKeySecret(String);
+#[derive(Clone, Debug)]
+pub struct ApiKeySecret(SecretString);
 
 impl ApiKeySecret {
     const PREFIX: &'static str = "sluice_";
@@ -36,25 +35,19 @@ impl ApiKeySecret {
     /// store and quick to check.
     #[must_use]
     pub fn from_random(random: [u8; 32]) -> Self {
-        Self(format!("{}{}", Self::PREFIX, hex::encode(random)))
+        Self(format!("{}{}", Self::PREFIX, hex::encode(random)).into())
     }
 
     /// The key itself; call it only to show it once to its owner.
     #[must_use]
     pub fn expose(&self) -> &str {
-        &self.0
+        self.0.expose_secret()
     }
 
     /// The hash that is stored.
     #[must_use]
     pub fn hash(&self) -> ApiKeyHash {
-        ApiKeyHash::of(&self.0)
-    }
-}
-
-impl fmt::Debug for ApiKeySecret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("ApiKeySecret(…)")
+        ApiKeyHash::of(self.expose())
     }
 }
 

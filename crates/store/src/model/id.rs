@@ -1,7 +1,5 @@
 //! Identifiers of webhooks and messages, checked when they are read (pure).
 
-use std::fmt;
-
 use thiserror::Error;
 
 /// Longest identifier accepted from outside. Ours are shorter; the limit keeps a hostile one out of
@@ -44,8 +42,8 @@ macro_rules! text_of_id {
             }
         }
 
-        impl fmt::Display for $id {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        impl std::fmt::Display for $id {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 f.write_str(&self.0)
             }
         }

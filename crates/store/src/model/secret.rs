@@ -1,12 +1,11 @@
 //! Signing secrets of webhooks; debug output hides them.
 
-use std::fmt;
-
 use base64::{Engine, engine::general_purpose::STANDARD};
+use secrecy::{ExposeSecret, SecretString};
 
 /// A webhook's signing secret: `whsec_` and the base64 of its key. Debug output hides it.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Secret(String);
+#[derive(Clone, Debug)]
+pub struct Secret(SecretString);
 
 impl Secret {
     /// How every secret begins.
@@ -15,26 +14,28 @@ impl Secret {
     /// A secret from 32 random bytes; Standard Webhooks asks for 24 to 64.
     #[must_use]
     pub fn from_random(random: [u8; 32]) -> Self {
-        Self(format!("{}{}", Self::PREFIX, STANDARD.encode(random)))
+        Self(format!("{}{}", Self::PREFIX, STANDARD.encode(random)).into())
     }
 
     /// A secret as the store wrote it.
     pub(crate) fn from_stored(text: String) -> Self {
-        Self(text)
+        Self(text.into())
     }
 
     /// The secret itself; call it only to sign, or to show it once to its owner.
     #[must_use]
     pub fn expose(&self) -> &str {
-        &self.0
+        self.0.expose_secret()
     }
 }
 
-impl fmt::Debug for Secret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Secret(…)")
+impl PartialEq for Secret {
+    fn eq(&self, other: &Self) -> bool {
+        self.expose() == other.expose()
     }
 }
+
+impl Eq for Secret {}
 
 /// Most secrets that sign beside the current one. Each adds 48 bytes to a header of every delivery, and
 /// an owner who rotates more often than the endpoint follows has another problem.
