@@ -29,6 +29,10 @@ pub struct SluicePlugin {
 impl SluicePlugin {
     /// Converts a notification and queues it. What cannot be converted counts as lost, so that no
     /// subscriber takes the slot for whole.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "an update says when it was made; a clock of the services is out of reach here"
+    )]
     fn take(
         &self,
         slot: Slot,

@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
     process::{Output, Stdio},
     sync::Arc,
-    time::{Duration, SystemTime},
+    time::Duration,
 };
 
 use axum::{
@@ -21,6 +21,7 @@ use nix::{
     unistd::Pid,
 };
 use parking_lot::Mutex;
+use service_kit::Clock;
 use sluice_store::{
     Access, BodyTemplate, Commit, Commitment, EventKind, MessageId, MessageKind, NewMessage, Store,
     Timestamp, WebhookId,
@@ -160,7 +161,7 @@ async fn store_message(store: &Store, webhook: &WebhookId, number: u8) -> String
         order_key: None,
         body: body.clone(),
     };
-    let now = Timestamp::from(SystemTime::now());
+    let now = Timestamp::from(Clock::system().now());
     let messages = [message];
     let commit = Commit::slot(Commitment::Confirmed, 7, &messages, now);
     store.commit(&commit).await.expect("stores");

@@ -34,6 +34,10 @@ impl Clock {
     #[must_use]
     pub fn now(&self) -> SystemTime {
         match &self.0 {
+            #[expect(
+                clippy::disallowed_methods,
+                reason = "this is where everything else has the time from"
+            )]
             Source::System => SystemTime::now(),
             Source::Set(time) => *time.lock().unwrap_or_else(PoisonError::into_inner),
         }

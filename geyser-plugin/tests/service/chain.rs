@@ -46,6 +46,7 @@ impl Chain {
         self.server.as_ref().unwrap()
     }
 
+    #[expect(clippy::disallowed_methods, reason = "an update says when it was made")]
     pub fn says(&self, update: Update) {
         self.server().intake().push(Event {
             update,

@@ -1,10 +1,11 @@
 //! Cost of account updates, from the bytes of the stream to a state that readers see.
 
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use bytes::Bytes;
 use cpmm::ids;
+use service_kit::Clock;
 use sluice_chain_types::RawAccount;
 use sluice_geyser::{
     AccountUpdate, Body, SlotStatus, SlotUpdate, Stream, Update,
@@ -112,7 +113,7 @@ async fn time_to_quote() -> anyhow::Result<Duration> {
             ticks.tick().await;
             for update in piece {
                 let mut update = update.clone();
-                update.created_at = Some(SystemTime::now());
+                update.created_at = Some(Clock::system().now());
                 connection.send(update).await?;
             }
         }
@@ -281,7 +282,7 @@ fn status(slot: u64, status: SlotStatus) -> Update {
 fn update(filter: &str, body: Body) -> Update {
     Update {
         filters: vec![filter.to_owned()],
-        created_at: Some(SystemTime::now()),
+        created_at: Some(Clock::system().now()),
         body,
     }
 }

@@ -7,11 +7,11 @@ use std::{
         Arc,
         atomic::{AtomicU64, Ordering},
     },
-    time::{Duration, SystemTime},
+    time::Duration,
 };
 
 use serde_json::Value;
-use service_kit::CancellationToken;
+use service_kit::{CancellationToken, Clock};
 use sluice_config::Config;
 use sluice_geyser::{
     Request, SlotStatus, Update,
@@ -199,7 +199,7 @@ impl IndexerHarness {
 
     /// A webhook whose messages are not posted but wait for whoever reads them.
     pub async fn create_temporary(&self, number: u8, definition: WebhookDefinition) -> WebhookId {
-        let end = Timestamp::from(SystemTime::now()).after(DAY);
+        let end = Timestamp::from(Clock::system().now()).after(DAY);
         self.insert(number, definition, Some(end)).await
     }
 
@@ -217,7 +217,7 @@ impl IndexerHarness {
             relay_until,
             definition,
             secret,
-            created: Timestamp::from(SystemTime::now()),
+            created: Timestamp::from(Clock::system().now()),
         };
         self.store
             .create_webhook(&new, 10)

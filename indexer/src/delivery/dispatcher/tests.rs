@@ -3,9 +3,10 @@
 mod machine;
 mod receivers;
 
-use std::time::{Instant, SystemTime};
+use std::time::Instant;
 
 use axum::http::header;
+use service_kit::Clock;
 use sluice_store::{Access, DeliveryState, Secret, Timestamp};
 use tokio::{net::TcpListener, time::sleep};
 
@@ -162,7 +163,7 @@ async fn a_receiver_may_ask_for_a_longer_pause() {
         .until(&id, |deliveries| deliveries[0].attempts == 1)
         .await;
     let delivery = deliveries(&machine.store, &id).await.remove(0);
-    let in_half_an_hour = Timestamp::from(SystemTime::now()).after(Duration::from_secs(1800));
+    let in_half_an_hour = Timestamp::from(Clock::system().now()).after(Duration::from_secs(1800));
     assert!(delivery.next_attempt_at > Some(in_half_an_hour));
     assert_eq!(receiver.count(), 1);
     machine.stop().await;
@@ -218,7 +219,7 @@ async fn what_is_submitted_when_the_dispatcher_stops_is_released() {
         .await
         .iter()
         .filter(|delivery| delivery.state == DeliveryState::Pending)
-        .filter(|delivery| delivery.next_attempt_at <= Some(Timestamp::from(SystemTime::now())))
+        .filter(|delivery| delivery.next_attempt_at <= Some(Timestamp::from(Clock::system().now())))
         .count();
     assert_eq!(
         waits + receiver.count(),

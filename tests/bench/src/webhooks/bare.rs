@@ -10,7 +10,7 @@ use std::{
         Arc,
         atomic::{AtomicUsize, Ordering},
     },
-    time::{Duration, Instant, SystemTime},
+    time::{Duration, Instant},
 };
 
 use anyhow::{Context, ensure};
@@ -23,6 +23,7 @@ use hyper::{
 };
 use hyper_util::rt::TokioIo;
 use reqwest::Url;
+use service_kit::Clock;
 use sluice_store::{NewMessage, Secrets, Timestamp};
 use sluice_webhook_client::{WebhookRequest, request};
 use tokio::{net::TcpStream, task::JoinSet};
@@ -53,7 +54,7 @@ impl Prepared {
             gzip: false,
             body: &body,
         };
-        let built = request::sign(&request, Timestamp::from(SystemTime::now()))?;
+        let built = request::sign(&request, Timestamp::from(Clock::system().now()))?;
         let mut headers = built.headers;
         headers.insert(HOST, HeaderValue::from_str(&server.to_string())?);
         headers.insert(ACCEPT, HeaderValue::from_static("*/*"));

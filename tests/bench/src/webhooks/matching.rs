@@ -11,12 +11,13 @@ use std::{
     hint::black_box,
     path::Path,
     process::Stdio,
-    time::{Duration, Instant, SystemTime},
+    time::{Duration, Instant},
 };
 
 use anyhow::{Context, bail};
 use bytes::Bytes;
 use cpmm::TokenProgram;
+use service_kit::Clock;
 use sluice_geyser::{
     AccountUpdate, BlockMeta, Body, SlotStatus, SlotUpdate, Update, scripted::wire_bytes,
 };
@@ -127,7 +128,7 @@ fn stream() -> (Vec<Bytes>, Vec<(Pubkey, Pubkey)>) {
     let mut put = |filter: &str, body| {
         wire.push(wire_bytes(Update {
             filters: vec![filter.to_owned()],
-            created_at: Some(SystemTime::now()),
+            created_at: Some(Clock::system().now()),
             body,
         }));
     };
@@ -319,7 +320,7 @@ async fn create(store: &Store, number: u64, filters: Filters) -> anyhow::Result<
         owner: Access::All,
         definition: WebhookDefinition::new(url, kinds, filters),
         secret: Secret::from_random([1; 32]),
-        created: Timestamp::from(SystemTime::now()),
+        created: Timestamp::from(Clock::system().now()),
         relay_until: None,
     };
     store.create_webhook(&new, u32::MAX).await?;

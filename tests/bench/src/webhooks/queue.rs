@@ -1,7 +1,6 @@
 //! Message queue of a store, filled by the indexer's own code from the accounts of a population.
 
-use std::time::SystemTime;
-
+use service_kit::Clock;
 use sluice_geyser::AccountUpdate;
 use sluice_indexer::{
     events::{compose, idl::Idls, subscription_index::Subscriptions},
@@ -65,7 +64,7 @@ impl Queue {
                 owner: Access::All,
                 definition,
                 secret: Secret::from_random([u8::try_from(number % 251)?; 32]),
-                created: Timestamp::from(SystemTime::now()),
+                created: Timestamp::from(Clock::system().now()),
                 relay_until: None,
             };
             webhooks.push(store.create_webhook(&new, MOST_WEBHOOKS).await?.id);
@@ -100,7 +99,7 @@ impl Queue {
             Commitment::Confirmed,
             &block,
             &events,
-            Timestamp::from(SystemTime::now()),
+            Timestamp::from(Clock::system().now()),
         )
         .collect()
     }
@@ -125,7 +124,7 @@ impl Queue {
     /// # Errors
     /// A failure of the database, or messages that were known.
     pub async fn store(&self, messages: &[NewMessage]) -> anyhow::Result<()> {
-        let now = Timestamp::from(SystemTime::now());
+        let now = Timestamp::from(Clock::system().now());
         let commit = Commit::slot(Commitment::Confirmed, self.slot, messages, now);
         let committed = self.store.commit(&commit).await?;
         anyhow::ensure!(
@@ -142,7 +141,7 @@ impl Queue {
     /// # Errors
     /// A failure of the database.
     pub async fn secrets(&self, webhook: &WebhookId) -> anyhow::Result<Secrets> {
-        let now = Timestamp::from(SystemTime::now());
+        let now = Timestamp::from(Clock::system().now());
         let secrets = self.store.secrets(&Access::All, webhook, now).await?;
         secrets.ok_or_else(|| anyhow::anyhow!("{webhook} is gone"))
     }

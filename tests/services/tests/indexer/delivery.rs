@@ -16,6 +16,10 @@ on_both!(
     an_indexer_killed_again_and_again_loses_nothing_and_repeats_only_the_same,
 );
 
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a row of a test may have any time"
+)]
 async fn what_was_stored_before_a_crash_is_delivered_after_it(harness: IndexerHarness) {
     let id = harness.webhook(1).await;
     let messages = [NewMessage {

@@ -1,6 +1,6 @@
 //! A receiver with scripted answers, and a dispatcher over a real database.
 
-use std::{collections::VecDeque, ops::Range, time::SystemTime};
+use std::{collections::VecDeque, ops::Range};
 
 use axum::{
     Router,
@@ -10,6 +10,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use parking_lot::Mutex;
+use service_kit::Clock;
 use sluice_store::{
     Access, Attempt, BodyTemplate, Commit, Commitment, Delivery, DeliveryLog, DeliveryOrder,
     DeliveryQuery, DeliveryState, EndpointState, EventKind, Filters, MessageId, MessageKind,
@@ -180,7 +181,7 @@ impl Machine {
                 )
             },
             secret: Secret::from_random([number; 32]),
-            created: Timestamp::from(SystemTime::now()),
+            created: Timestamp::from(Clock::system().now()),
         };
         self.store
             .create_webhook(&new, 100)
@@ -191,7 +192,7 @@ impl Machine {
 
     pub(super) async fn owe(&self, webhook: &WebhookId, numbers: Range<u8>) {
         let messages = messages(webhook, numbers);
-        let now = Timestamp::from(SystemTime::now());
+        let now = Timestamp::from(Clock::system().now());
         self.store
             .commit(&Commit::slot(Commitment::Confirmed, 7, &messages, now))
             .await
@@ -202,7 +203,7 @@ impl Machine {
     /// Stores messages as the outbox does, and submits them.
     pub(super) async fn submit(&self, webhook: &WebhookId, numbers: Range<u8>) {
         let messages = messages(webhook, numbers);
-        let now = Timestamp::from(SystemTime::now());
+        let now = Timestamp::from(Clock::system().now());
         let reservation = self.capacity.reserve(messages.len(), now);
         let reservation = reservation.expect("there is capacity");
         let commit = Commit::slot(Commitment::Confirmed, 7, &messages, now);
