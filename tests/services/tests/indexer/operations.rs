@@ -136,7 +136,7 @@ async fn the_metrics_tell_of_the_way_from_the_stream_to_the_receiver(mut harness
         "sluice_indexer_stage_latency_seconds_count{name=\"stored\"} 1",
         "sluice_indexer_stage_latency_seconds_count{name=\"pending\"} 3",
         "sluice_indexer_stage_latency_seconds_count{name=\"attempted\"} 3",
-        "sluice_indexer_leading 1",
+        "sluice_indexer_leader 1",
         "sluice_indexer_queue{name=\"pending\"} 0",
         "sluice_indexer_breakers_not_closed 0",
     ];
