@@ -267,7 +267,7 @@ impl Shared {
         if self.replies.keeps() {
             log.received.push(request);
         }
-        drop(log);
+        // Under the lock, so that no later count is overwritten by an earlier one.
         self.count.send_replace(count);
         reply
     }

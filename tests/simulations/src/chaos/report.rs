@@ -112,7 +112,7 @@ impl fmt::Display for Report {
             "messages that arrived, each counted once",
             self.sum(|each| each.messages),
         )?;
-        row("  that take back others", self.sum(|each| each.reverted))?;
+        row("  that retract others", self.sum(|each| each.reverted))?;
         row(
             "  that reinstate what was retracted",
             self.sum(|each| each.reinstated),

@@ -12,7 +12,7 @@ use super::{
     subscriber::Subscriber,
 };
 
-/// The name of messages that take back another one.
+/// The name of messages that retract another one.
 const REVERTED: &str = "reverted";
 
 /// A webhook, and since when it must be sent everything.
@@ -37,7 +37,7 @@ pub struct Finding {
     pub messages: u64,
     /// Arrivals beyond the first of each message.
     pub repeated: u64,
-    /// Messages that take back others.
+    /// Messages that retract others.
     pub reverted: u64,
     /// Events that were retracted and reinstated, under another id.
     pub reinstated: u64,
@@ -252,7 +252,7 @@ fn completeness(
 /// Each event was emitted once. At processed it may have been retracted and reinstated, under another id then, and
 /// in the end it is emitted if its block is part of the chain, and else retracted.
 fn endings(messages: &[Message<'_>], finding: &mut Finding) {
-    let mut taken_back = takings_back(messages, finding);
+    let mut retracted = retractions(messages, finding);
     let mut emissions: BTreeMap<u64, Vec<&Message<'_>>> = BTreeMap::new();
     for message in messages {
         if let Content::Event(_, event) = &message.content {
@@ -262,10 +262,10 @@ fn endings(messages: &[Message<'_>], finding: &mut Finding) {
     for (number, emitted) in emissions {
         for (before, after) in emitted.iter().zip(emitted.iter().skip(1)) {
             finding.reinstated += 1;
-            let between = taken_back.remove(before.id);
+            let between = retracted.remove(before.id);
             if between.is_none_or(|at| at > after.sequence) {
                 finding.faults.push(format!(
-                    "event {number} came as {} and as {}, and was not taken back between",
+                    "event {number} came as {} and as {}, and was not retracted between",
                     before.id, after.id
                 ));
             }
@@ -274,16 +274,16 @@ fn endings(messages: &[Message<'_>], finding: &mut Finding) {
         let Content::Event(block, _) = &last.content else {
             continue;
         };
-        let is_taken_back = taken_back.remove(last.id).is_some();
-        if is_taken_back != (block.fate == Fate::Dropped) {
+        let is_retracted = retracted.remove(last.id).is_some();
+        if is_retracted != (block.fate == Fate::Dropped) {
             finding.faults.push(format!(
                 "event {number} of slot {}, emitted as {}, was {}",
                 block.slot,
                 last.id,
-                if is_taken_back {
-                    "taken back for nothing"
+                if is_retracted {
+                    "retracted for nothing"
                 } else {
-                    "never taken back"
+                    "never retracted"
                 }
             ));
         }
@@ -291,13 +291,13 @@ fn endings(messages: &[Message<'_>], finding: &mut Finding) {
 }
 
 /// The ids that were retracted, and under which number. Each was emitted before, and is retracted once.
-fn takings_back<'a>(messages: &[Message<'a>], finding: &mut Finding) -> BTreeMap<&'a str, u64> {
+fn retractions<'a>(messages: &[Message<'a>], finding: &mut Finding) -> BTreeMap<&'a str, u64> {
     let emitted: HashMap<&str, &Message<'_>> = messages
         .iter()
         .filter(|message| matches!(message.content, Content::Event(..)))
         .map(|message| (message.id, message))
         .collect();
-    let mut taken_back = BTreeMap::new();
+    let mut retracted = BTreeMap::new();
     for message in messages {
         let Content::Reverted(first, number) = message.content else {
             continue;
@@ -308,14 +308,14 @@ fn takings_back<'a>(messages: &[Message<'a>], finding: &mut Finding) -> BTreeMap
                 && emitted.sequence < message.sequence
                 && emitted.slot == message.slot
         });
-        if !fits || taken_back.insert(first, message.sequence).is_some() {
+        if !fits || retracted.insert(first, message.sequence).is_some() {
             finding.faults.push(format!(
                 "{} retracts {first}, which was not emitted, or was retracted before",
                 message.id
             ));
         }
     }
-    taken_back
+    retracted
 }
 
 /// What must arrive in order did: the first arrival of each message came after the one before was accepted.
@@ -352,7 +352,7 @@ fn order_of_arrival(promise: &Promise, messages: &[Message<'_>], finding: &mut F
     }
 }
 
-/// Where nothing is ever taken back, numbers follow the chain.
+/// Where nothing is ever retracted, numbers follow the chain.
 fn order_of_the_chain(promise: &Promise, messages: &[Message<'_>], finding: &mut Finding) {
     if promise.subscriber.commitment == Commitment::Processed {
         return;

@@ -50,7 +50,7 @@ impl Case {
             }
             if block.fate == Fate::Dropped {
                 for sequence in first + 1..=first + wanted.len() {
-                    case.take_back(block.slot, sequence);
+                    case.retract(block.slot, sequence);
                 }
             }
         }
@@ -75,7 +75,7 @@ impl Case {
         self.messages.insert(id(sequence), arrived);
     }
 
-    fn take_back(&mut self, slot: u64, sequence: usize) {
+    fn retract(&mut self, slot: u64, sequence: usize) {
         let data = json!({ "messageId": id(sequence), "sequence": sequence });
         self.arrive(REVERTED, slot, data);
     }
@@ -178,7 +178,7 @@ fn an_event_under_two_ids_is_a_fault() {
     let slot = last["slot"].as_u64().expect("a number");
     let kind = last["type"].as_str().expect("text").to_owned();
     case.arrive(&kind, slot, last["data"].clone());
-    assert!(case.fault().contains("not taken back between"));
+    assert!(case.fault().contains("not retracted between"));
 }
 
 #[test]
@@ -190,14 +190,14 @@ fn what_was_retracted_may_be_reinstated_and_is_counted() {
     let slot = emitted["slot"].as_u64().expect("a number");
     let kind = emitted["type"].as_str().expect("text").to_owned();
     case.arrive(&kind, slot, emitted["data"].clone());
-    assert!(case.fault().contains("was never taken back"));
-    case.take_back(slot, case.messages.len());
+    assert!(case.fault().contains("was never retracted"));
+    case.retract(slot, case.messages.len());
     let finding = case.judge();
     assert_eq!((finding.reinstated, finding.faults), (1, Vec::new()));
 }
 
 #[test]
-fn what_happened_must_not_be_taken_back_nor_anything_twice() {
+fn what_happened_must_not_be_retracted_nor_anything_twice() {
     let mut case = Case::complete(Commitment::Processed, DeliveryOrder::None);
     let kept = case.blocks.iter().rfind(|block| block.fate == Fate::Kept);
     let slot = kept.expect("most are").slot;
@@ -208,10 +208,10 @@ fn what_happened_must_not_be_taken_back_nor_anything_twice() {
     let sequence = emitted.expect("emitted").body["sequence"]
         .as_u64()
         .expect("a number");
-    case.take_back(slot, usize::try_from(sequence).expect("small"));
-    assert!(case.fault().contains("taken back for nothing"));
-    case.take_back(slot, usize::try_from(sequence).expect("small"));
-    assert!(case.fault().contains("was taken back before"));
+    case.retract(slot, usize::try_from(sequence).expect("small"));
+    assert!(case.fault().contains("retracted for nothing"));
+    case.retract(slot, usize::try_from(sequence).expect("small"));
+    assert!(case.fault().contains("was retracted before"));
 }
 
 #[test]
