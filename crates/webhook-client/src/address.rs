@@ -1,4 +1,4 @@
-//! Judges network addresses (pure): only public ones are called, so that no webhook reaches the inside of a network.
+//! Address judge (pure): lets public addresses alone pass, so that no webhook reaches the inside of a network.
 //!
 //! IPv4 is judged by a list of what is refused, IPv6 the other way round: only global unicast is
 //! accepted, and of that not the parts which tunnel to IPv4 or document. So every spelling of an IPv4

@@ -1,4 +1,4 @@
-//! Benchmarks: what the guard, quotes, transactions and webhooks cost, as figures with limits; see `cargo xtask bench`.
+//! Benchmarks: what the guard, quotes, transactions and webhooks cost, as figures with limits.
 
 #[cfg(feature = "svm")]
 pub mod guard;

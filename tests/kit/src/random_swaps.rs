@@ -1,4 +1,4 @@
-//! Random swaps, predicted by the arithmetic and executed by the exchange's binary; the same seed makes the same ones.
+//! Random swaps: predicted by the arithmetic and executed by the exchange's binary, the same for the same seed.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Scripted chain: the truth of all simulations of the market, what was reported of it, and every message in order.
+//! Scripted chain: the truth of the market's simulations, what was reported of it, and all messages in order.
 //!
 //! It stands for the validator that a server and a node report: both, the script and the judge see one state of it. A
 //! script may report less than is true, later, or twice, which no validator does on demand.

@@ -1,4 +1,4 @@
-//! Yellowstone server: streams a scripted chain to every subscriber, filtered as it asked, and replays what it missed.
+//! Yellowstone server: streams a scripted chain, filtered as each subscriber asks, and replays what it missed.
 //!
 //! It stands for a Geyser server with the Yellowstone service. It is as strict as one with its filters, and stricter with a
 //! replay: it may leave out all but the last write of an account, or number writes as another validator does.

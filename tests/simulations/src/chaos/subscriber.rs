@@ -12,7 +12,7 @@ pub struct Subscriber {
     pub filters: Filters,
     /// The kinds it wants.
     pub kinds: Vec<EventKind>,
-    /// How settled an event must be.
+    /// The commitment at which its events are emitted.
     pub commitment: Commitment,
     /// Order of delivery.
     pub order: DeliveryOrder,

@@ -152,12 +152,12 @@ impl Scenario {
         self.chain.lock().tree.write(slot, key, content)
     }
 
-    /// Tells a write.
+    /// Reports a write.
     pub fn report_write(&self, slot: u64, write: Write) {
         self.chain.report(Message::Account { slot, write });
     }
 
-    /// Tells a status.
+    /// Reports a status.
     pub fn status(&self, slot: u64, status: SlotStatus, parent: Option<u64>) {
         self.chain.report(Message::Slot(SlotUpdate {
             slot,
