@@ -79,6 +79,13 @@ impl ConfirmedAccounts {
             table.insert(pubkey, account);
         }
     }
+
+    /// Forgets an account.
+    fn remove(&mut self, pubkey: &Pubkey) {
+        for table in &mut self.0 {
+            table.remove(pubkey);
+        }
+    }
 }
 
 /// What is known of every account.
@@ -178,8 +185,8 @@ impl Accounts {
     }
 
     /// Makes a slot the confirmed head: the writes of its ancestry join the confirmed accounts. Its own stay
-    /// apart, so that replayed ones are recognised. `keep` decides whether an account that was not known is
-    /// worth keeping.
+    /// apart, so that replayed ones are recognised. `keep` decides whether an account that was not known, or was of
+    /// another kind, is worth keeping.
     pub(crate) fn confirm(&mut self, head: u64, keep: impl Fn(&Pubkey, &DecodedAccount) -> bool) {
         let mut ancestry = Vec::new();
         let mut next = self.layers.get(&head).and_then(|layer| layer.parent);
@@ -190,13 +197,22 @@ impl Accounts {
         for slot in ancestry.into_iter().rev() {
             let layer = self.layers.remove(&slot).unwrap_or_default();
             for (pubkey, Write { account, .. }) in layer.writes {
-                if let Err(account) = self.confirmed.replace(&pubkey, account)
-                    && (self.confirmed.get(&pubkey).is_some() || keep(&pubkey, &account))
-                {
+                let Err(account) = self.confirmed.replace(&pubkey, account) else {
+                    continue;
+                };
+                if keep(&pubkey, &account) {
                     self.confirmed.insert(pubkey, account);
+                } else {
+                    self.confirmed.remove(&pubkey);
                 }
             }
         }
+    }
+
+    /// Number of accounts that are kept at the confirmed head.
+    #[cfg(test)]
+    pub(crate) fn confirmed_len(&self) -> usize {
+        self.confirmed.0.iter().map(ByAddress::len).sum()
     }
 
     /// Drops the writes of all slots but some.

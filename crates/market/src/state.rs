@@ -255,11 +255,13 @@ impl Index {
         }
     }
 
-    /// Whether an account is worth keeping. The stream reports every closed account and every Token-2022
-    /// mint of the chain; of these only dependencies of pools are. One that becomes a dependency later is
-    /// read by then.
+    /// Whether an account is worth keeping once its slot is confirmed. The stream reports every closed account of the
+    /// chain, every Token-2022 mint of it, and every token account that anybody opens for the exchange's authority; of
+    /// these only dependencies of pools are. One that becomes a dependency later is read by then. Configurations are
+    /// kept without a pool: only the exchange's admin makes them.
     pub(crate) fn is_kept(&self, pubkey: &Pubkey, account: &DecodedAccount) -> bool {
-        !matches!(account, DecodedAccount::Absent | DecodedAccount::Mint(..))
+        use DecodedAccount::{Clock, Config, Pool};
+        matches!(account, Pool(_) | Config(_) | Clock(_))
             || self.pools_with(pubkey).next().is_some()
     }
 

@@ -18,6 +18,161 @@ fn accounts_that_no_pool_has_are_not_kept() {
     assert!(world.tree.accounts.get(12, &key(MINT_1)).is_some());
 }
 
+/// The address of one of many accounts that belong to no pool.
+fn stranger(number: u64) -> Pubkey {
+    let mut bytes = [250; 32];
+    bytes[..8].copy_from_slice(&number.to_le_bytes());
+    Pubkey::from(bytes)
+}
+
+#[test]
+fn token_accounts_of_the_authority_that_no_pool_names_leave_nothing_behind() {
+    let mut world = World::with_pool();
+    let kept = world.tree.accounts.confirmed_len();
+    for round in 0..10 {
+        let slot = 11 + 2 * round;
+        for (number, version) in (round * 100..).zip(0..100) {
+            let created = written(slot, version, stranger(number), vault(0, 1));
+            world.tree.account(&created).expect("in order");
+            // Some are closed in the slot in which they were created, some later.
+            let end = slot + number % 2;
+            let closed = written(end, 100 + version, stranger(number), closed());
+            world.tree.account(&closed).expect("in order");
+        }
+        world
+            .seal(slot)
+            .seal(slot + 1)
+            .confirm(slot)
+            .confirm(slot + 1);
+    }
+    world.seal(31).confirm(31);
+    assert_eq!(world.tree.accounts.confirmed_len(), kept);
+    assert_eq!(world.quoted(), Some((1, 100, 200)));
+}
+
+#[test]
+fn what_the_first_snapshots_hold_beside_the_pools_is_not_kept() {
+    let mut world = World::default();
+    world.write(10, 1, 200, vault(0, 1)).first_snapshot(
+        10,
+        &[(201, Some(vault(1, 1))), (202, Some(mint_with_hook()))],
+    );
+    world.tree.first_snapshots_complete();
+    world.seal(10).seal(11).confirm(11);
+    assert_eq!(world.tree.accounts.confirmed_len(), 0);
+}
+
+/// The writes that make a pool, without those of `left_out`.
+fn create_pool(world: &mut World, slot: u64, left_out: &[u8]) {
+    let accounts = [
+        (CONFIG, config()),
+        (VAULT_0, vault(0, 100)),
+        (VAULT_1, vault(1, 200)),
+        (POOL, pool(1)),
+    ];
+    for (version, (byte, account)) in (50..).zip(accounts) {
+        if !left_out.contains(&byte) {
+            world.write(slot, version, byte, account);
+        }
+    }
+}
+
+/// Slot 10 is the confirmed head of an exchange without pools.
+fn without_pools() -> World {
+    let mut world = World::default();
+    world.first_snapshot(10, &[]);
+    world.tree.first_snapshots_complete();
+    world.seal(10);
+    world
+}
+
+#[test]
+fn a_vault_that_is_older_than_its_pool_is_found_in_the_stream() {
+    for slots_before in 0..3 {
+        let mut world = without_pools();
+        world.write(11, 1, VAULT_0, vault(0, 90));
+        for slot in 11..11 + slots_before {
+            world.seal(slot);
+        }
+        let slot = 11 + slots_before;
+        create_pool(&mut world, slot, &[VAULT_0]);
+        world.seal(slot);
+        let mints = [key(MINT_0), key(MINT_1)];
+        assert_eq!(world.tree.take_missing(), mints, "{slots_before}");
+        world.snapshot(slot, &[(MINT_0, Some(mint(0))), (MINT_1, Some(mint(1)))]);
+        assert_eq!(world.quoted(), Some((1, 90, 200)), "{slots_before}");
+        world
+            .seal(slot + 1)
+            .confirm(slot + 1)
+            .seal(slot + 2)
+            .confirm(slot + 2);
+        assert_eq!(world.confirmed(), Some((1, 90, 200)), "{slots_before}");
+    }
+}
+
+#[test]
+fn a_vault_that_was_forgotten_before_a_pool_named_it_is_read() {
+    for moved_before_the_answer in [false, true] {
+        let mut world = without_pools();
+        world
+            .write(11, 1, VAULT_0, vault(0, 90))
+            .seal(11)
+            .confirm(11);
+        for slot in 12..15 {
+            world.seal(slot).confirm(slot);
+        }
+        create_pool(&mut world, 15, &[VAULT_0]);
+        world.seal(15);
+        let missing = [key(VAULT_0), key(MINT_0), key(MINT_1)];
+        assert_eq!(world.tree.take_missing(), missing);
+        assert_eq!(world.quoted(), None);
+        let mut expected = Some((1, 90, 200));
+        if moved_before_the_answer {
+            expected = Some((1, 70, 200));
+            world.write(16, 1, VAULT_0, vault(0, 70)).seal(16);
+            world.confirm(16).seal(17).confirm(17);
+        }
+        world.snapshot(
+            15,
+            &[
+                (VAULT_0, Some(vault(0, 90))),
+                (MINT_0, Some(mint(0))),
+                (MINT_1, Some(mint(1))),
+            ],
+        );
+        assert_eq!(world.quoted(), expected);
+        for slot in 16..20 {
+            world.seal(slot).confirm(slot);
+        }
+        assert_eq!(world.confirmed(), expected);
+    }
+}
+
+#[test]
+fn a_vault_that_was_closed_and_opened_again_is_the_one_that_was_opened() {
+    let mut world = without_pools();
+    world
+        .write(11, 1, VAULT_0, vault(0, 90))
+        .seal(11)
+        .confirm(11);
+    world.write(12, 1, VAULT_0, closed()).seal(12).confirm(12);
+    create_pool(&mut world, 13, &[VAULT_0]);
+    world.seal(13).confirm(13);
+    world.snapshot(
+        13,
+        &[
+            (VAULT_0, None),
+            (MINT_0, Some(mint(0))),
+            (MINT_1, Some(mint(1))),
+        ],
+    );
+    assert_eq!(world.quoted(), None);
+    world.write(14, 1, VAULT_0, vault(0, 95)).seal(14);
+    assert_eq!(world.quoted(), Some((1, 95, 200)));
+    world.confirm(14).seal(15).confirm(15);
+    assert_eq!(world.confirmed(), Some((1, 95, 200)));
+}
+
 #[test]
 fn a_new_pool_appears_when_its_mints_were_read() {
     let mut world = World::default();
