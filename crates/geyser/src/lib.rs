@@ -9,6 +9,7 @@
 mod classify;
 mod convert;
 mod error;
+mod generation;
 pub mod limits;
 mod reader;
 mod request;
@@ -21,6 +22,7 @@ mod wire;
 
 pub use convert::decode;
 pub use error::StreamError;
+pub use generation::Generation;
 pub use request::{AccountFilter, Endpoint, Request, TransactionFilter};
 pub use sluice_chain_types::{Commitment, SlotStatus};
 pub use stream::Stream;

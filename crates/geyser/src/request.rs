@@ -7,6 +7,8 @@ use sluice_chain_types::Commitment;
 use solana_pubkey::Pubkey;
 use url::Url;
 
+use crate::generation::Generation;
+
 /// A Yellowstone gRPC server.
 #[derive(Debug, Clone)]
 pub struct Endpoint {
@@ -30,8 +32,8 @@ pub struct Request {
     /// Name of the slots filter; `None` subscribes to no slot. Every status is sent, dead slots
     /// included, whatever the commitment.
     pub slots: Option<String>,
-    /// Whether block metadata is sent, under the filter name [`Request::BLOCKS_META`].
-    pub blocks_meta: bool,
+    /// Name of the filter of block metadata; `None` subscribes to none.
+    pub blocks_meta: Option<String>,
     /// Replays from this slot on before going live; servers keep a short window only. It is sent
     /// once and is not repeated when the stream answers the server's pings.
     pub from_slot: Option<u64>,
@@ -44,15 +46,42 @@ impl Default for Request {
             accounts: BTreeMap::new(),
             transactions: BTreeMap::new(),
             slots: None,
-            blocks_meta: false,
+            blocks_meta: None,
             from_slot: None,
         }
     }
 }
 
 impl Request {
-    /// Filter name of block metadata.
-    pub const BLOCKS_META: &'static str = "blocks_meta";
+    /// The same subscription with every filter named by `generation`, so that each update shows under
+    /// which request it was sent: see [`Update::generation`](crate::Update::generation).
+    #[must_use]
+    pub fn in_generation(&self, generation: Generation) -> Self {
+        let named = |name: &String| generation.name(name);
+        Self {
+            accounts: renamed(&self.accounts, named),
+            transactions: renamed(&self.transactions, named),
+            slots: self.slots.as_ref().map(named),
+            blocks_meta: self.blocks_meta.as_ref().map(named),
+            ..*self
+        }
+    }
+
+    /// The names of all filters.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &String> {
+        let content = self.accounts.keys().chain(self.transactions.keys());
+        content.chain(&self.slots).chain(&self.blocks_meta)
+    }
+}
+
+fn renamed<F: Clone>(
+    filters: &BTreeMap<String, F>,
+    named: impl Fn(&String) -> String,
+) -> BTreeMap<String, F> {
+    let renamed = filters.iter();
+    renamed
+        .map(|(name, filter)| (named(name), filter.clone()))
+        .collect()
 }
 
 /// Which accounts to send. The fields are joined by AND, the keys of one field by OR; an empty

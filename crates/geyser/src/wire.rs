@@ -22,12 +22,7 @@ use crate::{
 
 /// Checks what every server would refuse, or worse, understand as "everything".
 pub(crate) fn validate(request: &Request) -> Result<(), StreamError> {
-    let names = request
-        .accounts
-        .keys()
-        .chain(request.transactions.keys())
-        .chain(&request.slots);
-    for name in names {
+    for name in request.names() {
         if name.len() > MAX_FILTER_NAME_BYTES {
             return Err(StreamError::Refused(format!(
                 "the filter name {name:?} is longer than {MAX_FILTER_NAME_BYTES} bytes"
@@ -61,7 +56,11 @@ pub(crate) fn subscribe(request: &Request) -> SubscribeRequest {
             .iter()
             .map(|name| (name.clone(), slots()))
             .collect(),
-        blocks_meta: blocks_meta(request.blocks_meta),
+        blocks_meta: request
+            .blocks_meta
+            .iter()
+            .map(|name| (name.clone(), SubscribeRequestFilterBlocksMeta::default()))
+            .collect(),
         commitment: Some(commitment(request.commitment).into()),
         from_slot: request.from_slot,
         ..SubscribeRequest::default()
@@ -101,14 +100,6 @@ fn slots() -> SubscribeRequestFilterSlots {
         // Dead slots are announced only among the updates between commitments.
         interslot_updates: Some(true),
     }
-}
-
-fn blocks_meta(wanted: bool) -> HashMap<String, SubscribeRequestFilterBlocksMeta> {
-    let name = Request::BLOCKS_META.to_owned();
-    wanted
-        .then(|| (name, SubscribeRequestFilterBlocksMeta::default()))
-        .into_iter()
-        .collect()
 }
 
 fn accounts(filter: &AccountFilter) -> SubscribeRequestFilterAccounts {

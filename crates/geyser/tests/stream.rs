@@ -49,7 +49,7 @@ fn request() -> Request {
         accounts: BTreeMap::from([("vaults".into(), vaults), ("pools".into(), pools)]),
         transactions: BTreeMap::from([("swaps".into(), swaps)]),
         slots: Some("slots".into()),
-        blocks_meta: true,
+        blocks_meta: Some("blocks".into()),
         from_slot: None,
     }
 }
@@ -122,7 +122,7 @@ fn slot(status: SlotStatus, dead_error: Option<&str>) -> Update {
 
 fn block_meta() -> Update {
     Update {
-        filters: vec![Request::BLOCKS_META.into()],
+        filters: vec!["blocks".into()],
         created_at: None,
         body: Body::BlockMeta(BlockMeta {
             slot: 11,
@@ -239,7 +239,7 @@ async fn pings_are_answered_with_the_subscription_in_force_but_never_replay_agai
     );
 
     let second = Request {
-        blocks_meta: false,
+        blocks_meta: None,
         slots: Some("slots-2".into()),
         ..request()
     };

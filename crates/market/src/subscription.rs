@@ -87,7 +87,7 @@ pub(crate) fn request(watch_closed: bool, from_slot: Option<u64>) -> Request {
             .collect(),
         transactions: BTreeMap::new(),
         slots: Some("slots".to_owned()),
-        blocks_meta: false,
+        blocks_meta: None,
         from_slot,
     }
 }

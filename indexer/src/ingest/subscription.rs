@@ -18,6 +18,9 @@ const OWNERS: &str = "owners";
 /// Filter of transactions.
 const TRANSACTIONS: &str = "transactions";
 
+/// Filter of block metadata.
+const BLOCKS_META: &str = "blocks_meta";
+
 /// Start of the name of the slots filter; the revision follows.
 const SLOTS: &str = "slots-r";
 
@@ -29,7 +32,7 @@ pub fn request(subscriptions: &Subscriptions, from_slot: Option<u64>) -> Request
     let mut request = Request {
         commitment: Commitment::Processed,
         slots: Some(format!("{SLOTS}{}", subscriptions.revision().0)),
-        blocks_meta: true,
+        blocks_meta: Some(BLOCKS_META.to_owned()),
         from_slot,
         ..Request::default()
     };
@@ -110,7 +113,7 @@ mod tests {
         let request = request(&Subscriptions::new(&live), Some(9));
         assert_eq!(request.commitment, Commitment::Processed);
         assert_eq!(request.from_slot, Some(9));
-        assert!(request.blocks_meta);
+        assert!(request.blocks_meta.is_some());
         assert_eq!(request.accounts[ACCOUNTS].pubkeys, [address(1), address(2)]);
         assert!(request.accounts[ACCOUNTS].owners.is_empty());
         assert_eq!(request.accounts[OWNERS].owners, [address(3)]);
@@ -131,7 +134,7 @@ mod tests {
     fn without_webhooks_only_slots_and_blocks_are_asked_for() {
         let request = request(&Subscriptions::default(), None);
         assert!(request.accounts.is_empty() && request.transactions.is_empty());
-        assert!(request.slots.is_some() && request.blocks_meta);
+        assert!(request.slots.is_some() && request.blocks_meta.is_some());
     }
 
     #[test]

@@ -33,7 +33,7 @@ pub(super) fn received(request: proto::SubscribeRequest) -> Received {
             .map(|(name, f)| (name, transaction(f)))
             .collect(),
         slots: request.slots.into_keys().next(),
-        blocks_meta: !request.blocks_meta.is_empty(),
+        blocks_meta: request.blocks_meta.into_keys().next(),
         from_slot: request.from_slot,
     };
     Received { request, ping }

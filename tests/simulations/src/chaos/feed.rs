@@ -218,8 +218,7 @@ async fn say(connection: &Connection, request: &Request, body: Body) -> Result<(
         Body::Account(account) => of_account(request, account),
         Body::Transaction(transaction) => of_transaction(request, transaction),
         Body::Slot(_) => request.slots.iter().cloned().collect(),
-        Body::BlockMeta(_) if request.blocks_meta => vec![Request::BLOCKS_META.to_owned()],
-        Body::BlockMeta(_) => Vec::new(),
+        Body::BlockMeta(_) => request.blocks_meta.iter().cloned().collect(),
     };
     if filters.is_empty() {
         return Ok(());
