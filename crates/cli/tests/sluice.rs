@@ -5,31 +5,25 @@
 use std::{
     path::{Path, PathBuf},
     process::{Output, Stdio},
-    sync::Arc,
     time::Duration,
 };
 
-use axum::{
-    Router,
-    body::Bytes,
-    extract::State,
-    http::{HeaderMap, StatusCode},
-    routing::any,
-};
 use nix::{
     sys::signal::{Signal, kill},
     unistd::Pid,
 };
-use parking_lot::Mutex;
 use service_kit::Clock;
 use sluice_store::{
     Access, BodyTemplate, Commit, Commitment, EventKind, MessageId, MessageKind, NewMessage, Store,
     Timestamp, WebhookId,
 };
+use sluice_testkit::{
+    free_port::free_port,
+    webhook_receiver::{Reply, WebhookReceiver},
+};
 use tempfile::TempDir;
 use tokio::{
     io::{AsyncBufReadExt, BufReader, Lines},
-    net::TcpListener,
     process::{Child, ChildStdout, Command},
     time::{sleep, timeout},
 };
@@ -49,7 +43,7 @@ impl Installation {
     /// A configuration whose validator does not exist: webhooks are managed without one.
     async fn new() -> Self {
         let folder = tempfile::tempdir().expect("temporary folder");
-        let port = free_port().await;
+        let port = free_port().expect("a free port");
         let text = format!(
             "[chain]\nrpc-url = \"http://127.0.0.1:1\"\n\
              [geyser]\nendpoint = \"http://127.0.0.1:1\"\n\
@@ -115,37 +109,8 @@ fn database(folder: &Path) -> PathBuf {
     folder.join("sluice.db")
 }
 
-async fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").await.expect("binds");
-    listener.local_addr().expect("bound").port()
-}
-
 fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
-}
-
-type Received = Arc<Mutex<Vec<(HeaderMap, Bytes)>>>;
-
-/// A local server that fails once and works from then on; its URL and what it gets.
-async fn local_server() -> (String, Received) {
-    let received = Received::default();
-    let router = Router::new()
-        .fallback(any(
-            async |State(received): State<Received>, headers: HeaderMap, body: Bytes| {
-                let mut received = received.lock();
-                received.push((headers, body));
-                if received.len() == 1 {
-                    StatusCode::INTERNAL_SERVER_ERROR
-                } else {
-                    StatusCode::OK
-                }
-            },
-        ))
-        .with_state(Arc::clone(&received));
-    let listener = TcpListener::bind("127.0.0.1:0").await.expect("binds");
-    let port = listener.local_addr().expect("bound").port();
-    tokio::spawn(async move { axum::serve(listener, router).await });
-    (format!("http://localhost:{port}/hook"), received)
 }
 
 /// Stores a message as an indexer would, and returns its body.
@@ -178,7 +143,10 @@ async fn listen_posts_what_a_temporary_webhook_would_deliver() {
     let installation = Installation::new().await;
     let key = installation.key("developer").await;
     let _api = installation.serve().await;
-    let (url, received) = local_server().await;
+    // It fails once and works from then on.
+    let server = WebhookReceiver::in_turn([Reply::Status(500, String::new())]).await;
+    let server = server.expect("a free port");
+    let url = format!("http://localhost:{}/hook", server.address().port());
     let mut listener = installation
         .sluice(&["listen", "--forward", &url, "--programs", PROGRAM])
         .args(["--api", &installation.api, "--key", &key])
@@ -188,6 +156,7 @@ async fn listen_posts_what_a_temporary_webhook_would_deliver() {
     let mut lines = BufReader::new(stdout).lines();
     assert!(line(&mut lines).await.contains("listens"));
     let secret = line(&mut lines).await;
+    server.trust(&secret);
 
     let store = installation.store().await;
     let page = store.list_webhooks(&Access::All, None, 2).await;
@@ -211,16 +180,20 @@ async fn listen_posts_what_a_temporary_webhook_would_deliver() {
     assert!(line(&mut lines).await.contains("#2 "));
 
     let verifier = standardwebhooks::Webhook::new(&secret).expect("a secret");
-    let received = std::mem::take(&mut *received.lock());
+    let received = server.received();
     let bodies: Vec<_> = received
         .iter()
-        .map(|(headers, body)| {
-            verifier.verify(body, headers).expect("signed");
-            text(body)
+        .map(|request| {
+            let verified = verifier.verify(&request.body, &request.headers);
+            verified.expect("signed");
+            text(&request.body)
         })
         .collect();
     assert_eq!(bodies, [first.clone(), first, second]);
-    assert_eq!(received[0].0["webhook-id"], received[1].0["webhook-id"]);
+    assert_eq!(
+        received[0].headers["webhook-id"],
+        received[1].headers["webhook-id"]
+    );
 
     let pid = i32::try_from(listener.id().expect("runs")).expect("a process id");
     kill(Pid::from_raw(pid), Signal::SIGINT).expect("signals");

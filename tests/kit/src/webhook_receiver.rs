@@ -151,6 +151,19 @@ impl WebhookReceiver {
         Self::start(move |_: &RequestHead, _| reply.clone()).await
     }
 
+    /// One that gives these answers in turn, and accepts what comes after them.
+    ///
+    /// # Errors
+    /// When no port can be bound.
+    pub async fn in_turn(replies: impl IntoIterator<Item = Reply>) -> io::Result<Self> {
+        let replies: Vec<Reply> = replies.into_iter().collect();
+        let reply = move |_: &RequestHead, number: usize| {
+            let scripted = replies.get(number).cloned();
+            scripted.unwrap_or(Reply::Accept)
+        };
+        Self::start(reply).await
+    }
+
     /// One on a free port of the loopback interface.
     ///
     /// # Errors

@@ -136,6 +136,7 @@ pub const ROWS: [Row; 19] = [
         tests: &[
             "crates/market",
             "crates/webhook-client",
+            "crates/cli",
             "api",
             "indexer",
             "tests/bank",

@@ -5,33 +5,37 @@ mod receivers;
 
 use std::time::Instant;
 
-use axum::http::header;
 use service_kit::Clock;
-use sluice_store::{Access, DeliveryState, Secret, Timestamp};
-use tokio::{net::TcpListener, time::sleep};
+use sluice_store::{Access, DeliveryOrder, DeliveryState, Secret, Timestamp};
+use sluice_testkit::{free_port::free_address, webhook_receiver::Reply};
+use tokio::time::sleep;
 
 use self::machine::*;
 use super::*;
 
 #[tokio::test]
 async fn a_receiver_that_fails_once_gets_the_same_message_again_and_the_signatures_are_good() {
-    let (receiver, url) = Receiver::start([Answering::With(500)]).await;
+    let receiver = answering([failing()]).await;
     let machine = Machine::start().await;
-    let id = machine.webhook(1, &url).await;
+    let id = machine.webhook(1, &receiver).await;
     machine.owe(&id, 0..1).await;
     machine.until(&id, all(DeliveryState::Delivered)).await;
 
-    let received = receiver.received.lock().clone();
+    let received = receiver.received();
     assert_eq!(received.len(), 2);
     let verifier =
         standardwebhooks::Webhook::new(Secret::from_random([1; 32]).expose()).expect("valid");
-    for (path, headers, body) in &received {
-        assert_eq!(path, "/hook");
-        verifier.verify(body, headers).expect("a good signature");
-        assert_eq!(headers[header::CONTENT_TYPE], "application/json");
+    for request in &received {
+        assert_eq!(request.path, "/hook");
+        let verified = verifier.verify(&request.body, &request.headers);
+        verified.expect("a good signature");
+        assert_eq!(request.headers["content-type"], "application/json");
     }
-    assert_eq!(received[0].1["webhook-id"], received[1].1["webhook-id"]);
-    assert_eq!(received[0].2, received[1].2);
+    assert_eq!(
+        received[0].headers["webhook-id"],
+        received[1].headers["webhook-id"]
+    );
+    assert_eq!(received[0].body, received[1].body);
     let statuses: Vec<_> = machine
         .attempts(&id)
         .await
@@ -51,30 +55,30 @@ async fn a_receiver_that_fails_once_gets_the_same_message_again_and_the_signatur
 
 #[tokio::test]
 async fn the_schedule_ends() {
-    let (receiver, url) = Receiver::start([Answering::With(500); 9]).await;
+    let receiver = answering(vec![failing(); 9]).await;
     let machine = Machine::start().await;
-    let id = machine.webhook(1, &url).await;
+    let id = machine.webhook(1, &receiver).await;
     machine.owe(&id, 0..1).await;
     machine.until(&id, all(DeliveryState::Failed)).await;
-    assert_eq!(receiver.count(), SCHEDULE.len());
+    assert_eq!(receiver.received().len(), SCHEDULE.len());
     machine.stop().await;
 }
 
 #[tokio::test]
 async fn a_receiver_that_hangs_is_given_up_and_does_not_hold_up_another() {
-    let (hanging, hanging_url) = Receiver::start([Answering::Hang; 60]).await;
-    let (_well, well_url) = Receiver::start([]).await;
+    let hanging = answering(vec![Reply::Hang; 60]).await;
+    let accepting = answering([]).await;
     let machine = Machine::start().await;
     let (stuck, well) = (
-        machine.webhook(1, &hanging_url).await,
-        machine.webhook(2, &well_url).await,
+        machine.webhook(1, &hanging).await,
+        machine.webhook(2, &accepting).await,
     );
     machine.owe(&stuck, 0..30).await;
     let begun = Instant::now();
     machine.owe(&well, 0..30).await;
     machine.until(&well, all(DeliveryState::Delivered)).await;
     assert!(begun.elapsed() < DEADLINE, "took {:?}", begun.elapsed());
-    assert!(hanging.count() <= usize::try_from(MAX_IN_FLIGHT).expect("small"));
+    assert!(hanging.received().len() <= usize::try_from(MAX_IN_FLIGHT).expect("small"));
 
     machine
         .until(&stuck, |deliveries| {
@@ -92,9 +96,9 @@ async fn a_receiver_that_hangs_is_given_up_and_does_not_hold_up_another() {
 
 #[tokio::test]
 async fn an_answer_that_never_ends_is_no_answer() {
-    let (_receiver, url) = Receiver::start([Answering::DripForEver]).await;
+    let receiver = answering([Reply::Drip]).await;
     let machine = Machine::start().await;
-    let id = machine.webhook(1, &url).await;
+    let id = machine.webhook(1, &receiver).await;
     machine.owe(&id, 0..1).await;
     machine.until(&id, all(DeliveryState::Delivered)).await;
     let attempts = machine.attempts(&id).await;
@@ -108,17 +112,13 @@ async fn an_answer_that_never_ends_is_no_answer() {
 
 #[tokio::test]
 async fn a_redirect_is_a_failure_and_is_not_followed() {
-    let (receiver, url) = Receiver::start([Answering::Redirect]).await;
+    let receiver = answering([Reply::Redirect("/elsewhere".to_owned())]).await;
     let machine = Machine::start().await;
-    let id = machine.webhook(1, &url).await;
+    let id = machine.webhook(1, &receiver).await;
     machine.owe(&id, 0..1).await;
     machine.until(&id, all(DeliveryState::Delivered)).await;
-    let paths: Vec<_> = receiver
-        .received
-        .lock()
-        .iter()
-        .map(|(path, ..)| path.clone())
-        .collect();
+    let received = receiver.received();
+    let paths: Vec<_> = received.iter().map(|request| &request.path).collect();
     assert_eq!(paths, ["/hook", "/hook"]);
     let attempts = machine.attempts(&id).await;
     assert_eq!(
@@ -130,9 +130,9 @@ async fn a_redirect_is_a_failure_and_is_not_followed() {
 
 #[tokio::test]
 async fn a_receiver_that_is_gone_switches_its_webhook_off() {
-    let (receiver, url) = Receiver::start([Answering::With(410)]).await;
+    let receiver = answering([Reply::Status(410, String::new())]).await;
     let machine = Machine::start().await;
-    let id = machine.webhook(1, &url).await;
+    let id = machine.webhook(1, &receiver).await;
     machine.owe(&id, 0..1).await;
     machine
         .until(&id, |deliveries| deliveries[0].attempts == 1)
@@ -149,15 +149,15 @@ async fn a_receiver_that_is_gone_switches_its_webhook_off() {
         Some("the receiver answered 410 Gone")
     );
     sleep(SCHEDULE[1] * 3 + POLL_INTERVAL).await;
-    assert_eq!(receiver.count(), 1, "nothing more is sent");
+    assert_eq!(receiver.received().len(), 1, "nothing more is sent");
     machine.stop().await;
 }
 
 #[tokio::test]
 async fn a_receiver_may_ask_for_a_longer_pause() {
-    let (receiver, url) = Receiver::start([Answering::RetryAfter(3600)]).await;
+    let receiver = answering([Reply::RetryAfter(503, 3600)]).await;
     let machine = Machine::start().await;
-    let id = machine.webhook(1, &url).await;
+    let id = machine.webhook(1, &receiver).await;
     machine.owe(&id, 0..1).await;
     machine
         .until(&id, |deliveries| deliveries[0].attempts == 1)
@@ -165,19 +165,15 @@ async fn a_receiver_may_ask_for_a_longer_pause() {
     let delivery = deliveries(&machine.store, &id).await.remove(0);
     let in_half_an_hour = Timestamp::from(Clock::system().now()).after(Duration::from_secs(1800));
     assert!(delivery.next_attempt_at > Some(in_half_an_hour));
-    assert_eq!(receiver.count(), 1);
+    assert_eq!(receiver.received().len(), 1);
     machine.stop().await;
 }
 
 #[tokio::test]
 async fn a_receiver_that_is_not_there_is_retried() {
-    let listener = TcpListener::bind(("127.0.0.1", 0))
-        .await
-        .expect("a free port");
-    let url = format!("http://{}/", listener.local_addr().expect("bound"));
-    drop(listener);
+    let url = format!("http://{}/", free_address().expect("a free port"));
     let machine = Machine::start().await;
-    let id = machine.webhook(1, &url).await;
+    let id = machine.webhook_at(1, &url, DeliveryOrder::None).await;
     machine.owe(&id, 0..1).await;
     machine.until(&id, all(DeliveryState::Failed)).await;
     let attempts = machine.attempts(&id).await;
@@ -194,23 +190,23 @@ async fn a_receiver_that_is_not_there_is_retried() {
 
 #[tokio::test]
 async fn what_is_submitted_is_delivered_without_being_looked_for() {
-    let (receiver, url) = Receiver::start([]).await;
+    let receiver = answering([]).await;
     let machine = Machine::start().await;
-    let id = machine.webhook(1, &url).await;
+    let id = machine.webhook(1, &receiver).await;
     machine.submit(&id, 0..3).await;
     let delivered = machine.until(&id, all(DeliveryState::Delivered));
     // It is under a lease of many seconds, so it is not due.
     let soon = timeout(Duration::from_secs(5), delivered).await;
     soon.expect("the dispatcher has it");
-    assert_eq!(receiver.count(), 3, "each once");
+    assert_eq!(receiver.received().len(), 3, "each once");
     machine.stop().await;
 }
 
 #[tokio::test]
 async fn what_is_submitted_when_the_dispatcher_stops_is_released() {
-    let (receiver, url) = Receiver::start([]).await;
+    let receiver = answering([]).await;
     let machine = Machine::start().await;
-    let id = machine.webhook(1, &url).await;
+    let id = machine.webhook(1, &receiver).await;
     machine.submit(&id, 0..3).await;
     // On this one thread the dispatcher receives both at once.
     let store = machine.store.clone();
@@ -222,7 +218,7 @@ async fn what_is_submitted_when_the_dispatcher_stops_is_released() {
         .filter(|delivery| delivery.next_attempt_at <= Some(Timestamp::from(Clock::system().now())))
         .count();
     assert_eq!(
-        waits + receiver.count(),
+        waits + receiver.received().len(),
         3,
         "none waits for the end of its lease"
     );
@@ -230,11 +226,11 @@ async fn what_is_submitted_when_the_dispatcher_stops_is_released() {
 
 #[tokio::test]
 async fn a_shutdown_lets_attempts_in_flight_finish() {
-    let (receiver, url) = Receiver::start([Answering::Hang, Answering::Hang]).await;
+    let receiver = answering([Reply::Hang, Reply::Hang]).await;
     let machine = Machine::start().await;
-    let id = machine.webhook(1, &url).await;
+    let id = machine.webhook(1, &receiver).await;
     machine.owe(&id, 0..2).await;
-    machine.until(&id, |_| receiver.count() == 2).await;
+    machine.until(&id, |_| receiver.received().len() == 2).await;
     let store = machine.store.clone();
     let _folder = machine.stop().await;
     let left = deliveries(&store, &id).await;

@@ -1,22 +1,27 @@
-//! Receivers of benchmarks: HTTP servers on a thread of their own that accept everything or hang.
+//! Receivers of benchmarks: the kit's, on a thread of their own, that accept everything or hang.
 //!
-//! They stand for endpoints on other machines, and cost as little as an HTTP server can: what they take is not
-//! measured.
+//! They stand for endpoints on other machines, so what they take is not measured; they check no signature, because the
+//! time for that would be.
 
 use std::{
-    net::{Ipv4Addr, SocketAddr, TcpListener},
+    io,
+    net::{Ipv4Addr, SocketAddr},
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
+        mpsc,
     },
     thread,
     time::{Duration, Instant},
 };
 
-use anyhow::ensure;
-use axum::{Router, body::Bytes, extract::Request, http::StatusCode};
+use anyhow::{Context, ensure};
+use bytes::Bytes;
 use parking_lot::Mutex;
 use service_kit::CancellationToken;
+use sluice_testkit::webhook_receiver::{
+    ReceivedRequest, Replies, Reply, RequestHead, WebhookReceiver,
+};
 use tokio::{runtime, time::sleep};
 
 /// How often it is looked whether enough has come.
@@ -77,21 +82,18 @@ impl Receivers {
     /// # Errors
     /// As [`Receivers::start`].
     pub fn start_with(count: usize, hanging: usize, keeping: Keeping) -> anyhow::Result<Self> {
-        let mut listeners = Vec::new();
-        for _ in 0..count {
-            let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
-            listener.set_nonblocking(true)?;
-            listeners.push(listener);
-        }
-        let addresses = listeners
-            .iter()
-            .map(TcpListener::local_addr)
-            .collect::<Result<_, _>>()?;
         let (seen, shutdown) = (Arc::<Seen>::default(), CancellationToken::new());
-        let (kept, ended) = (Arc::clone(&seen), shutdown.clone());
+        let replies = (0..count).map(|number| Counter {
+            hangs: number < hanging,
+            keeping,
+            seen: Arc::clone(&seen),
+        });
+        let (replies, ended) = (replies.collect(), shutdown.clone());
+        let (started, addresses) = mpsc::channel();
         thread::Builder::new()
             .name("receivers".to_owned())
-            .spawn(move || serve(listeners, hanging, keeping, kept, ended))?;
+            .spawn(move || serve(replies, &started, ended))?;
+        let addresses = addresses.recv().context("the receivers panicked")??;
         Ok(Self {
             addresses,
             seen,
@@ -146,48 +148,63 @@ impl Receivers {
     }
 }
 
+/// Runs a receiver for each of these, and says where they listen.
 fn serve(
-    listeners: Vec<TcpListener>,
-    hanging: usize,
-    keeping: Keeping,
-    seen: Arc<Seen>,
+    replies: Vec<Counter>,
+    started: &mpsc::Sender<io::Result<Vec<SocketAddr>>>,
     ended: CancellationToken,
 ) {
     let runtime = runtime::Builder::new_current_thread().enable_all().build();
     runtime
         .expect("the system has room for one more thread")
         .block_on(async {
-            for (number, listener) in listeners.into_iter().enumerate() {
-                let seen = Arc::clone(&seen);
-                let hangs = number < hanging;
-                let take =
-                    move |request: Request| receive(Arc::clone(&seen), request, keeping, hangs);
-                let listener = tokio::net::TcpListener::from_std(listener)
-                    .expect("it does not block, and a runtime is there");
-                let router = Router::new().fallback(take);
-                tokio::spawn(async move { axum::serve(listener, router).await });
+            let mut receivers = Vec::new();
+            for replies in replies {
+                match WebhookReceiver::listen((Ipv4Addr::LOCALHOST, 0).into(), replies).await {
+                    Ok(receiver) => receivers.push(receiver),
+                    Err(error) => {
+                        let _ = started.send(Err(error));
+                        return;
+                    }
+                }
             }
+            let addresses = receivers.iter().map(WebhookReceiver::address).collect();
+            // Who started them waits for this.
+            let _ = started.send(Ok(addresses));
             ended.cancelled().await;
         });
 }
 
-async fn receive(
-    seen: Arc<Seen>,
-    request: Request,
-    keeping: Keeping,
+/// What one receiver does.
+struct Counter {
     hangs: bool,
-) -> Result<StatusCode, StatusCode> {
-    // The head is there, which is in the first bytes.
-    let at = Instant::now();
-    if hangs {
-        return std::future::pending().await;
+    keeping: Keeping,
+    seen: Arc<Seen>,
+}
+
+impl Replies for Counter {
+    fn reply(&self, _: &RequestHead, _: usize) -> Reply {
+        if self.hangs {
+            Reply::Hang
+        } else {
+            Reply::Accept
+        }
     }
-    let body = axum::body::to_bytes(request.into_body(), usize::MAX)
-        .await
-        .map_err(|_| StatusCode::BAD_REQUEST)?;
-    if keeping == Keeping::Everything {
-        seen.kept.lock().push(Arrival { at, body });
+
+    fn received(&self, request: &ReceivedRequest) {
+        if self.hangs {
+            return;
+        }
+        if self.keeping == Keeping::Everything {
+            self.seen.kept.lock().push(Arrival {
+                at: request.at,
+                body: request.body.clone(),
+            });
+        }
+        self.seen.count.fetch_add(1, Ordering::Relaxed);
     }
-    seen.count.fetch_add(1, Ordering::Relaxed);
-    Ok(StatusCode::OK)
+
+    fn keeps(&self) -> bool {
+        false
+    }
 }

@@ -1,25 +1,18 @@
-//! A receiver with scripted answers, and a dispatcher over a real database.
+//! Dispatcher over a real database, and the receivers that it posts to.
 
-use std::{collections::VecDeque, ops::Range};
+use std::ops::Range;
 
-use axum::{
-    Router,
-    body::Bytes,
-    extract::State,
-    http::{HeaderMap, StatusCode, header},
-    response::{IntoResponse, Response},
-};
-use parking_lot::Mutex;
 use service_kit::Clock;
 use sluice_store::{
     Access, Attempt, BodyTemplate, Commit, Commitment, Delivery, DeliveryLog, DeliveryOrder,
     DeliveryQuery, DeliveryState, EndpointState, EventKind, Filters, MessageId, MessageKind,
     NewMessage, NewWebhook, Secret, Timestamp, WebhookDefinition, WebhookId,
 };
+use sluice_testkit::webhook_receiver::{Reply, WebhookReceiver};
 use sluice_webhook_client::Reach;
 use solana_pubkey::Pubkey;
 use tempfile::TempDir;
-use tokio::{net::TcpListener, task::JoinHandle, time::sleep};
+use tokio::{task::JoinHandle, time::sleep};
 
 use super::super::*;
 
@@ -36,84 +29,15 @@ pub(super) const DEADLINE: Duration = Duration::from_secs(1);
 /// Patience of a test with what must happen.
 pub(super) const PATIENCE: Duration = Duration::from_secs(20);
 
-/// What a receiver does with a request.
-#[derive(Clone, Copy)]
-pub(super) enum Answering {
-    With(u16),
-    RetryAfter(u64),
-    Redirect,
-    Hang,
-    DripForEver,
+/// A receiver that gives these answers in turn, and accepts what comes after them.
+pub(super) async fn answering(replies: impl IntoIterator<Item = Reply>) -> WebhookReceiver {
+    let receiver = WebhookReceiver::in_turn(replies).await;
+    receiver.expect("a free port")
 }
 
-#[derive(Clone, Default)]
-pub(super) struct Receiver {
-    /// Answers to come; 200 when there are none left.
-    pub(super) script: Arc<Mutex<VecDeque<Answering>>>,
-    pub(super) received: Arc<Mutex<Vec<(String, HeaderMap, Bytes)>>>,
-}
-
-impl Receiver {
-    pub(super) async fn start(script: impl IntoIterator<Item = Answering>) -> (Self, String) {
-        let receiver = Self {
-            script: Arc::new(Mutex::new(script.into_iter().collect())),
-            ..Self::default()
-        };
-        let listener = TcpListener::bind(("127.0.0.1", 0))
-            .await
-            .expect("a free port");
-        let url = format!("http://{}/hook", listener.local_addr().expect("bound"));
-        let router = Router::new().fallback(receive).with_state(receiver.clone());
-        tokio::spawn(async move { axum::serve(listener, router).await });
-        (receiver, url)
-    }
-
-    pub(super) fn count(&self) -> usize {
-        self.received.lock().len()
-    }
-}
-
-pub(super) async fn receive(
-    State(receiver): State<Receiver>,
-    uri: axum::http::Uri,
-    headers: HeaderMap,
-    body: Bytes,
-) -> Response {
-    receiver
-        .received
-        .lock()
-        .push((uri.path().to_owned(), headers, body));
-    let answering = receiver
-        .script
-        .lock()
-        .pop_front()
-        .unwrap_or(Answering::With(200));
-    match answering {
-        Answering::With(status) => StatusCode::from_u16(status)
-            .expect("a status")
-            .into_response(),
-        Answering::RetryAfter(seconds) => (
-            StatusCode::SERVICE_UNAVAILABLE,
-            [(header::RETRY_AFTER, seconds.to_string())],
-        )
-            .into_response(),
-        Answering::Redirect => (
-            StatusCode::TEMPORARY_REDIRECT,
-            [(header::LOCATION, "/elsewhere")],
-        )
-            .into_response(),
-        Answering::Hang => std::future::pending().await,
-        Answering::DripForEver => {
-            let drip = futures::stream::unfold((), async |()| {
-                sleep(Duration::from_millis(20)).await;
-                Some((
-                    Ok::<_, std::convert::Infallible>(Bytes::from_static(b".")),
-                    (),
-                ))
-            });
-            axum::body::Body::from_stream(drip).into_response()
-        }
-    }
+/// A failure without words.
+pub(super) fn failing() -> Reply {
+    Reply::Status(500, String::new())
 }
 
 pub(super) struct Machine {
@@ -154,12 +78,23 @@ impl Machine {
         }
     }
 
-    pub(super) async fn webhook(&self, number: u8, url: &str) -> WebhookId {
-        self.webhook_in_order(number, url, DeliveryOrder::None)
+    /// A webhook of this receiver, which from now on takes what is signed with its secret.
+    pub(super) async fn webhook(&self, number: u8, receiver: &WebhookReceiver) -> WebhookId {
+        self.webhook_in_order(number, receiver, DeliveryOrder::None)
             .await
     }
 
     pub(super) async fn webhook_in_order(
+        &self,
+        number: u8,
+        receiver: &WebhookReceiver,
+        order: DeliveryOrder,
+    ) -> WebhookId {
+        receiver.trust(Secret::from_random([number; 32]).expose());
+        self.webhook_at(number, &receiver.url(), order).await
+    }
+
+    pub(super) async fn webhook_at(
         &self,
         number: u8,
         url: &str,
@@ -285,12 +220,12 @@ impl Machine {
     }
 }
 
-pub(super) fn sequences(receiver: &Receiver) -> Vec<u64> {
-    let received = receiver.received.lock();
-    received
+pub(super) fn sequences(receiver: &WebhookReceiver) -> Vec<u64> {
+    receiver
+        .received()
         .iter()
-        .map(|(_, _, body)| {
-            let body: serde_json::Value = serde_json::from_slice(body).expect("JSON");
+        .map(|request| {
+            let body: serde_json::Value = serde_json::from_slice(&request.body).expect("JSON");
             body["sequence"].as_u64().expect("a number")
         })
         .collect()

@@ -1,7 +1,9 @@
 //! Circuit breaker, concurrency limit and order of the deliveries to one endpoint.
 
-use sluice_store::{Breaker, DeliveryOrder, DeliveryState, EndpointState};
+use std::sync::atomic::{AtomicBool, Ordering};
 
+use sluice_store::{Breaker, DeliveryOrder, DeliveryState, EndpointState};
+use sluice_testkit::webhook_receiver::{Reply, RequestHead, WebhookReceiver};
 use tokio::time::sleep;
 
 use super::{super::*, machine::*};
@@ -10,9 +12,18 @@ use crate::delivery::breaker;
 #[tokio::test]
 async fn a_receiver_that_keeps_failing_gets_nothing_but_probes_and_everything_when_it_heals() {
     let failures = usize::try_from(breaker::FAILURES_TO_OPEN).expect("small");
-    let (receiver, url) = Receiver::start([Answering::With(500); 100]).await;
+    let heals = Arc::new(AtomicBool::new(false));
+    let healed = Arc::clone(&heals);
+    let reply = move |_: &RequestHead, _| {
+        if healed.load(Ordering::SeqCst) {
+            Reply::Accept
+        } else {
+            failing()
+        }
+    };
+    let receiver = WebhookReceiver::start(reply).await.expect("a free port");
     let machine = Machine::start().await;
-    let id = machine.webhook(1, &url).await;
+    let id = machine.webhook(1, &receiver).await;
     machine.owe(&id, 0..40).await;
     let open = async {
         while machine.endpoint(&id).await.breaker != Breaker::Open {
@@ -22,11 +33,15 @@ async fn a_receiver_that_keeps_failing_gets_nothing_but_probes_and_everything_wh
     timeout(PATIENCE, open).await.expect("opens");
     // Those in flight when it opened still arrive.
     sleep(POLL_INTERVAL).await;
-    let sent = receiver.count();
+    let sent = receiver.received().len();
     let in_flight = usize::try_from(MAX_IN_FLIGHT).expect("small");
     assert!(sent <= failures + 2 * in_flight, "{sent}");
     sleep(2 * POLL_INTERVAL).await;
-    assert_eq!(receiver.count(), sent, "nothing is sent while it is open");
+    assert_eq!(
+        receiver.received().len(),
+        sent,
+        "nothing is sent while it is open"
+    );
 
     // The pause is over: a single probe, which fails.
     let over = EndpointState {
@@ -35,9 +50,9 @@ async fn a_receiver_that_keeps_failing_gets_nothing_but_probes_and_everything_wh
     };
     machine.store.set_endpoint(&id, &over).await.expect("set");
     sleep(3 * POLL_INTERVAL).await;
-    assert_eq!(receiver.count(), sent + 1);
+    assert_eq!(receiver.received().len(), sent + 1);
 
-    receiver.script.lock().clear();
+    heals.store(true, Ordering::SeqCst);
     let over = EndpointState {
         paused_until: None,
         ..machine.endpoint(&id).await
@@ -51,16 +66,16 @@ async fn a_receiver_that_keeps_failing_gets_nothing_but_probes_and_everything_wh
 
 #[tokio::test]
 async fn a_receiver_with_too_much_is_left_alone_by_all_its_messages() {
-    let (receiver, url) = Receiver::start([Answering::With(429)]).await;
+    let receiver = answering([Reply::Status(429, String::new())]).await;
     let machine = Machine::start().await;
-    let id = machine.webhook(1, &url).await;
+    let id = machine.webhook(1, &receiver).await;
     machine.owe(&id, 0..1).await;
     machine
         .until(&id, |deliveries| deliveries[0].attempts == 1)
         .await;
     machine.owe(&id, 1..3).await;
     sleep(3 * POLL_INTERVAL).await;
-    assert_eq!(receiver.count(), 1, "the others wait as well");
+    assert_eq!(receiver.received().len(), 1, "the others wait as well");
     let state = machine.endpoint(&id).await;
     assert_eq!(state.breaker, Breaker::Closed);
     assert_eq!(state.concurrency_limit, Some(MAX_IN_FLIGHT / 2));
@@ -70,10 +85,10 @@ async fn a_receiver_with_too_much_is_left_alone_by_all_its_messages() {
 
 #[tokio::test]
 async fn strict_order_survives_a_failure() {
-    let (receiver, url) = Receiver::start([Answering::With(500), Answering::With(200)]).await;
+    let receiver = answering([failing(), Reply::Accept]).await;
     let machine = Machine::start().await;
     let id = machine
-        .webhook_in_order(1, &url, DeliveryOrder::Strict)
+        .webhook_in_order(1, &receiver, DeliveryOrder::Strict)
         .await;
     machine.owe(&id, 0..6).await;
     machine.until(&id, all(DeliveryState::Delivered)).await;
@@ -83,10 +98,10 @@ async fn strict_order_survives_a_failure() {
 
 #[tokio::test]
 async fn order_per_key_holds_back_its_key_alone() {
-    let (receiver, url) = Receiver::start([Answering::With(500)]).await;
+    let receiver = answering([failing()]).await;
     let machine = Machine::start().await;
     let id = machine
-        .webhook_in_order(1, &url, DeliveryOrder::PerKey)
+        .webhook_in_order(1, &receiver, DeliveryOrder::PerKey)
         .await;
     machine.owe(&id, 0..8).await;
     machine.until(&id, all(DeliveryState::Delivered)).await;
