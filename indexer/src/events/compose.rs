@@ -174,7 +174,11 @@ impl<'a> Composer<'a> {
         let Some(retractions) = self.retractions else {
             return Some(id);
         };
-        let retracted = retractions.contains(&retraction_id(webhook, self.block.slot, &id));
+        let retracted = retractions.contains(&retraction_id(
+            webhook,
+            (self.block.slot, self.commitment),
+            &id,
+        ));
         retracted.then(|| {
             let reinstated = identity.with_incarnation(REINSTATED);
             message_id(webhook, self.commitment, reinstated)
@@ -182,25 +186,24 @@ impl<'a> Composer<'a> {
     }
 }
 
-/// One `reverted` message for each event that was emitted about a slot at processed.
+/// One `reverted` message for each event that was emitted about a slot at this commitment.
 #[must_use]
 pub fn retractions(
     emitted: &[SlotMessage],
-    slot: u64,
+    (slot, commitment): (u64, Commitment),
     reason: RetractReason,
     now: Timestamp,
 ) -> Vec<NewMessage> {
-    const COMMITMENT: Commitment = Commitment::Processed;
     emitted
         .iter()
         .filter(|first| matches!(first.kind, MessageKind::Event(_)))
         .map(|first| {
-            let suffix = payload::suffix(slot, COMMITMENT, &payload::reverted(first, reason));
+            let suffix = payload::suffix(slot, commitment, &payload::reverted(first, reason));
             NewMessage {
-                id: retraction_id(&first.webhook, slot, &first.id),
+                id: retraction_id(&first.webhook, (slot, commitment), &first.id),
                 webhook: first.webhook.clone(),
                 kind: MessageKind::Reverted,
-                commitment: COMMITMENT,
+                commitment,
                 slot,
                 order_key: first.order_key.clone(),
                 body: payload::template(MessageKind::Reverted, now, &first.webhook, suffix),

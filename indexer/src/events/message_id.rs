@@ -153,11 +153,15 @@ pub fn message_id(
     MessageId::from_bytes(id)
 }
 
-/// The id of the `reverted` message that retracts the message `retracted` about `slot`.
+/// The id of the `reverted` message that retracts the message `retracted` about a slot at a commitment.
 #[must_use]
-pub fn retraction_id(webhook: &WebhookId, slot: u64, retracted: &MessageId) -> MessageId {
+pub fn retraction_id(
+    webhook: &WebhookId,
+    (slot, commitment): (u64, Commitment),
+    retracted: &MessageId,
+) -> MessageId {
     let identity = MessageIdentity::Reverted(slot, retracted);
-    message_id(webhook, Commitment::Processed, identity)
+    message_id(webhook, commitment, identity)
 }
 
 #[cfg(test)]

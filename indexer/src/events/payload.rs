@@ -13,7 +13,8 @@
 //!   `discriminator` (hex of the first eight bytes, or null when there are fewer), `data` (base64, with the
 //!   discriminator), `name` and `fields` (null for events whose IDL is not registered).
 //! - `reverted`: `messageId` and `sequence` of the message that is retracted, its `type`, and `reason`:
-//!   `dead`, `abandoned` or `replaced`. Sent at commitment `processed` only.
+//!   `dead`, `abandoned` or `replaced`. Sent at commitment `processed`; at `confirmed` only when the validator declares a
+//!   block dead that it had reported as confirmed, and has another one (`replaced`); never at `finalized`.
 //! - `gap`: `firstSlot` and `lastSlot`, both included, of which events may be missing, and `reason`. Events emitted
 //!   at `processed` in slots of a gap are neither confirmed nor retracted.
 //! - `heartbeat`: `lastSlot` (the last one read at the webhook's commitment, or null), `lastSequence`, and

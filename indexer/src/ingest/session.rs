@@ -130,11 +130,15 @@ impl<'a> Session<'a> {
                     block,
                     events,
                 } => self.emit(&mut batch, commitment, &block, &events).await?,
-                Action::Retract { slot, reason } => {
+                Action::Retract {
+                    slot,
+                    reason,
+                    emitted,
+                } => {
                     // What is retracted may be in the batch. And when the slot is confirmed after all, the retraction
                     // is read from the store, too.
                     batch.flush(&self.context.outbox, received).await?;
-                    self.retract(&mut batch, slot, reason).await?;
+                    self.retract(&mut batch, slot, reason, emitted).await?;
                     batch.flush(&self.context.outbox, received).await?;
                 }
                 Action::Checkpoint { commitment, slot } => {

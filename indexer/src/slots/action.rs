@@ -54,12 +54,14 @@ pub enum Action {
         /// Its events, or those that came late.
         events: Arc<SlotEvents>,
     },
-    /// Retract what was emitted of a slot at processed.
+    /// Retract what was emitted of a slot.
     Retract {
         /// The slot.
         slot: u64,
         /// Why.
         reason: RetractReason,
+        /// The highest commitment at which it was emitted: processed, or confirmed where the server corrects itself.
+        emitted: Commitment,
     },
     /// Record that everything up to a slot has been emitted at a commitment.
     Checkpoint {

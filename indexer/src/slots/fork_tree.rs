@@ -12,6 +12,11 @@
 //! or when the confirmed chain does not contain it. Events that arrive after their slot was emitted are
 //! emitted at once.
 //!
+//! A server may report a slot as confirmed by its number while its own block of it lost. Its word that this block is
+//! dead, followed by another block, is the only sign; then what was emitted at confirmed is retracted, too, and the
+//! other block takes its place. Without that word the block that was confirmed first stands, and once a slot is
+//! finalized nothing replaces its block.
+//!
 //! The chain is followed by parent links. A block in it that was never announced is a gap in the stream,
 //! and is reported as such rather than passed over.
 
@@ -164,8 +169,9 @@ impl ForkTree {
         let node = self.nodes.entry(slot).or_default();
         let mut actions = Vec::new();
         if node.has_other_block(&block.hash) {
-            if node.emitted >= Some(Commitment::Confirmed) {
+            if !node.may_be_replaced() {
                 // Two blocks of one slot cannot both be confirmed; the first one stands.
+                node.drop_replacement();
                 return Ok(actions);
             }
             actions.extend(node.replace_block(slot));
@@ -228,11 +234,14 @@ impl ForkTree {
     }
 
     fn dead(&mut self, slot: u64) -> Vec<Action> {
-        let contradicted = self
-            .nodes
-            .get(&slot)
-            .is_some_and(|node| node.emitted >= Some(Commitment::Confirmed));
-        if contradicted || !self.covers(slot) {
+        if !self.covers(slot) {
+            return Vec::new();
+        }
+        if let Some(node) = self.nodes.get_mut(&slot)
+            && node.was_confirmed()
+        {
+            // Alone it is a contradiction; followed by another block it is a correction.
+            node.doubt();
             return Vec::new();
         }
         let retraction = self.remove(slot, RetractReason::Dead);
@@ -256,9 +265,24 @@ impl ForkTree {
         {
             actions.extend(node.emit(Commitment::Processed));
         }
+        self.confirm_replacement(slot, &mut actions);
         self.advance_watermark(Commitment::Confirmed, &mut actions)?;
         self.advance_watermark(Commitment::Finalized, &mut actions)?;
         Ok(actions)
+    }
+
+    /// Emits the sealed replacement of a block that was emitted at confirmed: the watermark has passed its slot.
+    fn confirm_replacement(&mut self, slot: u64, actions: &mut Vec<Action>) {
+        if let Some(node) = self.nodes.get_mut(&slot)
+            && node.sealed
+            && node.was_confirmed()
+            && node.emitted < Some(Commitment::Confirmed)
+        {
+            actions.extend(node.emit_through(Commitment::Confirmed));
+            if node.emitted >= Some(self.last_commitment) {
+                self.bytes = self.bytes.saturating_sub(node.drop_events());
+            }
+        }
     }
 
     /// Follows the chain from the highest slot reported at a commitment down to its watermark, as far as
@@ -275,12 +299,13 @@ impl ForkTree {
         if watermark >= slot {
             return Ok(());
         }
-        if commitment > self.last_commitment {
-            // No events to emit, and the blocks may be forgotten.
-            if self.confirmed.watermark < Some(slot) {
-                return Ok(());
-            }
-        } else {
+        if commitment == Commitment::Finalized && self.confirmed.watermark < Some(slot) {
+            // What is emitted at finalized counts as emitted at confirmed, so that must come first. It may have to wait
+            // for the block of a higher slot.
+            return Ok(());
+        }
+        // Beyond the last commitment there are no events to emit, and the blocks may be forgotten.
+        if commitment <= self.last_commitment {
             let Some(ancestry) = self.ancestry(slot, watermark)? else {
                 return Ok(());
             };
@@ -339,9 +364,7 @@ impl ForkTree {
         let beside: Vec<u64> = self
             .nodes
             .range(..=head)
-            .filter(|(slot, node)| {
-                node.emitted < Some(Commitment::Confirmed) && ancestry.binary_search(slot).is_err()
-            })
+            .filter(|(slot, node)| !node.was_confirmed() && ancestry.binary_search(slot).is_err())
             .map(|(slot, _)| *slot)
             .collect();
         for slot in beside {
@@ -351,12 +374,7 @@ impl ForkTree {
             let Some(node) = self.nodes.get_mut(slot) else {
                 continue;
             };
-            if node.emitted.is_none() {
-                actions.extend(node.emit(Commitment::Processed));
-            }
-            if node.emitted < Some(commitment) {
-                actions.extend(node.emit(commitment));
-            }
+            actions.extend(node.emit_through(commitment));
             if node.emitted >= Some(self.last_commitment) {
                 self.bytes = self.bytes.saturating_sub(node.drop_events());
             }

@@ -17,12 +17,26 @@ pub(super) struct SlotNode {
     replacement_events: SlotEvents,
     /// A bank was created again since the block was known: what comes belongs to a replacement block.
     replacing: bool,
-    /// The highest commitment at which it was emitted.
+    /// The highest commitment at which its block was emitted.
     pub(super) emitted: Option<Commitment>,
+    /// What is known of its being confirmed.
+    confirmation: Confirmation,
     /// What an earlier session emitted of it at processed.
     emitted_earlier: Option<EarlierEmission>,
     /// Memory that its events take, roughly.
     pub(super) bytes: usize,
+}
+
+/// What is known of a slot's being confirmed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Confirmation {
+    /// Nothing yet.
+    #[default]
+    Unknown,
+    /// A block of it was emitted at confirmed.
+    Emitted,
+    /// Likewise, and then that block was declared dead.
+    Doubted,
 }
 
 /// A block that an earlier session emitted at processed.
@@ -121,6 +135,30 @@ impl SlotNode {
         }
     }
 
+    /// Whether a block of it was emitted at confirmed, be it the one that it has or one before.
+    pub(super) fn was_confirmed(&self) -> bool {
+        self.confirmation != Confirmation::Unknown
+    }
+
+    /// Its confirmed block was declared dead: what comes belongs to a replacement block, if one comes.
+    pub(super) fn doubt(&mut self) {
+        if self.emitted < Some(Commitment::Finalized) {
+            self.confirmation = Confirmation::Doubted;
+            self.bank_created();
+        }
+    }
+
+    /// Whether another block may take the place of its own.
+    pub(super) fn may_be_replaced(&self) -> bool {
+        self.emitted < Some(Commitment::Confirmed) || self.confirmation == Confirmation::Doubted
+    }
+
+    /// Drops what came for a replacement block.
+    pub(super) fn drop_replacement(&mut self) {
+        self.replacing = false;
+        self.replacement_events = SlotEvents::default();
+    }
+
     /// Drops its block in favour of a replacement, and retracts what was emitted of it.
     pub(super) fn replace_block(&mut self, slot: u64) -> Option<Action> {
         let retraction = self.retraction(slot, RetractReason::Replaced);
@@ -136,19 +174,41 @@ impl SlotNode {
     /// Takes a block, unless it is the one that is known.
     pub(super) fn accept_block(&mut self, block: Block) {
         self.replacing = false;
+        if self.confirmation == Confirmation::Doubted {
+            self.confirmation = Confirmation::Emitted;
+        }
         self.block.get_or_insert_with(|| Arc::new(block));
     }
 
     /// What is due when the slot did not happen as it was emitted; `None` when nothing was.
     pub(super) fn retraction(&self, slot: u64, reason: RetractReason) -> Option<Action> {
         let emitted = self.emitted.is_some() || self.emitted_earlier.is_some();
-        emitted.then_some(Action::Retract { slot, reason })
+        emitted.then_some(Action::Retract {
+            slot,
+            reason,
+            emitted: self.emitted.unwrap_or(Commitment::Processed),
+        })
+    }
+
+    /// Its events at each commitment up to this one at which they were not emitted yet, if its block is known.
+    pub(super) fn emit_through(&mut self, commitment: Commitment) -> Vec<Action> {
+        let due = Commitment::ALL.into_iter();
+        due.filter(|each| *each <= commitment)
+            .filter_map(|each| {
+                (self.emitted < Some(each))
+                    .then(|| self.emit(each))
+                    .flatten()
+            })
+            .collect()
     }
 
     /// Its events, if its block is known.
     pub(super) fn emit(&mut self, commitment: Commitment) -> Option<Action> {
         let block = Arc::clone(self.block.as_ref()?);
         self.emitted = Some(commitment);
+        if commitment >= Commitment::Confirmed {
+            self.confirmation = Confirmation::Emitted;
+        }
         Some(Action::Emit {
             commitment,
             block,

@@ -40,19 +40,23 @@ impl Store {
         select_unconfirmed_slots(&mut self.read().await?).await
     }
 
-    /// The messages about `slot` that were emitted at processed, retractions included, per webhook in order.
+    /// The messages about `slot` at a commitment, retractions included, per webhook in order.
     ///
     /// # Errors
     /// A failure of the database.
-    pub async fn messages_of_slot(&self, slot: u64) -> Result<Vec<SlotMessage>, StoreError> {
+    pub async fn messages_of_slot(
+        &self,
+        slot: u64,
+        commitment: Commitment,
+    ) -> Result<Vec<SlotMessage>, StoreError> {
         let mut read = self.read().await?;
         let found = read
             .rows(
                 "SELECT m.id, w.id AS webhook_id, m.sequence, m.kind, m.order_key
                  FROM messages m JOIN webhooks w ON w.ordinal = m.webhook
-                 WHERE m.slot = $1 AND m.commitment = 'processed' AND w.deleted = 0
+                 WHERE m.slot = $1 AND m.commitment = $2 AND w.deleted = 0
                  ORDER BY m.webhook, m.sequence",
-                values![signed(slot, "slot")?],
+                values![signed(slot, "slot")?, commitment.name()],
             )
             .await?;
         found

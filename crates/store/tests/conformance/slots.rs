@@ -128,7 +128,10 @@ async fn unconfirmed_slots_are_kept_until_they_are_resolved(fixture: &Fixture) {
         store.unconfirmed_slots().await.expect("reads"),
         [slot(7, Some("seven")), slot(8, Some("hash"))]
     );
-    let of_slot = store.messages_of_slot(7).await.expect("reads");
+    let of_slot = store
+        .messages_of_slot(7, Commitment::Processed)
+        .await
+        .expect("reads");
     assert_eq!(of_slot.len(), 1, "the confirmed one cannot be reverted");
     assert_eq!((&of_slot[0].id, of_slot[0].sequence), (&emitted.id, 1));
 
@@ -142,7 +145,10 @@ async fn unconfirmed_slots_are_kept_until_they_are_resolved(fixture: &Fixture) {
     assert_eq!((committed.inserted, committed.checkpoint), (1, None));
     let left = store.unconfirmed_slots().await.expect("reads");
     assert_eq!(left, [slot(8, Some("hash"))]);
-    let kinds: Vec<_> = store.messages_of_slot(7).await.expect("reads");
+    let kinds: Vec<_> = store
+        .messages_of_slot(7, Commitment::Processed)
+        .await
+        .expect("reads");
     assert_eq!(kinds[1].kind, MessageKind::Reverted);
 }
 

@@ -216,7 +216,12 @@ fn events_are_retracted_one_by_one_and_nothing_else_is() {
         emitted(5, MessageKind::Reverted),
     ];
     let now = Timestamp::from_unix_seconds(1);
-    let retracted = retractions(&events, 7, RetractReason::Abandoned, now);
+    let retracted = retractions(
+        &events,
+        (7, Commitment::Processed),
+        RetractReason::Abandoned,
+        now,
+    );
     assert_eq!(retracted.len(), 1);
     let body = &bodies(&retracted)[0];
     assert_eq!(body["type"], "reverted");
@@ -242,7 +247,7 @@ fn only_retracted_events_are_reinstated_and_under_ids_of_their_own() {
     let retracted: Vec<_> = emitted.iter().skip(1).step_by(3).collect();
     let retractions: HashSet<_> = retracted
         .iter()
-        .map(|first| retraction_id(&first.webhook, 7, &first.id))
+        .map(|first| retraction_id(&first.webhook, (7, Commitment::Processed), &first.id))
         .collect();
     let idls = Idls::built_in().expect("understood");
     let fallback = Timestamp::from_unix_seconds(0);

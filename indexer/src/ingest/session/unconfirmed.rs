@@ -80,21 +80,26 @@ impl Session<'_> {
         }
     }
 
-    /// Retracts what was emitted of a slot at processed.
+    /// Retracts what was emitted of a slot, at each commitment up to `highest`.
     pub(super) async fn retract(
         &mut self,
         batch: &mut OutboxBatch,
         slot: u64,
         reason: RetractReason,
+        highest: Commitment,
     ) -> Result<(), StoreError> {
         self.never_retracted.remove(&slot);
-        if !self.unconfirmed.remove(&slot) {
+        if !self.unconfirmed.remove(&slot) && highest == Commitment::Processed {
             return Ok(());
         }
-        let emitted = self.context.outbox.store.messages_of_slot(slot).await?;
-        tracing::info!(slot, reason = reason.name(), "events are retracted");
-        let retractions = compose::retractions(&emitted, slot, reason, self.now());
-        batch.messages.extend(retractions);
+        tracing::info!(slot, reason = reason.name(), %highest, "events are retracted");
+        for commitment in Commitment::ALL.into_iter().filter(|each| *each <= highest) {
+            let of_slot = self.context.outbox.store.messages_of_slot(slot, commitment);
+            let emitted = of_slot.await?;
+            let retractions =
+                compose::retractions(&emitted, (slot, commitment), reason, self.now());
+            batch.messages.extend(retractions);
+        }
         batch.resolved.push(slot);
         Ok(())
     }
@@ -113,7 +118,8 @@ impl Session<'_> {
         if nothing_emitted || stands || events.is_empty() {
             return Ok(());
         }
-        let of_slot = self.context.outbox.store.messages_of_slot(block.slot);
+        let store = &self.context.outbox.store;
+        let of_slot = store.messages_of_slot(block.slot, Commitment::Processed);
         let retractions: HashSet<MessageId> = of_slot
             .await?
             .into_iter()

@@ -67,7 +67,18 @@ impl Script {
                     let empty = if events.is_empty() { "()" } else { "" };
                     format!("{letter}{}{empty}", block.slot)
                 }
-                Action::Retract { slot, reason } => format!("-{slot}{}", reason.name()),
+                Action::Retract {
+                    slot,
+                    reason,
+                    emitted,
+                } => {
+                    let level = if emitted == Commitment::Processed {
+                        String::new()
+                    } else {
+                        format!("@{}", emitted.name())
+                    };
+                    format!("-{slot}{}{level}", reason.name())
+                }
                 Action::Checkpoint { commitment, slot } => {
                     format!("{}{slot}", commitment.name()[..1].to_uppercase())
                 }
@@ -152,6 +163,29 @@ fn a_status_that_never_comes_is_implied_by_a_descendants() {
 }
 
 #[test]
+fn finality_waits_while_the_highest_confirmed_block_is_awaited() {
+    let mut script = Script::new(tree());
+    script.slot(11, 10).slot(12, 11).slot(13, 12);
+    script
+        .is(14, Confirmed)
+        .is(12, Finalized)
+        .does("p11 p12 p13");
+    script.block(14, 13);
+    script.does("p14() c11 c12 c13 c14() C14 f11 f12 F12");
+}
+
+#[test]
+fn finality_waits_for_confirmation_without_a_webhook_at_finalized_too() {
+    let mut script = Script::new(ForkTree::new(&ResumePoint {
+        from_slot: Some(11),
+        ..ResumePoint::default()
+    }));
+    script.slot(11, 10).slot(12, 11);
+    script.is(13, Confirmed).is(11, Finalized).does("p11 p12");
+    script.block(13, 12).does("p13() c11 c12 c13() C13 F11");
+}
+
+#[test]
 fn what_the_confirmed_chain_does_not_contain_is_retracted_before_it_goes_on() {
     let mut script = Script::new(tree());
     script.slot(11, 10).slot(12, 10).slot(13, 11).write(14, 1);
@@ -199,6 +233,109 @@ fn a_replacement_block_retracts_what_was_emitted() {
     script.is(11, Processed).does("p11");
     script.is(11, Confirmed).does("c11 C11");
     script.block_of(11, 10, "third").does("");
+}
+
+#[test]
+fn a_block_that_was_declared_dead_is_replaced_by_another_before_it_is_confirmed() {
+    let mut script = Script::new(tree());
+    script.slot(11, 10).does("p11");
+    script.is(11, CreatedBank).is(11, Dead).does("-11dead");
+    script.write(11, 2).block_of(11, 10, "other").does("");
+    script.is(11, Processed).does("p11");
+    script.is(11, Confirmed).does("c11 C11");
+    script.is(11, Finalized).does("f11 F11");
+}
+
+#[test]
+fn a_confirmed_block_that_was_declared_dead_is_replaced_by_another() {
+    let mut script = Script::new(tree());
+    script.slot(11, 10).slot(12, 11).is(12, Confirmed);
+    script.does("p11 p12 c11 c12 C12");
+    script.is(12, Dead).write(12, 2).does("");
+    script
+        .block_of(12, 11, "other")
+        .does("-12replaced@confirmed");
+    script.is(12, Processed).does("p12 c12");
+    // It goes on as if nothing had been, and the loser is not emitted at finalized.
+    script.slot(13, 12).is(13, Confirmed).does("p13 c13 C13");
+    let actions = script
+        .tree
+        .status(&status(12, Finalized))
+        .expect("no fault");
+    let finalized: Vec<_> = actions
+        .iter()
+        .filter_map(|action| match action {
+            Action::Emit { block, events, .. } => Some((
+                block.hash.as_str(),
+                events
+                    .accounts()
+                    .iter()
+                    .map(|each| each.pubkey)
+                    .collect::<Vec<_>>(),
+            )),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(
+        finalized,
+        [
+            ("hash11", vec![account(11, 1, 1).pubkey]),
+            ("other", vec![account(12, 2, 1).pubkey]),
+        ]
+    );
+}
+
+#[test]
+fn a_replacement_that_is_sealed_only_by_finality_is_emitted_at_every_commitment() {
+    let mut script = Script::new(tree());
+    script.slot(11, 10).is(11, Confirmed).does("p11 c11 C11");
+    script.is(11, Dead).write(11, 2);
+    script
+        .block_of(11, 10, "other")
+        .does("-11replaced@confirmed");
+    script.slot(12, 11).is(12, Confirmed).does("p12 c12 C12");
+    script.is(11, Finalized).does("p11 c11 f11 F11");
+}
+
+#[test]
+fn the_same_block_after_a_contradiction_is_not_emitted_again() {
+    let mut script = Script::new(tree());
+    script.slot(11, 10).is(11, Confirmed).does("p11 c11 C11");
+    script.is(11, Dead).slot(11, 10).is(11, Confirmed).does("");
+    // The contradiction is over: another block comes too late now.
+    script.write(11, 2).does("p11 c11");
+    script.block_of(11, 10, "other").is(11, Processed).does("");
+    script.is(11, Finalized).does("f11 F11");
+    script.is(11, Dead).block_of(11, 10, "third").does("");
+}
+
+#[test]
+fn what_another_block_of_a_confirmed_slot_wrote_is_never_emitted() {
+    let mut script = Script::new(tree());
+    script.slot(11, 10).is(11, Confirmed).does("p11 c11 C11");
+    script.is(11, CreatedBank).write(11, 2).does("");
+    script.block_of(11, 10, "other").is(11, Processed).does("");
+    let actions = script
+        .tree
+        .status(&status(11, Finalized))
+        .expect("no fault");
+    let Some(Action::Emit { block, events, .. }) = actions.first() else {
+        panic!("{actions:?}")
+    };
+    assert_eq!(
+        (block.hash.as_str(), events.accounts().len()),
+        ("hash11", 1)
+    );
+}
+
+#[test]
+fn a_slot_that_is_replayed_is_emitted_once() {
+    let mut script = Script::new(tree());
+    script.slot(11, 10).slot(12, 11).does("p11 p12");
+    script.slot(11, 10).slot(12, 11).does("");
+    script.is(11, Confirmed).does("c11 C11");
+    script.slot(11, 10).is(11, Confirmed).slot(12, 11).does("");
+    script.is(12, Finalized).does("c12 C12 f11 f12 F12");
 }
 
 #[test]

@@ -14,6 +14,7 @@ on_both!(
     a_dead_slot_is_taken_back,
     what_was_emitted_before_a_crash_is_retracted_after_it,
     what_was_retracted_and_is_confirmed_after_all_is_reinstated,
+    a_confirmed_block_that_its_server_replaces_is_retracted_and_the_other_emitted,
 );
 
 /// An indexer for a webhook on accounts at processed and one at confirmed.
@@ -201,5 +202,39 @@ async fn what_was_retracted_and_is_confirmed_after_all_is_reinstated(mut harness
     send(&connection, settle(&name, 12)).await;
     indexer.until_checkpoint(12).await;
     harness.bodies(4).await;
+    indexer.stop().await;
+}
+
+async fn a_confirmed_block_that_its_server_replaces_is_retracted_and_the_other_emitted(
+    mut harness: IndexerHarness,
+) {
+    let indexer = start(&harness).await;
+    let (connection, name) = harness.listening().await;
+    send(&connection, [account(11), block_on(11, 10, "loser")]).await;
+    send(&connection, settle(&name, 11)).await;
+    harness.bodies(2).await;
+    send(&connection, [slot(&name, 11, SlotStatus::Dead)]).await;
+    send(&connection, [account(11), block_on(11, 10, "winner")]).await;
+    send(&connection, settle(&name, 11)).await;
+
+    let bodies = harness.bodies(6).await;
+    let expected = ["processed", "confirmed"].map(|commitment| {
+        ["accountChange", "reverted", "accountChange"].map(|kind| format!("{kind} 11 {commitment}"))
+    });
+    assert_eq!(short(&bodies), expected.concat());
+    assert!(
+        [1, 4]
+            .iter()
+            .all(|at| bodies[*at]["data"]["reason"] == "replaced"),
+        "{bodies:#?}"
+    );
+    assert_eq!(
+        harness
+            .store
+            .checkpoint(Commitment::Confirmed)
+            .await
+            .expect("read"),
+        Some(11)
+    );
     indexer.stop().await;
 }
