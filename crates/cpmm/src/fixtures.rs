@@ -69,6 +69,34 @@ pub fn executed_swaps() -> Vec<ExecutedSwap> {
     serde_json::from_str(EXECUTED).expect("the file is part of this crate")
 }
 
+/// Compute units of each of [`executed_swaps`] that paid, in their order: of a build that divides 128 bits bit by bit,
+/// so of no other.
+///
+/// # Panics
+/// As [`executed_swaps`].
+#[must_use]
+pub fn executed_compute_units() -> Vec<Option<u32>> {
+    #[derive(Deserialize)]
+    struct Executed {
+        result: Ended,
+    }
+    #[derive(Deserialize)]
+    struct Ended {
+        ok: Option<Units>,
+    }
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Units {
+        compute_units: u32,
+    }
+    let executed: Vec<Executed> =
+        serde_json::from_str(EXECUTED).expect("the file is part of this crate");
+    executed
+        .into_iter()
+        .map(|swap| swap.result.ok.map(|paid| paid.compute_units))
+        .collect()
+}
+
 /// One executed call with its whole input state. Amounts are smallest units.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -13,6 +13,7 @@
 
 mod accounts;
 mod bytes;
+mod divisions;
 mod exact_out;
 #[cfg(feature = "fixtures")]
 pub mod fixtures;
@@ -29,6 +30,7 @@ pub use accounts::{
     POOL_STATE_DISCRIMINATOR, POOL_STATE_LEN, PerToken, PoolState, observation_account,
 };
 pub use bytes::DecodeError;
+pub use divisions::{Division, DivisionCount, curve_divisions};
 pub use exact_out::ExactOutQuote;
 pub use quote::{Clock, Direction, ExactInQuote, PoolSnapshot, minimum_out};
 pub use refusal::Refusal;
