@@ -66,7 +66,7 @@ const RAYDIUM_SIDE: [u32; 3] = [0, 1_000, 2_200];
 const ROOM_RAYDIUM: u32 = 4;
 
 /// What a token's accounts look like, as far as rent and compute units depend on it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TokenKind {
     /// SPL Token.
     Spl,

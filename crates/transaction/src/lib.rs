@@ -4,13 +4,14 @@
 //! |---|---|
 //! | what decides a transaction, and its instructions | `plan`, `planned_instruction`, `account_creation` |
 //! | the result, and what it costs | `unsigned`, `costs`, `rent` |
-//! | compute units and their price | `compute_table`, `compute_budget`, `exchange` |
+//! | compute units and their price | `compute_table`, `compute_units`, `compute_budget`, `exchange` |
 //! | the user's associated token accounts | `associated` |
 
 mod account_creation;
 mod associated;
 pub mod compute_budget;
 pub mod compute_table;
+pub mod compute_units;
 pub mod costs;
 mod exchange;
 pub mod plan;

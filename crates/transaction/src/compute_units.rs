@@ -1,0 +1,20 @@
+//! Compute units of the exchange's swap: a formula for every build, and calibration by what the chain used (pure).
+//!
+//! One formula fits every build of the exchange; its constants change with each. So a [`Profile`] is only where a
+//! [`Calibration`] begins: from then on the swaps of the confirmed chain, whose logs [`exchange_calls`] reads, correct it.
+//!
+//! | for | see |
+//! |---|---|
+//! | the formula and its constants | `profile` |
+//! | what the chain used, out of a transaction's logs | `log_walk` |
+//! | what was learned, and the limit that follows | `calibration`, `half_window` |
+
+mod calibration;
+mod half_window;
+mod log_walk;
+mod profile;
+
+pub use calibration::{Calibration, Learned, Limit, Sample, Trigger};
+pub use half_window::Ratio;
+pub use log_walk::{ExchangeCall, LogEnd, exchange_calls};
+pub use profile::{Profile, SwapShape};

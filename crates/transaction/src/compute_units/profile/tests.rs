@@ -1,0 +1,92 @@
+use cpmm::{
+    Amount, Direction, TokenProgram,
+    fixtures::{ExecutedSwap, executed_compute_units, executed_swaps},
+};
+
+use super::*;
+
+/// On top of the constants, which are envelopes of what was seen: not every swap was.
+const VECTORS_MARGIN: u32 = 250;
+
+/// The most that the formula may be over, percent.
+const MOST_OVER: u32 = 15;
+
+pub(in crate::compute_units) fn shape(swap: &ExecutedSwap) -> SwapShape {
+    let state = swap.snapshot();
+    let token = |zero: bool| {
+        let (program, mint) = if zero {
+            (state.pool.token_programs.token_0, &state.mints.token_0)
+        } else {
+            (state.pool.token_programs.token_1, &state.mints.token_1)
+        };
+        TokenShape::of(TokenProgram::from_id(&program).expect("one of two"), mint)
+    };
+    let forward = swap.direction() == Direction::ZeroForOne;
+    SwapShape {
+        input: token(forward),
+        output: token(!forward),
+    }
+}
+
+pub(in crate::compute_units) fn divisions(swap: &ExecutedSwap) -> DivisionCount {
+    let (state, direction, clock) = (swap.snapshot(), swap.direction(), swap.clock());
+    let quote = state
+        .quote_exact_in(direction, Amount::new(swap.amount_in), &clock)
+        .expect("it paid");
+    state.divisions(direction, &quote, &clock).collect()
+}
+
+#[test]
+fn the_formula_is_enough_for_every_executed_swap_and_not_much_more() {
+    let executed = executed_swaps().into_iter().zip(executed_compute_units());
+    let mut seen = 0;
+    for (swap, used) in executed {
+        let Some(used) = used else { continue };
+        seen += 1;
+        let limit = Profile::VECTORS.swap(shape(&swap), divisions(&swap)) + VECTORS_MARGIN;
+        assert!(limit >= used, "{limit} is short of {used}: {swap:?}");
+        assert!(
+            limit * 100 <= used * (100 + MOST_OVER),
+            "{limit} is more than {MOST_OVER} % over {used}: {swap:?}"
+        );
+    }
+    assert_eq!(seen, 2_044);
+}
+
+#[test]
+fn the_prior_covers_both_swaps_that_mainnets_logs_show() {
+    let spl = TokenShape {
+        kind: TokenKind::Spl,
+        neutral_extensions: 0,
+    };
+    let fee = TokenShape {
+        kind: TokenKind::Token2022WithFee,
+        neutral_extensions: 0,
+    };
+    // What they used, restated for the optimised token program, and how many divisions were wide.
+    for (input, output, large, used) in [(spl, fee, 3, 33_255), (fee, spl, 1, 32_700)] {
+        let shape = SwapShape { input, output };
+        let units = Profile::MAINNET.swap(shape, DivisionCount { small: 0, large });
+        assert!(units >= used && units - used < 100, "{units} for {used}");
+    }
+}
+
+#[test]
+fn extensions_count_by_what_else_the_mint_has() {
+    let token = |kind, neutral_extensions| TokenShape {
+        kind,
+        neutral_extensions,
+    };
+    let units = |input, output| {
+        Profile::MAINNET.swap(SwapShape { input, output }, DivisionCount::default())
+    };
+    let spl = token(TokenKind::Spl, 9);
+    assert_eq!(units(spl, spl), 28_300);
+    let plain = token(TokenKind::Token2022, 2);
+    assert_eq!(units(spl, plain), 28_300 + 3_200 + 2 * 640);
+    let fee = token(TokenKind::Token2022WithFee, 2);
+    assert_eq!(
+        units(fee, plain),
+        28_300 + 4_200 + 2 * 310 + 3_200 + 2 * 640
+    );
+}
