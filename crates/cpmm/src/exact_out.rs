@@ -1,7 +1,7 @@
 //! Exact-out quote: the input of a swap that must deliver an exact amount, as `swap_base_output` computes it.
 //!
-//! The guard does not wrap this instruction, so this is for planning only: how much to offer so that an
-//! amount arrives. Follows `programs/cp-swap/src/instructions/swap_base_output.rs` and
+//! The exchange takes exactly the input computed here, pays exactly the output asked for, and keeps in the pool what
+//! rounding leaves. Follows `programs/cp-swap/src/instructions/swap_base_output.rs` and
 //! `curve/{calculator,fees}.rs`.
 
 use std::sync::Arc;
@@ -24,8 +24,14 @@ pub struct ExactOutQuote {
     pub curve_out: Amount,
     /// Input that moves along the curve.
     pub curve_in: Amount,
-    /// Trade fee, input token.
+    /// What the output vault sends.
+    pub amount_out: Amount,
+    /// Trade fee, input token; protocol and fund fees are parts of it.
     pub trade_fee: Amount,
+    /// The protocol's part of the trade fee.
+    pub protocol_fee: Amount,
+    /// The fund's part of the trade fee.
+    pub fund_fee: Amount,
     /// Creator fee.
     pub creator_fee: Amount,
     /// Whether the creator fee is in the input token.
@@ -60,6 +66,11 @@ impl PoolSnapshot {
             .checked_add(output_transfer_fee)
             .ok_or(Refusal::Overflow)?;
         let reserves = self.reserves()?;
+        let (reserve_in, reserve_out) = (direction.input(&reserves), direction.output(&reserves));
+        // The exchange computes the price, which an empty side does not have, before it looks at fees.
+        if reserve_in == Amount::ZERO || reserve_out == Amount::ZERO {
+            return Err(Refusal::ZeroReserves);
+        }
         let creator_on_input = self.creator_fee_on_input(direction)?;
         let creator_rate = self.creator_rate();
         let curve_out = if creator_on_input {
@@ -67,11 +78,7 @@ impl PoolSnapshot {
         } else {
             before_fee(out_gross, creator_rate.0)?
         };
-        let curve_in = back_along_the_curve(
-            curve_out,
-            direction.input(&reserves),
-            direction.output(&reserves),
-        )?;
+        let curve_in = back_along_the_curve(curve_out, reserve_in, reserve_out)?;
         let trade_rate = self.config.trade_fee_rate.0;
         let (in_net, creator_on_in) = if creator_on_input {
             let rates = trade_rate
@@ -88,12 +95,25 @@ impl PoolSnapshot {
         let total = in_net.saturating_sub(curve_in);
         let input_transfer_fee =
             inverse_fee(direction.input_ref::<Arc<Mint>>(&self.mints), in_net, clock)?;
+        let amount_in = in_net
+            .checked_add(input_transfer_fee)
+            .ok_or(Refusal::Overflow)?;
+        // The token program refuses a transfer that would overflow the vault's balance.
+        direction
+            .input(&self.vault_amounts)
+            .checked_add(in_net)
+            .ok_or(Refusal::Overflow)?;
+        let trade_fee = total.saturating_sub(creator_on_in);
+        let trade = u128::from(trade_fee);
         Ok(ExactOutQuote {
             received,
             output_transfer_fee,
             curve_out,
             curve_in,
-            trade_fee: total.saturating_sub(creator_on_in),
+            amount_out: out_gross,
+            trade_fee,
+            protocol_fee: narrow(self.config.protocol_fee_rate.floor_of(trade))?,
+            fund_fee: narrow(self.config.fund_fee_rate.floor_of(trade))?,
             creator_fee: if creator_on_input {
                 creator_on_in
             } else {
@@ -101,14 +121,13 @@ impl PoolSnapshot {
             },
             creator_fee_on_input: creator_on_input,
             input_transfer_fee,
-            amount_in: in_net
-                .checked_add(input_transfer_fee)
-                .ok_or(Refusal::Overflow)?,
+            amount_in,
         })
     }
 }
 
-/// `amount × 1,000,000 / (1,000,000 − rate)`, rounded up: what leaves `amount` once the fee is taken.
+/// `amount × 1,000,000 / (1,000,000 − rate)`, rounded up: what leaves `amount` once the fee is taken. No amount does
+/// where the fee is the whole of it: the exchange panics there, as for every amount beyond 64 bits.
 fn before_fee(amount: Amount, rate: u64) -> Result<Amount, Refusal> {
     if rate == 0 {
         return Ok(amount);
@@ -116,7 +135,7 @@ fn before_fee(amount: Amount, rate: u64) -> Result<Amount, Refusal> {
     let kept = FeeRate::DENOMINATOR
         .checked_sub(u128::from(rate))
         .filter(|kept| *kept > 0)
-        .ok_or(Refusal::ZeroTradingTokens)?;
+        .ok_or(Refusal::Overflow)?;
     narrow(
         u128::from(amount)
             .saturating_mul(FeeRate::DENOMINATOR)
@@ -134,9 +153,6 @@ fn back_along_the_curve(
         .checked_sub(curve_out)
         .filter(|left| *left > Amount::ZERO)
         .ok_or(Refusal::InsufficientReserves)?;
-    if reserve_in == Amount::ZERO {
-        return Err(Refusal::ZeroReserves);
-    }
     narrow(
         u128::from(reserve_in)
             .saturating_mul(u128::from(curve_out))

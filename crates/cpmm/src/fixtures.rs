@@ -8,8 +8,8 @@ use serde::{Deserialize, Deserializer, de::Error};
 use solana_pubkey::Pubkey;
 
 use crate::{
-    AmmConfig, Amount, Clock, Direction, ExactInQuote, FeeRate, Mint, PerToken, PoolSnapshot,
-    PoolState, Refusal, TokenProgram, TransferFee, TransferFeeConfig, ids,
+    AmmConfig, Amount, Clock, Direction, ExactInQuote, ExactOutQuote, FeeRate, Mint, PerToken,
+    PoolSnapshot, PoolState, Refusal, TokenProgram, TransferFee, TransferFeeConfig, ids,
 };
 
 /// Custom error of the exchange for an output below the caller's minimum.
@@ -165,29 +165,84 @@ impl Outcome {
             }
             Ok(quote) => quote,
         };
+        let moved = Moved {
+            in_net: quote.amount_in.saturating_sub(quote.input_transfer_fee),
+            amount_out: quote.amount_out,
+            received: quote.received,
+            protocol_fee: quote.protocol_fee,
+            fund_fee: quote.fund_fee,
+            creator_fee: quote.creator_fee,
+            creator_fee_on_input: quote.creator_fee_on_input,
+        };
+        Some(moved.outcome(state, direction))
+    }
+
+    /// What follows from a quote of an exact output for the caller's maximum; `None` as above.
+    #[must_use]
+    pub fn predicted_exact_out(
+        state: &PoolSnapshot,
+        direction: Direction,
+        quote: Result<ExactOutQuote, Refusal>,
+        maximum_amount_in: u64,
+    ) -> Option<Self> {
+        let quote = match quote {
+            Err(refusal) => return refusal.exchange_code().map(Self::ErrorCode),
+            Ok(quote) if quote.amount_in.get() > maximum_amount_in => {
+                return Some(Self::ErrorCode(EXCEEDED_SLIPPAGE));
+            }
+            Ok(quote) => quote,
+        };
+        let moved = Moved {
+            in_net: quote.amount_in.saturating_sub(quote.input_transfer_fee),
+            amount_out: quote.amount_out,
+            received: quote.received,
+            protocol_fee: quote.protocol_fee,
+            fund_fee: quote.fund_fee,
+            creator_fee: quote.creator_fee,
+            creator_fee_on_input: quote.creator_fee_on_input,
+        };
+        Some(moved.outcome(state, direction))
+    }
+}
+
+/// What a quote of either kind says that the accounts will show.
+struct Moved {
+    in_net: Amount,
+    amount_out: Amount,
+    received: Amount,
+    protocol_fee: Amount,
+    fund_fee: Amount,
+    creator_fee: Amount,
+    creator_fee_on_input: bool,
+}
+
+impl Moved {
+    fn outcome(&self, state: &PoolSnapshot, direction: Direction) -> Outcome {
         let booked = |before: PerToken<u64>, on_input: bool, fee: Amount| {
             let on_0 = on_input == (direction == Direction::ZeroForOne);
             let add =
                 |value: u64, here: bool| value.saturating_add(if here { fee.get() } else { 0 });
             PerToken::new(add(before.token_0, on_0), add(before.token_1, !on_0))
         };
-        let in_net = quote.amount_in.saturating_sub(quote.input_transfer_fee);
         let (pool, vaults) = (&state.pool, &state.vault_amounts);
-        Some(Self::Ok {
-            received: quote.received.get(),
-            input_vault: direction.input(vaults).get().saturating_add(in_net.get()),
+        Outcome::Ok {
+            received: self.received.get(),
+            input_vault: direction
+                .input(vaults)
+                .get()
+                .saturating_add(self.in_net.get()),
             output_vault: direction
                 .output(vaults)
-                .saturating_sub(quote.amount_out)
+                .saturating_sub(self.amount_out)
                 .get(),
-            protocol_fees: booked(pool.protocol_fees, true, quote.protocol_fee),
-            fund_fees: booked(pool.fund_fees, true, quote.fund_fee),
+            protocol_fees: booked(pool.protocol_fees, true, self.protocol_fee),
+            fund_fees: booked(pool.fund_fees, true, self.fund_fee),
             creator_fees: booked(
                 pool.creator_fees,
-                quote.creator_fee_on_input,
-                quote.creator_fee,
+                self.creator_fee_on_input,
+                self.creator_fee,
             ),
-        })
+        }
     }
 }
 

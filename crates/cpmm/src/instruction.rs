@@ -1,6 +1,7 @@
-//! Builds the swap instruction of the exchange: accounts and data.
+//! Builds the swap instructions of the exchange: accounts and data.
 //!
-//! Wire format: discriminator, `amount_in` and `minimum_amount_out`, both u64 little-endian; 24 bytes.
+//! Wire format: discriminator, then `amount_in` and `minimum_amount_out` or `max_amount_in` and `amount_out_received`,
+//! each u64 little-endian; 24 bytes. Both take the same accounts.
 
 use solana_instruction::{AccountMeta, Instruction};
 use solana_pubkey::Pubkey;
@@ -9,6 +10,9 @@ use crate::{accounts::PoolState, ids, quote::Direction};
 
 /// First eight bytes of `swap_base_input`.
 pub const SWAP_BASE_INPUT: [u8; 8] = [0x8f, 0xbe, 0x5a, 0xda, 0xc4, 0x1e, 0x33, 0xde];
+
+/// First eight bytes of `swap_base_output`.
+pub const SWAP_BASE_OUTPUT: [u8; 8] = [0x37, 0xd9, 0x62, 0x56, 0xa3, 0x4a, 0xb4, 0xad];
 
 /// The accounts of a swap, named. Their order on the wire is that of [`SwapAccounts::metas`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -87,19 +91,35 @@ impl SwapAccounts {
     }
 }
 
-/// A swap straight at the exchange, without the guard. Amounts are smallest units.
+/// A swap of an exact input straight at the exchange, without the guard. Amounts are smallest units.
 #[must_use]
 pub fn swap_base_input(
     accounts: &SwapAccounts,
     amount_in: u64,
     minimum_amount_out: u64,
 ) -> Instruction {
-    let mut data = SWAP_BASE_INPUT.to_vec();
-    data.extend_from_slice(&amount_in.to_le_bytes());
-    data.extend_from_slice(&minimum_amount_out.to_le_bytes());
+    swap(accounts, SWAP_BASE_INPUT, [amount_in, minimum_amount_out])
+}
+
+/// A swap for an exact output straight at the exchange, without the guard. Amounts are smallest units.
+#[must_use]
+pub fn swap_base_output(
+    accounts: &SwapAccounts,
+    max_amount_in: u64,
+    amount_out_received: u64,
+) -> Instruction {
+    swap(
+        accounts,
+        SWAP_BASE_OUTPUT,
+        [max_amount_in, amount_out_received],
+    )
+}
+
+fn swap(accounts: &SwapAccounts, discriminator: [u8; 8], amounts: [u64; 2]) -> Instruction {
+    let [first, second] = amounts.map(u64::to_le_bytes);
     Instruction {
         program_id: ids::PROGRAM_ID,
         accounts: accounts.metas().to_vec(),
-        data,
+        data: [discriminator, first, second].concat(),
     }
 }

@@ -1,7 +1,7 @@
 //! Raydium's constant-product exchange (CPMM) as data and arithmetic (pure).
 //!
 //! This crate knows the exchange's account layouts, the exact order and rounding of its
-//! `swap_base_input`, and the bytes of that instruction. It does no I/O, reads no clock, uses no
+//! `swap_base_input` and `swap_base_output`, and the bytes of those instructions. It does no I/O, reads no clock, uses no
 //! floating point and panics on no input. A quote made here from a consistent set of accounts equals
 //! what the chain pays, to the unit; every case in which the chain would refuse is a typed
 //! [`Refusal`].
@@ -23,6 +23,7 @@ mod quote;
 mod refusal;
 mod token;
 mod transfer_fee;
+mod two_hops;
 mod units;
 
 pub use accounts::{
@@ -36,4 +37,7 @@ pub use quote::{Clock, Direction, ExactInQuote, PoolSnapshot, minimum_out};
 pub use refusal::Refusal;
 pub use token::{MINT_LEN, Mint, TOKEN_ACCOUNT_LEN, TokenAccount, TokenAccountKind, TokenProgram};
 pub use transfer_fee::{TransferFee, TransferFeeConfig};
+pub use two_hops::{
+    Hop, HopRefusal, TwoHopQuote, quote_two_hops_exact_in, quote_two_hops_exact_out,
+};
 pub use units::{Amount, BasisPoints, FeeRate};

@@ -5,8 +5,10 @@
 use std::sync::Arc;
 
 use cpmm::{
-    AmmConfig, Amount, Clock, Direction, FeeRate, Mint, PerToken, PoolSnapshot, Refusal,
+    AmmConfig, Amount, Clock, Direction, FeeRate, Hop, HopRefusal, Mint, PerToken, PoolSnapshot,
+    PoolState, Refusal, TransferFee, TransferFeeConfig,
     fixtures::{ExecutedSwap, Outcome, blank_pool, executed_swaps, published_config},
+    quote_two_hops_exact_in, quote_two_hops_exact_out,
 };
 use serde::Deserialize;
 
@@ -174,4 +176,86 @@ fn an_exact_output_costs_what_the_formulas_say() {
         ),
         Err(Refusal::InsufficientReserves)
     );
+}
+
+/// What the official program was seen to take for 1,234,567 units out of a pool of 10^12 and 5·10^12, with transfer fees
+/// of the whole amount on either side, up to a cap: `(cap, spent)`.
+const EXECUTED_WITH_WHOLE_FEE: [(u64, u64); 3] =
+    [(0, 247_533), (7, 247_540), (1_000_000_000, 1_000_247_533)];
+
+#[test]
+fn an_exact_output_costs_what_the_official_program_took() {
+    let received = Amount::new(1_234_567);
+    let reserves = PerToken::new(
+        Amount::new(1_000_000_000_000),
+        Amount::new(5_000_000_000_000),
+    );
+    let quote = |state: &PoolSnapshot| {
+        state.quote_exact_out(Direction::ZeroForOne, received, &Clock::default())
+    };
+    let plain = pool_of(reserves, 2_500);
+    let cost = quote(&plain).expect("the pool is deep enough").amount_in;
+    assert_eq!(cost, Amount::new(247_533));
+    let forward = plain
+        .quote_exact_in(Direction::ZeroForOne, cost, &Clock::default())
+        .expect("it can be sent");
+    // An exact output leaves in the pool what rounding the input up bought.
+    assert_eq!(forward.received, Amount::new(1_234_569));
+
+    for (cap, spent) in EXECUTED_WITH_WHOLE_FEE {
+        let mut state = pool_of(reserves, 2_500);
+        state.mints.token_0 = Arc::new(whole_fee(cap));
+        let cost = quote(&state).expect("the cap bounds the fee");
+        assert_eq!(cost.amount_in, Amount::new(spent), "cap {cap}");
+    }
+    let mut uncapped = pool_of(reserves, 2_500);
+    uncapped.mints.token_1 = Arc::new(whole_fee(u64::MAX));
+    assert_eq!(quote(&uncapped), Err(Refusal::Overflow));
+}
+
+fn whole_fee(maximum_fee: u64) -> Mint {
+    let fee = TransferFee {
+        epoch: 0,
+        maximum_fee,
+        basis_points: 10_000,
+    };
+    Mint {
+        transfer_fee: Some(TransferFeeConfig {
+            older: fee,
+            newer: fee,
+        }),
+        ..Mint::plain(6, u64::MAX)
+    }
+}
+
+#[test]
+fn the_second_hop_is_fed_with_what_the_first_delivers() {
+    let [first, second] = [(10, 20), (40, 80)].map(|(x, y)| {
+        let reserve = |millions: u64| Amount::new(millions * 1_000_000);
+        pool_of(PerToken::new(reserve(x), reserve(y)), 2_500)
+    });
+    let closed = PoolSnapshot {
+        pool: Arc::new(PoolState {
+            status: 4,
+            ..blank_pool()
+        }),
+        ..second.clone()
+    };
+    let hop = |pool| Hop {
+        pool,
+        direction: Direction::ZeroForOne,
+    };
+    let clock = Clock::default();
+    let amount_in = Amount::new(1_000);
+    assert_eq!(
+        quote_two_hops_exact_in([hop(&first), hop(&closed)], amount_in, &clock),
+        Err(HopRefusal::Second(Refusal::SwapDisabled))
+    );
+    let hops = [hop(&first), hop(&second)];
+    let quote = quote_two_hops_exact_in(hops, amount_in, &clock).expect("both pools are open");
+    assert_eq!(quote.second.amount_in, quote.first.received);
+
+    let cost = quote_two_hops_exact_out(hops, quote.second.received, &clock).expect("it was paid");
+    assert_eq!(cost.first.received, cost.second.amount_in);
+    assert!(cost.first.amount_in <= amount_in, "the least that pays it");
 }

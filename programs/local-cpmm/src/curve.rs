@@ -1,6 +1,7 @@
-//! Arithmetic of a swap with a given input: fees, then the constant product (no accounts, no clock).
+//! Arithmetic of a swap with a given input or output: fees and the constant product (no accounts, no clock).
 
 use crate::error::ExchangeError;
+use pinocchio::error::ProgramError;
 
 /// Every rate is a number of millionths.
 const RATE_DENOMINATOR: u128 = 1_000_000;
@@ -37,6 +38,8 @@ pub struct Reserves {
 /// What a swap does to the pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outcome {
+    /// What enters the input vault, after the input mint's transfer fee.
+    pub amount_in: u64,
     /// What leaves the output vault, before the output mint's transfer fee.
     pub amount_out: u64,
     pub fees: Fees,
@@ -94,6 +97,7 @@ fn compute(
         swapped.checked_sub(creator)?
     };
     Some(Outcome {
+        amount_in,
         amount_out,
         fees: Fees {
             trade,
@@ -104,6 +108,76 @@ fn compute(
         product_before: x.checked_mul(y)?,
         product_after: x_after.checked_mul(y_after)?,
     })
+}
+
+/// The swap that lets exactly `amount_out` leave the output vault, the output mint's transfer fee included.
+///
+/// # Errors
+/// `ZeroTradingTokens` when a creator fee on the input is to be split out of a total rate of zero; `ArithmeticOverflow`
+/// where the real program panics.
+pub fn swap_base_output(
+    amount_out: u64,
+    reserves: Reserves,
+    rates: &Rates,
+    creator_fee_on_input: bool,
+) -> Result<Outcome, ProgramError> {
+    const PANIC: ProgramError = ProgramError::ArithmeticOverflow;
+    let swapped = if creator_fee_on_input {
+        amount_out
+    } else {
+        before_fee(amount_out, rates.creator).ok_or(PANIC)?
+    };
+    let (x, y) = (u128::from(reserves.input), u128::from(reserves.output));
+    let y_after = y.checked_sub(u128::from(swapped)).ok_or(PANIC)?;
+    let paid = x.checked_mul(u128::from(swapped)).ok_or(PANIC)?;
+    let traded = ceil_div(paid, y_after).ok_or(PANIC)?;
+
+    let rate = if creator_fee_on_input {
+        rates.trade.checked_add(rates.creator).ok_or(PANIC)?
+    } else {
+        rates.trade
+    };
+    let amount_in = before_fee(traded, rate).ok_or(PANIC)?;
+    let total = amount_in.checked_sub(traded).ok_or(PANIC)?;
+    let creator = if creator_fee_on_input {
+        floor_div(total, rates.creator, u128::from(rate)).ok_or(ExchangeError::ZeroTradingTokens)?
+    } else {
+        swapped.checked_sub(amount_out).ok_or(PANIC)?
+    };
+    let trade = if creator_fee_on_input {
+        total.checked_sub(creator).ok_or(PANIC)?
+    } else {
+        total
+    };
+    let x_after = x.checked_add(u128::from(traded)).ok_or(PANIC)?;
+    Ok(Outcome {
+        amount_in,
+        amount_out,
+        fees: Fees {
+            trade,
+            protocol: floor_div(trade, rates.protocol, RATE_DENOMINATOR).ok_or(PANIC)?,
+            fund: floor_div(trade, rates.fund, RATE_DENOMINATOR).ok_or(PANIC)?,
+            creator,
+        },
+        product_before: x.checked_mul(y).ok_or(PANIC)?,
+        product_after: x_after.checked_mul(y_after).ok_or(PANIC)?,
+    })
+}
+
+/// The least amount of which `rest` is left once `rate` millionths of it, rounded up, are taken.
+fn before_fee(rest: u64, rate: u64) -> Option<u64> {
+    if rate == 0 {
+        return Some(rest);
+    }
+    let kept = RATE_DENOMINATOR.checked_sub(u128::from(rate))?;
+    ceil_div(u128::from(rest).checked_mul(RATE_DENOMINATOR)?, kept)
+}
+
+fn ceil_div(dividend: u128, divisor: u128) -> Option<u64> {
+    let quotient = dividend
+        .checked_add(divisor.checked_sub(1)?)?
+        .checked_div(divisor)?;
+    u64::try_from(quotient).ok()
 }
 
 /// `amount * rate` millionths, rounded up.
@@ -123,11 +197,11 @@ fn floor_div(amount: u64, numerator: u64, denominator: u128) -> Option<u64> {
 /// # Errors
 /// `ArithmeticOverflow` for an empty reserve, which has no price: the real program panics here, and either way the
 /// transaction fails.
-pub fn prices_x32(reserves: [u64; 2]) -> Result<[u128; 2], pinocchio::error::ProgramError> {
+pub fn prices_x32(reserves: [u64; 2]) -> Result<[u128; 2], ProgramError> {
     let price = |of: u64, in_terms_of: u64| {
         (u128::from(in_terms_of) << 32)
             .checked_div(u128::from(of))
-            .ok_or(pinocchio::error::ProgramError::ArithmeticOverflow)
+            .ok_or(ProgramError::ArithmeticOverflow)
     };
     Ok([
         price(reserves[0], reserves[1])?,

@@ -53,7 +53,9 @@ pub enum ExchangeError {
     NotApproved = 6000,
     /// A vault is empty after the first deposit.
     EmptySupply = 6002,
-    /// The amount received is below the minimum.
+    /// The transfer fee on top of nothing is asked for.
+    InvalidInput = 6003,
+    /// The amount received is below the minimum, or the input above the maximum.
     ExceededSlippage = 6005,
     /// The fees leave nothing to trade, or cannot be split.
     ZeroTradingTokens = 6006,
@@ -63,6 +65,8 @@ pub enum ExchangeError {
     InvalidVault = 6008,
     /// The first deposit is worth less than the LP tokens that are locked for ever.
     InitLpAmountTooLess = 6009,
+    /// No amount leaves exactly this one once the mint's transfer fee is taken.
+    TransferFeeCalculateNotMatch = 6010,
     /// A sum of accrued fees, or the oracle's accumulation, overflowed.
     MathOverflow = 6011,
     /// A vault holds less than the fees accrued in it.

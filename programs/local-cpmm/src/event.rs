@@ -20,6 +20,8 @@ pub struct SwapEvent<'a> {
     pub output_amount: u64,
     pub input_transfer_fee: u64,
     pub output_transfer_fee: u64,
+    /// Whether the input was given, and not the output.
+    pub is_base_input: bool,
     pub input_mint: &'a Address,
     pub output_mint: &'a Address,
     pub trade_fee: u64,
@@ -42,7 +44,7 @@ impl SwapEvent<'_> {
     }
 
     fn encode(&self) -> [u8; ENCODED_LEN] {
-        let base_input = [1];
+        let base_input = [u8::from(self.is_base_input)];
         let fields: [&[u8]; 14] = [
             &DISCRIMINATOR,
             self.pool_id.as_array(),

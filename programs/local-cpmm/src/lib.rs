@@ -1,8 +1,8 @@
 //! Stand-in for Raydium's constant-product exchange (CPMM), where the real program is not at hand.
 //!
 //! It is loaded at the exchange's mainnet address and has the exchange's account layouts, discriminators, error
-//! numbers, events and arithmetic, for the two instructions that opening a pool and swapping need: `initialize` and
-//! `swap_base_input`. Where the real program and this one could be told apart, the doc comment of the item says so.
+//! numbers, events and arithmetic, for the three instructions that opening a pool and swapping need: `initialize`,
+//! `swap_base_input` and `swap_base_output`. Where the real program and this one could be told apart, the doc comment of the item says so.
 //! It is written from the description of the exchange's interface, and must never be deployed in public.
 
 use pinocchio::{AccountView, Address, ProgramResult};
@@ -16,7 +16,9 @@ pub mod event;
 pub mod initialize;
 pub mod observation;
 pub mod state;
+pub mod swap;
 pub mod swap_base_input;
+pub mod swap_base_output;
 pub mod token;
 
 use error::ExchangeError;
@@ -36,6 +38,8 @@ mod entrypoint {
 const INITIALIZE: [u8; 8] = [0xaf, 0xaf, 0x6d, 0x1f, 0x0d, 0x98, 0x9b, 0xed];
 /// First 8 bytes of the SHA-256 of `global:swap_base_input`.
 const SWAP_BASE_INPUT: [u8; 8] = [0x8f, 0xbe, 0x5a, 0xda, 0xc4, 0x1e, 0x33, 0xde];
+/// First 8 bytes of the SHA-256 of `global:swap_base_output`.
+const SWAP_BASE_OUTPUT: [u8; 8] = [0x37, 0xd9, 0x62, 0x56, 0xa3, 0x4a, 0xb4, 0xad];
 
 /// Dispatches on the instruction's discriminator.
 ///
@@ -55,6 +59,7 @@ pub fn process_instruction(
         .ok_or(ExchangeError::InstructionFallbackNotFound)?;
     match *discriminator {
         SWAP_BASE_INPUT => swap_base_input::process(accounts, arguments),
+        SWAP_BASE_OUTPUT => swap_base_output::process(accounts, arguments),
         INITIALIZE => initialize::process(accounts, arguments),
         _ => Err(ExchangeError::InstructionFallbackNotFound.into()),
     }

@@ -3,6 +3,7 @@
 use crate::{
     addresses::{AUTHORITY_SEED, TOKEN, TOKEN_2022},
     checks::owned_by_token_program,
+    error::ExchangeError,
 };
 use pinocchio::{
     AccountView, Address, ProgramResult,
@@ -118,28 +119,95 @@ impl<'a> Iterator for Extensions<'a> {
 /// # Errors
 /// `InvalidAccountData` when the mint's fee schedule is cut short.
 pub fn transfer_fee(mint: &AccountView, amount: u64, epoch: u64) -> Result<u64, ProgramError> {
+    Ok(FeeSchedule::of(mint, epoch)?.map_or(0, |schedule| schedule.fee(amount)))
+}
+
+/// What must be transferred on top of `net` in `epoch` so that `net` arrives.
+///
+/// # Errors
+/// `InvalidInput` for nothing, `TransferFeeCalculateNotMatch` where the fee of the sum is another one,
+/// `ArithmeticOverflow` where the real program panics, `InvalidAccountData` when the mint's fee schedule is cut short.
+pub fn inverse_transfer_fee(mint: &AccountView, net: u64, epoch: u64) -> Result<u64, ProgramError> {
     if mint.owned_by(&TOKEN) {
         return Ok(0);
     }
-    let data = mint.try_borrow()?;
-    let config =
-        Extensions::of_mint(&data).find(|(kind, _)| *kind == extension::TRANSFER_FEE_CONFIG);
-    let Some((_, config)) = config else {
+    if net == 0 {
+        return Err(ExchangeError::InvalidInput.into());
+    }
+    let Some(schedule) = FeeSchedule::of(mint, epoch)? else {
         return Ok(0);
     };
-    // Older schedule at 72, newer at 90, each: epoch, maximum fee, basis points.
-    let newer_from = u64::from_le_bytes(*chunk_at(config, 90)?);
-    let (maximum_at, rate_at) = if epoch >= newer_from {
-        (98, 106)
-    } else {
-        (80, 88)
-    };
-    let maximum = u64::from_le_bytes(*chunk_at(config, maximum_at)?);
-    let basis_points = u16::from_le_bytes(*chunk_at(config, rate_at)?);
-    let fee = u128::from(amount)
-        .saturating_mul(u128::from(basis_points))
-        .div_ceil(10_000);
-    Ok(u64::try_from(fee).map_or(maximum, |fee| fee.min(maximum)))
+    if schedule.basis_points == WHOLE {
+        return Ok(schedule.maximum);
+    }
+    let gross = schedule
+        .before_fee(net)
+        .ok_or(ProgramError::ArithmeticOverflow)?;
+    let fee = schedule.fee(gross);
+    let sum = net
+        .checked_add(fee)
+        .ok_or(ProgramError::ArithmeticOverflow)?;
+    if schedule.fee(sum) != fee {
+        return Err(ExchangeError::TransferFeeCalculateNotMatch.into());
+    }
+    Ok(fee)
+}
+
+/// Basis points of the whole.
+const WHOLE: u16 = 10_000;
+
+/// The fee schedule of a mint that is in force.
+struct FeeSchedule {
+    maximum: u64,
+    basis_points: u16,
+}
+
+impl FeeSchedule {
+    /// None for a mint without transfer fees.
+    fn of(mint: &AccountView, epoch: u64) -> Result<Option<Self>, ProgramError> {
+        if mint.owned_by(&TOKEN) {
+            return Ok(None);
+        }
+        let data = mint.try_borrow()?;
+        let config =
+            Extensions::of_mint(&data).find(|(kind, _)| *kind == extension::TRANSFER_FEE_CONFIG);
+        let Some((_, config)) = config else {
+            return Ok(None);
+        };
+        // Older schedule at 72, newer at 90, each: epoch, maximum fee, basis points.
+        let newer_from = u64::from_le_bytes(*chunk_at(config, 90)?);
+        let (maximum_at, rate_at) = if epoch >= newer_from {
+            (98, 106)
+        } else {
+            (80, 88)
+        };
+        Ok(Some(Self {
+            maximum: u64::from_le_bytes(*chunk_at(config, maximum_at)?),
+            basis_points: u16::from_le_bytes(*chunk_at(config, rate_at)?),
+        }))
+    }
+
+    /// Rounded up and capped.
+    fn fee(&self, amount: u64) -> u64 {
+        let fee = u128::from(amount)
+            .saturating_mul(u128::from(self.basis_points))
+            .div_ceil(u128::from(WHOLE));
+        u64::try_from(fee).map_or(self.maximum, |fee| fee.min(self.maximum))
+    }
+
+    /// What Token-2022 takes for the amount that leaves `net`, for a rate below the whole.
+    fn before_fee(&self, net: u64) -> Option<u64> {
+        let kept = WHOLE.checked_sub(self.basis_points)?;
+        let gross = u128::from(net)
+            .checked_mul(u128::from(WHOLE))?
+            .div_ceil(u128::from(kept));
+        let raised = gross.checked_sub(u128::from(net))?;
+        if raised >= u128::from(self.maximum) {
+            net.checked_add(self.maximum)
+        } else {
+            u64::try_from(gross).ok()
+        }
+    }
 }
 
 /// Length of a vault for this mint.

@@ -6,7 +6,7 @@ use cpmm::{
     AmmConfig, Amount, Clock, Direction, FeeRate, Mint, PerToken, PoolSnapshot, PoolState,
     TokenProgram, TransferFee, TransferFeeConfig,
     fixtures::{ExecutedSwap, Outcome, blank_pool, published_config},
-    instruction::swap_base_input,
+    instruction::{swap_base_input, swap_base_output},
 };
 use rand::{Rng, SeedableRng, rngs::StdRng, seq::IndexedRandom};
 
@@ -24,10 +24,36 @@ pub struct Swap {
     pub clock: Clock,
     /// Which token goes in.
     pub direction: Direction,
-    /// How much goes in, smallest units.
-    pub amount_in: u64,
-    /// The least that the caller accepts, smallest units.
-    pub minimum_amount_out: u64,
+    /// What the caller asks for.
+    pub terms: Terms,
+}
+
+/// What the caller of a swap fixes and what it bounds, smallest units.
+#[derive(Clone, Copy, Debug)]
+pub enum Terms {
+    /// An exact input.
+    ExactIn {
+        /// How much goes in.
+        amount_in: u64,
+        /// The least that the caller accepts.
+        minimum_amount_out: u64,
+    },
+    /// An exact output.
+    ExactOut {
+        /// The most that the caller pays.
+        maximum_amount_in: u64,
+        /// How much must arrive.
+        amount_out: u64,
+    },
+}
+
+/// What a swap did.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Traded {
+    /// What left the user's account; nothing when the exchange refused.
+    pub spent: u64,
+    /// All else.
+    pub outcome: Outcome,
 }
 
 impl From<&ExecutedSwap> for Swap {
@@ -36,8 +62,10 @@ impl From<&ExecutedSwap> for Swap {
             snapshot: swap.snapshot(),
             clock: swap.clock(),
             direction: swap.direction(),
-            amount_in: swap.amount_in,
-            minimum_amount_out: swap.minimum_amount_out,
+            terms: Terms::ExactIn {
+                amount_in: swap.amount_in,
+                minimum_amount_out: swap.minimum_amount_out,
+            },
         }
     }
 }
@@ -45,48 +73,129 @@ impl From<&ExecutedSwap> for Swap {
 impl Swap {
     /// What the arithmetic says; `None` for a refusal that has no error code of the exchange.
     #[must_use]
-    pub fn predict(&self) -> Option<Outcome> {
-        let quote =
-            self.snapshot
-                .quote_exact_in(self.direction, Amount::new(self.amount_in), &self.clock);
-        Outcome::predicted(
-            &self.snapshot,
-            self.direction,
-            quote,
-            self.minimum_amount_out,
-        )
+    pub fn predict(&self) -> Option<Traded> {
+        let (snapshot, direction) = (&self.snapshot, self.direction);
+        let (offered, outcome) = match self.terms {
+            Terms::ExactIn {
+                amount_in,
+                minimum_amount_out,
+            } => {
+                let quote = snapshot.quote_exact_in(direction, Amount::new(amount_in), &self.clock);
+                let outcome = Outcome::predicted(snapshot, direction, quote, minimum_amount_out);
+                (amount_in, outcome?)
+            }
+            Terms::ExactOut {
+                maximum_amount_in,
+                amount_out,
+            } => {
+                let quote =
+                    snapshot.quote_exact_out(direction, Amount::new(amount_out), &self.clock);
+                let offered = quote.map_or(0, |quote| quote.amount_in.get());
+                let outcome =
+                    Outcome::predicted_exact_out(snapshot, direction, quote, maximum_amount_in);
+                (offered, outcome?)
+            }
+        };
+        let spent = match outcome {
+            Outcome::Ok { .. } => offered,
+            Outcome::ErrorCode(_) => 0,
+        };
+        Some(Traded { spent, outcome })
     }
 
     /// Has the exchange execute it, without the guard.
     ///
     /// # Errors
     /// Why the transaction failed.
-    pub fn execute(&self, svm: &mut Svm) -> Result<Outcome, Refused> {
+    pub fn execute(&self, svm: &mut Svm) -> Result<Traded, Refused> {
         svm.set_time(self.clock.epoch, self.clock.unix_timestamp);
         let pool = svm.open("parity", &PoolSpec::like(self.snapshot.clone()));
+        let held = match self.terms {
+            Terms::ExactIn { amount_in, .. } => amount_in,
+            // Whatever it costs: what a swap is refused for must not be that the trader is poor.
+            Terms::ExactOut { .. } => u64::MAX,
+        };
         let amounts = match self.direction {
-            Direction::ZeroForOne => PerToken::new(self.amount_in, 0),
-            Direction::OneForZero => PerToken::new(0, self.amount_in),
+            Direction::ZeroForOne => PerToken::new(held, 0),
+            Direction::OneForZero => PerToken::new(0, held),
         };
         let user = svm.fund("trader", &pool, amounts);
         let accounts = pool.swap_accounts(&user, self.direction);
-        let swap = swap_base_input(&accounts, self.amount_in, self.minimum_amount_out);
+        let swap = match self.terms {
+            Terms::ExactIn {
+                amount_in,
+                minimum_amount_out,
+            } => swap_base_input(&accounts, amount_in, minimum_amount_out),
+            Terms::ExactOut {
+                maximum_amount_in,
+                amount_out,
+            } => swap_base_output(&accounts, maximum_amount_in, amount_out),
+        };
         svm.send(&[swap], &[&user.keypair])?;
         let state = svm.pool_state(pool.address);
-        Ok(Outcome::Ok {
-            received: svm.balance(accounts.output_token_account),
-            input_vault: svm.balance(accounts.input_vault),
-            output_vault: svm.balance(accounts.output_vault),
-            protocol_fees: state.protocol_fees,
-            fund_fees: state.fund_fees,
-            creator_fees: state.creator_fees,
+        Ok(Traded {
+            spent: held - svm.balance(accounts.input_token_account),
+            outcome: Outcome::Ok {
+                received: svm.balance(accounts.output_token_account),
+                input_vault: svm.balance(accounts.input_vault),
+                output_vault: svm.balance(accounts.output_vault),
+                protocol_fees: state.protocol_fees,
+                fund_fees: state.fund_fees,
+                creator_fees: state.creator_fees,
+            },
         })
     }
 }
 
-/// An endless row of random swaps, the same for the same seed. Both token programs, every fee mode,
+/// An endless row of random swaps of an exact input, the same for the same seed. Both token programs, every fee mode,
 /// balances from 1 to 2^63, amounts up to what the token programs can hold, and every refusal.
 pub struct RandomSwaps(StdRng);
+
+/// An endless row of random swaps for an exact output, from the same pools, the same for the same seed.
+pub struct RandomExactOutSwaps(RandomSwaps);
+
+impl RandomExactOutSwaps {
+    /// The row of this seed.
+    #[must_use]
+    pub fn from_seed(seed: u64) -> Self {
+        Self(RandomSwaps::from_seed(seed))
+    }
+}
+
+impl Iterator for RandomExactOutSwaps {
+    type Item = Swap;
+
+    fn next(&mut self) -> Option<Swap> {
+        let random = &mut self.0;
+        let (snapshot, direction, clock) = random.market();
+        // Mostly what the pool holds; now and then more than that, and nothing.
+        let held = direction.output(&snapshot.vault_amounts).get();
+        let amount_out = match random.0.random_range(0..50) {
+            0 => 0,
+            1 => random.magnitude(u64::MAX),
+            _ => random.magnitude(held),
+        };
+        let mut swap = Swap {
+            snapshot,
+            clock,
+            direction,
+            terms: Terms::ExactOut {
+                maximum_amount_in: u64::MAX,
+                amount_out,
+            },
+        };
+        let paid = |traded: &Traded| matches!(traded.outcome, Outcome::Ok { .. });
+        if let (true, Some(traded)) = (random.chance(40), swap.predict().filter(paid)) {
+            // At what is spent, one below, and one above.
+            let step = random.0.random_range(0..=2);
+            swap.terms = Terms::ExactOut {
+                maximum_amount_in: traded.spent.saturating_add(step).saturating_sub(1),
+                amount_out,
+            };
+        }
+        Some(swap)
+    }
+}
 
 impl RandomSwaps {
     /// The row of this seed.
@@ -199,12 +308,8 @@ impl RandomSwaps {
             mints: PerToken::new(Arc::new(mint_0), Arc::new(mint_1)),
         }
     }
-}
 
-impl Iterator for RandomSwaps {
-    type Item = Swap;
-
-    fn next(&mut self) -> Option<Swap> {
+    fn market(&mut self) -> (PoolSnapshot, Direction, Clock) {
         let snapshot = self.snapshot();
         let direction = if self.chance(50) {
             Direction::ZeroForOne
@@ -215,6 +320,15 @@ impl Iterator for RandomSwaps {
             epoch: EPOCH,
             unix_timestamp: UNIX_TIMESTAMP,
         };
+        (snapshot, direction, clock)
+    }
+}
+
+impl Iterator for RandomSwaps {
+    type Item = Swap;
+
+    fn next(&mut self) -> Option<Swap> {
+        let (snapshot, direction, clock) = self.market();
         // A mint never has more than 2^64 − 1 units, the vault's and the user's together.
         let most = u64::MAX - direction.input(&snapshot.vault_amounts).get();
         let amount_in = if self.chance(2) {
@@ -222,17 +336,24 @@ impl Iterator for RandomSwaps {
         } else {
             self.magnitude(most)
         };
+        let terms = |minimum_amount_out| Terms::ExactIn {
+            amount_in,
+            minimum_amount_out,
+        };
         let mut swap = Swap {
             snapshot,
             clock,
             direction,
-            amount_in,
-            minimum_amount_out: 0,
+            terms: terms(0),
         };
-        if let (true, Some(Outcome::Ok { received, .. })) = (self.chance(40), swap.predict()) {
+        let received = |traded: Traded| match traded.outcome {
+            Outcome::Ok { received, .. } => Some(received),
+            Outcome::ErrorCode(_) => None,
+        };
+        if let (true, Some(received)) = (self.chance(40), swap.predict().and_then(received)) {
             // At what is paid, one below, and one above.
             let step = self.0.random_range(0..=2);
-            swap.minimum_amount_out = received.saturating_add(step).saturating_sub(1);
+            swap.terms = terms(received.saturating_add(step).saturating_sub(1));
         }
         Some(swap)
     }

@@ -3,7 +3,10 @@
 use std::fmt;
 
 use cpmm::fixtures::Outcome;
-use sluice_testkit::{random_swaps::Swap, svm::Svm};
+use sluice_testkit::{
+    random_swaps::{Swap, Traded},
+    svm::Svm,
+};
 use solana_instruction::error::InstructionError;
 
 /// Predicts and executes, and compares.
@@ -13,16 +16,16 @@ use solana_instruction::error::InstructionError;
 pub fn compare(swap: &Swap, svm: &mut Svm) -> Result<Verdict, Mismatch> {
     let predicted = swap.predict();
     let (executed, agree) = match swap.execute(svm) {
-        Ok(outcome) => {
-            let agree = predicted.as_ref() == Some(&outcome);
-            (format!("{outcome:?}"), agree)
+        Ok(traded) => {
+            let agree = predicted.as_ref() == Some(&traded);
+            (format!("{traded:?}"), agree)
         }
         Err(refused) => {
             let agree = match (&predicted, &refused.error) {
                 // Without a code of the exchange's own, any failure is the predicted one.
                 (None, _) => true,
-                (Some(Outcome::ErrorCode(code)), InstructionError::Custom(raised)) => {
-                    code == raised
+                (Some(traded), InstructionError::Custom(raised)) => {
+                    traded.outcome == Outcome::ErrorCode(*raised)
                 }
                 _ => false,
             };
@@ -36,7 +39,7 @@ pub fn compare(swap: &Swap, svm: &mut Svm) -> Result<Verdict, Mismatch> {
             executed,
         });
     }
-    Ok(match predicted {
+    Ok(match predicted.map(|traded| traded.outcome) {
         Some(Outcome::Ok { .. }) => Verdict::Paid,
         _ => Verdict::Refused,
     })
@@ -55,7 +58,7 @@ pub enum Verdict {
 #[derive(Debug)]
 pub struct Mismatch {
     swap: Box<Swap>,
-    predicted: Option<Outcome>,
+    predicted: Option<Traded>,
     executed: String,
 }
 

@@ -4,7 +4,10 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use sluice_simulations::parity::{Verdict, compare};
-use sluice_testkit::{random_swaps::RandomSwaps, svm::Svm};
+use sluice_testkit::{
+    random_swaps::{RandomExactOutSwaps, RandomSwaps, Swap},
+    svm::Svm,
+};
 
 /// Most mismatches that are printed in full: one is enough to find a fault, a few show its pattern.
 const SHOWN: usize = 5;
@@ -12,7 +15,7 @@ const SHOWN: usize = 5;
 /// Random swaps through the exchange's binary, against the arithmetic.
 #[derive(Parser)]
 struct Arguments {
-    /// How many swaps to compare.
+    /// How many swaps of each kind to compare.
     #[arg(long, default_value_t = 100_000)]
     cases: usize,
     /// Which row of swaps; the same seed gives the same row.
@@ -22,26 +25,38 @@ struct Arguments {
 
 fn main() -> ExitCode {
     let Arguments { cases, seed } = Arguments::parse();
+    let exact_in = RandomSwaps::from_seed(seed).take(cases);
+    let exact_out = RandomExactOutSwaps::from_seed(seed).take(cases);
+    let mismatches = [
+        compare_all("input", exact_in),
+        compare_all("output", exact_out),
+    ];
+    if mismatches == [0, 0] {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
+}
+
+/// Compares swaps of an exact input or output, prints how they ended, and returns how many ended otherwise than
+/// predicted.
+fn compare_all(exact: &str, swaps: impl Iterator<Item = Swap>) -> usize {
     let mut svm = Svm::new();
     let (mut paid, mut refused, mut mismatches) = (0_usize, 0_usize, 0_usize);
-    for (index, swap) in RandomSwaps::from_seed(seed).take(cases).enumerate() {
+    for (index, swap) in swaps.enumerate() {
         match compare(&swap, &mut svm) {
             Ok(Verdict::Paid) => paid += 1,
             Ok(Verdict::Refused) => refused += 1,
             Err(mismatch) => {
                 mismatches += 1;
                 if mismatches <= SHOWN {
-                    println!("swap {index}: {mismatch}");
+                    println!("swap {index} of an exact {exact}: {mismatch}");
                 }
             }
         }
     }
     println!(
-        "{cases} swaps of seed {seed}: {paid} paid alike, {refused} refused alike, {mismatches} mismatches"
+        "swaps of an exact {exact}: {paid} paid alike, {refused} refused alike, {mismatches} mismatches"
     );
-    if mismatches == 0 {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    }
+    mismatches
 }

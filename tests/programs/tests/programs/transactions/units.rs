@@ -6,7 +6,7 @@ use cpmm::{Direction, MINT_LEN, Mint, PerToken, TOKEN_ACCOUNT_LEN, TokenProgram,
 use sluice_harness::wallet::{Asset, Before, Case, Wallet, exchange};
 use sluice_testkit::{
     pool::{PoolSpec, guarded_swap},
-    random_swaps::RandomSwaps,
+    random_swaps::{RandomSwaps, Terms},
     svm::Svm,
 };
 use sluice_transaction::compute_table::{self, TokenKind, TokenShape};
@@ -166,13 +166,16 @@ fn the_swap_alone_stays_within_its_limit_in_random_pools() {
     for swap in RandomSwaps::from_seed(5).take(RANDOM_SWAPS) {
         svm.set_time(swap.clock.epoch, swap.clock.unix_timestamp);
         let pool = svm.open("random", &PoolSpec::like(swap.snapshot.clone()));
+        let Terms::ExactIn { amount_in, .. } = swap.terms else {
+            panic!("{swap:?} is of another row");
+        };
         let amounts = match swap.direction {
-            Direction::ZeroForOne => PerToken::new(swap.amount_in, 0),
-            Direction::OneForZero => PerToken::new(0, swap.amount_in),
+            Direction::ZeroForOne => PerToken::new(amount_in, 0),
+            Direction::OneForZero => PerToken::new(0, amount_in),
         };
         let user = svm.fund("trader", &pool, amounts);
         let accounts = pool.swap_accounts(&user, swap.direction);
-        let instruction = guarded_swap(&accounts, swap.amount_in, 1);
+        let instruction = guarded_swap(&accounts, amount_in, 1);
         let Ok(executed) = svm.send(&[instruction], &[&user.keypair]) else {
             // What the chain refuses is no matter of units.
             continue;
