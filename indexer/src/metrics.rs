@@ -54,6 +54,7 @@ pub struct Metrics {
     messages: Family<Label, Counter>,
     sessions: Family<Label, Counter>,
     gaps: Counter,
+    truncated_logs: Counter,
     attempts: Family<Label, Counter>,
     latency: Family<Label, Histogram>,
     leader: Gauge,
@@ -70,6 +71,7 @@ impl Default for Metrics {
             messages: Family::default(),
             sessions: Family::default(),
             gaps: Counter::default(),
+            truncated_logs: Counter::default(),
             attempts: Family::default(),
             latency: Family::new_with_constructor(|| {
                 Histogram::new(exponential_buckets(FIRST_BUCKET, BUCKET_FACTOR, BUCKETS))
@@ -112,6 +114,11 @@ impl Metrics {
     /// A gap of this many slots was reported.
     pub fn gap(&self, slots: u64) {
         self.gaps.inc_by(slots);
+    }
+
+    /// A transaction came whose logs the validator cut.
+    pub fn logs_truncated(&self) {
+        self.truncated_logs.inc();
     }
 
     /// An attempt was recorded.
@@ -186,6 +193,11 @@ impl Metrics {
             "missing_slots",
             "Slots in gaps: not read, and not replayed by any server",
             self.gaps.clone(),
+        );
+        r.register(
+            "transactions_with_truncated_logs",
+            "Transactions whose logs the validator cut: logged program events may be missing",
+            self.truncated_logs.clone(),
         );
         r.register(
             "delivery_attempts",

@@ -7,8 +7,8 @@ use std::{
 
 use parking_lot::Mutex;
 
-/// Longest time without a slot for an indexer that works. A slot takes 400 ms; ten seconds without one
-/// are a stream that stands still, or a chain that does.
+/// Longest time without a slot for an indexer that works, seconds of wall time: many slots, however short they are.
+/// Without one for so long the stream stands still, or the chain does.
 pub const MAX_SLOT_AGE: Duration = Duration::from_secs(10);
 
 /// Shared by the tasks. Locks are held for a few instructions and never across an await.

@@ -8,8 +8,8 @@ use tokio::{sync::watch, time::sleep};
 
 use crate::events::subscription_index::Subscriptions;
 
-/// How often the webhooks' revision is read: one row, from memory. A new webhook is noticed within this
-/// time, half a slot.
+/// How often the webhooks' revision is read, wall time: one row, from memory. A new webhook is noticed within this
+/// time.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 /// The task that keeps what is matched up to date.

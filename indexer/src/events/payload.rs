@@ -8,7 +8,8 @@
 //!   `writtenBy` (signature of the writing transaction, or null).
 //! - `transaction`: `signature`, `index` (position in the block), `error` (text, or null), `fee` (lamports),
 //!   `computeUnits` (or null), `accountKeys`, `programs` (invoked at any depth), `logs` (or null when the
-//!   validator kept none).
+//!   validator kept none), and `logsTruncated`: true, only where the validator cut the logs. Events that the programs
+//!   logged after the cut are missing then; those that they emitted by instructions are all there.
 //! - `programEvent`: `programId`, `signature`, `index` (position among the events of the transaction),
 //!   `discriminator` (hex of the first eight bytes, or null when there are fewer), `data` (base64, with the
 //!   discriminator), `name` and `fields` (null for events whose IDL is not registered).
@@ -35,7 +36,11 @@ use sluice_store::{BodyTemplate, Commitment, MessageKind, SlotMessage, Timestamp
 use solana_pubkey::Pubkey;
 use solana_signature::Signature;
 
-use super::{idl::Idls, program_events::ProgramEvent, subscription_index::Subscriber};
+use super::{
+    idl::Idls,
+    program_events::{ProgramEvent, logs_truncated},
+    subscription_index::Subscriber,
+};
 use crate::slots::{Gap, RetractReason};
 
 /// Bytes by which the events of an Anchor program differ.
@@ -106,7 +111,7 @@ struct AccountChange {
 #[must_use]
 pub fn transaction(transaction: &TransactionUpdate, programs: &[Pubkey]) -> Value {
     let logs = (!transaction.logs_missing).then_some(&transaction.log_messages);
-    json!({
+    let mut data = json!({
         "signature": transaction.signature.to_string(),
         "index": transaction.index,
         "error": transaction.error,
@@ -115,7 +120,11 @@ pub fn transaction(transaction: &TransactionUpdate, programs: &[Pubkey]) -> Valu
         "accountKeys": texts(&transaction.account_keys),
         "programs": texts(programs),
         "logs": logs,
-    })
+    });
+    if logs_truncated(transaction) {
+        data["logsTruncated"] = true.into();
+    }
+    data
 }
 
 /// The `data` of a `programEvent`, the `index`-th of its transaction.
@@ -182,7 +191,10 @@ mod tests {
     use swap_guard_interface::{GUARDED_SWAP_DISCRIMINATOR, PROGRAM_ID};
 
     use super::*;
-    use crate::events::program_events::EventPath;
+    use crate::{
+        events::program_events::EventPath,
+        slots::slot_events::fixtures::transaction as transaction_of,
+    };
 
     fn event(program: Pubkey, data: Vec<u8>) -> Value {
         let event = ProgramEvent {
@@ -218,6 +230,21 @@ mod tests {
             (&foreign["name"], &foreign["fields"]),
             (&Value::Null, &Value::Null)
         );
+    }
+
+    #[test]
+    fn a_transaction_says_that_its_logs_were_cut_only_where_they_were() {
+        let mut one = transaction_of(7, 1);
+        let whole = transaction(&one, &[]);
+        assert_eq!(whole.get("logsTruncated"), None);
+        one.log_messages.push("Log truncated".to_owned());
+        let mut cut = transaction(&one, &[]);
+        assert_eq!(cut["logs"], json!(["Log truncated"]));
+        // Nothing else about it differs.
+        cut["logs"] = json!([]);
+        let fields = cut.as_object_mut().expect("an object");
+        assert_eq!(fields.remove("logsTruncated"), Some(Value::Bool(true)));
+        assert_eq!(cut, whole);
     }
 
     #[test]

@@ -18,6 +18,9 @@ use solana_pubkey::Pubkey;
 /// First bytes of an instruction by which a program emits an event to itself.
 const EVENT_INSTRUCTION_TAG: [u8; 8] = 0x1d9a_cb51_2ea5_45e4_u64.to_le_bytes();
 
+/// The line in place of those that the validator cut off. What programs log has a prefix, so none can write it.
+const TRUNCATED: &str = "Log truncated";
+
 /// Depth of an instruction that the transaction itself makes.
 const TOP_LEVEL: u32 = 1;
 
@@ -71,6 +74,14 @@ pub fn program_events(transaction: &TransactionUpdate) -> Vec<ProgramEvent> {
     events
 }
 
+/// Whether the validator cut the logs of a transaction. What came later may still follow the cut where it was short
+/// enough, so the mark is not always the last line.
+#[must_use]
+pub fn logs_truncated(transaction: &TransactionUpdate) -> bool {
+    let mut lines = transaction.log_messages.iter();
+    lines.any(|line| line == TRUNCATED)
+}
+
 /// Every program that a transaction invoked, at any depth, each once.
 #[must_use]
 pub fn invoked_programs(transaction: &TransactionUpdate) -> Vec<Pubkey> {
@@ -101,7 +112,7 @@ enum Line<'a> {
 }
 
 fn parse_line(line: &str) -> Line<'_> {
-    if line == "Log truncated" {
+    if line == TRUNCATED {
         return Line::Truncated;
     }
     let Some(rest) = line.strip_prefix("Program ") else {

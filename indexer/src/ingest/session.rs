@@ -20,7 +20,9 @@ use super::{
     subscription::revision_in_force,
 };
 use crate::{
-    events::{compose, idl::Idls, subscription_index::Subscriptions},
+    events::{
+        compose, idl::Idls, program_events::logs_truncated, subscription_index::Subscriptions,
+    },
     slots::{Action, Block, ForkTree, ResumePoint, SlotEvent, SlotEvents},
     status::Status,
 };
@@ -98,9 +100,13 @@ impl<'a> Session<'a> {
             // What the validator read from its snapshot at start-up did not happen now.
             Body::Account(account) if account.is_startup => Vec::new(),
             Body::Account(account) => self.tree.event(account.slot, SlotEvent::Account(account))?,
-            Body::Transaction(transaction) => self
-                .tree
-                .event(transaction.slot, SlotEvent::Transaction(transaction))?,
+            Body::Transaction(transaction) => {
+                if logs_truncated(&transaction) {
+                    self.context.outbox.metrics.logs_truncated();
+                }
+                self.tree
+                    .event(transaction.slot, SlotEvent::Transaction(transaction))?
+            }
             Body::BlockMeta(block) => self.tree.block(block)?,
             Body::Slot(slot) => {
                 self.newest = self.newest.max(slot.slot);

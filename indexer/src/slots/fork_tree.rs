@@ -28,7 +28,7 @@ use thiserror::Error;
 
 use super::{Action, Block, Gap, ResumePoint, RetractReason, SlotEvent, slot_node::SlotNode};
 
-/// Most slots held. A slot takes 400 ms and finality thirty of them; this is seven minutes without it.
+/// Most slots held: counted in slots, because each takes memory however long it lasts. Finality needs some thirty.
 const MAX_SLOTS: usize = 1024;
 
 /// Most bytes held, roughly: many slots of everything that happens on mainnet. Beyond it the stream is
@@ -38,7 +38,7 @@ const MAX_BYTES: usize = 512 * 1024 * 1024;
 /// How long blocks are remembered after they were emitted for the last time, in slots: events may be late.
 const REMEMBERED: u64 = 64;
 
-/// By how many slots the confirmed chain may be ahead of a block that was not announced before that counts
+/// By how many slots, whatever time they take, the confirmed chain may be ahead of a block that was not announced before that counts
 /// as a gap. Announcements overtake each other by a slot or two.
 const GAP_PATIENCE: u64 = 16;
 

@@ -102,6 +102,23 @@ fn a_failed_inner_program_is_left_all_the_same() {
 }
 
 #[test]
+fn cut_logs_are_known_by_the_validators_own_line_and_hide_no_event_instruction() {
+    let cut = [
+        "Program ALICE invoke [1]",
+        "Log truncated",
+        // Short enough to fit again.
+        "Program ALICE success",
+    ];
+    let mut cut = transaction(&cut);
+    assert!(logs_truncated(&cut));
+    cut.inner_instructions = vec![(0, vec![inner(0, Some(2), &event_data(&[7]))])];
+    let events: Vec<_> = program_events(&cut).into_iter().map(|e| e.data).collect();
+    assert_eq!(events, [[7]]);
+    let said = ["Program ALICE invoke [1]", "Program log: Log truncated"];
+    assert!(!logs_truncated(&transaction(&said)));
+}
+
+#[test]
 fn cut_logs_keep_what_came_before() {
     let events = said(&[
         "Program ALICE invoke [1]",

@@ -5,7 +5,7 @@ use std::{io::Read, time::Duration};
 use bytes::Bytes;
 use flate2::read::GzDecoder;
 use serde_json::Value;
-use sluice_geyser::{SlotStatus, scripted::Code};
+use sluice_geyser::{Body, SlotStatus, scripted::Code};
 use sluice_store::{Commitment, EventKind, Secret, WebhookDefinition};
 use tokio::time::sleep;
 
@@ -21,6 +21,7 @@ on_both!(
     events_of_a_confirmed_slot_arrive_signed_and_in_order,
     each_webhook_is_sent_events_at_the_commitment_it_chose,
     a_long_body_is_compressed_for_those_who_ask_for_it,
+    a_transaction_whose_logs_were_cut_says_so_and_is_counted,
     a_broken_connection_resumes_after_the_checkpoint_and_a_replay_reaches_nobody_twice,
     a_second_indexer_stands_by_and_takes_over,
 );
@@ -93,6 +94,28 @@ async fn each_webhook_is_sent_events_at_the_commitment_it_chose(mut harness: Ind
         assert_eq!(bodies[count - 1]["slot"], 11);
         assert_eq!(bodies[count - 1]["sequence"], 1);
     }
+    indexer.stop().await;
+}
+
+async fn a_transaction_whose_logs_were_cut_says_so_and_is_counted(mut harness: IndexerHarness) {
+    harness.webhook(1).await;
+    let indexer = harness.start().await;
+    let (connection, name) = harness.listening().await;
+    let mut cut = transaction(11, 5);
+    let Body::Transaction(content) = &mut cut.body else {
+        panic!("a transaction")
+    };
+    content.log_messages.insert(1, "Log truncated".to_owned());
+    send(&connection, [transaction(11, 4), cut, block(11)]).await;
+    send(&connection, settle(&name, 11)).await;
+    // The event that the second one logged after the cut is not known.
+    let bodies = harness.bodies(3).await;
+    let truncated = bodies.iter().map(|body| body["data"].get("logsTruncated"));
+    let truncated: Vec<_> = truncated.map(Option::<&Value>::cloned).collect();
+    assert_eq!(truncated, [None, None, Some(Value::Bool(true))]);
+    let metrics = indexer.get("/metrics").await.text().await.expect("text");
+    let line = "sluice_indexer_transactions_with_truncated_logs_total 1";
+    assert!(metrics.lines().any(|each| each == line), "{metrics}");
     indexer.stop().await;
 }
 
