@@ -93,6 +93,11 @@ fn market_settings(config: &Config) -> sluice_market::Settings {
     sluice_market::Settings {
         endpoints: std::iter::once(first).chain(others).collect(),
         rpc_url: config.chain.rpc_url.clone(),
+        read_limits: sluice_market::ReadLimits {
+            idle_timeout: config.bootstrap.idle_timeout(),
+            answer_timeout: config.bootstrap.answer_timeout(),
+            parallel_calls: config.bootstrap.parallel_calls,
+        },
         watch_closed_accounts: geyser.watch_closed_accounts,
     }
 }

@@ -5,6 +5,7 @@
 //! `sluice.example.toml`, which a test loads; an unknown key is an error, because a misspelt key that
 //! is silently ignored is worse than no key.
 
+mod bootstrap;
 mod webhooks;
 
 use std::{
@@ -20,6 +21,7 @@ use serde::Deserialize;
 use thiserror::Error;
 use url::Url;
 
+pub use self::bootstrap::BootstrapConfig;
 pub use self::webhooks::{
     MAX_DELIVERY_TIMEOUT_SECS, MAX_KEYS_PER_WEBHOOK, MAX_RETRY_PAUSE_SECS, MAX_RETRY_PAUSES,
     MAX_SECRET_OVERLAP_HOURS, WebhooksConfig,
@@ -33,6 +35,9 @@ pub struct Config {
     pub chain: ChainConfig,
     /// Where the chain is listened to.
     pub geyser: GeyserConfig,
+    /// How the market reads all pools when it starts.
+    #[serde(default)]
+    pub bootstrap: BootstrapConfig,
     /// Where webhooks, events and deliveries are kept.
     pub store: StoreConfig,
     /// The REST API.
@@ -280,6 +285,7 @@ impl Config {
                 rule: "at least 1",
             });
         }
+        self.bootstrap.check()?;
         self.webhooks.check()
     }
 }
@@ -396,6 +402,10 @@ mod tests {
             ("webhooks", "max-per-key = 0"),
             ("webhooks", "max-accounts = 0"),
             ("webhooks", "max-programs = 1000001"),
+            ("bootstrap", "idle-timeout-secs = 0"),
+            ("bootstrap", "answer-timeout-secs = 86401"),
+            ("bootstrap", "parallel-calls = 0"),
+            ("bootstrap", "parallel-calls = 257"),
         ] {
             let error = parse(&format!("{MINIMAL}\n[{section}]\n{setting}")).expect_err(setting);
             let name = setting.split(' ').next().expect("a name");

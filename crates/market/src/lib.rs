@@ -33,7 +33,7 @@ use service_kit::CancellationToken;
 pub use sluice_geyser::Endpoint;
 use tokio::task::JoinHandle;
 
-pub use settings::Settings;
+pub use settings::{ReadLimits, Settings};
 pub use view::{Market, NotReady, PoolView, QuoteCommitment, STALE_AFTER, Status, View};
 
 /// Starts the task that keeps the market, and returns the handle to read it by. The task never gives

@@ -8,9 +8,10 @@ mod tests;
 use std::time::Duration;
 
 use service_kit::{Backoff, CancellationToken};
+use sluice_chain_types::SlotStatus;
 use sluice_geyser::{Body, Endpoint, SlotUpdate, Stream, StreamError, Update};
 use tokio::{
-    sync::mpsc,
+    sync::{mpsc, watch},
     task::{JoinError, JoinSet},
     time::{Instant, sleep, sleep_until},
 };
@@ -20,7 +21,7 @@ use crate::{
     divergence::Divergence,
     market_tree::MarketTree,
     settings::Settings,
-    snapshot_reader::{SnapshotError, SnapshotReader},
+    snapshot_reader::{Progress, SnapshotError, SnapshotReader},
     subscription::{Coverage, request},
     view::Market,
 };
@@ -30,8 +31,8 @@ use crate::{
 /// they refuse, so that a chain that halts does not cost a snapshot at once.
 const NO_SLOT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Snapshots that may wait for the session: as many as RPC calls are in flight.
-const WAITING_SNAPSHOTS: usize = 8;
+/// Snapshots that may wait for the session: about as many as RPC calls are in flight.
+const WAITING_SNAPSHOTS: usize = 32;
 
 /// Stream servers and the node that the market reads.
 pub(crate) struct Sources {
@@ -40,14 +41,17 @@ pub(crate) struct Sources {
     reader: SnapshotReader,
     /// Whether to subscribe to the accounts of the whole chain that are closed.
     watch_closed: bool,
+    /// Time without a slot after which a stream is given up.
+    no_slot_timeout: Duration,
 }
 
 impl From<Settings> for Sources {
     fn from(settings: Settings) -> Self {
         Self {
             endpoints: settings.endpoints,
-            reader: SnapshotReader::new(settings.rpc_url),
+            reader: SnapshotReader::new(settings.rpc_url, settings.read_limits),
             watch_closed: settings.watch_closed_accounts,
+            no_slot_timeout: NO_SLOT_TIMEOUT,
         }
     }
 }
@@ -61,8 +65,8 @@ enum SessionEnd {
     Snapshot(#[from] SnapshotError),
     #[error("the market left the chain: {0}")]
     Divergence(#[from] Divergence),
-    #[error("no slot was completed for {} s", NO_SLOT_TIMEOUT.as_secs())]
-    NoSlot,
+    #[error("no slot was completed for {} s", .0.as_secs())]
+    NoSlot(Duration),
     #[error("reading the snapshot was ended: {0}")]
     Reader(#[from] JoinError),
 }
@@ -138,6 +142,9 @@ struct Session<'a> {
         mpsc::Sender<AccountSnapshot>,
         mpsc::Receiver<AccountSnapshot>,
     ),
+    /// How far the first read of the chain is.
+    progress: (watch::Sender<Progress>, watch::Receiver<Progress>),
+    no_slot_timeout: Duration,
     /// Slot that must be passed before readers see anything again: the last one they saw.
     catch_up_to: u64,
     last_slot_at: Instant,
@@ -154,6 +161,10 @@ impl<'a> Session<'a> {
     ) -> SessionEnd {
         let catch_up_to = tree.processed_head().unwrap_or(0);
         let from_slot = tree.rewind();
+        if from_slot.is_none() {
+            // Slots and snapshots of a connection that was lost during the first read have a gap behind them.
+            *tree = MarketTree::default();
+        }
         let request = request(sources.watch_closed, from_slot);
         let stream = match Stream::open(endpoint, request).await {
             Ok(stream) => stream,
@@ -176,6 +187,8 @@ impl<'a> Session<'a> {
             },
             calls: JoinSet::new(),
             snapshots: mpsc::channel(WAITING_SNAPSHOTS),
+            progress: watch::channel(Progress::default()),
+            no_slot_timeout: sources.no_slot_timeout,
             catch_up_to,
             last_slot_at: Instant::now(),
             ready: false,
@@ -193,7 +206,7 @@ impl<'a> Session<'a> {
 
     /// Waits for updates, a snapshot or the end of a call, and takes in whichever comes first.
     async fn next_event(&mut self) -> Result<(), SessionEnd> {
-        let no_slot_at = self.last_slot_at + NO_SLOT_TIMEOUT;
+        let no_slot_at = self.last_slot_at + self.no_slot_timeout;
         tokio::select! {
             updates = self.stream.next_batch() => {
                 for update in updates? {
@@ -202,7 +215,11 @@ impl<'a> Session<'a> {
             }
             Some(snapshot) = self.snapshots.1.recv() => self.snapshot(snapshot),
             Some(done) = self.calls.join_next() => self.call_done(done?)?,
-            () = sleep_until(no_slot_at) => return Err(SessionEnd::NoSlot),
+            Ok(()) = self.progress.1.changed(), if self.first_read == FirstRead::Reading => {
+                let progress = self.progress.1.borrow_and_update().to_string();
+                self.market.set_not_ready(progress);
+            }
+            () = sleep_until(no_slot_at) => return Err(SessionEnd::NoSlot(self.no_slot_timeout)),
         }
         Ok(())
     }
@@ -225,8 +242,13 @@ impl<'a> Session<'a> {
         {
             self.first_read = FirstRead::Reading;
             let (reader, snapshots) = (self.reader.clone(), self.snapshots.0.clone());
+            let progress = self.progress.0.clone();
             self.calls
-                .spawn(async move { reader.everything(slot, snapshots).await });
+                .spawn(async move { reader.everything(slot, snapshots, progress).await });
+        }
+        // Nothing is sealed before the chain is read, which may take minutes.
+        if self.first_read != FirstRead::Done && update.status == SlotStatus::Processed {
+            self.last_slot_at = Instant::now();
         }
         if self.tree.slot(update)? {
             self.publish();
@@ -253,7 +275,9 @@ impl<'a> Session<'a> {
             }
             self.first_read = FirstRead::Done;
             self.tree.first_snapshots_complete();
-            tracing::info!("the chain is read; waiting for the stream to reach it");
+            let waiting = "the chain is read; waiting for the stream to reach it";
+            tracing::info!("{waiting}");
+            self.market.set_not_ready(waiting.to_owned());
             self.publish();
         }
         Ok(())

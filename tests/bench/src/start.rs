@@ -12,7 +12,7 @@ use sluice_geyser::{
     AccountUpdate, Body, SlotStatus, SlotUpdate, Update,
     scripted::{ClientGone, Connection, ScriptedServer},
 };
-use sluice_market::{Endpoint, Market, Settings, Status, spawn};
+use sluice_market::{Endpoint, Market, ReadLimits, Settings, Status, spawn};
 use sluice_testkit::{
     figure::{Figure, Limit},
     population::{Population, clock},
@@ -144,6 +144,7 @@ pub async fn hold(geyser: &str, rpc: &str) -> anyhow::Result<()> {
     let settings = Settings {
         endpoints: vec![endpoint],
         rpc_url: rpc.parse().context("the node's address")?,
+        read_limits: ReadLimits::default(),
         watch_closed_accounts: true,
     };
     let begun = Instant::now();

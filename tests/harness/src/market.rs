@@ -1,7 +1,7 @@
 //! Market harness: the market's own task, between a server and a node named by their addresses.
 
 use service_kit::CancellationToken;
-use sluice_market::{Endpoint, Market, Settings, spawn};
+use sluice_market::{Endpoint, Market, ReadLimits, Settings, spawn};
 use tokio::task::JoinHandle;
 
 /// Settings of a market that listens to the first of these servers that works.
@@ -18,6 +18,7 @@ pub fn settings(geyser: &[String], rpc: &str) -> Settings {
     Settings {
         endpoints: geyser.iter().map(endpoint).collect(),
         rpc_url: url(rpc),
+        read_limits: ReadLimits::default(),
         watch_closed_accounts: true,
     }
 }

@@ -18,6 +18,7 @@ use solana_pubkey::Pubkey;
 use super::{
     super::{
         fixtures::*,
+        settings::ReadLimits,
         view::{NotReady, QuoteCommitment, Status},
     },
     *,
@@ -42,6 +43,8 @@ struct NodeState {
     accounts: HashMap<String, RawAccount>,
     /// Keys of every `getMultipleAccounts` answered.
     asked: Vec<Vec<String>>,
+    /// Time before each answer.
+    delay: Duration,
 }
 
 impl Node {
@@ -84,6 +87,8 @@ fn encoded(account: &RawAccount) -> Value {
 }
 
 async fn answer(State(node): State<Node>, Json(call): Json<Value>) -> Json<Value> {
+    let delay = node.0.lock().unwrap().delay;
+    sleep(delay).await;
     let mut state = node.0.lock().unwrap();
     let config = &call["params"][1];
     assert_eq!(config["commitment"], "confirmed");
@@ -132,15 +137,24 @@ struct Chain {
 
 impl Script {
     async fn start() -> Self {
+        Self::start_with(NO_SLOT_TIMEOUT).await
+    }
+
+    async fn start_with(no_slot_timeout: Duration) -> Self {
         let server = ScriptedServer::start().await.unwrap();
         let (node, market, shutdown) =
             (Node::default(), Market::default(), CancellationToken::new());
         let settings = Settings {
             endpoints: vec![server.endpoint()],
             rpc_url: node.serve().await.parse().unwrap(),
+            read_limits: ReadLimits::default(),
             watch_closed_accounts: true,
         };
-        let task = tokio::spawn(run(market.clone(), settings.into(), shutdown.clone()));
+        let sources = Sources {
+            no_slot_timeout,
+            ..settings.into()
+        };
+        let task = tokio::spawn(run(market.clone(), sources, shutdown.clone()));
         Self {
             server,
             node,
@@ -290,6 +304,31 @@ async fn the_market_is_ready_once_the_snapshot_has_joined_the_stream_and_then_fo
         .view(QuoteCommitment::Confirmed)
         .expect("ready");
     assert!(confirmed.slot().get() < chain.slot);
+}
+
+#[tokio::test]
+async fn a_chain_may_take_longer_to_read_than_a_slot_may_take_to_come() {
+    let no_slot = Duration::from_millis(400);
+    let mut script = Script::start_with(no_slot).await;
+    script.node.set(0, &whole_pool());
+    script.node.0.lock().unwrap().delay = 2 * no_slot;
+    let mut chain = script.connect(50).await;
+    let begun = Instant::now();
+    let mut reasons = Vec::new();
+    soon(async {
+        while let Status::NotReady(NotReady { reason, .. }) = script.market.status() {
+            reasons.push(reason);
+            chain.pass().await;
+            script.node.set(chain.slot - 2, &[]);
+        }
+    })
+    .await;
+    assert!(begun.elapsed() > 4 * no_slot);
+    assert_eq!(script.quoted(), Some((1, 100, 200)));
+    for step in ["listing the pools", "1 of 7 accounts, 1 of 2 calls"] {
+        let shown = reasons.iter().any(|reason| reason.contains(step));
+        assert!(shown, "{step} is not among {reasons:?}");
+    }
 }
 
 #[tokio::test]

@@ -17,7 +17,12 @@ pub(super) enum Fault {
     /// The node has not reached the slot yet.
     NotReached,
     /// The node said no.
-    Refused(String),
+    Refused {
+        /// Error code of JSON-RPC, or the provider's own.
+        code: i64,
+        /// The node's text.
+        message: String,
+    },
     /// The body is not a response of the method.
     Malformed(String),
 }
@@ -107,10 +112,7 @@ fn result<'a, V: Deserialize<'a>>(body: &'a [u8]) -> Result<Found<V>, Fault> {
     match (response.result, response.error) {
         (Some(result), None) => Ok(result),
         (_, Some(error)) if error.code == MIN_CONTEXT_SLOT_NOT_REACHED => Err(Fault::NotReached),
-        (_, Some(error)) => Err(Fault::Refused(format!(
-            "{} ({})",
-            error.message, error.code
-        ))),
+        (_, Some(Error { code, message })) => Err(Fault::Refused { code, message }),
         (None, None) => Err(Fault::Malformed("neither a result nor an error".to_owned())),
     }
 }
@@ -182,7 +184,10 @@ mod tests {
         );
         assert_eq!(
             program_accounts(error(-32602).as_bytes()),
-            Err(Fault::Refused("no (-32602)".to_owned()))
+            Err(Fault::Refused {
+                code: -32602,
+                message: "no".to_owned()
+            })
         );
         assert!(matches!(program_accounts(b"{}"), Err(Fault::Malformed(_))));
         assert!(matches!(

@@ -1,0 +1,347 @@
+//! Jobs of a read: calls that are still to be made, each with its own repetitions (pure).
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    time::Duration,
+};
+
+use service_kit::Backoff;
+use solana_pubkey::Pubkey;
+use tokio::time::Instant;
+
+use super::{error::SnapshotError, part::Part};
+
+/// Pause before asking again a node that has not reached the slot yet: half a slot.
+const NOT_REACHED_PAUSE: Duration = Duration::from_millis(200);
+
+/// Time in which a node must reach the slot, without an answer to any other call: 30 seconds, the delay after which
+/// finalized slots would have followed as well.
+const NOT_REACHED_PATIENCE: Duration = Duration::from_secs(30);
+
+/// Attempts at a call that is refused for a reason unknown to us, or answered with something else: some gateways send
+/// either now and then, but what is wrong about the call itself stays wrong.
+const ODD_ATTEMPTS: u32 = 8;
+
+/// Answers of a call that may be lost on the way before it is cut into smaller ones: the longer an answer, the more
+/// often it is.
+const LOST_ANSWERS: u32 = 2;
+
+/// What a call asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Wanted {
+    /// Pools, by `getProgramAccounts`.
+    Pools(Part),
+    /// Accounts, by `getMultipleAccounts`.
+    Accounts(Vec<Pubkey>),
+}
+
+impl Wanted {
+    /// Name of the RPC method.
+    pub(super) const fn method(&self) -> &'static str {
+        match self {
+            Self::Pools(_) => "getProgramAccounts",
+            Self::Accounts(_) => "getMultipleAccounts",
+        }
+    }
+
+    /// Smaller calls that ask for the same; `None` when there are none.
+    fn split(&self) -> Option<Vec<Self>> {
+        match self {
+            Self::Pools(part) => Some(part.split()?.into_iter().map(Self::Pools).collect()),
+            Self::Accounts(keys) => {
+                let (first, second) = keys.split_at_checked(keys.len() / 2)?;
+                let halves = [first, second].map(|half| Self::Accounts(half.to_vec()));
+                (!first.is_empty()).then(|| halves.into())
+            }
+        }
+    }
+}
+
+/// A call that is to be made, and what became of it so far.
+pub(super) struct Job {
+    pub(super) wanted: Wanted,
+    backoff: Backoff,
+    odd: u32,
+    lost: u32,
+}
+
+impl Job {
+    pub(super) fn new(wanted: Wanted) -> Self {
+        Self {
+            wanted,
+            backoff: Backoff::new(),
+            odd: 0,
+            lost: 0,
+        }
+    }
+
+    /// What follows from a failed attempt. `fruitless` is the time since any call of the read succeeded, and `patience`
+    /// the most that it may be; `random` is any uniformly drawn number.
+    pub(super) fn failed(
+        mut self,
+        error: SnapshotError,
+        fruitless: Duration,
+        patience: Duration,
+        random: u32,
+    ) -> Next {
+        let pause = match &error {
+            SnapshotError::Unauthorized { .. } | SnapshotError::Unavailable { .. } => {
+                return Next::GiveUp(error);
+            }
+            SnapshotError::TooLarge { .. } => {
+                return self.wanted.split().map_or(Next::GiveUp(error), Next::Split);
+            }
+            SnapshotError::Behind { .. } if fruitless < NOT_REACHED_PATIENCE => NOT_REACHED_PAUSE,
+            SnapshotError::Behind { .. } => return Next::GiveUp(error),
+            SnapshotError::RateLimited { retry_after, .. } => {
+                let asked = retry_after.unwrap_or_default();
+                asked.max(self.backoff.next_pause(random))
+            }
+            SnapshotError::Unreachable { .. } => self.backoff.next_pause(random),
+            SnapshotError::Lost { .. } => {
+                self.lost += 1;
+                if self.lost >= LOST_ANSWERS
+                    && let Some(smaller) = self.wanted.split()
+                {
+                    return Next::Split(smaller);
+                }
+                self.backoff.next_pause(random)
+            }
+            SnapshotError::Refused { .. } | SnapshotError::Malformed { .. } => {
+                self.odd += 1;
+                if self.odd >= ODD_ATTEMPTS {
+                    return Next::GiveUp(error);
+                }
+                self.backoff.next_pause(random)
+            }
+        };
+        if fruitless >= patience {
+            return Next::GiveUp(error);
+        }
+        Next::Repeat(self, pause)
+    }
+}
+
+/// What follows from a failed attempt.
+pub(super) enum Next {
+    /// The same again, after a pause.
+    Repeat(Job, Duration),
+    /// Smaller calls in its place.
+    Split(Vec<Wanted>),
+    /// Nothing that is done here helps.
+    GiveUp(SnapshotError),
+}
+
+/// Calls that are not in flight, in the order in which they are due.
+#[derive(Default)]
+pub(super) struct Jobs {
+    ready: VecDeque<Job>,
+    /// By the time when they are due, and a number that tells those of one time apart.
+    delayed: BTreeMap<(Instant, u64), Job>,
+    number: u64,
+}
+
+impl Jobs {
+    /// A call to be made as soon as possible.
+    pub(super) fn add(&mut self, wanted: Wanted) {
+        self.ready.push_back(Job::new(wanted));
+    }
+
+    /// A call to be made at a time.
+    pub(super) fn delay(&mut self, job: Job, until: Instant) {
+        self.number += 1;
+        self.delayed.insert((until, self.number), job);
+    }
+
+    /// When the next call is due; `None` when there is none.
+    pub(super) fn next_at(&self, now: Instant) -> Option<Instant> {
+        if !self.ready.is_empty() {
+            return Some(now);
+        }
+        let ((at, _), _) = self.delayed.first_key_value()?;
+        Some(*at)
+    }
+
+    /// The next call, once it is due. Delayed ones come first: what is asked for early is missed least.
+    pub(super) fn take(&mut self, now: Instant) -> Option<Job> {
+        if let Some(entry) = self.delayed.first_entry()
+            && entry.key().0 <= now
+        {
+            return Some(entry.remove());
+        }
+        self.ready.pop_front()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const METHOD: &str = "getProgramAccounts";
+    const PATIENCE: Duration = Duration::from_secs(600);
+
+    fn failed(job: Job, error: SnapshotError, fruitless: Duration) -> Next {
+        job.failed(error, fruitless, PATIENCE, u32::MAX)
+    }
+
+    fn pools() -> Job {
+        Job::new(Wanted::Pools(Part::default()))
+    }
+
+    fn lost() -> SnapshotError {
+        SnapshotError::Lost {
+            method: METHOD,
+            reason: String::new(),
+        }
+    }
+
+    fn refused() -> SnapshotError {
+        SnapshotError::Refused {
+            method: METHOD,
+            message: String::new(),
+        }
+    }
+
+    #[test]
+    fn a_call_refused_for_its_rate_waits_as_long_as_it_was_asked_to() {
+        let limited = |seconds| SnapshotError::RateLimited {
+            method: METHOD,
+            message: String::new(),
+            retry_after: Some(Duration::from_secs(seconds)),
+        };
+        let Next::Repeat(job, pause) = failed(pools(), limited(3), Duration::ZERO) else {
+            panic!("given up");
+        };
+        assert_eq!(pause, Duration::from_secs(3));
+        let Next::Repeat(_, pause) = failed(job, limited(0), Duration::ZERO) else {
+            panic!("given up");
+        };
+        assert_eq!(pause, service_kit::backoff::FIRST_PAUSE * 2, "backs off");
+    }
+
+    #[test]
+    fn what_no_repetition_mends_is_given_up_at_once() {
+        for error in [
+            SnapshotError::Unauthorized {
+                method: METHOD,
+                status: 401,
+            },
+            SnapshotError::Unavailable {
+                method: METHOD,
+                message: String::new(),
+            },
+        ] {
+            assert!(matches!(
+                failed(pools(), error, Duration::ZERO),
+                Next::GiveUp(_)
+            ));
+        }
+    }
+
+    #[test]
+    fn a_list_that_is_too_large_is_split_down_to_the_last_part() {
+        let too_large = || SnapshotError::TooLarge {
+            method: METHOD,
+            message: String::new(),
+        };
+        let mut wanted = Wanted::Pools(Part::default());
+        for _ in 0..2 {
+            let Next::Split(parts) = failed(Job::new(wanted), too_large(), Duration::ZERO) else {
+                panic!("not split");
+            };
+            wanted = parts.into_iter().next_back().expect("256 parts");
+        }
+        let last = failed(Job::new(wanted), too_large(), Duration::ZERO);
+        assert!(matches!(last, Next::GiveUp(_)));
+    }
+
+    #[test]
+    fn a_list_whose_answer_is_lost_twice_is_split() {
+        let Next::Repeat(job, _) = failed(pools(), lost(), Duration::ZERO) else {
+            panic!("not repeated");
+        };
+        assert!(matches!(
+            failed(job, lost(), Duration::ZERO),
+            Next::Split(_)
+        ));
+    }
+
+    #[test]
+    fn accounts_are_asked_for_in_halves_and_one_alone_is_repeated() {
+        let keys: Vec<Pubkey> = (0..3).map(|byte| Pubkey::from([byte; 32])).collect();
+        let halves = Wanted::Accounts(keys.clone()).split().expect("three");
+        assert_eq!(
+            halves,
+            [&keys[..1], &keys[1..]].map(|half| Wanted::Accounts(half.to_vec()))
+        );
+        let mut job = Job::new(halves.into_iter().next().expect("two"));
+        for _ in 0..5 {
+            let Next::Repeat(again, _) = failed(job, lost(), Duration::ZERO) else {
+                panic!("not repeated");
+            };
+            job = again;
+        }
+    }
+
+    #[test]
+    fn oddities_are_borne_a_few_times_and_outages_as_long_as_there_is_patience() {
+        let mut job = pools();
+        for _ in 1..ODD_ATTEMPTS {
+            let Next::Repeat(again, _) = failed(job, refused(), Duration::ZERO) else {
+                panic!("not repeated");
+            };
+            job = again;
+        }
+        assert!(matches!(
+            failed(job, refused(), Duration::ZERO),
+            Next::GiveUp(_)
+        ));
+        let unreachable = || SnapshotError::Unreachable {
+            method: METHOD,
+            reason: String::new(),
+        };
+        let just = PATIENCE - Duration::from_millis(1);
+        assert!(matches!(
+            failed(pools(), unreachable(), just),
+            Next::Repeat(..)
+        ));
+        assert!(matches!(
+            failed(pools(), unreachable(), PATIENCE),
+            Next::GiveUp(_)
+        ));
+    }
+
+    #[test]
+    fn a_node_behind_the_stream_is_awaited_for_a_while() {
+        let behind = || SnapshotError::Behind {
+            method: METHOD,
+            slot: 7,
+        };
+        let Next::Repeat(job, pause) = failed(pools(), behind(), Duration::ZERO) else {
+            panic!("not repeated");
+        };
+        assert_eq!(pause, NOT_REACHED_PAUSE);
+        assert!(matches!(
+            failed(job, behind(), NOT_REACHED_PATIENCE),
+            Next::GiveUp(_)
+        ));
+    }
+
+    #[test]
+    fn jobs_come_when_they_are_due() {
+        let (mut jobs, now) = (Jobs::default(), Instant::now());
+        assert_eq!(jobs.next_at(now), None);
+        let [early, late] = [1, 2].map(|seconds| now + Duration::from_secs(seconds));
+        jobs.delay(pools(), late);
+        jobs.delay(pools(), early);
+        assert_eq!(jobs.next_at(now), Some(early));
+        assert!(jobs.take(now).is_none());
+        jobs.add(Wanted::Accounts(Vec::new()));
+        assert_eq!(jobs.next_at(now), Some(now));
+        let taken = |jobs: &mut Jobs, at| jobs.take(at).map(|job| job.wanted.method());
+        assert_eq!(taken(&mut jobs, early), Some(METHOD));
+        assert_eq!(taken(&mut jobs, early), Some("getMultipleAccounts"));
+        assert_eq!(taken(&mut jobs, early), None);
+        assert_eq!(taken(&mut jobs, late), Some(METHOD));
+    }
+}

@@ -1,0 +1,246 @@
+//! Reading: makes all calls of one read, repeats those that fail, and tells how far it is.
+
+use std::{collections::HashSet, future::Future, mem, time::Duration};
+
+use futures::{StreamExt, stream::FuturesUnordered};
+use solana_pubkey::Pubkey;
+use tokio::{
+    sync::{mpsc, watch},
+    time::{Instant, sleep_until},
+};
+
+use crate::{
+    account_snapshot::AccountSnapshot, decoded_account::DecodedAccount, dependencies::dependencies,
+};
+
+use super::{
+    caller::Caller,
+    error::SnapshotError,
+    jobs::{Job, Jobs, Next, Wanted},
+    pace::Pace,
+    part::Part,
+    progress::Progress,
+};
+
+/// Most accounts that nodes return from one `getMultipleAccounts`.
+const MAX_ACCOUNTS_PER_CALL: usize = 100;
+
+/// Pause between two updates of the progress, in which only bytes may have come.
+const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Pause between two lines of progress in the log.
+const LOG_INTERVAL: Duration = Duration::from_secs(5);
+
+/// A call under way, and its outcome.
+type Outcome = (Job, Result<AccountSnapshot, SnapshotError>);
+
+/// One read: of everything, or of some accounts.
+pub(super) struct Reading<'a> {
+    caller: &'a Caller,
+    min_slot: u64,
+    snapshots: &'a mpsc::Sender<AccountSnapshot>,
+    telling: Option<&'a watch::Sender<Progress>>,
+    jobs: Jobs,
+    pace: Pace,
+    /// Calls for pools that are not answered yet.
+    listing: usize,
+    /// Accounts that were asked for, or will be.
+    known: HashSet<Pubkey>,
+    /// Those of them for which there is no call yet.
+    collected: Vec<Pubkey>,
+    progress: Progress,
+    begun: Instant,
+    succeeded: Instant,
+    logged: Instant,
+}
+
+impl<'a> Reading<'a> {
+    pub(super) fn new(
+        caller: &'a Caller,
+        min_slot: u64,
+        snapshots: &'a mpsc::Sender<AccountSnapshot>,
+    ) -> Self {
+        let now = Instant::now();
+        Self {
+            caller,
+            min_slot,
+            snapshots,
+            telling: None,
+            jobs: Jobs::default(),
+            pace: Pace::new(caller.limits().parallel_calls),
+            listing: 0,
+            known: HashSet::new(),
+            collected: Vec::new(),
+            progress: Progress::default(),
+            begun: now,
+            succeeded: now,
+            logged: now,
+        }
+    }
+
+    /// Reads all pools, all their dependencies and the clock, and tells how far it is.
+    pub(super) async fn everything(
+        mut self,
+        telling: &'a watch::Sender<Progress>,
+    ) -> Result<(), SnapshotError> {
+        self.telling = Some(telling);
+        self.want([cpmm::ids::CLOCK]);
+        self.ask(Wanted::Pools(Part::default()));
+        self.run().await
+    }
+
+    /// Reads these accounts.
+    pub(super) async fn accounts(mut self, keys: &[Pubkey]) -> Result<(), SnapshotError> {
+        self.want(keys.iter().copied());
+        self.ask_for_collected();
+        self.run().await
+    }
+
+    async fn run(mut self) -> Result<(), SnapshotError> {
+        let mut in_flight = FuturesUnordered::new();
+        loop {
+            let told = Instant::now();
+            self.tell(told);
+            let next_at = loop {
+                let now = Instant::now();
+                let may_at = self.pace.next_at(in_flight.len(), now);
+                let next_at = may_at.zip(self.jobs.next_at(now));
+                let next_at = next_at.map(|(may, due)| may.max(due));
+                match next_at.and_then(|at| (at <= now).then(|| self.jobs.take(now))?) {
+                    Some(job) => in_flight.push(self.attempt(job)),
+                    None => break next_at,
+                }
+            };
+            if in_flight.is_empty() && next_at.is_none() {
+                return Ok(());
+            }
+            let tell_at = told + PROGRESS_INTERVAL;
+            let wake_at = next_at.map_or(tell_at, |at| at.min(tell_at));
+            tokio::select! {
+                Some(outcome) = in_flight.next() => self.take_in(outcome).await?,
+                () = sleep_until(wake_at) => {}
+            }
+        }
+    }
+
+    fn attempt(&self, job: Job) -> impl Future<Output = Outcome> + use<> {
+        let (caller, min_slot) = (self.caller.clone(), self.min_slot);
+        async move {
+            let result = caller.read(&job.wanted, min_slot).await;
+            (job, result)
+        }
+    }
+
+    async fn take_in(&mut self, (job, result): Outcome) -> Result<(), SnapshotError> {
+        match result {
+            Ok(snapshot) => {
+                self.pace.answered();
+                self.succeeded = Instant::now();
+                self.progress.trouble = None;
+                self.answered(&job, &snapshot);
+                // Sending fails only when the session that reads is gone, and then the snapshot is of no use.
+                let _ = self.snapshots.send(snapshot).await;
+                Ok(())
+            }
+            Err(error) => self.failed(job, error),
+        }
+    }
+
+    fn answered(&mut self, job: &Job, snapshot: &AccountSnapshot) {
+        self.progress.calls_done += 1;
+        self.progress.accounts_read += snapshot.accounts.len();
+        let Wanted::Pools(_) = &job.wanted else {
+            return;
+        };
+        self.progress.accounts += snapshot.accounts.len();
+        for (_, account) in &snapshot.accounts {
+            if let DecodedAccount::Pool(pool) = account {
+                self.want(dependencies(pool));
+            }
+        }
+        self.listing -= 1;
+        self.ask_for_collected();
+        if self.listing == 0 {
+            let elapsed = self.begun.elapsed();
+            self.progress.listed = Some((elapsed, self.progress.accounts_read));
+            let accounts = self.progress.accounts;
+            tracing::info!(accounts, ?elapsed, "pools listed; reading their accounts");
+        }
+    }
+
+    fn failed(&mut self, job: Job, error: SnapshotError) -> Result<(), SnapshotError> {
+        let (now, random) = (Instant::now(), rand::random());
+        if let SnapshotError::RateLimited { retry_after, .. } = &error {
+            self.pace.refused(now, *retry_after, random);
+        }
+        // A node behind the stream is no fault, at first.
+        if !matches!(error, SnapshotError::Behind { .. }) {
+            tracing::debug!(%error, limit = self.pace.limit(), "a call failed");
+            self.progress.repeated += 1;
+        }
+        self.progress.trouble = Some(error.to_string());
+        let fruitless = now - self.succeeded;
+        let patience = self.caller.limits().patience();
+        match job.failed(error, fruitless, patience, random) {
+            Next::GiveUp(error) => return Err(error),
+            Next::Repeat(job, pause) => self.jobs.delay(job, now + pause),
+            Next::Split(smaller) => self.replace(smaller),
+        }
+        Ok(())
+    }
+
+    /// Asks for the same by smaller calls.
+    fn replace(&mut self, smaller: Vec<Wanted>) {
+        tracing::info!(
+            calls = smaller.len(),
+            "an answer is too large; reading it in parts"
+        );
+        self.progress.calls -= 1;
+        if let Some(Wanted::Pools(_)) = smaller.first() {
+            self.listing -= 1;
+        }
+        for wanted in smaller {
+            self.ask(wanted);
+        }
+    }
+
+    fn ask(&mut self, wanted: Wanted) {
+        self.progress.calls += 1;
+        self.listing += usize::from(matches!(wanted, Wanted::Pools(_)));
+        self.jobs.add(wanted);
+    }
+
+    fn want(&mut self, keys: impl IntoIterator<Item = Pubkey>) {
+        for key in keys {
+            if self.known.insert(key) {
+                self.progress.accounts += 1;
+                self.collected.push(key);
+            }
+        }
+    }
+
+    /// Makes calls of the accounts that were collected: whole ones only, while others may follow.
+    fn ask_for_collected(&mut self) {
+        let mut collected = mem::take(&mut self.collected);
+        if self.listing > 0 {
+            let whole = collected.len() - collected.len() % MAX_ACCOUNTS_PER_CALL;
+            self.collected = collected.split_off(whole);
+        }
+        for keys in collected.chunks(MAX_ACCOUNTS_PER_CALL) {
+            self.ask(Wanted::Accounts(keys.to_vec()));
+        }
+    }
+
+    fn tell(&mut self, now: Instant) {
+        let Some(telling) = self.telling else {
+            return;
+        };
+        self.progress.bytes = self.caller.received();
+        self.progress.elapsed = now - self.begun;
+        telling.send_replace(self.progress.clone());
+        if now - self.logged >= LOG_INTERVAL {
+            self.logged = now;
+            tracing::info!(in_flight_at_most = self.pace.limit(), "{}", self.progress);
+        }
+    }
+}
