@@ -10,6 +10,7 @@ use std::{
     time::Duration,
 };
 
+use anyhow::ensure;
 use serde_json::Value;
 use service_kit::{CancellationToken, Clock};
 use sluice_config::Config;
@@ -23,11 +24,14 @@ use sluice_store::{
 };
 use sluice_testkit::{
     free_port::free_address,
-    updates::{block, program, slot},
-    webhook_receiver::{ReceivedRequest, Reply, WebhookReceiver},
+    updates::{program, slot},
+    webhook_receiver::{Reply, WebhookReceiver},
 };
 use tempfile::TempDir;
-use tokio::{task::JoinHandle, time::sleep};
+use tokio::{
+    task::JoinHandle,
+    time::{sleep, timeout},
+};
 
 use crate::services;
 
@@ -42,9 +46,7 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 /// # Panics
 /// When it takes longer than [`PATIENCE`].
 pub async fn soon<F: Future>(future: F) -> F::Output {
-    tokio::time::timeout(PATIENCE, future)
-        .await
-        .expect("a step hangs")
+    timeout(PATIENCE, future).await.expect("a step hangs")
 }
 
 /// Where the database is. What is removed or stopped with the harness is held here.
@@ -126,14 +128,11 @@ impl IndexerHarness {
         }
     }
 
-    /// The SQLite file.
-    ///
-    /// # Panics
-    /// When the database is a server.
-    pub fn file(&self) -> &Path {
+    /// The SQLite file, unless the database is a server.
+    pub fn file(&self) -> Option<&Path> {
         match &self.place {
-            Place::File { path, .. } => path,
-            Place::Server { .. } => panic!("the database is a server"),
+            Place::File { path, .. } => Some(path),
+            Place::Server { .. } => None,
         }
     }
 
@@ -231,49 +230,11 @@ impl IndexerHarness {
         self.create(number, self.definition()).await
     }
 
-    /// Opens the first connection, on which slot 10 is confirmed, and returns the name of its slots filter.
-    pub async fn listening(&mut self) -> (Connection, String) {
-        let (connection, request) = self.accept().await;
-        assert_eq!(request.from_slot, None, "it starts with what comes");
-        let name = request.slots.expect("slots are always asked for");
-        send(&connection, [block(10)]).await;
-        send(&connection, settle(&name, 10)).await;
-        (connection, name)
-    }
-
     /// The next connection and what it asks for.
     pub async fn accept(&mut self) -> (Connection, Request) {
         let mut connection = soon(self.server.accept()).await;
         let request = request(&mut connection).await;
         (connection, request)
-    }
-
-    /// What was received, in order of arrival, once there is so much.
-    ///
-    /// # Panics
-    /// When it does not come, or something came that no webhook's secret signed.
-    pub async fn received(&self, count: usize) -> Vec<ReceivedRequest> {
-        let received = self.receiver.until(count).await;
-        let faults = self.receiver.faults();
-        assert!(faults.is_empty(), "the receiver refused: {faults:?}");
-        received
-    }
-
-    /// The bodies received, by webhook and sequence, once there are so many. No more must come soon.
-    pub async fn bodies(&self, count: usize) -> Vec<Value> {
-        self.received(count).await;
-        sleep(Duration::from_millis(100)).await;
-        let received = self.received(count).await;
-        let mut bodies: Vec<Value> = received
-            .iter()
-            .map(|request| serde_json::from_slice(&request.body).expect("JSON"))
-            .collect();
-        assert_eq!(bodies.len(), count, "{bodies:#?}");
-        bodies.sort_by_key(|body| {
-            let webhook = body["webhookId"].as_str().map(str::to_owned);
-            (webhook, body["sequence"].as_u64())
-        });
-        bodies
     }
 }
 
@@ -330,23 +291,22 @@ impl Indexer {
 
     /// Ends it in order.
     ///
-    /// # Panics
+    /// # Errors
     /// When it does not end, or failed.
-    pub async fn stop(self) {
+    pub async fn end(self) -> anyhow::Result<()> {
         self.shutdown.cancel();
-        soon(self.running)
-            .await
-            .expect("no panic")
-            .expect("stops cleanly");
+        timeout(PATIENCE, self.running).await??
     }
 
     /// Ends it in the middle of whatever it does.
     ///
-    /// # Panics
+    /// # Errors
     /// When it had ended before.
-    pub async fn kill(self) {
+    pub async fn abort(self) -> anyhow::Result<()> {
         self.running.abort();
-        assert!(soon(self.running).await.is_err());
+        let ended = timeout(PATIENCE, self.running).await?;
+        ensure!(ended.is_err(), "it had ended before: {ended:?}");
+        Ok(())
     }
 }
 

@@ -221,18 +221,19 @@ impl WebhookReceiver {
 
     /// The same, once there are so many.
     ///
-    /// # Panics
-    /// When they do not come.
-    pub async fn until(&self, count: usize) -> Vec<ReceivedRequest> {
+    /// # Errors
+    /// When they do not come within a minute: how many came instead.
+    pub async fn until(&self, count: usize) -> Result<Vec<ReceivedRequest>, String> {
         let mut counted = self.shared.count.subscribe();
         let waiting = timeout(PATIENCE, counted.wait_for(|received| *received >= count)).await;
-        assert!(
-            waiting.is_ok(),
-            "{} of {count} requests came; faults: {:?}",
-            self.received().len(),
-            self.faults()
-        );
-        self.received()
+        let received = self.received();
+        if waiting.is_err() {
+            let (came, faults) = (received.len(), self.faults());
+            return Err(format!(
+                "{came} of {count} requests came; faults: {faults:?}"
+            ));
+        }
+        Ok(received)
     }
 
     /// Connections accepted so far.

@@ -9,7 +9,10 @@ use tokio::time::sleep;
 use sluice_harness::indexer::{IndexerHarness, send, settle, soon};
 use sluice_testkit::updates::{block, content, slot};
 
-use crate::on_both;
+use crate::{
+    expectations::{Ending, Surroundings},
+    on_both,
+};
 
 on_both!(
     what_came_before_the_first_checkpoint_is_asked_for_after_a_crash,

@@ -9,7 +9,10 @@ use sluice_store::{
 use sluice_harness::indexer::{IndexerHarness, send, settle};
 use sluice_testkit::{updates::content, webhook_receiver::ReceivedRequest};
 
-use crate::on_both;
+use crate::{
+    expectations::{Ending, Surroundings},
+    on_both,
+};
 
 on_both!(
     what_was_stored_before_a_crash_is_delivered_after_it,

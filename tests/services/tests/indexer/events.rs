@@ -15,7 +15,10 @@ use sluice_testkit::{
     webhook_receiver::ReceivedRequest,
 };
 
-use crate::on_both;
+use crate::{
+    expectations::{Ending, Surroundings},
+    on_both,
+};
 
 on_both!(
     events_of_a_confirmed_slot_arrive_signed_and_in_order,

@@ -6,7 +6,10 @@ use sluice_store::{Access, Revision};
 use sluice_harness::indexer::{IndexerHarness, request, send, settle};
 use sluice_testkit::updates::{content, slot};
 
-use crate::on_both;
+use crate::{
+    expectations::{Ending, Surroundings},
+    on_both,
+};
 
 on_both!(
     a_new_webhook_gets_the_slots_between_its_write_and_its_filter,

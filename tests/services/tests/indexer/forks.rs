@@ -7,7 +7,10 @@ use sluice_store::{Commitment, EventKind, WebhookDefinition};
 use sluice_harness::indexer::{Indexer, IndexerHarness, send, settle};
 use sluice_testkit::updates::{account, block_on, slot};
 
-use crate::on_both;
+use crate::{
+    expectations::{Ending, Surroundings},
+    on_both,
+};
 
 on_both!(
     an_abandoned_slot_is_retracted_and_never_confirmed,

@@ -8,7 +8,10 @@ use tokio::time::sleep;
 use sluice_harness::indexer::{IndexerHarness, send, settle};
 use sluice_testkit::updates::{block, block_on, content, slot};
 
-use crate::on_both;
+use crate::{
+    expectations::{Ending, Surroundings},
+    on_both,
+};
 
 on_both!(
     a_lost_replay_window_is_reported_to_every_webhook_together_with_what_follows,

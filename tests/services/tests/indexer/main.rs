@@ -5,6 +5,7 @@
 mod beginnings;
 mod delivery;
 mod events;
+mod expectations;
 mod filters;
 mod forks;
 mod gaps;

@@ -13,7 +13,10 @@ use tokio::time::sleep;
 use sluice_harness::indexer::{IndexerHarness, send, settle, soon};
 use sluice_testkit::updates::{block, content};
 
-use crate::on_both;
+use crate::{
+    expectations::{Ending, Surroundings},
+    on_both,
+};
 
 on_both!(
     an_outage_of_the_stream_shows_in_the_readiness_and_passes,
@@ -58,8 +61,11 @@ async fn an_outage_of_the_stream_shows_in_the_readiness_and_passes(mut harness: 
 async fn a_database_file_that_is_gone_for_a_while_shows_in_the_readiness() {
     let harness = IndexerHarness::sqlite().await;
     let (here, away) = (
-        harness.file().to_owned(),
-        harness.file().with_extension("away"),
+        harness.file().expect("an SQLite file").to_owned(),
+        harness
+            .file()
+            .expect("an SQLite file")
+            .with_extension("away"),
     );
     let move_away = || std::fs::rename(&here, &away).expect("moves the database away");
     let put_back = async || std::fs::rename(&away, &here).expect("puts it back");

@@ -29,7 +29,10 @@ use sluice_testkit::{
     webhook_receiver::ReceivedRequest,
 };
 
-use crate::on_both;
+use crate::{
+    expectations::{Ending, Surroundings},
+    on_both,
+};
 
 on_both!(filters_that_change_at_full_speed_miss_nothing_and_let_nothing_else_in);
 

@@ -358,7 +358,8 @@ impl Simulation {
     async fn crash(&mut self) {
         self.transcript.add(format_args!("the indexer is killed"));
         let next = self.harness.start_unseen();
-        std::mem::replace(&mut self.indexer, next).kill().await;
+        let killed = std::mem::replace(&mut self.indexer, next).abort().await;
+        killed.expect("it runs until it is killed");
         self.connection = None;
     }
 
@@ -474,7 +475,7 @@ impl Simulation {
             .await;
         self.until_checkpoint(Commitment::Confirmed, slot).await;
         self.until_checkpoint(Commitment::Finalized, slot).await;
-        self.indexer.stop().await;
+        self.indexer.end().await.expect("stops cleanly");
         Played {
             harness: self.harness,
             chain: self.chain,
