@@ -15,6 +15,7 @@ mod reader;
 mod request;
 #[cfg(feature = "scripted")]
 pub mod scripted;
+pub mod slot_assembly;
 mod stream;
 mod update;
 mod update_queue;
@@ -24,6 +25,7 @@ pub use convert::decode;
 pub use error::StreamError;
 pub use generation::Generation;
 pub use request::{AccountFilter, Endpoint, Request, TransactionFilter};
+pub use slot_assembly::SlotAssembler;
 pub use sluice_chain_types::{Commitment, SlotStatus};
 pub use stream::Stream;
 pub use update::{

@@ -1,0 +1,271 @@
+//! Slot assembly: collects what connections deliver, and gives a slot out once it is known to be whole (pure).
+//!
+//! # What a connection delivers
+//!
+//! A server joins a new connection to its live stream at once, but with an empty filter; what passes before the first
+//! request is in force is not sent. `from_slot` is answered from frozen blocks alone: of the slot that is open at that moment
+//! nothing is replayed. The rest of it, its block metadata and its `processed` status then arrive live, so that it looks
+//! whole and is not. Between the two parts a block may come twice.
+//!
+//! # When a slot is whole
+//!
+//! A slot is *witnessed* when the creation of its bank was reported on this connection, by an update that proves the
+//! filter, before any of its content: the stream leaves nothing out after that. A slot that was not witnessed is whole when
+//! its content came in a replay that was asked for after it was frozen. That is known in two ways:
+//!
+//! - it had been seen to be frozen on this connection before the request was sent, and has now come again under it; or
+//! - a child of it exists of which no creation was reported, on a connection that reports creations. The child existed before
+//!   the filter was in force, a bank is created after its parent is frozen, and a replay is put together after the filter is
+//!   in force. So when the replay was put together, the slot was frozen.
+//!
+//! Every other slot is *suspect*: it is held back, with all that builds on it, until it has been asked for again
+//! ([`SlotAssembler::replay_due`]).
+//!
+//! # What is given out
+//!
+//! One sequence of updates ([`Assembled`]), in which a slot follows its parent and comes all at once: its bank is created,
+//! account writes and transactions, block metadata, `processed`, and then the higher commitments. It is taken whole from the
+//! source that completes it first, and from no other: write versions of two servers are never mixed. A slot comes a second time
+//! only when it is another block, which its descendants or a commitment name; a `dead` status for the first comes before.
+//! Slots of which `dead` was reported go as they came.
+
+mod bank;
+mod giving;
+mod intake;
+mod judgement;
+mod slot;
+mod source;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+
+use self::{
+    slot::{AssembledSlot, SlotView},
+    source::{Patience, Source},
+};
+use crate::{
+    generation::Generation,
+    update::{Body, Update},
+};
+
+/// Most slots that are held back or remembered. A chain finalizes within some 32 slots of its tip and a server replays some
+/// 150; beyond this nothing moves any more, and what is oldest is forgotten.
+pub const MAX_SLOTS: usize = 1024;
+
+/// A request as it was sent on a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SentRequest {
+    /// Its own number, which its filter names carry.
+    pub generation: Generation,
+    /// The generation that brought its filters: lower than `generation` when the same filters were sent again for a replay.
+    pub filter: Generation,
+    /// The slot that it asked to be replayed from.
+    pub from_slot: Option<u64>,
+}
+
+/// What is given out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "nearly all are updates, and a box would cost an allocation each"
+)]
+pub enum Assembled {
+    /// The next update, safe to be consumed.
+    Update(Update),
+    /// From this slot on everything is given out as this filter selects it.
+    InForce {
+        /// The generation that brought the filter: [`SentRequest::filter`].
+        filter: Generation,
+        /// The first slot.
+        slot: u64,
+    },
+    /// The server delivered content of a slot after it had reported that the slot is complete, so what was given out of it
+    /// is not whole.
+    Late {
+        /// The slot.
+        slot: u64,
+    },
+}
+
+/// A replay to be asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReplayDue {
+    /// The slot to replay from.
+    pub from_slot: u64,
+    /// Whether to ask on the connection as it is, or, where the server has ignored that, on another one beside it.
+    pub path: ReplayPath,
+}
+
+/// Where a replay is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReplayPath {
+    /// By a later request of the same stream.
+    SameStream,
+    /// By the first request of another connection, which is a source of its own.
+    SideStream,
+}
+
+/// The state machine. Sources are numbered from 0.
+#[derive(Debug)]
+pub struct SlotAssembler {
+    sources: Vec<Source>,
+    slots: BTreeMap<u64, AssembledSlot>,
+    /// The first slot to be given out; `None` until a connection shows where it begins.
+    start: Option<u64>,
+    /// The newest slot that was given out and is finalized: what does not build on it is abandoned.
+    root: Option<u64>,
+    /// The newest slot that was given out and is confirmed.
+    confirmed: Option<u64>,
+    /// Highest slot that was given out.
+    highest_given: Option<u64>,
+    /// First slot of each filter in force, the oldest first.
+    in_force: Vec<(u64, Generation)>,
+    assembled: Vec<Assembled>,
+}
+
+impl SlotAssembler {
+    /// An assembler of this many sources, none of which is connected.
+    #[must_use]
+    pub fn new(sources: usize) -> Self {
+        Self {
+            sources: std::iter::repeat_with(Source::default)
+                .take(sources)
+                .collect(),
+            slots: BTreeMap::new(),
+            start: None,
+            root: None,
+            confirmed: None,
+            highest_given: None,
+            in_force: Vec::new(),
+            assembled: Vec::new(),
+        }
+    }
+
+    /// A connection was opened with this request. Where no slot was given out yet, `from_slot` is the first one to be.
+    pub fn connected(&mut self, source: usize, request: SentRequest) {
+        self.disconnected(source);
+        if let Some(source) = self.sources.get_mut(source) {
+            source.connect(request);
+        }
+        self.start = self.start.or(request.from_slot);
+    }
+
+    /// A later request was sent on a connection. To be called only when [`SlotAssembler::may_request`].
+    pub fn requested(&mut self, source: usize, request: SentRequest) {
+        if let Some(source) = self.sources.get_mut(source) {
+            source.send(request);
+        }
+    }
+
+    /// A connection is over: what it has delivered in part is dropped.
+    pub fn disconnected(&mut self, source: usize) {
+        if let Some(source) = self.sources.get_mut(source) {
+            source.disconnect();
+        }
+        for slot in self.slots.values_mut() {
+            if let Some(view) = slot.views.get_mut(source) {
+                *view = SlotView::default();
+            }
+        }
+    }
+
+    /// Whether another request may be sent: every one before has come into force. Servers keep only the newest of the requests
+    /// that wait, and a `from_slot` among them would be lost.
+    #[must_use]
+    pub fn may_request(&self, source: usize) -> bool {
+        self.sources.get(source).is_some_and(Source::is_quiet)
+    }
+
+    /// The slot that a new connection is to replay from: the newest that was given out and is confirmed, since another
+    /// block may take the place of any later one. `None` when nothing was given out and nothing was asked for.
+    #[must_use]
+    pub fn resume_slot(&self) -> Option<u64> {
+        self.confirmed.or(self.start)
+    }
+
+    /// Takes out what can be given out.
+    pub fn take(&mut self) -> Vec<Assembled> {
+        std::mem::take(&mut self.assembled)
+    }
+
+    /// Takes in an update of a source.
+    pub fn update(&mut self, source: usize, update: Update) {
+        let Some(from) = self.sources.get_mut(source).filter(|from| from.connected) else {
+            return;
+        };
+        if let Some(generation) = update.generation()
+            && from.show(generation)
+        {
+            self.generation_shown(source, generation);
+        }
+        // Nothing proves the filter yet.
+        let Some(generation) = self.sources.get(source).and_then(Source::shown) else {
+            return;
+        };
+        match &update.body {
+            Body::Account(account) => self.content(source, account.slot, generation, update),
+            Body::Transaction(transaction) => {
+                self.content(source, transaction.slot, generation, update);
+            }
+            Body::BlockMeta(meta) => {
+                let (slot, parent) = (meta.slot, meta.parent_slot);
+                self.meta(source, slot, parent, generation, update);
+            }
+            Body::Slot(status) => {
+                let status = status.clone();
+                self.status(source, &status, generation, update);
+            }
+        }
+    }
+
+    /// The replay that a source is to be asked for now.
+    #[must_use]
+    pub fn replay_due(&self, source: usize) -> Option<ReplayDue> {
+        let from = self.sources.get(source).filter(|from| from.is_quiet())?;
+        let start = self.start?;
+        let mut slots = self.slots.range(start..);
+        let (slot, frozen_in) = slots.find_map(|(slot, _)| {
+            let frozen_in = self.suspect(source, *slot)?;
+            Some((*slot, frozen_in))
+        })?;
+        let path = match from.patience(slot, frozen_in) {
+            Patience::Wait => return None,
+            Patience::Ask => ReplayPath::SameStream,
+            Patience::Exhausted => ReplayPath::SideStream,
+        };
+        Some(ReplayDue {
+            from_slot: slot,
+            path,
+        })
+    }
+}
+
+/// The slots.
+impl SlotAssembler {
+    /// Whether nothing of a slot is collected any more, or not at all.
+    fn is_over(&self, slot: u64) -> bool {
+        self.start.is_some_and(|start| slot < start) || self.root.is_some_and(|root| slot < root)
+    }
+
+    fn entry(&mut self, source: usize, slot: u64) -> Option<(&Source, &mut AssembledSlot)> {
+        let sources = self.sources.len();
+        let entry = self
+            .slots
+            .entry(slot)
+            .or_insert_with(|| AssembledSlot::new(sources));
+        Some((self.sources.get(source)?, entry))
+    }
+
+    /// A slot was named as the parent of another one: it is frozen.
+    fn name_parent(&mut self, source: usize, parent: u64) {
+        if self.start.is_none() || self.is_over(parent) {
+            return;
+        }
+        if let Some((from, entry)) = self.entry(source, parent)
+            && let Some(view) = entry.views.get_mut(source)
+        {
+            view.freeze(from);
+        }
+    }
+}

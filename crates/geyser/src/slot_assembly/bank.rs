@@ -1,0 +1,215 @@
+//! Collected bank: the content of one bank of a slot, as one connection delivers it (pure).
+
+use std::collections::{HashMap, HashSet, hash_map::Entry};
+
+use foldhash::fast::RandomState;
+use solana_pubkey::Pubkey;
+use solana_signature::Signature;
+
+use crate::{
+    generation::Generation,
+    update::{BlockMeta, Body, Update},
+};
+
+/// What a connection has delivered of one bank.
+#[derive(Debug)]
+pub(super) struct CollectedBank {
+    /// Generation under which the first of it came.
+    pub(super) opened_in: Generation,
+    /// The filter under which its creation was reported, before any of its content.
+    pub(super) witnessed_in: Option<Generation>,
+    /// Slot that it builds on.
+    pub(super) parent: Option<u64>,
+    content: Vec<Update>,
+    delivered: Delivered,
+    meta: Option<Update>,
+    processed: Option<Update>,
+    /// Generation under which it ended: both its block metadata and a commitment have come.
+    ended_in: Option<Generation>,
+    /// Its content was given out, or is known to equal what was.
+    spent: bool,
+}
+
+/// A bank as it is given out.
+pub(super) struct WholeBank {
+    pub(super) content: Vec<Update>,
+    pub(super) meta: Option<Update>,
+    pub(super) processed: Option<Update>,
+}
+
+/// What became of an update for a bank.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Collected {
+    /// It is kept.
+    New,
+    /// It came before, or a later write of the same account did.
+    Known,
+    /// It belongs to a bank that was given out without it.
+    Late,
+}
+
+impl CollectedBank {
+    pub(super) fn new(generation: Generation, witnessed_in: Option<Generation>) -> Self {
+        Self {
+            opened_in: generation,
+            witnessed_in,
+            parent: None,
+            content: Vec::new(),
+            delivered: Delivered::default(),
+            meta: None,
+            processed: None,
+            ended_in: None,
+            spent: false,
+        }
+    }
+
+    /// Takes in an account write or a transaction.
+    pub(super) fn collect(&mut self, update: Update) -> Collected {
+        if !self.delivered.add(&update, self.ended_in.is_some()) {
+            return Collected::Known;
+        }
+        if self.spent {
+            return Collected::Late;
+        }
+        self.content.push(update);
+        Collected::New
+    }
+
+    /// Takes in the block metadata. Returns whether the bank has ended with it.
+    pub(super) fn set_meta(&mut self, update: Update, generation: Generation) -> bool {
+        self.meta = Some(update);
+        self.end(generation)
+    }
+
+    /// Takes in the status that says that the writes are over. Returns whether the bank has ended with it.
+    pub(super) fn set_processed(&mut self, update: Update, generation: Generation) -> bool {
+        self.processed = Some(update);
+        self.end(generation)
+    }
+
+    fn end(&mut self, generation: Generation) -> bool {
+        let ends = self.ended_in.is_none() && self.meta.is_some() && self.processed.is_some();
+        if ends {
+            self.ended_in = Some(generation);
+        }
+        ends
+    }
+
+    pub(super) const fn ended_in(&self) -> Option<Generation> {
+        self.ended_in
+    }
+
+    pub(super) const fn is_processed(&self) -> bool {
+        self.processed.is_some()
+    }
+
+    pub(super) const fn is_spent(&self) -> bool {
+        self.spent
+    }
+
+    /// Whether nothing but the creation was reported.
+    pub(super) fn is_empty(&self) -> bool {
+        self.content.is_empty() && self.meta.is_none() && self.processed.is_none()
+    }
+
+    pub(super) fn meta(&self) -> Option<&BlockMeta> {
+        match &self.meta.as_ref()?.body {
+            Body::BlockMeta(meta) => Some(meta),
+            _ => None,
+        }
+    }
+
+    pub(super) fn blockhash(&self) -> Option<&str> {
+        self.meta().map(|meta| meta.blockhash.as_str())
+    }
+
+    /// Whether everything that `other` delivered was delivered here, in the same or a later version.
+    pub(super) fn contains(&self, other: &Self) -> bool {
+        self.delivered.contains(&other.delivered)
+    }
+
+    /// Hands out the content. What was delivered stays known.
+    pub(super) fn spend(&mut self) -> WholeBank {
+        self.spent = true;
+        WholeBank {
+            content: std::mem::take(&mut self.content),
+            // Its hash still tells this bank from another.
+            meta: self.meta.clone(),
+            processed: self.processed.take(),
+        }
+    }
+
+    /// Drops the content, which is the same as what was given out.
+    pub(super) fn drop_content(&mut self) {
+        self.spent = true;
+        self.content = Vec::new();
+    }
+}
+
+/// Which writes and transactions of a bank have come.
+#[derive(Debug, Default)]
+struct Delivered {
+    writes: HashMap<Pubkey, Versions, RandomState>,
+    transactions: HashSet<Signature, RandomState>,
+}
+
+/// The versions of one account that have come. Most accounts are written once in a slot.
+#[derive(Debug)]
+enum Versions {
+    One(u64),
+    Many(Vec<u64>),
+}
+
+impl Versions {
+    fn as_slice(&self) -> &[u64] {
+        match self {
+            Self::One(version) => std::slice::from_ref(version),
+            Self::Many(versions) => versions,
+        }
+    }
+
+    fn latest(&self) -> u64 {
+        self.as_slice().iter().copied().max().unwrap_or_default()
+    }
+
+    fn push(&mut self, version: u64) {
+        match self {
+            Self::One(first) => *self = Self::Many(vec![*first, version]),
+            Self::Many(versions) => versions.push(version),
+        }
+    }
+}
+
+impl Delivered {
+    /// Notes an update. Returns whether it is new. Of a bank that has `ended`, an earlier write of an account is not: a
+    /// replay leaves out all but the last.
+    fn add(&mut self, update: &Update, ended: bool) -> bool {
+        match &update.body {
+            Body::Account(account) => match self.writes.entry(account.pubkey) {
+                Entry::Vacant(entry) => {
+                    entry.insert(Versions::One(account.write_version));
+                    true
+                }
+                Entry::Occupied(mut entry) => {
+                    let (versions, version) = (entry.get_mut(), account.write_version);
+                    let is_known = versions.as_slice().contains(&version)
+                        || (ended && version < versions.latest());
+                    if !is_known {
+                        versions.push(version);
+                    }
+                    !is_known
+                }
+            },
+            Body::Transaction(transaction) => self.transactions.insert(transaction.signature),
+            Body::Slot(_) | Body::BlockMeta(_) => true,
+        }
+    }
+
+    fn contains(&self, other: &Self) -> bool {
+        let has_write = |(pubkey, versions): (&Pubkey, &Versions)| {
+            let own = self.writes.get(pubkey);
+            own.is_some_and(|own| own.latest() >= versions.latest())
+        };
+        other.writes.iter().all(has_write) && other.transactions.is_subset(&self.transactions)
+    }
+}

@@ -1,0 +1,225 @@
+//! Giving out: hands whole slots to the consumer in order, replaces blocks, and forgets what is finalized (pure).
+
+use std::collections::BTreeSet;
+
+use sluice_chain_types::SlotStatus;
+
+use super::{
+    Assembled, MAX_SLOTS, SlotAssembler,
+    bank::{CollectedBank, WholeBank},
+    slot::{AssembledSlot, Given},
+};
+use crate::update::{Body, SlotUpdate, Update};
+
+impl SlotAssembler {
+    pub(super) fn give(&mut self, update: Update) {
+        self.assembled.push(Assembled::Update(update));
+    }
+
+    /// Gives out what can be, after something became known of a slot.
+    pub(super) fn advance(&mut self) {
+        let Some(start) = self.start else {
+            return;
+        };
+        // Parents are smaller than children, so one pass upwards gives out whole forks.
+        let slots: Vec<u64> = self.slots.range(start..).map(|(slot, _)| *slot).collect();
+        for slot in slots {
+            self.settle(slot);
+        }
+        self.forget();
+    }
+
+    /// Gives out a slot, or replaces what was given out of it, where a whole bank of it calls for that.
+    fn settle(&mut self, slot: u64) {
+        let given = self.slots.get(&slot).and_then(|entry| entry.given.clone());
+        match given {
+            None => self.choose(slot),
+            Some(given) => {
+                self.drop_copies(slot, &given);
+                self.replace(slot, &given);
+            }
+        }
+        let due = self
+            .slots
+            .get_mut(&slot)
+            .map(AssembledSlot::take_commitments);
+        for update in due.unwrap_or_default() {
+            self.give(update);
+        }
+    }
+
+    fn bank(&self, slot: u64, (source, at): (usize, usize)) -> Option<&CollectedBank> {
+        self.slots.get(&slot)?.views.get(source)?.banks.get(at)
+    }
+
+    fn bank_is_named(&self, slot: u64, bank: (usize, usize)) -> Option<bool> {
+        let hash = self.bank(slot, bank)?.blockhash()?;
+        self.is_named(slot, hash)
+    }
+
+    /// Gives out a slot once what it builds on was. Of several blocks the one that is built on is taken, else the newest.
+    fn choose(&mut self, slot: u64) {
+        let banks = self.whole_banks(slot);
+        let is_named = |bank: &&(usize, usize)| self.bank_is_named(slot, **bank) == Some(true);
+        let chosen = banks.iter().rev().find(is_named).or(banks.last());
+        if let Some(bank) = chosen.copied()
+            && self.is_due(slot, bank)
+        {
+            self.give_out(slot, bank);
+        }
+    }
+
+    /// Drops what has come once more of the block that was given out.
+    fn drop_copies(&mut self, slot: u64, given: &Given) {
+        let views = self
+            .slots
+            .get_mut(&slot)
+            .into_iter()
+            .flat_map(|entry| &mut entry.views);
+        for bank in views.flat_map(|view| &mut view.banks) {
+            if bank.ended_in().is_some() && bank.blockhash() == given.blockhash.as_deref() {
+                bank.drop_content();
+            }
+        }
+    }
+
+    /// Gives out another block of a slot: one that is built on, or the newest when the slot is confirmed after it.
+    fn replace(&mut self, slot: u64, given: &Given) {
+        let confirmed = self
+            .slots
+            .get(&slot)
+            .is_some_and(|entry| entry.confirms_newest);
+        let is_chosen = |bank: &(usize, usize)| {
+            let hash = self.bank(slot, *bank).and_then(CollectedBank::blockhash);
+            let named = hash.and_then(|hash| self.is_named(slot, hash));
+            hash != given.blockhash.as_deref() && named.unwrap_or(confirmed)
+        };
+        let chosen = self.whole_banks(slot).into_iter().rev().find(is_chosen);
+        let Some(bank) = chosen.filter(|bank| self.is_due(slot, *bank)) else {
+            return;
+        };
+        self.withdraw(slot);
+        self.give(synthesized(SlotUpdate {
+            slot,
+            parent: None,
+            status: SlotStatus::Dead,
+            dead_error: Some("another block took its place".to_owned()),
+        }));
+        self.give_out(slot, bank);
+    }
+
+    /// Whether what a bank builds on was given out.
+    fn is_due(&self, slot: u64, bank: (usize, usize)) -> bool {
+        let Some(parent) = self.bank(slot, bank).and_then(|bank| bank.parent) else {
+            return false;
+        };
+        if self.start.is_some_and(|start| parent < start) {
+            return true;
+        }
+        self.slots
+            .get(&parent)
+            .is_some_and(|parent| parent.given.is_some())
+    }
+
+    fn give_out(&mut self, slot: u64, (source, at): (usize, usize)) {
+        let Some(entry) = self.slots.get_mut(&slot) else {
+            return;
+        };
+        let bank = entry
+            .views
+            .get_mut(source)
+            .and_then(|view| view.banks.get_mut(at));
+        let Some(bank) = bank else {
+            return;
+        };
+        let (blockhash, parent) = (bank.blockhash().map(str::to_owned), bank.parent);
+        let WholeBank {
+            content,
+            meta,
+            processed,
+        } = bank.spend();
+        entry.given = Some(Given { blockhash });
+        self.give(synthesized(SlotUpdate {
+            slot,
+            parent,
+            status: SlotStatus::CreatedBank,
+            dead_error: None,
+        }));
+        let processed = processed.map(|mut update| {
+            if let Body::Slot(status) = &mut update.body {
+                status.parent = parent;
+            }
+            update
+        });
+        let updates = content.into_iter().chain(meta).chain(processed);
+        self.assembled.extend(updates.map(Assembled::Update));
+        self.highest_given = self.highest_given.max(Some(slot));
+    }
+
+    /// Takes back that a slot and what builds on it were given out. What builds on the next bank of the slot comes anew.
+    pub(super) fn withdraw(&mut self, slot: u64) {
+        let mut withdrawn = BTreeSet::from([slot]);
+        let above: Vec<u64> = self
+            .slots
+            .range(slot + 1..)
+            .map(|(slot, _)| *slot)
+            .collect();
+        for child in above {
+            let Some(entry) = self
+                .slots
+                .get_mut(&child)
+                .filter(|entry| entry.given.is_some())
+            else {
+                continue;
+            };
+            let spent = entry
+                .views
+                .iter()
+                .flat_map(|view| &view.banks)
+                .filter(|bank| bank.is_spent());
+            if spent
+                .filter_map(|bank| bank.parent)
+                .any(|parent| withdrawn.contains(&parent))
+            {
+                withdrawn.insert(child);
+            }
+        }
+        for slot in withdrawn {
+            if let Some(entry) = self.slots.get_mut(&slot) {
+                entry.withdraw();
+            }
+        }
+    }
+
+    /// Moves to the newest finalized slot, and forgets what is older.
+    fn forget(&mut self) {
+        let newest = |is: fn(&AssembledSlot) -> bool| {
+            let mut slots = self.slots.iter().rev();
+            slots.find(|(_, entry)| is(entry)).map(|(slot, _)| *slot)
+        };
+        self.confirmed = self
+            .confirmed
+            .max(newest(AssembledSlot::is_given_and_committed));
+        let mut root = self.root.max(newest(AssembledSlot::is_given_and_finalized));
+        if let Some(excess) = self.slots.len().checked_sub(MAX_SLOTS) {
+            root = root.max(self.slots.keys().nth(excess).copied());
+        }
+        if root == self.root {
+            return;
+        }
+        self.root = root;
+        if let Some(root) = root {
+            self.slots = self.slots.split_off(&root);
+            let later = self.in_force.partition_point(|(first, _)| *first <= root);
+            self.in_force.drain(..later.saturating_sub(1));
+        }
+    }
+}
+
+fn synthesized(status: SlotUpdate) -> Update {
+    Update {
+        filters: Vec::new(),
+        created_at: None,
+        body: Body::Slot(status),
+    }
+}

@@ -1,0 +1,132 @@
+//! Judgement: which banks are whole, which slots are suspect, and which block is the one that is built on (pure).
+
+use super::{SlotAssembler, bank::CollectedBank};
+use crate::generation::Generation;
+
+impl SlotAssembler {
+    /// The filter under which a bank is whole; `None` while that is not known.
+    fn whole_in(&self, source: usize, slot: u64, at: usize) -> Option<Generation> {
+        let from = self.sources.get(source)?;
+        let view = self.slots.get(&slot)?.views.get(source)?;
+        let bank = view.banks.get(at)?;
+        bank.ended_in()?;
+        if let Some(filter) = bank.witnessed_in {
+            // A copy of a block that came before must hold all of it, or its creation was only repeated.
+            let copies = view.banks.iter().take(at);
+            let mut copies = copies.filter(|before| before.blockhash() == bank.blockhash());
+            if copies.all(|before| bank.contains(before)) {
+                return Some(filter);
+            }
+        }
+        let filter = from.filter(bank.opened_in);
+        if from.assumes_witness {
+            return Some(filter);
+        }
+        if !from.replays(bank.opened_in, slot) {
+            return None;
+        }
+        let frozen_before = view.frozen_in.is_some_and(|frozen| frozen < bank.opened_in);
+        let has_older_child = || {
+            let mut above = self.slots.range(slot + 1..);
+            above.any(|(_, child)| {
+                child.views.get(source).is_some_and(|view| {
+                    !view.was_created && view.banks.iter().any(|bank| bank.parent == Some(slot))
+                })
+            })
+        };
+        (frozen_before || (from.reports_banks && has_older_child())).then_some(filter)
+    }
+
+    /// The filter that a slot must be whole under.
+    fn required(&self, slot: u64) -> Generation {
+        let mut newest = self.in_force.iter().rev();
+        newest
+            .find(|(first, _)| *first <= slot)
+            .map(|(_, filter)| *filter)
+            .unwrap_or_default()
+    }
+
+    fn is_whole(&self, source: usize, slot: u64, at: usize) -> bool {
+        self.whole_in(source, slot, at)
+            .is_some_and(|filter| filter >= self.required(slot))
+    }
+
+    /// Sources and positions of the banks of a slot that are whole and were not given out.
+    pub(super) fn whole_banks(&self, slot: u64) -> Vec<(usize, usize)> {
+        let Some(entry) = self.slots.get(&slot) else {
+            return Vec::new();
+        };
+        let views = entry.views.iter().enumerate();
+        let banks = views.flat_map(|(source, view)| {
+            let banks = view.banks.iter().enumerate();
+            banks
+                .filter(|(_, bank)| bank.ended_in().is_some() && !bank.is_spent())
+                .map(move |(at, _)| (source, at))
+        });
+        banks
+            .filter(|(source, at)| self.is_whole(*source, slot, *at))
+            .collect()
+    }
+
+    /// When a slot was frozen that a source has to be asked for again.
+    pub(super) fn suspect(&self, source: usize, slot: u64) -> Option<Generation> {
+        let entry = self.slots.get(&slot)?;
+        let view = entry.views.get(source)?;
+        let frozen_in = view.frozen_in?;
+        if !self.whole_banks(slot).is_empty() || (entry.given.is_some() && !self.is_disputed(slot))
+        {
+            return None;
+        }
+        let elsewhere = entry.views.iter().enumerate();
+        if elsewhere
+            .filter(|(other, _)| *other != source)
+            .any(|(_, view)| view.is_witnessed())
+        {
+            return None;
+        }
+        // The rest of it may be on its way until a child has ended.
+        if view.is_in_progress() && !self.has_ended_child(source, slot) {
+            return None;
+        }
+        Some(frozen_in)
+    }
+
+    /// Whether what builds on a slot that was given out names another block of it.
+    fn is_disputed(&self, slot: u64) -> bool {
+        let Some(entry) = self.slots.get(&slot) else {
+            return false;
+        };
+        let given = entry
+            .given
+            .as_ref()
+            .and_then(|given| given.blockhash.as_deref());
+        let mut others = entry.banks().filter_map(CollectedBank::blockhash);
+        others.any(|hash| Some(hash) != given && self.is_named(slot, hash) == Some(true))
+    }
+
+    fn has_ended_child(&self, source: usize, slot: u64) -> bool {
+        let mut above = self.slots.range(slot + 1..);
+        above.any(|(_, child)| {
+            child.views.get(source).is_some_and(|view| {
+                let mut banks = view.banks.iter();
+                banks.any(|bank| bank.parent == Some(slot) && bank.ended_in().is_some())
+            })
+        })
+    }
+
+    /// Whether a block is named by one that builds on it; `None` where none says so.
+    pub(super) fn is_named(&self, slot: u64, blockhash: &str) -> Option<bool> {
+        let above = self.slots.range(slot + 1..);
+        let mut named = None;
+        for meta in above
+            .flat_map(|(_, child)| child.banks())
+            .filter_map(CollectedBank::meta)
+        {
+            if meta.parent_slot == slot {
+                let is_this = meta.parent_blockhash == blockhash;
+                named = Some(named.unwrap_or(false) || is_this);
+            }
+        }
+        named
+    }
+}
