@@ -65,6 +65,7 @@ impl Accounts {
     ///
     /// # Errors
     /// As the exchange's framework numbers them, in its order.
+    #[inline(always)]
     pub fn checked(accounts: &[AccountView]) -> Result<(Self, Loaded), ProgramError> {
         let accounts = Self::in_order(accounts)?;
         let loaded = accounts.load()?;
@@ -72,6 +73,7 @@ impl Accounts {
         Ok((accounts, loaded))
     }
 
+    #[inline(always)]
     fn in_order(accounts: &[AccountView]) -> Result<Self, ProgramError> {
         let Some(
             &[
@@ -111,6 +113,7 @@ impl Accounts {
     }
 
     /// Every account for itself, in order.
+    #[inline(always)]
     fn load(&self) -> Result<Loaded, ProgramError> {
         checks::signer(&self.payer)?;
         checks::exists(&self.amm_config)?;
@@ -136,6 +139,7 @@ impl Accounts {
     }
 
     /// The constraints between them, in order. The owner of the output account is not among them.
+    #[inline(always)]
     fn check_constraints(&self, loaded: &Loaded) -> ProgramResult {
         let pool = &loaded.pool;
         let is_vault = |account: &AccountView| pool.vaults.contains(account.address().as_array());
@@ -157,6 +161,7 @@ impl Accounts {
         checks::address(&self.observation_state, &pool.observation)
     }
 
+    #[inline(always)]
     fn direction(&self, pool: &PoolState) -> Result<Direction, ExchangeError> {
         let pair = [
             *self.input_vault.address().as_array(),
@@ -176,6 +181,7 @@ impl Accounts {
     ///
     /// # Errors
     /// `NotApproved`.
+    #[inline(always)]
     pub fn require_open(loaded: &Loaded, clock: &Clock) -> ProgramResult {
         let now = clock.unix_timestamp.cast_unsigned();
         require(loaded.pool.swaps_at(now), ExchangeError::NotApproved)
@@ -185,6 +191,7 @@ impl Accounts {
     ///
     /// # Errors
     /// `InvalidVault`, `MathOverflow`, `InsufficientVault`, `InvalidFeeModel`; `ArithmeticOverflow` for an empty side.
+    #[inline(always)]
     pub fn terms(&self, loaded: &Loaded) -> Result<Terms, ProgramError> {
         let (pool, config) = (&loaded.pool, &loaded.config);
         let direction = self.direction(pool)?;
@@ -214,6 +221,7 @@ impl Accounts {
     ///
     /// # Errors
     /// `RequireGteViolated` when the product of the reserves falls; whatever the token programs refuse.
+    #[inline(always)]
     pub fn settle(&mut self, loaded: &Loaded, swap: &Swap, clock: &Clock) -> ProgramResult {
         self.record(swap, clock.epoch)?;
         self.log(swap);
@@ -228,6 +236,7 @@ impl Accounts {
         Ok(())
     }
 
+    #[inline(always)]
     fn record(&mut self, swap: &Swap, epoch: u64) -> ProgramResult {
         let mut data = self.pool_state.try_borrow_mut()?;
         let pool = decode_mut::<PoolState>(&mut data)?;
@@ -240,6 +249,7 @@ impl Accounts {
         Ok(())
     }
 
+    #[inline(always)]
     fn log(&self, swap: &Swap) {
         SwapEvent {
             pool_id: self.pool_state.address(),
@@ -259,6 +269,7 @@ impl Accounts {
         .log();
     }
 
+    #[inline(always)]
     fn transfer(&self, swap: &Swap, loaded: &Loaded) -> ProgramResult {
         Transfer {
             token_program: &self.input_token_program,

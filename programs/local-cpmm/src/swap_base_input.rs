@@ -35,6 +35,7 @@ pub fn process(accounts: &[AccountView], arguments: &[u8]) -> ProgramResult {
     accounts.settle(&loaded, &swap, &clock)
 }
 
+#[inline(always)]
 fn compute(
     accounts: &Accounts,
     loaded: &Loaded,

@@ -118,6 +118,7 @@ impl<'a> Iterator for Extensions<'a> {
 ///
 /// # Errors
 /// `InvalidAccountData` when the mint's fee schedule is cut short.
+#[inline(always)]
 pub fn transfer_fee(mint: &AccountView, amount: u64, epoch: u64) -> Result<u64, ProgramError> {
     Ok(FeeSchedule::of(mint, epoch)?.map_or(0, |schedule| schedule.fee(amount)))
 }
@@ -164,6 +165,7 @@ struct FeeSchedule {
 
 impl FeeSchedule {
     /// None for a mint without transfer fees.
+    #[inline(always)]
     fn of(mint: &AccountView, epoch: u64) -> Result<Option<Self>, ProgramError> {
         if mint.owned_by(&TOKEN) {
             return Ok(None);
@@ -188,6 +190,7 @@ impl FeeSchedule {
     }
 
     /// Rounded up and capped.
+    #[inline(always)]
     fn fee(&self, amount: u64) -> u64 {
         let fee = u128::from(amount)
             .saturating_mul(u128::from(self.basis_points))
