@@ -96,6 +96,12 @@ impl Receiver {
         self.secret.send_replace(Some(secret.to_owned()));
     }
 
+    /// What has arrived so far.
+    #[must_use]
+    pub fn received(&self) -> Received {
+        self.received.borrow().clone()
+    }
+
     /// Closes the port, and returns which it was.
     pub async fn stop(mut self) -> u16 {
         self.server.abort();

@@ -254,6 +254,23 @@ impl SluiceClient {
         })
     }
 
+    /// Any call of the API with any body, and the whole answer; null for an answer without a body.
+    ///
+    /// # Errors
+    /// When the call fails or the service refuses, with its `code`.
+    pub async fn request(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<Value>,
+    ) -> anyhow::Result<Value> {
+        let text = self.send(method, path, body).await?;
+        if text.is_empty() {
+            return Ok(Value::Null);
+        }
+        serde_json::from_str(&text).with_context(|| format!("{path} answered {text}"))
+    }
+
     /// `DELETE /api/webhooks/{id}`.
     ///
     /// # Errors

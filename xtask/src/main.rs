@@ -123,6 +123,15 @@ enum Task {
         #[arg(long, value_enum, default_value_t = trial::Store::Both)]
         store: trial::Store,
     },
+    /// Cut streams and edit filters on a localnet, and count what was told and quoted against what the chain did.
+    Truth {
+        /// How long faults are made.
+        #[arg(long, default_value_t = 60)]
+        seconds: u64,
+        /// The same seed draws the same faults.
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+    },
     /// Check licences, imports and sources of all dependencies.
     Deny {
         /// Build cargo-deny into the cache when it is not there.
@@ -170,6 +179,7 @@ fn run(arguments: Arguments) -> Result<ExitCode> {
         Task::Parity { cases, seed } => trial::parity(&repo, &cache, cases, seed)?,
         Task::Faults { runs, seed } => trial::faults(&repo, runs, seed)?,
         Task::Chaos { kills, seed, store } => trial::chaos(&repo, &cache, kills, seed, store)?,
+        Task::Truth { seconds, seed } => trial::truth(&repo, &cache, seconds, seed)?,
         Task::Deny { install } => deny::run(&repo, &cache, install)?,
         Task::Imports => imports::check(&repo)?,
         Task::CleanTools => clean_tools::run(&cache)?,

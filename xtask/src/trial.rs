@@ -1,4 +1,4 @@
-//! Long trials that a binary of the simulations runs: parity, faults, chaos.
+//! Long trials that a binary of the tests runs: parity, faults, chaos, truth.
 
 use std::process::Command;
 
@@ -9,7 +9,7 @@ use crate::cache::Cache;
 use crate::repo::Repo;
 use crate::step::Step;
 use crate::workspaces::Workspace;
-use crate::{binaries, exchange, postgres, programs, system_packages};
+use crate::{binaries, exchange, plugin, postgres, programs, system_packages, validator};
 
 /// Which databases are killed.
 #[derive(Clone, Copy, ValueEnum)]
@@ -87,16 +87,35 @@ pub fn chaos(repo: &Repo, cache: &Cache, kills: u32, seed: u64, store: Store) ->
     conduct(repo, "chaos", &wording, chaos, seed)
 }
 
+/// Cuts the streams of Sluice on a localnet for so many seconds, by faults that `seed` draws, and counts against the chain.
+pub fn truth(repo: &Repo, cache: &Cache, seconds: u64, seed: u64) -> Result<()> {
+    let replacement = exchange::replacement()?;
+    system_packages::require(repo, cache, &[])?;
+    let validator = validator::set_up(repo, cache)?;
+    programs::build_served(repo, cache)?;
+    plugin::build(repo)?;
+    // The trial starts the service that lies beside it.
+    binaries::build(repo)?;
+    let mut truth = run_of(repo, "sluice-e2e", "truth");
+    truth.env("SLUICE_VALIDATOR", validator);
+    exchange::hand_on(replacement.as_deref(), &mut truth);
+    truth.arg("--seconds").arg(seconds.to_string());
+    let wording = Wording {
+        what: &format!("Cutting streams and editing filters for {seconds} s, drawn by seed {seed}"),
+        why: "what is told and quoted must be what the chain did, whatever the stream does",
+        takes: "a minute more than the faults last: all must be final before it is counted",
+        failure: "something was lost, invented or quoted wrongly; what it was is above",
+    };
+    conduct(repo, "truth", &wording, truth, seed)
+}
+
 /// Runs a binary of the simulations, which is built when it is not; its arguments follow.
 fn run(repo: &Repo, binary: &str) -> Command {
-    let words = [
-        "run",
-        "--quiet",
-        "--package",
-        "sluice-simulations",
-        "--bin",
-        binary,
-    ];
+    run_of(repo, "sluice-simulations", binary)
+}
+
+fn run_of(repo: &Repo, package: &str, binary: &str) -> Command {
+    let words = ["run", "--quiet", "--package", package, "--bin", binary];
     let mut run = Workspace::root(repo).cargo(repo, &words);
     run.arg("--");
     run

@@ -10,4 +10,5 @@ mod live_pool;
 mod losing_parts;
 mod net;
 mod swaps;
+mod truth;
 mod two_processes;

@@ -1,0 +1,90 @@
+//! Truth run: transfers and swaps at a steady rate while streams are cut and filters edited; told against landed.
+//!
+//! Everything is what runs in production but the network between Sluice and its stream, which is cut and frozen at random.
+//! The judge is the chain itself, over JSON-RPC: what landed, and what a simulated swap pays.
+
+mod faults;
+mod quotes;
+mod report;
+mod services;
+mod traffic;
+mod webhooks;
+
+use std::time::Duration;
+
+use anyhow::Context;
+use sluice_localnet::{Artifacts, Localnet, NetOptions, ports::Wanted};
+use tokio::{task::JoinHandle, time::sleep};
+use tokio_util::sync::CancellationToken;
+
+pub use report::Report;
+
+use self::{
+    faults::Faults, quotes::Quotes, services::Services, traffic::Transfers, webhooks::Watch,
+};
+
+/// How long a run is, and what is drawn in it.
+#[derive(Clone, Copy, Debug)]
+pub struct Plan {
+    /// How long faults are made, seconds. What lands meanwhile is judged once it is final.
+    pub seconds: u64,
+    /// The same seed draws the same faults; the chain's own timing differs from run to run.
+    pub seed: u64,
+}
+
+/// Runs it on a localnet of its own.
+///
+/// # Errors
+/// When a part does not start or the chain cannot be asked. What the service did wrong is no error: see [`Report`].
+pub async fn run(artifacts: &Artifacts, plan: Plan, progress: fn(&str)) -> anyhow::Result<Report> {
+    let folder = tempfile::tempdir()?;
+    let options = NetOptions {
+        dir: folder.path().to_owned(),
+        ports: Wanted::default(),
+        progress,
+    };
+    let mut net = Localnet::start(artifacts, &options).await?;
+    let services = Services::start(artifacts, &mut net).await?;
+    progress("the localnet is up, and the streams of API and indexer run over links that can fail");
+    let judged = judge(&net, &services, plan, progress).await;
+    let judged = judged.with_context(|| services.logs());
+    services.stop()?;
+    net.stop().await?;
+    judged
+}
+
+async fn judge(
+    net: &Localnet,
+    services: &Services,
+    plan: Plan,
+    progress: fn(&str),
+) -> anyhow::Result<Report> {
+    let watch = Watch::create(net).await?;
+    let stop = CancellationToken::new();
+    let transfers = Transfers::spawn(net, watch.account(), stop.clone());
+    let quotes = Quotes::prepare(net).await?;
+    let quotes: JoinHandle<anyhow::Result<Quotes>> = tokio::spawn(quotes.run(stop.clone()));
+    let faults = Faults::spawn(services, plan.seed, stop.clone());
+    let edits = watch.spawn_edits(stop.clone());
+    for left in (1..=plan.seconds).rev() {
+        if left % 10 == 0 {
+            progress(&format!("{left} s of faults left"));
+        }
+        sleep(Duration::from_secs(1)).await;
+    }
+    stop.cancel();
+    let faults = faults.await?;
+    let sent = transfers.await??;
+    let quotes = quotes.await??;
+    let edits = edits.await??;
+    progress("the links are whole; waiting until all that landed is final and delivered");
+    let told = watch.settle(net, &sent).await?;
+    Ok(Report {
+        plan,
+        faults,
+        edits,
+        sent: sent.len(),
+        quotes: quotes.counts(),
+        told,
+    })
+}

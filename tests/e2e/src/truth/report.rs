@@ -1,0 +1,149 @@
+//! Report of a truth run: counts, and whether they are clean.
+
+use std::fmt;
+
+use super::{Plan, faults::Faults};
+
+/// Commitment of a webhook.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Commitment {
+    Processed,
+    Confirmed,
+    Finalized,
+}
+
+impl Commitment {
+    pub(super) const ALL: [Self; 3] = [Self::Processed, Self::Confirmed, Self::Finalized];
+
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Processed => "processed",
+            Self::Confirmed => "confirmed",
+            Self::Finalized => "finalized",
+        }
+    }
+}
+
+/// What one webhook was told of what landed.
+#[derive(Clone, Debug)]
+pub(super) struct Told {
+    pub(super) commitment: Commitment,
+    pub(super) landed: usize,
+    pub(super) told: usize,
+    /// Signatures that landed and were not told.
+    pub(super) lost: Vec<String>,
+    /// Signatures that were told, not taken back, and did not land.
+    pub(super) invented: Vec<String>,
+    pub(super) reverted: usize,
+    pub(super) gaps: usize,
+    pub(super) delivered_again: usize,
+    /// Deliveries with a bad signature.
+    pub(super) refused: usize,
+    /// Whether the sequence numbers have no hole.
+    pub(super) contiguous: bool,
+}
+
+impl Told {
+    fn is_clean(&self) -> bool {
+        self.lost.is_empty() && self.invented.is_empty() && self.refused == 0 && self.contiguous
+    }
+}
+
+/// Quotes by what became of them.
+#[derive(Clone, Debug, Default)]
+pub(super) struct QuoteCounts {
+    pub(super) rounds: u64,
+    /// Of a slot in which the pool was at rest already.
+    pub(super) judged: u64,
+    /// Of them those that no simulation pays.
+    pub(super) wrong: Vec<String>,
+    /// Of an older slot, for which they may be right.
+    pub(super) older: u64,
+    /// Refused: the market was not ready, or the API not there.
+    pub(super) not_ready: u64,
+}
+
+/// The counts of a run.
+#[derive(Clone, Debug)]
+pub struct Report {
+    pub(super) plan: Plan,
+    pub(super) faults: Faults,
+    pub(super) edits: u32,
+    pub(super) sent: usize,
+    pub(super) quotes: QuoteCounts,
+    pub(super) told: Vec<Told>,
+}
+
+impl Report {
+    /// Whether nothing was lost, invented or quoted wrongly, in a run that made faults and looked at something.
+    #[must_use]
+    pub fn is_clean(&self) -> bool {
+        let looked = self.faults.cuts > 0 && self.edits > 0 && self.quotes.judged > 0;
+        let told = self.told.len() == Commitment::ALL.len() && self.told.iter().all(Told::is_clean);
+        looked && told && self.quotes.wrong.is_empty()
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            plan,
+            faults,
+            edits,
+            sent,
+            quotes,
+            told,
+        } = self;
+        writeln!(
+            f,
+            "seed {}: {} s, {} connections cut, {} times held back, {edits} filter edits, {sent} transfers sent",
+            plan.seed, plan.seconds, faults.cuts, faults.holds
+        )?;
+        for told in told {
+            writeln!(
+                f,
+                "  {:<9}  landed {}, told {}, lost {}, invented {}; reverted {}, gaps {}, delivered again {}, \
+                 signatures refused {}, sequence {}",
+                told.commitment.name(),
+                told.landed,
+                told.told,
+                told.lost.len(),
+                told.invented.len(),
+                told.reverted,
+                told.gaps,
+                told.delivered_again,
+                told.refused,
+                if told.contiguous {
+                    "whole"
+                } else {
+                    "with holes"
+                },
+            )?;
+        }
+        write!(
+            f,
+            "  quotes     rounds {}, judged {}, wrong {}; of an older slot {}, not ready {}",
+            quotes.rounds,
+            quotes.judged,
+            quotes.wrong.len(),
+            quotes.older,
+            quotes.not_ready
+        )?;
+        for wrong in &quotes.wrong {
+            write!(f, "\n    wrong: {wrong}")?;
+        }
+        for told in told {
+            for signature in told.lost.iter().take(10) {
+                write!(f, "\n    lost at {}: {signature}", told.commitment.name())?;
+            }
+            for signature in told.invented.iter().take(10) {
+                write!(
+                    f,
+                    "\n    invented at {}: {signature}",
+                    told.commitment.name()
+                )?;
+            }
+        }
+        Ok(())
+    }
+}
