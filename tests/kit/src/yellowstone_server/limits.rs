@@ -47,7 +47,10 @@ impl FilterLimits {
             let (max, rejected) = (self.account_include_max, &self.account_include_reject);
             check_keys(&filter.account_include, max, rejected)?;
         }
-        check_filters(usize::from(request.blocks_meta.is_some()), self.blocks_meta_max)
+        check_filters(
+            usize::from(request.blocks_meta.is_some()),
+            self.blocks_meta_max,
+        )
     }
 }
 
