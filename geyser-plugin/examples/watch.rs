@@ -2,7 +2,7 @@
 //!
 //! `cargo run --release --example watch -- http://127.0.0.1:10000 [key=value]...` where the keys are
 //! `commitment`, `from`, `owner`, `account`, `memcmp` (offset:base58), `slots`, `interslot`, `txs`,
-//! `meta`, `seconds`, `stall` (stop reading for that long) and `replace` (after that long, ask for slots only).
+//! `entries`, `blocks` (with all content), `meta`, `seconds`, `stall` (stop reading for that long) and `replace` (after that long, ask for slots only).
 
 use std::{
     collections::HashMap,
@@ -14,8 +14,9 @@ use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use yellowstone_grpc_proto::geyser::{
     SubscribeRequest, SubscribeRequestFilterAccounts, SubscribeRequestFilterAccountsFilter,
-    SubscribeRequestFilterAccountsFilterMemcmp, SubscribeRequestFilterBlocksMeta,
-    SubscribeRequestFilterSlots, SubscribeRequestFilterTransactions, geyser_client::GeyserClient,
+    SubscribeRequestFilterAccountsFilterMemcmp, SubscribeRequestFilterBlocks,
+    SubscribeRequestFilterBlocksMeta, SubscribeRequestFilterEntry, SubscribeRequestFilterSlots,
+    SubscribeRequestFilterTransactions, geyser_client::GeyserClient,
     subscribe_request_filter_accounts_filter::Filter,
     subscribe_request_filter_accounts_filter_memcmp::Data, subscribe_update::UpdateOneof,
 };
@@ -117,6 +118,18 @@ fn request(options: &HashMap<String, String>) -> Result<SubscribeRequest, Box<dy
         };
         request.transactions.insert(name.clone(), filter);
     }
+    if let Some(name) = get("entries") {
+        let filter = SubscribeRequestFilterEntry::default();
+        request.entry.insert(name.clone(), filter);
+    }
+    if let Some(name) = get("blocks") {
+        let filter = SubscribeRequestFilterBlocks {
+            include_accounts: Some(true),
+            include_entries: Some(true),
+            ..SubscribeRequestFilterBlocks::default()
+        };
+        request.blocks.insert(name.clone(), filter);
+    }
     if let Some(name) = get("meta") {
         let filter = SubscribeRequestFilterBlocksMeta {};
         request.blocks_meta.insert(name.clone(), filter);
@@ -167,6 +180,17 @@ fn line(update: Option<UpdateOneof>) -> String {
                 meta.compute_units_consumed,
             )
         }
+        Some(UpdateOneof::Entry(update)) => format!(
+            "entry slot {} index {} transactions {}",
+            update.slot, update.index, update.executed_transaction_count
+        ),
+        Some(UpdateOneof::Block(update)) => format!(
+            "whole block slot {} accounts {} transactions {} entries {}",
+            update.slot,
+            update.accounts.len(),
+            update.transactions.len(),
+            update.entries.len()
+        ),
         Some(UpdateOneof::BlockMeta(update)) => format!(
             "block slot {} parent {} transactions {} height {:?}",
             update.slot,

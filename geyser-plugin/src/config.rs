@@ -1,12 +1,24 @@
 //! Configuration file (JSON5) that the validator names when it loads the plugin.
 
-use std::{net::SocketAddr, path::Path, path::PathBuf};
+mod filter_limits;
+
+pub use filter_limits::{
+    AccountLimits, AddressList, BlockLimits, CountLimit, FilterLimits, TransactionLimits,
+};
+
+use std::{net::SocketAddr, path::Path, path::PathBuf, time::Duration};
 
 use serde::Deserialize;
 use thiserror::Error;
 
 /// Recent slots kept for `from_slot` unless configured: Yellowstone's own default, one minute at 400 ms a slot.
 pub const DEFAULT_REPLAY_STORED_SLOTS: usize = 150;
+
+/// Longest filter name in bytes unless configured: Yellowstone's own default. Names travel with every update.
+pub const DEFAULT_FILTER_NAME_BYTES: usize = 128;
+
+/// Largest request in bytes unless configured: Yellowstone's own default, some 91,000 addresses.
+pub const DEFAULT_REQUEST_BYTES: usize = 4 << 20;
 
 /// Why a configuration cannot be used.
 #[derive(Debug, Error)]
@@ -43,6 +55,10 @@ pub struct Config {
     /// How many recent slots `from_slot` can reach; 0 turns replay off.
     #[serde(default = "default_replay_stored_slots")]
     pub replay_stored_slots: usize,
+    /// Milliseconds from a request with `from_slot` to the moment whose frozen blocks answer it. Live updates gather
+    /// meanwhile, so a block that is frozen in this time comes twice: in the replay and live.
+    #[serde(default)]
+    pub replay_delay_ms: u64,
     /// Bounds on memory.
     #[serde(default)]
     pub limits: Limits,
@@ -56,6 +72,15 @@ pub struct GrpcConfig {
     pub address: SocketAddr,
     /// If set, every call must carry it in the `x-token` header.
     pub x_token: Option<String>,
+    /// What a subscription may ask for.
+    #[serde(default)]
+    pub filter_limits: FilterLimits,
+    /// Longest filter name in bytes.
+    #[serde(default = "default_filter_name_bytes")]
+    pub filter_name_size_limit: usize,
+    /// Largest request in bytes. A larger one closes its stream without a status, as Yellowstone servers do.
+    #[serde(default = "default_request_bytes")]
+    pub max_decoding_message_size: usize,
 }
 
 /// Bounds on every queue and store of the plugin.
@@ -100,7 +125,20 @@ fn default_replay_stored_slots() -> usize {
     DEFAULT_REPLAY_STORED_SLOTS
 }
 
+fn default_filter_name_bytes() -> usize {
+    DEFAULT_FILTER_NAME_BYTES
+}
+
+fn default_request_bytes() -> usize {
+    DEFAULT_REQUEST_BYTES
+}
+
 impl Config {
+    /// Time from a request with `from_slot` to the moment whose frozen blocks answer it.
+    pub fn replay_delay(&self) -> Duration {
+        Duration::from_millis(self.replay_delay_ms)
+    }
+
     /// Reads and checks a configuration file.
     ///
     /// # Errors
@@ -162,6 +200,23 @@ mod tests {
         assert_eq!(config.limits, Limits::default());
         assert_eq!(config.grpc.address.port(), 10_000);
         assert_eq!(config.grpc.x_token, None);
+    }
+
+    #[test]
+    fn the_sample_is_valid_and_strict() {
+        let sample = include_str!("../config.json5");
+        let filled = sample
+            .replace("{{libpath}}", "/lib.so")
+            .replace("{{address}}", "127.0.0.1:10000");
+        let config = Config::parse(&filled).unwrap();
+        let limits = &config.grpc.filter_limits;
+        assert_eq!((limits.slots.max, limits.blocks_meta.max), (1, 1));
+        assert!(!limits.accounts.account_reject.0.is_empty());
+        assert!(!limits.accounts.owner_reject.0.is_empty());
+        assert!(!limits.transactions.any && !limits.transactions_status.any);
+        assert_eq!(limits.transactions, limits.transactions_status);
+        assert!(config.replay_delay() > Duration::ZERO);
+        assert_eq!(config.replay_stored_slots, DEFAULT_REPLAY_STORED_SLOTS);
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! Owned messages, converted from what the validator lends to its callbacks.
 
 use agave_geyser_plugin_interface::geyser_plugin_interface::{
-    ReplicaAccountInfoVersions, ReplicaBlockInfoVersions, ReplicaTransactionInfoVersions,
-    SlotStatus,
+    ReplicaAccountInfoVersions, ReplicaBlockInfoVersions, ReplicaEntryInfoVersions,
+    ReplicaTransactionInfoVersions, SlotStatus,
 };
 use bytes::Bytes;
 use solana_message::{VersionedMessage, compiled_instruction::CompiledInstruction};
@@ -18,6 +18,8 @@ use yellowstone_grpc_proto::{
 };
 
 use crate::message::{AccountUpdate, Address, Slot, SlotUpdate, TransactionUpdate};
+
+mod token_owners;
 
 /// Why a notification could not be turned into a message.
 #[derive(Debug, Error)]
@@ -114,6 +116,28 @@ pub fn block_meta(
     })
 }
 
+/// Copies an entry. `bank_id` stays 0 as in [`block_meta`].
+///
+/// # Errors
+///
+/// [`ConvertError`] when the layout is not the one of validator 4.2.
+pub fn entry(
+    info: &ReplicaEntryInfoVersions,
+) -> Result<geyser::SubscribeUpdateEntry, ConvertError> {
+    let ReplicaEntryInfoVersions::V0_0_2(info) = info else {
+        return Err(ConvertError::Version("entry"));
+    };
+    Ok(geyser::SubscribeUpdateEntry {
+        slot: info.slot,
+        index: info.index as u64,
+        num_hashes: info.num_hashes,
+        hash: info.hash.to_vec(),
+        executed_transaction_count: info.executed_transaction_count,
+        starting_transaction_index: info.starting_transaction_index as u64,
+        bank_id: 0,
+    })
+}
+
 /// Copies an executed transaction with its full status. `bank_id` stays 0 as in [`block_meta`].
 ///
 /// # Errors
@@ -149,6 +173,7 @@ pub fn transaction(
         is_vote: info.is_vote,
         failed: info.transaction_status_meta.status.is_err(),
         keys,
+        token_owners: token_owners::of(info.transaction_status_meta),
         wire_bytes: wire_info.encoded_len(),
         info: wire_info,
     })

@@ -1,12 +1,16 @@
 //! Filters of a subscription, compiled once per request and matched against every event.
 
 mod accounts;
+mod address_set;
+mod blocks;
+mod error;
 mod transactions;
+
+pub use error::FilterError;
 
 use std::{collections::HashMap, ops::Range};
 
 use bytes::{Bytes, BytesMut};
-use thiserror::Error;
 use yellowstone_grpc_proto::geyser::{
     CommitmentLevel, SlotStatus, SubscribeRequest, SubscribeRequestAccountsDataSlice,
     SubscribeRequestFilterSlots, SubscribeUpdate, SubscribeUpdateAccount,
@@ -14,58 +18,11 @@ use yellowstone_grpc_proto::geyser::{
     SubscribeUpdateTransactionStatus, subscribe_update::UpdateOneof,
 };
 
-use self::{accounts::AccountFilter, transactions::TransactionFilter};
-use crate::message::{
-    AccountUpdate, Address, Commitment, Event, SlotUpdate, TransactionUpdate, Update,
+use self::{accounts::AccountFilter, blocks::BlockFilter, transactions::TransactionFilter};
+use crate::{
+    config::{GrpcConfig, TransactionLimits},
+    message::{AccountUpdate, Commitment, Event, SlotUpdate, TransactionUpdate, Update},
 };
-
-/// Longest filter name in bytes; Yellowstone's default. Names travel with every update.
-pub const NAME_MAX_BYTES: usize = 128;
-
-/// Most filters of one kind in one request. Every filter is tried on every event.
-pub const FILTERS_MAX: usize = 256;
-
-/// Most addresses in one list of a filter. A request of Tonic's default 4 MiB holds about 90,000.
-pub const ADDRESSES_MAX: usize = 100_000;
-
-/// Most account data slices in one request. Each is a copy per account update.
-pub const SLICES_MAX: usize = 16;
-
-/// Why a request cannot be served.
-#[derive(Debug, Error, PartialEq, Eq)]
-pub enum FilterError {
-    /// The server does not serve this filter.
-    #[error("filter `{0}` is not supported by this server")]
-    Unsupported(&'static str),
-    /// The commitment is not one of the three levels.
-    #[error("unknown commitment level {0}")]
-    Commitment(i32),
-    /// A filter name is too long.
-    #[error("filter name of {0} bytes, at most {NAME_MAX_BYTES} are allowed")]
-    Name(usize),
-    /// A list is too long.
-    #[error("too many {what}: {count}, at most {max} are allowed")]
-    TooMany {
-        /// What the list holds.
-        what: &'static str,
-        /// How many were sent.
-        count: usize,
-        /// How many are allowed.
-        max: usize,
-    },
-    /// A text is not a base58 address.
-    #[error("invalid address `{0}`")]
-    Address(String),
-    /// A text is not a base58 signature.
-    #[error("invalid signature `{0}`")]
-    Signature(String),
-    /// An account data condition cannot be evaluated.
-    #[error("invalid account filter: {0}")]
-    Account(&'static str),
-    /// The data slices overlap, are out of order or exceed the address space.
-    #[error("accounts_data_slice must be in ascending order without overlaps")]
-    Slices,
-}
 
 /// The filters of one kind by name, in name order.
 type Named<T> = Vec<(String, T)>;
@@ -78,6 +35,8 @@ pub struct Filter {
     slots: Named<SlotFilter>,
     transactions: Named<TransactionFilter>,
     transactions_status: Named<TransactionFilter>,
+    entries: Named<()>,
+    blocks: Named<BlockFilter>,
     blocks_meta: Named<()>,
     slices: Vec<Range<usize>>,
 }
@@ -89,19 +48,14 @@ struct SlotFilter {
 }
 
 impl Filter {
-    /// Compiles a request.
+    /// Compiles a request, as far as the server's limits allow.
     ///
     /// # Errors
     ///
     /// [`FilterError`] names the first part that cannot be served.
-    pub fn compile(request: &SubscribeRequest) -> Result<Self, FilterError> {
-        let unsupported = [
-            ("blocks", request.blocks.is_empty()),
-            ("entry", request.entry.is_empty()),
-            ("block_footer", request.block_footer.is_empty()),
-        ];
-        if let Some((name, _)) = unsupported.into_iter().find(|(_, absent)| !absent) {
-            return Err(FilterError::Unsupported(name));
+    pub fn compile(request: &SubscribeRequest, config: &GrpcConfig) -> Result<Self, FilterError> {
+        if !request.block_footer.is_empty() {
+            return Err(FilterError::Unsupported("block_footer"));
         }
         let commitment = match request.commitment {
             None => Commitment::default(),
@@ -109,28 +63,35 @@ impl Filter {
                 .map_err(|_| FilterError::Commitment(level))?
                 .into(),
         };
+        let limits = &config.filter_limits;
+        let names = Names {
+            max_bytes: config.filter_name_size_limit,
+        };
+        let transactions = |filters, limits: &TransactionLimits| {
+            names.compile(filters, limits.max, |filter| {
+                TransactionFilter::compile(filter, limits)
+            })
+        };
         Ok(Self {
             commitment,
-            accounts: named(
-                "accounts filters",
-                &request.accounts,
-                AccountFilter::compile,
-            )?,
-            slots: named("slots filters", &request.slots, |filter| {
+            accounts: names.compile(&request.accounts, limits.accounts.max, |filter| {
+                AccountFilter::compile(filter, &limits.accounts)
+            })?,
+            slots: names.compile(&request.slots, limits.slots.max, |filter| {
                 Ok(SlotFilter::compile(filter, commitment))
             })?,
-            transactions: named(
-                "transactions filters",
-                &request.transactions,
-                TransactionFilter::compile,
-            )?,
-            transactions_status: named(
-                "transactions_status filters",
+            transactions: transactions(&request.transactions, &limits.transactions)?,
+            transactions_status: transactions(
                 &request.transactions_status,
-                TransactionFilter::compile,
+                &limits.transactions_status,
             )?,
-            blocks_meta: named("blocks_meta filters", &request.blocks_meta, |_| Ok(()))?,
-            slices: slices(&request.accounts_data_slice)?,
+            // Before Alpenglow no block changes its parent, so there is nothing to include.
+            entries: names.compile(&request.entry, limits.entries.max, |_| Ok(()))?,
+            blocks: names.compile(&request.blocks, limits.blocks.max, |filter| {
+                BlockFilter::compile(filter, &limits.blocks)
+            })?,
+            blocks_meta: names.compile(&request.blocks_meta, limits.blocks_meta.max, |_| Ok(()))?,
+            slices: slices(&request.accounts_data_slice, limits.accounts.data_slice_max)?,
         })
     }
 
@@ -167,6 +128,18 @@ impl Filter {
                     push(names, UpdateOneof::TransactionStatus(status(transaction)));
                 }
             }
+            Update::Entry(entry) => {
+                let names = matching(&self.entries, |()| true);
+                if !names.is_empty() {
+                    push(names, UpdateOneof::Entry(entry.as_ref().clone()));
+                }
+            }
+            Update::Block(block) => {
+                for (name, filter) in &self.blocks {
+                    let rendered = filter.render(block, |account| self.account_info(account));
+                    push(vec![name.clone()], UpdateOneof::Block(rendered));
+                }
+            }
             Update::BlockMeta(meta) => {
                 let names = matching(&self.blocks_meta, |()| true);
                 if !names.is_empty() {
@@ -184,19 +157,23 @@ impl Filter {
 
     fn account(&self, account: &AccountUpdate) -> SubscribeUpdateAccount {
         SubscribeUpdateAccount {
-            account: Some(SubscribeUpdateAccountInfo {
-                pubkey: account.address.to_vec(),
-                lamports: account.lamports,
-                owner: account.owner.to_vec(),
-                executable: account.executable,
-                rent_epoch: account.rent_epoch,
-                data: self.slice(&account.data),
-                write_version: account.write_version,
-                txn_signature: account.txn_signature.map(|signature| signature.to_vec()),
-            }),
+            account: Some(self.account_info(account)),
             slot: account.slot,
             is_startup: account.is_startup,
             bank_id: None,
+        }
+    }
+
+    fn account_info(&self, account: &AccountUpdate) -> SubscribeUpdateAccountInfo {
+        SubscribeUpdateAccountInfo {
+            pubkey: account.address.to_vec(),
+            lamports: account.lamports,
+            owner: account.owner.to_vec(),
+            executable: account.executable,
+            rent_epoch: account.rent_epoch,
+            data: self.slice(&account.data),
+            write_version: account.write_version,
+            txn_signature: account.txn_signature.map(|signature| signature.to_vec()),
         }
     }
 
@@ -244,23 +221,36 @@ impl SlotFilter {
     }
 }
 
-fn named<Request, Compiled>(
-    what: &'static str,
-    filters: &HashMap<String, Request>,
-    compile: impl Fn(&Request) -> Result<Compiled, FilterError>,
-) -> Result<Named<Compiled>, FilterError> {
-    at_most(what, filters.len(), FILTERS_MAX)?;
-    let mut compiled = filters
-        .iter()
-        .map(|(name, filter)| {
-            if name.len() > NAME_MAX_BYTES {
-                return Err(FilterError::Name(name.len()));
+/// Rules for the names of filters.
+#[derive(Clone, Copy)]
+struct Names {
+    max_bytes: usize,
+}
+
+impl Names {
+    /// Compiles the filters of one kind, at most `max`.
+    fn compile<Request, Compiled>(
+        self,
+        filters: &HashMap<String, Request>,
+        max: usize,
+        compile: impl Fn(&Request) -> Result<Compiled, FilterError>,
+    ) -> Result<Named<Compiled>, FilterError> {
+        if filters.len() > max {
+            return Err(FilterError::Filters(max));
+        }
+        let compiled = filters.iter().map(|(name, filter)| {
+            if name.len() > self.max_bytes {
+                return Err(FilterError::Name {
+                    bytes: name.len(),
+                    max: self.max_bytes,
+                });
             }
             Ok((name.clone(), compile(filter)?))
-        })
-        .collect::<Result<Named<_>, _>>()?;
-    compiled.sort_by(|(left, _), (right, _)| left.cmp(right));
-    Ok(compiled)
+        });
+        let mut compiled = compiled.collect::<Result<Named<_>, _>>()?;
+        compiled.sort_by(|(left, _), (right, _)| left.cmp(right));
+        Ok(compiled)
+    }
 }
 
 fn matching<T>(filters: &Named<T>, matches: impl Fn(&T) -> bool) -> Vec<String> {
@@ -271,35 +261,13 @@ fn matching<T>(filters: &Named<T>, matches: impl Fn(&T) -> bool) -> Vec<String> 
         .collect()
 }
 
-fn at_most(what: &'static str, count: usize, max: usize) -> Result<(), FilterError> {
-    if count > max {
-        return Err(FilterError::TooMany { what, count, max });
+fn slices(
+    slices: &[SubscribeRequestAccountsDataSlice],
+    max: usize,
+) -> Result<Vec<Range<usize>>, FilterError> {
+    if slices.len() > max {
+        return Err(FilterError::Filters(max));
     }
-    Ok(())
-}
-
-/// Parses a list of base58 addresses.
-fn addresses<C: FromIterator<Address>>(
-    what: &'static str,
-    texts: &[String],
-) -> Result<C, FilterError> {
-    at_most(what, texts.len(), ADDRESSES_MAX)?;
-    texts
-        .iter()
-        .map(|text| base58(text).ok_or_else(|| FilterError::Address(text.clone())))
-        .collect()
-}
-
-fn base58<const BYTES: usize>(text: &str) -> Option<[u8; BYTES]> {
-    let mut bytes = [0; BYTES];
-    match bs58::decode(text).onto(&mut bytes) {
-        Ok(length) if length == BYTES => Some(bytes),
-        _ => None,
-    }
-}
-
-fn slices(slices: &[SubscribeRequestAccountsDataSlice]) -> Result<Vec<Range<usize>>, FilterError> {
-    at_most("accounts_data_slice entries", slices.len(), SLICES_MAX)?;
     let mut ranges: Vec<Range<usize>> = Vec::with_capacity(slices.len());
     for slice in slices {
         let start = usize::try_from(slice.offset).map_err(|_| FilterError::Slices)?;

@@ -92,21 +92,22 @@ impl Hub {
         }
     }
 
-    /// Attaches a subscriber to a stream, with what it missed since `from_slot`. There is neither a
-    /// gap nor an overlap between the two.
+    /// Attaches a subscriber to a stream, from its next batch on.
+    pub fn subscribe(&self, commitment: Commitment) -> broadcast::Receiver<Item> {
+        self.streams[commitment.index()].subscribe()
+    }
+
+    /// The frozen blocks since `from_slot` that have reached `commitment`.
     ///
     /// # Errors
     ///
     /// [`ReplayError`] when the replay window does not reach back to `from_slot`.
-    pub fn attach(
+    pub fn replay(
         &self,
+        from_slot: Slot,
         commitment: Commitment,
-        from_slot: Option<Slot>,
-    ) -> Result<(broadcast::Receiver<Item>, Vec<Event>), ReplayError> {
-        // Streams are only written under this lock.
-        let ring = self.ring();
-        let missed = from_slot.map_or(Ok(Vec::new()), |from| ring.replay(from, commitment))?;
-        Ok((self.streams[commitment.index()].subscribe(), missed))
+    ) -> Result<Vec<Event>, ReplayError> {
+        self.ring().replay(from_slot, commitment)
     }
 
     /// The slots, for the unary calls.

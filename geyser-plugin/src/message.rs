@@ -5,7 +5,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use yellowstone_grpc_proto::{
     geyser::{
-        CommitmentLevel, SlotStatus, SubscribeUpdateBlockMeta, SubscribeUpdateTransactionInfo,
+        CommitmentLevel, SlotStatus, SubscribeUpdateBlockMeta, SubscribeUpdateEntry,
+        SubscribeUpdateTransactionInfo,
     },
     prost_types::Timestamp,
 };
@@ -95,10 +96,34 @@ pub struct TransactionUpdate {
     pub failed: bool,
     /// Every account it names: static keys, then loaded writable, then loaded readonly addresses.
     pub keys: Vec<Address>,
+    /// Owners of the token accounts whose balances it reports.
+    pub token_owners: Vec<TokenOwner>,
     /// The wire form.
     pub info: SubscribeUpdateTransactionInfo,
     /// Encoded size of the wire form in bytes.
     pub wire_bytes: usize,
+}
+
+/// Owner of a token account that a transaction names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TokenOwner {
+    /// The owner's address.
+    pub owner: Address,
+    /// Whether the transaction changed the token account's amount or closed it.
+    pub balance_changed: bool,
+}
+
+/// A frozen block: everything that happened in a slot.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Block {
+    /// Its metadata.
+    pub meta: Arc<SubscribeUpdateBlockMeta>,
+    /// The last write of each account, by write version.
+    pub accounts: Vec<Arc<AccountUpdate>>,
+    /// Its transactions, by index.
+    pub transactions: Vec<Arc<TransactionUpdate>>,
+    /// Its entries, by index.
+    pub entries: Vec<Arc<SubscribeUpdateEntry>>,
 }
 
 /// A status of a slot.
@@ -121,6 +146,10 @@ pub enum Update {
     Account(Arc<AccountUpdate>),
     /// A transaction was executed.
     Transaction(Arc<TransactionUpdate>),
+    /// A group of transactions, or a tick of the leader's clock, was recorded.
+    Entry(Arc<SubscribeUpdateEntry>),
+    /// A block was completed, with its content.
+    Block(Arc<Block>),
     /// A block was completed.
     BlockMeta(Arc<SubscribeUpdateBlockMeta>),
     /// A slot changed its status.
@@ -133,12 +162,14 @@ impl Update {
         match self {
             Self::Account(account) => account.slot,
             Self::Transaction(transaction) => transaction.slot,
+            Self::Entry(entry) => entry.slot,
+            Self::Block(block) => block.meta.slot,
             Self::BlockMeta(meta) => meta.slot,
             Self::Slot(slot) => slot.slot,
         }
     }
 
-    /// Roughly how many bytes it keeps in memory.
+    /// Roughly how many bytes it keeps in memory. A block shares its content with the updates before it.
     pub fn weight(&self) -> usize {
         /// Fixed fields, reference counts and collection overhead of one update.
         const OVERHEAD_BYTES: usize = 256;
@@ -146,7 +177,7 @@ impl Update {
             + match self {
                 Self::Account(account) => account.data.len(),
                 Self::Transaction(transaction) => transaction.wire_bytes,
-                Self::BlockMeta(_) | Self::Slot(_) => 0,
+                Self::Entry(_) | Self::Block(_) | Self::BlockMeta(_) | Self::Slot(_) => 0,
             }
     }
 }

@@ -10,7 +10,7 @@ use std::{
 
 use agave_geyser_plugin_interface::geyser_plugin_interface::{
     GeyserPlugin, GeyserPluginError, ReplicaAccountInfoVersions, ReplicaBlockInfoVersions,
-    ReplicaTransactionInfoVersions, Result, SlotStatus,
+    ReplicaEntryInfoVersions, ReplicaTransactionInfoVersions, Result, SlotStatus,
 };
 
 use crate::{
@@ -151,6 +151,17 @@ impl GeyserPlugin for SluicePlugin {
         .map_err(|msg| GeyserPluginError::TransactionUpdateError { msg })
     }
 
+    fn notify_entry(&self, entry: ReplicaEntryInfoVersions) -> Result<()> {
+        let slot = match &entry {
+            ReplicaEntryInfoVersions::V0_0_1(entry) => entry.slot,
+            ReplicaEntryInfoVersions::V0_0_2(entry) => entry.slot,
+        };
+        self.take(slot, || {
+            Ok(Update::Entry(Arc::new(convert::entry(&entry)?)))
+        })
+        .map_err(custom)
+    }
+
     fn notify_block_metadata(&self, block: ReplicaBlockInfoVersions) -> Result<()> {
         let slot = match &block {
             ReplicaBlockInfoVersions::V0_0_1(block) => block.slot,
@@ -170,6 +181,10 @@ impl GeyserPlugin for SluicePlugin {
     }
 
     fn transaction_notifications_enabled(&self) -> bool {
+        true
+    }
+
+    fn entry_notifications_enabled(&self) -> bool {
         true
     }
 }

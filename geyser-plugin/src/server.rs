@@ -9,11 +9,13 @@ use std::{
 use thiserror::Error;
 use tokio::runtime::{Builder, Runtime};
 use tokio_stream::{StreamExt, wrappers::TcpListenerStream};
-use tonic::{codec::CompressionEncoding, service::interceptor::InterceptedService, transport};
+use tonic::{
+    codec::CompressionEncoding, server::NamedService as _,
+    service::interceptor::InterceptedService, transport,
+};
 use yellowstone_grpc_proto::geyser::geyser_server::GeyserServer;
 
 use crate::{
-    client::ClientLimits,
     config::Config,
     hub::Hub,
     intake::Intake,
@@ -105,9 +107,9 @@ impl Server {
             tokio::net::TcpListener::from_std(listener).map_err(listen_error)?
         };
         let (stopped_sender, stopped) = mpsc::channel();
-        let service = service(config, Arc::clone(&hub), stopping.clone());
+        let geyser = geyser(config, Arc::clone(&hub), stopping.clone());
         runtime.spawn(async move {
-            serve(listener, service, stopping).await;
+            serve(listener, geyser, stopping).await;
             // Fails only when no task waits for the end.
             let _ = stopped_sender.send(());
         });
@@ -152,35 +154,42 @@ impl Drop for Server {
     }
 }
 
-type Routed = InterceptedService<GeyserServer<Service>, TokenCheck>;
+type GeyserService = InterceptedService<GeyserServer<Service>, TokenCheck>;
 
-fn service(config: &Config, hub: Arc<Hub>, stopping: Stopping) -> Routed {
-    let limits = ClientLimits {
-        messages: config.limits.client_messages,
-        bytes: config.limits.client_bytes,
-    };
-    let geyser = GeyserServer::new(Service::new(hub, limits, stopping))
+fn geyser(config: &Config, hub: Arc<Hub>, stopping: Stopping) -> GeyserService {
+    let token = config.grpc.x_token.as_deref().map(Arc::from);
+    let geyser = GeyserServer::new(Service::new(hub, Arc::new(config.clone()), stopping))
+        .max_decoding_message_size(config.grpc.max_decoding_message_size)
         .accept_compressed(CompressionEncoding::Gzip)
         .accept_compressed(CompressionEncoding::Zstd)
         .send_compressed(CompressionEncoding::Gzip)
         .send_compressed(CompressionEncoding::Zstd);
-    let token = config.grpc.x_token.as_deref().map(Arc::from);
     InterceptedService::new(geyser, TokenCheck { token })
 }
 
-async fn serve(listener: tokio::net::TcpListener, service: Routed, mut stopping: Stopping) {
+async fn serve(listener: tokio::net::TcpListener, geyser: GeyserService, mut stopping: Stopping) {
     let connections = TcpListenerStream::new(listener).map(|connection| {
         connection.inspect(|connection| {
             // Only costs latency if it fails.
             let _ = connection.set_nodelay(true);
         })
     });
+    let (mut health, health_service) = tonic_health::server::health_reporter();
+    health.set_serving::<GeyserServer<Service>>().await;
+    let stopped = async move {
+        stopping.begun().await;
+        // Ends the streams of those who watch the health.
+        for service in ["", GeyserServer::<Service>::NAME] {
+            health.clear_service_status(service).await;
+        }
+    };
     let served = transport::Server::builder()
         .http2_adaptive_window(Some(true))
         .http2_keepalive_interval(Some(KEEP_ALIVE))
         .http2_keepalive_timeout(Some(KEEP_ALIVE))
-        .add_service(service)
-        .serve_with_incoming_shutdown(connections, async move { stopping.begun().await })
+        .add_service(geyser)
+        .add_service(health_service)
+        .serve_with_incoming_shutdown(connections, stopped)
         .await;
     if let Err(error) = served {
         log::error!("the gRPC server ended: {error}");

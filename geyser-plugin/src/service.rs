@@ -15,7 +15,8 @@ use yellowstone_grpc_proto::geyser::{
 
 use crate::{
     blocks::{BLOCKHASH_VALID_BLOCKS, NotEnoughBlocks},
-    client::{self, ClientLimits, ClientStream},
+    client::{self, ClientStream},
+    config::Config,
     hub::Hub,
     message::Commitment,
     shutdown::Stopping,
@@ -25,16 +26,16 @@ use crate::{
 #[derive(Debug)]
 pub struct Service {
     hub: Arc<Hub>,
-    limits: ClientLimits,
+    config: Arc<Config>,
     stopping: Stopping,
 }
 
 impl Service {
     /// A service whose subscriptions end when `stopping` begins.
-    pub fn new(hub: Arc<Hub>, limits: ClientLimits, stopping: Stopping) -> Self {
+    pub fn new(hub: Arc<Hub>, config: Arc<Config>, stopping: Stopping) -> Self {
         Self {
             hub,
-            limits,
+            config,
             stopping,
         }
     }
@@ -69,7 +70,7 @@ impl Geyser for Service {
     ) -> Result<Response<ClientStream>, Status> {
         Ok(Response::new(client::spawn(
             Arc::clone(&self.hub),
-            self.limits,
+            Arc::clone(&self.config),
             request.into_inner(),
             self.stopping.clone(),
         )))

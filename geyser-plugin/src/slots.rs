@@ -2,8 +2,10 @@
 //!
 //! - The processed stream gets every write at once. The confirmed and finalized streams get the
 //!   content of a slot when it reaches their level, with only the last write per account.
-//! - On every stream the block meta follows the content, and the status of the stream's own level
-//!   follows the block meta. Slot statuses go to all streams.
+//! - On every stream the block and its meta follow the content, and the status of the stream's own
+//!   level follows the block meta. Slot statuses go to all streams.
+//! - A replay consists of frozen blocks alone, in that order, with the last write per account. Of a slot
+//!   that is still being built it contains nothing.
 //! - The validator reports out of order: a slot may be confirmed before its transactions arrive or
 //!   without ever being reported as processed. A slot therefore waits until it is sealed, lower
 //!   levels are emitted first, and ancestors are raised with their descendants.
@@ -33,7 +35,7 @@ pub enum ReplayError {
     /// Replay is turned off.
     #[error("from_slot is not supported")]
     Disabled,
-    /// No whole slot has been seen yet.
+    /// No block has been frozen yet.
     #[error("failed to get replay response")]
     NotReady,
     /// The slot is older than the window.
@@ -121,9 +123,11 @@ impl SlotRing {
         let bytes_before = self.buffered(slot).bytes;
         match &event.update {
             Update::Slot(status) => self.apply_status(status.clone(), event.created_at, &mut out),
-            Update::Account(_) | Update::Transaction(_) | Update::BlockMeta(_) => {
-                self.apply_content(slot, &event, &mut out);
-            }
+            Update::Account(_)
+            | Update::Transaction(_)
+            | Update::Entry(_)
+            | Update::Block(_)
+            | Update::BlockMeta(_) => self.apply_content(slot, &event, &mut out),
         }
         self.bytes = self.bytes + self.buffered(slot).bytes - bytes_before;
         self.tell_waiting(event.created_at, &mut out);
@@ -145,14 +149,14 @@ impl SlotRing {
         if self.limits.replay_slots == 0 {
             return None;
         }
-        let whole = |buffered: &BufferedSlot| !buffered.incomplete;
         self.slots
             .iter()
-            .find(|(_, buffered)| whole(buffered))
+            .find(|(_, buffered)| buffered.is_replayed(Commitment::Processed))
             .map(|(slot, _)| *slot)
     }
 
-    /// What a subscriber at `commitment` has missed since the start of slot `from`.
+    /// The frozen blocks from slot `from` on that have reached `commitment`: of each its content with the last write
+    /// per account, block, block meta, and its statuses so far.
     ///
     /// # Errors
     ///
@@ -166,14 +170,11 @@ impl SlotRing {
             return Err(ReplayError::TooOld { from, first });
         }
         let mut events = Vec::new();
-        for buffered in self.slots.range(from..).map(|(_, buffered)| buffered) {
-            // The processed stream delivers content before any status, the others with theirs.
-            if commitment != Commitment::Processed && !buffered.has_emitted(commitment) {
-                continue;
-            }
-            events.extend(buffered.content());
-            events.extend(buffered.seal().filter(|_| buffered.has_emitted(commitment)));
-            events.extend_from_slice(buffered.statuses());
+        let buffered = self.slots.range(from..).map(|(_, buffered)| buffered);
+        for block in buffered.filter(|buffered| buffered.is_replayed(commitment)) {
+            events.extend(block.content());
+            events.extend(block.seal().into_iter().flatten());
+            events.extend(block.statuses());
         }
         Ok(events)
     }
@@ -200,16 +201,26 @@ impl SlotRing {
                 buffered.add_transaction(transaction, event.created_at);
                 false
             }
+            Update::Entry(entry) if !buffered.incomplete => {
+                buffered.add_entry(entry, event.created_at);
+                false
+            }
             Update::BlockMeta(meta) => {
                 buffered.set_meta(meta, event.created_at);
                 true
             }
-            Update::Account(_) | Update::Transaction(_) | Update::Slot(_) => false,
+            Update::Account(_)
+            | Update::Transaction(_)
+            | Update::Entry(_)
+            | Update::Block(_)
+            | Update::Slot(_) => false,
         };
         for commitment in Commitment::ALL {
             // What comes after its status was emitted is emitted late, but it is.
-            let late = buffered.has_emitted(commitment) && !(is_meta && buffered.incomplete);
-            if late || (commitment == Commitment::Processed && !is_meta) {
+            let late = buffered.has_emitted(commitment);
+            if is_meta && late {
+                out.0[commitment.index()].extend(buffered.seal().into_iter().flatten());
+            } else if late || commitment == Commitment::Processed && !is_meta {
                 out.emit(commitment, event.clone());
             }
         }
@@ -218,10 +229,11 @@ impl SlotRing {
         }
     }
 
-    fn apply_status(&mut self, status: SlotUpdate, created_at: Timestamp, out: &mut Outbox) {
+    fn apply_status(&mut self, mut status: SlotUpdate, created_at: Timestamp, out: &mut Outbox) {
         let slot = status.slot;
         let buffered = self.buffered(slot);
         buffered.parent = buffered.parent.or(status.parent);
+        status.parent = buffered.parent;
         let level = match status.status {
             SlotStatus::SlotProcessed => Commitment::Processed,
             SlotStatus::SlotConfirmed => Commitment::Confirmed,
@@ -314,7 +326,7 @@ impl SlotRing {
         if level > Commitment::Processed {
             out.0[level.index()].extend(buffered.content());
         }
-        out.0[level.index()].extend(buffered.seal());
+        out.0[level.index()].extend(buffered.seal().into_iter().flatten());
         let status = Event {
             update: Update::Slot(SlotUpdate {
                 slot,

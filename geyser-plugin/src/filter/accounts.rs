@@ -3,8 +3,6 @@
 //! Their fields are joined by AND, the lists in `account` and `owner` by OR, and the conditions in `filters` by AND. An
 //! absent field matches everything.
 
-use std::collections::HashSet;
-
 use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
 use yellowstone_grpc_proto::geyser::{
     SubscribeRequestFilterAccounts, SubscribeRequestFilterAccountsFilter,
@@ -14,8 +12,8 @@ use yellowstone_grpc_proto::geyser::{
     subscribe_request_filter_accounts_filter_memcmp::Data,
 };
 
-use super::{FilterError, addresses, at_most};
-use crate::message::{AccountUpdate, Address};
+use super::{FilterError, address_set::AddressSet};
+use crate::{config::AccountLimits, message::AccountUpdate};
 
 /// Most conditions in one filter; the same as the validator's own `getProgramAccounts` allows.
 const CONDITIONS_MAX: usize = 4;
@@ -28,8 +26,8 @@ const MEMCMP_MAX_TEXT: usize = 176;
 
 #[derive(Debug)]
 pub(super) struct AccountFilter {
-    accounts: HashSet<Address>,
-    owners: HashSet<Address>,
+    accounts: AddressSet,
+    owners: AddressSet,
     conditions: Vec<DataCondition>,
     written_by_transaction: Option<bool>,
 }
@@ -43,14 +41,29 @@ enum DataCondition {
 }
 
 impl AccountFilter {
-    pub fn compile(filter: &SubscribeRequestFilterAccounts) -> Result<Self, FilterError> {
-        if filter.cuckoo_accounts_filter.is_some() {
-            return Err(FilterError::Unsupported("accounts.cuckoo_accounts_filter"));
+    pub fn compile(
+        filter: &SubscribeRequestFilterAccounts,
+        limits: &AccountLimits,
+    ) -> Result<Self, FilterError> {
+        if filter.filters.len() > CONDITIONS_MAX {
+            return Err(FilterError::Conditions {
+                count: filter.filters.len(),
+                max: CONDITIONS_MAX,
+            });
         }
-        at_most("account data filters", filter.filters.len(), CONDITIONS_MAX)?;
+        let accounts =
+            AddressSet::listed(&filter.account, limits.account_max, &limits.account_reject)?
+                .or_cuckoo(
+                    filter.cuckoo_accounts_filter.as_ref(),
+                    limits.cuckoo_max_size,
+                )?;
+        let owners = AddressSet::listed(&filter.owner, limits.owner_max, &limits.owner_reject)?;
+        if accounts.is_absent() && owners.is_absent() && !limits.any {
+            return Err(FilterError::Any);
+        }
         Ok(Self {
-            accounts: addresses("accounts in an accounts filter", &filter.account)?,
-            owners: addresses("owners in an accounts filter", &filter.owner)?,
+            accounts,
+            owners,
             conditions: filter
                 .filters
                 .iter()
@@ -61,8 +74,8 @@ impl AccountFilter {
     }
 
     pub fn matches(&self, account: &AccountUpdate) -> bool {
-        (self.accounts.is_empty() || self.accounts.contains(&account.address))
-            && (self.owners.is_empty() || self.owners.contains(&account.owner))
+        self.accounts.admits(&account.address)
+            && self.owners.admits(&account.owner)
             && self
                 .written_by_transaction
                 .is_none_or(|wanted| wanted == account.txn_signature.is_some())

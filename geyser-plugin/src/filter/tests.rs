@@ -4,9 +4,9 @@ use yellowstone_grpc_proto::{
     geyser::{
         SubscribeRequestFilterAccounts, SubscribeRequestFilterAccountsFilter,
         SubscribeRequestFilterAccountsFilterLamports, SubscribeRequestFilterAccountsFilterMemcmp,
-        SubscribeRequestFilterBlocks, SubscribeRequestFilterBlocksMeta,
-        SubscribeRequestFilterTransactions, SubscribeUpdateBlockMeta,
-        SubscribeUpdateTransactionInfo, subscribe_request_filter_accounts_filter::Filter as Kind,
+        SubscribeRequestFilterBlocksMeta, SubscribeRequestFilterTransactions,
+        SubscribeUpdateBlockMeta, SubscribeUpdateTransactionInfo,
+        subscribe_request_filter_accounts_filter::Filter as Kind,
         subscribe_request_filter_accounts_filter_lamports::Cmp,
         subscribe_request_filter_accounts_filter_memcmp::Data,
     },
@@ -14,7 +14,23 @@ use yellowstone_grpc_proto::{
     solana::storage::confirmed_block::{TransactionError, TransactionStatusMeta},
 };
 
+mod limits;
+mod sets;
+
 use super::*;
+use crate::{
+    config::Config,
+    message::{Address, Block, TokenOwner},
+};
+
+fn configured(extra: &str) -> GrpcConfig {
+    let text = format!(r#"{{libpath: "l", grpc: {{address: "127.0.0.1:1", {extra}}}}}"#);
+    Config::parse(&text).unwrap().grpc
+}
+
+fn unlimited() -> GrpcConfig {
+    configured("")
+}
 
 fn text(byte: u8) -> String {
     bs58::encode([byte; 32]).into_string()
@@ -46,6 +62,16 @@ fn transaction() -> TransactionUpdate {
         is_vote: false,
         failed: true,
         keys: vec![[1; 32], [2; 32], [3; 32]],
+        token_owners: vec![
+            TokenOwner {
+                owner: [6; 32],
+                balance_changed: true,
+            },
+            TokenOwner {
+                owner: [7; 32],
+                balance_changed: false,
+            },
+        ],
         info: SubscribeUpdateTransactionInfo {
             index: 3,
             meta: Some(meta),
@@ -64,7 +90,7 @@ fn render(request: &SubscribeRequest, update: Update) -> Vec<SubscribeUpdate> {
             nanos: 34,
         },
     };
-    Filter::compile(request)
+    Filter::compile(request, &unlimited())
         .unwrap()
         .render(&event, &mut updates);
     updates
@@ -345,24 +371,21 @@ fn block_metas_need_a_filter() {
 }
 
 fn refusal(request: &SubscribeRequest) -> String {
-    Filter::compile(request).unwrap_err().to_string()
+    Filter::compile(request, &unlimited())
+        .unwrap_err()
+        .to_string()
 }
 
 #[test]
 fn what_is_not_served_is_refused_by_name() {
     let request = SubscribeRequest {
-        blocks: [("b".to_owned(), SubscribeRequestFilterBlocks::default())].into(),
+        block_footer: [("f".to_owned(), Default::default())].into(),
         ..SubscribeRequest::default()
     };
     assert_eq!(
         refusal(&request),
-        "filter `blocks` is not supported by this server"
+        "filter `block_footer` is not supported by this server"
     );
-    let cuckoo = accounts(SubscribeRequestFilterAccounts {
-        cuckoo_accounts_filter: Some(Default::default()),
-        ..SubscribeRequestFilterAccounts::default()
-    });
-    assert!(refusal(&cuckoo).contains("cuckoo_accounts_filter"));
 }
 
 #[test]
@@ -405,7 +428,7 @@ fn overlapping_and_overflowing_slices_are_refused() {
                 .collect(),
             ..SubscribeRequest::default()
         };
-        Filter::compile(&request).is_err()
+        Filter::compile(&request, &unlimited()).is_err()
     };
     assert!(refused(&[(0, 2), (1, 1)]) && refused(&[(5, 1), (0, 1)]));
     assert!(refused(&[(u64::MAX, 1)]) && refused(&[(0, 1); 17]));

@@ -2,9 +2,14 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use yellowstone_grpc_proto::{geyser::SubscribeUpdateBlockMeta, prost_types::Timestamp};
+use yellowstone_grpc_proto::{
+    geyser::{SubscribeUpdateBlockMeta, SubscribeUpdateEntry},
+    prost_types::Timestamp,
+};
 
-use crate::message::{AccountUpdate, Address, Commitment, Event, Slot, TransactionUpdate, Update};
+use crate::message::{
+    AccountUpdate, Address, Block, Commitment, Event, Slot, TransactionUpdate, Update,
+};
 
 /// The content and the progress of a slot.
 #[derive(Debug, Default)]
@@ -20,9 +25,14 @@ pub(super) struct BufferedSlot {
     pub released: bool,
     /// Sum of the weights of its content.
     pub bytes: usize,
-    accounts: HashMap<Address, (Arc<AccountUpdate>, Timestamp)>,
-    transactions: Vec<(Arc<TransactionUpdate>, Timestamp)>,
-    meta: Option<(Arc<SubscribeUpdateBlockMeta>, Timestamp)>,
+    accounts: HashMap<Address, Timed<AccountUpdate>>,
+    transactions: Vec<Timed<TransactionUpdate>>,
+    entries: Vec<Timed<SubscribeUpdateEntry>>,
+    /// The entry of the highest index.
+    last_entry: Option<Arc<SubscribeUpdateEntry>>,
+    meta: Option<Timed<SubscribeUpdateBlockMeta>>,
+    /// The blockhash of the block meta, decoded.
+    blockhash: Option<Vec<u8>>,
     statuses: Vec<Event>,
 }
 
@@ -53,6 +63,15 @@ impl BufferedSlot {
             .push((Arc::clone(transaction), created_at));
     }
 
+    pub fn add_entry(&mut self, entry: &Arc<SubscribeUpdateEntry>, created_at: Timestamp) {
+        self.bytes += Update::Entry(Arc::clone(entry)).weight();
+        let is_later = |last: &Arc<SubscribeUpdateEntry>| last.index < entry.index;
+        if self.last_entry.as_ref().is_none_or(is_later) {
+            self.last_entry = Some(Arc::clone(entry));
+        }
+        self.entries.push((Arc::clone(entry), created_at));
+    }
+
     pub fn add_status(&mut self, status: Event) {
         self.bytes += status.update.weight();
         self.statuses.push(status);
@@ -60,6 +79,7 @@ impl BufferedSlot {
 
     pub fn set_meta(&mut self, meta: &Arc<SubscribeUpdateBlockMeta>, created_at: Timestamp) {
         self.parent = Some(meta.parent_slot);
+        self.blockhash = bs58::decode(&meta.blockhash).into_vec().ok();
         self.meta = Some((Arc::clone(meta), created_at));
     }
 
@@ -68,6 +88,8 @@ impl BufferedSlot {
         self.incomplete = true;
         self.accounts = HashMap::new();
         self.transactions = Vec::new();
+        self.entries = Vec::new();
+        self.last_entry = None;
         self.bytes = 0;
     }
 
@@ -75,11 +97,21 @@ impl BufferedSlot {
         self.meta.as_ref().map(|(meta, _)| meta)
     }
 
-    /// Whether all its content is there. The block meta says how many transactions to expect, which
-    /// come through another thread; account writes always precede the block meta.
+    /// Whether all its content is there. The block meta says how many transactions to expect, and its blockhash is the
+    /// hash of the last entry; both come through threads of their own. Account writes always precede the block meta.
     pub fn is_sealed(&self) -> bool {
-        self.meta()
-            .is_some_and(|meta| self.transactions.len() as u64 >= meta.executed_transaction_count)
+        self.meta().is_some_and(|meta| {
+            self.transactions.len() as u64 >= meta.executed_transaction_count && self.has_entries()
+        })
+    }
+
+    /// Whether all entries are there. The block meta's own count does not tell: it is 0 for the blocks that a test
+    /// validator produces.
+    fn has_entries(&self) -> bool {
+        let Some(last) = &self.last_entry else {
+            return false;
+        };
+        self.blockhash.as_ref() == Some(&last.hash) && self.entries.len() as u64 > last.index
     }
 
     /// Whether its statuses may be emitted.
@@ -92,35 +124,79 @@ impl BufferedSlot {
         self.emitted >= Some(commitment)
     }
 
-    /// Its content so far: last write per account by write version, then transactions by index.
+    /// Its content so far: last write per account by write version, then transactions and entries by index.
     pub fn content(&self) -> impl Iterator<Item = Event> {
-        let mut accounts: Vec<_> = self.accounts.values().collect();
-        accounts.sort_by_key(|(account, _)| account.write_version);
-        let mut transactions: Vec<_> = self.transactions.iter().collect();
-        transactions.sort_by_key(|(transaction, _)| transaction.info.index);
-        let accounts = accounts.into_iter().map(|(account, created_at)| Event {
-            update: Update::Account(Arc::clone(account)),
+        let event = |update, created_at: &Timestamp| Event {
+            update,
             created_at: *created_at,
-        });
+        };
+        let accounts = self.sorted_accounts();
+        let transactions = sorted(&self.transactions, |transaction| transaction.info.index);
+        let entries = sorted(&self.entries, |entry| entry.index);
+        let accounts = accounts
+            .into_iter()
+            .map(move |(account, at)| event(Update::Account(Arc::clone(account)), at));
         let transactions = transactions
             .into_iter()
-            .map(|(transaction, created_at)| Event {
-                update: Update::Transaction(Arc::clone(transaction)),
-                created_at: *created_at,
-            });
-        accounts.chain(transactions)
+            .map(move |(transaction, at)| event(Update::Transaction(Arc::clone(transaction)), at));
+        let entries = entries
+            .into_iter()
+            .map(move |(entry, at)| event(Update::Entry(Arc::clone(entry)), at));
+        accounts.chain(transactions).chain(entries)
     }
 
-    /// Its block meta, unless content is missing.
-    pub fn seal(&self) -> Option<Event> {
+    fn sorted_accounts(&self) -> Vec<&Timed<AccountUpdate>> {
+        let mut accounts: Vec<_> = self.accounts.values().collect();
+        accounts.sort_by_key(|(account, _)| account.write_version);
+        accounts
+    }
+
+    /// Its block and block meta, unless content is missing.
+    pub fn seal(&self) -> Option<[Event; 2]> {
         let (meta, created_at) = self.meta.as_ref().filter(|_| !self.incomplete)?;
-        Some(Event {
-            update: Update::BlockMeta(Arc::clone(meta)),
+        let block = Block {
+            meta: Arc::clone(meta),
+            accounts: cloned(self.sorted_accounts()),
+            transactions: cloned(sorted(&self.transactions, |one| one.info.index)),
+            entries: cloned(sorted(&self.entries, |entry| entry.index)),
+        };
+        let updates = [
+            Update::Block(Arc::new(block)),
+            Update::BlockMeta(Arc::clone(meta)),
+        ];
+        Some(updates.map(|update| Event {
+            update,
             created_at: *created_at,
+        }))
+    }
+
+    /// Whether a replay at `commitment` contains it: the validator has frozen it, and it has reached that level.
+    pub fn is_replayed(&self, commitment: Commitment) -> bool {
+        self.meta.is_some() && !self.incomplete && self.has_emitted(commitment)
+    }
+
+    /// Its statuses so far, each with the parent, which the validator does not repeat in all of them.
+    pub fn statuses(&self) -> impl Iterator<Item = Event> {
+        self.statuses.iter().cloned().map(|mut event| {
+            if let Update::Slot(status) = &mut event.update {
+                status.parent = status.parent.or(self.parent);
+            }
+            event
         })
     }
+}
 
-    pub fn statuses(&self) -> &[Event] {
-        &self.statuses
-    }
+type Timed<T> = (Arc<T>, Timestamp);
+
+fn sorted<T>(items: &[Timed<T>], index: impl Fn(&T) -> u64) -> Vec<&Timed<T>> {
+    let mut items: Vec<_> = items.iter().collect();
+    items.sort_by_key(|(item, _)| index(item));
+    items
+}
+
+fn cloned<T>(items: Vec<&Timed<T>>) -> Vec<Arc<T>> {
+    items
+        .into_iter()
+        .map(|(item, _)| Arc::clone(item))
+        .collect()
 }

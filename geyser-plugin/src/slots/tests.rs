@@ -1,8 +1,10 @@
+mod replay;
+
 use std::{collections::HashSet, sync::Arc};
 
 use bytes::Bytes;
 use yellowstone_grpc_proto::{
-    geyser::{SubscribeUpdateBlockMeta, SubscribeUpdateTransactionInfo},
+    geyser::{SubscribeUpdateBlockMeta, SubscribeUpdateEntry, SubscribeUpdateTransactionInfo},
     solana::storage::confirmed_block::BlockHeight,
 };
 
@@ -44,6 +46,7 @@ fn transaction(slot: Slot, index: u64) -> Event {
         is_vote: false,
         failed: false,
         keys: Vec::new(),
+        token_owners: Vec::new(),
         info: SubscribeUpdateTransactionInfo {
             index,
             ..SubscribeUpdateTransactionInfo::default()
@@ -52,10 +55,23 @@ fn transaction(slot: Slot, index: u64) -> Event {
     })))
 }
 
+fn hash(slot: Slot) -> Vec<u8> {
+    slot.to_le_bytes().repeat(4)
+}
+
+/// The only entry of a block, whose hash is the blockhash.
+fn entry(slot: Slot) -> Event {
+    event(Update::Entry(Arc::new(SubscribeUpdateEntry {
+        slot,
+        hash: hash(slot),
+        ..SubscribeUpdateEntry::default()
+    })))
+}
+
 fn meta(slot: Slot, transactions: u64) -> Event {
     event(Update::BlockMeta(Arc::new(SubscribeUpdateBlockMeta {
         slot,
-        blockhash: format!("hash{slot}"),
+        blockhash: bs58::encode(hash(slot)).into_string(),
         block_height: Some(BlockHeight { block_height: slot }),
         parent_slot: slot - 1,
         executed_transaction_count: transactions,
@@ -84,13 +100,15 @@ fn finalized(slot: Slot) -> Event {
     status(slot, SlotStatus::SlotFinalized)
 }
 
-/// A short name per event: `a3/7` is write version 7 in slot 3, `t3` a transaction, `m3` the meta,
-/// `P3 C3 F3` the statuses.
+/// A short name per event: `a3/7` is write version 7 in slot 3, `t3` a transaction, `e3` an entry, `b3` the block, `m3`
+/// its meta, `P3 C3 F3` the statuses.
 fn name(event: &Event) -> String {
     let slot = event.update.slot();
     match &event.update {
         Update::Account(account) => format!("a{slot}/{}", account.write_version),
         Update::Transaction(_) => format!("t{slot}"),
+        Update::Entry(_) => format!("e{slot}"),
+        Update::Block(_) => format!("b{slot}"),
         Update::BlockMeta(_) => format!("m{slot}"),
         Update::Slot(update) => match update.status {
             SlotStatus::SlotProcessed => format!("P{slot}"),
@@ -133,6 +151,7 @@ fn good_slot(slot: Slot) -> Vec<Event> {
         account(slot, 2, version + 1),
         account(slot, 1, version + 2),
         transaction(slot, 0),
+        entry(slot),
         meta(slot, 1),
         processed(slot),
     ]
@@ -148,38 +167,44 @@ fn each_stream_gets_content_then_meta_then_its_status() {
     let [at_processed, at_confirmed, at_finalized] = streams(&mut ring, messages);
     assert_eq!(
         names(&at_processed),
-        "a1/10 a1/11 a1/12 t1 m1 P1 P0 C0 C1 F0 F1"
+        "a1/10 a1/11 a1/12 t1 e1 b1 m1 P1 P0 C0 C1 F0 F1"
     );
     assert_eq!(
         names(&at_confirmed),
-        "P1 P0 a0/0 C0 a1/11 a1/12 t1 m1 C1 F0 F1"
+        "P1 P0 a0/0 C0 a1/11 a1/12 t1 e1 b1 m1 C1 F0 F1"
     );
     assert_eq!(
         names(&at_finalized),
-        "P1 P0 C0 C1 a0/0 F0 a1/11 a1/12 t1 m1 F1"
+        "P1 P0 C0 C1 a0/0 F0 a1/11 a1/12 t1 e1 b1 m1 F1"
     );
 }
 
 #[test]
 fn a_status_waits_for_the_transactions_that_the_block_meta_announces() {
     let mut ring = from_genesis();
-    let early = [meta(1, 2), processed(1), confirmed(1), transaction(1, 1)];
+    let early = [
+        entry(1),
+        meta(1, 2),
+        processed(1),
+        confirmed(1),
+        transaction(1, 1),
+    ];
     let [at_processed, at_confirmed, _] = streams(&mut ring, early);
-    assert_eq!(names(&at_processed), "t1");
+    assert_eq!(names(&at_processed), "e1 t1");
     assert_eq!(names(&at_confirmed), "");
     let [at_processed, at_confirmed, _] = streams(&mut ring, [transaction(1, 0)]);
-    assert_eq!(names(&at_processed), "t1 P0 C0 m1 P1 C1");
-    assert_eq!(names(&at_confirmed), "P0 a0/0 C0 P1 t1 t1 m1 C1");
+    assert_eq!(names(&at_processed), "t1 P0 C0 b1 m1 P1 C1");
+    assert_eq!(names(&at_confirmed), "P0 a0/0 C0 P1 t1 t1 e1 b1 m1 C1");
 }
 
 #[test]
 fn lower_levels_and_ancestors_are_told_first() {
     let mut ring = from_genesis();
-    let blocks = [meta(1, 0), meta(2, 0), meta(3, 0), finalized(3)];
-    let [_, _, at_finalized] = streams(&mut ring, blocks);
+    let blocks = (1..=3).flat_map(|slot| [entry(slot), meta(slot, 0)]);
+    let [_, _, at_finalized] = streams(&mut ring, blocks.chain([finalized(3)]));
     assert_eq!(
         names(&at_finalized),
-        "P0 C0 a0/0 F0 P1 C1 m1 F1 P2 C2 m2 F2 P3 C3 m3 F3"
+        "P0 C0 a0/0 F0 P1 C1 e1 b1 m1 F1 P2 C2 e2 b2 m2 F2 P3 C3 e3 b3 m3 F3"
     );
     assert_eq!(ring.blocks().slot(Commitment::Finalized), Ok(3));
 }
@@ -204,7 +229,7 @@ fn content_that_comes_late_still_comes() {
     assert_eq!(names(&at_confirmed), "a1/99");
     assert_eq!(names(&at_finalized), "");
     let [_, _, at_finalized] = streams(&mut ring, [finalized(1)]);
-    assert!(names(&at_finalized).contains("a1/99 t1 m1 F1"));
+    assert!(names(&at_finalized).contains("a1/99 t1 e1 b1 m1 F1"));
 }
 
 #[test]
@@ -213,8 +238,8 @@ fn a_slot_without_block_meta_holds_nobody_up_for_long() {
     let [at_processed, ..] = streams(&mut ring, [processed(1), confirmed(1)]);
     assert_eq!(names(&at_processed), "");
     // A sealed child proves that nothing more comes for its parent.
-    let [at_processed, ..] = streams(&mut ring, [meta(2, 0)]);
-    assert_eq!(names(&at_processed), "P0 C0 P1 C1");
+    let [at_processed, ..] = streams(&mut ring, [entry(2), meta(2, 0)]);
+    assert_eq!(names(&at_processed), "e2 P0 C0 P1 C1");
     // Without any block metas, statuses still move on.
     let [at_processed, ..] = streams(&mut ring, (3..=40).map(processed));
     assert_eq!(names(&at_processed), "P3 P4 P5 P6 P7");
@@ -237,7 +262,7 @@ fn a_plugin_loaded_late_does_not_seal_or_replay_its_first_slot() {
     let mut ring = SlotRing::new(LIMITS);
     let [at_processed, at_confirmed, _] =
         streams(&mut ring, good_slot(7).into_iter().chain([confirmed(7)]));
-    assert_eq!(names(&at_processed), "?7 a7/70 a7/71 a7/72 t7 P7 C7");
+    assert_eq!(names(&at_processed), "?7 a7/70 a7/71 a7/72 t7 e7 P7 C7");
     assert_eq!(names(&at_confirmed), "?7 P7 C7");
     assert_eq!(
         ring.replay(7, Commitment::Processed),
@@ -259,34 +284,47 @@ fn slots_that_lost_messages_are_neither_sealed_nor_replayed() {
     ring.lose_through(3);
     streams(&mut ring, good_slot(3).into_iter().chain(good_slot(4)));
     let [_, at_confirmed, _] = streams(&mut ring, [confirmed(4)]);
-    assert_eq!(names(&at_confirmed), "P0 C0 C1 C2 C3 a4/41 a4/42 t4 m4 C4");
+    assert_eq!(
+        names(&at_confirmed),
+        "P0 C0 C1 C2 C3 a4/41 a4/42 t4 e4 b4 m4 C4"
+    );
     assert_eq!(ring.first_available(), Some(4));
 }
 
 #[test]
-fn a_replay_is_what_the_stream_would_have_said() {
+fn a_slot_waits_for_the_entry_that_its_blockhash_names() {
     let mut ring = from_genesis();
-    for slot in 1..=3 {
-        streams(&mut ring, good_slot(slot));
-    }
-    streams(&mut ring, [confirmed(2)]);
-    let replay = |commitment| names(&ring.replay(2, commitment).unwrap());
-    assert_eq!(
-        replay(Commitment::Processed),
-        "a2/21 a2/22 t2 m2 ?2 P2 C2 a3/31 a3/32 t3 m3 ?3 P3"
-    );
-    assert_eq!(replay(Commitment::Confirmed), "a2/21 a2/22 t2 m2 ?2 P2 C2");
-    assert_eq!(replay(Commitment::Finalized), "");
-    // A slot of the future has nothing to repeat.
-    assert_eq!(ring.replay(9, Commitment::Processed), Ok(Vec::new()));
+    let tick = |index: u64, hash: Vec<u8>| {
+        event(Update::Entry(Arc::new(SubscribeUpdateEntry {
+            slot: 1,
+            index,
+            hash,
+            ..SubscribeUpdateEntry::default()
+        })))
+    };
+    let early = [meta(1, 0), processed(1), tick(0, vec![1; 32])];
+    let [at_processed, ..] = streams(&mut ring, early);
+    assert_eq!(names(&at_processed), "e1");
+    // The last one is there, but not the one before it.
+    let [at_processed, ..] = streams(&mut ring, [tick(2, hash(1))]);
+    assert_eq!(names(&at_processed), "e1");
+    let [at_processed, ..] = streams(&mut ring, [tick(1, vec![2; 32])]);
+    assert_eq!(names(&at_processed), "e1 b1 m1 P1");
 }
 
 #[test]
-fn an_unsealed_slot_is_replayed_without_its_seal() {
+fn a_block_holds_all_content_with_the_last_write_of_each_account() {
     let mut ring = from_genesis();
-    streams(&mut ring, [account(1, 1, 1), meta(1, 1)]);
-    let replay = ring.replay(1, Commitment::Processed).unwrap();
-    assert_eq!(names(&replay), "a1/1");
+    let [at_processed, ..] = streams(&mut ring, good_slot(1));
+    let block = at_processed.iter().find_map(|event| match &event.update {
+        Update::Block(block) => Some(block),
+        _ => None,
+    });
+    let block = block.unwrap();
+    let versions = block.accounts.iter().map(|account| account.write_version);
+    assert_eq!(versions.collect::<Vec<_>>(), [11, 12]);
+    assert_eq!((block.transactions.len(), block.entries.len()), (1, 1));
+    assert_eq!(block.meta.slot, 1);
 }
 
 #[test]
@@ -318,7 +356,7 @@ fn large_slots_shorten_the_window_but_unfinalized_ones_stay() {
     for slot in 1..=40 {
         streams(&mut ring, good_slot(slot));
     }
-    assert_eq!(ring.first_available(), Some(0));
+    assert_eq!(ring.first_available(), Some(1));
     streams(&mut ring, [finalized(35)]);
     let first = ring.first_available().unwrap();
     assert!(first > 0 && ring.bytes <= 20_000 || first == 36, "{first}");
@@ -333,20 +371,6 @@ fn a_chain_that_never_finalizes_is_bounded() {
     assert_eq!(
         ring.slots.len(),
         LIMITS.replay_slots + LIMITS.unfinalized_slots
-    );
-}
-
-#[test]
-fn replay_can_be_turned_off() {
-    let mut ring = SlotRing::new(RingLimits {
-        replay_slots: 0,
-        ..LIMITS
-    });
-    streams(&mut ring, good_slot(1));
-    assert_eq!(ring.first_available(), None);
-    assert_eq!(
-        ring.replay(1, Commitment::Processed),
-        Err(ReplayError::Disabled)
     );
 }
 

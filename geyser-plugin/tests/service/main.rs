@@ -7,6 +7,9 @@
 )]
 
 mod chain;
+mod replay;
+mod scenarios;
+mod strictness;
 
 use std::time::Duration;
 
@@ -95,8 +98,7 @@ async fn a_new_request_replaces_the_whole_filter_and_a_ping_does_not() {
     subscription.pong(5).await;
     chain.writes(0, 10, 3, b"");
     assert_eq!(subscription.name().await, "owner1:account 10 in 0 v3");
-    subscription.send(owned_by(2)).await;
-    subscription.pong(6).await;
+    chain.replace(&mut subscription, owned_by(2)).await;
     chain.writes(0, 10, 4, b"");
     chain.writes(0, 20, 5, b"");
     assert_eq!(subscription.name().await, "owner2:account 20 in 0 v5");
@@ -216,11 +218,17 @@ async fn a_bad_request_ends_the_subscription_with_its_reason() {
     let chain = Chain::start("");
     let mut subscription = chain.subscribe(everything()).await;
     let mut request = SubscribeRequest::default();
-    request.entry.insert("e".to_owned(), Default::default());
+    request
+        .block_footer
+        .insert("f".to_owned(), Default::default());
     subscription.send(request).await;
     let (status, _) = subscription.end().await;
     assert_eq!(status.code(), Code::InvalidArgument);
-    assert!(status.message().contains("`entry`"), "{}", status.message());
+    assert!(
+        status.message().contains("`block_footer`"),
+        "{}",
+        status.message()
+    );
     chain.stop().await;
 }
 

@@ -1,0 +1,329 @@
+//! Scenarios of Yellowstone's own end-to-end suite, on a scripted validator.
+//!
+//! `tests/e2e` plays the same ones on a real validator. Here the script adds what that one does at random: statuses
+//! before content, transactions and entries after the block meta, statuses without a parent.
+
+use std::time::Duration;
+
+use sluice_geyser_plugin::message::{SlotUpdate, Update};
+use tokio::time::sleep;
+use tonic::{Code, transport::Channel};
+use tonic_health::pb::{
+    HealthCheckRequest, health_check_response::ServingStatus, health_client::HealthClient,
+};
+use yellowstone_grpc_proto::geyser::{
+    SlotStatus, SubscribeRequest, SubscribeRequestFilterAccounts, SubscribeRequestFilterBlocks,
+    SubscribeRequestFilterSlots, SubscribeRequestFilterTransactions, SubscribeUpdateBlock,
+    subscribe_update::UpdateOneof,
+};
+
+use crate::{
+    chain::{Chain, Subscription},
+    everything,
+};
+
+/// Long enough for everything sent before to have reached the hub.
+const SETTLING: Duration = Duration::from_millis(100);
+
+/// Stands for the address of a sysvar account.
+const SYSVAR: u8 = 30;
+
+/// Every kind of update there is.
+fn all_kinds() -> SubscribeRequest {
+    let every_status = SubscribeRequestFilterSlots {
+        interslot_updates: Some(true),
+        ..SubscribeRequestFilterSlots::default()
+    };
+    let full = SubscribeRequestFilterBlocks {
+        include_accounts: Some(true),
+        include_entries: Some(true),
+        ..SubscribeRequestFilterBlocks::default()
+    };
+    SubscribeRequest {
+        slots: [("s".to_owned(), every_status)].into(),
+        transactions: [(
+            "t".to_owned(),
+            SubscribeRequestFilterTransactions::default(),
+        )]
+        .into(),
+        entry: [("e".to_owned(), Default::default())].into(),
+        blocks: [("b".to_owned(), full)].into(),
+        ..everything()
+    }
+}
+
+fn since(slot: u64, request: SubscribeRequest) -> SubscribeRequest {
+    SubscribeRequest {
+        from_slot: Some(slot),
+        ..request
+    }
+}
+
+/// A slot as a test validator makes it: two transactions, two entries, a sysvar written at its beginning and again as
+/// it freezes.
+fn plays(chain: &Chain, slot: u64) {
+    chain.reports(slot, SlotStatus::SlotCreatedBank);
+    chain.writes(slot, SYSVAR, slot * 10, b"clock");
+    chain.executes(slot, 0);
+    chain.writes(slot, 10, slot * 10 + 1, b"");
+    chain.writes(slot, SYSVAR, slot * 10 + 2, b"history");
+    chain.freezes(slot, 2);
+    // Other threads are late.
+    chain.executes(slot, 1);
+    chain.records(slot, 0, 250);
+    chain.says(Update::Slot(SlotUpdate {
+        slot,
+        parent: None,
+        status: SlotStatus::SlotCompleted,
+        dead_error: None,
+    }));
+    chain.reports(slot, SlotStatus::SlotProcessed);
+    chain.records(slot, 1, slot as u8);
+}
+
+#[tokio::test]
+async fn event_ordering() {
+    let chain = Chain::from_genesis("");
+    let mut subscription = chain.subscribe(all_kinds()).await;
+    plays(&chain, 1);
+    let expected = [
+        "s:1 SLOT_CREATED_BANK",
+        "a:account 30 in 1 v10",
+        "t:transaction 0 in 1",
+        "a:account 10 in 1 v11",
+        "a:account 30 in 1 v12",
+        "t:transaction 1 in 1",
+        "e:entry 0 in 1",
+        "s:1 SLOT_COMPLETED",
+        "e:entry 1 in 1",
+        "b:whole block 1: 2 accounts, 2 transactions, 2 entries",
+        "m:block 1",
+        "s:1 SLOT_PROCESSED",
+    ];
+    assert_eq!(subscription.names(expected.len()).await, expected);
+    chain.stop().await;
+}
+
+#[tokio::test]
+async fn replay_ordering() {
+    let chain = Chain::from_genesis("");
+    plays(&chain, 1);
+    plays(&chain, 2);
+    chain.reports(1, SlotStatus::SlotConfirmed);
+    sleep(SETTLING).await;
+    let mut subscription = chain.call(since(1, all_kinds())).await;
+    let expected = [
+        "a:account 10 in 1 v11",
+        "a:account 30 in 1 v12",
+        "t:transaction 0 in 1",
+        "t:transaction 1 in 1",
+        "e:entry 0 in 1",
+        "e:entry 1 in 1",
+        "b:whole block 1: 2 accounts, 2 transactions, 2 entries",
+        "m:block 1",
+        "s:1 SLOT_CREATED_BANK",
+        "s:1 SLOT_COMPLETED",
+        "s:1 SLOT_PROCESSED",
+        "s:1 SLOT_CONFIRMED",
+        "a:account 10 in 2 v21",
+    ];
+    assert_eq!(subscription.names(expected.len()).await, expected);
+    chain.stop().await;
+}
+
+/// Replayed statuses carry parents.
+#[tokio::test]
+async fn replay() {
+    let chain = Chain::from_genesis("");
+    plays(&chain, 1);
+    plays(&chain, 2);
+    chain.reports(2, SlotStatus::SlotConfirmed);
+    sleep(SETTLING).await;
+    let mut subscription = chain.call(since(1, all_kinds())).await;
+    let mut statuses = 0;
+    while statuses < 8 {
+        let update = subscription.next().await.unwrap().unwrap();
+        if let Some(UpdateOneof::Slot(slot)) = update.update_oneof {
+            assert_eq!(slot.parent, Some(slot.slot - 1), "{:?}", slot.status());
+            statuses += 1;
+        }
+    }
+    chain.stop().await;
+}
+
+#[tokio::test]
+async fn slot_status_parent_present() {
+    let chain = Chain::from_genesis("");
+    let mut subscription = chain.subscribe(all_kinds()).await;
+    plays(&chain, 1);
+    chain.says(Update::Slot(SlotUpdate {
+        slot: 1,
+        parent: None,
+        status: SlotStatus::SlotConfirmed,
+        dead_error: None,
+    }));
+    loop {
+        let update = subscription.next().await.unwrap().unwrap();
+        if let Some(UpdateOneof::Slot(slot)) = update.update_oneof {
+            if slot.slot == 1 {
+                assert_eq!(slot.parent, Some(0), "{:?}", slot.status());
+            }
+            if (slot.slot, slot.status()) == (1, SlotStatus::SlotConfirmed) {
+                break;
+            }
+        }
+    }
+    chain.stop().await;
+}
+
+#[tokio::test]
+async fn slot_duplicate() {
+    let chain = Chain::from_genesis("");
+    let mut subscription = chain.subscribe(all_kinds()).await;
+    for _ in 0..3 {
+        chain.completes(1);
+        chain.reports(1, SlotStatus::SlotConfirmed);
+    }
+    chain.completes(2);
+    let mut statuses = Vec::new();
+    while statuses
+        .last()
+        .is_none_or(|last| last != "s:2 SLOT_PROCESSED")
+    {
+        let name = subscription.name().await;
+        if name.starts_with("s:1 ") || name.starts_with("s:2 ") {
+            statuses.push(name);
+        }
+    }
+    let once = [
+        "s:1 SLOT_PROCESSED",
+        "s:1 SLOT_CONFIRMED",
+        "s:2 SLOT_PROCESSED",
+    ];
+    assert_eq!(statuses, once);
+    chain.stop().await;
+}
+
+fn sysvar() -> String {
+    bs58::encode([SYSVAR; 32]).into_string()
+}
+
+#[tokio::test]
+async fn sysvar_account() {
+    let chain = Chain::from_genesis("");
+    let filter = SubscribeRequestFilterAccounts {
+        account: vec![sysvar()],
+        ..SubscribeRequestFilterAccounts::default()
+    };
+    let request = SubscribeRequest {
+        accounts: [("sysvar".to_owned(), filter)].into(),
+        ..SubscribeRequest::default()
+    };
+    let mut subscription = chain.subscribe(request).await;
+    plays(&chain, 1);
+    let expected = ["sysvar:account 30 in 1 v10", "sysvar:account 30 in 1 v12"];
+    assert_eq!(subscription.names(2).await, expected);
+    chain.stop().await;
+}
+
+fn blocks(filter: SubscribeRequestFilterBlocks) -> SubscribeRequest {
+    SubscribeRequest {
+        blocks: [("b".to_owned(), filter)].into(),
+        ..SubscribeRequest::default()
+    }
+}
+
+async fn next_block(subscription: &mut Subscription) -> SubscribeUpdateBlock {
+    match subscription.next().await.unwrap().unwrap().update_oneof {
+        Some(UpdateOneof::Block(block)) => block,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn sysvar_block() {
+    let chain = Chain::from_genesis("");
+    let filter = SubscribeRequestFilterBlocks {
+        account_include: vec![sysvar()],
+        include_accounts: Some(true),
+        ..SubscribeRequestFilterBlocks::default()
+    };
+    let mut subscription = chain.subscribe(blocks(filter)).await;
+    plays(&chain, 1);
+    let block = next_block(&mut subscription).await;
+    // What was written as the block froze, and nothing of other accounts.
+    assert_eq!(block.accounts.len(), 1);
+    assert_eq!(block.accounts[0].data.to_vec(), b"history");
+    assert_eq!(block.updated_account_count, 2);
+    chain.stop().await;
+}
+
+#[tokio::test]
+async fn full_blocks() {
+    let chain = Chain::from_genesis("");
+    let filter = SubscribeRequestFilterBlocks {
+        include_accounts: Some(true),
+        include_entries: Some(true),
+        ..SubscribeRequestFilterBlocks::default()
+    };
+    let mut subscription = chain.subscribe(blocks(filter)).await;
+    for slot in 1..=3 {
+        plays(&chain, slot);
+        let block = next_block(&mut subscription).await;
+        assert_eq!((block.slot, block.parent_slot), (slot, slot - 1));
+        assert_eq!(block.executed_transaction_count, 2);
+        let parts = (
+            block.accounts.len(),
+            block.transactions.len(),
+            block.entries.len(),
+        );
+        assert_eq!(parts, (2, 2, 2));
+    }
+    chain.stop().await;
+}
+
+#[tokio::test]
+async fn block_subscription_replay() {
+    let chain = Chain::from_genesis("");
+    for slot in 1..=3 {
+        plays(&chain, slot);
+    }
+    sleep(SETTLING).await;
+    let only_blocks = blocks(SubscribeRequestFilterBlocks::default());
+    let mut subscription = chain.call(since(2, only_blocks)).await;
+    for slot in 2..=3 {
+        assert_eq!(next_block(&mut subscription).await.slot, slot);
+    }
+    plays(&chain, 4);
+    assert_eq!(next_block(&mut subscription).await.slot, 4);
+    chain.stop().await;
+}
+
+#[tokio::test]
+async fn health_routes() {
+    let chain =
+        Chain::with(r#"{libpath: "none", grpc: {address: "127.0.0.1:0", x_token: "secret"}}"#);
+    let endpoint = format!("http://{}", chain.server().address());
+    let channel = Channel::from_shared(endpoint).unwrap();
+    // A probe has no token.
+    let mut health = HealthClient::new(channel.connect().await.unwrap());
+    let request = |service: &str| HealthCheckRequest {
+        service: service.to_owned(),
+    };
+    for service in ["", "geyser.Geyser"] {
+        let answer = health.check(request(service)).await.unwrap();
+        assert_eq!(answer.into_inner().status(), ServingStatus::Serving);
+    }
+    let unknown = health.check(request("geyser.Unknown")).await.unwrap_err();
+    assert_eq!(unknown.code(), Code::NotFound);
+    let mut watch = health
+        .watch(request("geyser.Geyser"))
+        .await
+        .unwrap()
+        .into_inner();
+    let first = watch.message().await.unwrap().unwrap();
+    assert_eq!(first.status(), ServingStatus::Serving);
+    // Watchers do not hold up the end of the server.
+    chain.stop().await;
+    assert!(!matches!(watch.message().await, Ok(Some(_))));
+}
