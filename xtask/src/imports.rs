@@ -7,9 +7,8 @@ mod circles;
 mod matrix;
 mod outside;
 mod packages;
-mod paths;
 mod rooms;
-mod tokens;
+mod source;
 mod tree;
 mod unused;
 

@@ -58,7 +58,7 @@ fn graph(tree: &Tree) -> Graph {
     let mut graph = Graph::new();
     for (at, module) in tree.modules.iter().enumerate() {
         let files = module
-            .contents
+            .code()
             .named()
             .filter_map(|path| tree.resolve(at, path));
         let above = |file: usize| module.path.starts_with(&tree.modules[file].path);
@@ -75,22 +75,17 @@ fn is_allowed(tree: &Tree, one: usize, other: usize) -> bool {
         .any(|(a, b)| is(one, a) && is(other, b) || is(one, b) && is(other, a))
 }
 
+/// The shortest way from a file back to it.
 fn shortest(graph: &Graph, start: usize) -> Option<Vec<usize>> {
-    let mut from = BTreeMap::new();
-    let mut queue = VecDeque::from([start]);
-    while let Some(at) = queue.pop_front() {
-        for next in graph.get(&at).into_iter().flatten() {
+    let mut ways = VecDeque::from([vec![start]]);
+    let mut seen = BTreeSet::new();
+    while let Some(way) = ways.pop_front() {
+        for next in graph.get(way.last()?).into_iter().flatten() {
             if *next == start {
-                let mut circle = vec![at];
-                while let Some(before) = from.get(circle.last()?) {
-                    circle.push(*before);
-                }
-                circle.reverse();
-                return Some(circle);
+                return Some(way);
             }
-            if graph.contains_key(next) && !from.contains_key(next) {
-                from.insert(*next, at);
-                queue.push_back(*next);
+            if graph.contains_key(next) && seen.insert(*next) {
+                ways.push_back(way.iter().copied().chain([*next]).collect());
             }
         }
     }

@@ -1,224 +1,89 @@
-//! Which of our packages may depend on which, and with which kind of dependency.
+//! Import matrix: which of our packages may depend on which, and with which kind of dependency.
 
 use super::packages::{Dependency, Package, Use};
 
-/// Who may depend on one package. Packages are named by their folders.
+/// One row for each package of ours that others may depend on, by their folders. Before the bar stand products, which
+/// may with any kind of dependency; after it those that may in tests: packages below `tests/` with any kind, others
+/// with a dev-dependency alone. `DOUBLED` stands for the tests that play with doubles, `REAL` for those that do not.
+/// Packages that are planned stand in their rows already.
+const MATRIX: &str = "
+crates/chain-types: crates/geyser crates/market crates/store crates/wire indexer api | tests/kit DOUBLED REAL
+crates/cpmm: crates/swap-guard-interface crates/transaction crates/market api localnet | crates/cpmm tests/kit tests/bank tests/fuzz DOUBLED REAL
+crates/swap-guard-interface: crates/transaction api localnet | indexer tests/kit tests/bank DOUBLED REAL
+crates/transaction: api | DOUBLED REAL
+crates/market: api crates/console | DOUBLED REAL
+crates/geyser: crates/market indexer | tests/kit tests/fuzz DOUBLED REAL
+crates/store: crates/webhook-client api indexer crates/cli crates/console | crates/store DOUBLED REAL
+crates/webhook-client: api indexer crates/cli | DOUBLED REAL
+crates/config: api indexer crates/cli | DOUBLED REAL
+crates/service-kit: crates/market api indexer crates/cli | DOUBLED REAL
+crates/wire: api indexer crates/console clients/rust | DOUBLED REAL
+crates/console: api | DOUBLED REAL
+api: crates/cli | DOUBLED REAL
+indexer: crates/cli | DOUBLED REAL
+localnet: | REAL
+tests/kit: | crates/market crates/webhook-client crates/cli api indexer tests/bank tests/fuzz DOUBLED
+tests/harness: | DOUBLED
+programs/swap-guard: programs/test-cpi-caller programs/bench-guard-heap programs/bench-guard-silent |
+programs/bpf-libcalls: programs/swap-guard programs/local-cpmm programs/test-anchor-1-caller programs/test-cpi-caller programs/test-hostile-exchange programs/bench-guard-heap programs/bench-guard-silent |
+";
+
+const DOUBLED: &str = "tests/harness tests/programs tests/services tests/simulations tests/bench";
+const REAL: &str = "tests/e2e";
+
+/// Who may depend on one package.
 pub struct Row {
     pub of: &'static str,
-    /// Product packages, with any kind of dependency.
-    pub product: &'static [&'static str],
-    /// Packages below `tests/`, with any kind of dependency; others with a dev-dependency alone.
-    pub tests: &'static [&'static str],
-    /// Whether `ALL_TESTS` may as well.
-    pub all_tests: bool,
+    /// With any kind of dependency.
+    pub products: Vec<&'static str>,
+    /// In tests.
+    pub tests: Vec<&'static str>,
 }
 
-/// Packages of tests that import whatever they test.
-const ALL_TESTS: [&str; 6] = [
-    "tests/harness",
-    "tests/programs",
-    "tests/services",
-    "tests/simulations",
-    "tests/bench",
-    "tests/e2e",
-];
+/// The rows of the matrix.
+pub fn rows() -> impl Iterator<Item = Row> {
+    MATRIX.lines().filter_map(|line| {
+        let (of, rest) = line.split_once(':')?;
+        let (products, tests) = rest.split_once('|')?;
+        let tests = tests.split_whitespace().flat_map(|one| match one {
+            "DOUBLED" => DOUBLED.split_whitespace(),
+            "REAL" => REAL.split_whitespace(),
+            one => one.split_whitespace(),
+        });
+        Some(Row {
+            of,
+            products: products.split_whitespace().collect(),
+            tests: tests.collect(),
+        })
+    })
+}
 
-const KIT: &str = "tests/kit";
-
-/// One row for each package of ours that others may depend on. Packages that are planned stand in their rows already.
-pub const ROWS: [Row; 19] = [
-    Row {
-        of: "crates/chain-types",
-        product: &[
-            "crates/geyser",
-            "crates/market",
-            "crates/store",
-            "crates/wire",
-            "indexer",
-            "api",
-        ],
-        tests: &[KIT],
-        all_tests: true,
-    },
-    Row {
-        of: "crates/cpmm",
-        product: &[
-            "crates/swap-guard-interface",
-            "crates/transaction",
-            "crates/market",
-            "api",
-            "localnet",
-        ],
-        tests: &["crates/cpmm", KIT, "tests/bank", "tests/fuzz"],
-        all_tests: true,
-    },
-    Row {
-        of: "crates/swap-guard-interface",
-        product: &["crates/transaction", "api", "localnet"],
-        tests: &["indexer", KIT, "tests/bank"],
-        all_tests: true,
-    },
-    Row {
-        of: "crates/transaction",
-        product: &["api"],
-        tests: &[],
-        all_tests: true,
-    },
-    Row {
-        of: "crates/market",
-        product: &["api", "crates/console"],
-        tests: &[],
-        all_tests: true,
-    },
-    Row {
-        of: "crates/geyser",
-        product: &["crates/market", "indexer"],
-        tests: &[KIT, "tests/fuzz"],
-        all_tests: true,
-    },
-    Row {
-        of: "crates/store",
-        product: &[
-            "crates/webhook-client",
-            "api",
-            "indexer",
-            "crates/cli",
-            "crates/console",
-        ],
-        tests: &["crates/store"],
-        all_tests: true,
-    },
-    Row {
-        of: "crates/webhook-client",
-        product: &["api", "indexer", "crates/cli"],
-        tests: &[],
-        all_tests: true,
-    },
-    Row {
-        of: "crates/config",
-        product: &["api", "indexer", "crates/cli"],
-        tests: &[],
-        all_tests: true,
-    },
-    Row {
-        of: "crates/service-kit",
-        product: &["crates/market", "api", "indexer", "crates/cli"],
-        tests: &[],
-        all_tests: true,
-    },
-    Row {
-        of: "crates/wire",
-        product: &["api", "indexer", "crates/console", "clients/rust"],
-        tests: &[],
-        all_tests: true,
-    },
-    Row {
-        of: "api",
-        product: &["crates/cli"],
-        tests: &[],
-        all_tests: true,
-    },
-    Row {
-        of: "indexer",
-        product: &["crates/cli"],
-        tests: &[],
-        all_tests: true,
-    },
-    Row {
-        of: "localnet",
-        product: &[],
-        tests: &["tests/e2e"],
-        all_tests: false,
-    },
-    Row {
-        of: KIT,
-        product: &[],
-        tests: &[
-            "crates/market",
-            "crates/webhook-client",
-            "crates/cli",
-            "api",
-            "indexer",
-            "tests/bank",
-            "tests/fuzz",
-        ],
-        all_tests: true,
-    },
-    Row {
-        of: "tests/harness",
-        product: &[],
-        tests: &[],
-        all_tests: true,
-    },
-    Row {
-        of: "programs/swap-guard",
-        product: &[
-            "programs/test-cpi-caller",
-            "programs/bench-guard-heap",
-            "programs/bench-guard-silent",
-        ],
-        tests: &[],
-        all_tests: false,
-    },
-    Row {
-        of: "programs/bpf-libcalls",
-        product: &[
-            "programs/swap-guard",
-            "programs/local-cpmm",
-            "programs/test-anchor-1-caller",
-            "programs/test-cpi-caller",
-            "programs/test-hostile-exchange",
-            "programs/bench-guard-heap",
-            "programs/bench-guard-silent",
-        ],
-        tests: &[],
-        all_tests: false,
-    },
-    Row {
-        of: "crates/console",
-        product: &["api"],
-        tests: &[],
-        all_tests: true,
-    },
-];
+/// The row of a package.
+pub fn row_of(folder: &str) -> Option<Row> {
+    rows().find(|row| row.of == folder)
+}
 
 impl Row {
     /// Whether the row names the package, for some kind of dependency.
     pub fn names(&self, package: &str) -> bool {
-        self.product.contains(&package) || self.names_in_tests(package)
-    }
-
-    fn names_in_tests(&self, package: &str) -> bool {
-        let is_below = |room: &&str| {
-            let rest = package.strip_prefix(*room);
-            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-        };
-        self.tests.iter().any(is_below) || self.all_tests && ALL_TESTS.iter().any(is_below)
+        self.products.contains(&package) || self.tests.contains(&package)
     }
 
     fn allows(&self, package: &Package, used: Use) -> bool {
-        let in_tests = self.names_in_tests(&package.folder);
-        self.product.contains(&package.folder.as_str())
-            || in_tests && (used == Use::Dev || package.is_test())
+        let folder = package.folder.as_str();
+        let in_tests = self.tests.contains(&folder);
+        self.products.contains(&folder) || in_tests && (used == Use::Dev || package.is_test())
     }
-}
-
-/// The row of a package.
-pub fn row_of(folder: &str) -> Option<&'static Row> {
-    ROWS.iter().find(|row| row.of == folder)
 }
 
 /// Dependencies among our own packages that no row allows.
 pub fn violations(packages: &[Package]) -> Vec<String> {
-    let mut found = Vec::new();
-    for package in packages {
-        for dependency in &package.dependencies {
-            if let Some(why) = refusal(package, dependency) {
-                found.push(format!("{}/Cargo.toml: {why}", package.folder));
-            }
-        }
-    }
-    found
+    let all = packages.iter().flat_map(|package| {
+        let dependencies = package.dependencies.iter();
+        dependencies.filter_map(move |dependency| Some((package, refusal(package, dependency)?)))
+    });
+    all.map(|(package, why)| format!("{}/Cargo.toml: {why}", package.folder))
+        .collect()
 }
 
 fn refusal(package: &Package, dependency: &Dependency) -> Option<String> {

@@ -11,7 +11,7 @@ pub fn violations(root: &Path, packages: &[Package]) -> Vec<String> {
         let folder = root.join(&package.folder);
         for tree in package.targets.iter().map(|target| &target.tree) {
             for module in &tree.modules {
-                let contents = [&module.contents, &module.test_contents];
+                let contents = [&module.source.code, &module.source.tests];
                 for declaration in contents.into_iter().flat_map(|one| &one.declarations) {
                     let Some(at) = &declaration.at else { continue };
                     let beside = module.file.parent().unwrap_or(root);

@@ -80,7 +80,7 @@ fn package_of(root: &Path, package: &Value) -> Result<Package> {
         .collect::<Result<_>>()?;
     let targets = list(package, "targets")?
         .iter()
-        .map(target_of)
+        .map(|target| target_of(target, folder.starts_with(root.join("tests"))))
         .collect::<Result<_>>()?;
     Ok(Package {
         name: text(package, "name")?.to_owned(),
@@ -108,7 +108,8 @@ fn dependency_of(root: &Path, dependency: &Value) -> Result<Dependency> {
     })
 }
 
-fn target_of(target: &Value) -> Result<Target> {
+/// Of a package of tests all code counts as code, because there is no other.
+fn target_of(target: &Value, of_tests: bool) -> Result<Target> {
     let kinds = list(target, "kind")?;
     let is = |wanted: &[&str]| {
         kinds
@@ -118,7 +119,7 @@ fn target_of(target: &Value) -> Result<Target> {
     let file = PathBuf::from(text(target, "src_path")?);
     Ok(Target {
         is_build_script: is(&["custom-build"]),
-        tree: Tree::read(&file, is(&["test", "bench", "example"]))?,
+        tree: Tree::read(&file, !of_tests && is(&["test", "bench", "example"]))?,
     })
 }
 

@@ -1,8 +1,9 @@
 //! Rules inside a package: what the code of a module may import of the others, and words that it must not use.
 
 use super::packages::Package;
-use super::tokens::Token;
 use super::tree::{Module, Tree};
+
+use self::Own::{Anything, NoSibling, Not, Only};
 
 /// What a room may import of its own crate. Modules are named by their paths and stand for all below them.
 pub enum Own {
@@ -18,171 +19,115 @@ pub enum Own {
 pub struct Room {
     /// Folder of the package.
     pub package: &'static str,
-    /// Path of the module; empty for the whole package, and ending in `*` for each module below another.
-    pub module: &'static str,
+    /// Paths of its modules, by spaces; empty for the whole package, and ending in `*` for each module below another.
+    modules: &'static str,
     pub own: Own,
-    /// Words, paths and, ending in `*`, beginnings of words that its code, tests apart, must not use.
-    pub never: &'static [&'static [&'static str]],
+    /// Words, paths and, ending in `*`, beginnings of words that its code, tests apart, must not use; by spaces.
+    pub never: &'static [&'static str],
 }
 
-const IO: [&str; 5] = ["async", "tokio", "std::fs", "std::io", "std::net"];
-const CLOCK: [&str; 3] = ["SystemTime", "Instant", "OffsetDateTime::now_utc"];
-const RANDOMNESS: [&str; 1] = ["rand"];
-const HTTP_CLIENT: [&str; 2] = ["reqwest", "sluice_webhook_client"];
+const IO: &str = "async tokio std::fs std::io std::net";
+const NETWORK: &str = "std::net tokio::net reqwest hyper";
+const CLOCK: &str = "SystemTime Instant OffsetDateTime::now_utc";
+const RANDOMNESS: &str = "rand";
+const PANICS: &str = "panic unreachable unimplemented unwrap";
+const FLOATS: &str = "f32 f64";
+const HTTP: &str = "axum reqwest sluice_webhook_client";
+const PROTOBUF: &str = "yellowstone_grpc_client yellowstone_grpc_proto tonic prost";
+const WAITS: &str = "await blocking_send blocking_recv block_on";
+const ASSERTIONS: &str = "assert assert_eq assert_ne debug_assert panic";
+const POOLS: &str = "SqlitePool PgPool sqlx::pool sqlx::sqlite sqlx::postgres";
+const MARKET: &str = "sluice_market sluice_harness::market";
+const INDEXER: &str = "sluice_indexer sluice_harness::indexer";
+const GEYSER_API: &str = "error generation limits request stream update";
+/// Of delivery, ingest knows how much of it is free, and nothing else.
+const BELOW_INGEST: &[&str] = &["slots", "events", "delivery::capacity", "metrics", "status"];
 
 /// The rooms that have rules of their own. Those of packages that are not there yet wait for them.
-pub const ROOMS: [Room; 22] = [
-    Room {
-        package: "crates/chain-types",
-        module: "",
-        own: Own::Anything,
-        never: &[&IO, &CLOCK],
-    },
-    Room {
-        package: "crates/cpmm",
-        module: "",
-        own: Own::Anything,
-        never: &[
-            &IO,
-            &CLOCK,
-            &[
-                "f32",
-                "f64",
-                "panic",
-                "unreachable",
-                "unimplemented",
-                "unwrap",
-            ],
-        ],
-    },
-    Room {
-        package: "crates/swap-guard-interface",
-        module: "",
-        own: Own::Anything,
-        never: &[&["anchor_lang", "async", "tokio"]],
-    },
-    Room {
-        package: "crates/transaction",
-        module: "",
-        own: Own::Anything,
-        never: &[&IO, &CLOCK],
-    },
-    Room {
-        package: "crates/market",
-        module: "",
-        own: Own::Anything,
-        never: &[&["axum", "utoipa"]],
-    },
-    Room {
-        package: "crates/store",
-        module: "model",
-        own: Own::Only(&[]),
-        never: &[&["sqlx", "async", "tokio"]],
-    },
-    Room {
-        package: "crates/store",
-        module: "sql",
-        own: Own::Only(&["model", "backend", "error"]),
-        never: &[&[
-            "SqlitePool",
-            "PgPool",
-            "sqlx::pool",
-            "sqlx::sqlite",
-            "sqlx::postgres",
-        ]],
-    },
-    Room {
-        package: "crates/store",
-        module: "backend",
-        own: Own::Only(&["error"]),
-        never: &[],
-    },
-    Room {
-        package: "crates/webhook-client",
-        module: "",
-        own: Own::Anything,
-        never: &[&["Store"]],
-    },
-    Room {
-        package: "crates/config",
-        module: "",
-        own: Own::Anything,
-        never: &[&["solana_*"]],
-    },
-    Room {
-        package: "crates/service-kit",
-        module: "",
-        own: Own::Anything,
-        never: &[&["solana_*"]],
-    },
-    Room {
-        package: "api",
-        module: "routes::*",
-        own: Own::NoSibling(&[("swap", "quote")]),
-        never: &[],
-    },
-    Room {
-        package: "api",
-        module: "extract",
-        own: Own::Not(&["routes"]),
-        never: &[],
-    },
-    Room {
-        package: "api",
-        module: "error",
-        own: Own::Not(&["routes"]),
-        never: &[],
-    },
-    Room {
-        package: "api",
-        module: "auth",
-        own: Own::Not(&["routes"]),
-        never: &[],
-    },
-    Room {
-        package: "api",
-        module: "rpc",
-        own: Own::Not(&["routes"]),
-        never: &[],
-    },
-    Room {
-        package: "indexer",
-        module: "slots",
-        own: Own::Only(&[]),
-        never: &[&IO, &CLOCK, &RANDOMNESS, &["Store"]],
-    },
-    Room {
-        package: "indexer",
-        module: "events",
-        own: Own::Only(&["slots"]),
-        never: &[&["async", "tokio", "Store"], &CLOCK, &RANDOMNESS],
-    },
-    Room {
-        package: "indexer",
-        module: "ingest",
-        own: Own::Not(&["run"]),
-        never: &[&["axum"], &HTTP_CLIENT],
-    },
-    Room {
-        package: "indexer",
-        module: "delivery",
-        own: Own::Not(&["slots", "events", "ingest"]),
-        never: &[],
-    },
-    Room {
-        package: "geyser-plugin",
-        // What the validator calls: its threads must not wait.
-        module: "plugin",
-        own: Own::Anything,
-        never: &[&["await", "blocking_send", "blocking_recv", "block_on"]],
-    },
-    Room {
-        package: "crates/wire",
-        module: "",
-        own: Own::Anything,
-        never: &[&["axum", "tokio", "async"]],
-    },
+pub const ROOMS: &[Room] = &[
+    room("crates/chain-types", "", Anything, &[IO, CLOCK]),
+    room("crates/cpmm", "", Anything, &[IO, CLOCK, FLOATS, PANICS]),
+    room(
+        "crates/swap-guard-interface",
+        "",
+        Anything,
+        &["anchor_lang async tokio"],
+    ),
+    room("crates/transaction", "", Anything, &[IO, CLOCK]),
+    room("crates/market", "", Anything, &["axum utoipa"]),
+    // What the crate shows of itself: no protobuf type is among it.
+    room("crates/geyser", GEYSER_API, Anything, &[PROTOBUF]),
+    room("crates/store", "model", Only(&[]), &["sqlx async tokio"]),
+    room(
+        "crates/store",
+        "sql",
+        Only(&["model", "backend", "error"]),
+        &[POOLS],
+    ),
+    room("crates/store", "backend", Only(&["error"]), &[]),
+    room("crates/webhook-client", "", Anything, &["Store"]),
+    room("crates/config", "", Anything, &["solana_*"]),
+    room("crates/service-kit", "", Anything, &["solana_*"]),
+    room("crates/wire", "", Anything, &["axum tokio async"]),
+    room("api", "routes::*", NoSibling(&[("swap", "quote")]), &[]),
+    room("api", "extract error auth rpc", Not(&["routes"]), &[]),
+    room(
+        "indexer",
+        "slots",
+        Only(&[]),
+        &[IO, CLOCK, RANDOMNESS, "Store"],
+    ),
+    room(
+        "indexer",
+        "events",
+        Only(&["slots"]),
+        &["async tokio Store", CLOCK, RANDOMNESS],
+    ),
+    room("indexer", "ingest", Only(BELOW_INGEST), &[HTTP]),
+    room(
+        "indexer",
+        "delivery",
+        Not(&["slots", "events", "ingest"]),
+        &[],
+    ),
+    // What the validator calls: its threads must not wait.
+    room("geyser-plugin", "plugin", Anything, &[WAITS]),
+    room("tests/harness", "", Anything, &[ASSERTIONS]),
+    room("tests/programs", "", Anything, &[NETWORK]),
+    // Judges: each apart from what it judges.
+    room(
+        "tests/simulations",
+        "faults::model",
+        Not(&["chaos", "fates"]),
+        &[MARKET],
+    ),
+    room(
+        "tests/simulations",
+        "chaos::verdict",
+        Not(&["faults", "fates"]),
+        &[INDEXER],
+    ),
+    room(
+        "tests/simulations",
+        "fates",
+        Not(&["faults", "chaos"]),
+        &["sluice_indexer"],
+    ),
 ];
+
+const fn room(
+    package: &'static str,
+    modules: &'static str,
+    own: Own,
+    never: &'static [&'static str],
+) -> Room {
+    Room {
+        package,
+        modules,
+        own,
+        never,
+    }
+}
 
 /// What breaks the rules of a room.
 pub fn violations(packages: &[Package]) -> Vec<String> {
@@ -203,15 +148,28 @@ pub fn violations(packages: &[Package]) -> Vec<String> {
 }
 
 impl Room {
+    /// All words that it must not use.
+    pub fn words(&self) -> impl Iterator<Item = &'static str> {
+        self.never.iter().flat_map(|words| words.split_whitespace())
+    }
+
+    /// The paths of its modules.
+    pub fn modules(&self) -> impl Iterator<Item = &'static str> {
+        let whole = self.modules.is_empty().then_some("");
+        self.modules.split_whitespace().chain(whole)
+    }
+
     /// The path of the room that the module is in.
     fn inside(&self, module: &Module) -> Option<Vec<String>> {
         let path = &module.path;
-        if let Some(above) = self.module.strip_suffix("::*") {
-            let depth = above.split("::").count() + 1;
-            return (is_below(path, above) && path.len() >= depth).then(|| path[..depth].to_vec());
-        }
-        let room = self.module.split("::").filter(|name| !name.is_empty());
-        is_below(path, self.module).then(|| room.map(str::to_owned).collect())
+        self.modules().find_map(|room| {
+            let above = room.strip_suffix("::*");
+            let names = above.unwrap_or(room).split("::");
+            let depth =
+                names.filter(|name| !name.is_empty()).count() + usize::from(above.is_some());
+            let is_in = is_below(path, above.unwrap_or(room)) && path.len() >= depth;
+            is_in.then(|| path[..depth].to_vec())
+        })
     }
 
     fn allows(&self, inside: &[String], target: &[String]) -> bool {
@@ -244,7 +202,7 @@ fn is_below(path: &[String], room: &str) -> bool {
 fn imports(room: &Room, inside: &[String], tree: &Tree, at: usize) -> Vec<String> {
     let module = &tree.modules[at];
     let mut found = Vec::new();
-    for path in module.contents.named() {
+    for path in module.code().named() {
         let Some(target) = tree.resolve(at, path) else {
             continue;
         };
@@ -267,42 +225,24 @@ fn imports(room: &Room, inside: &[String], tree: &Tree, at: usize) -> Vec<String
 }
 
 fn words(room: &Room, module: &Module) -> Vec<String> {
-    let mut found = Vec::new();
-    for word in room.never.iter().copied().flatten() {
-        let line = if word.contains("::") {
-            let segments: Vec<_> = word.split("::").collect();
-            let mut named = module.contents.named();
-            named
-                .find(|path| {
-                    path.segments
-                        .iter()
-                        .map(String::as_str)
-                        .take(segments.len())
-                        .eq(segments.iter().copied())
-                })
-                .map(|path| path.line)
-        } else {
-            module
-                .code
-                .iter()
-                .find(|token| is_word(token, word))
-                .map(|token| token.line)
-        };
-        if let Some(line) = line {
-            found.push(format!(
-                "{}:{line}: {word} has no place here",
-                module.file.display()
-            ));
-        }
-    }
-    found
+    let file = module.file.display();
+    room.words()
+        .filter_map(|word| Some((word, line_of(word, module)?)))
+        .map(|(word, line)| format!("{file}:{line}: {word} has no place here"))
+        .collect()
 }
 
-fn is_word(token: &Token, word: &str) -> bool {
-    match word.strip_suffix('*') {
-        Some(beginning) => {
-            token.kind == super::tokens::Kind::Word && token.text.starts_with(beginning)
-        }
-        None => token.is(word),
+/// Where a module first uses a word or names a path.
+fn line_of(word: &str, module: &Module) -> Option<usize> {
+    if word.contains("::") {
+        let begins = |segments: &[String]| segments.join("::").starts_with(word);
+        let mut named = module.code().named();
+        return Some(named.find(|path| begins(&path.segments))?.line);
     }
+    let is_it = |used: &str| match word.strip_suffix('*') {
+        Some(beginning) => used.starts_with(beginning),
+        None => used == word,
+    };
+    let mut words = module.code().words.iter();
+    Some(words.find(|(used, _)| is_it(used))?.1)
 }

@@ -4,10 +4,9 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{self, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
 
-use super::paths::{Contents, Path, contents};
-use super::tokens::{Token, split_tests, tokens};
+use super::source::{Contents, Path, Source};
 
 /// Most re-exports that are followed from one name, so that two which name each other end.
 const FOLLOWED: usize = 16;
@@ -18,12 +17,7 @@ pub struct Module {
     /// From the crate's root, which has none: `["store", "rows"]`.
     pub path: Vec<String>,
     pub file: PathBuf,
-    /// What runs outside tests.
-    pub code: Vec<Token>,
-    pub contents: Contents,
-    /// What is compiled for tests alone; in a file of tests, all of it.
-    pub tests: Vec<Token>,
-    pub test_contents: Contents,
+    pub source: Source,
     children: BTreeMap<String, usize>,
     parent: usize,
 }
@@ -54,33 +48,24 @@ impl Tree {
         parent: usize,
         is_test: bool,
     ) -> Result<usize> {
-        let source = fs::read_to_string(&file)
+        let text = fs::read_to_string(&file)
             .with_context(|| format!("cannot read the module {}", file.display()))?;
-        let all = tokens(&source);
-        let (code, tests) = if is_test {
-            (Vec::new(), all)
-        } else {
-            split_tests(all)
-        };
+        let source = Source::read(&text, is_test)
+            .map_err(|error| anyhow!("{} is no Rust: {error}", file.display()))?;
+        let of_code = source.code.declarations.iter().map(|one| (one, is_test));
+        let of_tests = source.tests.declarations.iter().map(|one| (one, true));
+        let declarations: Vec<_> = of_code
+            .chain(of_tests)
+            .map(|(one, is_test)| (one.clone(), is_test))
+            .collect();
         let index = self.modules.len();
-        let module = Module {
-            contents: contents(&code),
-            test_contents: contents(&tests),
+        self.modules.push(Module {
             path,
             file: file.clone(),
-            code,
-            tests,
+            source,
             children: BTreeMap::new(),
             parent,
-        };
-        let declarations: Vec<_> = [(&module.contents, is_test), (&module.test_contents, true)]
-            .into_iter()
-            .flat_map(|(contents, is_test)| {
-                let declarations = contents.declarations.iter().cloned();
-                declarations.map(move |declaration| (declaration, is_test))
-            })
-            .collect();
-        self.modules.push(module);
+        });
         for (declaration, is_test) in declarations {
             let below: PathBuf = folder.join(declaration.names.iter().collect::<PathBuf>());
             let (child, folder) = match &declaration.at {
@@ -108,12 +93,11 @@ impl Tree {
     }
 
     fn follow(&self, from: usize, path: &Path, left: usize) -> Option<usize> {
-        let (mut at, mut inline, mut used) = (from, path.depth, 0);
+        let (mut at, mut used) = (from, 0);
         for segment in &path.segments {
             match segment.as_str() {
                 "crate" => at = 0,
                 "self" => {}
-                "super" if inline > 0 => inline -= 1,
                 "super" => at = self.modules[at].parent,
                 _ => break,
             }
@@ -139,7 +123,7 @@ impl Tree {
         if let Some(child) = module.children.get(first) {
             return self.walk(*child, rest, left);
         }
-        if module.contents.items.contains(first) {
+        if module.code().items.contains(first) {
             return Some(at);
         }
         self.imported(at, segments, left).unwrap_or(Some(at))
@@ -149,7 +133,7 @@ impl Tree {
     fn imported(&self, at: usize, segments: &[String], left: usize) -> Option<Option<usize>> {
         let left = left.checked_sub(1)?;
         let (first, rest) = segments.split_first()?;
-        let imports = &self.modules[at].contents.imports;
+        let imports = &self.modules[at].code().imports;
         if let Some(import) = imports.iter().find(|one| one.name.as_ref() == Some(first)) {
             let mut path = import.path.clone();
             // `use name;` names another crate; followed, it would lead to itself.
@@ -159,21 +143,28 @@ impl Tree {
             path.segments.extend(rest.iter().cloned());
             return Some(self.follow(at, &path, left));
         }
-        imports
-            .iter()
-            .filter(|import| import.name.is_none())
+        let globs = imports.iter().filter(|import| import.name.is_none());
+        globs
             .filter_map(|import| self.follow(at, &import.path, left))
-            .filter(|module| *module != at)
-            .find_map(|module| {
-                let defines = &self.modules[module];
-                let is_there = defines.contents.items.contains(first)
-                    || defines.children.contains_key(first)
-                    || defines
-                        .contents
-                        .imports
-                        .iter()
-                        .any(|import| import.name.as_ref() == Some(first));
-                is_there.then(|| self.walk(module, segments, left))
-            })
+            .filter(|module| *module != at && self.modules[*module].brings(first))
+            .map(|module| self.walk(module, segments, left))
+            .next()
+    }
+}
+
+impl Module {
+    /// What is compiled outside tests.
+    pub fn code(&self) -> &Contents {
+        &self.source.code
+    }
+
+    /// Whether a name can be found here.
+    fn brings(&self, name: &String) -> bool {
+        let imports = &self.code().imports;
+        self.children.contains_key(name)
+            || self.code().items.contains(name)
+            || imports
+                .iter()
+                .any(|import| import.name.as_ref() == Some(name))
     }
 }

@@ -3,8 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::packages::{Package, Use};
-use super::paths::Contents;
-use super::tokens::{Kind, Token};
+use super::source::Contents;
 
 /// Dependencies, by package, that are there for a feature of a crate that others bring in.
 const FOR_FEATURES: [(&str, &str); 2] = [
@@ -24,14 +23,12 @@ pub fn violations(packages: &[Package]) -> Vec<String> {
                 let mut others = package.dependencies.iter();
                 others.any(|other| other.name == *name && other.used != dependency.used)
             };
+            let of_tests = named.tests.contains(name);
             let (is_named, what) = match dependency.used {
-                Use::Normal if package.is_test() => (
-                    named.code.contains(name) || named.tests.contains(name),
-                    "no code of it",
-                ),
+                _ if package.is_test() => (named.code.contains(name) || of_tests, "no code of it"),
                 Use::Normal => (named.code.contains(name), "no code outside tests"),
                 // It may be there for a feature that the tests need.
-                Use::Dev => (named.tests.contains(name) || is_elsewhere_too(), "no test"),
+                Use::Dev => (of_tests || is_elsewhere_too(), "no test"),
                 Use::Build => (named.build.contains(name), "no build script"),
             };
             let package = &package.folder;
@@ -62,21 +59,17 @@ impl Named {
                 } else {
                     &mut named.code
                 };
-                collect(code, &module.contents, &module.code);
-                collect(&mut named.tests, &module.test_contents, &module.tests);
+                collect(code, &module.source.code);
+                collect(&mut named.tests, &module.source.tests);
             }
         }
         named
     }
 }
 
-fn collect(names: &mut BTreeSet<String>, contents: &Contents, tokens: &[Token]) {
+fn collect(names: &mut BTreeSet<String>, contents: &Contents) {
     names.extend(contents.named().map(|path| path.segments[0].clone()));
     // As in `#[serde(with = "hex::serde")]`.
-    let texts = tokens.iter().filter(|token| token.kind == Kind::Text);
-    names.extend(
-        texts
-            .filter_map(|token| token.text.split_once("::"))
-            .map(|(first, _)| first.to_owned()),
-    );
+    let texts = contents.texts.iter();
+    names.extend(texts.filter_map(|text| Some(text.split_once("::")?.0.to_owned())));
 }
