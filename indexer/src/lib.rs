@@ -11,6 +11,7 @@ pub mod ingest;
 pub mod leadership;
 pub mod metrics;
 mod retention;
+pub mod rpc;
 pub mod run;
 pub mod slots;
 pub mod status;

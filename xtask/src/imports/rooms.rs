@@ -41,7 +41,14 @@ const MARKET: &str = "sluice_market sluice_harness::market";
 const INDEXER: &str = "sluice_indexer sluice_harness::indexer";
 const GEYSER_API: &str = "error generation limits request stream update";
 /// Of delivery, ingest knows how much of it is free, and nothing else.
-const BELOW_INGEST: &[&str] = &["slots", "events", "delivery::capacity", "metrics", "status"];
+const BELOW_INGEST: &[&str] = &[
+    "slots",
+    "events",
+    "rpc",
+    "delivery::capacity",
+    "metrics",
+    "status",
+];
 
 /// The rooms that have rules of their own. Those of packages that are not there yet wait for them.
 pub const ROOMS: &[Room] = &[
@@ -84,6 +91,7 @@ pub const ROOMS: &[Room] = &[
         &["async tokio Store", CLOCK, RANDOMNESS],
     ),
     room("indexer", "ingest", Only(BELOW_INGEST), &[HTTP]),
+    room("indexer", "rpc", Only(&[]), &["axum Store"]),
     room(
         "indexer",
         "delivery",
