@@ -4,6 +4,7 @@
 //! last field is refused and kept for [`RpcNode::not_understood`], and an account is never newer than the slot that the
 //! answer names.
 
+pub mod blocks;
 mod rendered;
 pub mod wire;
 
@@ -35,6 +36,7 @@ use crate::{
     filters::has,
     pool::Ledger,
     rpc_node::{
+        blocks::BlockLedger,
         rendered::Rendered,
         wire::{Call, Condition, Reading},
     },
@@ -90,6 +92,7 @@ enum Source {
 
 struct Asked {
     source: Source,
+    blocks: Mutex<BlockLedger>,
     play: Mutex<Play>,
 }
 
@@ -135,6 +138,7 @@ impl RpcNode {
         let address = listener.local_addr()?;
         let asked = Arc::new(Asked {
             source,
+            blocks: Mutex::default(),
             play: Mutex::default(),
         });
         let app = Router::new()
@@ -196,6 +200,11 @@ impl RpcNode {
             Source::Rendered(rendered) => lock(rendered),
             Source::Chain(_) => panic!("only the chain writes the accounts of its node"),
         }
+    }
+
+    /// The blocks that it has. It answers calls about them once there are any.
+    pub fn blocks(&self) -> MutexGuard<'_, BlockLedger> {
+        lock(&self.asked.blocks)
     }
 
     /// Has the next calls go wrong, one after the other.
@@ -348,6 +357,16 @@ impl Asked {
     }
 
     fn answer(&self, request: &Request<'_>, id: &Value, least: Option<u64>) -> Response {
+        match lock(&self.blocks).answer(&request.method, &request.params()) {
+            Ok(None) => {}
+            Ok(Some(Ok(result))) => {
+                return Json(json!({"jsonrpc": "2.0", "id": id, "result": result})).into_response();
+            }
+            Ok(Some(Err((code, text)))) => {
+                return Json(wire::refusal(id, code, &text, Value::Null)).into_response();
+            }
+            Err(what) => return self.refuse(id, what),
+        }
         match &self.source {
             Source::Rendered(rendered) => {
                 let answer = lock(rendered).answer(request, least);

@@ -96,14 +96,23 @@ impl BlockLedger {
         };
         Ok(Some(match method {
             "getSlot" => Ok(commitment(0)?.into()),
-            "getFirstAvailableBlock" => Ok(self.blocks.keys().next().copied().unwrap_or(self.first).into()),
+            "getFirstAvailableBlock" => Ok(self
+                .blocks
+                .keys()
+                .next()
+                .copied()
+                .unwrap_or(self.first)
+                .into()),
             "getBlocks" => {
                 let (first, last) = (number(0)?, number(1)?.min(commitment(2)?));
                 if number(1)?.saturating_sub(first) >= MOST_LISTED {
                     return Ok(Some(Err((-32_602, "Slot range too large".to_owned()))));
                 }
                 let slots = self.blocks.range(first..last.max(first).saturating_add(1));
-                Ok(slots.map(|(slot, _)| *slot).filter(|slot| *slot <= last).collect())
+                Ok(slots
+                    .map(|(slot, _)| *slot)
+                    .filter(|slot| *slot <= last)
+                    .collect())
             }
             "getBlock" => {
                 require_configuration(&params[1])?;
@@ -130,8 +139,9 @@ impl BlockLedger {
             return Err((-32_015, text.to_owned()));
         }
         self.blocks.get(&slot).cloned().ok_or_else(|| {
-            let text =
-                format!("Slot {slot} was skipped, or missing due to ledger jump to recent snapshot");
+            let text = format!(
+                "Slot {slot} was skipped, or missing due to ledger jump to recent snapshot"
+            );
             (-32_007, text)
         })
     }
@@ -142,18 +152,13 @@ fn require_configuration(config: &Value) -> Result<(), String> {
     let right = config["encoding"] == "json"
         && config["transactionDetails"] == "full"
         && config["rewards"] == false
-        && config["maxSupportedTransactionVersion"]
-            .as_u64()
-            .is_some_and(|version| version >= VERSION);
+        && config["maxSupportedTransactionVersion"].is_u64();
     right
         .then_some(())
         .ok_or_else(|| format!("getBlock under {config}"))
 }
 
-fn block(
-    meta: &BlockMeta,
-    transactions: impl Iterator<Item = Box<TransactionUpdate>>,
-) -> Value {
+fn block(meta: &BlockMeta, transactions: impl Iterator<Item = Box<TransactionUpdate>>) -> Value {
     let transactions: Vec<_> = transactions.map(|one| transaction(&one)).collect();
     json!({
         "blockHeight": meta.block_height,
