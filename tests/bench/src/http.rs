@@ -12,6 +12,7 @@ use std::{
 
 use anyhow::Context;
 use axum::{Router, http::header::CONTENT_TYPE, routing::get};
+use bytes::Bytes;
 use service_kit::CancellationToken;
 use sluice_config::Config;
 use sluice_harness::services;
@@ -19,13 +20,12 @@ use sluice_testkit::{
     cast::Cast,
     figure::{Figure, Limit},
     free_port::free_address,
+    load::{self, Load, LoadClient},
     rpc_node::RpcNode,
     scripted_chain::ScriptedChain,
     yellowstone_server::YellowstoneServer,
 };
 use tokio::{runtime, time::sleep};
-
-use crate::load;
 
 /// Connections of the load generator: enough to keep one core of a server busy.
 const CONNECTIONS: usize = 32;
@@ -56,7 +56,7 @@ pub fn figures() -> anyhow::Result<Vec<Figure>> {
         .block_on(measure(api));
     shutdown.cancel();
     let (quotes, bare) = measured?;
-    let p99 = |load: &load::Load| load.permille(990).as_secs_f64();
+    let p99 = |load: &Load| load.permille(990).as_secs_f64();
     Ok(vec![
         Figure::new(
             "GET /v1/quote",
@@ -79,14 +79,16 @@ pub fn figures() -> anyhow::Result<Vec<Figure>> {
     ])
 }
 
-async fn measure(api: SocketAddr) -> anyhow::Result<(load::Load, load::Load)> {
-    let path = path();
-    let answer = ready(api, &path).await?;
+async fn measure(api: SocketAddr) -> anyhow::Result<(Load, Load)> {
+    let request = load::get(&path());
+    let answer = ready(api, &request).await?;
     let bare = serve_bare(answer)?;
-    let (mut quotes, mut constants) = (load::Load::default(), load::Load::default());
+    let mut api = LoadClient::connect(api, CONNECTIONS, [request.clone()]).await?;
+    let mut bare = LoadClient::connect(bare, CONNECTIONS, [request]).await?;
+    let (mut quotes, mut constants) = (Load::default(), Load::default());
     for _ in 0..ROUNDS {
-        quotes.add(load::run(api, &path, CONNECTIONS, ROUND).await?);
-        constants.add(load::run(bare, &path, CONNECTIONS, ROUND).await?);
+        quotes.add(api.ask_for(ROUND).await?);
+        constants.add(bare.ask_for(ROUND).await?);
     }
     Ok((quotes, constants))
 }
@@ -98,10 +100,10 @@ fn path() -> String {
 }
 
 /// The first quote.
-async fn ready(api: SocketAddr, path: &str) -> anyhow::Result<Vec<u8>> {
+async fn ready(api: SocketAddr, request: &Bytes) -> anyhow::Result<Vec<u8>> {
     let mut last = None;
     for _ in 0..100 {
-        match load::get(api, path).await {
+        match first_answer(api, request).await {
             Ok(answer) => return Ok(answer),
             Err(error) => last = Some(error),
         }
@@ -109,6 +111,11 @@ async fn ready(api: SocketAddr, path: &str) -> anyhow::Result<Vec<u8>> {
     }
     Err(last.map_or_else(|| anyhow::anyhow!("no answer"), anyhow::Error::from))
         .context("the API does not quote")
+}
+
+async fn first_answer(api: SocketAddr, request: &Bytes) -> io::Result<Vec<u8>> {
+    let mut client = LoadClient::connect(api, 1, [request.clone()]).await?;
+    client.answer().await
 }
 
 /// A whole API on a thread of its own, with a chain behind it that goes on.
@@ -159,7 +166,7 @@ fn serve_bare(answer: Vec<u8>) -> io::Result<SocketAddr> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     listener.set_nonblocking(true)?;
     let address = listener.local_addr()?;
-    let answer = bytes::Bytes::from(answer);
+    let answer = Bytes::from(answer);
     let route = get(move || {
         let answer = answer.clone();
         async move { ([(CONTENT_TYPE, "application/json")], answer) }

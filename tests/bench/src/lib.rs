@@ -3,7 +3,6 @@
 #[cfg(feature = "svm")]
 pub mod guard;
 pub mod http;
-pub mod load;
 pub mod memory;
 pub mod start;
 pub mod updates;

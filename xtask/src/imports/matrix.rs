@@ -4,7 +4,7 @@ use super::packages::{Dependency, Package, Use};
 
 /// One row for each package of ours that others may depend on, by their folders. Before the bar stand products, which
 /// may with any kind of dependency; after it those that may in tests: packages below `tests/` with any kind, others
-/// with a dev-dependency alone. `DOUBLED` stands for the tests that play with doubles, `REAL` for those that do not.
+/// with a dev-dependency alone. `DOUBLED` stands for the tests between doubles, `REAL` for those on a real chain.
 /// Packages that are planned stand in their rows already.
 const MATRIX: &str = "
 crates/chain-types: crates/geyser crates/market crates/store crates/wire indexer api | tests/kit DOUBLED REAL
@@ -22,7 +22,7 @@ crates/console: api | DOUBLED REAL
 api: crates/cli | DOUBLED REAL
 indexer: crates/cli | DOUBLED REAL
 localnet: | REAL
-tests/kit: | crates/market crates/webhook-client crates/cli api indexer tests/bank tests/fuzz DOUBLED
+tests/kit: | crates/market crates/webhook-client crates/cli api indexer tests/bank tests/fuzz DOUBLED REAL
 tests/harness: | DOUBLED
 programs/swap-guard: programs/test-cpi-caller programs/bench-guard-heap programs/bench-guard-silent |
 programs/bpf-libcalls: programs/swap-guard programs/local-cpmm programs/test-anchor-1-caller programs/test-cpi-caller programs/test-hostile-exchange programs/bench-guard-heap programs/bench-guard-silent |

@@ -5,20 +5,38 @@
 //! Everything runs in this process: the API, its node, which answers from memory at once, the chain that it listens to,
 //! and the clients. So the share is that of one machine's work, whatever machine it is.
 
-use std::{env, net::Ipv4Addr, path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    env,
+    net::{Ipv4Addr, SocketAddr},
+    path::PathBuf,
+    sync::Arc,
+    time::Duration,
+};
 
 use anyhow::{Context, ensure};
-use axum::{Json, Router, extract::State, response::IntoResponse, routing::post};
+use axum::{
+    Json, Router,
+    extract::State,
+    http::{
+        HeaderMap, HeaderValue,
+        header::{CONTENT_TYPE, HOST},
+    },
+    response::IntoResponse,
+    routing::post,
+};
 use bytes::Bytes;
 use serde_json::{Value, json};
 use sluice_harness::api::ApiHarness;
 use sluice_testkit::{
     figure::{self, Figure, Limit},
-    load::{Measured, Target},
+    load::{self, Load, LoadClient},
     names::keypair,
 };
 use solana_signer::Signer;
 use tokio::net::TcpListener;
+
+/// What is measured.
+const PATH: &str = "/v1/swap/transaction";
 
 /// Throughput must be at least this share of the echo's, percent.
 const LEAST_SHARE: f64 = 50.0;
@@ -56,7 +74,7 @@ async fn main() -> anyhow::Result<()> {
         .map(PathBuf::from)
         .context("usage: build-figures <file to write>")?;
     let harness = ApiHarness::start(Duration::from_secs(5)).await?;
-    let bench = Bench::new(&harness).await?;
+    let mut bench = Bench::new(&harness).await?;
     bench.warm().await?;
     let mut rounds = Vec::new();
     let mut attempts = 0..ATTEMPTS;
@@ -94,102 +112,105 @@ async fn main() -> anyhow::Result<()> {
     harness.stop().await
 }
 
-fn median(rounds: &[Round], value: fn(&Round) -> u32) -> f64 {
-    let mut values: Vec<u32> = rounds.iter().map(value).collect();
-    values.sort_unstable();
-    values[values.len() / 2].into()
+fn median(rounds: &[Round], value: fn(&Round) -> f64) -> f64 {
+    let mut values: Vec<f64> = rounds.iter().map(value).collect();
+    values.sort_unstable_by(f64::total_cmp);
+    values[values.len() / 2]
 }
 
 /// What one round says.
 struct Round {
     /// Transactions for each answer of the echo of their size, percent.
-    share: u32,
+    share: f64,
     /// As `share`, for wallets whose token accounts have to be derived.
-    of_strangers: u32,
+    of_strangers: f64,
     /// As `share`, beside an echo of the request.
-    of_request: u32,
+    of_request: f64,
     /// p99 of building a transaction, microseconds.
-    p99: u32,
+    p99: f64,
 }
 
 /// What is measured.
 struct Bench {
     /// The API, asked by wallets that it knows.
-    api: Target,
+    api: LoadClient,
     /// The API, asked by wallets that it does not know, or no more.
-    strangers: Target,
+    strangers: LoadClient,
     /// An echo with as many bytes each way as the API.
-    echo: Target,
+    echo: LoadClient,
     /// An echo of the request.
-    request_echo: Target,
+    request_echo: LoadClient,
 }
 
 impl Bench {
     async fn new(harness: &ApiHarness) -> anyhow::Result<Self> {
-        let api = |bodies| Target {
-            port: harness.port,
-            path: "/v1/swap/transaction",
-            bodies: Arc::new(bodies),
-        };
-        let strangers = api(bodies(harness, WALLETS, STRANGERS).await?);
-        let api = api(bodies(harness, 0, WALLETS).await?);
-        let echo = Target {
-            port: echo(api.answer().await?).await?,
-            path: "/answer",
-            bodies: Arc::clone(&api.bodies),
-        };
-        let request_echo = Target {
-            path: "/",
-            ..echo.clone()
-        };
+        let strangers = bodies(harness, WALLETS, STRANGERS).await?;
+        let known = bodies(harness, 0, WALLETS).await?;
+        let mut api = client(harness.port, PATH, &known).await?;
+        let answer = serde_json::from_slice(&api.answer().await?)?;
+        let echo = echo(answer).await?;
         Ok(Self {
             api,
-            strangers,
-            echo,
-            request_echo,
+            strangers: client(harness.port, PATH, &strangers).await?,
+            echo: client(echo, "/answer", &known).await?,
+            request_echo: client(echo, "/", &known).await?,
         })
     }
 
     /// Caches and connections are warm before anything counts.
-    async fn warm(&self) -> anyhow::Result<()> {
-        for target in [&self.request_echo, &self.echo, &self.api] {
-            target.load(CONNECTIONS, PART).await?;
+    async fn warm(&mut self) -> anyhow::Result<()> {
+        for client in [&mut self.request_echo, &mut self.echo, &mut self.api] {
+            client.ask_for(PART).await?;
         }
         Ok(())
     }
 
     /// One round; `None` when the machine was busy with something else.
-    async fn round(&self) -> anyhow::Result<Option<Round>> {
-        let request_echo = load("echo of the request", &self.request_echo).await?;
-        let strangers = load("unknown wallets", &self.strangers).await?;
-        let before = load("echo", &self.echo).await?;
-        let built = load("transactions", &self.api).await?;
-        let after = load("echo", &self.echo).await?;
-        if before.latency(990).max(after.latency(990)) > CALM {
+    async fn round(&mut self) -> anyhow::Result<Option<Round>> {
+        let request_echo = load("echo of the request", &mut self.request_echo).await?;
+        let strangers = load("unknown wallets", &mut self.strangers).await?;
+        let before = load("echo", &mut self.echo).await?;
+        let built = load("transactions", &mut self.api).await?;
+        let after = load("echo", &mut self.echo).await?;
+        if before.permille(990).max(after.permille(990)) > CALM {
             println!("{:<20} does not count: others used the machine", "");
             return Ok(None);
         }
-        let echo = before.per_second.midpoint(after.per_second).max(1);
-        let percent = |part: &Measured, whole: u64| u32::try_from(part.per_second * 100 / whole);
+        let echo = before.per_second().midpoint(after.per_second());
+        let percent = |part: &Load, whole: f64| (part.per_second() * 100.0 / whole).floor();
         Ok(Some(Round {
-            share: percent(&built, echo)?,
-            of_strangers: percent(&strangers, echo)?,
-            of_request: percent(&built, request_echo.per_second.max(1))?,
-            p99: u32::try_from(built.latency(990).as_micros())?,
+            share: percent(&built, echo),
+            of_strangers: percent(&strangers, echo),
+            of_request: percent(&built, request_echo.per_second()),
+            p99: u32::try_from(built.permille(990).as_micros())?.into(),
         }))
     }
 }
 
-async fn load(name: &str, target: &Target) -> anyhow::Result<Measured> {
-    let measured = target.load(CONNECTIONS, PART).await?;
+async fn load(name: &str, client: &mut LoadClient) -> anyhow::Result<Load> {
+    let load = client.ask_for(PART).await?;
     println!(
-        "{name:<20}{:>7} per second, {:?} of processor time each, p50 {:?}, p99 {:?}",
-        measured.per_second,
-        measured.processor_time,
-        measured.latency(500),
-        measured.latency(990)
+        "{name:<20}{:>7.0} per second, {:?} of processor time each, p50 {:?}, p99 {:?}",
+        load.per_second(),
+        load.processor_time_each(),
+        load.permille(500),
+        load.permille(990)
     );
-    Ok(measured)
+    Ok(load)
+}
+
+/// A client that posts these bodies as JSON.
+async fn client(port: u16, path: &str, bodies: &[Bytes]) -> anyhow::Result<LoadClient> {
+    let headers: HeaderMap = [
+        (HOST, HeaderValue::from_static("localhost")),
+        (CONTENT_TYPE, HeaderValue::from_static("application/json")),
+    ]
+    .into_iter()
+    .collect();
+    let requests = bodies.iter().map(|body| load::post(path, &headers, body));
+    let server = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    let client = LoadClient::connect(server, CONNECTIONS, requests.collect::<Vec<_>>()).await?;
+    Ok(client)
 }
 
 /// A server that parses JSON and writes JSON: at `/` what it was sent, at `/answer` what the API answers, so that as many

@@ -6,6 +6,7 @@ use std::{
 };
 
 use anyhow::{Context, ensure};
+use futures::future::try_join_all;
 use service_kit::{CancellationToken, Clock};
 use sluice_indexer::{
     delivery::{capacity::Submissions, dispatcher::Dispatcher, limits::MAX_IN_FLIGHT, retry},
@@ -15,12 +16,15 @@ use sluice_store::{
     Commitment, Store,
     testing::{Disk, PrivateCluster},
 };
-use sluice_testkit::figure::{Figure, Limit};
+use sluice_testkit::{
+    figure::{Figure, Limit},
+    load::LoadClient,
+};
 use sluice_webhook_client::{Client, Reach};
 use tokio::sync::Notify;
 
 use super::{
-    bare::{self, EndpointLoad, Prepared},
+    bare::{self, EndpointRequests, Prepared},
     queue::{POOLS, Queue},
     receiver::{Keeping, Receivers},
 };
@@ -53,14 +57,14 @@ pub async fn figures() -> anyhow::Result<Vec<Figure>> {
     )
     .await?;
     let mut postgres = queue(Store::connect(&url).await?, &receivers).await?;
-    let mut lines = lines(&mut sqlite, &receivers).await?;
     let at_once = usize::try_from(MAX_IN_FLIGHT)?;
+    let (endpoints, mut clients) = endpoints(&mut sqlite, &receivers, at_once).await?;
     let bare_client = bare::client(at_once)?;
 
     let mut rounds = Rounds::default();
     for round in 0..=ROUNDS {
-        let bare = bare::send_all(&bare_client, &lines, at_once).await?;
-        let driven = bare::drive_all(&mut lines).await?;
+        let bare = bare::send_all(&bare_client, &endpoints, at_once).await?;
+        let driven = drive_all(&mut clients).await?;
         let on_sqlite = drain(&mut sqlite, &receivers, &client).await?;
         let on_postgres = drain(&mut postgres, &receivers, &client).await?;
         // The first round opens connections and fills caches.
@@ -158,8 +162,13 @@ async fn queue(store: Store, receivers: &Receivers) -> anyhow::Result<Queue> {
     Queue::create(store, &receivers.urls(), Commitment::Confirmed).await
 }
 
-/// The bare client's requests, as many in all and to each receiver as are delivered in a round.
-async fn lines(queue: &mut Queue, receivers: &Receivers) -> anyhow::Result<Vec<EndpointLoad>> {
+/// Requests of a round, as many in all and to each receiver as are delivered: for the bare client, and for clients that are
+/// connections alone.
+async fn endpoints(
+    queue: &mut Queue,
+    receivers: &Receivers,
+    at_once: usize,
+) -> anyhow::Result<(Vec<EndpointRequests>, Vec<LoadClient>)> {
     let mut messages = Vec::new();
     while messages.len() < usize::try_from(MESSAGES)? {
         messages.extend(queue.messages(0, POOLS.min(MESSAGES)));
@@ -168,19 +177,26 @@ async fn lines(queue: &mut Queue, receivers: &Receivers) -> anyhow::Result<Vec<E
         messages.len() == usize::try_from(MESSAGES)?,
         "rounds would differ in length"
     );
-    let mut lines = Vec::new();
+    let (mut endpoints, mut clients) = (Vec::new(), Vec::new());
     for (webhook, address) in queue.webhooks.iter().zip(receivers.addresses()) {
         let secrets = queue.secrets(webhook).await?;
-        let requests = messages
+        let requests: Vec<Prepared> = messages
             .iter()
             .filter(|message| message.webhook == *webhook)
             .map(|message| Prepared::new(message, &secrets, *address))
             .collect::<Result<_, _>>()?;
-        let mut line = EndpointLoad::new(*address, requests)?;
-        line.connect(usize::try_from(MAX_IN_FLIGHT)?).await?;
-        lines.push(line);
+        let bytes: Vec<_> = requests.iter().map(Prepared::bytes).collect();
+        clients.push(LoadClient::connect(*address, at_once, bytes).await?);
+        endpoints.push(EndpointRequests::new(*address, requests)?);
     }
-    Ok(lines)
+    Ok((endpoints, clients))
+}
+
+/// Sends everything over all connections of all clients at once; says how long it took.
+async fn drive_all(clients: &mut [LoadClient]) -> anyhow::Result<Duration> {
+    let begun = Instant::now();
+    try_join_all(clients.iter_mut().map(LoadClient::send_all)).await?;
+    Ok(begun.elapsed())
 }
 
 /// Delivers a full queue until it is empty and everything is recorded; says how long it took.
