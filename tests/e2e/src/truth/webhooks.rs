@@ -1,4 +1,4 @@
-//! One webhook at each commitment, whose filters are edited all the time, and what they were told of one account.
+//! One webhook at each of some commitments, whose filters are edited all the time, and what they were told of one account.
 
 use std::{
     collections::{BTreeSet, HashSet},
@@ -61,11 +61,11 @@ struct Watched {
 
 impl Watch {
     /// Creates them, and waits until the indexer follows them.
-    pub(super) async fn create(net: &Localnet) -> anyhow::Result<Self> {
+    pub(super) async fn create(net: &Localnet, commitments: &[Commitment]) -> anyhow::Result<Self> {
         let account = Keypair::new().pubkey();
         let sluice = net.sluice().clone();
         let mut webhooks = Vec::new();
-        for commitment in Commitment::ALL {
+        for commitment in commitments.iter().copied() {
             let receiver = Receiver::start(0).await?;
             let body = json!({
                 "url": receiver.url(),
@@ -89,7 +89,7 @@ impl Watch {
                 receiver,
             });
         }
-        until_in_force(&sluice).await?;
+        until_in_force(&sluice, webhooks.len()).await?;
         Ok(Self {
             account,
             sluice,
@@ -239,13 +239,14 @@ async fn signatures(
     }
 }
 
-async fn until_in_force(sluice: &SluiceClient) -> anyhow::Result<()> {
+async fn until_in_force(sluice: &SluiceClient, webhooks: usize) -> anyhow::Result<()> {
+    let all = u64::try_from(webhooks)?;
     let begun = Instant::now();
     loop {
         let health = sluice.ready(Part::Indexer).await?;
         let revision = |name: &str| health.body.pointer(name).and_then(Value::as_u64);
         let wanted = revision("/filter/wantedRevision");
-        if wanted >= Some(3) && revision("/filter/inForceRevision") == wanted {
+        if wanted >= Some(all) && revision("/filter/inForceRevision") == wanted {
             return Ok(());
         }
         ensure!(
