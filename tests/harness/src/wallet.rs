@@ -231,7 +231,7 @@ impl Wallet {
     /// # Panics
     /// When the API builds no transaction.
     pub fn run(&self, svm: &mut Svm) -> Result<Ran, Refused> {
-        let unsigned = self.plan.transaction(svm.blockhash()).expect("it fits");
+        let unsigned = self.plan.transaction(svm.next_block()).expect("it fits");
         let transaction: VersionedTransaction =
             wincode::deserialize_exact(&unsigned.bytes).expect("a transaction");
         let signed = VersionedTransaction::try_new(transaction.message, &[&self.keypair])

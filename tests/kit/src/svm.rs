@@ -1,7 +1,7 @@
 //! Chain in memory: LiteSVM with the guard and the exchange, and verbs to set it up and use it.
 //!
-//! It stands for a validator's runtime, equal to it in what programs may do and cost. It is stricter in nothing, and
-//! kinder in one thing that tests ask for: equal transactions may be sent again.
+//! It stands for a validator's runtime, equal to it in what programs may do and cost, and in refusing a transaction that it
+//! has executed before. It is stricter in one thing: of the blockhashes it takes the newest alone, where a chain takes 150.
 //!
 //! Everything is deterministic: addresses and keys are hashes of names, and the clock stands still unless set.
 
@@ -34,6 +34,8 @@ pub const EPOCH: u64 = 500;
 pub const UNIX_TIMESTAMP: i64 = 1_800_000_000;
 /// Lamports of everybody who pays for something: enough for any test.
 const WEALTH: u64 = 1_000_000_000_000;
+/// Transactions that are remembered, so that they are not executed twice: more than any test sends with one blockhash.
+const REMEMBERED: usize = 1_000;
 
 /// A program published under `target/programs`.
 ///
@@ -150,8 +152,7 @@ impl Svm {
     #[must_use]
     pub fn with_programs(guard: &[u8], exchange: &[u8]) -> Self {
         let mut svm = Self {
-            // Equal transactions are sent again on purpose, so the history that would refuse them is off.
-            vm: LiteSVM::new().with_transaction_history(0),
+            vm: LiteSVM::new().with_transaction_history(REMEMBERED),
             fee_payer: keypair("fee payer"),
         };
         svm.load(swap_guard_interface::PROGRAM_ID, guard);
@@ -263,7 +264,7 @@ impl Svm {
         PoolState::decode(&self.account(address).data).expect("a pool")
     }
 
-    /// Sends one transaction, paid by somebody who is part of nothing else.
+    /// Sends one transaction in a block of its own, paid by somebody who is part of nothing else.
     ///
     /// # Errors
     /// The instruction that failed and why.
@@ -272,13 +273,14 @@ impl Svm {
         instructions: &[Instruction],
         signers: &[&Keypair],
     ) -> Result<Executed, Refused> {
+        let blockhash = self.next_block();
         let mut all = vec![&self.fee_payer];
         all.extend(signers);
         let transaction = Transaction::new_signed_with_payer(
             instructions,
             Some(&self.fee_payer.pubkey()),
             &all,
-            self.vm.latest_blockhash(),
+            blockhash,
         );
         let result = self.vm.send_transaction(transaction);
         result.map(executed).map_err(refused)
@@ -292,6 +294,13 @@ impl Svm {
         self.vm.latest_blockhash()
     }
 
+    /// Goes on to the next block; the blockhash that transactions must carry from then on. So equal instructions can be
+    /// sent again, in another transaction.
+    pub fn next_block(&mut self) -> Hash {
+        self.vm.expire_blockhash();
+        self.blockhash()
+    }
+
     /// What the chain asks to keep an account of this many bytes, lamports.
     #[must_use]
     pub fn rent(&self, len: usize) -> u64 {
@@ -302,6 +311,9 @@ impl Svm {
     ///
     /// # Errors
     /// The instruction that failed and why.
+    ///
+    /// # Panics
+    /// When it fails before any instruction, as one does that was executed before.
     pub fn submit(&mut self, transaction: VersionedTransaction) -> Result<Executed, Refused> {
         let result = self.vm.send_transaction(transaction);
         result.map(executed).map_err(refused)
@@ -350,5 +362,43 @@ fn refused(failed: FailedTransactionMetadata) -> Refused {
         error,
         compute_units,
         logs,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A transaction that does nothing, with the newest blockhash.
+    fn transaction(svm: &Svm, payer: &Keypair) -> VersionedTransaction {
+        Transaction::new_signed_with_payer(&[], Some(&payer.pubkey()), &[payer], svm.blockhash())
+            .into()
+    }
+
+    fn error(svm: &mut Svm, transaction: VersionedTransaction) -> Option<TransactionError> {
+        svm.vm
+            .send_transaction(transaction)
+            .err()
+            .map(|failed| failed.err)
+    }
+
+    #[test]
+    fn a_transaction_is_executed_once() {
+        let mut svm = Svm {
+            vm: LiteSVM::new().with_transaction_history(REMEMBERED),
+            fee_payer: keypair("fee payer"),
+        };
+        let payer = keypair("payer");
+        svm.enrich(payer.pubkey());
+        let first = transaction(&svm, &payer);
+        assert_eq!(error(&mut svm, first.clone()), None);
+        let again = error(&mut svm, first.clone());
+        assert_eq!(again, Some(TransactionError::AlreadyProcessed));
+
+        svm.next_block();
+        let late = error(&mut svm, first);
+        assert_eq!(late, Some(TransactionError::BlockhashNotFound));
+        let another = transaction(&svm, &payer);
+        assert_eq!(error(&mut svm, another), None);
     }
 }
