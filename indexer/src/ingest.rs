@@ -1,13 +1,15 @@
 //! Ingest: follows the chain through every outage, and stores its messages with their checkpoint.
 //!
 //! [`follower`] opens one session after the other; `resume` decides where each begins; `session` turns the updates of a
-//! connection into commits; [`subscription`] is the filter that the stream is asked for; `outbox` stores messages with
+//! connection into commits; `filter_round` changes its filter without a new connection, with the help of a `side_stream`; [`subscription`] is the filter that the stream is asked for; `outbox` stores messages with
 //! their checkpoint and submits them to the dispatcher.
 
+mod filter_round;
 pub mod follower;
 pub(crate) mod outbox;
 mod reconnect;
 mod resume;
 pub(crate) mod session;
 mod session_end;
+mod side_stream;
 pub mod subscription;

@@ -6,7 +6,10 @@
 //! A watched address takes [`BYTES_PER_ADDRESS`] in the index, up to 2.3 times that when the table has just grown,
 //! and nothing more as long as one webhook watches it: a million accounts fit in a hundred megabytes.
 
-use std::{collections::HashMap, time::Duration};
+use std::{
+    collections::{HashMap, HashSet},
+    time::Duration,
+};
 
 use sluice_store::{ActiveWebhook, ActiveWebhooks, Commitment, EventKinds, Revision, WebhookId};
 use solana_pubkey::Pubkey;
@@ -141,21 +144,50 @@ impl Subscriptions {
         &self.indexes[place(commitment)]
     }
 
-    /// Whether some webhook here was not there in `before`, or was something else: what is streamed for
-    /// `before` does not do for it.
+    /// The webhooks that were not there in `before`, or were something else: what is streamed for `before` does not do
+    /// for them.
     #[must_use]
-    pub fn grew_since(&self, before: &Self) -> bool {
+    pub fn changed_since(&self, before: &Self) -> Self {
         let known: HashMap<_, _> = before
             .webhooks
             .iter()
             .map(|webhook| (&webhook.id, webhook))
             .collect();
-        self.webhooks.iter().any(|webhook| {
+        self.only(|webhook| {
             known.get(&webhook.id).is_none_or(|known| {
                 (known.commitment, known.events, &known.filter_digest)
                     != (webhook.commitment, webhook.events, &webhook.filter_digest)
             })
         })
+    }
+
+    /// The webhooks that are still there in `after`, as they are here; `None` when all are.
+    #[must_use]
+    pub fn still_in(&self, after: &Self) -> Option<Self> {
+        let there: HashSet<_> = after.webhooks.iter().map(|webhook| &webhook.id).collect();
+        let stays = |webhook: &Subscriber| there.contains(&webhook.id);
+        let all = self.webhooks.iter().all(stays);
+        (!all).then(|| self.only(stays))
+    }
+
+    /// Some of the webhooks, at the same revision. Costs a look at every address.
+    fn only(&self, wanted: impl Fn(&Subscriber) -> bool) -> Self {
+        let mut webhooks = Vec::new();
+        let places: Vec<Option<SubscriberIndex>> = self
+            .webhooks
+            .iter()
+            .map(|webhook| {
+                wanted(webhook).then(|| {
+                    webhooks.push(webhook.clone());
+                    SubscriberIndex::try_from(webhooks.len() - 1).unwrap_or(SubscriberIndex::MAX)
+                })
+            })
+            .collect();
+        Self {
+            revision: self.revision,
+            webhooks,
+            indexes: self.indexes.each_ref().map(|index| index.only(&places)),
+        }
     }
 
     /// Accounts whose writes must be streamed.
@@ -273,6 +305,32 @@ impl SubscriptionIndex {
             .iter()
             .filter(move |(_, watching)| any(watching))
             .map(|(address, _)| address)
+    }
+
+    /// The index of some of the webhooks; `places` are their new indexes, `None` for those left out.
+    fn only(&self, places: &[Option<SubscriberIndex>]) -> Self {
+        let mut index = Self::default();
+        let place = |subscriber: SubscriberIndex| {
+            let subscriber = usize::try_from(subscriber).ok()?;
+            places.get(subscriber).copied().flatten()
+        };
+        for (address, watching) in &self.addresses {
+            let one;
+            let all = match watching {
+                Watching::One(subscriber, criteria) => {
+                    one = [(*subscriber, *criteria)];
+                    &one[..]
+                }
+                Watching::Many(list) => self.list(*list),
+            };
+            for (subscriber, criteria) in all {
+                if let Some(subscriber) = place(*subscriber) {
+                    index.add(std::slice::from_ref(address), subscriber, *criteria);
+                }
+            }
+        }
+        index.addresses.shrink_to_fit();
+        index
     }
 
     fn add(&mut self, addresses: &[Pubkey], subscriber: SubscriberIndex, criteria: Criteria) {

@@ -5,30 +5,24 @@
 //! session held in memory is not needed: it is streamed again, and messages that were stored already
 //! are known by their ids.
 //!
-//! A session also ends when webhooks come to watch more than it streams. The next one starts at the slot at
-//! which the first of them was written, under the new filter, so that none misses anything.
+//! Webhooks that come to watch more do not end a session: the filter is replaced on the live stream, and a side stream
+//! reads what new addresses did before.
 
-use std::{sync::Arc, time::Duration};
+use std::{convert::Infallible, sync::Arc};
 
-use service_kit::CancellationToken;
+use service_kit::{Backoff, CancellationToken};
 use sluice_geyser::{Endpoint, Stream};
-use tokio::{
-    sync::watch,
-    time::{Instant, sleep, sleep_until},
-};
+use tokio::{sync::watch, time::sleep};
 
 use super::{
     reconnect::Reconnect,
     resume::ResumePolicy,
     session::{Session, SessionContext},
     session_end::SessionEnd,
+    side_stream::SideStream,
     subscription::request,
 };
 use crate::events::subscription_index::Subscriptions;
-
-/// Shortest life of a session that ends because webhooks watch more: many that are written one after the
-/// other share one.
-const SHORTEST_SESSION: Duration = Duration::from_secs(1);
 
 /// The task that follows the chain.
 #[derive(Debug)]
@@ -43,20 +37,19 @@ pub struct Follower {
 
 impl Follower {
     /// Follows the chain until `shutdown`, through every outage.
-    pub async fn run(mut self, shutdown: CancellationToken) {
+    pub async fn run(self, shutdown: CancellationToken) {
         let mut reconnect = Reconnect::new();
         let mut policy = ResumePolicy::new();
         loop {
             // Stopping in the middle of anything is harmless: what is not committed is replayed.
             let end = tokio::select! {
                 () = shutdown.cancelled() => return,
-                end = self.session(policy, &mut reconnect) => end,
+                ended = self.session(policy, &mut reconnect) => match ended {
+                    Err(end) => end,
+                },
             };
             self.context.outbox.metrics.session_ended(end.kind());
             policy = policy.next(&end);
-            if matches!(end, SessionEnd::FilterGrew) {
-                continue;
-            }
             self.context.status.disconnected(end.to_string());
             let pause = reconnect.failed(&end, rand::random());
             tokio::select! {
@@ -66,35 +59,43 @@ impl Follower {
         }
     }
 
-    /// Runs one session, and says why it ended.
-    async fn session(&mut self, policy: ResumePolicy, reconnect: &mut Reconnect) -> SessionEnd {
-        let subscriptions = Arc::clone(&self.subscriptions.borrow_and_update());
-        let (mut stream, mut session) = match self.open(policy, subscriptions, reconnect).await {
-            Ok(open) => open,
-            Err(end) => return end,
-        };
-        let earliest_end = Instant::now() + SHORTEST_SESSION;
+    /// Runs one session until it ends.
+    async fn session(
+        &self,
+        policy: ResumePolicy,
+        reconnect: &mut Reconnect,
+    ) -> Result<Infallible, SessionEnd> {
+        let subscriptions = Arc::clone(&self.subscriptions.borrow());
+        let (mut stream, mut session) = self.open(policy, subscriptions, reconnect).await?;
         let mut changes = self.subscriptions.clone();
-        let mut grew = false;
+        let mut wanted = Arc::clone(&changes.borrow_and_update());
+        let mut side = SideStream::Closed;
+        let mut side_open = None;
+        let mut pauses = Backoff::new();
         loop {
-            let done = tokio::select! {
-                update = stream.next() => match update {
-                    Ok(update) => session.apply(update).await,
-                    Err(error) => Err(error.into()),
-                },
-                changed = changes.changed(), if !grew => {
-                    let subscriptions = Arc::clone(&changes.borrow_and_update());
-                    grew = subscriptions.grew_since(session.subscriptions());
-                    match changed {
-                        Err(_) => Err(SessionEnd::Unwatched),
-                        Ok(()) if grew => Ok(()),
-                        Ok(()) => narrow(&mut stream, &mut session, subscriptions).await,
+            if let Some(request) = session.begin_round(&wanted).await? {
+                stream.replace(request).await?;
+                pauses.reset();
+            }
+            let needed = session.side_needed();
+            if needed != side_open {
+                side_open = needed;
+                side = match (session.side_request(), needed) {
+                    (Some(request), Some((_, failures))) => {
+                        let pause = (failures > 0).then(|| pauses.next_pause(rand::random()));
+                        let pause = pause.unwrap_or_default();
+                        SideStream::open(self.endpoint.clone(), request, pause)
                     }
+                    _ => SideStream::Closed,
+                };
+            }
+            tokio::select! {
+                update = stream.next() => session.apply(update?).await?,
+                update = side.next() => session.apply_side(update).await?,
+                changed = changes.changed() => {
+                    changed.map_err(|_| SessionEnd::Unwatched)?;
+                    wanted = Arc::clone(&changes.borrow_and_update());
                 }
-                () = sleep_until(earliest_end), if grew => Err(SessionEnd::FilterGrew),
-            };
-            if let Err(end) = done {
-                return end;
             }
         }
     }
@@ -119,15 +120,4 @@ impl Follower {
         session.apply(first).await?;
         Ok((stream, session))
     }
-}
-
-/// Makes a session serve fewer webhooks.
-async fn narrow(
-    stream: &mut Stream,
-    session: &mut Session<'_>,
-    subscriptions: Arc<Subscriptions>,
-) -> Result<(), SessionEnd> {
-    stream.replace(request(&subscriptions, None)).await?;
-    session.narrow(subscriptions);
-    Ok(())
 }

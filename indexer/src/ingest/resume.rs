@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use sluice_geyser::StreamError;
-use sluice_store::{Commitment, ResumeState};
+use sluice_store::{Commitment, FilterChange, ResumeState, Revision};
 
 use super::session_end::SessionEnd;
 use crate::{
@@ -126,15 +126,19 @@ fn first_needed(
         .finalized
         .filter(|_| finality_wanted)
         .map(|slot| slot.saturating_add(1));
-    let for_changes = state
-        .filter_changes
-        .iter()
-        .filter(|change| change.revision <= subscriptions.revision())
-        .filter(|change| change.in_force_slot.is_none())
-        .filter_map(|change| change.requested_slot)
-        .min();
+    let for_changes = first_requested(&state.filter_changes, subscriptions.revision());
     let needed = [Some(resume), for_finality, for_changes];
     needed.into_iter().flatten().min()
+}
+
+/// The first slot that the changes up to a revision need and that are not in force; `None` when no slot had been read
+/// when they were made.
+pub(super) fn first_requested(changes: &[FilterChange], revision: Revision) -> Option<u64> {
+    changes
+        .iter()
+        .filter(|change| change.revision <= revision && change.in_force_slot.is_none())
+        .filter_map(|change| change.requested_slot)
+        .min()
 }
 
 #[cfg(test)]

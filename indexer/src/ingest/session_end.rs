@@ -15,8 +15,6 @@ pub(crate) enum SessionEnd {
     Store(#[from] StoreError),
     #[error(transparent)]
     Tree(#[from] ForkTreeError),
-    #[error("the webhooks watch more than is streamed")]
-    FilterGrew,
     #[error("the active webhooks are not read any more")]
     Unwatched,
 }
@@ -33,7 +31,6 @@ impl SessionEnd {
             Self::Store(_) => "the database does not store what was read",
             Self::Tree(ForkTreeError::Full { .. }) => "slots are not confirmed",
             Self::Tree(ForkTreeError::Gap(_)) => "the stream left out blocks",
-            Self::FilterGrew => "the filter grew",
             Self::Unwatched => "the webhooks are not watched",
         }
     }

@@ -20,10 +20,12 @@
 //! The chain is followed by parent links. A block in it that was never announced is a gap in the stream,
 //! and is reported as such rather than passed over.
 
+mod hand_over;
+
 use std::collections::BTreeMap;
 
 use sluice_chain_types::Commitment;
-use sluice_geyser::{BlockMeta, SlotStatus, SlotUpdate};
+use sluice_geyser::{BlockMeta, Body, SlotStatus, SlotUpdate, Update};
 use thiserror::Error;
 
 use super::{Action, Block, Gap, ResumePoint, RetractReason, SlotEvent, slot_node::SlotNode};
@@ -127,6 +129,23 @@ impl ForkTree {
     #[must_use]
     pub const fn floor(&self) -> Option<u64> {
         self.floor
+    }
+
+    /// Takes an update of the stream.
+    ///
+    /// # Errors
+    /// [`ForkTreeError`].
+    pub fn take(&mut self, update: Update) -> Result<Vec<Action>, ForkTreeError> {
+        match update.body {
+            // What the validator read from its snapshot at start-up did not happen now.
+            Body::Account(account) if account.is_startup => Ok(Vec::new()),
+            Body::Account(account) => self.event(account.slot, SlotEvent::Account(account)),
+            Body::Transaction(transaction) => {
+                self.event(transaction.slot, SlotEvent::Transaction(transaction))
+            }
+            Body::BlockMeta(block) => self.block(block),
+            Body::Slot(slot) => self.status(&slot),
+        }
     }
 
     /// Takes an event of a slot.

@@ -50,6 +50,17 @@ impl SlotEvent {
     }
 }
 
+impl From<SlotEventRef<'_>> for SlotEvent {
+    fn from(event: SlotEventRef<'_>) -> Self {
+        match event {
+            SlotEventRef::Account(account) => Self::Account(account.clone()),
+            SlotEventRef::Transaction(transaction) => {
+                Self::Transaction(Box::new(transaction.clone()))
+            }
+        }
+    }
+}
+
 /// The events of one slot: the last write of each account, and the transactions.
 #[derive(Clone, Debug, Default)]
 pub struct SlotEvents {
@@ -81,6 +92,17 @@ impl SlotEvents {
                 Entry::Occupied(_) => false,
             },
         }
+    }
+
+    /// Holds an event unless it holds one in its place, whatever that one says: write versions of two connections
+    /// cannot be compared. Whether it did.
+    pub fn add_unless_held(&mut self, event: SlotEvent) -> bool {
+        if let SlotEvent::Account(account) = &event
+            && self.accounts.contains_key(&account.pubkey)
+        {
+            return false;
+        }
+        self.add(event)
     }
 
     /// Whether there are none.

@@ -216,6 +216,46 @@ impl SlotNode {
         })
     }
 
+    /// Its events as far as they are held.
+    pub(super) fn events(&self) -> &SlotEvents {
+        &self.events
+    }
+
+    /// Whether the block of another connection's slot is known, and is this one's.
+    pub(super) fn has_same_block(&self, other: &Self) -> bool {
+        let hash = |node: &Self| node.block.as_ref().map(|block| block.hash.clone());
+        self.block.is_some() && hash(self) == hash(other)
+    }
+
+    /// Its events once more, if they are emitted at processed and not confirmed.
+    pub(super) fn repeat_at_processed(&self) -> Option<Action> {
+        let block = Arc::clone(self.block.as_ref()?);
+        (self.emitted == Some(Commitment::Processed)).then(|| Action::Emit {
+            commitment: Commitment::Processed,
+            block,
+            events: Arc::clone(&self.events),
+        })
+    }
+
+    /// Adds those events of another connection that it does not hold; returns how much memory they take. `last` is the
+    /// commitment after which events are not needed any more.
+    pub(super) fn supplement(&mut self, events: &SlotEvents, last: Commitment) -> usize {
+        if self.emitted >= Some(last) {
+            return 0;
+        }
+        let own = Arc::make_mut(&mut self.events);
+        let added: usize = events
+            .iter()
+            .map(SlotEvent::from)
+            .filter_map(|event| {
+                let bytes = event.bytes();
+                own.add_unless_held(event).then_some(bytes)
+            })
+            .sum();
+        self.bytes = self.bytes.saturating_add(added);
+        added
+    }
+
     /// Drops its events; returns how much memory they took.
     pub(super) fn drop_events(&mut self) -> usize {
         self.events = Arc::default();

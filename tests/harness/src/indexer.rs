@@ -15,7 +15,7 @@ use serde_json::Value;
 use service_kit::{CancellationToken, Clock};
 use sluice_config::Config;
 use sluice_geyser::{
-    Endpoint, Request, SlotStatus, Update,
+    Request, SlotStatus, Update,
     scripted::{Connection, ScriptedServer},
 };
 use sluice_store::{
@@ -69,7 +69,6 @@ pub struct IndexerHarness {
     /// The receiver of all webhooks. It takes what one of their secrets signed.
     pub receiver: WebhookReceiver,
     place: Place,
-    stream: Endpoint,
 }
 
 /// A running indexer.
@@ -121,19 +120,12 @@ impl IndexerHarness {
             Place::Server { url, .. } => Store::connect(url).await,
         };
         let receiver = WebhookReceiver::always(Reply::Accept).await;
-        let server = ScriptedServer::start().await.expect("listens");
         Self {
-            stream: server.endpoint(),
-            server,
+            server: ScriptedServer::start().await.expect("listens"),
             store: store.expect("opens"),
             receiver: receiver.expect("a free port"),
             place,
         }
-    }
-
-    /// Has indexers that are started from now on listen to this server instead of the scripted one.
-    pub fn listen_to(&mut self, stream: &Endpoint) {
-        self.stream = stream.clone();
     }
 
     /// The SQLite file, unless the database is a server.
@@ -182,7 +174,7 @@ impl IndexerHarness {
             [webhooks]
             allow-http-loopback = true
             "#,
-            self.stream.url,
+            self.server.endpoint().url,
         );
         Config::parse(&text, Path::new("test")).expect("valid")
     }

@@ -149,21 +149,46 @@ fn webhooks_match_events_at_their_own_commitment() {
     assert!(subscriptions.at(Commitment::Processed).is_empty());
 }
 
+fn ids(subscriptions: &Subscriptions) -> Vec<WebhookId> {
+    let webhooks = subscriptions.webhooks().iter();
+    webhooks.map(|webhook| webhook.id.clone()).collect()
+}
+
 #[test]
-fn only_what_is_new_or_changed_is_growth() {
+fn only_what_is_new_or_otherwise_is_changed() {
     let kinds: Definition<'_> = (&[EventKind::AccountChange], &[10], &[]);
     let (one, two) = (live(1, kinds), live(2, kinds));
     let before = subscriptions(vec![one.clone(), two.clone()]);
-    assert!(!subscriptions(vec![two.clone()]).grew_since(&before));
-    assert!(!before.grew_since(&before));
+    let changed = |webhooks| ids(&subscriptions(webhooks).changed_since(&before));
+    assert_eq!(changed(vec![two.clone()]), []);
+    assert_eq!(ids(&before.changed_since(&before)), []);
     let more = live(2, (&[EventKind::AccountChange], &[10, 11], &[]));
-    assert!(subscriptions(vec![one.clone(), more]).grew_since(&before));
+    assert_eq!(changed(vec![one.clone(), more]), vec![two.id.clone()]);
     let later = ActiveWebhook {
         commitment: Commitment::Finalized,
-        ..two
+        ..two.clone()
     };
-    assert!(subscriptions(vec![one, later]).grew_since(&before));
-    assert!(before.grew_since(&Subscriptions::default()));
+    assert_eq!(changed(vec![one.clone(), later]), vec![two.id.clone()]);
+    let new = before.changed_since(&Subscriptions::default());
+    assert_eq!(ids(&new), [one.id, two.id]);
+}
+
+#[test]
+fn a_part_of_the_webhooks_matches_what_it_matched_in_the_whole() {
+    let kinds: Definition<'_> = (&[EventKind::AccountChange], &[10, 11], &[]);
+    let of_one: Definition<'_> = (&[EventKind::AccountChange], &[12], &[20]);
+    let whole = index(&[of_one, kinds, kinds]);
+    let rest = subscriptions(vec![live(1, kinds), live(2, kinds)]);
+    assert!(whole.still_in(&whole).is_none());
+    let part = whole.still_in(&rest).expect("one is gone");
+    assert_eq!(ids(&part), ids(&rest));
+    assert_eq!(part.revision(), whole.revision());
+    assert_eq!(account_change(&whole, 10, 99), [1, 2]);
+    assert_eq!(account_change(&part, 10, 99), [0, 1]);
+    let of_the_one_that_is_gone = account_change(&part, 12, 20);
+    assert!(of_the_one_that_is_gone.is_empty());
+    let watched: Vec<_> = part.watched_accounts().collect();
+    assert_eq!(watched.len(), 2, "{watched:?}");
 }
 
 #[test]

@@ -1,32 +1,34 @@
 //! Filter in force: records from which slot on a session's filter applies.
 
+use sluice_geyser::SlotStatus;
 use sluice_store::{Commit, Commitment, FilterState, Revision, StoreError};
 
 use super::{Session, SessionEnd};
 
 impl Session<'_> {
-    /// Records that a filter is in force, as an update `shown` that bears its name: it can only come from it. A
-    /// session that asked for slots passes all of them through it. One from the tip, or whose filter was
-    /// replaced, begins in the middle of slots; the first that is whole is the one after the newest.
+    /// Records that the session's first filter is in force, as an update that bears its name shows: `shown` and the
+    /// status of a slot. A session that asked for slots passes all of them through it. One from the tip begins in the
+    /// middle of slots.
     ///
     /// Slots that are replayed for webhooks that were written meanwhile must be stored before: once the filter is
     /// recorded, they would not be asked for again.
     pub(super) async fn record_in_force(
         &mut self,
         shown: Option<Revision>,
+        status: Option<(u64, SlotStatus)>,
     ) -> Result<(), SessionEnd> {
-        let Some(revision) = shown.filter(|revision| self.in_force != Some(*revision)) else {
+        let (Some(revision), None) = (shown, self.in_force) else {
             return Ok(());
         };
-        let in_force_slot = match (self.in_force, self.resume.from_slot) {
-            (None, Some(from_slot)) => {
+        let in_force_slot = match self.resume.from_slot {
+            Some(from_slot) => {
                 let stored = self.watermark.or(from_slot.checked_sub(1));
                 if stored < self.resume.confirmed_checkpoint {
                     return Ok(());
                 }
                 from_slot
             }
-            _ => self.newest.saturating_add(1),
+            None => self.first_whole(status),
         };
         if !self.record_floor().await? {
             return Ok(());
@@ -35,11 +37,16 @@ impl Session<'_> {
             revision,
             in_force_slot,
         };
+        self.record(state).await
+    }
+
+    /// Records that a filter is in force.
+    pub(super) async fn record(&mut self, state: FilterState) -> Result<(), SessionEnd> {
         self.context.outbox.store.record_filter_state(state).await?;
-        self.in_force = Some(revision);
+        self.in_force = Some(state.revision);
         tracing::info!(
-            revision = revision.0,
-            in_force_slot,
+            revision = state.revision.0,
+            in_force_slot = state.in_force_slot,
             "the stream's filter is in force"
         );
         Ok(())
@@ -48,7 +55,7 @@ impl Session<'_> {
     /// Stores the floor as the checkpoint where there is none, so that the next session begins where this one did:
     /// once a filter is in force nothing may be missed, and until the first checkpoint, the finalized one included,
     /// there is none to resume from. False while the floor is not known.
-    async fn record_floor(&self) -> Result<bool, StoreError> {
+    pub(super) async fn record_floor(&self) -> Result<bool, StoreError> {
         // Finality first: a checkpoint of it alone is not resumed from.
         let checkpoints = [
             (Commitment::Finalized, self.resume.finalized_checkpoint),

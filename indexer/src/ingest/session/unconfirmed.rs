@@ -9,9 +9,9 @@ use std::{
 use sluice_store::{Commitment, MessageId, MessageKind, StoreError, UnconfirmedSlot};
 use tokio::sync::mpsc;
 
-use super::{super::outbox::Inserted, OutboxBatch, Session, SessionEnd};
+use super::{super::outbox::Inserted, OutboxBatch, Served, Session, SessionEnd};
 use crate::{
-    events::compose,
+    events::{compose, subscription_index::Subscriptions},
     slots::{Block, RetractReason, SlotEvents},
 };
 
@@ -23,23 +23,26 @@ impl Session<'_> {
     /// committed, the next are composed.
     pub(super) async fn emit_processed(
         &mut self,
+        served: Served<'_>,
         block: Arc<Block>,
         events: Arc<SlotEvents>,
         received: Instant,
     ) -> Result<(), SessionEnd> {
-        if self.subscriptions.at(Commitment::Processed).is_empty() || events.is_empty() {
+        let subscriptions = served.subscriptions;
+        if subscriptions.at(Commitment::Processed).is_empty() || events.is_empty() {
             return Ok(());
         }
         let slot = block.slot;
-        // Stored with the first of its messages, so that they can be retracted.
-        let mut unconfirmed = vec![UnconfirmedSlot {
+        // Stored with the first of its messages, so that they can be retracted. What a side stream reads again may be
+        // confirmed, and nothing would ever resolve it.
+        let confirmed = Some(slot) <= self.tree.watermark(Commitment::Confirmed);
+        let may_be_retracted = served.checkpoints || !confirmed;
+        let unconfirmed = may_be_retracted.then(|| UnconfirmedSlot {
             slot,
             blockhash: Some(block.hash.clone()),
-        }];
-        let (subscriptions, idls) = (
-            Arc::clone(&self.subscriptions),
-            Arc::clone(&self.context.idls),
-        );
+        });
+        let mut unconfirmed: Vec<_> = unconfirmed.into_iter().collect();
+        let (subscriptions, idls) = (Arc::clone(subscriptions), Arc::clone(&self.context.idls));
         let now = self.now();
         let (sender, mut composed) = mpsc::channel(1);
         let composing = tokio::spawn(async move {
@@ -64,7 +67,9 @@ impl Session<'_> {
             pipeline.push(batch).await?;
         }
         let inserted = pipeline.finish().await?;
-        self.emitted(slot, inserted);
+        if may_be_retracted {
+            self.emitted(slot, inserted);
+        }
         match composing.await {
             Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
             _ => Ok(()),
@@ -72,10 +77,14 @@ impl Session<'_> {
     }
 
     fn emitted(&mut self, slot: u64, inserted: Inserted) {
-        if inserted.given > 0 {
-            self.unconfirmed.insert(slot);
+        if inserted.given == 0 {
+            return;
         }
-        if inserted.given > 0 && inserted.given == inserted.new {
+        let first = self.unconfirmed.insert(slot);
+        if inserted.given > inserted.new {
+            // Some were stored before, by another connection or an earlier session, which may have retracted them.
+            self.never_retracted.remove(&slot);
+        } else if first && !self.retracted.contains(&slot) {
             self.never_retracted.insert(slot);
         }
     }
@@ -89,6 +98,7 @@ impl Session<'_> {
         highest: Commitment,
     ) -> Result<(), StoreError> {
         self.never_retracted.remove(&slot);
+        self.retracted.insert(slot);
         if !self.unconfirmed.remove(&slot) && highest == Commitment::Processed {
             return Ok(());
         }
@@ -108,11 +118,12 @@ impl Session<'_> {
     /// confirmed, because a server that replays streams banks that died once more, as if they lived.
     pub(super) async fn reinstate(
         &self,
+        subscriptions: &Subscriptions,
         batch: &mut OutboxBatch,
         block: &Block,
         events: &SlotEvents,
     ) -> Result<(), StoreError> {
-        let (subscriptions, idls) = (&self.subscriptions, &self.context.idls);
+        let idls = &self.context.idls;
         let nothing_emitted = subscriptions.at(Commitment::Processed).is_empty();
         let stands = self.never_retracted.contains(&block.slot);
         if nothing_emitted || stands || events.is_empty() {
@@ -139,6 +150,7 @@ impl Session<'_> {
     pub(super) fn resolve_through(&mut self, checkpoint: u64) -> BTreeSet<u64> {
         // Events of the checkpoint's own slot may still come, and need to be known as never retracted.
         self.never_retracted = self.never_retracted.split_off(&checkpoint);
+        self.retracted = self.retracted.split_off(&checkpoint);
         let later = self.unconfirmed.split_off(&checkpoint.saturating_add(1));
         std::mem::replace(&mut self.unconfirmed, later)
     }

@@ -1,10 +1,13 @@
 //! Filter of the stream: follows the webhooks without a missed event.
 
-use sluice_geyser::SlotStatus;
+use sluice_geyser::{
+    SlotStatus, Update,
+    scripted::{Code, Connection},
+};
 use sluice_store::{Access, Revision};
 
-use sluice_harness::indexer::{IndexerHarness, request, send, settle};
-use sluice_testkit::updates::{content, slot};
+use sluice_harness::indexer::{IndexerHarness, request, send, settle, soon};
+use sluice_testkit::updates::{block, content, slot};
 
 use crate::{
     expectations::{Ending, Surroundings},
@@ -15,30 +18,46 @@ on_both!(
     a_new_webhook_gets_the_slots_between_its_write_and_its_filter,
     a_webhook_less_narrows_the_live_stream,
     a_crash_between_the_new_filter_and_the_slots_it_replays_repeats_them,
+    what_a_new_webhook_misses_of_the_open_slot_comes_by_the_side_stream,
+    without_replay_the_first_whole_slot_is_answered,
+    a_side_stream_that_breaks_off_is_opened_again,
 );
+
+/// Sends what a connection still wants: a side stream is closed once it is not needed.
+async fn send_while_there(connection: &Connection, updates: impl IntoIterator<Item = Update>) {
+    for update in updates {
+        // The client is gone.
+        let _ = soon(connection.send(update)).await;
+    }
+}
 
 async fn a_new_webhook_gets_the_slots_between_its_write_and_its_filter(
     mut harness: IndexerHarness,
 ) {
     harness.webhook(1).await;
     let indexer = harness.start().await;
-    let (connection, old) = harness.listening().await;
-    send(&connection, content(11)).await;
-    send(&connection, settle(&old, 11)).await;
+    let (mut live, old) = harness.listening().await;
+    send(&live, content(11)).await;
+    send(&live, settle(&old, 11)).await;
     harness.bodies(3).await;
     indexer.until_checkpoint(11).await;
 
     let second = harness.webhook(2).await;
     // Until its filter is there, slots go on under the old one.
-    send(&connection, content(12)).await;
-    send(&connection, settle(&old, 12)).await;
-    let (connection, request) = harness.accept().await;
-    assert_eq!(request.from_slot, Some(12), "replayed for the new one");
-    let new = request.slots.expect("always");
+    send(&live, content(12)).await;
+    send(&live, settle(&old, 12)).await;
+    let replaced = request(&mut live).await;
+    assert_eq!(replaced.from_slot, None, "the live stream goes on");
+    let new = replaced.slots.expect("always");
     assert_ne!(new, old);
+    let (side, replayed) = harness.accept().await;
+    assert_eq!(replayed.from_slot, Some(12), "replayed for the new one");
+    send(&live, [slot(&new, 13, SlotStatus::CreatedBank)]).await;
+    send(&live, content(13)).await;
+    send(&live, settle(&new, 13)).await;
     for number in [12, 13] {
-        send(&connection, content(number)).await;
-        send(&connection, settle(&new, number)).await;
+        send_while_there(&side, content(number)).await;
+        send_while_there(&side, settle(&new, number)).await;
     }
     let bodies = harness.bodies(3 + 3 + 3 + 6).await;
     let of_second: Vec<_> = bodies
@@ -75,6 +94,7 @@ async fn a_webhook_less_narrows_the_live_stream(mut harness: IndexerHarness) {
     indexer
         .until_ready(|_, body| body["checkpoint"] == 10 && body["filter"]["inForceRevision"] == 1)
         .await;
+    send(&connection, [slot(&old, 12, SlotStatus::CreatedBank)]).await;
 
     let deleted = harness.store.delete_webhook(&Access::All, &id).await;
     assert!(deleted.expect("written"));
@@ -95,7 +115,7 @@ async fn a_webhook_less_narrows_the_live_stream(mut harness: IndexerHarness) {
         (&2.into(), &1.into()),
         "not proved by an update of the old filter"
     );
-    send(&connection, [slot(&new, 12, SlotStatus::CreatedBank)]).await;
+    send(&connection, [slot(&new, 12, SlotStatus::Completed)]).await;
     let body = indexer
         .until_ready(|_, body| body["filter"]["inForceRevision"] == 2)
         .await;
@@ -112,20 +132,20 @@ async fn a_crash_between_the_new_filter_and_the_slots_it_replays_repeats_them(
 ) {
     harness.webhook(1).await;
     let indexer = harness.start().await;
-    let (connection, old) = harness.listening().await;
+    let (mut live, old) = harness.listening().await;
     indexer.until_checkpoint(10).await;
     harness.webhook(2).await;
     // The checkpoint passes the slot from which on the second must miss nothing.
-    send(&connection, content(11)).await;
-    send(&connection, settle(&old, 11)).await;
+    send(&live, content(11)).await;
+    send(&live, settle(&old, 11)).await;
     indexer.until_checkpoint(11).await;
-    let (connection, request) = harness.accept().await;
-    assert_eq!(request.from_slot, Some(11));
-    let new = request.slots.expect("always");
-    send(&connection, [slot(&new, 14, SlotStatus::CreatedBank)]).await;
+    let new = request(&mut live).await.slots.expect("always");
+    let (side, replayed) = harness.accept().await;
+    assert_eq!(replayed.from_slot, Some(11));
+    send(&live, [slot(&new, 14, SlotStatus::CreatedBank)]).await;
     indexer.until_ready(|_, body| body["slot"] == 14).await;
     indexer.kill().await;
-    drop(connection);
+    drop((live, side));
 
     let indexer = harness.start().await;
     let (connection, request) = harness.accept().await;
@@ -136,6 +156,79 @@ async fn a_crash_between_the_new_filter_and_the_slots_it_replays_repeats_them(
     harness.bodies(6).await;
     let body = indexer
         .until_ready(|_, body| body["filter"]["inForceRevision"] == 2)
+        .await;
+    assert_eq!(body["filter"]["inForceSinceSlot"], 11);
+    indexer.stop().await;
+}
+
+async fn what_a_new_webhook_misses_of_the_open_slot_comes_by_the_side_stream(
+    mut harness: IndexerHarness,
+) {
+    let indexer = harness.start().await;
+    let (mut live, old) = harness.listening().await;
+    indexer.until_checkpoint(10).await;
+    send(&live, [slot(&old, 11, SlotStatus::CreatedBank)]).await;
+    harness.webhook(1).await;
+    let new = request(&mut live).await.slots.expect("always");
+    let (side, _) = harness.accept().await;
+    // The write came before the filter, the rest of the slot after it.
+    let [account, transaction, block] = content(11);
+    send(&live, [transaction.clone(), block.clone()]).await;
+    send(&live, [slot(&new, 12, SlotStatus::CreatedBank)]).await;
+    send(&side, [account, transaction, block]).await;
+    send(&side, [slot(&new, 11, SlotStatus::Processed)]).await;
+    let body = indexer
+        .until_ready(|_, body| body["filter"]["inForceRevision"] == 1)
+        .await;
+    assert_eq!(body["filter"]["inForceSinceSlot"], 11);
+    send(&live, settle(&new, 11)).await;
+    harness.bodies(3).await;
+    indexer.stop().await;
+}
+
+async fn without_replay_the_first_whole_slot_is_answered(mut harness: IndexerHarness) {
+    let indexer = harness.start().await;
+    let (mut live, old) = harness.listening().await;
+    indexer.until_checkpoint(10).await;
+    send(&live, [slot(&old, 11, SlotStatus::CreatedBank)]).await;
+    let refusal = "from_slot is not supported";
+    harness.server.refuse_next(Code::Internal, refusal);
+    harness.webhook(1).await;
+    let new = request(&mut live).await.slots.expect("always");
+    send(&live, [slot(&new, 12, SlotStatus::CreatedBank)]).await;
+    let body = indexer
+        .until_ready(|_, body| body["filter"]["inForceRevision"] == 1)
+        .await;
+    assert_eq!(body["filter"]["inForceSinceSlot"], 12);
+    send(&live, [block(11)]).await;
+    send(&live, content(12)).await;
+    send(&live, settle(&new, 12)).await;
+    harness.bodies(3).await;
+    indexer.stop().await;
+}
+
+async fn a_side_stream_that_breaks_off_is_opened_again(mut harness: IndexerHarness) {
+    let indexer = harness.start().await;
+    let (mut live, old) = harness.listening().await;
+    indexer.until_checkpoint(10).await;
+    send(&live, [slot(&old, 11, SlotStatus::CreatedBank)]).await;
+    harness.webhook(1).await;
+    let new = request(&mut live).await.slots.expect("always");
+    for _ in 0..2 {
+        let (side, replayed) = harness.accept().await;
+        assert_eq!(replayed.from_slot, Some(11));
+        send(&side, content(11)).await;
+        drop(side);
+    }
+    send(&live, [slot(&new, 12, SlotStatus::CreatedBank)]).await;
+    send(&live, [block(11)]).await;
+    send(&live, settle(&new, 11)).await;
+    let (side, _) = harness.accept().await;
+    send(&side, content(11)).await;
+    send_while_there(&side, settle(&new, 11)).await;
+    harness.bodies(3).await;
+    let body = indexer
+        .until_ready(|_, body| body["filter"]["inForceRevision"] == 1)
         .await;
     assert_eq!(body["filter"]["inForceSinceSlot"], 11);
     indexer.stop().await;

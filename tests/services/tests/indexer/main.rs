@@ -4,7 +4,6 @@
 
 mod beginnings;
 mod delivery;
-mod edits;
 mod events;
 mod expectations;
 mod filters;

@@ -21,7 +21,10 @@ use sluice_store::{
     Filters, Revision, WebhookDefinition, WebhookId,
 };
 use solana_pubkey::Pubkey;
-use tokio::time::{Instant, sleep, sleep_until};
+use tokio::{
+    task::JoinSet,
+    time::{Instant, sleep, sleep_until},
+};
 
 use sluice_harness::indexer::{IndexerHarness, PATIENCE, request, soon};
 use sluice_testkit::{
@@ -59,9 +62,14 @@ const LIMITS: FilterLimits = FilterLimits {
 };
 
 /// A chain that goes on whether anybody listens or not, and a server that replays what it is asked for and sends
-/// what the filter in force lets through.
+/// what the filter in force lets through, to as many as ask.
 struct Feed {
     server: ScriptedServer,
+    chain: Chain,
+}
+
+#[derive(Clone)]
+struct Chain {
     started: Instant,
     /// The highest slot that was sent as a whole.
     sent: Arc<AtomicU64>,
@@ -70,18 +78,25 @@ struct Feed {
 
 impl Feed {
     async fn run(mut self) {
-        while !self.stop.load(Ordering::SeqCst) {
+        let mut clients = JoinSet::new();
+        while !self.chain.stop.load(Ordering::SeqCst) {
             let Ok(mut connection) =
                 tokio::time::timeout(Duration::from_millis(100), self.server.accept()).await
             else {
                 continue;
             };
-            let request = request(&mut connection).await;
-            // Until the client is gone.
-            let _ = self.serve(connection, request).await;
+            let chain = self.chain.clone();
+            clients.spawn(async move {
+                let request = request(&mut connection).await;
+                // Until the client is gone.
+                let _ = chain.serve(connection, request).await;
+            });
         }
+        clients.join_all().await;
     }
+}
 
+impl Chain {
     async fn serve(
         &self,
         mut connection: Connection,
@@ -115,6 +130,9 @@ async fn send_slot(
         .values()
         .flat_map(|filter| filter.pubkeys.clone())
         .collect();
+    connection
+        .send(slot(&name, number, SlotStatus::CreatedBank))
+        .await?;
     for version in 0..WRITES {
         for account in (0..ACCOUNTS).map(key).filter(|key| wanted.contains(key)) {
             let mut update = account_of(number, account, program(), Bytes::new());
@@ -294,9 +312,11 @@ async fn filters_that_change_at_full_speed_miss_nothing_and_let_nothing_else_in(
     let started = Instant::now();
     let feed = Feed {
         server: std::mem::replace(&mut harness.server, fresh),
-        started,
-        sent: Arc::clone(&sent),
-        stop: Arc::clone(&stop),
+        chain: Chain {
+            started,
+            sent: Arc::clone(&sent),
+            stop: Arc::clone(&stop),
+        },
     };
     let feeding = tokio::spawn(feed.run());
     indexer.until_checkpoint_past(FIRST_SLOT).await;

@@ -7,7 +7,7 @@ use std::{collections::BTreeSet, time::Duration};
 use futures::FutureExt;
 use rand::{Rng, SeedableRng, rngs::StdRng, seq::IndexedRandom};
 use sluice_geyser::{
-    SlotStatus, Update,
+    SlotStatus,
     scripted::{Code, Connection},
 };
 use sluice_store::{Commitment, EventKind, WebhookDefinition, WebhookId};
@@ -81,9 +81,8 @@ struct Simulation {
     listeners: Vec<Listener>,
     /// Everything the server has said, with the slot that it is about.
     record: Vec<(u64, Entry)>,
-    connection: Option<Connection>,
-    /// Name of the slots filter in force.
-    name: String,
+    /// The open connections, each with the name of the slots filter in force.
+    connections: Vec<(Connection, String)>,
     /// Writes of frozen blocks that are still on their way.
     late: Vec<(BlockIndex, Write)>,
     /// Slots that were not declared dead when they got another block: no chain gives them the first one back.
@@ -109,8 +108,7 @@ pub async fn play(seed: u64, harness: IndexerHarness, transcript: Transcript) ->
         weather,
         listeners,
         record: Vec::new(),
-        connection: None,
-        name: String::new(),
+        connections: Vec::new(),
         late: Vec::new(),
         replaced: BTreeSet::new(),
         last_mark: 0,
@@ -128,8 +126,8 @@ pub async fn play(seed: u64, harness: IndexerHarness, transcript: Transcript) ->
 impl Simulation {
     async fn begin(&mut self) {
         let (connection, request) = self.harness.accept().await;
-        self.name = request.slots.expect("slots are always asked for");
-        self.connection = Some(connection);
+        let name = request.slots.expect("slots are always asked for");
+        self.connections.push((connection, name));
         self.report(FIRST_SLOT, Entry::Block(0)).await;
         for status in [
             SlotStatus::Processed,
@@ -339,9 +337,9 @@ impl Simulation {
     }
 
     async fn break_stream(&mut self) {
-        let Some(connection) = self.connection.take() else {
+        if self.connections.is_empty() {
             return;
-        };
+        }
         self.transcript.add(format_args!("the stream breaks"));
         if self.weather.windows_close && self.chance(50) {
             let first = self.chain.blocks[self.chain.confirmed].slot + 1;
@@ -349,9 +347,12 @@ impl Simulation {
                 format!("broadcast from {FIRST_SLOT} is not available, last available: {first}");
             self.harness.server.refuse_next(Code::OutOfRange, &text);
         }
-        if self.chance(50) {
-            // The client may have gone by itself.
-            let _ = connection.fail(Code::Unavailable, "restarting").await;
+        let says_so = self.chance(50);
+        for (connection, _) in std::mem::take(&mut self.connections) {
+            if says_so {
+                // The client may have gone by itself.
+                let _ = connection.fail(Code::Unavailable, "restarting").await;
+            }
         }
     }
 
@@ -360,25 +361,25 @@ impl Simulation {
         let next = self.harness.start_unseen();
         let killed = std::mem::replace(&mut self.indexer, next).abort().await;
         killed.expect("it runs until it is killed");
-        self.connection = None;
+        self.connections.clear();
     }
 
-    /// Reports something to the client, if it is there, and to those who come later.
+    /// Reports something to the clients that are there, and to those who come later.
     async fn report(&mut self, slot: u64, entry: Entry) {
-        let received = self.connection.is_some();
+        let received = self.connections.len();
         self.transcript
-            .add(format_args!("{slot}: {entry:?}, received: {received}"));
+            .add(format_args!("{slot}: {entry:?}, received by {received}"));
         self.record.push((slot, entry.clone()));
-        let update = self.update(slot, &entry);
-        if let Some(connection) = &self.connection
-            && soon(connection.send(update)).await.is_err()
-        {
-            self.connection = None;
+        for (mut connection, mut name) in std::mem::take(&mut self.connections) {
+            // A filter that is replaced is in force at once.
+            while let Some(Some(received)) = connection.received().now_or_never() {
+                name = received.request.slots.expect("slots are always asked for");
+            }
+            let update = entry.update(slot, &self.chain, &name);
+            if soon(connection.send(update)).await.is_ok() {
+                self.connections.push((connection, name));
+            }
         }
-    }
-
-    fn update(&self, slot: u64, entry: &Entry) -> Update {
-        entry.update(slot, &self.chain, &self.name)
     }
 
     /// Takes the client in when it comes or comes back, and says to it what it asks for.
@@ -391,7 +392,7 @@ impl Simulation {
             return;
         };
         let asked = received.request;
-        self.name = asked.slots.expect("slots are always asked for");
+        let name = asked.slots.expect("slots are always asked for");
         let entries = match asked.from_slot {
             None => Vec::new(),
             Some(from) if self.rng.random_bool(0.5) => self.recorded(from),
@@ -402,12 +403,12 @@ impl Simulation {
         for (slot, entry) in entries {
             self.transcript
                 .add(format_args!("  again {slot}: {entry:?}"));
-            let update = self.update(slot, &entry);
+            let update = entry.update(slot, &self.chain, &name);
             if soon(connection.send(update)).await.is_err() {
                 return;
             }
         }
-        self.connection = Some(connection);
+        self.connections.push((connection, name));
     }
 
     /// Everything that was said, in the order in which it was.

@@ -1,0 +1,259 @@
+//! Filter round: one change of the live stream's filter, from its request to the hand-over of the changed webhooks (pure).
+//!
+//! The filter is replaced on the live stream, so the webhooks that stay notice nothing. What new addresses did in slots
+//! that had begun before comes by a side stream: a second connection for the changed webhooks alone, which replays from
+//! the slot of the request and has a [`ForkTree`] of its own, which follows the live one's watermarks: what the live stream
+//! may still retract is not emitted by the side stream. Until it has caught up, the live stream serves the changed
+//! webhooks as they were. Then they are handed over: the live stream's tree takes what the side stream's holds of the
+//! slots that were cut, and serves the webhooks as they are. What both emitted has the same ids, so it is stored once.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use sluice_geyser::{Body, SlotStatus, SlotUpdate, StreamError, Update};
+use sluice_store::{Commitment, FilterState};
+
+use super::session_end::SessionEnd;
+use crate::{
+    events::subscription_index::Subscriptions,
+    slots::{Action, ForkTree, ForkTreeError, ResumePoint},
+};
+
+/// How often a side stream may fail in a row before its slots are given up: with the pauses between attempts some five
+/// seconds, in which a node that has just started is able to replay.
+const MAX_FAILURES: u32 = 6;
+
+/// Text of a server that never replays, so that asking again is in vain.
+const NEVER_REPLAYS: &str = "from_slot is not supported";
+
+/// A change of the filter.
+#[derive(Debug)]
+pub(super) struct FilterRound {
+    subscriptions: Arc<Subscriptions>,
+    changed: Arc<Subscriptions>,
+    in_force: Option<InForce>,
+    backfill: Backfill,
+}
+
+/// What is known of the live stream once it has shown the new filter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct InForce {
+    /// The first slot that began under the filter.
+    pub(super) slot: u64,
+    /// The slots that had begun before: of these, new addresses are seen in part or not at all.
+    pub(super) cut: BTreeSet<u64>,
+}
+
+/// How the changed webhooks get what the live stream has not.
+#[derive(Debug)]
+enum Backfill {
+    /// Nothing new is watched, or no slot had been read when it was asked for.
+    NotNeeded,
+    /// By a side stream.
+    Side(Box<SideTrack>),
+    /// Not at all: no server replays it.
+    Impossible,
+}
+
+/// The side stream's slots.
+#[derive(Debug)]
+pub(super) struct SideTrack {
+    /// The slots it has seen.
+    pub(super) tree: ForkTree,
+    resume: ResumePoint,
+    failures: u32,
+}
+
+impl SideTrack {
+    /// How often it has failed.
+    pub(super) const fn failures(&self) -> u32 {
+        self.failures
+    }
+
+    /// Takes an update of the side stream. How far the chain is confirmed is learnt from the live stream alone.
+    pub(super) fn take(&mut self, mut update: Update) -> Result<Vec<Action>, ForkTreeError> {
+        if let Body::Slot(slot) = &mut update.body
+            && matches!(slot.status, SlotStatus::Confirmed | SlotStatus::Finalized)
+        {
+            slot.status = SlotStatus::Processed;
+        }
+        self.tree.take(update)
+    }
+
+    /// Emits what the live stream has emitted, as far as the blocks are known.
+    pub(super) fn follow(&mut self, live: &ForkTree) -> Result<Vec<Action>, ForkTreeError> {
+        let mut actions = Vec::new();
+        for (commitment, status) in [
+            (Commitment::Confirmed, SlotStatus::Confirmed),
+            (Commitment::Finalized, SlotStatus::Finalized),
+        ] {
+            let Some(slot) = live.watermark(commitment) else {
+                continue;
+            };
+            let block = self.tree.blockhash(slot);
+            if self.tree.watermark(commitment) < Some(slot)
+                && block.is_some()
+                && block == live.blockhash(slot)
+            {
+                actions.extend(self.tree.status(&SlotUpdate {
+                    slot,
+                    parent: None,
+                    status,
+                    dead_error: None,
+                })?);
+            }
+        }
+        Ok(actions)
+    }
+
+    /// The slot from which it replays.
+    pub(super) const fn first_slot(&self) -> Option<u64> {
+        self.resume.from_slot
+    }
+}
+
+impl FilterRound {
+    /// A round after which `subscriptions` are served. Those of them that `changed` holds need what happened since
+    /// `requested_slot`, the first slot of which they miss nothing.
+    pub(super) fn new(
+        subscriptions: Arc<Subscriptions>,
+        changed: Subscriptions,
+        requested_slot: Option<u64>,
+    ) -> Self {
+        let needed = requested_slot.filter(|_| !changed.webhooks().is_empty());
+        let backfill = needed.map_or(Backfill::NotNeeded, |from_slot| {
+            let resume = ResumePoint {
+                // It emits nothing that might have to be retracted when it is closed: a slot's events at processed come
+                // when the slot is confirmed, or with the hand-over.
+                confirmed_checkpoint: Some(u64::MAX),
+                from_slot: Some(from_slot),
+                complete: true,
+                finality_wanted: !changed.at(Commitment::Finalized).is_empty(),
+                ..ResumePoint::default()
+            };
+            Backfill::Side(Box::new(SideTrack {
+                tree: ForkTree::new(&resume),
+                resume,
+                failures: 0,
+            }))
+        });
+        Self {
+            subscriptions,
+            changed: Arc::new(changed),
+            in_force: None,
+            backfill,
+        }
+    }
+
+    /// Those of them that changed, as they are now.
+    pub(super) fn changed(&self) -> &Arc<Subscriptions> {
+        &self.changed
+    }
+
+    /// The webhooks that are served after the round.
+    pub(super) fn subscriptions(&self) -> &Arc<Subscriptions> {
+        &self.subscriptions
+    }
+
+    /// The side stream's state, while there is one.
+    pub(super) fn side(&self) -> Option<&SideTrack> {
+        match &self.backfill {
+            Backfill::Side(side) => Some(side),
+            Backfill::NotNeeded | Backfill::Impossible => None,
+        }
+    }
+
+    /// The same, to be changed.
+    pub(super) fn side_mut(&mut self) -> Option<&mut SideTrack> {
+        match &mut self.backfill {
+            Backfill::Side(side) => Some(side),
+            Backfill::NotNeeded | Backfill::Impossible => None,
+        }
+    }
+
+    /// Whether the live stream has not shown the filter yet.
+    pub(super) const fn is_unproven(&self) -> bool {
+        self.in_force.is_none()
+    }
+
+    /// The live stream has shown the filter.
+    pub(super) fn shown(&mut self, in_force: InForce) {
+        self.in_force.get_or_insert(in_force);
+    }
+
+    /// Begins the side stream anew after it failed, or gives it up.
+    pub(super) fn side_failed(&mut self, fault: &SessionEnd) {
+        tracing::warn!(error = %fault, "the side stream of a new filter failed");
+        let Backfill::Side(side) = &mut self.backfill else {
+            return;
+        };
+        side.failures = side.failures.saturating_add(1);
+        let mut in_vain = side.failures > MAX_FAILURES;
+        if let SessionEnd::Stream(StreamError::ReplayUnavailable {
+            first_available,
+            message,
+        }) = fault
+        {
+            in_vain |= message.contains(NEVER_REPLAYS);
+            side.resume.from_slot = side.resume.from_slot.max(*first_available);
+        }
+        if in_vain {
+            self.backfill = Backfill::Impossible;
+        } else {
+            side.tree = ForkTree::new(&side.resume);
+        }
+    }
+
+    /// The filter as it is in force once the changed webhooks are handed over; `None` while that must wait. `live` is
+    /// the live stream's tree.
+    pub(super) fn ready(&self, live: &ForkTree) -> Option<FilterState> {
+        let in_force = self.in_force.as_ref()?;
+        let in_force_slot = match &self.backfill {
+            // What is confirmed was emitted to the webhooks as they were.
+            Backfill::NotNeeded | Backfill::Impossible => {
+                let confirmed = live.watermark(Commitment::Confirmed);
+                let next = confirmed.map_or(0, |slot| slot.saturating_add(1));
+                in_force.slot.max(next)
+            }
+            Backfill::Side(side) => {
+                let resolved = |slot: u64| Some(slot) <= live.watermark(Commitment::Confirmed);
+                let same_block = |slot: u64| {
+                    let hash = live.blockhash(slot);
+                    hash.is_some() && hash == side.tree.blockhash(slot)
+                };
+                let complete = live.is_emitted_by(&side.tree)
+                    && in_force
+                        .cut
+                        .iter()
+                        .all(|slot| resolved(*slot) || same_block(*slot));
+                side.first_slot().filter(|_| complete)?
+            }
+        };
+        Some(FilterState {
+            revision: self.subscriptions.revision(),
+            in_force_slot,
+        })
+    }
+
+    /// A slot that had begun before the filter is dead, and need not be waited for.
+    pub(super) fn dead(&mut self, slot: u64) {
+        if let Some(in_force) = &mut self.in_force {
+            in_force.cut.remove(&slot);
+        }
+    }
+
+    /// The last slot of which the side stream's tree holds what the live one's does not.
+    pub(super) fn last_cut(&self) -> u64 {
+        let in_force = self.in_force.as_ref();
+        in_force.map_or(0, |in_force| {
+            in_force
+                .cut
+                .last()
+                .copied()
+                .unwrap_or(0)
+                .max(in_force.slot.saturating_sub(1))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,220 @@
+//! Filter round: when the changed webhooks are handed over, and from which slot their filter is in force.
+
+use sluice_geyser::{BlockMeta, SlotStatus, SlotUpdate};
+use sluice_store::{ActiveWebhook, ActiveWebhooks, EventKind, Filters, Revision, WebhookId};
+use solana_pubkey::Pubkey;
+
+use super::*;
+
+fn subscriptions(commitment: Commitment) -> Subscriptions {
+    let webhook = ActiveWebhook {
+        id: WebhookId::from_random([1; 16]),
+        events: EventKind::ALL.into_iter().collect(),
+        filters: Filters {
+            accounts: vec![Pubkey::new_from_array([1; 32])],
+            programs: Vec::new(),
+        },
+        commitment,
+        heartbeat: None,
+        filter_digest: String::new(),
+    };
+    Subscriptions::new(&ActiveWebhooks {
+        revision: Revision(2),
+        webhooks: vec![webhook],
+    })
+}
+
+fn round(commitment: Commitment, requested_slot: Option<u64>) -> FilterRound {
+    let changed = subscriptions(commitment);
+    let all = Arc::new(subscriptions(commitment));
+    FilterRound::new(all, changed, requested_slot)
+}
+
+/// The live stream, which covers all from slot 11 on.
+fn live() -> ForkTree {
+    ForkTree::new(&ResumePoint {
+        from_slot: Some(11),
+        complete: true,
+        ..ResumePoint::default()
+    })
+}
+
+fn block(tree: &mut ForkTree, slot: u64) {
+    block_of(tree, slot, "hash");
+}
+
+fn block_of(tree: &mut ForkTree, slot: u64, blockhash: &str) {
+    let meta = BlockMeta {
+        slot,
+        parent_slot: slot - 1,
+        blockhash: blockhash.to_owned(),
+        parent_blockhash: String::new(),
+        block_time: None,
+        block_height: None,
+        executed_transaction_count: 0,
+    };
+    tree.block(meta).expect("no fault");
+    is(tree, slot, SlotStatus::Processed);
+}
+
+fn is(tree: &mut ForkTree, slot: u64, status: SlotStatus) {
+    let update = SlotUpdate {
+        slot,
+        parent: None,
+        status,
+        dead_error: None,
+    };
+    tree.status(&update).expect("no fault");
+}
+
+fn side(round: &mut FilterRound) -> &mut ForkTree {
+    &mut round.side_mut().expect("a side stream").tree
+}
+
+fn shown(round: &mut FilterRound, slot: u64, cut: impl IntoIterator<Item = u64>) {
+    round.shown(InForce {
+        slot,
+        cut: cut.into_iter().collect(),
+    });
+}
+
+fn in_force_slot(round: &FilterRound, live: &ForkTree) -> Option<u64> {
+    let state = round.ready(live)?;
+    assert_eq!(state.revision, Revision(2));
+    Some(state.in_force_slot)
+}
+
+#[test]
+fn what_was_cut_must_be_held_by_the_side_stream_or_be_confirmed() {
+    let (mut live, mut round) = (live(), round(Commitment::Confirmed, Some(12)));
+    for slot in 11..=13 {
+        block(&mut live, slot);
+    }
+    is(&mut live, 12, SlotStatus::Confirmed);
+    assert_eq!(in_force_slot(&round, &live), None, "not shown");
+    shown(&mut round, 15, [13, 14]);
+    assert_eq!(in_force_slot(&round, &live), None, "not replayed");
+    block(side(&mut round), 12);
+    block(side(&mut round), 13);
+    assert_eq!(in_force_slot(&round, &live), None, "12 is not emitted");
+    is(side(&mut round), 12, SlotStatus::Confirmed);
+    assert_eq!(in_force_slot(&round, &live), None, "14 is open");
+    block(side(&mut round), 14);
+    assert_eq!(in_force_slot(&round, &live), None, "14 is open on one side");
+    block(&mut live, 14);
+    assert_eq!(in_force_slot(&round, &live), Some(12));
+}
+
+#[test]
+fn a_slot_that_never_ends_is_waited_for_until_it_is_dead_or_passed() {
+    for passed in [false, true] {
+        let (mut live, mut round) = (live(), round(Commitment::Confirmed, Some(12)));
+        shown(&mut round, 13, [12]);
+        block(&mut live, 11);
+        assert_eq!(in_force_slot(&round, &live), None);
+        if passed {
+            block_of(&mut live, 12, "another");
+            block(side(&mut round), 12);
+            assert_eq!(in_force_slot(&round, &live), None, "two blocks of one slot");
+            for tree in [&mut live, side(&mut round)] {
+                is(tree, 12, SlotStatus::Confirmed);
+            }
+        } else {
+            round.dead(12);
+        }
+        assert_eq!(in_force_slot(&round, &live), Some(12));
+    }
+}
+
+#[test]
+fn events_at_finalized_are_not_waited_for_by_what_is_not_final() {
+    let (mut live, mut round) = (live(), round(Commitment::Finalized, Some(12)));
+    live.hold_until_final();
+    block(&mut live, 11);
+    shown(&mut round, 12, []);
+    assert_eq!(in_force_slot(&round, &live), Some(12));
+    for tree in [&mut live, side(&mut round)] {
+        block(tree, 12);
+    }
+    is(&mut live, 12, SlotStatus::Finalized);
+    assert_eq!(
+        in_force_slot(&round, &live),
+        None,
+        "the side stream is behind"
+    );
+    is(side(&mut round), 12, SlotStatus::Finalized);
+    assert_eq!(in_force_slot(&round, &live), Some(12));
+}
+
+#[test]
+fn nothing_before_the_filter_is_promised_where_there_is_no_replay() {
+    let live = live();
+    let mut unasked = round(Commitment::Confirmed, None);
+    assert!(unasked.side().is_none());
+    shown(&mut unasked, 15, [14]);
+    assert_eq!(in_force_slot(&unasked, &live), Some(15));
+
+    let refusal = |first_available, message: &str| {
+        SessionEnd::Stream(StreamError::ReplayUnavailable {
+            first_available,
+            message: message.to_owned(),
+        })
+    };
+    let mut never = round(Commitment::Confirmed, Some(12));
+    shown(&mut never, 15, [14]);
+    never.side_failed(&refusal(None, "Internal: from_slot is not supported"));
+    assert!(never.side().is_none());
+    assert_eq!(in_force_slot(&never, &live), Some(15));
+
+    let mut partly = round(Commitment::Confirmed, Some(12));
+    shown(&mut partly, 15, []);
+    partly.side_failed(&refusal(Some(13), "gone"));
+    assert_eq!(partly.side().and_then(SideTrack::first_slot), Some(13));
+    assert_eq!(in_force_slot(&partly, &live), Some(13));
+
+    let mut starting = round(Commitment::Confirmed, Some(12));
+    for failures in 0..=MAX_FAILURES {
+        assert_eq!(starting.side().map(SideTrack::failures), Some(failures));
+        starting.side_failed(&SessionEnd::Stream(StreamError::Closed));
+    }
+    assert!(starting.side().is_none());
+}
+
+#[test]
+fn what_was_confirmed_before_the_hand_over_is_not_promised_without_replay() {
+    let (mut live, mut round) = (live(), round(Commitment::Confirmed, Some(12)));
+    shown(&mut round, 12, []);
+    for slot in 11..=14 {
+        block(&mut live, slot);
+    }
+    is(&mut live, 14, SlotStatus::Confirmed);
+    round.backfill = Backfill::Impossible;
+    assert_eq!(in_force_slot(&round, &live), Some(15));
+}
+
+#[test]
+fn the_side_stream_is_never_ahead_of_the_live_one() {
+    let (mut live, mut round) = (live(), round(Commitment::Confirmed, Some(12)));
+    let status = |slot, status| Update {
+        filters: Vec::new(),
+        created_at: None,
+        body: Body::Slot(SlotUpdate {
+            slot,
+            parent: None,
+            status,
+            dead_error: None,
+        }),
+    };
+    let side = round.side_mut().expect("a side stream");
+    block(&mut side.tree, 12);
+    let actions = side.take(status(12, SlotStatus::Confirmed)).expect("taken");
+    assert!(actions.is_empty(), "{actions:?}");
+    for slot in 11..=12 {
+        block(&mut live, slot);
+    }
+    assert!(side.follow(&live).expect("follows").is_empty());
+    is(&mut live, 12, SlotStatus::Confirmed);
+    let emitted = side.follow(&live).expect("follows").len();
+    assert_eq!(emitted, 3, "at processed, at confirmed, and the checkpoint");
+    assert!(side.follow(&live).expect("follows").is_empty(), "once");
+}

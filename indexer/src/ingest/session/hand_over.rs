@@ -1,0 +1,170 @@
+//! Changes of a session's filter: begins rounds, feeds their side stream, and hands webhooks over.
+
+use std::{sync::Arc, time::Instant};
+
+use sluice_geyser::{Request, SlotStatus, StreamError, Update};
+use sluice_store::{Commitment, Revision};
+
+use super::{
+    super::{
+        filter_round::{FilterRound, InForce},
+        resume::first_requested,
+        subscription::request,
+    },
+    Served, Session, SessionEnd,
+};
+use crate::{events::subscription_index::Subscriptions, slots::Action};
+
+impl Session<'_> {
+    /// Begins a round for `wanted`, and returns what the live stream is to be asked for; `None` when it is served, or
+    /// must wait: a server keeps only the newest request that it has not looked at, so one is shown to be in force
+    /// before the next is sent.
+    pub(in super::super) async fn begin_round(
+        &mut self,
+        wanted: &Arc<Subscriptions>,
+    ) -> Result<Option<Request>, SessionEnd> {
+        if let Some(rest) = self.subscriptions.still_in(wanted) {
+            self.subscriptions = Arc::new(rest);
+        }
+        let served = self.subscriptions.revision() == wanted.revision();
+        let (Some(in_force), None, false) = (self.in_force, &self.round, served) else {
+            return Ok(None);
+        };
+        let changed = wanted.changed_since(&self.subscriptions);
+        let changes = self.context.outbox.store.filter_changes(in_force).await?;
+        let requested_slot = first_requested(&changes, wanted.revision());
+        if !changed.at(Commitment::Finalized).is_empty() {
+            self.tree.hold_until_final();
+        }
+        let round = FilterRound::new(Arc::clone(wanted), changed, requested_slot);
+        self.round = Some(round);
+        Ok(Some(request(wanted, None)))
+    }
+
+    /// Which side stream is needed now: that of a revision, after so many failures.
+    pub(in super::super) fn side_needed(&self) -> Option<(Revision, u32)> {
+        let round = self.round.as_ref()?;
+        Some((round.subscriptions().revision(), round.side()?.failures()))
+    }
+
+    /// What the side stream is to be asked for.
+    pub(in super::super) fn side_request(&self) -> Option<Request> {
+        let round = self.round.as_ref()?;
+        let from_slot = round.side()?.first_slot();
+        Some(request(round.changed(), from_slot))
+    }
+
+    /// Takes what came by the side stream.
+    pub(in super::super) async fn apply_side(
+        &mut self,
+        update: Result<Update, StreamError>,
+    ) -> Result<(), SessionEnd> {
+        let Some(round) = &mut self.round else {
+            return Ok(());
+        };
+        let Some(side) = round.side_mut() else {
+            return Ok(());
+        };
+        let received = Instant::now();
+        let taken = match update {
+            Ok(update) => side.take(update).map_err(SessionEnd::from),
+            Err(error) => Err(error.into()),
+        };
+        match taken {
+            Ok(actions) => self.perform_side(actions, received).await?,
+            Err(fault) => round.side_failed(&fault),
+        }
+        self.advance_side(received).await
+    }
+
+    /// Emits to the changed webhooks what the live stream has emitted, and hands them over when nothing is missing.
+    pub(super) async fn advance_side(&mut self, received: Instant) -> Result<(), SessionEnd> {
+        let Some(round) = &mut self.round else {
+            return Ok(());
+        };
+        match round.side_mut().map(|side| side.follow(&self.tree)) {
+            None => {}
+            Some(Ok(actions)) => self.perform_side(actions, received).await?,
+            Some(Err(fault)) => round.side_failed(&fault.into()),
+        }
+        self.hand_over().await
+    }
+
+    /// Does what follows for the webhooks of the round alone.
+    async fn perform_side(
+        &mut self,
+        actions: Vec<Action>,
+        received: Instant,
+    ) -> Result<(), SessionEnd> {
+        let Some(round) = &self.round else {
+            return Ok(());
+        };
+        let changed = Arc::clone(round.changed());
+        let served = Served {
+            subscriptions: &changed,
+            checkpoints: false,
+        };
+        self.perform(served, actions, received).await
+    }
+
+    /// Takes note that the live stream has shown the filter of a revision, by the status of a slot.
+    pub(super) fn shown_by(&mut self, revision: Revision, status: Option<(u64, SlotStatus)>) {
+        let first_whole = self.first_whole(status);
+        let Some(round) = &mut self.round else {
+            return;
+        };
+        if round.is_unproven() && round.subscriptions().revision() == revision {
+            let mut cut = self.begun.clone();
+            cut.remove(&first_whole);
+            if let Some((slot, _)) = status.filter(|(slot, _)| *slot != first_whole) {
+                cut.insert(slot);
+            }
+            round.shown(InForce {
+                slot: first_whole,
+                cut,
+            });
+        }
+    }
+
+    /// The first slot that passes a filter whole which the status of a slot has shown: that one when it begins with it,
+    /// otherwise the one after the newest.
+    pub(super) fn first_whole(&self, shown_by: Option<(u64, SlotStatus)>) -> u64 {
+        match shown_by {
+            Some((slot, SlotStatus::CreatedBank))
+                if !self.begun.contains(&slot) && self.tree.blockhash(slot).is_none() =>
+            {
+                slot
+            }
+            _ => self.newest.saturating_add(1),
+        }
+    }
+
+    /// Hands the changed webhooks over to the live stream, once it holds or has emitted all that they are owed. From
+    /// here on a crash resumes from the checkpoint for them, too.
+    pub(super) async fn hand_over(&mut self) -> Result<(), SessionEnd> {
+        let ready = self
+            .round
+            .as_ref()
+            .and_then(|round| round.ready(&self.tree));
+        let Some(state) = ready else {
+            return Ok(());
+        };
+        if !self.record_floor().await? {
+            return Ok(());
+        }
+        let Some(round) = self.round.take() else {
+            return Ok(());
+        };
+        if let Some(side) = round.side() {
+            self.tree.supplement(&side.tree, round.last_cut())?;
+        }
+        self.subscriptions = Arc::clone(round.subscriptions());
+        let changed = Served {
+            subscriptions: round.changed(),
+            checkpoints: false,
+        };
+        let actions = self.tree.emitted_at_processed();
+        self.perform(changed, actions, Instant::now()).await?;
+        self.record(state).await
+    }
+}

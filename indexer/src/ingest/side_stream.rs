@@ -1,0 +1,50 @@
+//! Side stream: a second connection that replays what new addresses did before the live stream's filter had them.
+
+use std::{pin::Pin, time::Duration};
+
+use sluice_geyser::{Endpoint, Request, Stream, StreamError, Update};
+use tokio::time::sleep;
+
+/// The connection, while it is needed.
+pub(super) enum SideStream {
+    /// It is not needed.
+    Closed,
+    /// It is being opened.
+    Opening(Pin<Box<dyn Future<Output = Result<Stream, StreamError>> + Send>>),
+    /// It is open.
+    Open(Box<Stream>),
+}
+
+impl SideStream {
+    /// Opens it after a pause.
+    pub(super) fn open(endpoint: Endpoint, request: Request, pause: Duration) -> Self {
+        Self::Opening(Box::pin(async move {
+            sleep(pause).await;
+            Stream::open(&endpoint, request).await
+        }))
+    }
+
+    /// Its next update; none while it is closed. Cancel-safe.
+    ///
+    /// # Errors
+    /// Why it is over; it is closed then.
+    pub(super) async fn next(&mut self) -> Result<Update, StreamError> {
+        loop {
+            let result = match self {
+                Self::Closed => std::future::pending().await,
+                Self::Opening(opening) => match opening.await {
+                    Ok(stream) => {
+                        *self = Self::Open(Box::new(stream));
+                        continue;
+                    }
+                    Err(error) => Err(error),
+                },
+                Self::Open(stream) => stream.next().await,
+            };
+            if result.is_err() {
+                *self = Self::Closed;
+            }
+            return result;
+        }
+    }
+}

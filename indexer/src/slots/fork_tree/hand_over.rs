@@ -1,0 +1,65 @@
+//! Hand-over: webhooks that another connection's tree served are served from this one (pure).
+//!
+//! A connection whose filter was replaced holds what new addresses did only from some slot on. Another connection read
+//! the slots before; it has emitted what this one has emitted, and what it holds of slots that are still to be emitted is
+//! added to them here.
+
+use sluice_chain_types::Commitment;
+
+use super::{
+    super::{Action, slot_node::SlotNode},
+    ForkTree, ForkTreeError,
+};
+
+impl ForkTree {
+    /// The slot up to which everything is emitted at confirmed or finalized; `None` before the first block of a
+    /// connection that began with whatever came next.
+    #[must_use]
+    pub fn watermark(&self, commitment: Commitment) -> Option<u64> {
+        self.progress(commitment).watermark
+    }
+
+    /// The hash of a slot's block, where it is held.
+    #[must_use]
+    pub fn blockhash(&self, slot: u64) -> Option<&str> {
+        let block = self.nodes.get(&slot)?.block.as_ref()?;
+        Some(&block.hash)
+    }
+
+    /// Holds events until they are final from now on, for webhooks that ask for finalized events.
+    pub fn hold_until_final(&mut self) {
+        self.last_commitment = Commitment::Finalized;
+    }
+
+    /// Whether `side` has emitted whatever this tree has emitted of the slots that `side` covers.
+    #[must_use]
+    pub fn is_emitted_by(&self, side: &Self) -> bool {
+        [Commitment::Confirmed, Commitment::Finalized]
+            .into_iter()
+            .filter(|commitment| *commitment <= side.last_commitment)
+            .all(|commitment| side.watermark(commitment) >= self.watermark(commitment))
+    }
+
+    /// Adds the events that `side` holds of the slots up to `last`, of the blocks that are held here as well.
+    ///
+    /// # Errors
+    /// [`ForkTreeError::Full`].
+    pub fn supplement(&mut self, side: &Self, last: u64) -> Result<(), ForkTreeError> {
+        for (slot, of_side) in side.nodes.range(..=last) {
+            if let Some(node) = self.nodes.get_mut(slot)
+                && node.has_same_block(of_side)
+            {
+                let added = node.supplement(of_side.events(), self.last_commitment);
+                self.bytes = self.bytes.saturating_add(added);
+            }
+        }
+        self.check_limits()
+    }
+
+    /// The slots that are emitted at processed and not confirmed, to be emitted to webhooks that came since.
+    #[must_use]
+    pub fn emitted_at_processed(&self) -> Vec<Action> {
+        let nodes = self.nodes.values();
+        nodes.filter_map(SlotNode::repeat_at_processed).collect()
+    }
+}
