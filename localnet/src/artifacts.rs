@@ -11,11 +11,20 @@ use thiserror::Error;
 /// Environment variable that replaces the exchange's program everywhere.
 pub const CPMM_SO: &str = "CPMM_SO";
 
+/// Environment variable that replaces the Geyser plugin everywhere. [`GEYSER_CONFIG`] goes with it.
+pub const GEYSER_SO: &str = "GEYSER_SO";
+
+/// Environment variable that names the template of the Geyser plugin's configuration; see [`crate::plugin_config`].
+pub const GEYSER_CONFIG: &str = "GEYSER_CONFIG";
+
 /// Environment variable that names the validator's binary.
 pub const SLUICE_VALIDATOR: &str = "SLUICE_VALIDATOR";
 
 /// Where the stand-in for the exchange's program is built, under the target folder.
 const STAND_IN: &str = "programs/local_cpmm.so";
+
+/// The template for our own Geyser plugin, in the repository.
+const PLUGIN_CONFIG: &str = "geyser-plugin/config.json5";
 
 /// The command that makes every artifact.
 const MAKE_COMMAND: &str = "cargo xtask localnet";
@@ -25,7 +34,7 @@ const MAKE_COMMAND: &str = "cargo xtask localnet";
 pub struct Overrides {
     /// `solana-test-validator`.
     pub validator: Option<PathBuf>,
-    /// The Geyser plugin's shared library.
+    /// The Geyser plugin's shared library; `GEYSER_SO` wins over it.
     pub plugin: Option<PathBuf>,
     /// The guard's program.
     pub guard: Option<PathBuf>,
@@ -42,6 +51,8 @@ pub struct Artifacts {
     pub validator: PathBuf,
     /// The Geyser plugin's shared library.
     pub plugin: PathBuf,
+    /// The template of its configuration.
+    pub plugin_config: PathBuf,
     /// The guard's program.
     pub guard: PathBuf,
     /// The exchange's program, loaded at the exchange's mainnet address.
@@ -67,6 +78,22 @@ pub enum ArtifactError {
          it is not on PATH; `{MAKE_COMMAND}` installs it"
     )]
     NoValidator,
+    /// A file that the environment names is not there.
+    #[error("{variable} names {path}, which is no file")]
+    Named {
+        /// The environment variable.
+        variable: &'static str,
+        /// What it names.
+        path: PathBuf,
+    },
+    /// Another plugin is named without its configuration.
+    #[error(
+        "{GEYSER_SO} names another Geyser plugin, whose configuration is its own: name a template of it by \
+         {GEYSER_CONFIG}, with {} and {} where the library and the address belong",
+        crate::plugin_config::LIBPATH,
+        crate::plugin_config::ADDRESS
+    )]
+    NoPluginConfig,
     /// The path cannot be made absolute.
     #[error("{path}: {source}")]
     Path {
@@ -103,6 +130,7 @@ impl Artifacts {
             given.clone().unwrap_or_else(|| target.join(default))
         };
         let cpmm = environment(CPMM_SO).unwrap_or_else(|| or_default(&overrides.cpmm, STAND_IN));
+        let (plugin, plugin_config) = plugin(overrides, &environment)?;
         let validator = overrides
             .validator
             .clone()
@@ -111,13 +139,8 @@ impl Artifacts {
             .ok_or(ArtifactError::NoValidator)?;
         Ok(Self {
             validator: existing("solana-test-validator", validator)?,
-            plugin: existing(
-                "the Geyser plugin",
-                or_default(
-                    &overrides.plugin,
-                    "geyser-plugin/libsluice_geyser_plugin.so",
-                ),
-            )?,
+            plugin,
+            plugin_config,
             guard: existing(
                 "the swap guard's program",
                 or_default(&overrides.guard, "programs/swap_guard.so"),
@@ -132,6 +155,34 @@ impl Artifacts {
             )?,
         })
     }
+}
+
+/// The Geyser plugin and the template of its configuration.
+fn plugin(
+    overrides: &Overrides,
+    environment: impl Fn(&str) -> Option<PathBuf>,
+) -> Result<(PathBuf, PathBuf), ArtifactError> {
+    let replacement = environment(GEYSER_SO);
+    let template = match environment(GEYSER_CONFIG) {
+        Some(template) => named(GEYSER_CONFIG, template)?,
+        None if replacement.is_some() => return Err(ArtifactError::NoPluginConfig),
+        None => existing(
+            "the Geyser plugin's configuration",
+            repository_root().join(PLUGIN_CONFIG),
+        )?,
+    };
+    let library = match replacement {
+        Some(library) => named(GEYSER_SO, library)?,
+        None => {
+            let built =
+                || repository_root().join("target/geyser-plugin/libsluice_geyser_plugin.so");
+            existing(
+                "the Geyser plugin",
+                overrides.plugin.clone().unwrap_or_else(built),
+            )?
+        }
+    };
+    Ok((library, template))
 }
 
 impl Artifacts {
@@ -222,11 +273,22 @@ fn on_path(name: &str, path: Option<PathBuf>) -> Option<PathBuf> {
 }
 
 /// Children run in folders of their own, so every path is made absolute here.
+fn absolute(path: PathBuf) -> Result<PathBuf, ArtifactError> {
+    std::path::absolute(&path).map_err(|source| ArtifactError::Path { path, source })
+}
+
+/// A file that the environment names, and that no command of ours makes.
+fn named(variable: &'static str, path: PathBuf) -> Result<PathBuf, ArtifactError> {
+    let path = absolute(path)?;
+    if path.is_file() {
+        Ok(path)
+    } else {
+        Err(ArtifactError::Named { variable, path })
+    }
+}
+
 fn existing(what: &'static str, path: PathBuf) -> Result<PathBuf, ArtifactError> {
-    let absolute = std::path::absolute(&path).map_err(|source| ArtifactError::Path {
-        path: path.clone(),
-        source,
-    })?;
+    let absolute = absolute(path)?;
     if absolute.is_file() {
         Ok(absolute)
     } else {
@@ -283,6 +345,70 @@ mod tests {
             Artifacts::find_with(&overrides, |name| (name == CPMM_SO).then(|| other.clone()))
                 .expect("all files exist");
         assert_eq!(found.cpmm, other);
+    }
+
+    #[test]
+    fn geyser_so_and_its_template_win_over_the_flag() {
+        let folder = folder();
+        let overrides = all_present(folder.path());
+        let other = folder.path().join("other.so");
+        let template = folder.path().join("other.json");
+        for path in [&other, &template] {
+            fs::write(path, "other").expect("temporary folder is writable");
+        }
+        let found = Artifacts::find_with(&overrides, |name| match name {
+            GEYSER_SO => Some(other.clone()),
+            GEYSER_CONFIG => Some(template.clone()),
+            _ => None,
+        });
+        let found = found.expect("all files exist");
+        assert_eq!((found.plugin, found.plugin_config), (other, template));
+    }
+
+    #[test]
+    fn our_plugin_can_be_given_another_configuration() {
+        let folder = folder();
+        let overrides = all_present(folder.path());
+        let template = folder.path().join("other.json5");
+        fs::write(&template, "other").expect("temporary folder is writable");
+        let found = Artifacts::find_with(&overrides, |name| {
+            (name == GEYSER_CONFIG).then(|| template.clone())
+        });
+        let found = found.expect("all files exist");
+        assert_eq!(Some(found.plugin), overrides.plugin);
+        assert_eq!(found.plugin_config, template);
+    }
+
+    #[test]
+    fn another_plugin_needs_its_own_configuration_and_both_must_be_there() {
+        let folder = folder();
+        let overrides = all_present(folder.path());
+        let plugin = overrides.plugin.clone();
+        let message = |plugin: Option<PathBuf>, template: Option<PathBuf>| {
+            Artifacts::find_with(&overrides, |name| match name {
+                GEYSER_SO => plugin.clone(),
+                GEYSER_CONFIG => template.clone(),
+                _ => None,
+            })
+            .expect_err("something is missing")
+            .to_string()
+        };
+        let text = message(plugin.clone(), None);
+        assert!(
+            text.contains(GEYSER_CONFIG) && text.contains("{{address}}"),
+            "{text}"
+        );
+        let nowhere = Some(folder.path().join("nowhere"));
+        let text = message(plugin.clone(), nowhere.clone());
+        assert!(
+            text.starts_with("GEYSER_CONFIG names") && text.contains("nowhere"),
+            "{text}"
+        );
+        let text = message(nowhere, plugin);
+        assert!(
+            text.starts_with("GEYSER_SO names") && text.contains("nowhere"),
+            "{text}"
+        );
     }
 
     #[test]

@@ -90,6 +90,7 @@ fn announce(transcript: &mut Transcript, net: &Localnet) {
     );
     transcript.detail(&format!("guard     {}", startup.guard));
     transcript.detail(&format!("exchange  {}", startup.exchange));
+    transcript.detail(&format!("plugin    {}", startup.plugin));
     transcript.step(
         "Sluice",
         &format!(

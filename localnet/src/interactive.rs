@@ -138,6 +138,7 @@ fn inventory(net: &Localnet) -> String {
         "Sluice is up. API {}, JSON-RPC {}, Yellowstone gRPC {}\n\
          guard     {}\n\
          exchange  {}\n\
+         plugin    {}\n\
          wallet    {} (key pair in {})\n\
          processes validator {}, Sluice {}\n\
          logs      {}, {}\n\n\
@@ -147,6 +148,7 @@ fn inventory(net: &Localnet) -> String {
         net.validator.grpc_url(),
         startup.guard,
         startup.exchange,
+        startup.plugin,
         scene.wallet.pubkey(),
         net.dir.wallet().display(),
         net.validator.process.id(),

@@ -3,8 +3,9 @@
 //! Used by the `sluice-localnet` binary, which runs the main job once (`--demo`) or stays for a person to play with, and
 //! by the tests that need a real chain.
 //!
-//! Everything that runs here is what runs in production, except the exchange: its program is the
-//! stand-in of `programs/local-cpmm` unless `CPMM_SO` names the real one.
+//! Everything that runs here is what runs in production, except two parts. The exchange's program is the stand-in of
+//! `programs/local-cpmm` unless `CPMM_SO` names the real one. The validator streams by this repository's own Geyser
+//! plugin unless `GEYSER_SO` names another, and `GEYSER_CONFIG` a template of its configuration.
 
 pub mod artifacts;
 pub mod chain;
@@ -13,6 +14,7 @@ pub mod genesis;
 pub mod interactive;
 pub mod net;
 pub mod opening;
+pub mod plugin_config;
 pub mod ports;
 pub mod process;
 pub mod receiver;

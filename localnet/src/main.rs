@@ -29,7 +29,8 @@ struct Cli {
     /// solana-test-validator [default: $SLUICE_VALIDATOR, else the one on PATH]
     #[arg(long, value_name = "PATH")]
     validator: Option<PathBuf>,
-    /// Geyser plugin [default: target/geyser-plugin/libsluice_geyser_plugin.so]
+    /// Geyser plugin; $GEYSER_SO wins over it, and $GEYSER_CONFIG is the template of its configuration
+    /// [default: target/geyser-plugin/libsluice_geyser_plugin.so with geyser-plugin/config.json5]
     #[arg(long, value_name = "PATH")]
     plugin: Option<PathBuf>,
     /// The guard's program [default: target/programs/swap_guard.so]

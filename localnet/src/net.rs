@@ -61,6 +61,8 @@ pub struct Startup {
     pub guard: Fingerprint,
     /// The exchange that was loaded.
     pub exchange: Fingerprint,
+    /// The Geyser plugin that was loaded.
+    pub plugin: Fingerprint,
     /// The validator's.
     pub chain: Started,
     /// From the start of Sluice until both parts were ready.
@@ -89,6 +91,7 @@ impl Localnet {
             .map_err(|error| anyhow::anyhow!("cannot write the wallet's key pair: {error}"))?;
         let guard = Fingerprint::of(&artifacts.guard)?;
         let exchange = Fingerprint::of(&artifacts.cpmm)?;
+        let plugin = Fingerprint::of(&artifacts.plugin)?;
         let mut validator = Validator::spawn(artifacts, &scene, &ports, &dir)?;
         let chain = validator.wait(options.progress).await?;
         let mut service = Service::spawn(artifacts, &validator, &ports, &dir)?;
@@ -102,6 +105,7 @@ impl Localnet {
             startup: Startup {
                 guard,
                 exchange,
+                plugin,
                 chain,
                 service: ready,
             },

@@ -3,21 +3,26 @@
 use std::{
     ffi::OsString,
     fs,
+    net::{IpAddr, Ipv4Addr, SocketAddr},
+    path::PathBuf,
     time::{Duration, Instant},
 };
 
 use anyhow::{Context, ensure};
-use serde_json::json;
 use solana_commitment_config::CommitmentConfig;
+use tokio::net::TcpStream;
 
 use crate::{
-    artifacts::Artifacts, chain::Chain, genesis, ports::Ports, process::OwnedProcess, scene::Scene,
-    workdir::WorkDir,
+    artifacts::Artifacts, chain::Chain, genesis, plugin_config, ports::Ports,
+    process::OwnedProcess, scene::Scene, workdir::WorkDir,
 };
 
 /// How long the validator may take to confirm its first slots. It needs about two seconds; a machine
 /// that builds something else at the same time needs more.
 const START_DEADLINE: Duration = Duration::from_secs(90);
+
+/// How long the plugin may take to listen once the chain moves. It is loaded before the first slot.
+const PLUGIN_DEADLINE: Duration = Duration::from_secs(10);
 
 /// Pause between two looks at a starting validator.
 const POLL: Duration = Duration::from_millis(100);
@@ -37,7 +42,8 @@ pub struct Validator {
     /// The process.
     pub process: OwnedProcess,
     rpc_url: String,
-    grpc_url: String,
+    grpc: SocketAddr,
+    plugin: PathBuf,
 }
 
 /// How far the chain was when it was declared up.
@@ -61,11 +67,9 @@ impl Validator {
         dir: &WorkDir,
     ) -> anyhow::Result<Self> {
         genesis::write(&scene.accounts(), &dir.accounts()).context("cannot write genesis")?;
-        let plugin_config = json!({
-            "libpath": artifacts.plugin,
-            "grpc": { "address": format!("127.0.0.1:{}", ports.grpc) },
-        });
-        fs::write(dir.plugin_config(), plugin_config.to_string())?;
+        let grpc = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), ports.grpc);
+        let plugin_config = plugin_config::fill(&artifacts.plugin_config, &artifacts.plugin, grpc)?;
+        fs::write(dir.plugin_config(), plugin_config)?;
         let filter = std::env::var("RUST_LOG").unwrap_or_else(|_| LOG_FILTER.to_owned());
         let process = OwnedProcess::spawn(
             "the validator",
@@ -77,15 +81,40 @@ impl Validator {
         Ok(Self {
             process,
             rpc_url: format!("http://127.0.0.1:{}", ports.rpc),
-            grpc_url: format!("http://127.0.0.1:{}", ports.grpc),
+            grpc,
+            plugin: artifacts.plugin.clone(),
         })
     }
 
-    /// Waits until the chain moves and the guard can be called.
+    /// Waits until the chain moves, the guard can be called and the plugin listens.
     ///
     /// # Errors
     /// When the validator dies or is not up in time; the end of its log is part of the message.
     pub async fn wait(&mut self, progress: fn(&str)) -> anyhow::Result<Started> {
+        let started = self.wait_for_chain(progress).await?;
+        self.wait_for_plugin().await?;
+        Ok(started)
+    }
+
+    async fn wait_for_plugin(&mut self) -> anyhow::Result<()> {
+        let begun = Instant::now();
+        while TcpStream::connect(self.grpc).await.is_err() {
+            self.process.check()?;
+            ensure!(
+                begun.elapsed() < PLUGIN_DEADLINE,
+                "the Geyser plugin {} does not listen on {} though the chain moves: does its configuration take the \
+                 address from where {} stands? See {}",
+                self.plugin.display(),
+                self.grpc,
+                plugin_config::ADDRESS,
+                self.process.log().display()
+            );
+            tokio::time::sleep(POLL).await;
+        }
+        Ok(())
+    }
+
+    async fn wait_for_chain(&mut self, progress: fn(&str)) -> anyhow::Result<Started> {
         let begun = Instant::now();
         let chain = self.chain();
         let mut next_word = begun + PROGRESS_INTERVAL;
@@ -125,8 +154,8 @@ impl Validator {
 
     /// Yellowstone gRPC endpoint of the plugin.
     #[must_use]
-    pub fn grpc_url(&self) -> &str {
-        &self.grpc_url
+    pub fn grpc_url(&self) -> String {
+        format!("http://{}", self.grpc)
     }
 }
 

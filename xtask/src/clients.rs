@@ -43,12 +43,13 @@ pub fn set_up(repo: &Repo) -> Result<()> {
 /// Sets everything up and runs the clients' tests, and no others.
 pub fn run(repo: &Repo, cache: &Cache) -> Result<()> {
     let replacement = exchange::replacement()?;
+    let geyser = plugin::Replacement::find(repo)?;
     system_packages::require(repo, cache, packages_needed(repo))?;
     let nextest = Nextest::set_up(repo, cache)?;
     let validator = validator::set_up(repo, cache)?;
     set_up(repo)?;
     programs::build_served(repo, cache)?;
-    plugin::build(repo)?;
+    plugin::provide(repo, &geyser)?;
     binaries::build(repo)?;
     let step = Step::begin(
         repo,
@@ -63,6 +64,7 @@ pub fn run(repo: &Repo, cache: &Cache) -> Result<()> {
         .args(TESTS);
     run.env("SLUICE_VALIDATOR", validator);
     exchange::hand_on(replacement.as_deref(), &mut run);
+    geyser.hand_on(&mut run);
     let counts = nextest::run(&step, &mut run)?;
     step.done();
     anyhow::ensure!(counts.failed == 0, "the tools' output is above");

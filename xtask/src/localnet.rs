@@ -15,10 +15,11 @@ use crate::{binaries, exchange, plugin, programs, system_packages, validator};
 /// Replaces this process, so that Ctrl-C and the exit status are those of `sluice-localnet` itself.
 pub fn run(repo: &Repo, cache: &Cache, demo: bool, extra: &[OsString]) -> Result<Infallible> {
     let replacement = exchange::replacement()?;
+    let geyser = plugin::Replacement::find(repo)?;
     system_packages::require(repo, cache, &[])?;
     let validator = validator::set_up(repo, cache)?;
     programs::build_served(repo, cache)?;
-    plugin::build(repo)?;
+    plugin::provide(repo, &geyser)?;
     let binaries = binaries::build(repo)?;
     let mut localnet = command(repo, &binaries.localnet);
     localnet.stdin(Stdio::inherit());
@@ -30,6 +31,7 @@ pub fn run(repo: &Repo, cache: &Cache, demo: bool, extra: &[OsString]) -> Result
         .arg("--cpmm")
         .arg(replacement.as_ref().unwrap_or(&stand_in));
     exchange::hand_on(replacement.as_deref(), &mut localnet);
+    geyser.hand_on(&mut localnet);
     localnet.arg("--sluice").arg(binaries.sluice);
     if demo {
         localnet.arg("--demo");

@@ -84,15 +84,20 @@ fn all(repo: &Repo, cache: &Cache, stages: &mut Stages) -> Result<()> {
     stages.tests("program tests (native)", || test_programs(repo, &nextest))?;
     stages.stage("IDL", || idl::check(repo))?;
     stages.stage("OpenAPI document", || openapi::check(repo))?;
+    let geyser = plugin::Replacement::find(repo)?;
     stages.stage("build plugin", || plugin::build(repo))?;
     stages.stage("build binaries", || binaries::build(repo).map(drop))?;
     stages.stage("set up clients", || clients::set_up(repo))?;
-    stages.tests("root tests", || test_root(repo, &nextest, &validator))?;
+    stages.tests("root tests", || {
+        test_root(repo, &nextest, &validator, &geyser)
+    })?;
     stages.stage("figures of the guard", || {
         bench::check(repo, bench::Subject::Guard)
     })?;
     stages.tests("bank tests", || test_bank(repo, &nextest))?;
-    stages.tests("plugin tests", || test_plugin(repo, &nextest))
+    stages.tests("plugin tests", || {
+        test_plugin(repo, &nextest, &validator, &geyser)
+    })
 }
 
 fn test_programs(repo: &Repo, nextest: &Nextest) -> Result<Counts> {
@@ -111,7 +116,12 @@ fn test_programs(repo: &Repo, nextest: &Nextest) -> Result<Counts> {
     Ok(counts)
 }
 
-fn test_root(repo: &Repo, nextest: &Nextest, validator: &Path) -> Result<Counts> {
+fn test_root(
+    repo: &Repo,
+    nextest: &Nextest,
+    validator: &Path,
+    geyser: &plugin::Replacement,
+) -> Result<Counts> {
     let step = Step::begin(
         repo,
         "test-root",
@@ -123,6 +133,7 @@ fn test_root(repo: &Repo, nextest: &Nextest, validator: &Path) -> Result<Counts>
     Workspace::root(repo).apply(&mut run);
     run.arg("--locked").env("SLUICE_VALIDATOR", validator);
     exchange::hand_on(exchange::replacement()?.as_deref(), &mut run);
+    geyser.hand_on(&mut run);
     let counts = nextest::run(&step, &mut run)?;
     step.done();
     Ok(counts)
@@ -145,18 +156,25 @@ fn test_bank(repo: &Repo, nextest: &Nextest) -> Result<Counts> {
     Ok(counts)
 }
 
-fn test_plugin(repo: &Repo, nextest: &Nextest) -> Result<Counts> {
+fn test_plugin(
+    repo: &Repo,
+    nextest: &Nextest,
+    validator: &Path,
+    geyser: &plugin::Replacement,
+) -> Result<Counts> {
     let step = Step::begin(
         repo,
         "test-plugin",
         "Testing the Geyser plugin",
-        "its filters, its replay and its limits, over real gRPC",
+        "its filters, its replay and its limits, over real gRPC, and in a validator",
         "a minute from nothing",
     )?;
     let mut run = nextest.command(repo)?;
     Workspace::plugin(repo).apply(&mut run);
     // The profile the validator loads; its dependencies are compiled already.
-    run.args(["--locked", "--cargo-profile", "release"]);
+    run.args(["--locked", "--cargo-profile", "release"])
+        .env("SLUICE_VALIDATOR", validator);
+    geyser.hand_on(&mut run);
     let counts = nextest::run(&step, &mut run)?;
     step.done();
     Ok(counts)

@@ -90,15 +90,17 @@ pub fn chaos(repo: &Repo, cache: &Cache, kills: u32, seed: u64, store: Store) ->
 /// Cuts the streams of Sluice on a localnet for so many seconds, by faults that `seed` draws, and counts against the chain.
 pub fn truth(repo: &Repo, cache: &Cache, seconds: u64, seed: u64) -> Result<()> {
     let replacement = exchange::replacement()?;
+    let geyser = plugin::Replacement::find(repo)?;
     system_packages::require(repo, cache, &[])?;
     let validator = validator::set_up(repo, cache)?;
     programs::build_served(repo, cache)?;
-    plugin::build(repo)?;
+    plugin::provide(repo, &geyser)?;
     // The trial starts the service that lies beside it.
     binaries::build(repo)?;
     let mut truth = run_of(repo, "sluice-e2e", "truth");
     truth.env("SLUICE_VALIDATOR", validator);
     exchange::hand_on(replacement.as_deref(), &mut truth);
+    geyser.hand_on(&mut truth);
     truth.arg("--seconds").arg(seconds.to_string());
     let wording = Wording {
         what: &format!("Cutting streams and editing filters for {seconds} s, drawn by seed {seed}"),

@@ -6,6 +6,7 @@ mod binary;
 mod clients;
 mod demo;
 mod ending;
+mod geyser_plugin;
 mod live_pool;
 mod losing_parts;
 mod net;
