@@ -1,7 +1,9 @@
 //! Scripted Yellowstone server for tests of the stream's consumers, above all of faults.
 //!
 //! A local validator never shows most of these. The server speaks the protocol over a socket of the
-//! loopback interface, so the client under test is the one that runs in production.
+//! loopback interface, so the client under test is the one that runs in production. What it sends is the
+//! script's alone: it knows no filter and no chain, and is as strict as its script. The test kit's
+//! `YellowstoneServer` is the script that behaves as the reference server does.
 
 mod connection;
 mod decode;
@@ -24,8 +26,11 @@ use tonic::{Status, transport::Server};
 use url::Url;
 use yellowstone_grpc_proto::{geyser::geyser_server::GeyserServer, prost::Message};
 
-pub use self::connection::{ClientGone, Connection, Received};
+pub use self::connection::{ClientGone, Connection, Received, Unsent};
 use crate::{request::Endpoint, update::Update};
+
+/// Largest request that is read, bytes: what reference servers allow. A larger one ends the stream without a status.
+pub const MAX_REQUEST_BYTES: usize = 4 * 1024 * 1024;
 
 /// The server. Dropping it stops accepting; connections handed out live on.
 #[derive(Debug)]
@@ -48,6 +53,14 @@ impl ScriptedServer {
     /// # Errors
     /// When no port can be bound.
     pub async fn start() -> io::Result<Self> {
+        Self::with_queue(service::PLAYED_AHEAD).await
+    }
+
+    /// Like [`ScriptedServer::start`], with room for this many messages that a client has not taken yet.
+    ///
+    /// # Errors
+    /// When no port can be bound.
+    pub async fn with_queue(messages: usize) -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let address = listener.local_addr()?;
         let connections_in = TcpListenerStream::new(listener).inspect(|connection| {
@@ -62,9 +75,11 @@ impl ScriptedServer {
         let service = service::Service {
             accepted,
             refusals: Arc::clone(&refusals),
+            queue: messages,
         };
+        let service = GeyserServer::new(service).max_decoding_message_size(MAX_REQUEST_BYTES);
         let serve = Server::builder()
-            .add_service(GeyserServer::new(service))
+            .add_service(service)
             .serve_with_incoming(connections_in);
         let server = tokio::spawn(async move {
             if let Err(error) = serve.await {

@@ -15,7 +15,7 @@ use serde_json::Value;
 use service_kit::{CancellationToken, Clock};
 use sluice_config::Config;
 use sluice_geyser::{
-    Request, SlotStatus, Update,
+    Endpoint, Request, SlotStatus, Update,
     scripted::{Connection, ScriptedServer},
 };
 use sluice_store::{
@@ -69,6 +69,7 @@ pub struct IndexerHarness {
     /// The receiver of all webhooks. It takes what one of their secrets signed.
     pub receiver: WebhookReceiver,
     place: Place,
+    stream: Endpoint,
 }
 
 /// A running indexer.
@@ -120,12 +121,19 @@ impl IndexerHarness {
             Place::Server { url, .. } => Store::connect(url).await,
         };
         let receiver = WebhookReceiver::always(Reply::Accept).await;
+        let server = ScriptedServer::start().await.expect("listens");
         Self {
-            server: ScriptedServer::start().await.expect("listens"),
+            stream: server.endpoint(),
+            server,
             store: store.expect("opens"),
             receiver: receiver.expect("a free port"),
             place,
         }
+    }
+
+    /// Has indexers that are started from now on listen to this server instead of the scripted one.
+    pub fn listen_to(&mut self, stream: &Endpoint) {
+        self.stream = stream.clone();
     }
 
     /// The SQLite file, unless the database is a server.
@@ -174,7 +182,7 @@ impl IndexerHarness {
             [webhooks]
             allow-http-loopback = true
             "#,
-            self.server.endpoint().url,
+            self.stream.url,
         );
         Config::parse(&text, Path::new("test")).expect("valid")
     }

@@ -1,18 +1,19 @@
-//! Scripted chain: the truth of the market's simulations, what was reported of it, and all messages in order.
+//! Scripted chain: what is true of each slot, what a validator has told its plugin of it, and in which order.
 //!
 //! It stands for the validator that a server and a node report: both, the script and the judge see one state of it. A
-//! script may report less than is true, later, or twice, which no validator does on demand.
+//! script may report less than is true, later, or twice, which no validator does on demand. Only block metadata comes by
+//! itself, before the first `Processed` of each bank, as from every validator.
 
 mod statuses;
 mod write_tree;
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use cpmm::ids;
-use sluice_geyser::{SlotStatus, SlotUpdate, scripted::Code};
+use sluice_geyser::{AccountUpdate, Body, SlotStatus, SlotUpdate, scripted::Code};
 use tokio::sync::watch;
 
 pub use statuses::ReportedStatuses;
@@ -29,18 +30,11 @@ pub enum Ending {
     Close,
 }
 
-/// One message of the server, or its end.
+/// What a validator tells its plugin, or what a script does to the streams at that moment.
 #[derive(Clone, Debug)]
 pub enum Message {
-    /// A write, to whom it matches.
-    Account {
-        /// The slot.
-        slot: u64,
-        /// The write.
-        write: Write,
-    },
-    /// A slot's status.
-    Slot(SlotUpdate),
+    /// Something of the chain.
+    Update(Body),
     /// A ping.
     Ping,
     /// A message without content.
@@ -51,14 +45,47 @@ pub enum Message {
     End(Ending),
 }
 
+impl Message {
+    /// A write in a slot.
+    #[must_use]
+    pub fn write(slot: u64, write: &Write) -> Self {
+        let account = write.content.account();
+        Self::Update(Body::Account(AccountUpdate {
+            slot,
+            pubkey: write.key,
+            owner: account.owner,
+            lamports: account.lamports,
+            executable: false,
+            rent_epoch: u64::MAX,
+            data: account.data,
+            write_version: write.version,
+            txn_signature: None,
+            is_startup: false,
+        }))
+    }
+
+    /// A slot's status.
+    #[must_use]
+    pub fn status(slot: u64, status: SlotStatus, parent: Option<u64>) -> Self {
+        Self::Update(Body::Slot(SlotUpdate {
+            slot,
+            parent,
+            status,
+            dead_error: None,
+        }))
+    }
+}
+
 /// Everything behind one lock, so that a stream, a node and the model always see one state.
 pub struct ChainRecord {
     /// The truth.
     pub tree: WriteTree,
     /// What was reported of it.
     pub statuses: ReportedStatuses,
-    /// Every message reported, in order.
+    /// Every message reported, in order, from the first slot's statuses on.
     pub messages: Vec<Message>,
+    /// Slots of whose present bank the metadata was reported.
+    with_metadata: BTreeSet<u64>,
     /// What readers may see of each slot that was reported to be frozen. More than one state only where a script delivers a
     /// write late.
     pub states: BTreeMap<u64, Vec<State>>,
@@ -88,16 +115,21 @@ impl ScriptedChain {
     #[must_use]
     pub fn new(genesis: u64, state: State) -> Self {
         let states = BTreeMap::from([(genesis, vec![state.clone()])]);
-        let record = ChainRecord {
+        let mut record = ChainRecord {
             tree: WriteTree::new(genesis, state),
             statuses: ReportedStatuses::new(genesis),
             messages: Vec::new(),
+            with_metadata: BTreeSet::new(),
             states,
             node: NodeSlot::OfTheStream,
         };
+        for status in [SlotStatus::Processed, SlotStatus::Confirmed] {
+            record.report(Message::status(genesis, status, None));
+        }
+        let reported = record.messages.len();
         Self {
             record: Arc::new(Mutex::new(record)),
-            reported: watch::Sender::new(0),
+            reported: watch::Sender::new(reported),
         }
     }
 
@@ -106,13 +138,10 @@ impl ScriptedChain {
         self.record.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Has the server say something.
+    /// Has the validator tell its plugin something.
     pub fn report(&self, message: Message) {
         let mut record = self.lock();
-        if let Message::Slot(update) = &message {
-            record.learn(update);
-        }
-        record.messages.push(message);
+        record.report(message);
         let len = record.messages.len();
         drop(record);
         self.reported.send_replace(len);
@@ -127,18 +156,11 @@ impl ScriptedChain {
             let clock = cast::clock(slot, cast::EPOCH);
             record.tree.write(slot, ids::CLOCK, clock)
         };
-        let reported = |status, parent| {
-            self.report(Message::Slot(SlotUpdate {
-                slot,
-                parent,
-                status,
-                dead_error: None,
-            }));
-        };
-        reported(SlotStatus::CreatedBank, Some(parent));
-        self.report(Message::Account { slot, write });
-        reported(SlotStatus::Processed, Some(parent));
-        reported(SlotStatus::Confirmed, None);
+        let status = |status, parent| self.report(Message::status(slot, status, parent));
+        status(SlotStatus::CreatedBank, Some(parent));
+        self.report(Message::write(slot, &write));
+        status(SlotStatus::Processed, Some(parent));
+        status(SlotStatus::Confirmed, None);
         slot
     }
 
@@ -150,6 +172,33 @@ impl ScriptedChain {
 }
 
 impl ChainRecord {
+    fn report(&mut self, message: Message) {
+        match &message {
+            Message::Update(Body::Slot(update)) => {
+                self.learn(update);
+                match update.status {
+                    // Another bank of the slot begins.
+                    SlotStatus::CreatedBank => drop(self.with_metadata.remove(&update.slot)),
+                    SlotStatus::Processed => self.report_metadata(update.slot),
+                    _ => {}
+                }
+            }
+            Message::Update(Body::BlockMeta(block)) => {
+                self.with_metadata.insert(block.slot);
+            }
+            _ => {}
+        }
+        self.messages.push(message);
+    }
+
+    /// Reports the block of a slot, once for each of its banks.
+    fn report_metadata(&mut self, slot: u64) {
+        if self.tree.contains(slot) && self.with_metadata.insert(slot) {
+            let block = self.tree.block_meta(slot);
+            self.messages.push(Message::Update(Body::BlockMeta(block)));
+        }
+    }
+
     fn learn(&mut self, update: &SlotUpdate) {
         let slot = update.slot;
         if let Some(parent) = update.parent {

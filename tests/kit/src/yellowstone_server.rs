@@ -1,42 +1,46 @@
-//! Yellowstone server: streams a scripted chain, filtered as each subscriber asks, and replays what it missed.
+//! Yellowstone server: streams a scripted chain as the reference server 15.1.2 does, with its limits and its words.
 //!
-//! It stands for a Geyser server with the Yellowstone service. It is as strict as one with its filters, and stricter with a
-//! replay: it may leave out all but the last write of an account, or number writes as another validator does.
+//! It stands for a validator's plugin with the Yellowstone service. A call joins the live ring with an empty filter, and what
+//! passes before its first request is applied is lost to it. At processed the ring carries single writes as they happen; at
+//! confirmed and finalized, whole blocks. A replay holds frozen blocks alone. It is stricter in this: a script decides when
+//! a request is applied and a replay put together, statuses that others imply are never filled in, and some policies play
+//! other servers.
 
+mod limits;
 mod preencoded;
+mod replay;
+mod ring;
+mod subscriber;
+#[cfg(test)]
+mod tests;
 
+pub use limits::FilterLimits;
 pub use preencoded::Preencoded;
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
     io,
     net::SocketAddr,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use bytes::Bytes;
 use sluice_geyser::{
-    AccountUpdate, Body, Request, Update,
-    scripted::{ClientGone, Code, Connection, Received, ScriptedServer},
+    Endpoint, Request,
+    scripted::{Code, ScriptedServer},
 };
-use solana_pubkey::Pubkey;
-use tokio::task::AbortHandle;
+use tokio::{sync::watch, task::AbortHandle};
 
-use crate::{
-    filters,
-    scripted_chain::Write,
-    scripted_chain::{ChainRecord, Ending, Message, ScriptedChain},
-};
+use self::subscriber::Subscriber;
+use crate::scripted_chain::{Ending, Message, ScriptedChain};
 
 /// What a server does when it is asked to replay.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum ReplayPolicy {
-    /// It replays every write, in order.
+    /// The last write of each account in each frozen block, as the reference server.
     #[default]
-    Whole,
-    /// It replays the last write of each account in each slot.
-    LastWrites,
-    /// The same, from another validator, whose write versions are smaller and unrelated.
+    Reference,
+    /// Every write of each frozen block, in order: servers that keep the stream itself.
+    EveryWrite,
+    /// The last writes, numbered by another validator, whose write versions are smaller and unrelated.
     OtherVersions,
     /// It says no.
     Refused(Code, String),
@@ -44,19 +48,68 @@ pub enum ReplayPolicy {
     Nothing,
 }
 
-#[derive(Default)]
-struct Play {
-    replay: ReplayPolicy,
-    requests: Vec<Request>,
-    replaced: usize,
+/// How a server is configured. The default is the reference server's, with its default of slots kept for replays.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServerSettings {
+    /// What it does when it is asked to replay.
+    pub replay: ReplayPolicy,
+    /// Frozen blocks that it keeps for replays, `replay_stored_slots`; without any it refuses.
+    pub stored_slots: usize,
+    /// Whether it honours `from_slot` on later requests of a stream. The reference server does, others ignore it.
+    pub replays_later: bool,
+    /// What it accepts in a request.
+    pub limits: FilterLimits,
+    /// Messages by which a subscriber may be behind the live ring, `channel_capacity`.
+    pub ring: usize,
+}
+
+impl Default for ServerSettings {
+    fn default() -> Self {
+        Self {
+            replay: ReplayPolicy::Reference,
+            stored_slots: 150,
+            replays_later: true,
+            limits: FilterLimits::default(),
+            ring: 250_000,
+        }
+    }
+}
+
+/// Updates that may wait for one client.
+const CLIENT_QUEUE: usize = 100_000;
+
+/// What a script holds up.
+#[derive(Clone, Copy, Debug, Default)]
+struct Held {
+    requests: bool,
+    replays: bool,
+}
+
+/// What the server and its subscribers share.
+#[derive(Debug)]
+struct Shared {
+    settings: Mutex<ServerSettings>,
+    seen: Mutex<Seen>,
+    refusals: Mutex<Vec<(Code, String)>>,
+    held: watch::Sender<Held>,
+    /// Number of the first message since the server was started last: what came before is not kept for replays.
+    kept_from: Mutex<usize>,
+}
+
+/// What clients have sent.
+#[derive(Debug, Default)]
+struct Seen {
+    first: Vec<Request>,
+    later: Vec<Request>,
     pongs: usize,
 }
 
 /// The server. Dropping it ends it.
 pub struct YellowstoneServer {
+    chain: ScriptedChain,
+    endpoint: Endpoint,
     address: SocketAddr,
-    play: Arc<Mutex<Play>>,
-    refusals: Arc<Mutex<Vec<(Code, String)>>>,
+    shared: Arc<Shared>,
     accepting: AbortHandle,
 }
 
@@ -67,26 +120,35 @@ impl Drop for YellowstoneServer {
 }
 
 impl YellowstoneServer {
-    /// A server of this record.
+    /// A server of this chain.
     ///
     /// # Errors
     /// When no port can be bound.
-    pub async fn start(record: ScriptedChain) -> io::Result<Self> {
-        let scripted = ScriptedServer::start().await?;
-        let url = scripted.endpoint().url;
-        let address = url.socket_addrs(|| None)?.first().copied();
-        let play = Arc::<Mutex<Play>>::default();
-        let refusals = Arc::<Mutex<Vec<(Code, String)>>>::default();
-        let accepting = tokio::spawn(accept(
-            scripted,
-            record,
-            Arc::clone(&play),
-            Arc::clone(&refusals),
-        ));
+    pub async fn start(chain: ScriptedChain) -> io::Result<Self> {
+        Self::with_queue(chain, CLIENT_QUEUE).await
+    }
+
+    /// A server that keeps this many updates for a client that does not take them.
+    ///
+    /// # Errors
+    /// When no port can be bound.
+    pub async fn with_queue(chain: ScriptedChain, client_queue: usize) -> io::Result<Self> {
+        let scripted = ScriptedServer::with_queue(client_queue).await?;
+        let endpoint = scripted.endpoint();
+        let address = endpoint.url.socket_addrs(|| None)?.first().copied();
+        let shared = Arc::new(Shared {
+            settings: Mutex::default(),
+            seen: Mutex::default(),
+            refusals: Mutex::default(),
+            held: watch::Sender::default(),
+            kept_from: Mutex::default(),
+        });
+        let accepting = tokio::spawn(accept(scripted, chain.clone(), Arc::clone(&shared)));
         Ok(Self {
+            chain,
+            endpoint,
             address: address.ok_or(io::ErrorKind::AddrNotAvailable)?,
-            play,
-            refusals,
+            shared,
             accepting: accepting.abort_handle(),
         })
     }
@@ -97,32 +159,65 @@ impl YellowstoneServer {
         self.address
     }
 
+    /// How a client reaches it.
+    #[must_use]
+    pub const fn endpoint(&self) -> &Endpoint {
+        &self.endpoint
+    }
+
+    /// Changes how it is configured, for requests that are applied from now on.
+    pub fn configure(&self, change: impl FnOnce(&mut ServerSettings)) {
+        change(&mut lock(&self.shared.settings));
+    }
+
     /// What it does when it is asked to replay, from now on.
     pub fn on_replay(&self, replay: ReplayPolicy) {
-        lock(&self.play).replay = replay;
+        self.configure(|settings| settings.replay = replay);
     }
 
     /// Ends the next subscription right after it was opened.
     pub fn refuse_next(&self, code: Code, text: &str) {
-        lock(&self.refusals).push((code, text.to_owned()));
+        lock(&self.shared.refusals).push((code, text.to_owned()));
     }
 
-    /// Every subscription opened so far.
+    /// Whether requests wait. Live updates go by meanwhile, under the filter applied before, and of the requests that wait
+    /// only the newest is kept.
+    pub fn hold_requests(&self, held: bool) {
+        self.shared
+            .held
+            .send_modify(|holding| holding.requests = held);
+    }
+
+    /// Whether replays wait for being put together. The filter is in force meanwhile, and the live ring stands still: what is
+    /// frozen now comes twice, by the replay and by the ring.
+    pub fn hold_replays(&self, held: bool) {
+        self.shared
+            .held
+            .send_modify(|holding| holding.replays = held);
+    }
+
+    /// Ends every stream and forgets every block, as a server that is started again.
+    pub fn restart(&self) {
+        self.chain.report(Message::End(Ending::Close));
+        *lock(&self.shared.kept_from) = self.chain.lock().messages.len();
+    }
+
+    /// The first request of every subscription opened so far.
     #[must_use]
     pub fn requests(&self) -> Vec<Request> {
-        lock(&self.play).requests.clone()
+        lock(&self.shared.seen).first.clone()
     }
 
-    /// How often a subscription was replaced on an open stream.
+    /// Every request that was to replace another on an open stream.
     #[must_use]
-    pub fn replaced(&self) -> usize {
-        lock(&self.play).replaced
+    pub fn later_requests(&self) -> Vec<Request> {
+        lock(&self.shared.seen).later.clone()
     }
 
     /// How many pings were answered.
     #[must_use]
     pub fn pongs(&self) -> usize {
-        lock(&self.play).pongs
+        lock(&self.shared.seen).pongs
     }
 }
 
@@ -130,228 +225,13 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-async fn accept(
-    mut scripted: ScriptedServer,
-    record: ScriptedChain,
-    play: Arc<Mutex<Play>>,
-    refusals: Arc<Mutex<Vec<(Code, String)>>>,
-) {
+async fn accept(mut scripted: ScriptedServer, chain: ScriptedChain, shared: Arc<Shared>) {
     loop {
-        let mut connection = scripted.accept().await;
-        let Some(Received { request, .. }) = connection.received().await else {
-            continue;
-        };
-        lock(&play).requests.push(request.clone());
-        let refusal = lock(&refusals).pop();
-        if let Some((code, text)) = refusal {
-            // The client may be gone already.
-            let _ = connection.fail(code, &text).await;
-            continue;
-        }
-        let replay = lock(&play).replay.clone();
-        tokio::spawn(serve(
-            connection,
-            request,
-            replay,
-            record.clone(),
-            Arc::clone(&play),
-        ));
+        let connection = scripted.accept().await;
+        let subscriber = Subscriber::join(connection, chain.clone(), Arc::clone(&shared));
+        // Whichever way a client goes, the chain goes on without it.
+        tokio::spawn(async move {
+            let _ = subscriber.serve().await;
+        });
     }
-}
-
-/// Serves one subscription until it ends or the client goes.
-async fn serve(
-    connection: Connection,
-    request: Request,
-    replay: ReplayPolicy,
-    record: ScriptedChain,
-    play: Arc<Mutex<Play>>,
-) {
-    let (from, refused, missed) = {
-        let record = record.lock();
-        let (refused, missed) = match (request.from_slot, &replay) {
-            (None, _) | (Some(_), ReplayPolicy::Nothing) => (None, Vec::new()),
-            (Some(_), ReplayPolicy::Refused(code, text)) => {
-                (Some((*code, text.clone())), Vec::new())
-            }
-            (Some(slot), kind) => (None, replayed(&record, slot, kind)),
-        };
-        (record.messages.len(), refused, missed)
-    };
-    if let Some((code, text)) = refused {
-        // The client may be gone already.
-        let _ = connection.fail(code, &text).await;
-        return;
-    }
-    let client = Client {
-        connection,
-        request,
-        play,
-    };
-    // Whichever way a client goes, the record goes on without it.
-    let _ = client.follow(&record, missed, from).await;
-}
-
-struct Client {
-    connection: Connection,
-    request: Request,
-    play: Arc<Mutex<Play>>,
-}
-
-impl Client {
-    async fn follow(
-        mut self,
-        record: &ScriptedChain,
-        missed: Vec<Message>,
-        mut at: usize,
-    ) -> Result<(), ClientGone> {
-        let mut reported = record.listen();
-        for message in missed {
-            self.say(message).await?;
-        }
-        loop {
-            let news = record.lock().messages[at..].to_vec();
-            at += news.len();
-            for message in news {
-                match message {
-                    // Dropping the connection ends the stream.
-                    Message::End(Ending::Close) => return Ok(()),
-                    Message::End(Ending::Error(code, text)) => {
-                        return self.connection.fail(code, &text).await;
-                    }
-                    message => self.say(message).await?,
-                }
-            }
-            tokio::select! {
-                more = reported.wait_for(|len| *len > at) => {
-                    if more.is_err() {
-                        return Ok(());
-                    }
-                }
-                received = self.connection.received() => match received {
-                    Some(received) => self.note(&received),
-                    None => return Ok(()),
-                },
-            }
-        }
-    }
-
-    fn note(&self, received: &Received) {
-        let mut play = lock(&self.play);
-        if received.ping.is_some() {
-            play.pongs += 1;
-        } else {
-            play.replaced += 1;
-        }
-    }
-
-    async fn say(&self, message: Message) -> Result<(), ClientGone> {
-        let (filters, body) = match message {
-            Message::Ping => return self.connection.ping().await,
-            Message::Garbage => return self.connection.send_garbage().await,
-            Message::End(_) => return Ok(()),
-            Message::Oversized(len) => (vec!["pools".to_owned()], Body::Account(oversized(len))),
-            Message::Slot(update) => match &self.request.slots {
-                Some(name) => (vec![name.clone()], Body::Slot(update)),
-                None => return Ok(()),
-            },
-            Message::Account { slot, write } => {
-                let account = write.content.account();
-                let names = filters::names(&self.request, &write.key, &account);
-                if names.is_empty() {
-                    return Ok(());
-                }
-                let update = AccountUpdate {
-                    slot,
-                    pubkey: write.key,
-                    owner: account.owner,
-                    lamports: account.lamports,
-                    executable: false,
-                    rent_epoch: u64::MAX,
-                    data: account.data,
-                    write_version: write.version,
-                    txn_signature: None,
-                    is_startup: false,
-                };
-                (names, Body::Account(update))
-            }
-        };
-        let update = Update {
-            filters,
-            created_at: None,
-            body,
-        };
-        self.connection.send(update).await
-    }
-}
-
-fn oversized(len: usize) -> AccountUpdate {
-    AccountUpdate {
-        slot: 0,
-        pubkey: Pubkey::default(),
-        owner: cpmm::ids::PROGRAM_ID,
-        lamports: 1,
-        executable: false,
-        rent_epoch: u64::MAX,
-        data: Bytes::from(vec![0; len]),
-        write_version: 0,
-        txn_signature: None,
-        is_startup: false,
-    }
-}
-
-/// Everything reported of `from` and later slots, slot by slot: content first, then statuses.
-fn replayed(record: &ChainRecord, from: u64, kind: &ReplayPolicy) -> Vec<Message> {
-    let mut contents: BTreeMap<u64, Vec<Write>> = BTreeMap::new();
-    let mut statuses: BTreeMap<u64, Vec<Message>> = BTreeMap::new();
-    for message in &record.messages {
-        match message {
-            Message::Account { slot, write } if *slot >= from => {
-                contents.entry(*slot).or_default().push(write.clone());
-            }
-            Message::Slot(update) if update.slot >= from => {
-                statuses
-                    .entry(update.slot)
-                    .or_default()
-                    .push(message.clone());
-            }
-            _ => {}
-        }
-    }
-    let slots: BTreeSet<u64> = contents.keys().chain(statuses.keys()).copied().collect();
-    let mut messages = Vec::new();
-    for slot in slots {
-        let writes = contents.remove(&slot).unwrap_or_default();
-        let writes = match kind {
-            ReplayPolicy::Whole => writes,
-            ReplayPolicy::LastWrites => last_writes(writes),
-            _ => renumbered(last_writes(writes)),
-        };
-        messages.extend(
-            writes
-                .into_iter()
-                .map(|write| Message::Account { slot, write }),
-        );
-        messages.extend(statuses.remove(&slot).unwrap_or_default());
-    }
-    messages
-}
-
-/// The write of the highest version of each account, in no particular order.
-fn last_writes(writes: Vec<Write>) -> Vec<Write> {
-    let mut last: BTreeMap<Pubkey, Write> = BTreeMap::new();
-    for write in writes {
-        match last.get(&write.key) {
-            Some(held) if held.version > write.version => {}
-            _ => drop(last.insert(write.key, write)),
-        }
-    }
-    last.into_values().collect()
-}
-
-fn renumbered(writes: Vec<Write>) -> Vec<Write> {
-    let numbered = writes.into_iter().zip(1..);
-    numbered
-        .map(|(write, version)| Write { version, ..write })
-        .collect()
 }

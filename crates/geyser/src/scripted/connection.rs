@@ -1,6 +1,6 @@
 //! One subscription of a client under test, as the script that plays the server holds it.
 
-use tokio::sync::mpsc;
+use tokio::sync::mpsc::{self, error::TrySendError};
 use tonic::{Code, Status};
 use yellowstone_grpc_proto::geyser::{self as proto, subscribe_update::UpdateOneof};
 
@@ -28,6 +28,17 @@ pub struct Received {
 #[error("the client has closed the stream")]
 pub struct ClientGone;
 
+/// Why an update was not sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Unsent {
+    /// As many updates wait for the client as may.
+    #[error("the client's queue is full")]
+    QueueFull,
+    /// There is no client any more.
+    #[error(transparent)]
+    ClientGone(#[from] ClientGone),
+}
+
 impl Connection {
     /// The client's next message; `None` once the client has closed its half.
     pub async fn received(&mut self) -> Option<Received> {
@@ -40,6 +51,18 @@ impl Connection {
     /// [`ClientGone`].
     pub async fn send(&self, update: Update) -> Result<(), ClientGone> {
         self.put(Ok(encode::update(update))).await
+    }
+
+    /// Sends an update unless the client has fallen behind by a whole queue.
+    ///
+    /// # Errors
+    /// [`Unsent`].
+    pub fn try_send(&self, update: Update) -> Result<(), Unsent> {
+        let sent = self.messages.try_send(Ok(encode::update(update)));
+        sent.map_err(|error| match error {
+            TrySendError::Full(_) => Unsent::QueueFull,
+            TrySendError::Closed(_) => ClientGone.into(),
+        })
     }
 
     /// Sends a ping.

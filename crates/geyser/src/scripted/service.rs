@@ -15,11 +15,13 @@ use super::{connection::Connection, decode};
 
 /// Messages a script may send ahead of the client. Small, so that a client that does not read is
 /// felt by the script instead of growing the test's memory.
-const OUTGOING_CAPACITY: usize = 16;
+pub(super) const PLAYED_AHEAD: usize = 16;
 
 pub(super) struct Service {
     pub(super) accepted: mpsc::UnboundedSender<Connection>,
     pub(super) refusals: Arc<Mutex<VecDeque<Status>>>,
+    /// Messages that may wait for a client.
+    pub(super) queue: usize,
 }
 
 type Outgoing<T> = BoxStream<'static, Result<T, Status>>;
@@ -46,7 +48,7 @@ impl proto::geyser_server::Geyser for Service {
         }
         let mut incoming = request.into_inner();
         let (received, requests) = mpsc::unbounded_channel();
-        let (messages, outgoing) = mpsc::channel(OUTGOING_CAPACITY);
+        let (messages, outgoing) = mpsc::channel(self.queue);
         tokio::spawn(async move {
             while let Some(Ok(request)) = incoming.next().await {
                 if received.send(decode::received(request)).is_err() {

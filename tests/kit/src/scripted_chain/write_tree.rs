@@ -2,9 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use sluice_geyser::{BlockMeta, TransactionUpdate};
 use solana_pubkey::Pubkey;
 
 use crate::accounts::Content;
+
+/// Time of slot 0, unix seconds. Each slot lasts one second.
+const FIRST_TIME: i64 = 1_700_000_000;
 
 /// One write to one account.
 #[derive(Clone, Debug)]
@@ -23,6 +27,17 @@ pub type State = BTreeMap<Pubkey, Content>;
 struct Slot {
     parent: Option<u64>,
     writes: Vec<Write>,
+    transactions: Vec<TransactionUpdate>,
+}
+
+impl Slot {
+    fn on(parent: Option<u64>) -> Self {
+        Self {
+            parent,
+            writes: Vec::new(),
+            transactions: Vec::new(),
+        }
+    }
 }
 
 /// A tree of slots that grows from one slot with a given state.
@@ -42,13 +57,7 @@ impl WriteTree {
             // Far from zero, so that versions of another validator can be smaller.
             next_version: 1_000_000,
         };
-        chain.slots.insert(
-            genesis,
-            Slot {
-                parent: None,
-                writes: Vec::new(),
-            },
-        );
+        chain.slots.insert(genesis, Slot::on(None));
         for (key, content) in state {
             chain.write(genesis, key, content);
         }
@@ -75,11 +84,14 @@ impl WriteTree {
     /// When the slot exists, or is not younger than its parent, or the parent does not exist.
     pub fn open(&mut self, slot: u64, parent: u64) {
         assert!(parent < slot && self.slots.contains_key(&parent));
-        let opened = Slot {
-            parent: Some(parent),
-            writes: Vec::new(),
-        };
-        assert!(self.slots.insert(slot, opened).is_none());
+        let before = self.slots.insert(slot, Slot::on(Some(parent)));
+        assert!(before.is_none());
+    }
+
+    /// Whether there is such a slot.
+    #[must_use]
+    pub fn contains(&self, slot: u64) -> bool {
+        self.slots.contains_key(&slot)
     }
 
     /// The parent of a slot; `None` for the first one.
@@ -102,6 +114,43 @@ impl WriteTree {
         let slot = self.slots.get_mut(&slot).expect("the slot was opened");
         slot.writes.push(write.clone());
         write
+    }
+
+    /// Executes a transaction, after all executed before, and returns it with its place.
+    ///
+    /// # Panics
+    /// When the slot does not exist.
+    pub fn execute(&mut self, slot: u64, transaction: TransactionUpdate) -> TransactionUpdate {
+        let opened = self.slots.get_mut(&slot).expect("the slot was opened");
+        let index = opened.transactions.len() as u64;
+        let executed = TransactionUpdate {
+            slot,
+            index,
+            ..transaction
+        };
+        opened.transactions.push(executed.clone());
+        executed
+    }
+
+    /// The transactions of a slot, in order.
+    #[must_use]
+    pub fn transactions(&self, slot: u64) -> &[TransactionUpdate] {
+        self.slots.get(&slot).map_or(&[], |slot| &slot.transactions)
+    }
+
+    /// The block of a slot as it is now.
+    #[must_use]
+    pub fn block_meta(&self, slot: u64) -> BlockMeta {
+        let parent_slot = self.parent(slot).unwrap_or(slot.saturating_sub(1));
+        BlockMeta {
+            slot,
+            parent_slot,
+            blockhash: format!("hash{slot}"),
+            parent_blockhash: format!("hash{parent_slot}"),
+            block_time: Some(FIRST_TIME.saturating_add_unsigned(slot)),
+            block_height: Some(slot),
+            executed_transaction_count: self.transactions(slot).len() as u64,
+        }
     }
 
     /// The writes of a slot, in order.

@@ -4,6 +4,7 @@
 
 mod beginnings;
 mod delivery;
+mod edits;
 mod events;
 mod expectations;
 mod filters;

@@ -10,10 +10,10 @@ use std::{
 };
 
 use sluice_geyser::{
-    AccountUpdate, Body, Endpoint, Request, TransactionUpdate, Update,
+    Body, Endpoint, Request, Update,
     scripted::{ClientGone, Connection, ScriptedServer},
 };
-use sluice_testkit::{accounts::Account, filters};
+use sluice_testkit::filters;
 use tokio::{sync::watch, task::AbortHandle, time::interval};
 
 use super::script::{Block, ChainScript};
@@ -214,12 +214,7 @@ async fn serve(
 }
 
 async fn say(connection: &Connection, request: &Request, body: Body) -> Result<(), ClientGone> {
-    let filters = match &body {
-        Body::Account(account) => of_account(request, account),
-        Body::Transaction(transaction) => of_transaction(request, transaction),
-        Body::Slot(_) => request.slots.iter().cloned().collect(),
-        Body::BlockMeta(_) => request.blocks_meta.iter().cloned().collect(),
-    };
+    let filters = filters::names(request, &body);
     if filters.is_empty() {
         return Ok(());
     }
@@ -229,24 +224,6 @@ async fn say(connection: &Connection, request: &Request, body: Body) -> Result<(
         body,
     };
     connection.send(update).await
-}
-
-fn of_account(request: &Request, update: &AccountUpdate) -> Vec<String> {
-    let account = Account {
-        owner: update.owner,
-        lamports: update.lamports,
-        data: update.data.clone(),
-    };
-    filters::names(request, &update.pubkey, &account)
-}
-
-fn of_transaction(request: &Request, transaction: &TransactionUpdate) -> Vec<String> {
-    let keys = &transaction.account_keys;
-    let named = request.transactions.iter().filter(|(_, filter)| {
-        let included = &filter.account_include;
-        included.is_empty() || included.iter().any(|key| keys.contains(key))
-    });
-    named.map(|(name, _)| name.clone()).collect()
 }
 
 fn slot_of(body: &Body) -> u64 {

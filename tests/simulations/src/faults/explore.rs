@@ -7,7 +7,7 @@ use std::{collections::BTreeSet, time::Duration};
 use cpmm::ids;
 use futures::StreamExt;
 use rand::{Rng, SeedableRng, rngs::StdRng, seq::IndexedRandom};
-use sluice_geyser::{SlotStatus, scripted::Code};
+use sluice_geyser::{Body, SlotStatus, scripted::Code};
 use sluice_testkit::{
     accounts::Content,
     cast::{self, Actor, Token},
@@ -341,8 +341,8 @@ impl Exploration {
             let repeated: Vec<&Message> = lately
                 .iter()
                 .filter(|message| match message {
-                    Message::Slot(_) => true,
-                    Message::Account { slot, .. } => self.open.contains(slot),
+                    Message::Update(Body::Slot(_)) => true,
+                    Message::Update(Body::Account(write)) => self.open.contains(&write.slot),
                     _ => false,
                 })
                 .collect();
@@ -357,8 +357,8 @@ impl Exploration {
 
     fn break_stream(&mut self) {
         let replay = match self.rng.random_range(0..8) {
-            0..2 => ReplayPolicy::Whole,
-            2..4 => ReplayPolicy::LastWrites,
+            0..2 => ReplayPolicy::EveryWrite,
+            2..4 => ReplayPolicy::Reference,
             4 => ReplayPolicy::OtherVersions,
             5 => ReplayPolicy::Refused(
                 Code::OutOfRange,
@@ -409,7 +409,7 @@ impl Exploration {
     /// Everything works again, and the chain goes on from its best slot.
     async fn finish(mut self) {
         self.scenario.node.heal();
-        self.scenario.server.on_replay(ReplayPolicy::Whole);
+        self.scenario.server.on_replay(ReplayPolicy::default());
         self.scenario.head = self.scenario.chain.lock().statuses.processed_slot();
         let pool = self.scenario.pool(0);
         let state = self.scenario.chain.lock().tree.state(self.scenario.head);

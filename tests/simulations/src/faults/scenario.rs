@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use cpmm::{PoolState, TokenAccount, ids};
-use sluice_geyser::{SlotStatus, SlotUpdate, scripted::Code};
+use sluice_geyser::{AccountFilter, Request, SlotStatus, scripted::Code};
 use sluice_harness::market::{MarketHarness, settings};
 use sluice_testkit::{
     accounts::Content,
@@ -154,17 +154,12 @@ impl Scenario {
 
     /// Reports a write.
     pub fn report_write(&self, slot: u64, write: Write) {
-        self.chain.report(Message::Account { slot, write });
+        self.chain.report(Message::write(slot, &write));
     }
 
     /// Reports a status.
     pub fn status(&self, slot: u64, status: SlotStatus, parent: Option<u64>) {
-        self.chain.report(Message::Slot(SlotUpdate {
-            slot,
-            parent,
-            status,
-            dead_error: None,
-        }));
+        self.chain.report(Message::status(slot, status, parent));
     }
 
     /// Freezes a slot.
@@ -392,7 +387,13 @@ impl Scenario {
         assert!(faults.is_empty(), "readers saw what never was: {faults:#?}");
         let unknown = self.node.not_understood();
         assert!(unknown.is_empty(), "calls no node answers: {unknown:?}");
-        assert_eq!(self.server.replaced(), 0, "the subscription never changes");
+        let (first, later) = (self.server.requests(), self.server.later_requests());
+        let asked = |request: &Request| (filters_of(request), request.commitment);
+        let changed = later
+            .iter()
+            .chain(&first)
+            .find(|request| asked(request) != asked(&first[0]));
+        assert_eq!(changed, None, "what is subscribed to never changes");
     }
 
     /// Ends the market, and checks once more that every reader saw the truth.
@@ -406,6 +407,13 @@ impl Scenario {
             .await
             .expect("the market's task does not end");
     }
+}
+
+/// What a request asks for, whatever its filters are called.
+fn filters_of(request: &Request) -> Vec<AccountFilter> {
+    let mut filters: Vec<AccountFilter> = request.accounts.values().cloned().collect();
+    filters.sort_by_key(|filter| format!("{filter:?}"));
+    filters
 }
 
 fn compare(reader: &Reader, level: Level, real: &Moment) -> Option<String> {

@@ -3,6 +3,7 @@
 //! Every script is also watched by a reader that must never see anything but the whole truth of one slot.
 
 mod contents;
+mod cuts;
 mod dead;
 mod explore;
 mod forks;

@@ -62,12 +62,12 @@ async fn starts_over(replay: ReplayPolicy) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_lost_stream_is_resumed_where_it_was_confirmed() {
-    resumes(ReplayPolicy::Whole).await;
+    resumes(ReplayPolicy::EveryWrite).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_replay_of_only_the_last_writes_is_as_good() {
-    resumes(ReplayPolicy::LastWrites).await;
+    resumes(ReplayPolicy::Reference).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
