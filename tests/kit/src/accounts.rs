@@ -29,6 +29,8 @@ pub enum Content {
     Mint(TokenProgram, Mint),
     /// The Clock sysvar in this slot.
     Clock(u64, Clock),
+    /// An account that is nothing to the exchange, as it is.
+    Other(Account),
     /// No account any more: no lamports, no data, given back to the system program.
     Closed,
     /// Bytes that are none of the above, although their owner and their head say so.
@@ -88,6 +90,9 @@ impl Content {
     /// The account that holds it.
     #[must_use]
     pub fn account(&self) -> Account {
+        if let Self::Other(account) = self {
+            return account.clone();
+        }
         let (owner, data) = match self {
             Self::Pool(pool) => (ids::PROGRAM_ID, pool.encode()),
             Self::Config(config) => (ids::PROGRAM_ID, config.encode()),
@@ -99,7 +104,7 @@ impl Content {
             Self::Mint(program, mint) => (program.id(), mint.encode(&ids::AUTHORITY)),
             Self::Clock(slot, clock) => (SYSVAR_OWNER, encode_clock(*slot, clock)),
             Self::Broken { owner, data } => (*owner, data.to_vec()),
-            Self::Closed => (Pubkey::default(), Vec::new()),
+            Self::Closed | Self::Other(_) => (Pubkey::default(), Vec::new()),
         };
         Account {
             owner,

@@ -6,6 +6,8 @@
 pub mod accounts;
 #[cfg(feature = "chain")]
 pub mod cast;
+#[cfg(feature = "chain")]
+pub mod chain_script;
 #[cfg(feature = "decoders")]
 pub mod decoders;
 #[cfg(feature = "chain")]

@@ -4,8 +4,8 @@
 //! script may report less than is true, later, or twice, which no validator does on demand. Only block metadata comes by
 //! itself, before the first `Processed` of each bank, as from every validator.
 
+mod block_tree;
 mod statuses;
-mod write_tree;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -13,13 +13,17 @@ use std::{
 };
 
 use cpmm::ids;
-use sluice_geyser::{AccountUpdate, Body, SlotStatus, SlotUpdate, scripted::Code};
+use sluice_geyser::{
+    AccountUpdate, Body, SlotStatus, SlotUpdate, TransactionUpdate, scripted::Code,
+};
+use solana_pubkey::Pubkey;
+use solana_signature::Signature;
 use tokio::sync::watch;
 
+pub use block_tree::{Block, BlockId, BlockTree, State, Write};
 pub use statuses::ReportedStatuses;
-pub use write_tree::{State, Write, WriteTree};
 
-use crate::cast;
+use crate::{accounts::Content, cast};
 
 /// How a server ends a stream.
 #[derive(Clone, Debug)]
@@ -59,7 +63,7 @@ impl Message {
             rent_epoch: u64::MAX,
             data: account.data,
             write_version: write.version,
-            txn_signature: None,
+            txn_signature: write.transaction,
             is_startup: false,
         }))
     }
@@ -79,7 +83,7 @@ impl Message {
 /// Everything behind one lock, so that a stream, a node and the model always see one state.
 pub struct ChainRecord {
     /// The truth.
-    pub tree: WriteTree,
+    pub tree: BlockTree,
     /// What was reported of it.
     pub statuses: ReportedStatuses,
     /// Every message reported, in order, from the first slot's statuses on.
@@ -116,7 +120,7 @@ impl ScriptedChain {
     pub fn new(genesis: u64, state: State) -> Self {
         let states = BTreeMap::from([(genesis, vec![state.clone()])]);
         let mut record = ChainRecord {
-            tree: WriteTree::new(genesis, state),
+            tree: BlockTree::new(genesis, state),
             statuses: ReportedStatuses::new(genesis),
             messages: Vec::new(),
             with_metadata: BTreeSet::new(),
@@ -164,6 +168,108 @@ impl ScriptedChain {
         slot
     }
 
+    // What happens on the chain, and is told at once. A block is told of in the validator's own order: its bank is created, it
+    // is written and executed in, its metadata comes, and then its statuses.
+
+    /// Creates a bank of a slot: its first one, or another one in its place.
+    pub fn open(&self, slot: u64, parent: BlockId) -> BlockId {
+        let (id, below) = {
+            let mut record = self.lock();
+            let below = record.tree.block(parent).slot;
+            (record.tree.open_on(slot, parent), below)
+        };
+        self.report(Message::status(slot, SlotStatus::CreatedBank, Some(below)));
+        id
+    }
+
+    /// Writes an account. What is written in a block that was given up is told of all the same.
+    pub fn write(&self, id: BlockId, key: Pubkey, content: Content, by: Option<Signature>) {
+        let (slot, write) = {
+            let mut record = self.lock();
+            let write = record.tree.write_in(id, key, content, by);
+            (record.tree.block(id).slot, write)
+        };
+        self.report(Message::write(slot, &write));
+    }
+
+    /// Executes a transaction in the block that a slot has.
+    ///
+    /// # Panics
+    /// When it has none.
+    pub fn execute(&self, slot: u64, transaction: TransactionUpdate) {
+        let executed = self.lock().tree.execute(slot, transaction);
+        let executed = Body::Transaction(Box::new(executed));
+        self.report(Message::Update(executed));
+    }
+
+    /// Freezes a block. Its status may follow, or that of a descendant instead.
+    pub fn freeze(&self, id: BlockId) {
+        let block = self.lock().tree.block_meta(id);
+        self.report(Message::Update(Body::BlockMeta(block)));
+    }
+
+    /// Freezes a block unless that was done, and says that it is processed.
+    pub fn seal(&self, id: BlockId) {
+        let (slot, parent) = {
+            let record = self.lock();
+            let block = record.tree.block(id);
+            (block.slot, record.tree.parent(block.slot))
+        };
+        self.report(Message::status(slot, SlotStatus::Processed, parent));
+    }
+
+    /// The chain decides for a block and all below it. Servers name no parent here.
+    pub fn confirm(&self, id: BlockId) {
+        let slot = {
+            let mut record = self.lock();
+            record.tree.confirm(id);
+            record.tree.block(id).slot
+        };
+        self.report(Message::status(slot, SlotStatus::Confirmed, None));
+    }
+
+    /// The chain decides for good for a block and all below it.
+    pub fn finalize(&self, id: BlockId) {
+        let slot = {
+            let mut record = self.lock();
+            record.tree.finalize(id);
+            record.tree.block(id).slot
+        };
+        self.report(Message::status(slot, SlotStatus::Finalized, None));
+    }
+
+    /// Gives a block up, and all that build on it. Only of those that `is_told` names it is said.
+    pub fn kill(&self, id: BlockId, mut is_told: impl FnMut(BlockId) -> bool) {
+        let victims = self.lock().tree.kill(id);
+        for victim in victims {
+            if is_told(victim) {
+                let slot = self.lock().tree.block(victim).slot;
+                self.report(Message::status(slot, SlotStatus::Dead, None));
+            }
+        }
+    }
+
+    /// Gives a slot the block back that it had, and tells all of it again but for what `is_told` leaves out.
+    pub fn revive(&self, id: BlockId, is_told: impl Fn(&Write) -> bool) {
+        let (block, parent) = {
+            let mut record = self.lock();
+            record.tree.revive(id);
+            let block = record.tree.block(id).clone();
+            let parent = record.tree.parent(block.slot);
+            (block, parent)
+        };
+        let slot = block.slot;
+        self.report(Message::status(slot, SlotStatus::CreatedBank, parent));
+        for executed in block.transactions {
+            let executed = Body::Transaction(Box::new(executed));
+            self.report(Message::Update(executed));
+        }
+        for write in block.writes.iter().filter(|write| is_told(write)) {
+            self.report(Message::write(slot, write));
+        }
+        self.freeze(id);
+    }
+
     /// Wakes when something more was reported.
     #[must_use]
     pub fn listen(&self) -> watch::Receiver<usize> {
@@ -193,8 +299,10 @@ impl ChainRecord {
 
     /// Reports the block of a slot, once for each of its banks.
     fn report_metadata(&mut self, slot: u64) {
-        if self.tree.contains(slot) && self.with_metadata.insert(slot) {
-            let block = self.tree.block_meta(slot);
+        if let Some(id) = self.tree.current(slot)
+            && self.with_metadata.insert(slot)
+        {
+            let block = self.tree.block_meta(id);
             self.messages.push(Message::Update(Body::BlockMeta(block)));
         }
     }

@@ -102,6 +102,7 @@ struct Seen {
     first: Vec<Request>,
     later: Vec<Request>,
     pongs: usize,
+    open: usize,
 }
 
 /// The server. Dropping it ends it.
@@ -212,6 +213,12 @@ impl YellowstoneServer {
     #[must_use]
     pub fn later_requests(&self) -> Vec<Request> {
         lock(&self.shared.seen).later.clone()
+    }
+
+    /// How many streams are open.
+    #[must_use]
+    pub fn open_streams(&self) -> usize {
+        lock(&self.shared.seen).open
     }
 
     /// How many pings were answered.

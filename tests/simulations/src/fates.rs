@@ -1,12 +1,11 @@
 //! Fates of the chain: every emitted event is confirmed, retracted, or in a reported gap.
 //!
-//! Webhooks at a higher commitment are sent nothing of what did not happen. What the webhooks are owed is read from the
-//! store, in order; that it arrives is promised elsewhere.
+//! Webhooks at a higher commitment are sent nothing of what did not happen.
 //!
 //! What the webhooks are owed is read from the store, in order. That it arrives is promised elsewhere.
 
-mod chain;
-mod entry;
+mod marks;
+mod outcome;
 mod script;
 
 use std::{
@@ -19,9 +18,8 @@ use serde_json::Value;
 use sluice_store::{Access, Commitment, Store, WebhookId};
 
 use self::{
-    chain::{Mark, Outcome},
-    entry::Transcript,
-    script::{Listener, Played},
+    outcome::{Mark, Outcome},
+    script::{Listener, Played, Transcript},
 };
 use sluice_harness::indexer::IndexerHarness;
 
@@ -40,7 +38,7 @@ pub async fn explore(seeds: Range<u64>, harness: impl AsyncFn() -> IndexerHarnes
     let scripts = seeds.map(|seed| {
         let harness = &harness;
         async move {
-            let (harness, transcript) = (harness().await, Transcript::default());
+            let (harness, transcript) = (harness().await, Transcript::new());
             let played = script::play(seed, harness, transcript.clone());
             match tokio::spawn(async { judge(played.await).await }).await {
                 Ok(covered) => covered,
@@ -139,7 +137,7 @@ impl Inbox {
 async fn judge(played: Played) -> Covered {
     let store = &played.harness.store;
     assert_eq!(store.unconfirmed_slots().await.expect("read"), []);
-    let outcome = played.chain.outcome();
+    let outcome = Outcome::of(&played.chain.lock().tree);
     let mut covered = Covered::default();
     for listener in &played.listeners {
         let inbox = Inbox::of(store, &listener.id).await;

@@ -78,10 +78,27 @@ impl Blocks {
                 SlotStatus::CreatedBank => drop(self.0.insert(slot, Bank::default())),
                 SlotStatus::Dead => drop(self.0.remove(&slot)),
                 SlotStatus::Processed | SlotStatus::Confirmed | SlotStatus::Finalized => {
-                    self.0.entry(slot).or_default().reached(update);
+                    self.reached(update);
                 }
                 SlotStatus::FirstShredReceived | SlotStatus::Completed => {}
             },
+        }
+    }
+
+    /// A status is that of the ancestors, too. The server fills it in where it was not reported of them.
+    fn reached(&mut self, update: &SlotUpdate) {
+        self.0.entry(update.slot).or_default().reached(update);
+        let mut below = self.parent(update.slot);
+        while let Some(slot) = below
+            && let Some(bank) = self.0.get_mut(&slot)
+            && !bank.has(update.status)
+        {
+            bank.reached(&SlotUpdate {
+                slot,
+                parent: None,
+                ..update.clone()
+            });
+            below = self.parent(slot);
         }
     }
 

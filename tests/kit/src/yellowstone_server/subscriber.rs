@@ -38,6 +38,23 @@ pub struct Subscriber {
     pending: Option<Request>,
     /// Requests received, pings not counted.
     received: usize,
+    _open: Open,
+}
+
+/// Counts a stream as open for as long as it lives.
+struct Open(Arc<Shared>);
+
+impl Open {
+    fn new(shared: Arc<Shared>) -> Self {
+        lock(&shared.seen).open += 1;
+        Self(shared)
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        lock(&self.0.seen).open -= 1;
+    }
 }
 
 impl Subscriber {
@@ -47,6 +64,7 @@ impl Subscriber {
         Self {
             connection,
             chain,
+            _open: Open::new(Arc::clone(&shared)),
             shared,
             at,
             in_force: None,
