@@ -1,4 +1,7 @@
 //! Webhook receiver: checks the signature of every delivery, as each receiver should, and keeps it.
+//!
+//! It is apart from the receiver of tests, because the localnet is built without them, and because it plays no fault: it is
+//! an integrator's endpoint as it should be, stricter than most in that it answers 401 to what its secret did not sign.
 
 use std::{
     net::{Ipv4Addr, SocketAddr},

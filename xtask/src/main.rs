@@ -123,7 +123,7 @@ enum Task {
         #[arg(long, value_enum, default_value_t = trial::Store::Both)]
         store: trial::Store,
     },
-    /// Cut streams and edit filters on a localnet, and count what was told and quoted against what the chain did.
+    /// Cut streams and edit filters on a localnet, and count what was emitted and quoted against what the chain did.
     Truth {
         /// How long faults are made.
         #[arg(long, default_value_t = 60)]

@@ -104,7 +104,7 @@ pub fn truth(repo: &Repo, cache: &Cache, seconds: u64, seed: u64) -> Result<()> 
     truth.arg("--seconds").arg(seconds.to_string());
     let wording = Wording {
         what: &format!("Cutting streams and editing filters for {seconds} s, drawn by seed {seed}"),
-        why: "what is told and quoted must be what the chain did, whatever the stream does",
+        why: "what is emitted and quoted must be what the chain did, whatever the stream does",
         takes: "a minute more than the faults last: all must be final before it is counted",
         failure: "something was lost, invented or quoted wrongly; what it was is above",
     };

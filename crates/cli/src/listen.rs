@@ -19,7 +19,7 @@ use sluice_webhook_client::{Client, Reach, WebhookRequest, target};
 use tokio::task::JoinSet;
 use url::Url;
 
-use self::api::{Api, ApiError, Line, Report};
+use self::api::{Api, ApiError, RelayLine, Report};
 
 /// How long the local server may take to answer.
 const DEADLINE: Duration = Duration::from_secs(15);
@@ -163,7 +163,7 @@ async fn read_stream(forwarder: &Arc<Forwarder>, backoff: &mut Backoff) -> Resul
 }
 
 impl Forwarder {
-    async fn forward(self: Arc<Self>, line: Line) {
+    async fn forward(self: Arc<Self>, line: RelayLine) {
         let Ok(id) = MessageId::parse(&line.id) else {
             eprintln!("the API sent a message with the malformed id {}", line.id);
             return;
@@ -200,7 +200,7 @@ impl Forwarder {
 }
 
 /// What arrived and what became of it, on one line.
-fn headline(line: &Line, attempt: &Attempt) -> String {
+fn headline(line: &RelayLine, attempt: &Attempt) -> String {
     let slot = serde_json::from_str::<Value>(&line.body)
         .ok()
         .and_then(|body| body["slot"].as_u64())

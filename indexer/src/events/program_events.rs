@@ -103,7 +103,7 @@ pub fn invoked_programs(transaction: &TransactionUpdate) -> Vec<Pubkey> {
 
 /// A line of the logs, as far as it matters here.
 #[derive(Debug, PartialEq, Eq)]
-enum Line<'a> {
+enum LogLine<'a> {
     Enter { program: Pubkey, depth: usize },
     Leave { program: Pubkey },
     Data(&'a str),
@@ -111,34 +111,34 @@ enum Line<'a> {
     Other,
 }
 
-fn parse_line(line: &str) -> Line<'_> {
+fn parse_line(line: &str) -> LogLine<'_> {
     if line == TRUNCATED {
-        return Line::Truncated;
+        return LogLine::Truncated;
     }
     let Some(rest) = line.strip_prefix("Program ") else {
-        return Line::Other;
+        return LogLine::Other;
     };
     if rest.starts_with("log: ") {
-        return Line::Other;
+        return LogLine::Other;
     }
     if let Some(data) = rest.strip_prefix("data: ") {
-        return Line::Data(data);
+        return LogLine::Data(data);
     }
     let Some((program, what)) = rest.split_once(' ') else {
-        return Line::Other;
+        return LogLine::Other;
     };
     let Ok(program) = program.parse() else {
-        return Line::Other;
+        return LogLine::Other;
     };
     if what == "success" || what.starts_with("failed: ") {
-        return Line::Leave { program };
+        return LogLine::Leave { program };
     }
     let depth = what
         .strip_prefix("invoke [")
         .and_then(|rest| rest.strip_suffix(']'));
     match depth.and_then(|depth| depth.parse().ok()) {
-        Some(depth) => Line::Enter { program, depth },
-        None => Line::Other,
+        Some(depth) => LogLine::Enter { program, depth },
+        None => LogLine::Other,
     }
 }
 
@@ -148,18 +148,18 @@ fn log_events(lines: &[String]) -> Vec<ProgramEvent> {
     let mut ordinal: usize = 0;
     for line in lines {
         match parse_line(line) {
-            Line::Enter { program, depth } => {
+            LogLine::Enter { program, depth } => {
                 stack.push(program);
                 if stack.len() != depth {
                     break;
                 }
             }
-            Line::Leave { program } => {
+            LogLine::Leave { program } => {
                 if stack.pop() != Some(program) {
                     break;
                 }
             }
-            Line::Data(data) => {
+            LogLine::Data(data) => {
                 let Some(program) = stack.last() else { break };
                 if let Some(data) = decode_fields(data) {
                     events.push(ProgramEvent {
@@ -170,8 +170,8 @@ fn log_events(lines: &[String]) -> Vec<ProgramEvent> {
                 }
                 ordinal = ordinal.saturating_add(1);
             }
-            Line::Truncated => break,
-            Line::Other => {}
+            LogLine::Truncated => break,
+            LogLine::Other => {}
         }
     }
     events

@@ -51,7 +51,7 @@ pub async fn figures() -> anyhow::Result<Vec<Figure>> {
     let rpc = node.url();
     let mut server = ScriptedServer::start().await?;
     let geyser = server.endpoint().url.to_string();
-    let telling = tokio::spawn(async move {
+    let reporting = tokio::spawn(async move {
         loop {
             let connection = server.accept().await;
             // A client that goes may come again.
@@ -66,7 +66,7 @@ pub async fn figures() -> anyhow::Result<Vec<Figure>> {
     let output = tokio::time::timeout(PATIENCE, child)
         .await
         .context("the market does not get ready")??;
-    telling.abort();
+    reporting.abort();
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let numbers: Vec<f64> = text.split_whitespace().flat_map(str::parse).collect();
     let [seconds, megabytes] = numbers[..] else {

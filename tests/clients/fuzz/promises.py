@@ -58,7 +58,7 @@ def check_instruction(request: dict, answer: dict) -> None:
 
 
 def check_transaction(request: dict, answer: dict) -> None:
-    """The user alone signs and pays: the amount of the quote, at most the priority fee named, and the rent told."""
+    """The user alone signs and pays: the amount of the quote, at most the priority fee named, and the rent stated."""
     message = VersionedTransaction.from_bytes(base64.b64decode(answer["transaction"], validate=True)).message
     keys, costs = message.account_keys, answer["costs"]
     assert str(keys[0]) == request["userPublicKey"], keys
@@ -91,19 +91,19 @@ def check_transaction(request: dict, answer: dict) -> None:
     _check_manifest(message, answer["instructions"])
 
 
-def _check_creation(program: Pubkey, data: bytes, told: dict) -> None:
-    """The account is made as it is told, and one that is closed at the end is none that could exist already."""
+def _check_creation(program: Pubkey, data: bytes, stated: dict) -> None:
+    """The account is made as it is stated, and one that is closed at the end is none that could exist already."""
     if program == _ASSOCIATED_TOKEN:
-        assert data[0] == (_CREATE if told["comesBack"] else _CREATE_IDEMPOTENT), data
+        assert data[0] == (_CREATE if stated["comesBack"] else _CREATE_IDEMPOTENT), data
         return
     assert _integer(data[:4]) == _CREATE_WITH_SEED, f"neither a transfer nor a creation: {data!r}"
     # The lamports stand behind the kind, the base address, and the seed with its length.
     behind_seed = 4 + 32 + 8 + _integer(data[36:44])
-    assert _integer(data[behind_seed : behind_seed + 8]) == told["lamports"], told
+    assert _integer(data[behind_seed : behind_seed + 8]) == stated["lamports"], stated
 
 
 def _check_costs(budget: dict[int, int], request: dict, answer: dict) -> None:
-    """The budget is what the answer says, its fee is below the caller's ceiling, and the wallet is told all of it."""
+    """The budget is what the answer says, its fee is below the caller's ceiling, and all of it is stated."""
     costs, limit, price = answer["costs"], budget.pop(_UNIT_LIMIT), budget.pop(_UNIT_PRICE, 0)
     assert not budget, f"sets more of the budget: {budget}"
     assert (limit, price) == (answer["computeUnitLimit"], answer["computeUnitPriceMicroLamports"]), answer

@@ -1,4 +1,4 @@
-// The localnet that the tests run against, told by environment variables, and Sluice's REST interface as any
+// The localnet that the tests run against, named by environment variables, and Sluice's REST interface as any
 // integrator would call it: `fetch`, JSON, and nothing of ours.
 
 import assert from 'node:assert/strict';

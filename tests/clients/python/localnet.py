@@ -1,4 +1,4 @@
-"""The localnet that the tests run against, told by environment variables, and the two interfaces that an integrator
+"""The localnet that the tests run against, named by environment variables, and the two interfaces that an integrator
 calls: Sluice's REST and the chain's JSON-RPC. Nothing of ours, and nothing but the standard library and `solders`."""
 
 import base64

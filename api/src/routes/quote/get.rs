@@ -31,7 +31,7 @@ const PARAMETERS: [&str; 6] = [
 #[schema(
     as = Commitment,
     rename_all = "camelCase",
-    description = "How settled the state must be that a quote is made from."
+    description = "Commitment of the state that a quote is made from."
 )]
 pub enum CommitmentParameter {
     /// The newest complete slot.

@@ -27,7 +27,7 @@ pub struct QuoteResponse {
 struct Context {
     /// Slot whose state was quoted.
     slot: u64,
-    /// How settled that slot is.
+    /// Commitment of that slot.
     commitment: &'static str,
     /// Unix time of that slot, seconds.
     block_time: i64,

@@ -71,7 +71,7 @@ struct CostsView {
     /// Native SOL that is wrapped for the swap.
     wrapped_lamports: u64,
     /// With this much the transaction cannot fail for lack of lamports: all of the above, and the rent that exempts the
-    /// wallet itself, under which the chain lets nobody fall.
+    /// wallet itself, below which the chain lets no wallet fall.
     required_lamports: u64,
 }
 

@@ -67,7 +67,7 @@ const PAUSES: [Duration; 4] = [
 /// One line of the stream.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = StreamLine)]
-struct Line<'a> {
+struct RelayLine<'a> {
     id: &'a str,
     sequence: u64,
     #[serde(rename = "type")]
@@ -105,7 +105,7 @@ struct ReportBody {
     operation_id = "openStream",
     params(WebhookPath),
     responses(
-        (status = 200, description = "The stream.", body = Line, content_type = "application/x-ndjson"),
+        (status = 200, description = "The stream.", body = RelayLine, content_type = "application/x-ndjson"),
         Refusals,
     ),
     security((), ("apiKey" = [])),
@@ -332,7 +332,7 @@ impl RelayStream {
 }
 
 fn line(delivery: &LeasedDelivery) -> Bytes {
-    let line = Line {
+    let line = RelayLine {
         id: delivery.lease.id.as_str(),
         sequence: delivery.lease.sequence,
         kind: delivery.kind.name(),

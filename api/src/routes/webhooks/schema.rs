@@ -41,7 +41,7 @@ impl PartialSchema for MessageKind {
         let events = sluice_store::EventKind::ALL.map(Kind::Event);
         let others = [Kind::Reverted, Kind::Gap, Kind::Heartbeat];
         let names: Vec<&'static str> = events.into_iter().chain(others).map(Kind::name).collect();
-        one_of(&names, "What the message tells of.").into()
+        one_of(&names, "What the message is about.").into()
     }
 }
 

@@ -76,7 +76,7 @@ pub struct Created {
 
 /// One message.
 #[derive(Debug, Deserialize)]
-pub struct Line {
+pub struct RelayLine {
     /// Sent as `webhook-id`.
     pub id: String,
     /// Its number among the webhook's messages.
@@ -224,7 +224,7 @@ pub struct Lines {
 
 impl Lines {
     /// The next message; `None` when the API has ended the stream.
-    pub async fn next(&mut self) -> Result<Option<Line>, ApiError> {
+    pub async fn next(&mut self) -> Result<Option<RelayLine>, ApiError> {
         loop {
             if let Some(line) = self.lines.pop_front() {
                 return serde_json::from_slice(&line)

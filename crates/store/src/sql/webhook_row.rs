@@ -171,7 +171,7 @@ pub(super) async fn select_row(
         .await
 }
 
-/// Whether the difference concerns what is matched, or what else the indexer makes messages of.
+/// Whether the difference is one of what is matched, or what else the indexer makes messages of.
 fn changes_matching(before: &WebhookDefinition, after: &WebhookDefinition) -> bool {
     let matching = |definition: &WebhookDefinition| {
         (

@@ -42,7 +42,7 @@ pub(super) const FEW_SAMPLES: u32 = 30;
 /// After which a few samples must do.
 const LONG: Duration = Duration::from_secs(6 * 60 * 60);
 
-/// Two highest pools are enough to know the second highest of two halves: whoever is second in both together is first or
+/// Two highest pools are enough to know the second highest of two halves: what is second in both together is first or
 /// second in one of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct HalfWindow {

@@ -6,7 +6,7 @@ use clap::Parser;
 use sluice_e2e::truth::{Plan, run};
 use sluice_localnet::{Artifacts, artifacts::Overrides};
 
-/// Cuts the streams of a running Sluice, edits its filters, and counts what it told against what landed.
+/// Cuts the streams of a running Sluice, edits its filters, and counts what it emitted against what landed.
 #[derive(Parser)]
 struct Arguments {
     /// How long faults are made.

@@ -1,4 +1,7 @@
 //! Chain whose slots pass, over a real stream, for the API.
+//!
+//! It stands for a validator without forks or faults, and its node: what it does not do, the simulations do. It is
+//! stricter in one thing: the node is always behind the stream.
 
 use std::time::Duration;
 
@@ -33,7 +36,7 @@ pub struct Chain {
 }
 
 impl Chain {
-    /// Streams slots to whoever subscribes, until `shutdown`.
+    /// Streams slots to each subscriber, until `shutdown`.
     pub(super) fn play(
         mut server: ScriptedServer,
         node: RpcNode,

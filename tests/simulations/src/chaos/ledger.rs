@@ -102,7 +102,7 @@ impl Ledger {
         let received = self
             .webhooks
             .get_mut(webhook)
-            .ok_or_else(|| format!("a message for {webhook:?}, which nobody made"))?;
+            .ok_or_else(|| format!("a message for {webhook:?}, which no script made"))?;
         let id = headers
             .get(HEADER_WEBHOOK_ID)
             .and_then(|id| id.to_str().ok())

@@ -52,7 +52,7 @@ const RESTART: Duration = Duration::from_millis(100);
 /// Faults shown of each webhook.
 const MOST_FAULTS: usize = 5;
 
-/// Webhooks are made by nobody in particular, so the limit is out of reach.
+/// Webhooks belong to no API key, so the limit is out of reach.
 const MOST_WEBHOOKS: u32 = 1_000;
 
 /// What to do.
@@ -104,7 +104,7 @@ struct Trial {
     /// The process that is killed next, as soon as it runs again.
     again: Option<usize>,
     faults: Vec<String>,
-    // Last, so that it is removed when nobody uses it any more.
+    // Last, so that it is removed when nothing uses it any more.
     folder: TempDir,
 }
 

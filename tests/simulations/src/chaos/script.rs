@@ -36,7 +36,7 @@ const MOST_EMITTED: usize = 2;
 /// Time of the first block, unix seconds, and how much later each slot is.
 const FIRST_TIME: i64 = 1_767_225_600;
 
-/// Of a hundred slots, how many nobody makes, how many are declared dead, how many the chain passes by, and how many
+/// Of a hundred slots, how many are skipped, how many are declared dead, how many the chain abandons, and how many
 /// are declared dead and then made anew.
 const SKIPPED: u32 = 4;
 const DEAD: u32 = 4;
@@ -113,7 +113,7 @@ pub struct Event {
 pub enum Fate {
     /// It is confirmed and finalized.
     Kept,
-    /// It is declared dead, replaced or passed by.
+    /// It is declared dead, replaced or abandoned.
     Dropped,
 }
 

@@ -151,8 +151,8 @@ fn read_message<'a>(
             Content::Event(block, event)
         }
         None if kind == REVERTED && promise.subscriber.commitment == Commitment::Processed => {
-            let first = data["messageId"].as_str().ok_or("takes back nothing")?;
-            let number = data["sequence"].as_u64().ok_or("takes back nothing")?;
+            let first = data["messageId"].as_str().ok_or("retracts nothing")?;
+            let number = data["sequence"].as_u64().ok_or("retracts nothing")?;
             Content::Reverted(first, number)
         }
         None => return Err("nothing that should be emitted"),

@@ -10,7 +10,7 @@ use solana_pubkey::Pubkey;
 
 /// Everything that readers can see at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Moment {
+pub struct QuotedState {
     /// The slot.
     pub slot: u64,
     /// The chain's time in it.
@@ -19,7 +19,7 @@ pub struct Moment {
     pub pools: BTreeMap<Pubkey, PoolSnapshot>,
 }
 
-impl Moment {
+impl QuotedState {
     /// What the processed view must show now.
     #[must_use]
     pub fn processed(record: &ChainRecord) -> Self {

@@ -4,7 +4,7 @@ use cpmm::PoolSnapshot;
 use sluice_market::{Market, QuoteCommitment, Status, View};
 use solana_pubkey::Pubkey;
 
-use super::model::Moment;
+use super::model::QuotedState;
 
 /// One of the two views.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,7 +37,7 @@ impl Reader {
 
     /// One view, whole; `None` while the market is not ready.
     #[must_use]
-    pub fn moment(&self, level: Level) -> Option<Moment> {
+    pub fn moment(&self, level: Level) -> Option<QuotedState> {
         Some(Held(self.view(level)?).moment())
     }
 
@@ -83,9 +83,9 @@ pub struct Held(View);
 impl Held {
     /// What it shows.
     #[must_use]
-    pub fn moment(&self) -> Moment {
+    pub fn moment(&self) -> QuotedState {
         let pools = self.0.pools();
-        Moment {
+        QuotedState {
             slot: self.0.slot().get(),
             clock: self.0.clock(),
             pools: pools

@@ -18,7 +18,7 @@ use solana_pubkey::Pubkey;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::{
-    model::Moment,
+    model::QuotedState,
     observed::{Level, Reader},
     watch::{Watch, differing},
 };
@@ -343,8 +343,8 @@ impl Scenario {
 
     /// What the processed view must show now.
     #[must_use]
-    pub fn processed(&self) -> Moment {
-        Moment::processed(&self.chain.lock())
+    pub fn processed(&self) -> QuotedState {
+        QuotedState::processed(&self.chain.lock())
     }
 
     /// How the market differs from the model, if it does.
@@ -353,7 +353,10 @@ impl Scenario {
         let reader = self.reader();
         let (processed, confirmed) = {
             let record = self.chain.lock();
-            (Moment::processed(&record), Moment::confirmed(&record))
+            (
+                QuotedState::processed(&record),
+                QuotedState::confirmed(&record),
+            )
         };
         compare(&reader, Level::Processed, &processed)
             .or_else(|| compare(&reader, Level::Confirmed, &confirmed))
@@ -361,7 +364,7 @@ impl Scenario {
     }
 
     /// Looking pools up by their mints must find what looking them up one by one finds.
-    fn pairs_differ(&self, reader: &Reader, moment: &Moment) -> Option<String> {
+    fn pairs_differ(&self, reader: &Reader, moment: &QuotedState) -> Option<String> {
         self.cast.pools.iter().find_map(|actor| {
             let (a, b) = (actor.tokens.token_0.mint, actor.tokens.token_1.mint);
             let is_of_pair = |pool: &cpmm::PoolSnapshot| {
@@ -416,7 +419,7 @@ fn filters_of(request: &Request) -> Vec<AccountFilter> {
     filters
 }
 
-fn compare(reader: &Reader, level: Level, real: &Moment) -> Option<String> {
+fn compare(reader: &Reader, level: Level, real: &QuotedState) -> Option<String> {
     let Some(seen) = reader.moment(level) else {
         return Some(format!("{level:?}: the market is not ready"));
     };

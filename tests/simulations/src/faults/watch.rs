@@ -15,7 +15,7 @@ use solana_pubkey::Pubkey;
 use tokio::{task::AbortHandle, time::sleep};
 
 use super::{
-    model::Moment,
+    model::QuotedState,
     observed::{Level, Reader},
 };
 
@@ -122,14 +122,14 @@ fn is_confirmed(record: &ChainRecord, slot: u64) -> bool {
 }
 
 /// What is untrue about a moment that was seen, whatever else may be true at the same time.
-fn untrue(record: &ChainRecord, seen: &Moment) -> Option<String> {
+fn untrue(record: &ChainRecord, seen: &QuotedState) -> Option<String> {
     let Some(allowed) = record.states.get(&seen.slot) else {
         return Some(format!("slot {} was shown before it was sealed", seen.slot));
     };
     let young = |key: &Pubkey, pool: &PoolSnapshot| waits_for_rpc(record, key, pool);
     let mut differences = allowed
         .iter()
-        .map(|state| differing(seen, &Moment::of(seen.slot, state), young));
+        .map(|state| differing(seen, &QuotedState::of(seen.slot, state), young));
     // One moment that fits is enough.
     differences.try_fold(None, |_, difference| difference.map(Some))?
 }
@@ -137,8 +137,8 @@ fn untrue(record: &ChainRecord, seen: &Moment) -> Option<String> {
 /// The first difference between what was seen and a moment. `may_miss` says which pools need not be there.
 #[must_use]
 pub fn differing(
-    seen: &Moment,
-    moment: &Moment,
+    seen: &QuotedState,
+    moment: &QuotedState,
     may_miss: impl Fn(&Pubkey, &PoolSnapshot) -> bool,
 ) -> Option<String> {
     let slot = seen.slot;

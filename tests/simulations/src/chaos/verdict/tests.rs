@@ -306,7 +306,7 @@ fn the_ledger_refuses_what_is_not_signed_and_the_same_id_with_another_body() {
     assert_eq!(faults.len(), 3, "{faults:?}");
     for (fault, part) in faults
         .iter()
-        .zip(["nobody made", "two bodies", "not signed"])
+        .zip(["no script made", "two bodies", "not signed"])
     {
         assert!(fault.contains(part), "{faults:?}");
     }

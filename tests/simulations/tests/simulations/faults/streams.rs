@@ -162,7 +162,7 @@ async fn a_connection_on_which_nothing_moves_is_given_up() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_second_server_is_used_when_the_first_cannot_be_reached() {
     let mut scenario = Scenario::prepared(async |_, _| {
-        // Bound and given back: nobody listens there.
+        // Bound and given back: nothing listens there.
         let free = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = free.local_addr().expect("it is bound");
         vec![format!("http://{address}")]
