@@ -16,6 +16,8 @@ pub mod figure;
 pub mod filters;
 pub mod free_port;
 #[cfg(feature = "chain")]
+pub mod idle_chain;
+#[cfg(feature = "chain")]
 pub mod load;
 pub mod names;
 #[cfg(feature = "chain")]

@@ -5,8 +5,11 @@
 //! answer names.
 
 pub mod blocks;
+mod provider;
 mod rendered;
 pub mod wire;
+
+pub use provider::{Provider, ProviderCounts};
 
 use std::{
     borrow::Cow,
@@ -25,6 +28,7 @@ use axum::{
     response::{IntoResponse, Response},
     routing::post,
 };
+use futures::StreamExt;
 use serde::Deserialize;
 use serde_json::{Value, json, value::RawValue};
 use sluice_chain_types::RawAccount;
@@ -37,6 +41,7 @@ use crate::{
     pool::Ledger,
     rpc_node::{
         blocks::BlockLedger,
+        provider::{Gateway, Verdict},
         rendered::Rendered,
         wire::{Call, Condition, Reading},
     },
@@ -48,6 +53,15 @@ const RENT_EXEMPT: u64 = 10_000_000;
 
 /// Error code of a node that does not want to answer.
 const UNHEALTHY: i64 = -32005;
+
+/// Time between the first half of an answer and the end of its connection.
+const BREAKING_OFF: Duration = Duration::from_millis(5);
+
+/// Error code and text of a provider that does not want to send so long a list, as one of them words it.
+const TOO_LONG: (i64, &str) = (
+    -32600,
+    "Request deprioritized due to number of accounts requested. Slow down requests or add filters to narrow down results",
+);
 
 /// What goes wrong with one call.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -110,6 +124,8 @@ struct Play {
     counts: HashMap<String, usize>,
     /// Calls not understood.
     unknown: Vec<String>,
+    /// What stands in front of the node.
+    gateway: Option<Arc<Mutex<Gateway>>>,
 }
 
 impl RpcNode {
@@ -232,6 +248,18 @@ impl RpcNode {
         self.asked.play().drifts = drifts;
     }
 
+    /// Puts a provider in front of the node, in place of the one before.
+    pub fn provide_by(&self, provider: Provider) {
+        self.asked.play().gateway = Some(Arc::new(Mutex::new(Gateway::new(provider))));
+    }
+
+    /// What the provider did so far; nothing where there is none.
+    #[must_use]
+    pub fn provided(&self) -> ProviderCounts {
+        let gateway = self.asked.gateway();
+        gateway.map_or_else(ProviderCounts::default, |gateway| lock(&gateway).counts)
+    }
+
     /// Calls that the node of a chain has taken so far.
     #[must_use]
     pub fn calls(&self) -> Vec<Call> {
@@ -309,8 +337,52 @@ async fn answer(State(node): State<Arc<Asked>>, body: Bytes) -> Response {
     let Ok(request) = serde_json::from_slice::<Request<'_>>(&body) else {
         return StatusCode::BAD_REQUEST.into_response();
     };
+    let Some(gateway) = node.gateway() else {
+        return answer_of_node(&node, &request).await;
+    };
+    let verdict = lock(&gateway).judge(request.method == "getProgramAccounts");
+    match verdict {
+        Verdict::Refused(pause, retry_after) => {
+            sleep(pause).await;
+            too_many_requests(retry_after)
+        }
+        Verdict::Passed { delay, drops } => {
+            let _under_way = UnderWay(gateway);
+            sleep(delay).await;
+            let answer = answer_of_node(&node, &request).await;
+            if drops { broken(answer).await } else { answer }
+        }
+    }
+}
+
+/// A call that a provider has let through. Ends with the call, also when the client goes before.
+struct UnderWay(Arc<Mutex<Gateway>>);
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        lock(&self.0).ended();
+    }
+}
+
+fn too_many_requests(retry_after: Option<&'static str>) -> Response {
+    let refusal = (StatusCode::TOO_MANY_REQUESTS, "Too Many Requests");
+    match retry_after {
+        Some(seconds) => ([(header::RETRY_AFTER, seconds)], refusal).into_response(),
+        None => refusal.into_response(),
+    }
+}
+
+/// The first half of an answer, and then the end of the connection.
+async fn broken(answer: Response) -> Response {
+    let body = axum::body::to_bytes(answer.into_body(), usize::MAX).await;
+    let body = body.unwrap_or_default();
+    let half = body.slice(..body.len() / 2);
+    ending(half)
+}
+
+async fn answer_of_node(node: &Asked, request: &Request<'_>) -> Response {
     let least = request.min_slot();
-    let (fault, fails, delay) = node.note(&request, least);
+    let (fault, fails, delay) = node.note(request, least);
     let id = serde_json::from_str(request.id.get()).unwrap_or(Value::Null);
     match fault {
         Some(Fault::Http(status)) => {
@@ -320,7 +392,7 @@ async fn answer(State(node): State<Arc<Asked>>, body: Bytes) -> Response {
         Some(Fault::Refused(code, text)) => {
             return Json(wire::refusal(&id, code, &text, Value::Null)).into_response();
         }
-        Some(Fault::HangsUp) => return hang_up(),
+        Some(Fault::HangsUp) => return ending(Bytes::from_static(b"{\"jsonrpc\": \"2.0\", ")),
         Some(Fault::Garbage) => return "<html>Bad Gateway</html>".into_response(),
         Some(Fault::Slow(pause)) => sleep(pause).await,
         None => {}
@@ -335,7 +407,7 @@ async fn answer(State(node): State<Arc<Asked>>, body: Bytes) -> Response {
         ))
         .into_response()
     } else {
-        node.answer(&request, &id, least)
+        node.answer(request, &id, least)
     };
     if !delay.is_zero() {
         sleep(delay).await;
@@ -346,6 +418,17 @@ async fn answer(State(node): State<Arc<Asked>>, body: Bytes) -> Response {
 impl Asked {
     fn play(&self) -> MutexGuard<'_, Play> {
         lock(&self.play)
+    }
+
+    /// The provider in front of the node, if any.
+    fn gateway(&self) -> Option<Arc<Mutex<Gateway>>> {
+        self.play().gateway.clone()
+    }
+
+    /// Whether a list of this length is sent.
+    fn sends(&self, length: usize) -> bool {
+        self.gateway()
+            .is_none_or(|gateway| lock(&gateway).sends(length))
     }
 
     fn note(&self, request: &Request<'_>, least: Option<u64>) -> (Option<Fault>, bool, Duration) {
@@ -369,11 +452,12 @@ impl Asked {
         }
         match &self.source {
             Source::Rendered(rendered) => {
-                let answer = lock(rendered).answer(request, least);
+                let answer = lock(rendered).answer(request, least, |length| self.sends(length));
                 match answer {
-                    Ok(body) => {
+                    Ok(Some(body)) => {
                         ([(header::CONTENT_TYPE, "application/json")], body).into_response()
                     }
+                    Ok(None) => Json(too_long(id)).into_response(),
                     Err(what) => self.refuse(id, what),
                 }
             }
@@ -412,7 +496,13 @@ impl Asked {
             }
             Call::ProgramAccounts {
                 owner, conditions, ..
-            } => wire::success(id, slot, owned(&state, owner, conditions, reading)),
+            } => {
+                let list = owned(&state, owner, conditions, reading);
+                if !self.sends(list.as_array().map_or(0, Vec::len)) {
+                    return too_long(id);
+                }
+                wire::success(id, slot, list)
+            }
         }
     }
 }
@@ -457,8 +547,17 @@ fn owned(state: &Accounts, owner: &Pubkey, conditions: &[Condition], reading: Re
         .collect()
 }
 
-fn hang_up() -> Response {
-    let begun: Result<Bytes, io::Error> = Ok(Bytes::from_static(b"{\"jsonrpc\": \"2.0\", "));
-    let broken = Err(io::Error::from(io::ErrorKind::ConnectionReset));
-    Body::from_stream(futures::stream::iter([begun, broken])).into_response()
+fn too_long(id: &Value) -> Value {
+    let (code, text) = TOO_LONG;
+    wire::refusal(id, code, text, Value::Null)
+}
+
+/// An answer that begins like this, and then the end of the connection, late enough for the client to have the beginning.
+fn ending(begun: Bytes) -> Response {
+    let broken = async {
+        sleep(BREAKING_OFF).await;
+        Err(io::Error::from(io::ErrorKind::ConnectionReset))
+    };
+    let begun = futures::stream::iter([Ok(begun)]);
+    Body::from_stream(begun.chain(futures::stream::once(broken))).into_response()
 }

@@ -84,7 +84,7 @@ impl Caller {
         };
         let total = self.limits.answer_timeout;
         let body = timeout(total, self.post(method, params)).await;
-        let body = body.map_err(|_| SnapshotError::Lost {
+        let body = body.map_err(|_| SnapshotError::Late {
             method,
             reason: format!("it was not whole after {} s", total.as_secs()),
         })??;
@@ -110,9 +110,14 @@ impl Caller {
         let request = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
         let sending = self.client.post(self.url.clone()).json(&request).send();
         let response = self.in_time(method, sending).await?;
-        let response = response.map_err(|error| SnapshotError::Unreachable {
-            method,
-            reason: reason(error),
+        let response = response.map_err(|error| {
+            let is_there = !error.is_connect();
+            let reason = reason(error);
+            if is_there {
+                SnapshotError::Lost { method, reason }
+            } else {
+                SnapshotError::Unreachable { method, reason }
+            }
         })?;
         let status = response.status();
         if status.is_success() {
@@ -174,7 +179,7 @@ impl Caller {
     ) -> Result<T, SnapshotError> {
         let idle = self.limits.idle_timeout;
         let next = timeout(idle, next).await;
-        next.map_err(|_| SnapshotError::Lost {
+        next.map_err(|_| SnapshotError::Late {
             method,
             reason: format!("nothing came for {} s", idle.as_secs_f32()),
         })

@@ -69,7 +69,15 @@ pub(crate) enum SnapshotError {
         /// What went wrong on the way.
         reason: String,
     },
-    /// The answer did not come in time, or broke off.
+    /// The answer did not come in time.
+    #[error("{method}: the answer is late: {reason}")]
+    Late {
+        /// RPC method.
+        method: &'static str,
+        /// Which deadline has passed.
+        reason: String,
+    },
+    /// The answer broke off.
     #[error("{method}: the answer was lost: {reason}")]
     Lost {
         /// RPC method.
@@ -223,7 +231,7 @@ impl SnapshotError {
                 message: text,
             },
             // A gateway gave up waiting for the node.
-            (408 | 504 | 524, _) => Self::Lost {
+            (408 | 504 | 524, _) => Self::Late {
                 method,
                 reason: text,
             },
@@ -347,7 +355,7 @@ mod tests {
         assert!(matches!(of(410, "Gone"), Unavailable { .. }));
         assert!(matches!(of(401, ""), Unauthorized { status: 401, .. }));
         assert!(matches!(of(403, "<html>"), Unauthorized { .. }));
-        assert!(matches!(of(504, "<html>"), Lost { .. }));
+        assert!(matches!(of(504, "<html>"), Late { .. }));
         assert!(matches!(of(502, "<html>"), Unreachable { .. }));
         assert!(matches!(of(404, ""), Refused { .. }));
         let busy = SnapshotError::of_status(METHOD, 503, b"", None);

@@ -22,9 +22,16 @@ const NOT_REACHED_PATIENCE: Duration = Duration::from_secs(30);
 /// either now and then, but what is wrong about the call itself stays wrong.
 const ODD_ATTEMPTS: u32 = 8;
 
-/// Answers of a call that may be lost on the way before it is cut into smaller ones: the longer an answer, the more
-/// often it is.
-const LOST_ANSWERS: u32 = 2;
+/// Answers of a call that may be late before it is cut into smaller ones: the next would be late as well.
+const LATE_ANSWERS: u32 = 2;
+
+/// Answers of a call that may break off before it is cut into smaller ones. A short one does by chance; the longer it
+/// is, the more often.
+const LOST_ANSWERS: u32 = 4;
+
+/// Longest pause of a call that failed, beside what the node asks for, while others are answered: it failed by chance,
+/// and what the node cannot bear is the matter of the pace.
+const PAUSE_AMONG_ANSWERS: Duration = Duration::from_secs(1);
 
 /// What a call asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,6 +69,7 @@ pub(super) struct Job {
     pub(super) wanted: Wanted,
     backoff: Backoff,
     odd: u32,
+    late: u32,
     lost: u32,
 }
 
@@ -71,6 +79,7 @@ impl Job {
             wanted,
             backoff: Backoff::new(),
             odd: 0,
+            late: 0,
             lost: 0,
         }
     }
@@ -84,6 +93,8 @@ impl Job {
         patience: Duration,
         random: u32,
     ) -> Next {
+        // While nothing is answered, pauses may grow as long as that lasts.
+        let longest = (fruitless * 2).max(PAUSE_AMONG_ANSWERS);
         let pause = match &error {
             SnapshotError::Unauthorized { .. } | SnapshotError::Unavailable { .. } => {
                 return Next::GiveUp(error);
@@ -95,24 +106,26 @@ impl Job {
             SnapshotError::Behind { .. } => return Next::GiveUp(error),
             SnapshotError::RateLimited { retry_after, .. } => {
                 let asked = retry_after.unwrap_or_default();
-                asked.max(self.backoff.next_pause(random))
+                asked.max(self.backoff.next_pause(random).min(longest))
             }
-            SnapshotError::Unreachable { .. } => self.backoff.next_pause(random),
-            SnapshotError::Lost { .. } => {
-                self.lost += 1;
-                if self.lost >= LOST_ANSWERS
+            SnapshotError::Unreachable { .. } => self.backoff.next_pause(random).min(longest),
+            SnapshotError::Late { .. } | SnapshotError::Lost { .. } => {
+                let is_late = matches!(error, SnapshotError::Late { .. });
+                self.late += u32::from(is_late);
+                self.lost += u32::from(!is_late);
+                if (self.late >= LATE_ANSWERS || self.lost >= LOST_ANSWERS)
                     && let Some(smaller) = self.wanted.split()
                 {
                     return Next::Split(smaller);
                 }
-                self.backoff.next_pause(random)
+                self.backoff.next_pause(random).min(longest)
             }
             SnapshotError::Refused { .. } | SnapshotError::Malformed { .. } => {
                 self.odd += 1;
                 if self.odd >= ODD_ATTEMPTS {
                     return Next::GiveUp(error);
                 }
-                self.backoff.next_pause(random)
+                self.backoff.next_pause(random).min(longest)
             }
         };
         if fruitless >= patience {
@@ -256,14 +269,22 @@ mod tests {
     }
 
     #[test]
-    fn a_list_whose_answer_is_lost_twice_is_split() {
-        let Next::Repeat(job, _) = failed(pools(), lost(), Duration::ZERO) else {
-            panic!("not repeated");
+    fn a_list_whose_answers_are_late_or_break_off_is_split() {
+        let late = || SnapshotError::Late {
+            method: METHOD,
+            reason: String::new(),
         };
-        assert!(matches!(
-            failed(job, lost(), Duration::ZERO),
-            Next::Split(_)
-        ));
+        for (times, error) in [(LATE_ANSWERS, late()), (LOST_ANSWERS, lost())] {
+            let mut job = pools();
+            for _ in 1..times {
+                let Next::Repeat(again, _) = failed(job, error.clone(), Duration::ZERO) else {
+                    panic!("not repeated");
+                };
+                job = again;
+            }
+            let split = failed(job, error, Duration::ZERO);
+            assert!(matches!(split, Next::Split(_)));
+        }
     }
 
     #[test]
@@ -309,6 +330,28 @@ mod tests {
             failed(pools(), unreachable(), PATIENCE),
             Next::GiveUp(_)
         ));
+    }
+
+    #[test]
+    fn pauses_grow_while_nothing_is_answered_and_stay_short_among_answers() {
+        let last_pause = |fruitless| {
+            let (mut job, mut last) = (pools(), Duration::ZERO);
+            for _ in 0..20 {
+                let unwell = SnapshotError::Unreachable {
+                    method: METHOD,
+                    reason: String::new(),
+                };
+                let Next::Repeat(again, pause) = failed(job, unwell, fruitless) else {
+                    panic!("given up");
+                };
+                (job, last) = (again, pause);
+            }
+            last
+        };
+        assert_eq!(last_pause(Duration::ZERO), PAUSE_AMONG_ANSWERS);
+        assert_eq!(last_pause(Duration::from_secs(2)), Duration::from_secs(4));
+        let minute = Duration::from_secs(60);
+        assert_eq!(last_pause(minute), service_kit::backoff::LONGEST_PAUSE);
     }
 
     #[test]

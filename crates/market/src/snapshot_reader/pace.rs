@@ -32,6 +32,10 @@ const FORGETTING: f64 = 0.125;
 /// is refused at random, so many come once in six thousand calls.
 const REFUSALS_THAT_CLOSE: u32 = 8;
 
+/// Longest pause after a refusal before the next call, unless one in flight is answered before: a node that has no room
+/// has none until then, and one that refuses at random loses little.
+const PAUSE_AFTER_REFUSAL: Duration = Duration::from_millis(50);
+
 /// How many calls may be in flight, and until when none may begin.
 pub(super) struct Pace {
     limit: usize,
@@ -43,6 +47,8 @@ pub(super) struct Pace {
     refused_in_a_row: u32,
     backoff: Backoff,
     closed_until: Option<Instant>,
+    /// End of the pause after the last refusal, unless a call was answered since.
+    pause_until: Option<Instant>,
 }
 
 /// What is held of the load.
@@ -85,6 +91,7 @@ impl Pace {
             refused_in_a_row: 0,
             backoff: Backoff::new(),
             closed_until: None,
+            pause_until: None,
         }
     }
 
@@ -95,12 +102,14 @@ impl Pace {
 
     /// When the next call may begin, while this many are in flight: `None` when one of them must end first.
     pub(super) fn next_at(&self, in_flight: usize, now: Instant) -> Option<Instant> {
-        (in_flight < self.limit).then(|| self.closed_until.map_or(now, |until| until.max(now)))
+        let begins_at = Some(now).max(self.closed_until).max(self.pause_until);
+        begins_at.filter(|_| in_flight < self.limit)
     }
 
-    /// A call was answered, well or not.
+    /// A call was taken and is over, well or not.
     pub(super) fn answered(&mut self) {
         self.refused_in_a_row = 0;
+        self.pause_until = None;
         self.backoff.reset();
         self.window.answered += 1;
         self.judge();
@@ -110,6 +119,7 @@ impl Pace {
     pub(super) fn refused(&mut self, now: Instant, retry_after: Option<Duration>, random: u32) {
         self.refused_in_a_row += 1;
         self.window.refused += 1;
+        self.pause_until = Some(now + PAUSE_AFTER_REFUSAL);
         if self.refused_in_a_row >= REFUSALS_THAT_CLOSE {
             self.refused_in_a_row = 0;
             let pause = self.backoff.next_pause(random);
@@ -210,7 +220,7 @@ mod tests {
         let asked = Duration::from_secs(7);
         for _ in 1..REFUSALS_THAT_CLOSE {
             pace.refused(now, Some(asked), 0);
-            assert_eq!(pace.next_at(0, now), Some(now));
+            assert_eq!(pace.next_at(0, now), Some(now + PAUSE_AFTER_REFUSAL));
         }
         pace.refused(now, Some(asked), 0);
         assert_eq!(pace.next_at(0, now), Some(now + asked));

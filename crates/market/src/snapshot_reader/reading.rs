@@ -170,8 +170,12 @@ impl<'a> Reading<'a> {
 
     fn failed(&mut self, job: Job, error: SnapshotError) -> Result<(), SnapshotError> {
         let (now, random) = (Instant::now(), rand::random());
-        if let SnapshotError::RateLimited { retry_after, .. } = &error {
-            self.pace.refused(now, *retry_after, random);
+        match &error {
+            SnapshotError::RateLimited { retry_after, .. } => {
+                self.pace.refused(now, *retry_after, random);
+            }
+            SnapshotError::Unreachable { .. } => {}
+            _ => self.pace.answered(),
         }
         // A node behind the stream is no fault, at first.
         if !matches!(error, SnapshotError::Behind { .. }) {

@@ -26,14 +26,17 @@ const BLOCKHASH_LIFE: u64 = 150;
 /// Largest piece of the list of all pools that is handed to the socket at once, bytes.
 const PIECE: usize = 256 * 1024;
 
+/// Offset of the address of the first vault in a pool, bytes, the only one but 0 that a list is filtered by.
+const VAULT_0_OFFSET: u64 = 72;
+
 /// The accounts.
 pub(super) struct Rendered {
     /// The slot that they are all of.
     pub(super) slot: u64,
     /// By address.
     accounts: HashMap<String, String>,
-    /// Addresses of pools, in the order in which they came.
-    pools: Vec<String>,
+    /// Addresses of pools, and of their first vaults, in the order in which they came.
+    pools: Vec<(String, [u8; 32])>,
     /// The list of all pools, while none has changed since it was made.
     listed: Option<Bytes>,
 }
@@ -74,10 +77,10 @@ impl Rendered {
         } = account;
         let key = pubkey.to_string();
         let text = wire::account(&owner, lamports, &data, Reading::default()).to_string();
-        if is_pool(&owner, &data) {
+        if let Some(vault_0) = first_vault(&owner, &data) {
             self.listed = None;
             if !self.accounts.contains_key(&key) {
-                self.pools.push(key.clone());
+                self.pools.push((key.clone(), vault_0));
             }
         }
         self.accounts.insert(key, text);
@@ -87,25 +90,26 @@ impl Rendered {
     pub(super) fn remove(&mut self, address: &Pubkey) {
         let key = address.to_string();
         self.accounts.remove(&key);
-        self.pools.retain(|pool| *pool != key);
+        self.pools.retain(|(pool, _)| *pool != key);
         self.listed = None;
     }
 
-    /// The answer to a call; or what is not understood of it.
+    /// The answer to a call; or what is not understood of it. `sends` decides by its length whether a list is sent at all.
     pub(super) fn answer(
         &mut self,
         request: &Request<'_>,
         least: Option<u64>,
-    ) -> Result<Body, String> {
+        sends: impl FnOnce(usize) -> bool,
+    ) -> Result<Option<Body>, String> {
         let slot = self.slot;
         if least.is_some_and(|least| least > slot) {
             let id = serde_json::from_str(request.id.get()).unwrap_or_default();
-            return Ok(wire::not_reached(&id, slot).to_string().into());
+            return Ok(Some(wire::not_reached(&id, slot).to_string().into()));
         }
         let head = format!(r#"{{"jsonrpc":"2.0","id":{},"result":"#, request.id);
         let context = format!(r#"{head}{{"context":{{"slot":{slot}}},"value":"#);
         match &*request.method {
-            "getSlot" => Ok(format!("{head}{slot}}}").into()),
+            "getSlot" => Ok(Some(format!("{head}{slot}}}").into())),
             "getLatestBlockhash" => {
                 // The height that belongs to a blockhash can be read from it.
                 let mut bytes = [7; 32];
@@ -114,7 +118,7 @@ impl Rendered {
                     "blockhash": Pubkey::from(bytes).to_string(),
                     "lastValidBlockHeight": slot + BLOCKHASH_LIFE,
                 });
-                Ok(format!("{context}{value}}}}}").into())
+                Ok(Some(format!("{context}{value}}}}}").into()))
             }
             "getMultipleAccounts" => {
                 let keys = request.params.first().map_or("null", |keys| keys.get());
@@ -122,45 +126,26 @@ impl Rendered {
                     serde_json::from_str(keys).map_err(|error| error.to_string())?;
                 let text = |key| self.accounts.get(key).map_or("null", String::as_str);
                 let accounts: Vec<&str> = keys.into_iter().map(text).collect();
-                Ok(format!("{context}[{}]}}}}", accounts.join(",")).into())
+                Ok(Some(
+                    format!("{context}[{}]}}}}", accounts.join(",")).into(),
+                ))
             }
             _ => {
-                self.require_pools(request)?;
-                Ok(self.all_pools(context))
+                let prefix = listed_part(request)?;
+                let pools = self.pools.iter();
+                let length = pools
+                    .filter(|(_, vault)| vault.starts_with(&prefix))
+                    .count();
+                Ok(sends(length).then(|| self.pools(context, &prefix)))
             }
         }
     }
 
-    /// Only pools are ever listed, whole; a chain's node takes any filter at its word.
-    fn require_pools(&self, request: &Request<'_>) -> Result<(), String> {
-        let call = wire::parse(&request.method, &request.params())?;
-        let Call::ProgramAccounts {
-            owner,
-            conditions,
-            reading,
-        } = call
-        else {
-            return Err(format!("{} is not answered here", request.method));
-        };
-        let discriminator = |condition: &Condition| {
-            let Condition::Bytes(0, bytes) = condition else {
-                return matches!(condition, Condition::Size(_));
-            };
-            *bytes == cpmm::POOL_STATE_DISCRIMINATOR
-        };
-        let understood = owner == cpmm::ids::PROGRAM_ID
-            && conditions.iter().all(discriminator)
-            && reading.slice.is_none();
-        understood
-            .then_some(())
-            .ok_or_else(|| format!("a list of {owner} under {conditions:?}"))
-    }
-
-    fn all_pools(&mut self, context: String) -> Body {
-        let (pools, accounts) = (&self.pools, &self.accounts);
-        let listed = self.listed.get_or_insert_with(|| {
+    /// The pools whose first vault's address begins with these bytes.
+    fn pools(&mut self, context: String, prefix: &[u8]) -> Body {
+        let list = |pools: &[(String, [u8; 32])], accounts: &HashMap<String, String>| -> Bytes {
             let mut list = String::from("[");
-            for pool in pools {
+            for (pool, _) in pools.iter().filter(|(_, vault)| vault.starts_with(prefix)) {
                 let comma = if list.len() > 1 { "," } else { "" };
                 let account = &accounts[pool];
                 list.push_str(&format!(
@@ -169,8 +154,14 @@ impl Rendered {
             }
             list.push(']');
             list.into()
-        });
-        let listed = listed.clone();
+        };
+        let (pools, accounts) = (&self.pools, &self.accounts);
+        let listed = if prefix.is_empty() {
+            let whole = self.listed.get_or_insert_with(|| list(pools, accounts));
+            whole.clone()
+        } else {
+            list(pools, accounts)
+        };
         let count = listed.len().div_ceil(PIECE);
         let pieces = (0..count).map(move |piece| {
             let end = ((piece + 1) * PIECE).min(listed.len());
@@ -183,6 +174,38 @@ impl Rendered {
     }
 }
 
-fn is_pool(owner: &Pubkey, data: &[u8]) -> bool {
-    *owner == cpmm::ids::PROGRAM_ID && data.starts_with(&cpmm::POOL_STATE_DISCRIMINATOR)
+/// Which pools a call lists: those whose first vault's address begins with these bytes. Nothing but pools is ever listed; a
+/// chain's node takes any filter at its word.
+fn listed_part(request: &Request<'_>) -> Result<Vec<u8>, String> {
+    let call = wire::parse(&request.method, &request.params())?;
+    let Call::ProgramAccounts {
+        owner,
+        conditions,
+        reading,
+    } = call
+    else {
+        return Err(format!("{} is not answered here", request.method));
+    };
+    let not_understood = || format!("a list of {owner} under {conditions:?}");
+    if owner != cpmm::ids::PROGRAM_ID || reading.slice.is_some() {
+        return Err(not_understood());
+    }
+    let mut prefix = Vec::new();
+    for condition in &conditions {
+        match condition {
+            Condition::Size(_) => {}
+            Condition::Bytes(0, bytes) if *bytes == cpmm::POOL_STATE_DISCRIMINATOR => {}
+            Condition::Bytes(VAULT_0_OFFSET, bytes) => prefix.clone_from(bytes),
+            Condition::Bytes(..) => return Err(not_understood()),
+        }
+    }
+    Ok(prefix)
+}
+
+/// The address of a pool's first vault; `None` of any other account.
+fn first_vault(owner: &Pubkey, data: &[u8]) -> Option<[u8; 32]> {
+    let is_pool =
+        *owner == cpmm::ids::PROGRAM_ID && data.starts_with(&cpmm::POOL_STATE_DISCRIMINATOR);
+    let at = usize::try_from(VAULT_0_OFFSET).ok()?;
+    is_pool.then(|| data.get(at..)?.first_chunk().copied())?
 }

@@ -4,3 +4,4 @@ mod chaos;
 mod fates;
 mod faults;
 mod parity;
+mod provider;
