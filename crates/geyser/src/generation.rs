@@ -1,4 +1,4 @@
-//! Generation: the number of a request, carried in its filter names, so that updates show which request is in force.
+//! Generation: number of a request, in its filter names, so that updates show which request is in force.
 //!
 //! Servers acknowledge no request. But every update names the filters it matched, and so a filter whose name is
 //! new proves that the request which brought it is in force.

@@ -1,4 +1,4 @@
-//! Compute units of the exchange's swap: a formula for every build, and calibration by what the chain used (pure).
+//! Compute units of the exchange's swap: a formula for every build, calibrated by what the chain used (pure).
 //!
 //! One formula fits every build of the exchange; its constants change with each. So a [`Profile`] is only where a
 //! [`Calibration`] begins: from then on the swaps of the confirmed chain, whose logs [`exchange_calls`] reads, correct it.

@@ -1,3 +1,5 @@
+//! Conversion of the validator's data: every field, as Yellowstone's own plugin sends it.
+
 use agave_geyser_plugin_interface::geyser_plugin_interface::{
     ReplicaAccountInfo, ReplicaAccountInfoV3, ReplicaBlockInfoV4, ReplicaTransactionInfoV3,
 };

@@ -1,3 +1,5 @@
+//! Filters: which updates each kind selects, and which requests are refused.
+
 use std::sync::Arc;
 
 use yellowstone_grpc_proto::{

@@ -1,3 +1,5 @@
+//! Slots: order and content of what subscribers get at each commitment.
+
 mod replay;
 
 use std::{collections::HashSet, sync::Arc};

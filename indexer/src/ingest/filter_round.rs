@@ -1,4 +1,4 @@
-//! Filter round: one change of the live stream's filter, from its request to the hand-over of the changed webhooks (pure).
+//! Filter round: one change of the live stream's filter, from its request to the hand-over of webhooks (pure).
 //!
 //! The filter is replaced on the live stream, so the webhooks that stay notice nothing. What new addresses did in slots
 //! that had begun before comes by a side stream: a second connection for the changed webhooks alone, which replays from

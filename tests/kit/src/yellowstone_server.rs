@@ -1,4 +1,4 @@
-//! Yellowstone server: streams a scripted chain as the reference server 15.1.2 does, with its limits and its words.
+//! Yellowstone server: streams a scripted chain as the reference server 15.1.2 does, with its limits and words.
 //!
 //! It stands for a validator's plugin with the Yellowstone service. A call joins the live ring with an empty filter, and what
 //! passes before its first request is applied is lost to it. At processed the ring carries single writes as they happen; at

@@ -1,4 +1,4 @@
-//! Quotes against the chain: swaps go on while streams fail; in each pause a quote must be what a simulation pays.
+//! Quotes against the chain: swaps go on while streams fail; in each pause a quote must equal a simulation.
 
 use std::time::{Duration, Instant};
 

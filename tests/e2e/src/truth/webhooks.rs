@@ -1,4 +1,4 @@
-//! One webhook at each of some commitments, whose filters are edited all the time, and what they were told of one account.
+//! Webhooks at each commitment, with filters edited all the time, and what they received of one account.
 
 use std::{
     collections::{BTreeSet, HashSet},

@@ -1,3 +1,5 @@
+//! Yellowstone server and client together: order, replay, limits and refusals of the reference server.
+
 use std::{collections::BTreeMap, time::Duration};
 
 use bytes::Bytes;

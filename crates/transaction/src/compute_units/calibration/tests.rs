@@ -1,4 +1,4 @@
-//! Calibration by swaps that the formula makes up: the numbers of executed swaps, times a factor that the test sets.
+//! Calibration by swaps made up from the formula: executed numbers, times a factor that the test sets.
 
 use cpmm::fixtures::{executed_compute_units, executed_swaps};
 

@@ -1,3 +1,5 @@
+//! Walk through logs: units of each exchange call, and logs that do not show them.
+
 use super::*;
 
 const EXCHANGE: &str = "CPMMoo8L3F4NbTegBCKVNunggL7H1ZpdTHKxQB5qKP1C";

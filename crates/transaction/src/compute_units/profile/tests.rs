@@ -1,3 +1,5 @@
+//! Profiles of swaps and the formula: enough units for every executed swap, and not much more.
+
 use cpmm::{
     Amount, Direction, TokenProgram,
     fixtures::{ExecutedSwap, executed_compute_units, executed_swaps},
