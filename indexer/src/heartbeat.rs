@@ -79,13 +79,7 @@ impl HeartbeatWriter {
             numbers.insert(webhook.id.clone(), number);
         }
         if !messages.is_empty() {
-            let commit = Commit {
-                messages: &messages,
-                checkpoint: None,
-                unconfirmed: &[],
-                resolved: &[],
-                now,
-            };
+            let commit = Commit::messages(&messages, now);
             self.store.commit(&commit).await?;
             self.stored.notify_one();
         }

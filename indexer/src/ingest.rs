@@ -4,10 +4,12 @@
 //! connection into commits; `filter_round` changes its filter without a new connection, with the help of a `side_stream`; [`subscription`] is the filter that the stream is asked for; `outbox` stores messages with
 //! their checkpoint and submits them to the dispatcher.
 
+mod filter_probe;
 mod filter_round;
 pub mod follower;
 pub(crate) mod outbox;
 mod reconnect;
+mod refusals;
 mod resume;
 pub(crate) mod session;
 mod session_end;

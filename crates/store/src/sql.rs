@@ -15,6 +15,7 @@ mod lease_due;
 mod lease_on_insert;
 mod record;
 mod redeliver;
+mod refusals;
 mod release;
 mod retention;
 mod rows;

@@ -5,7 +5,7 @@ use std::{collections::HashSet, sync::Arc};
 use serde::Serialize;
 use sluice_geyser::{AccountUpdate, TransactionUpdate};
 use sluice_store::{
-    Commitment, MessageId, MessageKind, NewMessage, SlotMessage, Timestamp, WebhookId,
+    Commitment, MessageId, MessageKind, NewMessage, Revision, SlotMessage, Timestamp, WebhookId,
 };
 use solana_pubkey::Pubkey;
 
@@ -14,7 +14,7 @@ use super::{
     message_id::{BlockId, MessageIdentity, message_id, retraction_id},
     payload,
     program_events::{invoked_programs, program_events},
-    subscription_index::{SubscriberIndex, SubscriptionIndex, Subscriptions},
+    subscription_index::{Subscriber, SubscriberIndex, SubscriptionIndex, Subscriptions},
 };
 use crate::slots::{Block, Gap, RetractReason, SlotEventRef, SlotEvents};
 
@@ -235,6 +235,29 @@ pub fn gap(
             body: payload::template(MessageKind::Gap, now, &webhook.id, Arc::clone(&suffix)),
         })
         .collect()
+}
+
+/// The `filterRefused` message to a webhook whose filter is refused at `revision`. `slot` is the last one read.
+#[must_use]
+pub fn filter_refused(
+    webhook: &Subscriber,
+    revision: Revision,
+    reason: &str,
+    slot: u64,
+    now: Timestamp,
+) -> NewMessage {
+    let (kind, commitment) = (MessageKind::FilterRefused, webhook.commitment);
+    let identity = MessageIdentity::FilterRefused(revision.0);
+    let suffix = payload::suffix(slot, commitment, &payload::filter_refused(webhook, reason));
+    NewMessage {
+        id: message_id(&webhook.id, commitment, identity),
+        webhook: webhook.id.clone(),
+        kind,
+        commitment,
+        slot,
+        order_key: None,
+        body: payload::template(kind, now, &webhook.id, suffix),
+    }
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@
 //!   - programEvent: the signature, and where in the transaction the event was emitted;
 //! - reverted: the id of the message that is retracted;
 //! - gap: its first and its last slot; its slot is the last;
+//! - filterRefused: the revision of the webhooks at which the filter was refused; it stands in for the slot;
 //! - heartbeat: its number since 1970, counted in the webhook's own interval; that stands in for the slot.
 //!
 //! Each part is preceded by its length (u32, little endian), so that no two lists of parts look alike.
@@ -53,6 +54,8 @@ pub enum MessageIdentity<'a> {
     Gap(Gap),
     /// A heartbeat of this number.
     Heartbeat(u64),
+    /// The filter is refused at this revision.
+    FilterRefused(u64),
 }
 
 impl MessageIdentity<'_> {
@@ -78,6 +81,7 @@ impl MessageIdentity<'_> {
             Self::Reverted(..) => MessageKind::Reverted,
             Self::Gap(_) => MessageKind::Gap,
             Self::Heartbeat(_) => MessageKind::Heartbeat,
+            Self::FilterRefused(_) => MessageKind::FilterRefused,
         }
     }
 
@@ -88,7 +92,7 @@ impl MessageIdentity<'_> {
             | Self::Transaction(block, _)
             | Self::ProgramEvent(block, ..) => block.slot,
             Self::Gap(gap) => gap.last,
-            Self::Reverted(slot, _) | Self::Heartbeat(slot) => *slot,
+            Self::Reverted(slot, _) | Self::Heartbeat(slot) | Self::FilterRefused(slot) => *slot,
         }
     }
 }
@@ -145,7 +149,9 @@ pub fn message_id(
             hasher.add(&gap.first.to_le_bytes());
             hasher.add(&gap.last.to_le_bytes());
         }
-        MessageIdentity::Heartbeat(number) => hasher.add(&number.to_le_bytes()),
+        MessageIdentity::Heartbeat(number) | MessageIdentity::FilterRefused(number) => {
+            hasher.add(&number.to_le_bytes());
+        }
     }
     let mut id: [u8; 32] = hasher.0.finalize().into();
     let (start, _) = id.split_at_mut(size_of::<u64>());
@@ -237,6 +243,7 @@ mod tests {
             MessageIdentity::Gap(Gap { first: 7, last: 9 }),
             MessageIdentity::Heartbeat(7),
             MessageIdentity::Heartbeat(8),
+            MessageIdentity::FilterRefused(8),
         ];
         let mut ids = HashSet::new();
         for identity in identities {

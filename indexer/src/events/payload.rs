@@ -20,8 +20,10 @@
 //!   at `processed` in slots of a gap are neither confirmed nor retracted.
 //! - `heartbeat`: `lastSlot` (the last one read at the webhook's commitment, or null), `lastSequence`, and
 //!   `filter`: `digest`, `accounts` and `programs` of what is watched.
+//! - `filterRefused`: `reason`, the words with which the stream's server refuses the webhook's filter, and `digest` of the
+//!   filter. No event is matched for the webhook until it is edited.
 //!
-//! Of the last two kinds, `timestamp` is when they were written, and `slot` the last one they name.
+//! Of the last three kinds, `timestamp` is when they were written, and `slot` the last one they name, or the last one read.
 //!
 //! Integers are JSON integers of up to 64 bits; readers whose numbers are floating point lose precision
 //! above 2^53 and should parse them as big integers.
@@ -179,6 +181,15 @@ pub fn heartbeat(webhook: &Subscriber, last_slot: Option<u64>, last_sequence: u6
             "accounts": webhook.accounts,
             "programs": webhook.programs,
         },
+    })
+}
+
+/// The `data` of a `filterRefused`.
+#[must_use]
+pub fn filter_refused(webhook: &Subscriber, reason: &str) -> Value {
+    json!({
+        "reason": reason,
+        "digest": webhook.filter_digest,
     })
 }
 

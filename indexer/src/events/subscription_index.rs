@@ -56,6 +56,14 @@ pub struct Subscriber {
     events: EventKinds,
 }
 
+impl Subscriber {
+    /// Whether the same events match both.
+    fn matches_like(&self, other: &Self) -> bool {
+        (self.commitment, self.events, &self.filter_digest)
+            == (other.commitment, other.events, &other.filter_digest)
+    }
+}
+
 impl From<&ActiveWebhook> for Subscriber {
     fn from(webhook: &ActiveWebhook) -> Self {
         Self {
@@ -154,10 +162,9 @@ impl Subscriptions {
             .map(|webhook| (&webhook.id, webhook))
             .collect();
         self.only(|webhook| {
-            known.get(&webhook.id).is_none_or(|known| {
-                (known.commitment, known.events, &known.filter_digest)
-                    != (webhook.commitment, webhook.events, &webhook.filter_digest)
-            })
+            known
+                .get(&webhook.id)
+                .is_none_or(|known| !known.matches_like(webhook))
         })
     }
 
@@ -166,6 +173,25 @@ impl Subscriptions {
     pub fn still_in(&self, after: &Self) -> Option<Self> {
         let there: HashSet<_> = after.webhooks.iter().map(|webhook| &webhook.id).collect();
         let stays = |webhook: &Subscriber| there.contains(&webhook.id);
+        let all = self.webhooks.iter().all(stays);
+        (!all).then(|| self.only(stays))
+    }
+
+    /// Those of the webhooks that are named.
+    #[must_use]
+    pub fn among(&self, named: &HashSet<WebhookId>) -> Self {
+        self.only(|webhook| named.contains(&webhook.id))
+    }
+
+    /// Those of the webhooks that are not among `others` as they are here.
+    #[must_use]
+    pub fn without(&self, others: &[Subscriber]) -> Option<Self> {
+        let others: HashMap<_, _> = others.iter().map(|other| (&other.id, other)).collect();
+        let stays = |webhook: &Subscriber| {
+            others
+                .get(&webhook.id)
+                .is_none_or(|other| !other.matches_like(webhook))
+        };
         let all = self.webhooks.iter().all(stays);
         (!all).then(|| self.only(stays))
     }

@@ -15,7 +15,9 @@ use sluice_geyser::{Endpoint, Stream};
 use tokio::{sync::watch, time::sleep};
 
 use super::{
+    filter_probe::{Probing, probe, request_bytes},
     reconnect::Reconnect,
+    refusals::Refusals,
     resume::ResumePolicy,
     session::{Session, SessionContext},
     session_end::SessionEnd,
@@ -40,11 +42,12 @@ impl Follower {
     pub async fn run(self, shutdown: CancellationToken) {
         let mut reconnect = Reconnect::new();
         let mut policy = ResumePolicy::new();
+        let mut refusals = Refusals::new(self.context.outbox.clone());
         loop {
             // Stopping in the middle of anything is harmless: what is not committed is replayed.
             let end = tokio::select! {
                 () = shutdown.cancelled() => return,
-                ended = self.session(policy, &mut reconnect) => match ended {
+                ended = self.session(policy, &mut reconnect, &mut refusals) => match ended {
                     Err(end) => end,
                 },
             };
@@ -64,18 +67,35 @@ impl Follower {
         &self,
         policy: ResumePolicy,
         reconnect: &mut Reconnect,
+        refusals: &mut Refusals,
     ) -> Result<Infallible, SessionEnd> {
-        let subscriptions = Arc::clone(&self.subscriptions.borrow());
-        let (mut stream, mut session) = self.open(policy, subscriptions, reconnect).await?;
         let mut changes = self.subscriptions.clone();
-        let mut wanted = Arc::clone(&changes.borrow_and_update());
+        let mut wanted = refusals.wanted(&changes.borrow_and_update());
+        if refusals.are_suspected() {
+            let tried = Arc::clone(&wanted);
+            let probed = probe(self.endpoint.clone(), tried, Arc::default()).await?;
+            refusals.record(&wanted, &probed).await?;
+            wanted = probed.accepted;
+        }
+        let mut asked_bytes = request_bytes(&request(&wanted, None));
+        let (mut stream, mut session) = self
+            .open(policy, Arc::clone(&wanted), reconnect)
+            .await
+            .inspect_err(|end| refusals.ended(end, asked_bytes))?;
+        refusals.others_are_served().await?;
+        let mut accepted = Arc::clone(&wanted);
+        let mut probing = Probing::default();
         let mut side = SideStream::Closed;
         let mut side_open = None;
         let mut pauses = Backoff::new();
         loop {
-            if let Some(request) = session.begin_round(&wanted).await? {
+            if let Some(request) = session.begin_round(&accepted).await? {
+                asked_bytes = request_bytes(&request);
                 stream.replace(request).await?;
                 pauses.reset();
+            }
+            if accepted.revision() != wanted.revision() {
+                probing.begin(&self.endpoint, &wanted, session.subscriptions());
             }
             let needed = session.side_needed();
             if needed != side_open {
@@ -90,11 +110,19 @@ impl Follower {
                 };
             }
             tokio::select! {
-                update = stream.next() => session.apply(update?).await?,
+                update = stream.next() => {
+                    let update = update.map_err(SessionEnd::from);
+                    let update = update.inspect_err(|end| refusals.ended(end, asked_bytes))?;
+                    session.apply(update).await?;
+                }
                 update = side.next() => session.apply_side(update).await?,
+                (tried, probed) = probing.ended() => {
+                    refusals.record(&tried, &probed).await?;
+                    accepted = probed.accepted;
+                }
                 changed = changes.changed() => {
                     changed.map_err(|_| SessionEnd::Unwatched)?;
-                    wanted = Arc::clone(&changes.borrow_and_update());
+                    wanted = refusals.wanted(&changes.borrow_and_update());
                 }
             }
         }

@@ -91,6 +91,17 @@ impl Outbox {
         }
     }
 
+    /// Moves a checkpoint without messages.
+    pub(crate) async fn checkpoint(
+        &self,
+        commitment: Commitment,
+        slot: u64,
+    ) -> Result<(), StoreError> {
+        let now = Timestamp::from(self.clock.now());
+        let commit = Commit::slot(commitment, slot, &[], now);
+        self.store.commit(&commit).await.map(drop)
+    }
+
     async fn commit(&self, batch: OutboxBatch) -> Result<PendingBatch, StoreError> {
         let now = Timestamp::from(self.clock.now());
         let commit = Commit {

@@ -100,6 +100,11 @@ impl<'a> Session<'a> {
         }
     }
 
+    /// The webhooks that the live stream serves.
+    pub(super) const fn subscriptions(&self) -> &Arc<Subscriptions> {
+        &self.subscriptions
+    }
+
     /// Does what follows from an update of the live stream.
     pub(super) async fn apply(&mut self, update: Update) -> Result<(), SessionEnd> {
         let received = Instant::now();

@@ -39,7 +39,12 @@ impl PartialSchema for MessageKind {
     fn schema() -> RefOr<Schema> {
         use sluice_store::MessageKind as Kind;
         let events = sluice_store::EventKind::ALL.map(Kind::Event);
-        let others = [Kind::Reverted, Kind::Gap, Kind::Heartbeat];
+        let others = [
+            Kind::Reverted,
+            Kind::Gap,
+            Kind::Heartbeat,
+            Kind::FilterRefused,
+        ];
         let names: Vec<&'static str> = events.into_iter().chain(others).map(Kind::name).collect();
         one_of(&names, "What the message is about.").into()
     }

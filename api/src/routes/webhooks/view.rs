@@ -61,6 +61,10 @@ struct Status {
     /// Why the service switched it off, when it did.
     #[schema(required)]
     disabled_reason: Option<String>,
+    /// Why the stream's server refuses the filter, in its own words, when it does: no event is matched then. An edit of the
+    /// filter has it asked again.
+    #[schema(required)]
+    refused: Option<String>,
     /// Until when the secret before the current one signs as well.
     #[schema(required, format = DateTime)]
     previous_secret_until: Option<String>,
@@ -107,7 +111,8 @@ impl FilterView {
             accounts: filters.accounts.len(),
             programs: filters.programs.len(),
             requested_slot,
-            in_force_slot,
+            // Nothing is streamed for a filter that is refused.
+            in_force_slot: in_force_slot.filter(|_| webhook.refused.is_none()),
         })
     }
 }
@@ -149,6 +154,7 @@ impl WebhookView {
                 version: webhook.version,
                 filter,
                 disabled_reason: webhook.disabled_reason,
+                refused: webhook.refused,
                 previous_secret_until: webhook.previous_secrets_until.map(text),
                 expires: webhook.relay_until.map(text),
             },

@@ -51,6 +51,8 @@ pub enum MessageKind {
     Gap,
     /// A heartbeat.
     Heartbeat,
+    /// The stream's server refuses the webhook's filter.
+    FilterRefused,
 }
 
 impl MessageKind {
@@ -62,6 +64,7 @@ impl MessageKind {
             Self::Reverted => "reverted",
             Self::Gap => "gap",
             Self::Heartbeat => "heartbeat",
+            Self::FilterRefused => "filterRefused",
         }
     }
 
@@ -72,6 +75,7 @@ impl MessageKind {
             "reverted" => Some(Self::Reverted),
             "gap" => Some(Self::Gap),
             "heartbeat" => Some(Self::Heartbeat),
+            "filterRefused" => Some(Self::FilterRefused),
             event => EventKind::from_name(event).map(Self::Event),
         }
     }
@@ -113,6 +117,18 @@ pub struct Commit<'a> {
 }
 
 impl<'a> Commit<'a> {
+    /// Messages that move no checkpoint.
+    #[must_use]
+    pub const fn messages(messages: &'a [NewMessage], now: Timestamp) -> Self {
+        Self {
+            messages,
+            checkpoint: None,
+            unconfirmed: &[],
+            resolved: &[],
+            now,
+        }
+    }
+
     /// A slot that was read at `commitment`.
     #[must_use]
     pub const fn slot(

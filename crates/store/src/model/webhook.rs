@@ -131,6 +131,8 @@ pub struct Webhook {
     pub filter_digest: String,
     /// Why the service switched it off, when it did.
     pub disabled_reason: Option<String>,
+    /// Why the stream's server refuses its filter, in its own words, when it does: nothing is matched for it then.
+    pub refused: Option<String>,
     /// Time of creation.
     pub created: Timestamp,
     /// When its endpoint last accepted a delivery.

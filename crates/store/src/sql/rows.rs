@@ -35,6 +35,7 @@ pub(super) fn webhook(row: &Row) -> Result<Webhook, StoreError> {
             heartbeat: heartbeat(row)?,
         },
         disabled_reason: row.optional_text("disabled_reason")?,
+        refused: row.optional_text("refused")?,
         created: row.time("created_at")?,
         last_triggered: row.optional_time("last_triggered_at")?,
         previous_secrets_until: row.optional_time("previous_secrets_until")?,

@@ -126,6 +126,7 @@ pub(super) async fn update(
             "UPDATE webhooks SET url = $2, wants_account_change = $3, wants_transaction = $4,
                  wants_program_event = $5, commitment = $6, delivery_order = $7, description = $8,
                  headers = $9, gzip = $10, heartbeat_seconds = $11, active = $12, disabled_reason = $13,
+                 refused = CASE WHEN matched_revision = $14 THEN refused END,
                  matched_revision = $14, version = version + 1
              WHERE ordinal = $1",
             values![

@@ -14,6 +14,7 @@ on_both!(
     an_edit_cannot_empty_or_overfill_a_filter,
     a_change_names_the_slots_from_which_it_was_requested_and_in_force,
     recording_the_same_filter_again_keeps_its_first_slot,
+    a_refusal_is_kept_until_the_filter_changes_or_is_served,
 );
 
 async fn the_revision_counts_what_changes_matching_and_nothing_else(fixture: &Fixture) {
@@ -228,4 +229,36 @@ async fn recording_the_same_filter_again_keeps_its_first_slot(fixture: &Fixture)
         store.record_filter_state(proved).await.expect("records");
         assert_eq!(store.filter_state().await.expect("reads"), Some(known));
     }
+}
+
+async fn a_refusal_is_kept_until_the_filter_changes_or_is_served(fixture: &Fixture) {
+    let store = &fixture.store;
+    let (first, second) = (with_webhook(store, 1).await, with_webhook(store, 2).await);
+    let refused = async |id| {
+        let webhook = store.webhook(&Access::All, id).await;
+        webhook.expect("reads").expect("exists").refused
+    };
+    let refuse = async |id, revision| {
+        let recorded = store.record_refusal(id, Revision(revision), "no").await;
+        recorded.expect("records")
+    };
+    assert!(!refuse(&second, 1).await, "it was written later");
+    assert_eq!(refused(&second).await, None);
+    assert!(refuse(&first, 2).await && refuse(&second, 2).await);
+    assert_eq!(refused(&second).await.as_deref(), Some("no"));
+
+    let mut changed = definition();
+    changed.url = "https://example.com/elsewhere".to_owned();
+    for (accounts, expected) in [(2, Some("no")), (1, None)] {
+        changed.filters.accounts.truncate(accounts);
+        let updated = store.update_webhook(&Access::All, &first, &changed, None);
+        let updated = updated.await.expect("updates").expect("exists");
+        assert_eq!(updated.refused.as_deref(), expected);
+    }
+
+    let keep = [second.clone()];
+    store.clear_refusals_but(&keep).await.expect("clears");
+    assert!(refused(&second).await.is_some());
+    store.clear_refusals_but(&[]).await.expect("clears");
+    assert_eq!(refused(&second).await, None);
 }

@@ -1,6 +1,6 @@
 //! Gap of a session: the slots since the checkpoint that no server replays, reported to all webhooks.
 
-use sluice_store::{Commit, Commitment};
+use sluice_store::Commitment;
 
 use super::{OutboxBatch, Session, SessionEnd};
 use crate::{events::compose, slots::Gap};
@@ -27,8 +27,8 @@ impl Session<'_> {
             batch.messages.extend(messages);
             if commitment == Commitment::Finalized {
                 // So that a reconnect before the next finality does not ask for them again.
-                let commit = Commit::slot(Commitment::Finalized, gap.last, &[], now);
-                self.context.outbox.store.commit(&commit).await?;
+                let outbox = &self.context.outbox;
+                outbox.checkpoint(Commitment::Finalized, gap.last).await?;
             }
         }
         Ok(())

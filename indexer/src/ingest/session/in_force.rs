@@ -1,7 +1,7 @@
 //! Filter in force: records from which slot on a session's filter applies.
 
 use sluice_geyser::SlotStatus;
-use sluice_store::{Commit, Commitment, FilterState, Revision, StoreError};
+use sluice_store::{Commitment, FilterState, Revision, StoreError};
 
 use super::{Session, SessionEnd};
 
@@ -72,8 +72,7 @@ impl Session<'_> {
             return Ok(false);
         };
         for commitment in unknown {
-            let checkpoint = Commit::slot(commitment, floor, &[], self.now());
-            self.context.outbox.store.commit(&checkpoint).await?;
+            self.context.outbox.checkpoint(commitment, floor).await?;
         }
         Ok(true)
     }

@@ -7,7 +7,7 @@ use sluice_geyser::{
 use sluice_store::{Access, Revision};
 
 use sluice_harness::indexer::{IndexerHarness, request, send, settle, soon};
-use sluice_testkit::updates::{block, content, slot};
+use sluice_testkit::updates::{block, content, key, slot};
 
 use crate::{
     expectations::{Ending, Surroundings},
@@ -21,7 +21,17 @@ on_both!(
     what_a_new_webhook_misses_of_the_open_slot_comes_by_the_side_stream,
     without_replay_the_first_whole_slot_is_answered,
     a_side_stream_that_breaks_off_is_opened_again,
+    a_filter_that_the_server_refuses_is_told_to_its_webhook_and_disturbs_no_other,
+    webhooks_that_are_refused_at_the_start_are_found,
 );
+
+/// Serves the stream on which a new filter is tried.
+async fn probe(harness: &mut IndexerHarness) {
+    let (connection, tried) = harness.accept().await;
+    assert_eq!(tried.from_slot, None);
+    let name = tried.slots.expect("always");
+    send(&connection, [slot(&name, 10, SlotStatus::Completed)]).await;
+}
 
 /// Sends what a connection still wants: a side stream is closed once it is not needed.
 async fn send_while_there(connection: &Connection, updates: impl IntoIterator<Item = Update>) {
@@ -43,6 +53,7 @@ async fn a_new_webhook_gets_the_slots_between_its_write_and_its_filter(
     indexer.until_checkpoint(11).await;
 
     let second = harness.webhook(2).await;
+    probe(&mut harness).await;
     // Until its filter is there, slots go on under the old one.
     send(&live, content(12)).await;
     send(&live, settle(&old, 12)).await;
@@ -135,6 +146,7 @@ async fn a_crash_between_the_new_filter_and_the_slots_it_replays_repeats_them(
     let (mut live, old) = harness.listening().await;
     indexer.until_checkpoint(10).await;
     harness.webhook(2).await;
+    probe(&mut harness).await;
     // The checkpoint passes the slot from which on the second must miss nothing.
     send(&live, content(11)).await;
     send(&live, settle(&old, 11)).await;
@@ -169,6 +181,7 @@ async fn what_a_new_webhook_misses_of_the_open_slot_comes_by_the_side_stream(
     indexer.until_checkpoint(10).await;
     send(&live, [slot(&old, 11, SlotStatus::CreatedBank)]).await;
     harness.webhook(1).await;
+    probe(&mut harness).await;
     let new = request(&mut live).await.slots.expect("always");
     let (side, _) = harness.accept().await;
     // The write came before the filter, the rest of the slot after it.
@@ -191,9 +204,12 @@ async fn without_replay_the_first_whole_slot_is_answered(mut harness: IndexerHar
     let (mut live, old) = harness.listening().await;
     indexer.until_checkpoint(10).await;
     send(&live, [slot(&old, 11, SlotStatus::CreatedBank)]).await;
+    harness.webhook(1).await;
+    let (probe, tried) = harness.accept().await;
     let refusal = "from_slot is not supported";
     harness.server.refuse_next(Code::Internal, refusal);
-    harness.webhook(1).await;
+    let name = tried.slots.expect("always");
+    send(&probe, [slot(&name, 11, SlotStatus::Completed)]).await;
     let new = request(&mut live).await.slots.expect("always");
     send(&live, [slot(&new, 12, SlotStatus::CreatedBank)]).await;
     let body = indexer
@@ -213,6 +229,7 @@ async fn a_side_stream_that_breaks_off_is_opened_again(mut harness: IndexerHarne
     indexer.until_checkpoint(10).await;
     send(&live, [slot(&old, 11, SlotStatus::CreatedBank)]).await;
     harness.webhook(1).await;
+    probe(&mut harness).await;
     let new = request(&mut live).await.slots.expect("always");
     for _ in 0..2 {
         let (side, replayed) = harness.accept().await;
@@ -231,5 +248,83 @@ async fn a_side_stream_that_breaks_off_is_opened_again(mut harness: IndexerHarne
         .until_ready(|_, body| body["filter"]["inForceRevision"] == 1)
         .await;
     assert_eq!(body["filter"]["inForceSinceSlot"], 11);
+    indexer.stop().await;
+}
+
+const WORDS: &str = "account_reject: TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA is not allowed";
+
+async fn a_filter_that_the_server_refuses_is_told_to_its_webhook_and_disturbs_no_other(
+    mut harness: IndexerHarness,
+) {
+    harness.webhook(1).await;
+    let indexer = harness.start().await;
+    let (mut live, old) = harness.listening().await;
+    indexer.until_checkpoint(10).await;
+    send(&live, [slot(&old, 11, SlotStatus::CreatedBank)]).await;
+    harness.server.refuse_next(Code::InvalidArgument, WORDS);
+    let refused = harness.webhook(2).await;
+    let replaced = request(&mut live).await;
+    assert_eq!(replaced.from_slot, None, "the live stream goes on");
+    let new = replaced.slots.expect("always");
+    send(&live, content(11)).await;
+    send(&live, [slot(&new, 12, SlotStatus::CreatedBank)]).await;
+    send(&live, settle(&new, 11)).await;
+    let bodies = harness.bodies(3 + 1).await;
+    let told = bodies.iter().find(|body| body["type"] == "filterRefused");
+    let told = told.expect("it is told");
+    assert_eq!(told["webhookId"], refused.as_str());
+    let reason = told["data"]["reason"].as_str().expect("words");
+    assert!(reason.contains(WORDS), "{reason}");
+    let of = async |id| {
+        let webhook = harness.store.webhook(&Access::All, id).await;
+        webhook.expect("read").expect("exists")
+    };
+    assert!(
+        of(&refused)
+            .await
+            .refused
+            .is_some_and(|words| words.contains(WORDS))
+    );
+    let body = indexer
+        .until_ready(|_, body| body["filter"]["inForceRevision"] == 2)
+        .await;
+    assert_eq!(body["filter"]["inForceSinceSlot"], 12);
+
+    // Once it is edited, the server is asked again.
+    let mut definition = harness.definition();
+    definition.filters.accounts.push(key(7));
+    let edited = harness
+        .store
+        .update_webhook(&Access::All, &refused, &definition, None);
+    assert_eq!(
+        edited.await.expect("written").expect("exists").refused,
+        None
+    );
+    probe(&mut harness).await;
+    request(&mut live).await;
+    indexer.stop().await;
+}
+
+async fn webhooks_that_are_refused_at_the_start_are_found(mut harness: IndexerHarness) {
+    for number in 1..=2 {
+        harness.webhook(number).await;
+    }
+    // The session and both together; then nothing and the first alone are served, and the second beside it is not.
+    for _ in 0..2 {
+        harness.server.refuse_next(Code::InvalidArgument, WORDS);
+    }
+    let indexer = harness.start().await;
+    probe(&mut harness).await;
+    let (first, tried) = harness.accept().await;
+    harness.server.refuse_next(Code::InvalidArgument, WORDS);
+    let name = tried.slots.expect("always");
+    send(&first, [slot(&name, 10, SlotStatus::Completed)]).await;
+    let (live, name) = harness.listening().await;
+    indexer.until_checkpoint(10).await;
+    send(&live, content(11)).await;
+    send(&live, settle(&name, 11)).await;
+    let bodies = harness.bodies(3 + 1).await;
+    let told = bodies.iter().filter(|body| body["type"] == "filterRefused");
+    assert_eq!(told.count(), 1);
     indexer.stop().await;
 }

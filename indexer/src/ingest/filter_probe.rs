@@ -1,0 +1,257 @@
+//! Filter probe: finds the webhooks whose filters the server refuses, on streams of its own.
+//!
+//! One address that a server rejects, or one too many, ends the stream that asks for it, and every webhook shares the live
+//! one. So a filter that grew is tried on another stream first. When it is refused, halves of the new webhooks are tried
+//! beside those that are served, until the ones that cannot be served are left ([`Bisection`], pure).
+
+use std::{collections::HashSet, pin::Pin, sync::Arc};
+
+use service_kit::Backoff;
+use sluice_geyser::{Endpoint, Request, Stream, StreamError};
+use sluice_store::WebhookId;
+use tokio::time::sleep;
+
+use super::subscription::request;
+use crate::events::subscription_index::Subscriptions;
+
+/// Largest request that servers decode unless they are set to more. They end the stream of a larger one without a word.
+const MAX_REQUEST_BYTES: usize = 4 * 1024 * 1024;
+
+/// Most bytes of an address in a request: 44 of base 58, and what says so.
+const ADDRESS_BYTES: usize = 46;
+
+/// Begin of the words with which a server refuses a filter.
+const INVALID: &str = "InvalidArgument";
+
+/// A webhook whose filter is refused, and the words of the server.
+pub(super) type Refusal = (WebhookId, String);
+
+/// What a server serves.
+#[derive(Debug)]
+pub(super) struct Probed {
+    /// The webhooks that it serves.
+    pub(super) accepted: Arc<Subscriptions>,
+    /// Those that it does not.
+    pub(super) refused: Vec<Refusal>,
+}
+
+/// The search for the webhooks that are refused.
+#[derive(Debug)]
+struct Bisection {
+    accepted: HashSet<WebhookId>,
+    groups: Vec<Vec<WebhookId>>,
+    refused: Vec<Refusal>,
+}
+
+impl Bisection {
+    fn new(accepted: HashSet<WebhookId>, new: Vec<WebhookId>) -> Self {
+        Self {
+            accepted,
+            groups: vec![new],
+            refused: Vec::new(),
+        }
+    }
+
+    /// The webhooks to be tried next, the accepted ones included; `None` when all are known.
+    fn next(&mut self) -> Option<HashSet<WebhookId>> {
+        while self.groups.last().is_some_and(Vec::is_empty) {
+            self.groups.pop();
+        }
+        let group = self.groups.last()?;
+        Some(self.accepted.iter().chain(group).cloned().collect())
+    }
+
+    fn accept(&mut self) {
+        self.accepted.extend(self.groups.pop().unwrap_or_default());
+    }
+
+    fn refuse(&mut self, words: &str) {
+        let Some(mut group) = self.groups.pop() else {
+            return;
+        };
+        if group.len() == 1 {
+            let refused = group.into_iter().map(|webhook| (webhook, words.to_owned()));
+            self.refused.extend(refused);
+            return;
+        }
+        let second = group.split_off(group.len() / 2);
+        self.groups.extend([second, group]);
+    }
+}
+
+/// Finds which of `wanted` the server serves. Those that are in `served` as they are now are known to be.
+///
+/// # Errors
+/// Why the server could not be asked.
+pub(super) async fn probe(
+    endpoint: Endpoint,
+    wanted: Arc<Subscriptions>,
+    served: Arc<Subscriptions>,
+) -> Result<Probed, StreamError> {
+    let new = wanted.changed_since(&served);
+    let new: Vec<_> = new.webhooks().iter().map(|each| each.id.clone()).collect();
+    let of_new: HashSet<_> = new.iter().collect();
+    let ids = wanted.webhooks().iter().map(|each| &each.id);
+    let known = ids.filter(|id| !of_new.contains(id)).cloned().collect();
+    let mut bisection = Bisection::new(known, new);
+    while let Some(tried) = bisection.next() {
+        match try_request(&endpoint, request(&wanted.among(&tried), None)).await? {
+            None => bisection.accept(),
+            Some(words) if bisection.accepted.is_empty() && bisection.refused.is_empty() => {
+                // Should even this be refused, no webhook is to blame.
+                let nothing = request(&Subscriptions::default(), None);
+                if try_request(&endpoint, nothing).await?.is_some() {
+                    return Err(StreamError::Refused(words));
+                }
+                bisection.refuse(&words);
+            }
+            Some(words) => bisection.refuse(&words),
+        }
+    }
+    let accepted = if bisection.refused.is_empty() {
+        wanted
+    } else {
+        Arc::new(wanted.among(&bisection.accepted))
+    };
+    Ok(Probed {
+        accepted,
+        refused: bisection.refused,
+    })
+}
+
+/// Whether the end of a stream means that its request is refused, in which words. `bytes` is the size of the request, about.
+pub(super) fn refusal(error: &StreamError, bytes: usize) -> Option<String> {
+    match error {
+        // Others are about credentials, not about what is asked for.
+        StreamError::Refused(words) if words.starts_with(INVALID) => Some(words.clone()),
+        StreamError::Closed | StreamError::TooLarge(_) | StreamError::Other(_)
+            if bytes > MAX_REQUEST_BYTES =>
+        {
+            Some(format!(
+                "the request would have about {bytes} bytes, and servers take {MAX_REQUEST_BYTES}: {error}"
+            ))
+        }
+        _ => None,
+    }
+}
+
+/// A probe under way, tried again until the server answers.
+#[derive(Default)]
+pub(super) struct Probing(Option<Pin<Box<dyn Future<Output = Tried> + Send>>>);
+
+/// What was tried, and what was found.
+type Tried = (Arc<Subscriptions>, Probed);
+
+impl Probing {
+    /// Begins a probe of `wanted` unless one is under way. `served` are known to be accepted.
+    pub(super) fn begin(
+        &mut self,
+        endpoint: &Endpoint,
+        wanted: &Arc<Subscriptions>,
+        served: &Arc<Subscriptions>,
+    ) {
+        if self.0.is_some() {
+            return;
+        }
+        let (endpoint, wanted, served) = (endpoint.clone(), Arc::clone(wanted), Arc::clone(served));
+        self.0 = Some(Box::pin(async move {
+            let mut pauses = Backoff::new();
+            loop {
+                match probe(endpoint.clone(), Arc::clone(&wanted), Arc::clone(&served)).await {
+                    Ok(probed) => return (wanted, probed),
+                    Err(error) => tracing::warn!(%error, "a new filter could not be tried"),
+                }
+                sleep(pauses.next_pause(rand::random())).await;
+            }
+        }));
+    }
+
+    /// Waits for the end of the probe under way: what was tried, and what was found. For ever while there is none.
+    /// Cancel-safe.
+    pub(super) async fn ended(&mut self) -> Tried {
+        let Some(probing) = &mut self.0 else {
+            return std::future::pending().await;
+        };
+        let found = probing.await;
+        self.0 = None;
+        found
+    }
+}
+
+/// About how many bytes a request has.
+pub(super) fn request_bytes(request: &Request) -> usize {
+    let accounts = request.accounts.values();
+    let accounts = accounts.map(|filter| filter.pubkeys.len().saturating_add(filter.owners.len()));
+    let transactions = request.transactions.values();
+    let transactions = transactions.map(|filter| filter.account_include.len());
+    let addresses: usize = accounts.chain(transactions).sum();
+    addresses.saturating_mul(ADDRESS_BYTES)
+}
+
+/// Opens a stream, and waits for its first update, which shows that the request is served. The words of the server if it is
+/// refused.
+async fn try_request(endpoint: &Endpoint, request: Request) -> Result<Option<String>, StreamError> {
+    let bytes = request_bytes(&request);
+    let tried = async { Stream::open(endpoint, request).await?.next().await };
+    match tried.await {
+        Ok(_) => Ok(None),
+        Err(error) => refusal(&error, bytes).map(Some).ok_or(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id(number: u8) -> WebhookId {
+        WebhookId::from_random([number; 16])
+    }
+
+    /// Which of `new` are refused by a server that rejects `bad` and takes no more than `most`, and after how many tries.
+    fn search(new: u8, bad: &[u8], most: usize) -> (Vec<WebhookId>, u32) {
+        let mut bisection = Bisection::new(HashSet::from([id(200)]), (0..new).map(id).collect());
+        let mut tries = 0;
+        while let Some(tried) = bisection.next() {
+            tries += 1;
+            if tried.len() > most || bad.iter().any(|bad| tried.contains(&id(*bad))) {
+                bisection.refuse("no");
+            } else {
+                bisection.accept();
+            }
+        }
+        assert_eq!(
+            bisection.accepted.len() + bisection.refused.len(),
+            usize::from(new) + 1
+        );
+        let refused = bisection.refused.into_iter().map(|(id, _)| id);
+        (refused.collect(), tries)
+    }
+
+    #[test]
+    fn what_is_refused_is_found_and_nothing_else() {
+        assert_eq!(search(0, &[], 9), (vec![], 0));
+        assert_eq!(search(5, &[], 9), (vec![], 1));
+        assert_eq!(search(1, &[0], 9), (vec![id(0)], 1));
+        let (refused, tries) = search(64, &[7, 40], 100);
+        assert_eq!(refused, [id(7), id(40)]);
+        assert!(tries <= 4 * 6 + 1, "{tries}");
+    }
+
+    #[test]
+    fn as_many_are_served_as_the_server_takes() {
+        let (refused, _) = search(5, &[], 4);
+        assert_eq!(refused, [id(3), id(4)]);
+    }
+
+    #[test]
+    fn an_end_without_a_word_is_a_refusal_of_what_is_too_large_alone() {
+        let closed = StreamError::Closed;
+        assert_eq!(refusal(&closed, 1000), None);
+        assert!(refusal(&closed, MAX_REQUEST_BYTES + 1).is_some());
+        let words = "InvalidArgument: account_reject";
+        let refused = StreamError::Refused(words.to_owned());
+        assert_eq!(refusal(&refused, 0).as_deref(), Some(words));
+        let credentials = StreamError::Refused("Unauthenticated: who are you".to_owned());
+        assert_eq!(refusal(&credentials, 0), None);
+    }
+}
