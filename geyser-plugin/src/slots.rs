@@ -192,36 +192,18 @@ impl SlotRing {
 
     fn apply_content(&mut self, slot: Slot, event: &Event, out: &mut Outbox) {
         let buffered = self.buffered(slot);
-        let is_meta = match &event.update {
-            Update::Account(account) if !buffered.incomplete => {
-                buffered.add_account(account, event.created_at);
-                false
-            }
-            Update::Transaction(transaction) if !buffered.incomplete => {
-                buffered.add_transaction(transaction, event.created_at);
-                false
-            }
-            Update::Entry(entry) if !buffered.incomplete => {
-                buffered.add_entry(entry, event.created_at);
-                false
-            }
-            Update::BlockMeta(meta) => {
-                buffered.set_meta(meta, event.created_at);
-                true
-            }
-            Update::Account(_)
-            | Update::Transaction(_)
-            | Update::Entry(_)
-            | Update::Block(_)
-            | Update::Slot(_) => false,
-        };
+        let was_sealed = buffered.is_sealed();
+        buffered.add_content(event);
+        let seals = !was_sealed && buffered.is_sealed();
+        let is_meta = matches!(event.update, Update::BlockMeta(_));
         for commitment in Commitment::ALL {
             // What comes after its status was emitted is emitted late, but it is.
             let late = buffered.has_emitted(commitment);
-            if is_meta && late {
-                out.0[commitment.index()].extend(buffered.seal().into_iter().flatten());
-            } else if late || commitment == Commitment::Processed && !is_meta {
+            if !is_meta && (late || commitment == Commitment::Processed) {
                 out.emit(commitment, event.clone());
+            }
+            if seals && late {
+                out.0[commitment.index()].extend(buffered.seal().into_iter().flatten());
             }
         }
         if buffered.is_sealed() {

@@ -44,8 +44,22 @@ impl BufferedSlot {
         }
     }
 
+    /// Keeps a message of the slot's content, unless others were lost already.
+    pub fn add_content(&mut self, event: &Event) {
+        let at = event.created_at;
+        match &event.update {
+            Update::BlockMeta(meta) => self.set_meta(meta, at),
+            _ if self.incomplete => {}
+            Update::Account(account) => self.add_account(account, at),
+            Update::Transaction(transaction) => self.add_transaction(transaction, at),
+            Update::Entry(entry) => self.add_entry(entry, at),
+            // Made here and not received.
+            Update::Block(_) | Update::Slot(_) => {}
+        }
+    }
+
     /// Keeps a write if it is the account's last one so far.
-    pub fn add_account(&mut self, account: &Arc<AccountUpdate>, created_at: Timestamp) {
+    fn add_account(&mut self, account: &Arc<AccountUpdate>, created_at: Timestamp) {
         let weight = |account: &Arc<AccountUpdate>| Update::Account(Arc::clone(account)).weight();
         let replaced = match self.accounts.get(&account.address) {
             Some((kept, _)) if kept.write_version > account.write_version => return,
@@ -57,13 +71,13 @@ impl BufferedSlot {
             .insert(account.address, (Arc::clone(account), created_at));
     }
 
-    pub fn add_transaction(&mut self, transaction: &Arc<TransactionUpdate>, created_at: Timestamp) {
+    fn add_transaction(&mut self, transaction: &Arc<TransactionUpdate>, created_at: Timestamp) {
         self.bytes += Update::Transaction(Arc::clone(transaction)).weight();
         self.transactions
             .push((Arc::clone(transaction), created_at));
     }
 
-    pub fn add_entry(&mut self, entry: &Arc<SubscribeUpdateEntry>, created_at: Timestamp) {
+    fn add_entry(&mut self, entry: &Arc<SubscribeUpdateEntry>, created_at: Timestamp) {
         self.bytes += Update::Entry(Arc::clone(entry)).weight();
         let is_later = |last: &Arc<SubscribeUpdateEntry>| last.index < entry.index;
         if self.last_entry.as_ref().is_none_or(is_later) {
@@ -77,7 +91,7 @@ impl BufferedSlot {
         self.statuses.push(status);
     }
 
-    pub fn set_meta(&mut self, meta: &Arc<SubscribeUpdateBlockMeta>, created_at: Timestamp) {
+    fn set_meta(&mut self, meta: &Arc<SubscribeUpdateBlockMeta>, created_at: Timestamp) {
         self.parent = Some(meta.parent_slot);
         self.blockhash = bs58::decode(&meta.blockhash).into_vec().ok();
         self.meta = Some((Arc::clone(meta), created_at));
@@ -100,9 +114,11 @@ impl BufferedSlot {
     /// Whether all its content is there. The block meta says how many transactions to expect, and its blockhash is the
     /// hash of the last entry; both come through threads of their own. Account writes always precede the block meta.
     pub fn is_sealed(&self) -> bool {
-        self.meta().is_some_and(|meta| {
-            self.transactions.len() as u64 >= meta.executed_transaction_count && self.has_entries()
-        })
+        !self.incomplete
+            && self.meta().is_some_and(|meta| {
+                self.transactions.len() as u64 >= meta.executed_transaction_count
+                    && self.has_entries()
+            })
     }
 
     /// Whether all entries are there. The block meta's own count does not tell: it is 0 for the blocks that a test
@@ -153,7 +169,7 @@ impl BufferedSlot {
 
     /// Its block and block meta, unless content is missing.
     pub fn seal(&self) -> Option<[Event; 2]> {
-        let (meta, created_at) = self.meta.as_ref().filter(|_| !self.incomplete)?;
+        let (meta, created_at) = self.meta.as_ref().filter(|_| self.is_sealed())?;
         let block = Block {
             meta: Arc::clone(meta),
             accounts: cloned(self.sorted_accounts()),
@@ -172,7 +188,7 @@ impl BufferedSlot {
 
     /// Whether a replay at `commitment` contains it: the validator has frozen it, and it has reached that level.
     pub fn is_replayed(&self, commitment: Commitment) -> bool {
-        self.meta.is_some() && !self.incomplete && self.has_emitted(commitment)
+        self.is_sealed() && self.has_emitted(commitment)
     }
 
     /// Its statuses so far, each with the parent, which the validator does not repeat in all of them.

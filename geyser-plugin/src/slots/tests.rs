@@ -248,6 +248,20 @@ fn a_slot_without_block_meta_holds_nobody_up_for_long() {
 }
 
 #[test]
+fn a_slot_that_lacks_content_is_not_sealed_until_it_has_come() {
+    let mut ring = from_genesis();
+    streams(&mut ring, [entry(1), meta(1, 1), processed(1)]);
+    // The sealed child releases the statuses, but the block meta would say that nothing is missing.
+    let [at_processed, ..] = streams(&mut ring, good_slot(2));
+    assert!(names(&at_processed).ends_with("e2 P1 b2 m2 P2"));
+    assert_eq!(ring.first_available(), Some(2));
+    let [at_processed, at_confirmed, _] = streams(&mut ring, [transaction(1, 0)]);
+    assert_eq!(names(&at_processed), "t1 b1 m1");
+    assert_eq!(names(&at_confirmed), "");
+    assert_eq!(ring.first_available(), Some(1));
+}
+
+#[test]
 fn lifecycle_statuses_go_to_all_streams_at_once() {
     let mut ring = from_genesis();
     let dead = [

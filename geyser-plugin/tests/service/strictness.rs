@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use sluice_geyser_plugin::config::DEFAULT_REQUEST_BYTES;
+use sluice_geyser_plugin::{client::PING_INTERVAL, config::DEFAULT_REQUEST_BYTES};
 use tokio::time::sleep;
 use tonic::Code;
 use yellowstone_grpc_proto::geyser::{
@@ -190,5 +190,15 @@ async fn a_change_of_commitment_loses_what_lies_between() {
         "s:1 SLOT_FINALIZED",
     ];
     assert_eq!(subscription.names(expected.len()).await, expected);
+    chain.stop().await;
+}
+
+#[tokio::test]
+async fn a_silent_stream_is_pinged_every_ten_seconds() {
+    let chain = Chain::from_genesis("");
+    let mut subscription = chain.open().await;
+    let opened = tokio::time::Instant::now();
+    assert_eq!(subscription.name().await, ":Ping(SubscribeUpdatePing)");
+    assert!(opened.elapsed() > PING_INTERVAL - SETTLING);
     chain.stop().await;
 }
