@@ -16,6 +16,7 @@ mod request;
 #[cfg(feature = "scripted")]
 pub mod scripted;
 pub mod slot_assembly;
+mod slot_stream;
 mod stream;
 mod update;
 mod update_queue;
@@ -25,7 +26,8 @@ pub use convert::decode;
 pub use error::StreamError;
 pub use generation::Generation;
 pub use request::{AccountFilter, Endpoint, Request, TransactionFilter};
-pub use slot_assembly::SlotAssembler;
+pub use slot_assembly::{Assembled, SlotAssembler};
+pub use slot_stream::SlotStream;
 pub use sluice_chain_types::{Commitment, SlotStatus};
 pub use stream::Stream;
 pub use update::{

@@ -219,6 +219,14 @@ impl SlotAssembler {
         }
     }
 
+    /// Whether a slot is suspect that this source is to deliver again.
+    #[must_use]
+    pub fn has_suspect(&self, source: usize) -> bool {
+        let start = self.start.unwrap_or(u64::MAX);
+        let mut slots = self.slots.range(start..);
+        slots.any(|(slot, _)| self.suspect(source, *slot).is_some())
+    }
+
     /// The replay that a source is to be asked for now.
     #[must_use]
     pub fn replay_due(&self, source: usize) -> Option<ReplayDue> {

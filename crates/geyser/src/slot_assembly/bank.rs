@@ -23,11 +23,15 @@ pub(super) struct CollectedBank {
     content: Vec<Update>,
     delivered: Delivered,
     meta: Option<Update>,
+    /// Generation under which its metadata came: nothing of its content follows, except in a replay.
+    closed_in: Option<Generation>,
     processed: Option<Update>,
-    /// Generation under which it ended: both its block metadata and a commitment have come.
-    ended_in: Option<Generation>,
+    /// Both its block metadata and a commitment have come.
+    ended: bool,
     /// Its content was given out, or is known to equal what was.
     spent: bool,
+    /// Its content was given out.
+    given: bool,
 }
 
 /// A bank as it is given out.
@@ -57,46 +61,68 @@ impl CollectedBank {
             content: Vec::new(),
             delivered: Delivered::default(),
             meta: None,
+            closed_in: None,
             processed: None,
-            ended_in: None,
+            ended: false,
             spent: false,
+            given: false,
         }
     }
 
     /// Takes in an account write or a transaction.
     pub(super) fn collect(&mut self, update: Update) -> Collected {
-        if !self.delivered.add(&update, self.ended_in.is_some()) {
+        if !self.delivered.add(&update) {
             return Collected::Known;
         }
-        if self.spent {
+        if self.given {
             return Collected::Late;
+        }
+        if self.spent {
+            return Collected::Known;
         }
         self.content.push(update);
         Collected::New
     }
 
+    /// Whether an update came before, or a later write of the same account did.
+    pub(super) fn has_delivered(&self, update: &Update) -> bool {
+        match &update.body {
+            Body::Account(account) => {
+                let latest = self.delivered.writes.get(&account.pubkey);
+                latest.is_some_and(|latest| *latest >= account.write_version)
+            }
+            Body::Transaction(transaction) => {
+                self.delivered.transactions.contains(&transaction.signature)
+            }
+            Body::Slot(_) | Body::BlockMeta(_) => false,
+        }
+    }
+
     /// Takes in the block metadata. Returns whether the bank has ended with it.
     pub(super) fn set_meta(&mut self, update: Update, generation: Generation) -> bool {
         self.meta = Some(update);
-        self.end(generation)
+        self.closed_in.get_or_insert(generation);
+        self.end()
     }
 
     /// Takes in the status that says that the writes are over. Returns whether the bank has ended with it.
-    pub(super) fn set_processed(&mut self, update: Update, generation: Generation) -> bool {
+    pub(super) fn set_processed(&mut self, update: Update) -> bool {
         self.processed = Some(update);
-        self.end(generation)
+        self.end()
     }
 
-    fn end(&mut self, generation: Generation) -> bool {
-        let ends = self.ended_in.is_none() && self.meta.is_some() && self.processed.is_some();
-        if ends {
-            self.ended_in = Some(generation);
-        }
+    fn end(&mut self) -> bool {
+        let ends = !self.ended && self.meta.is_some() && self.processed.is_some();
+        self.ended |= ends;
         ends
     }
 
-    pub(super) const fn ended_in(&self) -> Option<Generation> {
-        self.ended_in
+    pub(super) const fn closed_in(&self) -> Option<Generation> {
+        self.closed_in
+    }
+
+    pub(super) const fn has_ended(&self) -> bool {
+        self.ended
     }
 
     pub(super) const fn is_processed(&self) -> bool {
@@ -131,6 +157,7 @@ impl CollectedBank {
     /// Hands out the content. What was delivered stays known.
     pub(super) fn spend(&mut self) -> WholeBank {
         self.spent = true;
+        self.given = true;
         WholeBank {
             content: std::mem::take(&mut self.content),
             // Its hash still tells this bank from another.
@@ -149,55 +176,27 @@ impl CollectedBank {
 /// Which writes and transactions of a bank have come.
 #[derive(Debug, Default)]
 struct Delivered {
-    writes: HashMap<Pubkey, Versions, RandomState>,
+    /// The latest version of each account.
+    writes: HashMap<Pubkey, u64, RandomState>,
     transactions: HashSet<Signature, RandomState>,
 }
 
-/// The versions of one account that have come. Most accounts are written once in a slot.
-#[derive(Debug)]
-enum Versions {
-    One(u64),
-    Many(Vec<u64>),
-}
-
-impl Versions {
-    fn as_slice(&self) -> &[u64] {
-        match self {
-            Self::One(version) => std::slice::from_ref(version),
-            Self::Many(versions) => versions,
-        }
-    }
-
-    fn latest(&self) -> u64 {
-        self.as_slice().iter().copied().max().unwrap_or_default()
-    }
-
-    fn push(&mut self, version: u64) {
-        match self {
-            Self::One(first) => *self = Self::Many(vec![*first, version]),
-            Self::Many(versions) => versions.push(version),
-        }
-    }
-}
-
 impl Delivered {
-    /// Notes an update. Returns whether it is new. Of a bank that has `ended`, an earlier write of an account is not: a
-    /// replay leaves out all but the last.
-    fn add(&mut self, update: &Update, ended: bool) -> bool {
+    /// Notes an update. Returns whether it is new. A write that is older than the last one of its account is not: a live
+    /// stream keeps their order, and a replay leaves out all but the last.
+    fn add(&mut self, update: &Update) -> bool {
         match &update.body {
             Body::Account(account) => match self.writes.entry(account.pubkey) {
                 Entry::Vacant(entry) => {
-                    entry.insert(Versions::One(account.write_version));
+                    entry.insert(account.write_version);
                     true
                 }
                 Entry::Occupied(mut entry) => {
-                    let (versions, version) = (entry.get_mut(), account.write_version);
-                    let is_known = versions.as_slice().contains(&version)
-                        || (ended && version < versions.latest());
-                    if !is_known {
-                        versions.push(version);
+                    let is_new = *entry.get() < account.write_version;
+                    if is_new {
+                        entry.insert(account.write_version);
                     }
-                    !is_known
+                    is_new
                 }
             },
             Body::Transaction(transaction) => self.transactions.insert(transaction.signature),
@@ -206,9 +205,9 @@ impl Delivered {
     }
 
     fn contains(&self, other: &Self) -> bool {
-        let has_write = |(pubkey, versions): (&Pubkey, &Versions)| {
+        let has_write = |(pubkey, version): (&Pubkey, &u64)| {
             let own = self.writes.get(pubkey);
-            own.is_some_and(|own| own.latest() >= versions.latest())
+            own.is_some_and(|own| own >= version)
         };
         other.writes.iter().all(has_write) && other.transactions.is_subset(&self.transactions)
     }

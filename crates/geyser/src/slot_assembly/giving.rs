@@ -77,7 +77,7 @@ impl SlotAssembler {
             .into_iter()
             .flat_map(|entry| &mut entry.views);
         for bank in views.flat_map(|view| &mut view.banks) {
-            if bank.ended_in().is_some() && bank.blockhash() == given.blockhash.as_deref() {
+            if bank.closed_in().is_some() && bank.blockhash() == Some(&given.blockhash) {
                 bank.drop_content();
             }
         }
@@ -85,20 +85,28 @@ impl SlotAssembler {
 
     /// Gives out another block of a slot: one that is built on, or the newest when the slot is confirmed after it.
     fn replace(&mut self, slot: u64, given: &Given) {
-        let confirmed = self
-            .slots
-            .get(&slot)
-            .is_some_and(|entry| entry.confirms_newest);
+        let entry = self.slots.get(&slot);
+        let lost = entry.map(|entry| entry.lost.clone()).unwrap_or_default();
         let is_chosen = |bank: &(usize, usize)| {
             let hash = self.bank(slot, *bank).and_then(CollectedBank::blockhash);
             let named = hash.and_then(|hash| self.is_named(slot, hash));
-            hash != given.blockhash.as_deref() && named.unwrap_or(confirmed)
+            let is_new = hash.is_some_and(|hash| {
+                hash != given.blockhash && !lost.iter().any(|lost| lost == hash)
+            });
+            let is_committed = || {
+                hash.zip(entry)
+                    .is_some_and(|(hash, entry)| entry.is_committed(hash))
+            };
+            is_new && named.unwrap_or_else(is_committed)
         };
         let chosen = self.whole_banks(slot).into_iter().rev().find(is_chosen);
         let Some(bank) = chosen.filter(|bank| self.is_due(slot, *bank)) else {
             return;
         };
         self.withdraw(slot);
+        if let Some(entry) = self.slots.get_mut(&slot) {
+            entry.lost.push(given.blockhash.clone());
+        }
         self.give(synthesized(SlotUpdate {
             slot,
             parent: None,
@@ -110,15 +118,15 @@ impl SlotAssembler {
 
     /// Whether what a bank builds on was given out.
     fn is_due(&self, slot: u64, bank: (usize, usize)) -> bool {
-        let Some(parent) = self.bank(slot, bank).and_then(|bank| bank.parent) else {
+        let Some(meta) = self.bank(slot, bank).and_then(CollectedBank::meta) else {
             return false;
         };
-        if self.start.is_some_and(|start| parent < start) {
+        if self.start.is_some_and(|start| meta.parent_slot < start) {
             return true;
         }
-        self.slots
-            .get(&parent)
-            .is_some_and(|parent| parent.given.is_some())
+        let parent = self.slots.get(&meta.parent_slot);
+        let given = parent.and_then(|parent| parent.given.as_ref());
+        given.is_some_and(|given| given.blockhash == meta.parent_blockhash)
     }
 
     fn give_out(&mut self, slot: u64, (source, at): (usize, usize)) {
@@ -132,7 +140,7 @@ impl SlotAssembler {
         let Some(bank) = bank else {
             return;
         };
-        let (blockhash, parent) = (bank.blockhash().map(str::to_owned), bank.parent);
+        let (blockhash, parent) = (bank.blockhash().unwrap_or_default().to_owned(), bank.parent);
         let WholeBank {
             content,
             meta,

@@ -73,6 +73,12 @@ impl SlotAssembler {
         let Some(bank) = view.bank_for(slot, generation, from) else {
             return;
         };
+        if bank.closed_in().is_some() && view.has_delivered(&update) {
+            return;
+        }
+        let Some(bank) = view.banks.last_mut() else {
+            return;
+        };
         if bank.collect(update) == Collected::Late {
             self.assembled.push(Assembled::Late { slot });
         }
@@ -105,7 +111,7 @@ impl SlotAssembler {
         let Some(bank) = view.bank_for(slot, generation, from) else {
             return;
         };
-        if bank.ended_in().is_some() && !is_another(bank) {
+        if bank.has_ended() && !is_another(bank) {
             return;
         }
         let bank = if is_another(bank) {
@@ -134,7 +140,11 @@ impl SlotAssembler {
     ) {
         let slot = status.slot;
         match status.status {
-            SlotStatus::CreatedBank => self.created(source, slot, status.parent, generation),
+            SlotStatus::CreatedBank => {
+                self.created(source, slot, status.parent, generation);
+                // It may prove something of its parent.
+                self.advance();
+            }
             SlotStatus::FirstShredReceived | SlotStatus::Completed => {
                 // The parent is known for certain only with the bank.
                 let status = SlotUpdate {
@@ -149,7 +159,7 @@ impl SlotAssembler {
             SlotStatus::Dead => self.dead(source, slot, update),
             SlotStatus::Processed => self.processed(source, slot, generation, update),
             SlotStatus::Confirmed | SlotStatus::Finalized => {
-                self.committed(source, status, generation, update);
+                self.committed(source, status, update);
             }
         }
     }
@@ -157,7 +167,6 @@ impl SlotAssembler {
     fn created(&mut self, source: usize, slot: u64, parent: Option<u64>, generation: Generation) {
         if let Some(from) = self.sources.get_mut(source) {
             from.reports_banks = true;
-            from.assumes_witness = false;
         }
         if self.start.is_none() {
             self.begin(source, generation, slot);
@@ -176,44 +185,65 @@ impl SlotAssembler {
             return;
         };
         view.was_created = true;
-        match view.banks.last_mut() {
+        let witnessed = match view.banks.last_mut() {
             // Reported twice.
             Some(bank) if bank.witnessed_in.is_some() && bank.is_empty() => return,
-            // Between content and end: too late to prove anything, or a status of a replay.
-            Some(bank)
-                if bank.ended_in().is_none()
-                    && (bank.witnessed_in.is_none() || bank.meta().is_some()) =>
-            {
-                bank.parent = bank.parent.or(parent);
-                return;
+            Some(bank) if bank.witnessed_in.is_none() && !bank.has_ended() => {
+                if bank.meta().is_none() {
+                    // Too late to prove anything.
+                    bank.parent = parent.or(bank.parent);
+                    return;
+                }
+                // Another bank, or only a status of the replay that brought this one.
+                None
             }
-            _ => {}
-        }
-        let mut bank = CollectedBank::new(generation, Some(filter));
+            _ => Some(filter),
+        };
+        let mut bank = CollectedBank::new(generation, witnessed);
         bank.parent = parent;
         view.banks.push(bank);
-        entry.confirms_newest = false;
     }
 
     fn processed(&mut self, source: usize, slot: u64, generation: Generation, update: Update) {
-        if self.start.is_none()
-            && let Some(from) = self.sources.get_mut(source)
-        {
-            let whole = from.is_whole_without_banks();
-            from.note_ended();
-            if whole {
-                self.begin(source, generation, slot);
-            }
-        }
         if self.is_over(slot) {
-            return self.give(update);
+            return self.pass(slot, update);
         }
-        self.end_bank(source, slot, generation, update);
+        self.end_bank(source, slot, update);
+        self.note_complete(source, slot);
+        let is_first = self.start.is_none() && self.is_whole_without_banks(source, slot);
+        if is_first {
+            self.begin(source, generation, slot);
+        }
         self.advance();
     }
 
+    /// Counts the ancestors of a complete slot that were reported to be complete before.
+    fn note_complete(&mut self, source: usize, slot: u64) {
+        let view_of = |slot: u64| self.slots.get(&slot)?.views.get(source);
+        let parent = view_of(slot).and_then(|view| view.banks.iter().find_map(|bank| bank.parent));
+        let below = parent
+            .and_then(view_of)
+            .and_then(|parent| parent.complete_ancestry);
+        let entry = self.slots.get_mut(&slot);
+        if let Some(view) = entry.and_then(|entry| entry.views.get_mut(source)) {
+            let count = below.map_or(0, |below| below.saturating_add(1));
+            view.complete_ancestry.get_or_insert(count);
+        }
+    }
+
+    fn is_whole_without_banks(&self, source: usize, slot: u64) -> bool {
+        let view = self
+            .slots
+            .get(&slot)
+            .and_then(|entry| entry.views.get(source));
+        let complete = view.and_then(|view| view.complete_ancestry);
+        let from = self.sources.get(source);
+        from.zip(complete)
+            .is_some_and(|(from, complete)| from.is_whole_after(complete))
+    }
+
     /// Notes on the bank that awaits it that its writes are over.
-    fn end_bank(&mut self, source: usize, slot: u64, generation: Generation, update: Update) {
+    fn end_bank(&mut self, source: usize, slot: u64, update: Update) {
         let Some((from, entry)) = self.entry(source, slot) else {
             return;
         };
@@ -221,13 +251,13 @@ impl SlotAssembler {
             return;
         };
         view.freeze(from);
-        let waits = |bank: &&mut CollectedBank| bank.ended_in().is_none() && !bank.is_processed();
+        let waits = |bank: &&mut CollectedBank| !bank.has_ended() && !bank.is_processed();
         let awaiting = view.banks.iter_mut().rev().filter(waits);
         // The status belongs to the bank of which the metadata has come.
         let mut awaiting: Vec<&mut CollectedBank> = awaiting.collect();
         let at = awaiting.iter().position(|bank| bank.meta().is_some());
         let bank = awaiting.get_mut(at.unwrap_or(0));
-        if bank.is_some_and(|bank| bank.set_processed(update, generation)) {
+        if bank.is_some_and(|bank| bank.set_processed(update)) {
             self.note_ended(source);
         }
     }
@@ -238,16 +268,10 @@ impl SlotAssembler {
         }
     }
 
-    fn committed(
-        &mut self,
-        source: usize,
-        status: &SlotUpdate,
-        generation: Generation,
-        update: Update,
-    ) {
+    fn committed(&mut self, source: usize, status: &SlotUpdate, update: Update) {
         let slot = status.slot;
         if self.is_over(slot) {
-            return self.give(update);
+            return self.pass(slot, update);
         }
         // A server may leave out the lower commitment.
         let processed = SlotUpdate {
@@ -258,11 +282,18 @@ impl SlotAssembler {
             body: Body::Slot(processed),
             ..update.clone()
         };
-        self.end_bank(source, slot, generation, processed);
+        self.end_bank(source, slot, processed);
         if let Some(entry) = self.slots.get_mut(&slot) {
-            entry.commit(update, status.status);
+            entry.commit(source, status.status, update);
         }
         self.advance();
+    }
+
+    /// Passes on a status of a slot before the first one. Of slots that are finalized everything was given out.
+    fn pass(&mut self, slot: u64, update: Update) {
+        if self.start.is_none_or(|start| slot < start) {
+            self.give(update);
+        }
     }
 
     fn dead(&mut self, source: usize, slot: u64, update: Update) {
@@ -271,7 +302,7 @@ impl SlotAssembler {
                 *view = SlotView::default();
             }
             // Another server has it whole, and its word counts as much.
-            if entry.banks().any(|bank| bank.ended_in().is_some()) {
+            if entry.banks().any(|bank| bank.has_ended()) {
                 return;
             }
             self.withdraw(slot);

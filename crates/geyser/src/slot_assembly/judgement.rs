@@ -9,17 +9,25 @@ impl SlotAssembler {
         let from = self.sources.get(source)?;
         let view = self.slots.get(&slot)?.views.get(source)?;
         let bank = view.banks.get(at)?;
-        bank.ended_in()?;
+        bank.has_ended().then_some(())?;
         if let Some(filter) = bank.witnessed_in {
             // A copy of a block that came before must hold all of it, or its creation was only repeated.
             let copies = view.banks.iter().take(at);
             let mut copies = copies.filter(|before| before.blockhash() == bank.blockhash());
-            if copies.all(|before| bank.contains(before)) {
-                return Some(filter);
-            }
+            let is_complete = copies.all(|before| bank.contains(before));
+            // Where a replay came while the bank was collected, what ended it may be another block of the slot, to which the
+            // live stream has not come yet. It has once it reports a child.
+            let is_certain = bank
+                .closed_in()
+                .is_some_and(|closed| bank.opened_in == closed || !from.replays(closed, slot))
+                || self.has_created_child(source, slot);
+            return (is_complete && is_certain).then_some(filter);
         }
         let filter = from.filter(bank.opened_in);
-        if from.assumes_witness {
+        if view
+            .complete_ancestry
+            .is_some_and(|complete| from.is_whole_after(complete))
+        {
             return Some(filter);
         }
         if !from.replays(bank.opened_in, slot) {
@@ -60,7 +68,7 @@ impl SlotAssembler {
         let banks = views.flat_map(|(source, view)| {
             let banks = view.banks.iter().enumerate();
             banks
-                .filter(|(_, bank)| bank.ended_in().is_some() && !bank.is_spent())
+                .filter(|(_, bank)| bank.has_ended() && !bank.is_spent())
                 .map(move |(at, _)| (source, at))
         });
         banks
@@ -91,17 +99,30 @@ impl SlotAssembler {
         Some(frozen_in)
     }
 
-    /// Whether what builds on a slot that was given out names another block of it.
+    /// Whether what builds on a slot that was given out names another block of it, which has not been given out before.
     fn is_disputed(&self, slot: u64) -> bool {
         let Some(entry) = self.slots.get(&slot) else {
             return false;
         };
-        let given = entry
-            .given
-            .as_ref()
-            .and_then(|given| given.blockhash.as_deref());
-        let mut others = entry.banks().filter_map(CollectedBank::blockhash);
-        others.any(|hash| Some(hash) != given && self.is_named(slot, hash) == Some(true))
+        let known = |hash: &str| {
+            let given = entry.given.as_ref().map(|given| given.blockhash.as_str());
+            given == Some(hash) || entry.lost.iter().any(|lost| lost == hash)
+        };
+        let above = self.slots.range(slot + 1..);
+        let mut metas = above
+            .flat_map(|(_, child)| child.banks())
+            .filter_map(CollectedBank::meta);
+        metas.any(|meta| meta.parent_slot == slot && !known(&meta.parent_blockhash))
+    }
+
+    /// Whether the creation of a child was reported.
+    fn has_created_child(&self, source: usize, slot: u64) -> bool {
+        let mut above = self.slots.range(slot + 1..);
+        above.any(|(_, child)| {
+            child.views.get(source).is_some_and(|view| {
+                view.was_created && view.banks.iter().any(|bank| bank.parent == Some(slot))
+            })
+        })
     }
 
     fn has_ended_child(&self, source: usize, slot: u64) -> bool {
@@ -109,7 +130,7 @@ impl SlotAssembler {
         above.any(|(_, child)| {
             child.views.get(source).is_some_and(|view| {
                 let mut banks = view.banks.iter();
-                banks.any(|bank| bank.parent == Some(slot) && bank.ended_in().is_some())
+                banks.any(|bank| bank.parent == Some(slot) && bank.has_ended())
             })
         })
     }

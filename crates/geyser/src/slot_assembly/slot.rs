@@ -5,7 +5,7 @@ use sluice_chain_types::SlotStatus;
 use crate::{
     generation::Generation,
     slot_assembly::{bank::CollectedBank, source::Source},
-    update::{Body, Update},
+    update::Update,
 };
 
 /// One slot.
@@ -14,18 +14,27 @@ pub(super) struct AssembledSlot {
     /// By source.
     pub(super) views: Vec<SlotView>,
     pub(super) given: Option<Given>,
-    /// Commitments above processed, as they were reported.
-    commitments: Vec<Update>,
-    /// How many of them were given out.
-    commitments_given: usize,
-    /// Whether one was reported since the newest bank began.
-    pub(super) confirms_newest: bool,
+    /// Hashes of blocks that were given out and replaced.
+    pub(super) lost: Vec<String>,
+    /// Commitments above processed, each once for a block.
+    commitments: Vec<Commitment>,
+    /// Those that were given out.
+    committed: Vec<SlotStatus>,
+}
+
+/// A commitment above processed, as a source has reported it.
+#[derive(Debug)]
+struct Commitment {
+    status: SlotStatus,
+    /// The block that the source had delivered last; `None` when it had delivered none, and so no other than was given out.
+    blockhash: Option<String>,
+    update: Update,
 }
 
 /// The bank that was given out.
 #[derive(Debug, Clone)]
 pub(super) struct Given {
-    pub(super) blockhash: Option<String>,
+    pub(super) blockhash: String,
 }
 
 /// A slot as one connection has delivered it.
@@ -37,6 +46,8 @@ pub(super) struct SlotView {
     pub(super) was_created: bool,
     /// The newest generation sent when the slot was first known to be frozen.
     pub(super) frozen_in: Option<Generation>,
+    /// How many slots down its ancestry were reported to be complete before it on this connection, without a gap.
+    pub(super) complete_ancestry: Option<u32>,
 }
 
 impl SlotView {
@@ -51,12 +62,11 @@ impl SlotView {
         generation: Generation,
         source: &Source,
     ) -> Option<&mut CollectedBank> {
-        let ended_in = self.banks.last().map(CollectedBank::ended_in);
-        let opens = match ended_in {
+        let opens = match self.banks.last().map(CollectedBank::closed_in) {
             None => true,
             Some(None) => false,
             // It is replayed: that is collected by itself, and complete by itself.
-            Some(Some(ended_in)) => generation > ended_in && source.replays(generation, slot),
+            Some(Some(closed_in)) => generation > closed_in && source.replays(generation, slot),
         };
         if opens {
             self.banks.push(CollectedBank::new(generation, None));
@@ -64,18 +74,21 @@ impl SlotView {
         self.banks.last_mut()
     }
 
+    /// Whether an update came before in any bank, or a later write of the same account did.
+    pub(super) fn has_delivered(&self, update: &Update) -> bool {
+        self.banks.iter().any(|bank| bank.has_delivered(update))
+    }
+
     /// Whether the newest bank is being collected.
     pub(super) fn is_in_progress(&self) -> bool {
-        self.banks
-            .last()
-            .is_some_and(|bank| bank.ended_in().is_none())
+        self.banks.last().is_some_and(|bank| !bank.has_ended())
     }
 
     /// Whether a bank of the slot began under the filter and is being collected.
     pub(super) fn is_witnessed(&self) -> bool {
         self.banks
             .last()
-            .is_some_and(|bank| bank.witnessed_in.is_some() && bank.ended_in().is_none())
+            .is_some_and(|bank| bank.witnessed_in.is_some() && !bank.has_ended())
     }
 }
 
@@ -89,48 +102,65 @@ impl AssembledSlot {
         }
     }
 
-    /// Takes in a commitment above processed, each once.
-    pub(super) fn commit(&mut self, update: Update, status: SlotStatus) {
-        self.confirms_newest = true;
-        if !self.has(status) {
-            self.commitments.push(update);
+    /// Takes in a commitment above processed.
+    pub(super) fn commit(&mut self, source: usize, status: SlotStatus, update: Update) {
+        let banks = self.views.get(source).map_or(&[][..], |view| &view.banks);
+        let blockhash = banks.iter().rev().find_map(CollectedBank::blockhash);
+        let is_same =
+            |known: &&Commitment| known.status == status && known.blockhash.as_deref() == blockhash;
+        if self.commitments.iter().any(|known| is_same(&known)) {
+            return;
         }
+        self.commitments.push(Commitment {
+            status,
+            blockhash: blockhash.map(str::to_owned),
+            update,
+        });
     }
 
-    fn has(&self, status: SlotStatus) -> bool {
-        let is_this =
-            |update: &Update| matches!(&update.body, Body::Slot(slot) if slot.status == status);
-        self.commitments.iter().any(is_this)
+    /// Whether this block of the slot, and no other, was reported to be committed.
+    pub(super) fn is_committed(&self, blockhash: &str) -> bool {
+        let mut commitments = self.commitments.iter();
+        commitments.any(|known| known.blockhash.as_deref() == Some(blockhash))
+    }
+
+    /// Commitments of the block that was given out.
+    fn reached(&self) -> impl Iterator<Item = &Commitment> {
+        let given = self.given.as_ref().map(|given| given.blockhash.as_str());
+        self.commitments.iter().filter(move |known| {
+            given.is_some() && (known.blockhash.is_none() || known.blockhash.as_deref() == given)
+        })
     }
 
     /// Whether the slot was given out and reported to be confirmed, or finalized.
     pub(super) fn is_given_and_committed(&self) -> bool {
-        self.given.is_some() && !self.commitments.is_empty()
+        self.reached().next().is_some()
     }
 
     /// Whether the slot was given out and reported to be finalized.
     pub(super) fn is_given_and_finalized(&self) -> bool {
-        self.given.is_some() && self.has(SlotStatus::Finalized)
+        self.reached()
+            .any(|known| known.status == SlotStatus::Finalized)
     }
 
-    /// The commitments of a slot that was given out, each once.
+    /// The commitments of the block that was given out, each once.
     pub(super) fn take_commitments(&mut self) -> Vec<Update> {
-        if self.given.is_none() {
-            return Vec::new();
+        let mut due = Vec::new();
+        let mut statuses = Vec::new();
+        for known in self.reached() {
+            if !self.committed.contains(&known.status) && !statuses.contains(&known.status) {
+                statuses.push(known.status);
+                due.push(known.update.clone());
+            }
         }
-        let due = self
-            .commitments
-            .get(self.commitments_given..)
-            .unwrap_or_default();
-        let due = due.to_vec();
-        self.commitments_given = self.commitments.len();
+        self.committed.extend(statuses);
         due
     }
 
     /// Takes back that the slot was given out. Its commitments go with it.
     pub(super) fn withdraw(&mut self) {
         self.given = None;
-        self.commitments_given = 0;
+        self.committed.clear();
     }
 
     /// Every bank of every source.

@@ -10,10 +10,10 @@ const SLOTS_WITHOUT_BANKS: u32 = 64;
 /// newer, so this only waits for servers that do not keep to that.
 const SLOTS_TO_REPLAY: u32 = 4;
 
-/// Complete slots after which the next one counts as delivered whole, on a connection without any replay whose server does
-/// not report new banks. When the first of them completes, the filters were in force, but the slot after it may have begun
-/// before: validators announce a complete slot with a delay, while its child already writes. The child of the second one
-/// begins after the second one is complete, and so after the first was announced.
+/// Complete slots, each the child of the one before, after which the next child counts as delivered whole on a connection
+/// without any replay whose server does not report new banks. When the first of them completes, the filters were in force,
+/// but its child may have begun before: validators announce a complete slot with a delay, while its child already writes.
+/// The child of the second one begins after the second one is complete, and so after the first was announced.
 const SLOTS_BEFORE_WHOLE: u32 = 2;
 
 /// A server's connection.
@@ -26,8 +26,6 @@ pub(super) struct Source {
     shown: Option<Generation>,
     /// Whether a new bank was reported on this connection.
     pub(super) reports_banks: bool,
-    /// Whether slots count as witnessed although no new bank is reported.
-    pub(super) assumes_witness: bool,
     ended: u32,
     ended_since_shown: u32,
 }
@@ -75,15 +73,10 @@ impl Source {
         self.ended_since_shown = self.ended_since_shown.saturating_add(1);
     }
 
-    /// Notes a complete slot while it is not known where the stream begins. Returns whether it is delivered whole.
-    pub(super) fn is_whole_without_banks(&mut self) -> bool {
-        let whole = !self.reports_banks && self.ended >= SLOTS_BEFORE_WHOLE && !self.replays_any();
-        self.assumes_witness |= whole;
-        whole
-    }
-
-    fn replays_any(&self) -> bool {
-        self.sent.iter().any(|request| request.from_slot.is_some())
+    /// Whether a slot was delivered whole of which this many ancestors were reported to be complete before.
+    pub(super) fn is_whole_after(&self, complete_ancestry: u32) -> bool {
+        let replays = self.sent.iter().any(|request| request.from_slot.is_some());
+        complete_ancestry >= SLOTS_BEFORE_WHOLE && !self.reports_banks && !replays
     }
 
     pub(super) const fn shown(&self) -> Option<Generation> {
