@@ -36,7 +36,8 @@ pub async fn run(
     let listener = TcpListener::bind(listen)
         .await
         .with_context(|| format!("cannot listen on {listen} (api.listen)"))?;
-    let (market, market_task) = sluice_market::spawn(market_settings(&config), shutdown.clone());
+    let (market, market_task) =
+        sluice_market::spawn(market_settings(&config), clock.clone(), shutdown.clone());
     let rpc = Arc::new(Rpc::new(
         config.chain.rpc_url.as_str(),
         config.chain.rpc_timeout(),
@@ -99,6 +100,10 @@ fn market_settings(config: &Config) -> sluice_market::Settings {
             parallel_calls: config.bootstrap.parallel_calls,
         },
         watch_closed_accounts: geyser.watch_closed_accounts,
+        freshness: sluice_market::Freshness {
+            max_clock_age: config.freshness.max_clock_age(),
+            max_slots_behind: config.freshness.max_slots_behind,
+        },
     }
 }
 

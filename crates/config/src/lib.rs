@@ -6,6 +6,7 @@
 //! is silently ignored is worse than no key.
 
 mod bootstrap;
+mod freshness;
 mod webhooks;
 
 use std::{
@@ -22,6 +23,7 @@ use thiserror::Error;
 use url::Url;
 
 pub use self::bootstrap::BootstrapConfig;
+pub use self::freshness::FreshnessConfig;
 pub use self::webhooks::{
     MAX_DELIVERY_TIMEOUT_SECS, MAX_KEYS_PER_WEBHOOK, MAX_RETRY_PAUSE_SECS, MAX_RETRY_PAUSES,
     MAX_SECRET_OVERLAP_HOURS, WebhooksConfig,
@@ -38,6 +40,9 @@ pub struct Config {
     /// How the market reads all pools when it starts.
     #[serde(default)]
     pub bootstrap: BootstrapConfig,
+    /// How far behind the present the market may be and still answer.
+    #[serde(default)]
+    pub freshness: FreshnessConfig,
     /// Where webhooks, events and deliveries are kept.
     pub store: StoreConfig,
     /// The REST API.

@@ -17,6 +17,8 @@ pub(crate) struct Bank {
     pub(crate) parent: Option<u64>,
     /// Whether its `processed` status was reported: its writes are over.
     pub(crate) complete: bool,
+    /// Blocks between it and the first slot of the market, once it is sealed.
+    pub(crate) height: u64,
     pub(crate) phase: Phase,
 }
 

@@ -1,7 +1,8 @@
 //! Live market: every pool of the exchange with all that its quotes depend on, in memory, slot by slot.
 //!
-//! - Only whole slots are visible. Writes build up an unseen state until the stream reports that their
-//!   slot is complete, so a pool and its vaults never come from two states.
+//! - Only whole slots are visible: of a slot that the stream may have delivered in part nothing is taken
+//!   before it was asked for again. So a pool and its vaults never come from two states.
+//! - Only what is new is visible: the chain's time and the node's slot say how old the newest slot is.
 //! - Every slot of every fork keeps a state of its own, which shares what it did not change with its
 //!   parent: see [`state`]. At a reorg the market shows the state of another slot.
 //! - A start subscribes first and then reads the accounts over RPC. What both deliver is joined by
@@ -18,8 +19,10 @@ mod dependencies;
 mod divergence;
 #[cfg(test)]
 mod fixtures;
+mod freshness;
 mod market_tree;
 mod missing_accounts;
+mod node_watcher;
 pub mod replay;
 mod run;
 mod settings;
@@ -29,18 +32,23 @@ mod state;
 mod subscription;
 mod view;
 
-use service_kit::CancellationToken;
+use service_kit::{CancellationToken, Clock};
 pub use sluice_geyser::Endpoint;
 use tokio::task::JoinHandle;
 
+pub use freshness::Freshness;
 pub use settings::{ReadLimits, Settings};
 pub use view::{Market, NotReady, PoolView, QuoteCommitment, STALE_AFTER, Status, View};
 
 /// Starts the task that keeps the market, and returns the handle to read it by. The task never gives
-/// up; it ends when `shutdown` is cancelled.
+/// up; it ends when `shutdown` is cancelled. `clock` is what the chain's time is held against.
 #[must_use]
-pub fn spawn(settings: Settings, shutdown: CancellationToken) -> (Market, JoinHandle<()>) {
-    let market = Market::default();
+pub fn spawn(
+    settings: Settings,
+    clock: Clock,
+    shutdown: CancellationToken,
+) -> (Market, JoinHandle<()>) {
+    let market = Market::new(settings.freshness, clock);
     let task = tokio::spawn(run::run(market.clone(), settings.into(), shutdown));
     (market, task)
 }

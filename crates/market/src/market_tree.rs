@@ -7,10 +7,17 @@
 //! The *confirmed head* is the newest confirmed slot that is sealed; above it stands every slot that the
 //! stream reported, each with the state of its parent and its own writes, as a validator keeps its banks.
 //! A slot is *sealed* when its `processed` status was reported and its parent is sealed. Readers at
-//! commitment processed see the *processed head*, which is the highest sealed slot, readers at confirmed
-//! the confirmed head. A dead slot leaves the tree with all that builds on it, a confirmed slot removes the
-//! forks that do not build on it, and the processed head is then the highest sealed slot of what is left.
-//! Nothing is undone, because nothing was overwritten.
+//! commitment processed see the *processed head*, readers at confirmed the confirmed head. A dead slot leaves
+//! the tree with all that builds on it, a confirmed slot removes the forks that do not build on it, and the
+//! processed head is then one of what is left. Nothing is undone, because nothing was overwritten.
+//!
+//! # The processed head
+//!
+//! It is the tip of the fork that the validators vote for, as far as the stream tells. What is confirmed they have
+//! voted for, so the head builds on the confirmed head. Above it the stream tells of no votes but those that
+//! blocks are: each leader builds on the fork that it votes for. So of several forks the one with the most sealed
+//! blocks shows, and of equally long ones that with the higher slot, which a leader built later. A high slot
+//! alone says nothing: a leader that missed the last blocks builds a short fork with a high number.
 //!
 //! # Why joining account snapshots loses nothing
 //!
@@ -191,11 +198,14 @@ impl MarketTree {
         })
     }
 
-    /// The highest sealed slot; `None` until the bootstrap is done.
+    /// The sealed tip of the longest fork; `None` until the bootstrap is done.
     pub(crate) fn processed_head(&self) -> Option<u64> {
         self.confirmed_head?;
-        let mut sealed = self.banks.iter().rev();
-        let (head, _) = sealed.find(|(_, bank)| bank.sealed().is_some())?;
+        let sealed = self
+            .banks
+            .iter()
+            .filter(|(_, bank)| bank.sealed().is_some());
+        let (head, _) = sealed.max_by_key(|(slot, bank)| (bank.height, **slot))?;
         Some(*head)
     }
 
@@ -347,12 +357,13 @@ impl MarketTree {
     /// Begins to build a slot whose parent is sealed, and seals it when it is complete.
     fn advance_bank(&mut self, slot: u64) {
         let parent = self.banks.get(&slot).and_then(|bank| bank.parent);
-        let parent_state = parent
-            .and_then(|parent| self.banks.get(&parent)?.sealed())
-            .cloned();
+        let parent_bank = parent.and_then(|parent| self.banks.get(&parent));
+        let parent_state = parent_bank.and_then(Bank::sealed).cloned();
+        let height = parent_bank.map_or(0, |parent| parent.height.saturating_add(1));
         let Some(bank) = self.banks.get_mut(&slot) else {
             return;
         };
+        bank.height = height;
         bank.phase = std::mem::take(&mut bank.phase).advance(
             slot,
             parent.zip(parent_state),

@@ -9,20 +9,22 @@ use std::time::Duration;
 
 use service_kit::{Backoff, CancellationToken};
 use sluice_chain_types::SlotStatus;
-use sluice_geyser::{Body, Endpoint, SlotUpdate, Stream, StreamError, Update};
+use sluice_geyser::{Assembled, Body, Endpoint, SlotStream, SlotUpdate, StreamError, Update};
 use tokio::{
     sync::{mpsc, watch},
     task::{JoinError, JoinSet},
     time::{Instant, sleep, sleep_until},
 };
+use url::Url;
 
 use crate::{
     account_snapshot::AccountSnapshot,
     divergence::Divergence,
     market_tree::MarketTree,
+    node_watcher,
     settings::Settings,
     snapshot_reader::{Progress, SnapshotError, SnapshotReader},
-    subscription::{Coverage, request},
+    subscription::request,
     view::Market,
 };
 
@@ -39,6 +41,8 @@ pub(crate) struct Sources {
     /// Streams in the order of preference; the next one is tried when one fails.
     endpoints: Vec<Endpoint>,
     reader: SnapshotReader,
+    /// The node, whose slot the market's is held against.
+    rpc_url: Url,
     /// Whether to subscribe to the accounts of the whole chain that are closed.
     watch_closed: bool,
     /// Time without a slot after which a stream is given up.
@@ -49,7 +53,8 @@ impl From<Settings> for Sources {
     fn from(settings: Settings) -> Self {
         Self {
             endpoints: settings.endpoints,
-            reader: SnapshotReader::new(settings.rpc_url, settings.read_limits),
+            reader: SnapshotReader::new(settings.rpc_url.clone(), settings.read_limits),
+            rpc_url: settings.rpc_url,
             watch_closed: settings.watch_closed_accounts,
             no_slot_timeout: NO_SLOT_TIMEOUT,
         }
@@ -65,6 +70,8 @@ enum SessionEnd {
     Snapshot(#[from] SnapshotError),
     #[error("the market left the chain: {0}")]
     Divergence(#[from] Divergence),
+    #[error("a write of slot {0} came after the slot was complete")]
+    Late(u64),
     #[error("no slot was completed for {} s", .0.as_secs())]
     NoSlot(Duration),
     #[error("reading the snapshot was ended: {0}")]
@@ -85,6 +92,14 @@ impl SessionEnd {
 
 /// Keeps `market` until `shutdown`.
 pub(crate) async fn run(market: Market, sources: Sources, shutdown: CancellationToken) {
+    tokio::select! {
+        () = follow_chain(&market, &sources, &shutdown) => {}
+        () = node_watcher::watch(&market, &sources.rpc_url) => {}
+    }
+    market.set_not_ready("the service is shutting down".to_owned());
+}
+
+async fn follow_chain(market: &Market, sources: &Sources, shutdown: &CancellationToken) {
     let mut backoff = Backoff::new();
     let mut tree = MarketTree::default();
     let mut endpoints = sources.endpoints.iter().cycle();
@@ -93,7 +108,7 @@ pub(crate) async fn run(market: Market, sources: Sources, shutdown: Cancellation
         return;
     };
     loop {
-        let session = Session::open(&market, endpoint, &sources, &mut tree, &mut backoff);
+        let session = Session::open(market, endpoint, sources, &mut tree, &mut backoff);
         let end = tokio::select! {
             () = shutdown.cancelled() => break,
             end = session => end,
@@ -114,7 +129,6 @@ pub(crate) async fn run(market: Market, sources: Sources, shutdown: Cancellation
             () = sleep(pause) => {}
         }
     }
-    market.set_not_ready("the service is shutting down".to_owned());
 }
 
 /// How far the first read of the chain is.
@@ -134,8 +148,7 @@ struct Session<'a> {
     reader: &'a SnapshotReader,
     tree: &'a mut MarketTree,
     backoff: &'a mut Backoff,
-    stream: Stream,
-    coverage: Coverage,
+    stream: SlotStream,
     first_read: FirstRead,
     calls: JoinSet<Result<(), SnapshotError>>,
     snapshots: (
@@ -166,7 +179,7 @@ impl<'a> Session<'a> {
             *tree = MarketTree::default();
         }
         let request = request(sources.watch_closed, from_slot);
-        let stream = match Stream::open(endpoint, request).await {
+        let stream = match SlotStream::open(endpoint, request).await {
             Ok(stream) => stream,
             Err(error) => return error.into(),
         };
@@ -180,7 +193,6 @@ impl<'a> Session<'a> {
             tree,
             backoff,
             stream,
-            coverage: Coverage::default(),
             first_read: match from_slot {
                 Some(_) => FirstRead::Done,
                 None => FirstRead::AwaitingSlot,
@@ -208,9 +220,9 @@ impl<'a> Session<'a> {
     async fn next_event(&mut self) -> Result<(), SessionEnd> {
         let no_slot_at = self.last_slot_at + self.no_slot_timeout;
         tokio::select! {
-            updates = self.stream.next_batch() => {
-                for update in updates? {
-                    self.update(&update)?;
+            assembled = self.stream.next_batch() => {
+                for assembled in assembled? {
+                    self.assembled(&assembled)?;
                 }
             }
             Some(snapshot) = self.snapshots.1.recv() => self.snapshot(snapshot),
@@ -224,11 +236,32 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
+    fn assembled(&mut self, assembled: &Assembled) -> Result<(), SessionEnd> {
+        match assembled {
+            Assembled::Update(update) => self.update(update)?,
+            Assembled::InForce { slot, .. } => self.begin_reading(*slot),
+            Assembled::Late { slot } => return Err(SessionEnd::Late(*slot)),
+        }
+        Ok(())
+    }
+
+    /// Begins the first read of the chain, once it is known from which slot on every write is delivered.
+    fn begin_reading(&mut self, slot: u64) {
+        if self.first_read != FirstRead::AwaitingSlot {
+            return;
+        }
+        self.first_read = FirstRead::Reading;
+        let (reader, snapshots) = (self.reader.clone(), self.snapshots.0.clone());
+        let progress = self.progress.0.clone();
+        self.calls
+            .spawn(async move { reader.everything(slot, snapshots, progress).await });
+    }
+
     fn update(&mut self, update: &Update) -> Result<(), SessionEnd> {
         match &update.body {
             Body::Account(account) => self.tree.account(account)?,
             Body::Slot(slot) => self.slot(slot)?,
-            // Not subscribed to.
+            // Transactions are not subscribed to, and a whole slot needs no metadata.
             Body::Transaction(_) | Body::BlockMeta(_) => {}
         }
         Ok(())
@@ -236,16 +269,6 @@ impl<'a> Session<'a> {
 
     fn slot(&mut self, update: &SlotUpdate) -> Result<(), SessionEnd> {
         self.market.report_slot(update.slot);
-        self.coverage.slot(update);
-        if self.first_read == FirstRead::AwaitingSlot
-            && let Some(slot) = self.coverage.whole_from()
-        {
-            self.first_read = FirstRead::Reading;
-            let (reader, snapshots) = (self.reader.clone(), self.snapshots.0.clone());
-            let progress = self.progress.0.clone();
-            self.calls
-                .spawn(async move { reader.everything(slot, snapshots, progress).await });
-        }
         // Nothing is sealed before the chain is read, which may take minutes.
         if self.first_read != FirstRead::Done && update.status == SlotStatus::Processed {
             self.last_slot_at = Instant::now();

@@ -5,6 +5,8 @@ use std::time::Duration;
 use sluice_geyser::Endpoint;
 use url::Url;
 
+use crate::freshness::Freshness;
+
 /// Where the market gets the chain from.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -16,6 +18,8 @@ pub struct Settings {
     pub read_limits: ReadLimits,
     /// Whether to subscribe to the accounts of the whole chain that are closed; some servers refuse that.
     pub watch_closed_accounts: bool,
+    /// How far behind the present the market may be and still be ready.
+    pub freshness: Freshness,
 }
 
 /// Limits of the RPC calls that read accounts. An answer of hundreds of megabytes takes longer than a small one, so that

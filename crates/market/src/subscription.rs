@@ -1,10 +1,10 @@
-//! Subscription of the market, and the first slot that it is known to deliver whole (pure).
+//! Subscription of the market: the filters of the stream (pure).
 
 use std::collections::BTreeMap;
 
 use cpmm::ids;
-use sluice_chain_types::{Commitment, SlotStatus};
-use sluice_geyser::{AccountFilter, Request, SlotUpdate};
+use sluice_chain_types::Commitment;
+use sluice_geyser::{AccountFilter, Request};
 use solana_pubkey::Pubkey;
 
 /// Offset of the owner in a token account, bytes.
@@ -87,78 +87,14 @@ pub(crate) fn request(watch_closed: bool, from_slot: Option<u64>) -> Request {
             .collect(),
         transactions: BTreeMap::new(),
         slots: Some("slots".to_owned()),
-        blocks_meta: None,
+        blocks_meta: Some("blocks".to_owned()),
         from_slot,
-    }
-}
-
-/// Complete slots after which the next one counts as delivered whole, on servers that do not report
-/// new banks. When the first of them completes, the filters were in force, but the slot after it may
-/// have begun before: validators announce a complete slot with a delay, while its child already
-/// writes. The child of the second one begins after the second one is complete, and so after the
-/// first was announced.
-const SLOTS_BEFORE_WHOLE: u32 = 2;
-
-/// Watches a subscription come into force, up to the first slot of which every write is delivered.
-#[derive(Debug, Default)]
-pub(crate) struct Coverage {
-    completed: u32,
-    whole_from: Option<u64>,
-}
-
-impl Coverage {
-    /// Takes in a slot status. A slot whose bank was created under the subscription is delivered
-    /// whole, because transactions run in a bank only after its creation was announced.
-    pub(crate) fn slot(&mut self, update: &SlotUpdate) {
-        if self.whole_from.is_some() {
-            return;
-        }
-        match update.status {
-            SlotStatus::CreatedBank => self.whole_from = Some(update.slot),
-            SlotStatus::Processed if self.completed == SLOTS_BEFORE_WHOLE => {
-                self.whole_from = Some(update.slot);
-            }
-            SlotStatus::Processed => self.completed += 1,
-            _ => {}
-        }
-    }
-
-    /// The first slot of which every write is delivered.
-    pub(crate) const fn whole_from(&self) -> Option<u64> {
-        self.whole_from
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn after(coverage: &mut Coverage, slot: u64, status: SlotStatus) -> Option<u64> {
-        coverage.slot(&SlotUpdate {
-            slot,
-            parent: None,
-            status,
-            dead_error: None,
-        });
-        coverage.whole_from()
-    }
-
-    #[test]
-    fn a_slot_that_begins_under_the_subscription_is_whole() {
-        let mut coverage = Coverage::default();
-        assert_eq!(after(&mut coverage, 10, SlotStatus::Processed), None);
-        assert_eq!(after(&mut coverage, 11, SlotStatus::Confirmed), None);
-        assert_eq!(after(&mut coverage, 12, SlotStatus::CreatedBank), Some(12));
-        assert_eq!(after(&mut coverage, 13, SlotStatus::CreatedBank), Some(12));
-    }
-
-    #[test]
-    fn without_news_of_banks_the_third_complete_slot_is_whole() {
-        let mut coverage = Coverage::default();
-        assert_eq!(after(&mut coverage, 10, SlotStatus::Processed), None);
-        assert_eq!(after(&mut coverage, 12, SlotStatus::Processed), None);
-        assert_eq!(after(&mut coverage, 13, SlotStatus::Processed), Some(13));
-    }
 
     #[test]
     fn the_filter_on_closed_accounts_can_be_left_out() {

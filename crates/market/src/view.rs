@@ -14,11 +14,12 @@ use sluice_chain_types::Slot;
 use solana_pubkey::Pubkey;
 
 use crate::{
+    freshness::{Freshness, NodeSlot, clock_age},
     slot_state::{HeadStates, SlotState},
     state::{State, pair},
 };
 
-/// Age of the last sealed slot from which the market counts as stale. A slot passes every 400 ms; ten
+/// Age of the last sealed slot from which the market counts as stale. Several slots pass in a second; ten
 /// seconds without one mean that the stream or the chain stands still, and a quote would be a guess.
 pub const STALE_AFTER: Duration = Duration::from_secs(10);
 
@@ -92,11 +93,32 @@ pub struct Market {
     shared: Arc<Shared>,
 }
 
-#[derive(Default)]
 struct Shared {
     published: ArcSwap<Published>,
     /// Highest slot that the stream reported, complete or not.
     highest_reported: AtomicU64,
+    freshness: Freshness,
+    node_slot: NodeSlot,
+    /// The time of day.
+    clock: service_kit::Clock,
+}
+
+impl Default for Shared {
+    fn default() -> Self {
+        Self::new(Freshness::UNBOUNDED, service_kit::Clock::system())
+    }
+}
+
+impl Shared {
+    fn new(freshness: Freshness, clock: service_kit::Clock) -> Self {
+        Self {
+            published: ArcSwap::default(),
+            highest_reported: AtomicU64::default(),
+            freshness,
+            node_slot: NodeSlot::default(),
+            clock,
+        }
+    }
 }
 
 struct Published {
@@ -107,6 +129,8 @@ struct Published {
 
 struct PublishedHeads {
     sealed_at: Instant,
+    /// By how much the chain's time was behind the time of day then.
+    clock_age: Duration,
     processed: PublishedState,
     confirmed: PublishedState,
 }
@@ -135,6 +159,13 @@ pub struct View {
 }
 
 impl Market {
+    /// A market without a state.
+    pub(crate) fn new(freshness: Freshness, clock: service_kit::Clock) -> Self {
+        Self {
+            shared: Arc::new(Shared::new(freshness, clock)),
+        }
+    }
+
     /// Whether quotes can be made, and for which slot.
     #[must_use]
     pub fn status(&self) -> Status {
@@ -168,11 +199,21 @@ impl Market {
             (None, None) => "no slot was seen yet".to_owned(),
             (None, Some(heads)) => {
                 let age = now.saturating_duration_since(heads.sealed_at);
-                if age <= STALE_AFTER {
-                    let heads = Arc::clone(heads);
-                    return Ok(View { heads, commitment });
+                let objection = self.shared.freshness.objection(
+                    Slot::new(heads.processed.slot),
+                    heads.clock_age.saturating_add(age),
+                    self.shared.node_slot.at(now),
+                );
+                match objection {
+                    _ if age > STALE_AFTER => {
+                        format!("no slot was completed for {} s", age.as_secs())
+                    }
+                    Some(objection) => objection,
+                    None => {
+                        let heads = Arc::clone(heads);
+                        return Ok(View { heads, commitment });
+                    }
                 }
-                format!("no slot was completed for {} s", age.as_secs())
             }
         };
         let heads = published.heads.as_ref();
@@ -201,6 +242,11 @@ impl Market {
             .fetch_max(slot, Ordering::Relaxed);
     }
 
+    /// The node said that it is in this slot.
+    pub(crate) fn report_node_slot(&self, slot: u64, now: Instant) {
+        self.shared.node_slot.report(slot, now);
+    }
+
     /// Shows readers the states of both heads, all at once. Without the chain's time nothing is shown.
     pub(crate) fn publish(&self, states: HeadStates) {
         let published = |SlotState { slot, state }| {
@@ -211,6 +257,7 @@ impl Market {
         let heads = both.map(|(processed, confirmed)| {
             Arc::new(PublishedHeads {
                 sealed_at: Instant::now(),
+                clock_age: clock_age(&processed.clock, self.shared.clock.now()),
                 processed,
                 confirmed,
             })
@@ -294,6 +341,8 @@ impl View {
 
 #[cfg(test)]
 mod tests {
+    use std::time::SystemTime;
+
     use super::*;
 
     fn states(slot: u64) -> HeadStates {
@@ -355,6 +404,37 @@ mod tests {
         assert_eq!(at(now + STALE_AFTER - second), Ok(7));
         let stale = at(now + STALE_AFTER + second).expect_err("stale");
         assert!(stale.reason.contains("no slot"));
+    }
+
+    #[test]
+    fn a_market_that_lags_steadily_by_a_minute_is_not_ready_and_names_the_bound() {
+        let time = |secs| SystemTime::UNIX_EPOCH + Duration::from_secs(secs);
+        let bounds = Freshness::default();
+        let lagging = Market::new(bounds, service_kit::Clock::stopped_at(time(60)));
+        for slot in 7..20 {
+            // The chain's time is 0; every slot comes as soon as the one before, and late.
+            lagging.publish(states(slot));
+            let refused = lagging
+                .view(QuoteCommitment::Processed)
+                .err()
+                .expect("late");
+            assert!(refused.reason.contains("60 s old"), "{}", refused.reason);
+        }
+        let behind = Market::new(bounds, service_kit::Clock::stopped_at(time(1)));
+        behind.publish(states(7));
+        assert!(behind.view(QuoteCommitment::Processed).is_ok());
+        behind.report_node_slot(7 + bounds.max_slots_behind + 1, Instant::now());
+        let refused = behind
+            .view(QuoteCommitment::Processed)
+            .err()
+            .expect("behind");
+        assert!(
+            refused.reason.contains("behind the node"),
+            "{}",
+            refused.reason
+        );
+        behind.publish(states(8));
+        assert!(behind.view(QuoteCommitment::Processed).is_ok());
     }
 
     #[test]

@@ -3,16 +3,16 @@
 use std::{
     env, fs,
     process::Stdio,
-    time::{Duration, Instant},
+    time::{Duration, Instant, SystemTime},
 };
 
 use anyhow::{Context, bail};
-use service_kit::CancellationToken;
+use service_kit::{CancellationToken, Clock};
 use sluice_geyser::{
     AccountUpdate, Body, SlotStatus, SlotUpdate, Update,
     scripted::{ClientGone, Connection, ScriptedServer},
 };
-use sluice_market::{Endpoint, Market, ReadLimits, Settings, Status, spawn};
+use sluice_market::{Endpoint, Freshness, Market, ReadLimits, Settings, Status, spawn};
 use sluice_testkit::{
     figure::{Figure, Limit},
     population::{Population, clock},
@@ -146,9 +146,15 @@ pub async fn hold(geyser: &str, rpc: &str) -> anyhow::Result<()> {
         rpc_url: rpc.parse().context("the node's address")?,
         read_limits: ReadLimits::default(),
         watch_closed_accounts: true,
+        freshness: Freshness::default(),
     };
     let begun = Instant::now();
-    let (market, _task) = spawn(settings, CancellationToken::new());
+    let (market, _task) = spawn(
+        settings,
+        // Before the time of the played chain.
+        Clock::stopped_at(SystemTime::UNIX_EPOCH),
+        CancellationToken::new(),
+    );
     while !is_whole(&market) {
         sleep(Duration::from_millis(5)).await;
     }

@@ -1,7 +1,9 @@
 //! Market harness: the market's own task, between a server and a node named by their addresses.
 
-use service_kit::CancellationToken;
-use sluice_market::{Endpoint, Market, ReadLimits, Settings, spawn};
+use std::time::SystemTime;
+
+use service_kit::{CancellationToken, Clock};
+use sluice_market::{Endpoint, Freshness, Market, ReadLimits, Settings, spawn};
 use tokio::task::JoinHandle;
 
 /// Settings of a market that listens to the first of these servers that works.
@@ -20,6 +22,7 @@ pub fn settings(geyser: &[String], rpc: &str) -> Settings {
         rpc_url: url(rpc),
         read_limits: ReadLimits::default(),
         watch_closed_accounts: true,
+        freshness: Freshness::default(),
     }
 }
 
@@ -37,11 +40,18 @@ impl Drop for MarketHarness {
 }
 
 impl MarketHarness {
-    /// Starts a market with these settings.
+    /// Starts a market with these settings, at a time of day before that of every played chain: how old a slot is by its
+    /// own time plays no part.
     #[must_use]
     pub fn start(settings: Settings) -> Self {
+        Self::start_at(settings, Clock::stopped_at(SystemTime::UNIX_EPOCH))
+    }
+
+    /// Starts a market that has the time of day from `clock`.
+    #[must_use]
+    pub fn start_at(settings: Settings, clock: Clock) -> Self {
         let shutdown = CancellationToken::new();
-        let (market, task) = spawn(settings, shutdown.clone());
+        let (market, task) = spawn(settings, clock, shutdown.clone());
         Self {
             market,
             shutdown,

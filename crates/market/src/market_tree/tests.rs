@@ -292,6 +292,30 @@ fn the_highest_fork_shows_until_another_is_confirmed() {
 }
 
 #[test]
+fn a_short_fork_with_a_high_number_does_not_show() {
+    let mut world = World::with_pool();
+    world
+        .write(11, 1, VAULT_0, vault(0, 111))
+        .seal(11)
+        .write(12, 2, VAULT_0, vault(0, 112))
+        .seal(12)
+        .write(13, 3, VAULT_0, vault(0, 113))
+        .seal_on(13, 10);
+    assert_eq!(
+        (world.heads(), world.quoted()),
+        ((12, 10), Some((1, 112, 200)))
+    );
+    world.seal_on(14, 12);
+    assert_eq!(world.heads(), (14, 10));
+    world.confirm(13);
+    assert_eq!(
+        (world.heads(), world.quoted()),
+        ((13, 13), Some((1, 113, 200))),
+        "what is confirmed shows, however short"
+    );
+}
+
+#[test]
 fn a_confirmation_counts_whenever_it_comes() {
     let mut world = World::with_pool();
     world

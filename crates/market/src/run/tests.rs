@@ -11,13 +11,17 @@ use base64::{Engine, prelude::BASE64_STANDARD};
 use cpmm::ids;
 use serde_json::{Value, json};
 use sluice_chain_types::{RawAccount, Slot, SlotStatus};
-use sluice_geyser::scripted::{Code, Connection, ScriptedServer};
+use sluice_geyser::{
+    BlockMeta,
+    scripted::{Code, Connection, ScriptedServer},
+};
 
 use solana_pubkey::Pubkey;
 
 use super::{
     super::{
         fixtures::*,
+        freshness::Freshness,
         settings::ReadLimits,
         view::{NotReady, QuoteCommitment, Status},
     },
@@ -90,6 +94,9 @@ async fn answer(State(node): State<Node>, Json(call): Json<Value>) -> Json<Value
     let delay = node.0.lock().unwrap().delay;
     sleep(delay).await;
     let mut state = node.0.lock().unwrap();
+    if call["method"] == "getSlot" {
+        return Json(json!({"jsonrpc": "2.0", "id": call["id"], "result": state.slot}));
+    }
     let config = &call["params"][1];
     assert_eq!(config["commitment"], "confirmed");
     if config["minContextSlot"].as_u64().unwrap() > state.slot {
@@ -133,6 +140,10 @@ struct Chain {
     slot: u64,
     /// Where the market asked to be replayed from.
     from_slot: Option<u64>,
+    /// Names of the filters in force: of slots, of accounts, of block metadata.
+    filters: [String; 3],
+    /// Whether the bank after `slot` was created.
+    created: bool,
 }
 
 impl Script {
@@ -149,6 +160,7 @@ impl Script {
             rpc_url: node.serve().await.parse().unwrap(),
             read_limits: ReadLimits::default(),
             watch_closed_accounts: true,
+            freshness: Freshness::default(),
         };
         let sources = Sources {
             no_slot_timeout,
@@ -167,10 +179,18 @@ impl Script {
     async fn connect(&mut self, slot: u64) -> Chain {
         let mut connection = soon(self.server.accept()).await;
         let first = soon(connection.received()).await.expect("the subscription");
+        let request = first.request;
+        let names = [
+            request.slots,
+            request.accounts.into_keys().next(),
+            request.blocks_meta,
+        ];
         Chain {
             connection,
             slot,
-            from_slot: first.request.from_slot,
+            from_slot: request.from_slot,
+            filters: names.map(|name| name.expect("the market asks for it")),
+            created: false,
         }
     }
 
@@ -212,9 +232,15 @@ impl Script {
 }
 
 impl Chain {
-    async fn send(&self, filter: &str, body: Body) {
+    async fn send(&self, body: Body) {
+        let [slots, accounts, blocks] = &self.filters;
+        let filter = match &body {
+            Body::Slot(_) => slots,
+            Body::BlockMeta(_) => blocks,
+            Body::Account(_) | Body::Transaction(_) => accounts,
+        };
         let update = Update {
-            filters: vec![filter.to_owned()],
+            filters: vec![filter.clone()],
             created_at: None,
             body,
         };
@@ -223,12 +249,26 @@ impl Chain {
             .expect("the market listens");
     }
 
-    async fn write(&self, write_version: u64, pubkey: Pubkey, account: RawAccount) {
-        let update = written(self.slot + 1, write_version, pubkey, account);
-        self.send("accounts", Body::Account(update)).await;
+    async fn status(&self, slot: u64, parent: Option<u64>, status: SlotStatus) {
+        let status = SlotUpdate {
+            slot,
+            parent,
+            status,
+            dead_error: None,
+        };
+        self.send(Body::Slot(status)).await;
     }
 
-    /// Completes the next slot: its clock, whose time is the slot's number, and its status.
+    async fn write(&mut self, write_version: u64, pubkey: Pubkey, account: RawAccount) {
+        if !std::mem::replace(&mut self.created, true) {
+            self.status(self.slot + 1, Some(self.slot), SlotStatus::CreatedBank)
+                .await;
+        }
+        let update = written(self.slot + 1, write_version, pubkey, account);
+        self.send(Body::Account(update)).await;
+    }
+
+    /// Completes the next slot: its clock, whose time is the slot's number, its block and its status.
     async fn pass(&mut self) {
         let fields = [self.slot + 1, 0, 600, 601, self.slot + 1];
         let data: Vec<u8> = fields
@@ -236,27 +276,25 @@ impl Chain {
             .flat_map(|field| field.to_le_bytes())
             .collect();
         self.write(0, ids::CLOCK, raw(key(99), data)).await;
-        let (slot, parent) = (self.slot + 1, Some(self.slot));
-        let status = SlotUpdate {
+        let (slot, parent) = (self.slot + 1, self.slot);
+        let block = BlockMeta {
             slot,
-            parent,
-            status: SlotStatus::Processed,
-            dead_error: None,
+            parent_slot: parent,
+            blockhash: format!("hash{slot}"),
+            parent_blockhash: format!("hash{parent}"),
+            block_time: None,
+            block_height: None,
+            executed_transaction_count: 0,
         };
-        self.send("slots", Body::Slot(status)).await;
-        self.slot = slot;
+        self.send(Body::BlockMeta(block)).await;
+        self.status(slot, Some(parent), SlotStatus::Processed).await;
+        (self.slot, self.created) = (slot, false);
         // Time for the market to make its calls, as slots of a chain leave it.
         sleep(Duration::from_millis(20)).await;
     }
 
     async fn confirm(&self, slot: u64) {
-        let status = SlotUpdate {
-            slot,
-            parent: None,
-            status: SlotStatus::Confirmed,
-            dead_error: None,
-        };
-        self.send("slots", Body::Slot(status)).await;
+        self.status(slot, None, SlotStatus::Confirmed).await;
     }
 }
 

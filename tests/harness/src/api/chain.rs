@@ -3,13 +3,13 @@
 //! It stands for a validator without forks or faults, and its node: what it does not do, the simulations do. It is
 //! stricter in one thing: the node is always behind the stream.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use cpmm::ids;
 use service_kit::CancellationToken;
 use sluice_chain_types::RawAccount;
 use sluice_geyser::{
-    AccountUpdate, Body, SlotStatus, SlotUpdate, Update,
+    AccountUpdate, BlockMeta, Body, Request, SlotStatus, SlotUpdate, Update,
     scripted::{ClientGone, Connection, Received, ScriptedServer},
 };
 use sluice_testkit::rpc_node::RpcNode;
@@ -78,47 +78,80 @@ async fn stream(
     node: &RpcNode,
     written: &mut mpsc::UnboundedReceiver<RawAccount>,
 ) -> Result<(), ClientGone> {
-    let mut filter = String::new();
+    let mut in_force = Request::default();
     let mut pass = tokio::time::interval(SLOT);
     loop {
         tokio::select! {
             received = connection.received() => match received {
                 Some(Received { request, ping: None }) => {
-                    filter = request.slots.unwrap_or_default();
+                    in_force = request;
                 }
                 Some(_) => {}
                 None => return Err(ClientGone),
             },
-            _ = pass.tick(), if !filter.is_empty() => {
+            _ = pass.tick(), if in_force.slots.is_some() => {
                 *slot += 1;
+                let client = Client { connection: &connection, request: &in_force };
+                client.status(*slot, SlotStatus::CreatedBank).await?;
                 let mut version = 0;
                 while let Ok(account) = written.try_recv() {
                     version += 1;
                     let body = account_body(*slot, version, account);
-                    send(&connection, "known", body).await?;
+                    client.send(body).await?;
                 }
                 let clock = account_body(*slot, 0, clock(*slot));
-                send(&connection, "known", clock).await?;
-                let status = SlotUpdate {
-                    slot: *slot,
-                    parent: Some(*slot - 1),
-                    status: SlotStatus::Processed,
-                    dead_error: None,
-                };
-                send(&connection, &filter, Body::Slot(status)).await?;
+                client.send(clock).await?;
+                client.send(Body::BlockMeta(block(*slot))).await?;
+                client.status(*slot, SlotStatus::Processed).await?;
                 node.reach(*slot - NODE_LAG);
             }
         }
     }
 }
 
-async fn send(connection: &Connection, filter: &str, body: Body) -> Result<(), ClientGone> {
-    let update = Update {
-        filters: vec![filter.to_owned()],
-        created_at: None,
-        body,
-    };
-    connection.send(update).await
+/// A client with the request that it has in force.
+struct Client<'a> {
+    connection: &'a Connection,
+    request: &'a Request,
+}
+
+impl Client<'_> {
+    async fn status(&self, slot: u64, status: SlotStatus) -> Result<(), ClientGone> {
+        let update = SlotUpdate {
+            slot,
+            parent: Some(slot - 1),
+            status,
+            dead_error: None,
+        };
+        self.send(Body::Slot(update)).await
+    }
+
+    /// Sends an update under the name of a filter of its kind.
+    async fn send(&self, body: Body) -> Result<(), ClientGone> {
+        let filter = match &body {
+            Body::Slot(_) => self.request.slots.iter().next(),
+            Body::BlockMeta(_) => self.request.blocks_meta.iter().next(),
+            Body::Account(_) | Body::Transaction(_) => self.request.accounts.keys().next(),
+        };
+        let update = Update {
+            filters: filter.into_iter().cloned().collect(),
+            created_at: None,
+            body,
+        };
+        self.connection.send(update).await
+    }
+}
+
+fn block(slot: u64) -> BlockMeta {
+    BlockMeta {
+        slot,
+        parent_slot: slot - 1,
+        blockhash: format!("hash{slot}"),
+        parent_blockhash: format!("hash{}", slot - 1),
+        block_time: None,
+        block_height: Some(slot),
+        executed_transaction_count: 0,
+    }
 }
 
 fn account_body(slot: u64, write_version: u64, account: RawAccount) -> Body {
@@ -138,7 +171,11 @@ fn account_body(slot: u64, write_version: u64, account: RawAccount) -> Body {
 
 /// The Clock sysvar: slot, epoch start, epoch, leader schedule epoch, time.
 fn clock(slot: u64) -> RawAccount {
-    let fields = [slot, 0, EPOCH, EPOCH + 1, 1_800_000_000 + slot];
+    let now = service_kit::Clock::system().now();
+    let now = now
+        .duration_since(SystemTime::UNIX_EPOCH)
+        .unwrap_or_default();
+    let fields = [slot, 0, EPOCH, EPOCH + 1, now.as_secs()];
     RawAccount {
         pubkey: ids::CLOCK,
         owner: Pubkey::new_from_array([9; 32]),

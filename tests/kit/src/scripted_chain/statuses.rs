@@ -98,9 +98,12 @@ impl ReportedStatuses {
     pub fn processed_slot(&self) -> u64 {
         let confirmed = self.confirmed_slot();
         let (tree, void) = (self.tree(confirmed), self.void());
-        let mut sealed = self.sealed().into_iter().rev();
-        sealed
-            .find(|slot| tree.contains(slot) && !void.contains(slot))
+        let sealed = self.sealed().into_iter();
+        let shown = sealed.filter(|slot| tree.contains(slot) && !void.contains(slot));
+        // Of two forks the longer one, of equally long ones the one with the higher slot.
+        let blocks = |slot: &u64| self.ancestry(*slot).count();
+        shown
+            .max_by_key(|slot| (blocks(slot), *slot))
             .unwrap_or(confirmed)
     }
 }
@@ -116,6 +119,12 @@ mod tests {
             .processed
             .extend(parents.iter().map(|(slot, _)| *slot));
         reported
+    }
+
+    #[test]
+    fn a_short_fork_with_a_high_number_is_not_shown() {
+        let reported = reported(&[(11, 10), (12, 11), (13, 10)]);
+        assert_eq!(reported.processed_slot(), 12);
     }
 
     #[test]
