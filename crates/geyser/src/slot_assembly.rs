@@ -227,9 +227,10 @@ impl SlotAssembler {
         slots.any(|(slot, _)| self.suspect(source, *slot).is_some())
     }
 
-    /// The replay that a source is to be asked for now.
+    /// The replay that a source is to be asked for now. `at_rest` says that nothing has come of it for a while, so that what it
+    /// had to replay has come.
     #[must_use]
-    pub fn replay_due(&self, source: usize) -> Option<ReplayDue> {
+    pub fn replay_due(&self, source: usize, at_rest: bool) -> Option<ReplayDue> {
         let from = self.sources.get(source).filter(|from| from.is_quiet())?;
         let start = self.start?;
         let mut slots = self.slots.range(start..);
@@ -237,7 +238,7 @@ impl SlotAssembler {
             let frozen_in = self.suspect(source, *slot)?;
             Some((*slot, frozen_in))
         })?;
-        let path = match from.patience(slot, frozen_in) {
+        let path = match from.patience(slot, frozen_in, at_rest) {
             Patience::Wait => return None,
             Patience::Ask => ReplayPath::SameStream,
             Patience::Exhausted => ReplayPath::SideStream,

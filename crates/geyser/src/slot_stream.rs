@@ -8,7 +8,7 @@ use std::time::Duration;
 use futures::future::OptionFuture;
 use tokio::{
     task::JoinHandle,
-    time::{Instant, sleep_until},
+    time::{Instant, sleep, sleep_until},
 };
 
 use crate::{
@@ -30,6 +30,16 @@ const SIDE: usize = 1;
 /// Pause before a side stream is opened again. A slot must pass meanwhile, or the next one would show no more than the last.
 const SIDE_PAUSE: Duration = Duration::from_secs(1);
 
+/// Time in which a side stream must have brought what it was opened for: several slots.
+const SIDE_PATIENCE: Duration = Duration::from_secs(2);
+
+/// Side streams in a row that may bring nothing before the slots count as gone.
+const SIDE_ATTEMPTS: u32 = 2;
+
+/// Time without any update after which a replay that was asked for counts as over. It is over as soon as a new slot begins; this
+/// is for chains that stand still.
+const REST: Duration = Duration::from_millis(200);
+
 /// A live subscription to whole slots.
 #[derive(Debug)]
 pub struct SlotStream {
@@ -47,6 +57,10 @@ pub struct SlotStream {
     /// Whether the consumer's request was not sent yet.
     is_replaced: bool,
     side: Side,
+    /// Side streams in a row that brought nothing.
+    side_attempts: u32,
+    /// Whether nothing has come for a while.
+    at_rest: bool,
 }
 
 #[derive(Debug)]
@@ -54,7 +68,8 @@ enum Side {
     /// It may be opened from this moment on.
     Closed(Instant),
     Opening(SentRequest, JoinHandle<Result<Stream, StreamError>>),
-    Open(Stream),
+    /// With the time by which it must have brought what it was opened for.
+    Open(Stream, Instant),
 }
 
 /// What a wait ends with.
@@ -63,6 +78,8 @@ enum Event {
     SideOpened(Result<Stream, StreamError>),
     SideLost(StreamError),
     SideMayOpen,
+    SideBroughtNothing,
+    Rest,
 }
 
 impl SlotStream {
@@ -94,6 +111,8 @@ impl SlotStream {
             outgoing: None,
             is_replaced: false,
             side: Side::Closed(Instant::now()),
+            side_attempts: 0,
+            at_rest: false,
         })
     }
 
@@ -124,6 +143,7 @@ impl SlotStream {
             self.open_side();
             match self.event().await? {
                 Event::Updates(source, updates) => {
+                    self.at_rest = false;
                     for update in updates {
                         self.assembler.update(source, update);
                     }
@@ -134,6 +154,8 @@ impl SlotStream {
                     self.close_side();
                 }
                 Event::SideMayOpen => {}
+                Event::SideBroughtNothing => self.side_brought_nothing()?,
+                Event::Rest => self.at_rest = true,
             }
             let assembled = self.assembler.take();
             if !assembled.is_empty() {
@@ -145,7 +167,7 @@ impl SlotStream {
     /// Sends the consumer's new filter, or asks for a replay, when the request before has come into force.
     async fn send_due(&mut self) -> Result<(), StreamError> {
         if self.outgoing.is_none() && self.assembler.may_request(MAIN) {
-            let due = self.assembler.replay_due(MAIN);
+            let due = self.assembler.replay_due(MAIN, self.at_rest);
             let from_slot = due
                 .filter(|due| due.path == ReplayPath::SameStream)
                 .map(|due| due.from_slot);
@@ -181,12 +203,13 @@ impl SlotStream {
     /// Opens the side stream where the stream does not replay, and closes it when nothing is suspect any more.
     fn open_side(&mut self) {
         if !self.assembler.has_suspect(MAIN) {
-            if matches!(self.side, Side::Open(_)) {
+            self.side_attempts = 0;
+            if matches!(self.side, Side::Open(..)) {
                 self.close_side();
             }
             return;
         }
-        let due = self.assembler.replay_due(MAIN);
+        let due = self.assembler.replay_due(MAIN, self.at_rest);
         let Some(due) = due.filter(|due| due.path == ReplayPath::SideStream) else {
             return;
         };
@@ -201,16 +224,31 @@ impl SlotStream {
                 let opening = async move { Stream::open(&endpoint, request).await };
                 self.side = Side::Opening(sent, tokio::spawn(opening));
             }
-            Side::Open(_) if self.assembler.replay_due(SIDE).is_some() => self.close_side(),
-            Side::Closed(_) | Side::Opening(..) | Side::Open(_) => {}
+            Side::Open(..) if self.assembler.replay_due(SIDE, false).is_some() => self.close_side(),
+            Side::Closed(_) | Side::Opening(..) | Side::Open(..) => {}
         }
     }
 
     fn side_opened(&mut self, stream: Stream) {
-        let before = std::mem::replace(&mut self.side, Side::Open(stream));
+        let before = std::mem::replace(
+            &mut self.side,
+            Side::Open(stream, Instant::now() + SIDE_PATIENCE),
+        );
         if let Side::Opening(sent, _) = before {
             self.assembler.connected(SIDE, sent);
         }
+    }
+
+    fn side_brought_nothing(&mut self) -> Result<(), StreamError> {
+        self.close_side();
+        self.side_attempts += 1;
+        if self.side_attempts < SIDE_ATTEMPTS {
+            return Ok(());
+        }
+        Err(StreamError::ReplayUnavailable {
+            first_available: None,
+            message: "slots that were asked for again did not come".to_owned(),
+        })
     }
 
     fn close_side(&mut self) {
@@ -222,12 +260,13 @@ impl SlotStream {
     async fn event(&mut self) -> Result<Event, StreamError> {
         let waits_for_side = self
             .assembler
-            .replay_due(MAIN)
+            .replay_due(MAIN, self.at_rest)
             .is_some_and(|due| due.path == ReplayPath::SideStream);
-        let (mut opening, mut side, mut pause) = (None, None, None);
+        let may_rest = !self.at_rest && self.assembler.has_suspect(MAIN);
+        let (mut opening, mut side, mut pause, mut patience) = (None, None, None, None);
         match &mut self.side {
             Side::Opening(_, task) => opening = Some(task),
-            Side::Open(stream) => side = Some(stream),
+            Side::Open(stream, until) => (side, patience) = (Some(stream), Some(*until)),
             Side::Closed(from) if waits_for_side => pause = Some(*from),
             Side::Closed(_) => {}
         }
@@ -242,6 +281,8 @@ impl SlotStream {
                 Err(error) => Event::SideLost(error),
             }),
             Some(()) = OptionFuture::from(pause.map(sleep_until)) => Ok(Event::SideMayOpen),
+            Some(()) = OptionFuture::from(patience.map(sleep_until)) => Ok(Event::SideBroughtNothing),
+            () = sleep(REST), if may_rest => Ok(Event::Rest),
         }
     }
 }

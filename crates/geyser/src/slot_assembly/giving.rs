@@ -61,7 +61,10 @@ impl SlotAssembler {
     fn choose(&mut self, slot: u64) {
         let banks = self.whole_banks(slot);
         let is_named = |bank: &&(usize, usize)| self.bank_is_named(slot, **bank) == Some(true);
-        let chosen = banks.iter().rev().find(is_named).or(banks.last());
+        let chosen = match banks.as_slice() {
+            [only] => Some(only),
+            several => several.iter().rev().find(is_named).or(several.last()),
+        };
         if let Some(bank) = chosen.copied()
             && self.is_due(slot, bank)
         {

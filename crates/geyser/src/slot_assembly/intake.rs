@@ -197,6 +197,9 @@ impl SlotAssembler {
                 // Another bank, or only a status of the replay that brought this one.
                 None
             }
+            // Another bank in the place of an open one, or only the same report again: nothing tells which of the two the
+            // content was of.
+            Some(bank) if bank.closed_in().is_none() => None,
             _ => Some(filter),
         };
         let mut bank = CollectedBank::new(generation, witnessed);
@@ -283,10 +286,43 @@ impl SlotAssembler {
             ..update.clone()
         };
         self.end_bank(source, slot, processed);
+        self.commit_ancestor(source, status, &update);
         if let Some(entry) = self.slots.get_mut(&slot) {
             entry.commit(source, status.status, update);
         }
         self.advance();
+    }
+
+    /// Commits, with a slot that is held back, the nearest slot below that was given out.
+    fn commit_ancestor(&mut self, source: usize, status: &SlotUpdate, update: &Update) {
+        let is_given = |slot: u64| {
+            self.slots
+                .get(&slot)
+                .is_some_and(|entry| entry.given.is_some())
+        };
+        let parent_of = |slot: u64| {
+            let view = self.slots.get(&slot)?.views.get(source)?;
+            view.banks.iter().rev().find_map(|bank| bank.parent)
+        };
+        let mut ancestry = std::iter::successors(Some(status.slot), |slot| parent_of(*slot));
+        let Some(ancestor) = ancestry.find(|slot| is_given(*slot)) else {
+            return;
+        };
+        if ancestor == status.slot {
+            return;
+        }
+        let status = SlotUpdate {
+            slot: ancestor,
+            parent: None,
+            ..status.clone()
+        };
+        let update = Update {
+            body: Body::Slot(status.clone()),
+            ..update.clone()
+        };
+        if let Some(entry) = self.slots.get_mut(&ancestor) {
+            entry.commit(source, status.status, update);
+        }
     }
 
     /// Passes on a status of a slot before the first one. Of slots that are finalized everything was given out.

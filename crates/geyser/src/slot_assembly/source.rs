@@ -115,9 +115,11 @@ impl Source {
     }
 
     /// Whether to ask for a replay of `slot`, which was frozen when `frozen_in` was the newest generation sent.
-    pub(super) fn patience(&self, slot: u64, frozen_in: Generation) -> Patience {
-        // Until a new bank is reported the replay may not be over, and what came of it cannot be judged.
-        if !self.is_quiet() || (!self.reports_banks && self.ended < SLOTS_WITHOUT_BANKS) {
+    pub(super) fn patience(&self, slot: u64, frozen_in: Generation, at_rest: bool) -> Patience {
+        // Until a new bank is reported, or nothing comes any more, the replay may not be over, and what came of it cannot
+        // be judged.
+        let is_over = self.reports_banks || at_rest || self.ended >= SLOTS_WITHOUT_BANKS;
+        if !self.is_quiet() || !is_over {
             return Patience::Wait;
         }
         let asked = self

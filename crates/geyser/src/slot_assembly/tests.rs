@@ -195,7 +195,7 @@ impl World {
     }
 
     fn obey(&mut self, source: usize) {
-        let Some(due) = self.assembler.replay_due(source) else {
+        let Some(due) = self.assembler.replay_due(source, false) else {
             if source == self.side && !self.assembler.has_suspect(0) {
                 self.connections[source] = None;
                 self.assembler.disconnected(source);
@@ -424,7 +424,7 @@ fn a_slot_that_begins_under_the_subscription_is_the_first() {
     let given = deliver(&mut assembler, 1, whole);
     assert_eq!(given, (vec![(12, 1)], vec![(1, 12)]));
     assert_eq!(
-        assembler.replay_due(0),
+        assembler.replay_due(0, false),
         None,
         "what was before the first slot is not asked for"
     );
@@ -462,10 +462,14 @@ fn the_slot_that_is_open_at_a_reconnect_is_asked_for_again_and_holds_back_what_b
         [(10, 1)],
         "slot 11 existed before the filter was in force"
     );
-    let due = assembler.replay_due(0).expect("slot 11 is suspect");
+    let due = assembler.replay_due(0, false).expect("slot 11 is suspect");
     assert_eq!((due.from_slot, due.path), (11, ReplayPath::SameStream));
     assembler.requested(0, sent(2, Some(11)));
-    assert_eq!(assembler.replay_due(0), None, "one request at a time");
+    assert_eq!(
+        assembler.replay_due(0, false),
+        None,
+        "one request at a time"
+    );
     let live = [account(12, 7), meta(12), processed(12), created(13)];
     assert_eq!(deliver(&mut assembler, 1, live).0, []);
     let mut hidden = server_model::write(11, solana_pubkey::Pubkey::from([9; 32]), 4);
