@@ -34,7 +34,7 @@ const SIDE_PAUSE: Duration = Duration::from_secs(1);
 const SIDE_PATIENCE: Duration = Duration::from_secs(2);
 
 /// Side streams in a row that may bring nothing before the slots count as gone.
-const SIDE_ATTEMPTS: u32 = 2;
+const SIDE_ATTEMPTS: u32 = 4;
 
 /// Time without any update after which a replay that was asked for counts as over. It is over as soon as a new slot begins; this
 /// is for chains that stand still.
@@ -140,7 +140,7 @@ impl SlotStream {
     pub async fn next_batch(&mut self) -> Result<Vec<Assembled>, StreamError> {
         loop {
             self.send_due().await?;
-            self.open_side();
+            self.open_side()?;
             match self.event().await? {
                 Event::Updates(source, updates) => {
                     self.at_rest = false;
@@ -201,17 +201,17 @@ impl SlotStream {
     }
 
     /// Opens the side stream where the stream does not replay, and closes it when nothing is suspect any more.
-    fn open_side(&mut self) {
+    fn open_side(&mut self) -> Result<(), StreamError> {
         if !self.assembler.has_suspect(MAIN) {
             self.side_attempts = 0;
             if matches!(self.side, Side::Open(..)) {
                 self.close_side();
             }
-            return;
+            return Ok(());
         }
         let due = self.assembler.replay_due(MAIN, self.at_rest);
         let Some(due) = due.filter(|due| due.path == ReplayPath::SideStream) else {
-            return;
+            return Ok(());
         };
         match &self.side {
             Side::Closed(from) if *from <= Instant::now() => {
@@ -224,9 +224,13 @@ impl SlotStream {
                 let opening = async move { Stream::open(&endpoint, request).await };
                 self.side = Side::Opening(sent, tokio::spawn(opening));
             }
-            Side::Open(..) if self.assembler.replay_due(SIDE, false).is_some() => self.close_side(),
+            // It has begun with a slot that is open there too: another one may not.
+            Side::Open(..) if self.assembler.replay_due(SIDE, false).is_some() => {
+                return self.side_brought_nothing();
+            }
             Side::Closed(_) | Side::Opening(..) | Side::Open(..) => {}
         }
+        Ok(())
     }
 
     fn side_opened(&mut self, stream: Stream) {
