@@ -59,6 +59,18 @@ impl SlotAssembler {
 
     /// Gives out a slot once what it builds on was. Of several blocks the one that is built on is taken, else the newest.
     fn choose(&mut self, slot: u64) {
+        // Most slots wait for their parents, hundreds of them during a replay.
+        let banks = self
+            .slots
+            .get(&slot)
+            .into_iter()
+            .flat_map(AssembledSlot::banks);
+        if !banks
+            .filter(|bank| bank.has_ended())
+            .any(|bank| self.builds_on_given(bank))
+        {
+            return;
+        }
         let banks = self.whole_banks(slot);
         let is_named = |bank: &&(usize, usize)| self.bank_is_named(slot, **bank) == Some(true);
         let chosen = match banks.as_slice() {
@@ -121,7 +133,12 @@ impl SlotAssembler {
 
     /// Whether what a bank builds on was given out.
     fn is_due(&self, slot: u64, bank: (usize, usize)) -> bool {
-        let Some(meta) = self.bank(slot, bank).and_then(CollectedBank::meta) else {
+        self.bank(slot, bank)
+            .is_some_and(|bank| self.builds_on_given(bank))
+    }
+
+    fn builds_on_given(&self, bank: &CollectedBank) -> bool {
+        let Some(meta) = bank.meta() else {
             return false;
         };
         if self.start.is_some_and(|start| meta.parent_slot < start) {
