@@ -137,7 +137,7 @@ fn measure_quote(repo: &Repo) -> Result<Value> {
         "bench-quote",
         "Measuring quotes",
         "a quote that is late is a quote of another price",
-        "10 minutes from nothing, for the release build; a minute after it",
+        "10 minutes from nothing, for the release build; two minutes after it",
     )?;
     measure_here(repo, step, "quote-figures", "quote.json")
 }

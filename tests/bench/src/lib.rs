@@ -5,5 +5,6 @@ pub mod guard;
 pub mod http;
 pub mod memory;
 pub mod start;
+pub mod strangers;
 pub mod updates;
 pub mod webhooks;

@@ -1,4 +1,4 @@
-//! Start of a market of 200,000 pools: its time and its memory, in a process of its own.
+//! Start of a market of 200,000 pools: its time and its memory, in a process of its own; and its time at a provider.
 
 use std::{
     env, fs,
@@ -8,15 +8,12 @@ use std::{
 
 use anyhow::{Context, bail};
 use service_kit::{CancellationToken, Clock};
-use sluice_geyser::{
-    AccountUpdate, Body, SlotStatus, SlotUpdate, Update,
-    scripted::{ClientGone, Connection, ScriptedServer},
-};
 use sluice_market::{Endpoint, Freshness, Market, ReadLimits, Settings, Status, spawn};
 use sluice_testkit::{
     figure::{Figure, Limit},
-    population::{Population, clock},
-    rpc_node::RpcNode,
+    idle_chain::IdleChain,
+    population::Population,
+    rpc_node::{Provider, RpcNode},
 };
 use tokio::{process::Command, time::sleep};
 
@@ -48,30 +45,21 @@ pub async fn figures() -> anyhow::Result<Vec<Figure>> {
         per_pair: 1,
     };
     let node = RpcNode::holding(chain.accounts(SLOT)).await?;
-    let rpc = node.url();
-    let mut server = ScriptedServer::start().await?;
-    let geyser = server.endpoint().url.to_string();
-    let reporting = tokio::spawn(async move {
-        loop {
-            let connection = server.accept().await;
-            // A client that goes may come again.
-            let _ = go_on(&connection, &node).await;
-        }
+    node.reach(SLOT);
+    let chain = IdleChain::start(node.clone(), SLOT_TIME).await?;
+    let (seconds, megabytes) = start(&chain, &node).await?;
+    node.provide_by(undisturbed());
+    let (calm, _) = start(&chain, &node).await?;
+    node.provide_by(Provider {
+        refuses_one_in: 3,
+        drops_one_in: 50,
+        ..undisturbed()
     });
-    let child = Command::new(env::current_exe()?)
-        .args([CHILD, &geyser, &rpc])
-        .stdout(Stdio::piped())
-        .kill_on_drop(true)
-        .output();
-    let output = tokio::time::timeout(PATIENCE, child)
-        .await
-        .context("the market does not get ready")??;
-    reporting.abort();
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let numbers: Vec<f64> = text.split_whitespace().flat_map(str::parse).collect();
-    let [seconds, megabytes] = numbers[..] else {
-        bail!("the process that holds the market said {text:?}");
-    };
+    let (disturbed, _) = start(&chain, &node).await?;
+    println!(
+        "at a provider: {calm} s, with faults {disturbed} s, {:?}",
+        node.provided()
+    );
     Ok(vec![
         Figure::new(
             "200,000 pools: start from a local snapshot",
@@ -85,51 +73,43 @@ pub async fn figures() -> anyhow::Result<Vec<Figure>> {
             "MB",
             Limit::AtMost(400.0),
         ),
+        Figure::new(
+            "200,000 pools: start at a provider with faults, against one without",
+            disturbed / calm,
+            "times",
+            Limit::AtMost(3.0),
+        ),
     ])
 }
 
-/// Slots pass, each confirmed at once.
-async fn go_on(connection: &Connection, node: &RpcNode) -> Result<(), ClientGone> {
-    for slot in SLOT + 1.. {
-        let status_update = |status| {
-            Body::Slot(SlotUpdate {
-                slot,
-                parent: Some(slot - 1),
-                status,
-                dead_error: None,
-            })
-        };
-        let clock = clock(slot);
-        let clock = Body::Account(AccountUpdate {
-            slot,
-            pubkey: clock.pubkey,
-            owner: clock.owner,
-            lamports: clock.lamports,
-            executable: false,
-            rent_epoch: u64::MAX,
-            data: clock.data,
-            write_version: slot,
-            txn_signature: None,
-            is_startup: false,
-        });
-        let bodies = [
-            ("slots", status_update(SlotStatus::CreatedBank)),
-            ("clock", clock),
-            ("slots", status_update(SlotStatus::Processed)),
-            ("slots", status_update(SlotStatus::Confirmed)),
-        ];
-        for (filter, body) in bodies {
-            let update = Update {
-                filters: vec![filter.to_owned()],
-                created_at: None,
-                body,
-            };
-            connection.send(update).await?;
-        }
-        node.reach(slot);
-        sleep(SLOT_TIME).await;
+/// A provider without faults that answers in up to 40 seconds, 400 times as fast, and takes a list in parts only.
+fn undisturbed() -> Provider {
+    Provider {
+        refuses_one_in: 0,
+        drops_one_in: 0,
+        slowest: Duration::from_millis(100),
+        parallel: 24,
+        most_listed: 20_000,
+        seed: 7,
     }
-    Ok(())
+}
+
+/// Seconds that a start takes in a process of its own, and the megabytes that it holds then.
+async fn start(chain: &IdleChain, node: &RpcNode) -> anyhow::Result<(f64, f64)> {
+    let child = Command::new(env::current_exe()?)
+        .args([CHILD, chain.url(), &node.url()])
+        .stdout(Stdio::piped())
+        .kill_on_drop(true)
+        .output();
+    let output = tokio::time::timeout(PATIENCE, child)
+        .await
+        .context("the market does not get ready")??;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let numbers: Vec<f64> = text.split_whitespace().flat_map(str::parse).collect();
+    let [seconds, megabytes] = numbers[..] else {
+        bail!("the process that holds the market said {text:?}");
+    };
+    Ok((seconds, megabytes))
 }
 
 /// The process that holds the market: says how many seconds its start took and how many megabytes it holds.
@@ -170,7 +150,10 @@ fn is_whole(market: &Market) -> bool {
 }
 
 /// Resident memory of this process, megabytes.
-fn resident() -> anyhow::Result<f64> {
+///
+/// # Errors
+/// When this is no Linux.
+pub fn resident() -> anyhow::Result<f64> {
     let status = fs::read_to_string("/proc/self/status")?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
     let kilobytes = line.and_then(|line| line.split_whitespace().next()?.parse::<f64>().ok());

@@ -337,10 +337,12 @@ async fn answer(State(node): State<Arc<Asked>>, body: Bytes) -> Response {
     let Ok(request) = serde_json::from_slice::<Request<'_>>(&body) else {
         return StatusCode::BAD_REQUEST.into_response();
     };
-    let Some(gateway) = node.gateway() else {
+    let lists = request.method == "getProgramAccounts";
+    let reads_accounts = lists || request.method == "getMultipleAccounts";
+    let Some(gateway) = node.gateway().filter(|_| reads_accounts) else {
         return answer_of_node(&node, &request).await;
     };
-    let verdict = lock(&gateway).judge(request.method == "getProgramAccounts");
+    let verdict = lock(&gateway).judge(lists);
     match verdict {
         Verdict::Refused(pause, retry_after) => {
             sleep(pause).await;

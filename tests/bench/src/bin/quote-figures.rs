@@ -10,7 +10,7 @@ use sluice_testkit::figure;
 use tokio::runtime::Runtime;
 
 /// What can be measured by itself.
-const PARTS: [&str; 4] = ["memory", "http", "updates", "start"];
+const PARTS: [&str; 5] = ["memory", "http", "updates", "start", "strangers"];
 
 fn main() -> anyhow::Result<()> {
     let arguments: Vec<String> = env::args().skip(1).collect();
@@ -19,6 +19,7 @@ fn main() -> anyhow::Result<()> {
         [bench::start::CHILD, geyser, rpc] => {
             Runtime::new()?.block_on(bench::start::hold(geyser, rpc))
         }
+        [bench::strangers::CHILD] => bench::strangers::watch(),
         [file, ref parts @ ..] => measure(Path::new(file), parts),
         [] => bail!(
             "usage: quote-figures <file to write> [{}]...",
@@ -35,6 +36,7 @@ fn measure(file: &Path, parts: &[&str]) -> anyhow::Result<()> {
             "http" => bench::http::figures()?,
             "updates" => Runtime::new()?.block_on(bench::updates::figures())?,
             "start" => Runtime::new()?.block_on(bench::start::figures())?,
+            "strangers" => bench::strangers::figures()?,
             unknown => bail!("there is no part {unknown}, only {}", PARTS.join(", ")),
         });
     }
