@@ -1,7 +1,7 @@
 //! Network link: forwards bytes to a server, and can be cut, frozen or dead.
 //!
-//! It stands for the network between a service and a server, and adds nothing that TCP would forgive: what is cut is reset,
-//! what is frozen stays connected and says nothing.
+//! It stands for the network between a service and a server, and is stricter in that it forgives nothing that TCP would: what
+//! is cut is reset at once, in the middle of a message, and what is frozen stays connected and says nothing, for ever.
 
 use std::{io, net::Ipv4Addr, net::SocketAddr};
 

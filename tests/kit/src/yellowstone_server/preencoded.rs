@@ -1,7 +1,8 @@
 //! Preencoded stream: plays messages that were encoded beforehand to every client, for benchmarks.
 //!
-//! What it costs to encode is the validator's to pay, on a machine of its own, and must not be part of what is measured. It
-//! is no judge: whatever a client asks for, it gets the same.
+//! It stands for a server on a machine of its own, whose encoding must not be part of what is measured. It is stricter in one
+//! thing: it sends as fast as it is read, without a pause. It judges nothing: whatever a client asks for, it gets the same,
+//! from its first message on, so it serves benchmarks alone.
 
 use std::{io, net::Ipv4Addr, sync::Arc};
 

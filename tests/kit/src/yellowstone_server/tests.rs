@@ -300,6 +300,7 @@ async fn dead_slots_and_lost_forks_are_not_replayed() {
             "100 block",
             "100 processed",
             "100 confirmed",
+            "100 finalized",
             "103 block",
             "103 processed",
             "103 finalized"

@@ -154,27 +154,40 @@ pub async fn play(seed: u64, mut harness: IndexerHarness, transcript: Transcript
 }
 
 impl Simulation {
-    /// Slots in which nothing happens pass until the filter is in force and a checkpoint stored.
+    /// Slots in which nothing happens pass until the indexer has stored that it read one of them, at every commitment.
     async fn begin(&mut self) {
-        let chain = &self.script.chain;
         let begun = async {
-            loop {
-                let (slot, parent) = {
-                    let record = chain.lock();
-                    (record.tree.last() + 1, record.tree.best())
-                };
-                let block = chain.open(slot, parent);
-                chain.seal(block);
-                chain.confirm(block);
-                chain.finalize(block);
+            while !self.has_read(FIRST_SLOT + 1).await {
+                self.pass();
                 sleep(LOOK).await;
-                let stored = self.harness.store.checkpoint(Commitment::Finalized).await;
-                if stored.expect("read").is_some() {
-                    return;
-                }
+            }
+            let last = self.pass();
+            while !self.has_read(last).await {
+                sleep(LOOK).await;
             }
         };
         soon(begun).await;
+    }
+
+    async fn has_read(&self, slot: u64) -> bool {
+        let store = &self.harness.store;
+        let confirmed = store.checkpoint(Commitment::Confirmed).await;
+        let finalized = store.checkpoint(Commitment::Finalized).await;
+        confirmed.expect("read").min(finalized.expect("read")) >= Some(slot)
+    }
+
+    /// A slot in which nothing happens.
+    fn pass(&self) -> u64 {
+        let chain = &self.script.chain;
+        let (slot, parent) = {
+            let record = chain.lock();
+            (record.tree.last() + 1, record.tree.best())
+        };
+        let block = chain.open(slot, parent);
+        chain.seal(block);
+        chain.confirm(block);
+        chain.finalize(block);
+        slot
     }
 
     async fn step(&mut self) {
