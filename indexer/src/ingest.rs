@@ -4,6 +4,7 @@
 //! connection into commits; `filter_round` changes its filter without a new connection, with the help of a `side_stream`; [`subscription`] is the filter that the stream is asked for; `outbox` stores messages with
 //! their checkpoint and submits them to the dispatcher.
 
+pub(crate) mod backfill;
 mod filter_probe;
 mod filter_round;
 pub mod follower;

@@ -1,6 +1,6 @@
 //! Wiring of the indexer: makes every task from the configuration, and runs them until shutdown.
 
-use std::sync::Arc;
+use std::{num::NonZeroU32, sync::Arc};
 
 use anyhow::Context;
 use service_kit::{CancellationToken, Clock};
@@ -23,10 +23,11 @@ use crate::{
     events::{idl::Idls, subscription_index::Subscriptions},
     health::{self, Health},
     heartbeat::HeartbeatWriter,
-    ingest::{follower::Follower, outbox::Outbox, session::SessionContext},
+    ingest::{backfill::Backfill, follower::Follower, outbox::Outbox, session::SessionContext},
     leadership,
     metrics::Metrics,
     retention,
+    rpc::Node,
     status::Status,
     subscription_watcher::SubscriptionWatcher,
 };
@@ -60,6 +61,7 @@ pub async fn run(
     let stored = Arc::new(Notify::new());
     let submissions = Submissions::new(client.deadline());
     let leader_tasks = LeaderTasks {
+        node: node(&config),
         endpoint: Endpoint {
             url: config.geyser.endpoint,
             x_token: config.geyser.x_token,
@@ -131,9 +133,18 @@ fn client(config: &Config) -> anyhow::Result<Client> {
         .context("cannot set up the HTTP client for deliveries")
 }
 
+/// The node from which slots are read that no stream server replays; `None` where that is switched off.
+fn node(config: &Config) -> Option<Node> {
+    let calls_per_second = NonZeroU32::new(config.indexer.backfill_calls_per_second)?;
+    let (url, timeout) = (config.chain.rpc_url.clone(), config.chain.rpc_timeout());
+    Some(Node::new(url, calls_per_second, timeout))
+}
+
 /// The tasks of the leader.
 struct LeaderTasks {
     endpoint: Endpoint,
+    /// Where slots are read that no stream server replays.
+    node: Option<Node>,
     store: Store,
     subscriptions: watch::Receiver<Arc<Subscriptions>>,
     idls: Arc<Idls>,
@@ -158,6 +169,7 @@ impl LeaderTasks {
         let follower = Follower {
             endpoint: self.endpoint.clone(),
             subscriptions: self.subscriptions.clone(),
+            backfill: self.node.clone().map(Backfill::new),
             context: SessionContext {
                 outbox: Outbox {
                     store: self.store.clone(),

@@ -29,6 +29,9 @@ pub use self::webhooks::{
     MAX_SECRET_OVERLAP_HOURS, WebhooksConfig,
 };
 
+/// Highest rate of a backfill: a node of one's own serves hundreds of blocks a second, and nothing needs more.
+const MAX_BACKFILL_CALLS_PER_SECOND: u32 = 1_000;
+
 /// The whole file.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
@@ -186,12 +189,15 @@ impl Default for ApiConfig {
 pub struct IndexerConfig {
     /// Address of the indexer's health endpoints.
     pub listen: SocketAddr,
+    /// Calls a second, at most, by which slots are read from `chain.rpc-url` that no Geyser server replays; 0 for none.
+    pub backfill_calls_per_second: u32,
 }
 
 impl Default for IndexerConfig {
     fn default() -> Self {
         Self {
             listen: SocketAddr::from(([127, 0, 0, 1], 8788)),
+            backfill_calls_per_second: 20,
         }
     }
 }
@@ -291,6 +297,13 @@ impl Config {
             });
         }
         self.bootstrap.check()?;
+        if self.indexer.backfill_calls_per_second > MAX_BACKFILL_CALLS_PER_SECOND {
+            return Err(ConfigError::Range {
+                key: "indexer.backfill-calls-per-second",
+                value: self.indexer.backfill_calls_per_second.to_string(),
+                rule: "0 to 1000",
+            });
+        }
         self.webhooks.check()
     }
 }

@@ -25,7 +25,7 @@
 //! | API keys | [`Store::create_api_key`], [`Store::api_key_by_hash`], [`Store::api_keys`], [`Store::revoke_api_key`], [`Store::adopt_webhooks`] |
 //! | webhooks | [`Store::create_webhook`], [`Store::webhook`], [`Store::list_webhooks`], [`Store::update_webhook`], [`Store::edit_filters`], [`Store::rotate_secret`], [`Store::secrets`], [`Store::delete_webhook`] |
 //! | active webhooks | [`Store::webhook_revision`], [`Store::active_webhooks`], [`Store::active_changes`], [`Store::filter_change`], [`Store::record_filter_state`] |
-//! | the chain | [`Store::commit`], [`Store::checkpoint`], [`Store::unconfirmed_slots`], [`Store::messages_of_slot`], [`Store::try_acquire_leadership`] |
+//! | the chain | [`Store::commit`], [`Store::checkpoint`], [`Store::unconfirmed_slots`], [`Store::messages_of_slot`], [`Store::account_gaps`], [`Store::try_acquire_leadership`] |
 //! | delivery | [`Store::commit_pending`], [`Store::lease_due`], [`Store::lease_relayed`], [`Store::record`], [`Store::release`], [`Store::endpoint`], [`Store::next_due`] |
 //! | history | [`Store::messages_after`], [`Store::deliveries`], [`Store::redeliver`] |
 //! | upkeep | [`Store::prune`], [`Store::queue_stats`], [`Store::check`] |
@@ -42,7 +42,7 @@ mod sql;
 pub use backend::private_cluster as testing;
 pub use error::StoreError;
 pub use model::{
-    Access, ActiveChanges, ActiveWebhook, ActiveWebhooks, ApiKey, ApiKeyHash, ApiKeyId,
+    Access, AccountGap, ActiveChanges, ActiveWebhook, ActiveWebhooks, ApiKey, ApiKeyHash, ApiKeyId,
     ApiKeySecret, Attempt, AttemptResult, BodyTemplate, Breaker, Commit, Committed, Delivery,
     DeliveryLog, DeliveryOrder, DeliveryQuery, DeliveryState, EndpointChange, EndpointState,
     EventKind, EventKinds, FilterChange, FilterEdit, FilterEdited, FilterLimits, FilterState,

@@ -25,7 +25,7 @@ pub use self::{
     attempt::{
         Attempt, AttemptResult, MAX_RESPONSE_BYTES, Observation, Outcome, Recorded, Timings,
     },
-    checkpoint::{ResumeState, UnconfirmedSlot},
+    checkpoint::{AccountGap, ResumeState, UnconfirmedSlot},
     delivery::{Delivery, DeliveryLog, DeliveryQuery, DeliveryState, Redeliver},
     endpoint::{Breaker, EndpointChange, EndpointState},
     event_kind::{EventKind, EventKinds},

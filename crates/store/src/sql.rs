@@ -1,5 +1,6 @@
 //! Operations on the store, one file each: every statement, once for both databases.
 
+mod account_gaps;
 mod active;
 mod api_keys;
 mod checkpoints;

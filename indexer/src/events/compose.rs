@@ -5,7 +5,8 @@ use std::{collections::HashSet, sync::Arc};
 use serde::Serialize;
 use sluice_geyser::{AccountUpdate, TransactionUpdate};
 use sluice_store::{
-    Commitment, MessageId, MessageKind, NewMessage, Revision, SlotMessage, Timestamp, WebhookId,
+    Commitment, EventKind, EventKinds, MessageId, MessageKind, NewMessage, Revision, SlotMessage,
+    Timestamp, WebhookId,
 };
 use solana_pubkey::Pubkey;
 
@@ -212,27 +213,33 @@ pub fn retractions(
         .collect()
 }
 
-/// One `gap` message for each webhook at `commitment`.
+/// One `gap` message for each webhook at `commitment` that wants events of the kinds that are `lost`.
 #[must_use]
 pub fn gap(
     subscriptions: &Subscriptions,
     commitment: Commitment,
     gap: Gap,
+    lost: EventKinds,
     now: Timestamp,
 ) -> Vec<NewMessage> {
-    let suffix = payload::suffix(gap.last, commitment, &payload::gap(gap));
-    subscriptions
-        .webhooks()
-        .iter()
+    let webhooks = subscriptions.webhooks().iter();
+    webhooks
         .filter(|webhook| webhook.commitment == commitment)
-        .map(|webhook| NewMessage {
-            id: message_id(&webhook.id, commitment, MessageIdentity::Gap(gap)),
-            webhook: webhook.id.clone(),
-            kind: MessageKind::Gap,
-            commitment,
-            slot: gap.last,
-            order_key: None,
-            body: payload::template(MessageKind::Gap, now, &webhook.id, Arc::clone(&suffix)),
+        .filter_map(|webhook| {
+            let kinds = webhook.wanted_of(lost);
+            (!kinds.is_empty()).then_some((webhook, kinds))
+        })
+        .map(|(webhook, kinds)| {
+            let suffix = payload::suffix(gap.last, commitment, &payload::gap(gap, lost, kinds));
+            NewMessage {
+                id: message_id(&webhook.id, commitment, MessageIdentity::Gap(gap)),
+                webhook: webhook.id.clone(),
+                kind: MessageKind::Gap,
+                commitment,
+                slot: gap.last,
+                order_key: None,
+                body: payload::template(MessageKind::Gap, now, &webhook.id, suffix),
+            }
         })
         .collect()
 }
@@ -258,6 +265,37 @@ pub fn filter_refused(
         order_key: None,
         body: payload::template(kind, now, &webhook.id, suffix),
     }
+}
+
+/// After a gap, one `accountChange` message for each account as it is now and each webhook at `commitment` that watches
+/// it by address.
+#[must_use]
+pub fn account_states(
+    subscriptions: &Subscriptions,
+    commitment: Commitment,
+    gap: Gap,
+    states: &[AccountUpdate],
+    now: Timestamp,
+) -> Vec<NewMessage> {
+    const KIND: MessageKind = MessageKind::Event(EventKind::AccountChange);
+    let index = subscriptions.at(commitment);
+    let (mut messages, mut watching) = (Vec::new(), Vec::new());
+    for state in states {
+        index.watchers_of(&state.pubkey, &mut watching);
+        let suffix = payload::suffix(state.slot, commitment, &payload::account_state(state));
+        let identity = MessageIdentity::AccountState(state.slot, gap, &state.pubkey);
+        let webhooks = watching.iter().filter_map(|at| subscriptions.webhook(*at));
+        messages.extend(webhooks.map(|webhook| NewMessage {
+            id: message_id(&webhook.id, commitment, identity),
+            webhook: webhook.id.clone(),
+            kind: KIND,
+            commitment,
+            slot: state.slot,
+            order_key: Some(state.pubkey.to_string()),
+            body: payload::template(KIND, now, &webhook.id, Arc::clone(&suffix)),
+        }));
+    }
+    messages
 }
 
 #[cfg(test)]

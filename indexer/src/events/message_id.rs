@@ -14,6 +14,8 @@
 //!   - programEvent: the signature, and where in the transaction the event was emitted;
 //! - reverted: the id of the message that is retracted;
 //! - gap: its first and its last slot; its slot is the last;
+//! - accountChange of origin snapshot: the word `state`, the slot of which the account is, the first and the last slot of
+//!   the gap, and the account;
 //! - filterRefused: the revision of the webhooks at which the filter was refused; it stands in for the slot;
 //! - heartbeat: its number since 1970, counted in the webhook's own interval; that stands in for the slot.
 //!
@@ -52,6 +54,8 @@ pub enum MessageIdentity<'a> {
     Reverted(u64, &'a MessageId),
     /// Slots cannot be read any more.
     Gap(Gap),
+    /// An account as it was in this slot, which is sent after a gap.
+    AccountState(u64, Gap, &'a Pubkey),
     /// A heartbeat of this number.
     Heartbeat(u64),
     /// The filter is refused at this revision.
@@ -75,7 +79,9 @@ impl MessageIdentity<'_> {
     #[must_use]
     pub const fn kind(&self) -> MessageKind {
         match self {
-            Self::AccountChange(..) => MessageKind::Event(EventKind::AccountChange),
+            Self::AccountChange(..) | Self::AccountState(..) => {
+                MessageKind::Event(EventKind::AccountChange)
+            }
             Self::Transaction(..) => MessageKind::Event(EventKind::Transaction),
             Self::ProgramEvent(..) => MessageKind::Event(EventKind::ProgramEvent),
             Self::Reverted(..) => MessageKind::Reverted,
@@ -92,7 +98,10 @@ impl MessageIdentity<'_> {
             | Self::Transaction(block, _)
             | Self::ProgramEvent(block, ..) => block.slot,
             Self::Gap(gap) => gap.last,
-            Self::Reverted(slot, _) | Self::Heartbeat(slot) | Self::FilterRefused(slot) => *slot,
+            Self::Reverted(slot, _)
+            | Self::Heartbeat(slot)
+            | Self::FilterRefused(slot)
+            | Self::AccountState(slot, ..) => *slot,
         }
     }
 }
@@ -148,6 +157,13 @@ pub fn message_id(
         MessageIdentity::Gap(gap) => {
             hasher.add(&gap.first.to_le_bytes());
             hasher.add(&gap.last.to_le_bytes());
+        }
+        MessageIdentity::AccountState(slot, gap, pubkey) => {
+            hasher.add(b"state");
+            hasher.add(&slot.to_le_bytes());
+            hasher.add(&gap.first.to_le_bytes());
+            hasher.add(&gap.last.to_le_bytes());
+            hasher.add(pubkey.as_ref());
         }
         MessageIdentity::Heartbeat(number) | MessageIdentity::FilterRefused(number) => {
             hasher.add(&number.to_le_bytes());
@@ -241,6 +257,10 @@ mod tests {
             MessageIdentity::Reverted(7, &retracted),
             MessageIdentity::Gap(Gap { first: 7, last: 8 }),
             MessageIdentity::Gap(Gap { first: 7, last: 9 }),
+            MessageIdentity::AccountState(7, Gap { first: 7, last: 9 }, &key),
+            MessageIdentity::AccountState(8, Gap { first: 7, last: 9 }, &key),
+            MessageIdentity::AccountState(8, Gap { first: 7, last: 8 }, &key),
+            MessageIdentity::AccountState(8, Gap { first: 7, last: 8 }, &other_key),
             MessageIdentity::Heartbeat(7),
             MessageIdentity::Heartbeat(8),
             MessageIdentity::FilterRefused(8),

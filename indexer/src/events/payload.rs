@@ -5,7 +5,9 @@
 //! webhook's messages from 1 without holes; `commitment` is the webhook's. `data` depends on the type:
 //!
 //! - `accountChange`: `pubkey`, `owner`, `lamports`, `data` (base64), `dataLength`, `executable`,
-//!   `writtenBy` (signature of the writing transaction, or null).
+//!   `writtenBy` (signature of the writing transaction, or null). With `origin` `snapshot`, which no change has, it is
+//!   how an account that the webhook watches by address is after a gap, as of `slot`; one that does not exist has no
+//!   lamports and is owned by the system program.
 //! - `transaction`: `signature`, `index` (position in the block), `error` (text, or null), `fee` (lamports),
 //!   `computeUnits` (or null), `accountKeys`, `programs` (invoked at any depth), `logs` (or null when the
 //!   validator kept none), and `logsTruncated`: true, only where the validator cut the logs. Events that the programs
@@ -16,8 +18,10 @@
 //! - `reverted`: `messageId` and `sequence` of the message that is retracted, its `type`, and `reason`:
 //!   `dead`, `abandoned` or `replaced`. Sent at commitment `processed`; at `confirmed` only when the validator declares a
 //!   block dead that it had reported as confirmed, and has another one (`replaced`); never at `finalized`.
-//! - `gap`: `firstSlot` and `lastSlot`, both included, of which events may be missing, and `reason`. Events emitted
-//!   at `processed` in slots of a gap are neither confirmed nor retracted.
+//! - `gap`: `firstSlot` and `lastSlot`, both included, of which events may be missing, `reason`, and `kinds`: the kinds of
+//!   events that the webhook wants and that may be missing. Those are all of its kinds where nothing of the slots could be
+//!   read: events emitted at `processed` in them are neither confirmed nor retracted. It is `accountChange` alone where
+//!   the slots were read by RPC; the accounts that the webhook watches by address follow as they are now.
 //! - `heartbeat`: `lastSlot` (the last one read at the webhook's commitment, or null), `lastSequence`, and
 //!   `filter`: `digest`, `accounts` and `programs` of what is watched.
 //! - `filterRefused`: `reason`, the words with which the stream's server refuses the webhook's filter, and `digest` of the
@@ -34,7 +38,9 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use serde::Serialize;
 use serde_json::{Value, json};
 use sluice_geyser::{AccountUpdate, TransactionUpdate};
-use sluice_store::{BodyTemplate, Commitment, MessageKind, SlotMessage, Timestamp, WebhookId};
+use sluice_store::{
+    BodyTemplate, Commitment, EventKind, EventKinds, MessageKind, SlotMessage, Timestamp, WebhookId,
+};
 use solana_pubkey::Pubkey;
 use solana_signature::Signature;
 
@@ -85,6 +91,10 @@ pub fn template(
 /// The `data` of an `accountChange`.
 #[must_use]
 pub fn account_change(account: &AccountUpdate) -> impl Serialize + use<> {
+    changed(account)
+}
+
+fn changed(account: &AccountUpdate) -> AccountChange {
     AccountChange {
         pubkey: account.pubkey.to_string(),
         owner: account.owner.to_string(),
@@ -93,6 +103,16 @@ pub fn account_change(account: &AccountUpdate) -> impl Serialize + use<> {
         data_length: account.data.len(),
         executable: account.executable,
         written_by: account.txn_signature.map(|signature| signature.to_string()),
+        origin: None,
+    }
+}
+
+/// The `data` of an `accountChange` that tells how an account is, not that it was written.
+#[must_use]
+pub fn account_state(account: &AccountUpdate) -> impl Serialize + use<> {
+    AccountChange {
+        origin: Some("snapshot"),
+        ..changed(account)
     }
 }
 
@@ -107,6 +127,8 @@ struct AccountChange {
     data_length: usize,
     executable: bool,
     written_by: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    origin: Option<&'static str>,
 }
 
 /// The `data` of a `transaction`; `programs` are those it invoked.
@@ -160,13 +182,19 @@ pub fn reverted(first: &SlotMessage, reason: RetractReason) -> Value {
     })
 }
 
-/// The `data` of a `gap`.
+/// The `data` of a `gap` in which events of the kinds `lost` are missing; `kinds` are those of them that the webhook wants.
 #[must_use]
-pub fn gap(gap: Gap) -> Value {
+pub fn gap(gap: Gap, lost: EventKinds, kinds: EventKinds) -> Value {
+    let reason = if lost.transaction {
+        "these slots were not read completely, and the stream can no longer replay them"
+    } else {
+        "these slots were read by RPC, which has no changes of accounts, because the stream can no longer replay them"
+    };
     json!({
         "firstSlot": gap.first,
         "lastSlot": gap.last,
-        "reason": "these slots were not read completely, and the stream can no longer replay them",
+        "reason": reason,
+        "kinds": kinds.iter().map(EventKind::name).collect::<Vec<_>>(),
     })
 }
 

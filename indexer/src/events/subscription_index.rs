@@ -78,6 +78,16 @@ impl From<&ActiveWebhook> for Subscriber {
     }
 }
 
+impl Subscriber {
+    /// Those of these kinds of events that it wants.
+    pub(crate) fn wanted_of(&self, kinds: EventKinds) -> EventKinds {
+        kinds
+            .iter()
+            .filter(|kind| self.events.contains(*kind))
+            .collect()
+    }
+}
+
 /// The webhooks of one commitment, by the addresses that they watch.
 #[derive(Debug, Default)]
 pub struct SubscriptionIndex {
@@ -232,6 +242,22 @@ impl Subscriptions {
         self.addresses(TRANSACTIONS_MENTIONING | TRANSACTIONS_INVOKING | EVENTS_OF_PROGRAM)
     }
 
+    /// Whether one of these addresses is such that a transaction which mentions it must be read.
+    #[must_use]
+    pub fn mentions(&self, addresses: &[Pubkey]) -> bool {
+        const ANY: Criteria = TRANSACTIONS_MENTIONING | TRANSACTIONS_INVOKING | EVENTS_OF_PROGRAM;
+        let mut indexes = self
+            .indexes
+            .iter()
+            .filter(|index| index.criteria & ANY != 0);
+        indexes.any(|index| addresses.iter().any(|address| index.matches(address, ANY)))
+    }
+
+    /// Accounts that are watched by address at this commitment.
+    pub fn watched_accounts_at(&self, commitment: Commitment) -> impl Iterator<Item = &Pubkey> {
+        self.at(commitment).addresses_with(CHANGES_OF_ACCOUNT)
+    }
+
     fn addresses(&self, criteria: Criteria) -> impl Iterator<Item = &Pubkey> {
         self.indexes
             .iter()
@@ -258,6 +284,12 @@ impl SubscriptionIndex {
         self.collect(account, CHANGES_OF_ACCOUNT, found);
         self.collect(owner, CHANGES_BY_OWNER, found);
         in_order(found);
+    }
+
+    /// The webhooks that watch an account by its address, in order of creation, into `found`, which is emptied first.
+    pub fn watchers_of(&self, account: &Pubkey, found: &mut Vec<SubscriberIndex>) {
+        found.clear();
+        self.collect(account, CHANGES_OF_ACCOUNT, found);
     }
 
     /// The webhooks that a transaction matches: it mentions an account they watch, or invokes a program they watch.
@@ -320,16 +352,9 @@ impl SubscriptionIndex {
     }
 
     fn addresses_with(&self, criteria: Criteria) -> impl Iterator<Item = &Pubkey> {
-        let any = move |watching: &Watching| match watching {
-            Watching::One(_, held) => held & criteria != 0,
-            Watching::Many(list) => self
-                .list(*list)
-                .iter()
-                .any(|(_, held)| held & criteria != 0),
-        };
         self.addresses
             .iter()
-            .filter(move |(_, watching)| any(watching))
+            .filter(move |(_, watching)| self.is_any(watching, criteria))
             .map(|(address, _)| address)
     }
 
@@ -357,6 +382,21 @@ impl SubscriptionIndex {
         }
         index.addresses.shrink_to_fit();
         index
+    }
+
+    fn matches(&self, address: &Pubkey, criteria: Criteria) -> bool {
+        let watching = self.addresses.get(address);
+        watching.is_some_and(|watching| self.is_any(watching, criteria))
+    }
+
+    fn is_any(&self, watching: &Watching, criteria: Criteria) -> bool {
+        match watching {
+            Watching::One(_, held) => held & criteria != 0,
+            Watching::Many(list) => {
+                let mut list = self.list(*list).iter();
+                list.any(|(_, held)| held & criteria != 0)
+            }
+        }
     }
 
     fn add(&mut self, addresses: &[Pubkey], subscriber: SubscriberIndex, criteria: Criteria) {

@@ -11,10 +11,11 @@
 use std::{convert::Infallible, sync::Arc};
 
 use service_kit::{Backoff, CancellationToken};
-use sluice_geyser::{Endpoint, Stream};
-use tokio::{sync::watch, time::sleep};
+use sluice_geyser::{Body, Endpoint, Stream, Update};
+use tokio::{sync::watch, task::JoinSet, time::sleep};
 
 use super::{
+    backfill::{Backfill, account_gaps},
     filter_probe::{Probing, probe, request_bytes},
     reconnect::Reconnect,
     refusals::Refusals,
@@ -33,6 +34,8 @@ pub struct Follower {
     pub endpoint: Endpoint,
     /// The active webhooks.
     pub subscriptions: watch::Receiver<Arc<Subscriptions>>,
+    /// Reads by RPC what the stream's server does not replay, where that is wanted.
+    pub(crate) backfill: Option<Backfill>,
     /// What every session needs.
     pub(crate) context: SessionContext,
 }
@@ -59,6 +62,28 @@ impl Follower {
                 () = shutdown.cancelled() => return,
                 () = sleep(pause) => {}
             }
+            tokio::select! {
+                () = shutdown.cancelled() => return,
+                filled = self.fill(policy, &mut reconnect) => policy = filled,
+            }
+        }
+    }
+
+    /// Reads by RPC what a session under this policy would leave out. Returns the policy under which it leaves out
+    /// nothing; or the same, where the node does not help: then the slots are reported lost.
+    async fn fill(&self, policy: ResumePolicy, reconnect: &mut Reconnect) -> ResumePolicy {
+        let Some(backfill) = self.backfill.as_ref().filter(|_| policy.lacks_slots()) else {
+            return policy;
+        };
+        let (context, last) = (&self.context, policy.last_lacking());
+        let caught_up = backfill.catch_up(context, &self.subscriptions, reconnect, last);
+        match caught_up.await {
+            Ok(()) => policy.caught_up(),
+            Err(SessionEnd::Backfill(error)) => {
+                tracing::error!(%error, "slots that no stream server replays are not read by RPC either");
+                policy
+            }
+            Err(end) => policy.next(&end),
         }
     }
 
@@ -69,6 +94,8 @@ impl Follower {
         reconnect: &mut Reconnect,
         refusals: &mut Refusals,
     ) -> Result<Infallible, SessionEnd> {
+        // It ends with the session; the next one goes on with what is not reported by then.
+        let mut reports = JoinSet::new();
         let mut changes = self.subscriptions.clone();
         let mut wanted = refusals.wanted(&changes.borrow_and_update());
         if refusals.are_suspected() {
@@ -79,7 +106,7 @@ impl Follower {
         }
         let mut asked_bytes = request_bytes(&request(&wanted, None));
         let (mut stream, mut session) = self
-            .open(policy, Arc::clone(&wanted), reconnect)
+            .open(policy, Arc::clone(&wanted), reconnect, &mut reports)
             .await
             .inspect_err(|end| refusals.ended(end, asked_bytes))?;
         refusals.others_are_served().await?;
@@ -133,19 +160,78 @@ impl Follower {
         policy: ResumePolicy,
         subscriptions: Arc<Subscriptions>,
         reconnect: &'a mut Reconnect,
+        reports: &mut JoinSet<()>,
     ) -> Result<(Stream, Session<'a>), SessionEnd> {
         let state = self.context.outbox.store.resume_state().await?;
         let resume = policy.resume_point(state, &subscriptions);
-        let from_slot = resume.from_slot;
+        let completing = self.backfill.as_ref().filter(|_| policy.is_completed());
+        let from_slot = resume.from_slot.filter(|_| completing.is_none());
         let mut stream = Stream::open(&self.endpoint, request(&subscriptions, from_slot)).await?;
         let mut session = Session::new(self.context.clone(), subscriptions, resume, reconnect);
+        // What an earlier backfill owes need not wait for this session's first update.
+        if completing.is_none() {
+            self.report_account_gaps(&session, None, reports);
+        }
         // Servers keep only the newest of the requests they have not looked at yet. A filter change sent
         // right after the first request could make them forget its `from_slot`, so the first update is
         // awaited: it shows that the first request was looked at.
         let first = stream.next().await?;
-        self.context.status.connected();
+        if let Some(backfill) = completing {
+            let last = complete(backfill, &self.context, (&mut stream, first), &mut session);
+            let last = last.await?;
+            self.report_account_gaps(&session, Some(last), reports);
+            self.context.status.connected();
+        } else {
+            self.context.status.connected();
+            session.apply(first).await?;
+        }
         tracing::info!(from_slot, "the stream is open");
-        session.apply(first).await?;
         Ok((stream, session))
     }
+
+    /// Reports beside the session which changes of accounts are lost, through `last` or where the session began.
+    fn report_account_gaps(
+        &self,
+        session: &Session<'_>,
+        last: Option<u64>,
+        reports: &mut JoinSet<()>,
+    ) {
+        let node = self.backfill.as_ref().map(Backfill::node).cloned();
+        let (context, served) = (self.context.clone(), session.served());
+        let slots = (session.resume().clone(), last);
+        reports.spawn(async move {
+            if let Err(error) = account_gaps::report(context, node, served, slots).await {
+                tracing::warn!(%error, "lost changes of accounts are not reported yet");
+            }
+        });
+    }
+}
+
+/// Reads what a session lacks before the first block of its stream. What the stream shows of slots up to that block, which
+/// is returned, may be cut, so it is left out.
+async fn complete(
+    backfill: &Backfill,
+    context: &SessionContext,
+    (stream, first): (&mut Stream, Update),
+    session: &mut Session<'_>,
+) -> Result<u64, SessionEnd> {
+    let mut shown = vec![first];
+    let last = loop {
+        if let Some(Body::BlockMeta(block)) = shown.last().map(|update| &update.body) {
+            break block.slot;
+        }
+        shown.push(stream.next().await?);
+    };
+    backfill.complete(context, session, last).await?;
+    for update in shown {
+        let cut = match &update.body {
+            Body::Account(account) => account.slot <= last,
+            Body::Transaction(transaction) => transaction.slot <= last,
+            Body::BlockMeta(_) | Body::Slot(_) => false,
+        };
+        if !cut {
+            session.apply(update).await?;
+        }
+    }
+    Ok(last)
 }

@@ -35,8 +35,12 @@ enum ResumeFrom {
     CheckpointWithout(Gap),
     /// At the first slot the server can still replay. There is a gap before it.
     FirstAvailable(u64),
+    /// After the checkpoint again, because what the server could not replay has been read by RPC.
+    AfterBackfill,
     /// With whatever comes next. There may be a gap before it.
     Tip,
+    /// With whatever comes next, and what is missing before it is read by RPC.
+    CompletedTip,
 }
 
 impl ResumeFrom {
@@ -69,6 +73,53 @@ impl ResumePolicy {
         Self { from, last_gap }
     }
 
+    /// That of slots that are read by RPC, without some that the node does not have.
+    pub(super) const fn without(gap: Gap) -> Self {
+        Self {
+            from: ResumeFrom::CheckpointWithout(gap),
+            last_gap: None,
+        }
+    }
+
+    /// That of slots that are read by RPC, from the first that the node has.
+    pub(super) const fn from_first_available(slot: u64) -> Self {
+        Self {
+            from: ResumeFrom::FirstAvailable(slot),
+            last_gap: None,
+        }
+    }
+
+    /// Whether the next session would leave out slots.
+    pub(super) const fn lacks_slots(self) -> bool {
+        matches!(
+            self.from,
+            ResumeFrom::CheckpointWithout(_) | ResumeFrom::FirstAvailable(_) | ResumeFrom::Tip
+        )
+    }
+
+    /// The last slot that the next session would leave out, where it is known.
+    pub(super) const fn last_lacking(self) -> Option<u64> {
+        match self.from {
+            ResumeFrom::CheckpointWithout(gap) => Some(gap.last),
+            ResumeFrom::FirstAvailable(slot) => slot.checked_sub(1),
+            _ => None,
+        }
+    }
+
+    /// Whether what is missing before the next session's first block is to be read by RPC.
+    pub(super) fn is_completed(self) -> bool {
+        self.from == ResumeFrom::CompletedTip
+    }
+
+    /// Where to begin once everything up to some moment ago has been read by RPC.
+    pub(super) fn caught_up(self) -> Self {
+        let from = match self.from {
+            ResumeFrom::Tip => ResumeFrom::CompletedTip,
+            _ => ResumeFrom::AfterBackfill,
+        };
+        Self { from, ..self }
+    }
+
     fn after_refusal(self, first_available: Option<u64>) -> ResumeFrom {
         match (self.from, first_available) {
             (ResumeFrom::Checkpoint { .. } | ResumeFrom::CheckpointWithout(_), Some(slot)) => {
@@ -92,7 +143,9 @@ impl ResumePolicy {
         let finality_wanted = !subscriptions.at(Commitment::Finalized).is_empty();
         let needed = first_needed(&state, subscriptions, finality_wanted);
         let (from_slot, gap, complete) = match self.from {
-            ResumeFrom::Checkpoint { .. } => (needed, None, true),
+            ResumeFrom::Checkpoint { .. }
+            | ResumeFrom::AfterBackfill
+            | ResumeFrom::CompletedTip => (needed, None, true),
             ResumeFrom::CheckpointWithout(gap) => (needed, Some(gap), true),
             ResumeFrom::FirstAvailable(slot) => (Some(slot.max(needed.unwrap_or(0))), None, false),
             ResumeFrom::Tip => (None, None, false),

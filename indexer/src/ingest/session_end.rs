@@ -4,7 +4,8 @@ use sluice_geyser::StreamError;
 use sluice_store::StoreError;
 use thiserror::Error;
 
-use crate::slots::ForkTreeError;
+use super::backfill::BackfillError;
+use crate::{rpc::NodeError, slots::ForkTreeError};
 
 /// Why a session ended.
 #[derive(Debug, Error)]
@@ -15,8 +16,16 @@ pub(crate) enum SessionEnd {
     Store(#[from] StoreError),
     #[error(transparent)]
     Tree(#[from] ForkTreeError),
+    #[error(transparent)]
+    Backfill(#[from] BackfillError),
     #[error("the active webhooks are not read any more")]
     Unwatched,
+}
+
+impl From<NodeError> for SessionEnd {
+    fn from(error: NodeError) -> Self {
+        BackfillError::from(error).into()
+    }
 }
 
 impl SessionEnd {
@@ -31,6 +40,7 @@ impl SessionEnd {
             Self::Store(_) => "the database does not store what was read",
             Self::Tree(ForkTreeError::Full { .. }) => "slots are not confirmed",
             Self::Tree(ForkTreeError::Gap(_)) => "the stream left out blocks",
+            Self::Backfill(_) => "missed slots are not read by RPC",
             Self::Unwatched => "the webhooks are not watched",
         }
     }

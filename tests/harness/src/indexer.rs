@@ -73,6 +73,8 @@ pub struct IndexerHarness {
     pub receiver: WebhookReceiver,
     place: Place,
     stream: Endpoint,
+    /// The node from which missed slots are read.
+    node: Option<String>,
 }
 
 /// A running indexer.
@@ -131,7 +133,13 @@ impl IndexerHarness {
             store: store.expect("opens"),
             receiver: receiver.expect("a free port"),
             place,
+            node: None,
         }
+    }
+
+    /// Has indexers that are started from now on read missed slots from the node at this URL. Without one they read none.
+    pub fn backfill_from(&mut self, url: String) {
+        self.node = Some(url);
     }
 
     /// Has indexers that are started from now on listen to this server instead of the scripted one.
@@ -172,16 +180,21 @@ impl IndexerHarness {
             Place::File { path, .. } => format!("path = \"{}\"", path.display()),
             Place::Server { url, .. } => format!("url = \"{url}\""),
         };
+        let (rpc_url, calls) = match &self.node {
+            Some(url) => (url.as_str(), 1000),
+            None => ("http://127.0.0.1:1", 0),
+        };
         let text = format!(
             r#"
             [chain]
-            rpc-url = "http://127.0.0.1:1"
+            rpc-url = "{rpc_url}"
             [geyser]
             endpoint = "{}"
             [store]
             {database}
             [indexer]
             listen = "{health}"
+            backfill-calls-per-second = {calls}
             [webhooks]
             allow-http-loopback = true
             "#,

@@ -1,5 +1,7 @@
 //! Resume state of the indexer: checkpoints, unconfirmed slots and filter changes not in force.
 
+use sluice_chain_types::Commitment;
+
 use super::FilterChange;
 
 /// A slot of which messages were emitted at processed, and which is neither confirmed nor
@@ -23,4 +25,13 @@ pub struct ResumeState {
     pub unconfirmed: Vec<UnconfirmedSlot>,
     /// The filter changes after the revision in force, in order.
     pub filter_changes: Vec<FilterChange>,
+}
+
+/// Slots whose changes of accounts were not read, which webhooks are to be told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AccountGap {
+    /// The commitment at which they are missing: confirmed, for processed too, or finalized.
+    pub commitment: Commitment,
+    /// The first of the slots; the last is how far the indexer has come when it tells.
+    pub first_slot: u64,
 }

@@ -1,6 +1,8 @@
 //! Commits of a slot: messages, sequences, checkpoints, unconfirmed slots.
 
-use sluice_store::{Access, Commit, Commitment, MessageKind, StoreError, UnconfirmedSlot};
+use sluice_store::{
+    Access, AccountGap, Commit, Commitment, MessageKind, StoreError, UnconfirmedSlot,
+};
 
 use crate::{fixture::*, on_both};
 
@@ -11,6 +13,7 @@ on_both!(
     a_slot_that_cannot_be_stored_leaves_no_trace,
     unconfirmed_slots_are_kept_until_they_are_resolved,
     a_large_slot_is_stored_whole,
+    an_account_gap_is_kept_from_its_first_slot_on_until_it_is_forgotten,
 );
 
 async fn sequences_are_contiguous_per_webhook_and_replay_changes_nothing(fixture: &Fixture) {
@@ -174,4 +177,27 @@ async fn a_large_slot_is_stored_whole(fixture: &Fixture) {
         "in the order given"
     );
     assert_eq!(all.last().expect("1000").sequence, 1_000);
+}
+
+async fn an_account_gap_is_kept_from_its_first_slot_on_until_it_is_forgotten(fixture: &Fixture) {
+    let store = &fixture.store;
+    assert_eq!(store.account_gaps().await.expect("reads"), []);
+    let gap = |commitment, first_slot| AccountGap {
+        commitment,
+        first_slot,
+    };
+    let confirmed = gap(Commitment::Confirmed, 7);
+    let finalized = gap(Commitment::Finalized, 3);
+    for noted in [confirmed, finalized, gap(Commitment::Confirmed, 9)] {
+        store.note_account_gap(noted).await.expect("stored");
+    }
+    assert_eq!(
+        store.account_gaps().await.expect("reads"),
+        [confirmed, finalized]
+    );
+    store
+        .forget_account_gap(Commitment::Confirmed)
+        .await
+        .expect("stored");
+    assert_eq!(store.account_gaps().await.expect("reads"), [finalized]);
 }

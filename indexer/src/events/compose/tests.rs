@@ -281,9 +281,12 @@ fn only_retracted_events_are_reinstated_and_under_ids_of_their_own() {
 fn a_gap_is_reported_to_every_webhook_of_its_commitment() {
     const GAP: Gap = Gap { first: 3, last: 5 };
     let subscriptions = of_program(fixtures::program());
-    let now = Timestamp::from_unix_seconds(1);
-    assert!(gap(&subscriptions, Commitment::Finalized, GAP, now).is_empty());
-    let emitted = gap(&subscriptions, Commitment::Confirmed, GAP, now);
+    let (now, all) = (
+        Timestamp::from_unix_seconds(1),
+        EventKind::ALL.into_iter().collect(),
+    );
+    assert!(gap(&subscriptions, Commitment::Finalized, GAP, all, now).is_empty());
+    let emitted = gap(&subscriptions, Commitment::Confirmed, GAP, all, now);
     assert_eq!(emitted.len(), 2);
     let body = &bodies(&emitted)[0];
     assert_eq!(body["type"], "gap");
@@ -291,5 +294,13 @@ fn a_gap_is_reported_to_every_webhook_of_its_commitment() {
     assert_eq!(
         (&body["data"]["lastSlot"], &body["slot"]),
         (&5.into(), &5.into())
+    );
+    let kinds = ["accountChange", "transaction", "programEvent"];
+    let named = body["data"]["kinds"].as_array().expect("a list");
+    assert!(
+        !named.is_empty()
+            && named
+                .iter()
+                .all(|kind| kinds.iter().any(|each| kind == each))
     );
 }

@@ -1,11 +1,26 @@
 //! Gap of a session: the slots since the checkpoint that no server replays, reported to all webhooks.
 
-use sluice_store::Commitment;
+use std::sync::Arc;
+
+use sluice_store::{Commitment, EventKind};
 
 use super::{OutboxBatch, Session, SessionEnd};
-use crate::{events::compose, slots::Gap};
+use crate::{
+    events::{compose, subscription_index::Subscriptions},
+    slots::{Gap, ResumePoint},
+};
 
 impl Session<'_> {
+    /// Where it began.
+    pub(in super::super) const fn resume(&self) -> &ResumePoint {
+        &self.resume
+    }
+
+    /// The webhooks that it serves.
+    pub(in super::super) fn served(&self) -> Arc<Subscriptions> {
+        Arc::clone(&self.subscriptions)
+    }
+
     /// Reports the slots of which nothing was emitted: those since the checkpoint, of a session that could not start
     /// there, or those that the server leaves out. They are stored together with the checkpoint that passes them.
     pub(super) async fn report_gap(&self, batch: &mut OutboxBatch) -> Result<(), SessionEnd> {
@@ -23,8 +38,10 @@ impl Session<'_> {
             if commitment == Commitment::Confirmed {
                 self.context.outbox.metrics.gap(gap.slots());
             }
-            let messages = compose::gap(&self.subscriptions, commitment, gap, now);
-            batch.messages.extend(messages);
+            let lost = EventKind::ALL.into_iter().collect();
+            let messages = compose::gap(&self.subscriptions, commitment, gap, lost, now);
+            // Before what is emitted of the slots after it.
+            batch.messages.splice(0..0, messages);
             if commitment == Commitment::Finalized {
                 // So that a reconnect before the next finality does not ask for them again.
                 let outbox = &self.context.outbox;

@@ -2,11 +2,17 @@
 
 use std::time::Duration;
 
+use serde_json::Value;
+use sluice_chain_types::RawAccount;
 use sluice_geyser::{SlotStatus, scripted::Code};
+use sluice_store::{Commitment, Filters, WebhookDefinition};
 use tokio::time::sleep;
 
 use sluice_harness::indexer::{IndexerHarness, send, settle};
-use sluice_testkit::updates::{block, block_on, content, slot};
+use sluice_testkit::{
+    rpc_node::{Fault, RpcNode},
+    updates::{block, block_on, content, key, program, slot, transaction},
+};
 
 use crate::{
     expectations::{Ending, Surroundings},
@@ -17,6 +23,11 @@ on_both!(
     a_lost_replay_window_is_reported_to_every_webhook_together_with_what_follows,
     a_server_that_cannot_replay_at_all_is_followed_from_the_tip,
     blocks_that_the_stream_leaves_out_are_asked_for_again_and_then_reported_missing,
+    slots_that_no_server_replays_are_read_by_rpc_and_only_changes_of_accounts_are_lost,
+    a_server_that_never_replays_is_completed_by_rpc,
+    what_the_node_does_not_have_either_is_lost_with_every_kind,
+    a_backfill_that_is_killed_goes_on_after_the_checkpoint,
+    blocks_that_the_stream_leaves_out_are_read_by_rpc,
 );
 
 const TOO_OLD: &str = "broadcast from 11 is not available, last available: 500";
@@ -115,5 +126,302 @@ async fn blocks_that_the_stream_leaves_out_are_asked_for_again_and_then_reported
     assert_eq!(bodies[0]["type"], "gap");
     assert_eq!(bodies[0]["data"]["firstSlot"], 11);
     assert_eq!(bodies[0]["data"]["lastSlot"], 12);
+    indexer.stop().await;
+}
+
+/// A node that has account 1 as it is in `slot`, and from which the harness's indexers read.
+async fn node(harness: &mut IndexerHarness, slot: u64) -> RpcNode {
+    let account = RawAccount {
+        pubkey: key(1),
+        owner: program(),
+        lamports: 77,
+        data: vec![7; 3].into(),
+    };
+    let node = RpcNode::holding([account]).await.expect("a free port");
+    node.reach(slot);
+    harness.backfill_from(node.url());
+    node
+}
+
+/// A webhook on everything about the program and account 1.
+async fn watch_all(harness: &IndexerHarness, number: u8, commitment: Commitment) {
+    let definition = harness.definition();
+    let filters = Filters {
+        accounts: vec![key(1)],
+        ..definition.filters
+    };
+    let definition = WebhookDefinition {
+        commitment,
+        filters,
+        ..definition
+    };
+    harness.create(number, definition).await;
+}
+
+/// What was received at a commitment, in short and in order: `tx 11`, `event 11`, `account 11`, `state 11`,
+/// `gap 11-12 kinds`.
+fn short(bodies: &[Value], commitment: &str) -> Vec<String> {
+    let bodies = bodies
+        .iter()
+        .filter(|body| body["commitment"] == commitment);
+    bodies
+        .map(|body| {
+            let (slot, data) = (&body["slot"], &body["data"]);
+            match body["type"].as_str().expect("text") {
+                "transaction" => format!("tx {slot}"),
+                "programEvent" => format!("event {slot}"),
+                "accountChange" if data["origin"] == "snapshot" => {
+                    assert_eq!(
+                        (&data["lamports"], &data["data"]),
+                        (&77.into(), &"BwcH".into())
+                    );
+                    format!("state {slot}")
+                }
+                "accountChange" => format!("account {slot}"),
+                "gap" => {
+                    let kinds = data["kinds"].as_array().expect("kinds").iter();
+                    let kinds: Vec<_> = kinds.filter_map(Value::as_str).collect();
+                    format!(
+                        "gap {}-{} {}",
+                        data["firstSlot"],
+                        data["lastSlot"],
+                        kinds.join(",")
+                    )
+                }
+                other => panic!("{other}"),
+            }
+        })
+        .collect()
+}
+
+/// The transaction and its event in each of these slots.
+fn transactions(slots: impl IntoIterator<Item = u64>) -> Vec<String> {
+    let slots = slots.into_iter();
+    slots
+        .flat_map(|slot| [format!("tx {slot}"), format!("event {slot}")])
+        .collect()
+}
+
+fn too_old(available: u64) -> String {
+    format!("broadcast from 11 is not available, last available: {available}")
+}
+
+async fn slots_that_no_server_replays_are_read_by_rpc_and_only_changes_of_accounts_are_lost(
+    mut harness: IndexerHarness,
+) {
+    watch_all(&harness, 1, Commitment::Processed).await;
+    watch_all(&harness, 2, Commitment::Confirmed).await;
+    let node = node(&mut harness, 14).await;
+    let indexer = harness.start().await;
+    let (connection, name) = harness.listening().await;
+    indexer.until_checkpoint(10).await;
+    // Emitted at processed before the outage: what is read of it by RPC has the same ids.
+    send(&connection, content(11)).await;
+    send(&connection, [slot(&name, 11, SlotStatus::Processed)]).await;
+    harness.bodies(3).await;
+
+    // Slot 12 is skipped. The node is as unreliable as a shared one.
+    node.blocks().add(content(11));
+    node.blocks()
+        .add([transaction(13, 4), block_on(13, 11, "hash13")]);
+    node.blocks().add(content(14));
+    let busy = Fault::Refused(-32005, "Node is behind by 42 slots".to_owned());
+    node.fail([
+        Fault::Http(429),
+        Fault::HangsUp,
+        busy,
+        Fault::Http(503),
+        Fault::Garbage,
+    ]);
+    harness.server.refuse_next(Code::OutOfRange, &too_old(15));
+    drop(connection);
+    let (connection, request) = harness.accept().await;
+    assert_eq!(
+        request.from_slot,
+        Some(15),
+        "what was read need not be replayed"
+    );
+    let name = request.slots.expect("slots are always asked for");
+
+    let bodies = harness.bodies(3 + 2 * 2 + 2 * 3 + 2 * 2).await;
+    let after = ["gap 11-14 accountChange", "state 14"].map(str::to_owned);
+    let of_11 = ["tx 11", "event 11", "account 11"].map(str::to_owned);
+    assert_eq!(
+        short(&bodies, "processed"),
+        [&of_11[..], &transactions([13, 14]), &after].concat()
+    );
+    assert_eq!(
+        short(&bodies, "confirmed"),
+        [&transactions([11, 13, 14])[..], &after].concat()
+    );
+    assert_eq!(node.not_understood(), Vec::<String>::new());
+    send(&connection, content(15)).await;
+    send(&connection, settle(&name, 15)).await;
+    indexer
+        .until_ready(|status, body| status == 200 && body["checkpoint"] == 15)
+        .await;
+    assert_eq!(harness.store.account_gaps().await.expect("reads"), []);
+    indexer.stop().await;
+}
+
+async fn a_server_that_never_replays_is_completed_by_rpc(mut harness: IndexerHarness) {
+    watch_all(&harness, 1, Commitment::Confirmed).await;
+    let node = node(&mut harness, 15).await;
+    let indexer = harness.start().await;
+    let (connection, _) = harness.listening().await;
+    indexer.until_checkpoint(10).await;
+    for number in 11..=12 {
+        node.blocks().add(content(number));
+    }
+    harness.server.refuse_next(Code::OutOfRange, &too_old(13));
+    harness.server.refuse_next(Code::OutOfRange, &too_old(14));
+    drop(connection);
+    let (connection, request) = harness.accept().await;
+    assert_eq!(request.from_slot, None, "the tip, in the end");
+    let name = request.slots.expect("slots are always asked for");
+    // The stream begins in the middle of slot 15: of its transactions only the second is shown.
+    send(&connection, [slot(&name, 14, SlotStatus::Confirmed)]).await;
+    send(&connection, [transaction(15, 5), block(15)]).await;
+    send(&connection, settle(&name, 15)).await;
+    send(&connection, content(16)).await;
+    sleep(Duration::from_millis(100)).await;
+    for number in 13..=15 {
+        node.blocks().add(content(number));
+    }
+    send(&connection, settle(&name, 16)).await;
+    indexer.until_checkpoint(16).await;
+    let bodies = harness.bodies(2 * 5 + 2 + 3).await;
+    let mut told = short(&bodies, "confirmed");
+    // What is lost is told beside what goes on.
+    told.retain(|each| !each.starts_with("gap") && !each.starts_with("state"));
+    let of_16 = ["account 16".to_owned()];
+    assert_eq!(told, [&transactions(11..=16)[..], &of_16].concat());
+    let told = short(&bodies, "confirmed");
+    let gap = told
+        .iter()
+        .position(|each| each == "gap 11-15 accountChange");
+    let state = told.iter().position(|each| each == "state 15");
+    assert!(gap.is_some() && gap < state, "{told:?}");
+    indexer.stop().await;
+}
+
+async fn what_the_node_does_not_have_either_is_lost_with_every_kind(mut harness: IndexerHarness) {
+    watch_all(&harness, 1, Commitment::Confirmed).await;
+    let node = node(&mut harness, 19).await;
+    let indexer = harness.start().await;
+    let (connection, _) = harness.listening().await;
+    indexer.until_checkpoint(10).await;
+    for number in 11..=19 {
+        node.blocks().add(content(number));
+    }
+    node.blocks().clean_up_before(13);
+    node.blocks().lose(15);
+    node.blocks().make_unreadable(17);
+    harness.server.refuse_next(Code::OutOfRange, &too_old(20));
+    drop(connection);
+    let (_connection, request) = harness.accept().await;
+    assert_eq!(request.from_slot, Some(20));
+    let bodies = harness.bodies(2 * 5 + 3 + 2).await;
+    let lost = |slots: &str| {
+        vec![format!(
+            "gap {slots} accountChange,transaction,programEvent"
+        )]
+    };
+    let expected = [
+        lost("11-12"),
+        transactions([13, 14]),
+        lost("15-15"),
+        transactions([16]),
+        lost("17-17"),
+        transactions([18, 19]),
+        vec!["gap 13-19 accountChange".to_owned(), "state 19".to_owned()],
+    ];
+    assert_eq!(short(&bodies, "confirmed"), expected.concat());
+    indexer.stop().await;
+}
+
+async fn a_backfill_that_is_killed_goes_on_after_the_checkpoint(mut harness: IndexerHarness) {
+    const LAST: u64 = 40;
+    watch_all(&harness, 1, Commitment::Confirmed).await;
+    let node = node(&mut harness, LAST).await;
+    let indexer = harness.start().await;
+    let (connection, _) = harness.listening().await;
+    indexer.until_checkpoint(10).await;
+    for number in 11..=LAST {
+        node.blocks().add(content(number));
+    }
+    node.delay(Duration::from_millis(20));
+    harness
+        .server
+        .refuse_next(Code::OutOfRange, &too_old(LAST + 1));
+    drop(connection);
+    indexer.until_checkpoint_past(14).await;
+    indexer.kill().await;
+    let stored = harness.store.checkpoint(Commitment::Confirmed).await;
+    assert!(stored.expect("reads") < Some(LAST), "in the middle");
+
+    // By now the server replays the rest, and yet the changes of the first part are lost.
+    let indexer = harness.start().await;
+    let (connection, request) = harness.accept().await;
+    let first = request.from_slot.expect("after the checkpoint");
+    let name = request.slots.expect("slots are always asked for");
+    for number in first..=LAST {
+        send(&connection, content(number)).await;
+        send(&connection, settle(&name, number)).await;
+    }
+    indexer.until_checkpoint(LAST).await;
+    let streamed = usize::try_from(LAST + 1 - first).expect("small");
+    let bodies = harness.bodies(2 * 30 + streamed + 2).await;
+    let told = short(&bodies, "confirmed");
+    let of = |kind: &str| -> Vec<_> {
+        let of_kind = told.iter().filter(|each| each.starts_with(kind));
+        of_kind.cloned().collect()
+    };
+    let slots = 11..=LAST;
+    assert_eq!(
+        of("tx"),
+        slots.map(|slot| format!("tx {slot}")).collect::<Vec<_>>()
+    );
+    assert_eq!(of("gap"), [format!("gap 11-{} accountChange", first - 1)]);
+    assert_eq!(of("state"), [format!("state {LAST}")]);
+    indexer.stop().await;
+}
+
+async fn blocks_that_the_stream_leaves_out_are_read_by_rpc(mut harness: IndexerHarness) {
+    watch_all(&harness, 1, Commitment::Confirmed).await;
+    let node = node(&mut harness, 28).await;
+    for number in 11..=28 {
+        node.blocks().add(content(number));
+    }
+    let indexer = harness.start().await;
+    let (mut connection, name) = harness.listening().await;
+    indexer.until_checkpoint(10).await;
+    for round in 0..2 {
+        if round > 0 {
+            let (next, request) = harness.accept().await;
+            assert_eq!(request.from_slot, Some(11));
+            connection = next;
+        }
+        for number in 13..29 {
+            let before = if number == 13 { 12 } else { number - 1 };
+            send(
+                &connection,
+                [block_on(number, before, &format!("hash{number}"))],
+            )
+            .await;
+            let confirmed = slot(&name, number, SlotStatus::Confirmed);
+            if connection.send(confirmed).await.is_err() {
+                break;
+            }
+        }
+    }
+    let (_connection, request) = harness.accept().await;
+    assert_eq!(request.from_slot, Some(29));
+    let bodies = harness.bodies(2 * 18 + 2).await;
+    let after = ["gap 11-28 accountChange", "state 28"].map(str::to_owned);
+    assert_eq!(
+        short(&bodies, "confirmed"),
+        [&transactions(11..=28)[..], &after].concat()
+    );
     indexer.stop().await;
 }

@@ -92,7 +92,7 @@ impl Process {
         let config = folder.join(format!("{name}.toml"));
         let text = format!(
             "[chain]\nrpc-url = \"http://127.0.0.1:1\"\n[geyser]\nendpoint = \"{endpoint}\"\n[store]\n{store}\n\
-             [indexer]\nlisten = \"127.0.0.1:0\"\n[webhooks]\nallow-http-loopback = true\n\
+             [indexer]\nlisten = \"127.0.0.1:0\"\nbackfill-calls-per-second = 0\n[webhooks]\nallow-http-loopback = true\n\
              delivery-timeout-secs = {DEADLINE_SECS}\nretry-pauses-secs = {RETRY_PAUSES_SECS:?}\n"
         );
         fs::write(&config, text)?;

@@ -1,0 +1,241 @@
+//! Backfill: reads by RPC the slots that no stream server replays, in order, and stores them like streamed ones.
+//!
+//! A node's ledger has the transactions of a block but not what its accounts became. So everything that follows from
+//! transactions is made up for, by the same session and under the same ids as if it had been streamed, and the changes
+//! of accounts are not: each webhook that wants them is sent a `gap` that names them alone, followed by the accounts
+//! that it watches by address as they are now.
+//!
+//! A long outage is made up for without a stream, from the checkpoint through the newest confirmed slot; the session
+//! that follows begins there. Where the server cannot replay even that little, the stream is opened first, and what is
+//! missing before its first block is read while its updates wait.
+//!
+//! The checkpoint moves with each slot, so a crash costs nothing. That account changes are missing is stored before the
+//! first slot is read, and forgotten only after it was reported.
+
+pub(super) mod account_gaps;
+
+use std::{sync::Arc, time::Duration};
+
+use sluice_geyser::{Body, SlotStatus, SlotUpdate, Update};
+use sluice_store::{Commitment, FilterState};
+use thiserror::Error;
+use tokio::{
+    sync::watch,
+    time::{Instant, sleep},
+};
+
+use super::{
+    reconnect::Reconnect,
+    resume::ResumePolicy,
+    session::{Session, SessionContext},
+    session_end::SessionEnd,
+};
+use crate::{
+    events::subscription_index::Subscriptions,
+    rpc::{
+        Block, Node, NodeError,
+        node::{Answer, Blocks},
+    },
+    slots::Gap,
+};
+
+/// Within how many slots of the node's newest confirmed one a backfill is done: any server that replays at all has as
+/// many.
+const CAUGHT_UP: u64 = 8;
+
+/// How long the node may take to reach a slot that the stream has shown. Slots are confirmed within seconds.
+const REACH_PATIENCE: Duration = Duration::from_secs(30);
+
+/// Pause before a node that has not reached a slot is asked again, wall time.
+const REACH_PAUSE: Duration = Duration::from_millis(200);
+
+/// Why slots could not be read by RPC.
+#[derive(Debug, Error)]
+pub(crate) enum BackfillError {
+    #[error(transparent)]
+    Node(#[from] NodeError),
+    #[error("the node does not have slots {} to {}", .0.first, .0.last)]
+    Hole(Gap),
+    #[error("the node did not reach slot {slot} for {} s", REACH_PATIENCE.as_secs())]
+    Behind { slot: u64 },
+}
+
+/// What became of a range of slots.
+enum Fed {
+    /// All of them were stored.
+    Whole,
+    /// The node does not have these either, and all before them were stored.
+    Hole(Gap),
+}
+
+/// Reads from a node what the stream lacks.
+#[derive(Clone, Debug)]
+pub(crate) struct Backfill {
+    node: Node,
+}
+
+impl Backfill {
+    /// A backfill from this node.
+    pub(crate) const fn new(node: Node) -> Self {
+        Self { node }
+    }
+
+    /// The node.
+    pub(super) const fn node(&self) -> &Node {
+        &self.node
+    }
+
+    /// Reads everything from the checkpoint through the newest confirmed slot, and at least through `last`. Slots that
+    /// the node does not have either are reported as a gap.
+    pub(super) async fn catch_up(
+        &self,
+        context: &SessionContext,
+        subscriptions: &watch::Receiver<Arc<Subscriptions>>,
+        reconnect: &mut Reconnect,
+        last: Option<u64>,
+    ) -> Result<(), SessionEnd> {
+        let mut hole: Option<Gap> = None;
+        loop {
+            let state = context.outbox.store.resume_state().await?;
+            let Some(confirmed) = state.confirmed else {
+                // Nothing was read before, so nothing is missing.
+                return Ok(());
+            };
+            let tip = self.reach(last.unwrap_or(0)).await?;
+            let subscriptions = Arc::clone(&subscriptions.borrow());
+            let ledger = self.node.first_available_block().await?;
+            let mut resume = ResumePolicy::new().resume_point(state.clone(), &subscriptions);
+            let needed = resume.from_slot.unwrap_or(0);
+            if ledger > needed {
+                let policy = ResumePolicy::from_first_available(ledger);
+                resume = policy.resume_point(state, &subscriptions);
+            } else if let Some(hole) = hole.take() {
+                resume = ResumePolicy::without(hole).resume_point(state, &subscriptions);
+            }
+            let first = needed.max(ledger);
+            tracing::info!(
+                first,
+                last = tip,
+                "reading by RPC what no stream server replays"
+            );
+            context.status.disconnected(format!(
+                "slots {first} to {tip} are read by RPC, because no stream server replays them"
+            ));
+            account_gaps::note(&context.outbox, &resume, first).await?;
+            let in_force = FilterState {
+                revision: subscriptions.revision(),
+                in_force_slot: first,
+            };
+            let mut session = Session::new(context.clone(), subscriptions, resume, reconnect);
+            match self.feed(&mut session, first, tip).await? {
+                Fed::Hole(gap) => hole = Some(gap),
+                Fed::Whole => {
+                    // Its webhooks have been served from there on, and need not be asked for again.
+                    context.outbox.store.record_filter_state(in_force).await?;
+                    if confirmed.saturating_add(CAUGHT_UP) >= tip {
+                        return Ok(());
+                    }
+                }
+            }
+        }
+    }
+
+    /// Reads what a session lacks that has just begun, from its first slot through `last`, the first block that its
+    /// stream has shown.
+    pub(super) async fn complete(
+        &self,
+        context: &SessionContext,
+        session: &mut Session<'_>,
+        last: u64,
+    ) -> Result<(), SessionEnd> {
+        let Some(first) = session.resume().from_slot else {
+            return Ok(());
+        };
+        account_gaps::note(&context.outbox, session.resume(), first).await?;
+        self.reach(last).await?;
+        match self.feed(session, first, last).await? {
+            Fed::Whole => Ok(()),
+            Fed::Hole(gap) => Err(BackfillError::Hole(gap).into()),
+        }
+    }
+
+    /// Waits until the node has confirmed a slot; returns its newest.
+    async fn reach(&self, slot: u64) -> Result<u64, BackfillError> {
+        let began = Instant::now();
+        loop {
+            let newest = self.node.slot(Commitment::Confirmed).await?;
+            if newest >= slot {
+                return Ok(newest);
+            }
+            if began.elapsed() > REACH_PATIENCE {
+                return Err(BackfillError::Behind { slot });
+            }
+            sleep(REACH_PAUSE).await;
+        }
+    }
+
+    /// Has a session take the blocks of these slots, as if they were streamed.
+    async fn feed(
+        &self,
+        session: &mut Session<'_>,
+        first: u64,
+        last: u64,
+    ) -> Result<Fed, SessionEnd> {
+        let finalized = self.node.slot(Commitment::Finalized).await?;
+        let subscriptions = session.served();
+        let wanted = Arc::new(move |keys: &[solana_pubkey::Pubkey]| subscriptions.mentions(keys));
+        // Everything up to here is known.
+        let mut known = first.saturating_sub(1);
+        let mut next = first;
+        while next <= last {
+            let (slots, covered) = self.node.slots_with_blocks(next, last).await?;
+            let mut blocks: Blocks<_> = self.node.blocks(slots, Arc::clone(&wanted));
+            while let Some((slot, answer)) = blocks.next().await? {
+                // What the node does not have shows in the parent of the next block.
+                let Answer::Block(block) = answer else {
+                    continue;
+                };
+                let parent = block.meta.parent_slot;
+                let lost = Gap {
+                    first: known.saturating_add(1),
+                    last: parent,
+                };
+                if parent > known && session.resume().gap != Some(lost) {
+                    return Ok(Fed::Hole(lost));
+                }
+                let status = if slot <= finalized {
+                    SlotStatus::Finalized
+                } else {
+                    SlotStatus::Confirmed
+                };
+                for update in updates(block, status) {
+                    session.apply(update).await?;
+                }
+                known = slot;
+            }
+            next = covered.saturating_add(1);
+        }
+        Ok(Fed::Whole)
+    }
+}
+
+/// A block as the stream sends it, up to this status.
+fn updates(block: Block, status: SlotStatus) -> impl Iterator<Item = Update> {
+    let (slot, parent) = (block.meta.slot, block.meta.parent_slot);
+    let content = block.transactions.into_iter();
+    let content = content.map(|transaction| Body::Transaction(Box::new(transaction)));
+    let statuses = [SlotStatus::Processed, status].map(|status| {
+        Body::Slot(SlotUpdate {
+            slot,
+            parent: Some(parent),
+            status,
+            dead_error: None,
+        })
+    });
+    let bodies = content.chain([Body::BlockMeta(block.meta)]).chain(statuses);
+    bodies.map(|body| Update {
+        filters: Vec::new(),
+        created_at: None,
+        body,
+    })
+}

@@ -1,0 +1,129 @@
+//! Account gaps: slots that were read by RPC, and so without the changes of accounts, reported to webhooks.
+//!
+//! They are noted in the database before the first of the slots is stored and forgotten after they were reported, so that
+//! none is left out, whenever the process ends. One that ends in between reports some slots twice.
+
+use std::{sync::Arc, time::Instant};
+
+use sluice_geyser::AccountUpdate;
+use sluice_store::{AccountGap, Commitment, EventKind, EventKinds, StoreError, Timestamp};
+use solana_pubkey::Pubkey;
+
+use super::super::{
+    outbox::{Outbox, OutboxBatch},
+    session::SessionContext,
+    session_end::SessionEnd,
+};
+use crate::{
+    events::{compose, subscription_index::Subscriptions},
+    rpc::Node,
+    slots::{Gap, ResumePoint},
+};
+
+/// Accounts whose states are committed together.
+const STATES_PER_COMMIT: usize = 100;
+
+/// Notes that the slots from `first` on, as far as a session has not stored them yet, lack the changes of accounts.
+pub(super) async fn note(
+    outbox: &Outbox,
+    resume: &ResumePoint,
+    first: u64,
+) -> Result<(), StoreError> {
+    let confirmed = resume.confirmed_checkpoint;
+    let finalized = resume.finalized_checkpoint.or(confirmed);
+    for (commitment, checkpoint) in [
+        (Commitment::Confirmed, confirmed),
+        (Commitment::Finalized, finalized),
+    ] {
+        let after = checkpoint.map_or(0, |slot| slot.saturating_add(1));
+        let gap = AccountGap {
+            commitment,
+            first_slot: first.max(after),
+        };
+        outbox.store.note_account_gap(gap).await?;
+    }
+    Ok(())
+}
+
+/// Reports what was noted, through `last`, or through what was stored when the session began at `resume`: what follows,
+/// its stream has whole. Each webhook at the commitment that wants changes
+/// of accounts is sent a `gap`, and then the accounts that it watches by address as `node` has them now.
+pub(in super::super) async fn report(
+    context: SessionContext,
+    node: Option<Node>,
+    subscriptions: Arc<Subscriptions>,
+    (resume, last): (ResumePoint, Option<u64>),
+) -> Result<(), SessionEnd> {
+    let outbox = &context.outbox;
+    for noted in outbox.store.account_gaps().await? {
+        let (stored, served): (_, &[Commitment]) = match noted.commitment {
+            Commitment::Finalized => (resume.finalized_checkpoint, &[Commitment::Finalized]),
+            _ => (
+                resume.confirmed_checkpoint,
+                &[Commitment::Processed, Commitment::Confirmed],
+            ),
+        };
+        let gap = Gap {
+            first: noted.first_slot,
+            last: last.or(stored).unwrap_or(0),
+        };
+        if gap.first <= gap.last {
+            tracing::warn!(
+                first = gap.first,
+                last = gap.last,
+                commitment = %noted.commitment,
+                "changes of accounts in these slots are lost: they were read by RPC"
+            );
+            for commitment in served {
+                report_at(outbox, node.as_ref(), &subscriptions, (*commitment, gap)).await?;
+            }
+        }
+        outbox.store.forget_account_gap(noted.commitment).await?;
+    }
+    Ok(())
+}
+
+async fn report_at(
+    outbox: &Outbox,
+    node: Option<&Node>,
+    subscriptions: &Subscriptions,
+    (commitment, gap): (Commitment, Gap),
+) -> Result<(), SessionEnd> {
+    let lost: EventKinds = [EventKind::AccountChange].into_iter().collect();
+    let now = || Timestamp::from(outbox.clock.now());
+    let mut batch = OutboxBatch {
+        messages: compose::gap(subscriptions, commitment, gap, lost, now()),
+        ..OutboxBatch::default()
+    };
+    batch.flush(outbox, Instant::now()).await?;
+    let Some(node) = node else {
+        return Ok(());
+    };
+    let watched: Vec<Pubkey> = subscriptions
+        .watched_accounts_at(commitment)
+        .copied()
+        .collect();
+    for keys in watched.chunks(STATES_PER_COMMIT) {
+        let states = states(node, keys, (commitment, gap)).await;
+        batch.messages = compose::account_states(subscriptions, commitment, gap, &states, now());
+        batch.flush(outbox, Instant::now()).await?;
+    }
+    Ok(())
+}
+
+/// The accounts as the node has them; none when it does not answer: that their changes are lost was said.
+async fn states(
+    node: &Node,
+    keys: &[Pubkey],
+    (commitment, gap): (Commitment, Gap),
+) -> Vec<AccountUpdate> {
+    // What is processed may leave the chain again, and nobody would say so of a state.
+    let commitment = commitment.max(Commitment::Confirmed);
+    match node.accounts(keys, commitment, gap.last).await {
+        Ok(states) => states,
+        Err(error) => {
+            tracing::error!(%error, "the states of watched accounts after a gap are not known");
+            Vec::new()
+        }
+    }
+}
