@@ -86,13 +86,8 @@ impl SideTrack {
             (Commitment::Confirmed, SlotStatus::Confirmed),
             (Commitment::Finalized, SlotStatus::Finalized),
         ] {
-            let Some(slot) = live.watermark(commitment) else {
-                continue;
-            };
-            let block = self.tree.blockhash(slot);
-            if self.tree.watermark(commitment) < Some(slot)
-                && block.is_some()
-                && block == live.blockhash(slot)
+            let common = live.newest_in_common(&self.tree, commitment);
+            if let Some(slot) = common.filter(|slot| self.tree.watermark(commitment) < Some(*slot))
             {
                 actions.extend(self.tree.status(&SlotUpdate {
                     slot,

@@ -217,4 +217,14 @@ fn the_side_stream_is_never_ahead_of_the_live_one() {
     let emitted = side.follow(&live).expect("follows").len();
     assert_eq!(emitted, 3, "at processed, at confirmed, and the checkpoint");
     assert!(side.follow(&live).expect("follows").is_empty(), "once");
+    for slot in 13..=15 {
+        block(&mut live, slot);
+        is(&mut live, slot, SlotStatus::Confirmed);
+    }
+    block(&mut side.tree, 13);
+    assert_eq!(
+        side.follow(&live).expect("follows").len(),
+        3,
+        "as far as it is"
+    );
 }

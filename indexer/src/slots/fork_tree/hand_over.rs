@@ -40,6 +40,21 @@ impl ForkTree {
             .all(|commitment| side.watermark(commitment) >= self.watermark(commitment))
     }
 
+    /// The newest slot that was emitted here at a commitment and of which `side` holds the same block: it may be behind.
+    #[must_use]
+    pub fn newest_in_common(&self, side: &Self, commitment: Commitment) -> Option<u64> {
+        let known = side.nodes.range(..=self.watermark(commitment)?).rev();
+        let is_emitted = |(slot, of_side): &(&u64, &SlotNode)| {
+            self.nodes.get(slot).is_some_and(|node| {
+                node.emitted >= Some(commitment) && node.has_same_block(of_side)
+            })
+        };
+        known
+            .take_while(|(slot, _)| side.watermark(commitment) < Some(**slot))
+            .find(is_emitted)
+            .map(|(slot, _)| *slot)
+    }
+
     /// Adds the events that `side` holds of the slots up to `last`, of the blocks that are held here as well.
     ///
     /// # Errors
