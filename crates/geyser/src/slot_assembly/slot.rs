@@ -62,12 +62,15 @@ impl SlotView {
         generation: Generation,
         source: &Source,
     ) -> Option<&mut CollectedBank> {
-        let opens = match self.banks.last().map(CollectedBank::closed_in) {
-            None => true,
-            Some(None) => false,
-            // It is replayed: that is collected by itself, and complete by itself.
-            Some(Some(closed_in)) => generation > closed_in && source.replays(generation, slot),
-        };
+        let opens = self.banks.last().is_none_or(|bank| {
+            // What is replayed is collected by itself, and complete by itself.
+            let replays = |since| generation > since && source.replays(generation, slot);
+            match bank.closed_in() {
+                Some(closed_in) => replays(closed_in),
+                // A bank of which nothing has come but its creation, after another one.
+                None => self.banks.len() > 1 && bank.is_empty() && replays(bank.opened_in),
+            }
+        });
         if opens {
             self.banks.push(CollectedBank::new(generation, None));
         }
@@ -79,9 +82,11 @@ impl SlotView {
         self.banks.iter().any(|bank| bank.has_delivered(update))
     }
 
-    /// Whether the newest bank is being collected.
+    /// Whether the newest bank is being collected. One of which only the creation came, after another, may be no bank at all.
     pub(super) fn is_in_progress(&self) -> bool {
-        self.banks.last().is_some_and(|bank| !bank.has_ended())
+        let is_first = self.banks.len() == 1;
+        let newest = self.banks.last();
+        newest.is_some_and(|bank| !bank.has_ended() && (is_first || !bank.is_empty()))
     }
 
     /// Whether a bank of the slot began under the filter and is being collected.
