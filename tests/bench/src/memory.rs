@@ -5,13 +5,14 @@ use std::{
     time::{Duration, Instant},
 };
 
-use cpmm::{Amount, Direction, ids};
+use cpmm::{Amount, Direction};
 use sluice_api::pricing::{Ask, best_pool};
-use sluice_geyser::{AccountUpdate, Body, SlotStatus, SlotUpdate, Update};
+use sluice_geyser::{Body, SlotStatus, SlotUpdate, Update};
 use sluice_market::{Market, QuoteCommitment, replay::Replay};
 use sluice_testkit::{
     figure::{Figure, Limit},
     population::{Population, clock},
+    updates::written,
 };
 
 /// Pools of one pair that compete.
@@ -86,19 +87,7 @@ pub fn market(chain: Population) -> Market {
         created_at: None,
         body,
     };
-    let clock = clock(SLOT);
-    let clock = AccountUpdate {
-        slot: SLOT,
-        pubkey: ids::CLOCK,
-        owner: clock.owner,
-        lamports: clock.lamports,
-        executable: false,
-        rent_epoch: u64::MAX,
-        data: clock.data,
-        write_version: 1,
-        txn_signature: None,
-        is_startup: false,
-    };
+    let clock = written(SLOT, 1, clock(SLOT));
     let sealed = SlotUpdate {
         slot: SLOT,
         parent: Some(SLOT - 1),

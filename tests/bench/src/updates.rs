@@ -15,6 +15,7 @@ use sluice_market::{QuoteCommitment, replay::Replay};
 use sluice_testkit::{
     figure::{Figure, Limit},
     population::{Population, clock},
+    updates::written,
     yellowstone_server::Preencoded,
 };
 use solana_signature::Signature;
@@ -255,16 +256,8 @@ fn write(
         _ => "clock",
     };
     let body = Body::Account(AccountUpdate {
-        slot,
-        pubkey: account.pubkey,
-        owner: account.owner,
-        lamports: account.lamports,
-        executable: false,
-        rent_epoch: u64::MAX,
-        data: account.data,
-        write_version: *version,
         txn_signature: transaction,
-        is_startup: false,
+        ..written(slot, *version, account)
     });
     update(filter, body)
 }

@@ -1,4 +1,4 @@
-//! Truth run: transfers and swaps at a steady rate while streams are cut and filters edited; told against landed.
+//! Truth run: transfers and swaps at a steady rate while streams are cut and filters edited; emitted against landed.
 //!
 //! Everything is what runs in production but the network between Sluice and its stream, which is cut and frozen at random.
 //! The judge is the chain itself, over JSON-RPC: what landed, and what a simulated swap pays.
@@ -91,13 +91,13 @@ async fn judge(
     let quotes = quotes.await??;
     let edits = edits.await??;
     progress("the links are whole; waiting until all that landed is final and delivered");
-    let told = watch.settle(net, &sent).await?;
+    let emitted = watch.settle(net, &sent).await?;
     Ok(Report {
         plan,
         faults,
         edits,
         sent: sent.len(),
         quotes: quotes.counts(),
-        told,
+        emitted,
     })
 }

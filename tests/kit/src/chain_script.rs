@@ -18,7 +18,7 @@ pub struct Weather {
     pub deaths: u32,
     /// Of steps, in how many a slot gets another block without a word about the first.
     pub replacements: u32,
-    /// Of new blocks, how many have a write of which is told only after they are frozen.
+    /// Of new blocks, how many have a write that is reported only after they are frozen.
     pub late_writes: u32,
     /// Of new blocks, of how many it is not said that they are processed.
     pub unprocessed: u32,
@@ -44,7 +44,7 @@ pub trait Author {
     /// Lets things happen in a block that was just opened.
     fn fill(&mut self, chain: &ScriptedChain, block: BlockId, rng: &mut StdRng);
 
-    /// Makes one more write in a block, which is told of later.
+    /// Makes one more write in a block, which is reported later.
     fn write_late(&mut self, chain: &ScriptedChain, block: BlockId, rng: &mut StdRng) -> Write;
 }
 
@@ -55,7 +55,7 @@ pub struct ChainScript {
     /// What everything is drawn from.
     pub rng: StdRng,
     weather: Weather,
-    /// Writes of frozen blocks that were not told of yet.
+    /// Writes of frozen blocks that were not reported yet.
     late: Vec<(BlockId, Write)>,
     /// Slots that were not said to be dead when they got another block: no chain gives them the first one back.
     replaced: BTreeSet<u64>,
@@ -92,7 +92,7 @@ impl ChainScript {
         }
         match self.rng.random_range(0..100) {
             0..65 => self.grow(author),
-            65..75 => self.tell_late(),
+            65..75 => self.report_late(),
             75..92 => self.confirm(),
             _ => self.finalize(),
         }
@@ -100,7 +100,7 @@ impl ChainScript {
 
     /// The chain decides, for good, for a new block on its best one.
     pub fn end(&mut self, author: &mut impl Author) -> u64 {
-        self.tell_late();
+        self.report_late();
         let (slot, parent) = {
             let record = self.chain.lock();
             (record.tree.last() + 1, record.tree.best())
@@ -142,8 +142,8 @@ impl ChainScript {
         block
     }
 
-    /// What was not told of blocks that live is told now.
-    fn tell_late(&mut self) {
+    /// What was not reported of blocks that live is reported now.
+    fn report_late(&mut self) {
         for (block, write) in std::mem::take(&mut self.late) {
             let (lives, slot) = {
                 let record = self.chain.lock();
@@ -171,7 +171,7 @@ impl ChainScript {
         let Some(block) = above.choose(&mut self.rng).copied() else {
             return;
         };
-        self.tell_late();
+        self.report_late();
         if self.chance(15) {
             self.chain.finalize(block);
         } else {

@@ -1,4 +1,4 @@
-//! Scripted chain: what is true of each slot, what a validator has told its plugin of it, and in which order.
+//! Scripted chain: what is true of each slot, what a validator has reported to its plugin, and in which order.
 //!
 //! It stands for the validator that a server and a node report: both, the script and the judge see one state of it. A
 //! script may report less than is true, later, or twice, which no validator does on demand. Only block metadata comes by
@@ -34,7 +34,7 @@ pub enum Ending {
     Close,
 }
 
-/// What a validator tells its plugin, or what a script does to the streams at that moment.
+/// What a validator reports to its plugin, or what a script does to the streams at that moment.
 #[derive(Clone, Debug)]
 pub enum Message {
     /// Something of the chain.
@@ -142,7 +142,7 @@ impl ScriptedChain {
         self.record.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Has the validator tell its plugin something.
+    /// Has the validator report something to its plugin.
     pub fn report(&self, message: Message) {
         let mut record = self.lock();
         record.report(message);
@@ -168,7 +168,7 @@ impl ScriptedChain {
         slot
     }
 
-    // What happens on the chain, and is told at once. A block is told of in the validator's own order: its bank is created, it
+    // What happens on the chain, and is reported at once. A block is reported in the validator's own order: its bank is created, it
     // is written and executed in, its metadata comes, and then its statuses.
 
     /// Creates a bank of a slot: its first one, or another one in its place.
@@ -182,7 +182,7 @@ impl ScriptedChain {
         id
     }
 
-    /// Writes an account. What is written in a block that was given up is told of all the same.
+    /// Writes an account. What is written in a block that was given up is reported all the same.
     pub fn write(&self, id: BlockId, key: Pubkey, content: Content, by: Option<Signature>) {
         let (slot, write) = {
             let mut record = self.lock();
@@ -238,19 +238,19 @@ impl ScriptedChain {
         self.report(Message::status(slot, SlotStatus::Finalized, None));
     }
 
-    /// Gives a block up, and all that build on it. Only of those that `is_told` names it is said.
-    pub fn kill(&self, id: BlockId, mut is_told: impl FnMut(BlockId) -> bool) {
+    /// Gives a block up, and all that build on it. Only of those that `is_reported` names it is said.
+    pub fn kill(&self, id: BlockId, mut is_reported: impl FnMut(BlockId) -> bool) {
         let victims = self.lock().tree.kill(id);
         for victim in victims {
-            if is_told(victim) {
+            if is_reported(victim) {
                 let slot = self.lock().tree.block(victim).slot;
                 self.report(Message::status(slot, SlotStatus::Dead, None));
             }
         }
     }
 
-    /// Gives a slot the block back that it had, and tells all of it again but for what `is_told` leaves out.
-    pub fn revive(&self, id: BlockId, is_told: impl Fn(&Write) -> bool) {
+    /// Gives a slot the block back that it had, and reports all of it again but for what `is_reported` leaves out.
+    pub fn revive(&self, id: BlockId, is_reported: impl Fn(&Write) -> bool) {
         let (block, parent) = {
             let mut record = self.lock();
             record.tree.revive(id);
@@ -264,7 +264,7 @@ impl ScriptedChain {
             let executed = Body::Transaction(Box::new(executed));
             self.report(Message::Update(executed));
         }
-        for write in block.writes.iter().filter(|write| is_told(write)) {
+        for write in block.writes.iter().filter(|write| is_reported(write)) {
             self.report(Message::write(slot, write));
         }
         self.freeze(id);

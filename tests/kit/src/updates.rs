@@ -3,6 +3,7 @@
 //! They stand for a validator's, field by field; in what order they come, and whether they come twice, the test says.
 
 use bytes::Bytes;
+use sluice_chain_types::RawAccount;
 use sluice_geyser::{
     AccountUpdate, BlockMeta, Body, Instruction, SlotStatus, SlotUpdate, TransactionUpdate, Update,
 };
@@ -47,6 +48,23 @@ pub fn slot(filter: &str, slot: u64, status: SlotStatus) -> Update {
 #[must_use]
 pub fn account(slot: u64) -> Update {
     account_of(slot, key(1), program(), Bytes::from_static(b"abc"))
+}
+
+/// A write that leaves an account like this, by no transaction.
+#[must_use]
+pub fn written(slot: u64, write_version: u64, account: RawAccount) -> AccountUpdate {
+    AccountUpdate {
+        slot,
+        pubkey: account.pubkey,
+        owner: account.owner,
+        lamports: account.lamports,
+        executable: false,
+        rent_epoch: u64::MAX,
+        data: account.data,
+        write_version,
+        txn_signature: None,
+        is_startup: false,
+    }
 }
 
 /// A write of these bytes to an account of this owner.

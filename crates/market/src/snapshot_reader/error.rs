@@ -1,4 +1,4 @@
-//! Errors of RPC calls, told apart by what can be done about them (pure).
+//! Errors of RPC calls, distinguished by what can be done about them (pure).
 //!
 //! Providers answer alike with different codes, and with the same code differently, so that words count too.
 

@@ -2,7 +2,7 @@
 //!
 //! The limit grows by one and is halved, as in congestion control, but a single refusal says nothing here: some providers
 //! refuse a share of all calls whatever their number. So the share of a whole window counts, and a halving that does not
-//! lower it is taken back.
+//! lower it is undone.
 
 use std::{mem, time::Duration};
 

@@ -1,4 +1,4 @@
-//! Reading: makes all calls of one read, repeats those that fail, and tells how far it is.
+//! Reading: makes all calls of one read, repeats those that fail, and reports how far it is.
 
 use std::{collections::HashSet, future::Future, mem, time::Duration};
 
@@ -39,7 +39,7 @@ pub(super) struct Reading<'a> {
     caller: &'a Caller,
     min_slot: u64,
     snapshots: &'a mpsc::Sender<AccountSnapshot>,
-    telling: Option<&'a watch::Sender<Progress>>,
+    reporting: Option<&'a watch::Sender<Progress>>,
     jobs: Jobs,
     pace: Pace,
     /// Calls for pools that are not answered yet.
@@ -65,7 +65,7 @@ impl<'a> Reading<'a> {
             caller,
             min_slot,
             snapshots,
-            telling: None,
+            reporting: None,
             jobs: Jobs::default(),
             pace: Pace::new(caller.limits().parallel_calls),
             listing: 0,
@@ -78,12 +78,12 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// Reads all pools, all their dependencies and the clock, and tells how far it is.
+    /// Reads all pools, all their dependencies and the clock, and reports how far it is.
     pub(super) async fn everything(
         mut self,
-        telling: &'a watch::Sender<Progress>,
+        reporting: &'a watch::Sender<Progress>,
     ) -> Result<(), SnapshotError> {
-        self.telling = Some(telling);
+        self.reporting = Some(reporting);
         self.want([cpmm::ids::CLOCK]);
         self.ask(Wanted::Pools(Part::default()));
         self.run().await
@@ -99,8 +99,8 @@ impl<'a> Reading<'a> {
     async fn run(mut self) -> Result<(), SnapshotError> {
         let mut in_flight = FuturesUnordered::new();
         loop {
-            let told = Instant::now();
-            self.tell(told);
+            let reported = Instant::now();
+            self.report(reported);
             let next_at = loop {
                 let now = Instant::now();
                 let may_at = self.pace.next_at(in_flight.len(), now);
@@ -114,8 +114,8 @@ impl<'a> Reading<'a> {
             if in_flight.is_empty() && next_at.is_none() {
                 return Ok(());
             }
-            let tell_at = told + PROGRESS_INTERVAL;
-            let wake_at = next_at.map_or(tell_at, |at| at.min(tell_at));
+            let report_at = reported + PROGRESS_INTERVAL;
+            let wake_at = next_at.map_or(report_at, |at| at.min(report_at));
             tokio::select! {
                 Some(outcome) = in_flight.next() => self.take_in(outcome).await?,
                 () = sleep_until(wake_at) => {}
@@ -235,13 +235,13 @@ impl<'a> Reading<'a> {
         }
     }
 
-    fn tell(&mut self, now: Instant) {
-        let Some(telling) = self.telling else {
+    fn report(&mut self, now: Instant) {
+        let Some(reporting) = self.reporting else {
             return;
         };
         self.progress.bytes = self.caller.received();
         self.progress.elapsed = now - self.begun;
-        telling.send_replace(self.progress.clone());
+        reporting.send_replace(self.progress.clone());
         if now - self.logged >= LOG_INTERVAL {
             self.logged = now;
             tracing::info!(in_flight_at_most = self.pace.limit(), "{}", self.progress);

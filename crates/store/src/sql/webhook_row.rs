@@ -3,7 +3,7 @@
 use super::rows;
 use crate::{
     Access, ApiKeyId, Filters, Revision, StoreError, Webhook, WebhookDefinition, WebhookId,
-    backend::{Connection, Row, signed, unsigned, values},
+    backend::{Connection, Row, Value, signed, unsigned, values},
 };
 
 /// Whole webhooks of an API key (`$1`, null for all) after an ordinal (`$2`), or of an id (`$3`).
@@ -105,6 +105,24 @@ pub(super) async fn lock(
     Ok(Some((row.integer("ordinal")?, webhook)))
 }
 
+/// Columns of a definition, in this order: `url`, `wants_account_change`, `wants_transaction`, `wants_program_event`,
+/// `commitment`, `delivery_order`, `description`, `headers`, `gzip`, `heartbeat_seconds`, `active`.
+pub(super) fn definition_columns(definition: &WebhookDefinition) -> Result<Vec<Value>, StoreError> {
+    Ok(values![
+        definition.url.as_str(),
+        definition.events.account_change,
+        definition.events.transaction,
+        definition.events.program_event,
+        definition.commitment.name(),
+        definition.order.name(),
+        definition.description.clone(),
+        rows::headers_text(&definition.headers)?,
+        definition.gzip,
+        heartbeat_seconds(definition)?,
+        definition.active,
+    ])
+}
+
 /// Writes everything but the filters.
 pub(super) async fn update(
     write: &mut Connection,
@@ -121,30 +139,21 @@ pub(super) async fn update(
     } else {
         before.matched_revision
     };
+    let mut columns = definition_columns(definition)?;
+    columns.extend(values![
+        disabled_reason,
+        signed(revision.0, "revision")?,
+        ordinal
+    ]);
     write
         .execute(
-            "UPDATE webhooks SET url = $2, wants_account_change = $3, wants_transaction = $4,
-                 wants_program_event = $5, commitment = $6, delivery_order = $7, description = $8,
-                 headers = $9, gzip = $10, heartbeat_seconds = $11, active = $12, disabled_reason = $13,
-                 refused = CASE WHEN matched_revision = $14 THEN refused END,
-                 matched_revision = $14, version = version + 1
-             WHERE ordinal = $1",
-            values![
-                ordinal,
-                definition.url.as_str(),
-                definition.events.account_change,
-                definition.events.transaction,
-                definition.events.program_event,
-                definition.commitment.name(),
-                definition.order.name(),
-                definition.description.clone(),
-                rows::headers_text(&definition.headers)?,
-                definition.gzip,
-                heartbeat_seconds(definition)?,
-                definition.active,
-                disabled_reason,
-                signed(revision.0, "revision")?,
-            ],
+            "UPDATE webhooks SET url = $1, wants_account_change = $2, wants_transaction = $3,
+                 wants_program_event = $4, commitment = $5, delivery_order = $6, description = $7,
+                 headers = $8, gzip = $9, heartbeat_seconds = $10, active = $11, disabled_reason = $12,
+                 refused = CASE WHEN matched_revision = $13 THEN refused END,
+                 matched_revision = $13, version = version + 1
+             WHERE ordinal = $14",
+            columns,
         )
         .await?;
     Ok(())
@@ -185,7 +194,7 @@ fn changes_matching(before: &WebhookDefinition, after: &WebhookDefinition) -> bo
     matching(before) != matching(after) || before.filters != after.filters
 }
 
-pub(super) fn heartbeat_seconds(definition: &WebhookDefinition) -> Result<Option<i64>, StoreError> {
+fn heartbeat_seconds(definition: &WebhookDefinition) -> Result<Option<i64>, StoreError> {
     definition
         .heartbeat
         .map(|interval| signed(interval.as_secs(), "heartbeat"))

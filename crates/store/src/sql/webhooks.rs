@@ -4,7 +4,7 @@ use super::{
     lanes, rows,
     store::Store,
     webhook_row::{
-        self, SELECT, api_key_ordinal, api_key_text, bump_revision, heartbeat_seconds, lock,
+        self, SELECT, api_key_ordinal, api_key_text, bump_revision, definition_columns, lock,
         mark_deleted, select, select_row, update,
     },
 };
@@ -249,32 +249,23 @@ async fn insert(
     revision: Revision,
 ) -> Result<(), StoreError> {
     let definition = &new.definition;
+    let mut columns = definition_columns(definition)?;
+    columns.extend(values![
+        new.id.as_str(),
+        api_key,
+        signed(revision.0, "revision")?,
+        new.created,
+        new.secret.expose(),
+        new.relay_until,
+    ]);
     let ordinal = write
         .one_row(
-            "INSERT INTO webhooks (id, api_key, matched_revision, url, wants_account_change, wants_transaction,
-                 wants_program_event, commitment, delivery_order, description, headers, gzip,
-                 heartbeat_seconds, active, created_at, secret, relay_until)
+            "INSERT INTO webhooks (url, wants_account_change, wants_transaction, wants_program_event, commitment,
+                 delivery_order, description, headers, gzip, heartbeat_seconds, active, id, api_key,
+                 matched_revision, created_at, secret, relay_until)
              VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)
              RETURNING ordinal",
-            values![
-                new.id.as_str(),
-                api_key,
-                signed(revision.0, "revision")?,
-                definition.url.as_str(),
-                definition.events.account_change,
-                definition.events.transaction,
-                definition.events.program_event,
-                definition.commitment.name(),
-                definition.order.name(),
-                definition.description.clone(),
-                rows::headers_text(&definition.headers)?,
-                definition.gzip,
-                heartbeat_seconds(definition)?,
-                definition.active,
-                new.created,
-                new.secret.expose(),
-                new.relay_until,
-            ],
+            columns,
         )
         .await?
         .integer("ordinal")?;

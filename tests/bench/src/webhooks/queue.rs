@@ -10,7 +10,7 @@ use sluice_store::{
     Access, Commit, Commitment, EventKind, Filters, NewMessage, NewWebhook, Secret, Secrets, Store,
     Timestamp, WebhookDefinition, WebhookId,
 };
-use sluice_testkit::population::Population;
+use sluice_testkit::{population::Population, updates::written};
 use solana_pubkey::Pubkey;
 use solana_signature::Signature;
 
@@ -160,15 +160,7 @@ pub fn pool_write(slot: u64, number: u64) -> AccountUpdate {
     let mut signature = [7; 64];
     signature[..8].copy_from_slice(&slot.to_be_bytes());
     AccountUpdate {
-        slot,
-        pubkey: pool.pubkey,
-        owner: pool.owner,
-        lamports: pool.lamports,
-        executable: false,
-        rent_epoch: u64::MAX,
-        data: pool.data,
-        write_version: slot * POOLS + number,
         txn_signature: Some(Signature::from(signature)),
-        is_startup: false,
+        ..written(slot, slot * POOLS + number, pool)
     }
 }

@@ -24,15 +24,15 @@ impl Commitment {
     }
 }
 
-/// What one webhook was told of what landed.
+/// What one webhook received of what landed.
 #[derive(Clone, Debug)]
-pub(super) struct Told {
+pub(super) struct Emitted {
     pub(super) commitment: Commitment,
     pub(super) landed: usize,
-    pub(super) told: usize,
-    /// Signatures that landed and were not told.
+    pub(super) emitted: usize,
+    /// Signatures that landed and were not emitted.
     pub(super) lost: Vec<String>,
-    /// Signatures that were told, not taken back, and did not land.
+    /// Signatures that were emitted, not retracted, and did not land.
     pub(super) invented: Vec<String>,
     pub(super) reverted: usize,
     pub(super) gaps: usize,
@@ -43,7 +43,7 @@ pub(super) struct Told {
     pub(super) contiguous: bool,
 }
 
-impl Told {
+impl Emitted {
     fn is_clean(&self) -> bool {
         self.lost.is_empty() && self.invented.is_empty() && self.refused == 0 && self.contiguous
     }
@@ -71,7 +71,7 @@ pub struct Report {
     pub(super) edits: u32,
     pub(super) sent: usize,
     pub(super) quotes: QuoteCounts,
-    pub(super) told: Vec<Told>,
+    pub(super) emitted: Vec<Emitted>,
 }
 
 impl Report {
@@ -79,8 +79,8 @@ impl Report {
     #[must_use]
     pub fn is_clean(&self) -> bool {
         let looked = self.faults.cuts > 0 && self.edits > 0 && self.quotes.judged > 0;
-        let told = !self.told.is_empty() && self.told.iter().all(Told::is_clean);
-        looked && told && self.quotes.wrong.is_empty()
+        let emitted = !self.emitted.is_empty() && self.emitted.iter().all(Emitted::is_clean);
+        looked && emitted && self.quotes.wrong.is_empty()
     }
 }
 
@@ -92,28 +92,28 @@ impl fmt::Display for Report {
             edits,
             sent,
             quotes,
-            told,
+            emitted,
         } = self;
         writeln!(
             f,
             "seed {}: {} s, {} connections cut, {} times held back, {edits} filter edits, {sent} transfers sent",
             plan.seed, plan.seconds, faults.cuts, faults.holds
         )?;
-        for told in told {
+        for emitted in emitted {
             writeln!(
                 f,
-                "  {:<9}  landed {}, told {}, lost {}, invented {}; reverted {}, gaps {}, delivered again {}, \
+                "  {:<9}  landed {}, emitted {}, lost {}, invented {}; reverted {}, gaps {}, delivered again {}, \
                  signatures refused {}, sequence {}",
-                told.commitment.name(),
-                told.landed,
-                told.told,
-                told.lost.len(),
-                told.invented.len(),
-                told.reverted,
-                told.gaps,
-                told.delivered_again,
-                told.refused,
-                if told.contiguous {
+                emitted.commitment.name(),
+                emitted.landed,
+                emitted.emitted,
+                emitted.lost.len(),
+                emitted.invented.len(),
+                emitted.reverted,
+                emitted.gaps,
+                emitted.delivered_again,
+                emitted.refused,
+                if emitted.contiguous {
                     "whole"
                 } else {
                     "with holes"
@@ -134,15 +134,19 @@ impl fmt::Display for Report {
         for wrong in wrong {
             write!(f, "\n    wrong: {wrong}")?;
         }
-        for told in told {
-            for signature in told.lost.iter().take(10) {
-                write!(f, "\n    lost at {}: {signature}", told.commitment.name())?;
+        for emitted in emitted {
+            for signature in emitted.lost.iter().take(10) {
+                write!(
+                    f,
+                    "\n    lost at {}: {signature}",
+                    emitted.commitment.name()
+                )?;
             }
-            for signature in told.invented.iter().take(10) {
+            for signature in emitted.invented.iter().take(10) {
                 write!(
                     f,
                     "\n    invented at {}: {signature}",
-                    told.commitment.name()
+                    emitted.commitment.name()
                 )?;
             }
         }

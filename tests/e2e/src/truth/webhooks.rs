@@ -26,7 +26,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::report::{Commitment, Told};
+use super::report::{Commitment, Emitted};
 
 /// How long a webhook may take to be followed.
 const IN_FORCE_PATIENCE: Duration = Duration::from_secs(30);
@@ -102,7 +102,7 @@ impl Watch {
         self.account
     }
 
-    /// Edits every filter again and again until `stop`: an account that nobody uses comes, another goes. Returns how
+    /// Edits every filter again and again until `stop`: an unused account comes, another goes. Returns how
     /// many edits there were.
     pub(super) fn spawn_edits(&self, stop: CancellationToken) -> JoinHandle<anyhow::Result<u32>> {
         let (account, sluice) = (self.account, self.sluice.clone());
@@ -129,24 +129,26 @@ impl Watch {
         })
     }
 
-    /// Waits until what landed is final, and until all of it was told or patience ends; then counts.
+    /// Waits until what landed is final, and until all of it was emitted or patience ends; then counts.
     pub(super) async fn settle(
         &self,
         net: &Localnet,
         sent: &[Signature],
-    ) -> anyhow::Result<Vec<Told>> {
+    ) -> anyhow::Result<Vec<Emitted>> {
         let landed = landed(&net.chain(), &self.account).await?;
         let sent: HashSet<String> = sent.iter().map(Signature::to_string).collect();
-        ensure!(landed.is_subset(&sent), "somebody else used the account");
+        ensure!(landed.is_subset(&sent), "the account was used by others");
         let begun = Instant::now();
         loop {
-            let told: Vec<Told> = self
+            let emitted: Vec<Emitted> = self
                 .webhooks
                 .iter()
-                .map(|watched| watched.told(&landed))
+                .map(|watched| watched.emitted(&landed))
                 .collect();
-            if told.iter().all(|told| told.lost.is_empty()) || begun.elapsed() > DELIVERY_PATIENCE {
-                return Ok(told);
+            if emitted.iter().all(|emitted| emitted.lost.is_empty())
+                || begun.elapsed() > DELIVERY_PATIENCE
+            {
+                return Ok(emitted);
             }
             sleep(POLL).await;
         }
@@ -154,7 +156,7 @@ impl Watch {
 }
 
 impl Watched {
-    fn told(&self, landed: &HashSet<String>) -> Told {
+    fn emitted(&self, landed: &HashSet<String>) -> Emitted {
         let received = self.receiver.received();
         let refused = received.refused.len();
         let text = |message: &Message, pointer: &str| {
@@ -166,7 +168,7 @@ impl Watched {
         let reverted: HashSet<String> = of_kind("reverted")
             .filter_map(|message| text(message, "/data/messageId"))
             .collect();
-        let told: HashSet<String> = of_kind("transaction")
+        let emitted: HashSet<String> = of_kind("transaction")
             .filter(|message| !reverted.contains(&message.id))
             .filter_map(|message| text(message, "/data/signature"))
             .collect();
@@ -179,12 +181,12 @@ impl Watched {
             .filter_map(|message| message.body.get("sequence").and_then(Value::as_u64))
             .collect();
         let contiguous = u64::try_from(sequences.len()).ok() == sequences.last().copied();
-        Told {
+        Emitted {
             commitment: self.commitment,
             landed: landed.len(),
-            told: told.intersection(landed).count(),
-            lost: landed.difference(&told).cloned().collect(),
-            invented: told.difference(landed).cloned().collect(),
+            emitted: emitted.intersection(landed).count(),
+            lost: landed.difference(&emitted).cloned().collect(),
+            invented: emitted.difference(landed).cloned().collect(),
             reverted: reverted.len(),
             gaps: of_kind("gap").count(),
             delivered_again: received.messages.len() - ids.len(),

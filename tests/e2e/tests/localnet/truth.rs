@@ -8,7 +8,7 @@ use sluice_localnet::{Artifacts, artifacts::Overrides};
 const SEEDS: [u64; 2] = [1, 2];
 
 #[tokio::test]
-async fn what_is_told_and_quoted_is_what_the_chain_did() -> anyhow::Result<()> {
+async fn what_is_emitted_and_quoted_is_what_the_chain_did() -> anyhow::Result<()> {
     let artifacts = Artifacts::find(&Overrides::default())?;
     for seed in SEEDS {
         let plan = Plan { seconds: 20, seed };

@@ -19,7 +19,7 @@ const VERSION: u64 = 0;
 #[derive(Debug, Default)]
 pub struct BlockLedger {
     blocks: BTreeMap<u64, Value>,
-    /// Slots whose blocks have transactions of a version that nobody asks for.
+    /// Slots whose blocks have transactions of a version that no client asks for.
     unreadable: BTreeSet<u64>,
     first: u64,
     confirmed: u64,
@@ -56,7 +56,7 @@ impl BlockLedger {
         self.blocks.remove(&slot);
     }
 
-    /// Gives the block of a slot a transaction of a version that nobody asks for.
+    /// Gives the block of a slot a transaction of a version that no client asks for.
     pub fn make_unreadable(&mut self, slot: u64) {
         self.unreadable.insert(slot);
     }
