@@ -1,6 +1,6 @@
-//! Interface of the on-chain swap guard for off-chain programs: addresses, instruction, errors, event.
+//! Interface of the on-chain swap guard for off-chain programs: addresses, instructions, errors, events.
 //!
-//! The guard wraps the exchange's swap and enforces the caller's minimum by measuring what arrived.
+//! The guard wraps the exchange's swaps and enforces the caller's bounds by measuring what was spent and what arrived.
 //! Its account list is the exchange's own with the exchange's program inserted after the user, so this
 //! crate builds on [`cpmm::instruction::SwapAccounts`]. It does no I/O and does not depend on Anchor.
 
@@ -13,8 +13,16 @@ mod instruction;
 
 pub use addresses::{ASSOCIATED_TOKEN_PROGRAM, associated_token_address};
 pub use error::GuardError;
-pub use event::{GUARDED_SWAP_DISCRIMINATOR, GUARDED_SWAP_LEN, GuardedSwap};
-pub use instruction::{NO_EXPIRY, SWAP_DISCRIMINATOR, SwapArgs, swap};
+pub use event::{
+    GUARDED_SWAP_DISCRIMINATOR, GUARDED_SWAP_LEN, GuardedSwap, SWAPPED_DISCRIMINATOR, SWAPPED_LEN,
+    Swapped,
+};
+pub use instruction::{
+    ExactOutArgs, NO_EXPIRY, SWAP_DISCRIMINATOR, SWAP_EXACT_OUT_DISCRIMINATOR,
+    SWAP_EXACT_OUT_TO_DISCRIMINATOR, SWAP_TO_DISCRIMINATOR, SWAP_TWO_HOPS_DISCRIMINATOR,
+    SWAP_TWO_HOPS_TO_DISCRIMINATOR, SwapArgs, TwoHopAccounts, swap, swap_exact_out,
+    swap_exact_out_to, swap_to, swap_two_hops, swap_two_hops_to,
+};
 
 use solana_pubkey::{Pubkey, pubkey};
 

@@ -168,6 +168,22 @@ mod tests {
             "slot": swap.slot,
         });
         assert_eq!(fields, expected);
+
+        let mut data = swap_guard_interface::SWAPPED_DISCRIMINATOR.to_vec();
+        data.extend((1..=2u8).flat_map(|key| [key; 32]));
+        data.extend([u64::MAX, 4].into_iter().flat_map(u64::to_le_bytes));
+        let swap = swap_guard_interface::Swapped::decode(&data).expect("an event");
+        let (name, fields) = idls
+            .decode(&swap_guard_interface::PROGRAM_ID, &data)
+            .expect("decoded");
+        assert_eq!(name, "Swapped");
+        let expected = serde_json::json!({
+            "user": swap.user.to_string(),
+            "pool": swap.pool.to_string(),
+            "spent": swap.spent,
+            "received": swap.received,
+        });
+        assert_eq!(fields, expected);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::{Context, ensure};
 use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
 use serde_json::Value;
-use swap_guard_interface::GuardedSwap;
+use swap_guard_interface::Swapped as SwappedEvent;
 
 use crate::receiver::{Message, Receiver};
 
@@ -70,7 +70,7 @@ pub async fn expect(
 fn check_event(message: &Message, swapped: &Swapped) -> anyhow::Result<()> {
     let raw = text(message, "data").context("the programEvent carries no data")?;
     let bytes = BASE64.decode(raw).context("its data is not base64")?;
-    let event = GuardedSwap::decode(&bytes).context("its data is no GuardedSwap")?;
+    let event = SwappedEvent::decode(&bytes).context("its data is no Swapped")?;
     let decoded = message.body.pointer("/data/fields/received");
     ensure!(
         decoded.and_then(Value::as_u64) == Some(event.received),
@@ -78,7 +78,7 @@ fn check_event(message: &Message, swapped: &Swapped) -> anyhow::Result<()> {
         event.received
     );
     ensure!(
-        event.received == swapped.received && event.slot == swapped.slot,
+        event.received == swapped.received && slot(message) == Some(swapped.slot),
         "the event says {event:?}, but the wallet received {} in slot {}",
         swapped.received,
         swapped.slot

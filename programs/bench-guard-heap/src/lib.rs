@@ -69,7 +69,8 @@ mod counted {
         black_box(Box::new(black_box(0_u64)));
         let before = count();
         // SAFETY: the runtime's arguments are handed on.
-        let result = unsafe { swap_guard::__anchor_dispatch(input, data) };
+        let result =
+            unsafe { swap_guard::runtime::process(input, data, swap_guard::entrypoint::serve) };
         let counts = [before, count()].map(u64::to_le_bytes);
         anchor_lang::prelude::sol_log_data(&[counts.as_flattened()]);
         result

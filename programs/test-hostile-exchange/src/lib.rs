@@ -38,8 +38,12 @@ struct Orders {
     payee: u8,
     /// Which of the accounts is a program to call, handing it all the accounts: 0 for none.
     called: u8,
-    /// Made the owner of the user's output account, unless all zero.
+    /// Made the owner of one of the user's accounts, unless all zero.
     heir: [u8; 32],
+    /// Which of the accounts the heir gets.
+    inherited: u8,
+    /// Moved from the user's output account to the output vault.
+    drain: u64,
 }
 
 impl Orders {
@@ -47,12 +51,16 @@ impl Orders {
         let (take, data) = data.split_first_chunk()?;
         let (pay, data) = data.split_first_chunk()?;
         let ([payee, called], data) = data.split_first_chunk()?;
+        let (heir, data) = data.split_first_chunk()?;
+        let ([inherited], data) = data.split_first_chunk()?;
         Some(Self {
             take: u64::from_le_bytes(*take),
             pay: u64::from_le_bytes(*pay),
             payee: *payee,
             called: *called,
-            heir: *data.first_chunk()?,
+            heir: *heir,
+            inherited: *inherited,
+            drain: u64::from_le_bytes(*data.first_chunk()?),
         })
     }
 }
@@ -81,10 +89,19 @@ pub fn process_instruction(_: &Address, accounts: &mut [AccountView], _: &[u8]) 
         orders.pay,
         &[Signer::from(&seeds)],
     )?;
+    if orders.drain != 0 {
+        transfer(
+            token_program,
+            [output, output_vault, user],
+            orders.drain,
+            &[],
+        )?;
+    }
     if orders.heir == [0; 32] {
         return Ok(());
     }
-    give_away(token_program, output, user, &orders.heir)
+    let inherited = account(accounts, orders.inherited)?;
+    give_away(token_program, inherited, user, &orders.heir)
 }
 
 fn account(accounts: &[AccountView; ACCOUNTS], index: u8) -> Result<&AccountView, ProgramError> {

@@ -27,6 +27,7 @@ pub mod pool;
 pub mod population;
 #[cfg(feature = "svm")]
 pub mod random_swaps;
+pub mod route;
 #[cfg(feature = "chain")]
 pub mod rpc_node;
 #[cfg(feature = "chain")]

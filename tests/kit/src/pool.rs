@@ -17,7 +17,7 @@ use solana_instruction::Instruction;
 use solana_keypair::Keypair;
 use solana_pubkey::Pubkey;
 use solana_signer::Signer;
-use swap_guard_interface::{NO_EXPIRY, SwapArgs};
+use swap_guard_interface::{ExactOutArgs, NO_EXPIRY, SwapArgs, TwoHopAccounts};
 
 use crate::names::{address, keypair};
 
@@ -44,6 +44,32 @@ pub fn guarded_swap(accounts: &SwapAccounts, amount_in: u64, minimum_out: u64) -
         expiry_slot: NO_EXPIRY,
     };
     swap_guard_interface::swap(accounts, args)
+}
+
+/// A swap for an exact output through the guard that never expires.
+#[must_use]
+pub fn guarded_exact_out(accounts: &SwapAccounts, maximum_in: u64, amount_out: u64) -> Instruction {
+    let args = ExactOutArgs {
+        maximum_in,
+        amount_out,
+        expiry_slot: NO_EXPIRY,
+    };
+    swap_guard_interface::swap_exact_out(accounts, args)
+}
+
+/// A swap through two pools through the guard that never expires.
+#[must_use]
+pub fn guarded_two_hops(
+    accounts: &TwoHopAccounts,
+    amount_in: u64,
+    minimum_out: u64,
+) -> Instruction {
+    let args = SwapArgs {
+        amount_in,
+        minimum_out,
+        expiry_slot: NO_EXPIRY,
+    };
+    swap_guard_interface::swap_two_hops(accounts, args)
 }
 
 /// One of a pool's two tokens, as a test wants it.

@@ -1,42 +1,26 @@
-//! Instruction `swap`: its accounts, each with who checks what, and the order of the checks.
+//! One hop: the accounts of `swap` and `swap_exact_out`, each with who checks what, and the order of the checks.
 
+use super::terms::{Exact, Terms};
 use crate::{
     constants::EXCHANGE_ID,
-    error::SwapGuardError,
-    events::GuardedSwap,
-    exchange,
-    received::{Expected, checked_output_balance, input_balance, received_at_least, spent_at_most},
+    error::{Checked, SwapGuardError, ensure},
+    events::log_swapped,
+    measure::{
+        Expected, OUTPUT, checked_balance, received_at_least, spent_at_most, unchecked_balance,
+    },
+    runtime::{ExchangeCall, Info, Infos, Listed, SWAP_BASE_INPUT, SWAP_BASE_OUTPUT, Walked},
 };
 use anchor_lang::{
-    address_eq,
-    pinocchio::{
-        cpi::set_return_data,
-        sysvars::{clock::CLOCK_ID, get_sysvar},
-    },
-    prelude::*,
+    ErrorCode, TryAccounts, address_eq, pinocchio::cpi::set_return_data, prelude::*,
 };
-
-/// The `expiry_slot` of a swap that never expires.
-pub const NO_EXPIRY: u64 = 0;
-
-/// What the user signs for. Amounts are in the smallest unit of their token.
-#[derive(Clone, Copy)]
-pub struct SwapArgs {
-    /// Exactly what is offered to the exchange, before the input mint's transfer fee.
-    pub amount_in: u64,
-    /// The least that must arrive, after the output mint's transfer fee.
-    pub minimum_out: u64,
-    /// The last slot in which the swap may execute, or [`NO_EXPIRY`].
-    pub expiry_slot: u64,
-}
 
 /// The exchange's thirteen accounts in its own order, with the exchange's program inserted as the second.
 ///
-/// "The exchange checks" names a check that Raydium CPMM makes in `swap_base_input`; it is relied upon because the
-/// program id is pinned, and because nothing it could let through escapes the two balance comparisons.
+/// "The exchange checks" names a check that Raydium CPMM makes in both of its swap instructions; it is relied upon
+/// because the program id is pinned, and because nothing it could let through escapes the two balance comparisons.
 #[derive(Accounts)]
 pub struct Swap {
-    /// Pays the input and owns the output. Checked here: signed.
+    /// Pays the input and owns the output, unless another receiver is stated. Checked here: signed.
     pub user: Signer,
     /// Checked here: the pinned address. The runtime checks that it is executable.
     #[account(address = EXCHANGE_ID @ SwapGuardError::WrongExchange)]
@@ -54,8 +38,8 @@ pub struct Swap {
     /// is answered with the guard's own error. Every other writable account still refuses to be a repetition of it.
     #[account(unsafe(dup))]
     pub input_token_account: UncheckedAccount,
-    /// Checked here, before and after the exchange: a token account of the output mint, owned by the user. The
-    /// exchange does not check the owner. The token program checks that it is not frozen.
+    /// Checked here, before and after the exchange: a token account of the output mint, owned by the user or the stated
+    /// receiver. The exchange does not check the owner. The token program checks that it is not frozen.
     #[account(unsafe(dup))]
     pub output_token_account: UncheckedAccount,
     /// The exchange checks: one of the pool's two vaults.
@@ -77,85 +61,162 @@ pub struct Swap {
     pub observation_state: UncheckedAccount,
 }
 
-/// Parse is done by the framework; here: check, measure, call, measure, record.
-pub fn handler(accounts: &Swap, args: SwapArgs) -> Result<()> {
-    validate(accounts, args)?;
-    let slot = slot_before_expiry(args.expiry_slot)?;
-    let output_before = output_balance(accounts)?;
-    let input_before = input_balance(accounts.input_token_account.account());
+/// How many accounts there are.
+pub const ACCOUNTS: usize = <Swap as TryAccounts>::HEADER_SIZE;
 
-    exchange::swap_base_input(accounts, args.amount_in);
+/// A bit for each position whose account must be writable.
+pub const WRITTEN: u64 = 1 << 4 | 1 << 5 | 1 << 6 | 1 << 7 | 1 << 8 | 1 << 13;
 
-    let received = received_at_least(args.minimum_out, output_before, output_balance(accounts)?)?;
-    let input_after = input_balance(accounts.input_token_account.account());
-    spent_at_most(args.amount_in, input_before, input_after)?;
-
-    record(accounts, args, received, slot);
-    Ok(())
-}
-
-fn validate(accounts: &Swap, args: SwapArgs) -> Result<()> {
-    require!(args.amount_in != 0, SwapGuardError::ZeroAmountIn);
-    require!(args.minimum_out != 0, SwapGuardError::ZeroMinimumOut);
-    require!(
-        !address_eq(
-            accounts.input_token_account.address(),
-            accounts.output_token_account.address()
-        ),
-        SwapGuardError::SameTokenAccount
-    );
-    Ok(())
-}
-
-fn output_balance(accounts: &Swap) -> core::result::Result<u64, SwapGuardError> {
-    checked_output_balance(
-        accounts.output_token_account.account(),
-        &Expected {
-            mint: accounts.output_mint.address(),
-            owner: accounts.user.address(),
-        },
-    )
-}
-
-/// The current slot, if the swap may still execute in it.
+/// The instruction behind the program's entrypoint: the accounts each for itself, with the framework's codes in its
+/// order, and then as behind its dispatcher.
 ///
-/// It is read whether the swap expires or not, because the event names it; it does not change within a transaction.
-fn slot_before_expiry(expiry_slot: u64) -> Result<u64> {
-    if cfg!(feature = "bench-without-event") && expiry_slot == NO_EXPIRY {
-        // Nobody will be told.
-        return Ok(0);
-    }
-    let slot = current_slot()?;
-    require!(
-        expiry_slot == NO_EXPIRY || slot <= expiry_slot,
-        SwapGuardError::Expired
-    );
-    Ok(slot)
+/// # Errors
+/// `ConstraintDuplicateMutableAccount`, `MissingRequiredSignature`, `WrongExchange`, `ConstraintMut`, then the first
+/// check of [`execute`] that fails; a failure of the exchange ends the transaction with its own error.
+#[inline(always)]
+pub fn serve(walked: &Walked<'_, ACCOUNTS>, terms: &Terms, receiver: Option<&Address>) -> Checked {
+    let accounts = [
+        walked.account(0),
+        walked.account(1),
+        walked.account(2),
+        walked.account(3),
+        walked.account(4),
+        walked.account(5),
+        walked.account(6),
+        walked.account(7),
+        walked.account(8),
+        walked.account(9),
+        walked.account(10),
+        walked.account(11),
+        walked.account(12),
+        walked.account(13),
+    ];
+    let [user, exchange, ..] = &accounts;
+    let [unique, ..] = Swap::MUT_MASK;
+    ensure(
+        walked.repeated & unique == 0,
+        ErrorCode::ConstraintDuplicateMutableAccount,
+    )?;
+    ensure(user.is_signer(), ProgramError::MissingRequiredSignature)?;
+    ensure(
+        address_eq(exchange.address(), &EXCHANGE_ID),
+        SwapGuardError::WrongExchange,
+    )?;
+    ensure(walked.are_writable, ErrorCode::ConstraintMut)?;
+    let receiver = receiver.unwrap_or(user.address());
+    execute(&accounts, walked.infos(), terms, receiver)
 }
 
-/// The slot alone: asking the runtime for eight bytes is cheaper than for the whole clock.
-fn current_slot() -> Result<u64> {
-    /// The clock starts with the slot.
-    const SLOT_OFFSET: usize = 0;
-    let mut slot = [0; 8];
-    get_sysvar(&mut slot, &CLOCK_ID, SLOT_OFFSET)?;
-    Ok(u64::from_le_bytes(slot))
+/// The instruction behind the framework's dispatcher.
+///
+/// # Errors
+/// As [`serve`].
+pub fn handler(accounts: &Swap, terms: &Terms, receiver: &Address) -> Checked {
+    let accounts = [
+        *accounts.user.account(),
+        *accounts.exchange_program.account(),
+        *accounts.authority.account(),
+        *accounts.amm_config.account(),
+        *accounts.pool_state.account(),
+        *accounts.input_token_account.account(),
+        *accounts.output_token_account.account(),
+        *accounts.input_vault.account(),
+        *accounts.output_vault.account(),
+        *accounts.input_token_program.account(),
+        *accounts.output_token_program.account(),
+        *accounts.input_mint.account(),
+        *accounts.output_mint.account(),
+        *accounts.observation_state.account(),
+    ];
+    execute(&accounts, Infos::empty().fill(&accounts), terms, receiver)
 }
 
-fn record(accounts: &Swap, args: SwapArgs, received: u64, slot: u64) {
-    let event = GuardedSwap {
-        user: *accounts.user.address(),
-        pool: *accounts.pool_state.address(),
-        input_mint: *accounts.input_mint.address(),
-        output_mint: *accounts.output_mint.address(),
-        amount_in: args.amount_in,
-        minimum_out: args.minimum_out,
-        received,
-        slot,
+/// Check, measure, call, measure, record. The accounts are those of `Swap`, each checked for itself.
+#[inline(always)]
+fn execute(
+    accounts: &[AccountView; ACCOUNTS],
+    infos: &[Info],
+    terms: &Terms,
+    receiver: &Address,
+) -> Checked {
+    let [
+        user,
+        _,
+        authority,
+        amm_config,
+        pool_state,
+        input,
+        output,
+        input_vault,
+        output_vault,
+        input_token_program,
+        output_token_program,
+        input_mint,
+        output_mint,
+        observation_state,
+    ] = accounts;
+    terms.check_amounts()?;
+    ensure(
+        !address_eq(input.address(), output.address()),
+        SwapGuardError::SameTokenAccount,
+    )?;
+    terms.check_expiry()?;
+    let expected = Expected {
+        mint: output_mint.address(),
+        owner: receiver,
     };
-    if !cfg!(feature = "bench-without-event") {
-        event.log();
+    let output_before = checked_balance(output, &expected, &OUTPUT)?;
+    let input_before = unchecked_balance(input);
+
+    let exchange = ExchangeCall {
+        list: [
+            Listed::signer(user),
+            Listed::readonly(authority),
+            Listed::readonly(amm_config),
+            Listed::writable(pool_state),
+            Listed::writable(input),
+            Listed::writable(output),
+            Listed::writable(input_vault),
+            Listed::writable(output_vault),
+            Listed::readonly(input_token_program),
+            Listed::readonly(output_token_program),
+            Listed::readonly(input_mint),
+            Listed::readonly(output_mint),
+            Listed::writable(observation_state),
+        ],
+        infos,
+    };
+    match terms.exact {
+        // Asked for no minimum: the guard compares what arrived, so that falling short is always its own error.
+        Exact::Input => exchange.invoke(SWAP_BASE_INPUT, terms.maximum_spent, 0),
+        // Told the maximum: past it, the exchange refuses before anything moves.
+        Exact::Output => exchange.invoke(
+            SWAP_BASE_OUTPUT,
+            terms.maximum_spent,
+            terms.minimum_received,
+        ),
     }
+
+    let output_after = checked_balance(output, &expected, &OUTPUT)?;
+    let received = received_at_least(terms.minimum_received, output_before, output_after)?;
+    let input_after = unchecked_balance(input);
+    let spent = spent_at_most(terms.maximum_spent, input_before, input_after)?;
+
+    let pool = pool_state.address();
+    record(user.address(), pool, terms.exact, spent, received);
+    Ok(())
+}
+
+/// Logs the event and returns the amount that the caller did not fix.
+#[inline(always)]
+pub fn record(user: &Address, pool: &Address, exact: Exact, spent: u64, received: u64) {
+    if !cfg!(feature = "bench-without-event") {
+        log_swapped(user, pool, spent, received);
+    }
+    let answer = match exact {
+        Exact::Input => received,
+        Exact::Output => spent,
+    };
     // Last, because a call into another program would clear it.
-    set_return_data(&received.to_le_bytes());
+    set_return_data(&answer.to_le_bytes());
 }

@@ -91,7 +91,7 @@ async fn an_anchor_1_client_swaps_through_the_guard_and_reads_its_event() {
 
     let [instruction] = built.try_into().expect("one instruction");
     let swapped = bank.send(instruction).await.expect("the guard accepts");
-    let [_, output] = bank.balances().await;
+    let [input, output] = bank.balances().await;
     let event = swapped
         .logs
         .iter()
@@ -100,13 +100,13 @@ async fn an_anchor_1_client_swaps_through_the_guard_and_reads_its_event() {
         .expect("the guard logs its event");
     assert_eq!(event.received, output - START);
     assert_eq!(newer(event.user), bank.accounts.payer);
-    assert_eq!(event.minimum_out, ARGS.minimum_out);
+    assert_eq!(event.spent, START - input);
 }
 
-fn decode(line: &str) -> Option<swap_guard::events::GuardedSwap> {
+fn decode(line: &str) -> Option<swap_guard::events::Swapped> {
     use anchor_lang::{AnchorDeserialize, Discriminator};
     use base64::{Engine, engine::general_purpose::STANDARD};
     let data = STANDARD.decode(line).ok()?;
-    let body = data.strip_prefix(swap_guard::events::GuardedSwap::DISCRIMINATOR)?;
-    swap_guard::events::GuardedSwap::try_from_slice(body).ok()
+    let body = data.strip_prefix(swap_guard::events::Swapped::DISCRIMINATOR)?;
+    swap_guard::events::Swapped::try_from_slice(body).ok()
 }

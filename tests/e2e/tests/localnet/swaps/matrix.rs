@@ -12,7 +12,7 @@ use sluice_localnet::{
 use solana_keypair::Keypair;
 use solana_pubkey::Pubkey;
 use solana_signer::Signer;
-use swap_guard_interface::GuardedSwap;
+use swap_guard_interface::Swapped;
 
 use super::bench::Bench;
 
@@ -237,7 +237,7 @@ fn received(receipt: &Confirmed) -> anyhow::Result<u64> {
         .iter()
         .filter_map(|line| line.strip_prefix("Program data: "))
         .filter_map(|data| BASE64.decode(data).ok())
-        .find_map(|data| GuardedSwap::decode(&data))
+        .find_map(|data| Swapped::decode(&data))
         .map(|event| event.received)
         .context("the guard says what was received")
 }

@@ -6,7 +6,7 @@ use sluice_testkit::{
     svm::Svm,
 };
 use solana_signer::Signer;
-use swap_guard_interface::{GuardedSwap, PROGRAM_ID};
+use swap_guard_interface::{PROGRAM_ID, Swapped};
 
 const AMOUNT_IN: u64 = 5_000_000;
 const START: u64 = 1_000_000_000;
@@ -17,7 +17,6 @@ fn assert_accepted(setup: &PoolSpec, direction: Direction) -> u64 {
     let pool = svm.open("pool", setup);
     let user = svm.fund("user", &pool, PerToken::new(START, START));
     let accounts = pool.swap_accounts(&user, direction);
-    let slot = svm.slot();
 
     let executed = svm
         .send(&[guarded_swap(&accounts, AMOUNT_IN, 1)], &[&user.keypair])
@@ -33,17 +32,13 @@ fn assert_accepted(setup: &PoolSpec, direction: Direction) -> u64 {
     let guarded: Vec<_> = executed
         .events
         .iter()
-        .filter_map(|event| GuardedSwap::decode(event))
+        .filter_map(|event| Swapped::decode(event))
         .collect();
-    let expected = GuardedSwap {
+    let expected = Swapped {
         user: user.keypair.pubkey(),
         pool: pool.address,
-        input_mint: accounts.input_mint,
-        output_mint: accounts.output_mint,
-        amount_in: AMOUNT_IN,
-        minimum_out: 1,
+        spent: AMOUNT_IN,
         received,
-        slot,
     };
     assert_eq!(guarded, [expected]);
     received

@@ -9,7 +9,7 @@ use sluice_testkit::{
 };
 use solana_instruction::{AccountMeta, Instruction, error::InstructionError};
 use solana_pubkey::Pubkey;
-use swap_guard_interface::{GuardError, GuardedSwap, PROGRAM_ID};
+use swap_guard_interface::{GuardError, PROGRAM_ID, Swapped};
 
 const AMOUNT_IN: u64 = 5_000_000;
 const START: u64 = 1_000_000_000;
@@ -110,7 +110,7 @@ fn programs_swap_what_they_hold_and_read_what_they_received() {
             [START - AMOUNT_IN, START + RECEIVED]
         );
         let mut events = executed.events.iter();
-        let event = events.find_map(|event| GuardedSwap::decode(event));
+        let event = events.find_map(|event| Swapped::decode(event));
         assert_eq!(event.expect("logged").user, program_swap.accounts.payer);
     }
 }

@@ -52,6 +52,8 @@ impl Orders {
             &self.pay.to_le_bytes(),
             &[self.payee, self.called.unwrap_or_default()],
             heir.as_ref(),
+            &[position::OUTPUT_ACCOUNT],
+            &0_u64.to_le_bytes(),
         ]
         .concat()
     }

@@ -1,15 +1,18 @@
 //! `swap-guard-interface` against the generated IDL and the binary.
 
-use cpmm::{Direction, PerToken};
 use serde_json::Value;
 use sluice_testkit::{
+    names::address,
     pool::PoolSpec,
+    route::Route,
     svm::{Svm, program},
 };
+use solana_instruction::Instruction;
 use solana_pubkey::Pubkey;
 use swap_guard_interface::{
-    GUARDED_SWAP_DISCRIMINATOR, GUARDED_SWAP_LEN, GuardError, GuardedSwap, PROGRAM_ID, SwapArgs,
-    swap,
+    ExactOutArgs, GUARDED_SWAP_DISCRIMINATOR, GUARDED_SWAP_LEN, GuardError, GuardedSwap,
+    PROGRAM_ID, SWAPPED_DISCRIMINATOR, SWAPPED_LEN, SwapArgs, Swapped, TwoHopAccounts, swap,
+    swap_exact_out, swap_exact_out_to, swap_to, swap_two_hops, swap_two_hops_to,
 };
 
 const IDL: &str = include_str!("../../../../../idls/swap_guard.json");
@@ -30,77 +33,118 @@ fn discriminator(item: &Value) -> Vec<u8> {
     serde_json::from_value(item["discriminator"].clone()).expect("a list of bytes")
 }
 
-/// The one item of a list.
-fn only<'a>(value: &'a Value, key: &str) -> &'a Value {
-    let [item] = list(value, key) else {
-        panic!("not one of {key}");
+const SENT: SwapArgs = SwapArgs {
+    amount_in: 0x0102_0304_0506_0708,
+    minimum_out: u64::MAX - 1,
+    expiry_slot: 9,
+};
+
+/// Every instruction as `swap-guard-interface` builds it, with its name in the IDL.
+fn built() -> (TwoHopAccounts, [(&'static str, Instruction); 6]) {
+    let mut svm = Svm::new();
+    let route = Route::open(&mut svm, "route", &PoolSpec::plain(), &PoolSpec::plain());
+    let accounts = route.fund(&mut svm, "user", [0, 0, 0]).accounts;
+    let exact_out = ExactOutArgs {
+        maximum_in: SENT.amount_in,
+        amount_out: SENT.minimum_out,
+        expiry_slot: SENT.expiry_slot,
     };
-    item
+    let (first, to) = (&accounts.first, &receiver());
+    let all = [
+        ("swap", swap(first, SENT)),
+        ("swap_to", swap_to(first, SENT, to)),
+        ("swap_exact_out", swap_exact_out(first, exact_out)),
+        ("swap_exact_out_to", swap_exact_out_to(first, exact_out, to)),
+        ("swap_two_hops", swap_two_hops(&accounts, SENT)),
+        ("swap_two_hops_to", swap_two_hops_to(&accounts, SENT, to)),
+    ];
+    (accounts, all)
+}
+
+fn receiver() -> Pubkey {
+    address("receiver")
+}
+
+fn described<'a>(idl: &'a Value, wanted: &str) -> &'a Value {
+    let mut all = list(idl, "instructions").iter();
+    let found = all.find(|instruction| name(instruction) == wanted);
+    found.unwrap_or_else(|| panic!("the IDL has no {wanted}"))
 }
 
 #[test]
-fn the_instruction_s_data_is_what_the_idl_says() {
+fn each_instruction_s_data_is_what_the_idl_says() {
     let idl = idl();
-    let args = SwapArgs {
-        amount_in: 0x0102_0304_0506_0708,
-        minimum_out: u64::MAX - 1,
-        expiry_slot: 9,
-    };
-    let instruction = only(&idl, "instructions");
-    let mut data = discriminator(instruction);
-    for arg in list(instruction, "args") {
-        assert_eq!(arg["type"], "u64");
-        let value = match name(arg) {
-            "amount_in" => args.amount_in,
-            "minimum_out" => args.minimum_out,
-            "expiry_slot" => args.expiry_slot,
-            other => panic!("argument {other}"),
-        };
-        data.extend_from_slice(&value.to_le_bytes());
+    let (_, all) = built();
+    assert_eq!(list(&idl, "instructions").len(), all.len());
+    for (wanted, built) in all {
+        let instruction = described(&idl, wanted);
+        let mut data = discriminator(instruction);
+        for arg in list(instruction, "args") {
+            match name(arg) {
+                "amount_in" | "maximum_in" => data.extend(SENT.amount_in.to_le_bytes()),
+                "minimum_out" | "amount_out" => data.extend(SENT.minimum_out.to_le_bytes()),
+                "expiry_slot" => data.extend(SENT.expiry_slot.to_le_bytes()),
+                "receiver" => {
+                    assert_eq!(arg["type"], "pubkey");
+                    data.extend(receiver().to_bytes());
+                    continue;
+                }
+                other => panic!("argument {other}"),
+            }
+            assert_eq!(arg["type"], "u64");
+        }
+        assert_eq!(built.data, data, "{wanted}");
     }
-    let mut svm = Svm::new();
-    let pool = svm.open("pool", &PoolSpec::plain());
-    let user = svm.fund("user", &pool, PerToken::new(0, 0));
-    let accounts = pool.swap_accounts(&user, Direction::ZeroForOne);
-    assert_eq!(swap(&accounts, args).data, data);
 }
 
 #[test]
-fn the_instruction_s_accounts_are_what_the_idl_says() {
+fn each_instruction_s_accounts_are_what_the_idl_says() {
     let idl = idl();
-    let mut svm = Svm::new();
-    let pool = svm.open("pool", &PoolSpec::plain());
-    let user = svm.fund("user", &pool, PerToken::new(0, 0));
-    let accounts = pool.swap_accounts(&user, Direction::ZeroForOne);
-    let built = sluice_testkit::pool::guarded_swap(&accounts, 1, 1);
-    assert_eq!(built.program_id, PROGRAM_ID);
-    assert_eq!(idl["address"], PROGRAM_ID.to_string());
+    let (accounts, all) = built();
+    for (wanted, built) in all {
+        assert_eq!(built.program_id, PROGRAM_ID);
+        assert_eq!(idl["address"], PROGRAM_ID.to_string());
+        let described = list(described(&idl, wanted), "accounts");
+        assert_eq!(built.accounts.len(), described.len());
+        for (meta, account) in built.accounts.iter().zip(described) {
+            let flag = |key: &str| account[key].as_bool().unwrap_or(false);
+            let name = name(account);
+            assert_eq!(meta.is_signer, flag("signer"), "{name}");
+            assert_eq!(meta.is_writable, flag("writable"), "{name}");
+            let expected = expected(&accounts, described.len() == 22, name);
+            assert_eq!(meta.pubkey, expected, "{name}");
+        }
+    }
+}
 
-    let described = list(only(&idl, "instructions"), "accounts");
-    assert_eq!(built.accounts.len(), described.len());
-    for (meta, account) in built.accounts.iter().zip(described) {
-        let flag = |key: &str| account[key].as_bool().unwrap_or(false);
-        let name = name(account);
-        assert_eq!(meta.is_signer, flag("signer"), "{name}");
-        assert_eq!(meta.is_writable, flag("writable"), "{name}");
-        let address = match name {
-            "user" => accounts.payer,
-            "exchange_program" => cpmm::ids::PROGRAM_ID,
-            "authority" => cpmm::ids::AUTHORITY,
-            "amm_config" => accounts.amm_config,
-            "pool_state" => accounts.pool_state,
-            "input_token_account" => accounts.input_token_account,
-            "output_token_account" => accounts.output_token_account,
-            "input_vault" => accounts.input_vault,
-            "output_vault" => accounts.output_vault,
-            "input_token_program" => accounts.input_token_program,
-            "output_token_program" => accounts.output_token_program,
-            "input_mint" => accounts.input_mint,
-            "output_mint" => accounts.output_mint,
-            "observation_state" => accounts.observation_state,
-            other => panic!("account {other}"),
-        };
-        assert_eq!(meta.pubkey, address, "{name}");
+/// The account of this name, in one hop or in two.
+fn expected(accounts: &TwoHopAccounts, two_hops: bool, name: &str) -> Pubkey {
+    let TwoHopAccounts { first, second } = accounts;
+    let last = if two_hops { second } else { first };
+    let (hop, part) = match name.split_once('_') {
+        Some(("first", part)) => (first, part),
+        Some(("second", part)) => (second, part),
+        _ => (first, name),
+    };
+    match part {
+        "user" => first.payer,
+        "exchange_program" => cpmm::ids::PROGRAM_ID,
+        "authority" => cpmm::ids::AUTHORITY,
+        "amm_config" => hop.amm_config,
+        "pool_state" => hop.pool_state,
+        "input_vault" => hop.input_vault,
+        "output_vault" => hop.output_vault,
+        "observation_state" => hop.observation_state,
+        "input_token_account" => first.input_token_account,
+        "middle_token_account" => first.output_token_account,
+        "output_token_account" => last.output_token_account,
+        "input_token_program" => first.input_token_program,
+        "middle_token_program" => first.output_token_program,
+        "output_token_program" => last.output_token_program,
+        "input_mint" => first.input_mint,
+        "middle_mint" => first.output_mint,
+        "output_mint" => last.output_mint,
+        other => panic!("account {other}"),
     }
 }
 
@@ -115,17 +159,15 @@ fn the_errors_have_the_codes_and_names_of_the_idl() {
     assert_eq!(described, ours);
 }
 
-#[test]
-fn the_event_is_decoded_as_the_idl_says() {
-    let idl = idl();
-    let event = only(&idl, "events");
-    assert_eq!(discriminator(event), GUARDED_SWAP_DISCRIMINATOR);
-    let mut types = list(&idl, "types").iter();
-    let described = types.find(|described| name(described) == name(event));
+/// The fields of an event, numbered from 1, and its bytes, of which every one of a field is the field's number: a decoder
+/// that mixes fields up is found out.
+fn event(idl: &Value, wanted: &str) -> (Vec<u8>, Vec<String>) {
+    let mut events = list(idl, "events").iter();
+    let event = events.find(|event| name(event) == wanted);
+    let mut data = discriminator(event.expect("the IDL has the event"));
+    let mut types = list(idl, "types").iter();
+    let described = types.find(|described| name(described) == wanted);
     let fields = list(&described.expect("the event's type")["type"], "fields");
-
-    // Every byte of a field is its number, so that a decoder that mixes fields up is found out.
-    let mut data = GUARDED_SWAP_DISCRIMINATOR.to_vec();
     for (number, field) in (1_u8..).zip(fields) {
         let length = match field["type"].as_str() {
             Some("pubkey") => 32,
@@ -134,14 +176,40 @@ fn the_event_is_decoded_as_the_idl_says() {
         };
         data.extend(vec![number; length]);
     }
-    assert_eq!(data.len(), GUARDED_SWAP_LEN);
-    let number = |wanted: &str| {
+    (
+        data,
+        fields.iter().map(|field| name(field).to_owned()).collect(),
+    )
+}
+
+#[test]
+fn the_events_are_decoded_as_the_idl_says() {
+    let idl = idl();
+    assert_eq!(list(&idl, "events").len(), 2);
+    let number = |fields: &[String], wanted: &str| {
         let mut numbered = (1_u8..).zip(fields);
-        let found = numbered.find(|(_, field)| name(field) == wanted);
+        let found = numbered.find(|(_, field)| *field == wanted);
         found.expect("the IDL has the field").0
     };
-    let address = |name| Pubkey::from([number(name); 32]);
-    let amount = |name| u64::from_le_bytes([number(name); 8]);
+
+    let (data, fields) = event(&idl, "Swapped");
+    let address = |name| Pubkey::from([number(&fields, name); 32]);
+    let amount = |name| u64::from_le_bytes([number(&fields, name); 8]);
+    assert!(data.starts_with(&SWAPPED_DISCRIMINATOR));
+    assert_eq!(data.len(), SWAPPED_LEN);
+    let expected = Swapped {
+        user: address("user"),
+        pool: address("pool"),
+        spent: amount("spent"),
+        received: amount("received"),
+    };
+    assert_eq!(Swapped::decode(&data), Some(expected));
+
+    let (data, fields) = event(&idl, "GuardedSwap");
+    let address = |name| Pubkey::from([number(&fields, name); 32]);
+    let amount = |name| u64::from_le_bytes([number(&fields, name); 8]);
+    assert!(data.starts_with(&GUARDED_SWAP_DISCRIMINATOR));
+    assert_eq!(data.len(), GUARDED_SWAP_LEN);
     let expected = GuardedSwap {
         user: address("user"),
         pool: address("pool"),

@@ -157,6 +157,8 @@ fn whatever_the_exchange_does_the_user_gets_the_minimum_and_spends_no_more() {
             &pay.to_le_bytes(),
             &[5, 0],
             &[0; 32],
+            &[5],
+            &[0; 8],
         ]
         .concat();
         svm.place(pool.address, ids::PROGRAM_ID, orders);

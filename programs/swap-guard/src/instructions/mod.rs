@@ -1,3 +1,0 @@
-//! One file per instruction.
-
-pub mod swap;
