@@ -5,6 +5,7 @@
 //! their checkpoint and submits them to the dispatcher.
 
 pub(crate) mod backfill;
+mod backfill_error;
 mod filter_probe;
 mod filter_round;
 pub mod follower;

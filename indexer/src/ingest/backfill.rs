@@ -18,13 +18,13 @@ use std::{sync::Arc, time::Duration};
 
 use sluice_geyser::{Body, SlotStatus, SlotUpdate, Update};
 use sluice_store::{Commitment, FilterState};
-use thiserror::Error;
 use tokio::{
     sync::watch,
     time::{Instant, sleep},
 };
 
 use super::{
+    backfill_error::{BackfillError, REACH_PATIENCE},
     reconnect::Reconnect,
     resume::ResumePolicy,
     session::{Session, SessionContext},
@@ -33,7 +33,7 @@ use super::{
 use crate::{
     events::subscription_index::Subscriptions,
     rpc::{
-        Block, Node, NodeError,
+        Block, Node,
         node::{Answer, Blocks},
     },
     slots::Gap,
@@ -43,22 +43,8 @@ use crate::{
 /// many.
 const CAUGHT_UP: u64 = 8;
 
-/// How long the node may take to reach a slot that the stream has shown. Slots are confirmed within seconds.
-const REACH_PATIENCE: Duration = Duration::from_secs(30);
-
 /// Pause before a node that has not reached a slot is asked again, wall time.
 const REACH_PAUSE: Duration = Duration::from_millis(200);
-
-/// Why slots could not be read by RPC.
-#[derive(Debug, Error)]
-pub(crate) enum BackfillError {
-    #[error(transparent)]
-    Node(#[from] NodeError),
-    #[error("the node does not have slots {} to {}", .0.first, .0.last)]
-    Hole(Gap),
-    #[error("the node did not reach slot {slot} for {} s", REACH_PATIENCE.as_secs())]
-    Behind { slot: u64 },
-}
 
 /// What became of a range of slots.
 enum Fed {

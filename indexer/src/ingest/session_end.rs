@@ -4,7 +4,7 @@ use sluice_geyser::StreamError;
 use sluice_store::StoreError;
 use thiserror::Error;
 
-use super::backfill::BackfillError;
+use super::backfill_error::BackfillError;
 use crate::{rpc::NodeError, slots::ForkTreeError};
 
 /// Why a session ended.
