@@ -75,7 +75,11 @@ impl Blocks {
                 self.0.entry(slot).or_default().block = Some(block.clone());
             }
             Body::Slot(update) => match update.status {
-                SlotStatus::CreatedBank => drop(self.0.insert(slot, Bank::default())),
+                // Each creation names the parent. One that does not is a report that came again.
+                SlotStatus::CreatedBank if update.parent.is_some() => {
+                    self.0.insert(slot, Bank::default());
+                }
+                SlotStatus::CreatedBank => {}
                 SlotStatus::Dead => drop(self.0.remove(&slot)),
                 SlotStatus::Processed | SlotStatus::Confirmed | SlotStatus::Finalized => {
                     self.reached(update);
