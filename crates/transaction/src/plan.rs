@@ -153,7 +153,12 @@ impl TransactionPlan {
             instructions.extend(creation.instructions(user));
             accounts.output_token_account = creation.account;
         }
-        let units = table::guarded_swap(self.exchange, self.input.token, self.output.token);
+        let units = table::guarded_swap(
+            self.exchange,
+            self.input.token,
+            self.output.token,
+            self.terms.expiry_slot.is_some(),
+        );
         let swap = guarded_swap(&accounts, self.terms);
         instructions.push(PlannedInstruction::new(manifest::SWAP, swap, units));
         instructions.extend(self.close_accounts(&accounts));

@@ -89,14 +89,12 @@ pub fn process_instruction(_: &Address, accounts: &mut [AccountView], _: &[u8]) 
         orders.pay,
         &[Signer::from(&seeds)],
     )?;
-    if orders.drain != 0 {
-        transfer(
-            token_program,
-            [output, output_vault, user],
-            orders.drain,
-            &[],
-        )?;
-    }
+    transfer(
+        token_program,
+        [output, output_vault, user],
+        orders.drain,
+        &[],
+    )?;
     if orders.heir == [0; 32] {
         return Ok(());
     }
@@ -133,12 +131,16 @@ fn call_back(guard: &AccountView, accounts: &[AccountView; ACCOUNTS]) -> Program
     )
 }
 
+/// Moves what was ordered. An account that nothing is taken from is left alone, whoever owns it.
 fn transfer(
     token_program: &AccountView,
     [from, to, authority]: [&AccountView; 3],
     amount: u64,
     signers: &[Signer],
 ) -> ProgramResult {
+    if amount == 0 {
+        return Ok(());
+    }
     let mut data = [3; 9];
     data[1..].copy_from_slice(&amount.to_le_bytes());
     invoke_signed(

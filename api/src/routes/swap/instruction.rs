@@ -49,8 +49,12 @@ pub async fn instruction(
             holdings.require_balance(&executable, None)?;
         }
     }
-    let units =
-        compute_table::guarded_swap(state.exchange(), executable.input.1, executable.output.1);
+    let units = compute_table::guarded_swap(
+        state.exchange(),
+        executable.input.1,
+        executable.output.1,
+        executable.terms.expiry_slot.is_some(),
+    );
     let instruction = guarded_swap(accounts, executable.terms);
     InstructionResponse::new(executable, instruction, units).map(Json)
 }

@@ -71,7 +71,7 @@ pub const WRITTEN: u64 = 1 << 4 | 1 << 5 | 1 << 6 | 1 << 7 | 1 << 8 | 1 << 13;
 /// order, and then as behind its dispatcher.
 ///
 /// # Errors
-/// `ConstraintDuplicateMutableAccount`, `MissingRequiredSignature`, `WrongExchange`, `ConstraintMut`, then the first
+/// `ConstraintDuplicateMutableAccount`, `MissingRequiredSignature`, `ConstraintMut`, `WrongExchange`, then the first
 /// check of [`execute`] that fails; a failure of the exchange ends the transaction with its own error.
 #[inline(always)]
 pub fn serve(walked: &Walked<'_, ACCOUNTS>, terms: &Terms, receiver: Option<&Address>) -> Checked {
@@ -98,11 +98,11 @@ pub fn serve(walked: &Walked<'_, ACCOUNTS>, terms: &Terms, receiver: Option<&Add
         ErrorCode::ConstraintDuplicateMutableAccount,
     )?;
     ensure(user.is_signer(), ProgramError::MissingRequiredSignature)?;
+    ensure(walked.are_writable, ErrorCode::ConstraintMut)?;
     ensure(
         address_eq(exchange.address(), &EXCHANGE_ID),
         SwapGuardError::WrongExchange,
     )?;
-    ensure(walked.are_writable, ErrorCode::ConstraintMut)?;
     let receiver = receiver.unwrap_or(user.address());
     execute(&accounts, walked.infos(), terms, receiver)
 }

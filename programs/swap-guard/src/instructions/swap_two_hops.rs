@@ -92,7 +92,7 @@ pub const WRITTEN: u64 = 0b1111_0111_1111_0000;
 /// order, and then as behind its dispatcher.
 ///
 /// # Errors
-/// `ConstraintDuplicateMutableAccount`, `MissingRequiredSignature`, `WrongExchange`, `ConstraintMut`, then the first
+/// `ConstraintDuplicateMutableAccount`, `MissingRequiredSignature`, `ConstraintMut`, `WrongExchange`, then the first
 /// check of [`execute`] that fails; a failure of the exchange ends the transaction with its own error.
 #[inline(always)]
 pub fn serve(walked: &Walked<'_, ACCOUNTS>, terms: &Terms, receiver: Option<&Address>) -> Checked {
@@ -127,11 +127,11 @@ pub fn serve(walked: &Walked<'_, ACCOUNTS>, terms: &Terms, receiver: Option<&Add
         ErrorCode::ConstraintDuplicateMutableAccount,
     )?;
     ensure(user.is_signer(), ProgramError::MissingRequiredSignature)?;
+    ensure(walked.are_writable, ErrorCode::ConstraintMut)?;
     ensure(
         address_eq(exchange.address(), &EXCHANGE_ID),
         SwapGuardError::WrongExchange,
     )?;
-    ensure(walked.are_writable, ErrorCode::ConstraintMut)?;
     let receiver = receiver.unwrap_or(user.address());
     execute(&accounts, walked.infos(), terms, receiver)
 }

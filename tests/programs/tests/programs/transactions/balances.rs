@@ -5,7 +5,7 @@ use sluice_harness::wallet::{Asset, Before, Case, Wallet};
 use sluice_testkit::svm::Svm;
 use solana_pubkey::Pubkey;
 use solana_signer::Signer;
-use swap_guard_interface::GuardedSwap;
+use swap_guard_interface::Swapped;
 
 /// A wallet's belongings: lamports, and the balances of the two associated accounts and the named one; `None` where
 /// there is no account.
@@ -47,7 +47,7 @@ fn every_balance_is_what_the_answer_says() {
             .executed
             .events
             .iter()
-            .find_map(|event| GuardedSwap::decode(event));
+            .find_map(|event| Swapped::decode(event));
         let received = swapped.expect("the guard says what was received").received;
         let after = belongings(&svm, &wallet);
         let costs = &ran.unsigned.costs;

@@ -191,7 +191,7 @@ fn the_swap_alone_stays_within_its_limit_in_random_pools() {
             TokenShape::of(TokenProgram::from_id(&program).expect("one of two"), mint)
         };
         let forward = swap.direction == Direction::ZeroForOne;
-        let limit = compute_table::guarded_swap(exchange(), shape(forward), shape(!forward));
+        let limit = compute_table::guarded_swap(exchange(), shape(forward), shape(!forward), false);
         assert_fits(limit, executed.compute_units, &swap);
     }
     assert!(paid > RANDOM_SWAPS / 4, "only {paid} were paid");
