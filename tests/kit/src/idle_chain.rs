@@ -2,7 +2,7 @@
 //!
 //! It stands for a chain under a market that starts: what is measured is the start. A client gets nothing before its
 //! subscription came; each slot begins under it, is reported in the order of real servers, and is confirmed at once, when the
-//! node has reached it.
+//! node has reached it, and finalized 32 slots later.
 
 use std::{io, time::Duration};
 
@@ -15,6 +15,9 @@ use solana_pubkey::Pubkey;
 use tokio::{task::AbortHandle, time::sleep};
 
 use crate::{population::clock, rpc_node::RpcNode};
+
+/// Slots after which a slot is finalized.
+const FINALITY: u64 = 32;
 
 /// The chain. Dropping it ends it.
 pub struct IdleChain {
@@ -72,7 +75,7 @@ async fn pass_slots(
     let slots: Vec<String> = request.slots.iter().cloned().collect();
     let blocks_meta: Vec<String> = request.blocks_meta.iter().cloned().collect();
     for slot in node.slot() + 1.. {
-        let status_update = |status| {
+        let status_of = |slot, status| {
             Body::Slot(SlotUpdate {
                 slot,
                 parent: Some(slot - 1),
@@ -80,12 +83,15 @@ async fn pass_slots(
                 dead_error: None,
             })
         };
+        let status_update = |status| status_of(slot, status);
+        let finalized = status_of(slot - FINALITY, SlotStatus::Finalized);
         let bodies = [
             (&slots, status_update(SlotStatus::CreatedBank)),
             (&clocks, clock_update(slot)),
             (&blocks_meta, block_meta(slot)),
             (&slots, status_update(SlotStatus::Processed)),
             (&slots, status_update(SlotStatus::Confirmed)),
+            (&slots, finalized),
         ];
         node.reach(slot);
         // What no filter matches is not sent.

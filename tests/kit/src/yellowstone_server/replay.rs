@@ -29,12 +29,14 @@ struct Bank {
     content: Vec<Body>,
     block: Option<BlockMeta>,
     statuses: Vec<SlotUpdate>,
+    /// It was given up: nothing that is reported of it later makes it a block again.
+    is_dead: bool,
 }
 
 impl Bank {
     /// Whether its block is kept for replays: its metadata and a commitment were reported.
     fn is_kept(&self) -> bool {
-        self.block.is_some() && !self.statuses.is_empty()
+        !self.is_dead && self.block.is_some() && !self.statuses.is_empty()
     }
 
     fn has(&self, status: SlotStatus) -> bool {
@@ -80,7 +82,13 @@ impl Blocks {
                     self.0.insert(slot, Bank::default());
                 }
                 SlotStatus::CreatedBank => {}
-                SlotStatus::Dead => drop(self.0.remove(&slot)),
+                SlotStatus::Dead => {
+                    let dead = Bank {
+                        is_dead: true,
+                        ..Bank::default()
+                    };
+                    self.0.insert(slot, dead);
+                }
                 SlotStatus::Processed | SlotStatus::Confirmed | SlotStatus::Finalized => {
                     self.reached(update);
                 }

@@ -1,6 +1,6 @@
 //! Scenario: one market between a server and a node, and the verbs in which scripts are written.
 
-use std::time::Duration;
+use std::{collections::VecDeque, time::Duration};
 
 use cpmm::{PoolState, TokenAccount, ids};
 use sluice_geyser::{AccountFilter, Request, SlotStatus, scripted::Code};
@@ -36,8 +36,11 @@ const ARRIVAL: Duration = Duration::from_secs(8);
 /// Between two looks at the market.
 const LOOK: Duration = Duration::from_millis(2);
 
+/// Slots after which a slot is finalized.
+const FINALITY: usize = 32;
+
 /// How long a slot lasts where a script lets the chain go on until the market has joined it. Real ones last 400 ms.
-const SLOT_TIME: Duration = Duration::from_millis(15);
+const SLOT_TIME: Duration = Duration::from_millis(60);
 
 /// A market and everything around it.
 pub struct Scenario {
@@ -289,9 +292,16 @@ impl Scenario {
     /// When they never do.
     pub async fn settle(&mut self) {
         let until = Instant::now() + PATIENCE;
+        let mut unfinalized = VecDeque::new();
         loop {
             let slot = self.pass();
             self.confirm(slot);
+            unfinalized.push_back(slot);
+            if unfinalized.len() > FINALITY
+                && let Some(finalized) = unfinalized.pop_front()
+            {
+                self.status(finalized, SlotStatus::Finalized, None);
+            }
             let slot_end = Instant::now() + SLOT_TIME;
             while Instant::now() < slot_end {
                 if self.difference().is_none() {
