@@ -158,6 +158,18 @@ impl Chain {
 
 const HOUR: u64 = 3_600;
 
+/// A swap of two tokens of the same kind.
+fn alike(kind: TokenKind, neutral_extensions: u8) -> SwapShape {
+    let token = TokenShape {
+        kind,
+        neutral_extensions,
+    };
+    SwapShape {
+        input: token,
+        output: token,
+    }
+}
+
 #[test]
 fn where_the_prior_is_right_no_limit_is_short_and_the_excess_is_small() {
     let mut chain = Chain::new();
@@ -242,14 +254,7 @@ fn what_was_learned_outlives_the_process_and_not_the_build() {
 
 #[test]
 fn a_transaction_that_ran_out_raises_the_limit_of_its_pool() {
-    let token = TokenShape {
-        kind: TokenKind::Spl,
-        neutral_extensions: 0,
-    };
-    let shape = SwapShape {
-        input: token,
-        output: token,
-    };
+    let shape = alike(TokenKind::Spl, 0);
     let now = Duration::ZERO;
     let mut calibration = Calibration::new(1, now);
     let sample = Sample {
@@ -269,14 +274,7 @@ fn a_transaction_that_ran_out_raises_the_limit_of_its_pool() {
 
 #[test]
 fn three_pools_that_run_high_within_a_minute_are_a_new_build_and_two_are_not() {
-    let token = TokenShape {
-        kind: TokenKind::Token2022,
-        neutral_extensions: 1,
-    };
-    let shape = SwapShape {
-        input: token,
-        output: token,
-    };
+    let shape = alike(TokenKind::Token2022, 1);
     let mut calibration = Calibration::new(1, Duration::ZERO);
     let mut observe = |number, second| {
         let sample = Sample {
@@ -296,14 +294,7 @@ fn three_pools_that_run_high_within_a_minute_are_a_new_build_and_two_are_not() {
 
 #[test]
 fn a_second_pool_raises_the_ratio_at_once_and_the_limit_has_a_margin_over_it() {
-    let token = TokenShape {
-        kind: TokenKind::Spl,
-        neutral_extensions: 0,
-    };
-    let shape = SwapShape {
-        input: token,
-        output: token,
-    };
+    let shape = alike(TokenKind::Spl, 0);
     let now = Duration::ZERO;
     let mut calibration = Calibration::new(1, now);
     let mut after = |number| {
