@@ -1,19 +1,20 @@
 //! Chaos: indexers, dispatchers and databases killed at random, and nothing missing in the end.
 //!
-//! A played chain of numbered events ([`script`], streamed by [`feed`]) is followed by processes of the real `sluice`
+//! A played chain of numbered events ([`numbered_chain`], [`events`], streamed by [`feed`]) is followed by processes of the real `sluice`
 //! ([`process`]) on a real database ([`database`]), and they deliver to receivers that answer in every wrong way
 //! ([`receiver`]). All but the stream and the receivers is killed with SIGKILL ([`run`]). What arrived is kept
-//! ([`ledger`]) and held against the script ([`verdict`]): no count, id or checkpoint of the database has a say in
+//! ([`ledger`]) and held against the chain ([`verdict`]): no count, id or checkpoint of the database has a say in
 //! what should have arrived.
 
 pub mod database;
+pub mod events;
 pub mod feed;
 pub mod ledger;
+pub mod numbered_chain;
 pub mod process;
 pub mod receiver;
 pub mod report;
 pub mod run;
-pub mod script;
 pub mod subscriber;
 pub mod verdict;
 

@@ -191,10 +191,9 @@ impl BlockTree {
 
     /// Gives a block up, and all that build on it, which are returned, the oldest first.
     pub fn kill(&mut self, id: BlockId) -> Vec<BlockId> {
-        let all = self.current.values().copied();
-        let victims: Vec<BlockId> = all
-            .filter(|each| self.ancestry(*each).any(|at| at == id))
-            .collect();
+        let slot = self.block(id).slot;
+        let above = self.current.range(slot..).map(|(_, each)| *each);
+        let victims: Vec<BlockId> = above.filter(|each| self.is_on(*each, id)).collect();
         for victim in &victims {
             self.current.remove(&self.blocks[victim.0].slot);
         }
@@ -248,6 +247,13 @@ impl BlockTree {
         std::iter::successors(Some(id), |id| self.block(*id).parent)
     }
 
+    /// Whether a block is this one, or builds on it.
+    fn is_on(&self, block: BlockId, floor: BlockId) -> bool {
+        let slot = self.block(floor).slot;
+        let mut ancestry = self.ancestry(block);
+        ancestry.find(|at| self.block(*at).slot <= slot) == Some(floor)
+    }
+
     /// Whether the block and all below it are the blocks of their slots.
     #[must_use]
     pub fn lives(&self, id: BlockId) -> bool {
@@ -258,7 +264,7 @@ impl BlockTree {
     /// Living blocks that build on the confirmed one, or are it, by slot.
     #[must_use]
     pub fn candidates(&self) -> Vec<BlockId> {
-        let on_confirmed = |id: &BlockId| self.ancestry(*id).any(|at| at == self.confirmed);
+        let on_confirmed = |id: &BlockId| self.is_on(*id, self.confirmed);
         let all = self.current.values().copied();
         all.filter(|id| self.lives(*id) && on_confirmed(id))
             .collect()

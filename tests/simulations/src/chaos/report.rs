@@ -40,7 +40,7 @@ pub struct Report {
     pub failed_starts: u32,
     /// Starts of processes.
     pub starts: u32,
-    /// Events that the script played.
+    /// Events of the chain.
     pub events: u64,
     /// Blocks that were streamed and dropped.
     pub dropped_blocks: u64,
@@ -105,7 +105,7 @@ impl fmt::Display for Report {
             self.findings.len().try_into().unwrap_or(u64::MAX),
         )?;
         row(
-            "messages that the script calls for",
+            "messages that the chain calls for",
             self.sum(|each| each.expected),
         )?;
         row(

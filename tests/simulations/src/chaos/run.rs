@@ -18,10 +18,10 @@ use tokio::time::sleep;
 use super::{
     database::{Database, Kind, Part},
     feed::Feed,
+    numbered_chain::Fate,
     process::{Ended, Process, beside_this_executable},
     receiver::Receivers,
     report::{Kills, Report},
-    script::Fate,
     subscriber::{Subscriber, from_the_start, latecomers},
     verdict::{Played, Promise, first_faults, judge},
 };

@@ -3,7 +3,10 @@
 use sluice_store::{Commitment, DeliveryOrder, EventKind, Filters};
 use solana_pubkey::Pubkey;
 
-use super::script::{self, Block, Event, Fate, What};
+use super::{
+    events::{self, Event, What},
+    numbered_chain::{Block, Fate},
+};
 
 /// What a webhook asks for.
 #[derive(Clone, Debug)]
@@ -114,7 +117,7 @@ pub fn latecomers() -> Vec<Subscriber> {
 
 fn filters(accounts: &[u8], programs: &[u8]) -> Filters {
     Filters {
-        accounts: accounts.iter().map(|each| script::account(*each)).collect(),
-        programs: programs.iter().map(|each| script::program(*each)).collect(),
+        accounts: accounts.iter().map(|each| events::account(*each)).collect(),
+        programs: programs.iter().map(|each| events::program(*each)).collect(),
     }
 }

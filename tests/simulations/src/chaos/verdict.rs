@@ -1,4 +1,4 @@
-//! Verdict on what arrived: what the script owes, no less and no more (pure).
+//! Verdict on what arrived: what the chain owes, no less and no more (pure).
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -7,8 +7,9 @@ use serde_json::Value;
 use sluice_store::{Commitment, DeliveryOrder, EventKind};
 
 use super::{
+    events::{Event, What, number_of_emitted, number_of_signature, number_of_written},
     ledger::Arrived,
-    script::{Block, Event, Fate, What, number_of_emitted, number_of_signature, number_of_written},
+    numbered_chain::{Block, Fate},
     subscriber::Subscriber,
 };
 
@@ -29,7 +30,7 @@ pub struct Promise {
 /// What was found about one webhook.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Finding {
-    /// Messages that the script calls for.
+    /// Messages that the chain calls for.
     pub expected: u64,
     /// Those of them that no receiver has accepted.
     pub lost: u64,
@@ -60,11 +61,11 @@ enum Content<'a> {
     Reverted(&'a str, u64),
 }
 
-/// The script, by the numbers of its events.
+/// The chain, by the numbers of its events.
 pub struct Played<'a>(HashMap<u64, (&'a Block, &'a Event)>);
 
 impl<'a> Played<'a> {
-    /// Indexes the blocks of a script.
+    /// Indexes the blocks of a chain.
     #[must_use]
     pub fn new(blocks: &'a [Block]) -> Self {
         let events = blocks
@@ -73,7 +74,7 @@ impl<'a> Played<'a> {
         Self(events.map(|each| (each.1.number, each)).collect())
     }
 
-    /// The script's events that a webhook must be sent. Those of dropped blocks are not among them: an indexer
+    /// The chain's events that a webhook must be sent. Those of dropped blocks are not among them: an indexer
     /// that was away while such a block lived need not emit it.
     fn owed(&self, promise: &Promise) -> BTreeMap<u64, (&'a Block, &'a Event)> {
         let owed = self.0.iter().filter(|(_, (block, event))| {
@@ -166,7 +167,7 @@ fn read_message<'a>(
     })
 }
 
-/// The event of the script that a body is about, recognised by its number and compared in everything else.
+/// The event of the chain that a body is about, recognised by its number and compared in everything else.
 fn event_of<'a>(
     played: &Played<'a>,
     kind: EventKind,

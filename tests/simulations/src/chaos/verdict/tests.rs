@@ -5,15 +5,11 @@ use serde_json::json;
 use sluice_store::{Secret, WebhookId};
 
 use super::{
-    super::{
-        ledger::Ledger,
-        script::{ChainScript, Turn},
-        subscriber::from_the_start,
-    },
+    super::{ledger::Ledger, numbered_chain::NumberedChain, subscriber::from_the_start},
     *,
 };
 
-/// A webhook, a script, and what arrived of it.
+/// A webhook, a chain, and what arrived of it.
 struct Case {
     promise: Promise,
     blocks: Vec<Block>,
@@ -27,15 +23,17 @@ impl Case {
             .into_iter()
             .find(|each| each.commitment == commitment && each.order == order)
             .expect("there is one of each");
-        let mut script = ChainScript::new(1);
-        let mut turns: Vec<Turn> = (0..300).map(|_| script.turn(true)).collect();
+        let mut chain = NumberedChain::new(1);
+        for _ in 0..600 {
+            chain.step(true);
+        }
         let mut case = Self {
             promise: Promise {
                 webhook: WebhookId::from_random([1; 16]).to_string(),
                 subscriber,
                 since: 0,
             },
-            blocks: turns.drain(..).flat_map(|turn| turn.blocks).collect(),
+            blocks: chain.blocks(),
             messages: BTreeMap::new(),
         };
         for block in case.blocks.clone() {
