@@ -1,8 +1,9 @@
 //! Provider: a gateway in front of the node that refuses, loses and delays calls, and limits lists of accounts.
 //!
-//! It stands for nodes that are sold by the call, and for their calls that read accounts; others pass it. It is stricter: calls are refused however few are made and
-//! however long one waits, every second time without saying for how long; an answer that is lost is lost in its middle,
-//! after it took its whole time; and a list beyond the limit is refused as a whole, late, as if it had been read.
+//! It stands for nodes that are sold by the call, and for their calls that read accounts; others pass it. It is stricter:
+//! calls are refused however few are made and however long one waits, every second time without saying for how long; an
+//! answer that is lost is lost in its middle, after it took its whole time; and a list beyond the limit is refused as a
+//! whole, late, as if it had been read.
 
 use std::time::Duration;
 

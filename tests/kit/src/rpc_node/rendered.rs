@@ -8,7 +8,7 @@ use sluice_chain_types::RawAccount;
 use solana_pubkey::{Pubkey, pubkey};
 
 use super::{
-    Request,
+    answering::Request,
     wire::{self, Call, Condition, Reading},
 };
 
