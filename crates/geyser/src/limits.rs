@@ -20,6 +20,10 @@ pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Time for the server to accept a subscription once connected.
 pub const SUBSCRIBE_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// Longest pause between two attempts to connect: a server that returns is noticed within this time, and an attempt a second
+/// burdens neither side.
+pub const LONGEST_RECONNECT_PAUSE: Duration = Duration::from_secs(1);
+
 /// Silence after which the stream counts as dead. Servers ping every 10 to 15 seconds and a slot
 /// passes every 400 ms, so this allows one lost ping and no more.
 pub const STALL_TIMEOUT: Duration = Duration::from_secs(30);

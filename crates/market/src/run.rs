@@ -9,7 +9,10 @@ use std::time::Duration;
 
 use service_kit::{Backoff, CancellationToken};
 use sluice_chain_types::SlotStatus;
-use sluice_geyser::{Assembled, Body, Endpoint, SlotStream, SlotUpdate, StreamError, Update};
+use sluice_geyser::{
+    Assembled, Body, Endpoint, SlotStream, SlotUpdate, StreamError, Update,
+    limits::LONGEST_RECONNECT_PAUSE,
+};
 use tokio::{
     sync::{mpsc, watch},
     task::{JoinError, JoinSet},
@@ -100,7 +103,7 @@ pub(crate) async fn run(market: Market, sources: Sources, shutdown: Cancellation
 }
 
 async fn follow_chain(market: &Market, sources: &Sources, shutdown: &CancellationToken) {
-    let mut backoff = Backoff::new();
+    let mut backoff = Backoff::up_to(LONGEST_RECONNECT_PAUSE);
     let mut tree = MarketTree::default();
     let mut endpoints = sources.endpoints.iter().cycle();
     let Some(mut endpoint) = endpoints.next() else {

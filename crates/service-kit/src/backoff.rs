@@ -10,16 +10,32 @@ pub const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
 /// Doubling, capped, jittered pauses. It never gives up: a service that stopped trying would need a
 /// person to restart it.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Backoff {
     attempt: u32,
+    longest: Duration,
+}
+
+impl Default for Backoff {
+    fn default() -> Self {
+        Self::new()
+    }
 }
 
 impl Backoff {
     /// A back-off whose next pause is the shortest one.
     #[must_use]
-    pub fn new() -> Self {
-        Self::default()
+    pub const fn new() -> Self {
+        Self::up_to(LONGEST_PAUSE)
+    }
+
+    /// A back-off of which no pause is longer than this.
+    #[must_use]
+    pub const fn up_to(longest: Duration) -> Self {
+        Self {
+            attempt: 0,
+            longest,
+        }
     }
 
     /// The pause before the next attempt. `random` is any uniformly drawn number: the pause is
@@ -27,7 +43,7 @@ impl Backoff {
     pub fn next_pause(&mut self, random: u32) -> Duration {
         let doubled =
             FIRST_PAUSE.saturating_mul(1u32.checked_shl(self.attempt).unwrap_or(u32::MAX));
-        let ceiling = doubled.min(LONGEST_PAUSE);
+        let ceiling = doubled.min(self.longest);
         self.attempt = self.attempt.saturating_add(1);
         let half = ceiling / 2;
         half + half.mul_f64(f64::from(random) / f64::from(u32::MAX))
@@ -52,6 +68,14 @@ mod tests {
         assert_eq!(pauses[8], LONGEST_PAUSE);
         backoff.reset();
         assert_eq!(backoff.next_pause(u32::MAX), FIRST_PAUSE);
+    }
+
+    #[test]
+    fn no_pause_is_longer_than_the_longest() {
+        let longest = FIRST_PAUSE * 3;
+        let mut backoff = Backoff::up_to(longest);
+        let pauses: Vec<_> = (0..4).map(|_| backoff.next_pause(u32::MAX)).collect();
+        assert_eq!(pauses, [FIRST_PAUSE, FIRST_PAUSE * 2, longest, longest]);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use service_kit::{Backoff, OutageLog};
+use sluice_geyser::limits::LONGEST_RECONNECT_PAUSE;
 
 use super::session_end::SessionEnd;
 
@@ -17,7 +18,7 @@ impl Reconnect {
     pub(super) fn new() -> Self {
         Self {
             outage: OutageLog::new("following the chain"),
-            backoff: Backoff::new(),
+            backoff: Backoff::up_to(LONGEST_RECONNECT_PAUSE),
         }
     }
 

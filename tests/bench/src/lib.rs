@@ -4,6 +4,7 @@
 pub mod guard;
 pub mod http;
 pub mod memory;
+pub mod resume;
 pub mod start;
 pub mod strangers;
 pub mod updates;
