@@ -2,6 +2,7 @@
 
 pub mod bare;
 pub mod deliveries;
+pub mod edits;
 pub mod hanging;
 pub mod indexer;
 pub mod latency;

@@ -5,12 +5,19 @@
 use std::{env, path::Path};
 
 use anyhow::bail;
-use sluice_bench::webhooks::{deliveries, hanging, latency, matching, start};
+use sluice_bench::webhooks::{deliveries, edits, hanging, latency, matching, start};
 use sluice_testkit::figure::{self, Figure};
 use tokio::runtime::Runtime;
 
 /// What can be measured by itself.
-const PARTS: [&str; 5] = ["matching", "deliveries", "latency", "hanging", "start"];
+const PARTS: [&str; 6] = [
+    "matching",
+    "deliveries",
+    "latency",
+    "edits",
+    "hanging",
+    "start",
+];
 
 fn main() -> anyhow::Result<()> {
     let arguments: Vec<String> = env::args().skip(1).collect();
@@ -37,6 +44,7 @@ fn measure(file: &Path, parts: &[&str]) -> anyhow::Result<()> {
             "matching" => runtime.block_on(matching::figures())?,
             "deliveries" => runtime.block_on(deliveries::figures())?,
             "latency" => runtime.block_on(latency::figures())?,
+            "edits" => runtime.block_on(edits::figures())?,
             "hanging" => runtime.block_on(hanging::figures())?,
             "start" => runtime.block_on(start::figures())?,
             unknown => bail!("there is no part {unknown}, only {}", PARTS.join(", ")),

@@ -109,13 +109,13 @@ pub async fn figures() -> anyhow::Result<Vec<Figure>> {
             "slot confirmed on the stream -> first byte, p50 at 1,000/s",
             &confirmed.from_emittable,
             500,
-            Limit::None,
+            Limit::AtMost(10.0),
         ),
         figure(
             "slot confirmed on the stream -> first byte, p99 at 1,000/s",
             &confirmed.from_emittable,
             990,
-            Limit::AtMost(50.0),
+            Limit::AtMost(25.0),
         ),
     ])
 }
