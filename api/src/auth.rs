@@ -60,7 +60,7 @@ impl Authenticator {
         };
         let key = found.ok_or(ApiError::Unauthorized {
             fault: "this API key does not exist or was revoked; `sluice keys list` shows which do",
-            presented: true,
+            with_key: true,
         })?;
         Ok(Access::Key(key))
     }
@@ -69,7 +69,7 @@ impl Authenticator {
         let refuse = |fault| {
             Err(ApiError::Unauthorized {
                 fault,
-                presented: false,
+                with_key: false,
             })
         };
         let api_keys_in_use = self.store.api_keys_in_use().await;
@@ -149,7 +149,7 @@ fn bearer_token(headers: &HeaderMap) -> Result<Option<&str>, ApiError> {
         Some(token) if !token.is_empty() => Ok(Some(token)),
         _ => Err(ApiError::Unauthorized {
             fault: "the Authorization header must be of the form: Bearer sluice_…",
-            presented: true,
+            with_key: true,
         }),
     }
 }

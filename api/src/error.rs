@@ -127,8 +127,8 @@ pub enum ApiError {
     Unauthorized {
         /// What is wrong and what would be right.
         fault: &'static str,
-        /// Whether a key was presented at all.
-        presented: bool,
+        /// Whether a key was sent at all.
+        with_key: bool,
     },
     /// The caller asks too often.
     #[error("too many requests with this API key; try again in {retry_after_secs} s")]
@@ -303,8 +303,8 @@ impl ApiError {
     /// The header that belongs to this error.
     fn header(&self) -> Option<(HeaderName, HeaderValue)> {
         match self {
-            Self::Unauthorized { presented, .. } => {
-                let challenge = if *presented {
+            Self::Unauthorized { with_key, .. } => {
+                let challenge = if *with_key {
                     "Bearer realm=\"sluice\", error=\"invalid_token\""
                 } else {
                     "Bearer realm=\"sluice\""

@@ -68,7 +68,7 @@ impl Outbox {
         self.0[commitment.index()].push(event);
     }
 
-    fn tell_all(&mut self, event: &Event) {
+    fn emit_all(&mut self, event: &Event) {
         for batch in &mut self.0 {
             batch.push(event.clone());
         }
@@ -117,7 +117,7 @@ impl SlotRing {
         let slot = event.update.slot();
         if self.dropped_through >= Some(slot) {
             // Nothing can be ordered any more, but nothing may be withheld either.
-            out.tell_all(&event);
+            out.emit_all(&event);
             return out;
         }
         let bytes_before = self.buffered(slot).bytes;
@@ -130,7 +130,7 @@ impl SlotRing {
             | Update::BlockMeta(_) => self.apply_content(slot, &event, &mut out),
         }
         self.bytes = self.bytes + self.buffered(slot).bytes - bytes_before;
-        self.tell_waiting(event.created_at, &mut out);
+        self.emit_waiting(event.created_at, &mut out);
         self.prune();
         out
     }
@@ -228,7 +228,7 @@ impl SlotRing {
                     update: Update::Slot(status),
                     created_at,
                 };
-                out.tell_all(&event);
+                out.emit_all(&event);
                 buffered.add_status(event);
                 return;
             }
@@ -273,7 +273,7 @@ impl SlotRing {
         }
     }
 
-    fn tell_waiting(&mut self, now: Timestamp, out: &mut Outbox) {
+    fn emit_waiting(&mut self, now: Timestamp, out: &mut Outbox) {
         let waiting: Vec<Slot> = self.waiting.iter().copied().collect();
         for slot in waiting {
             let Some(buffered) = self.slots.get(&slot) else {
@@ -318,7 +318,7 @@ impl SlotRing {
             }),
             created_at: now,
         };
-        out.tell_all(&status);
+        out.emit_all(&status);
         buffered.emitted = Some(level);
         self.bytes += status.update.weight();
         buffered.add_status(status);

@@ -1,4 +1,4 @@
-//! Working folder of a localnet: what it writes, and what is left after it.
+//! Working folder of a localnet: keeps what its processes write, under a lock while it runs.
 
 use std::{
     fs::{self, File, TryLockError},

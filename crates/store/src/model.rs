@@ -1,4 +1,4 @@
-//! Plain types of what is stored (pure): no SQL, no waiting.
+//! Model: plain types of what is stored, without SQL and without waiting (pure).
 
 mod active;
 mod api_keys;

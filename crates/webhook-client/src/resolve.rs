@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_public_address_of_this_machine_is_given_to_nobody() {
+    async fn a_public_address_of_this_machine_is_given_to_no_endpoint() {
         assert!(resolves(Zone::Public, "8.8.8.8", "8.8.4.4").await);
         assert!(!resolves(Zone::Public, "8.8.4.4", "8.8.4.4").await);
         assert!(

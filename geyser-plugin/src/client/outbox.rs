@@ -72,7 +72,7 @@ struct Queued {
 }
 
 impl Outbox {
-    /// Waits until nobody reads any more.
+    /// Waits until its reader is gone.
     pub async fn closed(&self) {
         self.sender.closed().await;
     }

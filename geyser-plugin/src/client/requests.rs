@@ -18,7 +18,7 @@ pub(super) struct Pending {
     pub from_slot: Option<Slot>,
 }
 
-/// The newest request, taken by whoever applies it.
+/// The newest request, taken by the task that applies it.
 pub(super) type Newest = watch::Sender<Option<Arc<Pending>>>;
 
 /// Reads until the subscription has to end.

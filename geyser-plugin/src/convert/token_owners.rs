@@ -101,10 +101,10 @@ mod tests {
 
     #[test]
     fn a_balance_without_an_owner_is_left_out() {
-        let nobody = TransactionTokenBalance {
+        let ownerless = TransactionTokenBalance {
             owner: String::new(),
             ..balance(1, 1, "5")
         };
-        assert_eq!(owners(vec![nobody], Vec::new()), "");
+        assert_eq!(owners(vec![ownerless], Vec::new()), "");
     }
 }

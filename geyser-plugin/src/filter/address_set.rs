@@ -49,7 +49,7 @@ impl AddressSet {
         })
     }
 
-    /// Adds the addresses that a cuckoo filter stands for, and the few others that it cannot tell from them.
+    /// Adds the addresses that a cuckoo filter stands for, and the few others that it cannot distinguish from them.
     pub fn or_cuckoo(
         mut self,
         wire: Option<&WireCuckooFilter>,

@@ -205,7 +205,7 @@ fn lamports_compare_in_four_ways() {
 }
 
 #[test]
-fn token_accounts_are_told_by_length_state_and_type() {
+fn token_accounts_are_known_by_length_state_and_type() {
     let with = |length: usize, state: u8, kind: u8| {
         let mut data = vec![0; length];
         data[108] = state;
@@ -230,7 +230,7 @@ fn token_accounts_are_told_by_length_state_and_type() {
 }
 
 #[test]
-fn writes_can_be_told_by_whether_a_transaction_made_them() {
+fn writes_are_selected_by_whether_a_transaction_made_them() {
     let matches = |wanted, txn_signature| {
         let filter = SubscribeRequestFilterAccounts {
             nonempty_txn_signature: Some(wanted),
@@ -277,7 +277,7 @@ fn transaction_matches(filter: SubscribeRequestFilterTransactions) -> bool {
 }
 
 #[test]
-fn transactions_are_told_by_vote_outcome_signature_and_accounts() {
+fn transactions_are_selected_by_vote_outcome_signature_and_accounts() {
     let matches = |change: &dyn Fn(&mut SubscribeRequestFilterTransactions)| {
         let mut filter = SubscribeRequestFilterTransactions::default();
         change(&mut filter);

@@ -121,7 +121,7 @@ impl BufferedSlot {
             })
     }
 
-    /// Whether all entries are there. The block meta's own count does not tell: it is 0 for the blocks that a test
+    /// Whether all entries are there. The block meta's own count does not show it: it is 0 for the blocks that a test
     /// validator produces.
     fn has_entries(&self) -> bool {
         let Some(last) = &self.last_entry else {

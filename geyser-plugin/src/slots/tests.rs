@@ -200,7 +200,7 @@ fn a_status_waits_for_the_transactions_that_the_block_meta_announces() {
 }
 
 #[test]
-fn lower_levels_and_ancestors_are_told_first() {
+fn lower_levels_and_ancestors_are_reported_first() {
     let mut ring = from_genesis();
     let blocks = (1..=3).flat_map(|slot| [entry(slot), meta(slot, 0)]);
     let [_, _, at_finalized] = streams(&mut ring, blocks.chain([finalized(3)]));
@@ -212,7 +212,7 @@ fn lower_levels_and_ancestors_are_told_first() {
 }
 
 #[test]
-fn repeated_statuses_are_told_once_and_never_taken_back() {
+fn repeated_statuses_are_reported_once_and_never_withdrawn() {
     let mut ring = from_genesis();
     streams(&mut ring, good_slot(1));
     streams(&mut ring, [finalized(1)]);
@@ -235,7 +235,7 @@ fn content_that_comes_late_still_comes() {
 }
 
 #[test]
-fn a_slot_without_block_meta_holds_nobody_up_for_long() {
+fn a_slot_without_block_meta_delays_others_for_a_short_time_only() {
     let mut ring = from_genesis();
     let [at_processed, ..] = streams(&mut ring, [processed(1), confirmed(1)]);
     assert_eq!(names(&at_processed), "");

@@ -342,7 +342,7 @@ async fn the_token_is_checked_on_every_call() {
 }
 
 #[tokio::test]
-async fn stopping_tells_subscribers_and_frees_the_port() {
+async fn stopping_ends_streams_with_a_status_and_frees_the_port() {
     let chain = Chain::start("");
     let address = chain.server().address();
     let mut subscription = chain.subscribe(everything()).await;

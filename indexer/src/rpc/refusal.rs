@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_codes_of_nodes_are_told_apart() {
+    fn the_codes_of_nodes_are_distinguished() {
         let refusal = |code, message: &str| {
             Refusal::of(WireError {
                 code,

@@ -68,7 +68,7 @@ fn owned_by_exchange(account: &AccountView) -> Checked {
     )
 }
 
-/// Refuses an account that does not exist, where the framework tells this from a wrong owner.
+/// Refuses an account that does not exist, where the framework distinguishes this from a wrong owner.
 pub fn exists(account: &AccountView) -> Checked {
     require(
         !account.owned_by(&SYSTEM) || account.lamports() != 0,

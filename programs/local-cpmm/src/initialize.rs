@@ -23,7 +23,7 @@ use pinocchio::{
     sysvars::{Sysvar, clock::Clock},
 };
 
-/// LP tokens that nobody ever gets, in their smallest unit: they keep a pool from being emptied of its last unit.
+/// LP tokens that no account ever gets, in their smallest unit: they keep a pool from being emptied of its last unit.
 const LOCKED_LP: u64 = 100;
 /// Decimals of every LP mint.
 const LP_DECIMALS: u8 = 9;

@@ -2,7 +2,7 @@
 //!
 //! It is loaded at the exchange's mainnet address and has the exchange's account layouts, discriminators, error
 //! numbers, events and arithmetic, for the three instructions that opening a pool and swapping need: `initialize`,
-//! `swap_base_input` and `swap_base_output`. Where the real program and this one could be told apart, the doc comment of the item says so.
+//! `swap_base_input` and `swap_base_output`. Where the real program and this one could be distinguished, the doc comment of the item says so.
 //! It is written from the description of the exchange's interface, and must never be deployed in public.
 
 use pinocchio::{AccountView, Address, ProgramResult};

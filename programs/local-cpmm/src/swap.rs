@@ -217,7 +217,7 @@ impl Accounts {
         })
     }
 
-    /// Books, logs and moves what was computed, and tells the oracle the price before it.
+    /// Books, logs and moves what was computed, and reports the price before it to the oracle.
     ///
     /// # Errors
     /// `RequireGteViolated` when the product of the reserves falls; whatever the token programs refuse.

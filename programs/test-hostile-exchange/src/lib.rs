@@ -1,4 +1,4 @@
-//! Test program: an exchange that cheats as a test tells it to.
+//! Hostile exchange: a test program that cheats as a test orders it to.
 //!
 //! Tests load it at the exchange's address. It takes the exchange's thirteen accounts, ignores the amounts in the
 //! instruction, and reads its orders from the pool account: see [`Orders`]. It knows SPL Token alone.
@@ -131,7 +131,7 @@ fn call_back(guard: &AccountView, accounts: &[AccountView; ACCOUNTS]) -> Program
     )
 }
 
-/// Moves what was ordered. An account that nothing is taken from is left alone, whoever owns it.
+/// Moves what was ordered. An account that nothing is taken from is left alone, whatever its owner.
 fn transfer(
     token_program: &AccountView,
     [from, to, authority]: [&AccountView; 3],

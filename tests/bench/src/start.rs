@@ -1,4 +1,4 @@
-//! Start of a market of 200,000 pools: its time and its memory, in a process of its own; and its time at a provider.
+//! Start of a market of 200,000 pools: its time and memory in a process of its own, and its time at a provider.
 
 use std::{
     env, fs,

@@ -1,6 +1,7 @@
-"""A good request for a swap, damaged in every way that Hypothesis thinks of: whatever arrives, the answer is a refusal
-that blames the request, or a transaction that spends no more than it was asked to. The damage starts from a quote of
-the running service, so that it reaches the code behind the first check of shapes."""
+"""Damaged bodies: good requests for a swap, damaged in every way that Hypothesis thinks of.
+
+The answer is a refusal that blames the request, or a transaction that spends no more than it was asked to. The damage
+starts from a quote of the running service, so that it reaches the code behind the first check of shapes."""
 
 import copy
 import json

@@ -1,4 +1,4 @@
-"""Checks of our own that schemathesis makes on every answer, beside its own."""
+"""Hooks: checks of our own that schemathesis makes on every answer, beside its own."""
 
 import pathlib
 import sys

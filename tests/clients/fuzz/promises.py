@@ -1,6 +1,8 @@
-"""What must hold for every answer of the API, whatever was asked: a refusal is a problem document that a program can
-read, and a transaction spends no more than its request named. The first is checked on the text, the second on the
-bytes that a wallet would sign, with `solders` and not with anything of ours."""
+"""Promises: what must hold for every answer of the API, whatever was asked.
+
+A refusal is a problem document that a program can read, and a transaction spends no more than its request named. The
+first is checked on the text, the second on the bytes that a wallet would sign, with `solders` and not with anything of
+ours."""
 
 import base64
 import json
@@ -20,7 +22,7 @@ _TOKEN_PROGRAMS = {
     Pubkey.from_string("TokenzQdBNbLqP5VEhdkAS6EPFLC1PHnBqCXEpPxuEb"),
 }
 
-# The instructions that a swap may contain, as the first bytes of their data tell them apart.
+# The instructions that a swap may contain, by the first bytes of their data.
 _TRANSFER, _CREATE_WITH_SEED = 2, 3
 _UNIT_LIMIT, _UNIT_PRICE = 2, 3
 _CREATE, _CREATE_IDEMPOTENT = 0, 1

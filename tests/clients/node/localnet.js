@@ -1,5 +1,6 @@
-// The localnet that the tests run against, named by environment variables, and Sluice's REST interface as any
-// integrator would call it: `fetch`, JSON, and nothing of ours.
+// Localnet that the tests run against, and Sluice's REST interface as any integrator would call it.
+//
+// Environment variables name it. It takes `fetch`, JSON, and nothing of ours.
 
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';

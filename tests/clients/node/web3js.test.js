@@ -1,4 +1,4 @@
-// A swap with @solana/web3.js 1.x: by the transaction that the API builds, in both versions, and by its instruction.
+// Swap with @solana/web3.js 1.x: by the transaction of the API, in both versions, and by its instruction.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

@@ -1,5 +1,6 @@
-"""The localnet that the tests run against, named by environment variables, and the two interfaces that an integrator
-calls: Sluice's REST and the chain's JSON-RPC. Nothing of ours, and nothing but the standard library and `solders`."""
+"""Localnet that the tests run against, and the two interfaces that an integrator calls: REST and JSON-RPC.
+
+Environment variables name it. It takes the standard library and `solders`, and nothing of ours."""
 
 import base64
 import json

@@ -1,4 +1,4 @@
-"""A swap with `solders`: by the transaction that the API builds, in both versions, and by its instruction."""
+"""Swap with `solders`: by the transaction that the API builds, in both versions, and by its instruction."""
 
 import base64
 import json

@@ -1,4 +1,6 @@
-//! Truth run: transfers and swaps at a steady rate while streams are cut and filters edited; emitted against landed.
+//! Truth run: compares what was emitted with what landed, while streams are cut and filters edited.
+//!
+//! Transfers and swaps are sent at a steady rate.
 //!
 //! Everything is what runs in production but the network between Sluice and its stream, which is cut and frozen at random.
 //! The judge is the chain itself, over JSON-RPC: what landed, and what a simulated swap pays.
@@ -91,7 +93,7 @@ async fn judge(
     let quotes = quotes.await??;
     let edits = edits.await??;
     progress("the links are whole; waiting until all that landed is final and delivered");
-    let emitted = watch.settle(net, &sent).await?;
+    let emitted = watch.count_emitted(net, &sent).await?;
     Ok(Report {
         plan,
         faults,

@@ -359,6 +359,6 @@ pub async fn send(connection: &Connection, updates: impl IntoIterator<Item = Upd
 
 /// The bank is frozen, and the slot confirmed.
 #[must_use]
-pub fn settle(filter: &str, number: u64) -> [Update; 2] {
+pub fn freeze_and_confirm(filter: &str, number: u64) -> [Update; 2] {
     [SlotStatus::Processed, SlotStatus::Confirmed].map(|status| slot(filter, number, status))
 }

@@ -91,7 +91,7 @@ impl ChainScript {
             self.replace(author);
         }
         match self.rng.random_range(0..100) {
-            0..65 => self.grow(author),
+            0..65 => self.extend(author),
             65..75 => self.report_late(),
             75..92 => self.confirm(),
             _ => self.finalize(),
@@ -114,7 +114,7 @@ impl ChainScript {
     }
 
     /// A new block, usually on the best one.
-    fn grow(&mut self, author: &mut impl Author) {
+    fn extend(&mut self, author: &mut impl Author) {
         let forks = self.chance(self.weather.forks);
         let skipped = u64::from(self.chance(10));
         let (slot, best, candidates) = {
@@ -206,7 +206,7 @@ impl ChainScript {
             .kill(block, |victim| victim == block || rng.random_bool(0.5));
     }
 
-    /// A slot that had died has a block after all, the same or another one.
+    /// A dead slot has a block after all, the same or another one.
     fn revive(&mut self, author: &mut impl Author) {
         let gone = self.chain.lock().tree.revivable();
         let Some(id) = gone.choose(&mut self.rng).copied() else {

@@ -1,4 +1,4 @@
-//! Idle chain: slots that write nothing but the clock, streamed to whoever connects, with a node that keeps up.
+//! Idle chain: slots that write nothing but the clock, streamed to every client, with a node that keeps up.
 //!
 //! It stands for a chain under a market that starts: what is measured is the start. A client gets nothing before its
 //! subscription came; each slot begins under it, is reported in the order of real servers, and is confirmed at once, when the

@@ -1,4 +1,4 @@
-//! Scripted chain: what is true of each slot, what a validator has reported to its plugin, and in which order.
+//! Scripted chain: the truth of each slot, and what a validator has reported of it to its plugin, in order.
 //!
 //! It stands for the validator that a server and a node report: both, the script and the judge see one state of it. A
 //! script may report less than is true, later, or twice, which no validator does on demand. Only block metadata comes by

@@ -1,7 +1,7 @@
 //! Tests that the API's sample payloads have the shape of the indexer's real ones.
 //!
 //! The one is made by the API, the other by the indexer, and neither knows the other: here it is seen that a receiver
-//! cannot tell them apart by their shape.
+//! cannot distinguish them by their shape.
 
 use std::collections::BTreeMap;
 

@@ -45,7 +45,7 @@ pub(super) fn store_error(error: StoreError) -> ApiError {
         // Revoked since the request was let in.
         StoreError::NoSuchApiKey { .. } => ApiError::Unauthorized {
             fault: "this API key does not exist or was revoked",
-            presented: true,
+            with_key: true,
         },
         other => ApiError::StoreUnavailable(other.into()),
     }

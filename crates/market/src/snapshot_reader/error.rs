@@ -284,7 +284,7 @@ mod tests {
 
     /// Texts of nodes and providers as they are met.
     #[test]
-    fn refusals_are_told_apart_as_providers_word_them() {
+    fn refusals_are_distinguished_as_providers_word_them() {
         let all = [
             (
                 429,
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn statuses_are_told_apart_with_the_errors_they_carry() {
+    fn statuses_are_distinguished_with_the_errors_they_carry() {
         let of = |status, body: &str| {
             SnapshotError::of_status(METHOD, status, body.as_bytes(), Some(Duration::ZERO))
         };

@@ -58,8 +58,8 @@ pub struct ApiKeyHash(String);
 impl ApiKeyHash {
     /// The hash of a text that a caller presents.
     #[must_use]
-    pub fn of(presented: &str) -> Self {
-        Self(hex::encode(Sha256::digest(presented.as_bytes())))
+    pub fn of(key: &str) -> Self {
+        Self(hex::encode(Sha256::digest(key.as_bytes())))
     }
 
     pub(crate) fn as_str(&self) -> &str {

@@ -27,11 +27,11 @@ pub struct ResumeState {
     pub filter_changes: Vec<FilterChange>,
 }
 
-/// Slots whose changes of accounts were not read, which webhooks are to be told.
+/// Slots whose changes of accounts were not read, for which webhooks are to get a `gap`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AccountGap {
     /// The commitment at which they are missing: confirmed, for processed too, or finalized.
     pub commitment: Commitment,
-    /// The first of the slots; the last is how far the indexer has come when it tells.
+    /// The first of the slots; the last is how far the indexer has come when it reports them.
     pub first_slot: u64,
 }

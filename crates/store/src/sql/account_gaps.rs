@@ -1,4 +1,4 @@
-//! Account gaps: slots whose changes of accounts were not read, until webhooks have been told so.
+//! Account gaps: slots whose changes of accounts were not read, until webhooks have got a `gap`.
 
 use super::{rows, store::Store};
 use crate::{
@@ -44,7 +44,7 @@ impl Store {
         found.iter().map(gap).collect()
     }
 
-    /// Forgets the account gap of a commitment: webhooks have been told of it.
+    /// Forgets the account gap of a commitment: webhooks have got a `gap` for it.
     ///
     /// # Errors
     /// A failure of the database.

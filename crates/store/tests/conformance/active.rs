@@ -221,12 +221,12 @@ async fn recording_the_same_filter_again_keeps_its_first_slot(fixture: &Fixture)
         revision: Revision(revision),
         in_force_slot,
     };
-    for (proved, known) in [
+    for (recorded, known) in [
         (state(1, 10), state(1, 10)),
         (state(1, 20), state(1, 10)),
         (state(2, 30), state(2, 30)),
     ] {
-        store.record_filter_state(proved).await.expect("records");
+        store.record_filter_state(recorded).await.expect("records");
         assert_eq!(store.filter_state().await.expect("reads"), Some(known));
     }
 }

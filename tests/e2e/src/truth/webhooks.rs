@@ -130,7 +130,7 @@ impl Watch {
     }
 
     /// Waits until what landed is final, and until all of it was emitted or patience ends; then counts.
-    pub(super) async fn settle(
+    pub(super) async fn count_emitted(
         &self,
         net: &Localnet,
         sent: &[Signature],

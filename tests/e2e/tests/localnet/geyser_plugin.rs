@@ -60,7 +60,7 @@ fn geyser_so_replaces_the_plugin() -> anyhow::Result<()> {
 }
 
 #[test]
-fn a_plugin_that_does_not_serve_where_it_was_told_to_is_named() -> anyhow::Result<()> {
+fn a_plugin_that_does_not_serve_where_it_should_is_named() -> anyhow::Result<()> {
     let folder = tempfile::tempdir()?;
     // It takes a port of its own choice.
     let elsewhere = |template: String| {
@@ -85,7 +85,7 @@ fn a_plugin_that_does_not_serve_where_it_was_told_to_is_named() -> anyhow::Resul
 }
 
 #[test]
-fn a_plugin_that_fails_to_load_is_told_with_the_end_of_the_log() -> anyhow::Result<()> {
+fn a_plugin_that_fails_to_load_is_reported_with_the_end_of_the_log() -> anyhow::Result<()> {
     let folder = tempfile::tempdir()?;
     let broken = |template: String| template.replace("filter_limits", "filter_limit");
     let (ended, _) = demo_with(folder.path(), broken)?;

@@ -51,7 +51,7 @@ impl Chain {
             let mut slot = FIRST_SLOT;
             loop {
                 let connection = server.accept().await;
-                // Whoever goes away may come back.
+                // A client that goes may come again.
                 let _ = stream(connection, &mut slot, &node, &mut written).await;
             }
         }));

@@ -73,22 +73,22 @@ impl ReportedStatuses {
 
     /// Slots said to be confirmed, and all that they build on.
     #[must_use]
-    pub fn settled(&self) -> BTreeSet<u64> {
-        let mut settled = self.confirmed.clone();
+    pub fn confirmed_by_implication(&self) -> BTreeSet<u64> {
+        let mut confirmed = self.confirmed.clone();
         for (slot, parent) in self.parents.iter().rev() {
-            if settled.contains(slot) {
-                settled.insert(*parent);
+            if confirmed.contains(slot) {
+                confirmed.insert(*parent);
             }
         }
-        settled
+        confirmed
     }
 
     /// The slot that the confirmed view shows.
     #[must_use]
     pub fn confirmed_slot(&self) -> u64 {
         let (sealed, void) = (self.sealed(), self.void());
-        let mut settled = self.settled().into_iter().rev();
-        settled
+        let mut confirmed = self.confirmed_by_implication().into_iter().rev();
+        confirmed
             .find(|slot| sealed.contains(slot) && !void.contains(slot))
             .unwrap_or(self.genesis)
     }
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_confirmed_slot_confirms_its_ancestors_and_ends_other_branches() {
+    fn a_confirmed_slot_confirms_its_ancestors_and_ends_other_forks() {
         let mut reported = reported(&[(11, 10), (12, 11), (13, 11)]);
         reported.confirmed.insert(12);
         assert_eq!(

@@ -17,7 +17,7 @@ use crate::{
     scripted_chain::{Ending, Message, ScriptedChain},
 };
 
-/// Data of an account that no filter asked for belongs to nobody's filter.
+/// Data of an account that no filter asked for belongs to a filter of the server's making.
 const OVERSIZED_FILTER: &str = "pools";
 
 /// How a server ends a stream: with a status, or without.

@@ -170,10 +170,10 @@ fn brief(update: &Update) -> String {
     }
 }
 
-/// What comes until something does, which is told again until it has come.
-async fn until(stream: &mut Stream, last: impl Fn(&str) -> bool, tell: impl Fn()) -> Vec<String> {
+/// What comes until this does, after it was reported.
+async fn until(stream: &mut Stream, last: impl Fn(&str) -> bool, report: impl Fn()) -> Vec<String> {
     let mut said = Vec::new();
-    tell();
+    report();
     loop {
         let update = soon(stream.next()).await.expect("an update");
         said.push(brief(&update));

@@ -6,7 +6,7 @@ use sluice_geyser::SlotStatus::{Finalized, Processed};
 use sluice_store::{Commitment, WebhookDefinition};
 use tokio::time::sleep;
 
-use sluice_harness::indexer::{IndexerHarness, send, settle, soon};
+use sluice_harness::indexer::{IndexerHarness, freeze_and_confirm, send, soon};
 use sluice_testkit::updates::{block, content, slot};
 
 use crate::{
@@ -44,7 +44,7 @@ async fn what_came_before_the_first_checkpoint_is_asked_for_after_a_crash(
     assert!(request.from_slot.is_some_and(|slot| slot <= since));
     send(&connection, [block(10)]).await;
     send(&connection, content(11)).await;
-    send(&connection, settle(&name, 11)).await;
+    send(&connection, freeze_and_confirm(&name, 11)).await;
     harness.bodies(3).await;
     indexer.stop().await;
 }
@@ -60,7 +60,7 @@ async fn what_waited_for_the_first_finality_is_asked_for_after_a_crash(
     let indexer = harness.start().await;
     let (connection, name) = harness.listening().await;
     send(&connection, content(11)).await;
-    send(&connection, settle(&name, 11)).await;
+    send(&connection, freeze_and_confirm(&name, 11)).await;
     indexer.until_checkpoint(11).await;
     indexer.kill().await;
     drop(connection);
@@ -70,7 +70,7 @@ async fn what_waited_for_the_first_finality_is_asked_for_after_a_crash(
     assert_eq!(request.from_slot, Some(10));
     send(&connection, [block(10)]).await;
     send(&connection, content(11)).await;
-    send(&connection, settle(&name, 11)).await;
+    send(&connection, freeze_and_confirm(&name, 11)).await;
     send(&connection, [slot(&name, 11, Finalized)]).await;
     let bodies = harness.bodies(3).await;
     assert!(bodies.iter().all(|body| body["commitment"] == "finalized"));

@@ -6,7 +6,7 @@ use sluice_store::{
     BodyTemplate, Commit, Commitment, EventKind, MessageId, MessageKind, NewMessage, Timestamp,
 };
 
-use sluice_harness::indexer::{IndexerHarness, send, settle};
+use sluice_harness::indexer::{IndexerHarness, freeze_and_confirm, send};
 use sluice_testkit::{updates::content, webhook_receiver::ReceivedRequest};
 
 use crate::{
@@ -55,7 +55,7 @@ async fn an_indexer_killed_again_and_again_loses_nothing_and_repeats_only_the_sa
         // One slot is known to be stored when the indexer dies; the other may be anywhere.
         for number in next..next + 2 {
             send(&connection, content(number)).await;
-            send(&connection, settle(&name, number)).await;
+            send(&connection, freeze_and_confirm(&name, number)).await;
         }
         indexer.until_checkpoint_past(next).await;
         indexer.kill().await;

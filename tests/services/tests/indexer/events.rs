@@ -9,7 +9,7 @@ use sluice_geyser::{Body, SlotStatus, scripted::Code};
 use sluice_store::{Commitment, EventKind, Secret, WebhookDefinition};
 use tokio::time::sleep;
 
-use sluice_harness::indexer::{IndexerHarness, send, settle, soon};
+use sluice_harness::indexer::{IndexerHarness, freeze_and_confirm, send, soon};
 use sluice_testkit::{
     updates::{account_of, block, content, key, program, slot, transaction},
     webhook_receiver::ReceivedRequest,
@@ -25,7 +25,7 @@ on_both!(
     each_webhook_is_sent_events_at_the_commitment_it_chose,
     a_long_body_is_compressed_for_those_who_ask_for_it,
     a_transaction_whose_logs_were_cut_says_so_and_is_counted,
-    a_broken_connection_resumes_after_the_checkpoint_and_a_replay_reaches_nobody_twice,
+    a_broken_connection_resumes_after_the_checkpoint_and_a_replay_reaches_no_webhook_twice,
     a_second_indexer_stands_by_and_takes_over,
 );
 
@@ -110,7 +110,7 @@ async fn a_transaction_whose_logs_were_cut_says_so_and_is_counted(mut harness: I
     };
     content.log_messages.insert(1, "Log truncated".to_owned());
     send(&connection, [transaction(11, 4), cut, block(11)]).await;
-    send(&connection, settle(&name, 11)).await;
+    send(&connection, freeze_and_confirm(&name, 11)).await;
     // The event that the second one logged after the cut is not known.
     let bodies = harness.bodies(3).await;
     let truncated = bodies.iter().map(|body| body["data"].get("logsTruncated"));
@@ -133,7 +133,7 @@ async fn a_long_body_is_compressed_for_those_who_ask_for_it(mut harness: Indexer
     let data = Bytes::from(vec![0; 20_000]);
     let long = account_of(11, key(1), program(), data);
     send(&connection, [long, block(11)]).await;
-    send(&connection, settle(&name, 11)).await;
+    send(&connection, freeze_and_confirm(&name, 11)).await;
     let ReceivedRequest { headers, body, .. } = harness.received(1).await.remove(0);
     assert_eq!(headers["content-encoding"], "gzip");
     assert!(body.len() < 2_000, "{}", body.len());
@@ -149,14 +149,14 @@ async fn a_long_body_is_compressed_for_those_who_ask_for_it(mut harness: Indexer
     indexer.stop().await;
 }
 
-async fn a_broken_connection_resumes_after_the_checkpoint_and_a_replay_reaches_nobody_twice(
+async fn a_broken_connection_resumes_after_the_checkpoint_and_a_replay_reaches_no_webhook_twice(
     mut harness: IndexerHarness,
 ) {
     harness.webhook(1).await;
     let indexer = harness.start().await;
     let (connection, name) = harness.listening().await;
     send(&connection, content(11)).await;
-    send(&connection, settle(&name, 11)).await;
+    send(&connection, freeze_and_confirm(&name, 11)).await;
     send(&connection, content(12)).await;
     let before = harness.bodies(3).await;
 
@@ -168,9 +168,9 @@ async fn a_broken_connection_resumes_after_the_checkpoint_and_a_replay_reaches_n
     assert_eq!(request.from_slot, Some(12));
     // A server may say more than it was asked for.
     send(&connection, content(11)).await;
-    send(&connection, settle(&name, 11)).await;
+    send(&connection, freeze_and_confirm(&name, 11)).await;
     send(&connection, [transaction(12, 5), block(12)]).await;
-    send(&connection, settle(&name, 12)).await;
+    send(&connection, freeze_and_confirm(&name, 12)).await;
     let after = harness.bodies(5).await;
     assert_eq!(after[..3], before);
     let sequences: Vec<_> = after[3..]
@@ -197,7 +197,7 @@ async fn a_second_indexer_stands_by_and_takes_over(mut harness: IndexerHarness) 
     let (connection, request) = harness.accept().await;
     assert_eq!(request.from_slot, Some(11));
     send(&connection, content(11)).await;
-    send(&connection, settle(&name, 11)).await;
+    send(&connection, freeze_and_confirm(&name, 11)).await;
     harness.bodies(3).await;
     let (_, body) = second.ready().await;
     assert_eq!(body["standby"], false);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use sluice_geyser::scripted::Connection;
-use sluice_harness::indexer::{Indexer, IndexerHarness, send, settle};
+use sluice_harness::indexer::{Indexer, IndexerHarness, freeze_and_confirm, send};
 use sluice_testkit::{updates::block, webhook_receiver::ReceivedRequest};
 use tokio::time::sleep;
 
@@ -29,7 +29,7 @@ impl Surroundings for IndexerHarness {
         assert_eq!(request.from_slot, None, "it starts with what comes");
         let name = request.slots.expect("slots are always asked for");
         send(&connection, [block(10)]).await;
-        send(&connection, settle(&name, 10)).await;
+        send(&connection, freeze_and_confirm(&name, 10)).await;
         (connection, name)
     }
 

@@ -6,7 +6,7 @@ use sluice_geyser::{
 };
 use sluice_store::{Access, Revision};
 
-use sluice_harness::indexer::{IndexerHarness, request, send, settle, soon};
+use sluice_harness::indexer::{IndexerHarness, freeze_and_confirm, request, send, soon};
 use sluice_testkit::updates::{block, content, key, slot};
 
 use crate::{
@@ -21,7 +21,7 @@ on_both!(
     what_a_new_webhook_misses_of_the_open_slot_comes_by_the_side_stream,
     without_replay_the_first_whole_slot_is_answered,
     a_side_stream_that_breaks_off_is_opened_again,
-    a_filter_that_the_server_refuses_is_told_to_its_webhook_and_disturbs_no_other,
+    a_filter_that_the_server_refuses_is_reported_to_its_webhook_and_disturbs_no_other,
     webhooks_that_are_refused_at_the_start_are_found,
 );
 
@@ -48,7 +48,7 @@ async fn a_new_webhook_gets_the_slots_between_its_write_and_its_filter(
     let indexer = harness.start().await;
     let (mut live, old) = harness.listening().await;
     send(&live, content(11)).await;
-    send(&live, settle(&old, 11)).await;
+    send(&live, freeze_and_confirm(&old, 11)).await;
     harness.bodies(3).await;
     indexer.until_checkpoint(11).await;
 
@@ -56,7 +56,7 @@ async fn a_new_webhook_gets_the_slots_between_its_write_and_its_filter(
     probe(&mut harness).await;
     // Until its filter is there, slots go on under the old one.
     send(&live, content(12)).await;
-    send(&live, settle(&old, 12)).await;
+    send(&live, freeze_and_confirm(&old, 12)).await;
     let replaced = request(&mut live).await;
     assert_eq!(replaced.from_slot, None, "the live stream goes on");
     let new = replaced.slots.expect("always");
@@ -65,10 +65,10 @@ async fn a_new_webhook_gets_the_slots_between_its_write_and_its_filter(
     assert_eq!(replayed.from_slot, Some(12), "replayed for the new one");
     send(&live, [slot(&new, 13, SlotStatus::CreatedBank)]).await;
     send(&live, content(13)).await;
-    send(&live, settle(&new, 13)).await;
+    send(&live, freeze_and_confirm(&new, 13)).await;
     for number in [12, 13] {
         send_while_there(&side, content(number)).await;
-        send_while_there(&side, settle(&new, number)).await;
+        send_while_there(&side, freeze_and_confirm(&new, number)).await;
     }
     let bodies = harness.bodies(3 + 3 + 3 + 6).await;
     let of_second: Vec<_> = bodies
@@ -116,7 +116,7 @@ async fn a_webhook_less_narrows_the_live_stream(mut harness: IndexerHarness) {
     assert_ne!(new, old);
 
     send(&connection, content(11)).await;
-    send(&connection, settle(&old, 11)).await;
+    send(&connection, freeze_and_confirm(&old, 11)).await;
     let body = indexer.until_checkpoint(11).await;
     assert_eq!(
         (
@@ -124,7 +124,7 @@ async fn a_webhook_less_narrows_the_live_stream(mut harness: IndexerHarness) {
             &body["filter"]["inForceRevision"]
         ),
         (&2.into(), &1.into()),
-        "not proved by an update of the old filter"
+        "not in force by an update of the old filter"
     );
     send(&connection, [slot(&new, 12, SlotStatus::Completed)]).await;
     let body = indexer
@@ -149,7 +149,7 @@ async fn a_crash_between_the_new_filter_and_the_slots_it_replays_repeats_them(
     probe(&mut harness).await;
     // The checkpoint passes the slot from which on the second must miss nothing.
     send(&live, content(11)).await;
-    send(&live, settle(&old, 11)).await;
+    send(&live, freeze_and_confirm(&old, 11)).await;
     indexer.until_checkpoint(11).await;
     let new = request(&mut live).await.slots.expect("always");
     let (side, replayed) = harness.accept().await;
@@ -161,9 +161,13 @@ async fn a_crash_between_the_new_filter_and_the_slots_it_replays_repeats_them(
 
     let indexer = harness.start().await;
     let (connection, request) = harness.accept().await;
-    assert_eq!(request.from_slot, Some(11), "not proved by the name alone");
+    assert_eq!(
+        request.from_slot,
+        Some(11),
+        "not in force by the name alone"
+    );
     send(&connection, content(11)).await;
-    send(&connection, settle(&new, 11)).await;
+    send(&connection, freeze_and_confirm(&new, 11)).await;
     send(&connection, [slot(&new, 12, SlotStatus::CreatedBank)]).await;
     harness.bodies(6).await;
     let body = indexer
@@ -194,7 +198,7 @@ async fn what_a_new_webhook_misses_of_the_open_slot_comes_by_the_side_stream(
         .until_ready(|_, body| body["filter"]["inForceRevision"] == 1)
         .await;
     assert_eq!(body["filter"]["inForceSinceSlot"], 11);
-    send(&live, settle(&new, 11)).await;
+    send(&live, freeze_and_confirm(&new, 11)).await;
     harness.bodies(3).await;
     indexer.stop().await;
 }
@@ -218,7 +222,7 @@ async fn without_replay_the_first_whole_slot_is_answered(mut harness: IndexerHar
     assert_eq!(body["filter"]["inForceSinceSlot"], 12);
     send(&live, [block(11)]).await;
     send(&live, content(12)).await;
-    send(&live, settle(&new, 12)).await;
+    send(&live, freeze_and_confirm(&new, 12)).await;
     harness.bodies(3).await;
     indexer.stop().await;
 }
@@ -239,10 +243,10 @@ async fn a_side_stream_that_breaks_off_is_opened_again(mut harness: IndexerHarne
     }
     send(&live, [slot(&new, 12, SlotStatus::CreatedBank)]).await;
     send(&live, [block(11)]).await;
-    send(&live, settle(&new, 11)).await;
+    send(&live, freeze_and_confirm(&new, 11)).await;
     let (side, _) = harness.accept().await;
     send(&side, content(11)).await;
-    send_while_there(&side, settle(&new, 11)).await;
+    send_while_there(&side, freeze_and_confirm(&new, 11)).await;
     harness.bodies(3).await;
     let body = indexer
         .until_ready(|_, body| body["filter"]["inForceRevision"] == 1)
@@ -253,7 +257,7 @@ async fn a_side_stream_that_breaks_off_is_opened_again(mut harness: IndexerHarne
 
 const WORDS: &str = "account_reject: TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA is not allowed";
 
-async fn a_filter_that_the_server_refuses_is_told_to_its_webhook_and_disturbs_no_other(
+async fn a_filter_that_the_server_refuses_is_reported_to_its_webhook_and_disturbs_no_other(
     mut harness: IndexerHarness,
 ) {
     harness.webhook(1).await;
@@ -268,12 +272,12 @@ async fn a_filter_that_the_server_refuses_is_told_to_its_webhook_and_disturbs_no
     let new = replaced.slots.expect("always");
     send(&live, content(11)).await;
     send(&live, [slot(&new, 12, SlotStatus::CreatedBank)]).await;
-    send(&live, settle(&new, 11)).await;
+    send(&live, freeze_and_confirm(&new, 11)).await;
     let bodies = harness.bodies(3 + 1).await;
-    let told = bodies.iter().find(|body| body["type"] == "filterRefused");
-    let told = told.expect("it is told");
-    assert_eq!(told["webhookId"], refused.as_str());
-    let reason = told["data"]["reason"].as_str().expect("words");
+    let refusal = bodies.iter().find(|body| body["type"] == "filterRefused");
+    let refusal = refusal.expect("it is reported");
+    assert_eq!(refusal["webhookId"], refused.as_str());
+    let reason = refusal["data"]["reason"].as_str().expect("words");
     assert!(reason.contains(WORDS), "{reason}");
     let of = async |id| {
         let webhook = harness.store.webhook(&Access::All, id).await;
@@ -322,9 +326,9 @@ async fn webhooks_that_are_refused_at_the_start_are_found(mut harness: IndexerHa
     let (live, name) = harness.listening().await;
     indexer.until_checkpoint(10).await;
     send(&live, content(11)).await;
-    send(&live, settle(&name, 11)).await;
+    send(&live, freeze_and_confirm(&name, 11)).await;
     let bodies = harness.bodies(3 + 1).await;
-    let told = bodies.iter().filter(|body| body["type"] == "filterRefused");
-    assert_eq!(told.count(), 1);
+    let refusals = bodies.iter().filter(|body| body["type"] == "filterRefused");
+    assert_eq!(refusals.count(), 1);
     indexer.stop().await;
 }

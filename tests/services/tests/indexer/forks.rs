@@ -4,7 +4,7 @@ use serde_json::Value;
 use sluice_geyser::SlotStatus;
 use sluice_store::{Commitment, EventKind, WebhookDefinition};
 
-use sluice_harness::indexer::{Indexer, IndexerHarness, send, settle};
+use sluice_harness::indexer::{Indexer, IndexerHarness, freeze_and_confirm, send};
 use sluice_testkit::updates::{account, block_on, slot};
 
 use crate::{
@@ -62,7 +62,7 @@ async fn an_abandoned_slot_is_retracted_and_never_confirmed(mut harness: Indexer
     send(&connection, [slot(&name, 11, SlotStatus::Processed)]).await;
     harness.bodies(1).await;
     send(&connection, [account(12), block_on(12, 10, "chain")]).await;
-    send(&connection, settle(&name, 12)).await;
+    send(&connection, freeze_and_confirm(&name, 12)).await;
 
     let bodies = harness.bodies(4).await;
     assert_eq!(
@@ -97,7 +97,7 @@ async fn a_dead_slot_is_taken_back(mut harness: IndexerHarness) {
 
     // It comes back with another block, and is confirmed.
     send(&connection, [account(11), block_on(11, 10, "repaired")]).await;
-    send(&connection, settle(&name, 11)).await;
+    send(&connection, freeze_and_confirm(&name, 11)).await;
     let bodies = harness.bodies(4).await;
     assert_eq!(
         short(&bodies)[2..],
@@ -133,7 +133,7 @@ async fn what_was_emitted_before_a_crash_is_retracted_after_it(mut harness: Inde
             [account(number), block_on(number, parent, hash)],
         )
         .await;
-        send(&connection, settle(&name, number)).await;
+        send(&connection, freeze_and_confirm(&name, number)).await;
     }
     let bodies = harness.bodies(7 + 3).await;
     let mut of_processed = short(&bodies[..7]);
@@ -183,7 +183,7 @@ async fn what_was_retracted_and_is_confirmed_after_all_is_reinstated(mut harness
     let (connection, request) = harness.accept().await;
     assert_eq!(request.from_slot, Some(11));
     send(&connection, [account(11), block_on(11, 10, "block")]).await;
-    send(&connection, settle(&name, 11)).await;
+    send(&connection, freeze_and_confirm(&name, 11)).await;
     let bodies = harness.bodies(4).await;
     assert_eq!(
         short(&bodies)[2..],
@@ -200,9 +200,9 @@ async fn what_was_retracted_and_is_confirmed_after_all_is_reinstated(mut harness
     send(&connection, [slot(&name, 11, SlotStatus::Processed)]).await;
     send(&connection, [slot(&name, 11, SlotStatus::Dead)]).await;
     send(&connection, [account(11), block_on(11, 10, "block")]).await;
-    send(&connection, settle(&name, 11)).await;
+    send(&connection, freeze_and_confirm(&name, 11)).await;
     send(&connection, [block_on(12, 11, "next")]).await;
-    send(&connection, settle(&name, 12)).await;
+    send(&connection, freeze_and_confirm(&name, 12)).await;
     indexer.until_checkpoint(12).await;
     harness.bodies(4).await;
     indexer.stop().await;
@@ -214,11 +214,11 @@ async fn a_confirmed_block_that_its_server_replaces_is_retracted_and_the_other_e
     let indexer = start(&harness).await;
     let (connection, name) = harness.listening().await;
     send(&connection, [account(11), block_on(11, 10, "loser")]).await;
-    send(&connection, settle(&name, 11)).await;
+    send(&connection, freeze_and_confirm(&name, 11)).await;
     harness.bodies(2).await;
     send(&connection, [slot(&name, 11, SlotStatus::Dead)]).await;
     send(&connection, [account(11), block_on(11, 10, "winner")]).await;
-    send(&connection, settle(&name, 11)).await;
+    send(&connection, freeze_and_confirm(&name, 11)).await;
 
     let bodies = harness.bodies(6).await;
     let expected = ["processed", "confirmed"].map(|commitment| {

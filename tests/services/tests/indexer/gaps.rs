@@ -8,7 +8,7 @@ use sluice_geyser::{SlotStatus, scripted::Code};
 use sluice_store::{Commitment, Filters, WebhookDefinition};
 use tokio::time::sleep;
 
-use sluice_harness::indexer::{IndexerHarness, send, settle};
+use sluice_harness::indexer::{IndexerHarness, freeze_and_confirm, send};
 use sluice_testkit::{
     rpc_node::{Fault, RpcNode},
     updates::{block, block_on, content, key, program, slot, transaction},
@@ -47,7 +47,7 @@ async fn a_lost_replay_window_is_reported_to_every_webhook_together_with_what_fo
     send(&connection, content(500)).await;
     sleep(Duration::from_millis(100)).await;
     assert!(harness.receiver.received().is_empty());
-    send(&connection, settle(&name, 500)).await;
+    send(&connection, freeze_and_confirm(&name, 500)).await;
     let bodies = harness.bodies(4).await;
     let gap = bodies
         .iter()
@@ -63,7 +63,7 @@ async fn a_lost_replay_window_is_reported_to_every_webhook_together_with_what_fo
     let (connection, request) = harness.accept().await;
     assert_eq!(request.from_slot, Some(501));
     send(&connection, [block(501)]).await;
-    send(&connection, settle(&name, 501)).await;
+    send(&connection, freeze_and_confirm(&name, 501)).await;
     indexer.until_checkpoint(501).await;
     harness.bodies(4).await;
     indexer.stop().await;
@@ -83,7 +83,7 @@ async fn a_server_that_cannot_replay_at_all_is_followed_from_the_tip(mut harness
     assert_eq!(request.from_slot, None, "the tip, in the end");
     send(&connection, [slot(&name, 699, SlotStatus::Confirmed)]).await;
     send(&connection, [block(700)]).await;
-    send(&connection, settle(&name, 700)).await;
+    send(&connection, freeze_and_confirm(&name, 700)).await;
     indexer
         .until_ready(|status, body| status == 200 && body["checkpoint"] == 700)
         .await;
@@ -256,7 +256,7 @@ async fn slots_that_no_server_replays_are_read_by_rpc_and_only_changes_of_accoun
     );
     assert_eq!(node.not_understood(), Vec::<String>::new());
     send(&connection, content(15)).await;
-    send(&connection, settle(&name, 15)).await;
+    send(&connection, freeze_and_confirm(&name, 15)).await;
     indexer
         .until_ready(|status, body| status == 200 && body["checkpoint"] == 15)
         .await;
@@ -282,26 +282,26 @@ async fn a_server_that_never_replays_is_completed_by_rpc(mut harness: IndexerHar
     // The stream begins in the middle of slot 15: of its transactions only the second is shown.
     send(&connection, [slot(&name, 14, SlotStatus::Confirmed)]).await;
     send(&connection, [transaction(15, 5), block(15)]).await;
-    send(&connection, settle(&name, 15)).await;
+    send(&connection, freeze_and_confirm(&name, 15)).await;
     send(&connection, content(16)).await;
     sleep(Duration::from_millis(100)).await;
     for number in 13..=15 {
         node.blocks().add(content(number));
     }
-    send(&connection, settle(&name, 16)).await;
+    send(&connection, freeze_and_confirm(&name, 16)).await;
     indexer.until_checkpoint(16).await;
     let bodies = harness.bodies(2 * 5 + 2 + 3).await;
-    let mut told = short(&bodies, "confirmed");
-    // What is lost is told beside what goes on.
-    told.retain(|each| !each.starts_with("gap") && !each.starts_with("state"));
+    let mut emitted = short(&bodies, "confirmed");
+    // What is lost is reported beside what goes on.
+    emitted.retain(|each| !each.starts_with("gap") && !each.starts_with("state"));
     let of_16 = ["account 16".to_owned()];
-    assert_eq!(told, [&transactions(11..=16)[..], &of_16].concat());
-    let told = short(&bodies, "confirmed");
-    let gap = told
+    assert_eq!(emitted, [&transactions(11..=16)[..], &of_16].concat());
+    let emitted = short(&bodies, "confirmed");
+    let gap = emitted
         .iter()
         .position(|each| each == "gap 11-15 accountChange");
-    let state = told.iter().position(|each| each == "state 15");
-    assert!(gap.is_some() && gap < state, "{told:?}");
+    let state = emitted.iter().position(|each| each == "state 15");
+    assert!(gap.is_some() && gap < state, "{emitted:?}");
     indexer.stop().await;
 }
 
@@ -367,14 +367,14 @@ async fn a_backfill_that_is_killed_goes_on_after_the_checkpoint(mut harness: Ind
     let name = request.slots.expect("slots are always asked for");
     for number in first..=LAST {
         send(&connection, content(number)).await;
-        send(&connection, settle(&name, number)).await;
+        send(&connection, freeze_and_confirm(&name, number)).await;
     }
     indexer.until_checkpoint(LAST).await;
     let streamed = usize::try_from(LAST + 1 - first).expect("small");
     let bodies = harness.bodies(2 * 30 + streamed + 2).await;
-    let told = short(&bodies, "confirmed");
+    let emitted = short(&bodies, "confirmed");
     let of = |kind: &str| -> Vec<_> {
-        let of_kind = told.iter().filter(|each| each.starts_with(kind));
+        let of_kind = emitted.iter().filter(|each| each.starts_with(kind));
         of_kind.cloned().collect()
     };
     let slots = 11..=LAST;

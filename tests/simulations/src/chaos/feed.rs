@@ -1,4 +1,4 @@
-//! Feed of the chaos: lets slots of the numbered chain pass, streamed by the Yellowstone server, which never dies.
+//! Feed of the chaos: lets slots of the numbered chain pass, streamed by a Yellowstone server that never dies.
 
 use std::{
     io,

@@ -1,4 +1,4 @@
-//! Run of the chaos: what is started, what is killed when, and when it is over.
+//! Run of the chaos: starts everything, kills it at random, and waits until all that is owed has arrived.
 
 use std::{
     fs, io,
@@ -274,8 +274,8 @@ impl Trial {
         let deadline = Instant::now() + PATIENCE;
         loop {
             self.tend().await?;
-            let proved = store.filter_state().await?;
-            if proved.is_some_and(|state| state.revision >= wanted) {
+            let in_force = store.filter_state().await?;
+            if in_force.is_some_and(|state| state.revision >= wanted) {
                 return Ok(());
             }
             let failed = self.fleet.failed_starts;

@@ -9,7 +9,7 @@ use sluice_testkit::{
     scripted_chain::{Block, BlockTree},
 };
 
-/// Tells one event from every other of the script: an account's lamports after a write, or a transaction's fee.
+/// Distinguishes one event from every other of the script: an account's lamports after a write, or a transaction's fee.
 pub type Mark = u64;
 
 /// What became of everything that ever happened, once the chain is final.

@@ -147,7 +147,7 @@ impl Exploration {
         slot
     }
 
-    /// A slot to build on: not dead, and on the confirmed branch.
+    /// A slot to build on: not dead, and on the confirmed fork.
     fn any_base(&mut self, forks: bool) -> u64 {
         let record = self.scenario.chain.lock();
         let reported = &record.statuses;

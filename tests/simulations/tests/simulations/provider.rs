@@ -123,10 +123,10 @@ async fn faults_of_the_provider_make_the_start_at_most_three_times_as_long() {
         ..
     } = counts;
     assert_eq!(passed, needed - 1 + dropped + too_long, "{counts:?}");
-    let told = |words: &str| reasons.iter().any(|reason| reason.contains(words));
-    assert!(told("listing the pools"), "{reasons:?}");
-    assert!(told(" of 8003 accounts"), "{reasons:?}");
-    assert!(told(" s left"), "{reasons:?}");
+    let said = |words: &str| reasons.iter().any(|reason| reason.contains(words));
+    assert!(said("listing the pools"), "{reasons:?}");
+    assert!(said(" of 8003 accounts"), "{reasons:?}");
+    assert!(said(" s left"), "{reasons:?}");
     assert!(world.node.not_understood().is_empty());
 }
 
@@ -139,10 +139,10 @@ async fn an_answer_that_does_not_come_is_asked_for_again_and_then_in_parts() {
     let mut settings = world.settings();
     settings.read_limits.idle_timeout = Duration::from_millis(200);
     let (_, reasons) = world.start(settings, 300).await;
-    let told = |words: &str| reasons.iter().any(|reason| reason.contains(words));
-    assert!(told("nothing came for 0.2 s"), "{reasons:?}");
+    let said = |words: &str| reasons.iter().any(|reason| reason.contains(words));
+    assert!(said("nothing came for 0.2 s"), "{reasons:?}");
     assert!(
-        told("0 of 256 calls") || told("1 of 256 calls"),
+        said("0 of 256 calls") || said("1 of 256 calls"),
         "{reasons:?}"
     );
 }
@@ -159,7 +159,7 @@ async fn a_node_that_does_not_list_accounts_is_named_with_what_can_be_done() {
     ] {
         world.node.fail(vec![fault; 2]);
         let (_, reasons) = world.start(world.settings(), 1).await;
-        let told = reasons.iter().any(|reason| reason.contains(words));
-        assert!(told, "{words} is not among {reasons:?}");
+        let said = reasons.iter().any(|reason| reason.contains(words));
+        assert!(said, "{words} is not among {reasons:?}");
     }
 }

@@ -52,7 +52,7 @@ async fn without_keys_only_this_machine_is_let_in() {
 }
 
 #[tokio::test]
-async fn once_there_is_a_key_nobody_comes_in_without_one() {
+async fn once_there_is_a_key_every_caller_needs_one() {
     let api = api(false).await;
     let key = api.key(1).await;
     let response = api.raw(Method::GET, "/api/webhooks", None).await;
@@ -135,7 +135,7 @@ async fn to_another_key_a_webhook_does_not_exist() {
 }
 
 #[tokio::test]
-async fn a_key_that_asks_too_often_is_told_when_to_return_and_others_are_not_slowed() {
+async fn a_key_that_asks_too_often_learns_when_to_return_and_others_are_not_slowed() {
     let api = api(false).await;
     let (busy, other) = (api.key(1).await, api.key(2).await);
     for _ in 0..BURST {

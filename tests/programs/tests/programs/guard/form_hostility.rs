@@ -214,7 +214,7 @@ fn what_the_middle_account_held_stays_in_it() {
 }
 
 #[test]
-fn nobody_calls_back() {
+fn no_program_calls_back() {
     for form in Form::ALL {
         let orders = Orders {
             called: CONFIG,

@@ -1,4 +1,4 @@
-//! Tests of the judge: it sees what is wrong.
+//! Tests of the verdict: every kind of fault is seen, and what is clean stays clean.
 
 use axum::http::HeaderMap;
 use serde_json::json;

@@ -164,7 +164,7 @@ fn opened(scenario: &mut Scenario, parent: u64, pool: &Actor, fee: u16) -> u64 {
     slot
 }
 
-/// Transactions of an abandoned branch usually land again on the other one.
+/// Transactions of an abandoned fork usually land again on the other one.
 async fn lands_again(token: Token) {
     let mut scenario = Scenario::ready().await;
     let known = scenario.cast.tokens[0];

@@ -8,7 +8,7 @@ use tokio::time::sleep;
 
 use super::Scenario;
 
-/// A market that has lost its stream while the chain went on, on two branches, with a slot half reported before.
+/// A market that has lost its stream while the chain went on, on two forks, with a slot half reported before.
 async fn lost(replay: ReplayPolicy) -> (Scenario, usize) {
     let mut scenario = Scenario::ready().await;
     scenario.server.on_replay(replay);
