@@ -36,22 +36,14 @@ pub fn serve(input: &Input) -> Checked {
         address_eq(input.program_id(), &crate::ID),
         ErrorCode::DeclaredProgramIdMismatch,
     )?;
-    let number = |at: usize| u64::from_le_bytes(*data[at..].first_chunk().unwrap_or(&[0; 8]));
-    let terms = Terms {
-        exact: form.exact,
-        maximum_spent: number(8),
-        minimum_received: number(16),
-        expiry_slot: number(24),
-    };
-    let receiver = form
-        .has_receiver
-        .then(|| from_bytes(&data[PLAIN_LEN..TO_LEN]));
     if form.is_two_hops {
-        let mut room = Room::<{ swap_two_hops::ACCOUNTS }, { swap_two_hops::WRITTEN }>::empty();
-        swap_two_hops::serve(&input.walk(&mut room)?, &terms, receiver)
+        let mut room = Room::<{ swap_two_hops::ACCOUNTS }>::empty();
+        let accounts = input.walk(&mut room)?;
+        swap_two_hops::serve(&accounts, &form.terms(data), form.receiver(data))
     } else {
-        let mut room = Room::<{ swap::ACCOUNTS }, { swap::WRITTEN }>::empty();
-        swap::serve(&input.walk(&mut room)?, &terms, receiver)
+        let mut room = Room::<{ swap::ACCOUNTS }>::empty();
+        let accounts = input.walk(&mut room)?;
+        swap::serve(&accounts, &form.terms(data), form.receiver(data))
     }
 }
 
@@ -105,5 +97,22 @@ impl Form {
 
     const fn data_len(self) -> usize {
         if self.has_receiver { TO_LEN } else { PLAIN_LEN }
+    }
+
+    #[inline(always)]
+    fn terms(self, data: &[u8]) -> Terms {
+        let number = |at: usize| u64::from_le_bytes(*data[at..].first_chunk().unwrap_or(&[0; 8]));
+        Terms {
+            exact: self.exact,
+            maximum_spent: number(8),
+            minimum_received: number(16),
+            expiry_slot: number(24),
+        }
+    }
+
+    #[inline(always)]
+    fn receiver(self, data: &[u8]) -> Option<&Address> {
+        self.has_receiver
+            .then(|| from_bytes(&data[PLAIN_LEN..TO_LEN]))
     }
 }

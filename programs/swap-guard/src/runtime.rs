@@ -23,10 +23,10 @@ pub const SWAP_BASE_INPUT: [u8; 8] = [0x8f, 0xbe, 0x5a, 0xda, 0xc4, 0x1e, 0x33, 
 pub const SWAP_BASE_OUTPUT: [u8; 8] = [0x37, 0xd9, 0x62, 0x56, 0xa3, 0x4a, 0xb4, 0xad];
 
 /// Length of the exchange's account list.
-const LISTED: usize = 13;
+pub const LISTED: usize = 13;
 
 /// How many accounts are walked over one by one. A loop would cost every swap fifty compute units; for more accounts than
-/// those of one hop it is worth its size.
+/// those of one hop it is worth its size. Unrolling it by three would save two compute units and take 400 bytes.
 const ONE_BY_ONE: usize = 14;
 
 /// Position of the exchange's program in every list of accounts. The call names it and takes it from the transaction, not from the infos.
@@ -97,71 +97,76 @@ impl Input {
     /// # Errors
     /// `NotEnoughAccountKeys`.
     #[inline(always)]
-    pub fn walk<'a, const N: usize, const WRITTEN: u64>(
-        &self,
-        room: &'a mut Room<N, WRITTEN>,
-    ) -> Checked<Walked<'a, N>> {
+    pub fn walk<'a, const N: usize>(&self, room: &'a mut Room<N>) -> Checked<Accounts<'a, N>> {
         // SAFETY: the input is the runtime's.
         unsafe { room.walk(self.input) }
     }
 }
 
 /// Room for what a walk writes down. It stays where it is made, so that nothing of it is moved.
-///
-/// `WRITTEN` has a bit for each position whose account must be writable.
-pub struct Room<const N: usize, const WRITTEN: u64> {
+pub struct Room<const N: usize> {
     /// Of all accounts but the exchange's program; the last is never written.
     infos: [MaybeUninit<Info>; N],
     exchange: MaybeUninit<AccountView>,
-    /// Flags of the accounts that must be writable, joined by AND.
-    written: u32,
     repeated: u64,
 }
 
-/// The first accounts of an instruction.
-pub struct Walked<'a, const N: usize> {
+/// The first accounts of an instruction. Each is read from the infos where it is needed: a list of them all would be
+/// written down a second time.
+pub struct Accounts<'a, const N: usize> {
     infos: &'a [Info],
     exchange: AccountView,
     /// A bit for each position whose account stands in another one too.
     pub repeated: u64,
-    /// Whether those accounts are writable that must be.
-    pub are_writable: bool,
 }
 
-impl<'a, const N: usize> Walked<'a, N> {
+impl<const N: usize> Accounts<'_, N> {
     /// The account of position `at`.
     #[inline(always)]
-    pub fn account(&self, at: usize) -> AccountView {
+    pub fn at(&self, at: usize) -> AccountView {
         let info = match at {
             EXCHANGE => return self.exchange,
             at if at < EXCHANGE => &self.infos[at],
             at => &self.infos[at.wrapping_sub(1)],
         };
-        // SAFETY: the address stands in the account's record behind the first eight bytes.
-        unsafe {
-            let record = info.address.byte_sub(ADDRESS_OFFSET).cast_mut();
-            AccountView::new_unchecked(record.cast())
-        }
+        // SAFETY: an info is of an account's record.
+        unsafe { AccountView::new_unchecked(info.record()) }
     }
 
-    /// What the runtime needs to know of the accounts for a call.
+    /// Whether the accounts of all these positions are writable. None is the exchange's program.
     #[inline(always)]
-    pub const fn infos(&self) -> &'a [Info] {
-        self.infos
+    pub fn are_writable(&self, positions: &[usize]) -> bool {
+        /// `is_writable`, in four bytes that begin with `is_signer`.
+        const IS_WRITABLE: u32 = 1 << 8;
+        let mut joined = IS_WRITABLE;
+        for at in positions {
+            joined &= u32::from_le_bytes(self.infos[at.wrapping_sub(1)].flags);
+        }
+        joined != 0
     }
 }
 
 /// Where its address stands in the record of an account.
 const ADDRESS_OFFSET: usize = core::mem::offset_of!(RuntimeAccount, address);
 
-impl<const N: usize, const WRITTEN: u64> Room<N, WRITTEN> {
+impl<const N: usize> Room<N> {
+    #[inline(always)]
     pub const fn empty() -> Self {
         Self {
             infos: [const { MaybeUninit::uninit() }; N],
             exchange: MaybeUninit::uninit(),
-            written: u32::MAX,
             repeated: 0,
         }
+    }
+
+    /// Writes down accounts that the framework has walked over, a repeated one repeatedly.
+    pub fn fill(&mut self, accounts: &[AccountView; N]) -> Accounts<'_, N> {
+        for (at, account) in accounts.iter().enumerate() {
+            // SAFETY: a view is of a record of the serialized input; nothing is written through the pointer.
+            unsafe { self.note(at, account.account_ptr().cast_mut()) };
+        }
+        // SAFETY: the loop wrote every account.
+        unsafe { self.filled() }
     }
 
     /// Walks over the first `N` accounts of the serialized input.
@@ -172,9 +177,7 @@ impl<const N: usize, const WRITTEN: u64> Room<N, WRITTEN> {
     /// # Safety
     /// `input` is as [`process`] asks for.
     #[inline(always)]
-    unsafe fn walk(&mut self, input: *mut u8) -> Checked<Walked<'_, N>> {
-        /// `is_writable`, in four bytes that begin with `is_signer`.
-        const IS_WRITABLE: u32 = 1 << 8;
+    unsafe fn walk(&mut self, input: *mut u8) -> Checked<Accounts<'_, N>> {
         // SAFETY: the input starts with the number of records, in eight bytes, which is its alignment.
         let (count, mut next) = unsafe {
             let first = input.add(size_of::<u64>()).add(ADDRESS_OFFSET);
@@ -185,9 +188,9 @@ impl<const N: usize, const WRITTEN: u64> Room<N, WRITTEN> {
         }
         // SAFETY: there are at least `N` records, and each is stepped over once, in order.
         unsafe {
+            next = self.step_over(0, next);
+            next = self.step(1, next);
             if N == ONE_BY_ONE {
-                next = self.step(0, next);
-                next = self.step(1, next);
                 next = self.step(2, next);
                 next = self.step(3, next);
                 next = self.step(4, next);
@@ -201,7 +204,7 @@ impl<const N: usize, const WRITTEN: u64> Room<N, WRITTEN> {
                 next = self.step(12, next);
                 self.step(13, next);
             } else {
-                for at in 0..17 {
+                for at in 2..17 {
                     next = self.step(at, next);
                 }
                 next = self.step_or(16, 17, next);
@@ -210,19 +213,23 @@ impl<const N: usize, const WRITTEN: u64> Room<N, WRITTEN> {
                     next = self.step(at, next);
                 }
             }
+            Ok(self.filled())
         }
-        // SAFETY: each step wrote one element, but that over the exchange's program, which is written apart.
-        let (infos, exchange) = unsafe {
+    }
+
+    /// # Safety
+    /// All accounts are written down.
+    #[inline(always)]
+    unsafe fn filled(&self) -> Accounts<'_, N> {
+        // SAFETY: the caller's promise. That of the exchange's program is not among the infos.
+        unsafe {
             let infos = self.infos.as_ptr().cast();
-            let infos = slice::from_raw_parts(infos, N.wrapping_sub(1));
-            (infos, self.exchange.assume_init())
-        };
-        Ok(Walked {
-            infos,
-            exchange,
-            repeated: self.repeated,
-            are_writable: self.written & IS_WRITABLE != 0,
-        })
+            Accounts {
+                infos: slice::from_raw_parts(infos, N.wrapping_sub(1)),
+                exchange: self.exchange.assume_init(),
+                repeated: self.repeated,
+            }
+        }
     }
 
     /// Steps over a record, the one of position `at`, and returns the next one.
@@ -236,17 +243,29 @@ impl<const N: usize, const WRITTEN: u64> Room<N, WRITTEN> {
     /// It is such a record, and all before it were stepped over.
     #[inline(always)]
     unsafe fn step(&mut self, at: usize, address: *mut Address) -> *mut Address {
-        /// Everything but the data. The last eight bytes come after the padding, and are a multiple of it.
-        const REST: usize =
-            size_of::<RuntimeAccount>() + MAX_PERMITTED_DATA_INCREASE + size_of::<u64>();
-        // SAFETY: a record that starts with 255 is of an account, and says how long its data is; every other one is of a
-        // repetition. Another record, or the length of the instruction's data, follows.
+        // SAFETY: a record that starts with 255 is of an account; every other one is of a repetition.
         unsafe {
             let record = address.byte_sub(ADDRESS_OFFSET).cast::<RuntimeAccount>();
             if (*record).borrow_state != NOT_BORROWED {
                 self.repetition(at, record);
                 return address.byte_add(size_of::<u64>());
             }
+            self.step_over(at, address)
+        }
+    }
+
+    /// As [`Self::step`], over the record of an account.
+    ///
+    /// # Safety
+    /// As [`Self::step`]; the record is not of a repetition.
+    #[inline(always)]
+    unsafe fn step_over(&mut self, at: usize, address: *mut Address) -> *mut Address {
+        /// Everything but the data. The last eight bytes come after the padding, and are a multiple of it.
+        const REST: usize =
+            size_of::<RuntimeAccount>() + MAX_PERMITTED_DATA_INCREASE + size_of::<u64>();
+        // SAFETY: the record says how long its data is. Another record, or the length of the instruction's data, follows.
+        unsafe {
+            let record = address.byte_sub(ADDRESS_OFFSET).cast::<RuntimeAccount>();
             let length = usize::from_ne_bytes((*record).data_len.to_ne_bytes());
             self.note(at, record);
             address.byte_add(length.wrapping_add(REST + 7) & !7)
@@ -266,11 +285,7 @@ impl<const N: usize, const WRITTEN: u64> Room<N, WRITTEN> {
             if usize::from((*record).borrow_state) != earlier {
                 return self.step(at, address);
             }
-            let account = self.infos[earlier.wrapping_sub(1)]
-                .assume_init_ref()
-                .address;
-            let account = account.byte_sub(ADDRESS_OFFSET).cast_mut();
-            self.note(at, account.cast());
+            self.note(at, self.written_down(earlier));
             address.byte_add(size_of::<u64>())
         }
     }
@@ -286,15 +301,26 @@ impl<const N: usize, const WRITTEN: u64> Room<N, WRITTEN> {
         // SAFETY: the step over the earlier record wrote its account down.
         unsafe {
             let first = (*record).borrow_state;
-            let walked = Walked::<N> {
-                infos: slice::from_raw_parts(self.infos.as_ptr().cast(), at),
-                exchange: self.exchange.assume_init(),
-                repeated: 0,
-                are_writable: false,
-            };
-            let account = walked.account(first.into());
-            self.note(at, account.account_ptr().cast_mut());
+            let account = self.written_down(first.into());
+            self.note(at, account);
             self.repeated |= 1_u64.wrapping_shl(first.into()) | 1_u64 << at;
+        }
+    }
+
+    /// The account of position `at`.
+    ///
+    /// # Safety
+    /// It is written down.
+    #[inline(always)]
+    unsafe fn written_down(&self, at: usize) -> *mut RuntimeAccount {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let info = match at {
+                EXCHANGE => return self.exchange.assume_init().account_ptr().cast_mut(),
+                at if at < EXCHANGE => &self.infos[at],
+                at => &self.infos[at.wrapping_sub(1)],
+            };
+            info.assume_init_ref().record()
         }
     }
 
@@ -306,9 +332,6 @@ impl<const N: usize, const WRITTEN: u64> Room<N, WRITTEN> {
     unsafe fn note(&mut self, at: usize, record: *mut RuntimeAccount) {
         // SAFETY: the caller's promise is handed on.
         let info = unsafe { Info::of(record) };
-        if WRITTEN & 1 << at != 0 {
-            self.written &= u32::from_le_bytes(info.flags);
-        }
         match at {
             // SAFETY: the caller's promise.
             EXCHANGE => {
@@ -354,39 +377,29 @@ impl Info {
             }
         }
     }
-}
 
-/// Room for the infos of accounts that the framework has walked over.
-pub struct Infos<const N: usize>([MaybeUninit<Info>; N]);
-
-impl<const N: usize> Infos<N> {
-    pub const fn empty() -> Self {
-        Self([const { MaybeUninit::uninit() }; N])
-    }
-
-    /// Writes down what the runtime needs to know of these accounts, of a repeated one repeatedly.
-    pub fn fill(&mut self, accounts: &[AccountView; N]) -> &[Info] {
-        for (info, account) in self.0.iter_mut().zip(accounts) {
-            // SAFETY: a view is of a record of the serialized input; nothing is written through the pointer.
-            info.write(unsafe { Info::of(account.account_ptr().cast_mut()) });
-        }
-        // SAFETY: the loop wrote every element.
-        unsafe { &*ptr::from_ref(&self.0).cast::<[Info; N]>() }
+    /// The record, in which the address stands.
+    #[inline(always)]
+    fn record(&self) -> *mut RuntimeAccount {
+        self.address
+            .wrapping_byte_sub(ADDRESS_OFFSET)
+            .cast_mut()
+            .cast()
     }
 }
 
 /// An account in the exchange's list: `SolAccountMeta` of the runtime's C interface.
 #[repr(C)]
-pub struct Listed<'a> {
-    address: &'a Address,
+pub struct Listed {
+    address: *const Address,
     is_writable: bool,
     is_signer: bool,
 }
 
-impl<'a> Listed<'a> {
+impl Listed {
     /// An account whose signature is handed on, and that the exchange does not write.
     #[inline(always)]
-    pub fn signer(account: &'a AccountView) -> Self {
+    pub fn signer(account: AccountView) -> Self {
         Self {
             address: account.address(),
             is_writable: false,
@@ -396,7 +409,7 @@ impl<'a> Listed<'a> {
 
     /// An account that the exchange writes. Its signature, should it have signed, is not handed on.
     #[inline(always)]
-    pub fn writable(account: &'a AccountView) -> Self {
+    pub fn writable(account: AccountView) -> Self {
         Self {
             address: account.address(),
             is_writable: true,
@@ -406,63 +419,74 @@ impl<'a> Listed<'a> {
 
     /// An account that the exchange only reads. Its signature, should it have signed, is not handed on.
     #[inline(always)]
-    pub fn readonly(account: &'a AccountView) -> Self {
+    pub fn readonly(account: AccountView) -> Self {
         Self {
             address: account.address(),
             is_writable: false,
             is_signer: false,
         }
     }
-}
 
-/// A call of the exchange, but for its data.
-pub struct ExchangeCall<'a> {
-    /// The accounts in the exchange's order.
-    pub list: [Listed<'a>; LISTED],
-    /// Of all these accounts; others do no harm.
-    pub infos: &'a [Info],
-}
-
-impl ExchangeCall<'_> {
-    /// Calls one of the exchange's two swap instructions with these two amounts.
-    ///
-    /// Its data and account list are built here, out of named accounts; nothing the caller supplied is passed on as
-    /// bytes. A failure of the exchange ends the transaction with its own error.
+    /// Puts another account in this one's place, to be used in the same way.
     #[inline(always)]
-    pub fn invoke(&self, discriminator: [u8; 8], first: u64, second: u64) {
-        let data = [discriminator, first.to_le_bytes(), second.to_le_bytes()];
-        let call = Call {
+    pub fn replace(&mut self, account: AccountView) {
+        self.address = account.address();
+    }
+}
+
+/// Data of one of the exchange's two swap instructions.
+#[repr(C)]
+pub struct SwapData {
+    pub discriminator: [u8; 8],
+    /// Both amounts, u64 little-endian.
+    pub amounts: [[u8; 8]; 2],
+}
+
+/// A call of the exchange: `SolInstruction` of the runtime's C interface.
+///
+/// Data and account list are built here, out of named accounts; nothing the caller supplied is passed on as bytes. A second
+/// call changes what differs.
+#[repr(C)]
+pub struct ExchangeCall<'a> {
+    program_id: &'a Address,
+    /// In the exchange's order.
+    pub accounts: &'a mut [Listed; LISTED],
+    accounts_len: u64,
+    pub data: &'a mut SwapData,
+    data_len: u64,
+}
+
+impl<'a> ExchangeCall<'a> {
+    #[inline(always)]
+    pub fn new(accounts: &'a mut [Listed; LISTED], data: &'a mut SwapData) -> Self {
+        Self {
             program_id: &EXCHANGE_ID,
-            accounts: self.list.as_ptr(),
+            accounts,
             accounts_len: LISTED as u64,
-            data: data.as_ptr().cast(),
-            data_len: size_of_val(&data) as u64,
-        };
+            data,
+            data_len: size_of::<SwapData>() as u64,
+        }
+    }
+
+    /// Calls the exchange. All accounts of the call are among these. A failure of the exchange ends the transaction with its
+    /// own error.
+    #[inline(always)]
+    pub fn invoke<const N: usize>(&self, accounts: &Accounts<N>) {
         #[cfg(target_os = "solana")]
         // SAFETY: the runtime reads the call, the lists and the accounts that they point to, and changes accounts. No
         // reference into the data of an account is held: `with_data` lends it for the time of a read.
         unsafe {
             anchor_lang::pinocchio::syscalls::sol_invoke_signed_c(
-                ptr::from_ref(&call).cast(),
-                self.infos.as_ptr().cast(),
-                self.infos.len() as u64,
+                ptr::from_ref(self).cast(),
+                accounts.infos.as_ptr().cast(),
+                accounts.infos.len() as u64,
                 ptr::null(),
                 0,
             );
         }
         #[cfg(not(target_os = "solana"))]
-        core::hint::black_box((&raw const call, self.infos));
+        core::hint::black_box((&raw const *self, accounts.infos));
     }
-}
-
-/// `SolInstruction` of the runtime's C interface.
-#[repr(C)]
-struct Call<'a> {
-    program_id: &'a Address,
-    accounts: *const Listed<'a>,
-    accounts_len: u64,
-    data: *const u8,
-    data_len: u64,
 }
 
 /// Lends the data of an account for the time of a read, without the flags by which others count their loans: nobody

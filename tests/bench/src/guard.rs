@@ -32,9 +32,9 @@ const MAX_TOKEN_2022: u64 = 2_150;
 /// The same for an exact output, and for another receiver.
 const MAX_OTHER_FORM: u64 = 2_130;
 
-/// What two hops may add to two direct swaps, compute units. The walk over their accounts is a loop, which is smaller and
-/// slower than the one over the accounts of one hop.
-const MAX_TWO_HOPS: u64 = 3_700;
+/// What two hops may add to two direct swaps, compute units: less than twice what one hop adds. The walk over their accounts
+/// is a loop, which is smaller and slower than the one over the accounts of one hop.
+const MAX_TWO_HOPS: u64 = 3_550;
 
 /// What a swap that expires may add without its event, compute units.
 const MAX_SILENT_OVERHEAD: u64 = 1_800;

@@ -8,7 +8,9 @@ use crate::{
     measure::{
         Expected, OUTPUT, checked_balance, received_at_least, spent_at_most, unchecked_balance,
     },
-    runtime::{ExchangeCall, Info, Infos, Listed, SWAP_BASE_INPUT, SWAP_BASE_OUTPUT, Walked},
+    runtime::{
+        Accounts, ExchangeCall, LISTED, Listed, Room, SWAP_BASE_INPUT, SWAP_BASE_OUTPUT, SwapData,
+    },
 };
 use anchor_lang::{
     ErrorCode, TryAccounts, address_eq, pinocchio::cpi::set_return_data, prelude::*,
@@ -64,8 +66,33 @@ pub struct Swap {
 /// How many accounts there are.
 pub const ACCOUNTS: usize = <Swap as TryAccounts>::HEADER_SIZE;
 
-/// A bit for each position whose account must be writable.
-pub const WRITTEN: u64 = 1 << 4 | 1 << 5 | 1 << 6 | 1 << 7 | 1 << 8 | 1 << 13;
+/// Positions of the accounts in the list.
+mod at {
+    pub const USER: usize = 0;
+    pub const EXCHANGE_PROGRAM: usize = 1;
+    pub const AUTHORITY: usize = 2;
+    pub const AMM_CONFIG: usize = 3;
+    pub const POOL_STATE: usize = 4;
+    pub const INPUT: usize = 5;
+    pub const OUTPUT: usize = 6;
+    pub const INPUT_VAULT: usize = 7;
+    pub const OUTPUT_VAULT: usize = 8;
+    pub const INPUT_TOKEN_PROGRAM: usize = 9;
+    pub const OUTPUT_TOKEN_PROGRAM: usize = 10;
+    pub const INPUT_MINT: usize = 11;
+    pub const OUTPUT_MINT: usize = 12;
+    pub const OBSERVATION_STATE: usize = 13;
+}
+
+/// Positions whose account must be writable.
+const WRITTEN: [usize; 6] = [
+    at::POOL_STATE,
+    at::INPUT,
+    at::OUTPUT,
+    at::INPUT_VAULT,
+    at::OUTPUT_VAULT,
+    at::OBSERVATION_STATE,
+];
 
 /// The instruction behind the program's entrypoint: the accounts each for itself, with the framework's codes in its
 /// order, and then as behind its dispatcher.
@@ -74,37 +101,24 @@ pub const WRITTEN: u64 = 1 << 4 | 1 << 5 | 1 << 6 | 1 << 7 | 1 << 8 | 1 << 13;
 /// `ConstraintDuplicateMutableAccount`, `MissingRequiredSignature`, `ConstraintMut`, `WrongExchange`, then the first
 /// check of [`execute`] that fails; a failure of the exchange ends the transaction with its own error.
 #[inline(always)]
-pub fn serve(walked: &Walked<'_, ACCOUNTS>, terms: &Terms, receiver: Option<&Address>) -> Checked {
-    let accounts = [
-        walked.account(0),
-        walked.account(1),
-        walked.account(2),
-        walked.account(3),
-        walked.account(4),
-        walked.account(5),
-        walked.account(6),
-        walked.account(7),
-        walked.account(8),
-        walked.account(9),
-        walked.account(10),
-        walked.account(11),
-        walked.account(12),
-        walked.account(13),
-    ];
-    let [user, exchange, ..] = &accounts;
+pub fn serve(
+    accounts: &Accounts<'_, ACCOUNTS>,
+    terms: &Terms,
+    receiver: Option<&Address>,
+) -> Checked {
     let [unique, ..] = Swap::MUT_MASK;
     ensure(
-        walked.repeated & unique == 0,
+        accounts.repeated & unique == 0,
         ErrorCode::ConstraintDuplicateMutableAccount,
     )?;
+    let user = accounts.at(at::USER);
     ensure(user.is_signer(), ProgramError::MissingRequiredSignature)?;
-    ensure(walked.are_writable, ErrorCode::ConstraintMut)?;
+    ensure(accounts.are_writable(&WRITTEN), ErrorCode::ConstraintMut)?;
     ensure(
-        address_eq(exchange.address(), &EXCHANGE_ID),
+        address_eq(accounts.at(at::EXCHANGE_PROGRAM).address(), &EXCHANGE_ID),
         SwapGuardError::WrongExchange,
     )?;
-    let receiver = receiver.unwrap_or(user.address());
-    execute(&accounts, walked.infos(), terms, receiver)
+    execute(accounts, terms, receiver.unwrap_or(user.address()))
 }
 
 /// The instruction behind the framework's dispatcher.
@@ -128,83 +142,67 @@ pub fn handler(accounts: &Swap, terms: &Terms, receiver: &Address) -> Checked {
         *accounts.output_mint.account(),
         *accounts.observation_state.account(),
     ];
-    execute(&accounts, Infos::empty().fill(&accounts), terms, receiver)
+    execute(&Room::empty().fill(&accounts), terms, receiver)
 }
 
 /// Check, measure, call, measure, record. The accounts are those of `Swap`, each checked for itself.
 #[inline(always)]
-fn execute(
-    accounts: &[AccountView; ACCOUNTS],
-    infos: &[Info],
-    terms: &Terms,
-    receiver: &Address,
-) -> Checked {
-    let [
-        user,
-        _,
-        authority,
-        amm_config,
-        pool_state,
-        input,
-        output,
-        input_vault,
-        output_vault,
-        input_token_program,
-        output_token_program,
-        input_mint,
-        output_mint,
-        observation_state,
-    ] = accounts;
+fn execute(accounts: &Accounts<'_, ACCOUNTS>, terms: &Terms, receiver: &Address) -> Checked {
+    let [input, output] = [at::INPUT, at::OUTPUT].map(|at| accounts.at(at));
     terms.check_amounts()?;
     ensure(
         !address_eq(input.address(), output.address()),
         SwapGuardError::SameTokenAccount,
     )?;
     terms.check_expiry()?;
+    let output_mint = accounts.at(at::OUTPUT_MINT);
     let expected = Expected {
         mint: output_mint.address(),
         owner: receiver,
     };
-    let output_before = checked_balance(output, &expected, &OUTPUT)?;
-    let input_before = unchecked_balance(input);
+    let output_before = checked_balance(&output, &expected, &OUTPUT)?;
+    let input_before = unchecked_balance(&input);
 
-    let exchange = ExchangeCall {
-        list: [
-            Listed::signer(user),
-            Listed::readonly(authority),
-            Listed::readonly(amm_config),
-            Listed::writable(pool_state),
-            Listed::writable(input),
-            Listed::writable(output),
-            Listed::writable(input_vault),
-            Listed::writable(output_vault),
-            Listed::readonly(input_token_program),
-            Listed::readonly(output_token_program),
-            Listed::readonly(input_mint),
-            Listed::readonly(output_mint),
-            Listed::writable(observation_state),
-        ],
-        infos,
-    };
-    match terms.exact {
+    let (discriminator, second) = match terms.exact {
         // Asked for no minimum: the guard compares what arrived, so that falling short is always its own error.
-        Exact::Input => exchange.invoke(SWAP_BASE_INPUT, terms.maximum_spent, 0),
+        Exact::Input => (SWAP_BASE_INPUT, 0),
         // Told the maximum: past it, the exchange refuses before anything moves.
-        Exact::Output => exchange.invoke(
-            SWAP_BASE_OUTPUT,
-            terms.maximum_spent,
-            terms.minimum_received,
-        ),
-    }
+        Exact::Output => (SWAP_BASE_OUTPUT, terms.minimum_received),
+    };
+    let mut data = SwapData {
+        discriminator,
+        amounts: [terms.maximum_spent, second].map(u64::to_le_bytes),
+    };
+    ExchangeCall::new(&mut listed(accounts), &mut data).invoke(accounts);
 
-    let output_after = checked_balance(output, &expected, &OUTPUT)?;
+    let output_after = checked_balance(&output, &expected, &OUTPUT)?;
     let received = received_at_least(terms.minimum_received, output_before, output_after)?;
-    let input_after = unchecked_balance(input);
+    let input_after = unchecked_balance(&input);
     let spent = spent_at_most(terms.maximum_spent, input_before, input_after)?;
 
-    let pool = pool_state.address();
-    record(user.address(), pool, terms.exact, spent, received);
+    let (user, pool) = (accounts.at(at::USER), accounts.at(at::POOL_STATE));
+    record(user.address(), pool.address(), terms.exact, spent, received);
     Ok(())
+}
+
+/// The exchange's list.
+#[inline(always)]
+fn listed(accounts: &Accounts<'_, ACCOUNTS>) -> [Listed; LISTED] {
+    [
+        Listed::signer(accounts.at(at::USER)),
+        Listed::readonly(accounts.at(at::AUTHORITY)),
+        Listed::readonly(accounts.at(at::AMM_CONFIG)),
+        Listed::writable(accounts.at(at::POOL_STATE)),
+        Listed::writable(accounts.at(at::INPUT)),
+        Listed::writable(accounts.at(at::OUTPUT)),
+        Listed::writable(accounts.at(at::INPUT_VAULT)),
+        Listed::writable(accounts.at(at::OUTPUT_VAULT)),
+        Listed::readonly(accounts.at(at::INPUT_TOKEN_PROGRAM)),
+        Listed::readonly(accounts.at(at::OUTPUT_TOKEN_PROGRAM)),
+        Listed::readonly(accounts.at(at::INPUT_MINT)),
+        Listed::readonly(accounts.at(at::OUTPUT_MINT)),
+        Listed::writable(accounts.at(at::OBSERVATION_STATE)),
+    ]
 }
 
 /// Logs the event and returns the amount that the caller did not fix.

@@ -8,7 +8,7 @@ use crate::{
         Expected, MIDDLE, OUTPUT, checked_balance, delivered, middle_kept, received_at_least,
         spent_at_most, unchecked_balance,
     },
-    runtime::{ExchangeCall, Info, Infos, Listed, SWAP_BASE_INPUT, Walked},
+    runtime::{Accounts, ExchangeCall, LISTED, Listed, Room, SWAP_BASE_INPUT, SwapData},
 };
 use anchor_lang::{ErrorCode, TryAccounts, address_eq, prelude::*};
 
@@ -84,9 +84,46 @@ pub struct SwapTwoHops {
 /// How many accounts there are.
 pub const ACCOUNTS: usize = <SwapTwoHops as TryAccounts>::HEADER_SIZE;
 
-/// A bit for each position whose account must be writable: those from the first pool to the second observation, but for
-/// the second configuration.
-pub const WRITTEN: u64 = 0b1111_0111_1111_0000;
+/// Positions of the accounts in the list.
+mod at {
+    pub const USER: usize = 0;
+    pub const EXCHANGE_PROGRAM: usize = 1;
+    pub const AUTHORITY: usize = 2;
+    pub const FIRST_AMM_CONFIG: usize = 3;
+    pub const FIRST_POOL_STATE: usize = 4;
+    pub const INPUT: usize = 5;
+    pub const MIDDLE: usize = 6;
+    pub const OUTPUT: usize = 7;
+    pub const FIRST_INPUT_VAULT: usize = 8;
+    pub const FIRST_OUTPUT_VAULT: usize = 9;
+    pub const FIRST_OBSERVATION_STATE: usize = 10;
+    pub const SECOND_AMM_CONFIG: usize = 11;
+    pub const SECOND_POOL_STATE: usize = 12;
+    pub const SECOND_INPUT_VAULT: usize = 13;
+    pub const SECOND_OUTPUT_VAULT: usize = 14;
+    pub const SECOND_OBSERVATION_STATE: usize = 15;
+    pub const INPUT_TOKEN_PROGRAM: usize = 16;
+    pub const MIDDLE_TOKEN_PROGRAM: usize = 17;
+    pub const OUTPUT_TOKEN_PROGRAM: usize = 18;
+    pub const INPUT_MINT: usize = 19;
+    pub const MIDDLE_MINT: usize = 20;
+    pub const OUTPUT_MINT: usize = 21;
+}
+
+/// Positions whose account must be writable.
+const WRITTEN: [usize; 11] = [
+    at::FIRST_POOL_STATE,
+    at::INPUT,
+    at::MIDDLE,
+    at::OUTPUT,
+    at::FIRST_INPUT_VAULT,
+    at::FIRST_OUTPUT_VAULT,
+    at::FIRST_OBSERVATION_STATE,
+    at::SECOND_POOL_STATE,
+    at::SECOND_INPUT_VAULT,
+    at::SECOND_OUTPUT_VAULT,
+    at::SECOND_OBSERVATION_STATE,
+];
 
 /// The instruction behind the program's entrypoint: the accounts each for itself, with the framework's codes in its
 /// order, and then as behind its dispatcher.
@@ -95,45 +132,24 @@ pub const WRITTEN: u64 = 0b1111_0111_1111_0000;
 /// `ConstraintDuplicateMutableAccount`, `MissingRequiredSignature`, `ConstraintMut`, `WrongExchange`, then the first
 /// check of [`execute`] that fails; a failure of the exchange ends the transaction with its own error.
 #[inline(always)]
-pub fn serve(walked: &Walked<'_, ACCOUNTS>, terms: &Terms, receiver: Option<&Address>) -> Checked {
-    let accounts = [
-        walked.account(0),
-        walked.account(1),
-        walked.account(2),
-        walked.account(3),
-        walked.account(4),
-        walked.account(5),
-        walked.account(6),
-        walked.account(7),
-        walked.account(8),
-        walked.account(9),
-        walked.account(10),
-        walked.account(11),
-        walked.account(12),
-        walked.account(13),
-        walked.account(14),
-        walked.account(15),
-        walked.account(16),
-        walked.account(17),
-        walked.account(18),
-        walked.account(19),
-        walked.account(20),
-        walked.account(21),
-    ];
-    let [user, exchange, ..] = &accounts;
+pub fn serve(
+    accounts: &Accounts<'_, ACCOUNTS>,
+    terms: &Terms,
+    receiver: Option<&Address>,
+) -> Checked {
     let [unique, ..] = SwapTwoHops::MUT_MASK;
     ensure(
-        walked.repeated & unique == 0,
+        accounts.repeated & unique == 0,
         ErrorCode::ConstraintDuplicateMutableAccount,
     )?;
+    let user = accounts.at(at::USER);
     ensure(user.is_signer(), ProgramError::MissingRequiredSignature)?;
-    ensure(walked.are_writable, ErrorCode::ConstraintMut)?;
+    ensure(accounts.are_writable(&WRITTEN), ErrorCode::ConstraintMut)?;
     ensure(
-        address_eq(exchange.address(), &EXCHANGE_ID),
+        address_eq(accounts.at(at::EXCHANGE_PROGRAM).address(), &EXCHANGE_ID),
         SwapGuardError::WrongExchange,
     )?;
-    let receiver = receiver.unwrap_or(user.address());
-    execute(&accounts, walked.infos(), terms, receiver)
+    execute(accounts, terms, receiver.unwrap_or(user.address()))
 }
 
 /// The instruction behind the framework's dispatcher.
@@ -165,7 +181,7 @@ pub fn handler(accounts: &SwapTwoHops, terms: &Terms, receiver: &Address) -> Che
         *accounts.middle_mint.account(),
         *accounts.output_mint.account(),
     ];
-    execute(&accounts, Infos::empty().fill(&accounts), terms, receiver)
+    execute(&Room::empty().fill(&accounts), terms, receiver)
 }
 
 /// Deltas of one account in two roles would mix, and a pool traded with twice only takes fees.
@@ -192,29 +208,14 @@ fn check_identities(
 ///
 /// Neither call is asked for a minimum: what counts is what the user ends up with.
 #[inline(always)]
-fn execute(
-    accounts: &[AccountView; ACCOUNTS],
-    infos: &[Info],
-    terms: &Terms,
-    receiver: &Address,
-) -> Checked {
-    let [user, _, _, _, first_pool, input, middle, output, ..] = accounts;
-    let [
-        ..,
-        second_pool,
-        _,
-        _,
-        _,
-        _,
-        _,
-        _,
-        _,
-        middle_mint,
-        output_mint,
-    ] = accounts;
+fn execute(accounts: &Accounts<'_, ACCOUNTS>, terms: &Terms, receiver: &Address) -> Checked {
+    let [input, middle, output] = [at::INPUT, at::MIDDLE, at::OUTPUT].map(|at| accounts.at(at));
+    let pools = [at::FIRST_POOL_STATE, at::SECOND_POOL_STATE].map(|at| accounts.at(at));
     terms.check_amounts()?;
-    check_identities([input, middle, output], [first_pool, second_pool])?;
+    check_identities([&input, &middle, &output], pools.each_ref())?;
     terms.check_expiry()?;
+    let user = accounts.at(at::USER);
+    let [middle_mint, output_mint] = [at::MIDDLE_MINT, at::OUTPUT_MINT].map(|at| accounts.at(at));
     let of_middle = Expected {
         mint: middle_mint.address(),
         owner: user.address(),
@@ -223,119 +224,87 @@ fn execute(
         mint: output_mint.address(),
         owner: receiver,
     };
-    let input_before = unchecked_balance(input);
-    let middle_before = checked_balance(middle, &of_middle, &MIDDLE)?;
-    let output_before = checked_balance(output, &of_output, &OUTPUT)?;
+    let input_before = unchecked_balance(&input);
+    let middle_before = checked_balance(&middle, &of_middle, &MIDDLE)?;
+    let output_before = checked_balance(&output, &of_output, &OUTPUT)?;
 
-    first_hop(accounts, infos).invoke(SWAP_BASE_INPUT, terms.maximum_spent, 0);
-    let delivered = delivered(middle_before, unchecked_balance(middle))?;
-    second_hop(accounts, infos).invoke(SWAP_BASE_INPUT, delivered, 0);
+    let mut data = SwapData {
+        discriminator: SWAP_BASE_INPUT,
+        amounts: [terms.maximum_spent, 0].map(u64::to_le_bytes),
+    };
+    let mut listed = first_hop(accounts);
+    let call = ExchangeCall::new(&mut listed, &mut data);
+    call.invoke(accounts);
+    let delivered = delivered(middle_before, unchecked_balance(&middle))?;
+    second_hop(accounts, call.accounts);
+    call.data.amounts[0] = delivered.to_le_bytes();
+    call.invoke(accounts);
 
-    let output_after = checked_balance(output, &of_output, &OUTPUT)?;
+    let output_after = checked_balance(&output, &of_output, &OUTPUT)?;
     let received = received_at_least(terms.minimum_received, output_before, output_after)?;
-    let input_after = unchecked_balance(input);
+    let input_after = unchecked_balance(&input);
     let spent = spent_at_most(terms.maximum_spent, input_before, input_after)?;
-    let middle_after = checked_balance(middle, &of_middle, &MIDDLE)?;
+    let middle_after = checked_balance(&middle, &of_middle, &MIDDLE)?;
     middle_kept(middle_before, middle_after)?;
 
-    let pool = second_pool.address();
-    record(user.address(), pool, terms.exact, spent, received);
+    let [_, second_pool] = pools;
+    record(
+        user.address(),
+        second_pool.address(),
+        terms.exact,
+        spent,
+        received,
+    );
     Ok(())
 }
 
 /// The exchange's list for the swap from the input to the middle account.
 #[inline(always)]
-fn first_hop<'a>(accounts: &'a [AccountView; ACCOUNTS], infos: &'a [Info]) -> ExchangeCall<'a> {
+fn first_hop(accounts: &Accounts<'_, ACCOUNTS>) -> [Listed; LISTED] {
+    [
+        Listed::signer(accounts.at(at::USER)),
+        Listed::readonly(accounts.at(at::AUTHORITY)),
+        Listed::readonly(accounts.at(at::FIRST_AMM_CONFIG)),
+        Listed::writable(accounts.at(at::FIRST_POOL_STATE)),
+        Listed::writable(accounts.at(at::INPUT)),
+        Listed::writable(accounts.at(at::MIDDLE)),
+        Listed::writable(accounts.at(at::FIRST_INPUT_VAULT)),
+        Listed::writable(accounts.at(at::FIRST_OUTPUT_VAULT)),
+        Listed::readonly(accounts.at(at::INPUT_TOKEN_PROGRAM)),
+        Listed::readonly(accounts.at(at::MIDDLE_TOKEN_PROGRAM)),
+        Listed::readonly(accounts.at(at::INPUT_MINT)),
+        Listed::readonly(accounts.at(at::MIDDLE_MINT)),
+        Listed::writable(accounts.at(at::FIRST_OBSERVATION_STATE)),
+    ]
+}
+
+/// Makes the list of the first hop that for the swap from the middle to the output account. User and authority stay.
+#[inline(always)]
+fn second_hop(accounts: &Accounts<'_, ACCOUNTS>, listed: &mut [Listed; LISTED]) {
     let [
-        user,
         _,
-        authority,
+        _,
         amm_config,
         pool_state,
         input,
-        middle,
-        ..,
-    ] = accounts;
-    let [
-        ..,
+        output,
         input_vault,
         output_vault,
-        observation_state,
-        _,
-        _,
-        _,
-        _,
-        _,
-        _,
-        _,
-        _,
-        _,
-        _,
-        _,
-    ] = accounts;
-    let [
-        ..,
         input_token_program,
-        middle_token_program,
-        _,
-        input_mint,
-        middle_mint,
-        _,
-    ] = accounts;
-    ExchangeCall {
-        list: [
-            Listed::signer(user),
-            Listed::readonly(authority),
-            Listed::readonly(amm_config),
-            Listed::writable(pool_state),
-            Listed::writable(input),
-            Listed::writable(middle),
-            Listed::writable(input_vault),
-            Listed::writable(output_vault),
-            Listed::readonly(input_token_program),
-            Listed::readonly(middle_token_program),
-            Listed::readonly(input_mint),
-            Listed::readonly(middle_mint),
-            Listed::writable(observation_state),
-        ],
-        infos,
-    }
-}
-
-/// The exchange's list for the swap from the middle to the output account.
-#[inline(always)]
-fn second_hop<'a>(accounts: &'a [AccountView; ACCOUNTS], infos: &'a [Info]) -> ExchangeCall<'a> {
-    let [user, _, authority, _, _, _, middle, output, ..] = accounts;
-    let [
-        ..,
-        amm_config,
-        pool_state,
-        input_vault,
-        output_vault,
-        observation_state,
-        _,
-        middle_token_program,
         output_token_program,
-        _,
-        middle_mint,
+        input_mint,
         output_mint,
-    ] = accounts;
-    ExchangeCall {
-        list: [
-            Listed::signer(user),
-            Listed::readonly(authority),
-            Listed::readonly(amm_config),
-            Listed::writable(pool_state),
-            Listed::writable(middle),
-            Listed::writable(output),
-            Listed::writable(input_vault),
-            Listed::writable(output_vault),
-            Listed::readonly(middle_token_program),
-            Listed::readonly(output_token_program),
-            Listed::readonly(middle_mint),
-            Listed::readonly(output_mint),
-            Listed::writable(observation_state),
-        ],
-        infos,
-    }
+        observation_state,
+    ] = listed;
+    amm_config.replace(accounts.at(at::SECOND_AMM_CONFIG));
+    pool_state.replace(accounts.at(at::SECOND_POOL_STATE));
+    input.replace(accounts.at(at::MIDDLE));
+    output.replace(accounts.at(at::OUTPUT));
+    input_vault.replace(accounts.at(at::SECOND_INPUT_VAULT));
+    output_vault.replace(accounts.at(at::SECOND_OUTPUT_VAULT));
+    input_token_program.replace(accounts.at(at::MIDDLE_TOKEN_PROGRAM));
+    output_token_program.replace(accounts.at(at::OUTPUT_TOKEN_PROGRAM));
+    input_mint.replace(accounts.at(at::MIDDLE_MINT));
+    output_mint.replace(accounts.at(at::OUTPUT_MINT));
+    observation_state.replace(accounts.at(at::SECOND_OBSERVATION_STATE));
 }
