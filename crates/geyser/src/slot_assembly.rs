@@ -66,10 +66,6 @@ pub struct SentRequest {
 
 /// What is given out.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "nearly all are updates, and a box would cost an allocation each"
-)]
 pub enum Assembled {
     /// The next update, safe to be consumed.
     Update(Update),
@@ -85,6 +81,8 @@ pub enum Assembled {
     Late {
         /// The slot.
         slot: u64,
+        /// The content.
+        update: Update,
     },
 }
 
@@ -222,9 +220,14 @@ impl SlotAssembler {
     /// Whether a slot is suspect that this source is to deliver again.
     #[must_use]
     pub fn has_suspect(&self, source: usize) -> bool {
-        let start = self.start.unwrap_or(u64::MAX);
-        let mut slots = self.slots.range(start..);
-        slots.any(|(slot, _)| self.suspect(source, *slot).is_some())
+        self.first_suspect(source).is_some()
+    }
+
+    /// The first slot that is suspect and that this source is to deliver again.
+    #[must_use]
+    pub fn first_suspect(&self, source: usize) -> Option<u64> {
+        let mut slots = self.slots.range(self.start?..).map(|(slot, _)| *slot);
+        slots.find(|slot| self.suspect(source, *slot).is_some())
     }
 
     /// The replay that a source is to be asked for now. `at_rest` says that nothing has come of it for a while, so that what it

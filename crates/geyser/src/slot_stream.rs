@@ -151,7 +151,7 @@ impl SlotStream {
                 Event::SideOpened(Ok(stream)) => self.side_opened(stream),
                 Event::SideOpened(Err(error)) | Event::SideLost(error) => {
                     tracing::warn!(%error, "side stream lost");
-                    self.close_side();
+                    self.side_brought_nothing()?;
                 }
                 Event::SideMayOpen => {}
                 Event::SideBroughtNothing => self.side_brought_nothing()?,
@@ -249,8 +249,9 @@ impl SlotStream {
         if self.side_attempts < SIDE_ATTEMPTS {
             return Ok(());
         }
+        let missing = self.assembler.first_suspect(MAIN);
         Err(StreamError::ReplayUnavailable {
-            first_available: None,
+            first_available: missing.map(|slot| slot + 1),
             message: "slots that were asked for again did not come".to_owned(),
         })
     }

@@ -243,7 +243,7 @@ impl<'a> Session<'a> {
         match assembled {
             Assembled::Update(update) => self.update(update)?,
             Assembled::InForce { slot, .. } => self.begin_reading(*slot),
-            Assembled::Late { slot } => return Err(SessionEnd::Late(*slot)),
+            Assembled::Late { slot, .. } => return Err(SessionEnd::Late(*slot)),
         }
         Ok(())
     }

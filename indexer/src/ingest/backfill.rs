@@ -195,7 +195,7 @@ impl Backfill {
                     SlotStatus::Confirmed
                 };
                 for update in updates(block, status) {
-                    session.apply(update).await?;
+                    session.update(update).await?;
                 }
                 known = slot;
             }

@@ -3,13 +3,15 @@
 //! The filter is replaced on the live stream, so the webhooks that stay notice nothing. What new addresses did in slots
 //! that had begun before comes by a side stream: a second connection for the changed webhooks alone, which replays from
 //! the slot of the request and has a [`ForkTree`] of its own, which follows the live one's watermarks: what the live stream
-//! may still retract is not emitted by the side stream. Until it has caught up, the live stream serves the changed
-//! webhooks as they were. Then they are handed over: the live stream's tree takes what the side stream's holds of the
-//! slots that were cut, and serves the webhooks as they are. What both emitted has the same ids, so it is stored once.
+//! may still retract is not emitted by the side stream. Meanwhile the live stream serves the changed webhooks as they were,
+//! and its tree holds what it has emitted. They are handed over once no slot that was cut is unconfirmed and the side stream
+//! has emitted those that are confirmed: how far it is behind by then does not matter. The live stream's tree takes what the
+//! side stream's holds of the cut slots, and emits to the webhooks as they are what it has emitted of the slots after them.
+//! What both emitted has the same ids, so it is stored once.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::sync::Arc;
 
-use sluice_geyser::{Body, SlotStatus, SlotUpdate, StreamError, Update};
+use sluice_geyser::{Assembled, Body, Generation, SlotStatus, SlotUpdate, StreamError};
 use sluice_store::{Commitment, FilterState};
 
 use super::session_end::SessionEnd;
@@ -30,17 +32,12 @@ const NEVER_REPLAYS: &str = "from_slot is not supported";
 pub(super) struct FilterRound {
     subscriptions: Arc<Subscriptions>,
     changed: Arc<Subscriptions>,
-    in_force: Option<InForce>,
+    /// The generation in which the live stream was asked for the filter; `None` until it was.
+    asked: Option<Generation>,
+    /// The first slot that the live stream gives out as the new filter selects it, once that is known. The slots before it
+    /// are cut: of these, new addresses are seen in part or not at all.
+    in_force_slot: Option<u64>,
     backfill: Backfill,
-}
-
-/// What is known of the live stream once it has shown the new filter.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct InForce {
-    /// The first slot that began under the filter.
-    pub(super) slot: u64,
-    /// The slots that had begun before: of these, new addresses are seen in part or not at all.
-    pub(super) cut: BTreeSet<u64>,
 }
 
 /// How the changed webhooks get what the live stream has not.
@@ -69,14 +66,22 @@ impl SideTrack {
         self.failures
     }
 
-    /// Takes an update of the side stream. How far the chain is confirmed is learnt from the live stream alone.
-    pub(super) fn take(&mut self, mut update: Update) -> Result<Vec<Action>, ForkTreeError> {
-        if let Body::Slot(slot) = &mut update.body
-            && matches!(slot.status, SlotStatus::Confirmed | SlotStatus::Finalized)
-        {
-            slot.status = SlotStatus::Processed;
+    /// Takes what came by the side stream. How far the chain is confirmed is learnt from the live stream alone.
+    pub(super) fn take(&mut self, assembled: Vec<Assembled>) -> Result<Vec<Action>, ForkTreeError> {
+        let mut actions = Vec::new();
+        for each in assembled {
+            let mut update = match each {
+                Assembled::Update(update) | Assembled::Late { update, .. } => update,
+                Assembled::InForce { .. } => continue,
+            };
+            if let Body::Slot(slot) = &mut update.body
+                && matches!(slot.status, SlotStatus::Confirmed | SlotStatus::Finalized)
+            {
+                slot.status = SlotStatus::Processed;
+            }
+            actions.extend(self.tree.take(update)?);
         }
-        self.tree.take(update)
+        Ok(actions)
     }
 
     /// Emits what the live stream has emitted, as far as the blocks are known.
@@ -134,7 +139,8 @@ impl FilterRound {
         Self {
             subscriptions,
             changed: Arc::new(changed),
-            in_force: None,
+            asked: None,
+            in_force_slot: None,
             backfill,
         }
     }
@@ -165,14 +171,16 @@ impl FilterRound {
         }
     }
 
-    /// Whether the live stream has not shown the filter yet.
-    pub(super) const fn is_unproven(&self) -> bool {
-        self.in_force.is_none()
+    /// The live stream was asked for the filter in this generation.
+    pub(super) const fn asked(&mut self, generation: Generation) {
+        self.asked = Some(generation);
     }
 
-    /// The live stream has shown the filter.
-    pub(super) fn shown(&mut self, in_force: InForce) {
-        self.in_force.get_or_insert(in_force);
+    /// The live stream gives out everything from `slot` on as the filter of a generation selects it.
+    pub(super) fn shown(&mut self, filter: Generation, slot: u64) {
+        if self.asked.is_some_and(|asked| filter >= asked) {
+            self.in_force_slot.get_or_insert(slot);
+        }
     }
 
     /// Begins the side stream anew after it failed, or gives it up.
@@ -201,26 +209,14 @@ impl FilterRound {
     /// The filter as it is in force once the changed webhooks are handed over; `None` while that must wait. `live` is
     /// the live stream's tree.
     pub(super) fn ready(&self, live: &ForkTree) -> Option<FilterState> {
-        let in_force = self.in_force.as_ref()?;
+        let first_whole = self.in_force_slot?;
         let in_force_slot = match &self.backfill {
-            // What is confirmed was emitted to the webhooks as they were.
-            Backfill::NotNeeded | Backfill::Impossible => {
-                let confirmed = live.watermark(Commitment::Confirmed);
-                let next = confirmed.map_or(0, |slot| slot.saturating_add(1));
-                in_force.slot.max(next)
-            }
+            Backfill::NotNeeded | Backfill::Impossible => first_whole,
             Backfill::Side(side) => {
-                let resolved = |slot: u64| Some(slot) <= live.watermark(Commitment::Confirmed);
-                let same_block = |slot: u64| {
-                    let hash = live.blockhash(slot);
-                    hash.is_some() && hash == side.tree.blockhash(slot)
-                };
-                let complete = live.is_emitted_by(&side.tree)
-                    && in_force
-                        .cut
-                        .iter()
-                        .all(|slot| resolved(*slot) || same_block(*slot));
-                side.first_slot().filter(|_| complete)?
+                let last_cut = first_whole.checked_sub(1);
+                let is_resolved = live.watermark(Commitment::Confirmed) >= last_cut;
+                let is_complete = is_resolved && live.is_emitted_by(&side.tree, first_whole);
+                side.first_slot().filter(|_| is_complete)?
             }
         };
         Some(FilterState {
@@ -229,24 +225,9 @@ impl FilterRound {
         })
     }
 
-    /// A slot that had begun before the filter is dead, and need not be waited for.
-    pub(super) fn dead(&mut self, slot: u64) {
-        if let Some(in_force) = &mut self.in_force {
-            in_force.cut.remove(&slot);
-        }
-    }
-
-    /// The last slot of which the side stream's tree holds what the live one's does not.
-    pub(super) fn last_cut(&self) -> u64 {
-        let in_force = self.in_force.as_ref();
-        in_force.map_or(0, |in_force| {
-            in_force
-                .cut
-                .last()
-                .copied()
-                .unwrap_or(0)
-                .max(in_force.slot.saturating_sub(1))
-        })
+    /// The first slot that the live stream gives out as the new filter selects it.
+    pub(super) const fn in_force_slot(&self) -> Option<u64> {
+        self.in_force_slot
     }
 }
 

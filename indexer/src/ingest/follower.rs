@@ -11,7 +11,7 @@
 use std::{convert::Infallible, sync::Arc};
 
 use service_kit::{Backoff, CancellationToken};
-use sluice_geyser::{Body, Endpoint, Stream, Update};
+use sluice_geyser::{Assembled, Endpoint, SlotStream};
 use tokio::{sync::watch, task::JoinSet, time::sleep};
 
 use super::{
@@ -118,7 +118,7 @@ impl Follower {
         loop {
             if let Some(request) = session.begin_round(&accepted).await? {
                 asked_bytes = request_bytes(&request);
-                stream.replace(request).await?;
+                session.asked(stream.replace(request)?);
                 pauses.reset();
             }
             if accepted.revision() != wanted.revision() {
@@ -137,12 +137,14 @@ impl Follower {
                 };
             }
             tokio::select! {
-                update = stream.next() => {
-                    let update = update.map_err(SessionEnd::from);
-                    let update = update.inspect_err(|end| refusals.ended(end, asked_bytes))?;
-                    session.apply(update).await?;
+                assembled = stream.next_batch() => {
+                    let assembled = assembled.map_err(SessionEnd::from);
+                    let assembled = assembled.inspect_err(|end| refusals.ended(end, asked_bytes))?;
+                    for each in assembled {
+                        session.apply(each).await?;
+                    }
                 }
-                update = side.next() => session.apply_side(update).await?,
+                came = side.next_batch() => session.apply_side(came).await?,
                 (tried, probed) = probing.ended() => {
                     refusals.record(&tried, &probed).await?;
                     accepted = probed.accepted;
@@ -161,29 +163,30 @@ impl Follower {
         subscriptions: Arc<Subscriptions>,
         reconnect: &'a mut Reconnect,
         reports: &mut JoinSet<()>,
-    ) -> Result<(Stream, Session<'a>), SessionEnd> {
+    ) -> Result<(SlotStream, Session<'a>), SessionEnd> {
         let state = self.context.outbox.store.resume_state().await?;
         let resume = policy.resume_point(state, &subscriptions);
         let completing = self.backfill.as_ref().filter(|_| policy.is_completed());
         let from_slot = resume.from_slot.filter(|_| completing.is_none());
-        let mut stream = Stream::open(&self.endpoint, request(&subscriptions, from_slot)).await?;
+        let request = request(&subscriptions, from_slot);
+        let mut stream = SlotStream::open(&self.endpoint, request).await?;
         let mut session = Session::new(self.context.clone(), subscriptions, resume, reconnect);
         // What an earlier backfill owes need not wait for this session's first update.
         if completing.is_none() {
             self.report_account_gaps(&session, None, reports);
         }
-        // Servers keep only the newest of the requests they have not looked at yet. A filter change sent
-        // right after the first request could make them forget its `from_slot`, so the first update is
-        // awaited: it shows that the first request was looked at.
-        let first = stream.next().await?;
+        // A server that accepts the call may still refuse the request: what comes first shows that it was accepted.
+        let first = stream.next_batch().await?;
         if let Some(backfill) = completing {
             let last = complete(backfill, &self.context, (&mut stream, first), &mut session);
             let last = last.await?;
-            self.report_account_gaps(&session, Some(last), reports);
+            self.report_account_gaps(&session, last, reports);
             self.context.status.connected();
         } else {
             self.context.status.connected();
-            session.apply(first).await?;
+            for each in first {
+                session.apply(each).await?;
+            }
         }
         tracing::info!(from_slot, "the stream is open");
         Ok((stream, session))
@@ -207,31 +210,29 @@ impl Follower {
     }
 }
 
-/// Reads what a session lacks before the first block of its stream. What the stream shows of slots up to that block, which
-/// is returned, may be cut, so it is left out.
+/// Reads what a session lacks before the first slot of its stream. Returns the last slot that was read.
 async fn complete(
     backfill: &Backfill,
     context: &SessionContext,
-    (stream, first): (&mut Stream, Update),
+    (stream, mut shown): (&mut SlotStream, Vec<Assembled>),
     session: &mut Session<'_>,
-) -> Result<u64, SessionEnd> {
-    let mut shown = vec![first];
-    let last = loop {
-        if let Some(Body::BlockMeta(block)) = shown.last().map(|update| &update.body) {
-            break block.slot;
+) -> Result<Option<u64>, SessionEnd> {
+    let first = loop {
+        let begun = shown.iter().find_map(|each| match each {
+            Assembled::InForce { slot, .. } => Some(*slot),
+            _ => None,
+        });
+        if let Some(slot) = begun {
+            break slot;
         }
-        shown.push(stream.next().await?);
+        shown.extend(stream.next_batch().await?);
     };
-    backfill.complete(context, session, last).await?;
-    for update in shown {
-        let cut = match &update.body {
-            Body::Account(account) => account.slot <= last,
-            Body::Transaction(transaction) => transaction.slot <= last,
-            Body::BlockMeta(_) | Body::Slot(_) => false,
-        };
-        if !cut {
-            session.apply(update).await?;
-        }
+    let last = first.checked_sub(1);
+    if let Some(last) = last {
+        backfill.complete(context, session, last).await?;
+    }
+    for each in shown {
+        session.apply(each).await?;
     }
     Ok(last)
 }

@@ -11,7 +11,7 @@ mod unconfirmed;
 
 use std::{collections::BTreeSet, sync::Arc, time::Instant};
 
-use sluice_geyser::{Body, SlotStatus, Update};
+use sluice_geyser::{Assembled, Body, Generation, Update};
 use sluice_store::{Commitment, Revision, Timestamp};
 
 use super::{
@@ -19,7 +19,6 @@ use super::{
     outbox::{Outbox, OutboxBatch},
     reconnect::Reconnect,
     session_end::SessionEnd,
-    subscription::revision_in_force,
 };
 use crate::{
     events::{
@@ -61,15 +60,15 @@ pub(super) struct Session<'a> {
     never_retracted: BTreeSet<u64>,
     /// Slots that were retracted in this session.
     retracted: BTreeSet<u64>,
-    /// The newest slot that any update was about.
-    newest: u64,
-    /// The slots that have begun and are not confirmed.
-    begun: BTreeSet<u64>,
     /// The slot up to which everything confirmed is stored under this session's filter.
     watermark: Option<u64>,
     /// Whether a checkpoint was stored: the first one also reports the gap before it.
     has_checkpoint: bool,
-    /// The revision whose filter is in force.
+    /// The revision that the connection was opened for.
+    first_revision: Revision,
+    /// The first slot that the stream gives out, once it is known.
+    first_whole: Option<u64>,
+    /// The revision whose filter is recorded to be in force.
     in_force: Option<Revision>,
     /// The change of the filter under way.
     round: Option<FilterRound>,
@@ -85,16 +84,16 @@ impl<'a> Session<'a> {
         Self {
             context,
             reconnect,
+            first_revision: subscriptions.revision(),
             subscriptions,
             tree: ForkTree::new(&resume),
             unconfirmed: resume.unconfirmed.keys().copied().collect(),
             never_retracted: BTreeSet::new(),
             retracted: BTreeSet::new(),
             resume,
-            newest: 0,
-            begun: BTreeSet::new(),
             watermark: None,
             has_checkpoint: false,
+            first_whole: None,
             in_force: None,
             round: None,
         }
@@ -105,26 +104,43 @@ impl<'a> Session<'a> {
         &self.subscriptions
     }
 
-    /// Does what follows from an update of the live stream.
-    pub(super) async fn apply(&mut self, update: Update) -> Result<(), SessionEnd> {
+    /// Does what follows from what the live stream gives out.
+    pub(super) async fn apply(&mut self, assembled: Assembled) -> Result<(), SessionEnd> {
+        match assembled {
+            Assembled::InForce { filter, slot } => self.shown(filter, slot).await?,
+            // What comes too late is emitted by itself.
+            Assembled::Update(update) | Assembled::Late { update, .. } => {
+                self.update(update).await?;
+            }
+        }
+        self.record_in_force().await
+    }
+
+    /// Takes note that everything from `slot` on comes as the filter of a generation selects it.
+    async fn shown(&mut self, filter: Generation, slot: u64) -> Result<(), SessionEnd> {
+        self.first_whole.get_or_insert(slot);
+        if let Some(round) = &mut self.round {
+            round.shown(filter, slot);
+            self.advance_side(Instant::now()).await?;
+        }
+        Ok(())
+    }
+
+    /// Does what follows from an update of a slot that is whole.
+    pub(super) async fn update(&mut self, update: Update) -> Result<(), SessionEnd> {
         let received = Instant::now();
         self.context.outbox.metrics.update();
-        let shown = revision_in_force(&update);
-        let status = match &update.body {
+        let mut is_content = true;
+        match &update.body {
             Body::Slot(slot) => {
-                self.newest = self.newest.max(slot.slot);
                 self.context.status.saw_slot(slot.slot, received);
                 self.context.outbox.metrics.slot_seen(slot.slot);
-                Some((slot.slot, slot.status))
+                is_content = false;
             }
             Body::Transaction(transaction) if logs_truncated(transaction) => {
                 self.context.outbox.metrics.logs_truncated();
-                None
             }
-            _ => None,
-        };
-        if let Some(revision) = shown {
-            self.shown_by(revision, status);
+            _ => {}
         }
         let actions = self.tree.take(update)?;
         let subscriptions = Arc::clone(&self.subscriptions);
@@ -133,11 +149,7 @@ impl<'a> Session<'a> {
             checkpoints: true,
         };
         self.perform(live, actions, received).await?;
-        self.record_in_force(shown, status).await?;
-        if let Some((slot, status)) = status {
-            self.note_begun(slot, status);
-        }
-        if self.round.is_some() {
+        if self.round.is_some() && !is_content {
             self.advance_side(received).await?;
         }
         Ok(())
@@ -205,26 +217,6 @@ impl<'a> Session<'a> {
             self.reinstate(subscriptions, batch, block, events).await?;
         }
         Ok(())
-    }
-
-    /// Takes note of a slot that has begun, dies or is confirmed.
-    fn note_begun(&mut self, slot: u64, status: SlotStatus) {
-        match status {
-            // Nothing is executed before the bank is created.
-            SlotStatus::FirstShredReceived => {}
-            SlotStatus::Dead => {
-                self.begun.remove(&slot);
-                if let Some(round) = &mut self.round {
-                    round.dead(slot);
-                }
-            }
-            _ => {
-                self.begun.insert(slot);
-            }
-        }
-        if let Some(confirmed) = self.tree.watermark(Commitment::Confirmed) {
-            self.begun = self.begun.split_off(&confirmed.saturating_add(1));
-        }
     }
 
     /// Commits what was gathered with the checkpoint that it completes.

@@ -2,7 +2,7 @@
 
 use std::{pin::Pin, time::Duration};
 
-use sluice_geyser::{Endpoint, Request, Stream, StreamError, Update};
+use sluice_geyser::{Assembled, Endpoint, Request, SlotStream, StreamError};
 use tokio::time::sleep;
 
 /// The connection, while it is needed.
@@ -10,9 +10,9 @@ pub(super) enum SideStream {
     /// It is not needed.
     Closed,
     /// It is being opened.
-    Opening(Pin<Box<dyn Future<Output = Result<Stream, StreamError>> + Send>>),
+    Opening(Pin<Box<dyn Future<Output = Result<SlotStream, StreamError>> + Send>>),
     /// It is open.
-    Open(Box<Stream>),
+    Open(Box<SlotStream>),
 }
 
 impl SideStream {
@@ -20,15 +20,15 @@ impl SideStream {
     pub(super) fn open(endpoint: Endpoint, request: Request, pause: Duration) -> Self {
         Self::Opening(Box::pin(async move {
             sleep(pause).await;
-            Stream::open(&endpoint, request).await
+            SlotStream::open(&endpoint, request).await
         }))
     }
 
-    /// Its next update; none while it is closed. Cancel-safe.
+    /// What it gives out next; nothing while it is closed. Cancel-safe.
     ///
     /// # Errors
     /// Why it is over; it is closed then.
-    pub(super) async fn next(&mut self) -> Result<Update, StreamError> {
+    pub(super) async fn next_batch(&mut self) -> Result<Vec<Assembled>, StreamError> {
         loop {
             let result = match self {
                 Self::Closed => std::future::pending().await,
@@ -39,7 +39,7 @@ impl SideStream {
                     }
                     Err(error) => Err(error),
                 },
-                Self::Open(stream) => stream.next().await,
+                Self::Open(stream) => stream.next_batch().await,
             };
             if result.is_err() {
                 *self = Self::Closed;

@@ -2,8 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use sluice_geyser::{AccountFilter, Commitment, Request, TransactionFilter, Update};
-use sluice_store::Revision;
+use sluice_geyser::{AccountFilter, Commitment, Request, TransactionFilter};
 use solana_pubkey::Pubkey;
 
 use crate::events::subscription_index::Subscriptions;
@@ -21,17 +20,16 @@ const TRANSACTIONS: &str = "transactions";
 /// Filter of block metadata.
 const BLOCKS_META: &str = "blocks_meta";
 
-/// Start of the name of the slots filter; the revision follows.
-const SLOTS: &str = "slots-r";
+/// Filter of slots.
+const SLOTS: &str = "slots";
 
-/// The subscription that serves `subscriptions`, whatever commitments they ask for. Slots are always asked for, under
-/// a name that carries the revision: the protocol does not acknowledge a changed filter, but an update that bears the new
-/// name can only come from it.
+/// The subscription that serves `subscriptions`, whatever commitments they ask for. Slots and blocks are always asked for:
+/// whole slots are known by them.
 #[must_use]
 pub fn request(subscriptions: &Subscriptions, from_slot: Option<u64>) -> Request {
     let mut request = Request {
         commitment: Commitment::Processed,
-        slots: Some(format!("{SLOTS}{}", subscriptions.revision().0)),
+        slots: Some(SLOTS.to_owned()),
         blocks_meta: Some(BLOCKS_META.to_owned()),
         from_slot,
         ..Request::default()
@@ -63,16 +61,6 @@ pub fn request(subscriptions: &Subscriptions, from_slot: Option<u64>) -> Request
     request
 }
 
-/// The revision whose filter is in force, as `update` shows when it bears the name of a slots filter.
-#[must_use]
-pub fn revision_in_force(update: &Update) -> Option<Revision> {
-    let name = update
-        .filters
-        .iter()
-        .find_map(|name| name.strip_prefix(SLOTS))?;
-    name.parse().ok().map(Revision)
-}
-
 /// Each address once, in a fixed order.
 fn addresses<'a>(addresses: impl Iterator<Item = &'a Pubkey>) -> Vec<Pubkey> {
     addresses
@@ -84,8 +72,7 @@ fn addresses<'a>(addresses: impl Iterator<Item = &'a Pubkey>) -> Vec<Pubkey> {
 
 #[cfg(test)]
 mod tests {
-    use sluice_geyser::{Body, SlotStatus, SlotUpdate};
-    use sluice_store::{ActiveWebhook, ActiveWebhooks, EventKind, Filters, WebhookId};
+    use sluice_store::{ActiveWebhook, ActiveWebhooks, EventKind, Filters, Revision, WebhookId};
 
     use super::*;
 
@@ -135,35 +122,5 @@ mod tests {
         let request = request(&Subscriptions::default(), None);
         assert!(request.accounts.is_empty() && request.transactions.is_empty());
         assert!(request.slots.is_some() && request.blocks_meta.is_some());
-    }
-
-    #[test]
-    fn the_name_of_the_slots_filter_shows_the_revision_in_force() {
-        let live = ActiveWebhooks {
-            revision: Revision(41),
-            webhooks: Vec::new(),
-        };
-        let name = request(&Subscriptions::new(&live), None)
-            .slots
-            .expect("always asked for");
-        let update = |filters: Vec<String>| Update {
-            filters,
-            created_at: None,
-            body: Body::Slot(SlotUpdate {
-                slot: 1,
-                parent: None,
-                status: SlotStatus::Confirmed,
-                dead_error: None,
-            }),
-        };
-        assert_eq!(
-            revision_in_force(&update(vec![ACCOUNTS.to_owned(), name])),
-            Some(Revision(41))
-        );
-        assert_eq!(revision_in_force(&update(vec![ACCOUNTS.to_owned()])), None);
-        assert_eq!(
-            revision_in_force(&update(vec!["slots-rx".to_owned()])),
-            None
-        );
     }
 }

@@ -80,6 +80,8 @@ pub struct ForkTree {
     last_commitment: Commitment,
     /// Slots that the server is known not to have.
     gap: Option<Gap>,
+    /// Whether a round is under way: nothing that was emitted is forgotten, since it is emitted once more at the hand-over.
+    holds_emitted: bool,
 }
 
 /// How far a commitment has come.
@@ -122,6 +124,7 @@ impl ForkTree {
                 Commitment::Confirmed
             },
             gap: resume.gap,
+            holds_emitted: false,
         }
     }
 
@@ -157,8 +160,9 @@ impl ForkTree {
             return Ok(Vec::new());
         }
         let bytes = event.bytes();
+        let last = (!self.holds_emitted).then_some(self.last_commitment);
         let node = self.nodes.entry(slot).or_default();
-        let admission = node.admit(event, self.last_commitment);
+        let admission = node.admit(event, last);
         if admission.held {
             node.bytes = node.bytes.saturating_add(bytes);
             self.bytes = self.bytes.saturating_add(bytes);
@@ -298,7 +302,7 @@ impl ForkTree {
             && node.emitted < Some(Commitment::Confirmed)
         {
             actions.extend(node.emit_through(Commitment::Confirmed));
-            if node.emitted >= Some(self.last_commitment) {
+            if node.emitted >= Some(self.last_commitment) && !self.holds_emitted {
                 self.bytes = self.bytes.saturating_sub(node.drop_events());
             }
         }
@@ -394,7 +398,7 @@ impl ForkTree {
                 continue;
             };
             actions.extend(node.emit_through(commitment));
-            if node.emitted >= Some(self.last_commitment) {
+            if node.emitted >= Some(self.last_commitment) && !self.holds_emitted {
                 self.bytes = self.bytes.saturating_sub(node.drop_events());
             }
         }
@@ -402,7 +406,7 @@ impl ForkTree {
 
     /// Forgets blocks that were emitted for the last time long ago.
     fn forget(&mut self, commitment: Commitment, watermark: u64) {
-        if commitment != self.last_commitment {
+        if commitment != self.last_commitment || self.holds_emitted {
             return;
         }
         let oldest = watermark.saturating_sub(REMEMBERED);

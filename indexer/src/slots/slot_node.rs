@@ -71,15 +71,15 @@ impl SlotNode {
         }
     }
 
-    /// Takes an event. `last` is the commitment after which events are not held any more.
-    pub(super) fn admit(&mut self, event: SlotEvent, last: Commitment) -> Admission {
+    /// Takes an event. `last` is the commitment after which events are not held any more; `None` while they all are.
+    pub(super) fn admit(&mut self, event: SlotEvent, last: Option<Commitment>) -> Admission {
         if self.block.is_none() {
             return Admission::early(Arc::make_mut(&mut self.events).add(event));
         }
         if self.replacing {
             return Admission::early(self.replacement_events.add(event));
         }
-        if self.emitted >= Some(last) {
+        if last.is_some() && self.emitted >= last {
             // Nothing is held any more against which it could be compared.
             return Admission {
                 held: false,
@@ -227,14 +227,19 @@ impl SlotNode {
         self.block.is_some() && hash(self) == hash(other)
     }
 
-    /// Its events once more, if they are emitted at processed and not confirmed.
-    pub(super) fn repeat_at_processed(&self) -> Option<Action> {
-        let block = Arc::clone(self.block.as_ref()?);
-        (self.emitted == Some(Commitment::Processed)).then(|| Action::Emit {
-            commitment: Commitment::Processed,
-            block,
-            events: Arc::clone(&self.events),
-        })
+    /// Its events once more, at each commitment at which they were emitted.
+    pub(super) fn repeat(&self) -> impl Iterator<Item = Action> {
+        let emitted = Commitment::ALL.into_iter();
+        let emitted = emitted.filter(|commitment| Some(*commitment) <= self.emitted);
+        emitted
+            .zip(std::iter::repeat(self.block.as_ref()))
+            .filter_map(|(commitment, block)| {
+                Some(Action::Emit {
+                    commitment,
+                    block: Arc::clone(block?),
+                    events: Arc::clone(&self.events),
+                })
+            })
     }
 
     /// Adds those events of another connection that it does not hold; returns how much memory they take. `last` is the

@@ -44,6 +44,12 @@ pub fn slot(filter: &str, slot: u64, status: SlotStatus) -> Update {
     )
 }
 
+/// The creation of a slot's bank, under the name of the slots filter that let it through.
+#[must_use]
+pub fn created(filter: &str, number: u64) -> Update {
+    slot(filter, number, SlotStatus::CreatedBank)
+}
+
 /// A write to account 1, which the program owns.
 #[must_use]
 pub fn account(slot: u64) -> Update {
@@ -124,11 +130,17 @@ pub fn block(slot: u64) -> Update {
 /// The block of a slot, with this hash, on that of another one.
 #[must_use]
 pub fn block_on(slot: u64, parent_slot: u64, hash: &str) -> Update {
+    block_between(slot, hash, (parent_slot, &format!("hash{parent_slot}")))
+}
+
+/// The block of a slot, with this hash, on that of another one with that hash.
+#[must_use]
+pub fn block_between(slot: u64, hash: &str, (parent_slot, parent_hash): (u64, &str)) -> Update {
     let block = BlockMeta {
         slot,
         parent_slot,
         blockhash: hash.to_owned(),
-        parent_blockhash: format!("hash{parent_slot}"),
+        parent_blockhash: parent_hash.to_owned(),
         block_time: Some(1_767_225_600),
         block_height: Some(slot),
         executed_transaction_count: 1,
@@ -140,4 +152,11 @@ pub fn block_on(slot: u64, parent_slot: u64, hash: &str) -> Update {
 #[must_use]
 pub fn content(slot: u64) -> [Update; 3] {
     [account(slot), transaction(slot, 4), block(slot)]
+}
+
+/// A slot with a write and a transaction, from the creation of its bank, under the name of the slots filter, to its block.
+#[must_use]
+pub fn whole(filter: &str, slot: u64) -> Vec<Update> {
+    let created = [created(filter, slot)];
+    created.into_iter().chain(content(slot)).collect()
 }

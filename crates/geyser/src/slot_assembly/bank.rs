@@ -41,17 +41,6 @@ pub(super) struct WholeBank {
     pub(super) processed: Option<Update>,
 }
 
-/// What became of an update for a bank.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Collected {
-    /// It is kept.
-    New,
-    /// It came before, or a later write of the same account did.
-    Known,
-    /// It belongs to a bank that was given out without it.
-    Late,
-}
-
 impl CollectedBank {
     pub(super) fn new(generation: Generation, witnessed_in: Option<Generation>) -> Self {
         Self {
@@ -69,19 +58,16 @@ impl CollectedBank {
         }
     }
 
-    /// Takes in an account write or a transaction.
-    pub(super) fn collect(&mut self, update: Update) -> Collected {
+    /// Takes in an account write or a transaction. Returns one that belongs to what was given out without it.
+    pub(super) fn collect(&mut self, update: Update) -> Option<Update> {
         if !self.delivered.add(&update) {
-            return Collected::Known;
-        }
-        if self.given {
-            return Collected::Late;
+            return None;
         }
         if self.spent {
-            return Collected::Known;
+            return Some(update);
         }
         self.content.push(update);
-        Collected::New
+        None
     }
 
     /// Whether an update came before, or a later write of the same account did.
@@ -166,10 +152,20 @@ impl CollectedBank {
         }
     }
 
-    /// Drops the content, which is the same as what was given out.
-    pub(super) fn drop_content(&mut self) {
+    /// Whether its content was given out.
+    pub(super) const fn is_given(&self) -> bool {
+        self.given
+    }
+
+    /// Takes out the content, which is the same as what was given out, but for what came too late for that.
+    pub(super) fn take_content(&mut self) -> Vec<Update> {
         self.spent = true;
-        self.content = Vec::new();
+        std::mem::take(&mut self.content)
+    }
+
+    /// Takes note of what came too late, by itself or in a copy of the block. Returns whether it had not come before.
+    pub(super) fn note_late(&mut self, update: &Update) -> bool {
+        self.delivered.add(update)
     }
 }
 

@@ -84,17 +84,35 @@ impl SlotAssembler {
         }
     }
 
-    /// Drops what has come once more of the block that was given out.
+    /// Drops what has come once more of the block that was given out. What the same connection has not delivered before came
+    /// too late.
     fn drop_copies(&mut self, slot: u64, given: &Given) {
         let views = self
             .slots
             .get_mut(&slot)
             .into_iter()
             .flat_map(|entry| &mut entry.views);
-        for bank in views.flat_map(|view| &mut view.banks) {
-            if bank.closed_in().is_some() && bank.blockhash() == Some(&given.blockhash) {
-                bank.drop_content();
+        for view in views {
+            let mut copied = Vec::new();
+            for bank in &mut view.banks {
+                if !bank.is_spent()
+                    && bank.closed_in().is_some()
+                    && bank.blockhash() == Some(&given.blockhash)
+                {
+                    copied.extend(bank.take_content());
+                }
             }
+            let original = view
+                .banks
+                .iter_mut()
+                .find(|bank| bank.is_given() && bank.blockhash() == Some(given.blockhash.as_str()));
+            let Some(original) = original else {
+                continue;
+            };
+            copied.retain(|update| original.note_late(update));
+            let late = copied.into_iter();
+            self.assembled
+                .extend(late.map(|update| Assembled::Late { slot, update }));
         }
     }
 

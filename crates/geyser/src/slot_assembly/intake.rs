@@ -2,11 +2,7 @@
 
 use sluice_chain_types::SlotStatus;
 
-use super::{
-    Assembled, SlotAssembler,
-    bank::{Collected, CollectedBank},
-    slot::SlotView,
-};
+use super::{Assembled, SlotAssembler, bank::CollectedBank, slot::SlotView};
 use crate::{
     generation::Generation,
     update::{Body, SlotUpdate, Update},
@@ -79,8 +75,8 @@ impl SlotAssembler {
         let Some(bank) = view.banks.last_mut() else {
             return;
         };
-        if bank.collect(update) == Collected::Late {
-            self.assembled.push(Assembled::Late { slot });
+        if let Some(update) = bank.collect(update) {
+            self.assembled.push(Assembled::Late { slot, update });
         }
     }
 

@@ -26,7 +26,7 @@ impl Consumer {
         let update = match assembled {
             Assembled::Update(update) => update,
             Assembled::InForce { filter, slot } => return self.in_force.push((slot, filter)),
-            Assembled::Late { slot } => panic!("slot {slot} was given out before it was whole"),
+            Assembled::Late { slot, .. } => panic!("slot {slot} was given out before it was whole"),
         };
         match update.body {
             Body::Account(account) => {
@@ -408,7 +408,7 @@ fn deliver(
                 _ => {}
             },
             Assembled::InForce { filter, slot } => in_force.push((filter.0, slot)),
-            Assembled::Late { slot } => panic!("slot {slot} is late"),
+            Assembled::Late { slot, .. } => panic!("slot {slot} is late"),
         }
     }
     (slots, in_force)
@@ -581,13 +581,61 @@ fn content_of_a_slot_that_was_given_out_is_reported() {
         [],
         "known"
     );
+    let update = Update {
+        filters: vec!["filter#1".into()],
+        created_at: None,
+        body: account(10, 6),
+    };
+    assembler.update(0, update.clone());
+    assert_eq!(assembler.take(), [Assembled::Late { slot: 10, update }]);
+}
+
+#[test]
+fn content_that_only_a_copy_of_the_block_holds_is_reported() {
+    let mut assembler = SlotAssembler::new(1);
+    assembler.connected(0, sent(1, None));
+    deliver(
+        &mut assembler,
+        1,
+        [created(10), account(10, 5), meta(10), processed(10)],
+    );
+    assembler.requested(0, sent(2, Some(10)));
+    let late = |generation: u64, version| Assembled::Late {
+        slot: 10,
+        update: Update {
+            filters: vec![format!("filter#{generation}")],
+            created_at: None,
+            body: account(10, version),
+        },
+    };
+    for body in [account(10, 6), meta(10), processed(10), account(10, 6)] {
+        let filters = vec!["filter#2".to_owned()];
+        assembler.update(
+            0,
+            Update {
+                filters,
+                created_at: None,
+                body,
+            },
+        );
+    }
+    let assembled = assembler.take();
+    let reported = assembled
+        .iter()
+        .filter(|each| matches!(each, Assembled::Late { .. }));
+    assert_eq!(reported.collect::<Vec<_>>(), [&late(2, 6)], "once");
+    let filters = vec!["filter#2".to_owned()];
     assembler.update(
         0,
         Update {
-            filters: vec!["filter#1".into()],
+            filters,
             created_at: None,
-            body: account(10, 6),
+            body: account(10, 7),
         },
     );
-    assert_eq!(assembler.take(), [Assembled::Late { slot: 10 }]);
+    assert_eq!(
+        assembler.take(),
+        [late(2, 7)],
+        "the copy is not collected any more"
+    );
 }

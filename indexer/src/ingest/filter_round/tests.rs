@@ -1,6 +1,6 @@
 //! Filter round: when the changed webhooks are handed over, and from which slot their filter is in force.
 
-use sluice_geyser::{BlockMeta, SlotStatus, SlotUpdate};
+use sluice_geyser::{BlockMeta, SlotStatus, SlotUpdate, Update};
 use sluice_store::{ActiveWebhook, ActiveWebhooks, EventKind, Filters, Revision, WebhookId};
 use solana_pubkey::Pubkey;
 
@@ -40,13 +40,13 @@ fn live() -> ForkTree {
 }
 
 fn block(tree: &mut ForkTree, slot: u64) {
-    block_of(tree, slot, "hash");
+    block_on(tree, slot, slot - 1, "hash");
 }
 
-fn block_of(tree: &mut ForkTree, slot: u64, blockhash: &str) {
+fn block_on(tree: &mut ForkTree, slot: u64, parent_slot: u64, blockhash: &str) {
     let meta = BlockMeta {
         slot,
-        parent_slot: slot - 1,
+        parent_slot,
         blockhash: blockhash.to_owned(),
         parent_blockhash: String::new(),
         block_time: None,
@@ -71,11 +71,10 @@ fn side(round: &mut FilterRound) -> &mut ForkTree {
     &mut round.side_mut().expect("a side stream").tree
 }
 
-fn shown(round: &mut FilterRound, slot: u64, cut: impl IntoIterator<Item = u64>) {
-    round.shown(InForce {
-        slot,
-        cut: cut.into_iter().collect(),
-    });
+/// The live stream gives out everything from this slot on as the new filter selects it.
+fn shown(round: &mut FilterRound, slot: u64) {
+    round.asked(Generation(2));
+    round.shown(Generation(2), slot);
 }
 
 fn in_force_slot(round: &FilterRound, live: &ForkTree) -> Option<u64> {
@@ -85,57 +84,89 @@ fn in_force_slot(round: &FilterRound, live: &ForkTree) -> Option<u64> {
 }
 
 #[test]
-fn what_was_cut_must_be_held_by_the_side_stream_or_be_confirmed() {
+fn what_was_cut_must_be_confirmed_and_emitted_by_the_side_stream() {
     let (mut live, mut round) = (live(), round(Commitment::Confirmed, Some(12)));
-    for slot in 11..=13 {
+    live.hold_emitted(false);
+    for slot in 11..=14 {
         block(&mut live, slot);
     }
     is(&mut live, 12, SlotStatus::Confirmed);
     assert_eq!(in_force_slot(&round, &live), None, "not shown");
-    shown(&mut round, 15, [13, 14]);
+    shown(&mut round, 15);
     assert_eq!(in_force_slot(&round, &live), None, "not replayed");
-    block(side(&mut round), 12);
-    block(side(&mut round), 13);
-    assert_eq!(in_force_slot(&round, &live), None, "12 is not emitted");
+    for slot in 12..=14 {
+        block(side(&mut round), slot);
+    }
     is(side(&mut round), 12, SlotStatus::Confirmed);
-    assert_eq!(in_force_slot(&round, &live), None, "14 is open");
-    block(side(&mut round), 14);
-    assert_eq!(in_force_slot(&round, &live), None, "14 is open on one side");
-    block(&mut live, 14);
+    assert_eq!(in_force_slot(&round, &live), None, "13 may be abandoned");
+    is(&mut live, 14, SlotStatus::Confirmed);
+    assert_eq!(in_force_slot(&round, &live), None, "14 is not emitted");
+    is(side(&mut round), 14, SlotStatus::Confirmed);
     assert_eq!(in_force_slot(&round, &live), Some(12));
 }
 
 #[test]
-fn a_slot_that_never_ends_is_waited_for_until_it_is_dead_or_passed() {
-    for passed in [false, true] {
-        let (mut live, mut round) = (live(), round(Commitment::Confirmed, Some(12)));
-        shown(&mut round, 13, [12]);
-        block(&mut live, 11);
-        assert_eq!(in_force_slot(&round, &live), None);
-        if passed {
-            block_of(&mut live, 12, "another");
-            block(side(&mut round), 12);
-            assert_eq!(in_force_slot(&round, &live), None, "two blocks of one slot");
-            for tree in [&mut live, side(&mut round)] {
-                is(tree, 12, SlotStatus::Confirmed);
-            }
-        } else {
-            round.dead(12);
+fn a_side_stream_that_is_behind_the_live_one_is_not_waited_for() {
+    let (mut live, mut round) = (live(), round(Commitment::Confirmed, Some(12)));
+    live.hold_emitted(false);
+    shown(&mut round, 13);
+    for slot in 11..=200 {
+        block(&mut live, slot);
+        is(&mut live, slot, SlotStatus::Confirmed);
+        if slot == 150 {
+            assert_eq!(in_force_slot(&round, &live), None, "12 did not come");
         }
-        assert_eq!(in_force_slot(&round, &live), Some(12));
     }
+    let side = round.side_mut().expect("a side stream");
+    block(&mut side.tree, 12);
+    side.follow(&live).expect("follows");
+    assert_eq!(in_force_slot(&round, &live), Some(12));
+    let emitted = live.emitted_since(13);
+    assert_eq!(emitted.len(), 2 * (200 - 12), "at processed and confirmed");
+    live.release_emitted();
+    assert!(live.emitted_since(13).len() < emitted.len(), "forgotten");
+}
+
+#[test]
+fn a_filter_is_shown_by_its_own_request_or_a_later_one() {
+    for (shown, expected) in [(2, None), (3, Some(15)), (4, Some(15))] {
+        let mut round = round(Commitment::Confirmed, None);
+        round.shown(Generation(2), 12);
+        round.asked(Generation(3));
+        round.shown(Generation(shown), 15);
+        assert_eq!(in_force_slot(&round, &live()), expected);
+    }
+}
+
+#[test]
+fn a_cut_slot_that_never_ends_is_waited_for_until_a_later_one_is_confirmed() {
+    let (mut live, mut round) = (live(), round(Commitment::Confirmed, Some(12)));
+    live.hold_emitted(false);
+    shown(&mut round, 13);
+    block(&mut live, 11);
+    is(&mut live, 11, SlotStatus::Confirmed);
+    assert_eq!(in_force_slot(&round, &live), None);
+    for tree in [&mut live, side(&mut round)] {
+        block_on(tree, 13, 11, "hash");
+    }
+    assert_eq!(in_force_slot(&round, &live), None, "12 may be the chain");
+    is(&mut live, 13, SlotStatus::Confirmed);
+    assert_eq!(in_force_slot(&round, &live), Some(12));
 }
 
 #[test]
 fn events_at_finalized_are_not_waited_for_by_what_is_not_final() {
     let (mut live, mut round) = (live(), round(Commitment::Finalized, Some(12)));
-    live.hold_until_final();
+    live.hold_emitted(true);
     block(&mut live, 11);
-    shown(&mut round, 12, []);
-    assert_eq!(in_force_slot(&round, &live), Some(12));
+    is(&mut live, 11, SlotStatus::Confirmed);
+    shown(&mut round, 13);
     for tree in [&mut live, side(&mut round)] {
         block(tree, 12);
     }
+    is(&mut live, 12, SlotStatus::Confirmed);
+    is(side(&mut round), 12, SlotStatus::Confirmed);
+    assert_eq!(in_force_slot(&round, &live), Some(12));
     is(&mut live, 12, SlotStatus::Finalized);
     assert_eq!(
         in_force_slot(&round, &live),
@@ -151,7 +182,7 @@ fn nothing_before_the_filter_is_promised_where_there_is_no_replay() {
     let live = live();
     let mut unasked = round(Commitment::Confirmed, None);
     assert!(unasked.side().is_none());
-    shown(&mut unasked, 15, [14]);
+    shown(&mut unasked, 15);
     assert_eq!(in_force_slot(&unasked, &live), Some(15));
 
     let refusal = |first_available, message: &str| {
@@ -161,16 +192,15 @@ fn nothing_before_the_filter_is_promised_where_there_is_no_replay() {
         })
     };
     let mut never = round(Commitment::Confirmed, Some(12));
-    shown(&mut never, 15, [14]);
+    shown(&mut never, 15);
     never.side_failed(&refusal(None, "Internal: from_slot is not supported"));
     assert!(never.side().is_none());
     assert_eq!(in_force_slot(&never, &live), Some(15));
 
     let mut partly = round(Commitment::Confirmed, Some(12));
-    shown(&mut partly, 15, []);
+    shown(&mut partly, 15);
     partly.side_failed(&refusal(Some(13), "gone"));
     assert_eq!(partly.side().and_then(SideTrack::first_slot), Some(13));
-    assert_eq!(in_force_slot(&partly, &live), Some(13));
 
     let mut starting = round(Commitment::Confirmed, Some(12));
     for failures in 0..=MAX_FAILURES {
@@ -181,29 +211,19 @@ fn nothing_before_the_filter_is_promised_where_there_is_no_replay() {
 }
 
 #[test]
-fn what_was_confirmed_before_the_hand_over_is_not_promised_without_replay() {
-    let (mut live, mut round) = (live(), round(Commitment::Confirmed, Some(12)));
-    shown(&mut round, 12, []);
-    for slot in 11..=14 {
-        block(&mut live, slot);
-    }
-    is(&mut live, 14, SlotStatus::Confirmed);
-    round.backfill = Backfill::Impossible;
-    assert_eq!(in_force_slot(&round, &live), Some(15));
-}
-
-#[test]
 fn the_side_stream_is_never_ahead_of_the_live_one() {
     let (mut live, mut round) = (live(), round(Commitment::Confirmed, Some(12)));
-    let status = |slot, status| Update {
-        filters: Vec::new(),
-        created_at: None,
-        body: Body::Slot(SlotUpdate {
-            slot,
-            parent: None,
-            status,
-            dead_error: None,
-        }),
+    let status = |slot, status| {
+        vec![Assembled::Update(Update {
+            filters: Vec::new(),
+            created_at: None,
+            body: Body::Slot(SlotUpdate {
+                slot,
+                parent: None,
+                status,
+                dead_error: None,
+            }),
+        })]
     };
     let side = round.side_mut().expect("a side stream");
     block(&mut side.tree, 12);

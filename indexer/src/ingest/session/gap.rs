@@ -61,12 +61,7 @@ impl Session<'_> {
             Commitment::Finalized => self.resume.finalized_checkpoint.or(confirmed),
             _ => confirmed,
         }?;
-        let floor = self.tree.floor()?;
-        // A session from the tip may have begun in the middle of its first block.
-        let last = match self.resume.from_slot {
-            Some(_) => floor,
-            None => floor.saturating_add(1),
-        };
+        let last = self.tree.floor()?;
         let first = checkpoint.saturating_add(1);
         (first <= last).then_some(Gap { first, last })
     }

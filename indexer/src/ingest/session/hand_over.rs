@@ -2,23 +2,18 @@
 
 use std::{sync::Arc, time::Instant};
 
-use sluice_geyser::{Request, SlotStatus, StreamError, Update};
+use sluice_geyser::{Assembled, Generation, Request, StreamError};
 use sluice_store::{Commitment, Revision};
 
 use super::{
-    super::{
-        filter_round::{FilterRound, InForce},
-        resume::first_requested,
-        subscription::request,
-    },
+    super::{filter_round::FilterRound, resume::first_requested, subscription::request},
     Served, Session, SessionEnd,
 };
 use crate::{events::subscription_index::Subscriptions, slots::Action};
 
 impl Session<'_> {
     /// Begins a round for `wanted`, and returns what the live stream is to be asked for; `None` when it is served, or
-    /// must wait: a server keeps only the newest request that it has not looked at, so one is shown to be in force
-    /// before the next is sent.
+    /// must wait for the end of the round before.
     pub(in super::super) async fn begin_round(
         &mut self,
         wanted: &Arc<Subscriptions>,
@@ -33,12 +28,18 @@ impl Session<'_> {
         let changed = wanted.changed_since(&self.subscriptions);
         let changes = self.context.outbox.store.filter_changes(in_force).await?;
         let requested_slot = first_requested(&changes, wanted.revision());
-        if !changed.at(Commitment::Finalized).is_empty() {
-            self.tree.hold_until_final();
-        }
+        let finality_wanted = !changed.at(Commitment::Finalized).is_empty();
+        self.tree.hold_emitted(finality_wanted);
         let round = FilterRound::new(Arc::clone(wanted), changed, requested_slot);
         self.round = Some(round);
         Ok(Some(request(wanted, None)))
+    }
+
+    /// The live stream was asked for the round's filter.
+    pub(in super::super) const fn asked(&mut self, generation: Generation) {
+        if let Some(round) = &mut self.round {
+            round.asked(generation);
+        }
     }
 
     /// Which side stream is needed now: that of a revision, after so many failures.
@@ -57,7 +58,7 @@ impl Session<'_> {
     /// Takes what came by the side stream.
     pub(in super::super) async fn apply_side(
         &mut self,
-        update: Result<Update, StreamError>,
+        came: Result<Vec<Assembled>, StreamError>,
     ) -> Result<(), SessionEnd> {
         let Some(round) = &mut self.round else {
             return Ok(());
@@ -66,8 +67,8 @@ impl Session<'_> {
             return Ok(());
         };
         let received = Instant::now();
-        let taken = match update {
-            Ok(update) => side.take(update).map_err(SessionEnd::from),
+        let taken = match came {
+            Ok(assembled) => side.take(assembled).map_err(SessionEnd::from),
             Err(error) => Err(error.into()),
         };
         match taken {
@@ -107,38 +108,6 @@ impl Session<'_> {
         self.perform(served, actions, received).await
     }
 
-    /// Takes note that the live stream has shown the filter of a revision, by the status of a slot.
-    pub(super) fn shown_by(&mut self, revision: Revision, status: Option<(u64, SlotStatus)>) {
-        let first_whole = self.first_whole(status);
-        let Some(round) = &mut self.round else {
-            return;
-        };
-        if round.is_unproven() && round.subscriptions().revision() == revision {
-            let mut cut = self.begun.clone();
-            cut.remove(&first_whole);
-            if let Some((slot, _)) = status.filter(|(slot, _)| *slot != first_whole) {
-                cut.insert(slot);
-            }
-            round.shown(InForce {
-                slot: first_whole,
-                cut,
-            });
-        }
-    }
-
-    /// The first slot that passes a filter whole which the status of a slot has shown: that one when it begins with it,
-    /// otherwise the one after the newest.
-    pub(super) fn first_whole(&self, shown_by: Option<(u64, SlotStatus)>) -> u64 {
-        match shown_by {
-            Some((slot, SlotStatus::CreatedBank))
-                if !self.begun.contains(&slot) && self.tree.blockhash(slot).is_none() =>
-            {
-                slot
-            }
-            _ => self.newest.saturating_add(1),
-        }
-    }
-
     /// Hands the changed webhooks over to the live stream, once it holds or has emitted all that they are owed. From
     /// here on a crash resumes from the checkpoint for them, too.
     pub(super) async fn hand_over(&mut self) -> Result<(), SessionEnd> {
@@ -155,15 +124,17 @@ impl Session<'_> {
         let Some(round) = self.round.take() else {
             return Ok(());
         };
-        if let Some(side) = round.side() {
-            self.tree.supplement(&side.tree, round.last_cut())?;
+        let first_whole = round.in_force_slot().unwrap_or(0);
+        if let (Some(side), Some(last_cut)) = (round.side(), first_whole.checked_sub(1)) {
+            self.tree.supplement(&side.tree, last_cut)?;
         }
         self.subscriptions = Arc::clone(round.subscriptions());
         let changed = Served {
             subscriptions: round.changed(),
             checkpoints: false,
         };
-        let actions = self.tree.emitted_at_processed();
+        let actions = self.tree.emitted_since(first_whole);
+        self.tree.release_emitted();
         self.perform(changed, actions, Instant::now()).await?;
         self.record(state).await
     }

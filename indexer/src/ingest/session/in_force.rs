@@ -1,23 +1,17 @@
 //! Filter in force: records from which slot on a session's filter applies.
 
-use sluice_geyser::SlotStatus;
-use sluice_store::{Commitment, FilterState, Revision, StoreError};
+use sluice_store::{Commitment, FilterState, StoreError};
 
 use super::{Session, SessionEnd};
 
 impl Session<'_> {
-    /// Records that the session's first filter is in force, as an update that bears its name shows: `shown` and the
-    /// status of a slot. A session that asked for slots passes all of them through it. One from the tip begins in the
-    /// middle of slots.
+    /// Records that the session's first filter is in force, once the stream has shown where it begins. A session that asked
+    /// for slots passes all of them through it.
     ///
     /// Slots that are replayed for webhooks that were written meanwhile must be stored before: once the filter is
     /// recorded, they would not be asked for again.
-    pub(super) async fn record_in_force(
-        &mut self,
-        shown: Option<Revision>,
-        status: Option<(u64, SlotStatus)>,
-    ) -> Result<(), SessionEnd> {
-        let (Some(revision), None) = (shown, self.in_force) else {
+    pub(super) async fn record_in_force(&mut self) -> Result<(), SessionEnd> {
+        let (Some(first_whole), None) = (self.first_whole, self.in_force) else {
             return Ok(());
         };
         let in_force_slot = match self.resume.from_slot {
@@ -28,13 +22,13 @@ impl Session<'_> {
                 }
                 from_slot
             }
-            None => self.first_whole(status),
+            None => first_whole,
         };
         if !self.record_floor().await? {
             return Ok(());
         }
         let state = FilterState {
-            revision,
+            revision: self.first_revision,
             in_force_slot,
         };
         self.record(state).await

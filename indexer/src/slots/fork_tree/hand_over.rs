@@ -26,18 +26,46 @@ impl ForkTree {
         Some(&block.hash)
     }
 
-    /// Holds events until they are final from now on, for webhooks that ask for finalized events.
-    pub fn hold_until_final(&mut self) {
-        self.last_commitment = Commitment::Finalized;
+    /// Holds from now on all that it emits, until [`ForkTree::release_emitted`], and for webhooks that ask for finalized
+    /// events until it is final.
+    pub fn hold_emitted(&mut self, finality_wanted: bool) {
+        self.holds_emitted = true;
+        if finality_wanted {
+            self.last_commitment = Commitment::Finalized;
+        }
     }
 
-    /// Whether `side` has emitted whatever this tree has emitted of the slots that `side` covers.
+    /// Forgets what was held only because it is to be emitted once more.
+    pub fn release_emitted(&mut self) {
+        self.holds_emitted = false;
+        for node in self.nodes.values_mut() {
+            if node.emitted >= Some(self.last_commitment) {
+                self.bytes = self.bytes.saturating_sub(node.drop_events());
+            }
+        }
+        if let Some(watermark) = self.watermark(self.last_commitment) {
+            self.forget(self.last_commitment, watermark);
+        }
+    }
+
+    /// Whether `side` has emitted whatever this tree has emitted of the slots before `end`.
     #[must_use]
-    pub fn is_emitted_by(&self, side: &Self) -> bool {
+    pub fn is_emitted_by(&self, side: &Self, end: u64) -> bool {
         [Commitment::Confirmed, Commitment::Finalized]
             .into_iter()
             .filter(|commitment| *commitment <= side.last_commitment)
-            .all(|commitment| side.watermark(commitment) >= self.watermark(commitment))
+            .all(|commitment| side.watermark(commitment) >= self.emitted_before(end, commitment))
+    }
+
+    /// The newest slot before `end` that was emitted at a commitment, by this connection or one before it.
+    fn emitted_before(&self, end: u64, commitment: Commitment) -> Option<u64> {
+        let watermark = self.watermark(commitment)?;
+        if watermark < end {
+            return Some(watermark);
+        }
+        let below = self.nodes.range(..end).rev();
+        let mut emitted = below.filter(|(_, node)| node.emitted >= Some(commitment));
+        emitted.next().map(|(slot, _)| *slot).or(self.floor)
     }
 
     /// The newest slot that was emitted here at a commitment and of which `side` holds the same block: it may be behind.
@@ -71,10 +99,10 @@ impl ForkTree {
         self.check_limits()
     }
 
-    /// The slots that are emitted at processed and not confirmed, to be emitted to webhooks that came since.
+    /// What was emitted of the slots from `first` on and is held, to be emitted to webhooks that came since.
     #[must_use]
-    pub fn emitted_at_processed(&self) -> Vec<Action> {
-        let nodes = self.nodes.values();
-        nodes.filter_map(SlotNode::repeat_at_processed).collect()
+    pub fn emitted_since(&self, first: u64) -> Vec<Action> {
+        let nodes = self.nodes.range(first..);
+        nodes.flat_map(|(_, node)| node.repeat()).collect()
     }
 }

@@ -7,7 +7,7 @@ use sluice_store::{Commitment, WebhookDefinition};
 use tokio::time::sleep;
 
 use sluice_harness::indexer::{IndexerHarness, freeze_and_confirm, send, soon};
-use sluice_testkit::updates::{block, content, slot};
+use sluice_testkit::updates::{block, created, slot, whole};
 
 use crate::{
     expectations::{Ending, Surroundings},
@@ -26,7 +26,11 @@ async fn what_came_before_the_first_checkpoint_is_asked_for_after_a_crash(
     let indexer = harness.start().await;
     let (connection, request) = harness.accept().await;
     let name = request.slots.expect("slots are always asked for");
-    send(&connection, [block(10), slot(&name, 10, Processed)]).await;
+    send(
+        &connection,
+        [created(&name, 10), block(10), slot(&name, 10, Processed)],
+    )
+    .await;
     let in_force = async {
         loop {
             if let Some(state) = harness.store.filter_state().await.expect("read") {
@@ -42,8 +46,9 @@ async fn what_came_before_the_first_checkpoint_is_asked_for_after_a_crash(
     let indexer = harness.start().await;
     let (connection, request) = harness.accept().await;
     assert!(request.from_slot.is_some_and(|slot| slot <= since));
-    send(&connection, [block(10)]).await;
-    send(&connection, content(11)).await;
+    let first = [created(&name, 10), block(10), slot(&name, 10, Processed)];
+    send(&connection, first).await;
+    send(&connection, whole(&name, 11)).await;
     send(&connection, freeze_and_confirm(&name, 11)).await;
     harness.bodies(3).await;
     indexer.stop().await;
@@ -59,7 +64,7 @@ async fn what_waited_for_the_first_finality_is_asked_for_after_a_crash(
     harness.create(1, definition).await;
     let indexer = harness.start().await;
     let (connection, name) = harness.listening().await;
-    send(&connection, content(11)).await;
+    send(&connection, whole(&name, 11)).await;
     send(&connection, freeze_and_confirm(&name, 11)).await;
     indexer.until_checkpoint(11).await;
     indexer.kill().await;
@@ -68,8 +73,9 @@ async fn what_waited_for_the_first_finality_is_asked_for_after_a_crash(
     let indexer = harness.start().await;
     let (connection, request) = harness.accept().await;
     assert_eq!(request.from_slot, Some(10));
-    send(&connection, [block(10)]).await;
-    send(&connection, content(11)).await;
+    let first = [created(&name, 10), block(10), slot(&name, 10, Processed)];
+    send(&connection, first).await;
+    send(&connection, whole(&name, 11)).await;
     send(&connection, freeze_and_confirm(&name, 11)).await;
     send(&connection, [slot(&name, 11, Finalized)]).await;
     let bodies = harness.bodies(3).await;

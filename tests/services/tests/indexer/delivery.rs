@@ -7,7 +7,7 @@ use sluice_store::{
 };
 
 use sluice_harness::indexer::{IndexerHarness, freeze_and_confirm, send};
-use sluice_testkit::{updates::content, webhook_receiver::ReceivedRequest};
+use sluice_testkit::{updates::whole, webhook_receiver::ReceivedRequest};
 
 use crate::{
     expectations::{Ending, Surroundings},
@@ -54,7 +54,7 @@ async fn an_indexer_killed_again_and_again_loses_nothing_and_repeats_only_the_sa
     while next < 11 + SLOTS {
         // One slot is known to be stored when the indexer dies; the other may be anywhere.
         for number in next..next + 2 {
-            send(&connection, content(number)).await;
+            send(&connection, whole(&name, number)).await;
             send(&connection, freeze_and_confirm(&name, number)).await;
         }
         indexer.until_checkpoint_past(next).await;

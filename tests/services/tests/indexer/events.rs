@@ -11,7 +11,7 @@ use tokio::time::sleep;
 
 use sluice_harness::indexer::{IndexerHarness, freeze_and_confirm, send, soon};
 use sluice_testkit::{
-    updates::{account_of, block, content, key, program, slot, transaction},
+    updates::{account_of, block, created, key, program, slot, transaction, whole},
     webhook_receiver::ReceivedRequest,
 };
 
@@ -37,7 +37,7 @@ async fn events_of_a_confirmed_slot_arrive_signed_and_in_order(mut harness: Inde
     let id = harness.webhook(1).await;
     let indexer = harness.start().await;
     let (connection, name) = harness.listening().await;
-    send(&connection, content(11)).await;
+    send(&connection, whole(&name, 11)).await;
     send(&connection, [slot(&name, 11, SlotStatus::Processed)]).await;
     sleep(Duration::from_millis(300)).await;
     let early = harness.receiver.received().len();
@@ -85,7 +85,7 @@ async fn each_webhook_is_sent_events_at_the_commitment_it_chose(mut harness: Ind
     }
     let indexer = harness.start().await;
     let (connection, name) = harness.listening().await;
-    send(&connection, content(11)).await;
+    send(&connection, whole(&name, 11)).await;
     for (count, status, commitment) in [
         (1, SlotStatus::Processed, "processed"),
         (2, SlotStatus::Confirmed, "confirmed"),
@@ -109,7 +109,11 @@ async fn a_transaction_whose_logs_were_cut_says_so_and_is_counted(mut harness: I
         panic!("a transaction")
     };
     content.log_messages.insert(1, "Log truncated".to_owned());
-    send(&connection, [transaction(11, 4), cut, block(11)]).await;
+    send(
+        &connection,
+        [created(&name, 11), transaction(11, 4), cut, block(11)],
+    )
+    .await;
     send(&connection, freeze_and_confirm(&name, 11)).await;
     // The event that the second one logged after the cut is not known.
     let bodies = harness.bodies(3).await;
@@ -132,7 +136,7 @@ async fn a_long_body_is_compressed_for_those_who_ask_for_it(mut harness: Indexer
     let (connection, name) = harness.listening().await;
     let data = Bytes::from(vec![0; 20_000]);
     let long = account_of(11, key(1), program(), data);
-    send(&connection, [long, block(11)]).await;
+    send(&connection, [created(&name, 11), long, block(11)]).await;
     send(&connection, freeze_and_confirm(&name, 11)).await;
     let ReceivedRequest { headers, body, .. } = harness.received(1).await.remove(0);
     assert_eq!(headers["content-encoding"], "gzip");
@@ -155,9 +159,9 @@ async fn a_broken_connection_resumes_after_the_checkpoint_and_a_replay_reaches_n
     harness.webhook(1).await;
     let indexer = harness.start().await;
     let (connection, name) = harness.listening().await;
-    send(&connection, content(11)).await;
+    send(&connection, whole(&name, 11)).await;
     send(&connection, freeze_and_confirm(&name, 11)).await;
-    send(&connection, content(12)).await;
+    send(&connection, whole(&name, 12)).await;
     let before = harness.bodies(3).await;
 
     connection
@@ -167,9 +171,13 @@ async fn a_broken_connection_resumes_after_the_checkpoint_and_a_replay_reaches_n
     let (connection, request) = harness.accept().await;
     assert_eq!(request.from_slot, Some(12));
     // A server may say more than it was asked for.
-    send(&connection, content(11)).await;
+    send(&connection, whole(&name, 11)).await;
     send(&connection, freeze_and_confirm(&name, 11)).await;
-    send(&connection, [transaction(12, 5), block(12)]).await;
+    send(
+        &connection,
+        [created(&name, 12), transaction(12, 5), block(12)],
+    )
+    .await;
     send(&connection, freeze_and_confirm(&name, 12)).await;
     let after = harness.bodies(5).await;
     assert_eq!(after[..3], before);
@@ -196,7 +204,7 @@ async fn a_second_indexer_stands_by_and_takes_over(mut harness: IndexerHarness) 
     drop(connection);
     let (connection, request) = harness.accept().await;
     assert_eq!(request.from_slot, Some(11));
-    send(&connection, content(11)).await;
+    send(&connection, whole(&name, 11)).await;
     send(&connection, freeze_and_confirm(&name, 11)).await;
     harness.bodies(3).await;
     let (_, body) = second.ready().await;

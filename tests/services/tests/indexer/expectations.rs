@@ -5,7 +5,10 @@ use std::time::Duration;
 use serde_json::Value;
 use sluice_geyser::scripted::Connection;
 use sluice_harness::indexer::{Indexer, IndexerHarness, freeze_and_confirm, send};
-use sluice_testkit::{updates::block, webhook_receiver::ReceivedRequest};
+use sluice_testkit::{
+    updates::{block, created},
+    webhook_receiver::ReceivedRequest,
+};
 use tokio::time::sleep;
 
 /// How long what must not come is waited for.
@@ -28,7 +31,7 @@ impl Surroundings for IndexerHarness {
         let (connection, request) = self.accept().await;
         assert_eq!(request.from_slot, None, "it starts with what comes");
         let name = request.slots.expect("slots are always asked for");
-        send(&connection, [block(10)]).await;
+        send(&connection, [created(&name, 10), block(10)]).await;
         send(&connection, freeze_and_confirm(&name, 10)).await;
         (connection, name)
     }

@@ -7,7 +7,7 @@ use sluice_geyser::{
 use sluice_store::{Access, Revision};
 
 use sluice_harness::indexer::{IndexerHarness, freeze_and_confirm, request, send, soon};
-use sluice_testkit::updates::{block, content, key, slot};
+use sluice_testkit::updates::{block, content, created, key, slot, whole};
 
 use crate::{
     expectations::{Ending, Surroundings},
@@ -47,7 +47,7 @@ async fn a_new_webhook_gets_the_slots_between_its_write_and_its_filter(
     harness.webhook(1).await;
     let indexer = harness.start().await;
     let (mut live, old) = harness.listening().await;
-    send(&live, content(11)).await;
+    send(&live, whole(&old, 11)).await;
     send(&live, freeze_and_confirm(&old, 11)).await;
     harness.bodies(3).await;
     indexer.until_checkpoint(11).await;
@@ -55,7 +55,7 @@ async fn a_new_webhook_gets_the_slots_between_its_write_and_its_filter(
     let second = harness.webhook(2).await;
     probe(&mut harness).await;
     // Until its filter is there, slots go on under the old one.
-    send(&live, content(12)).await;
+    send(&live, whole(&old, 12)).await;
     send(&live, freeze_and_confirm(&old, 12)).await;
     let replaced = request(&mut live).await;
     assert_eq!(replaced.from_slot, None, "the live stream goes on");
@@ -63,12 +63,12 @@ async fn a_new_webhook_gets_the_slots_between_its_write_and_its_filter(
     assert_ne!(new, old);
     let (side, replayed) = harness.accept().await;
     assert_eq!(replayed.from_slot, Some(12), "replayed for the new one");
-    send(&live, [slot(&new, 13, SlotStatus::CreatedBank)]).await;
-    send(&live, content(13)).await;
+    let of_side = replayed.slots.expect("always");
+    send(&live, whole(&new, 13)).await;
     send(&live, freeze_and_confirm(&new, 13)).await;
     for number in [12, 13] {
-        send_while_there(&side, content(number)).await;
-        send_while_there(&side, freeze_and_confirm(&new, number)).await;
+        send_while_there(&side, whole(&of_side, number)).await;
+        send_while_there(&side, freeze_and_confirm(&of_side, number)).await;
     }
     let bodies = harness.bodies(3 + 3 + 3 + 6).await;
     let of_second: Vec<_> = bodies
@@ -115,7 +115,7 @@ async fn a_webhook_less_narrows_the_live_stream(mut harness: IndexerHarness) {
     let new = narrowed.slots.expect("always");
     assert_ne!(new, old);
 
-    send(&connection, content(11)).await;
+    send(&connection, whole(&old, 11)).await;
     send(&connection, freeze_and_confirm(&old, 11)).await;
     let body = indexer.until_checkpoint(11).await;
     assert_eq!(
@@ -148,13 +148,14 @@ async fn a_crash_between_the_new_filter_and_the_slots_it_replays_repeats_them(
     harness.webhook(2).await;
     probe(&mut harness).await;
     // The checkpoint passes the slot from which on the second must miss nothing.
-    send(&live, content(11)).await;
+    send(&live, whole(&old, 11)).await;
     send(&live, freeze_and_confirm(&old, 11)).await;
     indexer.until_checkpoint(11).await;
     let new = request(&mut live).await.slots.expect("always");
     let (side, replayed) = harness.accept().await;
     assert_eq!(replayed.from_slot, Some(11));
-    send(&live, [slot(&new, 14, SlotStatus::CreatedBank)]).await;
+    let shown = slot(&new, 14, SlotStatus::FirstShredReceived);
+    send(&live, [shown]).await;
     indexer.until_ready(|_, body| body["slot"] == 14).await;
     indexer.kill().await;
     drop((live, side));
@@ -166,9 +167,9 @@ async fn a_crash_between_the_new_filter_and_the_slots_it_replays_repeats_them(
         Some(11),
         "not in force by the name alone"
     );
-    send(&connection, content(11)).await;
-    send(&connection, freeze_and_confirm(&new, 11)).await;
-    send(&connection, [slot(&new, 12, SlotStatus::CreatedBank)]).await;
+    let name = request.slots.expect("always");
+    send(&connection, whole(&name, 11)).await;
+    send(&connection, freeze_and_confirm(&name, 11)).await;
     harness.bodies(6).await;
     let body = indexer
         .until_ready(|_, body| body["filter"]["inForceRevision"] == 2)
@@ -187,18 +188,19 @@ async fn what_a_new_webhook_misses_of_the_open_slot_comes_by_the_side_stream(
     harness.webhook(1).await;
     probe(&mut harness).await;
     let new = request(&mut live).await.slots.expect("always");
-    let (side, _) = harness.accept().await;
+    let (side, replayed) = harness.accept().await;
+    let of_side = replayed.slots.expect("always");
     // The write came before the filter, the rest of the slot after it.
     let [account, transaction, block] = content(11);
     send(&live, [transaction.clone(), block.clone()]).await;
     send(&live, [slot(&new, 12, SlotStatus::CreatedBank)]).await;
-    send(&side, [account, transaction, block]).await;
-    send(&side, [slot(&new, 11, SlotStatus::Processed)]).await;
+    send(&live, freeze_and_confirm(&new, 11)).await;
+    send(&side, [created(&of_side, 11), account, transaction, block]).await;
+    send_while_there(&side, [slot(&of_side, 11, SlotStatus::Processed)]).await;
     let body = indexer
         .until_ready(|_, body| body["filter"]["inForceRevision"] == 1)
         .await;
     assert_eq!(body["filter"]["inForceSinceSlot"], 11);
-    send(&live, freeze_and_confirm(&new, 11)).await;
     harness.bodies(3).await;
     indexer.stop().await;
 }
@@ -221,7 +223,8 @@ async fn without_replay_the_first_whole_slot_is_answered(mut harness: IndexerHar
         .await;
     assert_eq!(body["filter"]["inForceSinceSlot"], 12);
     send(&live, [block(11)]).await;
-    send(&live, content(12)).await;
+    send(&live, freeze_and_confirm(&new, 11)).await;
+    send(&live, whole(&new, 12)).await;
     send(&live, freeze_and_confirm(&new, 12)).await;
     harness.bodies(3).await;
     indexer.stop().await;
@@ -238,15 +241,17 @@ async fn a_side_stream_that_breaks_off_is_opened_again(mut harness: IndexerHarne
     for _ in 0..2 {
         let (side, replayed) = harness.accept().await;
         assert_eq!(replayed.from_slot, Some(11));
-        send(&side, content(11)).await;
+        let of_side = replayed.slots.expect("always");
+        send(&side, whole(&of_side, 11)).await;
         drop(side);
     }
     send(&live, [slot(&new, 12, SlotStatus::CreatedBank)]).await;
     send(&live, [block(11)]).await;
     send(&live, freeze_and_confirm(&new, 11)).await;
-    let (side, _) = harness.accept().await;
-    send(&side, content(11)).await;
-    send_while_there(&side, freeze_and_confirm(&new, 11)).await;
+    let (side, replayed) = harness.accept().await;
+    let of_side = replayed.slots.expect("always");
+    send(&side, whole(&of_side, 11)).await;
+    send_while_there(&side, freeze_and_confirm(&of_side, 11)).await;
     harness.bodies(3).await;
     let body = indexer
         .until_ready(|_, body| body["filter"]["inForceRevision"] == 1)
@@ -270,7 +275,7 @@ async fn a_filter_that_the_server_refuses_is_reported_to_its_webhook_and_disturb
     let replaced = request(&mut live).await;
     assert_eq!(replaced.from_slot, None, "the live stream goes on");
     let new = replaced.slots.expect("always");
-    send(&live, content(11)).await;
+    send(&live, whole(&new, 11)).await;
     send(&live, [slot(&new, 12, SlotStatus::CreatedBank)]).await;
     send(&live, freeze_and_confirm(&new, 11)).await;
     let bodies = harness.bodies(3 + 1).await;
@@ -325,7 +330,7 @@ async fn webhooks_that_are_refused_at_the_start_are_found(mut harness: IndexerHa
     send(&first, [slot(&name, 10, SlotStatus::Completed)]).await;
     let (live, name) = harness.listening().await;
     indexer.until_checkpoint(10).await;
-    send(&live, content(11)).await;
+    send(&live, whole(&name, 11)).await;
     send(&live, freeze_and_confirm(&name, 11)).await;
     let bodies = harness.bodies(3 + 1).await;
     let refusals = bodies.iter().filter(|body| body["type"] == "filterRefused");

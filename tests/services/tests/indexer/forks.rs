@@ -5,7 +5,7 @@ use sluice_geyser::SlotStatus;
 use sluice_store::{Commitment, EventKind, WebhookDefinition};
 
 use sluice_harness::indexer::{Indexer, IndexerHarness, freeze_and_confirm, send};
-use sluice_testkit::updates::{account, block_on, slot};
+use sluice_testkit::updates::{account, block_between, block_on, created, slot};
 
 use crate::{
     expectations::{Ending, Surroundings},
@@ -58,10 +58,18 @@ async fn id_of(harness: &IndexerHarness, sequence: u64) -> String {
 async fn an_abandoned_slot_is_retracted_and_never_confirmed(mut harness: IndexerHarness) {
     let indexer = start(&harness).await;
     let (connection, name) = harness.listening().await;
-    send(&connection, [account(11), block_on(11, 10, "fork")]).await;
+    send(
+        &connection,
+        [created(&name, 11), account(11), block_on(11, 10, "fork")],
+    )
+    .await;
     send(&connection, [slot(&name, 11, SlotStatus::Processed)]).await;
     harness.bodies(1).await;
-    send(&connection, [account(12), block_on(12, 10, "chain")]).await;
+    send(
+        &connection,
+        [created(&name, 12), account(12), block_on(12, 10, "chain")],
+    )
+    .await;
     send(&connection, freeze_and_confirm(&name, 12)).await;
 
     let bodies = harness.bodies(4).await;
@@ -88,7 +96,11 @@ async fn an_abandoned_slot_is_retracted_and_never_confirmed(mut harness: Indexer
 async fn a_dead_slot_is_taken_back(mut harness: IndexerHarness) {
     let indexer = start(&harness).await;
     let (connection, name) = harness.listening().await;
-    send(&connection, [account(11), block_on(11, 10, "block")]).await;
+    send(
+        &connection,
+        [created(&name, 11), account(11), block_on(11, 10, "block")],
+    )
+    .await;
     send(&connection, [slot(&name, 11, SlotStatus::Processed)]).await;
     send(&connection, [slot(&name, 11, SlotStatus::Dead)]).await;
     let bodies = harness.bodies(2).await;
@@ -96,7 +108,15 @@ async fn a_dead_slot_is_taken_back(mut harness: IndexerHarness) {
     assert_eq!(bodies[1]["data"]["reason"], "dead");
 
     // It comes back with another block, and is confirmed.
-    send(&connection, [account(11), block_on(11, 10, "repaired")]).await;
+    send(
+        &connection,
+        [
+            created(&name, 11),
+            account(11),
+            block_on(11, 10, "repaired"),
+        ],
+    )
+    .await;
     send(&connection, freeze_and_confirm(&name, 11)).await;
     let bodies = harness.bodies(4).await;
     assert_eq!(
@@ -111,7 +131,11 @@ async fn what_was_emitted_before_a_crash_is_retracted_after_it(mut harness: Inde
     let indexer = start(&harness).await;
     let (connection, name) = harness.listening().await;
     for (number, parent) in [(11, 10), (12, 11), (13, 11)] {
-        let updates = [account(number), block_on(number, parent, "first node")];
+        let updates = [
+            created(&name, number),
+            account(number),
+            block_on(number, parent, &format!("hash{number}")),
+        ];
         send(&connection, updates).await;
         send(&connection, [slot(&name, number, SlotStatus::Processed)]).await;
     }
@@ -123,16 +147,17 @@ async fn what_was_emitted_before_a_crash_is_retracted_after_it(mut harness: Inde
     let indexer = harness.start().await;
     let (connection, request) = harness.accept().await;
     assert_eq!(request.from_slot, Some(11));
-    for (number, parent, hash) in [
-        (11, 10, "first node"),
-        (12, 11, "second node"),
-        (14, 12, "second node"),
+    for (number, hash, parent) in [
+        (11, "hash11", (10, "hash10")),
+        (12, "other", (11, "hash11")),
+        (14, "hash14", (12, "other")),
     ] {
-        send(
-            &connection,
-            [account(number), block_on(number, parent, hash)],
-        )
-        .await;
+        let updates = [
+            created(&name, number),
+            account(number),
+            block_between(number, hash, parent),
+        ];
+        send(&connection, updates).await;
         send(&connection, freeze_and_confirm(&name, number)).await;
     }
     let bodies = harness.bodies(7 + 3).await;
@@ -170,7 +195,11 @@ async fn what_was_emitted_before_a_crash_is_retracted_after_it(mut harness: Inde
 async fn what_was_retracted_and_is_confirmed_after_all_is_reinstated(mut harness: IndexerHarness) {
     let indexer = start(&harness).await;
     let (connection, name) = harness.listening().await;
-    send(&connection, [account(11), block_on(11, 10, "block")]).await;
+    send(
+        &connection,
+        [created(&name, 11), account(11), block_on(11, 10, "block")],
+    )
+    .await;
     send(&connection, [slot(&name, 11, SlotStatus::Processed)]).await;
     send(&connection, [slot(&name, 11, SlotStatus::Dead)]).await;
     let bodies = harness.bodies(2).await;
@@ -182,7 +211,11 @@ async fn what_was_retracted_and_is_confirmed_after_all_is_reinstated(mut harness
     let indexer = harness.start().await;
     let (connection, request) = harness.accept().await;
     assert_eq!(request.from_slot, Some(11));
-    send(&connection, [account(11), block_on(11, 10, "block")]).await;
+    send(
+        &connection,
+        [created(&name, 11), account(11), block_on(11, 10, "block")],
+    )
+    .await;
     send(&connection, freeze_and_confirm(&name, 11)).await;
     let bodies = harness.bodies(4).await;
     assert_eq!(
@@ -196,12 +229,24 @@ async fn what_was_retracted_and_is_confirmed_after_all_is_reinstated(mut harness
     drop(connection);
     let indexer = harness.start().await;
     let (connection, _) = harness.accept().await;
-    send(&connection, [account(11), block_on(11, 10, "block")]).await;
+    send(
+        &connection,
+        [created(&name, 11), account(11), block_on(11, 10, "block")],
+    )
+    .await;
     send(&connection, [slot(&name, 11, SlotStatus::Processed)]).await;
     send(&connection, [slot(&name, 11, SlotStatus::Dead)]).await;
-    send(&connection, [account(11), block_on(11, 10, "block")]).await;
+    send(
+        &connection,
+        [created(&name, 11), account(11), block_on(11, 10, "block")],
+    )
+    .await;
     send(&connection, freeze_and_confirm(&name, 11)).await;
-    send(&connection, [block_on(12, 11, "next")]).await;
+    send(
+        &connection,
+        [created(&name, 12), block_between(12, "next", (11, "block"))],
+    )
+    .await;
     send(&connection, freeze_and_confirm(&name, 12)).await;
     indexer.until_checkpoint(12).await;
     harness.bodies(4).await;
@@ -213,11 +258,19 @@ async fn a_confirmed_block_that_its_server_replaces_is_retracted_and_the_other_e
 ) {
     let indexer = start(&harness).await;
     let (connection, name) = harness.listening().await;
-    send(&connection, [account(11), block_on(11, 10, "loser")]).await;
+    send(
+        &connection,
+        [created(&name, 11), account(11), block_on(11, 10, "loser")],
+    )
+    .await;
     send(&connection, freeze_and_confirm(&name, 11)).await;
     harness.bodies(2).await;
     send(&connection, [slot(&name, 11, SlotStatus::Dead)]).await;
-    send(&connection, [account(11), block_on(11, 10, "winner")]).await;
+    send(
+        &connection,
+        [created(&name, 11), account(11), block_on(11, 10, "winner")],
+    )
+    .await;
     send(&connection, freeze_and_confirm(&name, 11)).await;
 
     let bodies = harness.bodies(6).await;

@@ -1,17 +1,23 @@
 //! Gaps: slots that cannot be read any more are reported to webhooks.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use serde_json::Value;
 use sluice_chain_types::RawAccount;
-use sluice_geyser::{SlotStatus, scripted::Code};
+use sluice_geyser::{Request, SlotStatus, scripted::Code};
 use sluice_store::{Commitment, Filters, WebhookDefinition};
-use tokio::time::sleep;
+use tokio::{
+    sync::{mpsc, oneshot},
+    task::JoinSet,
+    time::sleep,
+};
 
 use sluice_harness::indexer::{IndexerHarness, freeze_and_confirm, send};
 use sluice_testkit::{
     rpc_node::{Fault, RpcNode},
-    updates::{block, block_on, content, key, program, slot, transaction},
+    scripted_chain::{ScriptedChain, State},
+    updates::{block, block_on, content, created, key, program, slot, transaction, whole},
+    yellowstone_server::YellowstoneServer,
 };
 
 use crate::{
@@ -44,7 +50,7 @@ async fn a_lost_replay_window_is_reported_to_every_webhook_together_with_what_fo
     drop(connection);
     let (connection, request) = harness.accept().await;
     assert_eq!(request.from_slot, Some(500), "what is left of the window");
-    send(&connection, content(500)).await;
+    send(&connection, whole(&name, 500)).await;
     sleep(Duration::from_millis(100)).await;
     assert!(harness.receiver.received().is_empty());
     send(&connection, freeze_and_confirm(&name, 500)).await;
@@ -62,7 +68,7 @@ async fn a_lost_replay_window_is_reported_to_every_webhook_together_with_what_fo
     drop(connection);
     let (connection, request) = harness.accept().await;
     assert_eq!(request.from_slot, Some(501));
-    send(&connection, [block(501)]).await;
+    send(&connection, [created(&name, 501), block(501)]).await;
     send(&connection, freeze_and_confirm(&name, 501)).await;
     indexer.until_checkpoint(501).await;
     harness.bodies(4).await;
@@ -82,7 +88,7 @@ async fn a_server_that_cannot_replay_at_all_is_followed_from_the_tip(mut harness
     let (connection, request) = harness.accept().await;
     assert_eq!(request.from_slot, None, "the tip, in the end");
     send(&connection, [slot(&name, 699, SlotStatus::Confirmed)]).await;
-    send(&connection, [block(700)]).await;
+    send(&connection, [created(&name, 700), block(700)]).await;
     send(&connection, freeze_and_confirm(&name, 700)).await;
     indexer
         .until_ready(|status, body| status == 200 && body["checkpoint"] == 700)
@@ -90,42 +96,83 @@ async fn a_server_that_cannot_replay_at_all_is_followed_from_the_tip(mut harness
     let bodies = harness.bodies(1).await;
     assert_eq!(bodies[0]["data"]["firstSlot"], 11);
     assert_eq!(
-        bodies[0]["data"]["lastSlot"], 700,
-        "of which the beginning was not seen"
+        bodies[0]["data"]["lastSlot"], 699,
+        "the beginning of 700 was seen"
     );
     indexer.stop().await;
+}
+
+/// Time between two slots of a chain.
+const SLOT_TIME: Duration = Duration::from_millis(50);
+
+/// A chain of which the validator does not report two slots, on a strict server, from slot 10 on.
+struct LeavingOut {
+    server: YellowstoneServer,
+    leave_out: mpsc::Sender<oneshot::Sender<u64>>,
+    /// Ends with the chain.
+    _passing: JoinSet<()>,
+}
+
+impl LeavingOut {
+    /// Lets slots pass, and `passed` know of each.
+    async fn start(passed: impl Fn(u64) + Send + 'static) -> Self {
+        let chain = ScriptedChain::new(10, State::new());
+        let server = YellowstoneServer::start(chain.clone()).await;
+        let (leave_out, mut asked) = mpsc::channel::<oneshot::Sender<u64>>(1);
+        let mut passing = JoinSet::new();
+        passing.spawn(async move {
+            let mut slot = 10;
+            loop {
+                if let Ok(reply) = asked.try_recv() {
+                    reply.send(slot + 1).expect("it is waited for");
+                    for left_out in slot + 1..=slot + 2 {
+                        chain.lock().tree.open(left_out, left_out - 1);
+                        passed(left_out);
+                    }
+                    slot += 2;
+                }
+                slot = chain.pass(slot);
+                passed(slot);
+                sleep(SLOT_TIME).await;
+            }
+        });
+        Self {
+            server: server.expect("a free port"),
+            leave_out,
+            _passing: passing,
+        }
+    }
+
+    /// Leaves out two slots; returns the first.
+    async fn leave_out(&self) -> u64 {
+        let (reply, first) = oneshot::channel();
+        self.leave_out.send(reply).await.expect("slots pass");
+        first.await.expect("slots pass")
+    }
+
+    /// How often slots up to this one were asked for again on an open stream.
+    fn asked(&self, last: u64) -> usize {
+        let requests = self.server.later_requests();
+        let missing = |request: &&Request| request.from_slot.is_some_and(|slot| slot <= last);
+        requests.iter().filter(missing).count()
+    }
 }
 
 async fn blocks_that_the_stream_leaves_out_are_asked_for_again_and_then_reported_missing(
     mut harness: IndexerHarness,
 ) {
     harness.webhook(1).await;
+    let chain = LeavingOut::start(|_| {}).await;
+    harness.listen_to(chain.server.endpoint());
     let indexer = harness.start().await;
-    let (mut connection, name) = harness.listening().await;
-    indexer.until_checkpoint(10).await;
-    for round in 0..3 {
-        if round > 0 {
-            let (next, request) = harness.accept().await;
-            assert_eq!(request.from_slot, Some(11));
-            connection = next;
-        }
-        // Slots 11 and 12 are never streamed, but 13 stands on 12.
-        for number in 13..29 {
-            let before = if number == 13 { 12 } else { number - 1 };
-            send(&connection, [block_on(number, before, "hash")]).await;
-            let sent = connection
-                .send(slot(&name, number, SlotStatus::Confirmed))
-                .await;
-            if sent.is_err() {
-                break;
-            }
-        }
-    }
-    indexer.until_checkpoint(28).await;
+    indexer.until_checkpoint_past(11).await;
+    let first = chain.leave_out().await;
+    indexer.until_checkpoint_past(first + 2).await;
     let bodies = harness.bodies(1).await;
     assert_eq!(bodies[0]["type"], "gap");
-    assert_eq!(bodies[0]["data"]["firstSlot"], 11);
-    assert_eq!(bodies[0]["data"]["lastSlot"], 12);
+    assert_eq!(bodies[0]["data"]["firstSlot"], first);
+    assert_eq!(bodies[0]["data"]["lastSlot"], first + 1);
+    assert!(chain.asked(first + 1) > 0);
     indexer.stop().await;
 }
 
@@ -216,7 +263,7 @@ async fn slots_that_no_server_replays_are_read_by_rpc_and_only_changes_of_accoun
     let (connection, name) = harness.listening().await;
     indexer.until_checkpoint(10).await;
     // Emitted at processed before the outage: what is read of it by RPC has the same ids.
-    send(&connection, content(11)).await;
+    send(&connection, whole(&name, 11)).await;
     send(&connection, [slot(&name, 11, SlotStatus::Processed)]).await;
     harness.bodies(3).await;
 
@@ -255,7 +302,7 @@ async fn slots_that_no_server_replays_are_read_by_rpc_and_only_changes_of_accoun
         [&transactions([11, 13, 14])[..], &after].concat()
     );
     assert_eq!(node.not_understood(), Vec::<String>::new());
-    send(&connection, content(15)).await;
+    send(&connection, whole(&name, 15)).await;
     send(&connection, freeze_and_confirm(&name, 15)).await;
     indexer
         .until_ready(|status, body| status == 200 && body["checkpoint"] == 15)
@@ -283,7 +330,7 @@ async fn a_server_that_never_replays_is_completed_by_rpc(mut harness: IndexerHar
     send(&connection, [slot(&name, 14, SlotStatus::Confirmed)]).await;
     send(&connection, [transaction(15, 5), block(15)]).await;
     send(&connection, freeze_and_confirm(&name, 15)).await;
-    send(&connection, content(16)).await;
+    send(&connection, whole(&name, 16)).await;
     sleep(Duration::from_millis(100)).await;
     for number in 13..=15 {
         node.blocks().add(content(number));
@@ -366,7 +413,7 @@ async fn a_backfill_that_is_killed_goes_on_after_the_checkpoint(mut harness: Ind
     let first = request.from_slot.expect("after the checkpoint");
     let name = request.slots.expect("slots are always asked for");
     for number in first..=LAST {
-        send(&connection, content(number)).await;
+        send(&connection, whole(&name, number)).await;
         send(&connection, freeze_and_confirm(&name, number)).await;
     }
     indexer.until_checkpoint(LAST).await;
@@ -389,39 +436,31 @@ async fn a_backfill_that_is_killed_goes_on_after_the_checkpoint(mut harness: Ind
 
 async fn blocks_that_the_stream_leaves_out_are_read_by_rpc(mut harness: IndexerHarness) {
     watch_all(&harness, 1, Commitment::Confirmed).await;
-    let node = node(&mut harness, 28).await;
-    for number in 11..=28 {
-        node.blocks().add(content(number));
-    }
+    let node = Arc::new(node(&mut harness, 10).await);
+    let ledger = Arc::clone(&node);
+    let chain = LeavingOut::start(move |slot| {
+        ledger.blocks().add(content(slot));
+        ledger.reach(slot);
+    });
+    let chain = chain.await;
+    harness.listen_to(chain.server.endpoint());
     let indexer = harness.start().await;
-    let (mut connection, name) = harness.listening().await;
-    indexer.until_checkpoint(10).await;
-    for round in 0..2 {
-        if round > 0 {
-            let (next, request) = harness.accept().await;
-            assert_eq!(request.from_slot, Some(11));
-            connection = next;
-        }
-        for number in 13..29 {
-            let before = if number == 13 { 12 } else { number - 1 };
-            send(
-                &connection,
-                [block_on(number, before, &format!("hash{number}"))],
-            )
-            .await;
-            let confirmed = slot(&name, number, SlotStatus::Confirmed);
-            if connection.send(confirmed).await.is_err() {
-                break;
-            }
-        }
-    }
-    let (_connection, request) = harness.accept().await;
-    assert_eq!(request.from_slot, Some(29));
-    let bodies = harness.bodies(2 * 18 + 2).await;
-    let after = ["gap 11-28 accountChange", "state 28"].map(str::to_owned);
-    assert_eq!(
-        short(&bodies, "confirmed"),
-        [&transactions(11..=28)[..], &after].concat()
+    indexer.until_checkpoint_past(11).await;
+    let first = chain.leave_out().await;
+    indexer.until_checkpoint_past(first + 2).await;
+    let bodies = harness.received(4).await;
+    let bodies: Vec<Value> = bodies
+        .iter()
+        .map(|request| serde_json::from_slice(&request.body).expect("JSON"))
+        .collect();
+    // The stream reports slots without content, the node has some in each.
+    let emitted = short(&bodies, "confirmed");
+    let expected = transactions([first, first + 1]);
+    assert!(
+        expected.iter().all(|each| emitted.contains(each)),
+        "{emitted:?}"
     );
+    let lost = |each: &&String| each.starts_with("gap") && each.contains("transaction");
+    assert_eq!(emitted.iter().find(lost), None);
     indexer.stop().await;
 }

@@ -11,7 +11,7 @@ use sluice_store::{
 use tokio::time::sleep;
 
 use sluice_harness::indexer::{IndexerHarness, freeze_and_confirm, send, soon};
-use sluice_testkit::updates::{block, content};
+use sluice_testkit::updates::{block, created, whole};
 
 use crate::{
     expectations::{Ending, Surroundings},
@@ -50,7 +50,7 @@ async fn an_outage_of_the_stream_shows_in_the_readiness_and_passes(mut harness: 
     let reason = body["reason"].as_str().expect("a reason");
     assert!(reason.contains("down"), "{reason}");
     let (connection, _) = harness.accept().await;
-    send(&connection, [block(11)]).await;
+    send(&connection, [created(&name, 11), block(11)]).await;
     send(&connection, freeze_and_confirm(&name, 11)).await;
     indexer.until_ready(|status, _| status == 200).await;
     indexer.until_checkpoint(11).await;
@@ -111,15 +111,17 @@ async fn survive_outage(
     let reason = body["reason"].as_str().expect("a reason");
     assert!(reason.contains(word), "{reason}");
     // A slot that cannot be stored ends the session; it is asked for again once the database is back.
+    for update in [created(&name, 11), block(11)] {
+        let _ = connection.send(update).await;
+    }
     for update in freeze_and_confirm(&name, 11) {
-        let _ = connection.send(block(11)).await;
         let _ = connection.send(update).await;
     }
     sleep(Duration::from_millis(300)).await;
     soon(back()).await;
     let (connection, request) = harness.accept().await;
     assert_eq!(request.from_slot, Some(11));
-    send(&connection, [block(11)]).await;
+    send(&connection, [created(&name, 11), block(11)]).await;
     send(&connection, freeze_and_confirm(&name, 11)).await;
     indexer
         .until_ready(|status, body| status == 200 && body["checkpoint"] == 11)
@@ -131,7 +133,7 @@ async fn the_metrics_tell_of_the_way_from_the_stream_to_the_receiver(mut harness
     harness.webhook(1).await;
     let indexer = harness.start().await;
     let (connection, name) = harness.listening().await;
-    send(&connection, content(11)).await;
+    send(&connection, whole(&name, 11)).await;
     send(&connection, freeze_and_confirm(&name, 11)).await;
     harness.bodies(3).await;
     let expected = [
@@ -176,7 +178,7 @@ async fn a_webhook_that_asks_for_it_gets_signs_of_life_numbered_like_everything_
     let indexer = harness.start().await;
     let (connection, name) = harness.listening().await;
     indexer.until_checkpoint(10).await;
-    send(&connection, content(11)).await;
+    send(&connection, whole(&name, 11)).await;
     send(&connection, freeze_and_confirm(&name, 11)).await;
     let received = harness.received(7).await;
     let mut bodies: Vec<Value> = received
