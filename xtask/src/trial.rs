@@ -37,7 +37,7 @@ struct Wording<'a> {
     failure: &'a str,
 }
 
-/// Compares `cases` swaps of the row that `seed` names, on the stand-in or on the program that replaces it.
+/// Compares `cases` swaps of each row that `seed` names, on the stand-in or on the program that replaces it.
 pub fn parity(repo: &Repo, cache: &Cache, cases: usize, seed: u64) -> Result<()> {
     let replacement = exchange::replacement()?;
     programs::build_served(repo, cache)?;
@@ -45,9 +45,9 @@ pub fn parity(repo: &Repo, cache: &Cache, cases: usize, seed: u64) -> Result<()>
     exchange::hand_on(replacement.as_deref(), &mut parity);
     parity.arg("--cases").arg(cases.to_string());
     let wording = Wording {
-        what: &format!("Comparing {cases} random swaps of seed {seed}"),
+        what: &format!("Comparing {cases} random swaps of each of five kinds, of seed {seed}"),
         why: "a quote must equal what the exchange pays, to the unit, or both must refuse alike",
-        takes: "a minute for 100,000",
+        takes: "two minutes for 20,000",
         failure: "the arithmetic and the exchange differ; the mismatches are above",
     };
     conduct(repo, "parity", &wording, parity, seed)

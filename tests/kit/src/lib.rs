@@ -26,6 +26,8 @@ pub mod pool;
 #[cfg(feature = "chain")]
 pub mod population;
 #[cfg(feature = "svm")]
+pub mod random_routes;
+#[cfg(feature = "svm")]
 pub mod random_swaps;
 pub mod route;
 #[cfg(feature = "chain")]

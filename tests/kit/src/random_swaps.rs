@@ -103,6 +103,12 @@ impl Swap {
         Some(Traded { spent, outcome })
     }
 
+    /// The most that a trader can hold of the input: a mint never has more than 2^64 − 1 units, the vault's and the user's
+    /// together, and token programs that rely on it do not check their sums.
+    fn most_held(&self) -> u64 {
+        u64::MAX - self.direction.input(&self.snapshot.vault_amounts).get()
+    }
+
     /// Has the exchange execute it, without the guard.
     ///
     /// # Errors
@@ -112,8 +118,8 @@ impl Swap {
         let pool = svm.open("parity", &PoolSpec::like(self.snapshot.clone()));
         let held = match self.terms {
             Terms::ExactIn { amount_in, .. } => amount_in,
-            // Whatever it costs: what a swap is refused for must not be that the trader is poor.
-            Terms::ExactOut { .. } => u64::MAX,
+            // All that the vault leaves: what a swap is refused for must not be that the trader is poor.
+            Terms::ExactOut { .. } => self.most_held(),
         };
         let amounts = match self.direction {
             Direction::ZeroForOne => PerToken::new(held, 0),
@@ -149,7 +155,7 @@ impl Swap {
 
 /// An endless row of random swaps of an exact input, the same for the same seed. Both token programs, every fee mode,
 /// balances from 1 to 2^63, amounts up to what the token programs can hold, and every refusal.
-pub struct RandomSwaps(StdRng);
+pub struct RandomSwaps(pub(crate) StdRng);
 
 /// An endless row of random swaps for an exact output, from the same pools, the same for the same seed.
 pub struct RandomExactOutSwaps(RandomSwaps);
@@ -166,6 +172,21 @@ impl Iterator for RandomExactOutSwaps {
     type Item = Swap;
 
     fn next(&mut self) -> Option<Swap> {
+        loop {
+            let swap = self.swap();
+            // One that would take more than can be held has an outcome on no chain.
+            if swap
+                .predict()
+                .is_none_or(|traded| traded.spent <= swap.most_held())
+            {
+                return Some(swap);
+            }
+        }
+    }
+}
+
+impl RandomExactOutSwaps {
+    fn swap(&mut self) -> Swap {
         let random = &mut self.0;
         let (snapshot, direction, clock) = random.market();
         // Mostly what the pool holds; now and then more than that, and nothing.
@@ -193,7 +214,39 @@ impl Iterator for RandomExactOutSwaps {
                 amount_out,
             };
         }
-        Some(swap)
+        swap
+    }
+}
+
+/// An endless row of swaps of the exact input that an exact output was found to cost, with that output as the minimum:
+/// [`RandomExactOutSwaps`] turned round, without those that are refused.
+pub struct RandomReturns(RandomExactOutSwaps);
+
+impl RandomReturns {
+    /// The row of this seed.
+    #[must_use]
+    pub fn from_seed(seed: u64) -> Self {
+        Self(RandomExactOutSwaps::from_seed(seed))
+    }
+}
+
+impl Iterator for RandomReturns {
+    type Item = Swap;
+
+    fn next(&mut self) -> Option<Swap> {
+        self.0.find_map(|swap| {
+            let Terms::ExactOut { amount_out, .. } = swap.terms else {
+                return None;
+            };
+            let traded = swap.predict()?;
+            matches!(traded.outcome, Outcome::Ok { .. }).then_some(Swap {
+                terms: Terms::ExactIn {
+                    amount_in: traded.spent,
+                    minimum_amount_out: amount_out,
+                },
+                ..swap
+            })
+        })
     }
 }
 
@@ -205,13 +258,13 @@ impl RandomSwaps {
     }
 
     /// 1 to `max`, every order of magnitude equally likely: what makes the edges common.
-    fn magnitude(&mut self, max: u64) -> u64 {
+    pub(crate) fn magnitude(&mut self, max: u64) -> u64 {
         let bits = self.0.random_range(0..=max.ilog2());
         let top = max.min(u64::MAX >> (63 - bits));
         self.0.random_range((1 << bits)..=top)
     }
 
-    fn chance(&mut self, percent: u32) -> bool {
+    pub(crate) fn chance(&mut self, percent: u32) -> bool {
         self.0.random_ratio(percent, 100)
     }
 
@@ -288,7 +341,7 @@ impl RandomSwaps {
         }
     }
 
-    fn snapshot(&mut self) -> PoolSnapshot {
+    pub(crate) fn snapshot(&mut self) -> PoolSnapshot {
         let vaults = PerToken::new(self.magnitude(1 << 63), self.magnitude(1 << 63));
         let ((program_0, mint_0), (program_1, mint_1)) = (self.token(), self.token());
         PoolSnapshot {

@@ -3,9 +3,10 @@
 use std::process::ExitCode;
 
 use clap::Parser;
-use sluice_simulations::parity::{Verdict, compare};
+use sluice_simulations::parity::{Comparable, Verdict, compare};
 use sluice_testkit::{
-    random_swaps::{RandomExactOutSwaps, RandomSwaps, Swap},
+    random_routes::{RandomRoutedReturns, RandomRoutes},
+    random_swaps::{RandomExactOutSwaps, RandomReturns, RandomSwaps},
     svm::Svm,
 };
 
@@ -25,22 +26,37 @@ struct Arguments {
 
 fn main() -> ExitCode {
     let Arguments { cases, seed } = Arguments::parse();
-    let exact_in = RandomSwaps::from_seed(seed).take(cases);
-    let exact_out = RandomExactOutSwaps::from_seed(seed).take(cases);
     let mismatches = [
-        compare_all("input", exact_in),
-        compare_all("output", exact_out),
+        compare_all(
+            "swaps of an exact input",
+            RandomSwaps::from_seed(seed).take(cases),
+        ),
+        compare_all(
+            "swaps for an exact output",
+            RandomExactOutSwaps::from_seed(seed).take(cases),
+        ),
+        compare_all(
+            "swaps of the input that an exact output costs",
+            RandomReturns::from_seed(seed).take(cases),
+        ),
+        compare_all(
+            "swaps through two pools",
+            RandomRoutes::from_seed(seed).take(cases),
+        ),
+        compare_all(
+            "swaps through two pools of the input that an exact output costs",
+            RandomRoutedReturns::from_seed(seed).take(cases),
+        ),
     ];
-    if mismatches == [0, 0] {
+    if mismatches.iter().all(|mismatches| *mismatches == 0) {
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE
     }
 }
 
-/// Compares swaps of an exact input or output, prints how they ended, and returns how many ended otherwise than
-/// predicted.
-fn compare_all(exact: &str, swaps: impl Iterator<Item = Swap>) -> usize {
+/// Compares swaps of one kind, prints how they ended, and returns how many ended otherwise than predicted.
+fn compare_all<S: Comparable>(kind: &str, swaps: impl Iterator<Item = S>) -> usize {
     let mut svm = Svm::new();
     let (mut paid, mut refused, mut mismatches) = (0_usize, 0_usize, 0_usize);
     for (index, swap) in swaps.enumerate() {
@@ -50,13 +66,11 @@ fn compare_all(exact: &str, swaps: impl Iterator<Item = Swap>) -> usize {
             Err(mismatch) => {
                 mismatches += 1;
                 if mismatches <= SHOWN {
-                    println!("swap {index} of an exact {exact}: {mismatch}");
+                    println!("{kind}, number {index}: {mismatch}");
                 }
             }
         }
     }
-    println!(
-        "swaps of an exact {exact}: {paid} paid alike, {refused} refused alike, {mismatches} mismatches"
-    );
+    println!("{kind}: {paid} paid alike, {refused} refused alike, {mismatches} mismatches");
     mismatches
 }
