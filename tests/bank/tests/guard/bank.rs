@@ -1,19 +1,24 @@
-//! Validator's bank with the guard, the stand-in exchange, a pool and a user.
+//! Validator's bank with the guard, the stand-in exchange, two pools with a token in common, and a user.
 
 use std::{
     env, fs,
     path::{Path, PathBuf},
 };
 
-use cpmm::{Direction, PerToken, TokenAccount, instruction::SwapAccounts};
-use sluice_testkit::pool::{Ledger, PoolSpec, User};
+use cpmm::{TokenAccount, instruction::SwapAccounts};
+use sluice_testkit::{
+    pool::{Ledger, PoolSpec},
+    route::{Route, Trader},
+};
 use solana_account::Account;
 use solana_instruction::{Instruction, error::InstructionError};
+use solana_keypair::Keypair;
 use solana_program_test::{ProgramTest, ProgramTestContext};
 use solana_pubkey::{Pubkey, pubkey};
 use solana_signer::Signer;
 use solana_transaction::Transaction;
 use solana_transaction_error::TransactionError;
+use swap_guard_interface::TwoHopAccounts;
 
 /// What the user has of each token beforehand.
 pub const START: u64 = 1_000_000_000;
@@ -31,11 +36,14 @@ pub struct Swapped {
     pub logs: Vec<String>,
 }
 
-/// A bank on which swaps of `accounts` would be accepted.
+/// A bank on which swaps of these accounts would be accepted.
 pub struct Bank {
     pub context: ProgramTestContext,
+    /// Of a swap through the first pool.
     pub accounts: SwapAccounts,
-    user: User,
+    /// Of a swap through both.
+    pub route: TwoHopAccounts,
+    user: Keypair,
 }
 
 /// Accounts that the bank starts with.
@@ -86,18 +94,18 @@ fn exchange() -> PathBuf {
 }
 
 impl Bank {
-    /// Starts a bank with this pool.
+    /// Starts a bank with this pool as the first.
     pub async fn start(setup: &PoolSpec) -> Self {
         let mut genesis = Genesis(ProgramTest::default());
         genesis.load(swap_guard_interface::PROGRAM_ID, &program("swap_guard"));
         genesis.load(cpmm::ids::PROGRAM_ID, &exchange());
-        let pool = setup.open(&mut genesis, "pool");
-        let user = pool.fund(&mut genesis, "user", PerToken::new(START, START));
-        let accounts = pool.swap_accounts(&user, Direction::ZeroForOne);
+        let pools = Route::open(&mut genesis, "route", setup, &PoolSpec::plain());
+        let Trader { keypair, accounts } = pools.fund(&mut genesis, "user", [START; 3]);
         Self {
             context: genesis.0.start_with_context().await,
-            accounts,
-            user,
+            accounts: accounts.first.clone(),
+            route: accounts,
+            user: keypair,
         }
     }
 
@@ -109,7 +117,7 @@ impl Bank {
         let transaction = Transaction::new_signed_with_payer(
             &[instruction],
             Some(&payer.pubkey()),
-            &[payer, &self.user.keypair],
+            &[payer, &self.user],
             blockhash.expect("the bank makes blockhashes"),
         );
         let answer = self
@@ -129,7 +137,7 @@ impl Bank {
 
     /// Sends an instruction that must fail with this custom code and move nothing.
     pub async fn assert_refused(&mut self, instruction: Instruction, code: u32) {
-        let before = self.balances().await;
+        let before = (self.balances().await, self.second_output().await);
         let Err(error) = self.send(instruction).await else {
             panic!("the guard accepted");
         };
@@ -137,15 +145,21 @@ impl Bank {
             error,
             TransactionError::InstructionError(0, InstructionError::Custom(code))
         );
-        assert_eq!(self.balances().await, before);
+        let after = (self.balances().await, self.second_output().await);
+        assert_eq!(after, before);
     }
 
-    /// The user's balances: input, output.
+    /// The user's balances of the first pool: input, output.
     pub async fn balances(&mut self) -> [u64; 2] {
         [
             self.balance(self.accounts.input_token_account).await,
             self.balance(self.accounts.output_token_account).await,
         ]
+    }
+
+    /// The user's balance of the token that the second pool pays.
+    pub async fn second_output(&mut self) -> u64 {
+        self.balance(self.route.second.output_token_account).await
     }
 
     async fn balance(&mut self, address: Pubkey) -> u64 {

@@ -4,22 +4,18 @@ use std::{rc::Rc, thread};
 
 use anchor_client::{Client, Cluster};
 use anchor_lang::{self, declare_program};
-use cpmm::instruction::SwapAccounts;
 use sluice_testkit::pool::PoolSpec;
 use solana_instruction::{AccountMeta, Instruction};
 use solana_keypair::Keypair;
 use solana_pubkey::Pubkey;
-use swap_guard_interface::{SwapArgs, swap};
+use swap_guard_interface::TwoHopAccounts;
 
-use crate::bank::{Bank, START};
+use crate::{
+    bank::{Bank, START},
+    forms::{EXACT_IN, EXACT_OUT, all},
+};
 
 declare_program!(swap_guard);
-
-const ARGS: SwapArgs = SwapArgs {
-    amount_in: 5_000_000,
-    minimum_out: 9_974_950,
-    expiry_slot: u64::MAX,
-};
 
 /// Anchor's client has addresses and instructions of an older line of the same crates: equal bytes, other types.
 fn older(address: Pubkey) -> anchor_lang::prelude::Pubkey {
@@ -30,37 +26,125 @@ fn newer(address: anchor_lang::prelude::Pubkey) -> Pubkey {
     address.to_bytes().into()
 }
 
-fn request(accounts: &SwapAccounts) -> Vec<Instruction> {
+/// The accounts of an instruction of one hop: the IDL gives each a type of its own.
+macro_rules! one_hop {
+    ($form:ident, $first:expr) => {
+        swap_guard::client::accounts::$form {
+            user: older($first.payer),
+            exchange_program: older(cpmm::ids::PROGRAM_ID),
+            authority: older(cpmm::ids::AUTHORITY),
+            amm_config: older($first.amm_config),
+            pool_state: older($first.pool_state),
+            input_token_account: older($first.input_token_account),
+            output_token_account: older($first.output_token_account),
+            input_vault: older($first.input_vault),
+            output_vault: older($first.output_vault),
+            input_token_program: older($first.input_token_program),
+            output_token_program: older($first.output_token_program),
+            input_mint: older($first.input_mint),
+            output_mint: older($first.output_mint),
+            observation_state: older($first.observation_state),
+        }
+    };
+}
+
+/// The accounts of an instruction of two hops.
+macro_rules! two_hops {
+    ($form:ident, $first:expr, $second:expr) => {
+        swap_guard::client::accounts::$form {
+            user: older($first.payer),
+            exchange_program: older(cpmm::ids::PROGRAM_ID),
+            authority: older(cpmm::ids::AUTHORITY),
+            first_amm_config: older($first.amm_config),
+            first_pool_state: older($first.pool_state),
+            input_token_account: older($first.input_token_account),
+            middle_token_account: older($first.output_token_account),
+            output_token_account: older($second.output_token_account),
+            first_input_vault: older($first.input_vault),
+            first_output_vault: older($first.output_vault),
+            first_observation_state: older($first.observation_state),
+            second_amm_config: older($second.amm_config),
+            second_pool_state: older($second.pool_state),
+            second_input_vault: older($second.input_vault),
+            second_output_vault: older($second.output_vault),
+            second_observation_state: older($second.observation_state),
+            input_token_program: older($first.input_token_program),
+            middle_token_program: older($first.output_token_program),
+            output_token_program: older($second.output_token_program),
+            input_mint: older($first.input_mint),
+            middle_mint: older($first.output_mint),
+            output_mint: older($second.output_mint),
+        }
+    };
+}
+
+/// All six instructions as the client builds them.
+fn requests(accounts: &TwoHopAccounts, receiver: Pubkey) -> Vec<Instruction> {
+    use swap_guard::client::args;
     // It speaks to no cluster before it sends.
     let client = Client::new(Cluster::Localnet, Rc::new(Keypair::new_from_array([1; 32])));
     let program = client
         .program(swap_guard::ID)
         .expect("the client needs no cluster yet");
-    let built = program
-        .request()
-        .accounts(swap_guard::client::accounts::Swap {
-            user: older(accounts.payer),
-            exchange_program: older(cpmm::ids::PROGRAM_ID),
-            authority: older(cpmm::ids::AUTHORITY),
-            amm_config: older(accounts.amm_config),
-            pool_state: older(accounts.pool_state),
-            input_token_account: older(accounts.input_token_account),
-            output_token_account: older(accounts.output_token_account),
-            input_vault: older(accounts.input_vault),
-            output_vault: older(accounts.output_vault),
-            input_token_program: older(accounts.input_token_program),
-            output_token_program: older(accounts.output_token_program),
-            input_mint: older(accounts.input_mint),
-            output_mint: older(accounts.output_mint),
-            observation_state: older(accounts.observation_state),
-        })
-        .args(swap_guard::client::args::Swap {
-            amount_in: ARGS.amount_in,
-            minimum_out: ARGS.minimum_out,
-            expiry_slot: ARGS.expiry_slot,
-        })
-        .instructions();
-    built.into_iter().map(converted).collect()
+    let TwoHopAccounts { first, second } = accounts;
+    let receiver = older(receiver);
+    let requests = [
+        program
+            .request()
+            .accounts(one_hop!(Swap, first))
+            .args(args::Swap {
+                amount_in: EXACT_IN.amount_in,
+                minimum_out: EXACT_IN.minimum_out,
+                expiry_slot: EXACT_IN.expiry_slot,
+            }),
+        program
+            .request()
+            .accounts(one_hop!(SwapTo, first))
+            .args(args::SwapTo {
+                amount_in: EXACT_IN.amount_in,
+                minimum_out: EXACT_IN.minimum_out,
+                expiry_slot: EXACT_IN.expiry_slot,
+                receiver,
+            }),
+        program
+            .request()
+            .accounts(one_hop!(SwapExactOut, first))
+            .args(args::SwapExactOut {
+                maximum_in: EXACT_OUT.maximum_in,
+                amount_out: EXACT_OUT.amount_out,
+                expiry_slot: EXACT_OUT.expiry_slot,
+            }),
+        program
+            .request()
+            .accounts(one_hop!(SwapExactOutTo, first))
+            .args(args::SwapExactOutTo {
+                maximum_in: EXACT_OUT.maximum_in,
+                amount_out: EXACT_OUT.amount_out,
+                expiry_slot: EXACT_OUT.expiry_slot,
+                receiver,
+            }),
+        program
+            .request()
+            .accounts(two_hops!(SwapTwoHops, first, second))
+            .args(args::SwapTwoHops {
+                amount_in: EXACT_IN.amount_in,
+                minimum_out: EXACT_IN.minimum_out,
+                expiry_slot: EXACT_IN.expiry_slot,
+            }),
+        program
+            .request()
+            .accounts(two_hops!(SwapTwoHopsTo, first, second))
+            .args(args::SwapTwoHopsTo {
+                amount_in: EXACT_IN.amount_in,
+                minimum_out: EXACT_IN.minimum_out,
+                expiry_slot: EXACT_IN.expiry_slot,
+                receiver,
+            }),
+    ];
+    let built = requests
+        .into_iter()
+        .flat_map(|request| request.instructions());
+    built.map(converted).collect()
 }
 
 fn converted(built: anchor_client::Instruction) -> Instruction {
@@ -80,17 +164,20 @@ fn converted(built: anchor_client::Instruction) -> Instruction {
 }
 
 #[tokio::test]
-async fn an_anchor_1_client_swaps_through_the_guard_and_reads_its_event() {
+async fn an_anchor_1_client_swaps_in_every_form_and_reads_the_event() {
     let mut bank = Bank::start(&PoolSpec::plain()).await;
-    let accounts = bank.accounts.clone();
+    let (route, me) = (bank.route.clone(), bank.accounts.payer);
     // The client blocks on a runtime of its own, which must not happen on a thread of another one.
-    let built = thread::spawn(move || request(&accounts))
+    let built = thread::spawn(move || requests(&route, me))
         .join()
         .expect("the client does not panic");
-    assert_eq!(built, [swap(&bank.accounts, ARGS)]);
+    assert_eq!(built, all(&bank.route, &me));
 
-    let [instruction] = built.try_into().expect("one instruction");
-    let swapped = bank.send(instruction).await.expect("the guard accepts");
+    let [instruction, others @ ..] = &built[..] else {
+        panic!("six instructions");
+    };
+    let swapped = bank.send(instruction.clone()).await;
+    let swapped = swapped.expect("the guard accepts");
     let [input, output] = bank.balances().await;
     let event = swapped
         .logs
@@ -101,6 +188,10 @@ async fn an_anchor_1_client_swaps_through_the_guard_and_reads_its_event() {
     assert_eq!(event.received, output - START);
     assert_eq!(newer(event.user), bank.accounts.payer);
     assert_eq!(event.spent, START - input);
+    for instruction in others {
+        let swapped = bank.send(instruction.clone()).await;
+        swapped.expect("the guard accepts");
+    }
 }
 
 fn decode(line: &str) -> Option<swap_guard::events::Swapped> {

@@ -6,4 +6,5 @@
 mod bank;
 mod client;
 mod clock;
+mod forms;
 mod swaps;
