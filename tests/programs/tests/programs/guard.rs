@@ -11,6 +11,7 @@ mod cpi_caller;
 mod executed_vectors;
 mod expiry;
 mod form_hostility;
+mod form_properties;
 mod form_refusals;
 mod forms;
 mod hostile_exchange;

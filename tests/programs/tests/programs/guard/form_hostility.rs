@@ -12,27 +12,27 @@ use super::forms::{ASKED, Form, OFFERED, START, Twins, with};
 const DELIVERED: u64 = 2_000_000;
 
 /// What a hostile pool does instead of swapping.
-#[derive(Clone, Copy)]
-struct Orders {
-    take: u64,
-    pay: u64,
+#[derive(Clone, Copy, Debug)]
+pub struct Orders {
+    pub take: u64,
+    pub pay: u64,
     /// Which account it pays, by its place in the exchange's list.
-    payee: u8,
+    pub payee: u8,
     /// Which account is a program that it calls instead, by its place; 0 for none.
-    called: u8,
+    pub called: u8,
     /// Becomes the owner of an account of the user.
-    heir: Option<Pubkey>,
+    pub heir: Option<Pubkey>,
     /// Which one, by its place.
-    inherited: u8,
+    pub inherited: u8,
     /// Moved back out of the account that it pays.
-    drain: u64,
+    pub drain: u64,
 }
 
 const OUTPUT: u8 = 5;
 const OBSERVATION: u8 = 12;
 const CONFIG: u8 = 2;
 
-const fn honest(take: u64, pay: u64) -> Orders {
+pub const fn honest(take: u64, pay: u64) -> Orders {
     Orders {
         take,
         pay,
@@ -45,7 +45,7 @@ const fn honest(take: u64, pay: u64) -> Orders {
 }
 
 impl Orders {
-    fn encode(self) -> Vec<u8> {
+    pub fn encode(self) -> Vec<u8> {
         [
             &self.take.to_le_bytes()[..],
             &self.pay.to_le_bytes(),

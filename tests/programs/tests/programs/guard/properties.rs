@@ -1,7 +1,8 @@
 //! Properties of every swap, tried on thousands of random ones of a fixed seed.
 
 use cpmm::{
-    AmmConfig, Amount, Clock, Direction, FeeRate, PerToken, PoolSnapshot, PoolState,
+    AmmConfig, Amount, Clock, Direction, FeeRate, PerToken, PoolSnapshot, PoolState, TransferFee,
+    TransferFeeConfig,
     fixtures::{blank_pool, published_config},
     ids,
 };
@@ -18,9 +19,9 @@ use std::{cell::RefCell, sync::Arc};
 use swap_guard_interface::{GuardError, PROGRAM_ID};
 
 /// Enough that every branch of the fee arithmetic is taken many times.
-const CASES: u32 = 2_000;
+pub const CASES: u32 = 2_000;
 
-fn check<S: Strategy>(strategy: &S, test: impl Fn(S::Value) -> TestCaseResult) {
+pub fn check<S: Strategy>(strategy: &S, test: impl Fn(S::Value) -> TestCaseResult) {
     let config = Config {
         cases: CASES,
         failure_persistence: None,
@@ -33,20 +34,33 @@ fn check<S: Strategy>(strategy: &S, test: impl Fn(S::Value) -> TestCaseResult) {
 }
 
 /// Amounts of every magnitude, up to this many bits.
-fn magnitude(bits: u32) -> impl Strategy<Value = u64> {
+pub fn magnitude(bits: u32) -> impl Strategy<Value = u64> {
     (1..=bits).prop_flat_map(|bits| 1..=(u64::MAX >> (u64::BITS - bits)))
 }
 
 fn token() -> impl Strategy<Value = TokenSpec> {
-    (magnitude(56), 0..3_u8, 0..=10_000_u16).prop_map(|(vault, kind, basis_points)| match kind {
+    let fee = (0..=10_000_u16, magnitude(50)).prop_map(|(basis_points, cap)| {
+        let uncapped = constant_fee(basis_points);
+        // Every second fee is capped.
+        let maximum_fee = if cap % 2 == 0 { cap } else { u64::MAX };
+        let fee = TransferFee {
+            maximum_fee,
+            ..uncapped.newer
+        };
+        TransferFeeConfig {
+            older: fee,
+            newer: fee,
+        }
+    });
+    (magnitude(56), 0..3_u8, fee).prop_map(|(vault, kind, fee)| match kind {
         0 => TokenSpec::spl(vault),
         1 => TokenSpec::token_2022(vault),
-        _ => TokenSpec::with_fee(vault, constant_fee(basis_points)),
+        _ => TokenSpec::with_fee(vault, fee),
     })
 }
 
 /// A pool with any rates, creator fee modes and tokens.
-fn setup() -> impl Strategy<Value = PoolSpec> {
+pub fn setup() -> impl Strategy<Value = PoolSpec> {
     (
         token(),
         token(),
@@ -77,7 +91,7 @@ fn distance() -> impl Strategy<Value = i64> {
     prop_oneof![Just(0), Just(1), Just(-1), any::<i32>().prop_map(i64::from)]
 }
 
-fn snapshot(svm: &Svm, pool: &sluice_testkit::pool::Pool, setup: &PoolSpec) -> PoolSnapshot {
+pub fn snapshot(svm: &Svm, pool: &sluice_testkit::pool::Pool, setup: &PoolSpec) -> PoolSnapshot {
     let mint =
         |address| cpmm::Mint::decode(&svm.account(address).data).expect("the mint was placed");
     let state = svm.pool_state(pool.address);
