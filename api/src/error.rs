@@ -95,6 +95,12 @@ pub enum ApiError {
     /// Nothing would be received for the amount.
     #[error("nothing would be received for this amount; ask with a larger one")]
     AmountTooSmall,
+    /// More is asked for than the pool holds.
+    #[error("pool {pool} does not hold as much as is asked for; ask for less")]
+    AmountTooLarge {
+        /// Its address.
+        pool: String,
+    },
     /// A swap was asked for that the chain would refuse, or that is not what the quote says.
     #[error(transparent)]
     Swap(#[from] SwapRefusal),
@@ -177,7 +183,7 @@ pub enum ApiError {
 }
 
 /// An RFC 9457 problem document. Members beside these say more, depending on the code: `field`, `pool`, `openTime`,
-/// `account`, `unit`, `held`, `needed`, `slot`, and for `quote_stale` a fresh `quote` with its `context`.
+/// `account`, `unit`, `held`, `needed`, `slot`, `size`, `limit`, `remedies`, and for `quote_stale` a fresh `quote` with its `context`.
 #[derive(ToSchema)]
 #[schema(as = Problem)]
 #[expect(dead_code, reason = "describes what `IntoResponse` writes")]
@@ -239,6 +245,11 @@ impl ApiError {
                 "amount_too_small",
                 "Amount too small",
             ),
+            Self::AmountTooLarge { .. } => problem(
+                S::UNPROCESSABLE_ENTITY,
+                "amount_too_large",
+                "Amount too large",
+            ),
             Self::Swap(refusal) => refusal.problem(),
             Self::MarketNotReady { .. } => passing(
                 S::SERVICE_UNAVAILABLE,
@@ -286,6 +297,7 @@ impl ApiError {
                 json!({ "field": field })
             }
             Self::MissingField { field } => json!({ "field": field }),
+            Self::AmountTooLarge { pool } => json!({ "pool": pool }),
             Self::PoolNotOpen { pool, open_time } => json!({ "pool": pool, "openTime": open_time }),
             Self::Swap(refusal) => return refusal.members(),
             Self::MarketNotReady { slot, lag, .. } => {

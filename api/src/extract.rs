@@ -2,10 +2,12 @@
 
 mod amount;
 mod json;
+mod pools;
 mod pubkey;
 mod query;
 
 pub use amount::{Amount, Digits, PositiveAmount};
 pub use json::{StrictJson, read_json, read_optional_json};
+pub use pools::{Pools, PoolsText};
 pub use pubkey::{Address, parse_pubkey};
 pub use query::QueryMap;

@@ -1,10 +1,15 @@
-//! Pricing: the pool that pays most for an amount, and what the other pools pay or refuse.
+//! Pricing: the pool, or the route of two, that serves an amount best, and what the others pay or refuse.
 
-use cpmm::{Amount, Direction, ExactInQuote, PoolSnapshot, Refusal};
+mod hop;
+mod two_hops;
+
+use cpmm::{Amount, Clock, Direction, PoolSnapshot, Refusal};
+use sluice_chain_types::Slot;
 use sluice_market::{Market, PoolView, QuoteCommitment, View};
 use solana_pubkey::Pubkey;
 
-use crate::error::ApiError;
+pub use self::hop::{HopFees, HopQuote, PricedHop, SwapMode};
+use crate::{error::ApiError, extract::Pools};
 
 /// How long a quote is meant to be used, slots: about a minute, as long as the blockhash of a transaction built at the
 /// same moment lives.
@@ -17,43 +22,100 @@ pub struct Ask {
     pub input_mint: Pubkey,
     /// Mint that comes out.
     pub output_mint: Pubkey,
-    /// How much goes in.
-    pub amount_in: Amount,
-    /// The only pool to consider, if the caller named one.
-    pub pool: Option<Pubkey>,
+    /// How much goes in, or for an exact output comes out.
+    pub amount: Amount,
+    /// Which of the two it is.
+    pub mode: SwapMode,
+    /// The only pools to consider, if the caller named them.
+    pub pools: Option<Pools>,
+    /// Whether routes of two pools are considered, where none is named. Only for an exact input.
+    pub two_hops: bool,
     /// Commitment of the state that is quoted.
     pub commitment: QuoteCommitment,
 }
 
-/// The best pool for an ask, with everything that a swap through it needs.
+/// The best route for an ask, with everything that a swap through it needs.
 #[derive(Clone, Debug)]
 pub struct Priced {
-    /// The pool, as one view shows it.
-    pub view: PoolView,
-    /// Which way the swap goes through it.
-    pub direction: Direction,
-    /// What it pays.
-    pub quote: ExactInQuote,
-    /// The pools that were not chosen.
+    /// Its pool, or the first of two.
+    pub first: PricedHop,
+    /// The second of two, fed with what the first pays.
+    pub second: Option<PricedHop>,
+    /// The routes that were not chosen.
     pub alternatives: Vec<Alternative>,
 }
 
-/// A pool that was not chosen.
+impl Priced {
+    /// The hop that pays the output.
+    #[must_use]
+    pub fn last(&self) -> &PricedHop {
+        self.second.as_ref().unwrap_or(&self.first)
+    }
+
+    /// The hops in their order.
+    pub fn hops(&self) -> impl Iterator<Item = &PricedHop> {
+        std::iter::once(&self.first).chain(&self.second)
+    }
+
+    /// The pools in the order of the swap.
+    #[must_use]
+    pub fn pools(&self) -> Pools {
+        let first = self.first.view.address;
+        self.second.as_ref().map_or(Pools::One(first), |second| {
+            Pools::Two(first, second.view.address)
+        })
+    }
+
+    /// What goes in, now.
+    #[must_use]
+    pub const fn amount_in(&self) -> Amount {
+        self.first.quote.amount_in()
+    }
+
+    /// What comes out, now.
+    #[must_use]
+    pub fn received(&self) -> Amount {
+        self.last().quote.received()
+    }
+
+    /// Which amount is fixed.
+    #[must_use]
+    pub const fn mode(&self) -> SwapMode {
+        match self.first.quote {
+            HopQuote::ExactIn(_) => SwapMode::ExactIn,
+            HopQuote::ExactOut(_) => SwapMode::ExactOut,
+        }
+    }
+
+    /// The slot that was quoted.
+    #[must_use]
+    pub const fn slot(&self) -> Slot {
+        self.first.view.slot
+    }
+
+    /// The chain's time in the slot.
+    #[must_use]
+    pub const fn clock(&self) -> &Clock {
+        &self.first.view.clock
+    }
+}
+
+/// A route that was not chosen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Alternative {
-    /// Its address.
-    pub pool: Pubkey,
-    /// What it would have paid, or why the chain would have refused.
+    /// Its pools.
+    pub pools: Pools,
+    /// What it would have paid, or for an exact output taken; or why the chain would have refused.
     pub outcome: Result<Amount, Refusal>,
 }
 
 /// Why an ask has no price.
 #[derive(Debug)]
 pub enum Unpriced {
-    /// The named pool trades other mints, for which each route has a code of its own.
+    /// The named pools trade other mints, for which each route has a code of its own.
     MintMismatch {
-        /// The pool's address.
-        pool: Pubkey,
+        /// Their addresses.
+        pools: Pools,
     },
     /// Every other reason has the same code on all routes.
     Refused(ApiError),
@@ -65,99 +127,114 @@ impl From<ApiError> for Unpriced {
     }
 }
 
-/// Prices the ask in every pool of its two mints and picks the one that pays most; between equals, the
-/// one with the smaller address, so that the answer does not depend on chance.
+/// Prices the ask in every pool of its two mints, and where it is asked for through every middle, and picks the route that
+/// pays most or takes least; between equals, one pool before two and the smaller address before the greater, so that the
+/// answer does not depend on chance.
 ///
 /// # Errors
 /// [`ApiError::MarketNotReady`], or why no pool would execute the swap.
-pub fn best_pool(market: &Market, ask: &Ask) -> Result<Priced, Unpriced> {
+pub fn best_route(market: &Market, ask: &Ask) -> Result<Priced, Unpriced> {
     let view = market.view(ask.commitment).map_err(ApiError::from)?;
-    let candidates = candidates(&view, ask)?;
-    let mut best: Option<(PoolView, Direction, ExactInQuote)> = None;
-    let mut alternatives = Vec::new();
-    for view in candidates {
-        let Some(direction) = direction(&view.snapshot, ask) else {
-            continue;
-        };
-        let outcome = view
-            .snapshot
-            .quote_exact_in(direction, ask.amount_in, &view.clock);
-        let pays_more = |quote: &ExactInQuote| {
-            best.as_ref()
-                .is_none_or(|(_, _, best)| quote.received > best.received)
-        };
-        match outcome {
-            Ok(quote) if pays_more(&quote) => {
-                if let Some((view, _, quote)) = best.replace((view, direction, quote)) {
-                    alternatives.push(Alternative {
-                        pool: view.address,
-                        outcome: Ok(quote.received),
-                    });
-                }
+    match ask.pools {
+        Some(Pools::One(pool)) => {
+            best_pool(ask, [named(&view, ask, pool)?]).map_err(Unpriced::from)
+        }
+        Some(Pools::Two(first, second)) => two_hops::named(&view, ask, [first, second]),
+        None => {
+            let direct = best_pool(ask, view.pools_for(&ask.input_mint, &ask.output_mint));
+            if ask.two_hops {
+                two_hops::best_with(&view, ask, direct).map_err(Unpriced::from)
+            } else {
+                direct.map_err(Unpriced::from)
             }
-            outcome => alternatives.push(Alternative {
-                pool: view.address,
-                outcome: outcome.map(|quote| quote.received),
-            }),
         }
     }
+}
+
+/// The best of these pools for the ask.
+fn best_pool(ask: &Ask, pools: impl IntoIterator<Item = PoolView>) -> Result<Priced, ApiError> {
+    let mut best: Option<PricedHop> = None;
+    let mut alternatives = Vec::new();
+    for view in pools {
+        let Some(direction) = direction(&view.snapshot, &ask.input_mint, &ask.output_mint) else {
+            continue;
+        };
+        let (pool, outcome) = match PricedHop::quote(view, direction, ask.mode, ask.amount) {
+            Err((pool, refusal)) => (pool, Err(refusal)),
+            Ok(hop) => {
+                let beaten = match &best {
+                    Some(known) if !hop.quote.is_better_than(&known.quote) => Some(hop),
+                    _ => best.replace(hop),
+                };
+                let Some(beaten) = beaten else {
+                    continue;
+                };
+                (beaten.view.address, Ok(beaten.quote.wanted()))
+            }
+        };
+        alternatives.push(Alternative {
+            pools: Pools::One(pool),
+            outcome,
+        });
+    }
     match best {
-        Some((view, direction, quote)) => Ok(Priced {
-            view,
-            direction,
-            quote,
+        Some(first) => Ok(Priced {
+            first,
+            second: None,
             alternatives,
         }),
-        None => Err(why_none(ask, &alternatives).into()),
+        None => Err(why_none(ask, &alternatives)),
     }
 }
 
-/// The pools to consider, in the order of their addresses.
-fn candidates(view: &View, ask: &Ask) -> Result<Vec<PoolView>, Unpriced> {
-    let Some(pool) = ask.pool else {
-        return Ok(view.pools_for(&ask.input_mint, &ask.output_mint).collect());
-    };
-    let named = view.pool(&pool).ok_or_else(|| ApiError::UnknownPool {
+/// The pool that the caller named.
+fn named(view: &View, ask: &Ask, pool: Pubkey) -> Result<PoolView, Unpriced> {
+    let named = known(view, pool)?;
+    if direction(&named.snapshot, &ask.input_mint, &ask.output_mint).is_none() {
+        return Err(Unpriced::MintMismatch {
+            pools: Pools::One(pool),
+        });
+    }
+    Ok(named)
+}
+
+fn known(view: &View, pool: Pubkey) -> Result<PoolView, ApiError> {
+    view.pool(&pool).ok_or_else(|| ApiError::UnknownPool {
         pool: pool.to_string(),
-    })?;
-    if direction(&named.snapshot, ask).is_none() {
-        return Err(Unpriced::MintMismatch { pool });
-    }
-    Ok(vec![named])
+    })
 }
 
-fn direction(snapshot: &PoolSnapshot, ask: &Ask) -> Option<Direction> {
+/// Which way a pool trades the one mint for the other, if it does.
+fn direction(snapshot: &PoolSnapshot, input: &Pubkey, output: &Pubkey) -> Option<Direction> {
     let mints = &snapshot.pool.mints;
     [Direction::ZeroForOne, Direction::OneForZero]
         .into_iter()
-        .find(|direction| {
-            direction.input(mints) == ask.input_mint && direction.output(mints) == ask.output_mint
-        })
+        .find(|direction| direction.input(mints) == *input && direction.output(mints) == *output)
 }
 
-/// The refusal that helps most: an amount that can be raised, then a pool that will open, then
+/// The refusal that helps most: an amount that can be changed, then a pool that will open, then
 /// whatever else is wrong with the pool.
 fn why_none(ask: &Ask, refused: &[Alternative]) -> ApiError {
     let with = |matches: fn(&Refusal) -> bool| {
         refused.iter().find_map(|alternative| {
             let refusal = alternative.outcome.err().filter(matches)?;
-            Some((alternative.pool, refusal))
+            Some((alternative.pools.to_string(), refusal))
         })
     };
     if with(|refusal| matches!(refusal, Refusal::ZeroInput | Refusal::ZeroOutput)).is_some() {
         return ApiError::AmountTooSmall;
     }
+    if let Some((pool, _)) = with(|refusal| matches!(refusal, Refusal::InsufficientReserves)) {
+        return ApiError::AmountTooLarge { pool };
+    }
     if let Some((pool, Refusal::NotOpenYet { open_time })) =
         with(|refusal| matches!(refusal, Refusal::NotOpenYet { .. }))
     {
-        return ApiError::PoolNotOpen {
-            pool: pool.to_string(),
-            open_time,
-        };
+        return ApiError::PoolNotOpen { pool, open_time };
     }
     match with(|_| true) {
         Some((pool, refusal)) => ApiError::PoolNotTradable {
-            pool: pool.to_string(),
+            pool,
             reason: refusal.to_string(),
         },
         None => ApiError::NoPool {
@@ -175,14 +252,16 @@ mod tests {
         let ask = Ask {
             input_mint: Pubkey::from([1; 32]),
             output_mint: Pubkey::from([2; 32]),
-            amount_in: Amount::new(1),
-            pool: None,
+            amount: Amount::new(1),
+            mode: SwapMode::ExactIn,
+            pools: None,
+            two_hops: false,
             commitment: QuoteCommitment::default(),
         };
         let alternatives: Vec<_> = refusals
             .iter()
             .map(|refusal| Alternative {
-                pool: Pubkey::from([3; 32]),
+                pools: Pools::One(Pubkey::from([3; 32])),
                 outcome: Err(*refusal),
             })
             .collect();
@@ -193,9 +272,11 @@ mod tests {
     fn the_most_helpful_refusal_wins() {
         let later = Refusal::NotOpenYet { open_time: 9 };
         let dead = Refusal::SwapDisabled;
+        let poor = Refusal::InsufficientReserves;
         assert_eq!(refused(&[]).code(), "no_pool");
         assert_eq!(refused(&[dead]).code(), "pool_not_tradable");
         assert_eq!(refused(&[dead, later]).code(), "pool_not_open");
+        assert_eq!(refused(&[dead, later, poor]).code(), "amount_too_large");
         assert_eq!(
             refused(&[dead, later, Refusal::ZeroOutput]).code(),
             "amount_too_small"

@@ -21,15 +21,38 @@ use crate::error::ApiError;
 pub use account::HeldAccount;
 pub use blockhash_cache::LatestBlockhash;
 
-/// The accounts that a swap of one user depends on, from one call.
+/// Addresses of the accounts that a swap depends on.
+#[derive(Clone, Copy, Debug)]
+pub struct SwapAddresses {
+    /// The user's wallet.
+    pub user: Pubkey,
+    /// The account that pays.
+    pub input: Pubkey,
+    /// The account that receives.
+    pub output: Pubkey,
+    /// The account between two pools.
+    pub middle: Option<Pubkey>,
+    /// The wallet that pays fees and rents, if it is not the user's.
+    pub fee_payer: Option<Pubkey>,
+    /// The wallet that gets the output, if it is not the user's.
+    pub receiver: Option<Pubkey>,
+}
+
+/// The accounts that a swap depends on, from one call.
 #[derive(Clone, Debug)]
-pub struct UserAccounts {
-    /// Lamports of the wallet.
+pub struct SwapAccountsRead {
+    /// Lamports of the user's wallet.
     pub lamports: u64,
+    /// Lamports of the wallet that pays fees and rents.
+    pub fee_payer_lamports: u64,
     /// The account that pays; `None` when there is none yet.
     pub input: Option<HeldAccount>,
+    /// The account between two pools; `None` when there is none yet, or one pool.
+    pub middle: Option<HeldAccount>,
     /// The account that receives; `None` when there is none yet.
     pub output: Option<HeldAccount>,
+    /// The account at the address of the receiver, if there is one.
+    pub receiver: Option<HeldAccount>,
     /// What the chain asks to keep an account.
     pub rent: Rent,
 }
@@ -78,23 +101,42 @@ impl Rpc {
         shutdown.run_until_cancelled(keep).await;
     }
 
-    /// The accounts of a user's swap, read by one call.
+    /// The accounts of a swap, read by one call.
     ///
     /// # Errors
     /// [`ApiError::RpcTimeout`] or [`ApiError::RpcFailed`].
-    pub async fn user_accounts(
+    pub async fn swap_accounts(
         &self,
-        wallet: Pubkey,
-        input: Pubkey,
-        output: Pubkey,
-    ) -> Result<UserAccounts, ApiError> {
-        let ([wallet, input, output], rent) = self.accounts.read([wallet, input, output]).await?;
+        addresses: SwapAddresses,
+    ) -> Result<SwapAccountsRead, ApiError> {
+        let SwapAddresses {
+            user,
+            input,
+            output,
+            middle,
+            fee_payer,
+            receiver,
+        } = addresses;
+        let mut keys = vec![user, input, output];
+        keys.extend([middle, fee_payer, receiver].into_iter().flatten());
+        let (accounts, rent) = self.accounts.read(keys).await?;
+        let mut accounts = accounts.into_iter();
+        let [user, input, output] = [(); 3].map(|()| accounts.next().flatten());
+        let [middle, fee_payer_account, receiver] = [middle, fee_payer, receiver]
+            .map(|asked| asked.and_then(|_| accounts.next().flatten()));
         // Lamports sent ahead to an address whose token account is yet to be created make it no token account.
         let created = |account: Option<HeldAccount>| account.filter(|held| !is_system(held));
-        Ok(UserAccounts {
-            lamports: wallet.map_or(0, |wallet| wallet.lamports),
+        let lamports = user.map_or(0, |user| user.lamports);
+        Ok(SwapAccountsRead {
+            lamports,
+            fee_payer_lamports: match fee_payer {
+                None => lamports,
+                Some(_) => fee_payer_account.map_or(0, |payer| payer.lamports),
+            },
             input: created(input),
+            middle: created(middle),
             output: created(output),
+            receiver,
             rent,
         })
     }
@@ -103,6 +145,8 @@ impl Rpc {
 /// Owner of accounts that hold lamports and nothing else.
 const SYSTEM_PROGRAM: Pubkey = Pubkey::new_from_array([0; 32]);
 
-fn is_system(account: &HeldAccount) -> bool {
+/// Whether the account is a wallet's, or of nobody: lamports and nothing else.
+#[must_use]
+pub fn is_system(account: &HeldAccount) -> bool {
     account.program == SYSTEM_PROGRAM
 }

@@ -2,6 +2,7 @@
 
 use axum::http::StatusCode as S;
 use serde_json::{Map, Value, json};
+use sluice_transaction::size::Remedy;
 use thiserror::Error;
 
 use super::problem::{Problem, problem};
@@ -28,8 +29,17 @@ pub enum SwapRefusal {
         fault: &'static str,
     },
     /// The wallet's address belongs to a program, which cannot sign and has no associated token account to pay from.
-    #[error("userPublicKey is a program's address, which cannot sign; give a wallet's")]
-    WalletOffCurve,
+    #[error("{field} is a program's address, which cannot sign; give a wallet's")]
+    WalletOffCurve {
+        /// Field of the body.
+        field: &'static str,
+    },
+    /// The receiver cannot take what arrives.
+    #[error("receiver {fault}")]
+    ReceiverUnusable {
+        /// What is wrong and what would be right.
+        fault: String,
+    },
     /// A token account cannot be used for this swap.
     #[error("token account {account} {fault}")]
     TokenAccountUnusable {
@@ -39,6 +49,19 @@ pub enum SwapRefusal {
         account: String,
         /// What is wrong and what would be right.
         fault: String,
+    },
+    /// The network carries no transaction of this size.
+    #[error(
+        "the transaction has {size} bytes, and the network carries {limit}: {}",
+        remedy_text(remedies)
+    )]
+    TransactionTooLarge {
+        /// Its length, bytes.
+        size: usize,
+        /// What the network carries, bytes.
+        limit: usize,
+        /// The single changes that make it fit.
+        remedies: Vec<Remedy>,
     },
     /// The wallet does not hold what the swap takes.
     #[error("the wallet holds {held} of the {needed} {unit} that the swap takes")]
@@ -61,6 +84,32 @@ pub enum SwapRefusal {
     },
 }
 
+/// What a caller can do about a transaction that is too large.
+fn remedy_text(remedies: &[Remedy]) -> String {
+    let texts = remedies.iter().map(|remedy| match remedy {
+        Remedy::WithoutReceiver => "leave receiver out".to_owned(),
+        Remedy::WithoutFeePayer => "leave feePayer out".to_owned(),
+        Remedy::WithAccount { account, mint } => {
+            format!("create token account {account} of mint {mint} before")
+        }
+        Remedy::WithoutUnwrapping => "swap with wrapAndUnwrapSol: false".to_owned(),
+    });
+    match texts.collect::<Vec<_>>().join(", or ") {
+        text if text.is_empty() => "swap in two transactions, one for each pool".to_owned(),
+        text => text,
+    }
+}
+
+/// The field whose change is meant, or the account to be created.
+fn remedy_member(remedy: &Remedy) -> String {
+    match remedy {
+        Remedy::WithoutReceiver => "receiver".to_owned(),
+        Remedy::WithoutFeePayer => "feePayer".to_owned(),
+        Remedy::WithAccount { account, .. } => account.to_string(),
+        Remedy::WithoutUnwrapping => "wrapAndUnwrapSol".to_owned(),
+    }
+}
+
 impl SwapRefusal {
     pub(super) const fn problem(&self) -> Problem {
         match self {
@@ -79,11 +128,23 @@ impl SwapRefusal {
                 "minimum_out_out_of_range",
                 "Minimum out of range",
             ),
-            Self::WalletOffCurve => problem(S::BAD_REQUEST, "wallet_off_curve", "Not a wallet"),
+            Self::WalletOffCurve { .. } => {
+                problem(S::BAD_REQUEST, "wallet_off_curve", "Not a wallet")
+            }
+            Self::ReceiverUnusable { .. } => problem(
+                S::UNPROCESSABLE_ENTITY,
+                "receiver_unusable",
+                "Receiver unusable",
+            ),
             Self::TokenAccountUnusable { .. } => problem(
                 S::UNPROCESSABLE_ENTITY,
                 "token_account_unusable",
                 "Token account unusable",
+            ),
+            Self::TransactionTooLarge { .. } => problem(
+                S::UNPROCESSABLE_ENTITY,
+                "transaction_too_large",
+                "Transaction too large",
             ),
             Self::InsufficientBalance { .. } => problem(
                 S::UNPROCESSABLE_ENTITY,
@@ -100,9 +161,18 @@ impl SwapRefusal {
             Self::WrongProgram { .. } => json!({ "field": "quote.program" }),
             Self::PoolMintMismatch { pool } => json!({ "field": "quote.pool", "pool": pool }),
             Self::MinimumOutOfRange { .. } => json!({ "field": "quote.minimumOut" }),
-            Self::WalletOffCurve => json!({ "field": "userPublicKey" }),
+            Self::WalletOffCurve { field } => json!({ "field": field }),
+            Self::ReceiverUnusable { .. } => json!({ "field": "receiver" }),
             Self::TokenAccountUnusable { field, account, .. } => {
                 json!({ "field": field, "account": account })
+            }
+            Self::TransactionTooLarge {
+                size,
+                limit,
+                remedies,
+            } => {
+                let remedies: Vec<_> = remedies.iter().map(remedy_member).collect();
+                json!({ "size": size, "limit": limit, "remedies": remedies })
             }
             Self::InsufficientBalance { unit, held, needed } => {
                 json!({ "unit": unit, "held": held, "needed": needed })

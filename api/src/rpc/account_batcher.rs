@@ -25,14 +25,15 @@ use crate::error::ApiError;
 /// Where the chain says what an account costs.
 const RENT_SYSVAR: Pubkey = pubkey!("SysvarRent111111111111111111111111111111111");
 
-/// Accounts that one request reads.
-const KEYS: usize = 3;
-
 /// Most accounts that nodes return from one `getMultipleAccounts`.
 const MAX_ACCOUNTS_PER_CALL: usize = 100;
 
-/// Requests that share a call at most; one place is for the Rent sysvar, which they all need.
-const MAX_READS_PER_CALL: usize = (MAX_ACCOUNTS_PER_CALL - 1) / KEYS;
+/// Accounts that most requests read: the wallet and its two token accounts.
+const USUAL_KEYS: usize = 3;
+
+/// Requests that share a call at most; one place is for the Rent sysvar, which they all need. Where requests read more
+/// than usual, the last of them share another call.
+const MAX_READS_PER_CALL: usize = (MAX_ACCOUNTS_PER_CALL - 1) / USUAL_KEYS;
 
 /// Calls under way at a time. Together they read for 264 requests; more calls would only be more load on the node.
 const PARALLEL_CALLS: usize = 8;
@@ -40,10 +41,10 @@ const PARALLEL_CALLS: usize = 8;
 /// Requests that may wait for a call; more wait for a place.
 const QUEUE: usize = 1_024;
 
-type Accounts = ([Option<HeldAccount>; KEYS], Rent);
+type Accounts = (Vec<Option<HeldAccount>>, Rent);
 
 struct Read {
-    keys: [Pubkey; KEYS],
+    keys: Vec<Pubkey>,
     answer: oneshot::Sender<Result<Accounts, Failure>>,
 }
 
@@ -77,8 +78,8 @@ impl AccountBatcher {
         Self { queue, deadline }
     }
 
-    /// Reads these accounts, `None` where there is none.
-    pub(super) async fn read(&self, keys: [Pubkey; KEYS]) -> Result<Accounts, ApiError> {
+    /// Reads these accounts, in their order; `None` where there is none.
+    pub(super) async fn read(&self, keys: Vec<Pubkey>) -> Result<Accounts, ApiError> {
         let (answer, answered) = oneshot::channel();
         let wait = async {
             if self.queue.send(Read { keys, answer }).await.is_err() {
@@ -97,10 +98,24 @@ impl AccountBatcher {
 
 async fn serve(client: Arc<RpcClient>, deadline: Duration, mut waiting: mpsc::Receiver<Read>) {
     let mut calls = JoinSet::new();
-    while let Some(batch) = collect_batch(&mut waiting, &mut calls).await {
-        let client = Arc::clone(&client);
-        calls.spawn(async move { call(&client, deadline, batch).await });
+    while let Some(mut batch) = collect_batch(&mut waiting, &mut calls).await {
+        while !batch.is_empty() {
+            let rest = batch.split_off(reads_of_one_call(&batch));
+            let client = Arc::clone(&client);
+            calls.spawn(async move { call(&client, deadline, batch).await });
+            batch = rest;
+        }
     }
+}
+
+/// How many of these reads, in their order, fit into one call. At least one.
+fn reads_of_one_call(batch: &[Read]) -> usize {
+    let mut keys = 1;
+    let fits = batch.iter().take_while(|read| {
+        keys += read.keys.len();
+        keys <= MAX_ACCOUNTS_PER_CALL
+    });
+    fits.count().max(1)
 }
 
 /// Collects the reads of the next call, once there is a place for it; `None` when no more will come.
@@ -143,13 +158,15 @@ async fn collect_batch(
 }
 
 async fn call(client: &RpcClient, deadline: Duration, batch: Vec<Read>) {
-    let keys = batch.iter().flat_map(|read| read.keys);
+    let keys = batch.iter().flat_map(|read| &read.keys).copied();
     let keys: Vec<Pubkey> = keys.chain([RENT_SYSVAR]).collect();
     match fetch(client, deadline, &keys).await {
-        Ok(accounts) => {
-            for (read, accounts) in batch.into_iter().zip(accounts) {
+        Ok((mut accounts, rent)) => {
+            for read in batch {
+                let rest = accounts.split_off(read.keys.len().min(accounts.len()));
                 // The request may have gone.
-                let _ = read.answer.send(Ok(accounts));
+                let _ = read.answer.send(Ok((accounts, rent)));
+                accounts = rest;
             }
         }
         Err(error) => {
@@ -168,41 +185,31 @@ async fn call(client: &RpcClient, deadline: Duration, batch: Vec<Read>) {
     }
 }
 
-/// The accounts, in groups as they were asked for. Processed, because a swap is built on what the user sees.
+/// The accounts but the last, which is the Rent sysvar. Processed, because a swap is built on what the user sees.
 async fn fetch(
     client: &RpcClient,
     deadline: Duration,
     keys: &[Pubkey],
-) -> Result<Vec<Accounts>, ApiError> {
+) -> Result<Accounts, ApiError> {
     let config = RpcAccountInfoConfig {
         encoding: Some(UiAccountEncoding::Base64),
         commitment: Some(CommitmentConfig::processed()),
         ..RpcAccountInfoConfig::default()
     };
     let call = client.get_multiple_ui_accounts_with_config(keys, config);
-    let found = within(deadline, call).await?.value;
+    let mut found = within(deadline, call).await?.value;
     if found.len() != keys.len() {
         return Err(malformed("another number of accounts than asked for"));
     }
-    let (groups, rent) = found.as_chunks::<KEYS>();
-    let rent = match rent {
-        [Some(rent)] => held(rent).and_then(|rent| Rent::decode(&rent.data)),
-        _ => None,
-    };
+    let rent = found.pop().flatten().as_ref().and_then(held);
+    let rent = rent.and_then(|rent| Rent::decode(&rent.data));
     let rent = rent.ok_or_else(|| malformed("an unreadable Rent sysvar"))?;
-    groups
-        .iter()
-        .map(|group| {
-            let mut accounts: [Option<HeldAccount>; KEYS] = Default::default();
-            for (place, account) in accounts.iter_mut().zip(group) {
-                *place = match account {
-                    None => None,
-                    Some(account) => {
-                        Some(held(account).ok_or_else(|| malformed("an unreadable account"))?)
-                    }
-                };
-            }
-            Ok((accounts, rent))
-        })
-        .collect()
+    let accounts = found.iter().map(|account| match account {
+        None => Ok(None),
+        Some(account) => {
+            let held = held(account).ok_or_else(|| malformed("an unreadable account"))?;
+            Ok(Some(held))
+        }
+    });
+    Ok((accounts.collect::<Result<_, ApiError>>()?, rent))
 }

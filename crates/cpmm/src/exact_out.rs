@@ -7,10 +7,10 @@
 use std::sync::Arc;
 
 use crate::{
-    quote::{Clock, Direction, PoolSnapshot, narrow},
+    quote::{Clock, Direction, PoolSnapshot, narrow, price_impact},
     refusal::Refusal,
     token::Mint,
-    units::{Amount, FeeRate},
+    units::{Amount, BasisPoints, FeeRate},
 };
 
 /// An exact quote for an exact output.
@@ -20,6 +20,10 @@ pub struct ExactOutQuote {
     pub received: Amount,
     /// Withheld by the output mint on the way.
     pub output_transfer_fee: Amount,
+    /// The pool's input reserve before the swap, accrued fees excluded.
+    pub reserve_in: Amount,
+    /// The pool's output reserve before the swap, accrued fees excluded.
+    pub reserve_out: Amount,
     /// Output that the curve gives, the creator's part included.
     pub curve_out: Amount,
     /// Input that moves along the curve.
@@ -40,6 +44,24 @@ pub struct ExactOutQuote {
     pub input_transfer_fee: Amount,
     /// What the user sends: the quote.
     pub amount_in: Amount,
+}
+
+impl ExactOutQuote {
+    /// How far this amount moves the price against the user, as [`crate::ExactInQuote::price_impact`] says.
+    #[must_use]
+    pub fn price_impact(&self) -> BasisPoints {
+        price_impact(self.curve_in, self.reserve_in)
+    }
+}
+
+/// The most a user pays: `amount_in × (10,000 + slippage) / 10,000`, rounded up.
+#[must_use]
+pub fn maximum_in(amount_in: Amount, slippage: BasisPoints) -> Amount {
+    let whole = u128::from(BasisPoints::MAX.get());
+    let maximum = u128::from(amount_in)
+        .saturating_mul(whole.saturating_add(u128::from(slippage.get())))
+        .div_ceil(whole);
+    Amount::new(u64::try_from(maximum).unwrap_or(u64::MAX))
 }
 
 impl PoolSnapshot {
@@ -108,6 +130,8 @@ impl PoolSnapshot {
         Ok(ExactOutQuote {
             received,
             output_transfer_fee,
+            reserve_in,
+            reserve_out,
             curve_out,
             curve_in,
             amount_out: out_gross,

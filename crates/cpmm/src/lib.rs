@@ -32,7 +32,7 @@ pub use accounts::{
 };
 pub use bytes::DecodeError;
 pub use divisions::{Division, DivisionCount, curve_divisions};
-pub use exact_out::ExactOutQuote;
+pub use exact_out::{ExactOutQuote, maximum_in};
 pub use quote::{Clock, Direction, ExactInQuote, PoolSnapshot, minimum_out};
 pub use refusal::Refusal;
 pub use token::{MINT_LEN, Mint, TOKEN_ACCOUNT_LEN, TokenAccount, TokenAccountKind, TokenProgram};

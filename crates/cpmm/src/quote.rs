@@ -117,17 +117,21 @@ impl ExactInQuote {
     /// the curve over the price before, rounded down to basis points.
     #[must_use]
     pub fn price_impact(&self) -> BasisPoints {
-        let curve_in = u128::from(self.curve_in);
-        let after = u128::from(self.reserve_in).saturating_add(curve_in);
-        let impact = curve_in
-            .saturating_mul(u128::from(BasisPoints::MAX.get()))
-            .checked_div(after)
-            .unwrap_or(0);
-        u16::try_from(impact)
-            .ok()
-            .and_then(BasisPoints::new)
-            .unwrap_or(BasisPoints::MAX)
+        price_impact(self.curve_in, self.reserve_in)
     }
+}
+
+pub(crate) fn price_impact(curve_in: Amount, reserve_in: Amount) -> BasisPoints {
+    let curve_in = u128::from(curve_in);
+    let after = u128::from(reserve_in).saturating_add(curve_in);
+    let impact = curve_in
+        .saturating_mul(u128::from(BasisPoints::MAX.get()))
+        .checked_div(after)
+        .unwrap_or(0);
+    u16::try_from(impact)
+        .ok()
+        .and_then(BasisPoints::new)
+        .unwrap_or(BasisPoints::MAX)
 }
 
 /// The least a user accepts: `received × (10,000 − slippage) / 10,000`, rounded down.

@@ -22,6 +22,7 @@ mod fixtures;
 mod freshness;
 mod market_tree;
 mod missing_accounts;
+mod neighbours;
 mod node_watcher;
 pub mod replay;
 mod run;
@@ -30,6 +31,7 @@ mod slot_state;
 mod snapshot_reader;
 mod state;
 mod subscription;
+mod trie;
 mod view;
 
 use service_kit::{CancellationToken, Clock};

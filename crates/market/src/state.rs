@@ -7,8 +7,6 @@
 use std::sync::Arc;
 
 use cpmm::{Clock, PoolSnapshot, PoolState};
-use foldhash::fast::RandomState;
-use rpds::HashTrieMapSync;
 use solana_pubkey::Pubkey;
 
 use crate::{
@@ -16,14 +14,9 @@ use crate::{
     decoded_account::DecodedAccount,
     dependencies::{Incomplete, dependencies, pool_snapshot, with_balances},
     missing_accounts::MissingAccounts,
+    neighbours::Neighbours,
+    trie::{Trie, trie},
 };
-
-/// Persistent map.
-type Trie<K, V> = HashTrieMapSync<K, V, RandomState>;
-
-/// Children of a node of a [`Trie`]. A write copies the nodes on its path, and copying a node touches
-/// every child: narrow nodes make writes cheap, and the few more steps of a read cost little.
-const TRIE_DEGREE: u8 = 16;
 
 /// Two mints, the smaller address first, as pools store them.
 pub(crate) type Pair = (Pubkey, Pubkey);
@@ -43,6 +36,8 @@ pub(crate) struct State {
     pools: Trie<Pubkey, Arc<PoolSnapshot>>,
     /// Those pools by their mints.
     pairs: Trie<Pair, Arc<[Pubkey]>>,
+    /// The mints that these pools connect.
+    neighbours: Neighbours,
     /// Pools that exist and cannot be quoted, with the reason.
     incomplete: Trie<Pubkey, Incomplete>,
     clock: Option<Clock>,
@@ -53,14 +48,11 @@ impl Default for State {
         Self {
             pools: trie(),
             pairs: trie(),
+            neighbours: Neighbours::default(),
             incomplete: trie(),
             clock: None,
         }
     }
-}
-
-fn trie<K: Eq + std::hash::Hash, V>() -> Trie<K, V> {
-    HashTrieMapSync::new_with_hasher_and_degree_and_ptr_kind(RandomState::default(), TRIE_DEGREE)
 }
 
 impl State {
@@ -77,6 +69,11 @@ impl State {
     /// The pools of two mints that can be quoted, in the order of their addresses.
     pub(crate) fn pools_of(&self, pair: &Pair) -> &[Pubkey] {
         self.pairs.get(pair).map_or(&[], |pools| &**pools)
+    }
+
+    /// The mints for which both of two mints are traded in pools that can be quoted, in no order.
+    pub(crate) fn middles(&self, a: &Pubkey, b: &Pubkey) -> impl Iterator<Item = Pubkey> {
+        self.neighbours.between(a, b)
     }
 
     /// Every pool that can be quoted.
@@ -174,6 +171,9 @@ impl State {
             if let Some(before) = before {
                 self.unlist(before, &address);
             }
+            if self.pools_of(&key).is_empty() {
+                self.neighbours.connect(key);
+            }
             let listed = self.pools_of(&key);
             let at = listed.partition_point(|pool| *pool < address);
             let (smaller, greater) = listed.split_at(at);
@@ -194,6 +194,7 @@ impl State {
         let listed = self.pools_of(&key).iter();
         let rest: Arc<[Pubkey]> = listed.filter(|pool| *pool != address).copied().collect();
         if rest.is_empty() {
+            self.neighbours.disconnect(key);
             self.pairs.remove_mut(&key);
         } else {
             self.pairs.insert_mut(key, rest);

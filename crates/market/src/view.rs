@@ -304,6 +304,12 @@ impl View {
         listed.filter_map(|address| self.pool(address))
     }
 
+    /// The mints through which two pools lead from the one mint to the other, in no order. Only mints that the rarer of
+    /// the two is traded for are looked at, and not every pair of pools.
+    pub fn middles(&self, a: &Pubkey, b: &Pubkey) -> impl Iterator<Item = Pubkey> {
+        self.shown().state.middles(a, b)
+    }
+
     /// Every pool that can be quoted, in no order.
     pub fn pools(&self) -> impl Iterator<Item = PoolView> {
         let pools = self.shown().state.pools();

@@ -27,9 +27,12 @@ pub struct AccountCreation {
     pub account: Pubkey,
     /// Its mint.
     pub mint: Pubkey,
+    /// The wallet that owns it: the user, or the receiver.
+    pub owner: Pubkey,
     /// Its rent, lamports.
     pub rent: u64,
-    /// Whether the same transaction closes it and returns the rent. Otherwise the rent returns when the owner closes it.
+    /// Whether the same transaction closes it and returns the rent to the fee payer. Otherwise the owner gets the rent by
+    /// closing it.
     pub closed: bool,
     /// How it is created.
     pub(crate) method: CreationMethod,
@@ -71,6 +74,7 @@ impl AccountCreation {
         Self {
             account,
             mint: ids::WRAPPED_SOL,
+            owner: *user,
             rent: rent.exempt(space),
             closed: true,
             method: CreationMethod::Seeded { seed, space },
@@ -82,8 +86,8 @@ impl AccountCreation {
         matches!(self.method, CreationMethod::Seeded { .. })
     }
 
-    /// The instructions that create it, owned and paid for by `user`.
-    pub(crate) fn instructions(&self, user: &Pubkey) -> Vec<PlannedInstruction> {
+    /// The instructions that create it, paid for by `payer`.
+    pub(crate) fn instructions(&self, payer: &Pubkey) -> Vec<PlannedInstruction> {
         match &self.method {
             CreationMethod::Associated {
                 token,
@@ -97,60 +101,70 @@ impl AccountCreation {
                 } else {
                     AssociatedInstruction::CreateIdempotent
                 };
+                let for_another = if *payer == self.owner {
+                    0
+                } else {
+                    table::CREATE_FOR_ANOTHER
+                };
                 vec![PlannedInstruction::new(
                     manifest::CREATE_TOKEN_ACCOUNT,
-                    create_associated(user, &self.account, &self.mint, token_program, how),
-                    table::create_account(*token, *bump),
+                    self.create_associated(payer, token_program, how),
+                    table::create_account(*token, *bump).saturating_add(for_another),
                 )]
             }
-            CreationMethod::Seeded { seed, space } => self.create_seeded(user, seed, *space),
+            CreationMethod::Seeded { seed, space } => self.create_seeded(payer, seed, *space),
         }
     }
 
-    fn create_seeded(&self, user: &Pubkey, seed: &str, space: usize) -> Vec<PlannedInstruction> {
+    /// Creates the associated account at its address, which is known already: the library's functions derive it anew,
+    /// which would be the larger part of building a transaction.
+    fn create_associated(
+        &self,
+        payer: &Pubkey,
+        token_program: &Pubkey,
+        how: AssociatedInstruction,
+    ) -> Instruction {
+        Instruction {
+            program_id: ASSOCIATED_TOKEN_PROGRAM,
+            accounts: vec![
+                AccountMeta::new(*payer, true),
+                AccountMeta::new(self.account, false),
+                AccountMeta::new_readonly(self.owner, false),
+                AccountMeta::new_readonly(self.mint, false),
+                AccountMeta::new_readonly(solana_system_interface::program::ID, false),
+                AccountMeta::new_readonly(*token_program, false),
+            ],
+            data: vec![how as u8],
+        }
+    }
+
+    fn create_seeded(&self, payer: &Pubkey, seed: &str, space: usize) -> Vec<PlannedInstruction> {
         let space = u64::try_from(space).unwrap_or(u64::MAX);
         let create = create_account_with_seed(
-            user,
+            payer,
             &self.account,
-            user,
+            &self.owner,
             seed,
             self.rent,
             space,
             &ids::SPL_TOKEN,
         );
-        let initialize = initialize_account3(&ids::SPL_TOKEN, &self.account, &self.mint, user)
-            .expect(SPL_TOKEN_IS_ONE);
+        let initialize =
+            initialize_account3(&ids::SPL_TOKEN, &self.account, &self.mint, &self.owner)
+                .expect(SPL_TOKEN_IS_ONE);
+        let label = if *payer == self.owner {
+            manifest::CREATE_TEMPORARY
+        } else {
+            manifest::CREATE_TEMPORARY_FOR_USER
+        };
         vec![
-            PlannedInstruction::new(manifest::CREATE_TEMPORARY, create, table::BUILTIN),
+            PlannedInstruction::new(label, create, table::BUILTIN),
             PlannedInstruction::new(
                 manifest::INITIALIZE_TEMPORARY,
                 initialize,
                 table::INITIALIZE_ACCOUNT,
             ),
         ]
-    }
-}
-
-/// Creates the associated account at `address`, which is known already: the library's functions derive it anew, which
-/// would be the larger part of building a transaction.
-fn create_associated(
-    owner: &Pubkey,
-    address: &Pubkey,
-    mint: &Pubkey,
-    program: &Pubkey,
-    how: AssociatedInstruction,
-) -> Instruction {
-    Instruction {
-        program_id: ASSOCIATED_TOKEN_PROGRAM,
-        accounts: vec![
-            AccountMeta::new(*owner, true),
-            AccountMeta::new(*address, false),
-            AccountMeta::new_readonly(*owner, false),
-            AccountMeta::new_readonly(*mint, false),
-            AccountMeta::new_readonly(solana_system_interface::program::ID, false),
-            AccountMeta::new_readonly(*program, false),
-        ],
-        data: vec![how as u8],
     }
 }
 
@@ -165,18 +179,34 @@ mod tests {
     fn accounts_are_created_as_the_library_does() {
         let (owner, mint) = (Pubkey::from([1; 32]), Pubkey::from([9; 32]));
         for program in [ids::SPL_TOKEN, ids::TOKEN_2022] {
-            let address = Associated::of(&owner, &mint, &program).address;
-            let ours = |how| create_associated(&owner, &address, &mint, &program, how);
-            assert_eq!(
-                ours(AssociatedInstruction::Create),
-                library::create_associated_token_account(&owner, &owner, &mint, &program)
-            );
-            assert_eq!(
-                ours(AssociatedInstruction::CreateIdempotent),
-                library::create_associated_token_account_idempotent(
-                    &owner, &owner, &mint, &program
-                )
-            );
+            for payer in [owner, Pubkey::from([2; 32])] {
+                let creation = AccountCreation {
+                    account: Associated::of(&owner, &mint, &program).address,
+                    mint,
+                    owner,
+                    rent: 1,
+                    closed: false,
+                    method: CreationMethod::Associated {
+                        token: TokenShape {
+                            kind: TokenKind::Spl,
+                            neutral_extensions: 0,
+                        },
+                        token_program: program,
+                        bump: 255,
+                    },
+                };
+                let ours = |how| creation.create_associated(&payer, &program, how);
+                assert_eq!(
+                    ours(AssociatedInstruction::Create),
+                    library::create_associated_token_account(&payer, &owner, &mint, &program)
+                );
+                assert_eq!(
+                    ours(AssociatedInstruction::CreateIdempotent),
+                    library::create_associated_token_account_idempotent(
+                        &payer, &owner, &mint, &program
+                    )
+                );
+            }
         }
     }
 }

@@ -19,7 +19,13 @@ pub const BUILTIN: u32 = 150;
 pub const SYNC_NATIVE: u32 = 201;
 
 /// `closeAccount`.
-pub const CLOSE_ACCOUNT: u32 = 118;
+pub const CLOSE_ACCOUNT: u32 = 120;
+
+/// `closeAccount` of Token-2022.
+pub const CLOSE_TOKEN_2022_ACCOUNT: u32 = 1_574;
+
+/// `unwrapLamports` of a whole balance.
+pub const UNWRAP_LAMPORTS: u32 = 141;
 
 /// `initializeAccount3` of a wrapped SOL account.
 pub const INITIALIZE_ACCOUNT: u32 = 230;
@@ -30,6 +36,9 @@ const BUMP_TRY: u32 = 1_500;
 
 /// Creating an associated account, by [`TokenKind`], without the tries for its address.
 const CREATE: [u32; 3] = [11_924, 14_752, 15_773];
+
+/// Added to [`CREATE`] where the wallet that pays is not the owner: one account more is passed on.
+pub const CREATE_FOR_ANOTHER: u32 = 100;
 
 /// Added to [`CREATE`] for each neutral extension of the mint.
 const CREATE_PER_EXTENSION: u32 = 313;
@@ -44,6 +53,13 @@ const STAND_IN_SWAP: [[u32; 3]; 3] = [
     [8_852, 10_792, 12_186],
     [10_788, 12_794, 14_212],
     [12_140, 14_208, 15_521],
+];
+
+/// As [`STAND_IN_SWAP`], for an exact output. The least was up to a fifth lower: a transfer fee is found backwards.
+const STAND_IN_EXACT_OUT: [[u32; 3]; 3] = [
+    [8_795, 10_720, 12_594],
+    [10_828, 12_766, 14_638],
+    [12_664, 14_721, 16_588],
 ];
 
 /// Added to the swap where it expires: the guard looks at the clock.
@@ -152,30 +168,50 @@ pub fn create_account(token: TokenShape, bump: u8) -> u32 {
         .saturating_add(tries.saturating_mul(BUMP_TRY))
 }
 
+/// The tokens of a guarded swap in their order, by the form of its instruction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SwapTokens {
+    /// An exact input: what goes in, what comes out.
+    ExactIn(TokenShape, TokenShape),
+    /// An exact output: what goes in, what comes out.
+    ExactOut(TokenShape, TokenShape),
+    /// Two pools: what goes in, what is between, what comes out.
+    TwoHops(TokenShape, TokenShape, TokenShape),
+}
+
 /// The guarded swap, which expires or does not.
 #[must_use]
-pub fn guarded_swap(
-    exchange: Exchange,
-    input: TokenShape,
-    output: TokenShape,
-    expires: bool,
-) -> u32 {
-    let sides = [input, output];
-    let extensions = sides.map(|side| side.extensions(SWAP_PER_EXTENSION, SWAP_EXTENDED));
-    let stand_in = STAND_IN_SWAP[input.kind.index()][output.kind.index()]
-        .saturating_add(if expires { SWAP_EXPIRY } else { 0 });
-    let (over, room) = match exchange {
-        Exchange::StandIn => (0, ROOM_STAND_IN),
-        Exchange::Raydium => {
-            let per_side = sides.map(|side| RAYDIUM_SIDE[side.kind.index()]);
-            let over = per_side
-                .into_iter()
-                .fold(RAYDIUM_OVER_STAND_IN, u32::saturating_add);
-            (over, ROOM_RAYDIUM)
+pub fn guarded_swap(exchange: Exchange, tokens: SwapTokens, expires: bool) -> u32 {
+    let most = match tokens {
+        SwapTokens::ExactIn(input, output) => hop(exchange, &STAND_IN_SWAP, input, output),
+        SwapTokens::ExactOut(input, output) => hop(exchange, &STAND_IN_EXACT_OUT, input, output),
+        // The guard walks over its accounts once, so two of its swaps together cost more.
+        SwapTokens::TwoHops(input, middle, output) => {
+            let first = hop(exchange, &STAND_IN_SWAP, input, middle);
+            first.saturating_add(hop(exchange, &STAND_IN_SWAP, middle, output))
         }
     };
-    let most = extensions
-        .into_iter()
-        .fold(stand_in.saturating_add(over), u32::saturating_add);
+    let most = most.saturating_add(if expires { SWAP_EXPIRY } else { 0 });
+    let room = match exchange {
+        Exchange::StandIn => ROOM_STAND_IN,
+        Exchange::Raydium => ROOM_RAYDIUM,
+    };
     most.saturating_add(most.saturating_mul(room).div_ceil(100))
+}
+
+/// A guarded swap through one pool, of which `stand_in` has the most that the stand-in uses.
+fn hop(exchange: Exchange, stand_in: &[[u32; 3]; 3], input: TokenShape, output: TokenShape) -> u32 {
+    let sides = [input, output];
+    let over = match exchange {
+        Exchange::StandIn => 0,
+        Exchange::Raydium => sides
+            .iter()
+            .map(|side| RAYDIUM_SIDE[side.kind.index()])
+            .fold(RAYDIUM_OVER_STAND_IN, u32::saturating_add),
+    };
+    let extensions = sides.map(|side| side.extensions(SWAP_PER_EXTENSION, SWAP_EXTENDED));
+    let stand_in = stand_in[input.kind.index()][output.kind.index()];
+    extensions
+        .into_iter()
+        .fold(stand_in.saturating_add(over), u32::saturating_add)
 }

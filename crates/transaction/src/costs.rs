@@ -1,44 +1,59 @@
-//! Costs of a transaction: what it takes from its wallet, lamports (pure).
+//! Costs of a transaction: what it takes from whom, lamports (pure).
 
 use crate::account_creation::AccountCreation;
 
 /// What the network charges for one signature, lamports.
 pub const BASE_FEE: u64 = 5_000;
 
-/// What a transaction takes from its wallet, lamports.
+/// What a transaction takes from its fee payer and its user, lamports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Costs {
-    /// Charged for the signature.
+    /// Charged for the signatures.
     pub base_fee: u64,
     /// Charged for priority.
     pub priority_fee: u64,
     /// Accounts that are created.
     pub created: Vec<AccountCreation>,
-    /// Native SOL that is wrapped for the swap.
+    /// Native SOL of the user that is wrapped for the swap.
     pub wrapped: u64,
-    /// What the wallet must hold for the transaction to succeed: all of the above, and the rent that exempts the wallet
-    /// itself, under which the chain lets no wallet fall.
+    /// What the fee payer must hold for the transaction to succeed: fees, rents, what is wrapped where the user is the fee
+    /// payer, and the rent that exempts the wallet itself, under which the chain lets no wallet fall.
     pub required: u64,
+    /// What the user must hold where another wallet is the fee payer: what is wrapped, and the rent that exempts the wallet
+    /// itself. Nothing where nothing is wrapped.
+    pub required_of_user: u64,
 }
 
 impl Costs {
-    /// Adds up. `wallet_rent` exempts the wallet itself.
+    /// Adds up. `user_pays` when the user is the fee payer; `wallet_rent` exempts a wallet itself.
     #[must_use]
     pub fn new(
+        user_pays: bool,
         priority_fee: u64,
         created: Vec<AccountCreation>,
         wrapped: u64,
         wallet_rent: u64,
     ) -> Self {
-        let parts = [BASE_FEE, priority_fee, wrapped, wallet_rent];
+        let base_fee = if user_pays {
+            BASE_FEE
+        } else {
+            BASE_FEE.saturating_mul(2)
+        };
+        let (by_payer, required_of_user) = match wrapped {
+            _ if user_pays => (wrapped, 0),
+            0 => (0, 0),
+            wrapped => (0, wrapped.saturating_add(wallet_rent)),
+        };
+        let parts = [base_fee, priority_fee, by_payer, wallet_rent];
         let rents = created.iter().map(|created| created.rent);
         let required = parts.into_iter().chain(rents).fold(0, u64::saturating_add);
         Self {
-            base_fee: BASE_FEE,
+            base_fee,
             priority_fee,
             created,
             wrapped,
             required,
+            required_of_user,
         }
     }
 }

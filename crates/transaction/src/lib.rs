@@ -2,11 +2,13 @@
 //!
 //! | for | see |
 //! |---|---|
-//! | what decides a transaction, and its instructions | `plan`, `planned_instruction`, `account_creation` |
-//! | the result, and what it costs | `unsigned`, `costs`, `rent` |
+//! | what decides a transaction, and its instructions | `plan`, `route`, `planned_instruction` |
+//! | token accounts that it makes and closes | `account_creation`, `account_closing` |
+//! | the result, and what it costs | `unsigned`, `size`, `costs`, `rent` |
 //! | compute units and their price | `compute_table`, `compute_units`, `compute_budget`, `exchange` |
 //! | the user's associated token accounts | `associated` |
 
+mod account_closing;
 mod account_creation;
 mod associated;
 pub mod compute_budget;
@@ -17,11 +19,14 @@ mod exchange;
 pub mod plan;
 mod planned_instruction;
 pub mod rent;
+mod route;
+pub mod size;
 mod unsigned;
 
 pub use account_creation::AccountCreation;
 pub use associated::{Associated, AssociatedAccounts};
 pub use exchange::Exchange;
-pub use plan::{SwapTerms, TokenSide, TransactionPlan};
+pub use plan::{TokenSide, TransactionPlan};
 pub use planned_instruction::PlannedInstruction;
+pub use route::{Route, SwapTerms};
 pub use unsigned::{SolOutput, UnsignedTransaction};

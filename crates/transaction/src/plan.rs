@@ -5,25 +5,25 @@
 use cpmm::{TokenAccount, ids, instruction::SwapAccounts};
 use solana_compute_budget_interface::ComputeBudgetInstruction;
 use solana_hash::Hash;
-use solana_instruction::Instruction;
 use solana_message::CompileError;
 use solana_pubkey::Pubkey;
 use solana_system_interface::instruction::transfer;
-use spl_token_interface::instruction::{close_account, sync_native};
-use swap_guard_interface::{NO_EXPIRY, SwapArgs};
+use spl_token_interface::instruction::sync_native;
 
 use crate::{
+    account_closing::AccountClosing,
     account_creation::{AccountCreation, CreationMethod, SPL_TOKEN_IS_ONE},
     compute_budget::{priority_fee, unit_price},
-    compute_table::{self as table, TokenShape},
+    compute_table::{self as table, TokenKind, TokenShape},
     costs::Costs,
     exchange::Exchange,
     planned_instruction::{PlannedInstruction, manifest},
     rent::Rent,
+    route::{Route, SwapTerms},
     unsigned::{self, SolOutput, UnsignedTransaction},
 };
 
-/// One of the user's two token accounts.
+/// One of the token accounts of a swap.
 #[derive(Clone, Copy, Debug)]
 pub struct TokenSide {
     /// What its token is like.
@@ -34,42 +34,25 @@ pub struct TokenSide {
     pub account: Option<TokenAccount>,
 }
 
-/// What a swap is signed for.
-#[derive(Clone, Copy, Debug)]
-pub struct SwapTerms {
-    /// What goes in, smallest units.
-    pub amount_in: u64,
-    /// The least that may come out, smallest units.
-    pub minimum_out: u64,
-    /// Last slot in which the swap may execute, if it has one of its own. A transaction ends with its blockhash in any
-    /// case, about a minute after it was built.
-    pub expiry_slot: Option<u64>,
-}
-
-/// The guarded swap as every endpoint offers it.
-#[must_use]
-pub fn guarded_swap(accounts: &SwapAccounts, terms: SwapTerms) -> Instruction {
-    let args = SwapArgs {
-        amount_in: terms.amount_in,
-        minimum_out: terms.minimum_out,
-        expiry_slot: terms.expiry_slot.unwrap_or(NO_EXPIRY),
-    };
-    swap_guard_interface::swap(accounts, args)
-}
-
 /// Everything that decides what a swap's transaction contains.
 #[derive(Clone, Debug)]
 pub struct TransactionPlan {
-    /// Accounts of the guarded swap; its token accounts are the user's associated ones, or the one that the user named
-    /// for the output.
-    pub accounts: SwapAccounts,
+    /// Way of the guarded swap; its token accounts are the associated ones of the user, or of the receiver for the
+    /// output, or the one that was named for the output.
+    pub route: Route,
     /// What is signed for.
     pub terms: SwapTerms,
     /// The account that pays.
     pub input: TokenSide,
+    /// The account between two pools.
+    pub middle: Option<TokenSide>,
     /// The account that receives.
     pub output: TokenSide,
-    /// Whether the user named the account that receives. What arrives there stays as it is.
+    /// The wallet that pays fees and rents, and gets back the rents of what is closed.
+    pub fee_payer: Pubkey,
+    /// The wallet that gets the output, if it is not the user's.
+    pub receiver: Option<Pubkey>,
+    /// Whether the account that receives was named. What arrives there stays as it is.
     pub named_destination: bool,
     /// Whether native SOL is wrapped and unwrapped around the swap.
     pub wrap_and_unwrap_sol: bool,
@@ -83,22 +66,23 @@ pub struct TransactionPlan {
     pub exchange: Exchange,
 }
 
-/// The account that receives SOL which is to be unwrapped.
+/// The wrapped SOL account of a swap that pays or gets native SOL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Unwrapping {
+enum Wrapping {
     /// The associated account, which is not there yet: created before, closed after.
     Associated,
-    /// An account of this transaction alone, because the associated one was there before. Closing that one would take
-    /// what else it holds along; and `unwrapLamports`, which takes an amount, needs it when the transaction is
-    /// signed, while what the swap pays is known only when it has run.
+    /// An account of this transaction alone, because the associated one was there before: closing that one would take
+    /// along what else it holds.
     Temporary,
+    /// The associated account as it is, filled up by what is missing.
+    Held,
 }
 
 impl TransactionPlan {
-    /// The unsigned transaction, paid for by the user.
+    /// The unsigned transaction.
     ///
     /// # Errors
-    /// When the accounts do not fit a message, which 24 accounts always do.
+    /// When the accounts do not fit a message, which 40 accounts always do.
     pub fn transaction(&self, blockhash: Hash) -> Result<UnsignedTransaction, CompileError> {
         let creations = self.account_creations(blockhash);
         let swap = self.instructions(&creations);
@@ -122,11 +106,12 @@ impl TransactionPlan {
         ];
         instructions.extend(swap);
         Ok(UnsignedTransaction {
-            bytes: unsigned::compile(&self.accounts.payer, &instructions, self.legacy, blockhash)?,
+            bytes: unsigned::compile(&self.fee_payer, &instructions, self.legacy, blockhash)?,
             instructions,
             unit_limit,
             unit_price,
             costs: Costs::new(
+                self.fee_payer == *self.user(),
                 priority_fee(unit_price, unit_limit),
                 creations,
                 self.missing_input(),
@@ -137,36 +122,59 @@ impl TransactionPlan {
     }
 
     /// The instructions after those of the compute budget, in their order: creation of absent token accounts, wrapping,
-    /// the guarded swap, unwrapping.
+    /// the guarded swap, unwrapping and closing.
     fn instructions(&self, creations: &[AccountCreation]) -> Vec<PlannedInstruction> {
-        let mut accounts = self.accounts.clone();
-        let user = &self.accounts.payer;
+        let route = self.route_through(creations);
         let (temporary, associated): (Vec<_>, Vec<_>) = creations
             .iter()
             .partition(|creation| creation.is_temporary());
         let mut instructions = Vec::new();
-        for creation in associated {
-            instructions.extend(creation.instructions(user));
+        for creation in associated.into_iter().chain(temporary) {
+            instructions.extend(creation.instructions(&self.fee_payer));
         }
-        instructions.extend(self.wrap());
-        for creation in temporary {
-            instructions.extend(creation.instructions(user));
-            accounts.output_token_account = creation.account;
+        instructions.extend(self.wrap(&route.first().input_token_account));
+        instructions.push(self.guarded_swap(&route));
+        for closing in self.closings(&route) {
+            instructions.extend(closing.instructions(self.user()));
         }
-        let units = table::guarded_swap(
-            self.exchange,
-            self.input.token,
-            self.output.token,
-            self.terms.expiry_slot.is_some(),
-        );
-        let swap = guarded_swap(&accounts, self.terms);
-        instructions.push(PlannedInstruction::new(manifest::SWAP, swap, units));
-        instructions.extend(self.close_accounts(&accounts));
         instructions
     }
 
+    fn guarded_swap(&self, route: &Route) -> PlannedInstruction {
+        // SOL reaches its receiver when it is unwrapped; up to then the account is the user's.
+        let receiver = self
+            .receiver
+            .as_ref()
+            .filter(|_| self.unwrapping().is_none());
+        let middle = self.middle.map(|middle| middle.token);
+        let tokens = route.tokens(self.input.token, middle, self.output.token);
+        PlannedInstruction::new(
+            route.label(),
+            route.guarded_swap(self.terms, receiver),
+            table::guarded_swap(self.exchange, tokens, self.terms.expiry_slot.is_some()),
+        )
+    }
+
+    /// The route with the temporary account, if one is created, in its place.
+    fn route_through(&self, creations: &[AccountCreation]) -> Route {
+        let mut route = self.route.clone();
+        let temporary = creations.iter().find(|creation| creation.is_temporary());
+        if let Some(temporary) = temporary {
+            if self.wrapping() == Some(Wrapping::Temporary) {
+                route.first_mut().input_token_account = temporary.account;
+            } else {
+                route.last_mut().output_token_account = temporary.account;
+            }
+        }
+        route
+    }
+
+    const fn user(&self) -> &Pubkey {
+        &self.route.first().payer
+    }
+
     fn sol_output(&self) -> Option<SolOutput> {
-        if !self.wrap_and_unwrap_sol || self.accounts.output_mint != ids::WRAPPED_SOL {
+        if !self.wrap_and_unwrap_sol || self.route.last().output_mint != ids::WRAPPED_SOL {
             return None;
         }
         Some(if self.named_destination {
@@ -176,44 +184,82 @@ impl TransactionPlan {
         })
     }
 
-    fn unwrapping(&self) -> Option<Unwrapping> {
+    /// Where SOL that is to be unwrapped arrives. The account is the user's, even where another wallet gets the SOL.
+    fn unwrapping(&self) -> Option<Wrapping> {
         (self.sol_output()? == SolOutput::Unwrapped).then_some(match self.output.account {
-            None => Unwrapping::Associated,
-            Some(_) => Unwrapping::Temporary,
+            None => Wrapping::Associated,
+            Some(_) => Wrapping::Temporary,
         })
     }
 
-    fn wraps_input(&self) -> bool {
-        self.wrap_and_unwrap_sol && self.accounts.input_mint == ids::WRAPPED_SOL
-    }
-
-    fn closes_input(&self) -> bool {
-        self.wraps_input() && self.input.account.is_none()
-    }
-
-    fn closes_output(&self) -> bool {
-        self.unwrapping().is_some()
+    /// Where SOL that is to be wrapped is paid from. An exact output leaves a rest, which only the closing of an account
+    /// without anything else unwraps.
+    fn wrapping(&self) -> Option<Wrapping> {
+        let wraps = self.wrap_and_unwrap_sol && self.route.first().input_mint == ids::WRAPPED_SOL;
+        wraps.then_some(match self.input.account {
+            None => Wrapping::Associated,
+            Some(_) if self.route.is_exact_out() => Wrapping::Temporary,
+            Some(_) => Wrapping::Held,
+        })
     }
 
     /// What must be wrapped beyond what is wrapped already, lamports.
     fn missing_input(&self) -> u64 {
-        if !self.wraps_input() {
-            return 0;
-        }
-        let held = self.input.account.map_or(0, |account| account.amount);
+        let held = match self.wrapping() {
+            None => return 0,
+            Some(Wrapping::Held) => self.input.account.map_or(0, |account| account.amount),
+            Some(Wrapping::Associated | Wrapping::Temporary) => 0,
+        };
         self.terms.amount_in.saturating_sub(held)
     }
 
-    fn creates_output(&self) -> bool {
-        self.output.account.is_none() && !self.named_destination
+    /// Whether the account between two pools can be closed after the swap: with a transfer fee it keeps what the first
+    /// pool's payment withheld, and the token program closes no account that does.
+    fn closes_middle(&self) -> bool {
+        let closable = |side: TokenSide| {
+            side.account.is_none() && side.token.kind != TokenKind::Token2022WithFee
+        };
+        self.middle.is_some_and(closable)
     }
 
     /// The token accounts that the transaction creates: the absent associated ones, then a temporary one.
     fn account_creations(&self, blockhash: Hash) -> Vec<AccountCreation> {
-        let accounts = &self.accounts;
-        let associated = |side: TokenSide, account, mint, token_program, closed| AccountCreation {
+        let (first, last) = (self.route.first(), self.route.last());
+        let user = self.user();
+        let mut creations = Vec::new();
+        if self.input.account.is_none() {
+            let closed = self.wrapping() == Some(Wrapping::Associated);
+            creations.push(self.associated(self.input, input_of(first), user, closed));
+        }
+        if let Some(middle) = self.middle.filter(|middle| middle.account.is_none()) {
+            creations.push(self.associated(middle, input_of(last), user, self.closes_middle()));
+        }
+        if self.output.account.is_none() && !self.named_destination {
+            let unwrapped = self.unwrapping().is_some();
+            let owner = self
+                .receiver
+                .as_ref()
+                .filter(|_| !unwrapped)
+                .unwrap_or(user);
+            creations.push(self.associated(self.output, output_of(last), owner, unwrapped));
+        }
+        if [self.wrapping(), self.unwrapping()].contains(&Some(Wrapping::Temporary)) {
+            creations.push(AccountCreation::temporary(user, blockhash, self.rent));
+        }
+        creations
+    }
+
+    fn associated(
+        &self,
+        side: TokenSide,
+        (account, mint, token_program): (Pubkey, Pubkey, Pubkey),
+        owner: &Pubkey,
+        closed: bool,
+    ) -> AccountCreation {
+        AccountCreation {
             account,
             mint,
+            owner: *owner,
             rent: self.rent.exempt(side.token.kind.account_len()),
             closed,
             method: CreationMethod::Associated {
@@ -221,71 +267,79 @@ impl TransactionPlan {
                 token_program,
                 bump: side.bump,
             },
-        };
-        let mut creations = Vec::new();
-        if self.input.account.is_none() {
-            creations.push(associated(
-                self.input,
-                accounts.input_token_account,
-                accounts.input_mint,
-                accounts.input_token_program,
-                self.closes_input(),
-            ));
         }
-        if self.creates_output() {
-            creations.push(associated(
-                self.output,
-                accounts.output_token_account,
-                accounts.output_mint,
-                accounts.output_token_program,
-                self.closes_output(),
-            ));
-        }
-        if self.unwrapping() == Some(Unwrapping::Temporary) {
-            creations.push(AccountCreation::temporary(
-                &accounts.payer,
-                blockhash,
-                self.rent,
-            ));
-        }
-        creations
     }
 
     /// Only what is missing is wrapped; a balance that is wrapped already is used first.
-    fn wrap(&self) -> Vec<PlannedInstruction> {
+    fn wrap(&self, account: &Pubkey) -> Vec<PlannedInstruction> {
         let missing = self.missing_input();
         if missing == 0 {
             return Vec::new();
         }
-        let account = &self.accounts.input_token_account;
         let sync = sync_native(&ids::SPL_TOKEN, account).expect(SPL_TOKEN_IS_ONE);
         vec![
             PlannedInstruction::new(
                 manifest::WRAP,
-                transfer(&self.accounts.payer, account, missing),
+                transfer(self.user(), account, missing),
                 table::BUILTIN,
             ),
             PlannedInstruction::new(manifest::SYNC, sync, table::SYNC_NATIVE),
         ]
     }
 
-    fn close_accounts(&self, accounts: &SwapAccounts) -> Vec<PlannedInstruction> {
-        let owner = &accounts.payer;
-        let close = |account: &Pubkey| {
-            let instruction =
-                close_account(&ids::SPL_TOKEN, account, owner, owner, &[]).expect(SPL_TOKEN_IS_ONE);
-            PlannedInstruction::new(manifest::UNWRAP, instruction, table::CLOSE_ACCOUNT)
+    /// What is unwrapped and closed after the swap.
+    fn closings(&self, route: &Route) -> Vec<AccountClosing> {
+        let (first, last) = (route.first(), route.last());
+        let closing = |account, token_program, sol_to, is_wrapped_sol| AccountClosing {
+            account,
+            token_program,
+            is_wrapped_sol,
+            sol_to,
+            rent_to: self.fee_payer,
         };
-        let closed = [
-            (self.closes_input(), &accounts.input_token_account),
-            (self.closes_output(), &accounts.output_token_account),
-        ];
-        closed
-            .into_iter()
-            .filter(|(closes, _)| *closes)
-            .map(|(_, account)| close(account))
-            .collect()
+        let mut closings = Vec::new();
+        if let Some(Wrapping::Associated | Wrapping::Temporary) = self.wrapping() {
+            // An exact input leaves nothing.
+            let rest_to = self.route.is_exact_out().then_some(*self.user());
+            closings.push(closing(
+                first.input_token_account,
+                ids::SPL_TOKEN,
+                rest_to,
+                true,
+            ));
+        }
+        if self.closes_middle() {
+            let is_wrapped_sol = last.input_mint == ids::WRAPPED_SOL;
+            let (account, program) = (last.input_token_account, last.input_token_program);
+            closings.push(closing(account, program, None, is_wrapped_sol));
+        }
+        if self.unwrapping().is_some() {
+            let sol_to = self.receiver.unwrap_or(*self.user());
+            closings.push(closing(
+                last.output_token_account,
+                ids::SPL_TOKEN,
+                Some(sol_to),
+                true,
+            ));
+        }
+        closings
     }
+}
+
+const fn input_of(swap: &SwapAccounts) -> (Pubkey, Pubkey, Pubkey) {
+    (
+        swap.input_token_account,
+        swap.input_mint,
+        swap.input_token_program,
+    )
+}
+
+const fn output_of(swap: &SwapAccounts) -> (Pubkey, Pubkey, Pubkey) {
+    (
+        swap.output_token_account,
+        swap.output_mint,
+        swap.output_token_program,
+    )
 }
 
 #[cfg(test)]

@@ -52,6 +52,10 @@ pub(crate) mod manifest {
     );
     pub(crate) const CREATE_TEMPORARY: Label =
         Label("createTemporaryAccount", &["payer", "temporaryAccount"]);
+    pub(crate) const CREATE_TEMPORARY_FOR_USER: Label = Label(
+        "createTemporaryAccount",
+        &["payer", "temporaryAccount", "user"],
+    );
     pub(crate) const INITIALIZE_TEMPORARY: Label =
         Label("initializeTemporaryAccount", &["temporaryAccount", "mint"]);
     pub(crate) const WRAP: Label = Label("wrapSol", &["user", "wrappedSolAccount"]);
@@ -75,5 +79,38 @@ pub(crate) mod manifest {
             "observation",
         ],
     );
+    pub(crate) const SWAP_TWO_HOPS: Label = Label(
+        "guardedSwapTwoHops",
+        &[
+            "user",
+            "exchangeProgram",
+            "exchangeAuthority",
+            "firstAmmConfig",
+            "firstPool",
+            "inputTokenAccount",
+            "middleTokenAccount",
+            "outputTokenAccount",
+            "firstInputVault",
+            "firstOutputVault",
+            "firstObservation",
+            "secondAmmConfig",
+            "secondPool",
+            "secondInputVault",
+            "secondOutputVault",
+            "secondObservation",
+            "inputTokenProgram",
+            "middleTokenProgram",
+            "outputTokenProgram",
+            "inputMint",
+            "middleMint",
+            "outputMint",
+        ],
+    );
     pub(crate) const UNWRAP: Label = Label("unwrapSol", &["wrappedSolAccount", "user", "owner"]);
+    pub(crate) const UNWRAP_LAMPORTS: Label =
+        Label("unwrapSol", &["wrappedSolAccount", "solReceiver", "owner"]);
+    pub(crate) const CLOSE: Label = Label(
+        "closeTokenAccount",
+        &["tokenAccount", "rentReceiver", "owner"],
+    );
 }

@@ -6,7 +6,7 @@ use std::{
 };
 
 use cpmm::{Amount, Direction};
-use sluice_api::pricing::{Ask, best_pool};
+use sluice_api::pricing::{Ask, SwapMode, best_route};
 use sluice_geyser::{Body, SlotStatus, SlotUpdate, Update};
 use sluice_market::{Market, QuoteCommitment, replay::Replay};
 use sluice_testkit::{
@@ -14,9 +14,16 @@ use sluice_testkit::{
     population::{Population, clock},
     updates::written,
 };
+use solana_pubkey::Pubkey;
 
 /// Pools of one pair that compete.
 const COMPETING: u64 = 16;
+
+/// Pools of a whole exchange.
+const POOLS: u64 = 200_000;
+
+/// Tokens between which two hops are tried, spread over all pools.
+const TRIED: u64 = 4_096;
 
 /// One measurement: long enough for the clock, short enough that many fit between two interruptions.
 const ROUND: Duration = Duration::from_millis(20);
@@ -42,8 +49,10 @@ pub fn figures() -> Vec<Figure> {
     let ask = Ask {
         input_mint: mints.token_0,
         output_mint: mints.token_1,
-        amount_in: Amount::new(1_000_000),
-        pool: None,
+        amount: Amount::new(1_000_000),
+        mode: SwapMode::ExactIn,
+        pools: None,
+        two_hops: false,
         commitment: QuoteCommitment::Processed,
     };
     let view = market
@@ -58,10 +67,10 @@ pub fn figures() -> Vec<Figure> {
     });
     let best = nanoseconds(|amount| {
         let ask = Ask {
-            amount_in: Amount::new(amount),
+            amount: Amount::new(amount),
             ..ask
         };
-        let priced = best_pool(&market, &ask).expect("sixteen pools pay");
+        let priced = best_route(&market, &ask).expect("sixteen pools pay");
         assert_eq!(black_box(priced).alternatives.len(), 15);
     });
     vec![
@@ -72,7 +81,53 @@ pub fn figures() -> Vec<Figure> {
             Limit::AtMost(150.0),
         ),
         Figure::new("best of 16 pools", best / 1_000.0, "us", Limit::AtMost(3.0)),
+        Figure::new(
+            "two-hop best among 200,000 pools",
+            two_hops() / 1_000.0,
+            "us",
+            Limit::AtMost(50.0),
+        ),
     ]
+}
+
+/// A swap between two tokens of which each has a pool with the quote token alone, as most have.
+fn two_hops() -> f64 {
+    let chain = Population {
+        pools: POOLS,
+        per_pair: 1,
+    };
+    let market = market(chain);
+    let quote_token = |mint| {
+        let others = [chain.mints(0), chain.mints(1)];
+        others
+            .iter()
+            .all(|pair| pair.token_0 == mint || pair.token_1 == mint)
+    };
+    let own: Vec<Pubkey> = (0..TRIED)
+        .map(|pool| chain.mints(pool * (POOLS / TRIED)))
+        .map(|mints| {
+            if quote_token(mints.token_0) {
+                mints.token_1
+            } else {
+                mints.token_0
+            }
+        })
+        .collect();
+    let of = |number: usize| own[number % own.len()];
+    nanoseconds(|amount| {
+        let number = usize::try_from(amount).expect("a small number");
+        let ask = Ask {
+            input_mint: of(number),
+            output_mint: of(number * 7 + 1),
+            amount: Amount::new(amount),
+            mode: SwapMode::ExactIn,
+            pools: None,
+            two_hops: true,
+            commitment: QuoteCommitment::Processed,
+        };
+        let priced = best_route(&market, &ask).expect("two pools pay");
+        assert!(black_box(priced).second.is_some());
+    })
 }
 
 /// A market that shows this chain.

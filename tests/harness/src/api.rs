@@ -7,13 +7,13 @@ mod chain;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
-use cpmm::{TokenProgram, TransferFeeConfig};
+use cpmm::{TokenProgram, TransferFeeConfig, ids};
 use service_kit::CancellationToken;
 use sluice_config::Config;
 use sluice_geyser::scripted::ScriptedServer;
 use sluice_testkit::{
     free_port::free_port,
-    pool::{Pool, PoolSpec, TokenSpec, constant_fee},
+    pool::{Ledger, Pool, PoolSpec, TokenSpec, constant_fee},
     rpc_node::RpcNode,
 };
 use tempfile::TempDir;
@@ -43,6 +43,8 @@ pub struct ApiHarness {
     pub sol_pool: Pool,
     /// A pool of an SPL token and a Token-2022 one with a transfer fee.
     pub fee_pool: Pool,
+    /// A pool of the SPL token of [`ApiHarness::sol_pool`] and another one: the second of two hops from SOL.
+    pub far_pool: Pool,
     shutdown: CancellationToken,
     api: JoinHandle<anyhow::Result<()>>,
     _folder: TempDir,
@@ -62,6 +64,7 @@ impl ApiHarness {
         let taxed = TokenSpec::with_fee(RESERVE, fee);
         ensure!(taxed.program == TokenProgram::Token2022);
         let fee_pool = PoolSpec::of(TokenSpec::spl(RESERVE), taxed).open(&mut node, "fee pool");
+        let far_pool = far_pool(&mut node, &sol_pool);
 
         let folder = tempfile::tempdir()?;
         let server = ScriptedServer::start().await?;
@@ -77,6 +80,7 @@ impl ApiHarness {
             chain,
             sol_pool,
             fee_pool,
+            far_pool,
             shutdown,
             api,
             _folder: folder,
@@ -115,6 +119,18 @@ impl Drop for ApiHarness {
     fn drop(&mut self) {
         self.shutdown.cancel();
     }
+}
+
+/// A pool whose first token is the second of `near`.
+fn far_pool(node: &mut RpcNode, near: &Pool) -> Pool {
+    let mut pool =
+        PoolSpec::of(TokenSpec::spl(RESERVE), TokenSpec::spl(RESERVE)).open(node, "far pool");
+    let shared = near.state.mints.token_1;
+    pool.state.mints.token_0 = shared;
+    node.place(pool.address, ids::PROGRAM_ID, pool.state.encode());
+    let vault = pool.tokens.token_0.account(shared, ids::AUTHORITY, RESERVE);
+    node.place(pool.state.vaults.token_0, ids::SPL_TOKEN, vault);
+    pool
 }
 
 fn config(

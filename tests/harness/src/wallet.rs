@@ -1,18 +1,17 @@
 //! Wallets that execute the API's transactions on the chain in memory, in every state of a wallet.
 
-use cpmm::{
-    Direction, Mint, PoolState, TokenAccount, TokenAccountKind, TokenProgram, ids,
-    instruction::SwapAccounts,
-};
+mod case;
+mod route;
+
+use cpmm::{Direction, Mint, PoolState, TokenAccount, TokenAccountKind, TokenProgram, ids};
 use sluice_testkit::{
     names::{address, keypair},
-    pool::{Pool, PoolSpec, TokenSpec, constant_fee},
+    pool::Pool,
     svm::{self, Executed, Refused, Svm},
 };
 use sluice_transaction::{
     Associated, Exchange, SwapTerms, TokenSide, TransactionPlan, UnsignedTransaction,
-    compute_table::{TokenKind, TokenShape},
-    rent::Rent,
+    compute_table::TokenShape, rent::Rent,
 };
 use solana_account::Account;
 use solana_keypair::Keypair;
@@ -20,14 +19,11 @@ use solana_pubkey::Pubkey;
 use solana_signer::Signer;
 use solana_transaction::versioned::VersionedTransaction;
 
-/// Balance of each vault, smallest units.
-const RESERVE: u64 = 1_000_000_000_000;
+pub use self::case::{Asset, Before, Case, Form};
+use self::{case::AMOUNT_IN, route::Pools};
 
-/// What the wallet swaps, smallest units.
-const AMOUNT_IN: u64 = 1_000_000;
-
-/// Transfer fee of the mints that have one, basis points.
-const TRANSFER_FEE: u16 = 100;
+/// What an exact output asks for, smallest units: less than its maximum buys with every fee.
+const AMOUNT_OUT: u64 = 900_000;
 
 /// The exchange that the chain in memory runs: the stand-in, or the binary that `CPMM_SO` names.
 #[must_use]
@@ -39,129 +35,14 @@ pub fn exchange() -> Exchange {
     }
 }
 
-/// What goes in or comes out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Asset {
-    /// SOL, wrapped in the pool.
-    Sol,
-    /// A token.
-    Token(TokenKind),
-}
-
-impl Asset {
-    /// Every asset.
-    pub const ALL: [Self; 4] = [
-        Self::Sol,
-        Self::Token(TokenKind::Spl),
-        Self::Token(TokenKind::Token2022),
-        Self::Token(TokenKind::Token2022WithFee),
-    ];
-
-    fn token(self) -> TokenSpec {
-        match self {
-            Self::Sol | Self::Token(TokenKind::Spl) => TokenSpec::spl(RESERVE),
-            Self::Token(TokenKind::Token2022) => TokenSpec::token_2022(RESERVE),
-            Self::Token(TokenKind::Token2022WithFee) => {
-                TokenSpec::with_fee(RESERVE, constant_fee(TRANSFER_FEE))
-            }
-        }
-    }
-}
-
-/// One of a wallet's token accounts before the swap.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Before {
-    /// There is none.
-    Absent,
-    /// It holds this much.
-    Holding(u64),
-}
-
-/// What is asked of the API, and in which state the wallet is.
-#[derive(Clone, Copy, Debug)]
-pub struct Case {
-    /// What goes in.
-    pub input: Asset,
-    /// What comes out.
-    pub output: Asset,
-    /// The associated account of the input.
-    pub input_before: Before,
-    /// The associated account of the output.
-    pub output_before: Before,
-    /// Whether another account of the wallet receives.
-    pub named_destination: bool,
-    /// Whether SOL is wrapped and unwrapped.
-    pub wrap: bool,
-    /// Whether the transaction has the legacy format.
-    pub legacy: bool,
-}
-
-impl Case {
-    /// Every case that the API can meet.
-    #[must_use]
-    pub fn all() -> Vec<Self> {
-        let mut cases = Vec::new();
-        for input in Asset::ALL {
-            for output in Asset::ALL {
-                if input == Asset::Sol && output == Asset::Sol {
-                    continue;
-                }
-                cases.extend(Self::between(input, output));
-            }
-        }
-        cases
-    }
-
-    fn between(input: Asset, output: Asset) -> Vec<Self> {
-        let involves_sol = input == Asset::Sol || output == Asset::Sol;
-        let inputs: &[Before] = match input {
-            Asset::Sol => &[
-                Before::Absent,
-                Before::Holding(0),
-                Before::Holding(AMOUNT_IN / 3),
-                Before::Holding(AMOUNT_IN),
-            ],
-            Asset::Token(_) => &[Before::Holding(AMOUNT_IN)],
-        };
-        let mut cases = Vec::new();
-        for wrap in [true, false] {
-            if !wrap && !involves_sol {
-                continue;
-            }
-            for input_before in inputs {
-                // Without wrapping, nothing fills the account.
-                if !wrap && *input_before != Before::Holding(AMOUNT_IN) {
-                    continue;
-                }
-                for output_before in [Before::Absent, Before::Holding(0), Before::Holding(7)] {
-                    for (named_destination, legacy) in
-                        [(false, false), (false, true), (true, false), (true, true)]
-                    {
-                        cases.push(Self {
-                            input,
-                            output,
-                            input_before: *input_before,
-                            output_before,
-                            named_destination,
-                            wrap,
-                            legacy,
-                        });
-                    }
-                }
-            }
-        }
-        cases
-    }
-}
-
-/// A pool of a case, and a wallet in front of it.
+/// The pools of a case, and a wallet in front of them.
 pub struct Wallet {
-    /// Signs and pays.
+    /// Signs, and owns what goes in.
     pub keypair: Keypair,
+    /// Pays fees and rents: the wallet, or another one.
+    pub fee_payer: Keypair,
     /// What the API would build for it.
     pub plan: TransactionPlan,
-    pool: Pool,
-    direction: Direction,
 }
 
 /// A transaction that was executed.
@@ -173,39 +54,55 @@ pub struct Ran {
 }
 
 impl Wallet {
-    /// Places a pool and a wallet of this name.
+    /// Places the pools and a wallet of this name.
     pub fn place(svm: &mut Svm, name: &str, case: Case) -> Self {
-        let (pool, direction) = open(svm, case);
+        let pools = Pools::open(svm, case);
         let keypair = keypair(name);
         let user = keypair.pubkey();
-        svm.enrich(user);
-        let opposite = match direction {
-            Direction::ZeroForOne => Direction::OneForZero,
-            Direction::OneForZero => Direction::ZeroForOne,
+        let fee_payer = if case.fee_payer {
+            self::keypair(&format!("{name}'s fee payer"))
+        } else {
+            self::keypair(name)
         };
-        let (paying, input) = associated_side(svm, &pool, direction, user, case.input_before);
+        svm.enrich(user);
+        svm.enrich(fee_payer.pubkey());
+        let receiver = case
+            .receiver
+            .then(|| address(&format!("{name}'s receiver")));
+        if let Some(receiver) = receiver {
+            svm.enrich(receiver);
+        }
+        let (pool, way) = pools.first();
+        let (paying, input) = associated_side(svm, pool, way, user, case.input_before);
+        let (pool, way) = pools.last();
+        let middle = case.form.middle().map(|(_, before)| {
+            let (between, middle) = associated_side(svm, pool, way, user, before);
+            (between, middle)
+        });
+        let back = opposite(way);
+        let owner = receiver.filter(|_| !case.unwraps()).unwrap_or(user);
         let (mut receiving, mut output) =
-            associated_side(svm, &pool, opposite, user, case.output_before);
+            associated_side(svm, pool, back, owner, case.output_before);
         if case.named_destination {
             receiving = address(&format!("{name} destination"));
-            output.account = hold(svm, &pool, opposite, user, receiving, Before::Holding(11));
+            output.account = hold(svm, pool, back, owner, receiving, Before::Holding(11));
         }
         let plan = TransactionPlan {
-            accounts: SwapAccounts::of_pool(
-                pool.address,
-                &pool.state,
-                direction,
-                user,
-                paying,
-                receiving,
-            ),
+            route: pools.route(user, paying, middle.map(|(between, _)| between), receiving),
             terms: SwapTerms {
                 amount_in: AMOUNT_IN,
-                minimum_out: 1,
+                minimum_out: if case.form == Form::ExactOut {
+                    AMOUNT_OUT
+                } else {
+                    1
+                },
                 expiry_slot: None,
             },
             input,
+            middle: middle.map(|(_, middle)| middle),
             output,
+            fee_payer: fee_payer.pubkey(),
+            receiver,
             named_destination: case.named_destination,
             wrap_and_unwrap_sol: case.wrap,
             priority_fee: 12_345,
@@ -217,9 +114,8 @@ impl Wallet {
         };
         Self {
             keypair,
+            fee_payer,
             plan,
-            pool,
-            direction,
         }
     }
 
@@ -234,39 +130,24 @@ impl Wallet {
         let unsigned = self.plan.transaction(svm.next_block()).expect("it fits");
         let transaction: VersionedTransaction =
             wincode::deserialize_exact(&unsigned.bytes).expect("a transaction");
-        let signed = VersionedTransaction::try_new(transaction.message, &[&self.keypair])
-            .expect("the wallet is the only signer");
+        let both = [&self.fee_payer, &self.keypair];
+        let signers = if self.plan.fee_payer == self.keypair.pubkey() {
+            &both[1..]
+        } else {
+            &both[..]
+        };
+        let signed = VersionedTransaction::try_new(transaction.message, signers)
+            .expect("fee payer and wallet are the only signers");
         let executed = svm.submit(signed)?;
         Ok(Ran { unsigned, executed })
     }
-
-    /// The pool, and which way the wallet swaps.
-    #[must_use]
-    pub const fn pool(&self) -> (&Pool, Direction) {
-        (&self.pool, self.direction)
-    }
 }
 
-/// Opens a pool of the case's assets. SOL is always the first token, because its mint's address is small.
-fn open(svm: &mut Svm, case: Case) -> (Pool, Direction) {
-    let (first, second, direction) = if case.output == Asset::Sol {
-        (case.output, case.input, Direction::OneForZero)
-    } else {
-        (case.input, case.output, Direction::ZeroForOne)
-    };
-    let setup = PoolSpec::of(first.token(), second.token());
-    let mut pool = svm.open("pool", &setup);
-    if first == Asset::Sol {
-        pool.wrap_first(svm);
-        let vault = TokenAccount {
-            mint: ids::WRAPPED_SOL,
-            owner: ids::AUTHORITY,
-            amount: RESERVE,
-            frozen: false,
-        };
-        place_wrapped(svm, pool.state.vaults.token_0, &vault);
+const fn opposite(direction: Direction) -> Direction {
+    match direction {
+        Direction::ZeroForOne => Direction::OneForZero,
+        Direction::OneForZero => Direction::ZeroForOne,
     }
-    (pool, direction)
 }
 
 /// One side of a swap, paid from or into the wallet's associated account of that token, and where that is.

@@ -7,21 +7,23 @@ use utoipa::ToSchema;
 
 use super::{
     response::QuoteResponse,
-    wire::{DEFAULT_SLIPPAGE, parse_slippage},
+    wire::{DEFAULT_SLIPPAGE, SwapModeName, parse_slippage},
 };
 use crate::{
     error::{ApiError, ProblemBody},
-    extract::{Address, Amount, PositiveAmount, QueryMap, parse_pubkey},
-    pricing::{Ask, Unpriced, best_pool},
+    extract::{Address, Amount, Pools, PoolsText, PositiveAmount, QueryMap, parse_pubkey},
+    pricing::{Ask, SwapMode, Unpriced, best_route},
     state::AppState,
 };
 
 /// Every parameter of this endpoint.
-const PARAMETERS: [&str; 6] = [
+const PARAMETERS: [&str; 8] = [
     "inputMint",
     "outputMint",
     "amount",
     "slippageBps",
+    "swapMode",
+    "maxHops",
     "pool",
     "commitment",
 ];
@@ -53,7 +55,10 @@ impl From<CommitmentParameter> for QuoteCommitment {
 ///
 /// The two mints and the amount are required; the best pool of the two mints is
 /// chosen unless `pool` names one; `minimumOut` is `outAmount` less the slippage, rounded down; the
-/// answer is true for one slot, which it names. `commitment` is `processed` (the default), the newest
+/// answer is true for one slot, which it names. With `swapMode=ExactOut` the amount is what comes out: `outAmount` and
+/// `minimumOut` are it, `amountIn` is the most that may be spent, which is `context.expectedIn` and the slippage, rounded
+/// up. With `maxHops=2` routes of two pools are considered, and taken where they pay more or where no pool has both mints;
+/// `pool` then names both, joined by a comma, which is what the swap endpoints take. `commitment` is `processed` (the default), the newest
 /// complete slot, or `confirmed`, the newest that a supermajority voted for.
 #[utoipa::path(
     get,
@@ -62,9 +67,11 @@ impl From<CommitmentParameter> for QuoteCommitment {
     params(
         ("inputMint" = Address, Query, description = "Mint that goes in."),
         ("outputMint" = Address, Query, description = "Mint that comes out; another one."),
-        ("amount" = PositiveAmount, Query, description = "What goes in, smallest units; above 0."),
+        ("amount" = PositiveAmount, Query, description = "What goes in, or with ExactOut comes out, smallest units; above 0."),
         ("slippageBps" = Option<u16>, Query, maximum = 10_000, description = "Default 50."),
-        ("pool" = Option<Address>, Query, description = "The only pool to consider."),
+        ("swapMode" = Option<SwapModeName>, Query, description = "Which amount is fixed. Default ExactIn."),
+        ("maxHops" = Option<u8>, Query, minimum = 1, maximum = 2, description = "The most pools in a row. Default 1; with ExactOut only 1."),
+        ("pool" = Option<PoolsText>, Query, description = "The only pool to consider; with maxHops=2 also two of them."),
         ("commitment" = Option<CommitmentParameter>, Query, description = "Default processed."),
     ),
     responses(
@@ -78,9 +85,9 @@ pub async fn get(
     RawQuery(query): RawQuery,
 ) -> Result<QuoteResponse, ApiError> {
     let (ask, slippage) = parse(query.as_deref().unwrap_or_default())?;
-    let priced = best_pool(state.market(), &ask).map_err(|unpriced| match unpriced {
-        Unpriced::MintMismatch { pool } => ApiError::UnknownPool {
-            pool: pool.to_string(),
+    let priced = best_route(state.market(), &ask).map_err(|unpriced| match unpriced {
+        Unpriced::MintMismatch { pools } => ApiError::UnknownPool {
+            pool: pools.to_string(),
         },
         Unpriced::Refused(refusal) => refusal,
     })?;
@@ -94,11 +101,13 @@ fn parse(query: &str) -> Result<(Ask, BasisPoints), ApiError> {
     let ask = Ask {
         input_mint: parse_pubkey("inputMint", query.require("inputMint")?)?,
         output_mint: parse_pubkey("outputMint", query.require("outputMint")?)?,
-        amount_in: cpmm::Amount::new(amount("amount", query.require("amount")?)?.0),
-        pool: query
+        amount: cpmm::Amount::new(amount("amount", query.require("amount")?)?.0),
+        mode: SwapModeName::parse("swapMode", query.get("swapMode"))?.into(),
+        pools: query
             .get("pool")
-            .map(|pool| parse_pubkey("pool", pool))
+            .map(|pools| Pools::parse("pool", pools))
             .transpose()?,
+        two_hops: two_hops(query.get("maxHops"))?,
         commitment: commitment(query.get("commitment"))?.into(),
     };
     if ask.input_mint == ask.output_mint {
@@ -107,14 +116,37 @@ fn parse(query: &str) -> Result<(Ask, BasisPoints), ApiError> {
             "must differ from inputMint",
         ));
     }
-    if ask.amount_in == cpmm::Amount::ZERO {
+    if ask.amount == cpmm::Amount::ZERO {
         return Err(ApiError::invalid("amount", "must be at least 1"));
     }
+    check_hops(&ask)?;
     let slippage = match query.get("slippageBps") {
         Some(text) => amount("slippageBps", text)?,
         None => Amount(u64::from(DEFAULT_SLIPPAGE)),
     };
     Ok((ask, parse_slippage("slippageBps", slippage)?))
+}
+
+fn two_hops(text: Option<&str>) -> Result<bool, ApiError> {
+    match text {
+        None | Some("1") => Ok(false),
+        Some("2") => Ok(true),
+        Some(_) => Err(ApiError::invalid("maxHops", "must be 1 or 2")),
+    }
+}
+
+/// The guard has no exact output through two pools.
+fn check_hops(ask: &Ask) -> Result<(), ApiError> {
+    let two_named = matches!(ask.pools, Some(Pools::Two(..)));
+    if ask.mode == SwapMode::ExactOut && (ask.two_hops || two_named) {
+        let fault = "ExactOut goes through one pool; leave maxHops out, or ask with ExactIn";
+        return Err(ApiError::invalid("maxHops", fault));
+    }
+    if two_named && !ask.two_hops {
+        let fault = "names two pools; ask with maxHops=2, or name one";
+        return Err(ApiError::invalid("pool", fault));
+    }
+    Ok(())
 }
 
 fn commitment(text: Option<&str>) -> Result<CommitmentParameter, ApiError> {
@@ -145,8 +177,11 @@ mod tests {
             "inputMint={A}&outputMint={B}&amount=18446744073709551615"
         ))
         .expect("valid");
-        assert_eq!((ask.amount_in.get(), slippage.get()), (u64::MAX, 50));
-        assert_eq!(ask.pool, None);
+        assert_eq!((ask.amount.get(), slippage.get()), (u64::MAX, 50));
+        assert_eq!(
+            (ask.pools, ask.mode, ask.two_hops),
+            (None, SwapMode::ExactIn, false)
+        );
     }
 
     #[test]
@@ -156,6 +191,15 @@ mod tests {
         assert_eq!(with("amount=1&slippageBps=10001"), Err("invalid_field"));
         assert_eq!(with("amount=1&commitment=confirmed"), Ok(()));
         assert_eq!(with("amount=1&commitment=finalized"), Err("invalid_field"));
+        assert_eq!(with("amount=1&swapMode=ExactOut"), Ok(()));
+        assert_eq!(with("amount=1&swapMode=exactOut"), Err("invalid_field"));
+        assert_eq!(with("amount=1&maxHops=2"), Ok(()));
+        assert_eq!(with("amount=1&maxHops=3"), Err("invalid_field"));
+        let both = "amount=1&maxHops=2&swapMode=ExactOut";
+        assert_eq!(with(both), Err("invalid_field"));
+        assert_eq!(with(&format!("amount=1&maxHops=2&pool={A},{B}")), Ok(()));
+        let unasked = format!("amount=1&pool={A},{B}");
+        assert_eq!(with(&unasked), Err("invalid_field"));
         assert_eq!(with("amount=0"), Err("invalid_field"));
         assert_eq!(with("amount=1.5"), Err("invalid_field"));
         assert_eq!(with("amount=1e3"), Err("invalid_field"));

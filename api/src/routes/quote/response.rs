@@ -6,11 +6,11 @@ use serde::Serialize;
 use sluice_market::QuoteCommitment;
 use utoipa::ToSchema;
 
-use super::wire::Quote;
+use super::wire::{Bound, Quote, SwapModeName};
 use crate::{
     answer,
-    extract::{Address, Digits},
-    pricing::{Alternative, Priced, QUOTE_LIFETIME_SLOTS},
+    extract::{Address, Digits, PoolsText},
+    pricing::{Alternative, Priced, PricedHop, QUOTE_LIFETIME_SLOTS, SwapMode},
 };
 
 /// The whole answer.
@@ -33,9 +33,18 @@ struct Context {
     block_time: i64,
     /// Last slot for which the quote is meant.
     expiry_slot: u64,
+    swap_mode: SwapModeName,
+    /// Only for an exact output: what the pool takes now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expected_in: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expected_in_string: Option<Digits>,
     slippage_bps: u16,
     /// How far the amount moves the price, fees excluded; rounded down.
     price_impact_bps: u16,
+    /// Only of two hops: each with its pool and amounts.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    hops: Vec<Hop>,
     fees: Vec<Fee>,
     alternatives: Vec<OtherPool>,
     amounts: Amounts,
@@ -52,6 +61,21 @@ struct Amounts {
     out_amount: Digits,
 }
 
+/// One of two hops.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = QuoteHop)]
+struct Hop {
+    pool: Address,
+    input_mint: Address,
+    output_mint: Address,
+    amount_in: u64,
+    amount_in_string: Digits,
+    out_amount: u64,
+    out_amount_string: Digits,
+    price_impact_bps: u16,
+}
+
 /// One fee; `protocol` and `fund` are parts of `trade`.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -61,16 +85,25 @@ struct Fee {
     amount: u64,
     amount_string: Digits,
     mint: Address,
+    /// Only of two hops: the one that takes it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pool: Option<Address>,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct OtherPool {
-    pool: Address,
+    pool: PoolsText,
+    /// What it would have paid for an exact input.
     #[serde(skip_serializing_if = "Option::is_none")]
     out_amount: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     out_amount_string: Option<Digits>,
+    /// What it would have taken for an exact output.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    amount_in: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    amount_in_string: Option<Digits>,
     reason: String,
 }
 
@@ -87,16 +120,26 @@ impl QuoteResponse {
     /// The answer for a priced ask.
     #[must_use]
     pub fn new(priced: &Priced, slippage: BasisPoints, commitment: QuoteCommitment) -> Self {
-        let quote = Quote::with_slippage(priced, slippage);
+        let quote = Quote::new(priced, Bound::with_slippage(priced, slippage));
+        let mode = priced.mode();
+        let expected_in = (mode == SwapMode::ExactOut).then(|| priced.amount_in().get());
+        let alternatives = priced.alternatives.iter();
         let context = Context {
-            slot: priced.view.slot.get(),
+            slot: priced.slot().get(),
             commitment: commitment.name(),
-            expiry_slot: priced.view.slot.plus(QUOTE_LIFETIME_SLOTS).get(),
-            block_time: priced.view.clock.unix_timestamp,
+            expiry_slot: priced.slot().plus(QUOTE_LIFETIME_SLOTS).get(),
+            block_time: priced.clock().unix_timestamp,
+            swap_mode: mode.into(),
+            expected_in,
+            expected_in_string: expected_in.map(Digits),
             slippage_bps: slippage.get(),
-            price_impact_bps: priced.quote.price_impact().get(),
+            price_impact_bps: price_impact(priced),
+            hops: match &priced.second {
+                None => Vec::new(),
+                Some(_) => priced.hops().map(Hop::from).collect(),
+            },
             fees: fees(priced, &quote),
-            alternatives: priced.alternatives.iter().map(other_pool).collect(),
+            alternatives: alternatives.map(|other| other_pool(mode, other)).collect(),
             amounts: Amounts {
                 amount_in: Digits(quote.amount_in),
                 minimum_out: Digits(quote.minimum_out),
@@ -107,40 +150,88 @@ impl QuoteResponse {
     }
 }
 
+impl From<&PricedHop> for Hop {
+    fn from(hop: &PricedHop) -> Self {
+        let (amount_in, out_amount) = (hop.quote.amount_in().get(), hop.quote.received().get());
+        Self {
+            pool: Address::new(&hop.view.address),
+            input_mint: Address::new(&hop.input_mint()),
+            output_mint: Address::new(&hop.output_mint()),
+            amount_in,
+            amount_in_string: Digits(amount_in),
+            out_amount,
+            out_amount_string: Digits(out_amount),
+            price_impact_bps: hop.quote.price_impact().get(),
+        }
+    }
+}
+
+/// Of all hops together: what each leaves of the price, multiplied.
+fn price_impact(priced: &Priced) -> u16 {
+    let whole = u32::from(BasisPoints::MAX.get());
+    let left = priced.hops().fold(whole, |left, hop| {
+        let kept = whole.saturating_sub(u32::from(hop.quote.price_impact().get()));
+        left.saturating_mul(kept).div_ceil(whole)
+    });
+    u16::try_from(whole.saturating_sub(left)).unwrap_or(BasisPoints::MAX.get())
+}
+
 fn fees(priced: &Priced, quote: &Quote) -> Vec<Fee> {
-    let exact = &priced.quote;
+    let (input, output) = (quote.input_mint, quote.output_mint);
+    let fees = match &priced.second {
+        None => Vec::from(hop_fees(&priced.first, [input, output], None)),
+        Some(second) => {
+            let middle = Address::new(&second.input_mint());
+            let of = |hop: &PricedHop, mints| {
+                hop_fees(hop, mints, Some(Address::new(&hop.view.address)))
+            };
+            let hops = [
+                of(&priced.first, [input, middle]),
+                of(second, [middle, output]),
+            ];
+            hops.into_iter().flatten().collect()
+        }
+    };
+    fees.into_iter().filter(|fee| fee.amount > 0).collect()
+}
+
+fn hop_fees(
+    hop: &PricedHop,
+    [input_mint, output_mint]: [Address; 2],
+    pool: Option<Address>,
+) -> [Fee; 6] {
+    let fees = hop.quote.fees();
     let fee = |kind, amount: Amount, on_input: bool| Fee {
         kind,
         amount: amount.get(),
         amount_string: Digits(amount.get()),
-        mint: if on_input {
-            quote.input_mint
-        } else {
-            quote.output_mint
-        },
+        mint: if on_input { input_mint } else { output_mint },
+        pool,
     };
     [
-        fee("inputTransfer", exact.input_transfer_fee, true),
-        fee("trade", exact.trade_fee, true),
-        fee("protocol", exact.protocol_fee, true),
-        fee("fund", exact.fund_fee, true),
-        fee("creator", exact.creator_fee, exact.creator_fee_on_input),
-        fee("outputTransfer", exact.output_transfer_fee, false),
+        fee("inputTransfer", fees.input_transfer, true),
+        fee("trade", fees.trade, true),
+        fee("protocol", fees.protocol, true),
+        fee("fund", fees.fund, true),
+        fee("creator", fees.creator, fees.creator_on_input),
+        fee("outputTransfer", fees.output_transfer, false),
     ]
-    .into_iter()
-    .filter(|fee| fee.amount > 0)
-    .collect()
 }
 
-fn other_pool(alternative: &Alternative) -> OtherPool {
-    let (out_amount, reason) = match &alternative.outcome {
-        Ok(received) => (Some(received.get()), "pays less".to_owned()),
-        Err(refusal) => (None, refusal.to_string()),
-    };
+fn other_pool(mode: SwapMode, alternative: &Alternative) -> OtherPool {
+    let amount = alternative.outcome.ok().map(Amount::get);
+    let of = |asked: SwapMode| amount.filter(|_| asked == mode);
+    let (out_amount, amount_in) = (of(SwapMode::ExactIn), of(SwapMode::ExactOut));
     OtherPool {
-        pool: Address::new(&alternative.pool),
+        pool: alternative.pools.text(),
         out_amount,
         out_amount_string: out_amount.map(Digits),
-        reason,
+        amount_in,
+        amount_in_string: amount_in.map(Digits),
+        reason: match (&alternative.outcome, mode) {
+            (Ok(_), SwapMode::ExactIn) => "pays less".to_owned(),
+            (Ok(_), SwapMode::ExactOut) => "takes more".to_owned(),
+            (Err(refusal), _) => refusal.to_string(),
+        },
     }
 }

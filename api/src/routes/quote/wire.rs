@@ -2,14 +2,14 @@
 
 use std::sync::LazyLock;
 
-use cpmm::{BasisPoints, minimum_out};
-use serde::Serialize;
+use cpmm::{BasisPoints, maximum_in, minimum_out};
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::{
     error::ApiError,
-    extract::{Address, Amount},
-    pricing::Priced,
+    extract::{Address, Amount, PoolsText},
+    pricing::{Priced, SwapMode},
 };
 
 /// Slippage when the caller names none: half a percent.
@@ -23,41 +23,105 @@ static PROGRAM: LazyLock<Address> = LazyLock::new(|| Address::new(&cpmm::ids::PR
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Quote {
-    /// What goes in.
+    /// What goes in; for an exact output the most that the guard lets go in.
     pub amount_in: u64,
     /// Mint that goes in.
     pub input_mint: Address,
-    /// The least that the guard lets the user receive.
+    /// The least that the guard lets the user receive; for an exact output the same as `outAmount`.
     pub minimum_out: u64,
-    /// What the user receives if the pool does not move, net of every fee.
+    /// What the user receives if the pool does not move, net of every fee; for an exact output what is received.
     pub out_amount: u64,
     /// Mint that comes out.
     pub output_mint: Address,
-    /// Pool that is traded with.
-    pub pool: Address,
-    /// Program that owns the pool.
+    /// Pool that is traded with; of two hops both pools, joined by a comma.
+    pub pool: PoolsText,
+    /// Program that owns the pools.
     pub program: Address,
 }
 
-impl Quote {
-    /// The quote of a priced swap under a slippage allowance.
+/// What bounds a swap beside the amount that is fixed, smallest units.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bound {
+    /// The least that may come out for an exact input.
+    MinimumOut(u64),
+    /// The most that may go in for an exact output.
+    MaximumIn(u64),
+}
+
+impl Bound {
+    /// The bound of a priced swap under a slippage allowance.
     #[must_use]
     pub fn with_slippage(priced: &Priced, slippage: BasisPoints) -> Self {
-        Self::with_minimum(priced, minimum_out(priced.quote.received, slippage).get())
+        match priced.mode() {
+            // The guard refuses a minimum of zero, which would guard nothing.
+            SwapMode::ExactIn => {
+                Self::MinimumOut(minimum_out(priced.received(), slippage).get().max(1))
+            }
+            SwapMode::ExactOut => Self::MaximumIn(maximum_in(priced.amount_in(), slippage).get()),
+        }
     }
+}
 
-    /// The quote of a priced swap with a minimum that the caller chose.
+impl Quote {
+    /// The quote of a priced swap under a bound.
     #[must_use]
-    pub fn with_minimum(priced: &Priced, minimum_out: u64) -> Self {
-        let mints = &priced.view.snapshot.pool.mints;
+    pub fn new(priced: &Priced, bound: Bound) -> Self {
+        let received = priced.received().get();
+        let (amount_in, minimum_out) = match bound {
+            Bound::MinimumOut(minimum) => (priced.amount_in().get(), minimum),
+            Bound::MaximumIn(maximum) => (maximum, received),
+        };
         Self {
-            amount_in: priced.quote.amount_in.get(),
-            input_mint: Address::new(&priced.direction.input(mints)),
+            amount_in,
+            input_mint: Address::new(&priced.first.input_mint()),
             minimum_out,
-            out_amount: priced.quote.received.get(),
-            output_mint: Address::new(&priced.direction.output(mints)),
-            pool: Address::new(&priced.view.address),
+            out_amount: received,
+            output_mint: Address::new(&priced.last().output_mint()),
+            pool: priced.pools().text(),
             program: *PROGRAM,
+        }
+    }
+}
+
+/// Which amount of a swap is fixed, on the wire.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = SwapMode)]
+pub enum SwapModeName {
+    /// What goes in.
+    #[default]
+    ExactIn,
+    /// What comes out.
+    ExactOut,
+}
+
+impl SwapModeName {
+    /// Parses the value of a query parameter.
+    ///
+    /// # Errors
+    /// [`ApiError::InvalidField`] for any other.
+    pub fn parse(field: &str, text: Option<&str>) -> Result<Self, ApiError> {
+        match text {
+            None | Some("ExactIn") => Ok(Self::ExactIn),
+            Some("ExactOut") => Ok(Self::ExactOut),
+            Some(_) => Err(ApiError::invalid(field, "must be ExactIn or ExactOut")),
+        }
+    }
+}
+
+impl From<SwapModeName> for SwapMode {
+    fn from(name: SwapModeName) -> Self {
+        match name {
+            SwapModeName::ExactIn => Self::ExactIn,
+            SwapModeName::ExactOut => Self::ExactOut,
+        }
+    }
+}
+
+impl From<SwapMode> for SwapModeName {
+    fn from(mode: SwapMode) -> Self {
+        match mode {
+            SwapMode::ExactIn => Self::ExactIn,
+            SwapMode::ExactOut => Self::ExactOut,
         }
     }
 }

@@ -2,98 +2,228 @@
 
 use std::sync::Arc;
 
-use cpmm::{Mint, TokenProgram, instruction::SwapAccounts, minimum_out};
+use cpmm::{Mint, TokenProgram, ids, instruction::SwapAccounts, maximum_in, minimum_out};
 use serde_json::{Map, json};
-use sluice_transaction::{Associated, AssociatedAccounts, SwapTerms, compute_table::TokenShape};
+use sluice_transaction::{
+    Associated, AssociatedAccounts, Route, SwapTerms, compute_table::TokenShape,
+};
 use solana_pubkey::Pubkey;
 
-use super::request::{Minimum, Swap};
+use super::request::{Swap, WantedBound};
 use crate::{
     error::{ApiError, SwapRefusal},
-    pricing::{Priced, QUOTE_LIFETIME_SLOTS, Unpriced, best_pool},
-    routes::quote::Quote,
+    pricing::{Priced, PricedHop, QUOTE_LIFETIME_SLOTS, SwapMode, Unpriced, best_route},
+    routes::quote::{Bound, Quote},
+    rpc::SwapAddresses,
     state::AppState,
 };
+
+/// What of a token account decides its creation.
+#[derive(Clone, Copy, Debug)]
+pub struct TokenAccountShape {
+    /// The token.
+    pub token: TokenShape,
+    /// Bump of the associated address; of no meaning where another account was named.
+    pub bump: u8,
+}
 
 /// A swap that the chain would execute now.
 pub struct ExecutableSwap {
     /// The quote that is enforced.
     pub quote: Quote,
+    /// For an exact output, what the pool takes now.
+    pub expected_in: Option<u64>,
     /// What is signed for.
     pub terms: SwapTerms,
     /// Accounts of the swap.
-    pub accounts: SwapAccounts,
-    /// The user's associated account of the input mint, and what its token is like.
-    pub input: (Associated, TokenShape),
-    /// The user's associated account of the output mint, and what its token is like.
-    pub output: (Associated, TokenShape),
+    pub route: Route,
+    /// The user's account of the input mint.
+    pub input: TokenAccountShape,
+    /// The user's account between two pools.
+    pub middle: Option<TokenAccountShape>,
+    /// The account that receives.
+    pub output: TokenAccountShape,
+    /// The wallet that the guard is to find as the owner of that account, if it is not the user's.
+    pub receiver: Option<Pubkey>,
 }
 
-/// Prices the swap now and refuses it when the chain would: the caller pays for a failed transaction.
+impl ExecutableSwap {
+    /// The accounts that decide its transaction.
+    #[must_use]
+    pub fn addresses(&self, swap: &Swap) -> SwapAddresses {
+        let (first, last) = (self.route.first(), self.route.last());
+        SwapAddresses {
+            user: swap.user,
+            input: first.input_token_account,
+            output: last.output_token_account,
+            middle: self.middle.map(|_| last.input_token_account),
+            fee_payer: swap.fee_payer,
+            receiver: swap.receiver,
+        }
+    }
+}
+
+/// Prices the swap now and refuses it when the chain would: the caller pays for a failed transaction. `unwraps_sol` where
+/// SOL that comes out arrives in an account of the user's, to be unwrapped from there.
 ///
 /// # Errors
-/// [`ApiError::MarketNotReady`]; as [`best_pool`]; [`SwapRefusal::PoolMintMismatch`]; [`SwapRefusal::QuoteStale`] when
-/// the pool pays less than the minimum or the quote is past its slot; [`SwapRefusal::WalletOffCurve`].
-pub fn executable_swap(state: &AppState, swap: &Swap) -> Result<ExecutableSwap, ApiError> {
-    let priced = best_pool(state.market(), &swap.ask).map_err(|unpriced| match unpriced {
-        Unpriced::MintMismatch { pool } => SwapRefusal::PoolMintMismatch {
-            pool: pool.to_string(),
+/// [`ApiError::MarketNotReady`]; as [`best_route`]; [`SwapRefusal::PoolMintMismatch`]; [`SwapRefusal::QuoteStale`] when
+/// the pool pays less than the minimum, takes more than the maximum, or the quote is past its slot;
+/// [`SwapRefusal::WalletOffCurve`].
+pub fn executable_swap(
+    state: &AppState,
+    swap: &Swap,
+    unwraps_sol: bool,
+) -> Result<ExecutableSwap, ApiError> {
+    let priced = best_route(state.market(), &swap.ask).map_err(|unpriced| match unpriced {
+        Unpriced::MintMismatch { pools } => SwapRefusal::PoolMintMismatch {
+            pool: pools.to_string(),
         }
         .into(),
         Unpriced::Refused(refusal) => refusal,
     })?;
-    let terms = enforced_terms(&priced, swap)?;
-    if terms.minimum_out == 0 {
+    let (bound, expiry_slot) = enforced_bound(&priced, swap)?;
+    if bound == Bound::MinimumOut(0) {
         // The guard refuses a minimum of zero, which would guard nothing.
         return Err(ApiError::AmountTooSmall);
     }
-    Ok(with_accounts(state.associated(), &priced, swap, terms)?)
-}
-
-/// What is signed for: the minimum that is enforced, and the slot up to which.
-fn enforced_terms(priced: &Priced, swap: &Swap) -> Result<SwapTerms, SwapRefusal> {
-    let terms = |minimum_out, expiry_slot| SwapTerms {
-        amount_in: priced.quote.amount_in.get(),
-        minimum_out,
+    let quote = Quote::new(&priced, bound);
+    let terms = SwapTerms {
+        amount_in: quote.amount_in,
+        minimum_out: quote.minimum_out,
         expiry_slot,
     };
-    let (received, slot) = (priced.quote.received.get(), priced.view.slot);
-    let (minimum, quoted) = match swap.minimum {
-        Minimum::Slippage(slippage) => (
-            minimum_out(priced.quote.received, slippage).get(),
-            Some(received),
-        ),
-        Minimum::Given {
-            minimum_out,
-            out_amount,
-        } => (minimum_out, out_amount),
+    let receiver = swap.receiver.filter(|_| !unwraps_sol);
+    let side = |wallet: Owner, hop: &PricedHop, side: Side| {
+        token_account(state.associated(), wallet, hop, side)
     };
-    let renewed = scaled(received, minimum, quoted);
+    let user = Owner::user(swap.user);
+    let (input_account, input) = side(user, &priced.first, Side::Input)?;
+    let middle = match &priced.second {
+        Some(second) => Some(side(user, second, Side::Input)?),
+        None => None,
+    };
+    let owner = receiver.map_or(user, Owner::receiver);
+    let (output_account, output) = match swap.destination {
+        Some(named) => (
+            named,
+            TokenAccountShape {
+                token: shape(priced.last(), Side::Output),
+                bump: u8::MAX,
+            },
+        ),
+        None => side(owner, priced.last(), Side::Output)?,
+    };
+    Ok(ExecutableSwap {
+        quote,
+        expected_in: (priced.mode() == SwapMode::ExactOut).then(|| priced.amount_in().get()),
+        terms,
+        route: route(
+            &priced,
+            swap.user,
+            input_account,
+            middle.map(|(account, _)| account),
+            output_account,
+        ),
+        input,
+        middle: middle.map(|(_, shape)| shape),
+        output,
+        receiver,
+    })
+}
+
+/// Whether SOL of this swap is unwrapped in its transaction.
+#[must_use]
+pub fn unwraps_sol(swap: &Swap) -> bool {
+    swap.wrap_and_unwrap_sol
+        && swap.ask.output_mint == ids::WRAPPED_SOL
+        && swap.destination.is_none()
+}
+
+/// What is enforced beside the fixed amount, and the slot up to which.
+fn enforced_bound(priced: &Priced, swap: &Swap) -> Result<(Bound, Option<u64>), SwapRefusal> {
+    let slot = priced.slot();
     let expired = swap.expiry_slot.is_some_and(|expiry| slot.get() > expiry);
+    let wanted = Wanted::of(priced, swap.bound);
     if swap.refresh {
-        let moved = quoted != Some(received);
-        let minimum = if moved { renewed } else { minimum };
+        let bound = if wanted.moved {
+            wanted.renewed
+        } else {
+            wanted.given
+        };
         let expiry_slot = if expired {
             Some(slot.plus(QUOTE_LIFETIME_SLOTS).get())
         } else {
             swap.expiry_slot
         };
-        return Ok(terms(minimum, expiry_slot));
+        return Ok((bound, expiry_slot));
     }
-    let stale = |reason| {
-        Err(SwapRefusal::QuoteStale {
-            reason,
-            fresh: fresh(priced, renewed),
-        })
+    let stale = |reason| SwapRefusal::QuoteStale {
+        reason,
+        fresh: fresh(priced, wanted.renewed),
     };
-    match swap.expiry_slot {
-        Some(expiry) if expired => stale(format!(
+    match (swap.expiry_slot, wanted.broken) {
+        (Some(expiry), _) if expired => Err(stale(format!(
             "the slot is {slot}, past the quote's expirySlot {expiry}"
-        )),
-        _ if received < minimum => stale(format!(
-            "the pool now pays {received}, less than minimumOut {minimum}"
-        )),
-        expiry_slot => Ok(terms(minimum, expiry_slot)),
+        ))),
+        (_, Some(reason)) => Err(stale(reason)),
+        (expiry_slot, None) => Ok((wanted.given, expiry_slot)),
+    }
+}
+
+/// What the caller wants to be enforced, held against what the pools pay now.
+struct Wanted {
+    /// As it was given.
+    given: Bound,
+    /// With the same slippage for what the pools pay now.
+    renewed: Bound,
+    /// Whether the pools pay something else than was quoted.
+    moved: bool,
+    /// Why what was given cannot be enforced.
+    broken: Option<String>,
+}
+
+impl Wanted {
+    fn of(priced: &Priced, bound: WantedBound) -> Self {
+        let (received, amount_in) = (priced.received().get(), priced.amount_in().get());
+        match bound {
+            WantedBound::Slippage(slippage) => {
+                let bound = match priced.mode() {
+                    SwapMode::ExactIn => {
+                        Bound::MinimumOut(minimum_out(priced.received(), slippage).get())
+                    }
+                    SwapMode::ExactOut => Bound::with_slippage(priced, slippage),
+                };
+                Self {
+                    given: bound,
+                    renewed: bound,
+                    moved: false,
+                    broken: None,
+                }
+            }
+            WantedBound::Minimum {
+                minimum_out,
+                out_amount,
+            } => Self {
+                given: Bound::MinimumOut(minimum_out),
+                renewed: Bound::MinimumOut(scaled(received, minimum_out, out_amount)),
+                moved: out_amount != Some(received),
+                broken: (received < minimum_out).then(|| {
+                    format!("the pool now pays {received}, less than minimumOut {minimum_out}")
+                }),
+            },
+            WantedBound::Maximum {
+                amount_in: most,
+                slippage,
+            } => Self {
+                given: Bound::MaximumIn(most),
+                renewed: Bound::MaximumIn(maximum_in(priced.amount_in(), slippage).get()),
+                // What was quoted is not known, and while it suffices, the maximum need not change.
+                moved: amount_in > most,
+                broken: (amount_in > most)
+                    .then(|| format!("the pool now takes {amount_in}, more than amountIn {most}")),
+            },
+        }
     }
 }
 
@@ -107,68 +237,118 @@ fn scaled(received: u64, minimum: u64, quoted: Option<u64>) -> u64 {
 }
 
 /// The members of a fresh quote. Nothing when its minimum would be zero, which the guard refuses.
-fn fresh(priced: &Priced, minimum: u64) -> Map<String, serde_json::Value> {
-    let slot = priced.view.slot;
-    if minimum == 0 {
+fn fresh(priced: &Priced, bound: Bound) -> Map<String, serde_json::Value> {
+    let slot = priced.slot();
+    if bound == Bound::MinimumOut(0) {
         return Map::new();
     }
+    let mut context = Map::new();
+    context.insert("slot".to_owned(), json!(slot.get()));
+    let expiry = slot.plus(QUOTE_LIFETIME_SLOTS).get();
+    context.insert("expirySlot".to_owned(), json!(expiry));
+    if priced.mode() == SwapMode::ExactOut {
+        context.insert("expectedIn".to_owned(), json!(priced.amount_in().get()));
+    }
     let mut members = Map::new();
-    members.insert(
-        "quote".to_owned(),
-        json!(Quote::with_minimum(priced, minimum)),
-    );
-    members.insert(
-        "context".to_owned(),
-        json!({ "slot": slot.get(), "expirySlot": slot.plus(QUOTE_LIFETIME_SLOTS).get() }),
-    );
+    members.insert("quote".to_owned(), json!(Quote::new(priced, bound)));
+    members.insert("context".to_owned(), context.into());
     members
 }
 
-/// The swap with the accounts that it reads and writes.
-fn with_accounts(
+/// One side of a hop.
+#[derive(Clone, Copy)]
+enum Side {
+    Input,
+    Output,
+}
+
+/// The wallet that owns a token account, and the field that names it.
+#[derive(Clone, Copy)]
+struct Owner {
+    wallet: Pubkey,
+    field: &'static str,
+}
+
+impl Owner {
+    const fn user(wallet: Pubkey) -> Self {
+        let field = "userPublicKey";
+        Self { wallet, field }
+    }
+
+    const fn receiver(wallet: Pubkey) -> Self {
+        let field = "receiver";
+        Self { wallet, field }
+    }
+}
+
+/// A wallet's associated account of the mint on one side of a hop.
+fn token_account(
     known: &AssociatedAccounts,
-    priced: &Priced,
-    swap: &Swap,
-    terms: SwapTerms,
-) -> Result<ExecutableSwap, SwapRefusal> {
-    let snapshot = &priced.view.snapshot;
-    let direction = priced.direction;
-    let associated = |mint: Pubkey, program: Pubkey| {
-        let associated = known.of(&swap.user, &mint, &program);
-        associated.ok_or(SwapRefusal::WalletOffCurve)
+    owner: Owner,
+    hop: &PricedHop,
+    side: Side,
+) -> Result<(Pubkey, TokenAccountShape), SwapRefusal> {
+    let programs = &hop.view.snapshot.pool.token_programs;
+    let (mint, program) = match side {
+        Side::Input => (hop.input_mint(), hop.direction.input(programs)),
+        Side::Output => (hop.output_mint(), hop.direction.output(programs)),
     };
-    let (mints, programs) = (&snapshot.pool.mints, &snapshot.pool.token_programs);
-    let input = associated(direction.input(mints), direction.input(programs))?;
-    let output = associated(direction.output(mints), direction.output(programs))?;
+    let Associated { address, bump } = known
+        .of(&owner.wallet, &mint, &program)
+        .ok_or(SwapRefusal::WalletOffCurve { field: owner.field })?;
+    let token = shape(hop, side);
+    Ok((address, TokenAccountShape { token, bump }))
+}
+
+fn shape(hop: &PricedHop, side: Side) -> TokenShape {
+    let snapshot = &hop.view.snapshot;
+    let programs = &snapshot.pool.token_programs;
+    let (program, mint) = match side {
+        Side::Input => (
+            hop.direction.input(programs),
+            hop.direction.input_ref::<Arc<Mint>>(&snapshot.mints),
+        ),
+        Side::Output => (
+            hop.direction.output(programs),
+            hop.direction.output_ref::<Arc<Mint>>(&snapshot.mints),
+        ),
+    };
     // A pool whose token program is none is not quoted.
-    let kind = |program: Pubkey, mint: &Mint| {
-        let program = TokenProgram::from_id(&program).unwrap_or(TokenProgram::Spl);
-        TokenShape::of(program, mint)
+    let program = TokenProgram::from_id(&program).unwrap_or(TokenProgram::Spl);
+    TokenShape::of(program, mint)
+}
+
+/// The accounts of the swap, its token accounts included.
+fn route(
+    priced: &Priced,
+    user: Pubkey,
+    input: Pubkey,
+    middle: Option<Pubkey>,
+    output: Pubkey,
+) -> Route {
+    let hop = |hop: &PricedHop, input, output| {
+        SwapAccounts::of_pool(
+            hop.view.address,
+            &hop.view.snapshot.pool,
+            hop.direction,
+            user,
+            input,
+            output,
+        )
     };
-    let kinds = (
-        kind(
-            direction.input(programs),
-            direction.input_ref::<Arc<Mint>>(&snapshot.mints),
+    match (&priced.second, middle) {
+        (Some(second), Some(middle)) => Route::two_hops(
+            hop(&priced.first, input, middle),
+            hop(second, middle, output),
         ),
-        kind(
-            direction.output(programs),
-            direction.output_ref::<Arc<Mint>>(&snapshot.mints),
-        ),
-    );
-    Ok(ExecutableSwap {
-        quote: Quote::with_minimum(priced, terms.minimum_out),
-        terms,
-        accounts: SwapAccounts::of_pool(
-            priced.view.address,
-            &snapshot.pool,
-            direction,
-            swap.user,
-            input.address,
-            swap.destination.unwrap_or(output.address),
-        ),
-        input: (input, kinds.0),
-        output: (output, kinds.1),
-    })
+        _ => {
+            let accounts = hop(&priced.first, input, output);
+            match priced.mode() {
+                SwapMode::ExactIn => Route::ExactIn(accounts),
+                SwapMode::ExactOut => Route::ExactOut(accounts),
+            }
+        }
+    }
 }
 
 #[cfg(test)]

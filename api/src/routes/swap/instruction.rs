@@ -1,7 +1,7 @@
 //! `POST /v1/swap/instruction`: builds the guarded swap alone, for transactions of the caller's own.
 
 use axum::{Json, extract::State};
-use sluice_transaction::{compute_table, plan::guarded_swap};
+use sluice_transaction::compute_table;
 
 use super::{
     executable::executable_swap,
@@ -18,8 +18,9 @@ use crate::{
 /// The bare swap instruction
 ///
 /// A quote with a pool is enforced as it stands; without a pool one is generated, for the best pool of the two mints.
-/// The caller handles the priority fee, the token accounts and wrapping, so `priorityFeeLamports`, `wrapAndUnwrapSol`
-/// and `asLegacyTransaction` change nothing here. Names and shapes are those of `TransactionInstruction` in
+/// The caller handles the priority fee, the token accounts and wrapping, so `priorityFeeLamports`, `wrapAndUnwrapSol`,
+/// `feePayer` and `asLegacyTransaction` change nothing here. With `receiver` the output goes to a token account of that
+/// wallet, SOL too, and the instruction states the wallet in its data. Names and shapes are those of `TransactionInstruction` in
 /// `@solana/web3.js`; what JSON cannot carry, the caller converts: `programId` and each `pubkey` of `keys` are strings and
 /// become `new PublicKey(…)`, and `data` is an array of integers and becomes `Buffer.from(…)`.
 #[utoipa::path(
@@ -38,23 +39,24 @@ pub async fn instruction(
     StrictJson(request): StrictJson<SwapRequest, BODY_LIMIT>,
 ) -> Result<Json<InstructionResponse>, ApiError> {
     let swap = request.with_or_without_quote()?;
-    let executable = executable_swap(&state, &swap)?;
-    let accounts = &executable.accounts;
+    let executable = executable_swap(&state, &swap, false)?;
     // The chain is asked only for what the request wants checked; otherwise the market has all it takes.
     if swap.destination.is_some() || swap.check_balance {
-        let (input, output) = (accounts.input_token_account, accounts.output_token_account);
-        let found = state.rpc().user_accounts(swap.user, input, output).await?;
-        let holdings = Holdings::check(&swap, &executable, &found)?;
+        let found = state.rpc().swap_accounts(executable.addresses(&swap));
+        let holdings = Holdings::check(&swap, &executable, &found.await?)?;
         if swap.check_balance {
             holdings.require_balance(&executable, None)?;
         }
     }
+    let (input, output) = (executable.input.token, executable.output.token);
+    let middle = executable.middle.map(|middle| middle.token);
     let units = compute_table::guarded_swap(
         state.exchange(),
-        executable.input.1,
-        executable.output.1,
+        executable.route.tokens(input, middle, output),
         executable.terms.expiry_slot.is_some(),
     );
-    let instruction = guarded_swap(accounts, executable.terms);
+    let instruction = executable
+        .route
+        .guarded_swap(executable.terms, executable.receiver.as_ref());
     InstructionResponse::new(executable, instruction, units).map(Json)
 }

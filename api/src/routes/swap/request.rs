@@ -1,18 +1,19 @@
 //! Request body of both swap endpoints, and the checked swap that it becomes.
 
+mod quote_input;
 pub mod transaction_request;
 
 use cpmm::BasisPoints;
 use serde::Deserialize;
-use sluice_market::QuoteCommitment;
 use solana_pubkey::Pubkey;
 use utoipa::ToSchema;
 
+use self::quote_input::QuoteInput;
 use crate::{
     error::{ApiError, SwapRefusal},
-    extract::{Address, Amount, PositiveAmount, parse_pubkey},
-    pricing::Ask,
-    routes::quote::{DEFAULT_SLIPPAGE, parse_slippage},
+    extract::{Address, Amount, parse_pubkey},
+    pricing::{Ask, SwapMode},
+    routes::quote::SwapModeName,
 };
 
 /// Most bytes of a body that are read: a quote is under 1 KiB, and nothing larger is meant.
@@ -25,7 +26,11 @@ pub(super) const BODY_LIMIT: usize = 16 * 1024;
 pub struct SwapRequest {
     #[schema(required, nullable = false)]
     quote: Option<QuoteInput>,
-    /// Address of the wallet that signs, pays and receives.
+    /// Which amount the quote fixes, as it was asked for: `context.swapMode`. Default `ExactIn`. With `ExactOut` the chain
+    /// enforces that exactly `outAmount` arrives and no more than `amountIn` is spent; SOL is wrapped up to `amountIn` in
+    /// an account of the transaction's own, whose closing gives back what is not spent.
+    swap_mode: Option<SwapModeName>,
+    /// Address of the wallet that signs, and that pays and receives unless `feePayer` or `receiver` does.
     #[schema(required, nullable = false, value_type = Address)]
     user_public_key: Option<String>,
     /// Whether native SOL is wrapped before and unwrapped after the swap. Default true. The bare instruction contains
@@ -40,50 +45,43 @@ pub struct SwapRequest {
     /// The last slot in which the chain executes the swap; 0 or absent for none. A quote names its own in
     /// `context.expirySlot`. When the slot has passed already, the answer is `quote_stale`.
     expiry_slot: Option<Amount>,
-    /// Token account of the same user that receives the output. Default is the associated one. It must exist; what
-    /// arrives in it stays as it is, so SOL is not unwrapped.
+    /// Token account of the user, or of `receiver`, that receives the output. Default is the associated one. It must
+    /// exist; what arrives in it stays as it is, so SOL is not unwrapped.
     #[schema(value_type = Option<Address>)]
     destination_token_account: Option<String>,
     /// Whether a quote whose pool has moved, or that expired, is replaced by a fresh one of the same pool and the same
     /// slippage instead of being enforced or refused. Default false. The answer's `quote` says what is enforced.
     refresh: Option<bool>,
+    /// Another wallet that gets the output: its associated token account, which is created when absent, or native SOL
+    /// where SOL is unwrapped. With `destinationTokenAccount` that account must be this wallet's.
+    #[schema(value_type = Option<Address>)]
+    receiver: Option<String>,
+    /// Another wallet that pays fees and rents, and signs first. It gets back the rent of what the transaction closes; the
+    /// user needs no SOL. The bare instruction costs neither.
+    #[schema(value_type = Option<Address>)]
+    fee_payer: Option<String>,
     /// Whether to refuse amounts beyond the wallet's balance. Default false.
     check_balance: Option<bool>,
 }
 
-/// A quote as `/v1/quote` answered it, or, without `pool` and only for the bare instruction, the wish for one.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct QuoteInput {
-    #[schema(required, nullable = false, value_type = PositiveAmount)]
-    amount_in: Option<Amount>,
-    #[schema(required, nullable = false, value_type = Address)]
-    input_mint: Option<String>,
-    #[schema(required, nullable = false, value_type = Address)]
-    output_mint: Option<String>,
-    /// What the chain enforces, as it stands. Above 0, and at most `outAmount`.
-    #[schema(value_type = Option<PositiveAmount>)]
-    minimum_out: Option<Amount>,
-    out_amount: Option<Amount>,
-    #[schema(value_type = Option<Address>)]
-    pool: Option<String>,
-    #[schema(value_type = Option<Address>)]
-    program: Option<String>,
-    /// Only without `pool` and without `minimumOut`: 0 to 10,000.
-    slippage_bps: Option<Amount>,
-}
-
-/// What the user receives at least.
+/// What bounds the swap beside the amount that is fixed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Minimum {
-    /// Exactly what the quote says; never recomputed.
-    Given {
+pub enum WantedBound {
+    /// Exactly what a quote of an exact input says; never recomputed.
+    Minimum {
         /// The quote's minimum, smallest units.
         minimum_out: u64,
         /// What the quote expected, smallest units, if it says so.
         out_amount: Option<u64>,
     },
-    /// What a fresh quote pays, less this allowance.
+    /// Exactly what a quote of an exact output says.
+    Maximum {
+        /// The most that may go in, smallest units.
+        amount_in: u64,
+        /// Slippage of a fresh quote.
+        slippage: BasisPoints,
+    },
+    /// What a fresh quote says, with this allowance.
     Slippage(BasisPoints),
 }
 
@@ -92,10 +90,14 @@ pub enum Minimum {
 pub struct Swap {
     /// The swap that is asked for.
     pub ask: Ask,
-    /// The least that may come out.
-    pub minimum: Minimum,
-    /// Who signs and pays.
+    /// What bounds it.
+    pub bound: WantedBound,
+    /// The wallet that signs, and owns the input.
     pub user: Pubkey,
+    /// The wallet that gets the output, if it is another.
+    pub receiver: Option<Pubkey>,
+    /// The wallet that pays fees and rents, if it is another.
+    pub fee_payer: Option<Pubkey>,
     /// Whether native SOL is wrapped and unwrapped.
     pub wrap_and_unwrap_sol: bool,
     /// Ceiling of the priority fee, lamports.
@@ -118,7 +120,7 @@ impl SwapRequest {
     /// # Errors
     /// The first field that is missing or unusable.
     pub fn with_quote(self) -> Result<Swap, ApiError> {
-        let pinned = self.quote.as_ref().map(|quote| quote.pool.is_some());
+        let pinned = self.quote.as_ref().map(QuoteInput::is_pinned);
         if pinned == Some(false) {
             return Err(missing("quote.pool"));
         }
@@ -137,25 +139,26 @@ impl SwapRequest {
         let user = required("userPublicKey", self.user_public_key)?;
         let user = parse_pubkey("userPublicKey", &user)?;
         let quote = required("quote", self.quote)?;
-        let ask = quote.ask()?;
+        let mode = SwapMode::from(self.swap_mode.unwrap_or_default());
+        let ask = quote.ask(mode)?;
         check_program(quote.program.as_deref())?;
         let refresh = self.refresh.unwrap_or(false);
-        let minimum = quote.minimum()?;
-        if refresh
-            && matches!(
-                minimum,
-                Minimum::Given {
-                    out_amount: None,
-                    ..
-                }
-            )
-        {
-            return Err(missing("quote.outAmount"));
+        let bound = quote.bound(mode, refresh)?;
+        let wallet = |field, text: Option<String>| {
+            let parsed = text.map(|text| parse_pubkey(field, &text)).transpose();
+            // The user's own is what it is without the field.
+            parsed.map(|wallet| wallet.filter(|wallet| *wallet != user))
+        };
+        let fee_payer = wallet("feePayer", self.fee_payer)?;
+        if fee_payer.is_some_and(|payer| !payer.is_on_curve()) {
+            return Err(SwapRefusal::WalletOffCurve { field: "feePayer" }.into());
         }
         Ok(Swap {
             ask,
-            minimum,
+            bound,
             user,
+            receiver: wallet("receiver", self.receiver)?,
+            fee_payer,
             wrap_and_unwrap_sol: self.wrap_and_unwrap_sol.unwrap_or(true),
             priority_fee: self.priority_fee_lamports.map_or(0, |amount| amount.0),
             legacy: self.as_legacy_transaction.unwrap_or(false),
@@ -170,68 +173,6 @@ impl SwapRequest {
             refresh,
             check_balance: self.check_balance.unwrap_or(false),
         })
-    }
-}
-
-impl QuoteInput {
-    fn ask(&self) -> Result<Ask, ApiError> {
-        let mint = |field, text: Option<&String>| parse_pubkey(field, required(field, text)?);
-        let amount_in = required("quote.amountIn", self.amount_in)?;
-        let ask = Ask {
-            commitment: QuoteCommitment::default(),
-            input_mint: mint("quote.inputMint", self.input_mint.as_ref())?,
-            output_mint: mint("quote.outputMint", self.output_mint.as_ref())?,
-            amount_in: cpmm::Amount::new(amount_in.0),
-            pool: self
-                .pool
-                .as_deref()
-                .map(|pool| parse_pubkey("quote.pool", pool))
-                .transpose()?,
-        };
-        if ask.amount_in == cpmm::Amount::ZERO {
-            return Err(ApiError::invalid("quote.amountIn", "must be at least 1"));
-        }
-        if ask.input_mint == ask.output_mint {
-            return Err(ApiError::invalid(
-                "quote.outputMint",
-                "must differ from quote.inputMint",
-            ));
-        }
-        Ok(ask)
-    }
-
-    /// A quote with a pool carries its minimum; without one, the minimum may be given or derived.
-    fn minimum(&self) -> Result<Minimum, ApiError> {
-        let pinned = self.pool.is_some();
-        match (self.minimum_out, self.slippage_bps) {
-            (_, Some(_)) if pinned => Err(ApiError::invalid(
-                "quote.slippageBps",
-                "is not part of a quote; the quote's minimumOut says what is enforced",
-            )),
-            (Some(_), Some(_)) => Err(ApiError::invalid(
-                "quote.slippageBps",
-                "says the same as quote.minimumOut; give one of them",
-            )),
-            (Some(Amount(0)), None) => Err(SwapRefusal::MinimumOutOfRange {
-                fault: "is 0, which would guard nothing; give the least that may arrive",
-            }
-            .into()),
-            (Some(minimum), None) if self.out_amount.is_some_and(|out| minimum.0 > out.0) => {
-                Err(SwapRefusal::MinimumOutOfRange {
-                    fault: "is above quote.outAmount, which no swap would reach",
-                }
-                .into())
-            }
-            (Some(minimum), None) => Ok(Minimum::Given {
-                minimum_out: minimum.0,
-                out_amount: self.out_amount.map(|amount| amount.0),
-            }),
-            (None, _) if pinned => Err(missing("quote.minimumOut")),
-            (None, slippage) => {
-                let slippage = slippage.unwrap_or(Amount(u64::from(DEFAULT_SLIPPAGE)));
-                parse_slippage("quote.slippageBps", slippage).map(Minimum::Slippage)
-            }
-        }
     }
 }
 

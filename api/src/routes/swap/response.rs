@@ -1,23 +1,29 @@
 //! Answers of the two swap endpoints: transaction with manifest and costs, or bare instruction.
 
 use axum::response::{IntoResponse, Response};
+use cpmm::instruction::SwapAccounts;
 use serde::Serialize;
 use sluice_transaction::{
     AccountCreation, PlannedInstruction, SolOutput, UnsignedTransaction, costs::Costs,
 };
 use solana_instruction::{AccountMeta, Instruction};
+use solana_pubkey::Pubkey;
 use utoipa::ToSchema;
 
 use super::executable::ExecutableSwap;
 use crate::{
-    answer, error::ApiError, extract::Address, routes::quote::Quote, rpc::LatestBlockhash,
+    answer,
+    error::ApiError,
+    extract::{Address, Digits},
+    routes::quote::Quote,
+    rpc::LatestBlockhash,
 };
 
 /// The transaction, and beside it what it does and costs.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TransactionResponse {
-    /// Base64 of the transaction, with an empty place for the user's signature.
+    /// Base64 of the transaction, with an empty place for each signature: the fee payer's first, then the user's.
     transaction: String,
     /// Its blockhash.
     blockhash: String,
@@ -32,6 +38,11 @@ pub struct TransactionResponse {
     size: usize,
     /// The quote as it is executed: what the pool pays now, and the minimum that the guard enforces.
     quote: Quote,
+    /// Only for an exact output: what the pool takes now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expected_in: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expected_in_string: Option<Digits>,
     /// What becomes of SOL that comes out: null when none does, or wrapping was not asked for.
     #[schema(required)]
     sol_output: Option<SolOutputView>,
@@ -59,20 +70,24 @@ enum SolOutputView {
     LeftWrapped,
 }
 
-/// What the transaction takes from the wallet, lamports.
+/// What the transaction takes from its wallets, lamports.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct CostsView {
+    /// The wallet that pays both fees and every rent.
+    fee_payer: Address,
     base_fee_lamports: u64,
     /// What is charged for priority: at most `priorityFeeLamports`.
     priority_fee_lamports: u64,
     /// Every account that is created.
     rent: Vec<RentView>,
-    /// Native SOL that is wrapped for the swap.
+    /// Native SOL of the user that is wrapped for the swap. Of an exact output the rest is unwrapped again.
     wrapped_lamports: u64,
-    /// With this much the transaction cannot fail for lack of lamports: all of the above, and the rent that exempts the
-    /// wallet itself, below which the chain lets no wallet fall.
+    /// With this much the transaction cannot fail for lack of the fee payer's lamports: all that it pays, and the rent that
+    /// exempts the wallet itself, below which the chain lets no wallet fall.
     required_lamports: u64,
+    /// With this much it cannot fail for lack of the user's, where another wallet is the fee payer.
+    required_of_user_lamports: u64,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -80,9 +95,12 @@ struct CostsView {
 struct RentView {
     account: Address,
     mint: Address,
+    /// The wallet that owns the account.
+    owner: Address,
     lamports: u64,
-    /// Whether the same transaction closes the account and gives the rent back. Otherwise it comes back when its owner
-    /// closes it.
+    /// Whether the same transaction closes the account and gives the rent back to the fee payer. Otherwise its owner gets
+    /// it by closing the account: so it is with every account that receives tokens, and with the middle one where its
+    /// mint withholds transfer fees, which the token program makes it keep.
     comes_back: bool,
 }
 
@@ -113,6 +131,7 @@ impl TransactionResponse {
         latest: LatestBlockhash,
         executable: ExecutableSwap,
         unsigned: UnsignedTransaction,
+        fee_payer: &Pubkey,
     ) -> Self {
         Self {
             transaction,
@@ -123,8 +142,10 @@ impl TransactionResponse {
             compute_unit_price_micro_lamports: unsigned.unit_price,
             size: unsigned.bytes.len(),
             quote: executable.quote,
+            expected_in: executable.expected_in,
+            expected_in_string: executable.expected_in.map(Digits),
             sol_output: unsigned.sol_output.map(SolOutputView::from),
-            costs: CostsView::from(&unsigned.costs),
+            costs: CostsView::new(&unsigned.costs, fee_payer),
             instructions: unsigned
                 .instructions
                 .iter()
@@ -143,14 +164,16 @@ impl From<SolOutput> for SolOutputView {
     }
 }
 
-impl From<&Costs> for CostsView {
-    fn from(costs: &Costs) -> Self {
+impl CostsView {
+    fn new(costs: &Costs, fee_payer: &Pubkey) -> Self {
         Self {
+            fee_payer: Address::new(fee_payer),
             base_fee_lamports: costs.base_fee,
             priority_fee_lamports: costs.priority_fee,
             rent: costs.created.iter().map(RentView::from).collect(),
             wrapped_lamports: costs.wrapped,
             required_lamports: costs.required,
+            required_of_user_lamports: costs.required_of_user,
         }
     }
 }
@@ -160,6 +183,7 @@ impl From<&AccountCreation> for RentView {
         Self {
             account: Address::new(&creation.account),
             mint: Address::new(&creation.mint),
+            owner: Address::new(&creation.owner),
             lamports: creation.rent,
             comes_back: creation.closed,
         }
@@ -194,6 +218,11 @@ pub struct InstructionResponse {
     keys: Vec<Key>,
     /// The quote that the guard enforces.
     quote: Quote,
+    /// Only for an exact output: what the pool takes now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expected_in: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expected_in_string: Option<Digits>,
     /// Last slot in which the guard lets the swap execute; null for none.
     #[schema(required)]
     expiry_slot: Option<u64>,
@@ -221,10 +250,13 @@ struct Key {
     is_writable: bool,
 }
 
-/// The user's token accounts, which must exist when the instruction runs.
+/// The token accounts, which must exist when the instruction runs.
 #[derive(Debug, Serialize, ToSchema)]
 struct TokenAccounts {
     input: TokenAccountView,
+    /// Only of two hops: the user's, between them. What it holds before stays in it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    middle: Option<TokenAccountView>,
     output: TokenAccountView,
 }
 
@@ -247,7 +279,8 @@ impl InstructionResponse {
         compute_unit_limit: u32,
     ) -> Result<Self, ApiError> {
         let keys: Vec<Key> = instruction.accounts.iter().map(Key::from).collect();
-        let accounts = executable.accounts;
+        let (first, last) = (executable.route.first(), executable.route.last());
+        let middle = executable.middle.map(|_| TokenAccountView::input(last));
         Ok(Self {
             instruction: WireInstruction {
                 accounts: serde_json::to_string(&keys)
@@ -256,22 +289,31 @@ impl InstructionResponse {
                 program_id: Address::new(&instruction.program_id),
             },
             keys,
-            quote: executable.quote,
+            expected_in: executable.expected_in,
+            expected_in_string: executable.expected_in.map(Digits),
             expiry_slot: executable.terms.expiry_slot,
             compute_unit_limit,
             token_accounts: TokenAccounts {
-                input: TokenAccountView {
-                    address: Address::new(&accounts.input_token_account),
-                    mint: Address::new(&accounts.input_mint),
-                    token_program: Address::new(&accounts.input_token_program),
-                },
+                input: TokenAccountView::input(first),
+                middle,
                 output: TokenAccountView {
-                    address: Address::new(&accounts.output_token_account),
-                    mint: Address::new(&accounts.output_mint),
-                    token_program: Address::new(&accounts.output_token_program),
+                    address: Address::new(&last.output_token_account),
+                    mint: Address::new(&last.output_mint),
+                    token_program: Address::new(&last.output_token_program),
                 },
             },
+            quote: executable.quote,
         })
+    }
+}
+
+impl TokenAccountView {
+    fn input(swap: &SwapAccounts) -> Self {
+        Self {
+            address: Address::new(&swap.input_token_account),
+            mint: Address::new(&swap.input_mint),
+            token_program: Address::new(&swap.input_token_program),
+        }
     }
 }
 

@@ -1,19 +1,20 @@
-//! `POST /v1/swap/transaction`: builds a transaction that lacks only the user's signature.
+//! `POST /v1/swap/transaction`: builds a transaction that lacks only its signatures.
 
 use axum::extract::State;
 use base64::{Engine, prelude::BASE64_STANDARD};
-use sluice_transaction::{Associated, TokenSide, TransactionPlan, compute_table::TokenShape};
+use sluice_transaction::{TokenSide, TransactionPlan, UnsignedTransaction, size::PACKET_LIMIT};
+use solana_hash::Hash;
 
 use super::{
-    executable::{ExecutableSwap, executable_swap},
-    holdings::Holdings,
+    executable::{ExecutableSwap, TokenAccountShape, executable_swap, unwraps_sol},
+    holdings::{Holdings, check_receiver},
     request::{BODY_LIMIT, Swap, SwapRequest, transaction_request::TransactionRequest},
     response::TransactionResponse,
 };
 use crate::{
-    error::{ApiError, ProblemBody},
+    error::{ApiError, ProblemBody, SwapRefusal},
     extract::StrictJson,
-    rpc::UserAccounts,
+    rpc::SwapAccountsRead,
     state::AppState,
 };
 
@@ -21,7 +22,9 @@ use crate::{
 ///
 /// The quote's `minimumOut` is enforced on chain as it stands; the priority fee never exceeds `priorityFeeLamports`;
 /// token accounts that are absent are created; a wrapped SOL account that was there before is never closed, and what it
-/// holds is used for the swap but never unwrapped. When the pool moves between this answer and the transaction's
+/// holds is used for the swap but never unwrapped. Between two pools the user's token account is used, untouched when it is
+/// there, created and closed when not. SOL for another wallet arrives native, by the token program's `unwrapLamports`, and
+/// the rent of the account it was in goes back to the fee payer. When the pool moves between this answer and the transaction's
 /// execution, so far that less than `minimumOut` would arrive, the transaction fails with the guard's error 6000 and
 /// costs no more than its fee: ask for a fresh quote then.
 #[utoipa::path(
@@ -40,30 +43,47 @@ pub async fn transaction(
     StrictJson(request): StrictJson<SwapRequest, BODY_LIMIT>,
 ) -> Result<TransactionResponse, ApiError> {
     let swap = request.with_quote()?;
-    let executable = executable_swap(&state, &swap)?;
-    let accounts = &executable.accounts;
-    let (latest, user) = tokio::try_join!(
+    let executable = executable_swap(&state, &swap, unwraps_sol(&swap))?;
+    let (latest, found) = tokio::try_join!(
         state.rpc().latest_blockhash(),
-        state.rpc().user_accounts(
-            swap.user,
-            accounts.input_token_account,
-            accounts.output_token_account,
-        ),
+        state.rpc().swap_accounts(executable.addresses(&swap)),
     )?;
-    let holdings = Holdings::check(&swap, &executable, &user)?;
-    let unsigned = transaction_plan(&state, &swap, &executable, &holdings, &user)
+    let holdings = Holdings::check(&swap, &executable, &found)?;
+    if swap.receiver.is_some() {
+        let unwrapped = unwraps_sol(&swap).then_some(executable.terms.minimum_out);
+        check_receiver(found.receiver.as_ref(), unwrapped, found.rent)?;
+    }
+    let plan = transaction_plan(&state, &swap, &executable, &holdings, &found);
+    let unsigned = plan
         .transaction(latest.blockhash)
         .map_err(|error| ApiError::Internal(error.into()))?;
+    check_size(&plan, &unsigned, latest.blockhash)?;
     if swap.check_balance {
-        let paid = Some((&unsigned.costs, user.lamports));
-        holdings.require_balance(&executable, paid)?;
+        holdings.require_balance(&executable, Some((&unsigned.costs, &found)))?;
     }
     Ok(TransactionResponse::new(
         BASE64_STANDARD.encode(&unsigned.bytes),
         latest,
         executable,
         unsigned,
+        &plan.fee_payer,
     ))
+}
+
+fn check_size(
+    plan: &TransactionPlan,
+    unsigned: &UnsignedTransaction,
+    blockhash: Hash,
+) -> Result<(), SwapRefusal> {
+    let size = unsigned.bytes.len();
+    if size <= PACKET_LIMIT {
+        return Ok(());
+    }
+    Err(SwapRefusal::TransactionTooLarge {
+        size,
+        limit: PACKET_LIMIT,
+        remedies: plan.remedies(blockhash),
+    })
 }
 
 fn transaction_plan(
@@ -71,23 +91,26 @@ fn transaction_plan(
     swap: &Swap,
     executable: &ExecutableSwap,
     holdings: &Holdings,
-    user: &UserAccounts,
+    found: &SwapAccountsRead,
 ) -> TransactionPlan {
-    let side = |(associated, token): (Associated, TokenShape), account| TokenSide {
-        token,
-        bump: associated.bump,
+    let side = |shape: TokenAccountShape, account| TokenSide {
+        token: shape.token,
+        bump: shape.bump,
         account,
     };
     TransactionPlan {
-        accounts: executable.accounts.clone(),
+        route: executable.route.clone(),
         terms: executable.terms,
         input: side(executable.input, holdings.input),
+        middle: executable.middle.map(|shape| side(shape, holdings.middle)),
         output: side(executable.output, holdings.output),
+        fee_payer: swap.fee_payer.unwrap_or(swap.user),
+        receiver: swap.receiver,
         named_destination: swap.destination.is_some(),
         wrap_and_unwrap_sol: swap.wrap_and_unwrap_sol,
         priority_fee: swap.priority_fee,
         legacy: swap.legacy,
-        rent: user.rent,
+        rent: found.rent,
         exchange: state.exchange(),
     }
 }

@@ -1,10 +1,10 @@
 //! Tests of transaction plans: instructions, costs, sizes and limits of every combination.
 
 use super::*;
-use crate::compute_table::TokenKind;
+use crate::size::PACKET_LIMIT;
 
-/// The network's limit on a transaction, bytes.
-const PACKET_LIMIT: usize = 1_232;
+mod forms;
+mod sizes;
 
 fn key(n: u8) -> Pubkey {
     Pubkey::from([n; 32])
@@ -21,29 +21,36 @@ fn side(kind: TokenKind) -> TokenSide {
     }
 }
 
+fn hop(input_mint: Pubkey, output_mint: Pubkey) -> SwapAccounts {
+    SwapAccounts {
+        payer: key(1),
+        amm_config: key(2),
+        pool_state: key(3),
+        input_token_account: key(4),
+        output_token_account: key(5),
+        input_vault: key(6),
+        output_vault: key(7),
+        input_token_program: ids::SPL_TOKEN,
+        output_token_program: ids::SPL_TOKEN,
+        input_mint,
+        output_mint,
+        observation_state: key(10),
+    }
+}
+
 fn plan(input_mint: Pubkey, output_mint: Pubkey) -> TransactionPlan {
     TransactionPlan {
-        accounts: SwapAccounts {
-            payer: key(1),
-            amm_config: key(2),
-            pool_state: key(3),
-            input_token_account: key(4),
-            output_token_account: key(5),
-            input_vault: key(6),
-            output_vault: key(7),
-            input_token_program: ids::SPL_TOKEN,
-            output_token_program: ids::SPL_TOKEN,
-            input_mint,
-            output_mint,
-            observation_state: key(10),
-        },
+        route: Route::ExactIn(hop(input_mint, output_mint)),
         terms: SwapTerms {
             amount_in: 1_000,
             minimum_out: 1,
             expiry_slot: None,
         },
         input: side(TokenKind::Spl),
+        middle: None,
         output: side(TokenKind::Spl),
+        fee_payer: key(1),
+        receiver: None,
         named_destination: false,
         wrap_and_unwrap_sol: true,
         priority_fee: 5_000,
@@ -132,7 +139,7 @@ fn sol_out_arrives_native_and_leaves_an_account_that_was_there_alone() {
     );
     let built = unsigned_of(&plan);
     assert_eq!(built.sol_output, Some(SolOutput::Unwrapped));
-    let wrapped = plan.accounts.output_token_account;
+    let wrapped = plan.route.last().output_token_account;
     let touched = |planned: &PlannedInstruction| {
         let mut accounts = planned.instruction.accounts.iter();
         accounts.any(|meta| meta.pubkey == wrapped)
@@ -213,11 +220,11 @@ fn every_plan() -> Vec<TransactionPlan> {
                     };
                     plan.priority_fee = u64::MAX;
                     // Two programs are more accounts than one.
-                    plan.accounts.output_token_program = ids::TOKEN_2022;
+                    plan.route.last_mut().output_token_program = ids::TOKEN_2022;
                     plan.output.token.kind = TokenKind::Token2022WithFee;
                     if output_mint == ids::WRAPPED_SOL {
-                        plan.accounts.output_token_program = ids::SPL_TOKEN;
-                        plan.accounts.input_token_program = ids::TOKEN_2022;
+                        plan.route.last_mut().output_token_program = ids::SPL_TOKEN;
+                        plan.route.first_mut().input_token_program = ids::TOKEN_2022;
                     }
                 }
                 plans.push(plan);

@@ -2,5 +2,6 @@
 
 mod client;
 mod damage;
+mod forms;
 mod refusals;
 mod rounds;

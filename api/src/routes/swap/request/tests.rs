@@ -29,12 +29,12 @@ fn with(field: &str, value: Value) -> Value {
 #[test]
 fn a_quote_is_taken_as_it_stands() {
     let swap = body(full()).with_quote().expect("valid");
-    let given = Minimum::Given {
+    let given = WantedBound::Minimum {
         minimum_out: 5,
         out_amount: Some(6),
     };
-    assert_eq!(swap.minimum, given);
-    assert_eq!(swap.ask.amount_in.get(), 10);
+    assert_eq!(swap.bound, given);
+    assert_eq!(swap.ask.amount.get(), 10);
     assert!(swap.wrap_and_unwrap_sol);
     let defaults = (swap.legacy, swap.refresh, swap.check_balance);
     assert_eq!(defaults, (false, false, false));
@@ -69,13 +69,13 @@ fn without_a_pool_the_minimum_is_given_or_derived() {
         for (name, value) in extra.as_object().into_iter().flatten() {
             quote[name] = value.clone();
         }
-        body(quote).with_or_without_quote().map(|swap| swap.minimum)
+        body(quote).with_or_without_quote().map(|swap| swap.bound)
     };
     let bps = |n| BasisPoints::new(n).expect("in range");
-    let slippage = |n| Some(Minimum::Slippage(bps(n)));
+    let slippage = |n| Some(WantedBound::Slippage(bps(n)));
     assert_eq!(wish(json!({})).ok(), slippage(50));
     assert_eq!(wish(json!({ "slippageBps": 7 })).ok(), slippage(7));
-    let given = Minimum::Given {
+    let given = WantedBound::Minimum {
         minimum_out: 3,
         out_amount: None,
     };

@@ -7,8 +7,8 @@ use utoipa::{
     openapi::{Ref, RefOr, Schema, schema::Object},
 };
 
-use super::{QuoteInput, SwapRequest};
-use crate::extract::{Address, PositiveAmount};
+use super::{SwapRequest, quote_input::QuoteInput};
+use crate::extract::{PoolsText, PositiveAmount};
 
 /// Body of `POST /v1/swap/transaction`: a [`SwapRequest`] whose quote is complete.
 pub struct TransactionRequest;
@@ -29,24 +29,22 @@ impl ToSchema for TransactionRequest {
     }
 }
 
-/// A [`QuoteInput`] that names its pool and its minimum, and therefore no slippage.
+/// A [`QuoteInput`] that names its pool and its bounds.
 struct PinnedQuote;
 
 impl PartialSchema for PinnedQuote {
     fn schema() -> RefOr<Schema> {
         changed(QuoteInput::schema(), |quote| {
             quote.description = Some("A quote as `/v1/quote` answered it.".to_owned());
-            quote.properties.remove("slippageBps");
             set(
                 quote,
                 "minimumOut",
                 PositiveAmount::name().as_ref(),
                 Some("What the chain enforces, as it stands. At most `outAmount`."),
             );
-            set(quote, "pool", Address::name().as_ref(), None);
-            quote
-                .required
-                .extend(["minimumOut", "pool"].map(str::to_owned));
+            set(quote, "pool", PoolsText::name().as_ref(), None);
+            let required = ["amountIn", "minimumOut", "pool"];
+            quote.required.extend(required.map(str::to_owned));
         })
     }
 }
@@ -88,9 +86,8 @@ mod tests {
             "#/components/schemas/PinnedQuote"
         );
         assert_eq!(body["required"], json!(["quote", "userPublicKey"]));
-        let required = ["amountIn", "inputMint", "outputMint", "minimumOut", "pool"];
+        let required = ["inputMint", "outputMint", "amountIn", "minimumOut", "pool"];
         assert_eq!(quote["required"], json!(required));
-        assert_eq!(quote["properties"]["slippageBps"], Value::Null);
         for schema in [body, quote, json::<QuoteInput>()] {
             assert_eq!(schema["additionalProperties"], false);
         }

@@ -1,18 +1,23 @@
 //! Balances of a wallet after a transaction, to the lamport, from every state before it.
 
 use cpmm::{TokenAccount, ids};
-use sluice_harness::wallet::{Asset, Before, Case, Wallet};
+use sluice_harness::wallet::{Asset, Before, Case, Form, Wallet};
 use sluice_testkit::svm::Svm;
+use sluice_transaction::{compute_table::TokenKind, costs::Costs};
 use solana_pubkey::Pubkey;
 use solana_signer::Signer;
 use swap_guard_interface::Swapped;
 
-/// A wallet's belongings: lamports, and the balances of the two associated accounts and the named one; `None` where
-/// there is no account.
+/// Lamports of the wallets of a transaction, and the balances of its token accounts; `None` where there is no account.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Belongings {
-    lamports: u64,
+    user: u64,
+    /// Of another fee payer.
+    fee_payer: Option<u64>,
+    /// Of another receiver.
+    receiver: Option<u64>,
     input: Option<u64>,
+    middle: Option<u64>,
     output: Option<u64>,
 }
 
@@ -26,18 +31,63 @@ fn tokens(svm: &Svm, address: Pubkey) -> Option<u64> {
 }
 
 fn belongings(svm: &Svm, wallet: &Wallet) -> Belongings {
-    let accounts = &wallet.plan.accounts;
+    let plan = &wallet.plan;
+    let (first, last) = (plan.route.first(), plan.route.last());
+    let user = wallet.keypair.pubkey();
+    let lamports = |wallet: Pubkey| svm.account(wallet).lamports;
     Belongings {
-        lamports: svm.account(wallet.keypair.pubkey()).lamports,
-        input: tokens(svm, accounts.input_token_account),
-        output: tokens(svm, accounts.output_token_account),
+        user: lamports(user),
+        fee_payer: (plan.fee_payer != user).then(|| lamports(plan.fee_payer)),
+        receiver: plan.receiver.map(lamports),
+        input: tokens(svm, first.input_token_account),
+        middle: plan
+            .middle
+            .and_then(|_| tokens(svm, last.input_token_account)),
+        output: tokens(svm, last.output_token_account),
     }
+}
+
+/// What belongs to whom after a transaction, by what the answer says of it.
+fn expected(case: &Case, before: Belongings, costs: &Costs, swapped: &Swapped) -> Belongings {
+    let (spent, received) = (swapped.spent, swapped.received);
+    let mut after = before;
+    let kept_rent: u64 = costs
+        .created
+        .iter()
+        .filter(|created| !created.closed)
+        .map(|created| created.rent)
+        .sum();
+    let fees = costs.base_fee + costs.priority_fee + kept_rent;
+    *after.fee_payer.as_mut().unwrap_or(&mut after.user) -= fees;
+    // What is wrapped and not spent comes back.
+    let wraps_apart = case.wrap
+        && case.input == Asset::Sol
+        && (case.form == Form::ExactOut || case.input_before == Before::Absent);
+    if wraps_apart {
+        after.user -= spent;
+    } else {
+        // What was wrapped before is used first.
+        after.user -= costs.wrapped;
+        after.input = before.input.map(|held| held + costs.wrapped - spent);
+    }
+    if case.unwraps() {
+        *after.receiver.as_mut().unwrap_or(&mut after.user) += received;
+    } else {
+        after.output = Some(before.output.unwrap_or(0) + received);
+    }
+    // What was between the pools stays as it was, and an account that keeps a withheld fee stays empty.
+    if let Form::TwoHops(Asset::Token(TokenKind::Token2022WithFee), Before::Absent) = case.form {
+        after.middle = Some(0);
+    }
+    after
 }
 
 #[test]
 fn every_balance_is_what_the_answer_says() {
     let mut svm = Svm::new();
-    for case in Case::all() {
+    let cases = Case::all();
+    assert!(cases.len() > 2_000, "{}", cases.len());
+    for case in cases {
         let wallet = Wallet::place(&mut svm, "alice", case);
         let before = belongings(&svm, &wallet);
         let ran = wallet
@@ -47,41 +97,18 @@ fn every_balance_is_what_the_answer_says() {
             .executed
             .events
             .iter()
-            .find_map(|event| Swapped::decode(event));
-        let received = swapped.expect("the guard says what was received").received;
-        let after = belongings(&svm, &wallet);
-        let costs = &ran.unsigned.costs;
-        let kept_rent: u64 = costs
-            .created
-            .iter()
-            .filter(|created| !created.closed)
-            .map(|created| created.rent)
-            .sum();
-        let unwraps = case.wrap && case.output == Asset::Sol && !case.named_destination;
-        let native_out = if unwraps { received } else { 0 };
-        let spent = costs.base_fee + costs.priority_fee + costs.wrapped + kept_rent;
-        assert_eq!(
-            after.lamports,
-            before.lamports - spent + native_out,
-            "{case:?}"
-        );
-        // What was wrapped before is used first; an account that was not there is gone again.
-        let wraps = case.wrap && case.input == Asset::Sol;
-        let input = match case.input_before {
-            Before::Absent => None,
-            Before::Holding(held) => Some(held + costs.wrapped - wallet.plan.terms.amount_in),
-        };
-        assert_eq!(after.input, input, "{case:?}");
-        assert_eq!(
-            costs.wrapped > 0,
-            wraps && before.input.unwrap_or(0) < wallet.plan.terms.amount_in
-        );
-        let output = if unwraps {
-            before.output
+            .find_map(|event| Swapped::decode(event))
+            .expect("the guard says what was spent and received");
+        let terms = wallet.plan.terms;
+        if case.form == Form::ExactOut {
+            assert_eq!(swapped.received, terms.minimum_out, "{case:?}");
+            assert!(swapped.spent < terms.amount_in, "{case:?}");
         } else {
-            Some(before.output.unwrap_or(0) + received)
-        };
-        assert_eq!(after.output, output, "{case:?}");
+            assert_eq!(swapped.spent, terms.amount_in, "{case:?}");
+        }
+        let costs = &ran.unsigned.costs;
+        let expected = expected(&case, before, costs, &swapped);
+        assert_eq!(belongings(&svm, &wallet), expected, "{case:?}");
         assert_temporary_is_gone(&svm, &wallet, &ran.unsigned.instructions);
     }
 }
@@ -95,7 +122,7 @@ fn assert_temporary_is_gone(
     for planned in planned {
         if planned.name == "createTemporaryAccount" {
             let address = planned.instruction.accounts[1].pubkey;
-            assert_ne!(address, wallet.plan.accounts.output_token_account);
+            assert_ne!(address, wallet.plan.route.last().output_token_account);
             assert_eq!(svm.account(address).lamports, 0);
         }
     }
@@ -106,15 +133,21 @@ fn the_stated_lamports_suffice() {
     let mut svm = Svm::new();
     for case in Case::all() {
         let wallet = Wallet::place(&mut svm, "alice", case);
-        let required = wallet
+        let costs = wallet
             .plan
             .transaction(svm.blockhash())
             .expect("it fits")
-            .costs
-            .required;
-        let mut account = svm.account(wallet.keypair.pubkey());
-        account.lamports = required;
-        svm.set(wallet.keypair.pubkey(), account);
+            .costs;
+        let user = wallet.keypair.pubkey();
+        let mut reduce = |wallet: Pubkey, lamports| {
+            let mut account = svm.account(wallet);
+            account.lamports = lamports;
+            svm.set(wallet, account);
+        };
+        if wallet.plan.fee_payer != user {
+            reduce(user, costs.required_of_user);
+        }
+        reduce(wallet.plan.fee_payer, costs.required);
         wallet
             .run(&mut svm)
             .unwrap_or_else(|refused| panic!("{case:?}: {:#?}", refused.logs));
@@ -126,12 +159,8 @@ fn a_wrapped_account_that_appears_meanwhile_is_not_emptied() {
     let mut svm = Svm::new();
     let case = Case {
         input: Asset::Sol,
-        output: Asset::Token(sluice_transaction::compute_table::TokenKind::Spl),
         input_before: Before::Absent,
-        output_before: Before::Holding(0),
-        named_destination: false,
-        wrap: true,
-        legacy: false,
+        ..Case::PLAIN
     };
     let wallet = Wallet::place(&mut svm, "alice", case);
     // The transaction is planned for a wallet without wrapped SOL; then some arrives.
@@ -145,5 +174,5 @@ fn a_wrapped_account_that_appears_meanwhile_is_not_emptied() {
     let refused = wallet.run(&mut svm).err().expect("it fails");
     assert_eq!(refused.instruction, 2, "at the creation");
     assert_eq!(belongings(&svm, &wallet).input, Some(500));
-    assert_eq!(wallet.plan.accounts.input_mint, ids::WRAPPED_SOL);
+    assert_eq!(wallet.plan.route.first().input_mint, ids::WRAPPED_SOL);
 }

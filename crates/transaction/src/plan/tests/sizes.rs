@@ -1,0 +1,156 @@
+//! Sizes of every combination that the API can be asked for, against the network's limit.
+
+use std::collections::BTreeMap;
+
+use super::{
+    forms::{exact_out, two_hops},
+    *,
+};
+use crate::size::Remedy;
+
+const A: u8 = 8;
+const M: u8 = 7;
+const B: u8 = 9;
+
+/// The rows of the table: name, and a plan with every account there.
+fn rows() -> Vec<(&'static str, TransactionPlan)> {
+    let (a, m, b, sol) = (key(A), key(M), key(B), ids::WRAPPED_SOL);
+    let exact_in = [
+        ("A-B", plan(a, b)),
+        ("SOL-B", plan(sol, b)),
+        ("A-SOL", plan(a, sol)),
+        ("A-SOL-B", two_hops(a, sol, b)),
+        ("A-M-B", two_hops(a, m, b)),
+        ("SOL-M-B", two_hops(sol, m, b)),
+        ("A-M-SOL", two_hops(a, m, sol)),
+    ];
+    let exact_outs = [
+        ("A-B exact out", exact_out(plan(a, b))),
+        ("SOL-B exact out", exact_out(plan(sol, b))),
+        ("A-SOL exact out", exact_out(plan(a, sol))),
+    ];
+    exact_in.into_iter().chain(exact_outs).collect()
+}
+
+/// What a combination has beside its row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Options {
+    receiver: bool,
+    fee_payer: bool,
+    token_2022: bool,
+    two_configurations: bool,
+    legacy: bool,
+}
+
+impl Options {
+    fn all() -> impl Iterator<Item = Self> {
+        (0..32u8).map(|bits| {
+            let flag = |bit: u8| bits & (1 << bit) != 0;
+            Self {
+                receiver: flag(0),
+                fee_payer: flag(1),
+                token_2022: flag(2),
+                two_configurations: flag(3),
+                legacy: flag(4),
+            }
+        })
+    }
+}
+
+/// Every combination of a row: which accounts are there, and the options.
+fn combinations(row: &TransactionPlan) -> Vec<(Options, TransactionPlan)> {
+    let mut plans = Vec::new();
+    for options in Options::all() {
+        for bits in 0..8u8 {
+            let flag = |bit: u8| bits & (1 << bit) != 0;
+            let mut plan = row.clone();
+            let input_mint = plan.route.first().input_mint;
+            let output_mint = plan.route.last().output_mint;
+            let account = |there: bool, mint| there.then(|| held(mint, 7)).flatten();
+            // A token that goes in is there.
+            let is_sol = input_mint == ids::WRAPPED_SOL;
+            plan.input.account = account(flag(0) || !is_sol, input_mint);
+            plan.output.account = account(flag(1), output_mint);
+            if let Some(middle) = &mut plan.middle {
+                middle.account = account(flag(2), key(M));
+            } else if flag(2) {
+                continue;
+            }
+            plan.terms.expiry_slot = Some(u64::MAX);
+            plan.legacy = options.legacy;
+            plan.receiver = options.receiver.then(|| key(20));
+            if options.fee_payer {
+                plan.fee_payer = key(21);
+            }
+            if options.two_configurations && plan.middle.is_some() {
+                plan.route.last_mut().amm_config = key(12);
+            }
+            if options.token_2022 {
+                token_2022_side(&mut plan);
+            }
+            plans.push((options, plan));
+        }
+    }
+    plans
+}
+
+/// Makes a side that is not SOL one of Token-2022: a second token program is another account.
+fn token_2022_side(plan: &mut TransactionPlan) {
+    if plan.route.last().output_mint == ids::WRAPPED_SOL {
+        plan.route.first_mut().input_token_program = ids::TOKEN_2022;
+        plan.input.token.kind = TokenKind::Token2022;
+    } else {
+        plan.route.last_mut().output_token_program = ids::TOKEN_2022;
+        plan.output.token.kind = TokenKind::Token2022;
+    }
+}
+
+#[test]
+fn the_largest_of_each_row_is_known() {
+    let mut largest = BTreeMap::new();
+    for (name, row) in rows() {
+        for (options, plan) in combinations(&row) {
+            let asked = usize::from(options.receiver) + usize::from(options.fee_payer);
+            let size = unsigned_of(&plan).bytes.len();
+            let most = largest.entry(name).or_insert([0; 3]);
+            most[asked] = size.max(most[asked]);
+        }
+    }
+    // With neither of receiver and fee payer, with one, with both. A figure that grows unnoticed would one day be too
+    // large.
+    let expected = BTreeMap::from([
+        ("A-B", [759, 855, 919]),
+        ("A-B exact out", [759, 855, 919]),
+        ("A-M-B", [976, 1_072, 1_136]),
+        ("A-M-SOL", [1_140, 1_245, 1_277]),
+        ("A-SOL", [891, 996, 1_028]),
+        ("A-SOL exact out", [891, 996, 1_028]),
+        ("A-SOL-B", [1_008, 1_104, 1_168]),
+        ("SOL-B", [798, 894, 958]),
+        ("SOL-B exact out", [955, 1_060, 1_124]),
+        ("SOL-M-B", [1_015, 1_111, 1_175]),
+    ]);
+    assert_eq!(largest, expected);
+}
+
+#[test]
+fn a_transaction_that_does_not_fit_says_what_makes_it_fit() {
+    let mut too_large = 0;
+    for (name, row) in rows() {
+        for (options, plan) in combinations(&row) {
+            let size = unsigned_of(&plan).bytes.len();
+            if size <= PACKET_LIMIT {
+                continue;
+            }
+            too_large += 1;
+            assert_eq!(name, "A-M-SOL", "{options:?}");
+            let remedies = plan.remedies(Hash::new_from_array([7; 32]));
+            assert!(options.fee_payer, "{size}: {options:?}");
+            assert!(
+                remedies.contains(&Remedy::WithoutFeePayer),
+                "{size}: {options:?}"
+            );
+        }
+    }
+    assert!(too_large > 0);
+}

@@ -1,0 +1,96 @@
+//! Size of a transaction: the network's limit, and what makes one fit that exceeds it (pure).
+
+use cpmm::{TokenAccount, ids};
+use solana_hash::Hash;
+use solana_pubkey::Pubkey;
+
+use crate::plan::{TokenSide, TransactionPlan};
+
+/// The most bytes of a transaction that the network carries: what an IPv6 packet of 1,280 leaves.
+pub const PACKET_LIMIT: usize = 1_232;
+
+/// A change that makes a transaction smaller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Remedy {
+    /// No other receiver.
+    WithoutReceiver,
+    /// No other fee payer.
+    WithoutFeePayer,
+    /// This token account of the user is created beforehand.
+    WithAccount {
+        /// Its address.
+        account: Pubkey,
+        /// Its mint.
+        mint: Pubkey,
+    },
+    /// Wrapped SOL is left wrapped.
+    WithoutUnwrapping,
+}
+
+impl TransactionPlan {
+    /// The single changes after which the transaction fits.
+    #[must_use]
+    pub fn remedies(&self, blockhash: Hash) -> Vec<Remedy> {
+        let fits = |(_, plan): &(Remedy, Self)| {
+            let built = plan.transaction(blockhash);
+            built.is_ok_and(|built| built.bytes.len() <= PACKET_LIMIT)
+        };
+        let smaller = self.smaller().into_iter().filter(fits);
+        smaller.map(|(remedy, _)| remedy).collect()
+    }
+
+    fn smaller(&self) -> Vec<(Remedy, Self)> {
+        let changed = |change: &dyn Fn(&mut Self)| {
+            let mut plan = self.clone();
+            change(&mut plan);
+            plan
+        };
+        let mut smaller = Vec::new();
+        if self.receiver.is_some() {
+            let plan = changed(&|plan| plan.receiver = None);
+            smaller.push((Remedy::WithoutReceiver, plan));
+        }
+        let user = self.route.first().payer;
+        if self.fee_payer != user {
+            let plan = changed(&|plan| plan.fee_payer = user);
+            smaller.push((Remedy::WithoutFeePayer, plan));
+        }
+        let (first, last) = (self.route.first(), self.route.last());
+        if let Some(middle) = self.middle.filter(|middle| middle.account.is_none()) {
+            let remedy = Remedy::WithAccount {
+                account: last.input_token_account,
+                mint: last.input_mint,
+            };
+            let plan = changed(&|plan| plan.middle = Some(present(middle, last.input_mint, user)));
+            smaller.push((remedy, plan));
+        }
+        // A wrapped SOL account that is there makes the transaction larger where SOL comes out of it.
+        if self.output.account.is_none() && last.output_mint != ids::WRAPPED_SOL {
+            let owner = self.receiver.unwrap_or(user);
+            let remedy = Remedy::WithAccount {
+                account: last.output_token_account,
+                mint: last.output_mint,
+            };
+            let plan = changed(&|plan| plan.output = present(self.output, last.output_mint, owner));
+            smaller.push((remedy, plan));
+        }
+        let mints = [first.input_mint, last.output_mint];
+        if self.wrap_and_unwrap_sol && mints.contains(&ids::WRAPPED_SOL) {
+            let plan = changed(&|plan| plan.wrap_and_unwrap_sol = false);
+            smaller.push((Remedy::WithoutUnwrapping, plan));
+        }
+        smaller
+    }
+}
+
+const fn present(side: TokenSide, mint: Pubkey, owner: Pubkey) -> TokenSide {
+    TokenSide {
+        account: Some(TokenAccount {
+            mint,
+            owner,
+            amount: 0,
+            frozen: false,
+        }),
+        ..side
+    }
+}
