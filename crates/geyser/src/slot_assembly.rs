@@ -11,12 +11,8 @@
 //!
 //! A slot is *witnessed* when the creation of its bank was reported on this connection, by an update that proves the
 //! filter, before any of its content: the stream leaves nothing out after that. A slot that was not witnessed is whole when
-//! its content came in a replay that was asked for after it was frozen. That is known in two ways:
-//!
-//! - it had been seen to be frozen on this connection before the request was sent, and has now come again under it; or
-//! - a child of it exists of which no creation was reported, on a connection that reports creations. The child existed before
-//!   the filter was in force, a bank is created after its parent is frozen, and a replay is put together after the filter is
-//!   in force. So when the replay was put together, the slot was frozen.
+//! its content came in a replay that was asked for after the same server had reported its end: its metadata and a commitment. That
+//! it has a child proves nothing: the validator had frozen it, but the server may not have had the block yet.
 //!
 //! Every other slot is *suspect*: it is held back, with all that builds on it, until it has been asked for again
 //! ([`SlotAssembler::replay_due`]).
@@ -104,7 +100,7 @@ pub enum ReplayPath {
     SideStream,
 }
 
-/// The state machine. Sources are numbered from 0.
+/// The state machine. Of each server source 2n is the stream, and source 2n + 1 the side stream.
 #[derive(Debug)]
 pub struct SlotAssembler {
     sources: Vec<Source>,
@@ -119,6 +115,8 @@ pub struct SlotAssembler {
     highest_given: Option<u64>,
     /// First slot of each filter in force, the oldest first.
     in_force: Vec<(u64, Generation)>,
+    /// The newest generation given to a request.
+    newest: Generation,
     assembled: Vec<Assembled>,
 }
 
@@ -136,13 +134,20 @@ impl SlotAssembler {
             confirmed: None,
             highest_given: None,
             in_force: Vec::new(),
+            newest: Generation::default(),
             assembled: Vec::new(),
         }
+    }
+
+    /// A request of this generation is about to be sent, on whatever connection.
+    pub fn sending(&mut self, generation: Generation) {
+        self.newest = self.newest.max(generation);
     }
 
     /// A connection was opened with this request. Where no slot was given out yet, `from_slot` is the first one to be.
     pub fn connected(&mut self, source: usize, request: SentRequest) {
         self.disconnected(source);
+        self.sending(request.generation);
         if let Some(source) = self.sources.get_mut(source) {
             source.connect(request);
         }
@@ -151,6 +156,7 @@ impl SlotAssembler {
 
     /// A later request was sent on a connection. To be called only when [`SlotAssembler::may_request`].
     pub fn requested(&mut self, source: usize, request: SentRequest) {
+        self.sending(request.generation);
         if let Some(source) = self.sources.get_mut(source) {
             source.send(request);
         }

@@ -188,6 +188,7 @@ impl SlotStream {
     /// The next request, of a new generation.
     fn prepare(&mut self, from_slot: Option<u64>) -> (SentRequest, Request) {
         self.generation = self.generation.next();
+        self.assembler.sending(self.generation);
         let request = Request {
             from_slot,
             ..self.request.in_generation(self.generation)

@@ -228,7 +228,7 @@ impl<'a> Session<'a> {
         received: Instant,
     ) -> Result<(), SessionEnd> {
         if !self.has_checkpoint {
-            self.report_gap(batch).await?;
+            self.report_gap(batch, received).await?;
             self.has_checkpoint = true;
         }
         if commitment == Commitment::Confirmed {

@@ -2,7 +2,7 @@
 
 use sluice_chain_types::SlotStatus;
 
-use super::{Assembled, SlotAssembler, bank::CollectedBank, slot::SlotView};
+use super::{Assembled, SlotAssembler, bank::CollectedBank, slot::SlotView, source::main_source};
 use crate::{
     generation::Generation,
     update::{Body, SlotUpdate, Update},
@@ -122,7 +122,7 @@ impl SlotAssembler {
         };
         bank.parent = Some(parent);
         if bank.set_meta(update, generation) {
-            self.note_ended(source);
+            self.note_ended(source, slot);
         }
         self.advance();
     }
@@ -257,13 +257,18 @@ impl SlotAssembler {
         let at = awaiting.iter().position(|bank| bank.meta().is_some());
         let bank = awaiting.get_mut(at.unwrap_or(0));
         if bank.is_some_and(|bank| bank.set_processed(update)) {
-            self.note_ended(source);
+            self.note_ended(source, slot);
         }
     }
 
-    fn note_ended(&mut self, source: usize) {
+    fn note_ended(&mut self, source: usize, slot: u64) {
         if let Some(from) = self.sources.get_mut(source) {
             from.note_ended();
+        }
+        let entry = self.slots.get_mut(&slot);
+        let view = entry.and_then(|entry| entry.views.get_mut(main_source(source)));
+        if let Some(view) = view {
+            view.ended_in.get_or_insert(self.newest);
         }
     }
 

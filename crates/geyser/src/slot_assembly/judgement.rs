@@ -1,6 +1,6 @@
 //! Judgement: which banks are whole, which slots are suspect, and which block is the one that is built on (pure).
 
-use super::{SlotAssembler, bank::CollectedBank};
+use super::{SlotAssembler, bank::CollectedBank, source::main_source};
 use crate::generation::Generation;
 
 impl SlotAssembler {
@@ -33,16 +33,16 @@ impl SlotAssembler {
         if !from.replays(bank.opened_in, slot) {
             return None;
         }
-        let frozen_before = view.frozen_in.is_some_and(|frozen| frozen < bank.opened_in);
-        let has_older_child = || {
-            let mut above = self.slots.range(slot + 1..);
-            above.any(|(_, child)| {
-                child.views.get(source).is_some_and(|view| {
-                    !view.was_created && view.banks.iter().any(|bank| bank.parent == Some(slot))
-                })
-            })
-        };
-        (frozen_before || (from.reports_banks && has_older_child())).then_some(filter)
+        let ended_in = self.ended_in(source, slot);
+        ended_in
+            .is_some_and(|ended| ended < bank.opened_in)
+            .then_some(filter)
+    }
+
+    /// When the server of a source had first reported the end of a bank.
+    fn ended_in(&self, source: usize, slot: u64) -> Option<Generation> {
+        let view = self.slots.get(&slot)?.views.get(main_source(source))?;
+        view.ended_in
     }
 
     /// The filter that a slot must be whole under.
@@ -76,7 +76,7 @@ impl SlotAssembler {
             .collect()
     }
 
-    /// When a slot was frozen that a source has to be asked for again.
+    /// When a slot that a source has to be asked for again was frozen, or had ended where that is known.
     pub(super) fn suspect(&self, source: usize, slot: u64) -> Option<Generation> {
         let entry = self.slots.get(&slot)?;
         let view = entry.views.get(source)?;
@@ -96,7 +96,7 @@ impl SlotAssembler {
         if view.is_in_progress() && !self.has_ended_child(source, slot) {
             return None;
         }
-        Some(frozen_in)
+        Some(self.ended_in(source, slot).unwrap_or(frozen_in))
     }
 
     /// Whether what builds on a slot that was given out names another block of it, which has not been given out before.

@@ -46,6 +46,8 @@ pub(super) struct SlotView {
     pub(super) was_created: bool,
     /// The newest generation sent when the slot was first known to be frozen.
     pub(super) frozen_in: Option<Generation>,
+    /// The newest generation sent when the server, here or on its side stream, had first reported the end of a bank.
+    pub(super) ended_in: Option<Generation>,
     /// How many slots down its ancestry were reported to be complete before it on this connection, without a gap.
     pub(super) complete_ancestry: Option<u32>,
 }

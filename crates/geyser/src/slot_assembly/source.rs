@@ -16,6 +16,11 @@ const SLOTS_TO_REPLAY: u32 = 4;
 /// The child of the second one begins after the second one is complete, and so after the first was announced.
 const SLOTS_BEFORE_WHOLE: u32 = 2;
 
+/// The stream of the server to which a source belongs.
+pub(super) const fn main_source(source: usize) -> usize {
+    source & !1
+}
+
 /// A server's connection.
 #[derive(Debug, Default)]
 pub(super) struct Source {

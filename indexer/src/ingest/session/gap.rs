@@ -1,6 +1,6 @@
 //! Gap of a session: the slots since the checkpoint that no server replays, reported to all webhooks.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Instant};
 
 use sluice_store::{Commitment, EventKind};
 
@@ -23,7 +23,11 @@ impl Session<'_> {
 
     /// Reports the slots of which nothing was emitted: those since the checkpoint, of a session that could not start
     /// there, or those that the server leaves out. They are stored together with the checkpoint that passes them.
-    pub(super) async fn report_gap(&self, batch: &mut OutboxBatch) -> Result<(), SessionEnd> {
+    pub(super) async fn report_gap(
+        &self,
+        batch: &mut OutboxBatch,
+        received: Instant,
+    ) -> Result<(), SessionEnd> {
         let now = self.now();
         for commitment in Commitment::ALL {
             let Some(gap) = self.gap(commitment) else {
@@ -42,11 +46,13 @@ impl Session<'_> {
             let messages = compose::gap(&self.subscriptions, commitment, gap, lost, now);
             // Before what is emitted of the slots after it.
             batch.messages.splice(0..0, messages);
-            if commitment == Commitment::Finalized {
-                // So that a reconnect before the next finality does not ask for them again.
-                let outbox = &self.context.outbox;
-                outbox.checkpoint(Commitment::Finalized, gap.last).await?;
-            }
+        }
+        if let Some(gap) = self.gap(Commitment::Finalized) {
+            // So that a reconnect before the next finality does not ask for them again. No checkpoint passes a gap that is
+            // not stored.
+            let outbox = &self.context.outbox;
+            batch.flush(outbox, received).await?;
+            outbox.checkpoint(Commitment::Finalized, gap.last).await?;
         }
         Ok(())
     }
