@@ -8,16 +8,16 @@
     reason = "what tests share is test code as well, but stands in no test function"
 )]
 
-mod node;
+mod validator;
 mod watch;
 
 use std::collections::{BTreeMap, HashSet};
 
-use node::Node;
 use tonic::Code;
 use tonic_health::pb::{
     HealthCheckRequest, health_check_response::ServingStatus, health_client::HealthClient,
 };
+use validator::Validator;
 use watch::{Kind, Watch, all_kinds, blocks, full_blocks, sysvar_clock};
 use yellowstone_grpc_proto::geyser::{
     CommitmentLevel, SlotStatus, SubscribeRequest, SubscribeRequestFilterAccounts,
@@ -28,8 +28,8 @@ use yellowstone_grpc_proto::geyser::{
 const BLOCKS: usize = 5;
 
 /// A slot to replay from: frozen, with a vote in it, and with some more behind it. The first blocks have no vote yet.
-async fn replayable(node: &Node) -> u64 {
-    let mut watch = Watch::open(node, blocks()).await;
+async fn replayable(validator: &Validator) -> u64 {
+    let mut watch = Watch::open(validator, blocks()).await;
     let with_vote = loop {
         let block = watch.next_block().await;
         if !block.transactions.is_empty() {
@@ -75,9 +75,9 @@ fn span(order: &[Kind], kind: Kind) -> (usize, usize) {
 
 #[tokio::test]
 async fn event_ordering() {
-    let node = Node::start().await;
-    replayable(&node).await;
-    let mut watch = Watch::open(&node, all_kinds()).await;
+    let validator = Validator::start().await;
+    replayable(&validator).await;
+    let mut watch = Watch::open(&validator, all_kinds()).await;
     let updates = watch.until_blocks(BLOCKS + 1).await;
     let created: Vec<u64> = updates
         .iter()
@@ -116,9 +116,9 @@ async fn event_ordering() {
 
 #[tokio::test]
 async fn replay_ordering() {
-    let node = Node::start().await;
-    let from = replayable(&node).await;
-    let mut watch = Watch::open(&node, since(from, all_kinds())).await;
+    let validator = Validator::start().await;
+    let from = replayable(&validator).await;
+    let mut watch = Watch::open(&validator, since(from, all_kinds())).await;
     let updates = watch.until_blocks(BLOCKS).await;
     assert_eq!(updates[0].0, from, "{:?}", &updates[..5]);
     let order = order(&updates, from);
@@ -136,11 +136,11 @@ async fn replay_ordering() {
 /// Replay begins where it was asked to, misses no block up to the live stream, and its statuses carry parents.
 #[tokio::test]
 async fn replay() {
-    let node = Node::start().await;
-    let from = replayable(&node).await;
+    let validator = Validator::start().await;
+    let from = replayable(&validator).await;
     let mut request = all_kinds();
     request.accounts.clear();
-    let mut watch = Watch::open(&node, since(from, request)).await;
+    let mut watch = Watch::open(&validator, since(from, request)).await;
     let mut parents: BTreeMap<u64, HashSet<Option<u64>>> = BTreeMap::new();
     let mut metas: Vec<(u64, u64)> = Vec::new();
     while metas.len() < 2 * BLOCKS {
@@ -167,10 +167,10 @@ async fn replay() {
 
 #[tokio::test]
 async fn slot_duplicate() {
-    let node = Node::start().await;
+    let validator = Validator::start().await;
     let mut request = all_kinds();
     request.accounts.clear();
-    let mut watch = Watch::open(&node, request).await;
+    let mut watch = Watch::open(&validator, request).await;
     let updates = watch.until_blocks(2 * BLOCKS).await;
     let mut seen = HashSet::new();
     for (slot, kind) in updates {
@@ -182,10 +182,10 @@ async fn slot_duplicate() {
 
 #[tokio::test]
 async fn slot_status_parent_present() {
-    let node = Node::start().await;
+    let validator = Validator::start().await;
     let mut request = all_kinds();
     request.accounts.clear();
-    let mut watch = Watch::open(&node, request).await;
+    let mut watch = Watch::open(&validator, request).await;
     let mut statuses = HashSet::new();
     while !statuses.contains(&SlotStatus::SlotConfirmed) {
         if let UpdateOneof::Slot(slot) = watch.next().await {
@@ -197,7 +197,7 @@ async fn slot_status_parent_present() {
 
 #[tokio::test]
 async fn sysvar_account() {
-    let node = Node::start().await;
+    let validator = Validator::start().await;
     let filter = SubscribeRequestFilterAccounts {
         account: vec![sysvar_clock()],
         ..SubscribeRequestFilterAccounts::default()
@@ -206,7 +206,7 @@ async fn sysvar_account() {
         accounts: [("clock".to_owned(), filter)].into(),
         ..SubscribeRequest::default()
     };
-    let mut watch = Watch::open(&node, request).await;
+    let mut watch = Watch::open(&validator, request).await;
     let mut slots = Vec::new();
     while slots.len() < BLOCKS {
         match watch.next().await {
@@ -222,7 +222,7 @@ async fn sysvar_account() {
 
 #[tokio::test]
 async fn sysvar_block() {
-    let node = Node::start().await;
+    let validator = Validator::start().await;
     let filter = SubscribeRequestFilterBlocks {
         account_include: vec![sysvar_clock()],
         include_transactions: Some(false),
@@ -233,7 +233,7 @@ async fn sysvar_block() {
         blocks: [("b".to_owned(), filter)].into(),
         ..SubscribeRequest::default()
     };
-    let mut watch = Watch::open(&node, request).await;
+    let mut watch = Watch::open(&validator, request).await;
     for _ in 0..BLOCKS {
         let block = watch.next_block().await;
         let addresses: Vec<String> = block
@@ -248,7 +248,7 @@ async fn sysvar_block() {
 
 #[tokio::test]
 async fn full_blocks_at_every_commitment() {
-    let node = Node::start().await;
+    let validator = Validator::start().await;
     for level in [
         CommitmentLevel::Processed,
         CommitmentLevel::Confirmed,
@@ -258,7 +258,7 @@ async fn full_blocks_at_every_commitment() {
             commitment: Some(level.into()),
             ..full_blocks()
         };
-        let mut watch = Watch::open(&node, request).await;
+        let mut watch = Watch::open(&validator, request).await;
         let (mut parent, mut transactions) = (None, 0);
         for _ in 0..BLOCKS {
             let block = watch.next_block().await;
@@ -287,9 +287,9 @@ async fn full_blocks_at_every_commitment() {
 
 #[tokio::test]
 async fn block_subscription_replay() {
-    let node = Node::start().await;
-    let from = replayable(&node).await;
-    let mut watch = Watch::open(&node, since(from, full_blocks())).await;
+    let validator = Validator::start().await;
+    let from = replayable(&validator).await;
+    let mut watch = Watch::open(&validator, since(from, full_blocks())).await;
     let mut slots = Vec::new();
     while slots.len() < 2 * BLOCKS {
         slots.push(watch.next_block().await.slot);
@@ -305,8 +305,8 @@ async fn block_subscription_replay() {
 
 #[tokio::test]
 async fn health_routes() {
-    let node = Node::start().await;
-    let mut health = HealthClient::new(node.channel().await);
+    let validator = Validator::start().await;
+    let mut health = HealthClient::new(validator.channel().await);
     for service in ["", "geyser.Geyser"] {
         let request = HealthCheckRequest {
             service: service.to_owned(),

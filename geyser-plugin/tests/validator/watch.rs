@@ -1,4 +1,4 @@
-//! Subscription to a node, read as what it is of and which slot it belongs to.
+//! Subscription to a validator, read as what it is of and which slot it belongs to.
 
 use tokio::{sync::mpsc, time::timeout};
 use tokio_stream::wrappers::ReceiverStream;
@@ -9,7 +9,7 @@ use yellowstone_grpc_proto::geyser::{
     geyser_client::GeyserClient, subscribe_update::UpdateOneof,
 };
 
-use crate::node::{MAX_ANSWER_BYTES, Node, PATIENCE};
+use crate::validator::{MAX_ANSWER_BYTES, PATIENCE, Validator};
 
 /// What an update is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,11 +30,11 @@ pub struct Watch {
 }
 
 impl Watch {
-    pub async fn open(node: &Node, request: SubscribeRequest) -> Self {
+    pub async fn open(validator: &Validator, request: SubscribeRequest) -> Self {
         let (requests, receiver) = mpsc::channel(1);
         requests.send(request).await.unwrap();
-        let mut client =
-            GeyserClient::new(node.channel().await).max_decoding_message_size(MAX_ANSWER_BYTES);
+        let mut client = GeyserClient::new(validator.channel().await)
+            .max_decoding_message_size(MAX_ANSWER_BYTES);
         let updates = client.subscribe(ReceiverStream::new(receiver)).await;
         Self {
             _requests: requests,

@@ -34,7 +34,7 @@ const BLOCKS: u16 = 200;
 const SETPRIV: &str = "/usr/bin/setpriv";
 
 /// A running validator; dropping it ends it and removes its folder.
-pub struct Node {
+pub struct Validator {
     child: Child,
     folder: PathBuf,
     grpc: String,
@@ -42,7 +42,7 @@ pub struct Node {
     _claim: TcpListener,
 }
 
-impl Node {
+impl Validator {
     /// Starts a validator and waits until the plugin serves.
     pub async fn start() -> Self {
         let (claim, base) = claim();
@@ -71,14 +71,14 @@ impl Node {
             .stderr(log)
             .spawn()
             .expect("the validator starts; SLUICE_VALIDATOR names it, or it is on PATH");
-        let mut node = Self {
+        let mut validator = Self {
             child,
             folder,
             grpc: format!("http://127.0.0.1:{}", base + 5),
             _claim: claim,
         };
-        node.wait().await;
-        node
+        validator.wait().await;
+        validator
     }
 
     async fn wait(&mut self) {
@@ -106,7 +106,7 @@ impl Node {
     }
 }
 
-impl Drop for Node {
+impl Drop for Validator {
     fn drop(&mut self) {
         // Both fail only when there is nothing left to do.
         let _ = self.child.kill();
