@@ -1,21 +1,16 @@
 //! Market task against a scripted stream and a scripted node, both over sockets.
 
-use std::{
-    collections::HashMap,
-    net::Ipv4Addr,
-    sync::{Arc, Mutex},
-};
-
-use axum::{Json, Router, extract::State, routing::post};
-use base64::{Engine, prelude::BASE64_STANDARD};
 use cpmm::ids;
-use serde_json::{Value, json};
 use sluice_chain_types::{RawAccount, Slot, SlotStatus};
 use sluice_geyser::{
     BlockMeta,
     scripted::{Code, Connection, ScriptedServer},
 };
-
+use sluice_testkit::{
+    accounts::{Account, Content},
+    rpc_node::{RpcNode, wire::Call},
+    scripted_chain::{NodeSlot, ScriptedChain, State as Accounts},
+};
 use solana_pubkey::Pubkey;
 
 use super::{
@@ -37,96 +32,50 @@ async fn soon<F: Future>(future: F) -> F::Output {
         .expect("a step of the script hangs")
 }
 
-/// A node that answers the two calls of a snapshot at a slot of the script's choice.
-#[derive(Clone, Default)]
-struct Node(Arc<Mutex<NodeState>>);
-
-#[derive(Default)]
-struct NodeState {
-    slot: u64,
-    accounts: HashMap<String, RawAccount>,
-    /// Keys of every `getMultipleAccounts` answered.
-    asked: Vec<Vec<String>>,
-    /// Time before each answer.
-    delay: Duration,
+/// A node in a slot of the test's choice.
+struct Node {
+    chain: ScriptedChain,
+    rpc: RpcNode,
 }
 
 impl Node {
-    async fn serve(&self) -> String {
-        let listener = tokio::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
-            .await
-            .unwrap();
-        let url = format!("http://{}", listener.local_addr().unwrap());
-        let app = Router::new()
-            .route("/", post(answer))
-            .with_state(self.clone());
-        tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
-        url
+    async fn start() -> Self {
+        let chain = ScriptedChain::new(0, Accounts::new());
+        let rpc = RpcNode::of_chain(chain.clone()).await.unwrap();
+        Self { chain, rpc }
     }
 
+    /// Is in this slot from now on, in which these accounts were written.
     fn set(&self, slot: u64, accounts: &[(u8, RawAccount)]) {
-        let mut state = self.0.lock().unwrap();
-        state.slot = slot;
+        let mut record = self.chain.lock();
+        if !record.tree.contains(slot) {
+            let last = record.tree.last();
+            record.tree.open(slot, last);
+        }
         for (byte, account) in accounts {
-            state
-                .accounts
-                .insert(key(*byte).to_string(), account.clone());
+            let content = Content::Other(Account {
+                owner: account.owner,
+                lamports: account.lamports,
+                data: account.data.clone(),
+            });
+            record.tree.write(slot, key(*byte), content);
         }
+        record.node = NodeSlot::Fixed(slot);
     }
 
-    fn asked(&self) -> Vec<Vec<String>> {
-        self.0.lock().unwrap().asked.clone()
+    /// Keys of every `getMultipleAccounts` answered.
+    fn asked(&self) -> Vec<Vec<Pubkey>> {
+        let calls = self.rpc.calls().into_iter();
+        calls
+            .filter_map(|call| match call {
+                Call::MultipleAccounts { keys, .. } => Some(keys),
+                _ => None,
+            })
+            .collect()
     }
 }
 
-fn encoded(account: &RawAccount) -> Value {
-    json!({
-        "lamports": account.lamports,
-        "data": [BASE64_STANDARD.encode(&account.data), "base64"],
-        "owner": account.owner.to_string(),
-        "executable": false,
-        "rentEpoch": 0,
-        "space": account.data.len(),
-    })
-}
-
-async fn answer(State(node): State<Node>, Json(call): Json<Value>) -> Json<Value> {
-    let delay = node.0.lock().unwrap().delay;
-    sleep(delay).await;
-    let mut state = node.0.lock().unwrap();
-    if call["method"] == "getSlot" {
-        return Json(json!({"jsonrpc": "2.0", "id": call["id"], "result": state.slot}));
-    }
-    let config = &call["params"][1];
-    assert_eq!(config["commitment"], "confirmed");
-    if config["minContextSlot"].as_u64().unwrap() > state.slot {
-        let error = json!({"code": -32016, "message": "Minimum context slot has not been reached",
-            "data": {"contextSlot": state.slot}});
-        return Json(json!({"jsonrpc": "2.0", "id": call["id"], "error": error}));
-    }
-    let value: Value = match call["method"].as_str().unwrap() {
-        "getProgramAccounts" => state
-            .accounts
-            .iter()
-            .filter(|(_, a)| a.data.starts_with(&cpmm::POOL_STATE_DISCRIMINATOR))
-            .map(|(pubkey, account)| json!({"pubkey": pubkey, "account": encoded(account)}))
-            .collect(),
-        "getMultipleAccounts" => {
-            let keys: Vec<String> = serde_json::from_value(call["params"][0].clone()).unwrap();
-            let found = keys
-                .iter()
-                .map(|k| state.accounts.get(k).map_or(Value::Null, encoded))
-                .collect();
-            state.asked.push(keys);
-            found
-        }
-        other => panic!("a snapshot does not call {other}"),
-    };
-    let result = json!({"context": {"slot": state.slot}, "value": value});
-    Json(json!({"jsonrpc": "2.0", "id": call["id"], "result": result}))
-}
-
-struct Script {
+struct MarketTest {
     server: ScriptedServer,
     node: Node,
     market: Market,
@@ -146,18 +95,18 @@ struct Chain {
     created: bool,
 }
 
-impl Script {
+impl MarketTest {
     async fn start() -> Self {
         Self::start_with(NO_SLOT_TIMEOUT).await
     }
 
     async fn start_with(no_slot_timeout: Duration) -> Self {
         let server = ScriptedServer::start().await.unwrap();
-        let (node, market, shutdown) =
-            (Node::default(), Market::default(), CancellationToken::new());
+        let (node, market) = (Node::start().await, Market::default());
+        let shutdown = CancellationToken::new();
         let settings = Settings {
             endpoints: vec![server.endpoint()],
-            rpc_url: node.serve().await.parse().unwrap(),
+            rpc_url: node.rpc.url().parse().unwrap(),
             read_limits: ReadLimits::default(),
             watch_closed_accounts: true,
             freshness: Freshness::default(),
@@ -309,8 +258,8 @@ fn whole_pool() -> [(u8, RawAccount); 6] {
     ]
 }
 
-async fn ready() -> (Script, Chain) {
-    let mut script = Script::start().await;
+async fn ready() -> (MarketTest, Chain) {
+    let mut script = MarketTest::start().await;
     script.node.set(0, &whole_pool());
     let mut chain = script.connect(50).await;
     script.until_ready(&mut chain).await;
@@ -347,9 +296,9 @@ async fn the_market_is_ready_once_the_snapshot_has_joined_the_stream_and_then_fo
 #[tokio::test]
 async fn a_chain_may_take_longer_to_read_than_a_slot_may_take_to_come() {
     let no_slot = Duration::from_millis(400);
-    let mut script = Script::start_with(no_slot).await;
+    let mut script = MarketTest::start_with(no_slot).await;
     script.node.set(0, &whole_pool());
-    script.node.0.lock().unwrap().delay = 2 * no_slot;
+    script.node.rpc.delay(2 * no_slot);
     let mut chain = script.connect(50).await;
     let begun = Instant::now();
     let mut reasons = Vec::new();
@@ -371,7 +320,7 @@ async fn a_chain_may_take_longer_to_read_than_a_slot_may_take_to_come() {
 
 #[tokio::test]
 async fn an_exchange_without_pools_is_ready_and_a_new_pool_appears_without_restart() {
-    let mut script = Script::start().await;
+    let mut script = MarketTest::start().await;
     let mut chain = script.connect(50).await;
     script.until_ready(&mut chain).await;
     assert!(matches!(
@@ -399,7 +348,7 @@ async fn an_exchange_without_pools_is_ready_and_a_new_pool_appears_without_resta
     })
     .await;
     assert_eq!(script.quoted(), Some((1, 100, 200)));
-    let mints = vec![key(MINT_0).to_string(), key(MINT_1).to_string()];
+    let mints = vec![key(MINT_0), key(MINT_1)];
     assert_eq!(
         script.node.asked().pop(),
         Some(mints),
@@ -407,7 +356,7 @@ async fn an_exchange_without_pools_is_ready_and_a_new_pool_appears_without_resta
     );
 }
 
-async fn lost(script: &Script, chain: Chain, message: &str) -> u64 {
+async fn lost(script: &MarketTest, chain: Chain, message: &str) -> u64 {
     let last = chain.slot;
     soon(chain.connection.fail(Code::Internal, message))
         .await
@@ -486,7 +435,7 @@ async fn shutting_down_ends_the_task_at_once_and_leaves_the_market_not_ready() {
 
 #[tokio::test]
 async fn a_server_that_refuses_does_not_end_the_task() {
-    let mut script = Script::start().await;
+    let mut script = MarketTest::start().await;
     let mut first = script.connect(50).await;
     first.pass().await;
     script
