@@ -1,5 +1,7 @@
 //! Yellowstone server and client together: order, replay, limits and refusals of the reference server.
 
+mod limits;
+
 use std::{collections::BTreeMap, time::Duration};
 
 use bytes::Bytes;
@@ -28,12 +30,12 @@ async fn soon<F: Future>(future: F) -> F::Output {
 }
 
 /// A chain of slots with writes of one byte, and a server of it.
-struct Script {
+struct Served {
     chain: ScriptedChain,
     server: YellowstoneServer,
 }
 
-impl Script {
+impl Served {
     async fn start() -> Self {
         Self::with_queue(CLIENT_QUEUE).await
     }
@@ -206,20 +208,20 @@ const WHOLE_101: [&str; 6] = [
 
 #[tokio::test]
 async fn what_passes_before_the_first_request_is_applied_is_lost() {
-    let script = Script::start().await;
-    script.server.hold_requests(true);
-    let mut stream = script.open(request(1)).await;
-    script.created(101);
-    script.write(101, "a", 1);
-    while script.server.requests().is_empty() {
+    let served = Served::start().await;
+    served.server.hold_requests(true);
+    let mut stream = served.open(request(1)).await;
+    served.created(101);
+    served.write(101, "a", 1);
+    while served.server.requests().is_empty() {
         tokio::task::yield_now().await;
     }
     // The message after which the request is applied is not lost to a race of the two.
     tokio::time::sleep(Duration::from_millis(50)).await;
-    script.server.hold_requests(false);
+    served.server.hold_requests(false);
     tokio::time::sleep(Duration::from_millis(50)).await;
-    script.write(101, "b", 2);
-    script.status(101, SlotStatus::Processed);
+    served.write(101, "b", 2);
+    served.status(101, SlotStatus::Processed);
     assert_eq!(
         come(&mut stream, "101 processed").await,
         ["101 b=2", "101 block", "101 processed"],
@@ -229,21 +231,21 @@ async fn what_passes_before_the_first_request_is_applied_is_lost() {
 
 #[tokio::test]
 async fn a_replay_holds_frozen_blocks_alone_with_last_writes_and_parents() {
-    let script = Script::start().await;
-    script.pass(101);
-    script.status(101, SlotStatus::Confirmed);
-    script.created(102);
-    script.write(102, "a", 7);
-    let mut stream = script.open(from(101)).await;
+    let served = Served::start().await;
+    served.pass(101);
+    served.status(101, SlotStatus::Confirmed);
+    served.created(102);
+    served.write(102, "a", 7);
+    let mut stream = served.open(from(101)).await;
     assert_eq!(come(&mut stream, "101 confirmed").await, WHOLE_101);
-    script.write(102, "b", 8);
-    script.status(102, SlotStatus::Processed);
+    served.write(102, "b", 8);
+    served.status(102, SlotStatus::Processed);
     assert_eq!(
         come(&mut stream, "102 processed").await,
         ["102 b=8", "102 block", "102 processed"],
         "nothing of the open slot is replayed"
     );
-    let mut again = script.open(from(101)).await;
+    let mut again = served.open(from(101)).await;
     let parent = loop {
         if let Body::Slot(update) = soon(again.next()).await.expect("an update").body {
             break update.parent;
@@ -254,29 +256,29 @@ async fn a_replay_holds_frozen_blocks_alone_with_last_writes_and_parents() {
 
 #[tokio::test]
 async fn other_servers_replay_every_write_or_number_them_otherwise() {
-    let script = Script::start().await;
-    script.pass(101);
-    script.server.on_replay(ReplayPolicy::EveryWrite);
-    let mut stream = script.open(from(101)).await;
+    let served = Served::start().await;
+    served.pass(101);
+    served.server.on_replay(ReplayPolicy::EveryWrite);
+    let mut stream = served.open(from(101)).await;
     let writes = come(&mut stream, "101 block").await;
     assert_eq!(writes[..2], ["101 a=0", "101 b=1"]);
-    script.server.on_replay(ReplayPolicy::OtherVersions);
-    let mut stream = script.open(from(101)).await;
+    served.server.on_replay(ReplayPolicy::OtherVersions);
+    let mut stream = served.open(from(101)).await;
     let first = soon(stream.next()).await.expect("an update");
     assert!(matches!(first.body, Body::Account(write) if write.write_version < 10));
 }
 
 #[tokio::test]
 async fn a_block_that_is_frozen_while_the_replay_is_put_together_comes_twice() {
-    let script = Script::start().await;
-    script.server.hold_replays(true);
-    script.pass(101);
-    let mut stream = script.open(from(101)).await;
-    while script.server.requests().is_empty() {
+    let served = Served::start().await;
+    served.server.hold_replays(true);
+    served.pass(101);
+    let mut stream = served.open(from(101)).await;
+    while served.server.requests().is_empty() {
         tokio::task::yield_now().await;
     }
-    script.pass(102);
-    script.server.hold_replays(false);
+    served.pass(102);
+    served.server.hold_replays(false);
     let said = come(&mut stream, "102 processed").await;
     assert_eq!(said.iter().filter(|said| *said == "101 block").count(), 1);
     let said = come(&mut stream, "102 processed").await;
@@ -285,15 +287,15 @@ async fn a_block_that_is_frozen_while_the_replay_is_put_together_comes_twice() {
 
 #[tokio::test]
 async fn dead_slots_and_lost_forks_are_not_replayed() {
-    let script = Script::start().await;
-    script.pass(101);
-    script.pass(102);
-    script.status(102, SlotStatus::Dead);
-    script.chain.lock().tree.open(103, 100);
-    script.status(103, SlotStatus::CreatedBank);
-    script.status(103, SlotStatus::Processed);
-    script.status(103, SlotStatus::Finalized);
-    let mut stream = script.open(from(100)).await;
+    let served = Served::start().await;
+    served.pass(101);
+    served.pass(102);
+    served.status(102, SlotStatus::Dead);
+    served.chain.lock().tree.open(103, 100);
+    served.status(103, SlotStatus::CreatedBank);
+    served.status(103, SlotStatus::Processed);
+    served.status(103, SlotStatus::Finalized);
+    let mut stream = served.open(from(100)).await;
     assert_eq!(
         come(&mut stream, "103 finalized").await,
         [
@@ -310,10 +312,10 @@ async fn dead_slots_and_lost_forks_are_not_replayed() {
 
 #[tokio::test]
 async fn only_the_newest_of_the_requests_that_wait_is_kept() {
-    let script = Script::start().await;
-    let mut stream = script.listening(request(1)).await;
-    script.server.hold_requests(true);
-    script.pass(102);
+    let served = Served::start().await;
+    let mut stream = served.listening(request(1)).await;
+    served.server.hold_requests(true);
+    served.pass(102);
     for generation in 2..5 {
         let from_slot = (generation == 2).then_some(102);
         let replaced = Request {
@@ -322,13 +324,13 @@ async fn only_the_newest_of_the_requests_that_wait_is_kept() {
         };
         soon(stream.replace(replaced)).await.expect("sent");
     }
-    while script.server.later_requests().len() < 3 {
+    while served.server.later_requests().len() < 3 {
         tokio::task::yield_now().await;
     }
-    script.server.hold_requests(false);
+    served.server.hold_requests(false);
     come(&mut stream, "102 processed").await;
     tokio::time::sleep(Duration::from_millis(50)).await;
-    script.created(103);
+    served.created(103);
     let update = soon(stream.next()).await.expect("an update");
     assert_eq!(brief(&update), "103 created", "the replay is forgotten");
     assert_eq!(update.filters, ["slots-4"], "it names the filter in force");
@@ -336,15 +338,15 @@ async fn only_the_newest_of_the_requests_that_wait_is_kept() {
 
 #[tokio::test]
 async fn a_replaced_filter_loses_nothing_for_the_keys_that_stay() {
-    let script = Script::start().await;
-    let mut stream = script.listening(request(1)).await;
-    script.created(102);
+    let served = Served::start().await;
+    let mut stream = served.listening(request(1)).await;
+    served.created(102);
     for generation in 2..40 {
         let replaced = stream.replace(request(generation));
         soon(replaced).await.expect("sent");
-        script.write(102, "a", u8::try_from(generation).expect("few"));
+        served.write(102, "a", u8::try_from(generation).expect("few"));
     }
-    script.status(102, SlotStatus::Processed);
+    served.status(102, SlotStatus::Processed);
     let said = come(&mut stream, "102 processed").await;
     let writes = said.iter().filter(|said| said.contains("a=")).count();
     assert_eq!(writes, 38);
@@ -352,35 +354,35 @@ async fn a_replaced_filter_loses_nothing_for_the_keys_that_stay() {
 
 #[tokio::test]
 async fn a_later_request_is_replayed_for_unless_the_server_ignores_that() {
-    let script = Script::start().await;
-    let mut stream = script.listening(request(1)).await;
-    script.pass(102);
+    let served = Served::start().await;
+    let mut stream = served.listening(request(1)).await;
+    served.pass(102);
     come(&mut stream, "102 processed").await;
     soon(stream.replace(from(102))).await.expect("sent");
     assert_eq!(come(&mut stream, "102 processed").await[0], "102 b=2");
 
-    script
+    served
         .server
         .configure(|settings| settings.replays_later = false);
     soon(stream.replace(from(102))).await.expect("sent");
-    while script.server.later_requests().len() < 2 {
+    while served.server.later_requests().len() < 2 {
         tokio::task::yield_now().await;
     }
-    script.created(103);
+    served.created(103);
     assert_eq!(come(&mut stream, "103 created").await, ["103 created"]);
 }
 
 #[tokio::test]
 async fn a_replay_that_cannot_be_is_refused_in_the_servers_words() {
-    let script = Script::start().await;
-    let refused = async |from_slot: u64| end(&mut script.open(from(from_slot)).await).await;
+    let served = Served::start().await;
+    let refused = async |from_slot: u64| end(&mut served.open(from(from_slot)).await).await;
     let error = refused(5).await.to_string();
     let words = "broadcast from 5 is not available, last available: 100";
     assert!(error.contains(words), "{error}");
-    script.server.restart();
+    served.server.restart();
     let error = refused(100).await.to_string();
     assert!(error.contains("Internal: failed to get replay response"));
-    script
+    served
         .server
         .configure(|settings| settings.stored_slots = 0);
     let error = refused(100).await.to_string();
@@ -389,129 +391,38 @@ async fn a_replay_that_cannot_be_is_refused_in_the_servers_words() {
 
 #[tokio::test]
 async fn blocks_beyond_those_stored_are_forgotten_once_enough_are_final() {
-    let script = Script::start().await;
-    script
+    let served = Served::start().await;
+    served
         .server
         .configure(|settings| settings.stored_slots = 15);
     for slot in 101..130 {
-        script.pass(slot);
-        script.status(slot, SlotStatus::Confirmed);
+        served.pass(slot);
+        served.status(slot, SlotStatus::Confirmed);
     }
-    let mut whole = script.open(from(100)).await;
+    let mut whole = served.open(from(100)).await;
     come(&mut whole, "129 confirmed").await;
     for slot in 101..128 {
-        script.status(slot, SlotStatus::Finalized);
+        served.status(slot, SlotStatus::Finalized);
     }
-    let error = end(&mut script.open(from(100)).await).await;
+    let error = end(&mut served.open(from(100)).await).await;
     assert!(error.is_replay_unavailable(), "{error}");
     assert!(error.to_string().contains("last available: 115"), "{error}");
 }
 
 #[tokio::test]
-async fn limits_end_the_stream_with_the_servers_words() {
-    let script = Script::start().await;
-    let limits = FilterLimits {
-        account_max: Some(1),
-        owner_reject: [key(8)].into(),
-        ..FilterLimits::default()
-    };
-    script.server.configure(|settings| settings.limits = limits);
-    let filter = |pubkeys: Vec<Pubkey>, owners: Vec<Pubkey>| Request {
-        accounts: BTreeMap::from([(
-            "keys".to_owned(),
-            AccountFilter {
-                pubkeys,
-                owners,
-                ..AccountFilter::default()
-            },
-        )]),
-        ..request(1)
-    };
-    let error = end(&mut script.open(filter(vec![key(1), key(2)], vec![])).await).await;
-    let words = "failed to create filter: Max amount of Pubkeys reached, only 1 allowed";
-    assert!(error.to_string().contains(words), "{error}");
-    let mut live = script.listening(filter(vec![key(1)], vec![])).await;
-    let rejected = live.replace(filter(vec![], vec![key(8)]));
-    soon(rejected).await.expect("sent");
-    let error = end(&mut live).await;
-    assert!(matches!(error, StreamError::Refused(_)), "{error}");
-    let words = format!("Pubkey {} in filters is not allowed", key(8));
-    assert!(error.to_string().contains(&words), "{error}");
-}
-
-#[tokio::test]
-async fn a_request_above_the_limit_closes_the_stream_without_a_status() {
-    let script = Script::start().await;
-    let mut stream = script.listening(request(1)).await;
-    let pubkeys = (0..100_000_u64).map(|number| address(&number.to_string()));
-    let filter = AccountFilter {
-        pubkeys: pubkeys.collect(),
-        ..AccountFilter::default()
-    };
-    let large = Request {
-        accounts: BTreeMap::from([("keys".to_owned(), filter)]),
-        ..request(2)
-    };
-    soon(stream.replace(large)).await.expect("sent");
-    assert_eq!(end(&mut stream).await, StreamError::Closed);
-}
-
-#[tokio::test]
-async fn a_subscriber_behind_the_ring_has_lagged() {
-    let script = Script::start().await;
-    script.server.configure(|settings| settings.ring = 3);
-    script.server.hold_replays(true);
-    let mut stream = script.open(from(100)).await;
-    while script.server.requests().is_empty() {
-        tokio::task::yield_now().await;
-    }
-    script.pass(101);
-    script.server.hold_replays(false);
-    let error = end(&mut stream).await;
-    assert!(matches!(error, StreamError::Lagged(_)), "{error}");
-    assert!(
-        error
-            .to_string()
-            .contains("lagged to receive geyser messages")
-    );
-}
-
-#[tokio::test]
-async fn a_client_that_does_not_read_has_lagged() {
-    let script = Script::with_queue(4).await;
-    let mut stream = script.listening(request(1)).await;
-    // More than the client's buffers and the queue hold.
-    let large = Content::Broken {
-        owner: program(),
-        data: Bytes::from(vec![0; 1 << 20]),
-    };
-    for _ in 0..64 {
-        let write = script
-            .chain
-            .lock()
-            .tree
-            .write(101, address("a"), large.clone());
-        script.chain.report(Message::write(101, &write));
-    }
-    let error = end(&mut stream).await;
-    assert!(matches!(error, StreamError::Lagged(_)), "{error}");
-    assert!(error.to_string().contains("lagged to send an update"));
-}
-
-#[tokio::test]
 async fn confirmed_streams_carry_whole_blocks_once() {
-    let script = Script::start().await;
+    let served = Served::start().await;
     let confirmed = Request {
         commitment: Commitment::Confirmed,
         ..request(1)
     };
-    let mut stream = script.listening(confirmed).await;
-    script.write(101, "a", 1);
-    script.status(101, SlotStatus::Processed);
-    script.pass(102);
+    let mut stream = served.listening(confirmed).await;
+    served.write(101, "a", 1);
+    served.status(101, SlotStatus::Processed);
+    served.pass(102);
     // Confirms its parent, too.
-    script.status(102, SlotStatus::Confirmed);
-    script.status(102, SlotStatus::Finalized);
+    served.status(102, SlotStatus::Confirmed);
+    served.status(102, SlotStatus::Finalized);
     assert_eq!(
         come(&mut stream, "102 finalized").await,
         [

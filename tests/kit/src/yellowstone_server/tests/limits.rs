@@ -1,0 +1,94 @@
+//! Limits of the server: what a request may ask for, and how far a subscriber may be behind.
+
+use super::*;
+
+#[tokio::test]
+async fn limits_end_the_stream_with_the_servers_words() {
+    let served = Served::start().await;
+    let limits = FilterLimits {
+        account_max: Some(1),
+        owner_reject: [key(8)].into(),
+        ..FilterLimits::default()
+    };
+    served.server.configure(|settings| settings.limits = limits);
+    let filter = |pubkeys: Vec<Pubkey>, owners: Vec<Pubkey>| Request {
+        accounts: BTreeMap::from([(
+            "keys".to_owned(),
+            AccountFilter {
+                pubkeys,
+                owners,
+                ..AccountFilter::default()
+            },
+        )]),
+        ..request(1)
+    };
+    let error = end(&mut served.open(filter(vec![key(1), key(2)], vec![])).await).await;
+    let words = "failed to create filter: Max amount of Pubkeys reached, only 1 allowed";
+    assert!(error.to_string().contains(words), "{error}");
+    let mut live = served.listening(filter(vec![key(1)], vec![])).await;
+    let rejected = live.replace(filter(vec![], vec![key(8)]));
+    soon(rejected).await.expect("sent");
+    let error = end(&mut live).await;
+    assert!(matches!(error, StreamError::Refused(_)), "{error}");
+    let words = format!("Pubkey {} in filters is not allowed", key(8));
+    assert!(error.to_string().contains(&words), "{error}");
+}
+
+#[tokio::test]
+async fn a_request_above_the_limit_closes_the_stream_without_a_status() {
+    let served = Served::start().await;
+    let mut stream = served.listening(request(1)).await;
+    let pubkeys = (0..100_000_u64).map(|number| address(&number.to_string()));
+    let filter = AccountFilter {
+        pubkeys: pubkeys.collect(),
+        ..AccountFilter::default()
+    };
+    let large = Request {
+        accounts: BTreeMap::from([("keys".to_owned(), filter)]),
+        ..request(2)
+    };
+    soon(stream.replace(large)).await.expect("sent");
+    assert_eq!(end(&mut stream).await, StreamError::Closed);
+}
+
+#[tokio::test]
+async fn a_subscriber_behind_the_ring_has_lagged() {
+    let served = Served::start().await;
+    served.server.configure(|settings| settings.ring = 3);
+    served.server.hold_replays(true);
+    let mut stream = served.open(from(100)).await;
+    while served.server.requests().is_empty() {
+        tokio::task::yield_now().await;
+    }
+    served.pass(101);
+    served.server.hold_replays(false);
+    let error = end(&mut stream).await;
+    assert!(matches!(error, StreamError::Lagged(_)), "{error}");
+    assert!(
+        error
+            .to_string()
+            .contains("lagged to receive geyser messages")
+    );
+}
+
+#[tokio::test]
+async fn a_client_that_does_not_read_has_lagged() {
+    let served = Served::with_queue(4).await;
+    let mut stream = served.listening(request(1)).await;
+    // More than the client's buffers and the queue hold.
+    let large = Content::Broken {
+        owner: program(),
+        data: Bytes::from(vec![0; 1 << 20]),
+    };
+    for _ in 0..64 {
+        let write = served
+            .chain
+            .lock()
+            .tree
+            .write(101, address("a"), large.clone());
+        served.chain.report(Message::write(101, &write));
+    }
+    let error = end(&mut stream).await;
+    assert!(matches!(error, StreamError::Lagged(_)), "{error}");
+    assert!(error.to_string().contains("lagged to send an update"));
+}
