@@ -17,12 +17,12 @@ use service_kit::CancellationToken;
 use sluice_config::Config;
 use sluice_harness::services;
 use sluice_testkit::{
-    cast::Cast,
     figure::{Figure, Limit},
     free_port::free_address,
     load::{self, Load, LoadClient},
     rpc_node::RpcNode,
     scripted_chain::ScriptedChain,
+    scripted_pools::ScriptedPools,
     yellowstone_server::YellowstoneServer,
 };
 use tokio::{runtime, time::sleep};
@@ -94,7 +94,7 @@ async fn measure(api: SocketAddr) -> anyhow::Result<(Load, Load)> {
 }
 
 fn path() -> String {
-    let tokens = Cast::default().tokens;
+    let tokens = ScriptedPools::default().tokens;
     let (input, output) = (tokens[0].mint, tokens[1].mint);
     format!("/v1/quote?inputMint={input}&outputMint={output}&amount=1000")
 }
@@ -122,7 +122,7 @@ async fn first_answer(api: SocketAddr, request: &Bytes) -> io::Result<Vec<u8>> {
 fn serve_api(folder: &Path, shutdown: CancellationToken) -> anyhow::Result<SocketAddr> {
     let address = free_address()?;
     let store = folder.join("sluice.db");
-    let record = ScriptedChain::new(FIRST_SLOT, Cast::default().state(FIRST_SLOT));
+    let record = ScriptedChain::new(FIRST_SLOT, ScriptedPools::default().state(FIRST_SLOT));
     // The doubles have a thread of their own, so that the API's has nothing else to do.
     let (started, urls) = std::sync::mpsc::channel();
     let chain = record.clone();

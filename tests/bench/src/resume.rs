@@ -11,11 +11,11 @@ use sluice_harness::market::{MarketHarness, settings};
 use sluice_market::{Market, Status};
 use sluice_testkit::{
     accounts::Content,
-    cast::{self, Actor, Cast},
     figure::{Figure, Limit},
     network_link::NetworkLink,
     rpc_node::RpcNode,
     scripted_chain::{Message, ScriptedChain},
+    scripted_pools::{self, ScriptedPool, ScriptedPools},
     yellowstone_server::YellowstoneServer,
 };
 use solana_pubkey::Pubkey;
@@ -50,12 +50,12 @@ const FINALIZED_AFTER: u64 = 32;
 /// # Errors
 /// When a double cannot be started, or the market does not get ready.
 pub async fn figures() -> anyhow::Result<Vec<Figure>> {
-    let cast = exchange();
-    let chain = ScriptedChain::new(GENESIS, cast.state(GENESIS));
+    let exchange = exchange();
+    let chain = ScriptedChain::new(GENESIS, exchange.state(GENESIS));
     let node = RpcNode::of_chain(chain.clone()).await?;
     let server = YellowstoneServer::start(chain.clone()).await?;
     let link = NetworkLink::to(server.address()).await?;
-    let _trade = trade(chain, cast.pools);
+    let _trade = trade(chain, exchange.pools);
     let market = MarketHarness::start(settings(&[link.url()], &node.url()));
     until_ready(market.market()).await?;
 
@@ -79,13 +79,13 @@ pub async fn figures() -> anyhow::Result<Vec<Figure>> {
     )])
 }
 
-fn exchange() -> Cast {
-    let mut cast = Cast::default();
-    let [a, b, ..] = cast.tokens;
-    let config = cast.configs[0];
-    let pool = |number| Actor::new(&format!("traded pool {number}"), config, a, b);
-    cast.pools = (0..POOLS).map(pool).collect();
-    cast
+fn exchange() -> ScriptedPools {
+    let mut exchange = ScriptedPools::default();
+    let [a, b, ..] = exchange.tokens;
+    let config = exchange.configs[0];
+    let pool = |number| ScriptedPool::new(&format!("traded pool {number}"), config, a, b);
+    exchange.pools = (0..POOLS).map(pool).collect();
+    exchange
 }
 
 async fn until_ready(market: &Market) -> anyhow::Result<Duration> {
@@ -105,7 +105,7 @@ fn is_ready(market: &Market) -> bool {
 }
 
 /// Slots pass in which pools trade in turn, until the handle is dropped.
-fn trade(chain: ScriptedChain, pools: Vec<Actor>) -> Trade {
+fn trade(chain: ScriptedChain, pools: Vec<ScriptedPool>) -> Trade {
     let task = tokio::spawn(async move {
         for slot in GENESIS + 1.. {
             pass(&chain, slot, &pools);
@@ -124,29 +124,34 @@ impl Drop for Trade {
     }
 }
 
-fn pass(chain: &ScriptedChain, slot: u64, pools: &[Actor]) {
+fn pass(chain: &ScriptedChain, slot: u64, pools: &[ScriptedPool]) {
     let parent = slot - 1;
     chain.lock().tree.open(slot, parent);
     let status = |slot, status| chain.report(Message::status(slot, status, Some(slot - 1)));
     status(slot, SlotStatus::CreatedBank);
-    write(chain, slot, ids::CLOCK, cast::clock(slot, cast::EPOCH));
+    write(
+        chain,
+        slot,
+        ids::CLOCK,
+        scripted_pools::clock(slot, scripted_pools::EPOCH),
+    );
     let first = usize::try_from(slot).unwrap_or_default() * TRADING;
-    for actor in pools.iter().cycle().skip(first % POOLS).take(TRADING) {
-        let mut state: PoolState = actor.state();
+    for scripted in pools.iter().cycle().skip(first % POOLS).take(TRADING) {
+        let mut state: PoolState = scripted.state();
         state.protocol_fees.token_0 = slot;
         write(
             chain,
             slot,
-            actor.vaults.token_0,
-            actor.vault_0(1_000_000 + slot),
+            scripted.vaults.token_0,
+            scripted.vault_0(1_000_000 + slot),
         );
         write(
             chain,
             slot,
-            actor.vaults.token_1,
-            actor.vault_1(2_000_000 - slot),
+            scripted.vaults.token_1,
+            scripted.vault_1(2_000_000 - slot),
         );
-        write(chain, slot, actor.pool, Content::pool(state));
+        write(chain, slot, scripted.pool, Content::pool(state));
     }
     status(slot, SlotStatus::Processed);
     for (after, level) in [

@@ -11,9 +11,9 @@ use service_kit::{CancellationToken, Clock};
 use sluice_market::{Endpoint, Freshness, Market, ReadLimits, Settings, Status, spawn};
 use sluice_testkit::{
     figure::{Figure, Limit},
-    idle_chain::IdleChain,
     population::Population,
     rpc_node::{Provider, RpcNode},
+    running_chain::{Running, RunningChain},
 };
 use tokio::{process::Command, time::sleep};
 
@@ -46,7 +46,7 @@ pub async fn figures() -> anyhow::Result<Vec<Figure>> {
     };
     let node = RpcNode::holding(chain.accounts(SLOT)).await?;
     node.reach(SLOT);
-    let chain = IdleChain::start(node.clone(), SLOT_TIME).await?;
+    let chain = RunningChain::start(node.clone(), Running::at_once(SLOT, SLOT_TIME)).await?;
     let (seconds, megabytes) = start(&chain, &node).await?;
     node.provide_by(undisturbed());
     let (calm, _) = start(&chain, &node).await?;
@@ -95,9 +95,9 @@ fn undisturbed() -> Provider {
 }
 
 /// Seconds that a start takes in a process of its own, and the megabytes that it holds then.
-async fn start(chain: &IdleChain, node: &RpcNode) -> anyhow::Result<(f64, f64)> {
+async fn start(chain: &RunningChain, node: &RpcNode) -> anyhow::Result<(f64, f64)> {
     let child = Command::new(env::current_exe()?)
-        .args([CHILD, chain.url(), &node.url()])
+        .args([CHILD, chain.endpoint().url.as_str(), &node.url()])
         .stdout(Stdio::piped())
         .kill_on_drop(true)
         .output();

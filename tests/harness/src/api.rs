@@ -1,30 +1,39 @@
-//! API harness: the whole API between an RPC node and a chain that a test commands.
+//! API harness: starts the whole API between an RPC node and a running chain.
 //!
-//! What a real validator does not do on demand, this chain does: stand still, be slow, move a pool.
+//! What a real validator does not do on demand, the node and the chain do: fail, be slow, move a pool.
 
-mod chain;
-
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::{Context, ensure};
-use cpmm::{TokenProgram, TransferFeeConfig, ids};
+use cpmm::{Clock, TokenProgram, TransferFeeConfig, ids};
 use service_kit::CancellationToken;
 use sluice_config::Config;
-use sluice_geyser::scripted::ScriptedServer;
 use sluice_testkit::{
+    accounts::Content,
     free_port::free_port,
     pool::{Ledger, Pool, PoolSpec, TokenSpec, constant_fee},
     rpc_node::RpcNode,
+    running_chain::{Running, RunningChain},
 };
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
-
-pub use chain::Chain;
 
 use crate::services;
 
 /// How long the API may take to be ready.
 const PATIENCE: Duration = Duration::from_secs(30);
+
+/// How the chain runs: faster than a real one, so that a test does not wait, with the node two slots behind the stream,
+/// as nodes are.
+const RUNNING: Running = Running {
+    genesis: 1_000,
+    slot_time: Duration::from_millis(25),
+    confirmed_behind: 2,
+    clock,
+};
+
+/// The epoch, in which every transfer fee is in force.
+const EPOCH: u64 = 500;
 
 /// Balance of each vault, smallest units.
 const RESERVE: u64 = 1_000_000_000_000;
@@ -38,7 +47,7 @@ pub struct ApiHarness {
     /// The node that it asks.
     pub node: RpcNode,
     /// The chain that it listens to.
-    pub chain: Chain,
+    pub chain: RunningChain,
     /// A pool of SOL and an SPL token.
     pub sol_pool: Pool,
     /// A pool of an SPL token and a Token-2022 one with a transfer fee.
@@ -67,11 +76,10 @@ impl ApiHarness {
         let far_pool = far_pool(&mut node, &sol_pool);
 
         let folder = tempfile::tempdir()?;
-        let server = ScriptedServer::start().await?;
+        let chain = RunningChain::start(node.clone(), RUNNING).await?;
         let port = free_port()?;
-        let config = config(&node.url(), &server, port, rpc_timeout, &folder)?;
+        let config = config(&node.url(), &chain, port, rpc_timeout, &folder)?;
         let shutdown = CancellationToken::new();
-        let chain = Chain::play(server, node.clone(), shutdown.clone());
         let api = tokio::spawn(services::api(config, shutdown.clone()));
         let harness = Self {
             url: format!("http://127.0.0.1:{port}"),
@@ -135,7 +143,7 @@ fn far_pool(node: &mut RpcNode, near: &Pool) -> Pool {
 
 fn config(
     rpc_url: &str,
-    server: &ScriptedServer,
+    chain: &RunningChain,
     port: u16,
     rpc_timeout: Duration,
     folder: &TempDir,
@@ -149,7 +157,20 @@ fn config(
          [api]\nlisten = \"127.0.0.1:{port}\"\n\
          [webhooks]\nallow-http-loopback = true\n",
         rpc_timeout.as_millis(),
-        server.endpoint().url,
+        chain.endpoint().url,
     );
     Ok(Config::parse(&text, "harness.toml".as_ref())?)
+}
+
+/// The Clock sysvar of a slot, with the time of day.
+fn clock(slot: u64) -> Content {
+    let now = service_kit::Clock::system().now();
+    let now = now
+        .duration_since(SystemTime::UNIX_EPOCH)
+        .unwrap_or_default();
+    let clock = Clock {
+        epoch: EPOCH,
+        unix_timestamp: 0_i64.saturating_add_unsigned(now.as_secs()),
+    };
+    Content::Clock(slot, clock)
 }

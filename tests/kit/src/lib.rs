@@ -5,8 +5,6 @@
 #[cfg(feature = "chain")]
 pub mod accounts;
 #[cfg(feature = "chain")]
-pub mod cast;
-#[cfg(feature = "chain")]
 pub mod chain_script;
 #[cfg(feature = "decoders")]
 pub mod decoders;
@@ -15,8 +13,6 @@ pub mod figure;
 #[cfg(feature = "chain")]
 pub mod filters;
 pub mod free_port;
-#[cfg(feature = "chain")]
-pub mod idle_chain;
 #[cfg(feature = "chain")]
 pub mod load;
 pub mod names;
@@ -33,7 +29,11 @@ pub mod route;
 #[cfg(feature = "chain")]
 pub mod rpc_node;
 #[cfg(feature = "chain")]
+pub mod running_chain;
+#[cfg(feature = "chain")]
 pub mod scripted_chain;
+#[cfg(feature = "chain")]
+pub mod scripted_pools;
 #[cfg(feature = "svm")]
 pub mod svm;
 #[cfg(feature = "chain")]

@@ -23,7 +23,7 @@ use tokio::sync::watch;
 pub use block_tree::{Block, BlockId, BlockTree, State, Write};
 pub use statuses::ReportedStatuses;
 
-use crate::{accounts::Content, cast};
+use crate::{accounts::Content, scripted_pools};
 
 /// How a server ends a stream.
 #[derive(Clone, Debug)]
@@ -157,7 +157,7 @@ impl ScriptedChain {
         let write = {
             let mut record = self.lock();
             record.tree.open(slot, parent);
-            let clock = cast::clock(slot, cast::EPOCH);
+            let clock = scripted_pools::clock(slot, scripted_pools::EPOCH);
             record.tree.write(slot, ids::CLOCK, clock)
         };
         let status = |status, parent| self.report(Message::status(slot, status, parent));

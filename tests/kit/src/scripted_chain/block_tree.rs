@@ -55,6 +55,8 @@ pub struct BlockTree {
     confirmed: BlockId,
     finalized: BlockId,
     next_version: u64,
+    /// Every account that was ever written.
+    written: BTreeSet<Pubkey>,
 }
 
 /// The first block.
@@ -71,6 +73,7 @@ impl BlockTree {
             finalized: GENESIS,
             // Far from zero, so that versions of another validator can be smaller.
             next_version: 1_000_000,
+            written: BTreeSet::new(),
         };
         tree.put(genesis, None);
         for (key, content) in state {
@@ -156,6 +159,7 @@ impl BlockTree {
             transaction,
         };
         self.next_version += 1;
+        self.written.insert(key);
         self.blocks[id.0].writes.push(write.clone());
         write
     }
@@ -340,13 +344,19 @@ impl BlockTree {
     /// Every account as it is in this slot.
     #[must_use]
     pub fn state(&self, slot: u64) -> State {
+        let mut state = State::new();
         let ancestry = self.current(slot).into_iter();
-        let mut ancestry: Vec<BlockId> = ancestry.flat_map(|id| self.ancestry(id)).collect();
-        ancestry.reverse();
-        let writes = ancestry.iter().flat_map(|id| &self.block(*id).writes);
-        writes
-            .map(|write| (write.key, write.content.clone()))
-            .collect()
+        for id in ancestry.flat_map(|id| self.ancestry(id)) {
+            // A long chain is not walked to its beginning for accounts that are written all the time.
+            if state.len() == self.written.len() {
+                break;
+            }
+            for write in self.block(id).writes.iter().rev() {
+                let newest = state.entry(write.key);
+                newest.or_insert_with(|| write.content.clone());
+            }
+        }
+        state
     }
 
     /// One account as it is in this slot.

@@ -10,9 +10,9 @@ use rand::{Rng, SeedableRng, rngs::StdRng, seq::IndexedRandom};
 use sluice_geyser::{Body, SlotStatus, scripted::Code};
 use sluice_testkit::{
     accounts::Content,
-    cast::{self, Actor, Token},
     rpc_node::Fault,
     scripted_chain::Message,
+    scripted_pools::{self, ScriptedPool, Token},
     yellowstone_server::ReplayPolicy,
 };
 use tokio::time::sleep;
@@ -39,7 +39,7 @@ pub async fn explore(seed: u64) {
         Scenario::start().await
     };
     let mut script = Exploration {
-        pools: scenario.cast.pools.clone(),
+        pools: scenario.exchange.pools.clone(),
         scenario,
         rng,
         weather,
@@ -80,7 +80,7 @@ struct Exploration {
     scenario: Scenario,
     rng: StdRng,
     weather: Weather,
-    pools: Vec<Actor>,
+    pools: Vec<ScriptedPool>,
     /// Slots that are not frozen yet.
     open: BTreeSet<u64>,
     /// Open slots that have children: they are complete, and only the word of it is missing.
@@ -188,7 +188,7 @@ impl Exploration {
     }
 
     /// Some write that concerns this pool, whatever state it is in.
-    fn write(&mut self, slot: u64, pool: &Actor) {
+    fn write(&mut self, slot: u64, pool: &ScriptedPool) {
         let state = self.scenario.chain.lock().tree.state(slot);
         let exists = |key| {
             state
@@ -207,7 +207,9 @@ impl Exploration {
             2 => self
                 .scenario
                 .change(slot, pool, |pool| pool.open_time += amount),
-            3 => self.scenario.set(slot, pool.config, cast::config(amount)),
+            3 => self
+                .scenario
+                .set(slot, pool.config, scripted_pools::config(amount)),
             4 => self.change_fee(slot, pool),
             5 => self.new_pool(slot),
             6 => self.swap_out_of_order(slot, pool, amount),
@@ -215,7 +217,7 @@ impl Exploration {
         }
     }
 
-    fn open_pool(&mut self, slot: u64, pool: &Actor) {
+    fn open_pool(&mut self, slot: u64, pool: &ScriptedPool) {
         let mut accounts = pool.opening().to_vec();
         for token in [pool.tokens.token_0, pool.tokens.token_1] {
             let is_new = self
@@ -240,7 +242,7 @@ impl Exploration {
         }
     }
 
-    fn close_pool(&mut self, slot: u64, pool: &Actor) {
+    fn close_pool(&mut self, slot: u64, pool: &ScriptedPool) {
         let keys = [pool.pool, pool.vaults.token_0, pool.vaults.token_1];
         let all = self.chance(50);
         let count = if all { 3 } else { 1 };
@@ -249,7 +251,7 @@ impl Exploration {
         }
     }
 
-    fn change_fee(&mut self, slot: u64, pool: &Actor) {
+    fn change_fee(&mut self, slot: u64, pool: &ScriptedPool) {
         let tokens = [pool.tokens.token_0, pool.tokens.token_1];
         for token in tokens.iter().filter(|token| token.has_fee) {
             let basis_points = self.rng.random_range(0..10_000);
@@ -262,13 +264,13 @@ impl Exploration {
         let name = format!("pool {} of slot {slot}", self.pools.len());
         let config = *self
             .scenario
-            .cast
+            .exchange
             .configs
             .choose(&mut self.rng)
             .expect("two");
         let known = *self
             .scenario
-            .cast
+            .exchange
             .tokens
             .choose(&mut self.rng)
             .expect("four");
@@ -277,17 +279,17 @@ impl Exploration {
             0 => Token::spl(&new),
             1 => Token::with_fee(&new),
             2 => Token::plain_2022(&new),
-            _ => self.scenario.cast.tokens[0],
+            _ => self.scenario.exchange.tokens[0],
         };
         if other != known {
-            let pool = Actor::new(&name, config, known, other);
+            let pool = ScriptedPool::new(&name, config, known, other);
             self.pools.push(pool);
             self.open_pool(slot, &pool);
         }
     }
 
     /// The writes of a swap, arriving in another order than they were made in.
-    fn swap_out_of_order(&mut self, slot: u64, pool: &Actor, amount: u64) {
+    fn swap_out_of_order(&mut self, slot: u64, pool: &ScriptedPool, amount: u64) {
         let writes = self.scenario.swap_writes(slot, pool, amount);
         let mut writes: Vec<_> = writes
             .into_iter()

@@ -7,11 +7,11 @@ use sluice_geyser::{AccountFilter, Request, SlotStatus, scripted::Code};
 use sluice_harness::market::{MarketHarness, settings};
 use sluice_testkit::{
     accounts::Content,
-    cast::{self, Actor, Cast},
     network_link::NetworkLink,
     rpc_node::RpcNode,
     scripted_chain::Write,
     scripted_chain::{Ending, Message, ScriptedChain},
+    scripted_pools::{self, ScriptedPool, ScriptedPools},
     yellowstone_server::YellowstoneServer,
 };
 use solana_pubkey::Pubkey;
@@ -53,7 +53,7 @@ pub struct Scenario {
     /// The link between market and server.
     pub link: NetworkLink,
     /// Who plays.
-    pub cast: Cast,
+    pub exchange: ScriptedPools,
     /// The epoch that slots opened from now on are in.
     pub epoch: u64,
     /// The slot on which [`Scenario::pass`] builds.
@@ -79,8 +79,8 @@ impl Scenario {
     pub async fn prepared(
         prepare: impl AsyncFnOnce(&RpcNode, &YellowstoneServer) -> Vec<String>,
     ) -> Self {
-        let cast = Cast::default();
-        let chain = ScriptedChain::new(GENESIS, cast.state(GENESIS));
+        let exchange = ScriptedPools::default();
+        let chain = ScriptedChain::new(GENESIS, exchange.state(GENESIS));
         let node = RpcNode::of_chain(chain.clone()).await.expect("a free port");
         let server = YellowstoneServer::start(chain.clone())
             .await
@@ -97,8 +97,8 @@ impl Scenario {
             node,
             server,
             link,
-            cast,
-            epoch: cast::EPOCH,
+            exchange,
+            epoch: scripted_pools::EPOCH,
             head: GENESIS,
             market,
             watch,
@@ -132,7 +132,7 @@ impl Scenario {
     pub fn open_after(&mut self, parent: u64, skipped: u64) -> u64 {
         let slot = self.open_unreported(parent, skipped);
         self.status(slot, SlotStatus::CreatedBank, Some(parent));
-        self.set(slot, ids::CLOCK, cast::clock(slot, self.epoch));
+        self.set(slot, ids::CLOCK, scripted_pools::clock(slot, self.epoch));
         slot
     }
 
@@ -183,7 +183,12 @@ impl Scenario {
 
     /// The three writes of a swap of `amount`, each with its account.
     #[must_use]
-    pub fn swap_writes(&self, slot: u64, actor: &Actor, amount: u64) -> [(Pubkey, Content); 3] {
+    pub fn swap_writes(
+        &self,
+        slot: u64,
+        scripted: &ScriptedPool,
+        amount: u64,
+    ) -> [(Pubkey, Content); 3] {
         let record = self.chain.lock();
         let moved = |key: &Pubkey, change: fn(u64, u64) -> u64| {
             let Some(Content::Vault {
@@ -205,39 +210,39 @@ impl Scenario {
             };
             (*key, vault)
         };
-        let Some(Content::Pool(pool)) = record.tree.get(slot, &actor.pool) else {
-            panic!("{} is no pool in slot {slot}", actor.pool);
+        let Some(Content::Pool(pool)) = record.tree.get(slot, &scripted.pool) else {
+            panic!("{} is no pool in slot {slot}", scripted.pool);
         };
         let mut pool = PoolState::clone(pool);
         pool.protocol_fees.token_0 += 1;
         [
-            moved(&actor.vaults.token_0, u64::wrapping_add),
-            moved(&actor.vaults.token_1, u64::wrapping_sub),
-            (actor.pool, Content::pool(pool)),
+            moved(&scripted.vaults.token_0, u64::wrapping_add),
+            moved(&scripted.vaults.token_1, u64::wrapping_sub),
+            (scripted.pool, Content::pool(pool)),
         ]
     }
 
     /// A swap in a pool: its vaults and its fees change.
-    pub fn swap(&self, slot: u64, actor: &Actor, amount: u64) {
-        for (key, content) in self.swap_writes(slot, actor, amount) {
+    pub fn swap(&self, slot: u64, scripted: &ScriptedPool, amount: u64) {
+        for (key, content) in self.swap_writes(slot, scripted, amount) {
             self.set(slot, key, content);
         }
     }
 
     /// One of the pools of the beginning.
     #[must_use]
-    pub fn pool(&self, index: usize) -> Actor {
-        self.cast.pools[index]
+    pub fn pool(&self, index: usize) -> ScriptedPool {
+        self.exchange.pools[index]
     }
 
     /// Changes a pool's fields.
-    pub fn change(&self, slot: u64, actor: &Actor, change: impl FnOnce(&mut PoolState)) {
-        let content = self.chain.lock().tree.get(slot, &actor.pool).cloned();
+    pub fn change(&self, slot: u64, scripted: &ScriptedPool, change: impl FnOnce(&mut PoolState)) {
+        let content = self.chain.lock().tree.get(slot, &scripted.pool).cloned();
         let Some(Content::Pool(mut pool)) = content else {
-            panic!("{} is no pool in slot {slot}", actor.pool);
+            panic!("{} is no pool in slot {slot}", scripted.pool);
         };
         change(&mut pool);
-        self.set(slot, actor.pool, Content::Pool(pool));
+        self.set(slot, scripted.pool, Content::Pool(pool));
     }
 
     /// A whole slot on `parent`, with a swap in the first pool, frozen.
@@ -375,8 +380,8 @@ impl Scenario {
 
     /// Looking pools up by their mints must find what looking them up one by one finds.
     fn pairs_differ(&self, reader: &Reader, moment: &QuotedState) -> Option<String> {
-        self.cast.pools.iter().find_map(|actor| {
-            let (a, b) = (actor.tokens.token_0.mint, actor.tokens.token_1.mint);
+        self.exchange.pools.iter().find_map(|scripted| {
+            let (a, b) = (scripted.tokens.token_0.mint, scripted.tokens.token_1.mint);
             let is_of_pair = |pool: &cpmm::PoolSnapshot| {
                 (pool.pool.mints.token_0, pool.pool.mints.token_1) == (a, b)
             };

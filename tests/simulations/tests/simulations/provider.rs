@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 use sluice_harness::market::{MarketHarness, settings};
 use sluice_market::{NotReady, Settings, Status};
 use sluice_testkit::{
-    idle_chain::IdleChain,
     population::Population,
     rpc_node::{Fault, Provider, ProviderCounts, RpcNode},
+    running_chain::{Running, RunningChain},
 };
 use tokio::time::{sleep, timeout};
 
@@ -47,7 +47,7 @@ fn faulty() -> Provider {
 
 struct World {
     node: RpcNode,
-    chain: IdleChain,
+    chain: RunningChain,
 }
 
 impl World {
@@ -56,13 +56,13 @@ impl World {
         let node = RpcNode::holding(population.accounts(SLOT)).await;
         let node = node.expect("a port is free");
         node.reach(SLOT);
-        let chain = IdleChain::start(node.clone(), SLOT_TIME).await;
+        let chain = RunningChain::start(node.clone(), Running::at_once(SLOT, SLOT_TIME)).await;
         let chain = chain.expect("a port is free");
         Self { node, chain }
     }
 
     fn settings(&self) -> Settings {
-        settings(&[self.chain.url().to_owned()], &self.node.url())
+        settings(&[self.chain.endpoint().url.to_string()], &self.node.url())
     }
 
     /// Time until a market holds all pools, and the reasons that it gave until then.

@@ -6,8 +6,8 @@ use bytes::Bytes;
 use cpmm::ids;
 use sluice_testkit::{
     accounts::Content,
-    cast::{self, Actor, Token},
     scripted_chain::NodeSlot,
+    scripted_pools::{self, ScriptedPool, Token},
 };
 use solana_pubkey::Pubkey;
 
@@ -24,10 +24,10 @@ fn write(scenario: &mut Scenario, accounts: impl IntoIterator<Item = (Pubkey, Co
 }
 
 /// A pool of two mints that are there, under a configuration that is there.
-fn newcomer(scenario: &mut Scenario) -> Actor {
-    let [a, _, fee, _] = scenario.cast.tokens;
-    let pool = Actor::new("new pool", scenario.cast.configs[1], a, fee);
-    scenario.cast.pools.push(pool);
+fn newcomer(scenario: &mut Scenario) -> ScriptedPool {
+    let [a, _, fee, _] = scenario.exchange.tokens;
+    let pool = ScriptedPool::new("new pool", scenario.exchange.configs[1], a, fee);
+    scenario.exchange.pools.push(pool);
     pool
 }
 
@@ -84,12 +84,12 @@ async fn a_pool_without_one_of_its_vaults_is_not_shown_until_it_has_it() {
 async fn a_new_pool_under_a_new_configuration_appears() {
     let mut scenario = Scenario::ready().await;
     let config = sluice_testkit::names::address("config 2");
-    let [a, b, ..] = scenario.cast.tokens;
-    let pool = Actor::new("new pool", config, a, b);
+    let [a, b, ..] = scenario.exchange.tokens;
+    let pool = ScriptedPool::new("new pool", config, a, b);
     write(&mut scenario, pool.opening());
     scenario.agree().await;
     assert_eq!(shown(&scenario), 4);
-    write(&mut scenario, [(config, cast::config(40))]);
+    write(&mut scenario, [(config, scripted_pools::config(40))]);
     scenario.agree().await;
     assert_eq!(shown(&scenario), 5);
     unbroken(&scenario);
@@ -99,13 +99,13 @@ async fn a_new_pool_under_a_new_configuration_appears() {
 /// The chain goes on meanwhile, because the node reports confirmed accounts only.
 async fn a_new_pool_of(token: Token) {
     let mut scenario = Scenario::ready().await;
-    let pool = Actor::new(
+    let pool = ScriptedPool::new(
         "new pool",
-        scenario.cast.configs[0],
-        scenario.cast.tokens[0],
+        scenario.exchange.configs[0],
+        scenario.exchange.tokens[0],
         token,
     );
-    scenario.cast.pools.push(pool);
+    scenario.exchange.pools.push(pool);
     let mint = (token.mint, token.content(300));
     write(&mut scenario, [mint].into_iter().chain(pool.opening()));
     scenario.settle().await;
@@ -133,10 +133,10 @@ async fn a_new_pool_of_a_new_mint_with_a_transfer_fee_appears() {
 async fn the_other_pools_stay_quotable_while_a_new_mint_is_read() {
     let mut scenario = Scenario::ready().await;
     let token = Token::spl("new token");
-    let pool = Actor::new(
+    let pool = ScriptedPool::new(
         "new pool",
-        scenario.cast.configs[0],
-        scenario.cast.tokens[0],
+        scenario.exchange.configs[0],
+        scenario.exchange.tokens[0],
         token,
     );
     scenario.chain.lock().hold_node();
@@ -205,7 +205,7 @@ async fn a_pool_with_a_closed_vault_disappears() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_changed_transfer_fee_reaches_every_pool_of_its_mint() {
     let mut scenario = Scenario::ready().await;
-    let fee = scenario.cast.tokens[2];
+    let fee = scenario.exchange.tokens[2];
     write(&mut scenario, [(fee.mint, fee.content(9_000))]);
     scenario.agree().await;
     unbroken(&scenario);
@@ -220,7 +220,7 @@ async fn a_new_epoch_is_seen_in_its_first_slot() {
     scenario.epoch += 1;
     scenario.pass();
     scenario.agree().await;
-    assert_eq!(scenario.processed().clock.epoch, cast::EPOCH + 1);
+    assert_eq!(scenario.processed().clock.epoch, scripted_pools::EPOCH + 1);
     unbroken(&scenario);
     scenario.end().await;
 }
@@ -229,8 +229,11 @@ async fn a_new_epoch_is_seen_in_its_first_slot() {
 async fn a_changed_configuration_changes_all_its_pools_at_once() {
     let mut scenario = Scenario::ready().await;
     for rate in 1..40 {
-        let [one, two] = scenario.cast.configs;
-        let changed = [(one, cast::config(rate)), (two, cast::config(rate + 1))];
+        let [one, two] = scenario.exchange.configs;
+        let changed = [
+            (one, scripted_pools::config(rate)),
+            (two, scripted_pools::config(rate + 1)),
+        ];
         write(&mut scenario, changed);
     }
     scenario.agree().await;

@@ -31,7 +31,7 @@ async fn a_market_whose_connection_is_cut_while_swaps_run_shows_no_slot_without_
                     scenario.link.cut();
                 }
                 until_cut = until_cut.wrapping_sub(1);
-                let pool = scenario.pool(rng.random_range(0..scenario.cast.pools.len()));
+                let pool = scenario.pool(rng.random_range(0..scenario.exchange.pools.len()));
                 scenario.swap(slot, &pool, rng.random_range(1..1_000));
                 sleep(BETWEEN_SWAPS).await;
             }

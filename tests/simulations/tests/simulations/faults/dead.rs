@@ -124,7 +124,7 @@ async fn an_account_of_a_dead_slot_shows_what_it_was_before() {
     let pool = scenario.pool(2);
     let dead = scenario.open(scenario.head);
     scenario.change(dead, &pool, |pool| pool.open_time = 9_999_999_999);
-    scenario.set(dead, pool.config, sluice_testkit::cast::config(1));
+    scenario.set(dead, pool.config, sluice_testkit::scripted_pools::config(1));
     scenario.seal(dead);
     scenario.agree().await;
     scenario.kill(dead);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use sluice_testkit::cast::{Actor, Token};
+use sluice_testkit::scripted_pools::{ScriptedPool, Token};
 use tokio::time::sleep;
 
 use super::{Scenario, unbroken};
@@ -133,8 +133,8 @@ async fn each_branch_has_its_own_value_of_an_account() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_pool_opened_on_an_abandoned_branch_disappears() {
     let mut scenario = Scenario::ready().await;
-    let [a, _, fee, _] = scenario.cast.tokens;
-    let pool = Actor::new("new pool", scenario.cast.configs[0], a, fee);
+    let [a, _, fee, _] = scenario.exchange.tokens;
+    let pool = ScriptedPool::new("new pool", scenario.exchange.configs[0], a, fee);
     let parent = scenario.head;
     let fork = scenario.open(parent);
     for (key, content) in pool.opening() {
@@ -150,9 +150,9 @@ async fn a_pool_opened_on_an_abandoned_branch_disappears() {
 }
 
 /// A slot in which a pool is opened, and one of its mints with it.
-fn opened(scenario: &mut Scenario, parent: u64, pool: &Actor, fee: u16) -> u64 {
+fn opened(scenario: &mut Scenario, parent: u64, pool: &ScriptedPool, fee: u16) -> u64 {
     let slot = scenario.open(parent);
-    let genesis = scenario.cast.tokens.map(|token| token.mint);
+    let genesis = scenario.exchange.tokens.map(|token| token.mint);
     let tokens = [pool.tokens.token_0, pool.tokens.token_1];
     for token in tokens.iter().filter(|token| !genesis.contains(&token.mint)) {
         scenario.set(slot, token.mint, token.content(fee));
@@ -167,9 +167,9 @@ fn opened(scenario: &mut Scenario, parent: u64, pool: &Actor, fee: u16) -> u64 {
 /// Transactions of an abandoned fork usually land again on the other one.
 async fn lands_again(token: Token) {
     let mut scenario = Scenario::ready().await;
-    let known = scenario.cast.tokens[0];
-    let pool = Actor::new("new pool", scenario.cast.configs[0], known, token);
-    scenario.cast.pools.push(pool);
+    let known = scenario.exchange.tokens[0];
+    let pool = ScriptedPool::new("new pool", scenario.exchange.configs[0], known, token);
+    scenario.exchange.pools.push(pool);
     let parent = scenario.head;
     let fork = opened(&mut scenario, parent, &pool, 10);
     let mut main = scenario.pass_on(parent);

@@ -69,7 +69,7 @@ async fn an_answer_newer_than_the_stream_waits_for_its_slot() {
     let pool = scenario.pool(0);
     for _ in 0..12 {
         let slot = scenario.open_unreported(parent, 0);
-        let clock = sluice_testkit::cast::clock(slot, scenario.epoch);
+        let clock = sluice_testkit::scripted_pools::clock(slot, scenario.epoch);
         let mut writes = vec![scenario.set_unreported(slot, cpmm::ids::CLOCK, clock)];
         for (key, content) in scenario.swap_writes(slot, &pool, 13) {
             writes.push(scenario.set_unreported(slot, key, content));
@@ -129,14 +129,14 @@ async fn a_market_starts_in_the_middle_of_a_fork() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn pools_that_come_and_go_during_the_start_are_neither_lost_nor_kept() {
-    use sluice_testkit::{accounts::Content, cast::Actor};
+    use sluice_testkit::{accounts::Content, scripted_pools::ScriptedPool};
     let mut scenario = Scenario::start().await;
     scenario.subscribed(1).await;
-    let [a, _, fee, _] = scenario.cast.tokens;
+    let [a, _, fee, _] = scenario.exchange.tokens;
     for index in 0..10 {
-        let pool = Actor::new(
+        let pool = ScriptedPool::new(
             &format!("passing {index}"),
-            scenario.cast.configs[0],
+            scenario.exchange.configs[0],
             a,
             fee,
         );

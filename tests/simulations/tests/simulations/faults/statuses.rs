@@ -27,20 +27,20 @@ async fn statuses_reported_twice_change_nothing() {
 async fn statuses_of_building_a_block_mean_nothing_in_any_order() {
     let mut scenario = Scenario::ready().await;
     let slot = scenario.open(scenario.head);
-    let stages = [
+    let statuses = [
         SlotStatus::Completed,
         SlotStatus::FirstShredReceived,
         SlotStatus::CreatedBank,
     ];
-    for stage in stages {
-        scenario.status(slot, stage, None);
+    for status in statuses {
+        scenario.status(slot, status, None);
     }
     let pool = scenario.pool(1);
     scenario.swap(slot, &pool, 9);
     scenario.agree().await;
     scenario.seal(slot);
-    for stage in stages {
-        scenario.status(slot, stage, None);
+    for status in statuses {
+        scenario.status(slot, status, None);
     }
     scenario.agree().await;
     unbroken(&scenario);
@@ -69,7 +69,7 @@ async fn a_slot_confirmed_before_anything_was_reported_of_it_shows_when_it_is_co
     let slot = scenario.open_unreported(parent, 0);
     scenario.confirm(slot);
     scenario.status(slot, SlotStatus::CreatedBank, Some(parent));
-    let clock = sluice_testkit::cast::clock(slot, scenario.epoch);
+    let clock = sluice_testkit::scripted_pools::clock(slot, scenario.epoch);
     scenario.set(slot, cpmm::ids::CLOCK, clock);
     scenario.seal(slot);
     scenario.agree().await;
@@ -131,7 +131,7 @@ async fn a_slot_without_a_parent_waits_until_it_is_named() {
     let mut scenario = Scenario::ready().await;
     let parent = scenario.head;
     let slot = scenario.open_unreported(parent, 0);
-    let clock = sluice_testkit::cast::clock(slot, scenario.epoch);
+    let clock = sluice_testkit::scripted_pools::clock(slot, scenario.epoch);
     scenario.set(slot, cpmm::ids::CLOCK, clock);
     let pool = scenario.pool(0);
     scenario.swap(slot, &pool, 5);

@@ -13,7 +13,7 @@ use crate::{accounts::Content, names::address, scripted_chain::State};
 /// Epoch at the beginning.
 pub const EPOCH: u64 = 700;
 
-/// A mint on the stage.
+/// A mint of the scripted chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Token {
     /// Its address.
@@ -73,9 +73,9 @@ impl Token {
     }
 }
 
-/// A pool on the stage.
+/// A pool of the scripted chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Actor {
+pub struct ScriptedPool {
     /// Its address.
     pub pool: Pubkey,
     /// Its fee configuration.
@@ -86,7 +86,7 @@ pub struct Actor {
     pub tokens: PerToken<Token>,
 }
 
-impl Actor {
+impl ScriptedPool {
     /// A pool of two tokens under a configuration.
     #[must_use]
     pub fn new(name: &str, config: Pubkey, a: Token, b: Token) -> Self {
@@ -164,19 +164,19 @@ pub fn clock(slot: u64, epoch: u64) -> Content {
     Content::Clock(slot, clock)
 }
 
-/// All that stand on the stage at the beginning: four pools that share mints and configurations, two of them of the
+/// The exchange in the first slot: four pools that share mints and configurations, two of them of the
 /// same two mints.
 #[derive(Clone, Debug)]
-pub struct Cast {
+pub struct ScriptedPools {
     /// Fee configurations.
     pub configs: [Pubkey; 2],
     /// Mints: two of SPL Token, one with a transfer fee, one of Token-2022 without.
     pub tokens: [Token; 4],
     /// Pools.
-    pub pools: Vec<Actor>,
+    pub pools: Vec<ScriptedPool>,
 }
 
-impl Default for Cast {
+impl Default for ScriptedPools {
     fn default() -> Self {
         let configs = [address("config 0"), address("config 1")];
         let [a, b, fee, plain] = [
@@ -189,16 +189,16 @@ impl Default for Cast {
             configs,
             tokens: [a, b, fee, plain],
             pools: vec![
-                Actor::new("pool 0", configs[0], a, b),
-                Actor::new("pool 1", configs[1], a, b),
-                Actor::new("pool 2", configs[0], a, fee),
-                Actor::new("pool 3", configs[1], fee, plain),
+                ScriptedPool::new("pool 0", configs[0], a, b),
+                ScriptedPool::new("pool 1", configs[1], a, b),
+                ScriptedPool::new("pool 2", configs[0], a, fee),
+                ScriptedPool::new("pool 3", configs[1], fee, plain),
             ],
         }
     }
 }
 
-impl Cast {
+impl ScriptedPools {
     /// Every account of the first slot.
     #[must_use]
     pub fn state(&self, slot: u64) -> State {
@@ -208,7 +208,7 @@ impl Cast {
             .tokens
             .iter()
             .map(|token| (token.mint, token.content(200)));
-        let pools = self.pools.iter().flat_map(Actor::opening);
+        let pools = self.pools.iter().flat_map(ScriptedPool::opening);
         configs
             .chain(tokens)
             .chain(pools)

@@ -1,0 +1,148 @@
+//! Running chain: slots that pass by themselves on the scripted chain, streamed by a Yellowstone server, beside a node.
+//!
+//! It stands for a validator without forks or faults, and its node: what it does not do, the simulations do. In a slot
+//! the clock is written, and what a test has queued. It is stricter in one thing: the node may be behind the stream for
+//! good.
+
+use std::{collections::VecDeque, io, time::Duration};
+
+use cpmm::ids;
+use sluice_chain_types::RawAccount;
+use sluice_geyser::Endpoint;
+use solana_pubkey::Pubkey;
+use tokio::{
+    sync::mpsc,
+    task::AbortHandle,
+    time::{MissedTickBehavior, interval},
+};
+
+use crate::{
+    accounts::{Account, Content},
+    rpc_node::RpcNode,
+    scripted_chain::{BlockId, ScriptedChain, State},
+    scripted_pools,
+    yellowstone_server::YellowstoneServer,
+};
+
+/// Blocks after which a block is finalized.
+const FINALITY: usize = 32;
+
+/// How a chain runs.
+#[derive(Clone, Copy, Debug)]
+pub struct Running {
+    /// The slot after which it begins.
+    pub genesis: u64,
+    /// Time between two slots.
+    pub slot_time: Duration,
+    /// Blocks after which a block is confirmed, which the node has reached then.
+    pub confirmed_behind: usize,
+    /// The Clock sysvar of a slot.
+    pub clock: fn(u64) -> Content,
+}
+
+impl Running {
+    /// A chain on which every slot is confirmed at once, and whose time is counted in slots.
+    #[must_use]
+    pub const fn at_once(genesis: u64, slot_time: Duration) -> Self {
+        Self {
+            genesis,
+            slot_time,
+            confirmed_behind: 0,
+            clock: |slot| scripted_pools::clock(slot, scripted_pools::EPOCH),
+        }
+    }
+}
+
+/// The chain. Dropping it ends it.
+pub struct RunningChain {
+    node: RpcNode,
+    server: YellowstoneServer,
+    queued: mpsc::UnboundedSender<(Pubkey, Content)>,
+    task: AbortHandle,
+}
+
+impl Drop for RunningChain {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl RunningChain {
+    /// Lets slots pass from now on; `node` follows.
+    ///
+    /// # Errors
+    /// When no port can be bound.
+    pub async fn start(node: RpcNode, running: Running) -> io::Result<Self> {
+        let chain = ScriptedChain::new(running.genesis, State::new());
+        let server = YellowstoneServer::start(chain.clone()).await?;
+        let (queued, writes) = mpsc::unbounded_channel();
+        let task = tokio::spawn(pass(chain, running, node.clone(), writes));
+        Ok(Self {
+            node,
+            server,
+            queued,
+            task: task.abort_handle(),
+        })
+    }
+
+    /// How its stream is reached.
+    #[must_use]
+    pub const fn endpoint(&self) -> &Endpoint {
+        self.server.endpoint()
+    }
+
+    /// Writes an account in the next slot.
+    pub fn write(&self, account: RawAccount) {
+        self.node.set(account.clone());
+        let content = Content::Other(Account {
+            owner: account.owner,
+            lamports: account.lamports,
+            data: account.data,
+        });
+        // The chain ends with the test.
+        let _ = self.queued.send((account.pubkey, content));
+    }
+
+    /// The slot that the node has reached.
+    #[must_use]
+    pub fn slot(&self) -> u64 {
+        self.node.slot()
+    }
+}
+
+async fn pass(
+    chain: ScriptedChain,
+    running: Running,
+    node: RpcNode,
+    mut writes: mpsc::UnboundedReceiver<(Pubkey, Content)>,
+) {
+    let mut tip = chain.lock().tree.confirmed();
+    let (mut unconfirmed, mut unfinalized) = (VecDeque::new(), VecDeque::new());
+    let mut ticks = interval(running.slot_time);
+    // On a busy machine slots are longer, and do not come at once.
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    for slot in running.genesis + 1.. {
+        ticks.tick().await;
+        tip = chain.open(slot, tip);
+        while let Ok((address, content)) = writes.try_recv() {
+            chain.write(tip, address, content, None);
+        }
+        chain.write(tip, ids::CLOCK, (running.clock)(slot), None);
+        chain.freeze(tip);
+        chain.seal(tip);
+        unconfirmed.push_back(tip);
+        if let Some(block) = ripe(&mut unconfirmed, running.confirmed_behind) {
+            node.reach(chain.lock().tree.block(block).slot);
+            chain.confirm(block);
+            unfinalized.push_back(block);
+        }
+        if let Some(block) = ripe(&mut unfinalized, FINALITY) {
+            chain.finalize(block);
+        }
+    }
+}
+
+/// The oldest block, once this many are behind it.
+fn ripe(blocks: &mut VecDeque<BlockId>, behind: usize) -> Option<BlockId> {
+    (blocks.len() > behind).then(|| blocks.pop_front())?
+}
