@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeSet,
+    ops::Range,
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -27,7 +28,10 @@ use sluice_testkit::{
 
 use crate::{expectations::Ending, on_both};
 
-on_both!(transactions_that_flow_while_the_filter_is_edited_are_all_sent);
+on_both!(
+    transactions_that_flow_while_the_filter_is_edited_are_all_sent,
+    ten_edits_a_second_lose_nothing_and_leave_the_live_stream_open,
+);
 
 const FIRST_SLOT: u64 = 10;
 
@@ -35,9 +39,15 @@ const FIRST_SLOT: u64 = 10;
 const TRANSACTIONS: u64 = 8;
 const BETWEEN_TRANSACTIONS: Duration = Duration::from_millis(5);
 
-/// How often an account comes to the filter or goes from it, and the time between two edits.
-const EDITS: u8 = 20;
-const BETWEEN_EDITS: Duration = Duration::from_millis(400);
+/// How many slots finality is behind.
+const FINALITY: u64 = 8;
+
+/// How often an account comes to a filter or goes from it, and the time between two edits.
+#[derive(Clone, Copy)]
+struct Edits {
+    count: u8,
+    pause: Duration,
+}
 
 /// Messages read at once.
 const PAGE: u32 = 500;
@@ -83,7 +93,12 @@ impl Flow {
             status(slot, SlotStatus::Processed);
             status(slot, SlotStatus::Confirmed);
             self.confirmed.store(slot, Ordering::SeqCst);
+            if slot > FIRST_SLOT + FINALITY {
+                status(slot - FINALITY, SlotStatus::Finalized);
+            }
         }
+        let status = Message::status(slot, SlotStatus::Finalized, None);
+        self.chain.report(status);
     }
 
     fn execute(&self, slot: u64, number: u64) {
@@ -112,14 +127,15 @@ fn accounts(number: u8) -> Filters {
     }
 }
 
-/// Adds an account to the webhook and takes it away again, by turns.
-async fn edit(store: &Store, webhook: &WebhookId) {
-    for number in 0..EDITS {
-        sleep(BETWEEN_EDITS).await;
-        let (add, remove) = if number % 2 == 0 {
+/// Adds an account to each webhook and takes it away again, by turns.
+async fn edit(store: &Store, webhooks: &[WebhookId], edits: Edits) {
+    let each = u8::try_from(webhooks.len()).expect("few");
+    for (number, webhook) in (0..edits.count).zip(webhooks.iter().cycle()) {
+        sleep(edits.pause).await;
+        let (add, remove) = if (number / each).is_multiple_of(2) {
             (accounts(100 + number), Filters::default())
         } else {
-            (Filters::default(), accounts(100 + number - 1))
+            (Filters::default(), accounts(100 + number - each))
         };
         let edit = FilterEdit { add, remove };
         let edited = store.edit_filters(&Access::All, webhook, &edit, LIMITS, None);
@@ -148,45 +164,85 @@ async fn sent(store: &Store, webhook: &WebhookId) -> Vec<u64> {
     }
 }
 
-async fn transactions_that_flow_while_the_filter_is_edited_are_all_sent(
-    mut harness: IndexerHarness,
-) {
+async fn transactions_that_flow_while_the_filter_is_edited_are_all_sent(harness: IndexerHarness) {
+    let edits = Edits {
+        count: 20,
+        pause: Duration::from_millis(400),
+    };
+    flow_through(harness, edits).await;
+}
+
+async fn ten_edits_a_second_lose_nothing_and_leave_the_live_stream_open(harness: IndexerHarness) {
+    let edits = Edits {
+        count: 60,
+        pause: Duration::from_millis(100),
+    };
+    flow_through(harness, edits).await;
+}
+
+/// Lets transactions flow while the filters of a webhook at each commitment are edited, and judges what each was sent.
+async fn flow_through(mut harness: IndexerHarness, edits: Edits) {
     let chain = ScriptedChain::new(FIRST_SLOT, State::new());
     let server = YellowstoneServer::start(chain.clone()).await;
     let server = server.expect("a free port");
     harness.listen_to(server.endpoint());
-    let definition = WebhookDefinition {
-        commitment: Commitment::Confirmed,
-        events: [EventKind::Transaction].into_iter().collect(),
-        filters: accounts(1),
-        ..harness.definition()
-    };
-    let webhook = harness.create_temporary(1, definition).await;
+    let mut webhooks = Vec::new();
+    for (number, commitment) in (1..).zip(Commitment::ALL) {
+        let definition = WebhookDefinition {
+            commitment,
+            events: [EventKind::Transaction].into_iter().collect(),
+            filters: accounts(1),
+            ..harness.definition()
+        };
+        webhooks.push(harness.create_temporary(number, definition).await);
+    }
     let (confirmed, stop, flow) = Flow::start(chain);
     let indexer = harness.start().await;
     indexer.until_checkpoint_past(FIRST_SLOT).await;
     let first = confirmed.load(Ordering::SeqCst) + 1;
     indexer.until_checkpoint_past(first).await;
 
-    edit(&harness.store, &webhook).await;
+    edit(&harness.store, &webhooks, edits).await;
     stop.store(true, Ordering::SeqCst);
     soon(flow).await.expect("no panic");
     let last = confirmed.load(Ordering::SeqCst);
     indexer.until_checkpoint_past(last).await;
+    soon(until_final(&harness.store, last)).await;
 
-    let sent = sent(&harness.store, &webhook).await;
+    for webhook in &webhooks {
+        let sent = sent(&harness.store, webhook).await;
+        judge(&sent, first..last + 1);
+    }
+    let metrics = indexer.get("/metrics").await.text().await.expect("text");
+    let ended = "sluice_indexer_stream_sessions_ended_total";
+    let ended: Vec<_> = metrics
+        .lines()
+        .filter(|line| line.starts_with(ended))
+        .collect();
+    println!("{} streams opened", server.requests().len());
+    assert_eq!(ended, [""; 0], "the live stream was opened again");
+    indexer.stop().await;
+}
+
+/// Waits until a slot is stored as final.
+async fn until_final(store: &Store, slot: u64) {
+    while store.checkpoint(Commitment::Finalized).await.expect("read") < Some(slot) {
+        sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// Each transaction of these slots was sent, and once.
+fn judge(sent: &[u64], slots: Range<u64>) {
     let once: BTreeSet<u64> = sent.iter().copied().collect();
     assert_eq!(once.len(), sent.len(), "a transaction was sent twice");
-    let flowed = first * TRANSACTIONS..(last + 1) * TRANSACTIONS;
+    let flowed = slots.start * TRANSACTIONS..slots.end * TRANSACTIONS;
     let count = flowed.end - flowed.start;
     let lost: Vec<u64> = flowed.filter(|number| !once.contains(number)).collect();
     let slots: BTreeSet<u64> = lost.iter().map(|number| number / TRANSACTIONS).collect();
-    let streams = server.requests().len();
-    println!("{count} transactions, {streams} streams opened");
+    println!("{count} transactions");
     assert!(
         lost.is_empty(),
-        "{} of {count} transactions lost, in slots {slots:?}, {streams} streams opened",
+        "{} of {count} transactions lost, in slots {slots:?}",
         lost.len()
     );
-    indexer.stop().await;
 }

@@ -134,9 +134,7 @@ impl Exploration {
         let forks = self.chance(self.weather.forks);
         let parent = self.any_base(forks);
         if self.open.contains(&parent) {
-            // A server whose blocks lag behind the children at the moment of a connection is not played: there the market
-            // takes an unfinished replay for a whole one.
-            self.seal(parent);
+            self.closed.insert(parent);
         }
         if self.chance(5) {
             self.scenario.epoch += 1;
