@@ -227,4 +227,15 @@ fn no_program_calls_back() {
         assert_eq!(refused.error, InstructionError::ReentrancyNotAllowed);
         assert_eq!(refused.raised_by(), ids::PROGRAM_ID);
     }
+    // Nor out of the first of two hops.
+    for form in [Form::TwoHops, Form::TwoHopsTo] {
+        let first = Orders {
+            called: CONFIG,
+            ..FIRST
+        };
+        let mut twins = set([first, SECOND]);
+        let instruction = with(twins.accepted(form), 3, PROGRAM_ID);
+        let refused = twins.refused(instruction);
+        assert_eq!(refused.error, InstructionError::ReentrancyNotAllowed);
+    }
 }

@@ -3,7 +3,7 @@
 use cpmm::{PoolState, fixtures::blank_pool, ids};
 use sluice_testkit::{
     names::{address, keypair},
-    pool::PoolSpec,
+    pool::{PoolSpec, TokenSpec, constant_fee},
 };
 use solana_instruction::error::InstructionError;
 use solana_pubkey::Pubkey;
@@ -119,7 +119,7 @@ fn an_output_account_that_is_not_the_right_one() {
             twins.accepted(form).accounts[12].pubkey
         };
         let instruction = with(twins.accepted(form), at, mint);
-        twins.refused(instruction);
+        assert_guard_refuses(&mut twins, instruction, GuardError::UnknownTokenProgram);
 
         let instruction = with(twins.accepted(form), at, twins.own()[0]);
         assert_guard_refuses(&mut twins, instruction, GuardError::SameTokenAccount);
@@ -227,9 +227,33 @@ fn an_exact_output_that_cannot_be_had() {
         let instruction = build(&twins, u64::MAX, 500_000_000_000);
         twins.assert_refused(instruction, ids::SPL_TOKEN, INSUFFICIENT_FUNDS);
 
-        let mut twins = Twins::of(&closed(), &PoolSpec::plain());
-        let instruction = twins.accepted(form);
-        twins.assert_refused(instruction, ids::PROGRAM_ID, NOT_APPROVED);
+        for pool in [closed(), opens_later()] {
+            let mut twins = Twins::of(&pool, &PoolSpec::plain());
+            let instruction = twins.accepted(form);
+            twins.assert_refused(instruction, ids::PROGRAM_ID, NOT_APPROVED);
+        }
+    }
+}
+
+/// A mint that withholds everything, without a cap, can neither be paid in nor be had: the sums of the exchange overflow.
+#[test]
+fn an_exact_output_between_mints_that_withhold_everything() {
+    let everything = || TokenSpec::with_fee(1_000_000_000_000, constant_fee(10_000));
+    let plain = || TokenSpec::spl(1_000_000_000_000);
+    for pool in [
+        PoolSpec::of(everything(), plain()),
+        PoolSpec::of(plain(), everything()),
+    ] {
+        for form in [Form::ExactOut, Form::ExactOutTo] {
+            let mut twins = Twins::of(&pool, &PoolSpec::plain());
+            let me = twins.trader.keypair.pubkey();
+            let terms = [u64::MAX, ASKED, 0];
+            let instruction = form.build(&twins.trader.accounts, terms, &me);
+            let refused = twins.refused(instruction);
+            assert_eq!(refused.raised_by(), ids::PROGRAM_ID);
+            // Without a code: the exchange panics, and the stand-in says that a sum overflowed.
+            assert!(!matches!(refused.error, InstructionError::Custom(_)));
+        }
     }
 }
 
@@ -238,6 +262,17 @@ fn closed() -> PoolSpec {
     PoolSpec {
         state: PoolState {
             status: 4,
+            ..blank_pool()
+        },
+        ..PoolSpec::plain()
+    }
+}
+
+/// A pool that is not open yet.
+fn opens_later() -> PoolSpec {
+    PoolSpec {
+        state: PoolState {
+            open_time: u64::MAX,
             ..blank_pool()
         },
         ..PoolSpec::plain()
@@ -302,8 +337,18 @@ fn hops_that_do_not_fit() {
         );
         let instruction = with(twins.accepted(form), 13, foreign);
         twins.assert_refused(instruction, PROGRAM_ID, DUPLICATE_WRITABLE);
+        // One of no pool: the exchange knows its own.
+        let second_vault = twins.route.second.state.vaults.token_0;
+        let foreign = twins.forged(second_vault, None, |_| ());
+        let instruction = with(twins.accepted(form), 13, foreign);
+        twins.assert_refused(instruction, ids::PROGRAM_ID, 2003);
 
-        for (first, second) in [(closed(), PoolSpec::plain()), (PoolSpec::plain(), closed())] {
+        for (first, second) in [
+            (closed(), PoolSpec::plain()),
+            (PoolSpec::plain(), closed()),
+            (opens_later(), PoolSpec::plain()),
+            (PoolSpec::plain(), opens_later()),
+        ] {
             let mut twins = Twins::of(&first, &second);
             let instruction = twins.accepted(form);
             twins.assert_refused(instruction, ids::PROGRAM_ID, 6000);
