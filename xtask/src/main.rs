@@ -19,6 +19,7 @@ mod idl;
 mod imports;
 mod lint;
 mod localnet;
+mod mutants;
 mod nextest;
 mod openapi;
 mod packages;
@@ -28,6 +29,7 @@ mod programs;
 mod publish;
 mod registry_tool;
 mod repo;
+mod sanitizer;
 mod sbf;
 mod step;
 mod system_packages;
@@ -101,6 +103,12 @@ enum Task {
         /// Which row of swaps; the same seed gives the same row.
         #[arg(long, default_value_t = 1)]
         seed: u64,
+    },
+    /// Remove or weaken one check of the guard at a time, and see that a test notices. Takes ten minutes.
+    Mutants {
+        /// Only those whose name contains this.
+        #[arg(long, default_value = "")]
+        only: String,
     },
     /// Play random scripts in which streams, nodes and forks fail, through the market, against a model.
     Faults {
@@ -177,6 +185,7 @@ fn run(arguments: Arguments) -> Result<ExitCode> {
         Task::Openapi { check: true } => openapi::check(&repo)?,
         Task::Openapi { check: false } => openapi::write(&repo)?,
         Task::Parity { cases, seed } => trial::parity(&repo, &cache, cases, seed)?,
+        Task::Mutants { only } => mutants::run(&repo, &cache, &only)?,
         Task::Faults { runs, seed } => trial::faults(&repo, runs, seed)?,
         Task::Chaos { kills, seed, store } => trial::chaos(&repo, &cache, kills, seed, store)?,
         Task::Truth { seconds, seed } => trial::truth(&repo, &cache, seconds, seed)?,

@@ -59,12 +59,18 @@ impl Nextest {
     /// `cargo nextest run`, to be given a workspace.
     pub fn command(&self, repo: &Repo) -> Result<Command> {
         let mut run = cargo(repo);
-        if let Some(folder) = &self.folder {
-            run.env("PATH", in_front_of_path(folder)?);
-        }
+        self.put_on_path(&mut run)?;
         // Every result counts, not only those before the first failure.
         run.args(["nextest", "run", "--workspace", "--no-fail-fast"]);
         Ok(run)
+    }
+
+    /// Lets a cargo command find the runner.
+    pub fn put_on_path(&self, run: &mut Command) -> Result<()> {
+        if let Some(folder) = &self.folder {
+            run.env("PATH", in_front_of_path(folder)?);
+        }
+        Ok(())
     }
 }
 

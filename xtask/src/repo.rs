@@ -24,7 +24,7 @@ impl Repo {
         })
     }
 
-    #[cfg(test)]
+    /// A checkout, or a copy of parts of one, at this path.
     pub fn at(root: PathBuf) -> Self {
         Self { root }
     }

@@ -91,6 +91,12 @@ impl Step {
         self.spawn(command, Show::Lines)
     }
 
+    /// Runs a command out of view whose failure the caller judges.
+    pub fn run_to_its_end(&self, command: &mut Command) -> Result<ExitStatus> {
+        let (status, _) = self.spawn(command, Show::Status)?;
+        Ok(status)
+    }
+
     /// Runs a command whose success is needed, out of view, and returns its lines.
     pub fn read(&self, command: &mut Command) -> Result<Vec<String>> {
         let (status, lines) = self.spawn(command, Show::Status)?;

@@ -496,3 +496,6 @@ pub fn with_data<R>(account: &AccountView, read: impl FnOnce(&[u8]) -> R) -> R {
     // SAFETY: a view is of an account's record, with its data behind it, which only a call to another program changes.
     read(unsafe { account.borrow_unchecked() })
 }
+
+#[cfg(test)]
+mod tests;

@@ -61,6 +61,18 @@ pub fn exchange() -> Vec<u8> {
     )
 }
 
+/// The guard: the binary that `GUARD_SO` names, or the published one.
+///
+/// # Panics
+/// When there is none.
+#[must_use]
+pub fn guard() -> Vec<u8> {
+    env::var_os("GUARD_SO").map_or_else(
+        || program("swap_guard"),
+        |path| read_program(PathBuf::from(path)),
+    )
+}
+
 fn read_program(path: PathBuf) -> Vec<u8> {
     fs::read(&path).unwrap_or_else(|error| {
         panic!(
@@ -142,7 +154,7 @@ impl Svm {
     /// When the runtime does not accept a program.
     #[must_use]
     pub fn with_exchange(exchange: &[u8]) -> Self {
-        Self::with_programs(&program("swap_guard"), exchange)
+        Self::with_programs(&guard(), exchange)
     }
 
     /// A chain with these programs at the guard's and the exchange's address.

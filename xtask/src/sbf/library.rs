@@ -149,11 +149,12 @@ fn apply(edit: &Edit, library: &Path) -> Result<()> {
 }
 
 /// Replaces the one occurrence; none or several are refused.
-fn replace_once(text: &str, from: &str, to: &str) -> Option<String> {
+pub fn replace_once(text: &str, from: &str, to: &str) -> Option<String> {
     (text.matches(from).count() == 1).then(|| text.replacen(from, to, 1))
 }
 
-fn copy(from: &Path, to: &Path) -> Result<()> {
+/// Copies a folder with all that is in it.
+pub fn copy(from: &Path, to: &Path) -> Result<()> {
     let entries = fs::read_dir(from).with_context(|| {
         format!(
             "cannot read {} (Debian package rust-web-src)",

@@ -112,6 +112,8 @@ impl Toolchain {
             "RUSTC_WRAPPER",
             "RUSTC_WORKSPACE_WRAPPER",
             "CARGO_BUILD_TARGET",
+            // It would give the guard the features of programs that use it as a library.
+            "CARGO_RESOLVER_FEATURE_UNIFICATION",
         ] {
             cargo.env_remove(name);
         }

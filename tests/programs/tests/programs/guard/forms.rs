@@ -7,7 +7,7 @@ use sluice_testkit::{
     names::address,
     pool::{PoolSpec, TokenSpec},
     route::{Route, Trader},
-    svm::{Executed, Refused, Svm, exchange, program},
+    svm::{Executed, Refused, Svm, exchange, guard, program},
 };
 use solana_account::Account;
 use solana_instruction::{AccountMeta, Instruction, error::InstructionError};
@@ -127,8 +127,9 @@ impl Twins {
 
     /// On chains with this program as the exchange.
     pub fn with_exchange(exchange: &[u8], first: &PoolSpec, second: &PoolSpec) -> Self {
-        let [mut guard, mut reference] = ["swap_guard", "guard_reference"].map(|guard| {
-            let mut svm = Svm::with_programs(&program(guard), exchange);
+        let programs = [guard(), program("guard_reference")];
+        let [mut guard, mut reference] = programs.map(|guard| {
+            let mut svm = Svm::with_programs(&guard, exchange);
             svm.set_slot(NOW);
             svm
         });
