@@ -145,7 +145,7 @@ impl Rpc {
 /// Owner of accounts that hold lamports and nothing else.
 const SYSTEM_PROGRAM: Pubkey = Pubkey::new_from_array([0; 32]);
 
-/// Whether the account is a wallet's, or of nobody: lamports and nothing else.
+/// Whether the account is a wallet's, or does not exist: lamports and nothing else.
 #[must_use]
 pub fn is_system(account: &HeldAccount) -> bool {
     account.program == SYSTEM_PROGRAM

@@ -1,6 +1,6 @@
 //! JSON-RPC of a node: blocks and accounts, for what the stream cannot replay.
 //!
-//! [`block`] turns the JSON of a block into the updates that the stream would have sent (pure), [`refusal`] tells apart
+//! [`block`] turns the JSON of a block into the updates that the stream would have sent (pure), [`refusal`] finds
 //! why a node has none (pure), and [`node`] makes the calls at a bounded rate.
 
 pub mod block;

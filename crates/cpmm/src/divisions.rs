@@ -72,7 +72,7 @@ impl FromIterator<Division> for DivisionCount {
     }
 }
 
-/// The divisions that depend on reserves and the curve alone: what the log of a swap tells without the rates.
+/// The divisions that depend on reserves and the curve alone: what the log of a swap shows without the rates.
 pub fn curve_divisions(
     reserve_in: Amount,
     reserve_out: Amount,

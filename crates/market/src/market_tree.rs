@@ -13,8 +13,8 @@
 //!
 //! # The processed head
 //!
-//! It is the tip of the fork that the validators vote for, as far as the stream tells. What is confirmed they have
-//! voted for, so the head builds on the confirmed head. Above it the stream tells of no votes but those that
+//! It is the tip of the fork that the validators vote for, as far as the stream shows. What is confirmed they have
+//! voted for, so the head builds on the confirmed head. Above it the stream reports no votes but those that
 //! blocks are: each leader builds on the fork that it votes for. So of several forks the one with the most sealed
 //! blocks shows, and of equally long ones that with the higher slot, which a leader built later. A high slot
 //! alone says nothing: a leader that missed the last blocks builds a short fork with a high number.

@@ -107,7 +107,7 @@ fn changed(account: &AccountUpdate) -> AccountChange {
     }
 }
 
-/// The `data` of an `accountChange` that tells how an account is, not that it was written.
+/// The `data` of an `accountChange` that shows how an account is, not that it was written.
 #[must_use]
 pub fn account_state(account: &AccountUpdate) -> impl Serialize + use<> {
     AccountChange {

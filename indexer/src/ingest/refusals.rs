@@ -1,4 +1,4 @@
-//! Refusals: the webhooks whose filters the server refuses, left out of what is asked for, and told so.
+//! Refusals: the webhooks whose filters the server refuses, left out of what is asked for, and informed.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::events::{
 pub(super) struct Refusals {
     outbox: Outbox,
     refused: Vec<Subscriber>,
-    /// A session's own request was refused, so that nobody is served: the webhooks to blame must be found first.
+    /// A session's own request was refused, so that no webhook is served: the webhooks to blame must be found first.
     suspected: bool,
     /// What an earlier process recorded is not checked yet.
     unchecked: bool,
@@ -53,7 +53,7 @@ impl Refusals {
         }
     }
 
-    /// Records what a probe has found, and tells the webhooks that are refused. `tried` is what was probed.
+    /// Records what a probe has found, and informs the webhooks that are refused. `tried` is what was probed.
     pub(super) async fn record(
         &mut self,
         tried: &Subscriptions,

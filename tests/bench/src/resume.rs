@@ -1,4 +1,4 @@
-//! Resume after a cut: time from the return of the network to a market that is ready again, for a cut of 30 seconds.
+//! Resume after a cut of 30 seconds: time from the return of the network to a market that is ready again.
 //!
 //! Slots of 400 ms go on during the cut, and the server replays the frozen blocks that the market missed.
 

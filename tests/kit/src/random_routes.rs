@@ -1,4 +1,4 @@
-//! Random swaps through two pools: predicted by the arithmetic and executed by the guard and the exchange's binary.
+//! Random swaps through two pools: predicted by the arithmetic, executed by the guard and the exchange's binary.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Running chain: slots that pass by themselves on the scripted chain, streamed by a Yellowstone server, beside a node.
+//! Running chain: slots that pass by themselves on the scripted chain, with a Yellowstone server and a node.
 //!
 //! It stands for a validator without forks or faults, and its node: what it does not do, the simulations do. In a slot
 //! the clock is written, and what a test has queued. It is stricter in one thing: the node may be behind the stream for

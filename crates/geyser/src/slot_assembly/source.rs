@@ -3,7 +3,7 @@
 use crate::{generation::Generation, slot_assembly::SentRequest};
 
 /// Ended slots after which a connection that has reported no new bank counts as one that never will. Longer than the
-/// replay that a server commonly keeps would take to be told apart from news, and short enough to recover by itself.
+/// replay that a server commonly keeps would take to be distinguished from news, and short enough to recover by itself.
 const SLOTS_WITHOUT_BANKS: u32 = 64;
 
 /// Ended slots, after a request came into force, in which its replay must have come. A replay comes before anything

@@ -108,7 +108,7 @@ impl Consumer {
     }
 }
 
-/// The assembler between servers and a consumer, with a driver that does as it is told.
+/// The assembler between servers and a consumer, with a driver that does what it asks for.
 struct World {
     random: Random,
     /// Servers see one chain; each numbers writes in its own way, which the model leaves out.

@@ -149,7 +149,7 @@ pub(super) enum Next {
 #[derive(Default)]
 pub(super) struct Jobs {
     ready: VecDeque<Job>,
-    /// By the time when they are due, and a number that tells those of one time apart.
+    /// By the time when they are due, and a number that distinguishes those of one time.
     delayed: BTreeMap<(Instant, u64), Job>,
     number: u64,
 }

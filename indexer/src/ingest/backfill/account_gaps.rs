@@ -117,7 +117,7 @@ async fn states(
     keys: &[Pubkey],
     (commitment, gap): (Commitment, Gap),
 ) -> Vec<AccountUpdate> {
-    // What is processed may leave the chain again, and nobody would say so of a state.
+    // What is processed may leave the chain again, and no message would say so of a state.
     let commitment = commitment.max(Commitment::Confirmed);
     match node.accounts(keys, commitment, gap.last).await {
         Ok(states) => states,

@@ -1,4 +1,4 @@
-//! Properties of exact outputs, two hops and other receivers, each tried on thousands of random cases of a fixed seed.
+//! Properties of exact outputs, two hops and other receivers, each tried on thousands of random cases.
 
 use cpmm::{
     Amount, Clock, Direction, ids,

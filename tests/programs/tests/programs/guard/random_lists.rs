@@ -68,7 +68,7 @@ fn both_entrypoints_end_alike_for_every_list() {
         let mut instruction = twins.accepted(form);
         let signer = instruction.accounts[0].pubkey;
         damage(&mut random, &mut instruction, &strange);
-        // Nobody else can sign: a list that asks for another signature reaches no program.
+        // No other key can sign: a list that asks for another signature reaches no program.
         for account in &mut instruction.accounts {
             account.is_signer &= account.pubkey == signer;
         }
