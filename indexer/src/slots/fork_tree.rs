@@ -189,8 +189,11 @@ impl ForkTree {
             parent: meta.parent_slot,
             time: meta.block_time,
         };
-        let node = self.nodes.entry(slot).or_default();
         let mut actions = Vec::new();
+        for event in self.repeated(slot, &block.hash) {
+            actions.extend(self.event(slot, event)?);
+        }
+        let node = self.nodes.entry(slot).or_default();
         if node.has_other_block(&block.hash) {
             if !node.may_be_replaced() {
                 // Two blocks of one slot cannot both be confirmed; the first one stands.
@@ -203,6 +206,13 @@ impl ForkTree {
         actions.extend(self.advance(slot)?);
         self.check_limits()?;
         Ok(actions)
+    }
+
+    /// What came for a replacement block that turns out to be the block that is known: some of it may not have come before.
+    fn repeated(&mut self, slot: u64, hash: &str) -> Vec<SlotEvent> {
+        let node = self.nodes.get_mut(&slot);
+        let node = node.filter(|node| !node.has_other_block(hash));
+        node.map(SlotNode::take_repeated).unwrap_or_default()
     }
 
     /// Takes a change of a slot's status.

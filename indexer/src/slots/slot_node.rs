@@ -153,6 +153,15 @@ impl SlotNode {
         self.emitted < Some(Commitment::Confirmed) || self.confirmation == Confirmation::Doubted
     }
 
+    /// Takes out what came since a bank was created again for the block that is known.
+    pub(super) fn take_repeated(&mut self) -> Vec<SlotEvent> {
+        if !std::mem::take(&mut self.replacing) {
+            return Vec::new();
+        }
+        let repeated = std::mem::take(&mut self.replacement_events);
+        repeated.iter().map(SlotEvent::from).collect()
+    }
+
     /// Drops what came for a replacement block.
     pub(super) fn drop_replacement(&mut self) {
         self.replacing = false;

@@ -377,6 +377,19 @@ fn what_comes_after_a_bank_was_created_again_belongs_to_a_replacement_block() {
 }
 
 #[test]
+fn what_only_a_repetition_of_the_block_holds_is_emitted_late() {
+    let mut script = Script::new(tree());
+    script.slot(11, 10).does("p11");
+    script
+        .is(11, CreatedBank)
+        .write(11, 1)
+        .write(11, 2)
+        .does("");
+    script.block(11, 10).does("p11");
+    script.is(11, Confirmed).does("c11 C11");
+}
+
+#[test]
 fn what_is_before_the_checkpoint_is_not_emitted_before_the_chain_reaches_it() {
     let mut script = Script::new(from(ResumePoint {
         confirmed_checkpoint: Some(12),

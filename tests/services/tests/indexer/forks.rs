@@ -1,11 +1,15 @@
 //! Forks: what was emitted too early is retracted, and nothing else is.
 
+use base64::{Engine, prelude::BASE64_STANDARD};
+use bytes::Bytes;
 use serde_json::Value;
 use sluice_geyser::SlotStatus;
 use sluice_store::{Commitment, EventKind, WebhookDefinition};
 
 use sluice_harness::indexer::{Indexer, IndexerHarness, freeze_and_confirm, send};
-use sluice_testkit::updates::{account, block_between, block_on, created, slot};
+use sluice_testkit::updates::{
+    account, account_of, block_between, block_on, created, key, program, slot,
+};
 
 use crate::{
     expectations::{Ending, Surroundings},
@@ -18,6 +22,7 @@ on_both!(
     what_was_emitted_before_a_crash_is_retracted_after_it,
     what_was_retracted_and_is_confirmed_after_all_is_reinstated,
     a_confirmed_block_that_its_server_replaces_is_retracted_and_the_other_emitted,
+    a_block_that_another_replaces_without_a_word_is_retracted_once_the_other_is_built_on,
 );
 
 /// An indexer for a webhook on accounts at processed and one at confirmed.
@@ -292,5 +297,50 @@ async fn a_confirmed_block_that_its_server_replaces_is_retracted_and_the_other_e
             .expect("read"),
         Some(11)
     );
+    indexer.stop().await;
+}
+
+async fn a_block_that_another_replaces_without_a_word_is_retracted_once_the_other_is_built_on(
+    mut harness: IndexerHarness,
+) {
+    let indexer = start(&harness).await;
+    let (connection, name) = harness.listening().await;
+    for hash in ["loser", "winner"] {
+        // The account's data is the hash of the block.
+        let data = Bytes::copy_from_slice(hash.as_bytes());
+        let updates = [
+            created(&name, 11),
+            account_of(11, key(1), program(), data),
+            block_on(11, 10, hash),
+            slot(&name, 11, SlotStatus::Processed),
+        ];
+        send(&connection, updates).await;
+    }
+    let bodies = harness.bodies(1).await;
+    assert_eq!(short(&bodies), ["accountChange 11 processed"]);
+    let child = [
+        created(&name, 12),
+        account(12),
+        block_between(12, "hash12", (11, "winner")),
+    ];
+    send(&connection, child).await;
+    send(&connection, freeze_and_confirm(&name, 12)).await;
+
+    let bodies = harness.bodies(4 + 2).await;
+    let expected = [
+        "accountChange 11 processed",
+        "reverted 11 processed",
+        "accountChange 11 processed",
+        "accountChange 12 processed",
+        "accountChange 11 confirmed",
+        "accountChange 12 confirmed",
+    ];
+    assert_eq!(short(&bodies), expected);
+    let data = |at: usize| {
+        let data = bodies[at]["data"]["data"].as_str().expect("text");
+        BASE64_STANDARD.decode(data).expect("base 64")
+    };
+    assert_eq!([0, 2, 4].map(data), [&b"loser"[..], b"winner", b"winner"]);
+    assert_eq!(bodies[1]["data"]["messageId"], id_of(&harness, 1).await);
     indexer.stop().await;
 }
