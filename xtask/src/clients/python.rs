@@ -1,12 +1,13 @@
 //! Python: the interpreter of the machine, and environments with the packages of a lock file.
 
 use std::env;
+use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
-use super::{installed, once, sources, version};
+use super::{installed, once, version};
 use crate::command::{capture, command, is_executable};
 use crate::packages::Package;
 use crate::repo::Repo;
@@ -50,9 +51,13 @@ impl Python {
         Ok(python)
     }
 
-    /// An environment with the packages of `tests/clients/<name>/requirements.txt`. Returns its interpreter.
-    pub fn environment(&self, repo: &Repo, name: &str) -> Result<PathBuf> {
-        let lock = sources(repo).join(name).join("requirements.txt");
+    /// An environment with the packages of `requirements.txt` in a folder of tests. Returns its interpreter.
+    pub fn environment(&self, repo: &Repo, sources: &Path) -> Result<PathBuf> {
+        let lock = sources.join("requirements.txt");
+        let name = sources
+            .file_name()
+            .and_then(OsStr::to_str)
+            .context("a folder of tests has a name")?;
         let packages =
             fs::read_to_string(&lock).with_context(|| format!("cannot read {}", lock.display()))?;
         let recipe = format!("{}\n{}\n{packages}", self.path.display(), self.version);

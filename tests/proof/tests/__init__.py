@@ -1,0 +1,1 @@
+"""Tests of the prover: what it must refuse, and what it must find."""
