@@ -1,5 +1,13 @@
 //! OpenAPI document, derived from the registered routes and from the types that they take and answer.
 
+use std::sync::LazyLock;
+
+use axum::{
+    Router,
+    http::{HeaderValue, header},
+    response::IntoResponse,
+    routing::get,
+};
 use utoipa::OpenApi;
 
 use crate::{
@@ -26,6 +34,18 @@ use crate::{
     ),
 )]
 struct Document;
+
+/// The route of the document, which does not describe itself.
+pub(crate) fn route() -> Router {
+    Router::new().route("/openapi.json", get(serve))
+}
+
+/// Serves the document, which is the same for as long as the process runs.
+async fn serve() -> impl IntoResponse {
+    static DOCUMENT: LazyLock<String> = LazyLock::new(document);
+    let json = HeaderValue::from_static("application/json");
+    ([(header::CONTENT_TYPE, json)], DOCUMENT.as_str())
+}
 
 /// The document as JSON text, with a line break at its end.
 ///

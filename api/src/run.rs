@@ -14,7 +14,7 @@ use tower::make::Shared;
 
 use crate::{
     auth::{Authenticator, CallerLimiter, RateLimit},
-    middleware,
+    middleware, openapi,
     router::router,
     routes::webhooks,
     rpc::Rpc,
@@ -62,7 +62,7 @@ pub async fn run(
     let listener = listener.tap_io(|connection| {
         let _ = connection.set_nodelay(true);
     });
-    let service = middleware::apply(router(state, webhooks));
+    let service = middleware::apply(router(state, webhooks).merge(openapi::route()));
     axum::serve(listener, Shared::new(service))
         .with_graceful_shutdown(shutdown.clone().cancelled_owned())
         .await

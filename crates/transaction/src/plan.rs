@@ -58,6 +58,8 @@ pub struct TransactionPlan {
     pub wrap_and_unwrap_sol: bool,
     /// Ceiling of the priority fee, lamports.
     pub priority_fee: u64,
+    /// Compute units beyond those of the instructions, for what a wallet appends.
+    pub unit_headroom: u32,
     /// Whether the transaction has the legacy format instead of version 0.
     pub legacy: bool,
     /// What the chain asks to keep an account.
@@ -87,10 +89,11 @@ impl TransactionPlan {
         let creations = self.account_creations(blockhash);
         let swap = self.instructions(&creations);
         let budget = table::BUILTIN.saturating_mul(2);
-        let unit_limit = swap
+        let planned_units = swap
             .iter()
             .map(|planned| planned.units)
             .fold(budget, u32::saturating_add);
+        let unit_limit = planned_units.saturating_add(self.unit_headroom);
         let unit_price = unit_price(self.priority_fee, unit_limit);
         let mut instructions = vec![
             PlannedInstruction::new(
@@ -108,6 +111,7 @@ impl TransactionPlan {
         Ok(UnsignedTransaction {
             bytes: unsigned::compile(&self.fee_payer, &instructions, self.legacy, blockhash)?,
             instructions,
+            planned_units,
             unit_limit,
             unit_price,
             costs: Costs::new(

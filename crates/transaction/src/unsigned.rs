@@ -25,7 +25,9 @@ pub struct UnsignedTransaction {
     pub bytes: Vec<u8>,
     /// The instructions in it.
     pub instructions: Vec<PlannedInstruction>,
-    /// Compute unit limit.
+    /// The most compute units that its instructions use.
+    pub planned_units: u32,
+    /// Compute unit limit: those, and the headroom.
     pub unit_limit: u32,
     /// Price of a compute unit, micro-lamports.
     pub unit_price: u64,

@@ -106,6 +106,7 @@ impl Wallet {
             named_destination: case.named_destination,
             wrap_and_unwrap_sol: case.wrap,
             priority_fee: 12_345,
+            unit_headroom: 0,
             legacy: case.legacy,
             rent: Rent {
                 lamports_per_byte: svm.rent(1) - svm.rent(0),

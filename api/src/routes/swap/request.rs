@@ -19,6 +19,12 @@ use crate::{
 /// Most bytes of a body that are read: a quote is under 1 KiB, and nothing larger is meant.
 pub(super) const BODY_LIMIT: usize = 16 * 1024;
 
+/// Compute units for what wallets append, where the caller names none: seven assertions of some 800 each.
+const DEFAULT_HEADROOM: u32 = 6_000;
+
+/// The most of them: with the costliest swap it stays within the 1,400,000 that the chain gives any transaction.
+const MOST_HEADROOM: u32 = 1_000_000;
+
 /// Body of `POST /v1/swap/transaction` and `POST /v1/swap/instruction`.
 // Required fields are options, so that an absent one is refused by its name.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -40,6 +46,11 @@ pub struct SwapRequest {
     /// `floor(priorityFeeLamports × 1,000,000 / computeUnitLimit)` micro-lamports, and the chain charges
     /// `ceil(price × limit / 1,000,000)` lamports, which is never more.
     priority_fee_lamports: Option<Amount>,
+    /// Compute units beyond what the transaction uses, for the assertions that wallets append before they sign: 0 to
+    /// 1,000,000. Default 6,000, enough for seven of them. The priority fee grows with the limit only in its price: it never
+    /// exceeds `priorityFeeLamports`. The bare instruction has no limit of its own.
+    #[schema(value_type = Option<u32>, maximum = 1_000_000)]
+    compute_unit_headroom: Option<Amount>,
     /// Whether the transaction has the legacy format instead of version 0. Default false.
     as_legacy_transaction: Option<bool>,
     /// The last slot in which the chain executes the swap; 0 or absent for none. A quote names its own in
@@ -102,6 +113,8 @@ pub struct Swap {
     pub wrap_and_unwrap_sol: bool,
     /// Ceiling of the priority fee, lamports.
     pub priority_fee: u64,
+    /// Compute units for what a wallet appends.
+    pub unit_headroom: u32,
     /// Whether the transaction has the legacy format.
     pub legacy: bool,
     /// Last slot of the swap; `None` when it has none of its own.
@@ -160,6 +173,7 @@ impl SwapRequest {
             receiver: wallet("receiver", self.receiver)?,
             fee_payer,
             wrap_and_unwrap_sol: self.wrap_and_unwrap_sol.unwrap_or(true),
+            unit_headroom: headroom(self.compute_unit_headroom)?,
             priority_fee: self.priority_fee_lamports.map_or(0, |amount| amount.0),
             legacy: self.as_legacy_transaction.unwrap_or(false),
             expiry_slot: self
@@ -182,6 +196,19 @@ const fn missing(field: &'static str) -> ApiError {
 
 fn required<T>(field: &'static str, value: Option<T>) -> Result<T, ApiError> {
     value.ok_or(missing(field))
+}
+
+fn headroom(asked: Option<Amount>) -> Result<u32, ApiError> {
+    let Some(Amount(asked)) = asked else {
+        return Ok(DEFAULT_HEADROOM);
+    };
+    u32::try_from(asked)
+        .ok()
+        .filter(|headroom| *headroom <= MOST_HEADROOM)
+        .ok_or_else(|| {
+            let fault = format!("must be 0 to {MOST_HEADROOM} compute units");
+            ApiError::invalid("computeUnitHeadroom", fault)
+        })
 }
 
 fn check_program(program: Option<&str>) -> Result<(), ApiError> {

@@ -32,8 +32,10 @@ pub struct TransactionResponse {
     /// Last slot in which the guard lets the swap execute; null for none of its own.
     #[schema(required)]
     expiry_slot: Option<u64>,
+    /// `computeUnits.model` and `computeUnits.headroom`.
     compute_unit_limit: u32,
     compute_unit_price_micro_lamports: u64,
+    compute_units: ComputeUnitsView,
     /// Length of the transaction, bytes; the network carries at most 1,232.
     size: usize,
     /// The quote as it is executed: what the pool pays now, and the minimum that the guard enforces.
@@ -58,6 +60,17 @@ impl IntoResponse for TransactionResponse {
     fn into_response(self) -> Response {
         answer::json(&self, ROOM)
     }
+}
+
+/// What the compute unit limit consists of.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = ComputeUnits)]
+struct ComputeUnitsView {
+    /// The most that the transaction uses as it is.
+    model: u32,
+    /// What was added for what a wallet appends: `computeUnitHeadroom`.
+    headroom: u32,
 }
 
 /// What becomes of SOL that comes out.
@@ -140,6 +153,10 @@ impl TransactionResponse {
             expiry_slot: executable.terms.expiry_slot,
             compute_unit_limit: unsigned.unit_limit,
             compute_unit_price_micro_lamports: unsigned.unit_price,
+            compute_units: ComputeUnitsView {
+                model: unsigned.planned_units,
+                headroom: unsigned.unit_limit.saturating_sub(unsigned.planned_units),
+            },
             size: unsigned.bytes.len(),
             quote: executable.quote,
             expected_in: executable.expected_in,

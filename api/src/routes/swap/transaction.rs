@@ -109,6 +109,7 @@ fn transaction_plan(
         named_destination: swap.destination.is_some(),
         wrap_and_unwrap_sol: swap.wrap_and_unwrap_sol,
         priority_fee: swap.priority_fee,
+        unit_headroom: swap.unit_headroom,
         legacy: swap.legacy,
         rent: found.rent,
         exchange: state.exchange(),

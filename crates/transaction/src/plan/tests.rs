@@ -54,6 +54,7 @@ fn plan(input_mint: Pubkey, output_mint: Pubkey) -> TransactionPlan {
         named_destination: false,
         wrap_and_unwrap_sol: true,
         priority_fee: 5_000,
+        unit_headroom: 6_000,
         legacy: false,
         rent: Rent {
             lamports_per_byte: 6_960,
@@ -262,18 +263,20 @@ fn every_account_of_every_instruction_has_a_role() {
 }
 
 #[test]
-fn the_limit_is_the_sum_of_the_instructions_and_the_price_is_what_the_fee_allows() {
+fn the_limit_is_the_sum_of_the_instructions_with_headroom_and_the_price_is_what_the_fee_allows() {
     for plan in every_plan() {
         let built = unsigned_of(&plan);
         let sum: u32 = built.instructions.iter().map(|planned| planned.units).sum();
-        assert_eq!(built.unit_limit, sum);
+        assert_eq!(built.planned_units, sum);
+        let limit = sum + plan.unit_headroom;
+        assert_eq!(built.unit_limit, limit);
         assert_eq!(
             built.instructions[0].instruction.data[1..],
             built.unit_price.to_le_bytes()
         );
         assert_eq!(
             built.instructions[1].instruction.data[1..],
-            sum.to_le_bytes()
+            limit.to_le_bytes()
         );
     }
 }

@@ -40,7 +40,12 @@ impl Answer {
 
 impl Client {
     pub async fn start() -> Self {
-        let harness = ApiHarness::start(RPC_TIMEOUT)
+        Self::start_with(RPC_TIMEOUT).await
+    }
+
+    /// With a node that is given this long.
+    pub async fn start_with(rpc_timeout: Duration) -> Self {
+        let harness = ApiHarness::start(rpc_timeout)
             .await
             .expect("the API starts");
         let http = reqwest::Client::builder()

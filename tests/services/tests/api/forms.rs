@@ -95,6 +95,10 @@ async fn an_exact_output_is_quoted_with_its_maximum_and_enforced() {
     assert_eq!(data[8..16], number(&quote["amountIn"]).to_le_bytes());
     assert_eq!(data[16..24], AMOUNT.to_le_bytes());
     assert_eq!(built.body["costs"]["wrappedLamports"], quote["amountIn"]);
+    let units = &built.body["computeUnits"];
+    assert_eq!(units["headroom"], json!(6_000));
+    let limit = number(&units["model"]) + 6_000;
+    assert_eq!(built.body["computeUnitLimit"], json!(limit));
 
     // A dearer pool: the maximum is short, and a fresh quote has another.
     client.drain(20).await;

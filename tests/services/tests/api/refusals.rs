@@ -77,6 +77,16 @@ async fn bodies_that_cannot_be_executed_are_refused_with_their_code() {
 }
 
 #[tokio::test]
+async fn the_api_describes_itself() {
+    let client = Client::start().await;
+    let answer = client.get("/openapi.json").await;
+    assert_eq!(answer.status, 200);
+    for path in ["/v1/quote", BOTH[0], BOTH[1], "/api/webhooks"] {
+        assert!(answer.body["paths"][path].is_object(), "{path}");
+    }
+}
+
+#[tokio::test]
 async fn bodies_that_are_none_are_refused() {
     let client = Client::start().await;
     let body = client.body(&client.quote().await).to_string();

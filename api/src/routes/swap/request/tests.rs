@@ -39,6 +39,7 @@ fn a_quote_is_taken_as_it_stands() {
     let defaults = (swap.legacy, swap.refresh, swap.check_balance);
     assert_eq!(defaults, (false, false, false));
     assert_eq!((swap.priority_fee, swap.expiry_slot), (0, None));
+    assert_eq!(swap.unit_headroom, 6_000);
 }
 
 #[test]
@@ -94,6 +95,60 @@ fn a_refresh_needs_what_was_quoted() {
     assert!(request(full()).with_quote().is_ok());
     let without = request(with("outAmount", Value::Null)).with_quote();
     assert_eq!(without.expect_err("refused").code(), "missing_field");
+}
+
+#[test]
+fn headroom_is_bounded() {
+    let with = |headroom: Value| {
+        let body =
+            json!({ "quote": full(), "userPublicKey": WALLET, "computeUnitHeadroom": headroom });
+        let request: SwapRequest = serde_json::from_value(body).expect("shape is right");
+        let swap = request.with_quote();
+        swap.map(|swap| swap.unit_headroom)
+            .map_err(|error| error.code())
+    };
+    assert_eq!(with(json!(0)), Ok(0));
+    assert_eq!(with(json!("1000000")), Ok(1_000_000));
+    assert_eq!(with(json!(1_000_001)), Err("invalid_field"));
+    assert_eq!(with(json!(u64::MAX)), Err("invalid_field"));
+}
+
+#[test]
+fn exact_outputs_have_a_maximum_and_one_pool() {
+    let with = |change: fn(&mut Value)| {
+        let mut body = json!({ "quote": full(), "userPublicKey": WALLET, "swapMode": "ExactOut" });
+        body["quote"]["minimumOut"] = json!(6);
+        change(&mut body);
+        let request: SwapRequest = serde_json::from_value(body).expect("shape is right");
+        let swap = request.with_quote();
+        swap.map(|swap| (swap.ask.amount.get(), swap.bound))
+            .map_err(|error| error.code())
+    };
+    let maximum = WantedBound::Maximum {
+        amount_in: 10,
+        slippage: BasisPoints::new(50).expect("in range"),
+    };
+    assert_eq!(with(|_| ()), Ok((6, maximum)));
+    assert_eq!(
+        with(|body| body["quote"]["minimumOut"] = json!(5)),
+        Err("minimum_out_out_of_range")
+    );
+    assert_eq!(
+        with(|body| body["quote"]["amountIn"] = Value::Null),
+        Err("missing_field")
+    );
+    assert_eq!(
+        with(|body| body["quote"]["outAmount"] = Value::Null),
+        Err("missing_field")
+    );
+    assert_eq!(
+        with(|body| body["quote"]["pool"] = json!(format!("{A},{B}"))),
+        Err("invalid_field")
+    );
+    assert_eq!(
+        with(|body| body["refresh"] = json!(true)),
+        Err("missing_field")
+    );
 }
 
 #[test]
