@@ -230,6 +230,17 @@ impl Chain {
 /// # Errors
 /// When the text is no transaction, or asks for other signatures than the wallet's.
 pub fn sign_encoded(transaction: &str, wallet: &Keypair) -> anyhow::Result<VersionedTransaction> {
+    sign_encoded_by(transaction, &[wallet])
+}
+
+/// As [`sign_encoded`], by several wallets in the order of their signatures.
+///
+/// # Errors
+/// As [`sign_encoded`].
+pub fn sign_encoded_by(
+    transaction: &str,
+    wallets: &[&Keypair],
+) -> anyhow::Result<VersionedTransaction> {
     let bytes = BASE64
         .decode(transaction)
         .context("the transaction is not base64")?;
@@ -237,10 +248,11 @@ pub fn sign_encoded(transaction: &str, wallet: &Keypair) -> anyhow::Result<Versi
         wincode::deserialize_exact(&bytes).context("the bytes are no transaction")?;
     let signers = usize::from(unsigned.message.header().num_required_signatures);
     ensure!(
-        signers == 1,
-        "the transaction asks for {signers} signatures instead of the wallet's"
+        signers == wallets.len(),
+        "the transaction asks for {signers} signatures instead of {}",
+        wallets.len()
     );
-    Ok(VersionedTransaction::try_new(unsigned.message, &[wallet])?)
+    Ok(VersionedTransaction::try_new(unsigned.message, wallets)?)
 }
 
 #[cfg(test)]

@@ -34,7 +34,7 @@ pub struct Quote {
     pub out_amount: u64,
     /// Output mint.
     pub output_mint: String,
-    /// Pool that pays.
+    /// Pool that pays; of two hops both, joined by a comma.
     pub pool: String,
     /// Program that owns the pool.
     pub program: String,
@@ -163,7 +163,20 @@ impl SluiceClient {
     /// # Errors
     /// When the call fails or the service refuses, with its `code`.
     pub async fn quote(&self, request: &QuoteRequest) -> anyhow::Result<QuoteAnswer> {
-        self.call(Method::GET, &request.path(), None).await
+        self.quote_with(request, "").await
+    }
+
+    /// `GET /v1/quote` with more parameters, each `&name=value`.
+    ///
+    /// # Errors
+    /// As [`SluiceClient::quote`].
+    pub async fn quote_with(
+        &self,
+        request: &QuoteRequest,
+        more: &str,
+    ) -> anyhow::Result<QuoteAnswer> {
+        let path = format!("{}{more}", request.path());
+        self.call(Method::GET, &path, None).await
     }
 
     /// `POST /v1/swap/transaction`.

@@ -3,6 +3,7 @@
 //! Wallets are in every state that the API can meet.
 
 mod bench;
+mod forms;
 mod matrix;
 
 use anyhow::{Context, ensure};
@@ -47,6 +48,28 @@ async fn every_wallet_gets_what_it_signed_for() -> anyhow::Result<()> {
         outcomes.len() == count && count >= LEAST_ROWS,
         "{count} rows"
     );
+    net.stop().await
+}
+
+#[tokio::test]
+async fn every_form_of_a_swap_moves_what_it_says_between_the_wallets_it_says() -> anyhow::Result<()>
+{
+    let net = TestNet::start().await?;
+    let bench = Bench::open(&net).await?;
+    let rows = forms::Row::all(&bench);
+    let count = rows.len();
+    stream::iter(rows.into_iter().enumerate())
+        .map(|(number, row)| {
+            let bench = &bench;
+            async move {
+                let outcome = row.run(bench).await;
+                outcome.with_context(|| format!("row {number}: {row:?}"))
+            }
+        })
+        .buffer_unordered(PARALLEL)
+        .try_collect::<Vec<()>>()
+        .await?;
+    println!("{count} rows");
     net.stop().await
 }
 

@@ -189,7 +189,7 @@ impl Row {
             kept += lamports(&rent["lamports"])?;
         }
         let wrapped = lamports(&costs["wrappedLamports"])?;
-        let received = received(receipt)?;
+        let received = swapped(receipt)?.received;
         let unwraps = self.wrap && self.to.mint == ids::WRAPPED_SOL;
         let native = if unwraps { received } else { 0 };
         let lamports = before.lamports - fee - kept - wrapped + native;
@@ -220,8 +220,11 @@ impl Row {
     }
 }
 
-fn check_units(answer: &Value, receipt: &Confirmed) -> anyhow::Result<()> {
-    let limit = answer["computeUnitLimit"].as_u64().context("a limit")?;
+/// What the transaction was expected to use, beside what it left for wallets to append, against what it used.
+pub fn check_units(answer: &Value, receipt: &Confirmed) -> anyhow::Result<()> {
+    let limit = answer["computeUnits"]["model"]
+        .as_u64()
+        .context("a limit")?;
     let used = receipt.compute_units;
     ensure!(
         limit >= used && limit * 100 <= used * (100 + MOST_OVER),
@@ -231,15 +234,14 @@ fn check_units(answer: &Value, receipt: &Confirmed) -> anyhow::Result<()> {
 }
 
 /// What the guard measured.
-fn received(receipt: &Confirmed) -> anyhow::Result<u64> {
+pub fn swapped(receipt: &Confirmed) -> anyhow::Result<Swapped> {
     receipt
         .logs
         .iter()
         .filter_map(|line| line.strip_prefix("Program data: "))
         .filter_map(|data| BASE64.decode(data).ok())
         .find_map(|data| Swapped::decode(&data))
-        .map(|event| event.received)
-        .context("the guard says what was received")
+        .context("the guard says what was spent and received")
 }
 
 async fn send(bench: &Bench<'_>, answer: &Value, wallet: &Keypair) -> anyhow::Result<Confirmed> {

@@ -1,0 +1,298 @@
+//! Exact outputs, two hops, other receivers and other fee payers on a real chain: who paid and who got what.
+
+use anyhow::{Context, ensure};
+use cpmm::ids;
+use serde_json::{Value, json};
+use sluice_localnet::{
+    chain::{Confirmed, sign_encoded_by},
+    rest::QuoteRequest,
+    scene::{LAMPORTS_PER_SOL, Token},
+};
+use solana_keypair::Keypair;
+use solana_pubkey::Pubkey;
+use solana_signer::Signer;
+use swap_guard_interface::Swapped;
+
+use super::{
+    bench::Bench,
+    matrix::{check_units, swapped},
+};
+
+/// What a wallet that pays owns at first, lamports.
+const LAMPORTS: u64 = LAMPORTS_PER_SOL;
+
+/// What a middle account holds that is there before, smallest units.
+const MIDDLE: u64 = 777;
+
+/// Allowed slippage, basis points: rows of the same pool move it under each other.
+const SLIPPAGE_BPS: u16 = 300;
+
+/// Ceiling of the priority fee, lamports.
+const PRIORITY_FEE: u64 = 7_777;
+
+/// The instruction that a row takes.
+#[derive(Clone, Copy, Debug)]
+enum Form {
+    ExactIn,
+    ExactOut,
+    /// Through this token; whether the wallet has an account of it.
+    TwoHops(Token, bool),
+}
+
+/// A swap, and whose wallets take part in it.
+#[derive(Clone, Copy, Debug)]
+pub struct Row {
+    from: Token,
+    to: Token,
+    form: Form,
+    /// Whether another wallet gets the output.
+    receiver: bool,
+    /// Whether another wallet pays fees and rents.
+    fee_payer: bool,
+    legacy: bool,
+}
+
+/// The wallets of a row.
+struct Wallets {
+    user: Keypair,
+    fee_payer: Keypair,
+    receiver: Pubkey,
+}
+
+/// What the wallets have; `None` where there is no account.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Belongings {
+    user: u64,
+    fee_payer: u64,
+    receiver: u64,
+    input: Option<u64>,
+    middle: Option<u64>,
+    /// The user's.
+    output: Option<u64>,
+    /// The other receiver's.
+    received: Option<u64>,
+}
+
+impl Row {
+    /// Every row: each form with and without a receiver and a fee payer.
+    pub fn all(bench: &Bench<'_>) -> Vec<Self> {
+        let scene = &bench.net.scene;
+        let one_pool = [
+            (scene.sol, scene.usd),
+            (scene.usd, scene.sol),
+            (scene.alfa, scene.beta),
+            (scene.levy, scene.usd),
+        ]
+        .into_iter()
+        .flat_map(|(from, to)| [Form::ExactIn, Form::ExactOut].map(|form| (from, to, form)));
+        let two_pools = [
+            (scene.sol, scene.usd, scene.levy),
+            (scene.levy, scene.usd, scene.sol),
+            (scene.usd, scene.levy, bench.twin),
+        ]
+        .into_iter()
+        .flat_map(|(from, middle, to)| {
+            [false, true].map(|there| (from, to, Form::TwoHops(middle, there)))
+        });
+        one_pool
+            .chain(two_pools)
+            .flat_map(|(from, to, form)| {
+                (0..4u8).map(move |bits| Self {
+                    from,
+                    to,
+                    form,
+                    receiver: bits & 1 != 0,
+                    fee_payer: bits & 2 != 0,
+                    legacy: bits == 1 || bits == 2,
+                })
+            })
+            .collect()
+    }
+
+    /// Makes the wallets, swaps, and compares.
+    pub async fn run(&self, bench: &Bench<'_>) -> anyhow::Result<()> {
+        let wallets = self.wallets(bench).await?;
+        let before = self.belongings(bench, &wallets).await?;
+        let answer = self.ask(bench, &wallets).await?;
+        let receipt = send(bench, &answer, &wallets).await?;
+        check_units(&answer, &receipt)?;
+        let after = self.belongings(bench, &wallets).await?;
+        let expected = self.expected(before, &answer, &receipt)?;
+        ensure!(after == expected, "{after:?} instead of {expected:?}");
+        Ok(())
+    }
+
+    async fn wallets(&self, bench: &Bench<'_>) -> anyhow::Result<Wallets> {
+        let mut holdings = Vec::new();
+        if self.from.mint != ids::WRAPPED_SOL {
+            holdings.push((self.from, self.from.units(100)));
+        }
+        if let Form::TwoHops(middle, true) = self.form {
+            holdings.push((middle, MIDDLE));
+        }
+        // With another fee payer, one who swaps tokens needs no SOL at all.
+        let lamports = if self.fee_payer && self.from.mint != ids::WRAPPED_SOL {
+            0
+        } else {
+            LAMPORTS
+        };
+        let user = bench.wallet(lamports, &holdings).await?;
+        let fee_payer = if self.fee_payer {
+            bench.wallet(LAMPORTS, &[]).await?
+        } else {
+            user.insecure_clone()
+        };
+        let receiver = if self.receiver {
+            Keypair::new().pubkey()
+        } else {
+            user.pubkey()
+        };
+        Ok(Wallets {
+            user,
+            fee_payer,
+            receiver,
+        })
+    }
+
+    async fn belongings(&self, bench: &Bench<'_>, wallets: &Wallets) -> anyhow::Result<Belongings> {
+        let chain = bench.chain();
+        let tokens = async |token: &Token, wallet: &Pubkey| {
+            let account = token.account_of(wallet);
+            if chain.lamports(&account).await? == 0 {
+                return anyhow::Ok(None);
+            }
+            Ok(Some(chain.tokens(&account).await?))
+        };
+        let user = wallets.user.pubkey();
+        Ok(Belongings {
+            user: chain.lamports(&user).await?,
+            fee_payer: chain.lamports(&wallets.fee_payer.pubkey()).await?,
+            receiver: chain.lamports(&wallets.receiver).await?,
+            input: tokens(&self.from, &user).await?,
+            middle: match self.form {
+                Form::TwoHops(middle, _) => tokens(&middle, &user).await?,
+                Form::ExactIn | Form::ExactOut => None,
+            },
+            output: tokens(&self.to, &user).await?,
+            received: tokens(&self.to, &wallets.receiver).await?,
+        })
+    }
+
+    async fn ask(&self, bench: &Bench<'_>, wallets: &Wallets) -> anyhow::Result<Value> {
+        let (fixed, options) = match self.form {
+            Form::ExactIn => (self.from, ""),
+            Form::ExactOut => (self.to, "&swapMode=ExactOut"),
+            Form::TwoHops(..) => (self.from, "&maxHops=2"),
+        };
+        let request = QuoteRequest {
+            input_mint: self.from.mint,
+            output_mint: self.to.mint,
+            // A tenth of a SOL, or one and a half of a token.
+            amount: if fixed.mint == ids::WRAPPED_SOL {
+                LAMPORTS / 10
+            } else {
+                fixed.units(3) / 2
+            },
+            slippage_bps: SLIPPAGE_BPS,
+        };
+        let quote = bench.sluice().quote_with(&request, options).await?.quote;
+        ensure!(quote.pool.contains(',') == matches!(self.form, Form::TwoHops(..)));
+        let mut body = json!({
+            "quote": quote,
+            "userPublicKey": wallets.user.pubkey().to_string(),
+            "priorityFeeLamports": PRIORITY_FEE,
+            "asLegacyTransaction": self.legacy,
+            "checkBalance": true,
+        });
+        if matches!(self.form, Form::ExactOut) {
+            body["swapMode"] = json!("ExactOut");
+        }
+        if self.receiver {
+            body["receiver"] = json!(wallets.receiver.to_string());
+        }
+        if self.fee_payer {
+            body["feePayer"] = json!(wallets.fee_payer.pubkey().to_string());
+        }
+        let answer = bench.sluice().swap(body).await?;
+        ensure!(answer["quote"] == json!(quote), "{}", answer["quote"]);
+        Ok(answer)
+    }
+
+    /// What belongs to whom afterwards, by what the answer says of the costs and the guard of the swap.
+    fn expected(
+        &self,
+        before: Belongings,
+        answer: &Value,
+        receipt: &Confirmed,
+    ) -> anyhow::Result<Belongings> {
+        let costs = &answer["costs"];
+        let lamports = |value: &Value| value.as_u64().context("an amount of lamports");
+        let fee = lamports(&costs["baseFeeLamports"])? + lamports(&costs["priorityFeeLamports"])?;
+        ensure!(receipt.fee == fee, "{} instead of {fee}", receipt.fee);
+        let mut kept = 0;
+        for rent in costs["rent"].as_array().context("rents")? {
+            if rent["comesBack"] == json!(false) {
+                kept += lamports(&rent["lamports"])?;
+            }
+        }
+        let Swapped {
+            spent, received, ..
+        } = swapped(receipt)?;
+        if matches!(self.form, Form::ExactOut) {
+            ensure!(answer["quote"]["outAmount"] == json!(received));
+            ensure!(lamports(&answer["quote"]["amountIn"])? > spent);
+        }
+        let mut after = before;
+        after.fee_payer -= fee + kept;
+        if !self.fee_payer {
+            after.user = after.fee_payer;
+        }
+        if self.from.mint == ids::WRAPPED_SOL {
+            after.user -= spent;
+        } else {
+            after.input = before.input.map(|held| held - spent);
+        }
+        if self.to.mint == ids::WRAPPED_SOL {
+            if self.receiver {
+                after.receiver += received;
+            } else {
+                after.user += received;
+            }
+        } else {
+            after.received = Some(before.received.unwrap_or(0) + received);
+        }
+        if let Form::TwoHops(middle, false) = self.form
+            && middle.has_transfer_fee
+        {
+            // It keeps what was withheld, so it cannot be closed.
+            after.middle = Some(0);
+        }
+        // One wallet in several parts has one balance.
+        if !self.fee_payer {
+            after.fee_payer = after.user;
+        }
+        if !self.receiver {
+            (after.receiver, after.output) = (after.user, after.received);
+        }
+        Ok(after)
+    }
+}
+
+async fn send(bench: &Bench<'_>, answer: &Value, wallets: &Wallets) -> anyhow::Result<Confirmed> {
+    let text = answer["transaction"].as_str().context("a transaction")?;
+    let both = [&wallets.fee_payer, &wallets.user];
+    let signers = if both[0].pubkey() == both[1].pubkey() {
+        &both[..1]
+    } else {
+        &both[..]
+    };
+    let transaction = sign_encoded_by(text, signers)?;
+    let receipt = bench.chain().send_and_confirm(&transaction, true).await?;
+    ensure!(
+        receipt.error.is_none(),
+        "{:?}: {:#?}",
+        receipt.error,
+        receipt.logs
+    );
+    Ok(receipt)
+}
