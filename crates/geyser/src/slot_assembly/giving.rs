@@ -11,6 +11,9 @@ use super::{
 };
 use crate::update::{Body, SlotUpdate, Update};
 
+/// Its stream and its side stream, which number writes alike.
+const SOURCES_OF_A_SERVER: usize = 2;
+
 impl SlotAssembler {
     pub(super) fn give(&mut self, update: Update) {
         self.assembled.push(Assembled::Update(update));
@@ -84,28 +87,23 @@ impl SlotAssembler {
         }
     }
 
-    /// Drops what has come once more of the block that was given out. What the same connection has not delivered before came
-    /// too late.
+    /// Drops what has come once more of the block that was given out. What the server that it was taken from has not delivered
+    /// before, on its stream and its side stream, came too late.
     fn drop_copies(&mut self, slot: u64, given: &Given) {
-        let views = self
-            .slots
-            .get_mut(&slot)
-            .into_iter()
-            .flat_map(|entry| &mut entry.views);
-        for view in views {
-            let mut copied = Vec::new();
-            for bank in &mut view.banks {
-                if !bank.is_spent()
-                    && bank.closed_in().is_some()
-                    && bank.blockhash() == Some(&given.blockhash)
-                {
+        let Some(entry) = self.slots.get_mut(&slot) else {
+            return;
+        };
+        for server in entry.views.chunks_mut(SOURCES_OF_A_SERVER) {
+            let banks = server.iter_mut().flat_map(|view| &mut view.banks);
+            let banks = banks.filter(|bank| bank.blockhash() == Some(&given.blockhash));
+            let (mut original, mut copied) = (None, Vec::new());
+            for bank in banks {
+                if !bank.is_spent() && bank.closed_in().is_some() {
                     copied.extend(bank.take_content());
+                } else if bank.is_given() {
+                    original.get_or_insert(bank);
                 }
             }
-            let original = view
-                .banks
-                .iter_mut()
-                .find(|bank| bank.is_given() && bank.blockhash() == Some(given.blockhash.as_str()));
             let Some(original) = original else {
                 continue;
             };
