@@ -61,7 +61,7 @@ class Accounts:
             solver.assume(z3.And(z3.UGE(account, FIRST_SLOT), z3.ULT(account, INPUT_END)))
 
     def _repetition(self, position: int) -> list[z3.BoolRef]:
-        """A record is of an account or repeats an earlier one."""
+        """A record is of an account, with flags that are zero or one, or repeats an earlier one."""
         marker = self.marker(position)
         home = z3.BitVecVal(position, 8)
         for earlier in reversed(range(position)):
@@ -70,7 +70,13 @@ class Accounts:
         return [
             self.homes[position] == z3.If(is_account, z3.BitVecVal(position, 8), home),
             z3.Or(is_account, z3.ULT(marker, position)),
+            z3.Implies(is_account, z3.And(*[self._is_flag(position, place) for place in (SIGNER, WRITABLE)])),
         ]
+
+    def _is_flag(self, position: int, place: int) -> z3.BoolRef:
+        """The loader writes one for yes and zero for no."""
+        word = self.word(self.slots[position], 0, 0)
+        return z3.ULE(z3.Extract(8 * place + 7, 8 * place, word), 1)
 
     def case(self, position: int, marker: int) -> list[tuple[z3.ExprRef, z3.ExprRef]]:
         """What is what, where the record of a position begins with `marker`."""

@@ -16,7 +16,7 @@ from .proof import Findings
 #: What the proof takes for granted; `docs/proof.md` gives the reason for each.
 ASSUMPTIONS = (
     "The loader lays the input out as documented for version 3: records of accounts and of repetitions, then the data, "
-    "then the program's address; the first record is of an account, a repetition names an earlier position.",
+    "then the program's address; the first record is of an account, a repetition names an earlier position, and flags are zero or one.",
     "The registers and the stack hold anything at the start, but for the addresses of the input, the data and the frame.",
     "A call ends the transaction or returns zero. It changes no stack, no read-only data, no instruction data, and of "
     "an account neither its address nor its flags; owner, lamports, length and data may become anything.",
