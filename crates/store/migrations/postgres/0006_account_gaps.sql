@@ -1,4 +1,4 @@
--- Account gaps by commitment: the first slot whose account changes were not read, until webhooks got a `gap`.
+-- The first slot, by commitment, from which on changes of accounts were not read and webhooks were not told so yet.
 CREATE TABLE account_gaps (
     commitment TEXT PRIMARY KEY CHECK (commitment IN ('confirmed', 'finalized')),
     first_slot BIGINT NOT NULL CHECK (first_slot >= 0)
