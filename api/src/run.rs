@@ -83,16 +83,12 @@ const fn exchange(configured: sluice_config::Exchange) -> Exchange {
 /// The market's part of the configuration.
 fn market_settings(config: &Config) -> sluice_market::Settings {
     let geyser = &config.geyser;
-    let first = Endpoint {
-        url: geyser.endpoint.clone(),
-        x_token: geyser.x_token.clone(),
-    };
-    let others = geyser.fallback.iter().map(|fallback| Endpoint {
-        url: fallback.endpoint.clone(),
-        x_token: fallback.x_token.clone(),
+    let endpoints = geyser.endpoints().into_iter().map(|endpoint| Endpoint {
+        url: endpoint.url,
+        x_token: endpoint.x_token,
     });
     sluice_market::Settings {
-        endpoints: std::iter::once(first).chain(others).collect(),
+        endpoints: endpoints.collect(),
         rpc_url: config.chain.rpc_url.clone(),
         read_limits: sluice_market::ReadLimits {
             idle_timeout: config.bootstrap.idle_timeout(),

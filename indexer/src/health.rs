@@ -11,6 +11,7 @@ use axum::{
 };
 use serde_json::{Value, json};
 use service_kit::{CancellationToken, Clock};
+use sluice_geyser::Servers;
 use sluice_store::{Commitment, Store, StoreError, Timestamp};
 use tokio::{net::TcpListener, sync::watch};
 
@@ -28,6 +29,8 @@ pub struct Health {
     pub status: Status,
     /// The active webhooks, whose revision is the one wanted.
     pub subscriptions: watch::Receiver<Arc<Subscriptions>>,
+    /// The stream's servers, of which it is shown how they stand against each other.
+    pub servers: Servers,
     /// What is counted.
     pub metrics: Metrics,
     /// Shows how old the oldest message of the queue is.
@@ -94,6 +97,7 @@ async fn metrics(State(health): State<Health>) -> Response {
             .queue(&stats, Timestamp::from(health.clock.now())),
         Err(error) => tracing::warn!(%error, "the queue cannot be counted"),
     }
+    health.metrics.servers(&health.servers.standings());
     ([(CONTENT_TYPE, OPEN_METRICS)], health.metrics.text()).into_response()
 }
 

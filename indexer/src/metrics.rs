@@ -1,6 +1,10 @@
 //! Metrics of the indexer, in the text format of Prometheus.
 
-use std::{fmt::Write, time::Duration};
+use std::{
+    fmt::Write,
+    sync::atomic::{AtomicU64, Ordering::Relaxed},
+    time::Duration,
+};
 
 use prometheus_client::{
     encoding::{EncodeLabelSet, text::encode},
@@ -12,6 +16,7 @@ use prometheus_client::{
     },
     registry::{Registry, Unit},
 };
+use sluice_geyser::Standing;
 use sluice_store::{Commitment, Outcome, QueueStats, Timestamp};
 
 /// Bounds of the latency buckets: from a tenth of a millisecond to a minute and a half.
@@ -23,6 +28,12 @@ const BUCKETS: u16 = 16;
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct Label {
     name: &'static str,
+}
+
+/// A server of the stream.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct ServerLabel {
+    server: String,
 }
 
 /// A stage on the way from the stream to the endpoint.
@@ -61,6 +72,18 @@ pub struct Metrics {
     queue: Family<Label, Gauge>,
     oldest: Gauge,
     breakers: Gauge,
+    servers: ServerMetrics,
+}
+
+/// How the servers of the stream stand against each other.
+#[derive(Clone, Debug, Default)]
+struct ServerMetrics {
+    connected: Family<ServerLabel, Gauge>,
+    slot: Family<ServerLabel, Gauge>,
+    taken: Family<ServerLabel, Counter>,
+    followed: Family<ServerLabel, Counter>,
+    behind: Family<ServerLabel, Counter<f64, AtomicU64>>,
+    contradictions: Family<ServerLabel, Counter>,
 }
 
 impl Default for Metrics {
@@ -80,6 +103,7 @@ impl Default for Metrics {
             queue: Family::default(),
             oldest: Gauge::default(),
             breakers: Gauge::default(),
+            servers: ServerMetrics::default(),
         }
     }
 }
@@ -164,6 +188,31 @@ impl Metrics {
         self.breakers.set(as_gauge(stats.breakers_open));
     }
 
+    /// How the servers of the stream stand.
+    pub fn servers(&self, standings: &[Standing]) {
+        for standing in standings {
+            let label = ServerLabel {
+                server: standing.server.clone(),
+            };
+            let metrics = &self.servers;
+            let connected = metrics.connected.get_or_create(&label);
+            connected.set(standing.is_connected.into());
+            let slot = metrics.slot.get_or_create(&label);
+            slot.set(as_gauge(standing.slot));
+            for (family, count) in [
+                (&metrics.taken, standing.taken),
+                (&metrics.followed, standing.followed),
+                (&metrics.contradictions, standing.contradictions),
+            ] {
+                let counter = family.get_or_create(&label);
+                counter.inner().store(count, Relaxed);
+            }
+            let behind = metrics.behind.get_or_create(&label);
+            let seconds = standing.behind.as_secs_f64();
+            behind.inner().store(seconds.to_bits(), Relaxed);
+        }
+    }
+
     /// Everything, in the text format.
     #[must_use]
     pub fn text(&self) -> String {
@@ -231,6 +280,7 @@ impl Metrics {
             "Webhooks whose circuit breaker is open or half open",
             self.breakers.clone(),
         );
+        self.servers.register(r);
         let mut text = String::new();
         if let Err(error) = encode(&mut text, &registry) {
             // Writing to a text cannot fail; if it does, the text says so.
@@ -243,6 +293,42 @@ impl Metrics {
         self.slots
             .get_or_create(&Label { name })
             .set(as_gauge(slot));
+    }
+}
+
+impl ServerMetrics {
+    fn register(&self, registry: &mut Registry) {
+        registry.register(
+            "stream_server_connected",
+            "Whether a server of the stream is connected",
+            self.connected.clone(),
+        );
+        registry.register(
+            "stream_server_slot",
+            "Newest slot of which a server has delivered the block",
+            self.slot.clone(),
+        );
+        registry.register(
+            "stream_server_slots_taken",
+            "Slots that were taken from a server, which completed them first",
+            self.taken.clone(),
+        );
+        registry.register(
+            "stream_server_slots_followed",
+            "Slots that a server completed after another one",
+            self.followed.clone(),
+        );
+        registry.register_with_unit(
+            "stream_server_behind",
+            "Time by which a server completed them later, all together",
+            Unit::Seconds,
+            self.behind.clone(),
+        );
+        registry.register(
+            "stream_server_contradictions",
+            "Finalized slots of which a server has finalized another block",
+            self.contradictions.clone(),
+        );
     }
 }
 
@@ -267,8 +353,23 @@ mod tests {
             ..QueueStats::default()
         };
         metrics.queue(&stats, Timestamp::from_unix_seconds(70));
+        metrics.servers(&[Standing {
+            server: "a:1".to_owned(),
+            is_connected: true,
+            slot: 9,
+            taken: 3,
+            followed: 2,
+            behind: Duration::from_millis(500),
+            contradictions: 1,
+        }]);
         let text = metrics.text();
         for line in [
+            "sluice_indexer_stream_server_connected{server=\"a:1\"} 1",
+            "sluice_indexer_stream_server_slot{server=\"a:1\"} 9",
+            "sluice_indexer_stream_server_slots_taken_total{server=\"a:1\"} 3",
+            "sluice_indexer_stream_server_slots_followed_total{server=\"a:1\"} 2",
+            "sluice_indexer_stream_server_behind_seconds_total{server=\"a:1\"} 0.5",
+            "sluice_indexer_stream_server_contradictions_total{server=\"a:1\"} 1",
             "sluice_indexer_slot{name=\"seen\"} 9",
             "sluice_indexer_slot{name=\"confirmed\"} 7",
             "sluice_indexer_delivery_attempts_total{name=\"delivered\"} 1",

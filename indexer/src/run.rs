@@ -5,7 +5,7 @@ use std::{num::NonZeroU32, sync::Arc};
 use anyhow::Context;
 use service_kit::{CancellationToken, Clock};
 use sluice_config::Config;
-use sluice_geyser::Endpoint;
+use sluice_geyser::{Endpoint, Servers};
 use sluice_store::Store;
 use sluice_webhook_client::{Client, Reach};
 use tokio::{
@@ -60,12 +60,10 @@ pub async fn run(
     let (status, metrics) = (Status::default(), Metrics::default());
     let stored = Arc::new(Notify::new());
     let submissions = Submissions::new(client.deadline());
+    let servers = servers(&config);
     let leader_tasks = LeaderTasks {
         node: node(&config),
-        endpoint: Endpoint {
-            url: config.geyser.endpoint,
-            x_token: config.geyser.x_token,
-        },
+        servers: servers.clone(),
         store: store.clone(),
         subscriptions: subscriptions.clone(),
         idls: Arc::new(idls),
@@ -89,6 +87,7 @@ pub async fn run(
         clock: clock.clone(),
     };
     let health = Health {
+        servers,
         store: store.clone(),
         status,
         subscriptions,
@@ -133,6 +132,15 @@ fn client(config: &Config) -> anyhow::Result<Client> {
         .context("cannot set up the HTTP client for deliveries")
 }
 
+/// The stream's servers.
+fn servers(config: &Config) -> Servers {
+    let endpoints = config.geyser.endpoints().into_iter();
+    Servers::new(endpoints.map(|endpoint| Endpoint {
+        url: endpoint.url,
+        x_token: endpoint.x_token,
+    }))
+}
+
 /// The node from which slots are read that no stream server replays; `None` where that is switched off.
 fn node(config: &Config) -> Option<Node> {
     let calls_per_second = NonZeroU32::new(config.indexer.backfill_calls_per_second)?;
@@ -142,7 +150,7 @@ fn node(config: &Config) -> Option<Node> {
 
 /// The tasks of the leader.
 struct LeaderTasks {
-    endpoint: Endpoint,
+    servers: Servers,
     /// Where slots are read that no stream server replays.
     node: Option<Node>,
     store: Store,
@@ -167,7 +175,7 @@ impl LeaderTasks {
 
     fn start(&self, tasks: &mut JoinSet<()>, stop: &CancellationToken) {
         let follower = Follower {
-            endpoint: self.endpoint.clone(),
+            servers: self.servers.clone(),
             subscriptions: self.subscriptions.clone(),
             backfill: self.node.clone().map(Backfill::new),
             context: SessionContext {

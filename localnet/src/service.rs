@@ -116,7 +116,7 @@ fn configuration(exchange: &str, validator: &Validator, ports: &Ports, dir: &Wor
     format!(
         "# Written by sluice-localnet at every start.\n\
          [chain]\nrpc-url = \"{}\"\nexchange = \"{}\"\n\n\
-         [geyser]\nendpoint = \"{}\"\n\n\
+         [[geyser.endpoints]]\nurl = \"{}\"\n\n\
          [store]\npath = {database}\n\n\
          [api]\nlisten = \"127.0.0.1:{}\"\n\n\
          [indexer]\nlisten = \"127.0.0.1:{}\"\n\n\

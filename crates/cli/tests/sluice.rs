@@ -46,7 +46,7 @@ impl Installation {
         let port = free_port().expect("a free port");
         let text = format!(
             "[chain]\nrpc-url = \"http://127.0.0.1:1\"\n\
-             [geyser]\nendpoint = \"http://127.0.0.1:1\"\n\
+             [[geyser.endpoints]]\nurl = \"http://127.0.0.1:1\"\n\
              [store]\npath = {:?}\n\
              [api]\nlisten = \"127.0.0.1:{port}\"\n",
             database(folder.path()),

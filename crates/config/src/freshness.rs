@@ -4,6 +4,14 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
+use crate::ConfigError;
+
+/// Longest clock age: quotes of an hour ago are of no use to anyone.
+const MAX_CLOCK_AGE_SECS: u64 = 3_600;
+
+/// Most slots: those of an hour at 400 ms.
+const MAX_SLOTS_BEHIND: u64 = 9_000;
+
 /// How far behind the present the market may be.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
@@ -24,6 +32,24 @@ impl Default for FreshnessConfig {
 }
 
 impl FreshnessConfig {
+    pub(crate) fn check(&self) -> Result<(), ConfigError> {
+        if !(1..=MAX_CLOCK_AGE_SECS).contains(&self.max_clock_age_secs) {
+            return Err(ConfigError::Range {
+                key: "freshness.max-clock-age-secs",
+                value: self.max_clock_age_secs.to_string(),
+                rule: "1 to 3600",
+            });
+        }
+        if !(1..=MAX_SLOTS_BEHIND).contains(&self.max_slots_behind) {
+            return Err(ConfigError::Range {
+                key: "freshness.max-slots-behind",
+                value: self.max_slots_behind.to_string(),
+                rule: "1 to 9000",
+            });
+        }
+        Ok(())
+    }
+
     /// Longest time by which the newest slot's own time may be behind.
     #[must_use]
     pub const fn max_clock_age(&self) -> Duration {

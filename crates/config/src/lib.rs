@@ -7,6 +7,7 @@
 
 mod bootstrap;
 mod freshness;
+mod geyser;
 mod webhooks;
 
 use std::{
@@ -24,6 +25,7 @@ use url::Url;
 
 pub use self::bootstrap::BootstrapConfig;
 pub use self::freshness::FreshnessConfig;
+pub use self::geyser::{GeyserConfig, GeyserEndpoint};
 pub use self::webhooks::{
     MAX_DELIVERY_TIMEOUT_SECS, MAX_KEYS_PER_WEBHOOK, MAX_RETRY_PAUSE_SECS, MAX_RETRY_PAUSES,
     MAX_SECRET_OVERLAP_HOURS, WebhooksConfig,
@@ -90,34 +92,6 @@ impl ChainConfig {
     pub const fn rpc_timeout(&self) -> Duration {
         Duration::from_millis(self.rpc_timeout_ms)
     }
-}
-
-/// Yellowstone gRPC access.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct GeyserConfig {
-    /// Endpoint of a Yellowstone-compatible `geyser.Geyser` service.
-    pub endpoint: Url,
-    /// Value of the `x-token` header, for providers that ask for one.
-    pub x_token: Option<SecretString>,
-    /// Further services of the same cluster, in the order in which the market tries them when one
-    /// fails.
-    #[serde(default)]
-    pub fallback: Vec<GeyserFallback>,
-    /// Whether the market subscribes to all accounts that are closed, which is how it notices closed
-    /// pools. Some services refuse a filter that names neither an account nor an owner.
-    #[serde(default = "default_watch_closed_accounts")]
-    pub watch_closed_accounts: bool,
-}
-
-/// A further Yellowstone service.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct GeyserFallback {
-    /// Its address.
-    pub endpoint: Url,
-    /// Value of the `x-token` header, for providers that ask for one.
-    pub x_token: Option<SecretString>,
 }
 
 /// The database: one of the two.
@@ -206,10 +180,6 @@ const fn default_rpc_timeout_ms() -> u64 {
     10_000
 }
 
-const fn default_watch_closed_accounts() -> bool {
-    true
-}
-
 /// Why a configuration was refused.
 #[derive(Debug, Error)]
 pub enum ConfigError {
@@ -243,7 +213,7 @@ pub enum ConfigError {
 }
 
 impl Config {
-    /// Reads and checks a configuration file.
+    /// Reads and checks a configuration file. The log warns of what it says in an old way.
     ///
     /// # Errors
     /// [`ConfigError`] when the file is unreadable, malformed or out of range.
@@ -252,7 +222,11 @@ impl Config {
             path: path.to_owned(),
             source,
         })?;
-        Self::parse(&text, path)
+        let config = Self::parse(&text, path)?;
+        for deprecation in config.geyser.deprecations() {
+            tracing::warn!(path = %path.display(), "{deprecation}");
+        }
+        Ok(config)
     }
 
     /// Checks a configuration text; `path` only labels errors.
@@ -270,7 +244,8 @@ impl Config {
 
     fn check(&self) -> Result<(), ConfigError> {
         require_scheme("chain.rpc-url", &self.chain.rpc_url)?;
-        require_scheme("geyser.endpoint", &self.geyser.endpoint)?;
+        self.geyser.check()?;
+        self.freshness.check()?;
         if self.store.named().is_none() {
             return Err(ConfigError::Range {
                 key: "store",
@@ -338,8 +313,8 @@ mod tests {
     const MINIMAL: &str = r#"
         [chain]
         rpc-url = "http://127.0.0.1:8899"
-        [geyser]
-        endpoint = "http://127.0.0.1:10000"
+        [[geyser.endpoints]]
+        url = "http://127.0.0.1:10000"
         [store]
         path = "sluice.db"
     "#;
@@ -365,8 +340,8 @@ mod tests {
 
     #[test]
     fn rejects_an_unknown_key_and_names_it() {
-        let error = parse(&MINIMAL.replace("endpoint", "endpont")).expect_err("misspelt key");
-        assert!(error.to_string().contains("endpont"), "{error}");
+        let error = parse(&MINIMAL.replace("rpc-url", "rpc-ulr")).expect_err("misspelt key");
+        assert!(error.to_string().contains("rpc-ulr"), "{error}");
     }
 
     #[test]
@@ -420,6 +395,10 @@ mod tests {
             ("webhooks", "max-per-key = 0"),
             ("webhooks", "max-accounts = 0"),
             ("webhooks", "max-programs = 1000001"),
+            ("freshness", "max-clock-age-secs = 0"),
+            ("freshness", "max-clock-age-secs = 3601"),
+            ("freshness", "max-slots-behind = 0"),
+            ("freshness", "max-slots-behind = 9001"),
             ("bootstrap", "idle-timeout-secs = 0"),
             ("bootstrap", "answer-timeout-secs = 86401"),
             ("bootstrap", "parallel-calls = 0"),

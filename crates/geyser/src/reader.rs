@@ -13,7 +13,7 @@ use tokio::{
     sync::{Mutex, oneshot},
     time::timeout,
 };
-use tonic::Status;
+use tonic::{Status, codec::CompressionEncoding};
 use yellowstone_grpc_client::{
     ClientTlsConfig, GeyserGrpcBuilder, GeyserGrpcClient, GeyserGrpcClientError, GeyserStream,
     SubscribeRequestSink,
@@ -233,6 +233,8 @@ fn builder(endpoint: &Endpoint) -> Result<GeyserGrpcBuilder, StreamError> {
         .http2_keep_alive_interval(limits::KEEP_ALIVE_INTERVAL)
         .keep_alive_timeout(limits::KEEP_ALIVE_TIMEOUT)
         .keep_alive_while_idle(true)
+        // Servers that compress do so for whoever accepts it.
+        .accept_compressed(CompressionEncoding::Zstd)
         .max_decoding_message_size(limits::MAX_MESSAGE_BYTES);
     if endpoint.url.scheme() == "https" {
         builder = builder

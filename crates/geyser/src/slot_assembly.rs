@@ -29,6 +29,7 @@ mod bank;
 mod giving;
 mod intake;
 mod judgement;
+mod rooted;
 mod slot;
 mod source;
 #[cfg(test)]
@@ -37,6 +38,7 @@ mod tests;
 use std::collections::BTreeMap;
 
 use self::{
+    rooted::RootedBlocks,
     slot::{AssembledSlot, SlotView},
     source::{Patience, Source},
 };
@@ -82,6 +84,36 @@ pub enum Assembled {
     },
 }
 
+/// What became known of the sources themselves.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Finding {
+    /// A source has delivered a block to its end, as it happened.
+    Completed {
+        /// The source.
+        source: usize,
+        /// The slot.
+        slot: u64,
+    },
+    /// What was given out of a slot was taken from this source.
+    Taken {
+        /// The source.
+        source: usize,
+        /// The slot.
+        slot: u64,
+    },
+    /// A source has finalized another block of a slot than the one that was given out and is finalized as well.
+    Contradicted {
+        /// The source.
+        source: usize,
+        /// The slot.
+        slot: u64,
+        /// Hash of the block that was given out.
+        given: String,
+        /// Hash of the block of the source.
+        claimed: String,
+    },
+}
+
 /// A replay to be asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReplayDue {
@@ -117,7 +149,9 @@ pub struct SlotAssembler {
     in_force: Vec<(u64, Generation)>,
     /// The newest generation given to a request.
     newest: Generation,
+    rooted: RootedBlocks,
     assembled: Vec<Assembled>,
+    findings: Vec<Finding>,
 }
 
 impl SlotAssembler {
@@ -135,7 +169,9 @@ impl SlotAssembler {
             highest_given: None,
             in_force: Vec::new(),
             newest: Generation::default(),
+            rooted: RootedBlocks::default(),
             assembled: Vec::new(),
+            findings: Vec::new(),
         }
     }
 
@@ -191,6 +227,17 @@ impl SlotAssembler {
     /// Takes out what can be given out.
     pub fn take(&mut self) -> Vec<Assembled> {
         std::mem::take(&mut self.assembled)
+    }
+
+    /// Takes out what became known of the sources.
+    pub fn take_findings(&mut self) -> Vec<Finding> {
+        std::mem::take(&mut self.findings)
+    }
+
+    /// Whether the first slot to be given out is known.
+    #[must_use]
+    pub const fn has_begun(&self) -> bool {
+        self.start.is_some()
     }
 
     /// Takes in an update of a source.
@@ -252,10 +299,17 @@ impl SlotAssembler {
             Patience::Ask => ReplayPath::SameStream,
             Patience::Exhausted => ReplayPath::SideStream,
         };
-        Some(ReplayDue {
-            from_slot: slot,
-            path,
-        })
+        // Of a slot that was only named, nothing below it may have come either.
+        let view = self
+            .slots
+            .get(&slot)
+            .and_then(|entry| entry.views.get(source));
+        let is_missing = view.is_none_or(|view| view.banks.is_empty());
+        let from_slot = match self.resume_slot().filter(|_| is_missing) {
+            Some(resume) => slot.min(resume),
+            None => slot,
+        };
+        Some(ReplayDue { from_slot, path })
     }
 }
 

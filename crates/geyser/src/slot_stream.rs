@@ -1,119 +1,108 @@
-//! Slot stream: one server's stream, of which whole slots alone come out, and a filter that can be replaced.
+//! Slot stream: whole slots alone, each from the server that completes it first, and a filter that can be replaced.
 //!
 //! It carries out what [`SlotAssembler`] decides: a suspect slot is asked for again on the same stream, or on a side stream
-//! where the server has ignored that.
+//! where the server has ignored that. A server that is lost while another one is connected is connected to again, and nobody
+//! waits for it.
 
-use std::time::Duration;
+mod link;
+mod start_gate;
 
-use futures::future::OptionFuture;
-use tokio::{
-    task::JoinHandle,
-    time::{Instant, sleep, sleep_until},
+use futures::future::select_all;
+use tokio::time::Instant;
+
+use self::{
+    link::{Event, Link, Main, Part, Side},
+    start_gate::StartGate,
 };
-
 use crate::{
     error::StreamError,
     generation::Generation,
-    request::{Endpoint, Request},
-    slot_assembly::{Assembled, ReplayPath, SentRequest, SlotAssembler},
+    race::Race,
+    request::Request,
+    servers::Servers,
+    slot_assembly::{Assembled, Finding, ReplayPath, SentRequest, SlotAssembler},
     stream::Stream,
-    update::Update,
+    update::{Body, Update},
     wire,
 };
 
-/// Number of the stream as a source of the assembler.
-const MAIN: usize = 0;
-
-/// Number of the side stream.
-const SIDE: usize = 1;
-
-/// Pause before a side stream is opened again. A slot must pass meanwhile, or the next one would show no more than the last.
-const SIDE_PAUSE: Duration = Duration::from_secs(1);
-
-/// Time in which a side stream must have brought what it was opened for: several slots.
-const SIDE_PATIENCE: Duration = Duration::from_secs(2);
-
-/// Side streams in a row that may bring nothing before the slots count as gone.
-const SIDE_ATTEMPTS: u32 = 4;
-
-/// Time without any update after which a replay that was asked for counts as over. It is over as soon as a new slot begins; this
-/// is for chains that stand still.
-const REST: Duration = Duration::from_millis(200);
+/// Sources of a server: its stream, and the side stream beside it.
+const SOURCES_OF_SERVER: usize = 2;
 
 /// A live subscription to whole slots.
 #[derive(Debug)]
 pub struct SlotStream {
     assembler: SlotAssembler,
-    endpoint: Endpoint,
+    servers: Servers,
+    /// By server.
+    links: Vec<Link>,
     /// What the consumer asks for, in no generation.
     request: Request,
     /// Generation in which the consumer asked for it.
     filter: Generation,
     /// The newest generation given to a request.
     generation: Generation,
-    main: Stream,
-    /// A request on its way: kept until it is sent, should the consumer stop waiting meanwhile.
-    outgoing: Option<(SentRequest, Request)>,
-    /// Whether the consumer's request was not sent yet.
-    is_replaced: bool,
-    side: Side,
-    /// Side streams in a row that brought nothing.
-    side_attempts: u32,
-    /// Whether nothing has come for a while.
-    at_rest: bool,
+    /// The server that is listened to first, another one each time.
+    next: usize,
+    /// While it is not known where the stream begins, and there are several servers.
+    start_gate: Option<StartGate>,
+    race: Race,
 }
 
-#[derive(Debug)]
-enum Side {
-    /// It may be opened from this moment on.
-    Closed(Instant),
-    Opening(SentRequest, JoinHandle<Result<Stream, StreamError>>),
-    /// With the time by which it must have brought what it was opened for.
-    Open(Stream, Instant),
+/// What a link waits for besides updates.
+#[derive(Debug, Clone, Copy)]
+struct Needs {
+    /// A slot is suspect that it is to deliver again.
+    has_suspect: bool,
+    /// It is to be asked on a side stream.
+    side: bool,
 }
 
-/// What a wait ends with.
-enum Event {
-    Updates(usize, Vec<Update>),
-    SideOpened(Result<Stream, StreamError>),
-    SideLost(StreamError),
-    SideMayOpen,
-    SideBroughtNothing,
-    Rest,
+impl Drop for SlotStream {
+    fn drop(&mut self) {
+        for server in self.servers.iter() {
+            server.counts.connected(false);
+        }
+    }
 }
 
 impl SlotStream {
-    /// Connects and subscribes. `request` must ask for slots and block metadata at commitment processed. With `from_slot` every
-    /// slot from it on is given out, or the stream ends; otherwise the first one that begins under the filter.
+    /// Connects and subscribes to every server, and returns once the first one has accepted. `request` must ask for slots and
+    /// block metadata at commitment processed. With `from_slot` every slot from it on is given out, or the stream ends;
+    /// otherwise the first one that begins under the filter.
     ///
     /// # Errors
-    /// As [`Stream::open`].
-    pub async fn open(endpoint: &Endpoint, request: Request) -> Result<Self, StreamError> {
+    /// As [`Stream::open`], when no server accepts.
+    pub async fn open(servers: impl Into<Servers>, request: Request) -> Result<Self, StreamError> {
+        let servers = servers.into();
         let generation = Generation::default().next();
-        let sent = SentRequest {
-            generation,
-            filter: generation,
-            from_slot: request.from_slot,
-        };
-        let main = Stream::open(endpoint, request.in_generation(generation)).await?;
-        let mut assembler = SlotAssembler::new(2);
-        assembler.connected(MAIN, sent);
-        Ok(Self {
-            assembler,
-            endpoint: endpoint.clone(),
+        wire::validate(&request.in_generation(generation))?;
+        let from_slot = request.from_slot;
+        let mut stream = Self {
+            assembler: SlotAssembler::new(SOURCES_OF_SERVER * servers.len()),
+            links: servers
+                .iter()
+                .map(|server| Link::new(server.endpoint.clone()))
+                .collect(),
             request: Request {
                 from_slot: None,
                 ..request
             },
             filter: generation,
             generation,
-            main,
-            outgoing: None,
-            is_replaced: false,
-            side: Side::Closed(Instant::now()),
-            side_attempts: 0,
-            at_rest: false,
-        })
+            next: 0,
+            start_gate: (servers.len() > 1 && from_slot.is_none())
+                .then(|| StartGate::new(servers.len())),
+            race: Race::default(),
+            servers,
+        };
+        for server in 0..stream.links.len() {
+            stream.connect(server, from_slot);
+        }
+        while !stream.links.iter().any(Link::is_open) {
+            stream.step().await?;
+        }
+        Ok(stream)
     }
 
     /// Replaces the filter while the stream goes on; of several replacements that wait the last one counts. It is in force
@@ -129,34 +118,25 @@ impl SlotStream {
             ..request
         };
         self.filter = self.generation;
-        self.is_replaced = true;
+        for link in &mut self.links {
+            link.is_replaced = true;
+        }
         Ok(self.filter)
     }
 
     /// What can be given out next, at least one item. Cancel-safe.
     ///
     /// # Errors
-    /// Why the stream is over. What was not given out by then is not known to be whole.
+    /// Why the stream is over: the last server is lost, or none of them can deliver a slot again. What was not given out by then
+    /// is not known to be whole.
     pub async fn next_batch(&mut self) -> Result<Vec<Assembled>, StreamError> {
         loop {
-            self.send_due().await?;
-            self.open_side()?;
-            match self.event().await? {
-                Event::Updates(source, updates) => {
-                    self.at_rest = false;
-                    for update in updates {
-                        self.assembler.update(source, update);
-                    }
-                }
-                Event::SideOpened(Ok(stream)) => self.side_opened(stream),
-                Event::SideOpened(Err(error)) | Event::SideLost(error) => {
-                    tracing::warn!(%error, "side stream lost");
-                    self.side_brought_nothing()?;
-                }
-                Event::SideMayOpen => {}
-                Event::SideBroughtNothing => self.side_brought_nothing()?,
-                Event::Rest => self.at_rest = true,
+            for server in 0..self.links.len() {
+                self.send_due(server).await;
+                self.open_side(server);
             }
+            self.check_reach()?;
+            self.step().await?;
             let assembled = self.assembler.take();
             if !assembled.is_empty() {
                 return Ok(assembled);
@@ -164,25 +144,231 @@ impl SlotStream {
         }
     }
 
-    /// Sends the consumer's new filter, or asks for a replay, when the request before has come into force.
-    async fn send_due(&mut self) -> Result<(), StreamError> {
-        if self.outgoing.is_none() && self.assembler.may_request(MAIN) {
-            let due = self.assembler.replay_due(MAIN, self.at_rest);
-            let from_slot = due
-                .filter(|due| due.path == ReplayPath::SameStream)
-                .map(|due| due.from_slot);
-            if self.is_replaced || from_slot.is_some() {
-                self.outgoing = Some(self.prepare(from_slot));
-                self.is_replaced = false;
-            }
+    /// Waits for whatever comes first of any server, and takes it in.
+    async fn step(&mut self) -> Result<(), StreamError> {
+        let needs: Vec<Needs> = (0..self.links.len())
+            .map(|server| self.needs(server))
+            .collect();
+        let links = self.links.iter_mut().zip(needs).enumerate();
+        let mut events: Vec<_> = links
+            .map(|(server, (link, needs))| {
+                Box::pin(async move { (server, link.event(needs).await) })
+            })
+            .collect();
+        if events.is_empty() {
+            return Err(StreamError::Connect("there is no server".to_owned()));
         }
-        if let Some((sent, request)) = &self.outgoing {
-            tracing::debug!(generation = %sent.generation, from_slot = sent.from_slot, "subscription replaced");
-            self.main.replace(request.clone()).await?;
-            self.assembler.requested(MAIN, *sent);
-            self.outgoing = None;
+        // None that has much to say keeps another one from being heard.
+        let first = self.next % events.len();
+        events.rotate_left(first);
+        self.next = first + 1;
+        let ((server, event), _, _) = select_all(events).await;
+        self.take_in(server, event)
+    }
+
+    fn needs(&self, server: usize) -> Needs {
+        let (source, at_rest) = (main(server), self.at_rest(server));
+        let has_suspect = self.assembler.has_suspect(source);
+        let due = has_suspect.then(|| self.assembler.replay_due(source, at_rest));
+        let on_side = |path: ReplayPath| path == ReplayPath::SideStream;
+        let replays = self.links.get(server).is_some_and(Link::replays);
+        Needs {
+            has_suspect,
+            side: replays && due.flatten().is_some_and(|due| on_side(due.path)),
+        }
+    }
+
+    fn at_rest(&self, server: usize) -> bool {
+        self.links.get(server).is_some_and(|link| link.at_rest)
+    }
+
+    fn take_in(&mut self, server: usize, event: Event) -> Result<(), StreamError> {
+        let Some(link) = self.links.get_mut(server) else {
+            return Ok(());
+        };
+        match event {
+            Event::Updates(part, updates) => {
+                link.heard();
+                self.updates(server, part, updates);
+            }
+            Event::Opened(Ok(stream)) => self.opened(server, stream),
+            Event::Opened(Err(error)) | Event::Lost(error) => return self.lost(server, error),
+            Event::MayOpen => self.connect_again(server),
+            Event::SideOpened(Ok(stream)) => {
+                if let Some(sent) = link.side_opened(stream) {
+                    self.assembler.connected(side(server), sent);
+                }
+            }
+            Event::SideOpened(Err(error)) | Event::SideLost(error) => {
+                tracing::warn!(%error, "side stream lost");
+                link.side_lost(&error);
+                self.assembler.disconnected(side(server));
+            }
+            Event::SideMayOpen => {}
+            Event::SideBroughtNothing => {
+                link.side_brought_nothing();
+                self.assembler.disconnected(side(server));
+            }
+            Event::Rest => link.at_rest = true,
         }
         Ok(())
+    }
+
+    fn updates(&mut self, server: usize, part: Part, updates: Vec<Update>) {
+        let now = Instant::now();
+        let source = match part {
+            Part::Main => main(server),
+            Part::Side => side(server),
+        };
+        for update in updates {
+            if self.assembler.has_begun() {
+                self.start_gate = None;
+            }
+            if let Some(gate) = &mut self.start_gate {
+                let links = &self.links;
+                let is_awaited = |other: usize| links.get(other).is_some_and(|l| !l.is_closed());
+                if !gate.admits(server, &update, now, is_awaited) {
+                    continue;
+                }
+            }
+            if let Body::BlockMeta(block) = &update.body
+                && let Some(server) = self.servers.get(server)
+            {
+                server.counts.completed(block.slot);
+            }
+            self.assembler.update(source, update);
+        }
+        for finding in self.assembler.take_findings() {
+            self.found(&finding, now);
+        }
+    }
+
+    /// Counts what became known of the servers.
+    fn found(&mut self, finding: &Finding, now: Instant) {
+        let (Finding::Completed { source, .. }
+        | Finding::Taken { source, .. }
+        | Finding::Contradicted { source, .. }) = finding;
+        let number = source / SOURCES_OF_SERVER;
+        let Some(server) = self.servers.get(number) else {
+            return;
+        };
+        match finding {
+            Finding::Completed { slot, .. } => {
+                if let Some(behind) = self.race.completed(number, *slot, now) {
+                    server.counts.followed(behind);
+                }
+            }
+            Finding::Taken { .. } => server.counts.taken(),
+            Finding::Contradicted {
+                slot,
+                given,
+                claimed,
+                ..
+            } => {
+                if server.counts.contradicted() {
+                    tracing::error!(
+                        server = server.name,
+                        slot,
+                        given,
+                        claimed,
+                        "servers have finalized different blocks; one of them is wrong, or of another cluster"
+                    );
+                }
+            }
+        }
+    }
+
+    fn opened(&mut self, server: usize, stream: Stream) {
+        let sent = self
+            .links
+            .get_mut(server)
+            .and_then(|link| link.opened(stream));
+        if let Some(sent) = sent {
+            self.assembler.connected(main(server), sent);
+        }
+        if let Some(server) = self.servers.get(server) {
+            server.counts.connected(true);
+        }
+    }
+
+    /// A server's stream is over, or did not open. The others go on.
+    fn lost(&mut self, server: usize, error: StreamError) -> Result<(), StreamError> {
+        self.assembler.disconnected(main(server));
+        self.assembler.disconnected(side(server));
+        let others = self.servers.len() > 1;
+        let (Some(link), Some(server)) = (self.links.get_mut(server), self.servers.get(server))
+        else {
+            return Ok(());
+        };
+        server.counts.connected(false);
+        let is_new = link.lost(error.clone());
+        if others && is_new {
+            tracing::warn!(server = server.name, %error, "server lost; it is tried again until it is back");
+        }
+        if !self.links.iter().all(Link::is_closed) {
+            return Ok(());
+        }
+        // The end that something can be done about: to ask for later slots, or for something else.
+        let ends = || self.links.iter().filter_map(|link| link.end.as_ref());
+        let no_replay = ends().filter(|end| end.is_replay_unavailable());
+        let end = no_replay
+            .min_by_key(|end| match end {
+                StreamError::ReplayUnavailable {
+                    first_available: Some(first),
+                    ..
+                } => *first,
+                _ => u64::MAX,
+            })
+            .or_else(|| ends().find(|end| !end.is_retryable()));
+        Err(end.cloned().unwrap_or(error))
+    }
+
+    fn connect(&mut self, server: usize, from_slot: Option<u64>) {
+        let (sent, request) = self.prepare(from_slot);
+        if let Some(link) = self.links.get_mut(server) {
+            link.is_replaced = false;
+            link.open(sent, request);
+        }
+    }
+
+    /// Connects to a lost server. While another one is connected nothing is missing that would have to be replayed.
+    fn connect_again(&mut self, server: usize) {
+        let replays = self.links.get(server).is_some_and(Link::replays);
+        let is_alone = !self.links.iter().any(Link::is_open);
+        let from_slot = self.assembler.resume_slot();
+        self.connect(server, from_slot.filter(|_| is_alone && replays));
+    }
+
+    /// Sends the consumer's new filter, or asks for a replay, when the request before has come into force.
+    async fn send_due(&mut self, server: usize) {
+        let source = main(server);
+        let Some(link) = self.links.get(server).filter(|link| link.is_open()) else {
+            return;
+        };
+        if link.outgoing.is_none() && self.assembler.may_request(source) {
+            let due = self.assembler.replay_due(source, link.at_rest);
+            let from_slot = due
+                .filter(|due| due.path == ReplayPath::SameStream && link.replays())
+                .map(|due| due.from_slot);
+            if link.is_replaced || from_slot.is_some() {
+                let outgoing = self.prepare(from_slot);
+                if let Some(link) = self.links.get_mut(server) {
+                    link.outgoing = Some(outgoing);
+                    link.is_replaced = false;
+                }
+            }
+        }
+        let Some(link) = self.links.get_mut(server) else {
+            return;
+        };
+        if let (Some((sent, request)), Main::Open(stream)) = (&link.outgoing, &mut link.main) {
+            tracing::debug!(generation = %sent.generation, from_slot = sent.from_slot, "subscription replaced");
+            if stream.replace(request.clone()).await.is_ok() {
+                self.assembler.requested(source, *sent);
+            }
+            // A stream that is over says why when it is read.
+            link.outgoing = None;
+        }
     }
 
     /// The next request, of a new generation.
@@ -202,93 +388,72 @@ impl SlotStream {
     }
 
     /// Opens the side stream where the stream does not replay, and closes it when nothing is suspect any more.
-    fn open_side(&mut self) -> Result<(), StreamError> {
-        if !self.assembler.has_suspect(MAIN) {
-            self.side_attempts = 0;
-            if matches!(self.side, Side::Open(..)) {
-                self.close_side();
+    fn open_side(&mut self, server: usize) {
+        if !self.assembler.has_suspect(main(server)) {
+            if let Some(link) = self.links.get_mut(server) {
+                let was_open = matches!(link.side, Side::Open(..));
+                link.side_is_done();
+                if was_open {
+                    self.assembler.disconnected(side(server));
+                }
             }
-            return Ok(());
+            return;
         }
-        let due = self.assembler.replay_due(MAIN, self.at_rest);
-        let Some(due) = due.filter(|due| due.path == ReplayPath::SideStream) else {
-            return Ok(());
+        let Some(link) = self.links.get(server).filter(|link| link.replays()) else {
+            return;
         };
-        match &self.side {
+        let due = self.assembler.replay_due(main(server), link.at_rest);
+        let Some(due) = due.filter(|due| due.path == ReplayPath::SideStream) else {
+            return;
+        };
+        match &link.side {
             Side::Closed(from) if *from <= Instant::now() => {
-                tracing::info!(
-                    from_slot = due.from_slot,
-                    "asking for slots on a side stream"
-                );
-                let (sent, request) = self.prepare(Some(due.from_slot));
-                let endpoint = self.endpoint.clone();
-                let opening = async move { Stream::open(&endpoint, request).await };
-                self.side = Side::Opening(sent, tokio::spawn(opening));
+                let from_slot = due.from_slot;
+                tracing::info!(from_slot, "asking for slots on a side stream");
+                let (sent, request) = self.prepare(Some(from_slot));
+                if let Some(link) = self.links.get_mut(server) {
+                    link.open_side(sent, request);
+                }
             }
             // It has begun with a slot that is open there too: another one may not.
-            Side::Open(..) if self.assembler.replay_due(SIDE, false).is_some() => {
-                return self.side_brought_nothing();
+            Side::Open(..) if self.assembler.replay_due(side(server), false).is_some() => {
+                if let Some(link) = self.links.get_mut(server) {
+                    link.side_brought_nothing();
+                    self.assembler.disconnected(side(server));
+                }
             }
             Side::Closed(_) | Side::Opening(..) | Side::Open(..) => {}
         }
-        Ok(())
     }
 
-    fn side_opened(&mut self, stream: Stream) {
-        let before = std::mem::replace(
-            &mut self.side,
-            Side::Open(stream, Instant::now() + SIDE_PATIENCE),
-        );
-        if let Side::Opening(sent, _) = before {
-            self.assembler.connected(SIDE, sent);
-        }
-    }
-
-    fn side_brought_nothing(&mut self) -> Result<(), StreamError> {
-        self.close_side();
-        self.side_attempts += 1;
-        if self.side_attempts < SIDE_ATTEMPTS {
+    /// Ends the stream when every server that is connected lacks a slot, and none of them delivers it again.
+    fn check_reach(&self) -> Result<(), StreamError> {
+        let mut open = self.links.iter().enumerate();
+        let mut opening = self.links.iter();
+        let lacks = |(server, link): (usize, &Link)| {
+            !link.is_open() || (link.is_exhausted() && self.assembler.has_suspect(main(server)))
+        };
+        if !self.links.iter().any(Link::is_open)
+            || opening.any(|link| matches!(link.main, Main::Opening(..)))
+            || !open.all(lacks)
+        {
             return Ok(());
         }
-        let missing = self.assembler.first_suspect(MAIN);
+        let links = 0..self.links.len();
+        let missing = links.filter_map(|server| self.assembler.first_suspect(main(server)));
         Err(StreamError::ReplayUnavailable {
-            first_available: missing.map(|slot| slot + 1),
+            first_available: missing.min().map(|slot| slot + 1),
             message: "slots that were asked for again did not come".to_owned(),
         })
     }
+}
 
-    fn close_side(&mut self) {
-        self.side = Side::Closed(Instant::now() + SIDE_PAUSE);
-        self.assembler.disconnected(SIDE);
-    }
+/// The number of a server's stream as a source of the assembler.
+const fn main(server: usize) -> usize {
+    SOURCES_OF_SERVER * server
+}
 
-    /// Waits for whatever comes first.
-    async fn event(&mut self) -> Result<Event, StreamError> {
-        let waits_for_side = self
-            .assembler
-            .replay_due(MAIN, self.at_rest)
-            .is_some_and(|due| due.path == ReplayPath::SideStream);
-        let may_rest = !self.at_rest && self.assembler.has_suspect(MAIN);
-        let (mut opening, mut side, mut pause, mut patience) = (None, None, None, None);
-        match &mut self.side {
-            Side::Opening(_, task) => opening = Some(task),
-            Side::Open(stream, until) => (side, patience) = (Some(stream), Some(*until)),
-            Side::Closed(from) if waits_for_side => pause = Some(*from),
-            Side::Closed(_) => {}
-        }
-        let side = OptionFuture::from(side.map(Stream::next_batch));
-        tokio::select! {
-            updates = self.main.next_batch() => Ok(Event::Updates(MAIN, updates?.collect())),
-            Some(opened) = OptionFuture::from(opening) => {
-                Ok(Event::SideOpened(opened.unwrap_or(Err(StreamError::Closed))))
-            }
-            Some(updates) = side => Ok(match updates {
-                Ok(updates) => Event::Updates(SIDE, updates.collect()),
-                Err(error) => Event::SideLost(error),
-            }),
-            Some(()) = OptionFuture::from(pause.map(sleep_until)) => Ok(Event::SideMayOpen),
-            Some(()) = OptionFuture::from(patience.map(sleep_until)) => Ok(Event::SideBroughtNothing),
-            () = sleep(REST), if may_rest => Ok(Event::Rest),
-        }
-    }
+/// The number of its side stream.
+const fn side(server: usize) -> usize {
+    SOURCES_OF_SERVER * server + 1
 }

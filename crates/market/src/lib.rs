@@ -7,6 +7,8 @@
 //!   parent: see [`state`]. At a reorg the market shows the state of another slot.
 //! - A start subscribes first and then reads the accounts over RPC. What both deliver is joined by
 //!   slot; see [`market_tree`] for why nothing can fall between the two.
+//! - Each slot is taken whole from the server that completes it first; one that is lost, slow or behind costs nothing
+//!   while another one is there.
 //! - A lost stream is resumed by replaying from the last confirmed slot. Where that cannot be done, and
 //!   at any doubt, the market begins again. Until the gap is closed it is not ready.
 
@@ -35,7 +37,7 @@ mod trie;
 mod view;
 
 use service_kit::{CancellationToken, Clock};
-pub use sluice_geyser::Endpoint;
+pub use sluice_geyser::{Endpoint, Standing};
 use tokio::task::JoinHandle;
 
 pub use freshness::Freshness;
@@ -50,7 +52,9 @@ pub fn spawn(
     clock: Clock,
     shutdown: CancellationToken,
 ) -> (Market, JoinHandle<()>) {
-    let market = Market::new(settings.freshness, clock);
-    let task = tokio::spawn(run::run(market.clone(), settings.into(), shutdown));
+    let freshness = settings.freshness;
+    let sources = run::Sources::from(settings);
+    let market = Market::new(freshness, clock, sources.servers.clone());
+    let task = tokio::spawn(run::run(market.clone(), sources, shutdown));
     (market, task)
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use service_kit::{Backoff, CancellationToken};
 use sluice_chain_types::SlotStatus;
 use sluice_geyser::{
-    Assembled, Body, Endpoint, SlotStream, SlotUpdate, StreamError, Update,
+    Assembled, Body, Servers, SlotStream, SlotUpdate, StreamError, Update,
     limits::LONGEST_RECONNECT_PAUSE,
 };
 use tokio::{
@@ -39,10 +39,9 @@ const NO_SLOT_TIMEOUT: Duration = Duration::from_secs(30);
 /// Snapshots that may wait for the session: about as many as RPC calls are in flight.
 const WAITING_SNAPSHOTS: usize = 32;
 
-/// Stream servers and the node that the market reads.
+/// What the market reads: the stream's servers and the node.
 pub(crate) struct Sources {
-    /// Streams in the order of preference; the next one is tried when one fails.
-    endpoints: Vec<Endpoint>,
+    pub(crate) servers: Servers,
     reader: SnapshotReader,
     /// The node, whose slot the market's is held against.
     rpc_url: Url,
@@ -55,7 +54,7 @@ pub(crate) struct Sources {
 impl From<Settings> for Sources {
     fn from(settings: Settings) -> Self {
         Self {
-            endpoints: settings.endpoints,
+            servers: Servers::new(settings.endpoints),
             reader: SnapshotReader::new(settings.rpc_url.clone(), settings.read_limits),
             rpc_url: settings.rpc_url,
             watch_closed: settings.watch_closed_accounts,
@@ -64,7 +63,7 @@ impl From<Settings> for Sources {
     }
 }
 
-/// Why a connection is over.
+/// Why a stream is over.
 #[derive(Debug, thiserror::Error)]
 enum SessionEnd {
     #[error(transparent)]
@@ -87,7 +86,7 @@ impl SessionEnd {
         matches!(self, Self::Stream(error) if !error.is_replay_unavailable())
     }
 
-    /// Whether the same server, asked differently, may do at once.
+    /// Whether the same servers, asked differently, may do at once.
     fn is_replay_refused(&self) -> bool {
         matches!(self, Self::Stream(error) if error.is_replay_unavailable())
     }
@@ -105,13 +104,8 @@ pub(crate) async fn run(market: Market, sources: Sources, shutdown: Cancellation
 async fn follow_chain(market: &Market, sources: &Sources, shutdown: &CancellationToken) {
     let mut backoff = Backoff::up_to(LONGEST_RECONNECT_PAUSE);
     let mut tree = MarketTree::default();
-    let mut endpoints = sources.endpoints.iter().cycle();
-    let Some(mut endpoint) = endpoints.next() else {
-        market.set_not_ready("no stream is configured".to_owned());
-        return;
-    };
     loop {
-        let session = Session::open(market, endpoint, sources, &mut tree, &mut backoff);
+        let session = Session::open(market, sources, &mut tree, &mut backoff);
         let end = tokio::select! {
             () = shutdown.cancelled() => break,
             end = session => end,
@@ -126,7 +120,6 @@ async fn follow_chain(market: &Market, sources: &Sources, shutdown: &Cancellatio
         }
         let pause = backoff.next_pause(rand::random());
         tracing::warn!(reason = %end, ?pause, "market lost; connecting again");
-        endpoint = endpoints.next().unwrap_or(endpoint);
         tokio::select! {
             () = shutdown.cancelled() => break,
             () = sleep(pause) => {}
@@ -145,7 +138,7 @@ enum FirstRead {
     Done,
 }
 
-/// One connection, from the first slot to the loss.
+/// One stream, from the first slot to the loss.
 struct Session<'a> {
     market: &'a Market,
     reader: &'a SnapshotReader,
@@ -170,7 +163,6 @@ struct Session<'a> {
 impl<'a> Session<'a> {
     async fn open(
         market: &'a Market,
-        endpoint: &Endpoint,
         sources: &'a Sources,
         tree: &'a mut MarketTree,
         backoff: &'a mut Backoff,
@@ -182,7 +174,7 @@ impl<'a> Session<'a> {
             *tree = MarketTree::default();
         }
         let request = request(sources.watch_closed, from_slot);
-        let stream = match SlotStream::open(endpoint, request).await {
+        let stream = match SlotStream::open(&sources.servers, request).await {
             Ok(stream) => stream,
             Err(error) => return error.into(),
         };

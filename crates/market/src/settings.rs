@@ -10,7 +10,7 @@ use crate::freshness::Freshness;
 /// Where the market gets the chain from.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Streams in the order of preference; the next one is tried when one fails.
+    /// Servers of the stream. Each slot is taken from the one that completes it first.
     pub endpoints: Vec<Endpoint>,
     /// JSON-RPC endpoint that accounts are read from. It may carry a key, so it is never logged.
     pub rpc_url: Url,

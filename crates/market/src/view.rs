@@ -11,6 +11,7 @@ use std::{
 use arc_swap::ArcSwap;
 use cpmm::{Clock, PoolSnapshot};
 use sluice_chain_types::Slot;
+use sluice_geyser::{Servers, Standing};
 use solana_pubkey::Pubkey;
 
 use crate::{
@@ -101,22 +102,25 @@ struct Shared {
     node_slot: NodeSlot,
     /// The time of day.
     clock: service_kit::Clock,
+    servers: Servers,
 }
 
 impl Default for Shared {
     fn default() -> Self {
-        Self::new(Freshness::UNBOUNDED, service_kit::Clock::system())
+        let clock = service_kit::Clock::system();
+        Self::new(Freshness::UNBOUNDED, clock, Servers::new([]))
     }
 }
 
 impl Shared {
-    fn new(freshness: Freshness, clock: service_kit::Clock) -> Self {
+    fn new(freshness: Freshness, clock: service_kit::Clock, servers: Servers) -> Self {
         Self {
             published: ArcSwap::default(),
             highest_reported: AtomicU64::default(),
             freshness,
             node_slot: NodeSlot::default(),
             clock,
+            servers,
         }
     }
 }
@@ -160,10 +164,16 @@ pub struct View {
 
 impl Market {
     /// A market without a state.
-    pub(crate) fn new(freshness: Freshness, clock: service_kit::Clock) -> Self {
+    pub(crate) fn new(freshness: Freshness, clock: service_kit::Clock, servers: Servers) -> Self {
         Self {
-            shared: Arc::new(Shared::new(freshness, clock)),
+            shared: Arc::new(Shared::new(freshness, clock, servers)),
         }
+    }
+
+    /// How each server of the stream stands against the others.
+    #[must_use]
+    pub fn standings(&self) -> Vec<Standing> {
+        self.shared.servers.standings()
     }
 
     /// Whether quotes can be made, and for which slot.
@@ -416,7 +426,11 @@ mod tests {
     fn a_market_that_lags_steadily_by_a_minute_is_not_ready_and_names_the_bound() {
         let time = |secs| SystemTime::UNIX_EPOCH + Duration::from_secs(secs);
         let bounds = Freshness::default();
-        let lagging = Market::new(bounds, service_kit::Clock::stopped_at(time(60)));
+        let lagging = Market::new(
+            bounds,
+            service_kit::Clock::stopped_at(time(60)),
+            Servers::new([]),
+        );
         for slot in 7..20 {
             // The chain's time is 0; every slot comes as soon as the one before, and late.
             lagging.publish(states(slot));
@@ -426,7 +440,11 @@ mod tests {
                 .expect("late");
             assert!(refused.reason.contains("60 s old"), "{}", refused.reason);
         }
-        let behind = Market::new(bounds, service_kit::Clock::stopped_at(time(1)));
+        let behind = Market::new(
+            bounds,
+            service_kit::Clock::stopped_at(time(1)),
+            Servers::new([]),
+        );
         behind.publish(states(7));
         assert!(behind.view(QuoteCommitment::Processed).is_ok());
         behind.report_node_slot(7 + bounds.max_slots_behind + 1, Instant::now());

@@ -4,12 +4,15 @@
 //! one. So a filter that grew is tried on another stream first. When it is refused, halves of the new webhooks are tried
 //! beside those that are served, until the ones that cannot be served are left ([`Bisection`], pure).
 
-use std::{collections::HashSet, pin::Pin, sync::Arc};
+use std::{collections::HashSet, pin::Pin, sync::Arc, time::Duration};
 
 use service_kit::Backoff;
-use sluice_geyser::{Endpoint, Request, Stream, StreamError};
+use sluice_geyser::{Endpoint, Request, Servers, Stream, StreamError};
 use sluice_store::WebhookId;
-use tokio::time::sleep;
+use tokio::{
+    task::JoinSet,
+    time::{sleep, timeout},
+};
 
 use super::subscription::request;
 use crate::events::subscription_index::Subscriptions;
@@ -19,6 +22,9 @@ const MAX_REQUEST_BYTES: usize = 4 * 1024 * 1024;
 
 /// Most bytes of an address in a request: 44 of base 58, and what says so.
 const ADDRESS_BYTES: usize = 46;
+
+/// Time for the answers of other servers once one has accepted a request: several slots.
+const OTHERS_PATIENCE: Duration = Duration::from_secs(2);
 
 /// Begin of the words with which a server refuses a filter.
 const INVALID: &str = "InvalidArgument";
@@ -79,12 +85,12 @@ impl Bisection {
     }
 }
 
-/// Finds which of `wanted` the server serves. Those that are in `served` as they are now are known to be.
+/// Finds which of `wanted` every server serves: one that refused the filter would be lost to the others' webhooks too. Those that are in `served` as they are now are known to be.
 ///
 /// # Errors
 /// Why the server could not be asked.
 pub(super) async fn probe(
-    endpoint: Endpoint,
+    servers: Servers,
     wanted: Arc<Subscriptions>,
     served: Arc<Subscriptions>,
 ) -> Result<Probed, StreamError> {
@@ -95,12 +101,12 @@ pub(super) async fn probe(
     let known = ids.filter(|id| !of_new.contains(id)).cloned().collect();
     let mut bisection = Bisection::new(known, new);
     while let Some(tried) = bisection.next() {
-        match try_request(&endpoint, request(&wanted.among(&tried), None)).await? {
+        match try_request(&servers, request(&wanted.among(&tried), None)).await? {
             None => bisection.accept(),
             Some(words) if bisection.accepted.is_empty() && bisection.refused.is_empty() => {
                 // Should even this be refused, no webhook is to blame.
                 let nothing = request(&Subscriptions::default(), None);
-                if try_request(&endpoint, nothing).await?.is_some() {
+                if try_request(&servers, nothing).await?.is_some() {
                     return Err(StreamError::Refused(words));
                 }
                 bisection.refuse(&words);
@@ -146,18 +152,18 @@ impl Probing {
     /// Begins a probe of `wanted` unless one is under way. `served` are known to be accepted.
     pub(super) fn begin(
         &mut self,
-        endpoint: &Endpoint,
+        servers: &Servers,
         wanted: &Arc<Subscriptions>,
         served: &Arc<Subscriptions>,
     ) {
         if self.0.is_some() {
             return;
         }
-        let (endpoint, wanted, served) = (endpoint.clone(), Arc::clone(wanted), Arc::clone(served));
+        let (servers, wanted, served) = (servers.clone(), Arc::clone(wanted), Arc::clone(served));
         self.0 = Some(Box::pin(async move {
             let mut pauses = Backoff::new();
             loop {
-                match probe(endpoint.clone(), Arc::clone(&wanted), Arc::clone(&served)).await {
+                match probe(servers.clone(), Arc::clone(&wanted), Arc::clone(&served)).await {
                     Ok(probed) => return (wanted, probed),
                     Err(error) => tracing::warn!(%error, "a new filter could not be tried"),
                 }
@@ -188,11 +194,36 @@ pub(super) fn request_bytes(request: &Request) -> usize {
     addresses.saturating_mul(ADDRESS_BYTES)
 }
 
+/// Tries a request at every server. The words of one that refuses it. What those that do not answer would say is not waited for
+/// once another one has accepted.
+async fn try_request(servers: &Servers, request: Request) -> Result<Option<String>, StreamError> {
+    let mut trials = JoinSet::new();
+    for endpoint in servers.endpoints() {
+        trials.spawn(try_at(endpoint.clone(), request.clone()));
+    }
+    let (mut accepted, mut failure) = (false, StreamError::Closed);
+    loop {
+        let patience = if accepted {
+            OTHERS_PATIENCE
+        } else {
+            Duration::MAX
+        };
+        match timeout(patience, trials.join_next()).await {
+            Ok(Some(Ok(Ok(None)))) => accepted = true,
+            Ok(Some(Ok(Ok(refused)))) => return Ok(refused),
+            Ok(Some(Ok(Err(error)))) => failure = error,
+            Ok(Some(Err(_))) => {}
+            Ok(None) | Err(_) => break,
+        }
+    }
+    if accepted { Ok(None) } else { Err(failure) }
+}
+
 /// Opens a stream, and waits for its first update, which shows that the request is served. The words of the server if it is
 /// refused.
-async fn try_request(endpoint: &Endpoint, request: Request) -> Result<Option<String>, StreamError> {
+async fn try_at(endpoint: Endpoint, request: Request) -> Result<Option<String>, StreamError> {
     let bytes = request_bytes(&request);
-    let tried = async { Stream::open(endpoint, request).await?.next().await };
+    let tried = async { Stream::open(&endpoint, request).await?.next().await };
     match tried.await {
         Ok(_) => Ok(None),
         Err(error) => refusal(&error, bytes).map(Some).ok_or(error),

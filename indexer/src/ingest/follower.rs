@@ -11,7 +11,7 @@
 use std::{convert::Infallible, sync::Arc};
 
 use service_kit::{Backoff, CancellationToken};
-use sluice_geyser::{Assembled, Endpoint, SlotStream};
+use sluice_geyser::{Assembled, Servers, SlotStream};
 use tokio::{sync::watch, task::JoinSet, time::sleep};
 
 use super::{
@@ -30,8 +30,8 @@ use crate::events::subscription_index::Subscriptions;
 /// The task that follows the chain.
 #[derive(Debug)]
 pub struct Follower {
-    /// The stream's server.
-    pub endpoint: Endpoint,
+    /// The stream's servers.
+    pub servers: Servers,
     /// The active webhooks.
     pub subscriptions: watch::Receiver<Arc<Subscriptions>>,
     /// Reads by RPC what the stream's server does not replay, where that is wanted.
@@ -100,7 +100,7 @@ impl Follower {
         let mut wanted = refusals.wanted(&changes.borrow_and_update());
         if refusals.are_suspected() {
             let tried = Arc::clone(&wanted);
-            let probed = probe(self.endpoint.clone(), tried, Arc::default()).await?;
+            let probed = probe(self.servers.clone(), tried, Arc::default()).await?;
             refusals.record(&wanted, &probed).await?;
             wanted = probed.accepted;
         }
@@ -122,7 +122,7 @@ impl Follower {
                 pauses.reset();
             }
             if accepted.revision() != wanted.revision() {
-                probing.begin(&self.endpoint, &wanted, session.subscriptions());
+                probing.begin(&self.servers, &wanted, session.subscriptions());
             }
             let needed = session.side_needed();
             if needed != side_open {
@@ -131,7 +131,7 @@ impl Follower {
                     (Some(request), Some((_, failures))) => {
                         let pause = (failures > 0).then(|| pauses.next_pause(rand::random()));
                         let pause = pause.unwrap_or_default();
-                        SideStream::open(self.endpoint.clone(), request, pause)
+                        SideStream::open(&self.servers, request, pause)
                     }
                     _ => SideStream::Closed,
                 };
@@ -169,7 +169,7 @@ impl Follower {
         let completing = self.backfill.as_ref().filter(|_| policy.is_completed());
         let from_slot = resume.from_slot.filter(|_| completing.is_none());
         let request = request(&subscriptions, from_slot);
-        let mut stream = SlotStream::open(&self.endpoint, request).await?;
+        let mut stream = SlotStream::open(&self.servers, request).await?;
         let mut session = Session::new(self.context.clone(), subscriptions, resume, reconnect);
         // What an earlier backfill owes need not wait for this session's first update.
         if completing.is_none() {

@@ -2,7 +2,7 @@
 
 use std::{pin::Pin, time::Duration};
 
-use sluice_geyser::{Assembled, Endpoint, Request, SlotStream, StreamError};
+use sluice_geyser::{Assembled, Request, Servers, SlotStream, StreamError};
 use tokio::time::sleep;
 
 /// The connection, while it is needed.
@@ -17,10 +17,11 @@ pub(super) enum SideStream {
 
 impl SideStream {
     /// Opens it after a pause.
-    pub(super) fn open(endpoint: Endpoint, request: Request, pause: Duration) -> Self {
+    pub(super) fn open(servers: &Servers, request: Request, pause: Duration) -> Self {
+        let servers = servers.counted_apart();
         Self::Opening(Box::pin(async move {
             sleep(pause).await;
-            SlotStream::open(&endpoint, request).await
+            SlotStream::open(servers, request).await
         }))
     }
 

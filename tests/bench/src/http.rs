@@ -142,7 +142,7 @@ fn serve_api(folder: &Path, shutdown: CancellationToken) -> anyhow::Result<Socke
     });
     let (rpc, geyser) = urls.recv().context("the doubles did not start")?;
     let text = format!(
-        "[chain]\nrpc-url = \"{rpc}\"\n[geyser]\nendpoint = \"{geyser}\"\n[store]\npath = {store:?}\n[api]\nlisten = \"{address}\"\n"
+        "[chain]\nrpc-url = \"{rpc}\"\n[[geyser.endpoints]]\nurl = \"{geyser}\"\n[store]\npath = {store:?}\n[api]\nlisten = \"{address}\"\n"
     );
     let config = Config::parse(&text, Path::new("bench.toml"))?;
     // A name, so that a profiler distinguishes it from the load generator.

@@ -152,7 +152,7 @@ fn config(
     let database = serde_json::Value::from(folder.path().join("sluice.db").to_string_lossy());
     let text = format!(
         "[chain]\nrpc-url = \"{rpc_url}\"\nrpc-timeout-ms = {}\nexchange = \"stand-in\"\n\
-         [geyser]\nendpoint = \"{}\"\n\
+         [[geyser.endpoints]]\nurl = \"{}\"\n\
          [store]\npath = {database}\n\
          [api]\nlisten = \"127.0.0.1:{port}\"\n\
          [webhooks]\nallow-http-loopback = true\n",

@@ -188,8 +188,8 @@ impl IndexerHarness {
             r#"
             [chain]
             rpc-url = "{rpc_url}"
-            [geyser]
-            endpoint = "{}"
+            [[geyser.endpoints]]
+            url = "{}"
             [store]
             {database}
             [indexer]

@@ -6,7 +6,7 @@ use service_kit::{CancellationToken, Clock};
 use sluice_market::{Endpoint, Freshness, Market, ReadLimits, Settings, spawn};
 use tokio::task::JoinHandle;
 
-/// Settings of a market that listens to the first of these servers that works.
+/// Settings of a market that listens to these servers.
 ///
 /// # Panics
 /// When an address is no URL.

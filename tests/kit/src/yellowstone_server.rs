@@ -61,6 +61,11 @@ pub struct ServerSettings {
     pub limits: FilterLimits,
     /// Messages by which a subscriber may be behind the live ring, `channel_capacity`.
     pub ring: usize,
+    /// Messages by which its validator is behind the chain.
+    pub behind: usize,
+    /// The slot from which on it is of another chain: its blocks have other hashes, and nothing is written in them but the
+    /// clock.
+    pub rival_from: Option<u64>,
 }
 
 impl Default for ServerSettings {
@@ -71,6 +76,8 @@ impl Default for ServerSettings {
             replays_later: true,
             limits: FilterLimits::default(),
             ring: 250_000,
+            behind: 0,
+            rival_from: None,
         }
     }
 }
@@ -152,6 +159,12 @@ impl YellowstoneServer {
             shared,
             accepting: accepting.abort_handle(),
         })
+    }
+
+    /// The chain that it streams.
+    #[must_use]
+    pub const fn chain(&self) -> &ScriptedChain {
+        &self.chain
     }
 
     /// Where it listens.

@@ -5,9 +5,10 @@ use std::collections::BTreeSet;
 use sluice_chain_types::SlotStatus;
 
 use super::{
-    Assembled, MAX_SLOTS, SlotAssembler,
+    Assembled, Finding, MAX_SLOTS, SlotAssembler,
     bank::{CollectedBank, WholeBank},
     slot::{AssembledSlot, Given},
+    source::main_source,
 };
 use crate::update::{Body, SlotUpdate, Update};
 
@@ -60,8 +61,14 @@ impl SlotAssembler {
         self.is_named(slot, hash)
     }
 
-    /// Gives out a slot once what it builds on was. Of several blocks the one that is built on is taken, else the newest.
+    /// Gives out a slot once what it builds on was. Of several blocks that build on that the one that is committed is taken, or
+    /// the one that is built on, else the newest.
     fn choose(&mut self, slot: u64) {
+        // A fork that was left, and of several servers perhaps one that only one of them has.
+        let has_others = self.sources.len() > 2;
+        if has_others && self.confirmed.is_some_and(|confirmed| slot < confirmed) {
+            return;
+        }
         // Most slots wait for their parents, hundreds of them during a replay.
         let banks = self
             .slots
@@ -74,15 +81,24 @@ impl SlotAssembler {
         {
             return;
         }
-        let banks = self.whole_banks(slot);
+        let mut banks = self.whole_banks(slot);
+        banks.retain(|bank| self.is_due(slot, *bank));
+        let is_committed = |bank: &&(usize, usize)| {
+            let hash = self.bank(slot, **bank).and_then(CollectedBank::blockhash);
+            let entry = self.slots.get(&slot);
+            hash.zip(entry)
+                .is_some_and(|(hash, entry)| entry.is_committed(hash))
+        };
         let is_named = |bank: &&(usize, usize)| self.bank_is_named(slot, **bank) == Some(true);
+        let newest_first = || banks.iter().rev();
         let chosen = match banks.as_slice() {
             [only] => Some(only),
-            several => several.iter().rev().find(is_named).or(several.last()),
+            several => newest_first()
+                .find(is_committed)
+                .or_else(|| newest_first().find(is_named))
+                .or(several.last()),
         };
-        if let Some(bank) = chosen.copied()
-            && self.is_due(slot, bank)
-        {
+        if let Some(bank) = chosen.copied() {
             self.give_out(slot, bank);
         }
     }
@@ -114,23 +130,39 @@ impl SlotAssembler {
         }
     }
 
-    /// Gives out another block of a slot: one that is built on, or the newest when the slot is confirmed after it.
+    /// Gives out another block of a slot: one that is built on while the first is not, or one that is committed. A block that
+    /// was committed stays unless its own server replaces it, and one that its server stands by gives way to a committed one
+    /// alone.
     fn replace(&mut self, slot: u64, given: &Given) {
-        let entry = self.slots.get(&slot);
-        let lost = entry.map(|entry| entry.lost.clone()).unwrap_or_default();
+        let Some(entry) = self.slots.get(&slot) else {
+            return;
+        };
+        let banks = self.whole_banks(slot);
+        if banks.is_empty() {
+            return;
+        }
+        // With a slot those that it builds on are committed.
+        let is_below = self.confirmed.is_some_and(|confirmed| slot < confirmed);
+        let is_final = is_below || entry.is_committed(&given.blockhash);
+        let stays = self.is_named(slot, &given.blockhash) == Some(true);
         let is_chosen = |bank: &(usize, usize)| {
             let hash = self.bank(slot, *bank).and_then(CollectedBank::blockhash);
-            let named = hash.and_then(|hash| self.is_named(slot, hash));
-            let is_new = hash.is_some_and(|hash| {
-                hash != given.blockhash && !lost.iter().any(|lost| lost == hash)
-            });
-            let is_committed = || {
-                hash.zip(entry)
-                    .is_some_and(|(hash, entry)| entry.is_committed(hash))
-            };
-            is_new && named.unwrap_or_else(is_committed)
+            hash.is_some_and(|hash| {
+                let is_new = hash != given.blockhash && !entry.lost.iter().any(|lost| lost == hash);
+                let is_committed = entry.is_committed(hash);
+                let is_of_server = main_source(bank.0) == main_source(given.source);
+                let is_certain = match self.is_named(slot, hash) {
+                    Some(true) => {
+                        let is_left = !stays && (is_of_server || !self.stands_by(slot, given));
+                        is_committed || is_left
+                    }
+                    Some(false) => false,
+                    None => is_committed,
+                };
+                is_new && is_certain && (is_of_server || !is_final)
+            })
         };
-        let chosen = self.whole_banks(slot).into_iter().rev().find(is_chosen);
+        let chosen = banks.into_iter().rev().find(is_chosen);
         let Some(bank) = chosen.filter(|bank| self.is_due(slot, *bank)) else {
             return;
         };
@@ -145,6 +177,19 @@ impl SlotAssembler {
             dead_error: Some("another block took its place".to_owned()),
         }));
         self.give_out(slot, bank);
+    }
+
+    /// Whether the source of a block that was given out has delivered no other one since, and none that builds on another one.
+    fn stands_by(&self, slot: u64, given: &Given) -> bool {
+        let view = self
+            .slots
+            .get(&slot)
+            .and_then(|entry| entry.views.get(given.source));
+        let newest = view.and_then(|view| {
+            let mut banks = view.banks.iter().rev();
+            banks.find_map(CollectedBank::blockhash)
+        });
+        newest == Some(&given.blockhash) && !self.is_disputed(given.source, slot)
     }
 
     /// Whether what a bank builds on was given out.
@@ -182,7 +227,8 @@ impl SlotAssembler {
             meta,
             processed,
         } = bank.spend();
-        entry.given = Some(Given { blockhash });
+        entry.given = Some(Given { blockhash, source });
+        self.findings.push(Finding::Taken { source, slot });
         self.give(synthesized(SlotUpdate {
             slot,
             parent,
@@ -202,6 +248,9 @@ impl SlotAssembler {
 
     /// Takes back that a slot and what builds on it were given out. What builds on the next bank of the slot comes anew.
     pub(super) fn withdraw(&mut self, slot: u64) {
+        if self.confirmed.is_some_and(|confirmed| slot <= confirmed) {
+            self.confirmed = self.root;
+        }
         let mut withdrawn = BTreeSet::from([slot]);
         let above: Vec<u64> = self
             .slots
@@ -253,6 +302,14 @@ impl SlotAssembler {
         }
         self.root = root;
         if let Some(root) = root {
+            let finalized = self.slots.range(..=root);
+            let finalized = finalized.filter(|(_, entry)| entry.is_given_and_finalized());
+            for (slot, given) in
+                finalized.filter_map(|(slot, entry)| Some((slot, entry.given.as_ref()?)))
+            {
+                self.findings
+                    .extend(self.rooted.given(*slot, &given.blockhash));
+            }
             self.slots = self.slots.split_off(&root);
             let later = self.in_force.partition_point(|(first, _)| *first <= root);
             self.in_force.drain(..later.saturating_sub(1));

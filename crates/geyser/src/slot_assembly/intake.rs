@@ -2,7 +2,12 @@
 
 use sluice_chain_types::SlotStatus;
 
-use super::{Assembled, SlotAssembler, bank::CollectedBank, slot::SlotView, source::main_source};
+use super::{
+    Assembled, Finding, SlotAssembler,
+    bank::CollectedBank,
+    slot::{Given, SlotView},
+    source::main_source,
+};
 use crate::{
     generation::Generation,
     update::{Body, SlotUpdate, Update},
@@ -75,7 +80,10 @@ impl SlotAssembler {
         let Some(bank) = view.banks.last_mut() else {
             return;
         };
-        if let Some(update) = bank.collect(update) {
+        let late = bank.collect(update);
+        // What another server owes was not given out.
+        let is_given = |given: &Given| main_source(given.source) == main_source(source);
+        if let Some(update) = late.filter(|_| entry.given.as_ref().is_some_and(is_given)) {
             self.assembled.push(Assembled::Late { slot, update });
         }
     }
@@ -88,7 +96,13 @@ impl SlotAssembler {
         generation: Generation,
         update: Update,
     ) {
+        if let Body::BlockMeta(meta) = &update.body {
+            self.rooted.delivered(source, slot, &meta.blockhash);
+        }
         if self.is_over(slot) {
+            if self.rooted.is_rooted(slot) {
+                self.findings.push(Finding::Completed { source, slot });
+            }
             return;
         }
         self.name_parent(source, parent);
@@ -121,8 +135,12 @@ impl SlotAssembler {
             bank
         };
         bank.parent = Some(parent);
+        let is_live = bank.witnessed_in.is_some();
         if bank.set_meta(update, generation) {
             self.note_ended(source, slot);
+        }
+        if is_live {
+            self.findings.push(Finding::Completed { source, slot });
         }
         self.advance();
     }
@@ -274,6 +292,10 @@ impl SlotAssembler {
 
     fn committed(&mut self, source: usize, status: &SlotUpdate, update: Update) {
         let slot = status.slot;
+        if status.status == SlotStatus::Finalized {
+            let contradiction = self.rooted.finalized(source, slot);
+            self.findings.extend(contradiction);
+        }
         if self.is_over(slot) {
             return self.pass(slot, update);
         }
@@ -334,12 +356,18 @@ impl SlotAssembler {
     }
 
     fn dead(&mut self, source: usize, slot: u64, update: Update) {
+        if self.is_over(slot) {
+            return self.pass(slot, update);
+        }
         if let Some(entry) = self.slots.get_mut(&slot) {
             if let Some(view) = entry.views.get_mut(source) {
-                *view = SlotView::default();
+                *view = SlotView {
+                    is_dead: true,
+                    ..SlotView::default()
+                };
             }
-            // Another server has it whole, and its word counts as much.
-            if entry.banks().any(|bank| bank.has_ended()) {
+            // Another server has it whole, and its word counts as much; the chain's, more.
+            if entry.banks().any(CollectedBank::has_ended) || entry.is_given_and_committed() {
                 return;
             }
             self.withdraw(slot);

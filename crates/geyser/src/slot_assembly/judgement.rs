@@ -81,14 +81,20 @@ impl SlotAssembler {
         let entry = self.slots.get(&slot)?;
         let view = entry.views.get(source)?;
         let frozen_in = view.frozen_in?;
-        if !self.whole_banks(slot).is_empty() || (entry.given.is_some() && !self.is_disputed(slot))
+        if !self.whole_banks(slot).is_empty()
+            || (entry.given.is_some() && !self.is_disputed(source, slot))
         {
+            return None;
+        }
+        if self.builds_on_dead(source, slot) {
             return None;
         }
         let elsewhere = entry.views.iter().enumerate();
         if elsewhere
             .filter(|(other, _)| *other != source)
             .any(|(_, view)| view.is_witnessed())
+            // One that is a whole slot behind may stand still.
+            && !self.has_ended_child(source, slot)
         {
             return None;
         }
@@ -99,8 +105,9 @@ impl SlotAssembler {
         Some(self.ended_in(source, slot).unwrap_or(frozen_in))
     }
 
-    /// Whether what builds on a slot that was given out names another block of it, which has not been given out before.
-    fn is_disputed(&self, slot: u64) -> bool {
+    /// Whether what builds on a slot that was given out names, at this source, another block of it, which has not been given
+    /// out before.
+    pub(super) fn is_disputed(&self, source: usize, slot: u64) -> bool {
         let Some(entry) = self.slots.get(&slot) else {
             return false;
         };
@@ -110,9 +117,30 @@ impl SlotAssembler {
         };
         let above = self.slots.range(slot + 1..);
         let mut metas = above
-            .flat_map(|(_, child)| child.banks())
+            .filter_map(|(_, child)| child.views.get(source))
+            .flat_map(|view| &view.banks)
             .filter_map(CollectedBank::meta);
         metas.any(|meta| meta.parent_slot == slot && !known(&meta.parent_blockhash))
+    }
+
+    /// Whether a slot has an ancestor that was given up, and that nothing has named since: then nothing is to come of it.
+    fn builds_on_dead(&self, source: usize, slot: u64) -> bool {
+        let view_of = |slot: u64| self.slots.get(&slot)?.views.get(source);
+        let parent_of = |slot: &u64| {
+            let mut banks = view_of(*slot)?.banks.iter().rev();
+            banks.find_map(|bank| bank.parent)
+        };
+        let is_given = |slot: &u64| {
+            let entry = self.slots.get(slot);
+            entry.is_some_and(|entry| entry.given.is_some())
+        };
+        let ancestry = std::iter::successors(parent_of(&slot), parent_of);
+        let mut ancestry = ancestry.take_while(|slot| !is_given(slot));
+        ancestry.any(|slot| {
+            view_of(slot).is_some_and(|view| {
+                view.is_dead && view.banks.is_empty() && view.frozen_in.is_none()
+            })
+        })
     }
 
     /// Whether the creation of a child was reported.

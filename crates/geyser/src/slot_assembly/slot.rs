@@ -35,6 +35,8 @@ struct Commitment {
 #[derive(Debug, Clone)]
 pub(super) struct Given {
     pub(super) blockhash: String,
+    /// Where it was taken from.
+    pub(super) source: usize,
 }
 
 /// A slot as one connection has delivered it.
@@ -48,6 +50,8 @@ pub(super) struct SlotView {
     pub(super) frozen_in: Option<Generation>,
     /// The newest generation sent when the server, here or on its side stream, had first reported the end of a bank.
     pub(super) ended_in: Option<Generation>,
+    /// It was given up, and nothing of it has come since.
+    pub(super) is_dead: bool,
     /// How many slots down its ancestry were reported to be complete before it on this connection, without a gap.
     pub(super) complete_ancestry: Option<u32>,
 }

@@ -1,292 +1,30 @@
 //! Slot assembly against a model of the reference server: cuts, replays, forks, replaced blocks, several servers.
 
 mod server_model;
-
-use std::collections::{BTreeMap, BTreeSet};
+mod world;
 
 use sluice_chain_types::SlotStatus;
 
-use self::server_model::{BankTruth, Connection, Random, Validator};
+use self::world::World;
 use super::*;
 use crate::update::SlotUpdate;
 
-/// A consumer that checks what it is given against the truth.
-#[derive(Default)]
-struct Consumer {
-    /// Hash of each slot that was given out and not withdrawn.
-    given: BTreeMap<u64, String>,
-    open: Option<(u64, Option<u64>, BankTruth)>,
-    hash: Option<String>,
-    commitments: BTreeSet<(u64, bool)>,
-    in_force: Vec<(u64, Generation)>,
-}
-
-impl Consumer {
-    fn take(&mut self, assembled: Assembled, validator: &Validator, start: Option<u64>) {
-        let update = match assembled {
-            Assembled::Update(update) => update,
-            Assembled::InForce { filter, slot } => return self.in_force.push((slot, filter)),
-            Assembled::Late { slot, .. } => panic!("slot {slot} was given out before it was whole"),
-        };
-        match update.body {
-            Body::Account(account) => {
-                let (slot, _, bank) = self.open.as_mut().expect("a slot is open");
-                assert_eq!(account.slot, *slot);
-                let before = bank
-                    .last_writes
-                    .insert(account.pubkey, account.write_version);
-                assert!(before < Some(account.write_version), "in order, and once");
-            }
-            Body::Transaction(transaction) => {
-                let (slot, _, bank) = self.open.as_mut().expect("a slot is open");
-                assert_eq!(transaction.slot, *slot);
-                assert!(
-                    bank.transactions.insert(transaction.signature),
-                    "given twice"
-                );
-            }
-            Body::BlockMeta(meta) => self.hash = Some(meta.blockhash),
-            Body::Slot(status) => self.status(&status, validator, start),
-        }
-    }
-
-    fn status(&mut self, status: &SlotUpdate, validator: &Validator, start: Option<u64>) {
-        let slot = status.slot;
-        if start.is_none_or(|start| slot < start) {
-            return;
-        }
-        match status.status {
-            SlotStatus::CreatedBank => {
-                assert!(self.open.is_none());
-                assert!(
-                    !self.given.contains_key(&slot),
-                    "slot {slot} is given twice"
-                );
-                self.open = Some((slot, status.parent, BankTruth::default()));
-            }
-            SlotStatus::Processed => {
-                let Some((open, parent, mut bank)) = self.open.take() else {
-                    // A repeated status of a slot that is finalized.
-                    assert!(self.given.contains_key(&slot), "slot {slot} was not given");
-                    return;
-                };
-                assert_eq!(open, slot);
-                bank.parent = parent.expect("every slot has a parent");
-                assert_eq!(status.parent, parent);
-                let hash = self.hash.take().expect("metadata comes before the status");
-                let (_, truth) = &validator.truth[&hash];
-                assert_eq!((&bank, slot), (truth, slot), "slot {slot} is not whole");
-                let is_due =
-                    bank.parent < start.unwrap_or(0) || self.given.contains_key(&bank.parent);
-                assert!(is_due, "slot {slot} before its parent {}", bank.parent);
-                self.given.insert(slot, hash);
-            }
-            SlotStatus::Dead => {
-                self.given.remove(&slot);
-                loop {
-                    let given = &self.given;
-                    let orphan = given.iter().find(|(_, hash)| {
-                        let parent = validator.truth[*hash].1.parent;
-                        parent >= start.unwrap_or(0) && !given.contains_key(&parent)
-                    });
-                    let Some(orphan) = orphan.map(|(slot, _)| *slot) else {
-                        break;
-                    };
-                    self.given.remove(&orphan);
-                }
-            }
-            SlotStatus::Confirmed | SlotStatus::Finalized => {
-                assert!(
-                    self.given.contains_key(&slot),
-                    "slot {slot} is confirmed before it is given"
-                );
-                self.commitments
-                    .insert((slot, status.status == SlotStatus::Finalized));
-            }
-            SlotStatus::FirstShredReceived | SlotStatus::Completed => {}
-        }
-    }
-}
-
-/// The assembler between servers and a consumer, with a driver that does what it asks for.
-struct World {
-    random: Random,
-    /// Servers see one chain; each numbers writes in its own way, which the model leaves out.
-    validator: Validator,
-    connections: Vec<Option<Connection>>,
-    assembler: SlotAssembler,
-    consumer: Consumer,
-    generation: Generation,
-    ignores_later: bool,
-    asked: u64,
-    reconnects: u64,
-    side: usize,
-}
-
-impl World {
-    fn new(seed: u64, servers: usize, forks: bool, ignores_later: bool) -> Self {
-        let mut random = Random::new(seed);
-        let mut validator = Validator::new(forks);
-        for _ in 0..40 {
-            validator.step(&mut random);
-        }
-        let side = 1;
-        Self {
-            random,
-            validator,
-            connections: (0..2 * servers).map(|_| None).collect(),
-            assembler: SlotAssembler::new(2 * servers),
-            consumer: Consumer::default(),
-            generation: Generation::default(),
-            ignores_later,
-            asked: 0,
-            reconnects: 0,
-            side,
-        }
-    }
-
-    fn connect(&mut self, source: usize, from_slot: Option<u64>) {
-        self.generation = self.generation.next();
-        let request = SentRequest {
-            generation: self.generation,
-            filter: Generation(1),
-            from_slot,
-        };
-        let mut connection = Connection::open(&self.validator, self.ignores_later);
-        connection.request(request);
-        self.connections[source] = Some(connection);
-        self.assembler.connected(source, request);
-    }
-
-    fn step(&mut self, cuts: bool) {
-        let mut connections = self.connections.iter().flatten();
-        self.validator.may_replace = self.validator.forks
-            && connections.all(|connection| connection.is_up_to_date(&self.validator));
-        self.validator.step(&mut self.random);
-        for source in 0..self.connections.len() {
-            if self.connections[source].is_none() {
-                if source % 2 == 0 && self.random.one_in(6) {
-                    self.reconnects += 1;
-                    self.connect(source, self.assembler.resume_slot());
-                }
-                continue;
-            }
-            if cuts && self.random.one_in(120) {
-                self.connections[source] = None;
-                self.assembler.disconnected(source);
-                self.take();
-                continue;
-            }
-            for _ in 0..self.random.below(5) {
-                self.pump(source);
-            }
-            self.obey(source);
-        }
-    }
-
-    fn pump(&mut self, source: usize) {
-        let Some(connection) = &mut self.connections[source] else {
-            return;
-        };
-        if let Some(update) = connection.step(&self.validator, &mut self.random) {
-            self.assembler.update(source, update);
-            self.take();
-        }
-    }
-
-    fn obey(&mut self, source: usize) {
-        let Some(due) = self.assembler.replay_due(source, false) else {
-            if source == self.side && !self.assembler.has_suspect(0) {
-                self.connections[source] = None;
-                self.assembler.disconnected(source);
-            }
-            return;
-        };
-        self.asked += 1;
-        match due.path {
-            ReplayPath::SameStream => {
-                assert!(self.assembler.may_request(source));
-                self.generation = self.generation.next();
-                let request = SentRequest {
-                    generation: self.generation,
-                    filter: Generation(1),
-                    from_slot: Some(due.from_slot),
-                };
-                if let Some(connection) = &mut self.connections[source] {
-                    connection.request(request);
-                }
-                self.assembler.requested(source, request);
-            }
-            ReplayPath::SideStream if self.connections[self.side].is_none() => {
-                self.connect(self.side, Some(due.from_slot));
-            }
-            // The side stream has found out nothing: it is opened anew, at another moment.
-            ReplayPath::SideStream if source == self.side => {
-                self.connections[source] = None;
-                self.assembler.disconnected(source);
-            }
-            ReplayPath::SideStream => {}
-        }
-    }
-
-    fn take(&mut self) {
-        let start = self.assembler.start;
-        for assembled in self.assembler.take() {
-            self.consumer.take(assembled, &self.validator, start);
-        }
-    }
-
-    /// Runs on without cuts until all is delivered, and requires that everything confirmed was given out.
-    fn finish(&mut self) {
-        for _ in 0..1000 {
-            self.step(false);
-        }
-        self.validator.settle();
-        let drained = |world: &Self| {
-            world
-                .connections
-                .iter()
-                .flatten()
-                .all(|connection| connection.is_up_to_date(&world.validator))
-        };
-        for _ in 0..5_000 {
-            if drained(self) {
-                break;
-            }
-            for source in 0..self.connections.len() {
-                self.pump(source);
-                self.obey(source);
-            }
-        }
-        let drained = self.connections.iter().flatten();
-        let undrained = drained
-            .filter(|connection| !connection.is_up_to_date(&self.validator))
-            .count();
-        assert_eq!(undrained, 0);
-        let start = self.assembler.start.expect("it began");
-        let mut chain = self.validator.confirmed_chain();
-        // What was confirmed last may wait for what is still open.
-        chain.truncate(chain.len().saturating_sub(8));
-        for (slot, hash) in chain.into_iter().filter(|(slot, _)| *slot >= start) {
-            assert_eq!(
-                self.consumer.given.get(&slot),
-                Some(&hash),
-                "slot {slot} is confirmed"
-            );
-        }
-        assert!(
-            self.assembler.slots.len() < 120,
-            "{} slots are kept",
-            self.assembler.slots.len()
-        );
-    }
-}
-
 fn run(seeds: u64, servers: usize, forks: bool, ignores_later: bool) {
+    run_prepared(seeds, servers, forks, ignores_later, |_| {});
+}
+
+fn run_prepared(
+    seeds: u64,
+    servers: usize,
+    forks: bool,
+    ignores_later: bool,
+    prepare: impl Fn(&mut World) + std::panic::RefUnwindSafe,
+) {
     let (mut asked, mut reconnects) = (0, 0);
     for seed in 0..seeds {
         let ran = std::panic::catch_unwind(|| {
             let mut world = World::new(seed, servers, forks, ignores_later);
+            prepare(&mut world);
             for server in 0..servers {
                 world.connect(2 * server, None);
             }
@@ -294,7 +32,7 @@ fn run(seeds: u64, servers: usize, forks: bool, ignores_later: bool) {
                 world.step(true);
             }
             world.finish();
-            (world.asked, world.reconnects)
+            (world.asked.iter().sum::<u64>(), world.reconnects)
         });
         let ran = ran.unwrap_or_else(|_| panic!("seed {seed}"));
         asked += ran.0;
@@ -325,6 +63,73 @@ fn a_server_that_ignores_later_replays_is_asked_on_a_side_stream() {
 #[test]
 fn of_two_servers_each_slot_is_taken_whole_and_once() {
     run(20, 2, true, false);
+}
+
+#[test]
+fn of_three_servers_that_lag_and_stand_still_each_slot_is_taken_whole_and_once() {
+    run_prepared(10, 3, true, false, |world| {
+        world.freezes = true;
+        // The second is always behind, and the third far.
+        world.pace = vec![1, 3, 12];
+    });
+}
+
+#[test]
+fn a_server_on_another_chain_changes_nothing_and_is_named() {
+    for seed in 0..20 {
+        let mut world = World::new(seed, 2, false, false);
+        let mut rival = world.validator.clone();
+        rival.name = "rival";
+        world.connect(0, None);
+        // What is complete and confirmed first counts, so the rival is well behind.
+        while world.consumer.given.len() < 16 {
+            world.step(false);
+        }
+        world.rival = Some((2, rival));
+        world.connect(2, None);
+        for _ in 0..600 {
+            world.step(false);
+        }
+        world.finish();
+        assert_eq!(
+            world.asked[0], 0,
+            "seed {seed}: what it has given is not doubted"
+        );
+        let contradicted = |finding: &Finding| match finding {
+            Finding::Contradicted { source, .. } => Some(*source),
+            _ => None,
+        };
+        let found: Vec<usize> = world.findings.iter().filter_map(contradicted).collect();
+        assert!(found.len() > 10, "seed {seed}: {} are named", found.len());
+        assert!(found.iter().all(|source| *source == 2), "seed {seed}");
+    }
+}
+
+#[test]
+fn servers_of_one_chain_contradict_each_other_never() {
+    for seed in 0..5 {
+        let mut world = World::new(seed, 2, true, false);
+        world.connect(0, None);
+        world.connect(2, None);
+        for _ in 0..600 {
+            world.step(true);
+        }
+        world.finish();
+        let mut findings = world.findings.iter();
+        assert!(!findings.any(|finding| matches!(finding, Finding::Contradicted { .. })));
+        let taken_from = |from: usize| {
+            let findings = world.findings.iter();
+            findings
+                .filter(
+                    |finding| matches!(finding, Finding::Taken { source, .. } if *source == from),
+                )
+                .count()
+        };
+        assert!(
+            taken_from(0) > 10 && taken_from(2) > 10,
+            "either is first at times"
+        );
+    }
 }
 
 fn sent(generation: u64, from_slot: Option<u64>) -> SentRequest {
@@ -677,26 +482,15 @@ fn content_that_only_a_copy_of_the_block_holds_is_reported() {
 }
 
 #[test]
-fn content_that_came_for_the_stream_while_the_side_stream_was_taken_is_reported() {
-    let mut assembler = SlotAssembler::new(2);
-    assembler.connected(0, sent(1, Some(10)));
-    let update = |generation: u64, body| Update {
-        filters: vec![Generation(generation).name("filter")],
-        created_at: None,
-        body,
-    };
-    for body in [account(10, 5), meta(10), processed(10), account(10, 6)] {
-        assembler.update(0, update(1, body));
-    }
-    assembler.connected(1, sent(2, Some(10)));
-    for body in [account(10, 5), meta(10), processed(10)] {
-        assembler.update(1, update(2, body));
-    }
-    assembler.update(1, update(2, created(12)));
-    let assembled = assembler.take();
-    let late = assembled.iter().filter_map(|each| match each {
-        Assembled::Late { update, .. } => Some(update.body.clone()),
-        _ => None,
-    });
-    assert_eq!(late.collect::<Vec<_>>(), [account(10, 6)]);
+fn what_builds_on_a_dead_slot_is_not_asked_for_again() {
+    let mut assembler = SlotAssembler::new(1);
+    assembler.connected(0, sent(1, None));
+    let whole = |slot| [created(slot), meta(slot), processed(slot)];
+    deliver(&mut assembler, 1, (10..14).flat_map(whole));
+    let dead = slot_status(11, None, SlotStatus::Dead);
+    deliver(&mut assembler, 1, [dead]);
+    assert!(!assembler.has_suspect(0), "12 and 13 went with it");
+    // Others build on it after all: the validator has it now, or soon.
+    deliver(&mut assembler, 1, [created(12)]);
+    assert!(assembler.has_suspect(0));
 }

@@ -3,7 +3,7 @@
 use std::{ops::ControlFlow, sync::Arc};
 
 use sluice_geyser::{
-    Body, Request, Update,
+    BlockMeta, Body, Request, Update,
     scripted::{ClientGone, Code, Connection, Received, Unsent},
 };
 
@@ -60,7 +60,8 @@ impl Drop for Open {
 impl Subscriber {
     /// Joins the live ring with an empty filter.
     pub fn join(connection: Connection, chain: ScriptedChain, shared: Arc<Shared>) -> Self {
-        let at = chain.lock().messages.len();
+        let behind = lock(&shared.settings).behind;
+        let at = chain.lock().messages.len().saturating_sub(behind);
         Self {
             connection,
             chain,
@@ -81,7 +82,7 @@ impl Subscriber {
         let mut held = self.shared.held.subscribe();
         let mut reported = self.chain.listen();
         loop {
-            let at = self.at;
+            let at = self.at + lock(&self.shared.settings).behind;
             // Requests and the ring are looked at in any order, as by the server's own loop.
             let next = tokio::select! {
                 received = self.connection.received() => match received {
@@ -175,7 +176,11 @@ impl Subscriber {
             _ => {}
         }
         let kept_from = *lock(&self.shared.kept_from);
-        let blocks = Blocks::after(&self.chain.lock().messages[kept_from..]);
+        let blocks = {
+            let record = self.chain.lock();
+            let known = record.messages.len().saturating_sub(settings.behind);
+            Blocks::after(record.messages.get(kept_from..known).unwrap_or_default())
+        };
         let replayed = blocks.replay(from, settings.stored_slots, &settings.replay);
         replayed.map_err(|refused| match refused {
             NoReplay::NotStarted => (Code::Internal, "failed to get replay response".to_owned()),
@@ -233,12 +238,36 @@ impl Subscriber {
 
     /// The update with the names of the filters that let it through, if any does.
     fn filtered(&self, body: Body) -> Option<Update> {
+        let body = match lock(&self.shared.settings).rival_from {
+            Some(first) => of_rival(first, body)?,
+            None => body,
+        };
         let filters = filters::names(self.in_force.as_ref()?, &body);
         (!filters.is_empty()).then_some(Update {
             filters,
             created_at: None,
             body,
         })
+    }
+}
+
+/// What a server says that is of another chain from `first` on.
+fn of_rival(first: u64, body: Body) -> Option<Body> {
+    let renamed = |slot: u64, hash: String| match slot {
+        slot if slot >= first => format!("rival-{hash}"),
+        _ => hash,
+    };
+    match body {
+        Body::BlockMeta(block) => Some(Body::BlockMeta(BlockMeta {
+            blockhash: renamed(block.slot, block.blockhash),
+            parent_blockhash: renamed(block.parent_slot, block.parent_blockhash),
+            ..block
+        })),
+        Body::Account(account) if account.slot >= first && account.pubkey != cpmm::ids::CLOCK => {
+            None
+        }
+        Body::Transaction(transaction) if transaction.slot >= first => None,
+        body => Some(body),
     }
 }
 

@@ -5,6 +5,7 @@ use std::{collections::VecDeque, time::Duration};
 use cpmm::{PoolState, TokenAccount, ids};
 use sluice_geyser::{AccountFilter, Request, SlotStatus, scripted::Code};
 use sluice_harness::market::{MarketHarness, settings};
+use sluice_market::Standing;
 use sluice_testkit::{
     accounts::Content,
     network_link::NetworkLink,
@@ -72,7 +73,7 @@ impl Scenario {
     }
 
     /// A market that is started once `prepare` has set up the node and the server. It returns the addresses of servers
-    /// that the market tries before the real one.
+    /// that the market listens to besides.
     ///
     /// # Panics
     /// When no port can be bound.
@@ -90,6 +91,7 @@ impl Scenario {
             .expect("a free port");
         let mut servers = prepare(&node, &server).await;
         servers.push(link.url());
+        let head = chain.lock().tree.last();
         let market = MarketHarness::start(settings(&servers, &node.url()));
         let watch = Watch::start(chain.clone(), Reader::new(market.market().clone()));
         Self {
@@ -99,7 +101,7 @@ impl Scenario {
             link,
             exchange,
             epoch: scripted_pools::EPOCH,
-            head: GENESIS,
+            head,
             market,
             watch,
         }
@@ -113,6 +115,12 @@ impl Scenario {
         let mut scenario = Self::start().await;
         scenario.settle().await;
         scenario
+    }
+
+    /// How each server stands against the others, the one of [`Scenario::link`] last.
+    #[must_use]
+    pub fn standings(&self) -> Vec<Standing> {
+        self.market.market().standings()
     }
 
     /// Reads the market.

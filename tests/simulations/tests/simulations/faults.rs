@@ -8,6 +8,7 @@ mod dead;
 mod explore;
 mod forks;
 mod replay;
+mod servers;
 mod snapshots;
 mod statuses;
 mod streams;

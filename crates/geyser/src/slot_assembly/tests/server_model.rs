@@ -19,6 +19,9 @@ use crate::{
     update::{AccountUpdate, BlockMeta, Body, SlotUpdate, TransactionUpdate, Update},
 };
 
+/// Write versions that a server numbers writes with, from its own first one on.
+pub(super) const VERSIONS_OF_A_SERVER: u64 = 1_000_000_000;
+
 /// Random numbers from a seed.
 pub(super) struct Random(u64);
 
@@ -69,7 +72,10 @@ struct Block {
 }
 
 /// The validator, and what its plugin has sent.
+#[derive(Clone)]
 pub(super) struct Validator {
+    /// In the hash of every block.
+    pub(super) name: &'static str,
     ring: Vec<Body>,
     blocks: BTreeMap<u64, Block>,
     open: Vec<OpenBank>,
@@ -109,6 +115,7 @@ impl Validator {
     pub(super) fn new(forks: bool) -> Self {
         let first = (99, "first".to_owned());
         Self {
+            name: "",
             ring: Vec::new(),
             blocks: BTreeMap::new(),
             open: Vec::new(),
@@ -226,7 +233,7 @@ impl Validator {
     }
 
     fn open_bank(&mut self, slot: u64, (parent, parent_hash): (u64, String), random: &mut Random) {
-        let hash = format!("{slot}-{}", self.ring.len());
+        let hash = format!("{slot}-{}{}", self.ring.len(), self.name);
         let bank = OpenBank {
             slot,
             hash,
@@ -378,16 +385,19 @@ pub(super) struct Connection {
     outgoing: VecDeque<Update>,
     /// Whether `from_slot` of later requests is ignored.
     ignores_later: bool,
+    /// Each server numbers writes in its own way.
+    first_version: u64,
 }
 
 impl Connection {
-    pub(super) fn open(validator: &Validator, ignores_later: bool) -> Self {
+    pub(super) fn open(validator: &Validator, ignores_later: bool, server: u64) -> Self {
         Self {
             at: validator.ring.len(),
             pending: None,
             in_force: None,
             outgoing: VecDeque::new(),
             ignores_later,
+            first_version: server * VERSIONS_OF_A_SERVER,
         }
     }
 
@@ -400,12 +410,20 @@ impl Connection {
         if self.pending.is_some() && random.one_in(4) {
             self.apply(validator);
         }
-        if let Some(update) = self.outgoing.pop_front() {
-            return Some(update);
-        }
-        let body = validator.ring.get(self.at)?.clone();
-        self.at += 1;
-        Some(named(self.in_force?, body))
+        let update = match self.outgoing.pop_front() {
+            Some(update) => Some(update),
+            None => {
+                let body = validator.ring.get(self.at)?.clone();
+                self.at += 1;
+                Some(named(self.in_force?, body))
+            }
+        };
+        update.map(|mut update| {
+            if let Body::Account(account) = &mut update.body {
+                account.write_version += self.first_version;
+            }
+            update
+        })
     }
 
     fn apply(&mut self, validator: &Validator) {

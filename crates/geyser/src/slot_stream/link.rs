@@ -1,0 +1,267 @@
+//! Link: the connections to one server, its stream and the side stream beside it.
+
+use std::time::Duration;
+
+use futures::future::OptionFuture;
+use tokio::{
+    task::JoinHandle,
+    time::{Instant, sleep_until},
+};
+
+use super::Needs;
+use crate::{
+    error::StreamError,
+    limits::LONGEST_RECONNECT_PAUSE,
+    request::{Endpoint, Request},
+    slot_assembly::SentRequest,
+    stream::Stream,
+    update::Update,
+};
+
+/// Pause before a side stream is opened again. A slot must pass meanwhile, or the next one would show no more than the last.
+const SIDE_PAUSE: Duration = Duration::from_secs(1);
+
+/// Time in which a side stream must have brought what it was opened for: several slots.
+const SIDE_PATIENCE: Duration = Duration::from_secs(2);
+
+/// Side streams in a row that may bring nothing before the slots count as gone.
+const SIDE_ATTEMPTS: u32 = 4;
+
+/// Time without any update after which a replay that was asked for counts as over. It is over as soon as a new slot begins; this
+/// is for chains that stand still.
+const REST: Duration = Duration::from_millis(200);
+
+/// Pause before a server is connected to again while others are; it doubles with each failure in a row.
+const FIRST_PAUSE: Duration = Duration::from_millis(200);
+
+/// Time for which a server that has refused a replay is not asked for another one: about the slots that servers keep.
+const REFUSAL: Duration = Duration::from_secs(60);
+
+/// One server.
+#[derive(Debug)]
+pub(super) struct Link {
+    endpoint: Endpoint,
+    pub(super) main: Main,
+    /// A request on its way: kept until it is sent, should the consumer stop waiting meanwhile.
+    pub(super) outgoing: Option<(SentRequest, Request)>,
+    /// Whether the consumer's newest request was not sent yet.
+    pub(super) is_replaced: bool,
+    pub(super) side: Side,
+    /// Side streams in a row that brought nothing.
+    side_attempts: u32,
+    /// Whether nothing has come for a while.
+    pub(super) at_rest: bool,
+    /// When something came last, or the first slot became suspect since.
+    quiet_since: Instant,
+    has_suspect: bool,
+    /// Why its stream ended last, or did not open.
+    pub(super) end: Option<StreamError>,
+    /// Failures since the last update.
+    failures: u32,
+    /// Until when it counts as one that does not replay.
+    refuses_until: Option<Instant>,
+}
+
+#[derive(Debug)]
+pub(super) enum Main {
+    /// It may be opened from this moment on.
+    Closed(Instant),
+    Opening(SentRequest, JoinHandle<Result<Stream, StreamError>>),
+    Open(Stream),
+}
+
+#[derive(Debug)]
+pub(super) enum Side {
+    /// It may be opened from this moment on.
+    Closed(Instant),
+    Opening(SentRequest, JoinHandle<Result<Stream, StreamError>>),
+    /// With the time by which it must have brought what it was opened for.
+    Open(Stream, Instant),
+}
+
+/// Which of the two connections.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Part {
+    Main,
+    Side,
+}
+
+/// What a wait ends with.
+#[derive(Debug)]
+pub(super) enum Event {
+    Updates(Part, Vec<Update>),
+    Opened(Result<Stream, StreamError>),
+    Lost(StreamError),
+    MayOpen,
+    SideOpened(Result<Stream, StreamError>),
+    SideLost(StreamError),
+    SideMayOpen,
+    SideBroughtNothing,
+    Rest,
+}
+
+impl Link {
+    pub(super) fn new(endpoint: Endpoint) -> Self {
+        let now = Instant::now();
+        Self {
+            endpoint,
+            main: Main::Closed(now),
+            outgoing: None,
+            is_replaced: false,
+            side: Side::Closed(now),
+            side_attempts: 0,
+            at_rest: false,
+            quiet_since: now,
+            has_suspect: false,
+            end: None,
+            failures: 0,
+            refuses_until: None,
+        }
+    }
+
+    pub(super) const fn is_open(&self) -> bool {
+        matches!(self.main, Main::Open(_))
+    }
+
+    pub(super) const fn is_closed(&self) -> bool {
+        matches!(self.main, Main::Closed(_))
+    }
+
+    /// Whether it may be asked for a replay.
+    pub(super) fn replays(&self) -> bool {
+        self.refuses_until
+            .is_none_or(|until| until <= Instant::now())
+    }
+
+    /// Whether it has not brought, however asked, what it is to deliver again.
+    pub(super) fn is_exhausted(&self) -> bool {
+        !self.replays() || self.side_attempts >= SIDE_ATTEMPTS
+    }
+
+    /// Begins to open the stream.
+    pub(super) fn open(&mut self, sent: SentRequest, request: Request) {
+        self.main = Main::Opening(sent, spawn(self.endpoint.clone(), request));
+    }
+
+    /// Begins to open the side stream.
+    pub(super) fn open_side(&mut self, sent: SentRequest, request: Request) {
+        self.side = Side::Opening(sent, spawn(self.endpoint.clone(), request));
+    }
+
+    /// The stream is open. Returns the request that opened it.
+    pub(super) fn opened(&mut self, stream: Stream) -> Option<SentRequest> {
+        self.quiet_since = Instant::now();
+        match std::mem::replace(&mut self.main, Main::Open(stream)) {
+            Main::Opening(sent, _) => Some(sent),
+            Main::Closed(_) | Main::Open(_) => None,
+        }
+    }
+
+    /// The stream is over, or did not open. The side stream ends with it. Returns whether it was heard of since the last time.
+    pub(super) fn lost(&mut self, error: StreamError) -> bool {
+        let is_new = self.failures == 0;
+        let now = Instant::now();
+        if error.is_replay_unavailable() {
+            self.refuses_until = Some(now + REFUSAL);
+        }
+        let doubled = FIRST_PAUSE.saturating_mul(1 << self.failures.min(16));
+        self.failures = self.failures.saturating_add(1);
+        self.main = Main::Closed(now + doubled.min(LONGEST_RECONNECT_PAUSE));
+        self.end = Some(error);
+        self.outgoing = None;
+        self.at_rest = false;
+        self.side_attempts = 0;
+        self.close_side();
+        is_new
+    }
+
+    /// Something came.
+    pub(super) fn heard(&mut self) {
+        self.quiet_since = Instant::now();
+        self.at_rest = false;
+        self.failures = 0;
+    }
+
+    /// The side stream is open. Returns the request that opened it.
+    pub(super) fn side_opened(&mut self, stream: Stream) -> Option<SentRequest> {
+        let open = Side::Open(stream, Instant::now() + SIDE_PATIENCE);
+        match std::mem::replace(&mut self.side, open) {
+            Side::Opening(sent, _) => Some(sent),
+            Side::Closed(_) | Side::Open(..) => None,
+        }
+    }
+
+    /// The side stream is over.
+    pub(super) fn side_lost(&mut self, error: &StreamError) {
+        if error.is_replay_unavailable() {
+            self.refuses_until = Some(Instant::now() + REFUSAL);
+        }
+        self.side_brought_nothing();
+    }
+
+    /// The side stream has not brought what it was opened for.
+    pub(super) fn side_brought_nothing(&mut self) {
+        self.side_attempts = self.side_attempts.saturating_add(1);
+        self.close_side();
+    }
+
+    /// Nothing is to be delivered again any more.
+    pub(super) fn side_is_done(&mut self) {
+        self.side_attempts = 0;
+        if matches!(self.side, Side::Open(..)) {
+            self.close_side();
+        }
+    }
+
+    fn close_side(&mut self) {
+        self.side = Side::Closed(Instant::now() + SIDE_PAUSE);
+    }
+
+    /// Waits for whatever comes first. Cancel-safe.
+    pub(super) async fn event(&mut self, needs: Needs) -> Event {
+        if needs.has_suspect && !self.has_suspect {
+            self.quiet_since = Instant::now();
+        }
+        self.has_suspect = needs.has_suspect;
+        let may_rest = (!self.at_rest && needs.has_suspect).then_some(self.quiet_since + REST);
+        let (mut opening, mut side, mut pause, mut patience) = (None, None, None, None);
+        match &mut self.side {
+            Side::Opening(_, task) => opening = Some(task),
+            Side::Open(stream, until) => (side, patience) = (Some(stream), Some(*until)),
+            Side::Closed(from) if needs.side => pause = Some(*from),
+            Side::Closed(_) => {}
+        }
+        let side = OptionFuture::from(side.map(Stream::next_batch));
+        tokio::select! {
+            event = main_event(&mut self.main) => event,
+            Some(opened) = OptionFuture::from(opening) => {
+                Event::SideOpened(opened.unwrap_or(Err(StreamError::Closed)))
+            }
+            Some(updates) = side => match updates {
+                Ok(updates) => Event::Updates(Part::Side, updates.collect()),
+                Err(error) => Event::SideLost(error),
+            },
+            Some(()) = OptionFuture::from(pause.map(sleep_until)) => Event::SideMayOpen,
+            Some(()) = OptionFuture::from(patience.map(sleep_until)) => Event::SideBroughtNothing,
+            Some(()) = OptionFuture::from(may_rest.map(sleep_until)) => Event::Rest,
+        }
+    }
+}
+
+async fn main_event(main: &mut Main) -> Event {
+    match main {
+        Main::Closed(until) => {
+            sleep_until(*until).await;
+            Event::MayOpen
+        }
+        Main::Opening(_, task) => Event::Opened(task.await.unwrap_or(Err(StreamError::Closed))),
+        Main::Open(stream) => match stream.next_batch().await {
+            Ok(updates) => Event::Updates(Part::Main, updates.collect()),
+            Err(error) => Event::Lost(error),
+        },
+    }
+}
+
+fn spawn(endpoint: Endpoint, request: Request) -> JoinHandle<Result<Stream, StreamError>> {
+    tokio::spawn(async move { Stream::open(&endpoint, request).await })
+}
