@@ -494,3 +494,28 @@ fn what_builds_on_a_dead_slot_is_not_asked_for_again() {
     deliver(&mut assembler, 1, [created(12)]);
     assert!(assembler.has_suspect(0));
 }
+
+#[test]
+fn content_that_came_for_the_stream_while_the_side_stream_was_taken_is_reported() {
+    let mut assembler = SlotAssembler::new(2);
+    assembler.connected(0, sent(1, Some(10)));
+    let update = |generation: u64, body| Update {
+        filters: vec![Generation(generation).name("filter")],
+        created_at: None,
+        body,
+    };
+    for body in [account(10, 5), meta(10), processed(10), account(10, 6)] {
+        assembler.update(0, update(1, body));
+    }
+    assembler.connected(1, sent(2, Some(10)));
+    for body in [account(10, 5), meta(10), processed(10)] {
+        assembler.update(1, update(2, body));
+    }
+    assembler.update(1, update(2, created(12)));
+    let assembled = assembler.take();
+    let late = assembled.iter().filter_map(|each| match each {
+        Assembled::Late { update, .. } => Some(update.body.clone()),
+        _ => None,
+    });
+    assert_eq!(late.collect::<Vec<_>>(), [account(10, 6)]);
+}
