@@ -127,6 +127,18 @@ fn what_the_last_hop_pays_is_measured() {
 }
 
 #[test]
+fn an_output_account_that_falls_was_not_paid() {
+    for form in Form::ALL {
+        let falls = Orders {
+            pay: 0,
+            drain: ASKED,
+            ..HONEST
+        };
+        assert_refused(form, of(form, falls), GuardError::SlippageExceeded);
+    }
+}
+
+#[test]
 fn what_the_first_hop_takes_is_measured() {
     for form in Form::ALL {
         let more = |orders: Orders| Orders {

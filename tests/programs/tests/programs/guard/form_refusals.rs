@@ -112,6 +112,14 @@ fn an_output_account_that_is_not_the_right_one() {
         let instruction = with(twins.accepted(form), at, forged);
         assert_guard_refuses(&mut twins, instruction, GuardError::UnknownTokenProgram);
 
+        // SPL Token knows no extensions.
+        let forged = twins.forged(output, None, |data| {
+            data.resize(178, 0);
+            data[165] = 2;
+        });
+        let instruction = with(twins.accepted(form), at, forged);
+        assert_guard_refuses(&mut twins, instruction, GuardError::UnknownTokenProgram);
+
         let mint = twins.accepted(form).accounts.last().map(|meta| meta.pubkey);
         let mint = if form.is_two_hops() {
             mint.expect("twenty-two accounts")
