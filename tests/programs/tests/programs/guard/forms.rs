@@ -428,3 +428,17 @@ fn further_accounts_change_nothing() {
         twins.send(&[instruction]).expect("accepted");
     }
 }
+
+#[test]
+fn a_guard_at_another_address_serves_nothing() {
+    let elsewhere = address("elsewhere");
+    let mut twins = Twins::set();
+    twins.guard.load(elsewhere, &guard());
+    twins.reference.load(elsewhere, &program("guard_reference"));
+    for form in Form::ALL {
+        let mut instruction = twins.accepted(form);
+        instruction.program_id = elsewhere;
+        let refused = twins.refused(instruction);
+        assert_eq!(refused.error, InstructionError::IncorrectProgramId);
+    }
+}
