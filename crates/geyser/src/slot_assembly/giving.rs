@@ -38,11 +38,10 @@ impl SlotAssembler {
         let given = self.slots.get(&slot).and_then(|entry| entry.given.clone());
         match given {
             None => self.choose(slot),
-            Some(given) => {
-                self.drop_copies(slot, &given);
-                self.replace(slot, &given);
-            }
+            Some(given) => self.replace(slot, &given),
         }
+        // At once: a commitment may let the slot be forgotten, and with it what only a copy holds.
+        self.drop_copies(slot);
         let due = self
             .slots
             .get_mut(&slot)
@@ -105,8 +104,11 @@ impl SlotAssembler {
 
     /// Drops what has come once more of the block that was given out. What the server that it was taken from has not delivered
     /// before, on its stream and its side stream, came too late.
-    fn drop_copies(&mut self, slot: u64, given: &Given) {
+    fn drop_copies(&mut self, slot: u64) {
         let Some(entry) = self.slots.get_mut(&slot) else {
+            return;
+        };
+        let Some(given) = &entry.given else {
             return;
         };
         for server in entry.views.chunks_mut(SOURCES_OF_A_SERVER) {

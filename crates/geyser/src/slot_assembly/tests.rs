@@ -1,5 +1,6 @@
 //! Slot assembly against a model of the reference server: cuts, replays, forks, replaced blocks, several servers.
 
+mod late;
 mod server_model;
 mod world;
 
@@ -409,79 +410,6 @@ fn a_block_in_the_place_of_another_comes_after_its_death_once_it_is_built_on() {
 }
 
 #[test]
-fn content_of_a_slot_that_was_given_out_is_reported() {
-    let mut assembler = SlotAssembler::new(1);
-    assembler.connected(0, sent(1, None));
-    deliver(
-        &mut assembler,
-        1,
-        [created(10), account(10, 5), meta(10), processed(10)],
-    );
-    assert_eq!(
-        deliver(&mut assembler, 1, [account(10, 5), account(10, 4)]).0,
-        [],
-        "known"
-    );
-    let update = Update {
-        filters: vec!["filter#1".into()],
-        created_at: None,
-        body: account(10, 6),
-    };
-    assembler.update(0, update.clone());
-    assert_eq!(assembler.take(), [Assembled::Late { slot: 10, update }]);
-}
-
-#[test]
-fn content_that_only_a_copy_of_the_block_holds_is_reported() {
-    let mut assembler = SlotAssembler::new(1);
-    assembler.connected(0, sent(1, None));
-    deliver(
-        &mut assembler,
-        1,
-        [created(10), account(10, 5), meta(10), processed(10)],
-    );
-    assembler.requested(0, sent(2, Some(10)));
-    let late = |generation: u64, version| Assembled::Late {
-        slot: 10,
-        update: Update {
-            filters: vec![format!("filter#{generation}")],
-            created_at: None,
-            body: account(10, version),
-        },
-    };
-    for body in [account(10, 6), meta(10), processed(10), account(10, 6)] {
-        let filters = vec!["filter#2".to_owned()];
-        assembler.update(
-            0,
-            Update {
-                filters,
-                created_at: None,
-                body,
-            },
-        );
-    }
-    let assembled = assembler.take();
-    let reported = assembled
-        .iter()
-        .filter(|each| matches!(each, Assembled::Late { .. }));
-    assert_eq!(reported.collect::<Vec<_>>(), [&late(2, 6)], "once");
-    let filters = vec!["filter#2".to_owned()];
-    assembler.update(
-        0,
-        Update {
-            filters,
-            created_at: None,
-            body: account(10, 7),
-        },
-    );
-    assert_eq!(
-        assembler.take(),
-        [late(2, 7)],
-        "the copy is not collected any more"
-    );
-}
-
-#[test]
 fn what_builds_on_a_dead_slot_is_not_asked_for_again() {
     let mut assembler = SlotAssembler::new(1);
     assembler.connected(0, sent(1, None));
@@ -493,29 +421,4 @@ fn what_builds_on_a_dead_slot_is_not_asked_for_again() {
     // Others build on it after all: the validator has it now, or soon.
     deliver(&mut assembler, 1, [created(12)]);
     assert!(assembler.has_suspect(0));
-}
-
-#[test]
-fn content_that_came_for_the_stream_while_the_side_stream_was_taken_is_reported() {
-    let mut assembler = SlotAssembler::new(2);
-    assembler.connected(0, sent(1, Some(10)));
-    let update = |generation: u64, body| Update {
-        filters: vec![Generation(generation).name("filter")],
-        created_at: None,
-        body,
-    };
-    for body in [account(10, 5), meta(10), processed(10), account(10, 6)] {
-        assembler.update(0, update(1, body));
-    }
-    assembler.connected(1, sent(2, Some(10)));
-    for body in [account(10, 5), meta(10), processed(10)] {
-        assembler.update(1, update(2, body));
-    }
-    assembler.update(1, update(2, created(12)));
-    let assembled = assembler.take();
-    let late = assembled.iter().filter_map(|each| match each {
-        Assembled::Late { update, .. } => Some(update.body.clone()),
-        _ => None,
-    });
-    assert_eq!(late.collect::<Vec<_>>(), [account(10, 6)]);
 }
