@@ -188,7 +188,7 @@ pub enum ApiError {
 #[schema(as = Problem)]
 #[expect(dead_code, reason = "describes what `IntoResponse` writes")]
 pub struct ProblemBody {
-    /// Always `about:blank`; `code` tells problems apart.
+    /// Always `about:blank`; `code` distinguishes problems.
     r#type: String,
     /// The code in words.
     title: String,

@@ -14,7 +14,7 @@ use super::{
     definition,
     etag::{etag, expected_version},
     parts::{IfMatch, Refusals, WebhookPath},
-    problem::{not_found, parse_id, store_error},
+    problem::{found, parse_id, store_error},
     schema,
     state::State,
     view::FilterView,
@@ -197,9 +197,8 @@ async fn apply(
             state.settings.addresses,
             expected,
         )
-        .await
-        .map_err(store_error)?
-        .ok_or_else(|| not_found(id))?;
+        .await;
+    let edited = found(edited, id)?;
     let count = |filters: &Filters| filters.accounts.len() + filters.programs.len();
     let filter = FilterView::of(&state.store, &edited.webhook).await;
     let answer = Edited {

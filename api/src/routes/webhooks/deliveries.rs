@@ -13,7 +13,7 @@ use utoipa::ToSchema;
 use super::{
     paging::{self, PageSize},
     parts::{Refusals, WebhookPath},
-    problem::{not_found, parse_id, store_error},
+    problem::{found, parse_id},
     schema,
     state::State,
 };
@@ -151,12 +151,11 @@ pub(super) async fn handler(
         state: query.get("state").map(parse_state).transpose()?,
         sequence: paging::number(&query, "sequence")?,
     };
-    let found = state
+    let deliveries = state
         .store
         .deliveries(&access, &parse_id(&id)?, wanted, limit)
-        .await
-        .map_err(store_error)?
-        .ok_or_else(|| not_found(&id))?;
+        .await;
+    let found = found(deliveries, &id)?;
     let full = found.len() >= usize::try_from(limit).unwrap_or(usize::MAX);
     let last = found.last().map(|log| log.delivery.sequence);
     Ok(Json(Page {

@@ -12,7 +12,7 @@ use utoipa::ToSchema;
 use super::{
     paging::{self, PageSize},
     parts::{Refusals, WebhookPath},
-    problem::{not_found, parse_id, store_error},
+    problem::{found, parse_id},
     state::State,
 };
 use crate::{auth::Caller, error::ApiError, extract::QueryMap};
@@ -87,12 +87,11 @@ pub(super) async fn handler(
     let mut bytes = 0_usize;
     loop {
         let asked = left.min(CHUNK);
-        let found = state
+        let messages = state
             .store
             .messages_after(&access, &webhook, after, asked)
-            .await
-            .map_err(store_error)?
-            .ok_or_else(|| not_found(&id))?;
+            .await;
+        let found = found(messages, &id)?;
         page.last_sequence = found.last_sequence;
         page.oldest_kept = found.oldest_kept;
         let count = u32::try_from(found.messages.len()).unwrap_or(u32::MAX);

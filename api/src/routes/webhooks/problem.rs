@@ -16,6 +16,11 @@ pub(super) fn not_found(id: &str) -> ApiError {
     missing("webhook", id)
 }
 
+/// What the store has of the webhook that a request named by `id`, or the problem of this request.
+pub(super) fn found<T>(result: Result<Option<T>, StoreError>, id: &str) -> Result<T, ApiError> {
+    result.map_err(store_error)?.ok_or_else(|| not_found(id))
+}
+
 pub(super) fn missing(what: &'static str, id: &str) -> ApiError {
     ApiError::NotFound {
         what,

@@ -19,7 +19,7 @@ use utoipa::{
 use super::{
     limits::SMALL_BODY_BYTES,
     parts::{Refusals, WebhookPath},
-    problem::{missing, not_found, parse_id, store_error},
+    problem::{found, missing, parse_id},
     schema,
     state::State,
 };
@@ -158,9 +158,8 @@ pub(super) async fn handler(
     let redelivered = state
         .store
         .redeliver(&access, &parse_id(&id)?, &which, now)
-        .await
-        .map_err(store_error)?
-        .ok_or_else(|| not_found(&id))?;
+        .await;
+    let redelivered = found(redelivered, &id)?;
     match which {
         // One that is being delivered just now counts as neither.
         Redeliver::Message(message) if redelivered == 0 => Err(missing(

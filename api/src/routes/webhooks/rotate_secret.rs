@@ -15,7 +15,7 @@ use utoipa::ToSchema;
 use super::{
     limits::{MAX_OVERLAP_SECS, SMALL_BODY_BYTES},
     parts::{Refusals, WebhookPath},
-    problem::{not_found, parse_id, store_error},
+    problem::{found, parse_id},
     schema,
     state::State,
 };
@@ -45,8 +45,8 @@ struct Rotated {
 /// Makes a new signing secret and shows it, once
 ///
 /// Until the overlap is over, deliveries carry the
-/// signatures of both, so that the receiver can change over in its own time. Whoever rotates again before that has
-/// one more sign; an overlap of 0 ends all of them at once.
+/// signatures of both, so that the receiver can change over in its own time. A rotation before that leaves
+/// one more to sign; an overlap of 0 ends all of them at once.
 #[utoipa::path(
     post,
     path = "/api/webhooks/{id}/rotate-secret",
@@ -80,12 +80,11 @@ pub(super) async fn rotate(
     let secret = Secret::from_random(rand::random());
     let now = Timestamp::from(state.clock.now());
     let until = now.after(overlap);
-    state
+    let rotation = state
         .store
         .rotate_secret(&access, &parse_id(&id)?, &secret, until, now)
-        .await
-        .map_err(store_error)?
-        .ok_or_else(|| not_found(&id))?;
+        .await;
+    found(rotation, &id)?;
     let rotated = Rotated {
         secret: secret.expose().to_owned(),
         previous_secret_until: until.to_string(),

@@ -7,7 +7,7 @@ use sluice_store::{Access, Store, Webhook};
 use sluice_webhook_client::Client;
 
 use super::{
-    problem::{not_found, parse_id, store_error},
+    problem::{found, parse_id},
     relay_streams::RelayStreams,
     settings::Settings,
 };
@@ -28,7 +28,6 @@ pub(super) struct State {
 impl State {
     /// The webhook of this id that the caller may see, or [`ApiError::NotFound`].
     pub(super) async fn webhook(&self, access: &Access, id: &str) -> Result<Webhook, ApiError> {
-        let found = self.store.webhook(access, &parse_id(id)?).await;
-        found.map_err(store_error)?.ok_or_else(|| not_found(id))
+        found(self.store.webhook(access, &parse_id(id)?).await, id)
     }
 }

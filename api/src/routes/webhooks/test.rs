@@ -13,7 +13,7 @@ use utoipa::ToSchema;
 use super::{
     deliveries::Took,
     parts::{Refusals, WebhookPath},
-    problem::{not_found, store_error},
+    problem::{found, store_error},
     sample, schema,
     state::State,
 };
@@ -75,9 +75,7 @@ pub(super) async fn handler(
     state.tests.count(&access)?;
     let now = Timestamp::from(state.clock.now());
     let secrets = state.store.secrets(&access, &webhook.id, now).await;
-    let secrets = secrets
-        .map_err(store_error)?
-        .ok_or_else(|| not_found(&id))?;
+    let secrets = found(secrets, &id)?;
     let slot = state.store.checkpoint(Commitment::Confirmed).await;
     let slot = slot.map_err(store_error)?.unwrap_or(0);
     let kinds = webhook.definition.events.iter();

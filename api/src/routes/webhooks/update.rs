@@ -15,7 +15,7 @@ use super::{
     },
     etag::{etag, expected_version},
     parts::{IfMatch, Refusals, WebhookPath},
-    problem::{not_found, store_error},
+    problem::{found, store_error},
     state::State,
     view::WebhookView,
 };
@@ -52,7 +52,7 @@ pub(super) async fn put(
     let before = state.webhook(&access, &id).await?;
     let definition = body.replace(&state.settings, before.relay_until.is_some())?;
     let after = write(&state, &access, &before, &definition, expected).await;
-    answer(&state, after.map_err(store_error)?, &id).await
+    answer(&state, found(after, &id)?).await
 }
 
 /// Changes what the body names and keeps the rest
@@ -94,7 +94,7 @@ pub(super) async fn patch(
             {
                 attempt += 1;
             }
-            after => return answer(&state, after.map_err(store_error)?, &id).await,
+            after => return answer(&state, found(after, &id)?).await,
         }
     }
 }
@@ -120,8 +120,7 @@ async fn write(
     Ok(after)
 }
 
-async fn answer(state: &State, after: Option<Webhook>, id: &str) -> Result<Response, ApiError> {
-    let webhook = after.ok_or_else(|| not_found(id))?;
+async fn answer(state: &State, webhook: Webhook) -> Result<Response, ApiError> {
     let tag = etag(webhook.version);
     let view = WebhookView::of(&state.store, webhook).await;
     Ok((tag, Json(view.map_err(store_error)?)).into_response())

@@ -67,6 +67,12 @@ impl World {
         self.report(&status(slot, parent, SlotStatus::Processed))
     }
 
+    /// A sealed slot on the one before, in which the first vault comes to hold this amount.
+    fn seal_with_vault(&mut self, slot: u64, amount: u64) -> &mut Self {
+        self.write(slot, slot - 10, VAULT_0, vault(0, amount))
+            .seal(slot)
+    }
+
     fn confirm(&mut self, slot: u64) -> &mut Self {
         self.report(&status(slot, None, SlotStatus::Confirmed))
     }
@@ -188,8 +194,7 @@ fn writes_of_a_later_slot_wait_while_an_earlier_one_is_sealed() {
     let mut world = World::with_pool();
     world
         .write(12, 9, VAULT_0, vault(0, 130))
-        .write(11, 1, VAULT_0, vault(0, 120))
-        .seal(11);
+        .seal_with_vault(11, 120);
     assert_eq!(world.quoted(), Some((1, 120, 200)));
     world.seal(12);
     assert_eq!(world.quoted(), Some((1, 130, 200)));
@@ -221,7 +226,7 @@ fn a_repeated_write_to_a_sealed_slot_is_ignored_and_a_new_one_is_reported() {
 #[test]
 fn a_repeated_status_changes_nothing() {
     let mut world = World::with_pool();
-    world.write(11, 1, VAULT_0, vault(0, 120)).seal(11);
+    world.seal_with_vault(11, 120);
     let again = world.tree.slot(&status(11, 10, SlotStatus::Processed));
     assert_eq!(again, Ok(false));
     world.confirm(11);
@@ -233,12 +238,9 @@ fn a_repeated_status_changes_nothing() {
 fn a_dead_slot_falls_back_to_what_is_left() {
     let mut world = World::with_pool();
     world
-        .write(11, 1, VAULT_0, vault(0, 111))
-        .seal(11)
-        .write(12, 2, VAULT_0, vault(0, 112))
-        .seal(12)
-        .write(13, 3, VAULT_0, vault(0, 113))
-        .seal(13)
+        .seal_with_vault(11, 111)
+        .seal_with_vault(12, 112)
+        .seal_with_vault(13, 113)
         .dead(12);
     assert_eq!(
         (world.heads(), world.quoted()),
@@ -272,8 +274,7 @@ fn a_dead_confirmed_slot_is_reported() {
 fn the_highest_fork_shows_until_another_is_confirmed() {
     let mut world = World::with_pool();
     world
-        .write(11, 1, VAULT_0, vault(0, 111))
-        .seal(11)
+        .seal_with_vault(11, 111)
         .write(12, 2, VAULT_0, vault(0, 112))
         .seal_on(12, 10);
     assert_eq!(world.quoted(), Some((1, 112, 200)));
@@ -295,10 +296,8 @@ fn the_highest_fork_shows_until_another_is_confirmed() {
 fn a_short_fork_with_a_high_number_does_not_show() {
     let mut world = World::with_pool();
     world
-        .write(11, 1, VAULT_0, vault(0, 111))
-        .seal(11)
-        .write(12, 2, VAULT_0, vault(0, 112))
-        .seal(12)
+        .seal_with_vault(11, 111)
+        .seal_with_vault(12, 112)
         .write(13, 3, VAULT_0, vault(0, 113))
         .seal_on(13, 10);
     assert_eq!(
@@ -318,10 +317,7 @@ fn a_short_fork_with_a_high_number_does_not_show() {
 #[test]
 fn a_confirmation_counts_whenever_it_comes() {
     let mut world = World::with_pool();
-    world
-        .confirm(12)
-        .write(12, 2, VAULT_0, vault(0, 112))
-        .seal(12);
+    world.confirm(12).seal_with_vault(12, 112);
     assert_eq!(
         world.heads(),
         (10, 10),
@@ -377,11 +373,9 @@ fn slots_that_build_on_nothing_are_reported_after_a_while() {
 fn after_a_rewind_the_replay_is_built_on_the_confirmed_head() {
     let mut world = World::with_pool();
     world
-        .write(11, 1, VAULT_0, vault(0, 111))
-        .seal(11)
+        .seal_with_vault(11, 111)
         .confirm(11)
-        .write(12, 2, VAULT_0, vault(0, 112))
-        .seal(12);
+        .seal_with_vault(12, 112);
     assert_eq!(world.tree.rewind(), Some(11));
     assert_eq!(world.quoted(), Some((1, 111, 200)));
     // Another server: other write versions, and of the confirmed head only the last writes.
@@ -414,8 +408,7 @@ fn half_a_slot_is_not_taken_for_a_whole_one_when_nothing_is_replayed() {
 fn a_confirmed_slot_that_is_not_complete_confirms_what_it_builds_on() {
     let mut world = World::with_pool();
     world
-        .write(11, 1, VAULT_0, vault(0, 111))
-        .seal(11)
+        .seal_with_vault(11, 111)
         .report(&status(12, 11, SlotStatus::CreatedBank))
         .confirm(12);
     assert_eq!(world.confirmed(), Some((1, 111, 200)));
@@ -428,7 +421,7 @@ fn a_closed_vault_takes_the_pool_away_and_a_new_one_brings_it_back() {
     assert_eq!(world.quoted(), None);
     let (what, key) = ("vault", key(VAULT_0));
     assert_eq!(world.incomplete(), [Incomplete::Absent { what, key }]);
-    world.write(12, 2, VAULT_0, vault(0, 5)).seal(12);
+    world.seal_with_vault(12, 5);
     assert_eq!(world.quoted(), Some((1, 5, 200)));
     assert!(world.incomplete().is_empty());
 }
