@@ -233,7 +233,7 @@ fn builder(endpoint: &Endpoint) -> Result<GeyserGrpcBuilder, StreamError> {
         .http2_keep_alive_interval(limits::KEEP_ALIVE_INTERVAL)
         .keep_alive_timeout(limits::KEEP_ALIVE_TIMEOUT)
         .keep_alive_while_idle(true)
-        // Servers that compress do so for whoever accepts it.
+        // Servers that compress do so for a client that accepts it.
         .accept_compressed(CompressionEncoding::Zstd)
         .max_decoding_message_size(limits::MAX_MESSAGE_BYTES);
     if endpoint.url.scheme() == "https" {

@@ -1,7 +1,7 @@
 //! Slot stream: whole slots alone, each from the server that completes it first, and a filter that can be replaced.
 //!
 //! It carries out what [`SlotAssembler`] decides: a suspect slot is asked for again on the same stream, or on a side stream
-//! where the server has ignored that. A server that is lost while another one is connected is connected to again, and nobody
+//! where the server has ignored that. A server that is lost while another one is connected is connected to again, and nothing
 //! waits for it.
 
 mod link;

@@ -51,7 +51,7 @@ enum Fed {
     /// All of them were stored.
     Whole,
     /// The node does not have these either, and all before them were stored.
-    Hole(Gap),
+    Gap(Gap),
 }
 
 /// Reads from a node what the stream lacks.
@@ -80,7 +80,7 @@ impl Backfill {
         reconnect: &mut Reconnect,
         last: Option<u64>,
     ) -> Result<(), SessionEnd> {
-        let mut hole: Option<Gap> = None;
+        let mut gap: Option<Gap> = None;
         loop {
             let state = context.outbox.store.resume_state().await?;
             let Some(confirmed) = state.confirmed else {
@@ -95,8 +95,8 @@ impl Backfill {
             if ledger > needed {
                 let policy = ResumePolicy::from_first_available(ledger);
                 resume = policy.resume_point(state, &subscriptions);
-            } else if let Some(hole) = hole.take() {
-                resume = ResumePolicy::without(hole).resume_point(state, &subscriptions);
+            } else if let Some(gap) = gap.take() {
+                resume = ResumePolicy::without(gap).resume_point(state, &subscriptions);
             }
             let first = needed.max(ledger);
             tracing::info!(
@@ -114,7 +114,7 @@ impl Backfill {
             };
             let mut session = Session::new(context.clone(), subscriptions, resume, reconnect);
             match self.feed(&mut session, first, tip).await? {
-                Fed::Hole(gap) => hole = Some(gap),
+                Fed::Gap(found) => gap = Some(found),
                 Fed::Whole => {
                     // Its webhooks have been served from there on, and need not be asked for again.
                     context.outbox.store.record_filter_state(in_force).await?;
@@ -141,7 +141,7 @@ impl Backfill {
         self.reach(last).await?;
         match self.feed(session, first, last).await? {
             Fed::Whole => Ok(()),
-            Fed::Hole(gap) => Err(BackfillError::Hole(gap).into()),
+            Fed::Gap(gap) => Err(BackfillError::Gap(gap).into()),
         }
     }
 
@@ -187,7 +187,7 @@ impl Backfill {
                     last: parent,
                 };
                 if parent > known && session.resume().gap != Some(lost) {
-                    return Ok(Fed::Hole(lost));
+                    return Ok(Fed::Gap(lost));
                 }
                 let status = if slot <= finalized {
                     SlotStatus::Finalized

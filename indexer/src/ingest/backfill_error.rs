@@ -15,7 +15,7 @@ pub(crate) enum BackfillError {
     #[error(transparent)]
     Node(#[from] NodeError),
     #[error("the node does not have slots {} to {}", .0.first, .0.last)]
-    Hole(Gap),
+    Gap(Gap),
     #[error("the node did not reach slot {slot} for {} s", REACH_PATIENCE.as_secs())]
     Behind { slot: u64 },
 }

@@ -48,7 +48,7 @@ pub fn serve(input: &Input) -> Checked {
 }
 
 /// Refuses one of the six instructions whose data is too short or too long. Anchor's dispatcher accepts trailing bytes, in
-/// which a receiver could hide from whoever takes the instruction for a plain swap.
+/// which a receiver could hide from a signer who takes the instruction for a plain swap.
 ///
 /// # Errors
 /// `InvalidInstructionData`.

@@ -2,9 +2,9 @@
 //! The transaction stands only if the token account of the user, or of the receiver that the user signed for, received
 //! at least the minimum, and no more was spent than offered.
 //!
-//! The guard believes nothing it is told about amounts. It reads the balances from the bytes of the token accounts
-//! before and after the exchange ran, and compares the difference, so Token-2022 transfer fees count against the
-//! user's bounds. It holds no tokens, has no state, no authority and no upgrade-dependent configuration.
+//! The guard believes no amount that a caller or the exchange states. It reads the balances from the bytes of the
+//! token accounts before and after the exchange ran, and compares the difference, so Token-2022 transfer fees count
+//! against the user's bounds. It holds no tokens, has no state, no authority and no upgrade-dependent configuration.
 #![cfg_attr(target_os = "solana", no_std)]
 
 use anchor_lang::prelude::*;
@@ -68,7 +68,7 @@ pub mod swap_guard {
 
     /// Swaps at most `maximum_in` for exactly `amount_out`, and reverts unless at least that arrived.
     ///
-    /// As `swap`, but that the exchange's `swap_base_output` is called, told both amounts, and that what was spent is
+    /// As `swap`, but that the exchange's `swap_base_output` is called with both amounts, and that what was spent is
     /// returned: the amount that the caller did not fix. A price past the maximum is refused by the exchange, with its
     /// 6005, before anything moves.
     pub fn swap_exact_out(

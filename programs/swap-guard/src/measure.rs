@@ -162,7 +162,7 @@ fn check_data(
     Ok(())
 }
 
-/// Tells a token account from the other accounts that the token programs own (mints, multisigs).
+/// Distinguishes a token account from the other accounts that the token programs own (mints, multisigs).
 ///
 /// An account that is not initialised, or a multisig of the one length that Token-2022 reserves for it, passes here
 /// and fails in the exchange, which unpacks this account itself.

@@ -489,7 +489,7 @@ impl<'a> ExchangeCall<'a> {
     }
 }
 
-/// Lends the data of an account for the time of a read, without the flags by which others count their loans: nobody
+/// Lends the data of an account for the time of a read, without the flags by which others count their loans: no code
 /// here ever lends data to be written, and `read` calls no program.
 #[inline(always)]
 pub fn with_data<R>(account: &AccountView, read: impl FnOnce(&[u8]) -> R) -> R {

@@ -146,7 +146,7 @@ impl CollectedBank {
         self.given = true;
         WholeBank {
             content: std::mem::take(&mut self.content),
-            // Its hash still tells this bank from another.
+            // Its hash still distinguishes this bank from another.
             meta: self.meta.clone(),
             processed: self.processed.take(),
         }

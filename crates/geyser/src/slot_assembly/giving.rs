@@ -28,13 +28,13 @@ impl SlotAssembler {
         // Parents are smaller than children, so one pass upwards gives out whole forks.
         let slots: Vec<u64> = self.slots.range(start..).map(|(slot, _)| *slot).collect();
         for slot in slots {
-            self.settle(slot);
+            self.advance_slot(slot);
         }
         self.forget();
     }
 
     /// Gives out a slot, or replaces what was given out of it, where a whole bank of it calls for that.
-    fn settle(&mut self, slot: u64) {
+    fn advance_slot(&mut self, slot: u64) {
         let given = self.slots.get(&slot).and_then(|entry| entry.given.clone());
         match given {
             None => self.choose(slot),

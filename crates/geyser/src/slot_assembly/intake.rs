@@ -211,7 +211,7 @@ impl SlotAssembler {
                 // Another bank, or only a status of the replay that brought this one.
                 None
             }
-            // Another bank in the place of an open one, or only the same report again: nothing tells which of the two the
+            // Another bank in the place of an open one, or only the same report again: nothing shows which of the two the
             // content was of.
             Some(bank) if bank.closed_in().is_none() => None,
             _ => Some(filter),

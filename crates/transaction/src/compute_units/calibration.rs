@@ -30,7 +30,7 @@ const AFTER_UPGRADE: u32 = 200;
 /// A ratio this much above that of its shape is one that a new build explains, thousandths.
 const OUTLIER: u32 = 50;
 
-/// Pools that show an outlier within [`OUTLIERS_WITHIN`], of a build that nobody announced. Two raise the ratio of
+/// Pools that show an outlier within [`OUTLIERS_WITHIN`], of a build that was not announced. Two raise the ratio of
 /// their shape already.
 const OUTLIERS: usize = 3;
 

@@ -166,7 +166,7 @@ fn execute(accounts: &Accounts<'_, ACCOUNTS>, terms: &Terms, receiver: &Address)
     let (discriminator, second) = match terms.exact {
         // Asked for no minimum: the guard compares what arrived, so that falling short is always its own error.
         Exact::Input => (SWAP_BASE_INPUT, 0),
-        // Told the maximum: past it, the exchange refuses before anything moves.
+        // With the maximum handed on: past it, the exchange refuses before anything moves.
         Exact::Output => (SWAP_BASE_OUTPUT, terms.minimum_received),
     };
     let mut data = SwapData {

@@ -110,7 +110,7 @@ fn a_dead_child_ends_the_localnet_with_an_error() -> anyhow::Result<()> {
     announced.until_gone(Duration::ZERO)
 }
 
-/// Nobody is left to clean up then, but the death signal that each child has set.
+/// Nothing is left to clean up then, but the death signal that each child has set.
 #[test]
 fn even_a_killed_localnet_leaves_no_process() -> anyhow::Result<()> {
     let mut run = Run::start(&[], &[])?;

@@ -151,7 +151,7 @@ impl Subscriber {
             return Ok(ControlFlow::Continue(()));
         };
         let mut held = self.shared.held.subscribe();
-        // The server is gone when nobody can hold anything any more.
+        // The server is gone when no replay can be held up any more.
         let _ = held.wait_for(|held| !held.replays).await;
         let replayed = match self.replay(from_slot) {
             Ok(replayed) => replayed,

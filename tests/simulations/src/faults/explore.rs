@@ -431,7 +431,7 @@ impl Exploration {
             self.scenario.head = slot;
         }
         debug_assert!(state.contains_key(&ids::CLOCK));
-        self.scenario.settle().await;
+        self.scenario.pass_until_agreed().await;
         self.scenario.agree().await;
         self.scenario.end().await;
     }

@@ -113,7 +113,7 @@ impl Scenario {
     /// When it does not.
     pub async fn ready() -> Self {
         let mut scenario = Self::start().await;
-        scenario.settle().await;
+        scenario.pass_until_agreed().await;
         scenario
     }
 
@@ -303,7 +303,7 @@ impl Scenario {
     ///
     /// # Panics
     /// When they never do.
-    pub async fn settle(&mut self) {
+    pub async fn pass_until_agreed(&mut self) {
         let until = Instant::now() + PATIENCE;
         let mut unfinalized = VecDeque::new();
         loop {

@@ -168,7 +168,7 @@ fn mint_to(token: &Token, authority: &Pubkey, owner: &Pubkey, amount: u64) -> In
 fn initialize_mint(token: &Token, authority: &Pubkey) -> Instruction {
     let mut data = vec![INITIALIZE_MINT_2, token.decimals];
     data.extend_from_slice(authority.as_ref());
-    // Nobody can freeze accounts.
+    // No one can freeze accounts.
     data.push(0);
     Instruction {
         program_id: token.program.id(),

@@ -59,7 +59,7 @@ fn rejects_an_amount_that_the_trade_fee_eats_up() {
 }
 
 #[test]
-fn rejects_an_amount_that_nobody_has() {
+fn rejects_an_amount_that_no_account_holds() {
     /// The token programs' code for insufficient funds.
     const INSUFFICIENT_FUNDS: u32 = 1;
     let mut swap_case = AcceptedSwap::set();

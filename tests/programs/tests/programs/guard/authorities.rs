@@ -1,6 +1,6 @@
 //! Output accounts with delegates or close authorities, present or past.
 //!
-//! The guard lets them through. Whoever can spend from the user's account was appointed by its owner, and both token
+//! The guard lets them through. A delegate of the user's account was appointed by its owner, and both token
 //! programs dismiss the delegate when the owner changes; a close authority outlives that, but cannot close an account
 //! with tokens in it. So an account that was prepared and then handed over delivers the tokens to the user all the same,
 //! and a user who appointed a delegate is not kept from swapping. These tests carry the attack out to its end.

@@ -53,7 +53,7 @@ impl ProgramSwap {
         form.build(&self.accounts, [OFFERED, asked, 0], receiver)
     }
 
-    /// The guard, then the guard's own accounts and arguments. Nobody signs, the holder least of all.
+    /// The guard, then the guard's own accounts and arguments. No account signs, the holder least of all.
     fn held(&self, form: Form, guarded: Instruction) -> Instruction {
         let mut accounts = vec![AccountMeta::new_readonly(PROGRAM_ID, false)];
         accounts.extend(guarded.accounts);
@@ -137,7 +137,7 @@ fn programs_swap_what_they_hold_and_read_what_was_received_or_spent() {
 }
 
 #[test]
-fn programs_pay_a_receiver_and_nobody_else() {
+fn programs_pay_a_receiver_and_no_other() {
     let receiver = address("receiver");
     for caller in CALLERS {
         for form in Form::ALL.into_iter().filter(|form| form.has_receiver()) {

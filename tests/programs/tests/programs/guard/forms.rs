@@ -305,7 +305,7 @@ pub fn readonly(mut instruction: Instruction, at: usize) -> Instruction {
 }
 
 #[test]
-fn every_form_pays_what_it_says_and_tells_both_amounts() {
+fn every_form_pays_what_it_says_and_reports_both_amounts() {
     let fee = sluice_testkit::pool::constant_fee(100);
     for middle in [
         TokenSpec::spl(1_000_000_000_000),

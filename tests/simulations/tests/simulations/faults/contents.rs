@@ -108,7 +108,7 @@ async fn a_new_pool_of(token: Token) {
     scenario.exchange.pools.push(pool);
     let mint = (token.mint, token.content(300));
     write(&mut scenario, [mint].into_iter().chain(pool.opening()));
-    scenario.settle().await;
+    scenario.pass_until_agreed().await;
     assert_eq!(shown(&scenario), 5);
     unbroken(&scenario);
     scenario.end().await;
@@ -148,7 +148,7 @@ async fn the_other_pools_stay_quotable_while_a_new_mint_is_read() {
         assert_eq!(scenario.reader().not_ready(), None);
     }
     scenario.chain.lock().node = NodeSlot::OfTheStream;
-    scenario.settle().await;
+    scenario.pass_until_agreed().await;
     assert_eq!(shown(&scenario), 5);
     unbroken(&scenario);
     scenario.end().await;

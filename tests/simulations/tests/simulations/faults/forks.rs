@@ -182,7 +182,7 @@ async fn lands_again(token: Token) {
     sleep(Duration::from_millis(600)).await;
     scenario.agree().await;
     scenario.head = opened(&mut scenario, main, &pool, 20);
-    scenario.settle().await;
+    scenario.pass_until_agreed().await;
     assert_eq!(scenario.processed().pools.len(), 5);
     scenario.end().await;
 }

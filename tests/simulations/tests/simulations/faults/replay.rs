@@ -52,7 +52,7 @@ async fn resumes(replay: ReplayPolicy) {
 /// The market reads everything again.
 async fn starts_over(replay: ReplayPolicy) {
     let (mut scenario, calls) = lost(replay).await;
-    scenario.settle().await;
+    scenario.pass_until_agreed().await;
     assert!(
         scenario.node.calls().len() > calls,
         "a gap can only be closed by a snapshot"
@@ -116,7 +116,7 @@ async fn half_a_slot_whose_replay_never_comes_is_not_taken_for_a_whole_one() {
     scenario.seal(half);
     scenario.head = half;
     sleep(Duration::from_millis(300)).await;
-    scenario.settle().await;
+    scenario.pass_until_agreed().await;
     scenario.end().await;
 }
 

@@ -53,7 +53,7 @@ impl TwoServers {
 
     async fn ready() -> Self {
         let mut servers = Self::prepared(|_| {}).await;
-        servers.scenario.settle().await;
+        servers.scenario.pass_until_agreed().await;
         while servers
             .scenario
             .standings()
@@ -167,7 +167,7 @@ async fn a_market_begins_with_the_newest_slots_though_a_server_is_a_minute_behin
         }
     })
     .await;
-    servers.scenario.settle().await;
+    servers.scenario.pass_until_agreed().await;
     let passed = servers.scenario.head - GENESIS - 300;
     assert!(passed < 50, "it waited for {passed} slots");
     let readiness = Readiness::of(servers.scenario.reader());

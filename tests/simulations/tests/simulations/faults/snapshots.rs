@@ -10,7 +10,7 @@ use super::{Scenario, unbroken};
 #[tokio::test(flavor = "multi_thread")]
 async fn a_market_starts_beside_a_quiet_chain() {
     let mut scenario = Scenario::start().await;
-    scenario.settle().await;
+    scenario.pass_until_agreed().await;
     unbroken(&scenario);
     scenario.end().await;
 }
@@ -36,7 +36,7 @@ async fn a_node_behind_the_stream_is_waited_for() {
     }
     assert!(scenario.reader().not_ready().is_some());
     scenario.chain.lock().node = NodeSlot::OfTheStream;
-    scenario.settle().await;
+    scenario.pass_until_agreed().await;
     scenario.end().await;
 }
 
@@ -88,7 +88,7 @@ async fn an_answer_newer_than_the_stream_waits_for_its_slot() {
     scenario.confirm(parent);
     scenario.head = parent;
     scenario.chain.lock().node = NodeSlot::OfTheStream;
-    scenario.settle().await;
+    scenario.pass_until_agreed().await;
     scenario.end().await;
 }
 
@@ -107,7 +107,7 @@ async fn answers_of_different_slots_are_brought_to_one() {
         scenario.head = slot;
         sleep(Duration::from_millis(3)).await;
     }
-    scenario.settle().await;
+    scenario.pass_until_agreed().await;
     scenario.end().await;
 }
 
@@ -123,7 +123,7 @@ async fn a_market_starts_in_the_middle_of_a_fork() {
     }
     scenario.confirm(left);
     scenario.head = left;
-    scenario.settle().await;
+    scenario.pass_until_agreed().await;
     scenario.end().await;
 }
 
@@ -155,7 +155,7 @@ async fn pools_that_come_and_go_during_the_start_are_neither_lost_nor_kept() {
             scenario.head = slot;
         }
     }
-    scenario.settle().await;
+    scenario.pass_until_agreed().await;
     assert_eq!(scenario.processed().pools.len(), 9);
     scenario.end().await;
 }
@@ -167,7 +167,7 @@ async fn starts_in_spite_of(faults: impl IntoIterator<Item = Fault>) {
         Vec::new()
     })
     .await;
-    scenario.settle().await;
+    scenario.pass_until_agreed().await;
     scenario.end().await;
 }
 
@@ -208,6 +208,6 @@ async fn a_stream_lost_during_the_start_starts_over() {
         sleep(Duration::from_millis(10)).await;
         scenario.close();
     }
-    scenario.settle().await;
+    scenario.pass_until_agreed().await;
     scenario.end().await;
 }

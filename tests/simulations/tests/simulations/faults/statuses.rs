@@ -179,6 +179,6 @@ async fn a_parent_that_is_never_reported_complete_ends_in_a_new_start() {
     }
     assert!(!scenario.not_ready().await.is_empty());
     scenario.seal(lost);
-    scenario.settle().await;
+    scenario.pass_until_agreed().await;
     scenario.end().await;
 }

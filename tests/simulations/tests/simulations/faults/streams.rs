@@ -76,7 +76,7 @@ async fn a_subscription_refused_at_the_very_start_is_tried_again() {
         Vec::new()
     })
     .await;
-    scenario.settle().await;
+    scenario.pass_until_agreed().await;
     scenario.end().await;
 }
 
@@ -143,7 +143,7 @@ async fn a_server_that_only_pings_makes_the_market_say_so() {
     let reason = scenario.not_ready().await;
     assert!(reason.contains("slot"), "{reason}");
     // The slots come after all.
-    scenario.settle().await;
+    scenario.pass_until_agreed().await;
     pinging.abort();
     scenario.end().await;
 }
@@ -155,7 +155,7 @@ async fn a_connection_on_which_nothing_moves_is_given_up() {
     scenario.pass();
     assert!(!scenario.not_ready().await.is_empty());
     scenario.link.freeze(false);
-    scenario.settle().await;
+    scenario.pass_until_agreed().await;
     scenario.end().await;
 }
 
@@ -168,7 +168,7 @@ async fn the_second_server_is_used_when_the_first_cannot_be_reached() {
         vec![format!("http://{address}")]
     })
     .await;
-    scenario.settle().await;
+    scenario.pass_until_agreed().await;
     scenario.end().await;
 }
 
@@ -184,12 +184,12 @@ async fn the_second_server_takes_over_when_the_first_dies() {
         vec![url]
     })
     .await;
-    scenario.settle().await;
+    scenario.pass_until_agreed().await;
     let first = first.expect("it was set up");
     first.refuse(true);
     first.cut();
     scenario.pass();
-    scenario.settle().await;
+    scenario.pass_until_agreed().await;
     assert!(scenario.server.requests().len() >= 2);
     scenario.end().await;
 }

@@ -83,7 +83,7 @@ async fn writes_repeated_after_their_slot_was_complete_do_no_harm() {
     for write in writes {
         scenario.report_write(slot, write);
     }
-    scenario.settle().await;
+    scenario.pass_until_agreed().await;
     scenario.end().await;
 }
 
@@ -100,7 +100,7 @@ async fn a_write_that_comes_after_its_slot_was_complete_is_not_lost() {
     for write in writes {
         scenario.report_write(slot, write);
     }
-    scenario.settle().await;
+    scenario.pass_until_agreed().await;
     scenario.end().await;
 }
 
