@@ -10,7 +10,15 @@ use sluice_testkit::figure;
 use tokio::runtime::Runtime;
 
 /// What can be measured by itself.
-const PARTS: [&str; 6] = ["memory", "http", "updates", "start", "resume", "strangers"];
+const PARTS: [&str; 7] = [
+    "memory",
+    "http",
+    "updates",
+    "servers",
+    "start",
+    "resume",
+    "strangers",
+];
 
 fn main() -> anyhow::Result<()> {
     let arguments: Vec<String> = env::args().skip(1).collect();
@@ -36,6 +44,7 @@ fn measure(file: &Path, parts: &[&str]) -> anyhow::Result<()> {
             "http" => bench::http::figures()?,
             "updates" => Runtime::new()?.block_on(bench::updates::figures())?,
             "start" => Runtime::new()?.block_on(bench::start::figures())?,
+            "servers" => Runtime::new()?.block_on(bench::servers::figures())?,
             "resume" => Runtime::new()?.block_on(bench::resume::figures())?,
             "strangers" => bench::strangers::figures()?,
             unknown => bail!("there is no part {unknown}, only {}", PARTS.join(", ")),

@@ -1,0 +1,149 @@
+//! Trading chain: a scripted chain in whose slots pools trade in turn, as many as trade in a busy slot.
+
+use std::{
+    collections::HashMap,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use cpmm::{PoolState, ids};
+use parking_lot::Mutex;
+use sluice_geyser::SlotStatus;
+use sluice_testkit::{
+    accounts::Content,
+    scripted_chain::{Message, ScriptedChain},
+    scripted_pools::{self, ScriptedPool, ScriptedPools},
+};
+use solana_pubkey::Pubkey;
+use tokio::{task::AbortHandle, time::sleep};
+
+/// Slot in which the chain begins.
+pub const GENESIS: u64 = 1_000;
+
+/// Pools of the chain, and those of them that trade in each slot.
+const POOLS: usize = 500;
+const TRADING: usize = 200;
+
+/// Swaps reported at a time: with a millisecond after each, 15,000 writes in a second.
+const PIECE: usize = 5;
+const BETWEEN_PIECES: Duration = Duration::from_millis(1);
+
+/// Slots after which a slot is confirmed, and finalized.
+const CONFIRMED_AFTER: u64 = 2;
+const FINALIZED_AFTER: u64 = 32;
+
+/// The chain, which goes on until this is dropped.
+pub struct TradingChain {
+    /// What servers and nodes report.
+    pub chain: ScriptedChain,
+    sealed: Arc<Mutex<HashMap<u64, Instant>>>,
+    task: AbortHandle,
+}
+
+impl Drop for TradingChain {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl TradingChain {
+    /// Starts one whose slots are this long, the time in which their writes come included.
+    #[must_use]
+    pub fn start(slot_time: Duration) -> Self {
+        let exchange = exchange();
+        let chain = ScriptedChain::new(GENESIS, exchange.state(GENESIS));
+        let sealed = Arc::default();
+        let trade = trade(
+            chain.clone(),
+            exchange.pools,
+            slot_time,
+            Arc::clone(&sealed),
+        );
+        Self {
+            chain,
+            sealed,
+            task: tokio::spawn(trade).abort_handle(),
+        }
+    }
+
+    /// When the message that completes a slot was handed to the servers.
+    #[must_use]
+    pub fn sealed_at(&self, slot: u64) -> Option<Instant> {
+        self.sealed.lock().get(&slot).copied()
+    }
+}
+
+fn exchange() -> ScriptedPools {
+    let mut exchange = ScriptedPools::default();
+    let [a, b, ..] = exchange.tokens;
+    let config = exchange.configs[0];
+    let pool = |number| ScriptedPool::new(&format!("traded pool {number}"), config, a, b);
+    exchange.pools = (0..POOLS).map(pool).collect();
+    exchange
+}
+
+async fn trade(
+    chain: ScriptedChain,
+    pools: Vec<ScriptedPool>,
+    slot_time: Duration,
+    sealed: Arc<Mutex<HashMap<u64, Instant>>>,
+) {
+    for slot in GENESIS + 1.. {
+        let begun = Instant::now();
+        pass(&chain, slot, &pools, &sealed).await;
+        sleep(slot_time.saturating_sub(begun.elapsed())).await;
+    }
+}
+
+async fn pass(
+    chain: &ScriptedChain,
+    slot: u64,
+    pools: &[ScriptedPool],
+    sealed: &Mutex<HashMap<u64, Instant>>,
+) {
+    chain.lock().tree.open(slot, slot - 1);
+    let status = |slot, status| chain.report(Message::status(slot, status, Some(slot - 1)));
+    status(slot, SlotStatus::CreatedBank);
+    let clock = scripted_pools::clock(slot, scripted_pools::EPOCH);
+    write(chain, slot, ids::CLOCK, clock);
+    let first = usize::try_from(slot).unwrap_or_default() * TRADING;
+    let trading: Vec<_> = pools
+        .iter()
+        .cycle()
+        .skip(first % POOLS)
+        .take(TRADING)
+        .collect();
+    for piece in trading.chunks(PIECE) {
+        for pool in piece {
+            swap(chain, slot, pool);
+        }
+        sleep(BETWEEN_PIECES).await;
+    }
+    sealed.lock().insert(slot, Instant::now());
+    status(slot, SlotStatus::Processed);
+    for (after, level) in [
+        (CONFIRMED_AFTER, SlotStatus::Confirmed),
+        (FINALIZED_AFTER, SlotStatus::Finalized),
+    ] {
+        if slot > GENESIS + after {
+            status(slot - after, level);
+        }
+    }
+}
+
+fn swap(chain: &ScriptedChain, slot: u64, pool: &ScriptedPool) {
+    let mut state: PoolState = pool.state();
+    state.protocol_fees.token_0 = slot;
+    for (key, content) in [
+        (pool.vaults.token_0, pool.vault_0(1_000_000 + slot)),
+        (pool.vaults.token_1, pool.vault_1(2_000_000 - slot)),
+        (pool.pool, Content::pool(state)),
+    ] {
+        write(chain, slot, key, content);
+    }
+}
+
+fn write(chain: &ScriptedChain, slot: u64, key: Pubkey, content: Content) {
+    let write = chain.lock().tree.write(slot, key, content);
+    chain.report(Message::write(slot, &write));
+}
