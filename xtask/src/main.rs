@@ -142,7 +142,7 @@ enum Task {
         #[arg(long, default_value_t = 1)]
         seed: u64,
     },
-    /// Prove that the compiled guard keeps its promises for every input; the certificate is target/proof.json.
+    /// Prove that the compiled guard keeps its promises for every input, and write its certificate, proof.json.
     Prove {
         /// Another program file than the built guard, for example one dumped from a cluster.
         #[arg(long)]

@@ -1,7 +1,7 @@
 //! `prove`: that the compiled guard keeps its promises, by executing its bytes on every input at once.
 //!
-//! The prover is `tests/proof`, in Python, with a solver from PyPI. `target/proof.json` is its certificate, which names the
-//! bytes by their hash.
+//! The prover is `tests/proof`, in Python, with a solver from PyPI. `proof.json` is its certificate; it names the bytes by
+//! their hash, and is committed for those that the upstream toolchain builds.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -11,21 +11,65 @@ use anyhow::{Context, Result, bail};
 use crate::clients::python::Python;
 use crate::command::command;
 use crate::repo::Repo;
+use crate::sbf;
 use crate::step::Step;
 
-/// Proves a program, the built guard unless another file is named, and writes the certificate.
+/// What the prover ends with when a certificate is not of the program, or was made by another prover.
+const NOT_CURRENT: i32 = 3;
+
+/// How a certificate stands to a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Standing {
+    Current,
+    Outdated,
+}
+
+/// Proves a program, and writes the certificate; for another file than the built guard, beside the build's logs.
 pub fn run(repo: &Repo, program: Option<&Path>) -> Result<()> {
-    let program = match program {
-        Some(program) => std::path::absolute(program)
-            .with_context(|| format!("{} is no path", program.display()))?,
-        None => repo.program("swap_guard"),
-    };
-    Prover::set_up(repo)?.prove(repo, &program, &repo.target().join("proof.json"))
+    let prover = Prover::set_up(repo)?;
+    match program {
+        Some(program) => {
+            let path = std::path::absolute(program)
+                .with_context(|| format!("{} is no path", program.display()))?;
+            prover.prove(repo, &path, &aside(repo))
+        }
+        None => prover.prove(repo, &repo.program("swap_guard"), &committed(repo)),
+    }
+}
+
+/// Fails when the built guard is not the one of the committed certificate, once it was proved again.
+///
+/// The certificate is of the upstream toolchain's bytes: the official one makes others of the same source.
+pub fn check(repo: &Repo) -> Result<()> {
+    if sbf::official::is_there() {
+        println!("    not compared: the certificate is of the other toolchain's bytes");
+        return Ok(());
+    }
+    let prover = Prover::set_up(repo)?;
+    let guard = repo.program("swap_guard");
+    let certificate = committed(repo);
+    if prover.standing(repo, &guard, &certificate)? == Standing::Current {
+        return Ok(());
+    }
+    prover.prove(repo, &guard, &certificate)?;
+    bail!(
+        "{} was of another guard or another prover; the new one is proved and written, commit it",
+        repo.shown(&certificate)
+    )
 }
 
 /// Tests the prover itself: against the chain's machine, and with what it must not take for proved.
 pub fn test(repo: &Repo) -> Result<()> {
     Prover::set_up(repo)?.test(repo)
+}
+
+fn committed(repo: &Repo) -> PathBuf {
+    repo.root().join("proof.json")
+}
+
+/// Where the certificate of a program stands that is not the committed one's.
+fn aside(repo: &Repo) -> PathBuf {
+    repo.target().join("proof.json")
 }
 
 /// The prover with its interpreter and packages.
@@ -91,5 +135,35 @@ impl Prover {
         step.done();
         println!("==> Wrote {}", repo.shown(certificate));
         Ok(())
+    }
+
+    fn standing(&self, repo: &Repo, program: &Path, certificate: &Path) -> Result<Standing> {
+        let mut run = self.command(repo, program, certificate);
+        let status = run
+            .arg("--check")
+            .status()
+            .context("cannot run the prover")?;
+        standing_of(status.code())
+    }
+}
+
+fn standing_of(code: Option<i32>) -> Result<Standing> {
+    match code {
+        Some(0) => Ok(Standing::Current),
+        Some(NOT_CURRENT) => Ok(Standing::Outdated),
+        _ => bail!("the prover could not compare the certificate with the guard"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_end_that_says_nothing_of_the_certificate_is_an_error() {
+        assert_eq!(standing_of(Some(0)).expect("known"), Standing::Current);
+        assert_eq!(standing_of(Some(3)).expect("known"), Standing::Outdated);
+        assert!(standing_of(Some(1)).is_err());
+        assert!(standing_of(None).is_err());
     }
 }

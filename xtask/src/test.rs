@@ -101,6 +101,7 @@ fn all(repo: &Repo, cache: &Cache, stages: &mut Stages) -> Result<()> {
         bench::check(repo, bench::Subject::Guard)
     })?;
     stages.stage("tests of the prover", || prove::test(repo))?;
+    stages.stage("proof of the guard", || prove::check(repo))?;
     stages.tests("bank tests", || test_bank(repo, &nextest))?;
     stages.tests("plugin tests", || {
         test_plugin(repo, &nextest, &validator, &geyser)

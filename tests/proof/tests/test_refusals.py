@@ -10,7 +10,7 @@ from pathlib import Path
 
 import z3
 
-from guard_proof import elf
+from guard_proof import certificate, elf
 from guard_proof.decode import decode
 from guard_proof.errors import NotUnderstood, Undecided
 from guard_proof.interface import FORMS
@@ -122,13 +122,13 @@ class Decisions(unittest.TestCase):
 class Commands(unittest.TestCase):
     def run_on(self, file: bytes) -> tuple[int, bool, str]:
         with tempfile.TemporaryDirectory() as folder:
-            program, certificate = Path(folder, "guard.so"), Path(folder, "proof.json")
+            program, written = Path(folder, "guard.so"), Path(folder, "proof.json")
             program.write_bytes(file)
             words = [sys.executable, "-B", "-m", "guard_proof", "--program", str(program)]
             run = subprocess.run(
-                [*words, "--certificate", str(certificate)], cwd=ROOM, capture_output=True, text=True, check=False
+                [*words, "--certificate", str(written)], cwd=ROOM, capture_output=True, text=True, check=False
             )
-            return run.returncode, certificate.exists(), run.stderr
+            return run.returncode, written.exists(), run.stderr
 
     def test_a_cut_file_fails_and_leaves_no_certificate(self) -> None:
         code, is_written, error = self.run_on(file_of(SUCCEED)[:-1])
@@ -138,6 +138,20 @@ class Commands(unittest.TestCase):
     def test_a_refuted_program_fails(self) -> None:
         code, _, _ = self.run_on(file_of(SUCCEED))
         self.assertEqual(code, 1)
+
+    def test_a_certificate_is_current_only_where_it_holds_for_the_very_bytes_by_this_prover(self) -> None:
+        program = elf.parse(file_of(SUCCEED))
+        longer = elf.parse(file_of([(0xB7, 0, 0, 0), *SUCCEED]))
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder, "proof.json")
+            self.assertFalse(certificate.is_current(file, program), "there is none")
+            good = certificate.certificate(program, [], 0)
+            certificate.write(file, good)
+            self.assertTrue(certificate.is_current(file, program))
+            self.assertFalse(certificate.is_current(file, longer))
+            for changed in (good | {"holds": False}, good | {"prover": {"sha256": "0" * 64}}):
+                certificate.write(file, changed)
+                self.assertFalse(certificate.is_current(file, program))
 
 
 if __name__ == "__main__":
