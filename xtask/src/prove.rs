@@ -125,7 +125,7 @@ impl Prover {
             "proof",
             "Proving the guard",
             "users trust it with their money: its bytes are executed on every input at once",
-            "five minutes",
+            "two minutes on a core of its own",
         )?;
         let mut run = self.command(repo, program, certificate);
         let (status, _) = step.run_in_full_view(&mut run)?;

@@ -108,6 +108,7 @@ def prove(
     for state in execution.machine.run(execution.start, step):
         returns += 1
         for found, form in zip(findings, forms, strict=True):
+            step()
             is_form = z3.simplify(execution.data.words[0] == constant(form.discriminator))
             judged = state.copy()
             judged.conditions.append(is_form)
