@@ -6,8 +6,12 @@ mod account;
 mod account_batcher;
 mod blockhash_cache;
 mod call;
+mod feature_cache;
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use service_kit::CancellationToken;
 use sluice_transaction::rent::Rent;
@@ -15,7 +19,11 @@ use solana_commitment_config::CommitmentConfig;
 use solana_pubkey::Pubkey;
 use solana_rpc_client::nonblocking::rpc_client::RpcClient;
 
-use self::{account_batcher::AccountBatcher, blockhash_cache::BlockhashCache};
+use self::{
+    account_batcher::AccountBatcher,
+    blockhash_cache::BlockhashCache,
+    feature_cache::{FeatureCache, TRANSACTION_V1},
+};
 use crate::error::ApiError;
 
 pub use account::HeldAccount;
@@ -63,6 +71,7 @@ pub struct Rpc {
     deadline: Duration,
     blockhashes: BlockhashCache,
     accounts: AccountBatcher,
+    transaction_v1: FeatureCache,
 }
 
 impl Rpc {
@@ -78,6 +87,7 @@ impl Rpc {
         Self {
             blockhashes: BlockhashCache::default(),
             accounts: AccountBatcher::start(Arc::clone(&client), deadline),
+            transaction_v1: FeatureCache::default(),
             client,
             deadline,
         }
@@ -99,6 +109,20 @@ impl Rpc {
     pub async fn keep_fresh(self: Arc<Self>, shutdown: CancellationToken) {
         let keep = self.blockhashes.keep(&self.client, self.deadline);
         shutdown.run_until_cancelled(keep).await;
+    }
+
+    /// Whether the cluster takes transactions of version 1.
+    ///
+    /// # Errors
+    /// [`ApiError::RpcTimeout`] or [`ApiError::RpcFailed`], where it is not known yet.
+    pub async fn takes_version_1(&self) -> Result<bool, ApiError> {
+        let now = Instant::now();
+        if let Some(known) = self.transaction_v1.known(now) {
+            return Ok(known);
+        }
+        let (accounts, _) = self.accounts.read(vec![TRANSACTION_V1]).await?;
+        let account = accounts.first().and_then(Option::as_ref);
+        Ok(self.transaction_v1.learn(account, now))
     }
 
     /// The accounts of a swap, read by one call.

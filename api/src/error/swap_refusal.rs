@@ -63,6 +63,11 @@ pub enum SwapRefusal {
         /// The single changes that make it fit.
         remedies: Vec<Remedy>,
     },
+    /// The cluster takes no transaction of version 1.
+    #[error(
+        "transactionVersion 1 is not active on this cluster; leave the field out, or ask for 0 or \"legacy\""
+    )]
+    VersionUnsupported,
     /// The wallet does not hold what the swap takes.
     #[error("the wallet holds {held} of the {needed} {unit} that the swap takes")]
     InsufficientBalance {
@@ -93,6 +98,7 @@ fn remedy_text(remedies: &[Remedy]) -> String {
             format!("create token account {account} of mint {mint} before")
         }
         Remedy::WithoutUnwrapping => "swap with wrapAndUnwrapSol: false".to_owned(),
+        Remedy::WithVersion1 => "ask for transactionVersion 1".to_owned(),
     });
     match texts.collect::<Vec<_>>().join(", or ") {
         text if text.is_empty() => "swap in two transactions, one for each pool".to_owned(),
@@ -107,6 +113,7 @@ fn remedy_member(remedy: &Remedy) -> String {
         Remedy::WithoutFeePayer => "feePayer".to_owned(),
         Remedy::WithAccount { account, .. } => account.to_string(),
         Remedy::WithoutUnwrapping => "wrapAndUnwrapSol".to_owned(),
+        Remedy::WithVersion1 => "transactionVersion".to_owned(),
     }
 }
 
@@ -146,6 +153,11 @@ impl SwapRefusal {
                 "transaction_too_large",
                 "Transaction too large",
             ),
+            Self::VersionUnsupported => problem(
+                S::UNPROCESSABLE_ENTITY,
+                "transaction_version_unsupported",
+                "Transaction version unsupported",
+            ),
             Self::InsufficientBalance { .. } => problem(
                 S::UNPROCESSABLE_ENTITY,
                 "insufficient_balance",
@@ -174,6 +186,7 @@ impl SwapRefusal {
                 let remedies: Vec<_> = remedies.iter().map(remedy_member).collect();
                 json!({ "size": size, "limit": limit, "remedies": remedies })
             }
+            Self::VersionUnsupported => json!({ "field": "transactionVersion" }),
             Self::InsufficientBalance { unit, held, needed } => {
                 json!({ "unit": unit, "held": held, "needed": needed })
             }

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | what decides a transaction, and its instructions | `plan`, `route`, `planned_instruction` |
 //! | token accounts that it makes and closes | `account_creation`, `account_closing` |
-//! | the result, and what it costs | `unsigned`, `size`, `costs`, `rent` |
+//! | the result, and what it costs | `unsigned`, `version`, `size`, `costs`, `rent` |
 //! | compute units and their price | `compute_table`, `compute_units`, `compute_budget`, `exchange` |
 //! | the user's associated token accounts | `associated` |
 
@@ -22,6 +22,7 @@ pub mod rent;
 mod route;
 pub mod size;
 mod unsigned;
+mod version;
 
 pub use account_creation::AccountCreation;
 pub use associated::{Associated, AssociatedAccounts};
@@ -30,3 +31,4 @@ pub use plan::{TokenSide, TransactionPlan};
 pub use planned_instruction::PlannedInstruction;
 pub use route::{Route, SwapTerms};
 pub use unsigned::{SolOutput, UnsignedTransaction};
+pub use version::TransactionVersion;

@@ -20,7 +20,8 @@ use crate::{
     planned_instruction::{PlannedInstruction, manifest},
     rent::Rent,
     route::{Route, SwapTerms},
-    unsigned::{self, SolOutput, UnsignedTransaction},
+    unsigned::{self, MessageBudget, SolOutput, UnsignedTransaction},
+    version::TransactionVersion,
 };
 
 /// One of the token accounts of a swap.
@@ -60,8 +61,8 @@ pub struct TransactionPlan {
     pub priority_fee: u64,
     /// Compute units beyond those of the instructions, for what a wallet appends.
     pub unit_headroom: u32,
-    /// Whether the transaction has the legacy format instead of version 0.
-    pub legacy: bool,
+    /// Wire format of the transaction.
+    pub version: TransactionVersion,
     /// What the chain asks to keep an account.
     pub rent: Rent,
     /// The program at the exchange's address.
@@ -88,35 +89,40 @@ impl TransactionPlan {
     pub fn transaction(&self, blockhash: Hash) -> Result<UnsignedTransaction, CompileError> {
         let creations = self.account_creations(blockhash);
         let swap = self.instructions(&creations);
-        let budget = table::BUILTIN.saturating_mul(2);
+        let instructed = self.version.has_budget_instructions();
+        let budget = if instructed {
+            table::BUILTIN.saturating_mul(2)
+        } else {
+            0
+        };
         let planned_units = swap
             .iter()
             .map(|planned| planned.units)
             .fold(budget, u32::saturating_add);
         let unit_limit = planned_units.saturating_add(self.unit_headroom);
         let unit_price = unit_price(self.priority_fee, unit_limit);
-        let mut instructions = vec![
-            PlannedInstruction::new(
-                manifest::UNIT_PRICE,
-                ComputeBudgetInstruction::set_compute_unit_price(unit_price),
-                table::BUILTIN,
-            ),
-            PlannedInstruction::new(
-                manifest::UNIT_LIMIT,
-                ComputeBudgetInstruction::set_compute_unit_limit(unit_limit),
-                table::BUILTIN,
-            ),
-        ];
+        // A message that names the fee itself needs no price, and so no rounding.
+        let (mut instructions, priority_fee) = if instructed {
+            let fee = priority_fee(unit_price, unit_limit);
+            (budget_instructions(unit_price, unit_limit).into(), fee)
+        } else {
+            (Vec::new(), self.priority_fee)
+        };
         instructions.extend(swap);
+        let budget = MessageBudget {
+            unit_limit,
+            priority_fee,
+        };
+        let payer = &self.fee_payer;
         Ok(UnsignedTransaction {
-            bytes: unsigned::compile(&self.fee_payer, &instructions, self.legacy, blockhash)?,
+            bytes: unsigned::compile(payer, &instructions, self.version, budget, blockhash)?,
             instructions,
             planned_units,
             unit_limit,
             unit_price,
             costs: Costs::new(
                 self.fee_payer == *self.user(),
-                priority_fee(unit_price, unit_limit),
+                priority_fee,
                 creations,
                 self.missing_input(),
                 self.rent.exempt(0),
@@ -328,6 +334,15 @@ impl TransactionPlan {
         }
         closings
     }
+}
+
+fn budget_instructions(unit_price: u64, unit_limit: u32) -> [PlannedInstruction; 2] {
+    let price = ComputeBudgetInstruction::set_compute_unit_price(unit_price);
+    let limit = ComputeBudgetInstruction::set_compute_unit_limit(unit_limit);
+    [
+        PlannedInstruction::new(manifest::UNIT_PRICE, price, table::BUILTIN),
+        PlannedInstruction::new(manifest::UNIT_LIMIT, limit, table::BUILTIN),
+    ]
 }
 
 const fn input_of(swap: &SwapAccounts) -> (Pubkey, Pubkey, Pubkey) {

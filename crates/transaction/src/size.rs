@@ -4,10 +4,10 @@ use cpmm::{TokenAccount, ids};
 use solana_hash::Hash;
 use solana_pubkey::Pubkey;
 
-use crate::plan::{TokenSide, TransactionPlan};
-
-/// The most bytes of a transaction that the network carries: what an IPv6 packet of 1,280 leaves.
-pub const PACKET_LIMIT: usize = 1_232;
+use crate::{
+    plan::{TokenSide, TransactionPlan},
+    version::TransactionVersion,
+};
 
 /// A change that makes a transaction smaller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,6 +25,8 @@ pub enum Remedy {
     },
     /// Wrapped SOL is left wrapped.
     WithoutUnwrapping,
+    /// Version 1, where the cluster takes it.
+    WithVersion1,
 }
 
 impl TransactionPlan {
@@ -33,7 +35,7 @@ impl TransactionPlan {
     pub fn remedies(&self, blockhash: Hash) -> Vec<Remedy> {
         let fits = |(_, plan): &(Remedy, Self)| {
             let built = plan.transaction(blockhash);
-            built.is_ok_and(|built| built.bytes.len() <= PACKET_LIMIT)
+            built.is_ok_and(|built| built.bytes.len() <= plan.version.size_limit())
         };
         let smaller = self.smaller().into_iter().filter(fits);
         smaller.map(|(remedy, _)| remedy).collect()
@@ -78,6 +80,10 @@ impl TransactionPlan {
         if self.wrap_and_unwrap_sol && mints.contains(&ids::WRAPPED_SOL) {
             let plan = changed(&|plan| plan.wrap_and_unwrap_sol = false);
             smaller.push((Remedy::WithoutUnwrapping, plan));
+        }
+        if self.version != TransactionVersion::V1 {
+            let plan = changed(&|plan| plan.version = TransactionVersion::V1);
+            smaller.push((Remedy::WithVersion1, plan));
         }
         smaller
     }

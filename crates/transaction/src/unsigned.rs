@@ -2,12 +2,12 @@
 
 use solana_hash::Hash;
 use solana_instruction::Instruction;
-use solana_message::{CompileError, Message, VersionedMessage, v0};
+use solana_message::{CompileError, Message, VersionedMessage, v0, v1};
 use solana_pubkey::Pubkey;
 use solana_signature::Signature;
 use solana_transaction::versioned::VersionedTransaction;
 
-use crate::{costs::Costs, planned_instruction::PlannedInstruction};
+use crate::{costs::Costs, planned_instruction::PlannedInstruction, version::TransactionVersion};
 
 /// What happens to the SOL that a swap pays out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,7 +29,7 @@ pub struct UnsignedTransaction {
     pub planned_units: u32,
     /// Compute unit limit: those, and the headroom.
     pub unit_limit: u32,
-    /// Price of a compute unit, micro-lamports.
+    /// Price of a compute unit, micro-lamports: of version 1 what the priority fee comes to, rounded down.
     pub unit_price: u64,
     /// What it costs the wallet.
     pub costs: Costs,
@@ -37,30 +37,52 @@ pub struct UnsignedTransaction {
     pub sol_output: Option<SolOutput>,
 }
 
-/// The wire bytes of a transaction paid for by `payer`, with empty signatures; of the legacy format or version 0.
+/// Bytes of accounts that a transaction of version 1 may load: the most that the chain allows any, which the other versions
+/// have without asking. Left out, version 1 may load nothing.
+const LOADED_BYTES: u32 = 64 * 1024 * 1024;
+
+/// What version 1 asks for in the message itself.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MessageBudget {
+    /// Compute unit limit.
+    pub unit_limit: u32,
+    /// Priority fee, lamports.
+    pub priority_fee: u64,
+}
+
+/// The wire bytes of a transaction paid for by `payer`, with empty signatures.
 ///
 /// # Errors
 /// When the accounts do not fit a message.
 pub(crate) fn compile(
     payer: &Pubkey,
     planned: &[PlannedInstruction],
-    legacy: bool,
+    version: TransactionVersion,
+    budget: MessageBudget,
     blockhash: Hash,
 ) -> Result<Vec<u8>, CompileError> {
     let instructions: Vec<Instruction> = planned
         .iter()
         .map(|planned| planned.instruction.clone())
         .collect();
-    let message = if legacy {
-        let message = Message::new_with_blockhash(&instructions, Some(payer), &blockhash);
-        VersionedMessage::Legacy(message)
-    } else {
-        VersionedMessage::V0(v0::Message::try_compile(
-            payer,
-            &instructions,
-            &[],
-            blockhash,
-        )?)
+    let message = match version {
+        TransactionVersion::Legacy => {
+            let message = Message::new_with_blockhash(&instructions, Some(payer), &blockhash);
+            VersionedMessage::Legacy(message)
+        }
+        TransactionVersion::V0 => {
+            let message = v0::Message::try_compile(payer, &instructions, &[], blockhash)?;
+            VersionedMessage::V0(message)
+        }
+        TransactionVersion::V1 => {
+            let config = v1::TransactionConfig::empty()
+                .with_compute_unit_limit(budget.unit_limit)
+                .with_priority_fee(budget.priority_fee)
+                .with_loaded_accounts_data_size_limit(LOADED_BYTES);
+            let message =
+                v1::Message::try_compile_with_config(payer, &instructions, blockhash, config)?;
+            VersionedMessage::V1(message)
+        }
     };
     let signatures = usize::from(message.header().num_required_signatures);
     let transaction = VersionedTransaction {

@@ -107,7 +107,7 @@ impl Wallet {
             wrap_and_unwrap_sol: case.wrap,
             priority_fee: 12_345,
             unit_headroom: 0,
-            legacy: case.legacy,
+            version: case.version,
             rent: Rent {
                 lamports_per_byte: svm.rent(1) - svm.rent(0),
             },

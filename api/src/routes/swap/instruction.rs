@@ -19,10 +19,10 @@ use crate::{
 ///
 /// A quote with a pool is enforced as it stands; without a pool one is generated, for the best pool of the two mints.
 /// The caller handles the priority fee, the token accounts and wrapping, so `priorityFeeLamports`, `wrapAndUnwrapSol`,
-/// `feePayer` and `asLegacyTransaction` change nothing here. With `receiver` the output goes to a token account of that
-/// wallet, SOL too, and the instruction states the wallet in its data. Names and shapes are those of `TransactionInstruction` in
-/// `@solana/web3.js`; what JSON cannot carry, the caller converts: `programId` and each `pubkey` of `keys` are strings and
-/// become `new PublicKey(…)`, and `data` is an array of integers and becomes `Buffer.from(…)`.
+/// `feePayer`, `transactionVersion` and `asLegacyTransaction` change nothing here. With `receiver` the output goes to a token
+/// account of that wallet, SOL too, and the instruction states the wallet in its data. Names and shapes are those of
+/// `TransactionInstruction` in `@solana/web3.js`; what JSON cannot carry, the caller converts: `programId` and each `pubkey`
+/// of `keys` are strings and become `new PublicKey(…)`, and `data` is an array of integers and becomes `Buffer.from(…)`.
 #[utoipa::path(
     post,
     path = "/v1/swap/instruction",

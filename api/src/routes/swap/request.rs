@@ -2,13 +2,15 @@
 
 mod quote_input;
 pub mod transaction_request;
+mod version;
 
 use cpmm::BasisPoints;
 use serde::Deserialize;
+use sluice_transaction::TransactionVersion;
 use solana_pubkey::Pubkey;
 use utoipa::ToSchema;
 
-use self::quote_input::QuoteInput;
+use self::{quote_input::QuoteInput, version::VersionName};
 use crate::{
     error::{ApiError, SwapRefusal},
     extract::{Address, Amount, parse_pubkey},
@@ -51,7 +53,12 @@ pub struct SwapRequest {
     /// exceeds `priorityFeeLamports`. The bare instruction has no limit of its own.
     #[schema(value_type = Option<u32>, maximum = 1_000_000)]
     compute_unit_headroom: Option<Amount>,
-    /// Whether the transaction has the legacy format instead of version 0. Default false.
+    /// Wire format of the transaction: `0`, `"legacy"`, or `1` (SIMD-0385): up to 4,096 bytes, with the limits and the
+    /// priority fee in the message itself instead of instructions, and the fee exactly `priorityFeeLamports`. A cluster that
+    /// does not take version 1 is `transaction_version_unsupported`. Default 0. The bare instruction is the same in all.
+    #[schema(inline)]
+    transaction_version: Option<VersionName>,
+    /// Another name for `transactionVersion: "legacy"`; both may be given where they agree.
     as_legacy_transaction: Option<bool>,
     /// The last slot in which the chain executes the swap; 0 or absent for none. A quote names its own in
     /// `context.expirySlot`. When the slot has passed already, the answer is `quote_stale`.
@@ -115,8 +122,8 @@ pub struct Swap {
     pub priority_fee: u64,
     /// Compute units for what a wallet appends.
     pub unit_headroom: u32,
-    /// Whether the transaction has the legacy format.
-    pub legacy: bool,
+    /// Wire format of the transaction.
+    pub version: TransactionVersion,
     /// Last slot of the swap; `None` when it has none of its own.
     pub expiry_slot: Option<u64>,
     /// The account that receives, if it is not the associated one.
@@ -175,7 +182,7 @@ impl SwapRequest {
             wrap_and_unwrap_sol: self.wrap_and_unwrap_sol.unwrap_or(true),
             unit_headroom: headroom(self.compute_unit_headroom)?,
             priority_fee: self.priority_fee_lamports.map_or(0, |amount| amount.0),
-            legacy: self.as_legacy_transaction.unwrap_or(false),
+            version: version::version(self.transaction_version, self.as_legacy_transaction)?,
             expiry_slot: self
                 .expiry_slot
                 .map(|slot| slot.0)

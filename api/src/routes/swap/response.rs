@@ -23,7 +23,8 @@ use crate::{
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TransactionResponse {
-    /// Base64 of the transaction, with an empty place for each signature: the fee payer's first, then the user's.
+    /// Base64 of the transaction, with an empty place for each signature: the fee payer's first, then the user's. They
+    /// stand before the message, in version 1 after it.
     transaction: String,
     /// Its blockhash.
     blockhash: String,
@@ -34,9 +35,10 @@ pub struct TransactionResponse {
     expiry_slot: Option<u64>,
     /// `computeUnits.model` and `computeUnits.headroom`.
     compute_unit_limit: u32,
+    /// Of version 1, which asks for a priority fee instead: what that comes to, rounded down.
     compute_unit_price_micro_lamports: u64,
     compute_units: ComputeUnitsView,
-    /// Length of the transaction, bytes; the network carries at most 1,232.
+    /// Length of the transaction, bytes; the network carries at most 1,232, of version 1 4,096.
     size: usize,
     /// The quote as it is executed: what the pool pays now, and the minimum that the guard enforces.
     quote: Quote,

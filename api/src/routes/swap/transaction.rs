@@ -2,7 +2,9 @@
 
 use axum::extract::State;
 use base64::{Engine, prelude::BASE64_STANDARD};
-use sluice_transaction::{TokenSide, TransactionPlan, UnsignedTransaction, size::PACKET_LIMIT};
+use sluice_transaction::{
+    TokenSide, TransactionPlan, TransactionVersion, UnsignedTransaction, size::Remedy,
+};
 use solana_hash::Hash;
 
 use super::{
@@ -44,9 +46,10 @@ pub async fn transaction(
 ) -> Result<TransactionResponse, ApiError> {
     let swap = request.with_quote()?;
     let executable = executable_swap(&state, &swap, unwraps_sol(&swap))?;
-    let (latest, found) = tokio::try_join!(
+    let (latest, found, ()) = tokio::try_join!(
         state.rpc().latest_blockhash(),
         state.rpc().swap_accounts(executable.addresses(&swap)),
+        check_version(&state, swap.version),
     )?;
     let holdings = Holdings::check(&swap, &executable, &found)?;
     if swap.receiver.is_some() {
@@ -57,7 +60,7 @@ pub async fn transaction(
     let unsigned = plan
         .transaction(latest.blockhash)
         .map_err(|error| ApiError::Internal(error.into()))?;
-    check_size(&plan, &unsigned, latest.blockhash)?;
+    check_size(&state, &plan, &unsigned, latest.blockhash).await?;
     if swap.check_balance {
         holdings.require_balance(&executable, Some((&unsigned.costs, &found)))?;
     }
@@ -70,19 +73,35 @@ pub async fn transaction(
     ))
 }
 
-fn check_size(
+async fn check_version(state: &AppState, version: TransactionVersion) -> Result<(), ApiError> {
+    if version == TransactionVersion::V1 && !state.rpc().takes_version_1().await? {
+        return Err(SwapRefusal::VersionUnsupported.into());
+    }
+    Ok(())
+}
+
+async fn check_size(
+    state: &AppState,
     plan: &TransactionPlan,
     unsigned: &UnsignedTransaction,
     blockhash: Hash,
 ) -> Result<(), SwapRefusal> {
     let size = unsigned.bytes.len();
-    if size <= PACKET_LIMIT {
+    let limit = plan.version.size_limit();
+    if size <= limit {
         return Ok(());
+    }
+    let mut remedies = plan.remedies(blockhash);
+    // The refusal is as true without a node that answers.
+    if remedies.contains(&Remedy::WithVersion1)
+        && !state.rpc().takes_version_1().await.unwrap_or(false)
+    {
+        remedies.retain(|remedy| *remedy != Remedy::WithVersion1);
     }
     Err(SwapRefusal::TransactionTooLarge {
         size,
-        limit: PACKET_LIMIT,
-        remedies: plan.remedies(blockhash),
+        limit,
+        remedies,
     })
 }
 
@@ -110,7 +129,7 @@ fn transaction_plan(
         wrap_and_unwrap_sol: swap.wrap_and_unwrap_sol,
         priority_fee: swap.priority_fee,
         unit_headroom: swap.unit_headroom,
-        legacy: swap.legacy,
+        version: swap.version,
         rent: found.rent,
         exchange: state.exchange(),
     }

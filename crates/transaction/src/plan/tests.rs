@@ -1,7 +1,12 @@
 //! Tests of transaction plans: instructions, costs, sizes and limits of every combination.
 
+use std::collections::BTreeMap;
+
+use solana_message::VersionedMessage;
+use solana_transaction::versioned::VersionedTransaction;
+
 use super::*;
-use crate::size::PACKET_LIMIT;
+use crate::version::PACKET_LIMIT;
 
 mod forms;
 mod sizes;
@@ -55,7 +60,7 @@ fn plan(input_mint: Pubkey, output_mint: Pubkey) -> TransactionPlan {
         wrap_and_unwrap_sol: true,
         priority_fee: 5_000,
         unit_headroom: 6_000,
-        legacy: false,
+        version: TransactionVersion::V0,
         rent: Rent {
             lamports_per_byte: 6_960,
         },
@@ -195,6 +200,11 @@ fn the_costs_add_up() {
     );
 }
 
+/// Bits of the options that are there or not, and a version.
+fn combinations_of_options() -> impl Iterator<Item = (u32, TransactionVersion)> {
+    (0..32).flat_map(|bits| TransactionVersion::ALL.map(|version| (bits, version)))
+}
+
 /// Every combination of what decides about a transaction's content.
 fn every_plan() -> Vec<TransactionPlan> {
     let mut plans = Vec::new();
@@ -204,7 +214,7 @@ fn every_plan() -> Vec<TransactionPlan> {
             if input_mint == output_mint {
                 continue;
             }
-            for bits in 0..64u32 {
+            for (bits, version) in combinations_of_options() {
                 let flag = |bit: u32| bits & (1 << bit) != 0;
                 let mut plan = plan(input_mint, output_mint);
                 let account = |present: bool, mint, amount| present.then(|| held(mint, amount));
@@ -212,8 +222,8 @@ fn every_plan() -> Vec<TransactionPlan> {
                 plan.output.account = account(flag(1), output_mint, 7).flatten();
                 plan.wrap_and_unwrap_sol = flag(2);
                 plan.named_destination = flag(3) && flag(1);
-                plan.legacy = flag(4);
-                if flag(5) {
+                plan.version = version;
+                if flag(4) {
                     plan.terms = SwapTerms {
                         amount_in: u64::MAX,
                         minimum_out: u64::MAX,
@@ -237,20 +247,32 @@ fn every_plan() -> Vec<TransactionPlan> {
 
 #[test]
 fn every_transaction_fits_a_packet_and_waits_for_one_signature() {
-    let mut longest = [0; 2];
+    let mut longest = BTreeMap::new();
     for plan in every_plan() {
         let built = unsigned_of(&plan);
         let size = built.bytes.len();
         assert!(size <= PACKET_LIMIT, "{size}: {plan:?}");
-        assert_eq!(built.bytes[0], 1, "one signature");
-        assert_eq!(built.bytes[1..65], [0; 64], "not signed yet");
-        let version_0 = built.bytes[65] == 0x80;
-        assert_eq!(version_0, !plan.legacy);
-        let longest = &mut longest[usize::from(plan.legacy)];
+        let signature = if plan.version == TransactionVersion::V1 {
+            assert_eq!(
+                built.bytes[..2],
+                [0x81, 1],
+                "one signature, after the message"
+            );
+            &built.bytes[size - 64..]
+        } else {
+            assert_eq!(built.bytes[0], 1, "one signature, before the message");
+            let is_0 = built.bytes[65] == 0x80;
+            assert_eq!(is_0, plan.version == TransactionVersion::V0);
+            &built.bytes[1..65]
+        };
+        assert_eq!(signature, [0; 64], "not signed yet");
+        let longest = longest.entry(plan.version).or_insert(0);
         *longest = size.max(*longest);
     }
     // A figure that grows unnoticed would one day be too large.
-    assert_eq!(longest, [933, 931], "version 0, legacy");
+    let [legacy, version_0, version_1] = TransactionVersion::ALL;
+    let expected = [(legacy, 931), (version_0, 933), (version_1, 904)];
+    assert_eq!(longest, BTreeMap::from(expected));
 }
 
 #[test]
@@ -270,6 +292,10 @@ fn the_limit_is_the_sum_of_the_instructions_with_headroom_and_the_price_is_what_
         assert_eq!(built.planned_units, sum);
         let limit = sum + plan.unit_headroom;
         assert_eq!(built.unit_limit, limit);
+        if plan.version == TransactionVersion::V1 {
+            assert_budget_of_the_message(&plan, &built);
+            continue;
+        }
         assert_eq!(
             built.instructions[0].instruction.data[1..],
             built.unit_price.to_le_bytes()
@@ -279,4 +305,21 @@ fn the_limit_is_the_sum_of_the_instructions_with_headroom_and_the_price_is_what_
             limit.to_le_bytes()
         );
     }
+}
+
+#[track_caller]
+fn assert_budget_of_the_message(plan: &TransactionPlan, built: &UnsignedTransaction) {
+    let transaction: VersionedTransaction =
+        wincode::deserialize_exact(&built.bytes).expect("a transaction");
+    let VersionedMessage::V1(message) = transaction.message else {
+        panic!("another version");
+    };
+    message.validate().expect("the chain takes it");
+    assert_eq!(message.config.compute_unit_limit, Some(built.unit_limit));
+    assert_eq!(message.config.priority_fee, Some(plan.priority_fee));
+    assert_eq!(built.costs.priority_fee, plan.priority_fee);
+    let loaded = message.config.loaded_accounts_data_size_limit;
+    assert_eq!(loaded, Some(64 << 20), "without it nothing may be loaded");
+    let budget = |planned: &PlannedInstruction| planned.name.starts_with("setComputeUnit");
+    assert!(!built.instructions.iter().any(budget));
 }

@@ -1,7 +1,7 @@
 //! Cases: what is asked of the API, and in which state the wallet is.
 
 use sluice_testkit::pool::{TokenSpec, constant_fee};
-use sluice_transaction::compute_table::TokenKind;
+use sluice_transaction::{TransactionVersion, compute_table::TokenKind};
 
 /// Balance of each vault, smallest units.
 pub(super) const RESERVE: u64 = 1_000_000_000_000;
@@ -93,8 +93,8 @@ pub struct Case {
     pub named_destination: bool,
     /// Whether SOL is wrapped and unwrapped.
     pub wrap: bool,
-    /// Whether the transaction has the legacy format.
-    pub legacy: bool,
+    /// Wire format of the transaction.
+    pub version: TransactionVersion,
 }
 
 impl Case {
@@ -109,7 +109,7 @@ impl Case {
         fee_payer: false,
         named_destination: false,
         wrap: true,
-        legacy: false,
+        version: TransactionVersion::V0,
     };
 
     /// Every case that the API can meet, where the options that change nothing about each other are met in pairs.
@@ -173,14 +173,16 @@ impl Case {
         inputs
     }
 
-    /// With and without a named destination, in both formats.
+    /// With and without a named destination, in every version.
     fn formats(self) -> impl Iterator<Item = Self> {
-        [(false, false), (false, true), (true, false), (true, true)]
+        [false, true]
             .into_iter()
-            .map(move |(named_destination, legacy)| Self {
-                named_destination,
-                legacy,
-                ..self
+            .flat_map(move |named_destination| {
+                TransactionVersion::ALL.map(|version| Self {
+                    named_destination,
+                    version,
+                    ..self
+                })
             })
     }
 
@@ -202,13 +204,19 @@ impl Case {
             .map(move |form| Self { form, ..self })
     }
 
-    /// With and without another receiver and another fee payer.
+    /// With and without another receiver and another fee payer; both in version 1.
     fn wallets(self) -> impl Iterator<Item = Self> {
         [(true, false), (false, true), (true, true), (false, false)]
             .into_iter()
             .map(move |(receiver, fee_payer)| Self {
                 receiver,
                 fee_payer,
+                // The longest are those that need it.
+                version: if receiver && fee_payer {
+                    TransactionVersion::V1
+                } else {
+                    self.version
+                },
                 ..self
             })
     }

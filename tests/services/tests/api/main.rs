@@ -5,3 +5,4 @@ mod damage;
 mod forms;
 mod refusals;
 mod rounds;
+mod versions;

@@ -36,8 +36,8 @@ fn a_quote_is_taken_as_it_stands() {
     assert_eq!(swap.bound, given);
     assert_eq!(swap.ask.amount.get(), 10);
     assert!(swap.wrap_and_unwrap_sol);
-    let defaults = (swap.legacy, swap.refresh, swap.check_balance);
-    assert_eq!(defaults, (false, false, false));
+    assert_eq!(swap.version, TransactionVersion::V0);
+    assert_eq!((swap.refresh, swap.check_balance), (false, false));
     assert_eq!((swap.priority_fee, swap.expiry_slot), (0, None));
     assert_eq!(swap.unit_headroom, 6_000);
 }
@@ -155,4 +155,51 @@ fn exact_outputs_have_a_maximum_and_one_pool() {
 fn rejects_unknown_fields() {
     let unknown = json!({ "quote": full(), "userPublicKey": WALLET, "slippage": 1 });
     assert!(serde_json::from_value::<SwapRequest>(unknown).is_err());
+}
+
+#[test]
+fn the_version_has_two_names_that_must_agree() {
+    let with = |fields: Value| {
+        let mut body = json!({ "quote": full(), "userPublicKey": WALLET });
+        for (name, value) in fields.as_object().into_iter().flatten() {
+            body[name] = value.clone();
+        }
+        let request: SwapRequest = serde_json::from_value(body).map_err(|_| "invalid_field")?;
+        let swap = request.with_quote();
+        swap.map(|swap| swap.version).map_err(|error| error.code())
+    };
+    let [legacy, version_0, version_1] = TransactionVersion::ALL;
+    let cases = [
+        (json!({ "transactionVersion": "legacy" }), Ok(legacy)),
+        (json!({ "transactionVersion": 0 }), Ok(version_0)),
+        (json!({ "transactionVersion": 1 }), Ok(version_1)),
+        (json!({ "transactionVersion": "1" }), Ok(version_1)),
+        (json!({ "transactionVersion": null }), Ok(version_0)),
+        (json!({ "asLegacyTransaction": true }), Ok(legacy)),
+        (
+            json!({ "transactionVersion": "legacy", "asLegacyTransaction": true }),
+            Ok(legacy),
+        ),
+        (
+            json!({ "transactionVersion": 1, "asLegacyTransaction": false }),
+            Ok(version_1),
+        ),
+        (
+            json!({ "transactionVersion": 0, "asLegacyTransaction": true }),
+            Err("invalid_field"),
+        ),
+        (
+            json!({ "transactionVersion": "legacy", "asLegacyTransaction": false }),
+            Err("invalid_field"),
+        ),
+        (json!({ "transactionVersion": 2 }), Err("invalid_field")),
+        (
+            json!({ "transactionVersion": "Legacy" }),
+            Err("invalid_field"),
+        ),
+        (json!({ "transactionVersion": true }), Err("invalid_field")),
+    ];
+    for (fields, expected) in cases {
+        assert_eq!(with(fields.clone()), expected, "{fields}");
+    }
 }
