@@ -51,6 +51,9 @@ use crate::{
 /// 150; beyond this nothing moves any more, and what is oldest is forgotten.
 pub const MAX_SLOTS: usize = 1024;
 
+/// Sources of a server: its stream, and after it the side stream beside it, which number writes alike.
+pub(crate) const SOURCES_OF_SERVER: usize = 2;
+
 /// A request as it was sent on a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SentRequest {

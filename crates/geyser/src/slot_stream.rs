@@ -20,14 +20,13 @@ use crate::{
     race::Race,
     request::Request,
     servers::Servers,
-    slot_assembly::{Assembled, Finding, ReplayPath, SentRequest, SlotAssembler},
+    slot_assembly::{
+        Assembled, Finding, ReplayPath, SOURCES_OF_SERVER, SentRequest, SlotAssembler,
+    },
     stream::Stream,
     update::{Body, Update},
     wire,
 };
-
-/// Sources of a server: its stream, and the side stream beside it.
-const SOURCES_OF_SERVER: usize = 2;
 
 /// A live subscription to whole slots.
 #[derive(Debug)]

@@ -5,15 +5,12 @@ use std::collections::BTreeSet;
 use sluice_chain_types::SlotStatus;
 
 use super::{
-    Assembled, Finding, MAX_SLOTS, SlotAssembler,
+    Assembled, Finding, MAX_SLOTS, SOURCES_OF_SERVER, SlotAssembler,
     bank::{CollectedBank, WholeBank},
     slot::{AssembledSlot, Given},
     source::main_source,
 };
 use crate::update::{Body, SlotUpdate, Update};
-
-/// Its stream and its side stream, which number writes alike.
-const SOURCES_OF_A_SERVER: usize = 2;
 
 impl SlotAssembler {
     pub(super) fn give(&mut self, update: Update) {
@@ -111,7 +108,7 @@ impl SlotAssembler {
         let Some(given) = &entry.given else {
             return;
         };
-        for server in entry.views.chunks_mut(SOURCES_OF_A_SERVER) {
+        for server in entry.views.chunks_mut(SOURCES_OF_SERVER) {
             let banks = server.iter_mut().flat_map(|view| &mut view.banks);
             let banks = banks.filter(|bank| bank.blockhash() == Some(&given.blockhash));
             let (mut original, mut copied) = (None, Vec::new());

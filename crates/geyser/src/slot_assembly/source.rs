@@ -1,6 +1,9 @@
 //! Source: one connection as the assembler knows it: requests sent, the generation in force, replays due (pure).
 
-use crate::{generation::Generation, slot_assembly::SentRequest};
+use crate::{
+    generation::Generation,
+    slot_assembly::{SOURCES_OF_SERVER, SentRequest},
+};
 
 /// Ended slots after which a connection that has reported no new bank counts as one that never will. Longer than the
 /// replay that a server commonly keeps would take to be distinguished from news, and short enough to recover by itself.
@@ -18,7 +21,7 @@ const SLOTS_BEFORE_WHOLE: u32 = 2;
 
 /// The stream of the server to which a source belongs.
 pub(super) const fn main_source(source: usize) -> usize {
-    source & !1
+    source - source % SOURCES_OF_SERVER
 }
 
 /// A server's connection.
