@@ -29,6 +29,7 @@ mod bank;
 mod giving;
 mod intake;
 mod judgement;
+mod owed;
 mod rooted;
 mod slot;
 mod source;
@@ -39,7 +40,7 @@ use std::collections::BTreeMap;
 
 use self::{
     rooted::RootedBlocks,
-    slot::{AssembledSlot, SlotView},
+    slot::AssembledSlot,
     source::{Patience, Source},
 };
 use crate::{
@@ -206,10 +207,11 @@ impl SlotAssembler {
         if let Some(source) = self.sources.get_mut(source) {
             source.disconnect();
         }
-        for slot in self.slots.values_mut() {
-            if let Some(view) = slot.views.get_mut(source) {
-                *view = SlotView::default();
-            }
+        for (slot, entry) in &mut self.slots {
+            let missing = entry.disconnect(source).into_iter();
+            let slot = *slot;
+            self.assembled
+                .extend(missing.map(|update| Assembled::Late { slot, update }));
         }
     }
 

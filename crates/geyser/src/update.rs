@@ -18,6 +18,21 @@ pub struct Update {
     pub body: Body,
 }
 
+impl Update {
+    /// Whether both are the same transaction, or the same write: of one account, by one transaction, in one slot. Servers
+    /// number writes differently.
+    pub(crate) fn is_same_content(&self, other: &Self) -> bool {
+        match (&self.body, &other.body) {
+            (Body::Account(one), Body::Account(other)) => {
+                let key = |write: &AccountUpdate| (write.slot, write.pubkey, write.txn_signature);
+                key(one) == key(other)
+            }
+            (Body::Transaction(one), Body::Transaction(other)) => one.signature == other.signature,
+            _ => false,
+        }
+    }
+}
+
 /// The content of an [`Update`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Body {

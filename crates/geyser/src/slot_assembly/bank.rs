@@ -119,6 +119,11 @@ impl CollectedBank {
         self.spent
     }
 
+    /// Whether it was given out as this block, or is known to equal what was.
+    pub(super) fn is_copy_of(&self, given: &str) -> bool {
+        self.spent && self.blockhash() == Some(given)
+    }
+
     /// Whether nothing but the creation was reported.
     pub(super) fn is_empty(&self) -> bool {
         self.content.is_empty() && self.meta.is_none() && self.processed.is_none()
@@ -163,6 +168,23 @@ impl CollectedBank {
         std::mem::take(&mut self.content)
     }
 
+    /// Takes out the content but for writes that a later one of the same account follows: a replay leaves those out.
+    pub(super) fn take_last_content(&mut self) -> Vec<Update> {
+        let mut content = self.take_content();
+        content.retain(|update| self.delivered.is_last(update));
+        content
+    }
+
+    /// Whether the same transaction, or a write by it of the same account, came before, here or at another server.
+    pub(super) fn has_same(&self, update: &Update) -> bool {
+        self.delivered.has(update)
+    }
+
+    /// Takes out what is known to have been delivered.
+    pub(super) fn take_delivered(&mut self) -> Delivered {
+        std::mem::take(&mut self.delivered)
+    }
+
     /// Takes note of what came too late, by itself or in a copy of the block. Returns whether it had not come before.
     pub(super) fn note_late(&mut self, update: &Update) -> bool {
         self.delivered.add(update)
@@ -171,32 +193,74 @@ impl CollectedBank {
 
 /// Which writes and transactions of a bank have come.
 #[derive(Debug, Default)]
-struct Delivered {
+pub(super) struct Delivered {
     /// The latest version of each account.
     writes: HashMap<Pubkey, u64, RandomState>,
+    /// Each account with the transactions that wrote it: the same at all servers.
+    written: HashSet<(Pubkey, Option<Signature>), RandomState>,
     transactions: HashSet<Signature, RandomState>,
 }
 
 impl Delivered {
     /// Notes an update. Returns whether it is new. A write that is older than the last one of its account is not: a live
     /// stream keeps their order, and a replay leaves out all but the last.
-    fn add(&mut self, update: &Update) -> bool {
-        match &update.body {
-            Body::Account(account) => match self.writes.entry(account.pubkey) {
-                Entry::Vacant(entry) => {
+    pub(super) fn add(&mut self, update: &Update) -> bool {
+        let is_unknown = self.learn(update);
+        let Body::Account(account) = &update.body else {
+            return is_unknown;
+        };
+        match self.writes.entry(account.pubkey) {
+            Entry::Vacant(entry) => {
+                entry.insert(account.write_version);
+                true
+            }
+            Entry::Occupied(mut entry) => {
+                let is_new = *entry.get() < account.write_version;
+                if is_new {
                     entry.insert(account.write_version);
-                    true
                 }
-                Entry::Occupied(mut entry) => {
-                    let is_new = *entry.get() < account.write_version;
-                    if is_new {
-                        entry.insert(account.write_version);
-                    }
-                    is_new
-                }
-            },
+                is_new
+            }
+        }
+    }
+
+    /// Notes an update, of whatever server. Returns whether it came of none before.
+    pub(super) fn learn(&mut self, update: &Update) -> bool {
+        match &update.body {
+            Body::Account(account) => self.written.insert((account.pubkey, account.txn_signature)),
             Body::Transaction(transaction) => self.transactions.insert(transaction.signature),
             Body::Slot(_) | Body::BlockMeta(_) => true,
+        }
+    }
+
+    /// Whether an update was noted, of whatever server.
+    pub(super) fn has(&self, update: &Update) -> bool {
+        match &update.body {
+            Body::Account(account) => self
+                .written
+                .contains(&(account.pubkey, account.txn_signature)),
+            Body::Transaction(transaction) => self.transactions.contains(&transaction.signature),
+            Body::Slot(_) | Body::BlockMeta(_) => true,
+        }
+    }
+
+    /// Takes over what another connection to the same server has delivered.
+    pub(super) fn merge(&mut self, other: Self) {
+        for (pubkey, version) in other.writes {
+            let latest = self.writes.entry(pubkey).or_insert(version);
+            *latest = version.max(*latest);
+        }
+        self.written.extend(other.written);
+        self.transactions.extend(other.transactions);
+    }
+
+    /// Whether no later write of the same account was noted.
+    fn is_last(&self, update: &Update) -> bool {
+        match &update.body {
+            Body::Account(account) => {
+                self.writes.get(&account.pubkey) == Some(&account.write_version)
+            }
+            Body::Transaction(_) | Body::Slot(_) | Body::BlockMeta(_) => true,
         }
     }
 

@@ -5,12 +5,16 @@ use std::collections::BTreeSet;
 use sluice_chain_types::SlotStatus;
 
 use super::{
-    Assembled, Finding, MAX_SLOTS, SOURCES_OF_SERVER, SlotAssembler,
+    Assembled, Finding, MAX_SLOTS, SlotAssembler,
     bank::{CollectedBank, WholeBank},
+    owed::Owed,
     slot::{AssembledSlot, Given},
     source::main_source,
 };
-use crate::update::{Body, SlotUpdate, Update};
+use crate::{
+    generation::Generation,
+    update::{Body, SlotUpdate, Update},
+};
 
 impl SlotAssembler {
     pub(super) fn give(&mut self, update: Update) {
@@ -99,34 +103,21 @@ impl SlotAssembler {
         }
     }
 
-    /// Drops what has come once more of the block that was given out. What the server that it was taken from has not delivered
-    /// before, on its stream and its side stream, came too late.
+    /// Drops what has come once more of the block that was given out, but for what it was given out without.
     fn drop_copies(&mut self, slot: u64) {
         let Some(entry) = self.slots.get_mut(&slot) else {
             return;
         };
-        let Some(given) = &entry.given else {
-            return;
-        };
-        for server in entry.views.chunks_mut(SOURCES_OF_SERVER) {
-            let banks = server.iter_mut().flat_map(|view| &mut view.banks);
-            let banks = banks.filter(|bank| bank.blockhash() == Some(&given.blockhash));
-            let (mut original, mut copied) = (None, Vec::new());
-            for bank in banks {
-                if !bank.is_spent() && bank.closed_in().is_some() {
-                    copied.extend(bank.take_content());
-                } else if bank.is_given() {
-                    original.get_or_insert(bank);
-                }
-            }
-            let Some(original) = original else {
-                continue;
-            };
-            copied.retain(|update| original.note_late(update));
-            let late = copied.into_iter();
-            self.assembled
-                .extend(late.map(|update| Assembled::Late { slot, update }));
+        let mut late = Vec::new();
+        for (source, update) in entry.take_copies() {
+            let filter = update.generation().zip(self.sources.get(source));
+            let filter = filter.map_or_else(Generation::default, |(at, from)| from.filter(at));
+            late.extend(entry.take_late(source, update, filter));
         }
+        self.assembled.extend(
+            late.into_iter()
+                .map(|update| Assembled::Late { slot, update }),
+        );
     }
 
     /// Gives out another block of a slot: one that is built on while the first is not, or one that is committed. A block that
@@ -210,6 +201,7 @@ impl SlotAssembler {
     }
 
     fn give_out(&mut self, slot: u64, (source, at): (usize, usize)) {
+        let filter = self.whole_in(source, slot, at).unwrap_or_default();
         let Some(entry) = self.slots.get_mut(&slot) else {
             return;
         };
@@ -227,6 +219,7 @@ impl SlotAssembler {
             processed,
         } = bank.spend();
         entry.given = Some(Given { blockhash, source });
+        entry.owed = Owed::new(filter);
         self.findings.push(Finding::Taken { source, slot });
         self.give(synthesized(SlotUpdate {
             slot,

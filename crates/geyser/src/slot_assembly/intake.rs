@@ -3,10 +3,7 @@
 use sluice_chain_types::SlotStatus;
 
 use super::{
-    Assembled, Finding, SlotAssembler,
-    bank::CollectedBank,
-    slot::{Given, SlotView},
-    source::main_source,
+    Assembled, Finding, SlotAssembler, bank::CollectedBank, slot::SlotView, source::main_source,
 };
 use crate::{
     generation::Generation,
@@ -80,12 +77,17 @@ impl SlotAssembler {
         let Some(bank) = view.banks.last_mut() else {
             return;
         };
-        let late = bank.collect(update);
-        // What another server owes was not given out.
-        let is_given = |given: &Given| main_source(given.source) == main_source(source);
-        if let Some(update) = late.filter(|_| entry.given.as_ref().is_some_and(is_given)) {
-            self.assembled.push(Assembled::Late { slot, update });
+        let Some(update) = bank.collect(update) else {
+            return;
+        };
+        let given = entry.given.as_ref();
+        if !given.is_some_and(|given| bank.is_copy_of(&given.blockhash)) {
+            return;
         }
+        let filter = from.filter(generation);
+        let late = entry.take_late(source, update, filter);
+        self.assembled
+            .extend(late.map(|update| Assembled::Late { slot, update }));
     }
 
     pub(super) fn meta(

@@ -5,7 +5,7 @@ use crate::generation::Generation;
 
 impl SlotAssembler {
     /// The filter under which a bank is whole; `None` while that is not known.
-    fn whole_in(&self, source: usize, slot: u64, at: usize) -> Option<Generation> {
+    pub(super) fn whole_in(&self, source: usize, slot: u64, at: usize) -> Option<Generation> {
         let from = self.sources.get(source)?;
         let view = self.slots.get(&slot)?.views.get(source)?;
         let bank = view.banks.get(at)?;

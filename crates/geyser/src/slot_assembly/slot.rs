@@ -4,7 +4,12 @@ use sluice_chain_types::SlotStatus;
 
 use crate::{
     generation::Generation,
-    slot_assembly::{bank::CollectedBank, source::Source},
+    slot_assembly::{
+        SOURCES_OF_SERVER,
+        bank::CollectedBank,
+        owed::Owed,
+        source::{Source, main_source},
+    },
     update::Update,
 };
 
@@ -14,6 +19,8 @@ pub(super) struct AssembledSlot {
     /// By source.
     pub(super) views: Vec<SlotView>,
     pub(super) given: Option<Given>,
+    /// Of the block that was given out.
+    pub(super) owed: Owed,
     /// Hashes of blocks that were given out and replaced.
     pub(super) lost: Vec<String>,
     /// Commitments above processed, each once for a block.
@@ -171,7 +178,88 @@ impl AssembledSlot {
     /// Takes back that the slot was given out. Its commitments go with it.
     pub(super) fn withdraw(&mut self) {
         self.given = None;
+        self.owed = Owed::default();
         self.committed.clear();
+    }
+
+    /// The connection of a source is over: what it has delivered in part is dropped. Returns what is missing for certain of the
+    /// block that was given out.
+    pub(super) fn disconnect(&mut self, source: usize) -> Vec<Update> {
+        let Some(view) = self.views.get_mut(source) else {
+            return Vec::new();
+        };
+        let banks = std::mem::take(view).banks;
+        let Some(given) = &self.given else {
+            return Vec::new();
+        };
+        if main_source(given.source) != main_source(source) || self.owed.is_lost() {
+            return Vec::new();
+        }
+        let copies = banks.into_iter();
+        for mut bank in copies.filter(|bank| bank.is_copy_of(&given.blockhash)) {
+            self.owed.keep(&mut bank);
+        }
+        if main_source(source) == source {
+            self.owed.lose()
+        } else {
+            Vec::new()
+        }
+    }
+
+    /// Takes out what has come once more of the block that was given out, with its source. Of the server that the block was
+    /// taken from it is what that one has not delivered before, on its stream and its side stream.
+    pub(super) fn take_copies(&mut self) -> Vec<(usize, Update)> {
+        let Some(given) = &self.given else {
+            return Vec::new();
+        };
+        let mut content = Vec::new();
+        for (server, views) in self.views.chunks_mut(SOURCES_OF_SERVER).enumerate() {
+            let is_own = given.source / SOURCES_OF_SERVER == server && !self.owed.is_lost();
+            let (mut original, mut copies) = (None, Vec::new());
+            for (at, view) in views.iter_mut().enumerate() {
+                let banks = view.banks.iter_mut();
+                for bank in banks.filter(|bank| bank.blockhash() == Some(&given.blockhash)) {
+                    if !bank.is_spent() && bank.closed_in().is_some() {
+                        let source = server * SOURCES_OF_SERVER + at;
+                        let copied = if is_own {
+                            bank.take_content()
+                        } else {
+                            bank.take_last_content()
+                        };
+                        copies.extend(copied.into_iter().map(|update| (source, update)));
+                    } else if bank.is_given() {
+                        original.get_or_insert(bank);
+                    }
+                }
+            }
+            if let Some(original) = original {
+                copies.retain(|(_, update)| original.note_late(update));
+            }
+            content.extend(copies);
+        }
+        content
+    }
+
+    /// Takes in what came of the block that was given out after it was. Returns it where it is missing for certain.
+    pub(super) fn take_late(
+        &mut self,
+        source: usize,
+        update: Update,
+        filter: Generation,
+    ) -> Option<Update> {
+        let given = self.given.as_ref()?;
+        let server = main_source(given.source);
+        if server == main_source(source) && !self.owed.is_lost() {
+            return self.owed.take_own(update);
+        }
+        let own = self.views.iter().skip(server).take(SOURCES_OF_SERVER);
+        let mut own = own.flat_map(|view| &view.banks);
+        let is_known = !self.owed.is_lost()
+            && own.any(|bank| bank.is_copy_of(&given.blockhash) && bank.has_same(&update));
+        if is_known {
+            return None;
+        }
+        self.owed.take(update, filter)
     }
 
     /// Every bank of every source.

@@ -143,3 +143,127 @@ fn content_of_a_copy_is_reported_though_the_slot_is_given_out_and_forgotten_at_o
     assert_eq!(given, 3, "slots 10 to 12, of which the last is final");
     assert_eq!(reported(&assembled), [late]);
 }
+
+/// A write of an account by the transaction of this number.
+fn written(slot: u64, key: u8, version: u64, transaction: u8) -> Body {
+    let key = solana_pubkey::Pubkey::from([key; 32]);
+    let mut write = server_model::write(slot, key, version);
+    write.txn_signature = Some(solana_signature::Signature::from([transaction; 64]));
+    Body::Account(write)
+}
+
+/// Slot 10 as one of two servers delivers it, each numbering writes in its own way.
+fn block(content: impl IntoIterator<Item = Body>) -> Vec<Body> {
+    let end = [meta(10), processed(10)];
+    [created(10)]
+        .into_iter()
+        .chain(content)
+        .chain(end)
+        .collect()
+}
+
+const fn of_first_filter(request: SentRequest) -> SentRequest {
+    SentRequest {
+        filter: Generation(1),
+        ..request
+    }
+}
+
+/// Two servers, of which the first has delivered slot 10 with two writes of account 1.
+fn taken_from_the_first() -> SlotAssembler {
+    let mut assembler = SlotAssembler::new(4);
+    assembler.connected(0, sent(1, None));
+    assembler.connected(2, of_first_filter(sent(2, None)));
+    let content = [written(10, 1, 5, 1), written(10, 1, 6, 2)];
+    for body in block(content) {
+        assembler.update(0, update(1, body));
+    }
+    let given = assembler.take();
+    assert_eq!(given.iter().filter(|each| is_created(each)).count(), 1);
+    assembler
+}
+
+fn deliver_second(
+    assembler: &mut SlotAssembler,
+    bodies: impl IntoIterator<Item = Body>,
+) -> Vec<Body> {
+    for body in bodies {
+        assembler.update(2, update(2, body));
+    }
+    reported(&assembler.take())
+}
+
+#[test]
+fn what_a_lost_server_had_still_to_deliver_is_taken_from_the_other() {
+    let same = [written(10, 1, 905, 1), written(10, 1, 906, 2)];
+    let missing = [written(10, 2, 907, 3), written(10, 1, 908, 4)];
+    let all = || block(same.iter().chain(&missing).cloned());
+    // The second one delivered it before the first was lost,
+    let mut assembler = taken_from_the_first();
+    assert_eq!(
+        deliver_second(&mut assembler, all()),
+        [],
+        "it is awaited of the first"
+    );
+    assembler.disconnected(0);
+    assert_eq!(reported(&assembler.take()), missing);
+    // or after that,
+    let mut assembler = taken_from_the_first();
+    assembler.disconnected(0);
+    assert_eq!(deliver_second(&mut assembler, all()), missing);
+    // or after its own block was complete, before or after that.
+    for is_before in [true, false] {
+        let mut assembler = taken_from_the_first();
+        assert_eq!(deliver_second(&mut assembler, block(same.clone())), []);
+        if !is_before {
+            assembler.disconnected(0);
+        }
+        let expected = if is_before { &[][..] } else { &missing };
+        assert_eq!(deliver_second(&mut assembler, missing.clone()), expected);
+        assembler.disconnected(0);
+        let expected = if is_before { &missing[..] } else { &[] };
+        assert_eq!(
+            reported(&assembler.take()),
+            expected,
+            "each is reported once"
+        );
+    }
+}
+
+#[test]
+fn what_a_server_delivered_late_before_it_was_lost_is_not_reported_again() {
+    let mut assembler = taken_from_the_first();
+    let late = written(10, 2, 7, 3);
+    let content = [written(10, 1, 906, 2), written(10, 2, 907, 3)];
+    assert_eq!(deliver_second(&mut assembler, block(content)), []);
+    assembler.update(0, update(1, late.clone()));
+    assert_eq!(reported(&assembler.take()), [late]);
+    assembler.disconnected(0);
+    assert_eq!(reported(&assembler.take()), []);
+    // It comes back, and replays with other numbers what it had delivered, and what it had not.
+    assembler.connected(0, of_first_filter(sent(3, Some(10))));
+    let missing = written(10, 3, 3, 5);
+    let replayed = [
+        written(10, 1, 1, 2),
+        written(10, 2, 2, 3),
+        missing.clone(),
+        meta(10),
+        processed(10),
+    ];
+    for body in replayed {
+        assembler.update(0, update(3, body));
+    }
+    assert_eq!(reported(&assembler.take()), [missing]);
+}
+
+#[test]
+fn what_another_filter_selects_is_not_late() {
+    let mut assembler = taken_from_the_first();
+    assembler.requested(2, sent(3, None));
+    let wider = block([written(10, 1, 906, 2), written(10, 7, 907, 3)]);
+    for body in wider {
+        assembler.update(2, update(3, body));
+    }
+    assembler.disconnected(0);
+    assert_eq!(reported(&assembler.take()), []);
+}

@@ -28,7 +28,9 @@ impl Consumer {
         let update = match assembled {
             Assembled::Update(update) => update,
             Assembled::InForce { filter, slot } => return self.in_force.push((slot, filter)),
-            Assembled::Late { slot, .. } => panic!("slot {slot} was given out before it was whole"),
+            Assembled::Late { slot, update } => {
+                panic!("slot {slot} was given out before it was whole: {update:?}")
+            }
         };
         match update.body {
             Body::Account(account) => {
