@@ -105,7 +105,7 @@ impl Prover {
             "proof-tests",
             "Testing the prover of the guard",
             "it must end with an error where it does not understand something",
-            "15 s",
+            "half a minute",
         )?;
         let mut run = self.python(repo, "unittest");
         step.run(run.args([

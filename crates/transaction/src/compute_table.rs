@@ -71,6 +71,14 @@ const SWAP_PER_EXTENSION: u32 = 231;
 /// Added to the swap once for each mint whose extensions are all neutral.
 const SWAP_EXTENDED: u32 = 90;
 
+/// The most that the guard itself uses in a swap through one pool, whatever accounts it is given: its instructions, system
+/// calls and the call of the exchange, but not the exchange, nor the unit for every 250 bytes of an account that is handed
+/// on. `proof.json` states it of the compiled bytes, for the form that takes most; real lists of accounts take some 700 less.
+pub const GUARD_ONE_HOP: u32 = 2_721;
+
+/// As [`GUARD_ONE_HOP`], of a swap through two pools.
+pub const GUARD_TWO_HOPS: u32 = 4_489;
+
 /// Room on top of the most that a swap was seen to use, percent: not every pool and amount can be tried.
 const ROOM_STAND_IN: u32 = 2;
 

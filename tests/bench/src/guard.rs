@@ -2,16 +2,20 @@
 //!
 //! Every figure is deterministic: it changes with the programs' code and their compiler, and with nothing else.
 
+use std::fs;
+
 use cpmm::{
     Direction, PerToken,
     instruction::{SwapAccounts, swap_base_input, swap_base_output},
 };
+use serde_json::Value;
 use sluice_testkit::{
     figure::Figure,
     pool::{PoolSpec, TokenSpec, User},
     route::{Route, Trader},
     svm::{Executed, Svm, program},
 };
+use sluice_transaction::compute_table::{GUARD_ONE_HOP, GUARD_TWO_HOPS};
 use solana_instruction::Instruction;
 use solana_signer::Signer;
 use swap_guard_interface::{
@@ -66,6 +70,7 @@ pub fn figures() -> Vec<Figure> {
     let length = u64::try_from(guard.len()).expect("programs are small");
     let mut figures = one_hop(&guard);
     figures.extend(two_hops(&guard));
+    figures.extend(proved());
     figures.push(Figure::exact(
         "refused as expired, in all",
         refused_as_expired(&guard),
@@ -85,6 +90,36 @@ pub fn figures() -> Vec<Figure> {
         0,
     ));
     figures
+}
+
+/// What no success can exceed, as the committed certificate of the guard's bytes states it.
+fn proved() -> Vec<Figure> {
+    let certificate = concat!(env!("CARGO_MANIFEST_DIR"), "/../../proof.json");
+    let text = fs::read_to_string(certificate).expect("the certificate is committed");
+    let certificate: Value = serde_json::from_str(&text).expect("the prover writes JSON");
+    let findings = certificate["findings"].as_array().expect("a list");
+    let most = |is_of: fn(&str) -> bool| {
+        let of = findings
+            .iter()
+            .filter(|each| each["of"].as_str().is_some_and(is_of));
+        let most = of.filter_map(|each| each["most compute units of a success"].as_u64());
+        most.max().expect("every instruction has its bound")
+    };
+    let is_two_hops = |name: &str| name.starts_with("swap_two_hops");
+    vec![
+        Figure::exact(
+            "the guard itself in a swap through one pool, at most, proved",
+            most(|name| !name.starts_with("swap_two_hops")),
+            UNITS,
+            GUARD_ONE_HOP.into(),
+        ),
+        Figure::exact(
+            "the guard itself in a swap through two pools, at most, proved",
+            most(is_two_hops),
+            UNITS,
+            GUARD_TWO_HOPS.into(),
+        ),
+    ]
 }
 
 fn one_hop(guard: &[u8]) -> Vec<Figure> {

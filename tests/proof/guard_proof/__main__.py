@@ -77,7 +77,7 @@ def report(findings: Findings) -> None:
     print(
         f"{findings.name}: {len(findings.proved.keys() - findings.refuted.keys())} statements proved, "
         f"{findings.successes} successes, {sum(findings.refusals.values())} refusals with a reason, {findings.ways} ways, "
-        f"{findings.most_instructions} instructions at most"
+        f"{findings.most_instructions} instructions and {findings.most_units} compute units at most"
     )
     for name, count in findings.refuted.items():
         print(f"  REFUTED: {name}, {count} times")

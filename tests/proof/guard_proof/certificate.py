@@ -58,6 +58,7 @@ def entry(findings: Findings) -> dict[str, Any]:
         "successes": findings.successes,
         "ways": findings.ways,
         "most instructions of a success": findings.most_instructions,
+        "most compute units of a success": findings.most_units,
     }
 
 

@@ -99,6 +99,7 @@ class Machine:
                 raise NotUnderstood("the program runs out of its code")
             self.reached.add(state.at)
             state.instructions += 1
+            state.units += 1
             if state.instructions > MOST_INSTRUCTIONS:
                 raise NotUnderstood(f"more than {MOST_INSTRUCTIONS} instructions on one way")
             match instruction.kind:

@@ -43,8 +43,9 @@ class Findings:
     unexplained: dict[str, int] = field(default_factory=dict)
     successes: int = 0
     ways: int = 0
-    #: The most instructions of a success.
+    #: The most instructions of a success, and the most compute units that they and system calls cost.
     most_instructions: int = 0
+    most_units: int = 0
 
     @property
     def holds(self) -> bool:
@@ -130,6 +131,7 @@ def judge(findings: Findings, view: View, state: State, execution: Execution) ->
     if solver.is_possible([*state.conditions, is_success]):
         findings.successes += 1
         findings.most_instructions = max(findings.most_instructions, state.instructions)
+        findings.most_units = max(findings.most_units, state.units)
         judge_success(findings, view, [*state.conditions, is_success], solver)
     if not any(isinstance(event, SysvarFailed) for event in state.events):
         judge_refusal(findings, view, state, z3.simplify(z3.Not(is_success)), solver)

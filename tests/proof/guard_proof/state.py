@@ -77,6 +77,8 @@ class State:
     events: list[Event] = field(default_factory=list)
     #: How many instructions ran, the most where branches came together.
     instructions: int = 0
+    #: What the runtime has charged for them and for system calls, compute units, the most where branches came together.
+    units: int = 0
     #: How many ways lead here, through all branches that came together.
     ways: int = 1
 
@@ -88,7 +90,7 @@ class State:
     def copy(self) -> State:
         return State(
             self.at, list(self.registers), self.stack.copy(), list(self.frames), dict(self.rounds),
-            list(self.conditions), list(self.events), self.instructions, self.ways,
+            list(self.conditions), list(self.events), self.instructions, self.units, self.ways,
         )  # fmt: skip
 
     def kin(self) -> tuple[object, ...]:
@@ -140,5 +142,6 @@ def join(
     return State(
         states[0].at, registers, stacks.merge([each.stack for each in states], choose, garbage), frames,
         dict(states[0].rounds), conditions, list(longest.events),
-        max(each.instructions for each in states), sum(each.ways for each in states),
+        max(each.instructions for each in states), max(each.units for each in states),
+        sum(each.ways for each in states),
     )  # fmt: skip

@@ -34,6 +34,16 @@ def scrambled(block: int) -> int:
     return (block << 15 | block >> 17) * 0x1B873593 & 0xFFFFFFFF
 
 
+#: Compute units that the runtime charges, from its table of costs: for a system call, for a sysvar and the copy of a few
+#: bytes, and for a call of another program. Bytes that are handed to the runtime cost one unit for so many.
+SYSCALL_UNITS = 100
+SYSVAR_UNITS = 110
+CALL_UNITS = 946
+BYTES_PER_UNIT = 250
+#: What an entry of a call's list of accounts, and of its infos, counts as, bytes.
+LISTED_BYTES = 34
+INFO_BYTES = 80
+
 #: More would not be a call of the exchange.
 LONGEST_LIST = 64
 
@@ -72,6 +82,7 @@ class Syscalls:
         name = b"".join(word.to_bytes(8, "little") for word in words)
         if (name, offset, length) != (CLOCK, 0, 8):
             raise NotUnderstood(f"instruction {state.at} reads something else than the clock's slot")
+        state.units += SYSVAR_UNITS
         failed = state.copy()
         failed.registers[0] = self._fresh()
         failed.conditions.append(failed.registers[0] != 0)
@@ -82,12 +93,17 @@ class Syscalls:
         return [state, failed]
 
     def _invoke(self, state: State) -> list[State]:
-        """A call of another program. It ends the transaction, or returns zero with the accounts changed in any way."""
+        """A call of another program. It ends the transaction, or returns zero with the accounts changed in any way.
+
+        What the runtime charges for the data of the accounts, and what the other program uses, is not counted.
+        """
         call, infos, count, _, seeds = (self._known(state, each, "argument") for each in state.registers[1:6])
         words = [self._known(state, each, "part of a call") for each in self._words(state, call, 5)]
         program, listed, listed_count, data, data_length = words
         if max(count, listed_count) > LONGEST_LIST or data_length % 8 or data_length > 64:
             raise NotUnderstood(f"instruction {state.at} makes a call that is too large")
+        state.units += CALL_UNITS + data_length // BYTES_PER_UNIT
+        state.units += LISTED_BYTES * listed_count // BYTES_PER_UNIT + INFO_BYTES * count // BYTES_PER_UNIT
         address = [self._known(state, each, "program") for each in self._words(state, program, 4)]
         load = self._memory.load
         event = Call(
@@ -111,11 +127,13 @@ class Syscalls:
         fields, count = (self._known(state, each, "argument") for each in state.registers[1:3])
         if count > LONGEST_LIST:
             raise NotUnderstood(f"instruction {state.at} logs too many fields")
+        state.units += SYSCALL_UNITS * (1 + count)
         logged = []
         for each in range(fields, fields + 16 * count, 16):
             start, length = (self._known(state, word, "field") for word in self._words(state, each, 2))
             if length % 8 or length > 1024:
                 raise NotUnderstood(f"instruction {state.at} logs a field of {length} bytes")
+            state.units += length
             logged.append(tuple(self._words(state, start, length // 8)))
         state.events.append(Logged(tuple(logged)))
         state.registers[0] = 0
@@ -125,6 +143,7 @@ class Syscalls:
         start, length = (self._known(state, each, "argument") for each in state.registers[1:3])
         if length % 8 or length > 1024:
             raise NotUnderstood(f"instruction {state.at} returns {length} bytes")
+        state.units += SYSCALL_UNITS + length // BYTES_PER_UNIT
         state.events.append(Returned(tuple(self._words(state, start, length // 8))))
         state.registers[0] = 0
         return [state]
