@@ -20,6 +20,9 @@ use crate::{events::subscription_index::Subscriptions, metrics::Metrics, status:
 /// Type of the metrics' text.
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
+/// Why a standby is not ready while the leader does not renew its lease.
+const SILENT: &str = "the process that leads has been silent for longer than its lease";
+
 /// State of the endpoints.
 #[derive(Clone, Debug)]
 pub struct Health {
@@ -65,6 +68,9 @@ async fn ready(State(health): State<Health>) -> Response {
     let stored = stored(&health.store).await;
     let reason = match &stored {
         Err(error) => Some(error.to_string()),
+        Ok(stored) if health.status.stands_by() && stored["leaderIsSilent"] == true => {
+            Some(SILENT.to_owned())
+        }
         Ok(_) => health.status.stream_fault(Instant::now()),
     };
     let stored = stored.unwrap_or(Value::Null);
@@ -77,6 +83,7 @@ async fn ready(State(health): State<Health>) -> Response {
         "ready": reason.is_none(),
         "reason": reason,
         "standby": health.status.stands_by(),
+        "leads": health.status.is_leader(),
         "slot": health.status.last_slot(),
         "checkpoint": stored["checkpoint"],
         "filter": {
@@ -106,6 +113,7 @@ async fn stored(store: &Store) -> Result<Value, StoreError> {
     let filter = store.filter_state().await?;
     Ok(json!({
         "checkpoint": store.checkpoint(Commitment::Confirmed).await?,
+        "leaderIsSilent": store.is_leader_silent().await?,
         "inForceRevision": filter.map(|filter| filter.revision.0),
         "inForceSinceSlot": filter.map(|filter| filter.in_force_slot),
         "pendingDeliveries": store.pending_deliveries().await?,

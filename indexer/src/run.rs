@@ -153,6 +153,7 @@ struct LeaderTasks {
     servers: Servers,
     /// Where slots are read that no stream server replays.
     node: Option<Node>,
+    /// By which they are elected.
     store: Store,
     subscriptions: watch::Receiver<Arc<Subscriptions>>,
     idls: Arc<Idls>,
@@ -166,21 +167,24 @@ struct LeaderTasks {
 
 impl LeaderTasks {
     async fn run(self, shutdown: CancellationToken) {
-        let start = |tasks: &mut JoinSet<()>, stop: &CancellationToken| self.start(tasks, stop);
+        let start = |tasks: &mut JoinSet<()>, store: &Store, stop: &CancellationToken| {
+            self.start(tasks, store, stop);
+        };
         let observers = (&self.status, &self.metrics);
         if !leadership::run(&self.store, observers, start, &shutdown).await {
             tracing::error!("a task of the leader ended by itself");
         }
     }
 
-    fn start(&self, tasks: &mut JoinSet<()>, stop: &CancellationToken) {
+    /// Starts them on a store that takes their writes while this process leads.
+    fn start(&self, tasks: &mut JoinSet<()>, store: &Store, stop: &CancellationToken) {
         let follower = Follower {
             servers: self.servers.clone(),
             subscriptions: self.subscriptions.clone(),
             backfill: self.node.clone().map(Backfill::new),
             context: SessionContext {
                 outbox: Outbox {
-                    store: self.store.clone(),
+                    store: store.clone(),
                     stored: Arc::clone(&self.stored),
                     capacity: self.capacity.clone(),
                     metrics: self.metrics.clone(),
@@ -191,7 +195,7 @@ impl LeaderTasks {
             },
         };
         let heartbeats = HeartbeatWriter {
-            store: self.store.clone(),
+            store: store.clone(),
             subscriptions: self.subscriptions.clone(),
             stored: Arc::clone(&self.stored),
             clock: self.clock.clone(),
@@ -199,7 +203,7 @@ impl LeaderTasks {
         tasks.spawn(follower.run(stop.clone()));
         tasks.spawn(heartbeats.run(stop.clone()));
         tasks.spawn(retention::run(
-            self.store.clone(),
+            store.clone(),
             self.retention,
             self.clock.clone(),
             stop.clone(),

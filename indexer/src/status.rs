@@ -28,9 +28,15 @@ struct StreamStatus {
 }
 
 impl Status {
-    /// Shows that this process is the leader, or a standby.
-    pub fn leads(&self, leads: bool) {
-        self.stream.lock().leader = Some(leads);
+    /// Shows that this process is the leader, or a standby; `None` while that is not known.
+    pub fn leads(&self, leads: Option<bool>) {
+        self.stream.lock().leader = leads;
+    }
+
+    /// Whether this process is the leader; `None` while that is not known.
+    #[must_use]
+    pub fn is_leader(&self) -> Option<bool> {
+        self.stream.lock().leader
     }
 
     /// Whether this process stands by while another one is the leader.
@@ -124,9 +130,9 @@ mod tests {
         );
         status.disconnected("gone".to_owned());
         assert_eq!(status.stream_fault(now).as_deref(), Some("gone"));
-        status.leads(false);
+        status.leads(Some(false));
         assert_eq!(status.stream_fault(now), None, "another process sees to it");
-        status.leads(true);
+        status.leads(Some(true));
         assert!(!status.stands_by() && status.stream_fault(now).is_some());
     }
 }

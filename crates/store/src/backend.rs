@@ -22,5 +22,5 @@ pub(crate) use self::{
     postgres::{PostgresDatabase, PostgresLeadership},
     row::{Row, signed, unsigned},
     sqlite::{SqliteDatabase, SqliteLeadership},
-    statement::{Sql, Value, json_rows, over_rows, values},
+    statement::{Sql, Value, database_time, json_rows, over_rows, values},
 };

@@ -71,6 +71,9 @@ pub enum StoreError {
         /// Its identifier.
         key: String,
     },
+    /// Another process leads by now, or may: what this one wanted to write as the leader was refused, all of it.
+    #[error("this process does not lead any more; what it wrote as the leader was refused")]
+    NotLeader,
     /// Messages with the ids of a commit's were stored between looking them up and storing them.
     #[error("messages with duplicate ids are being stored at the same time")]
     DuplicateMessages,
@@ -85,6 +88,12 @@ pub enum StoreError {
     OutOfRange {
         /// What was to be stored.
         what: &'static str,
+    },
+    /// The database did not answer in time: it is overloaded, or cut off.
+    #[error("the database has not answered for {seconds} s")]
+    NoAnswer {
+        /// The limit.
+        seconds: u64,
     },
     /// The database refused or failed: disk full, locked for too long, input/output error.
     #[error("the database failed: {0}")]

@@ -14,6 +14,7 @@
 //!   under that lease no longer count, unless the message was accepted.
 //! - **Order is kept where asked.** Of the deliveries that must be made in order only the first pending one
 //!   is ever due.
+//! - **One leader writes.** What is written through [`Leadership::store`] is refused once another process leads.
 //! - **A filter change has a date.** Every write that changes what is matched gets a revision, and with
 //!   it the slot from which on nothing must be missed.
 //! - **The queue is never in memory.** The price of leasing depends on what is leased, not on what is pending.

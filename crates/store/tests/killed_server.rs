@@ -51,7 +51,7 @@ async fn a_killed_server_comes_back_with_everything() {
         assert_eq!(kept, Some(slot));
     }
     assert!(
-        leader.check().await.is_err(),
+        leader.renew().await.is_err(),
         "the leadership went with its connection"
     );
     assert!(

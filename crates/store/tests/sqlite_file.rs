@@ -74,10 +74,10 @@ async fn leadership_ends_with_the_file_it_is_about() {
         .await
         .expect("asks")
         .expect("is free");
-    leader.check().await.expect("leads");
+    leader.renew().await.expect("leads");
     std::fs::remove_file(folder.path().join("new/sluice.db")).expect("deletes the file");
     assert!(matches!(
-        leader.check().await,
+        leader.renew().await,
         Err(StoreError::FileGone { .. })
     ));
 }

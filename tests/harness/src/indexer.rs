@@ -59,6 +59,7 @@ enum Place {
     /// A database on a PostgreSQL server.
     Server {
         url: String,
+        name: String,
         _cluster: Arc<PrivateCluster>,
     },
 }
@@ -117,7 +118,12 @@ impl IndexerHarness {
         let name = format!("{}_{number}_{test}", std::process::id());
         let url = cluster.create_database(&name).await.expect("creates");
         let _cluster = cluster;
-        Self::on(Place::Server { url, _cluster }).await
+        let place = Place::Server {
+            url,
+            name,
+            _cluster,
+        };
+        Self::on(place).await
     }
 
     async fn on(place: Place) -> Self {
@@ -155,6 +161,14 @@ impl IndexerHarness {
         }
     }
 
+    /// The name of the database, if a server has it.
+    pub fn database(&self) -> Option<String> {
+        match &self.place {
+            Place::File { .. } => None,
+            Place::Server { name, .. } => Some(name.clone()),
+        }
+    }
+
     /// Starts an indexer.
     pub async fn start(&self) -> Indexer {
         self.start_at(free_address().expect("a free port"))
@@ -165,9 +179,27 @@ impl IndexerHarness {
         self.start_at(SocketAddr::from(([127, 0, 0, 1], 0)))
     }
 
+    /// Starts an indexer that reaches the database, which is a server's, by this URL.
+    ///
+    /// # Panics
+    /// When there is no free port.
+    pub fn start_on_database(&self, url: &str) -> Indexer {
+        let health = free_address().expect("a free port");
+        self.start_with(health, &format!("url = \"{url}\""))
+    }
+
     fn start_at(&self, health: SocketAddr) -> Indexer {
+        let database = match &self.place {
+            Place::File { path, .. } => format!("path = \"{}\"", path.display()),
+            Place::Server { url, .. } => format!("url = \"{url}\""),
+        };
+        self.start_with(health, &database)
+    }
+
+    fn start_with(&self, health: SocketAddr, database: &str) -> Indexer {
         let shutdown = CancellationToken::new();
-        let running = tokio::spawn(services::indexer(self.config(health), shutdown.clone()));
+        let config = self.config(health, database);
+        let running = tokio::spawn(services::indexer(config, shutdown.clone()));
         Indexer {
             health,
             shutdown,
@@ -175,11 +207,7 @@ impl IndexerHarness {
         }
     }
 
-    fn config(&self, health: SocketAddr) -> Config {
-        let database = match &self.place {
-            Place::File { path, .. } => format!("path = \"{}\"", path.display()),
-            Place::Server { url, .. } => format!("url = \"{url}\""),
-        };
+    fn config(&self, health: SocketAddr, database: &str) -> Config {
         let (rpc_url, calls) = match &self.node {
             Some(url) => (url.as_str(), 1000),
             None => ("http://127.0.0.1:1", 0),

@@ -54,7 +54,13 @@ impl NetworkLink {
         })
     }
 
-    /// Where it begins.
+    /// Address where it begins.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Where it begins, for a server of HTTP.
     #[must_use]
     pub fn url(&self) -> String {
         format!("http://{}", self.address)

@@ -7,6 +7,7 @@ use sqlx::{AssertSqlSafe, Postgres, Sqlite, query::Query, sqlite::SqliteArgument
 
 use super::{
     connection::Connection,
+    postgres::answered,
     row::Row,
     statement::{PostgresQuery, SqliteQuery, Value},
 };
@@ -51,13 +52,13 @@ impl Connection {
         bound: Bound,
         mut given: Vec<Vec<Value>>,
     ) -> Result<Vec<Row>, StoreError> {
-        let mut answered = Vec::new();
+        let mut found = Vec::new();
         while !given.is_empty() {
             let rest = self.split(&mut given);
-            answered.extend(self.run_over(bound, given).await?);
+            found.extend(self.run_over(bound, given).await?);
             given = rest;
         }
-        Ok(answered)
+        Ok(found)
     }
 
     /// Runs a statement over rows and counts the rows that it changed.
@@ -79,12 +80,12 @@ impl Connection {
                     done.rows_affected()
                 }
                 Self::PostgresRead(connection) => {
-                    let done = bound.postgres(given).execute(&mut **connection).await?;
-                    done.rows_affected()
+                    let done = bound.postgres(given).execute(&mut **connection);
+                    answered(done).await?.rows_affected()
                 }
                 Self::PostgresTransaction(transaction) => {
-                    let done = bound.postgres(given).execute(&mut **transaction).await?;
-                    done.rows_affected()
+                    let done = bound.postgres(given).execute(&mut **transaction);
+                    answered(done).await?.rows_affected()
                 }
             });
             given = rest;
@@ -117,12 +118,20 @@ impl Connection {
                 found.into_iter().map(Row::Sqlite).collect()
             }
             Self::PostgresRead(connection) => {
-                let found = bound.postgres(given).fetch_all(&mut **connection).await?;
-                found.into_iter().map(Row::Postgres).collect()
+                let found = bound.postgres(given).fetch_all(&mut **connection);
+                answered(found)
+                    .await?
+                    .into_iter()
+                    .map(Row::Postgres)
+                    .collect()
             }
             Self::PostgresTransaction(transaction) => {
-                let found = bound.postgres(given).fetch_all(&mut **transaction).await?;
-                found.into_iter().map(Row::Postgres).collect()
+                let found = bound.postgres(given).fetch_all(&mut **transaction);
+                answered(found)
+                    .await?
+                    .into_iter()
+                    .map(Row::Postgres)
+                    .collect()
             }
         })
     }

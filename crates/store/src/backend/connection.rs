@@ -9,6 +9,7 @@ use tokio::{sync::OwnedMutexGuard, task::JoinHandle};
 
 use super::{
     file::DatabaseFile,
+    postgres::answered,
     row::Row,
     statement::{Sql, Value, postgres_query, sqlite_query},
 };
@@ -61,14 +62,16 @@ impl Connection {
                 .execute(&mut **transaction)
                 .await?
                 .rows_affected(),
-            Self::PostgresRead(connection) => postgres_query(sql, values)
-                .execute(&mut **connection)
-                .await?
-                .rows_affected(),
-            Self::PostgresTransaction(transaction) => postgres_query(sql, values)
-                .execute(&mut **transaction)
-                .await?
-                .rows_affected(),
+            Self::PostgresRead(connection) => {
+                answered(postgres_query(sql, values).execute(&mut **connection))
+                    .await?
+                    .rows_affected()
+            }
+            Self::PostgresTransaction(transaction) => {
+                answered(postgres_query(sql, values).execute(&mut **transaction))
+                    .await?
+                    .rows_affected()
+            }
         })
     }
 
@@ -92,16 +95,12 @@ impl Connection {
                     .fetch_all(&mut **transaction)
                     .await?,
             ),
-            Self::PostgresRead(connection) => postgres(
-                postgres_query(sql, values)
-                    .fetch_all(&mut **connection)
-                    .await?,
-            ),
-            Self::PostgresTransaction(transaction) => postgres(
-                postgres_query(sql, values)
-                    .fetch_all(&mut **transaction)
-                    .await?,
-            ),
+            Self::PostgresRead(connection) => {
+                postgres(answered(postgres_query(sql, values).fetch_all(&mut **connection)).await?)
+            }
+            Self::PostgresTransaction(transaction) => {
+                postgres(answered(postgres_query(sql, values).fetch_all(&mut **transaction)).await?)
+            }
         })
     }
 
@@ -171,7 +170,7 @@ impl Connection {
                 let waits = durability == Durability::Durable;
                 return Ok(PendingWrite(waits.then(|| file.sync())));
             }
-            Self::PostgresTransaction(transaction) => transaction.commit().await?,
+            Self::PostgresTransaction(transaction) => answered(transaction.commit()).await?,
             Self::SqliteRead(_) | Self::PostgresRead(_) => {}
         }
         Ok(PendingWrite(None))

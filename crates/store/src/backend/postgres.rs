@@ -1,4 +1,7 @@
-//! PostgreSQL: a pool of connections, migrations, and the advisory lock of the leader.
+//! PostgreSQL: a pool of connections, migrations, and the advisory lock and the lease of the leader.
+//!
+//! A host that dies, or a network that swallows everything, ends no connection by itself. The server is asked to notice
+//! it within seconds ([`SESSION`]), and here every wait for an answer has an end ([`answered`]).
 
 use std::{sync::Arc, time::Duration};
 
@@ -7,7 +10,10 @@ use sqlx::{
     postgres::{PgConnectOptions, PgPoolOptions},
 };
 
-use super::connection::{Connection, Durability};
+use super::{
+    connection::{Connection, Durability},
+    statement::database_time,
+};
 use crate::StoreError;
 
 /// Connections of one process: one writes slots, a few record deliveries, the others read.
@@ -16,8 +22,60 @@ const CONNECTIONS: u32 = 8;
 /// How long a caller waits for a connection before it fails, because the database is away or overloaded.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How long the leader waits for an answer on the connection that holds its lock.
-const LEADER_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long the leader waits for an answer on the connection that holds its lock. The row of the lease may be held for
+/// as long as [`SESSION`] lets a transaction stand still.
+const LEADER_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How long a returned connection may take to show that it still works, before it is closed: on one whose statement was
+/// given up, the answer may never come.
+const RELEASE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How long any statement may take. None takes a second but on a database that is overloaded; a network that swallows
+/// everything would hold its caller for a quarter of an hour.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// When the server gives a session up. A client that stands still in the middle of a transaction (stopped, or cut off)
+/// holds rows that others wait for, the new leader among them; one whose host has died holds the lock of the leader. Both
+/// end within the lease of a leader. Milliseconds where the name does not say seconds; what is about TCP is ignored on a
+/// Unix socket.
+const SESSION: [(&str, &str); 5] = [
+    ("idle_in_transaction_session_timeout", "8000"),
+    // Seconds without a sign of life, seconds between probes, and probes without an answer.
+    ("tcp_keepalives_idle", "3"),
+    ("tcp_keepalives_interval", "1"),
+    ("tcp_keepalives_count", "4"),
+    ("tcp_user_timeout", "8000"),
+];
+
+const CLAIM: &str = concat!(
+    "UPDATE leadership SET epoch = epoch + 1, until = ",
+    database_time!(postgres),
+    " + $1 RETURNING epoch"
+);
+
+const RENEW: &str = concat!(
+    "UPDATE leadership SET until = ",
+    database_time!(postgres),
+    " + $2 WHERE epoch = $1"
+);
+
+const GIVE_BACK: &str = "UPDATE leadership SET until = NULL WHERE epoch = $1";
+
+/// Ends the session that holds the leader's lock, if its lease is over: its process is stopped or cut off. The lock may
+/// also be held by a process of a release without leases, which has none that could be over.
+const DEPOSE: &str = concat!(
+    "SELECT pg_terminate_backend(l.pid) FROM pg_locks l, leadership
+     WHERE leadership.until < ",
+    database_time!(postgres),
+    " AND l.locktype = 'advisory' AND l.granted AND l.objsubid = 1
+         AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+         AND (CAST(CAST(l.classid AS BIGINT) AS BIT(32)) || CAST(CAST(l.objid AS BIGINT) AS BIT(32)))
+             = CAST(CAST($1 AS BIGINT) AS BIT(64))"
+);
+
+/// Pause before another try to take the lock of a session that was ended, and how many tries.
+const DEPOSED_PAUSE: Duration = Duration::from_millis(50);
+const DEPOSED_TRIES: u32 = 20;
 
 /// How statements are planned. All of them look a few rows up through an index, one after the other, and the planner,
 /// which knows little about tables that change all the time, must not find something cleverer. A bitmap scan in
@@ -57,7 +115,7 @@ impl PostgresDatabase {
                     place: "of store.url".to_owned(),
                     source: source.into(),
                 })?;
-        let options = options.options(PLANNING);
+        let options = options.options(PLANNING).options(SESSION);
         let place = format!(
             "{} on {}",
             options.get_database().unwrap_or_default(),
@@ -66,6 +124,13 @@ impl PostgresDatabase {
         let pool = PgPoolOptions::new()
             .max_connections(CONNECTIONS)
             .acquire_timeout(ACQUIRE_TIMEOUT)
+            .after_release(|connection, _| {
+                Box::pin(async {
+                    let ping = tokio::time::timeout(RELEASE_TIMEOUT, connection.ping()).await;
+                    ping.map_err(|elapsed| sqlx::Error::Io(elapsed.into()))??;
+                    Ok(true)
+                })
+            })
             .connect_lazy_with(options.clone());
         migrate(&pool).await.map_err(|error| StoreError::Open {
             place,
@@ -99,44 +164,114 @@ impl PostgresDatabase {
         Ok(Connection::PostgresTransaction(transaction))
     }
 
-    /// Takes the lock of the leader, unless another session holds it. The lock lives and dies with a
-    /// connection of its own.
+    /// Takes the lock of the leader and a new epoch, unless another session holds the lock and its lease is not over. The
+    /// lock lives and dies with a connection of its own.
     pub(crate) async fn try_acquire_leadership(
         &self,
+        lease: Duration,
     ) -> Result<Option<PostgresLeadership>, StoreError> {
-        let mut connection = PgConnection::connect_with(&self.0.options).await?;
-        let locked: bool = sqlx::query_scalar("SELECT pg_try_advisory_lock($1)")
-            .bind(LEADER_LOCK)
-            .fetch_one(&mut connection)
-            .await?;
-        if locked {
-            return Ok(Some(PostgresLeadership { connection }));
-        }
-        connection.close().await?;
-        Ok(None)
+        let acquiring = async {
+            let mut connection = PgConnection::connect_with(&self.0.options).await?;
+            if !lock_leadership(&mut connection).await? {
+                connection.close().await?;
+                return Ok(None);
+            }
+            let epoch: i64 = sqlx::query_scalar(CLAIM)
+                .bind(millis(lease))
+                .fetch_one(&mut connection)
+                .await?;
+            Ok(Some(PostgresLeadership { connection, epoch }))
+        };
+        in_time(LEADER_TIMEOUT, acquiring).await
     }
 }
 
-/// The connection that holds the lock of the leader.
+/// Takes the leader's lock, from a session whose lease is over if need be. False when another one holds it rightly.
+async fn lock_leadership(connection: &mut PgConnection) -> Result<bool, sqlx::Error> {
+    if try_lock(connection).await? {
+        return Ok(true);
+    }
+    let deposed: Vec<bool> = sqlx::query_scalar(DEPOSE)
+        .bind(LEADER_LOCK)
+        .fetch_all(&mut *connection)
+        .await?;
+    if deposed.is_empty() {
+        return Ok(false);
+    }
+    for _ in 0..DEPOSED_TRIES {
+        if try_lock(connection).await? {
+            return Ok(true);
+        }
+        tokio::time::sleep(DEPOSED_PAUSE).await;
+    }
+    Ok(false)
+}
+
+async fn try_lock(connection: &mut PgConnection) -> Result<bool, sqlx::Error> {
+    sqlx::query_scalar("SELECT pg_try_advisory_lock($1)")
+        .bind(LEADER_LOCK)
+        .fetch_one(connection)
+        .await
+}
+
+/// The connection that holds the lock of the leader, and the leader's epoch.
 #[derive(Debug)]
 pub(crate) struct PostgresLeadership {
     connection: PgConnection,
+    epoch: i64,
 }
 
 impl PostgresLeadership {
-    /// Whether the connection, and with it the lock, is still there.
-    pub(crate) async fn check(&mut self) -> Result<(), StoreError> {
-        let ping = sqlx::query("SELECT 1").execute(&mut self.connection);
-        match tokio::time::timeout(LEADER_TIMEOUT, ping).await {
-            Ok(answer) => answer.map(drop).map_err(StoreError::from),
-            Err(elapsed) => Err(StoreError::Database(elapsed.into())),
+    pub(crate) fn epoch(&self) -> i64 {
+        self.epoch
+    }
+
+    /// Renews the lease. Fails when the connection, and with it the lock, is gone, or the epoch is another's.
+    pub(crate) async fn renew(&mut self, lease: Duration) -> Result<(), StoreError> {
+        let renewing = sqlx::query(RENEW)
+            .bind(self.epoch)
+            .bind(millis(lease))
+            .execute(&mut self.connection);
+        match in_time(LEADER_TIMEOUT, renewing).await?.rows_affected() {
+            0 => Err(StoreError::NotLeader),
+            _ => Ok(()),
         }
     }
 
-    /// Gives the lock back.
-    pub(crate) async fn release(self) -> Result<(), StoreError> {
-        Ok(self.connection.close().await?)
+    /// Gives the lease and the lock back.
+    pub(crate) async fn release(mut self) -> Result<(), StoreError> {
+        let releasing = async {
+            sqlx::query(GIVE_BACK)
+                .bind(self.epoch)
+                .execute(&mut self.connection)
+                .await?;
+            self.connection.close().await
+        };
+        in_time(LEADER_TIMEOUT, releasing).await
     }
+}
+
+/// The answer to a statement, or an error once it takes too long.
+pub(super) async fn answered<T>(
+    answer: impl Future<Output = Result<T, sqlx::Error>>,
+) -> Result<T, StoreError> {
+    in_time(ANSWER_TIMEOUT, answer).await
+}
+
+async fn in_time<T>(
+    limit: Duration,
+    answer: impl Future<Output = Result<T, sqlx::Error>>,
+) -> Result<T, StoreError> {
+    match tokio::time::timeout(limit, answer).await {
+        Ok(answer) => Ok(answer?),
+        Err(_) => Err(StoreError::NoAnswer {
+            seconds: limit.as_secs(),
+        }),
+    }
+}
+
+fn millis(duration: Duration) -> i64 {
+    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
 }
 
 /// Runs in one transaction under a lock, so that processes starting at once do not migrate twice.

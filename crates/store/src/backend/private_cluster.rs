@@ -1,6 +1,6 @@
 //! A private PostgreSQL cluster for tests, which touches no other server, data or port.
 //!
-//! It listens on a Unix socket only, under the account that runs the test; since PostgreSQL refuses to be
+//! It listens on a Unix socket, and on a port of the loopback interface where a test asks for one, under the account that runs the test; since PostgreSQL refuses to be
 //! run by root, then under `postgres` or `nobody`. The server's programs are found on PATH or where
 //! Debian's package `postgresql` puts them.
 
@@ -9,6 +9,7 @@ use std::{
     ffi::OsString,
     fs::{self, File, OpenOptions},
     io,
+    net::SocketAddr,
     os::unix::{
         fs::{MetadataExt, PermissionsExt, chown},
         process::CommandExt,
@@ -90,6 +91,7 @@ pub struct PrivateCluster {
     data: PathBuf,
     socket: PathBuf,
     disk: Disk,
+    port: Option<u16>,
     // A shared cluster runs as long as a user holds this; None for one that ends with its owner.
     users: Option<File>,
 }
@@ -100,9 +102,22 @@ impl PrivateCluster {
     /// # Errors
     /// [`ClusterError`].
     pub fn start(folder: &Path, disk: Disk) -> Result<Self, ClusterError> {
+        Self::start_as(folder, disk, None)
+    }
+
+    /// As [`Self::start`], and listens on this port of the loopback interface too.
+    ///
+    /// # Errors
+    /// [`ClusterError`].
+    pub fn start_on_port(folder: &Path, disk: Disk, port: u16) -> Result<Self, ClusterError> {
+        Self::start_as(folder, disk, Some(port))
+    }
+
+    fn start_as(folder: &Path, disk: Disk, port: Option<u16>) -> Result<Self, ClusterError> {
         let programs = Programs::find()?;
         let folder = programs.own_folder(folder)?;
-        let cluster = Self::describe(programs, &folder, disk)?;
+        let mut cluster = Self::describe(programs, &folder, disk)?;
+        cluster.port = port;
         cluster.initialize()?;
         cluster.boot()?;
         Ok(cluster)
@@ -172,8 +187,12 @@ impl PrivateCluster {
     /// # Errors
     /// [`ClusterError::Failed`].
     pub fn boot(&self) -> Result<(), ClusterError> {
+        let network = self.port.map_or_else(
+            || "-c listen_addresses=".to_owned(),
+            |port| format!("-c listen_addresses=127.0.0.1 -c port={port}"),
+        );
         let settings = format!(
-            "-c listen_addresses= -c unix_socket_directories={} -c max_connections=200 -c fsync={}",
+            "{network} -c unix_socket_directories={} -c max_connections=200 -c fsync={}",
             self.socket.display(),
             if self.disk == Disk::Waits {
                 "on"
@@ -225,6 +244,7 @@ impl PrivateCluster {
             data: folder.join("data"),
             socket,
             disk,
+            port: None,
             users: None,
         })
     }
@@ -279,7 +299,16 @@ impl PrivateCluster {
 
     fn url(&self, database: &str) -> String {
         let socket = self.socket.to_string_lossy().replace('/', "%2F");
-        format!("postgres://{SUPERUSER}@localhost/{database}?host={socket}")
+        let port = self
+            .port
+            .map_or_else(String::new, |port| format!(":{port}"));
+        format!("postgres://{SUPERUSER}@localhost{port}/{database}?host={socket}")
+    }
+
+    /// URL of a database at an address of the network: the port of the cluster, or what leads there.
+    #[must_use]
+    pub fn url_at(address: SocketAddr, database: &str) -> String {
+        format!("postgres://{SUPERUSER}@{address}/{database}")
     }
 }
 

@@ -1,4 +1,4 @@
-//! SQLite: one file in WAL mode, its readers, its one writer, and the lock file of the leader.
+//! SQLite: one file in WAL mode, its readers, its one writer, and the lock file and the lease of the leader.
 //!
 //! Writes of one process take turns on an in-process lock instead of meeting in SQLite's busy handler,
 //! which sleeps; the handler is left for the other process. They all go over one connection: what that keeps in memory
@@ -8,7 +8,12 @@
 //! loss would only repeat work (leases, results of attempts) leave it at that. All others do not return before the log
 //! is on the disk, for which they wait when they have given their turn to the next.
 
-use std::{fs::TryLockError, path::Path, sync::Arc, time::Duration};
+use std::{
+    fs::{File, TryLockError},
+    path::Path,
+    sync::Arc,
+    time::Duration,
+};
 
 use sqlx::{
     SqlitePool,
@@ -19,6 +24,7 @@ use tokio::sync::Mutex;
 use super::{
     connection::{Connection, Durability, Turn},
     file::{self, DatabaseFile},
+    statement::{database_time, values},
 };
 use crate::StoreError;
 
@@ -49,6 +55,25 @@ const FOLD: &str = "PRAGMA wal_autocheckpoint = 4096";
 /// Sets the same for a durable write, 64 MiB. Callers wait for those, and folding takes as long as several of them, so
 /// it is left to relaxed ones unless there are none.
 const FOLD_LATE: &str = "PRAGMA wal_autocheckpoint = 16384";
+
+const CLAIM: &str = concat!(
+    "UPDATE leadership SET epoch = epoch + 1, until = ",
+    database_time!(sqlite),
+    " + $1 RETURNING epoch"
+);
+
+const RENEW: &str = concat!(
+    "UPDATE leadership SET until = ",
+    database_time!(sqlite),
+    " + $2 WHERE epoch = $1"
+);
+
+const GIVE_BACK: &str = "UPDATE leadership SET until = NULL WHERE epoch = $1";
+
+const IS_OVER: &str = concat!(
+    "SELECT epoch FROM leadership WHERE until < ",
+    database_time!(sqlite)
+);
 
 /// The database. Clones share the connections.
 #[derive(Clone, Debug)]
@@ -142,33 +167,81 @@ impl SqliteDatabase {
         })
     }
 
-    /// Takes the lock of the leader, unless another process or another caller holds it.
-    pub(crate) fn try_acquire_leadership(&self) -> Result<Option<SqliteLeadership>, StoreError> {
+    /// Takes the lock of the leader and a new epoch, unless another process or another caller holds the lock and its lease
+    /// is not over. A process that is stopped keeps its lock: who follows it leads without, until that one is gone.
+    pub(crate) async fn try_acquire_leadership(
+        &self,
+        lease: Duration,
+    ) -> Result<Option<SqliteLeadership>, StoreError> {
+        let lock = self.try_lock_leadership()?;
+        if lock.is_none() && self.read().await?.row(IS_OVER, values![]).await?.is_none() {
+            return Ok(None);
+        }
+        let mut write = self.write(Durability::Durable).await?;
+        // Of two standbys that find the lease over, the second finds it taken.
+        if lock.is_none() && write.row(IS_OVER, values![]).await?.is_none() {
+            return Ok(None);
+        }
+        let claimed = write.one_row(CLAIM, values![millis(lease)]).await?;
+        write.commit().await?;
+        Ok(Some(SqliteLeadership {
+            database: self.clone(),
+            epoch: claimed.integer("epoch")?,
+            lock,
+        }))
+    }
+
+    fn try_lock_leadership(&self) -> Result<Option<File>, StoreError> {
         let lock = file::open_leader_lock(self.0.file.path())
             .map_err(|error| StoreError::Database(error.into()))?;
         match lock.try_lock() {
-            Ok(()) => Ok(Some(SqliteLeadership {
-                database: self.clone(),
-                _lock: lock,
-            })),
+            Ok(()) => Ok(Some(lock)),
             Err(TryLockError::WouldBlock) => Ok(None),
             Err(TryLockError::Error(error)) => Err(StoreError::Database(error.into())),
         }
     }
 }
 
-/// The lock of the leader: on a file beside the database, which the system releases when the process dies.
+/// The leader's epoch, and its lock: on a file beside the database, which the system releases when the process dies.
 #[derive(Debug)]
 pub(crate) struct SqliteLeadership {
     database: SqliteDatabase,
-    _lock: std::fs::File,
+    epoch: i64,
+    /// `None` while a process that led before is stopped and holds it.
+    lock: Option<File>,
 }
 
 impl SqliteLeadership {
-    /// The lock itself cannot be lost; the database that it stands for can.
-    pub(crate) fn check(&self) -> Result<(), StoreError> {
-        self.database.check_file()
+    pub(crate) fn epoch(&self) -> i64 {
+        self.epoch
     }
+
+    /// Renews the lease. Fails when the epoch is another's, or the database is gone.
+    pub(crate) async fn renew(&mut self, lease: Duration) -> Result<(), StoreError> {
+        let mut write = self.database.write(Durability::Relaxed).await?;
+        let renewed = write
+            .execute(RENEW, values![self.epoch, millis(lease)])
+            .await?;
+        if renewed == 0 {
+            return Err(StoreError::NotLeader);
+        }
+        write.commit().await?;
+        if self.lock.is_none() {
+            self.lock = self.database.try_lock_leadership()?;
+        }
+        Ok(())
+    }
+
+    /// Gives the lease and the lock back.
+    pub(crate) async fn release(self) -> Result<(), StoreError> {
+        let mut write = self.database.write(Durability::Relaxed).await?;
+        write.execute(GIVE_BACK, values![self.epoch]).await?;
+        write.commit().await
+    }
+}
+
+fn millis(duration: Duration) -> i64 {
+    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
 }
 
 fn pool(connections: u32) -> SqlitePoolOptions {

@@ -21,6 +21,18 @@ impl From<&'static str> for Sql {
     }
 }
 
+/// Now in unix milliseconds, by the clock that all processes on a database share: a PostgreSQL server's, or the
+/// machine's.
+macro_rules! database_time {
+    (sqlite) => {
+        "CAST(unixepoch('subsec') * 1000 AS INTEGER)"
+    };
+    (postgres) => {
+        "CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT)"
+    };
+}
+pub(crate) use database_time;
+
 /// A statement about the rows of a table `v` that arrives as the first parameter: a JSON array of objects
 /// with these columns.
 macro_rules! over_rows {

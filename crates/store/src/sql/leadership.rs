@@ -1,18 +1,47 @@
-//! Leadership: the right of one process per database to ingest the chain.
+//! Leadership: the right of one process per database to ingest the chain, and the epoch of its writes.
+//!
+//! A lock shows that a leader has ended, for it goes with the leader's process or connection. A lease shows that one
+//! stands still: stopped, or cut off from the database. Neither keeps a leader that comes back from going on where it
+//! was, so each leadership has an epoch, a number greater than all before: what a leader writes, it writes through
+//! [`Leadership::store`], and the database refuses every write of an epoch that is not the newest.
+
+use std::time::Duration;
 
 use super::store::{Database, Store};
 use crate::{
     StoreError,
-    backend::{PostgresLeadership, SqliteLeadership},
+    backend::{Connection, PostgresLeadership, Sql, SqliteLeadership, database_time, values},
+};
+
+/// How long a leader leads after it last renewed that, by the database's clock. It renews it every second; another one
+/// takes over when it was silent for this long, and within three seconds more.
+const LEASE: Duration = Duration::from_secs(9);
+
+/// Finds the epoch, if it is the newest, and has a new leader wait until this transaction is over.
+const EPOCH: Sql = Sql {
+    sqlite: "SELECT epoch FROM leadership WHERE epoch = $1",
+    postgres: "SELECT epoch FROM leadership WHERE epoch = $1 FOR KEY SHARE",
+};
+
+/// Whether there is a leader that was silent for longer than its lease.
+const IS_SILENT: Sql = Sql {
+    sqlite: concat!(
+        "SELECT epoch FROM leadership WHERE until < ",
+        database_time!(sqlite)
+    ),
+    postgres: concat!(
+        "SELECT epoch FROM leadership WHERE until < ",
+        database_time!(postgres)
+    ),
 };
 
 /// The right to ingest the chain: one leader at a time per database. It ends when it is dropped or the
-/// process dies, so that a standby takes over.
-///
-/// It saves work; it is not what keeps the data right. Two leaders at once would store each message once
-/// all the same, because ids follow from the events.
+/// process dies, and when it is not renewed in time, so that a standby takes over.
 #[derive(Debug)]
-pub struct Leadership(Holder);
+pub struct Leadership {
+    holder: Holder,
+    store: Store,
+}
 
 #[derive(Debug)]
 enum Holder {
@@ -26,27 +55,60 @@ impl Store {
     /// # Errors
     /// A failure of the database.
     pub async fn try_acquire_leadership(&self) -> Result<Option<Leadership>, StoreError> {
-        Ok(match &self.database {
-            Database::Sqlite(database) => database.try_acquire_leadership()?.map(Holder::Sqlite),
+        let holder = match &self.database {
+            Database::Sqlite(database) => database
+                .try_acquire_leadership(LEASE)
+                .await?
+                .map(Holder::Sqlite),
             Database::Postgres(database) => database
-                .try_acquire_leadership()
+                .try_acquire_leadership(LEASE)
                 .await?
                 .map(|leadership| Holder::Postgres(Box::new(leadership))),
+        };
+        Ok(holder.map(|holder| Leadership {
+            store: Self {
+                epoch: Some(holder.epoch()),
+                ..self.clone()
+            },
+            holder,
+        }))
+    }
+
+    /// Whether the process that leads has been silent for longer than its lease, so that no process may be at work.
+    ///
+    /// # Errors
+    /// A failure of the database.
+    pub async fn is_leader_silent(&self) -> Result<bool, StoreError> {
+        let silent = self.read().await?.row(IS_SILENT, values![]).await?;
+        Ok(silent.is_some())
+    }
+}
+
+impl Holder {
+    fn epoch(&self) -> i64 {
+        match self {
+            Self::Sqlite(leadership) => leadership.epoch(),
+            Self::Postgres(leadership) => leadership.epoch(),
         }
-        .map(Leadership))
     }
 }
 
 impl Leadership {
-    /// Checks that this process still leads; the leader does so every second or so, and stops ingesting
-    /// when it does not.
+    /// The store for all that the leader writes: its writes are refused with [`StoreError::NotLeader`], all of each, once
+    /// another process has taken over.
+    #[must_use]
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// Renews the leadership; the leader does so every second or so, and stops ingesting when that fails.
     ///
     /// # Errors
-    /// The leadership is lost: the connection that held it is gone, or the database file.
-    pub async fn check(&mut self) -> Result<(), StoreError> {
-        match &mut self.0 {
-            Holder::Sqlite(leadership) => leadership.check(),
-            Holder::Postgres(leadership) => leadership.check().await,
+    /// The leadership is lost: another process leads, the connection that held it is gone, or the database file.
+    pub async fn renew(&mut self) -> Result<(), StoreError> {
+        match &mut self.holder {
+            Holder::Sqlite(leadership) => leadership.renew(LEASE).await,
+            Holder::Postgres(leadership) => leadership.renew(LEASE).await,
         }
     }
 
@@ -55,12 +117,17 @@ impl Leadership {
     /// # Errors
     /// A failure of the database; the leadership ends all the same.
     pub async fn release(self) -> Result<(), StoreError> {
-        match self.0 {
-            Holder::Sqlite(leadership) => {
-                drop(leadership);
-                Ok(())
-            }
+        match self.holder {
+            Holder::Sqlite(leadership) => leadership.release().await,
             Holder::Postgres(leadership) => leadership.release().await,
         }
+    }
+}
+
+/// Keeps the epoch the newest for the rest of the transaction.
+pub(super) async fn hold_epoch(write: &mut Connection, epoch: i64) -> Result<(), StoreError> {
+    match write.row(EPOCH, values![epoch]).await? {
+        Some(_) => Ok(()),
+        None => Err(StoreError::NotLeader),
     }
 }

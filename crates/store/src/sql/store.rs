@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use super::leadership;
 use crate::{
     StoreError,
     backend::{Connection, Durability, PostgresDatabase, SqliteDatabase},
@@ -11,6 +12,8 @@ use crate::{
 #[derive(Clone, Debug)]
 pub struct Store {
     pub(super) database: Database,
+    /// The epoch without which nothing is written: of a leader's store alone.
+    pub(super) epoch: Option<i64>,
 }
 
 #[derive(Clone, Debug)]
@@ -28,6 +31,7 @@ impl Store {
     pub async fn open(path: &Path) -> Result<Self, StoreError> {
         Ok(Self {
             database: Database::Sqlite(SqliteDatabase::open(path).await?),
+            epoch: None,
         })
     }
 
@@ -39,6 +43,7 @@ impl Store {
     pub async fn connect(url: &str) -> Result<Self, StoreError> {
         Ok(Self {
             database: Database::Postgres(PostgresDatabase::open(url).await?),
+            epoch: None,
         })
     }
 
@@ -73,9 +78,13 @@ impl Store {
     }
 
     pub(super) async fn write(&self, durability: Durability) -> Result<Connection, StoreError> {
-        match &self.database {
-            Database::Sqlite(database) => database.write(durability).await,
-            Database::Postgres(database) => database.write(durability).await,
+        let mut write = match &self.database {
+            Database::Sqlite(database) => database.write(durability).await?,
+            Database::Postgres(database) => database.write(durability).await?,
+        };
+        if let Some(epoch) = self.epoch {
+            leadership::hold_epoch(&mut write, epoch).await?;
         }
+        Ok(write)
     }
 }

@@ -10,6 +10,7 @@ mod expectations;
 mod filters;
 mod forks;
 mod gaps;
+mod leadership;
 mod operations;
 mod storm;
 

@@ -1,0 +1,85 @@
+//! Two leaders: one that is cut off from the database is followed within seconds, and writes nothing when it is back.
+
+use std::{
+    net::{Ipv4Addr, SocketAddr},
+    os::unix::fs::PermissionsExt,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use sluice_harness::indexer::{IndexerHarness, freeze_and_confirm, send, soon};
+use sluice_store::{
+    Access, Commitment, DeliveryQuery,
+    testing::{Disk, PrivateCluster},
+};
+use sluice_testkit::{free_port::free_port, network_link::NetworkLink, updates::whole};
+
+use crate::expectations::{Ending, Surroundings};
+
+/// How soon another process leads after the leader was cut off.
+const TAKE_OVER: Duration = Duration::from_secs(15);
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_leader_that_is_cut_off_is_followed_and_refused_when_it_is_back() {
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("folder");
+    // The server may run as another account.
+    std::fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o755)).expect("entered");
+    let port = free_port().expect("a free port");
+    let place = folder.path().join("cluster");
+    let cluster = PrivateCluster::start_on_port(&place, Disk::DoesNotWait, port);
+    let cluster = Arc::new(cluster.expect("PostgreSQL starts"));
+    let mut harness = IndexerHarness::on_server(Arc::clone(&cluster), "cut_off").await;
+    let database = harness.database().expect("of a server");
+    let server = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    let link = NetworkLink::to(server).await.expect("a free port");
+
+    let id = harness.webhook(1).await;
+    let first = harness.start_on_database(&PrivateCluster::url_at(link.address(), &database));
+    let (old, name) = harness.listening().await;
+    let body = first.until_checkpoint(10).await;
+    assert_eq!(
+        (&body["leads"], &body["standby"]),
+        (&true.into(), &false.into())
+    );
+    let second = harness.start().await;
+    let body = second.until_ready(|_, body| body["standby"] == true).await;
+    assert_eq!(
+        (&body["leads"], &body["ready"]),
+        (&false.into(), &true.into())
+    );
+
+    let since = Instant::now();
+    link.freeze(true);
+    // The first one goes on with what it reads; its statements arrive when the link works again.
+    send(&old, whole(&name, 11)).await;
+    send(&old, freeze_and_confirm(&name, 11)).await;
+    let body = second.until_ready(|_, body| body["leads"] == true).await;
+    let took = since.elapsed();
+    println!("another process leads after {took:.1?}");
+    assert!(took < TAKE_OVER, "{took:?}");
+    assert_eq!(body["standby"], false);
+    let (new, request) = harness.accept().await;
+    assert_eq!(request.from_slot, Some(11));
+    let name = request.slots.expect("asked for");
+    send(&new, whole(&name, 11)).await;
+    send(&new, freeze_and_confirm(&name, 11)).await;
+    second.until_checkpoint(11).await;
+
+    link.freeze(false);
+    first.until_ready(|_, body| body["standby"] == true).await;
+    send(&new, whole(&name, 12)).await;
+    send(&new, freeze_and_confirm(&name, 12)).await;
+    second.until_checkpoint(12).await;
+    let sent = harness.bodies(6).await;
+    let mut sequences: Vec<_> = sent.iter().map(|body| body["sequence"].as_u64()).collect();
+    sequences.sort_unstable();
+    assert_eq!(sequences, (1..=6).map(Some).collect::<Vec<_>>());
+    let stored = harness
+        .store
+        .deliveries(&Access::All, &id, DeliveryQuery::default(), 100);
+    assert_eq!(stored.await.expect("read").expect("exists").len(), 6);
+    let checkpoint = harness.store.checkpoint(Commitment::Confirmed).await;
+    assert_eq!(checkpoint.expect("read"), Some(12));
+    soon(first.stop()).await;
+    soon(second.stop()).await;
+}
