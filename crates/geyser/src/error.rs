@@ -4,7 +4,7 @@ use std::time::Duration;
 
 /// The end of a stream, or the reason it never began.
 ///
-/// Every variant but [`StreamError::Refused`] may pass by opening the stream again later;
+/// Every variant but [`StreamError::Refused`] and [`StreamError::TooManyKeys`] may pass by opening the stream again later;
 /// [`StreamError::ReplayUnavailable`] only without `from_slot` or with a later one.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StreamError {
@@ -15,6 +15,15 @@ pub enum StreamError {
     /// Waiting does not help; the configuration or the request must change.
     #[error("the stream refused the request: {0}")]
     Refused(String),
+    /// The request has more keys than the server takes on as many streams as are opened.
+    #[error(
+        "the filters have {keys} keys, more than fit into {} requests of what the server takes",
+        crate::limits::MAX_STRANDS
+    )]
+    TooManyKeys {
+        /// Keys of all filters.
+        keys: usize,
+    },
     /// The slots asked for by `from_slot` cannot be replayed: there is a gap that only a snapshot
     /// can close.
     #[error("the stream cannot replay from the slot asked for: {message}")]
@@ -54,6 +63,6 @@ impl StreamError {
     /// Whether opening the same stream again can succeed without a change of configuration.
     #[must_use]
     pub fn is_retryable(&self) -> bool {
-        !matches!(self, Self::Refused(_))
+        !matches!(self, Self::Refused(_) | Self::TooManyKeys { .. })
     }
 }

@@ -33,6 +33,13 @@ impl Generation {
         let (_, number) = name.rsplit_once(SEPARATOR)?;
         number.parse().ok().map(Self)
     }
+
+    /// The name of a filter without the generation that it carries.
+    #[must_use]
+    pub(crate) fn filter_of(name: &str) -> &str {
+        name.rsplit_once(SEPARATOR)
+            .map_or(name, |(filter, _)| filter)
+    }
 }
 
 impl fmt::Display for Generation {

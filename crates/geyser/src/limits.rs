@@ -37,3 +37,7 @@ pub const KEEP_ALIVE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Longest filter name that servers accept.
 pub const MAX_FILTER_NAME_BYTES: usize = 128;
+
+/// Most strands of one stream. Each is a connection with a thread of its own, and some servers allow a client no more than
+/// tens of them.
+pub const MAX_STRANDS: usize = 32;

@@ -123,6 +123,11 @@ impl SlotStream {
         Ok(self.filter)
     }
 
+    /// The generation in which the consumer has asked for the filter last.
+    pub(crate) const fn asked(&self) -> Generation {
+        self.filter
+    }
+
     /// What can be given out next, at least one item. Cancel-safe.
     ///
     /// # Errors

@@ -1,13 +1,13 @@
 //! Filter probe: finds the webhooks whose filters the server refuses, on streams of its own.
 //!
-//! One address that a server rejects, or one too many, ends the stream that asks for it, and every webhook shares the live
+//! One address that a server rejects ends the stream that asks for it, and every webhook shares the live
 //! one. So a filter that grew is tried on another stream first. When it is refused, halves of the new webhooks are tried
 //! beside those that are served, until the ones that cannot be served are left ([`Bisection`], pure).
 
 use std::{collections::HashSet, pin::Pin, sync::Arc, time::Duration};
 
 use service_kit::Backoff;
-use sluice_geyser::{Endpoint, Request, Servers, Stream, StreamError};
+use sluice_geyser::{Endpoint, Request, RequestLimits, Servers, Stream, StreamError};
 use sluice_store::WebhookId;
 use tokio::{
     task::JoinSet,
@@ -16,12 +16,6 @@ use tokio::{
 
 use super::subscription::request;
 use crate::events::subscription_index::Subscriptions;
-
-/// Largest request that servers decode unless they are set to more. They end the stream of a larger one without a word.
-const MAX_REQUEST_BYTES: usize = 4 * 1024 * 1024;
-
-/// Most bytes of an address in a request: 44 of base 58, and what says so.
-const ADDRESS_BYTES: usize = 46;
 
 /// Time for the answers of other servers once one has accepted a request: several slots.
 const OTHERS_PATIENCE: Duration = Duration::from_secs(2);
@@ -85,12 +79,21 @@ impl Bisection {
     }
 }
 
+/// What a probe is made with.
+#[derive(Debug, Clone)]
+pub(super) struct Prober {
+    /// The stream's servers.
+    pub(super) servers: Servers,
+    /// What they take in one request.
+    pub(super) limits: RequestLimits,
+}
+
 /// Finds which of `wanted` every server serves: one that refused the filter would be lost to the others' webhooks too. Those that are in `served` as they are now are known to be.
 ///
 /// # Errors
 /// Why the server could not be asked.
 pub(super) async fn probe(
-    servers: Servers,
+    prober: &Prober,
     wanted: Arc<Subscriptions>,
     served: Arc<Subscriptions>,
 ) -> Result<Probed, StreamError> {
@@ -98,15 +101,29 @@ pub(super) async fn probe(
     let new: Vec<_> = new.webhooks().iter().map(|each| each.id.clone()).collect();
     let of_new: HashSet<_> = new.iter().collect();
     let ids = wanted.webhooks().iter().map(|each| &each.id);
-    let known = ids.filter(|id| !of_new.contains(id)).cloned().collect();
+    let known: HashSet<_> = ids.filter(|id| !of_new.contains(id)).cloned().collect();
+    let mut accepted = prober
+        .limits
+        .divide(&request(&wanted.among(&known), None), &[])?;
     let mut bisection = Bisection::new(known, new);
     while let Some(tried) = bisection.next() {
-        match try_request(&servers, request(&wanted.among(&tried), None)).await? {
+        let tried = request(&wanted.among(&tried), None);
+        let refused = match prober.limits.divide(&tried, &accepted) {
+            Err(error) => Some(error.to_string()),
+            Ok(shares) => {
+                let refused = prober.refused_of(&shares, &accepted).await?;
+                if refused.is_none() {
+                    accepted = shares;
+                }
+                refused
+            }
+        };
+        match refused {
             None => bisection.accept(),
             Some(words) if bisection.accepted.is_empty() && bisection.refused.is_empty() => {
                 // Should even this be refused, no webhook is to blame.
                 let nothing = request(&Subscriptions::default(), None);
-                if try_request(&servers, nothing).await?.is_some() {
+                if try_request(&prober.servers, nothing).await?.is_some() {
                     return Err(StreamError::Refused(words));
                 }
                 bisection.refuse(&words);
@@ -125,18 +142,34 @@ pub(super) async fn probe(
     })
 }
 
-/// Whether the end of a stream means that its request is refused, in which words. `bytes` is the size of the request, about.
-pub(super) fn refusal(error: &StreamError, bytes: usize) -> Option<String> {
+impl Prober {
+    /// The words of a server that refuses one of the shares of a request. Those that are `accepted` need not be tried.
+    async fn refused_of(
+        &self,
+        shares: &[Request],
+        accepted: &[Request],
+    ) -> Result<Option<String>, StreamError> {
+        let new = shares.iter().filter(|share| !accepted.contains(share));
+        // Where all are known one is tried all the same: the server may not be there.
+        let known = shares
+            .iter()
+            .take(usize::from(new.clone().next().is_none()));
+        for share in new.chain(known) {
+            let refused = try_request(&self.servers, share.clone()).await?;
+            if refused.is_some() {
+                return Ok(refused);
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// Whether the end of a stream means that its request is refused, in which words.
+pub(super) fn refusal(error: &StreamError) -> Option<String> {
     match error {
         // Others are about credentials, not about what is asked for.
         StreamError::Refused(words) if words.starts_with(INVALID) => Some(words.clone()),
-        StreamError::Closed | StreamError::TooLarge(_) | StreamError::Other(_)
-            if bytes > MAX_REQUEST_BYTES =>
-        {
-            Some(format!(
-                "the request would have about {bytes} bytes, and servers take {MAX_REQUEST_BYTES}: {error}"
-            ))
-        }
+        StreamError::TooManyKeys { .. } => Some(error.to_string()),
         _ => None,
     }
 }
@@ -152,18 +185,18 @@ impl Probing {
     /// Begins a probe of `wanted` unless one is under way. `served` are known to be accepted.
     pub(super) fn begin(
         &mut self,
-        servers: &Servers,
+        prober: &Prober,
         wanted: &Arc<Subscriptions>,
         served: &Arc<Subscriptions>,
     ) {
         if self.0.is_some() {
             return;
         }
-        let (servers, wanted, served) = (servers.clone(), Arc::clone(wanted), Arc::clone(served));
+        let (prober, wanted, served) = (prober.clone(), Arc::clone(wanted), Arc::clone(served));
         self.0 = Some(Box::pin(async move {
             let mut pauses = Backoff::new();
             loop {
-                match probe(servers.clone(), Arc::clone(&wanted), Arc::clone(&served)).await {
+                match probe(&prober, Arc::clone(&wanted), Arc::clone(&served)).await {
                     Ok(probed) => return (wanted, probed),
                     Err(error) => tracing::warn!(%error, "a new filter could not be tried"),
                 }
@@ -182,16 +215,6 @@ impl Probing {
         self.0 = None;
         found
     }
-}
-
-/// About how many bytes a request has.
-pub(super) fn request_bytes(request: &Request) -> usize {
-    let accounts = request.accounts.values();
-    let accounts = accounts.map(|filter| filter.pubkeys.len().saturating_add(filter.owners.len()));
-    let transactions = request.transactions.values();
-    let transactions = transactions.map(|filter| filter.account_include.len());
-    let addresses: usize = accounts.chain(transactions).sum();
-    addresses.saturating_mul(ADDRESS_BYTES)
 }
 
 /// Tries a request at every server. The words of one that refuses it. What those that do not answer would say is not waited for
@@ -222,11 +245,10 @@ async fn try_request(servers: &Servers, request: Request) -> Result<Option<Strin
 /// Opens a stream, and waits for its first update, which shows that the request is served. The words of the server if it is
 /// refused.
 async fn try_at(endpoint: Endpoint, request: Request) -> Result<Option<String>, StreamError> {
-    let bytes = request_bytes(&request);
     let tried = async { Stream::open(&endpoint, request).await?.next().await };
     match tried.await {
         Ok(_) => Ok(None),
-        Err(error) => refusal(&error, bytes).map(Some).ok_or(error),
+        Err(error) => refusal(&error).map(Some).ok_or(error),
     }
 }
 
@@ -275,14 +297,14 @@ mod tests {
     }
 
     #[test]
-    fn an_end_without_a_word_is_a_refusal_of_what_is_too_large_alone() {
-        let closed = StreamError::Closed;
-        assert_eq!(refusal(&closed, 1000), None);
-        assert!(refusal(&closed, MAX_REQUEST_BYTES + 1).is_some());
+    fn only_words_about_what_is_asked_for_are_a_refusal() {
+        assert_eq!(refusal(&StreamError::Closed), None);
         let words = "InvalidArgument: account_reject";
         let refused = StreamError::Refused(words.to_owned());
-        assert_eq!(refusal(&refused, 0).as_deref(), Some(words));
+        assert_eq!(refusal(&refused).as_deref(), Some(words));
         let credentials = StreamError::Refused("Unauthenticated: who are you".to_owned());
-        assert_eq!(refusal(&credentials, 0), None);
+        assert_eq!(refusal(&credentials), None);
+        let many = StreamError::TooManyKeys { keys: 5_000_000 };
+        assert!(refusal(&many).is_some_and(|words| words.contains("5000000")));
     }
 }

@@ -11,12 +11,12 @@
 use std::{convert::Infallible, sync::Arc};
 
 use service_kit::{Backoff, CancellationToken};
-use sluice_geyser::{Assembled, Servers, SlotStream};
+use sluice_geyser::{Assembled, JoinedStream, RequestLimits, Servers};
 use tokio::{sync::watch, task::JoinSet, time::sleep};
 
 use super::{
     backfill::{Backfill, account_gaps},
-    filter_probe::{Probing, probe, request_bytes},
+    filter_probe::{Prober, Probing, probe},
     reconnect::Reconnect,
     refusals::Refusals,
     resume::ResumePolicy,
@@ -96,19 +96,28 @@ impl Follower {
     ) -> Result<Infallible, SessionEnd> {
         // It ends with the session; the next one goes on with what is not reported by then.
         let mut reports = JoinSet::new();
+        let prober = Prober {
+            servers: self.servers.clone(),
+            limits: RequestLimits::default(),
+        };
         let mut changes = self.subscriptions.clone();
         let mut wanted = refusals.wanted(&changes.borrow_and_update());
         if refusals.are_suspected() {
             let tried = Arc::clone(&wanted);
-            let probed = probe(self.servers.clone(), tried, Arc::default()).await?;
+            let probed = probe(&prober, tried, Arc::default()).await?;
             refusals.record(&wanted, &probed).await?;
             wanted = probed.accepted;
         }
-        let mut asked_bytes = request_bytes(&request(&wanted, None));
         let (mut stream, mut session) = self
-            .open(policy, Arc::clone(&wanted), reconnect, &mut reports)
+            .open(
+                policy,
+                &prober,
+                Arc::clone(&wanted),
+                reconnect,
+                &mut reports,
+            )
             .await
-            .inspect_err(|end| refusals.ended(end, asked_bytes))?;
+            .inspect_err(|end| refusals.ended(end))?;
         refusals.others_are_served().await?;
         let mut accepted = Arc::clone(&wanted);
         let mut probing = Probing::default();
@@ -117,12 +126,11 @@ impl Follower {
         let mut pauses = Backoff::new();
         loop {
             if let Some(request) = session.begin_round(&accepted).await? {
-                asked_bytes = request_bytes(&request);
                 session.asked(stream.replace(request)?);
                 pauses.reset();
             }
             if accepted.revision() != wanted.revision() {
-                probing.begin(&self.servers, &wanted, session.subscriptions());
+                probing.begin(&prober, &wanted, session.subscriptions());
             }
             let needed = session.side_needed();
             if needed != side_open {
@@ -131,7 +139,7 @@ impl Follower {
                     (Some(request), Some((_, failures))) => {
                         let pause = (failures > 0).then(|| pauses.next_pause(rand::random()));
                         let pause = pause.unwrap_or_default();
-                        SideStream::open(&self.servers, request, pause)
+                        SideStream::open(&prober, request, pause)
                     }
                     _ => SideStream::Closed,
                 };
@@ -139,7 +147,7 @@ impl Follower {
             tokio::select! {
                 assembled = stream.next_batch() => {
                     let assembled = assembled.map_err(SessionEnd::from);
-                    let assembled = assembled.inspect_err(|end| refusals.ended(end, asked_bytes))?;
+                    let assembled = assembled.inspect_err(|end| refusals.ended(end))?;
                     for each in assembled {
                         session.apply(each).await?;
                     }
@@ -160,16 +168,17 @@ impl Follower {
     async fn open<'a>(
         &self,
         policy: ResumePolicy,
+        prober: &Prober,
         subscriptions: Arc<Subscriptions>,
         reconnect: &'a mut Reconnect,
         reports: &mut JoinSet<()>,
-    ) -> Result<(SlotStream, Session<'a>), SessionEnd> {
+    ) -> Result<(JoinedStream, Session<'a>), SessionEnd> {
         let state = self.context.outbox.store.resume_state().await?;
         let resume = policy.resume_point(state, &subscriptions);
         let completing = self.backfill.as_ref().filter(|_| policy.is_completed());
         let from_slot = resume.from_slot.filter(|_| completing.is_none());
         let request = request(&subscriptions, from_slot);
-        let mut stream = SlotStream::open(&self.servers, request).await?;
+        let mut stream = JoinedStream::open(&self.servers, request, prober.limits).await?;
         let mut session = Session::new(self.context.clone(), subscriptions, resume, reconnect);
         // What an earlier backfill owes need not wait for this session's first update.
         if completing.is_none() {
@@ -214,7 +223,7 @@ impl Follower {
 async fn complete(
     backfill: &Backfill,
     context: &SessionContext,
-    (stream, mut shown): (&mut SlotStream, Vec<Assembled>),
+    (stream, mut shown): (&mut JoinedStream, Vec<Assembled>),
     session: &mut Session<'_>,
 ) -> Result<Option<u64>, SessionEnd> {
     let first = loop {

@@ -46,10 +46,10 @@ impl Refusals {
         self.suspected
     }
 
-    /// Takes note of the end of a session that had asked for about so many bytes.
-    pub(super) fn ended(&mut self, end: &SessionEnd, request_bytes: usize) {
+    /// Takes note of the end of a session.
+    pub(super) fn ended(&mut self, end: &SessionEnd) {
         if let SessionEnd::Stream(error) = end {
-            self.suspected = refusal(error, request_bytes).is_some();
+            self.suspected = refusal(error).is_some();
         }
     }
 

@@ -32,7 +32,9 @@ impl SessionEnd {
     /// The kind of fault, for the log.
     pub(super) const fn kind(&self) -> &'static str {
         match self {
-            Self::Stream(StreamError::Refused(_)) => "the stream refuses the subscription",
+            Self::Stream(StreamError::Refused(_) | StreamError::TooManyKeys { .. }) => {
+                "the stream refuses the subscription"
+            }
             Self::Stream(StreamError::ReplayUnavailable { .. }) => {
                 "slots can no longer be replayed"
             }

@@ -2,26 +2,28 @@
 
 use std::{pin::Pin, time::Duration};
 
-use sluice_geyser::{Assembled, Request, Servers, SlotStream, StreamError};
+use sluice_geyser::{Assembled, JoinedStream, Request, StreamError};
 use tokio::time::sleep;
+
+use super::filter_probe::Prober;
 
 /// The connection, while it is needed.
 pub(super) enum SideStream {
     /// It is not needed.
     Closed,
     /// It is being opened.
-    Opening(Pin<Box<dyn Future<Output = Result<SlotStream, StreamError>> + Send>>),
+    Opening(Pin<Box<dyn Future<Output = Result<JoinedStream, StreamError>> + Send>>),
     /// It is open.
-    Open(Box<SlotStream>),
+    Open(Box<JoinedStream>),
 }
 
 impl SideStream {
     /// Opens it after a pause.
-    pub(super) fn open(servers: &Servers, request: Request, pause: Duration) -> Self {
-        let servers = servers.counted_apart();
+    pub(super) fn open(prober: &Prober, request: Request, pause: Duration) -> Self {
+        let (servers, limits) = (prober.servers.counted_apart(), prober.limits);
         Self::Opening(Box::pin(async move {
             sleep(pause).await;
-            SlotStream::open(servers, request).await
+            JoinedStream::open(servers, request, limits).await
         }))
     }
 

@@ -37,6 +37,8 @@ pub mod scripted_pools;
 #[cfg(feature = "svm")]
 pub mod svm;
 #[cfg(feature = "chain")]
+pub mod transaction_flow;
+#[cfg(feature = "chain")]
 pub mod updates;
 #[cfg(feature = "chain")]
 pub mod webhook_receiver;

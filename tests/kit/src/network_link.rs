@@ -19,6 +19,8 @@ const CHUNK: usize = 64 * 1024;
 struct Condition {
     /// Connections of an older number are reset.
     cuts: u64,
+    /// The connection of this number is reset.
+    cut_one: Option<usize>,
     frozen: bool,
     refusing: bool,
 }
@@ -71,6 +73,12 @@ impl NetworkLink {
         self.condition.send_modify(|condition| condition.cuts += 1);
     }
 
+    /// Resets one connection, by its number from 0 on in the order in which they were opened.
+    pub fn cut_one(&self, number: usize) {
+        self.condition
+            .send_modify(|condition| condition.cut_one = Some(number));
+    }
+
     /// Whether bytes stand still, in both directions, while the connections stay.
     pub fn freeze(&self, frozen: bool) {
         self.condition
@@ -85,7 +93,7 @@ impl NetworkLink {
 }
 
 async fn accept(listener: TcpListener, target: SocketAddr, condition: watch::Sender<Condition>) {
-    loop {
+    for number in 0.. {
         let Ok((near, _)) = listener.accept().await else {
             continue;
         };
@@ -95,13 +103,23 @@ async fn accept(listener: TcpListener, target: SocketAddr, condition: watch::Sen
             TcpStream::connect(target).await.ok()
         };
         match far {
-            Some(far) => drop(tokio::spawn(forward(near, far, condition.subscribe()))),
+            Some(far) => drop(tokio::spawn(forward(
+                number,
+                near,
+                far,
+                condition.subscribe(),
+            ))),
             None => reset(&near),
         }
     }
 }
 
-async fn forward(near: TcpStream, far: TcpStream, mut condition: watch::Receiver<Condition>) {
+async fn forward(
+    number: usize,
+    near: TcpStream,
+    far: TcpStream,
+    mut condition: watch::Receiver<Condition>,
+) {
     let cuts = condition.borrow().cuts;
     // Small messages must not wait for each other: a script waits for each of them.
     let _ = (near.set_nodelay(true), far.set_nodelay(true));
@@ -112,7 +130,7 @@ async fn forward(near: TcpStream, far: TcpStream, mut condition: watch::Receiver
     tokio::select! {
         _ = copy(near_in, far_out, frozen.clone()) => {}
         _ = copy(far_in, near_out, frozen) => {}
-        _ = condition.wait_for(|condition| condition.cuts != cuts) => {}
+        _ = condition.wait_for(|condition| condition.cuts != cuts || condition.cut_one == Some(number)) => {}
     }
 }
 

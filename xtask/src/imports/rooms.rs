@@ -39,8 +39,7 @@ const ASSERTIONS: &str = "assert assert_eq assert_ne debug_assert panic";
 const POOLS: &str = "SqlitePool PgPool sqlx::pool sqlx::sqlite sqlx::postgres";
 const MARKET: &str = "sluice_market sluice_harness::market";
 const INDEXER: &str = "sluice_indexer sluice_harness::indexer";
-const GEYSER_API: &str =
-    "error generation limits race request servers slot_assembly slot_stream stream update";
+const GEYSER_API: &str = "error generation joined_stream limits race request request_limits servers slot_assembly slot_stream stream update";
 /// Of delivery, ingest knows how much of it is free, and nothing else.
 const BELOW_INGEST: &[&str] = &[
     "slots",

@@ -3,31 +3,31 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
-use sluice_geyser::{Body, SlotStatus, TransactionUpdate};
 use sluice_harness::indexer::IndexerHarness;
 use sluice_store::{
     Access, EventKind, FilterEdit, FilterLimits, Filters, Store, WebhookDefinition, WebhookId,
 };
 use sluice_testkit::{
     figure::{Figure, Limit},
-    scripted_chain::{Message, ScriptedChain, State},
-    updates::{key, transaction},
+    scripted_chain::{ScriptedChain, State},
+    transaction_flow::{Pace, TransactionFlow},
+    updates::key,
     yellowstone_server::YellowstoneServer,
 };
 use solana_pubkey::Pubkey;
-use solana_signature::Signature;
-use tokio::{task::AbortHandle, time::sleep};
+use tokio::time::sleep;
 
-/// Slot in which the chain begins, and what a slot lasts.
-const GENESIS: u64 = 1_000;
+/// What a slot lasts.
 const SLOT_TIME: Duration = Duration::from_millis(400);
 
-/// Transactions of a slot.
-const TRANSACTIONS: u32 = 20;
-
-/// Slots after which a slot is confirmed, and finalized.
-const CONFIRMED_AFTER: u64 = 2;
-const FINALIZED_AFTER: u64 = 32;
+/// Slots of this time, with transactions spread over each.
+const PACE: Pace = Pace {
+    genesis: 1_000,
+    transactions: 20,
+    between: Duration::from_millis(20),
+    confirmed_after: 2,
+    finalized_after: 32,
+};
 
 /// Edits, and the time between two of them: no multiple of a slot, so that they meet every part of one.
 const EDITS: u8 = 100;
@@ -49,7 +49,7 @@ const LIMITS: FilterLimits = FilterLimits {
 /// # Errors
 /// When the server cannot be started, or an edit is never in force.
 pub async fn figures() -> anyhow::Result<Vec<Figure>> {
-    let chain = ScriptedChain::new(GENESIS, State::new());
+    let chain = ScriptedChain::new(PACE.genesis, State::new());
     let server = YellowstoneServer::start(chain.clone()).await?;
     let mut harness = IndexerHarness::sqlite().await;
     harness.listen_to(server.endpoint());
@@ -59,10 +59,10 @@ pub async fn figures() -> anyhow::Result<Vec<Figure>> {
         ..harness.definition()
     };
     let webhook = harness.create_temporary(1, definition).await;
-    let _flow = Flow::start(chain);
+    let _flow = TransactionFlow::start(chain, PACE, |_| vec![key(9), key(1)]);
     let indexer = harness.start().await;
     indexer
-        .until_checkpoint_past(GENESIS + CONFIRMED_AFTER)
+        .until_checkpoint_past(PACE.genesis + PACE.confirmed_after)
         .await;
 
     let mut times = Vec::new();
@@ -119,59 +119,5 @@ fn only(account: Pubkey) -> Filters {
     Filters {
         accounts: vec![account],
         programs: Vec::new(),
-    }
-}
-
-/// Transactions flow, spread over each slot, until this is dropped.
-struct Flow(AbortHandle);
-
-impl Drop for Flow {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
-}
-
-impl Flow {
-    fn start(chain: ScriptedChain) -> Self {
-        let task = tokio::spawn(async move {
-            for slot in GENESIS + 1.. {
-                pass(&chain, slot).await;
-            }
-        });
-        Self(task.abort_handle())
-    }
-}
-
-async fn pass(chain: &ScriptedChain, slot: u64) {
-    chain.lock().tree.open(slot, slot - 1);
-    let status = |slot, status| chain.report(Message::status(slot, status, Some(slot - 1)));
-    status(slot, SlotStatus::CreatedBank);
-    for number in 0..TRANSACTIONS {
-        chain.execute(slot, with_account(slot, number));
-        sleep(SLOT_TIME / TRANSACTIONS).await;
-    }
-    status(slot, SlotStatus::Processed);
-    for (after, level) in [
-        (CONFIRMED_AFTER, SlotStatus::Confirmed),
-        (FINALIZED_AFTER, SlotStatus::Finalized),
-    ] {
-        if slot > GENESIS + after {
-            status(slot - after, level);
-        }
-    }
-}
-
-fn with_account(slot: u64, number: u32) -> TransactionUpdate {
-    let Body::Transaction(update) = transaction(slot, 0).body else {
-        unreachable!("it is one")
-    };
-    let mut signature = [0; 64];
-    signature[..8].copy_from_slice(&slot.to_le_bytes());
-    signature[8..12].copy_from_slice(&number.to_le_bytes());
-    TransactionUpdate {
-        signature: Signature::from(signature),
-        account_keys: vec![key(9), key(1)],
-        log_messages: Vec::new(),
-        ..*update
     }
 }

@@ -8,9 +8,11 @@ mod edits;
 mod events;
 mod expectations;
 mod filters;
+mod flow;
 mod forks;
 mod gaps;
 mod leadership;
+mod many_keys;
 mod operations;
 mod storm;
 
