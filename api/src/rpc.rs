@@ -7,6 +7,7 @@ mod account_batcher;
 mod blockhash_cache;
 mod call;
 mod feature_cache;
+mod lookup_table_cache;
 
 use std::{
     sync::Arc,
@@ -14,7 +15,7 @@ use std::{
 };
 
 use service_kit::CancellationToken;
-use sluice_transaction::rent::Rent;
+use sluice_transaction::{LookupTable, rent::Rent};
 use solana_commitment_config::CommitmentConfig;
 use solana_pubkey::Pubkey;
 use solana_rpc_client::nonblocking::rpc_client::RpcClient;
@@ -23,6 +24,7 @@ use self::{
     account_batcher::AccountBatcher,
     blockhash_cache::BlockhashCache,
     feature_cache::{FeatureCache, TRANSACTION_V1},
+    lookup_table_cache::LookupTableCache,
 };
 use crate::error::ApiError;
 
@@ -72,6 +74,7 @@ pub struct Rpc {
     blockhashes: BlockhashCache,
     accounts: AccountBatcher,
     transaction_v1: FeatureCache,
+    lookup_table: LookupTableCache,
 }
 
 impl Rpc {
@@ -88,6 +91,7 @@ impl Rpc {
             blockhashes: BlockhashCache::default(),
             accounts: AccountBatcher::start(Arc::clone(&client), deadline),
             transaction_v1: FeatureCache::default(),
+            lookup_table: LookupTableCache::default(),
             client,
             deadline,
         }
@@ -109,6 +113,25 @@ impl Rpc {
     pub async fn keep_fresh(self: Arc<Self>, shutdown: CancellationToken) {
         let keep = self.blockhashes.keep(&self.client, self.deadline);
         shutdown.run_until_cancelled(keep).await;
+    }
+
+    /// Keeps the lookup table at `address` as the chain has it, until `shutdown`.
+    pub async fn keep_lookup_table(
+        self: Arc<Self>,
+        address: Option<Pubkey>,
+        shutdown: CancellationToken,
+    ) {
+        let Some(address) = address else {
+            return;
+        };
+        let keep = self.lookup_table.keep(address, &self.client, self.deadline);
+        shutdown.run_until_cancelled(keep).await;
+    }
+
+    /// The lookup table that transactions may use.
+    #[must_use]
+    pub fn lookup_table(&self) -> Option<Arc<LookupTable>> {
+        self.lookup_table.usable(Instant::now())
     }
 
     /// Whether the cluster takes transactions of version 1.

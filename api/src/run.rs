@@ -9,6 +9,7 @@ use sluice_config::{ApiConfig, Config};
 use sluice_market::Endpoint;
 use sluice_store::Store;
 use sluice_transaction::Exchange;
+use solana_pubkey::Pubkey;
 use tokio::net::TcpListener;
 use tower::make::Shared;
 
@@ -36,6 +37,7 @@ pub async fn run(
     let listener = TcpListener::bind(listen)
         .await
         .with_context(|| format!("cannot listen on {listen} (api.listen)"))?;
+    let lookup_table = lookup_table(config.chain.lookup_table.as_deref())?;
     let (market, market_task) =
         sluice_market::spawn(market_settings(&config), clock.clone(), shutdown.clone());
     let rpc = Arc::new(Rpc::new(
@@ -56,6 +58,8 @@ pub async fn run(
         shutdown.clone(),
     );
     let blockhashes = tokio::spawn(Arc::clone(&rpc).keep_fresh(shutdown.clone()));
+    let table = Arc::clone(&rpc).keep_lookup_table(lookup_table, shutdown.clone());
+    let table = tokio::spawn(table);
     let state = AppState::new(market, rpc, store, exchange(config.chain.exchange));
     tracing::info!(%listen, "API listening");
     // An answer of several packets must not wait for the acknowledgement of its first.
@@ -69,7 +73,14 @@ pub async fn run(
         .context("the API server failed")?;
     market_task.await.context("the market task failed")?;
     blockhashes.await.context("the blockhash task failed")?;
+    table.await.context("the lookup table task failed")?;
     Ok(())
+}
+
+/// The address of the lookup table that the configuration names.
+fn lookup_table(configured: Option<&str>) -> anyhow::Result<Option<Pubkey>> {
+    let parsed = configured.map(str::parse::<Pubkey>).transpose();
+    parsed.context("chain.lookup-table is no address; name the table that `sluice lookup-table create` printed")
 }
 
 /// The exchange of the configuration, as transactions are built for it.

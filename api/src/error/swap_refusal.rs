@@ -98,6 +98,11 @@ fn remedy_text(remedies: &[Remedy]) -> String {
             format!("create token account {account} of mint {mint} before")
         }
         Remedy::WithoutUnwrapping => "swap with wrapAndUnwrapSol: false".to_owned(),
+        Remedy::WithVersion0 => "ask for transactionVersion 0".to_owned(),
+        Remedy::WithLookupTable => {
+            "have the operator give the service a lookup table (its setting chain.lookup-table)"
+                .to_owned()
+        }
         Remedy::WithVersion1 => "ask for transactionVersion 1".to_owned(),
     });
     match texts.collect::<Vec<_>>().join(", or ") {
@@ -113,7 +118,8 @@ fn remedy_member(remedy: &Remedy) -> String {
         Remedy::WithoutFeePayer => "feePayer".to_owned(),
         Remedy::WithAccount { account, .. } => account.to_string(),
         Remedy::WithoutUnwrapping => "wrapAndUnwrapSol".to_owned(),
-        Remedy::WithVersion1 => "transactionVersion".to_owned(),
+        Remedy::WithLookupTable => "chain.lookup-table".to_owned(),
+        Remedy::WithVersion0 | Remedy::WithVersion1 => "transactionVersion".to_owned(),
     }
 }
 
@@ -183,7 +189,9 @@ impl SwapRefusal {
                 limit,
                 remedies,
             } => {
-                let remedies: Vec<_> = remedies.iter().map(remedy_member).collect();
+                let mut remedies: Vec<_> = remedies.iter().map(remedy_member).collect();
+                // Version 0 and version 1 are one field.
+                remedies.dedup();
                 json!({ "size": size, "limit": limit, "remedies": remedies })
             }
             Self::VersionUnsupported => json!({ "field": "transactionVersion" }),

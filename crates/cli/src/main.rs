@@ -1,10 +1,11 @@
-//! Binary `sluice`: the API, the indexer, or both in one process; API keys; a listener for developers.
+//! Binary `sluice`: the API, the indexer, or both; API keys; a lookup table; a listener for developers.
 //!
 //! The only crate that knows both the API and the indexer. It opens the one store of the process, and closes it.
 
 mod api_keys;
 mod config_file;
 mod listen;
+mod lookup_table;
 
 use clap::{Parser, Subcommand};
 use service_kit::{CancellationToken, Clock};
@@ -32,6 +33,9 @@ enum Command {
     /// API keys: whose the webhooks are.
     #[command(subcommand)]
     Keys(api_keys::Command),
+    /// The lookup table that makes transactions of version 0 smaller.
+    #[command(subcommand)]
+    LookupTable(lookup_table::Command),
     /// Webhooks for a server on this machine: what a temporary webhook would deliver comes down one
     /// connection to the API and is posted, signed, to a local URL.
     Listen(Box<listen::Arguments>),
@@ -58,6 +62,7 @@ async fn main() -> anyhow::Result<()> {
             .await
         }
         Command::Keys(command) => api_keys::run(command, &Clock::system()).await,
+        Command::LookupTable(command) => lookup_table::run(command).await,
         Command::Listen(arguments) => listen::run(*arguments, Clock::system(), shutdown).await,
     }
 }

@@ -73,6 +73,8 @@ pub struct ChainConfig {
     /// The program at the exchange's address, which decides how many compute units a swap may use.
     #[serde(default)]
     pub exchange: Exchange,
+    /// Address of the lookup table that transactions of version 0 use, if there is one.
+    pub lookup_table: Option<String>,
 }
 
 /// The program that runs at the exchange's address.

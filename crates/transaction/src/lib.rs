@@ -4,7 +4,7 @@
 //! |---|---|
 //! | what decides a transaction, and its instructions | `plan`, `route`, `planned_instruction` |
 //! | token accounts that it makes and closes | `account_creation`, `account_closing` |
-//! | the result, and what it costs | `unsigned`, `version`, `size`, `costs`, `rent` |
+//! | the result, and what it costs | `unsigned`, `version`, `lookup_table`, `size`, `costs`, `rent` |
 //! | compute units and their price | `compute_table`, `compute_units`, `compute_budget`, `exchange` |
 //! | the user's associated token accounts | `associated` |
 
@@ -16,6 +16,7 @@ pub mod compute_table;
 pub mod compute_units;
 pub mod costs;
 mod exchange;
+pub mod lookup_table;
 pub mod plan;
 mod planned_instruction;
 pub mod rent;
@@ -27,6 +28,7 @@ mod version;
 pub use account_creation::AccountCreation;
 pub use associated::{Associated, AssociatedAccounts};
 pub use exchange::Exchange;
+pub use lookup_table::{LookupTable, LookupTableFault};
 pub use plan::{TokenSide, TransactionPlan};
 pub use planned_instruction::PlannedInstruction;
 pub use route::{Route, SwapTerms};

@@ -2,6 +2,8 @@
 //!
 //! Without a cluster, so that every combination can be tested.
 
+use std::sync::Arc;
+
 use cpmm::{TokenAccount, ids, instruction::SwapAccounts};
 use solana_compute_budget_interface::ComputeBudgetInstruction;
 use solana_hash::Hash;
@@ -17,10 +19,11 @@ use crate::{
     compute_table::{self as table, TokenKind, TokenShape},
     costs::Costs,
     exchange::Exchange,
+    lookup_table::LookupTable,
     planned_instruction::{PlannedInstruction, manifest},
     rent::Rent,
     route::{Route, SwapTerms},
-    unsigned::{self, MessageBudget, SolOutput, UnsignedTransaction},
+    unsigned::{self, Format, MessageBudget, SolOutput, UnsignedTransaction},
     version::TransactionVersion,
 };
 
@@ -63,6 +66,8 @@ pub struct TransactionPlan {
     pub unit_headroom: u32,
     /// Wire format of the transaction.
     pub version: TransactionVersion,
+    /// The table that version 0 may name accounts by.
+    pub lookup_table: Option<Arc<LookupTable>>,
     /// What the chain asks to keep an account.
     pub rent: Rent,
     /// The program at the exchange's address.
@@ -113,9 +118,15 @@ impl TransactionPlan {
             unit_limit,
             priority_fee,
         };
+        let format = Format {
+            version: self.version,
+            lookup_table: self.lookup_table.as_deref(),
+        };
         let payer = &self.fee_payer;
+        let compiled = unsigned::compile(payer, &instructions, format, budget, blockhash)?;
         Ok(UnsignedTransaction {
-            bytes: unsigned::compile(payer, &instructions, self.version, budget, blockhash)?,
+            bytes: compiled.bytes,
+            lookup_table: compiled.lookup_table,
             instructions,
             planned_units,
             unit_limit,

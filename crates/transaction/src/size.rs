@@ -1,11 +1,15 @@
 //! Size of a transaction: the network's limit, and what makes one fit that exceeds it (pure).
 
+use std::sync::Arc;
+
 use cpmm::{TokenAccount, ids};
 use solana_hash::Hash;
 use solana_pubkey::Pubkey;
 
 use crate::{
+    lookup_table::{FIXED_ADDRESSES, LookupTable},
     plan::{TokenSide, TransactionPlan},
+    route::Route,
     version::TransactionVersion,
 };
 
@@ -25,6 +29,10 @@ pub enum Remedy {
     },
     /// Wrapped SOL is left wrapped.
     WithoutUnwrapping,
+    /// Version 0, for which the service has a lookup table.
+    WithVersion0,
+    /// A lookup table of the service, with what every swap names and this route's configurations.
+    WithLookupTable,
     /// Version 1, where the cluster takes it.
     WithVersion1,
 }
@@ -81,12 +89,31 @@ impl TransactionPlan {
             let plan = changed(&|plan| plan.wrap_and_unwrap_sol = false);
             smaller.push((Remedy::WithoutUnwrapping, plan));
         }
+        match (self.version, &self.lookup_table) {
+            (TransactionVersion::Legacy, Some(_)) => {
+                let plan = changed(&|plan| plan.version = TransactionVersion::V0);
+                smaller.push((Remedy::WithVersion0, plan));
+            }
+            (TransactionVersion::V0, None) => {
+                let plan =
+                    changed(&|plan| plan.lookup_table = Some(Arc::new(table_of(&plan.route))));
+                smaller.push((Remedy::WithLookupTable, plan));
+            }
+            _ => {}
+        }
         if self.version != TransactionVersion::V1 {
             let plan = changed(&|plan| plan.version = TransactionVersion::V1);
             smaller.push((Remedy::WithVersion1, plan));
         }
         smaller
     }
+}
+
+/// The table that a service would have: what is fixed, and the configurations of this route.
+pub(crate) fn table_of(route: &Route) -> LookupTable {
+    let configurations = [route.first().amm_config, route.last().amm_config];
+    let addresses = FIXED_ADDRESSES.into_iter().chain(configurations);
+    LookupTable::new(Pubkey::default(), addresses.collect())
 }
 
 const fn present(side: TokenSide, mint: Pubkey, owner: Pubkey) -> TokenSide {

@@ -7,7 +7,12 @@ use solana_pubkey::Pubkey;
 use solana_signature::Signature;
 use solana_transaction::versioned::VersionedTransaction;
 
-use crate::{costs::Costs, planned_instruction::PlannedInstruction, version::TransactionVersion};
+use crate::{
+    costs::Costs,
+    lookup_table::{LEAST_LOOKUPS, LookupTable},
+    planned_instruction::PlannedInstruction,
+    version::TransactionVersion,
+};
 
 /// What happens to the SOL that a swap pays out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +28,8 @@ pub enum SolOutput {
 pub struct UnsignedTransaction {
     /// Wire bytes, with an empty place for the user's signature.
     pub bytes: Vec<u8>,
+    /// The lookup table that it names accounts by, if it does.
+    pub lookup_table: Option<Pubkey>,
     /// The instructions in it.
     pub instructions: Vec<PlannedInstruction>,
     /// The most compute units that its instructions use.
@@ -50,28 +57,48 @@ pub(crate) struct MessageBudget {
     pub priority_fee: u64,
 }
 
-/// The wire bytes of a transaction paid for by `payer`, with empty signatures.
+/// How a message is written.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Format<'a> {
+    /// Its wire format.
+    pub version: TransactionVersion,
+    /// The table that version 0 may name accounts by.
+    pub lookup_table: Option<&'a LookupTable>,
+}
+
+/// The wire bytes of a transaction, and the lookup table that they name.
+pub(crate) struct Compiled {
+    pub bytes: Vec<u8>,
+    pub lookup_table: Option<Pubkey>,
+}
+
+/// The transaction paid for by `payer`, with empty signatures.
 ///
 /// # Errors
 /// When the accounts do not fit a message.
 pub(crate) fn compile(
     payer: &Pubkey,
     planned: &[PlannedInstruction],
-    version: TransactionVersion,
+    format: Format<'_>,
     budget: MessageBudget,
     blockhash: Hash,
-) -> Result<Vec<u8>, CompileError> {
+) -> Result<Compiled, CompileError> {
     let instructions: Vec<Instruction> = planned
         .iter()
         .map(|planned| planned.instruction.clone())
         .collect();
-    let message = match version {
+    let mut lookup_table = None;
+    let message = match format.version {
         TransactionVersion::Legacy => {
             let message = Message::new_with_blockhash(&instructions, Some(payer), &blockhash);
             VersionedMessage::Legacy(message)
         }
         TransactionVersion::V0 => {
-            let message = v0::Message::try_compile(payer, &instructions, &[], blockhash)?;
+            let message = compile_v0(payer, &instructions, format.lookup_table, blockhash)?;
+            lookup_table = message
+                .address_table_lookups
+                .first()
+                .map(|table| table.account_key);
             VersionedMessage::V0(message)
         }
         TransactionVersion::V1 => {
@@ -89,5 +116,34 @@ pub(crate) fn compile(
         signatures: vec![Signature::default(); signatures],
         message,
     };
-    Ok(wincode::serialize(&transaction).expect("a transaction in memory has a wire form"))
+    Ok(Compiled {
+        bytes: wincode::serialize(&transaction).expect("a transaction in memory has a wire form"),
+        lookup_table,
+    })
+}
+
+/// The message with the table where that makes it smaller.
+fn compile_v0(
+    payer: &Pubkey,
+    instructions: &[Instruction],
+    table: Option<&LookupTable>,
+    blockhash: Hash,
+) -> Result<v0::Message, CompileError> {
+    if let Some(table) = table {
+        let tables = std::slice::from_ref(&table.account);
+        let message = v0::Message::try_compile(payer, instructions, tables, blockhash)?;
+        let lookups = message.address_table_lookups.iter();
+        let count: usize = lookups
+            .map(|table| {
+                table
+                    .writable_indexes
+                    .len()
+                    .saturating_add(table.readonly_indexes.len())
+            })
+            .sum();
+        if count >= LEAST_LOOKUPS {
+            return Ok(message);
+        }
+    }
+    v0::Message::try_compile(payer, instructions, &[], blockhash)
 }

@@ -108,6 +108,7 @@ impl Wallet {
             priority_fee: 12_345,
             unit_headroom: 0,
             version: case.version,
+            lookup_table: None,
             rent: Rent {
                 lamports_per_byte: svm.rent(1) - svm.rent(0),
             },

@@ -38,6 +38,10 @@ pub struct TransactionResponse {
     /// Of version 1, which asks for a priority fee instead: what that comes to, rounded down.
     compute_unit_price_micro_lamports: u64,
     compute_units: ComputeUnitsView,
+    /// The service's address lookup table, by which the transaction names accounts; null where it names them all itself. Who
+    /// checks the message reads the table from the chain.
+    #[schema(required)]
+    lookup_table: Option<Address>,
     /// Length of the transaction, bytes; the network carries at most 1,232, of version 1 4,096.
     size: usize,
     /// The quote as it is executed: what the pool pays now, and the minimum that the guard enforces.
@@ -159,6 +163,7 @@ impl TransactionResponse {
                 model: unsigned.planned_units,
                 headroom: unsigned.unit_limit.saturating_sub(unsigned.planned_units),
             },
+            lookup_table: unsigned.lookup_table.as_ref().map(Address::new),
             size: unsigned.bytes.len(),
             quote: executable.quote,
             expected_in: executable.expected_in,

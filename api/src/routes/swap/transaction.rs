@@ -130,6 +130,7 @@ fn transaction_plan(
         priority_fee: swap.priority_fee,
         unit_headroom: swap.unit_headroom,
         version: swap.version,
+        lookup_table: state.rpc().lookup_table(),
         rent: found.rent,
         exchange: state.exchange(),
     }

@@ -61,6 +61,7 @@ fn plan(input_mint: Pubkey, output_mint: Pubkey) -> TransactionPlan {
         priority_fee: 5_000,
         unit_headroom: 6_000,
         version: TransactionVersion::V0,
+        lookup_table: None,
         rent: Rent {
             lamports_per_byte: 6_960,
         },

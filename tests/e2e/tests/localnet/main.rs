@@ -8,6 +8,7 @@ mod demo;
 mod ending;
 mod geyser_plugin;
 mod live_pool;
+mod lookup_table;
 mod losing_parts;
 mod net;
 mod swaps;
