@@ -60,7 +60,13 @@ pub async fn run(
     let blockhashes = tokio::spawn(Arc::clone(&rpc).keep_fresh(shutdown.clone()));
     let table = Arc::clone(&rpc).keep_lookup_table(lookup_table, shutdown.clone());
     let table = tokio::spawn(table);
-    let state = AppState::new(market, rpc, store, exchange(config.chain.exchange));
+    let state = AppState::new(
+        market,
+        rpc,
+        store,
+        exchange(config.chain.exchange),
+        config.chain.unwrap_lamports,
+    );
     tracing::info!(%listen, "API listening");
     // An answer of several packets must not wait for the acknowledgement of its first.
     let listener = listener.tap_io(|connection| {

@@ -17,18 +17,26 @@ struct Parts {
     rpc: Arc<Rpc>,
     store: Store,
     exchange: Exchange,
+    unwraps_lamports: bool,
     associated: AssociatedAccounts,
 }
 
 impl AppState {
     /// Gathers what handlers may reach.
     #[must_use]
-    pub fn new(market: Market, rpc: Arc<Rpc>, store: Store, exchange: Exchange) -> Self {
+    pub fn new(
+        market: Market,
+        rpc: Arc<Rpc>,
+        store: Store,
+        exchange: Exchange,
+        unwraps_lamports: bool,
+    ) -> Self {
         Self(Arc::new(Parts {
             market,
             rpc,
             store,
             exchange,
+            unwraps_lamports,
             associated: AssociatedAccounts::default(),
         }))
     }
@@ -55,6 +63,12 @@ impl AppState {
     #[must_use]
     pub fn associated(&self) -> &AssociatedAccounts {
         &self.0.associated
+    }
+
+    /// Whether the cluster's token program has `unwrapLamports`.
+    #[must_use]
+    pub fn unwraps_lamports(&self) -> bool {
+        self.0.unwraps_lamports
     }
 
     /// The program at the exchange's address.

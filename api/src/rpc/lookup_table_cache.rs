@@ -82,11 +82,12 @@ fn log(address: Pubkey, found: &Found) {
     }
 }
 
-/// The table as of a confirmed slot: addresses that were added in a slot of a fork that dies would make a transaction fail.
+/// The table as of a finalized slot: leaders look addresses up in what is finalized, and drop a transaction whose addresses are
+/// not there yet.
 async fn read(address: Pubkey, client: &RpcClient, deadline: Duration) -> Result<Found, ApiError> {
     let config = RpcAccountInfoConfig {
         encoding: Some(UiAccountEncoding::Base64),
-        commitment: Some(CommitmentConfig::confirmed()),
+        commitment: Some(CommitmentConfig::finalized()),
         ..RpcAccountInfoConfig::default()
     };
     let keys = [address];

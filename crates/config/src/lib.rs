@@ -75,6 +75,9 @@ pub struct ChainConfig {
     pub exchange: Exchange,
     /// Address of the lookup table that transactions of version 0 use, if there is one.
     pub lookup_table: Option<String>,
+    /// Whether the cluster's token program has `unwrapLamports`.
+    #[serde(default = "default_unwrap_lamports")]
+    pub unwrap_lamports: bool,
 }
 
 /// The program that runs at the exchange's address.
@@ -176,6 +179,10 @@ impl Default for IndexerConfig {
             backfill_calls_per_second: 20,
         }
     }
+}
+
+const fn default_unwrap_lamports() -> bool {
+    true
 }
 
 const fn default_rpc_timeout_ms() -> u64 {

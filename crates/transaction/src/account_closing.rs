@@ -34,10 +34,14 @@ impl AccountClosing {
             let unwrap =
                 unwrap_lamports(&ids::SPL_TOKEN, &self.account, &receiver, owner, &[], None)
                     .expect(SPL_TOKEN_IS_ONE);
-            PlannedInstruction::new(manifest::UNWRAP_LAMPORTS, unwrap, table::UNWRAP_LAMPORTS)
+            PlannedInstruction::new(manifest::UNWRAP_TO, unwrap, table::UNWRAP_LAMPORTS)
         });
-        let label = if self.is_wrapped_sol && self.rent_to == *owner && apart.is_none() {
+        let label = if !self.is_wrapped_sol || apart.is_some() {
+            manifest::CLOSE
+        } else if self.rent_to == *owner {
             manifest::UNWRAP
+        } else if self.sol_to.is_some() {
+            manifest::UNWRAP_TO
         } else {
             manifest::CLOSE
         };

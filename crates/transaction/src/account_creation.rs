@@ -31,9 +31,8 @@ pub struct AccountCreation {
     pub owner: Pubkey,
     /// Its rent, lamports.
     pub rent: u64,
-    /// Whether the same transaction closes it and returns the rent to the fee payer. Otherwise the owner gets the rent by
-    /// closing it.
-    pub closed: bool,
+    /// The wallet that gets the rent where the same transaction closes it. Otherwise the owner gets it by closing it.
+    pub rent_to: Option<Pubkey>,
     /// How it is created.
     pub(crate) method: CreationMethod,
 }
@@ -66,7 +65,7 @@ impl AccountCreation {
     ///
     /// Its address is the user's own and follows from the blockhash, so that it cannot be known, and thus occupied, before
     /// the transaction is built. Two transactions with the same one may share it, because each closes it.
-    pub(crate) fn temporary(user: &Pubkey, blockhash: Hash, rent: Rent) -> Self {
+    pub(crate) fn temporary(user: &Pubkey, blockhash: Hash, rent: Rent, rent_to: Pubkey) -> Self {
         let seed: String = blockhash.to_string().chars().take(SEED_LEN).collect();
         let account = Pubkey::create_with_seed(user, &seed, &ids::SPL_TOKEN)
             .expect("a seed of at most 32 characters, for an owner that is not a derived address");
@@ -76,7 +75,7 @@ impl AccountCreation {
             mint: ids::WRAPPED_SOL,
             owner: *user,
             rent: rent.exempt(space),
-            closed: true,
+            rent_to: Some(rent_to),
             method: CreationMethod::Seeded { seed, space },
         }
     }
@@ -96,7 +95,7 @@ impl AccountCreation {
             } => {
                 // An account that this transaction closes must be one that it creates: if somebody
                 // creates and fills it meanwhile, the transaction fails instead of emptying it.
-                let how = if self.closed {
+                let how = if self.rent_to.is_some() {
                     AssociatedInstruction::Create
                 } else {
                     AssociatedInstruction::CreateIdempotent
@@ -185,7 +184,7 @@ mod tests {
                     mint,
                     owner,
                     rent: 1,
-                    closed: false,
+                    rent_to: None,
                     method: CreationMethod::Associated {
                         token: TokenShape {
                             kind: TokenKind::Spl,

@@ -72,6 +72,8 @@ pub struct TransactionPlan {
     pub rent: Rent,
     /// The program at the exchange's address.
     pub exchange: Exchange,
+    /// Whether the cluster's token program has `unwrapLamports`, which parts SOL from rent.
+    pub unwraps_lamports: bool,
 }
 
 /// The wrapped SOL account of a swap that pays or gets native SOL.
@@ -100,10 +102,15 @@ impl TransactionPlan {
         } else {
             0
         };
+        let token_program = if self.unwraps_lamports {
+            0
+        } else {
+            table::OLDER_TOKEN_PROGRAM
+        };
         let planned_units = swap
             .iter()
             .map(|planned| planned.units)
-            .fold(budget, u32::saturating_add);
+            .fold(budget.saturating_add(token_program), u32::saturating_add);
         let unit_limit = planned_units.saturating_add(self.unit_headroom);
         let unit_price = unit_price(self.priority_fee, unit_limit);
         // A message that names the fee itself needs no price, and so no rounding.
@@ -200,17 +207,46 @@ impl TransactionPlan {
         }
         Some(if self.named_destination {
             SolOutput::LeftWrapped
-        } else {
+        } else if self.rent_to(self.sol_receiver()) == self.fee_payer {
             SolOutput::Unwrapped
+        } else {
+            SolOutput::UnwrappedWithRent
         })
     }
 
     /// Where SOL that is to be unwrapped arrives. The account is the user's, even where another wallet gets the SOL.
     fn unwrapping(&self) -> Option<Wrapping> {
-        (self.sol_output()? == SolOutput::Unwrapped).then_some(match self.output.account {
+        (self.sol_output()? != SolOutput::LeftWrapped).then_some(match self.output.account {
             None => Wrapping::Associated,
             Some(_) => Wrapping::Temporary,
         })
+    }
+
+    /// The wallet that gets SOL that comes out.
+    fn sol_receiver(&self) -> Pubkey {
+        self.receiver.unwrap_or(*self.user())
+    }
+
+    /// The wallet that gets the rent of an account whose SOL goes to `sol_to`. Closing it pays both to one address; where they
+    /// cannot be parted before, the one that SOL is for gets the rent too.
+    fn rent_to(&self, sol_to: Pubkey) -> Pubkey {
+        if self.unwraps_lamports {
+            self.fee_payer
+        } else {
+            sol_to
+        }
+    }
+
+    /// The wallet that gets what is left of SOL that was wrapped; none where nothing is.
+    fn rest_to(&self) -> Option<Pubkey> {
+        // An exact input leaves nothing.
+        self.route.is_exact_out().then_some(*self.user())
+    }
+
+    /// The wallet that gets the rent of the account in which SOL was wrapped.
+    fn wrapping_rent_to(&self) -> Pubkey {
+        self.rest_to()
+            .map_or(self.fee_payer, |user| self.rent_to(user))
     }
 
     /// Where SOL that is to be wrapped is paid from. An exact output leaves a rest, which only the closing of an account
@@ -250,10 +286,12 @@ impl TransactionPlan {
         let mut creations = Vec::new();
         if self.input.account.is_none() {
             let closed = self.wrapping() == Some(Wrapping::Associated);
-            creations.push(self.associated(self.input, input_of(first), user, closed));
+            let rent_to = closed.then(|| self.wrapping_rent_to());
+            creations.push(self.associated(self.input, input_of(first), user, rent_to));
         }
         if let Some(middle) = self.middle.filter(|middle| middle.account.is_none()) {
-            creations.push(self.associated(middle, input_of(last), user, self.closes_middle()));
+            let rent_to = self.closes_middle().then_some(self.fee_payer);
+            creations.push(self.associated(middle, input_of(last), user, rent_to));
         }
         if self.output.account.is_none() && !self.named_destination {
             let unwrapped = self.unwrapping().is_some();
@@ -262,11 +300,17 @@ impl TransactionPlan {
                 .as_ref()
                 .filter(|_| !unwrapped)
                 .unwrap_or(user);
-            creations.push(self.associated(self.output, output_of(last), owner, unwrapped));
+            let rent_to = unwrapped.then(|| self.rent_to(self.sol_receiver()));
+            creations.push(self.associated(self.output, output_of(last), owner, rent_to));
         }
-        if [self.wrapping(), self.unwrapping()].contains(&Some(Wrapping::Temporary)) {
-            creations.push(AccountCreation::temporary(user, blockhash, self.rent));
-        }
+        let rent_to = if self.wrapping() == Some(Wrapping::Temporary) {
+            Some(self.wrapping_rent_to())
+        } else {
+            let unwraps = self.unwrapping() == Some(Wrapping::Temporary);
+            unwraps.then(|| self.rent_to(self.sol_receiver()))
+        };
+        let temporary = |rent_to| AccountCreation::temporary(user, blockhash, self.rent, rent_to);
+        creations.extend(rent_to.map(temporary));
         creations
     }
 
@@ -275,14 +319,14 @@ impl TransactionPlan {
         side: TokenSide,
         (account, mint, token_program): (Pubkey, Pubkey, Pubkey),
         owner: &Pubkey,
-        closed: bool,
+        rent_to: Option<Pubkey>,
     ) -> AccountCreation {
         AccountCreation {
             account,
             mint,
             owner: *owner,
             rent: self.rent.exempt(side.token.kind.account_len()),
-            closed,
+            rent_to,
             method: CreationMethod::Associated {
                 token: side.token,
                 token_program,
@@ -311,23 +355,20 @@ impl TransactionPlan {
     /// What is unwrapped and closed after the swap.
     fn closings(&self, route: &Route) -> Vec<AccountClosing> {
         let (first, last) = (route.first(), route.last());
-        let closing = |account, token_program, sol_to, is_wrapped_sol| AccountClosing {
-            account,
-            token_program,
-            is_wrapped_sol,
-            sol_to,
-            rent_to: self.fee_payer,
+        let closing = |account, token_program, sol_to: Option<Pubkey>, is_wrapped_sol| {
+            let rent_to = sol_to.map_or(self.fee_payer, |wallet| self.rent_to(wallet));
+            AccountClosing {
+                account,
+                token_program,
+                is_wrapped_sol,
+                sol_to,
+                rent_to,
+            }
         };
         let mut closings = Vec::new();
         if let Some(Wrapping::Associated | Wrapping::Temporary) = self.wrapping() {
-            // An exact input leaves nothing.
-            let rest_to = self.route.is_exact_out().then_some(*self.user());
-            closings.push(closing(
-                first.input_token_account,
-                ids::SPL_TOKEN,
-                rest_to,
-                true,
-            ));
+            let account = first.input_token_account;
+            closings.push(closing(account, ids::SPL_TOKEN, self.rest_to(), true));
         }
         if self.closes_middle() {
             let is_wrapped_sol = last.input_mint == ids::WRAPPED_SOL;
@@ -335,13 +376,8 @@ impl TransactionPlan {
             closings.push(closing(account, program, None, is_wrapped_sol));
         }
         if self.unwrapping().is_some() {
-            let sol_to = self.receiver.unwrap_or(*self.user());
-            closings.push(closing(
-                last.output_token_account,
-                ids::SPL_TOKEN,
-                Some(sol_to),
-                true,
-            ));
+            let (account, sol_to) = (last.output_token_account, self.sol_receiver());
+            closings.push(closing(account, ids::SPL_TOKEN, Some(sol_to), true));
         }
         closings
     }

@@ -107,7 +107,7 @@ pub(crate) mod manifest {
         ],
     );
     pub(crate) const UNWRAP: Label = Label("unwrapSol", &["wrappedSolAccount", "user", "owner"]);
-    pub(crate) const UNWRAP_LAMPORTS: Label =
+    pub(crate) const UNWRAP_TO: Label =
         Label("unwrapSol", &["wrappedSolAccount", "solReceiver", "owner"]);
     pub(crate) const CLOSE: Label = Label(
         "closeTokenAccount",

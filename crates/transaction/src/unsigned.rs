@@ -19,6 +19,8 @@ use crate::{
 pub enum SolOutput {
     /// Native SOL arrives: exactly what was received.
     Unwrapped,
+    /// Native SOL arrives, and with it the rent of the account that it was in, which another wallet had paid.
+    UnwrappedWithRent,
     /// It stays wrapped in the account that the user named.
     LeftWrapped,
 }

@@ -113,6 +113,7 @@ impl Wallet {
                 lamports_per_byte: svm.rent(1) - svm.rent(0),
             },
             exchange: exchange(),
+            unwraps_lamports: true,
         };
         Self {
             keypair,

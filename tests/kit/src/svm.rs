@@ -18,7 +18,7 @@ use solana_clock::Clock;
 use solana_hash::Hash;
 use solana_instruction::{Instruction, error::InstructionError};
 use solana_keypair::Keypair;
-use solana_pubkey::Pubkey;
+use solana_pubkey::{Pubkey, pubkey};
 use solana_signer::Signer;
 use solana_transaction::{Transaction, versioned::VersionedTransaction};
 use solana_transaction_error::TransactionError;
@@ -36,6 +36,9 @@ pub const UNIX_TIMESTAMP: i64 = 1_800_000_000;
 const WEALTH: u64 = 1_000_000_000_000;
 /// Transactions that are remembered, so that they are not executed twice: more than any test sends with one blockhash.
 const REMEMBERED: usize = 1_000;
+
+/// The feature by which a cluster replaces its SPL Token program by p-token.
+const P_TOKEN: Pubkey = pubkey!("ptokFjwyJtrwCa9Kgo9xoDS59V4QccBGEaRFnRPnSdP");
 
 /// A program published under `target/programs`.
 ///
@@ -171,6 +174,18 @@ impl Svm {
         svm.load(ids::PROGRAM_ID, exchange);
         svm.enrich(svm.fee_payer.pubkey());
         svm.set_time(EPOCH, UNIX_TIMESTAMP);
+        svm
+    }
+
+    /// A chain whose SPL Token program is the one before p-token, without `unwrapLamports`.
+    #[must_use]
+    pub fn with_older_token_program() -> Self {
+        let mut svm = Self::new();
+        let mut features = LiteSVM::mainnet_feature_set();
+        features.deactivate(&P_TOKEN);
+        let vm = std::mem::replace(&mut svm.vm, LiteSVM::default());
+        // The default programs are chosen by the features.
+        svm.vm = vm.with_feature_set(features).with_default_programs();
         svm
     }
 

@@ -85,6 +85,9 @@ struct ComputeUnitsView {
 enum SolOutputView {
     /// Native SOL arrives: exactly what was received.
     Unwrapped,
+    /// Native SOL arrives, and with it the rent of the account it was in, which the fee payer had paid: on a cluster whose
+    /// token program has no `unwrapLamports`.
+    UnwrappedWithRent,
     /// It stays wrapped in `destinationTokenAccount`.
     LeftWrapped,
 }
@@ -121,6 +124,10 @@ struct RentView {
     /// it by closing the account: so it is with every account that receives tokens, and with the middle one where its
     /// mint withholds transfer fees, which the token program makes it keep.
     comes_back: bool,
+    /// The wallet that gets the rent where the same transaction closes the account: the fee payer, or on a cluster whose
+    /// token program cannot part SOL from rent the one that gets the SOL; null where the account stays.
+    #[schema(required)]
+    rent_to: Option<Address>,
 }
 
 /// One instruction of a transaction.
@@ -183,6 +190,7 @@ impl From<SolOutput> for SolOutputView {
     fn from(output: SolOutput) -> Self {
         match output {
             SolOutput::Unwrapped => Self::Unwrapped,
+            SolOutput::UnwrappedWithRent => Self::UnwrappedWithRent,
             SolOutput::LeftWrapped => Self::LeftWrapped,
         }
     }
@@ -194,7 +202,11 @@ impl CostsView {
             fee_payer: Address::new(fee_payer),
             base_fee_lamports: costs.base_fee,
             priority_fee_lamports: costs.priority_fee,
-            rent: costs.created.iter().map(RentView::from).collect(),
+            rent: costs
+                .created
+                .iter()
+                .map(|creation| RentView::new(creation, fee_payer))
+                .collect(),
             wrapped_lamports: costs.wrapped,
             required_lamports: costs.required,
             required_of_user_lamports: costs.required_of_user,
@@ -202,14 +214,15 @@ impl CostsView {
     }
 }
 
-impl From<&AccountCreation> for RentView {
-    fn from(creation: &AccountCreation) -> Self {
+impl RentView {
+    fn new(creation: &AccountCreation, fee_payer: &Pubkey) -> Self {
         Self {
             account: Address::new(&creation.account),
             mint: Address::new(&creation.mint),
             owner: Address::new(&creation.owner),
             lamports: creation.rent,
-            comes_back: creation.closed,
+            comes_back: creation.rent_to == Some(*fee_payer),
+            rent_to: creation.rent_to.as_ref().map(Address::new),
         }
     }
 }

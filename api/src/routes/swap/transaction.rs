@@ -3,7 +3,8 @@
 use axum::extract::State;
 use base64::{Engine, prelude::BASE64_STANDARD};
 use sluice_transaction::{
-    TokenSide, TransactionPlan, TransactionVersion, UnsignedTransaction, size::Remedy,
+    TokenSide, TransactionPlan, TransactionVersion, UnsignedTransaction, compute_table::TokenKind,
+    size::Remedy,
 };
 use solana_hash::Hash;
 
@@ -26,7 +27,8 @@ use crate::{
 /// token accounts that are absent are created; a wrapped SOL account that was there before is never closed, and what it
 /// holds is used for the swap but never unwrapped. Between two pools the user's token account is used, untouched when it is
 /// there, created and closed when not. SOL for another wallet arrives native, by the token program's `unwrapLamports`, and
-/// the rent of the account it was in goes back to the fee payer. When the pool moves between this answer and the transaction's
+/// the rent of the account it was in goes back to the fee payer; where the service is set for a cluster without that
+/// instruction, the account is closed to that wallet, which gets the rent too (`solOutput`, `costs.rent`). When the pool moves between this answer and the transaction's
 /// execution, so far that less than `minimumOut` would arrive, the transaction fails with the guard's error 6000 and
 /// costs no more than its fee: ask for a fresh quote then.
 #[utoipa::path(
@@ -53,7 +55,14 @@ pub async fn transaction(
     )?;
     let holdings = Holdings::check(&swap, &executable, &found)?;
     if swap.receiver.is_some() {
-        let unwrapped = unwraps_sol(&swap).then_some(executable.terms.minimum_out);
+        let unwrapped = unwraps_sol(&swap).then(|| {
+            let rent = if state.unwraps_lamports() {
+                0
+            } else {
+                found.rent.exempt(TokenKind::Spl.account_len())
+            };
+            executable.terms.minimum_out.saturating_add(rent)
+        });
         check_receiver(found.receiver.as_ref(), unwrapped, found.rent)?;
     }
     let plan = transaction_plan(&state, &swap, &executable, &holdings, &found);
@@ -133,5 +142,6 @@ fn transaction_plan(
         lookup_table: state.rpc().lookup_table(),
         rent: found.rent,
         exchange: state.exchange(),
+        unwraps_lamports: state.unwraps_lamports(),
     }
 }

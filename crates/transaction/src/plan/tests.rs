@@ -66,6 +66,7 @@ fn plan(input_mint: Pubkey, output_mint: Pubkey) -> TransactionPlan {
             lamports_per_byte: 6_960,
         },
         exchange: Exchange::Raydium,
+        unwraps_lamports: true,
     }
 }
 
@@ -155,7 +156,7 @@ fn sol_out_arrives_native_and_leaves_an_account_that_was_there_alone() {
     let [created] = &built.costs.created[..] else {
         panic!("one account is created");
     };
-    assert!(created.closed);
+    assert_eq!(created.rent_to, Some(key(1)));
     assert_eq!(created.rent, 2_039_280);
 }
 
@@ -192,7 +193,12 @@ fn the_costs_add_up() {
     let (rents, fee) = (2_039_280 + 2_157_600, built.costs.priority_fee);
     assert!(fee <= 5_000);
     assert_eq!(built.costs.base_fee, 5_000);
-    let returned: Vec<bool> = built.costs.created.iter().map(|one| one.closed).collect();
+    let returned: Vec<bool> = built
+        .costs
+        .created
+        .iter()
+        .map(|one| one.rent_to.is_some())
+        .collect();
     assert_eq!(returned, [true, false]);
     assert_eq!(
         built.costs.required,

@@ -28,8 +28,8 @@ use solana_signer::Signer;
 
 use crate::net::TestNet;
 
-/// How long a service may take to be ready, and to see what became of its table, which it reads every five seconds.
-const PATIENCE: Duration = Duration::from_secs(40);
+/// How long a service may take to be ready, and to see what became of its table once that is finalized, 32 slots later.
+const PATIENCE: Duration = Duration::from_secs(90);
 
 /// Pause between two looks.
 const POLL: Duration = Duration::from_millis(200);

@@ -78,7 +78,7 @@ fn a_middle_account_is_used_when_it_is_there_and_made_and_closed_when_not() {
     let made = ["create", "guardedSwapTwoHops", "closeTokenAccount"];
     assert_eq!(outline(&plan), made);
     let built = unsigned_of(&plan);
-    assert!(built.costs.created[0].closed);
+    assert_eq!(built.costs.created[0].rent_to, Some(key(1)));
     let back = ("closeTokenAccount", key(MIDDLE_ACCOUNT), key(1));
     assert_eq!(paid_back(&built), [back]);
 }
@@ -94,7 +94,7 @@ fn a_middle_account_that_keeps_a_transfer_fee_stays_and_its_rent_is_the_users() 
     let [created] = &built.costs.created[..] else {
         panic!("one account is created");
     };
-    assert_eq!((created.closed, created.owner), (false, key(1)));
+    assert_eq!((created.rent_to, created.owner), (None, key(1)));
 }
 
 #[test]
@@ -108,7 +108,7 @@ fn tokens_for_another_wallet_go_to_its_own_account_and_the_data_says_so() {
         plan.receiver = Some(key(RECEIVER));
         let built = unsigned_of(&plan);
         let creation = built.costs.created.last().expect("the receiver's account");
-        assert_eq!((creation.owner, creation.closed), (key(RECEIVER), false));
+        assert_eq!((creation.owner, creation.rent_to), (key(RECEIVER), None));
         let mut swap = built.instructions.iter();
         let swap = swap.rfind(|planned| planned.name.starts_with("guardedSwap"));
         let data = &swap.expect("a swap").instruction.data;

@@ -3,7 +3,7 @@
 use cpmm::{TokenAccount, ids};
 use sluice_harness::wallet::{Asset, Before, Case, Form, Wallet};
 use sluice_testkit::svm::Svm;
-use sluice_transaction::{compute_table::TokenKind, costs::Costs};
+use sluice_transaction::{SolOutput, compute_table::TokenKind, costs::Costs};
 use solana_pubkey::Pubkey;
 use solana_signer::Signer;
 use swap_guard_interface::Swapped;
@@ -54,7 +54,7 @@ fn expected(case: &Case, before: Belongings, costs: &Costs, swapped: &Swapped) -
     let kept_rent: u64 = costs
         .created
         .iter()
-        .filter(|created| !created.closed)
+        .filter(|created| created.rent_to.is_none())
         .map(|created| created.rent)
         .sum();
     let fees = costs.base_fee + costs.priority_fee + kept_rent;
@@ -126,6 +126,86 @@ fn assert_temporary_is_gone(
             assert_eq!(svm.account(address).lamports, 0);
         }
     }
+}
+
+/// Cases in which SOL and the rent of the account that it is in belong to different wallets.
+fn parted() -> Vec<Case> {
+    let parts = |case: &Case| {
+        let pays_out = case.unwraps() && (case.receiver || case.fee_payer);
+        let gives_rest = case.wrap && case.input == Asset::Sol && case.form == Form::ExactOut;
+        pays_out || (gives_rest && case.fee_payer)
+    };
+    Case::all().into_iter().filter(parts).collect()
+}
+
+#[test]
+fn without_unwrap_lamports_the_wallet_that_gets_the_sol_gets_the_rent() {
+    let mut svm = Svm::with_older_token_program();
+    let cases = parted();
+    assert!(cases.len() > 100, "{}", cases.len());
+    let mut with_rent = 0;
+    for case in cases {
+        let mut wallet = Wallet::place(&mut svm, "alice", case);
+        wallet.plan.unwraps_lamports = false;
+        let before = belongings(&svm, &wallet);
+        let ran = wallet
+            .run(&mut svm)
+            .unwrap_or_else(|refused| panic!("{case:?}: {:#?}", refused.logs));
+        let swapped = ran
+            .executed
+            .events
+            .iter()
+            .find_map(|event| Swapped::decode(event));
+        let costs = &ran.unsigned.costs;
+        let swapped = swapped.expect("the guard says what was spent and received");
+        let mut expected = expected(&case, before, costs, &swapped);
+        let given = costs.created.iter().find(|created| {
+            created
+                .rent_to
+                .is_some_and(|wallet_paid| wallet_paid != wallet.plan.fee_payer)
+        });
+        if let Some(given) = given {
+            *expected.fee_payer.as_mut().unwrap_or(&mut expected.user) -= given.rent;
+            let to_receiver = given.rent_to == wallet.plan.receiver;
+            let receiver = expected.receiver.as_mut().filter(|_| to_receiver);
+            *receiver.unwrap_or(&mut expected.user) += given.rent;
+            with_rent += 1;
+        }
+        if case.unwraps() {
+            assert_eq!(
+                ran.unsigned.sol_output,
+                Some(SolOutput::UnwrappedWithRent),
+                "{case:?}"
+            );
+        }
+        assert_eq!(belongings(&svm, &wallet), expected, "{case:?}");
+    }
+    assert!(with_rent > 100, "{with_rent}");
+}
+
+#[test]
+fn an_older_token_program_refuses_unwrap_lamports() {
+    let mut svm = Svm::with_older_token_program();
+    let mut wallet = Wallet::place(&mut svm, "alice", parted()[0]);
+    wallet.plan.unit_headroom = 300_000;
+    let before = belongings(&svm, &wallet);
+    let refused = wallet.run(&mut svm).err().expect("it fails");
+    assert!(
+        refused
+            .logs
+            .iter()
+            .any(|line| line.contains("Invalid instruction")),
+        "{:#?}",
+        refused.logs
+    );
+    let fee = wallet
+        .plan
+        .transaction(svm.blockhash())
+        .expect("it fits")
+        .costs;
+    let mut after = before;
+    *after.fee_payer.as_mut().unwrap_or(&mut after.user) -= fee.base_fee + fee.priority_fee;
+    assert_eq!(belongings(&svm, &wallet), after);
 }
 
 #[test]
