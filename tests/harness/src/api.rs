@@ -65,6 +65,14 @@ impl ApiHarness {
     /// # Errors
     /// When a part does not start.
     pub async fn start(rpc_timeout: Duration) -> anyhow::Result<Self> {
+        Self::start_with(rpc_timeout, "").await
+    }
+
+    /// As [`ApiHarness::start`], with the lines of `settings` more in the section `[chain]` of the configuration.
+    ///
+    /// # Errors
+    /// As [`ApiHarness::start`].
+    pub async fn start_with(rpc_timeout: Duration, settings: &str) -> anyhow::Result<Self> {
         let mut node = RpcNode::holding([]).await?;
         let mut sol_pool = PoolSpec::of(TokenSpec::spl(RESERVE), TokenSpec::spl(RESERVE))
             .open(&mut node, "sol pool");
@@ -78,7 +86,8 @@ impl ApiHarness {
         let folder = tempfile::tempdir()?;
         let chain = RunningChain::start(node.clone(), RUNNING).await?;
         let port = free_port()?;
-        let config = config(&node.url(), &chain, port, rpc_timeout, &folder)?;
+        let text = config(&node.url(), &chain, port, rpc_timeout, &folder, settings);
+        let config = Config::parse(&text, "harness.toml".as_ref())?;
         let shutdown = CancellationToken::new();
         let api = tokio::spawn(services::api(config, shutdown.clone()));
         let harness = Self {
@@ -147,19 +156,19 @@ fn config(
     port: u16,
     rpc_timeout: Duration,
     folder: &TempDir,
-) -> anyhow::Result<Config> {
+    settings: &str,
+) -> String {
     // A TOML basic string escapes as JSON does.
     let database = serde_json::Value::from(folder.path().join("sluice.db").to_string_lossy());
-    let text = format!(
-        "[chain]\nrpc-url = \"{rpc_url}\"\nrpc-timeout-ms = {}\nexchange = \"stand-in\"\n\
+    format!(
+        "[chain]\nrpc-url = \"{rpc_url}\"\nrpc-timeout-ms = {}\nexchange = \"stand-in\"\n{settings}\n\
          [[geyser.endpoints]]\nurl = \"{}\"\n\
          [store]\npath = {database}\n\
          [api]\nlisten = \"127.0.0.1:{port}\"\n\
          [webhooks]\nallow-http-loopback = true\n",
         rpc_timeout.as_millis(),
         chain.endpoint().url,
-    );
-    Ok(Config::parse(&text, "harness.toml".as_ref())?)
+    )
 }
 
 /// The Clock sysvar of a slot, with the time of day.

@@ -45,9 +45,20 @@ impl Client {
 
     /// With a node that is given this long.
     pub async fn start_with(rpc_timeout: Duration) -> Self {
-        let harness = ApiHarness::start(rpc_timeout)
-            .await
-            .expect("the API starts");
+        Self::of(
+            ApiHarness::start(rpc_timeout)
+                .await
+                .expect("the API starts"),
+        )
+    }
+
+    /// With these lines more in the section `[chain]` of the configuration.
+    pub async fn start_set(settings: &str) -> Self {
+        let harness = ApiHarness::start_with(RPC_TIMEOUT, settings).await;
+        Self::of(harness.expect("the API starts"))
+    }
+
+    fn of(harness: ApiHarness) -> Self {
         let http = reqwest::Client::builder()
             .no_proxy()
             .build()

@@ -63,6 +63,38 @@ impl Client {
 }
 
 #[tokio::test]
+async fn without_unwrap_lamports_sol_for_another_wallet_brings_the_rent_along() {
+    for (settings, sol_output) in [
+        ("unwrap-lamports = false", "unwrappedWithRent"),
+        ("", "unwrapped"),
+    ] {
+        let client = Client::start_set(settings).await;
+        let mints = client.harness.sol_pool.state.mints;
+        let (input, output) = (mints.token_1, mints.token_0);
+        let path = format!("/v1/quote?inputMint={input}&outputMint={output}&amount={AMOUNT}");
+        let quote = client.get(&path).await.body["quote"].clone();
+        let mut body = client.body(&quote);
+        body["receiver"] = json!(receiver().to_string());
+        client.enrich(1_000_000_000);
+        client.harness.node.set(RawAccount {
+            pubkey: receiver(),
+            owner: Pubkey::default(),
+            lamports: 1_000_000_000,
+            data: Bytes::new(),
+        });
+        let answer = client.transaction(&body).await;
+        assert_eq!(answer.status, 200, "{}", answer.body);
+        assert_eq!(answer.body["solOutput"], sol_output);
+        let rents = answer.body["costs"]["rent"].as_array().expect("a list");
+        let rent = rents.last().expect("the account that takes the SOL");
+        let is_parted = settings.is_empty();
+        let rent_to = if is_parted { wallet() } else { receiver() };
+        assert_eq!(rent["rentTo"], json!(rent_to.to_string()));
+        assert_eq!(rent["comesBack"], json!(is_parted));
+    }
+}
+
+#[tokio::test]
 async fn an_exact_output_is_quoted_with_its_maximum_and_enforced() {
     let client = Client::start().await;
     let answer = client.exact_out().await;

@@ -3,6 +3,7 @@
 mod client;
 mod damage;
 mod forms;
+mod lookup_table;
 mod refusals;
 mod rounds;
 mod versions;

@@ -40,7 +40,7 @@ impl Client {
 
     /// The body of the largest swap: two pools that end in SOL for another wallet, another fee payer, and a wrapped SOL account
     /// that is there.
-    async fn largest(&self) -> Value {
+    pub async fn largest(&self) -> Value {
         let harness = &self.harness;
         let (sol, far) = (harness.sol_pool.state.mints, harness.far_pool.state.mints);
         for mint in [far.token_1, sol.token_0] {
