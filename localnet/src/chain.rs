@@ -177,7 +177,7 @@ impl Chain {
     ) -> anyhow::Result<Confirmed> {
         let config = RpcTransactionConfig {
             commitment: Some(CommitmentConfig::confirmed()),
-            max_supported_transaction_version: Some(0),
+            max_supported_transaction_version: Some(1),
             ..RpcTransactionConfig::default()
         };
         loop {

@@ -49,7 +49,8 @@ pub struct Row {
     receiver: bool,
     /// Whether another wallet pays fees and rents.
     fee_payer: bool,
-    legacy: bool,
+    /// `transactionVersion`.
+    version: &'static str,
 }
 
 /// The wallets of a row.
@@ -103,7 +104,7 @@ impl Row {
                     form,
                     receiver: bits & 1 != 0,
                     fee_payer: bits & 2 != 0,
-                    legacy: bits == 1 || bits == 2,
+                    version: ["0", "legacy", "legacy", "1"][usize::from(bits)],
                 })
             })
             .collect()
@@ -201,7 +202,7 @@ impl Row {
             "quote": quote,
             "userPublicKey": wallets.user.pubkey().to_string(),
             "priorityFeeLamports": PRIORITY_FEE,
-            "asLegacyTransaction": self.legacy,
+            "transactionVersion": self.version,
             "checkBalance": true,
         });
         if matches!(self.form, Form::ExactOut) {
