@@ -183,7 +183,7 @@ impl Svm {
         let mut svm = Self::new();
         let mut features = LiteSVM::mainnet_feature_set();
         features.deactivate(&P_TOKEN);
-        let vm = std::mem::replace(&mut svm.vm, LiteSVM::default());
+        let vm = std::mem::take(&mut svm.vm);
         // The default programs are chosen by the features.
         svm.vm = vm.with_feature_set(features).with_default_programs();
         svm
