@@ -1,7 +1,7 @@
 //! Filter changes while ten thousand updates a second stream by.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, VecDeque},
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -10,26 +10,24 @@ use std::{
 };
 
 use bytes::Bytes;
-use futures::FutureExt;
 use serde_json::Value;
-use sluice_geyser::{
-    Body, Request, SlotStatus,
-    scripted::{ClientGone, Connection, ScriptedServer},
-};
 use sluice_store::{
     Access, DeliveryQuery, DeliveryState, EventKind, FilterChange, FilterEdit, FilterLimits,
     Filters, Revision, WebhookDefinition, WebhookId,
 };
 use solana_pubkey::Pubkey;
 use tokio::{
-    task::JoinSet,
-    time::{Instant, sleep, sleep_until},
+    task::yield_now,
+    time::{Instant, MissedTickBehavior, interval, sleep},
 };
 
-use sluice_harness::indexer::{IndexerHarness, PATIENCE, request, soon};
+use sluice_harness::indexer::{IndexerHarness, PATIENCE, soon};
 use sluice_testkit::{
-    updates::{account_of, block, key, program, slot},
+    accounts::{Account, Content},
+    scripted_chain::{BlockId, ScriptedChain, State},
+    updates::{key, program},
     webhook_receiver::ReceivedRequest,
+    yellowstone_server::YellowstoneServer,
 };
 
 use crate::{
@@ -42,13 +40,16 @@ on_both!(filters_that_change_at_full_speed_miss_nothing_and_let_nothing_else_in)
 /// Accounts that are written in every slot.
 const ACCOUNTS: u8 = 20;
 
-/// Writes of each account in a slot. All of them pass the wire and the tree; the last one is the news.
+/// Writes of each account in a slot. All of them pass the wire and the tree of the live stream; the last one is the news.
 const WRITES: u64 = 25;
 
 /// One slot: with the numbers above, ten thousand writes a second.
 const SLOT_TIME: Duration = Duration::from_millis(50);
 
 const FIRST_SLOT: u64 = 10;
+
+/// Blocks after which a block is finalized.
+const FINALITY: usize = 8;
 
 /// Webhooks that come while the stream runs, one after the other.
 const WEBHOOKS: u8 = 4;
@@ -61,94 +62,56 @@ const LIMITS: FilterLimits = FilterLimits {
     programs: 100,
 };
 
-/// A chain that goes on whether anybody listens or not, and a server that replays what it is asked for and sends
-/// what the filter in force lets through, to as many as ask.
-struct Feed {
-    server: ScriptedServer,
-    chain: Chain,
-}
-
-#[derive(Clone)]
-struct Chain {
-    started: Instant,
-    /// The highest slot that was sent as a whole.
-    sent: Arc<AtomicU64>,
+/// A chain on which all accounts are written in every slot, whoever listens.
+struct Storm {
+    chain: ScriptedChain,
+    /// The highest slot whose bank was created.
+    opened: Arc<AtomicU64>,
     stop: Arc<AtomicBool>,
 }
 
-impl Feed {
-    async fn run(mut self) {
-        let mut clients = JoinSet::new();
-        while !self.chain.stop.load(Ordering::SeqCst) {
-            let Ok(mut connection) =
-                tokio::time::timeout(Duration::from_millis(100), self.server.accept()).await
-            else {
-                continue;
-            };
-            let chain = self.chain.clone();
-            clients.spawn(async move {
-                let request = request(&mut connection).await;
-                // Until the client is gone.
-                let _ = chain.serve(connection, request).await;
-            });
-        }
-        clients.join_all().await;
-    }
-}
-
-impl Chain {
-    async fn serve(
-        &self,
-        mut connection: Connection,
-        mut request: Request,
-    ) -> Result<(), ClientGone> {
-        let live = self.sent.load(Ordering::SeqCst) + 1;
-        let mut number = request.from_slot.unwrap_or(live);
-        while !self.stop.load(Ordering::SeqCst) {
-            // What is over is sent as fast as it is read.
-            let slots = u32::try_from(number - FIRST_SLOT).expect("few");
-            sleep_until(self.started + SLOT_TIME * slots).await;
-            if let Some(received) = connection.received().now_or_never() {
-                request = received.ok_or(ClientGone)?.request;
+impl Storm {
+    async fn run(self) {
+        let mut tip = self.chain.lock().tree.confirmed();
+        let mut unfinalized = VecDeque::new();
+        let mut ticks = interval(SLOT_TIME);
+        // On a busy machine slots are longer, and do not come at once.
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        for slot in FIRST_SLOT.. {
+            ticks.tick().await;
+            if self.stop.load(Ordering::SeqCst) {
+                return;
             }
-            send_slot(&connection, &request, number).await?;
-            self.sent.fetch_max(number, Ordering::SeqCst);
-            number += 1;
-        }
-        Ok(())
-    }
-}
-
-async fn send_slot(
-    connection: &Connection,
-    request: &Request,
-    number: u64,
-) -> Result<(), ClientGone> {
-    let name = request.slots.clone().expect("always asked for");
-    let wanted: BTreeSet<Pubkey> = request
-        .accounts
-        .values()
-        .flat_map(|filter| filter.pubkeys.clone())
-        .collect();
-    connection
-        .send(slot(&name, number, SlotStatus::CreatedBank))
-        .await?;
-    for version in 0..WRITES {
-        for account in (0..ACCOUNTS).map(key).filter(|key| wanted.contains(key)) {
-            let mut update = account_of(number, account, program(), Bytes::new());
-            if let Body::Account(account) = &mut update.body {
-                account.write_version = version;
+            tip = self.chain.open(slot, tip);
+            self.opened.store(slot, Ordering::SeqCst);
+            self.write_all(tip).await;
+            self.chain.freeze(tip);
+            self.chain.seal(tip);
+            self.chain.confirm(tip);
+            unfinalized.push_back(tip);
+            if unfinalized.len() > FINALITY
+                && let Some(block) = unfinalized.pop_front()
+            {
+                self.chain.finalize(block);
             }
-            connection.send(update).await?;
         }
     }
-    connection.send(block(number)).await?;
-    connection
-        .send(slot(&name, number, SlotStatus::Processed))
-        .await?;
-    connection
-        .send(slot(&name, number, SlotStatus::Confirmed))
-        .await
+
+    /// Writes each account in turn, again and again. The server looks for requests between two rounds as well.
+    async fn write_all(&self, block: BlockId) {
+        for version in 0..WRITES {
+            for account in (0..ACCOUNTS).map(key) {
+                let written = Account {
+                    owner: program(),
+                    lamports: 1,
+                    data: Bytes::copy_from_slice(&version.to_le_bytes()),
+                };
+                let content = Content::Other(written);
+                self.chain.write(block, account, content, None);
+            }
+            yield_now().await;
+        }
+    }
 }
 
 fn accounts(numbers: std::ops::Range<u8>) -> Filters {
@@ -186,7 +149,7 @@ type Watched = BTreeMap<(WebhookId, Pubkey), Asked>;
 async fn change_filters(
     harness: &IndexerHarness,
     webhook: &WebhookId,
-    sent: &AtomicU64,
+    opened: &AtomicU64,
     watched: &mut Watched,
 ) {
     let edit = async |edit: FilterEdit| {
@@ -221,7 +184,7 @@ async fn change_filters(
             in_force(harness, revision).await;
             asked.into_mut().removed = Some(Removed {
                 revision,
-                at: sent.load(Ordering::SeqCst) + 1,
+                at: opened.load(Ordering::SeqCst),
             });
         }
     }
@@ -299,7 +262,7 @@ async fn check(harness: &IndexerHarness, asked: &Asked, mut slots: Vec<u64>, las
 async fn filters_that_change_at_full_speed_miss_nothing_and_let_nothing_else_in(
     mut harness: IndexerHarness,
 ) {
-    let (sent, stop) = (
+    let (opened, stop) = (
         Arc::new(AtomicU64::new(FIRST_SLOT - 1)),
         Arc::new(AtomicBool::new(false)),
     );
@@ -307,18 +270,18 @@ async fn filters_that_change_at_full_speed_miss_nothing_and_let_nothing_else_in(
     harness
         .create_temporary(200, on_accounts(&harness, 0..ACCOUNTS))
         .await;
+    let chain = ScriptedChain::new(FIRST_SLOT - 1, State::new());
+    let server = YellowstoneServer::start(chain.clone()).await;
+    let server = server.expect("a free port");
+    harness.listen_to(server.endpoint());
     let indexer = harness.start().await;
-    let fresh = ScriptedServer::start().await.expect("listens");
     let started = Instant::now();
-    let feed = Feed {
-        server: std::mem::replace(&mut harness.server, fresh),
-        chain: Chain {
-            started,
-            sent: Arc::clone(&sent),
-            stop: Arc::clone(&stop),
-        },
+    let storm = Storm {
+        chain,
+        opened: Arc::clone(&opened),
+        stop: Arc::clone(&stop),
     };
-    let feeding = tokio::spawn(feed.run());
+    let passing = tokio::spawn(storm.run());
     indexer.until_checkpoint_past(FIRST_SLOT).await;
 
     let mut watched = Watched::new();
@@ -335,15 +298,15 @@ async fn filters_that_change_at_full_speed_miss_nothing_and_let_nothing_else_in(
         webhooks.push(id);
         sleep(SLOT_TIME * 6).await;
     }
-    change_filters(&harness, &webhooks[0], &sent, &mut watched).await;
+    change_filters(&harness, &webhooks[0], &opened, &mut watched).await;
     for asked in watched.values() {
         in_force(&harness, asked.added).await;
     }
-    let goal = sent.load(Ordering::SeqCst) + 20;
+    let goal = opened.load(Ordering::SeqCst) + 20;
     indexer.until_checkpoint_past(goal).await;
     stop.store(true, Ordering::SeqCst);
-    soon(feeding).await.expect("no panic");
-    let last = sent.load(Ordering::SeqCst);
+    soon(passing).await.expect("no panic");
+    let last = opened.load(Ordering::SeqCst);
     let writes = (last + 1 - FIRST_SLOT) * WRITES * u64::from(ACCOUNTS);
     let rate = writes as f64 / started.elapsed().as_secs_f64();
     println!("{writes} writes, {rate:.0} per second, while filters changed");
