@@ -282,7 +282,7 @@ async fn a_new_key_takes_over_the_webhooks_of_another() {
     let said = text(&added.stderr);
     assert!(said.contains("0 webhooks of no key"), "{said}");
     let unknown = installation
-        .run(&["keys", "add", "third", "--adopt-from", "nobody"])
+        .run(&["keys", "add", "third", "--adopt-from", "missing"])
         .await;
     assert!(!unknown.status.success());
     let listed = text(&installation.run(&["keys", "list"]).await.stdout);

@@ -111,6 +111,6 @@ async fn webhooks_of_a_revoked_key_stop_and_can_be_adopted(fixture: &Fixture) {
     let read = store.webhook(&Access::Key(new_key), &id).await;
     let read = read.expect("reads").expect("exists");
     assert!(!read.definition.active && read.disabled_reason.is_some());
-    let to_nobody = store.adopt_webhooks(&Access::All, &old).await;
-    assert!(matches!(to_nobody, Err(StoreError::NoSuchApiKey { .. })));
+    let to_a_revoked_key = store.adopt_webhooks(&Access::All, &old).await;
+    assert!(matches!(to_a_revoked_key, Err(StoreError::NoSuchApiKey { .. })));
 }

@@ -160,7 +160,7 @@ fn a_missing_message_is_lost_and_leaves_a_hole() {
 }
 
 #[test]
-fn a_message_that_nobody_accepted_is_lost() {
+fn a_message_that_was_never_accepted_is_lost() {
     let mut case = Case::complete(Commitment::Finalized, DeliveryOrder::None);
     let message = case.messages.get_mut(&id(7)).expect("there");
     message.first_acceptance = None;
