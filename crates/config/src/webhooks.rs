@@ -45,7 +45,7 @@ pub struct WebhooksConfig {
     pub undelivered_retention_days: u16,
     /// Room for messages, MiB: beyond it finished ones are removed before their time.
     pub max_stored_mib: u32,
-    /// Anchor IDL files of programs whose events are shown decoded, beside the guard's.
+    /// Anchor IDL files of programs whose events are shown decoded, beside the guard's and the exchange's.
     pub idls: Vec<PathBuf>,
     /// How long the signing secret before the current one signs as well after a rotation, hours, when the
     /// one who rotates does not say.

@@ -1,8 +1,8 @@
 //! IDLs: decode the events of registered programs into named fields.
 //!
 //! An Anchor program publishes an IDL, a JSON file that lists its events and the types of their fields.
-//! [`Idls`] holds those that were registered, the guard's own among them, and turns the bytes of an event
-//! into JSON: [`schema`] reads the file, [`decode`] the bytes.
+//! [`Idls`] holds those that were registered, the guard's own and the exchange's among them, and turns the bytes of an
+//! event into JSON: [`schema`] reads the file, [`decode`] the bytes.
 //!
 //! Names become camelCase, like everything else that Sluice writes. Integers of up to 64 bits become JSON
 //! integers, larger ones decimal strings; keys base58; bytes base64; an absent option null; an enum its
@@ -31,6 +31,13 @@ pub const MAX_IDL_BYTES: u64 = 4 * 1024 * 1024;
 
 /// The guard's interface, as its program's build committed it.
 const GUARD: &str = include_str!("../../../idls/swap_guard.json");
+
+/// The exchange's events, as it publishes and emits them, and as it did before fees and mints were among a swap's. A
+/// layout of an event is known by its length.
+const EXCHANGE: [&str; 2] = [
+    include_str!("../../../idls/raydium_cp_swap.json"),
+    include_str!("../../../idls/raydium_cp_swap_0_1.json"),
+];
 
 /// Why an IDL cannot be registered.
 #[derive(Debug, Error)]
@@ -73,20 +80,25 @@ pub enum IdlError {
 #[derive(Debug, Default)]
 pub struct Idls {
     programs: HashMap<Pubkey, Schema>,
+    /// What decodes where none of `programs` is about the program: layouts by age, the newest first.
+    exchange: Vec<(Pubkey, Schema)>,
 }
 
 impl Idls {
-    /// The guard's.
+    /// The guard's and the exchange's.
     ///
     /// # Errors
     /// None that a build with its tests passing can have.
     pub fn built_in() -> Result<Self, IdlError> {
         let mut idls = Self::default();
         idls.register(GUARD, "of swap-guard")?;
+        for text in EXCHANGE {
+            idls.exchange.push(parse(text, "of the exchange")?);
+        }
         Ok(idls)
     }
 
-    /// The guard's, and those of the files.
+    /// The guard's, the exchange's, and those of the files, which may describe the exchange anew.
     ///
     /// # Errors
     /// [`IdlError`].
@@ -103,10 +115,7 @@ impl Idls {
     /// # Errors
     /// [`IdlError::Schema`] and [`IdlError::Twice`].
     pub fn register(&mut self, text: &str, place: &str) -> Result<(), IdlError> {
-        let (program, schema) = Schema::parse(text).map_err(|source| IdlError::Schema {
-            place: place.to_owned(),
-            source,
-        })?;
+        let (program, schema) = parse(text, place)?;
         for (event, reason) in schema.unsupported() {
             tracing::warn!(%program, event, reason, "events of this kind are shown undecoded");
         }
@@ -123,8 +132,24 @@ impl Idls {
     /// not described, or does not fit its description.
     #[must_use]
     pub fn decode(&self, program: &Pubkey, data: &[u8]) -> Option<(&str, Value)> {
-        decode::event(self.programs.get(program)?, data)
+        if let Some(schema) = self.programs.get(program) {
+            return decode::event(schema, data);
+        }
+        let layouts = self
+            .exchange
+            .iter()
+            .filter(|(exchange, _)| exchange == program);
+        layouts
+            .filter_map(|(_, schema)| decode::event(schema, data))
+            .next()
     }
+}
+
+fn parse(text: &str, place: &str) -> Result<(Pubkey, Schema), IdlError> {
+    Schema::parse(text).map_err(|source| IdlError::Schema {
+        place: place.to_owned(),
+        source,
+    })
 }
 
 fn read(path: &Path) -> Result<String, IdlError> {
@@ -143,66 +168,4 @@ fn read(path: &Path) -> Result<String, IdlError> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_guards_idl_describes_the_guard_and_decodes_like_its_interface() {
-        let idls = Idls::built_in().expect("understood");
-        let mut data = swap_guard_interface::GUARDED_SWAP_DISCRIMINATOR.to_vec();
-        data.extend((1..=4u8).flat_map(|key| [key; 32]));
-        data.extend([u64::MAX, 6, 7, 8].into_iter().flat_map(u64::to_le_bytes));
-        let swap = swap_guard_interface::GuardedSwap::decode(&data).expect("an event");
-        let (name, fields) = idls
-            .decode(&swap_guard_interface::PROGRAM_ID, &data)
-            .expect("decoded");
-        assert_eq!(name, "GuardedSwap");
-        let expected = serde_json::json!({
-            "user": swap.user.to_string(),
-            "pool": swap.pool.to_string(),
-            "inputMint": swap.input_mint.to_string(),
-            "outputMint": swap.output_mint.to_string(),
-            "amountIn": swap.amount_in,
-            "minimumOut": swap.minimum_out,
-            "received": swap.received,
-            "slot": swap.slot,
-        });
-        assert_eq!(fields, expected);
-
-        let mut data = swap_guard_interface::SWAPPED_DISCRIMINATOR.to_vec();
-        data.extend((1..=2u8).flat_map(|key| [key; 32]));
-        data.extend([u64::MAX, 4].into_iter().flat_map(u64::to_le_bytes));
-        let swap = swap_guard_interface::Swapped::decode(&data).expect("an event");
-        let (name, fields) = idls
-            .decode(&swap_guard_interface::PROGRAM_ID, &data)
-            .expect("decoded");
-        assert_eq!(name, "Swapped");
-        let expected = serde_json::json!({
-            "user": swap.user.to_string(),
-            "pool": swap.pool.to_string(),
-            "spent": swap.spent,
-            "received": swap.received,
-        });
-        assert_eq!(fields, expected);
-    }
-
-    #[test]
-    fn a_program_is_described_once() {
-        let mut idls = Idls::built_in().expect("understood");
-        assert!(matches!(
-            idls.register(GUARD, "again"),
-            Err(IdlError::Twice { .. })
-        ));
-    }
-
-    #[test]
-    fn a_file_that_is_missing_or_no_idl_is_named() {
-        let missing = Idls::load(&[PathBuf::from("/nowhere/x.json")]).expect_err("missing");
-        assert!(missing.to_string().contains("/nowhere/x.json"), "{missing}");
-        let folder = tempfile::tempdir().expect("temporary folder");
-        let path = folder.path().join("idl.json");
-        fs::write(&path, "{}").expect("written");
-        let wrong = Idls::load(std::slice::from_ref(&path)).expect_err("no IDL");
-        assert!(wrong.to_string().contains("idl.json"), "{wrong}");
-    }
-}
+mod tests;
