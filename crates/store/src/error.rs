@@ -95,6 +95,9 @@ pub enum StoreError {
         /// The limit.
         seconds: u64,
     },
+    /// The database undid the transaction for the sake of another one, each time that it was tried.
+    #[error("other transactions were in the way: {0}")]
+    Conflict(#[source] Cause),
     /// The database refused or failed: disk full, locked for too long, input/output error.
     #[error("the database failed: {0}")]
     Database(#[source] Cause),

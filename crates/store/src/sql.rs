@@ -19,6 +19,7 @@ mod redeliver;
 mod refusals;
 mod release;
 mod retention;
+mod retried;
 mod rows;
 mod stats;
 mod store;

@@ -192,8 +192,15 @@ impl PendingWrite {
     }
 }
 
+/// What PostgreSQL answers when it undoes a transaction for the sake of another: a serialization failure, a deadlock.
+const CONFLICTS: [&str; 2] = ["40001", "40P01"];
+
 impl From<sqlx::Error> for StoreError {
     fn from(error: sqlx::Error) -> Self {
+        let code = error.as_database_error().and_then(|error| error.code());
+        if code.is_some_and(|code| CONFLICTS.contains(&code.as_ref())) {
+            return Self::Conflict(error.into());
+        }
         Self::Database(error.into())
     }
 }

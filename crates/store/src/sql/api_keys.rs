@@ -1,6 +1,6 @@
 //! API keys: creates, lists and revokes them, and gives webhooks to another one.
 
-use super::{rows, store::Store, webhook_row};
+use super::{retried::retried, rows, store::Store, webhook_row};
 use crate::{
     Access, ApiKey, ApiKeyHash, ApiKeyId, NewApiKey, StoreError, Timestamp,
     backend::{Connection, Durability, Row, values},
@@ -100,6 +100,14 @@ impl Store {
         id_or_name: &str,
         now: Timestamp,
     ) -> Result<Option<ApiKey>, StoreError> {
+        retried!(self.try_revoke_api_key(id_or_name, now))
+    }
+
+    async fn try_revoke_api_key(
+        &self,
+        id_or_name: &str,
+        now: Timestamp,
+    ) -> Result<Option<ApiKey>, StoreError> {
         let mut write = self.write(Durability::Durable).await?;
         let revoked = write
             .row(
@@ -111,16 +119,23 @@ impl Store {
         let Some(revoked) = revoked else {
             return Ok(None);
         };
-        let off = write
+        let key = revoked.integer("ordinal")?;
+        let any = write
+            .row(
+                "SELECT ordinal FROM webhooks WHERE api_key = $1 AND active = 1 AND deleted = 0 LIMIT 1",
+                values![key],
+            )
+            .await?;
+        if any.is_some() {
+            webhook_row::bump_revision(&mut write).await?;
+        }
+        write
             .execute(
                 "UPDATE webhooks SET active = 0, disabled_reason = $2, version = version + 1
                  WHERE api_key = $1 AND active = 1 AND deleted = 0",
-                values![revoked.integer("ordinal")?, REVOKED],
+                values![key, REVOKED],
             )
             .await?;
-        if off > 0 {
-            webhook_row::bump_revision(&mut write).await?;
-        }
         let key = select(&mut write, &revoked.text("id")?).await?;
         write.commit().await?;
         Ok(Some(key))
@@ -133,6 +148,10 @@ impl Store {
     /// # Errors
     /// [`StoreError::NoSuchApiKey`] for `to`, or a failure of the database.
     pub async fn adopt_webhooks(&self, from: &Access, to: &ApiKeyId) -> Result<u64, StoreError> {
+        retried!(self.try_adopt_webhooks(from, to))
+    }
+
+    async fn try_adopt_webhooks(&self, from: &Access, to: &ApiKeyId) -> Result<u64, StoreError> {
         let mut write = self.write(Durability::Durable).await?;
         let ordinal = webhook_row::api_key_ordinal(&mut write, to).await?;
         let moved = match from {

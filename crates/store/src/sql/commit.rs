@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use super::{
     insert::{Expected, Inserted, insert_messages},
+    retried::retried,
     store::Store,
 };
 use crate::{
@@ -62,7 +63,7 @@ impl Store {
     ) -> Result<PendingCommit, StoreError> {
         // To look up each message costs a fifth of storing it, so the first try takes all for new.
         for expected in [Expected::New, Expected::Known] {
-            if let Some(pending) = self.try_commit(commit, request, expected).await? {
+            if let Some(pending) = retried!(self.try_commit(commit, request, expected))? {
                 return Ok(pending);
             }
         }

@@ -1,6 +1,6 @@
 //! Edits the filters of a webhook: adds and removes addresses.
 
-use super::{store::Store, webhook_row};
+use super::{retried::retried, store::Store, webhook_row};
 use crate::{
     Access, FilterEdit, FilterEdited, FilterLimits, Filters, StoreError, WebhookId,
     backend::Durability, model::edit_addresses,
@@ -15,6 +15,17 @@ impl Store {
     /// [`StoreError::TooManyAddresses`], [`StoreError::MatchesNothing`], [`StoreError::VersionConflict`], or a
     /// failure of the database; nothing is changed then.
     pub async fn edit_filters(
+        &self,
+        access: &Access,
+        id: &WebhookId,
+        edit: &FilterEdit,
+        limits: FilterLimits,
+        expected: Option<u64>,
+    ) -> Result<Option<FilterEdited>, StoreError> {
+        retried!(self.try_edit_filters(access, id, edit, limits, expected))
+    }
+
+    async fn try_edit_filters(
         &self,
         access: &Access,
         id: &WebhookId,

@@ -131,18 +131,20 @@ pub(super) async fn rebuild(
 }
 
 /// Keeps messages from being stored for webhooks with lanes: one that came into a lane unseen, while its
-/// last message finishes, would never be woken. `webhooks` is a JSON array of objects that name them.
+/// last message finishes, would never be woken. And keeps their owners from writing those that may be switched off
+/// (`gone`). `webhooks` is a JSON array of objects that name them.
 pub(super) async fn lock_numbering(
     write: &mut Connection,
     webhooks: &str,
+    gone: bool,
 ) -> Result<(), StoreError> {
     write
         .lock(
             "SELECT s.webhook FROM sequences s JOIN webhooks w ON w.ordinal = s.webhook
-             WHERE w.delivery_order <> 'none' AND w.ordinal IN (
+             WHERE (w.delivery_order <> 'none' OR $2 = 1) AND w.ordinal IN (
                  SELECT t.webhook FROM json_to_recordset(CAST($1 AS json)) AS t (webhook bigint))
              ORDER BY s.webhook FOR UPDATE OF s",
-            values![webhooks],
+            values![webhooks, gone],
         )
         .await?;
     Ok(())

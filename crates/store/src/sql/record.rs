@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 use super::{
     endpoint_data, endpoints,
     lanes::{self, Lane, lock_numbering},
+    retried::retried,
     rows,
     store::Store,
     webhook_row,
@@ -36,13 +37,22 @@ impl Store {
         results: &[AttemptResult],
         on_attempt: &(dyn Fn(EndpointState, &AttemptResult) -> EndpointState + Send + Sync),
     ) -> Result<Recorded, StoreError> {
+        retried!(self.try_record(results, on_attempt))
+    }
+
+    async fn try_record(
+        &self,
+        results: &[AttemptResult],
+        on_attempt: &(dyn Fn(EndpointState, &AttemptResult) -> EndpointState + Send + Sync),
+    ) -> Result<Recorded, StoreError> {
         if results.is_empty() {
             return Ok(Recorded::default());
         }
         let mut write = self.write(Durability::Relaxed).await?;
         let ordinals: HashSet<i64> = results.iter().map(|each| each.lease.ordinal).collect();
         let webhooks = endpoint_data::webhooks_json(ordinals)?;
-        lock_numbering(&mut write, &webhooks).await?;
+        let is_gone = |each: &AttemptResult| matches!(each.outcome, Outcome::Gone { .. });
+        lock_numbering(&mut write, &webhooks, results.iter().any(is_gone)).await?;
         let (counted, lanes) = advance(&mut write, results).await?;
         let counts =
             |each: &AttemptResult| key(&each.lease).is_ok_and(|key| counted.contains_key(&key));

@@ -1,6 +1,6 @@
 //! Redelivers finished messages on request of their owner.
 
-use super::{store::Store, webhook_row};
+use super::{retried::retried, store::Store, webhook_row};
 use crate::{
     Access, Redeliver, StoreError, Timestamp, WebhookId,
     backend::{Durability, values},
@@ -15,6 +15,16 @@ impl Store {
     /// # Errors
     /// A failure of the database; nothing is changed then.
     pub async fn redeliver(
+        &self,
+        access: &Access,
+        id: &WebhookId,
+        which: &Redeliver,
+        now: Timestamp,
+    ) -> Result<Option<u64>, StoreError> {
+        retried!(self.try_redeliver(access, id, which, now))
+    }
+
+    async fn try_redeliver(
         &self,
         access: &Access,
         id: &WebhookId,

@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::{
     lanes::{self, Lane},
+    retried::retried,
     rows,
     store::Store,
     webhook_row,
@@ -43,7 +44,7 @@ impl Store {
     /// A failure of the database; what was removed until then stays removed.
     pub async fn prune(&self, retention: &Retention) -> Result<Removed, StoreError> {
         self.expire_relays(retention.now).await?;
-        self.remove_deleted(None).await?;
+        retried!(self.remove_deleted(None))?;
         self.remove_filter_changes().await?;
         let mut removed = Removed::default();
         loop {
@@ -109,6 +110,9 @@ impl Store {
                 return Ok(());
             };
             let webhook = deleted.integer("ordinal")?;
+            // Before its deliveries, as everywhere.
+            let lock = "SELECT webhook FROM sequences WHERE webhook = $1 FOR UPDATE";
+            write.lock(lock, values![webhook]).await?;
             let found = write
                 .rows(
                     "SELECT webhook, sequence FROM messages WHERE webhook = $1 ORDER BY sequence LIMIT $2",
@@ -177,6 +181,15 @@ impl Store {
         before: Timestamp,
         now: Timestamp,
     ) -> Result<BTreeMap<i64, u64>, StoreError> {
+        retried!(self.try_remove(select, before, now))
+    }
+
+    async fn try_remove(
+        &self,
+        select: &'static str,
+        before: Timestamp,
+        now: Timestamp,
+    ) -> Result<BTreeMap<i64, u64>, StoreError> {
         let mut write = self.write(Durability::Relaxed).await?;
         let found = write.rows(select, values![before, CHUNK]).await?;
         let mut counts: BTreeMap<i64, u64> = BTreeMap::new();
@@ -197,7 +210,7 @@ impl Store {
         woken.sort_unstable();
         woken.dedup();
         if !woken.is_empty() {
-            lanes::lock_numbering(&mut write, &json_rows(&woken)?).await?;
+            lanes::lock_numbering(&mut write, &json_rows(&woken)?, false).await?;
         }
         delete(&mut write, &victims).await?;
         lanes::wake(&mut write, &woken, now).await?;

@@ -24,13 +24,13 @@ pub(super) fn api_key_text(access: &Access) -> Option<String> {
 
 /// Takes a webhook out of sight and out of matching.
 pub(super) async fn mark_deleted(write: &mut Connection, ordinal: i64) -> Result<(), StoreError> {
+    bump_revision(write).await?;
     write
         .execute(
             "UPDATE webhooks SET deleted = 1, active = 0 WHERE ordinal = $1",
             values![ordinal],
         )
         .await?;
-    bump_revision(write).await?;
     Ok(())
 }
 
@@ -42,21 +42,29 @@ pub(super) async fn disable(
     url: &str,
     reason: &str,
 ) -> Result<(), StoreError> {
-    let disabled = write
+    let is_on = write
+        .row(
+            "SELECT ordinal FROM webhooks WHERE ordinal = $1 AND url = $2 AND active = 1",
+            values![ordinal, url],
+        )
+        .await?;
+    if is_on.is_none() {
+        return Ok(());
+    }
+    bump_revision(write).await?;
+    write
         .execute(
             "UPDATE webhooks SET active = 0, disabled_reason = $3, version = version + 1
              WHERE ordinal = $1 AND url = $2 AND active = 1",
             values![ordinal, url, reason],
         )
         .await?;
-    if disabled > 0 {
-        bump_revision(write).await?;
-    }
     Ok(())
 }
 
 /// Counts a write that changes what is matched, and notes from which slot on it must count. Until the
-/// transaction ends all others that would count wait for it.
+/// transaction ends all others that would count wait for it: it comes before the writes to webhooks, and after the lock on
+/// their sequences, everywhere.
 pub(super) async fn bump_revision(write: &mut Connection) -> Result<Revision, StoreError> {
     let revision = write
         .one_row(

@@ -1,7 +1,9 @@
 //! Creates, reads, lists, updates and deletes webhooks, and rotates their secrets.
 
 use super::{
-    lanes, rows,
+    lanes,
+    retried::retried,
+    rows,
     store::Store,
     webhook_row::{
         self, SELECT, api_key_ordinal, api_key_text, bump_revision, definition_columns, lock,
@@ -21,6 +23,14 @@ impl Store {
     /// [`StoreError::TooManyWebhooks`], [`StoreError::NoSuchApiKey`], or a failure of the database, which also
     /// refuses a definition without kinds or without addresses.
     pub async fn create_webhook(
+        &self,
+        new: &NewWebhook,
+        limit: u32,
+    ) -> Result<Webhook, StoreError> {
+        retried!(self.try_create_webhook(new, limit))
+    }
+
+    async fn try_create_webhook(
         &self,
         new: &NewWebhook,
         limit: u32,
@@ -106,6 +116,16 @@ impl Store {
     /// [`StoreError::VersionConflict`], or a failure of the database, which also refuses a definition
     /// without kinds or without addresses.
     pub async fn update_webhook(
+        &self,
+        access: &Access,
+        id: &WebhookId,
+        definition: &WebhookDefinition,
+        expected: Option<u64>,
+    ) -> Result<Option<Webhook>, StoreError> {
+        retried!(self.try_update_webhook(access, id, definition, expected))
+    }
+
+    async fn try_update_webhook(
         &self,
         access: &Access,
         id: &WebhookId,
@@ -231,14 +251,26 @@ impl Store {
         access: &Access,
         id: &WebhookId,
     ) -> Result<bool, StoreError> {
+        let Some(ordinal) = retried!(self.try_delete_webhook(access, id))? else {
+            return Ok(false);
+        };
+        retried!(self.remove_deleted(Some(ordinal)))?;
+        Ok(true)
+    }
+
+    /// The ordinal of the webhook that is deleted now; `None` when there was none.
+    async fn try_delete_webhook(
+        &self,
+        access: &Access,
+        id: &WebhookId,
+    ) -> Result<Option<i64>, StoreError> {
         let mut write = self.write(Durability::Durable).await?;
         let Some((ordinal, _)) = lock(&mut write, access, id, None).await? else {
-            return Ok(false);
+            return Ok(None);
         };
         mark_deleted(&mut write, ordinal).await?;
         write.commit().await?;
-        self.remove_deleted(Some(ordinal)).await?;
-        Ok(true)
+        Ok(Some(ordinal))
     }
 }
 

@@ -1,6 +1,6 @@
 //! API keys, and the webhooks that belong to them.
 
-use sluice_store::{Access, ApiKeyHash, ApiKeyId, ApiKeySecret, NewApiKey, Store, StoreError};
+use sluice_store::{Access, ApiKeyHash, ApiKeyId, ApiKeySecret, NewApiKey, StoreError};
 
 use crate::{fixture::*, on_both};
 
@@ -9,19 +9,6 @@ on_both!(
     a_webhook_exists_for_its_key_alone,
     webhooks_of_a_revoked_key_stop_and_can_be_adopted,
 );
-
-async fn with_key(store: &Store, number: u8, name: &str) -> (ApiKeyId, ApiKeySecret) {
-    let secret = ApiKeySecret::from_random([number; 32]);
-    let id = ApiKeyId::from_random([number; 8]);
-    let new = NewApiKey {
-        id: id.clone(),
-        name: name.to_owned(),
-        hash: secret.hash(),
-        created: NOW,
-    };
-    store.create_api_key(&new).await.expect("created");
-    (id, secret)
-}
 
 async fn a_key_is_known_by_its_hash_until_it_is_revoked(fixture: &Fixture) {
     let store = &fixture.store;
@@ -112,5 +99,8 @@ async fn webhooks_of_a_revoked_key_stop_and_can_be_adopted(fixture: &Fixture) {
     let read = read.expect("reads").expect("exists");
     assert!(!read.definition.active && read.disabled_reason.is_some());
     let to_a_revoked_key = store.adopt_webhooks(&Access::All, &old).await;
-    assert!(matches!(to_a_revoked_key, Err(StoreError::NoSuchApiKey { .. })));
+    assert!(matches!(
+        to_a_revoked_key,
+        Err(StoreError::NoSuchApiKey { .. })
+    ));
 }

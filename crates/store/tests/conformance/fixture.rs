@@ -3,10 +3,11 @@
 use std::{path::Path, sync::Arc, time::Duration};
 
 use sluice_store::{
-    Access, Attempt, AttemptResult, BodyTemplate, Commit, Commitment, Delivery, DeliveryLog,
-    DeliveryOrder, DeliveryQuery, EndpointState, EventKind, Filters, LeaseLimits, LeaseRequest,
-    LeaseToken, LeasedDelivery, MessageId, MessageKind, NewMessage, NewWebhook, Outcome, Secret,
-    Store, Timestamp, Timings, WebhookDefinition, WebhookId, testing::PrivateCluster,
+    Access, ApiKeyId, ApiKeySecret, Attempt, AttemptResult, BodyTemplate, Commit, Commitment,
+    Delivery, DeliveryLog, DeliveryOrder, DeliveryQuery, EndpointState, EventKind, Filters,
+    LeaseLimits, LeaseRequest, LeaseToken, LeasedDelivery, MessageId, MessageKind, NewApiKey,
+    NewMessage, NewWebhook, Outcome, Secret, Store, Timestamp, Timings, WebhookDefinition,
+    WebhookId, testing::PrivateCluster,
 };
 use solana_pubkey::Pubkey;
 use tempfile::TempDir;
@@ -140,6 +141,20 @@ pub fn keyed(webhook: &WebhookId, number: u8, order_key: Option<&str>) -> NewMes
             Arc::from(",\"data\":\"\\u0000é\\\"\"}"),
         ),
     }
+}
+
+/// An API key, with its secret.
+pub async fn with_key(store: &Store, number: u8, name: &str) -> (ApiKeyId, ApiKeySecret) {
+    let secret = ApiKeySecret::from_random([number; 32]);
+    let id = ApiKeyId::from_random([number; 8]);
+    let new = NewApiKey {
+        id: id.clone(),
+        name: name.to_owned(),
+        hash: secret.hash(),
+        created: NOW,
+    };
+    store.create_api_key(&new).await.expect("created");
+    (id, secret)
 }
 
 /// Stores messages as slot 7, due at once; returns how many were new.

@@ -2,7 +2,7 @@
 
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
-use sluice_store::{DeliveryOrder, LeaseLimits, Outcome};
+use sluice_store::{Access, ApiKeyId, DeliveryOrder, LeaseLimits, Outcome, Store, WebhookId};
 
 use crate::{fixture::*, on_both};
 
@@ -10,6 +10,7 @@ on_both!(
     no_two_dispatchers_lease_the_same_delivery,
     two_indexers_store_each_message_once,
     a_lane_never_falls_asleep,
+    owners_and_dispatchers_write_the_same_webhooks_at_once,
 );
 
 async fn no_two_dispatchers_lease_the_same_delivery(fixture: &Fixture) {
@@ -101,4 +102,56 @@ async fn a_lane_never_falls_asleep(fixture: &Fixture) {
     }
     indexer.await.expect("no panic");
     assert_eq!(order, (1..=200).collect::<Vec<_>>());
+}
+
+/// A webhook is switched off by what its receiver answered, by its key's end and by its owner, who edits and deletes it
+/// meanwhile: each has its way, in some order.
+async fn owners_and_dispatchers_write_the_same_webhooks_at_once(fixture: &Fixture) {
+    const ROUNDS: u8 = 25;
+    let dispatcher = fixture.another().await;
+    let (owner, other) = (fixture.another().await, fixture.another().await);
+    for round in 0..ROUNDS {
+        let (key, ids) = owned(&fixture.store, round).await;
+        let leased = lease(&dispatcher, NOW).await;
+        assert_eq!(leased.len(), ids.len());
+        let gone: Vec<_> = leased
+            .iter()
+            .map(|each| {
+                let reason = "answered 410".to_owned();
+                let retry_at = NOW.after(LEASE);
+                result(each, 410, Outcome::Gone { reason, retry_at })
+            })
+            .collect();
+        let disabling = dispatcher.record(&gone, &unchanged);
+        let revoking = fixture.store.revoke_api_key(key.as_str(), NOW);
+        let editing = async {
+            for id in &ids {
+                let mut edited = definition();
+                edited.order = DeliveryOrder::Strict;
+                edited.filters.accounts.push(address(100));
+                let written = owner.update_webhook(&Access::All, id, &edited, None).await;
+                written.expect("edits");
+            }
+        };
+        let deleting = other.delete_webhook(&Access::All, &ids[1]);
+        let (disabled, revoked, (), deleted) = tokio::join!(disabling, revoking, editing, deleting);
+        disabled.expect("records");
+        assert!(revoked.expect("revokes").is_some());
+        assert!(deleted.expect("deletes"));
+    }
+}
+
+/// A key with four webhooks, each of which is owed a message.
+async fn owned(store: &Store, round: u8) -> (ApiKeyId, Vec<WebhookId>) {
+    let (key, _) = with_key(store, round, &format!("key {round}")).await;
+    let (mut ids, mut messages) = (Vec::new(), Vec::new());
+    for number in 4 * round..4 * round + 4 {
+        let mut new = webhook(number);
+        new.owner = Access::Key(key.clone());
+        let id = store.create_webhook(&new, 100).await.expect("created").id;
+        messages.push(message(&id, 1));
+        ids.push(id);
+    }
+    store_messages(store, &messages).await;
+    (key, ids)
 }
