@@ -35,13 +35,15 @@ mod slot;
 mod source;
 #[cfg(test)]
 mod tests;
+mod work;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use self::{
     rooted::RootedBlocks,
     slot::AssembledSlot,
     source::{Patience, Source},
+    work::Work,
 };
 use crate::{
     generation::Generation,
@@ -141,6 +143,9 @@ pub enum ReplayPath {
 pub struct SlotAssembler {
     sources: Vec<Source>,
     slots: BTreeMap<u64, AssembledSlot>,
+    /// Slots by the one that a bank of theirs builds on.
+    children: BTreeMap<u64, BTreeSet<u64>>,
+    work: Work,
     /// The first slot to be given out; `None` until a connection shows where it begins.
     start: Option<u64>,
     /// The newest slot that was given out and is finalized: what does not build on it is abandoned.
@@ -156,6 +161,9 @@ pub struct SlotAssembler {
     rooted: RootedBlocks,
     assembled: Vec<Assembled>,
     findings: Vec<Finding>,
+    /// Slots looked at, each time.
+    #[cfg(test)]
+    looks: std::cell::Cell<u64>,
 }
 
 impl SlotAssembler {
@@ -167,6 +175,8 @@ impl SlotAssembler {
                 .take(sources)
                 .collect(),
             slots: BTreeMap::new(),
+            children: BTreeMap::new(),
+            work: Work::default(),
             start: None,
             root: None,
             confirmed: None,
@@ -176,6 +186,8 @@ impl SlotAssembler {
             rooted: RootedBlocks::default(),
             assembled: Vec::new(),
             findings: Vec::new(),
+            #[cfg(test)]
+            looks: std::cell::Cell::new(0),
         }
     }
 
@@ -207,6 +219,7 @@ impl SlotAssembler {
         if let Some(source) = self.sources.get_mut(source) {
             source.disconnect();
         }
+        self.work.all_are_due();
         for (slot, entry) in &mut self.slots {
             let missing = entry.disconnect(source).into_iter();
             let slot = *slot;
@@ -284,7 +297,7 @@ impl SlotAssembler {
     /// The first slot that is suspect and that this source is to deliver again.
     #[must_use]
     pub fn first_suspect(&self, source: usize) -> Option<u64> {
-        let mut slots = self.slots.range(self.start?..).map(|(slot, _)| *slot);
+        let mut slots = self.work.unsettled_from(self.start?);
         slots.find(|slot| self.suspect(source, *slot).is_some())
     }
 
@@ -294,10 +307,10 @@ impl SlotAssembler {
     pub fn replay_due(&self, source: usize, at_rest: bool) -> Option<ReplayDue> {
         let from = self.sources.get(source).filter(|from| from.is_quiet())?;
         let start = self.start?;
-        let mut slots = self.slots.range(start..);
-        let (slot, frozen_in) = slots.find_map(|(slot, _)| {
-            let frozen_in = self.suspect(source, *slot)?;
-            Some((*slot, frozen_in))
+        let mut slots = self.work.unsettled_from(start);
+        let (slot, frozen_in) = slots.find_map(|slot| {
+            let frozen_in = self.suspect(source, slot)?;
+            Some((slot, frozen_in))
         })?;
         let path = match from.patience(slot, frozen_in, at_rest) {
             Patience::Wait => return None,
@@ -327,11 +340,25 @@ impl SlotAssembler {
 
     fn entry(&mut self, source: usize, slot: u64) -> Option<(&Source, &mut AssembledSlot)> {
         let sources = self.sources.len();
-        let entry = self
-            .slots
-            .entry(slot)
-            .or_insert_with(|| AssembledSlot::new(sources));
+        let entry = self.slots.entry(slot).or_insert_with(|| {
+            self.work.unsettle(slot);
+            AssembledSlot::new(sources)
+        });
         Some((self.sources.get(source)?, entry))
+    }
+
+    /// A bank of a slot builds on another one. What is known of either may follow from the other.
+    fn note_child(&mut self, parent: u64, slot: u64) {
+        if parent < slot {
+            self.children.entry(parent).or_default().insert(slot);
+            self.work.is_due(parent);
+        }
+    }
+
+    /// The slots of which a bank builds on this one, or did.
+    fn children_of(&self, slot: u64) -> impl Iterator<Item = (u64, &AssembledSlot)> {
+        let children = self.children.get(&slot).into_iter().flatten();
+        children.filter_map(|child| Some((*child, self.slots.get(child)?)))
     }
 
     /// A slot was named as the parent of another one: it is frozen.

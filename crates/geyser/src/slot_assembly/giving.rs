@@ -26,16 +26,39 @@ impl SlotAssembler {
         let Some(start) = self.start else {
             return;
         };
-        // Parents are smaller than children, so one pass upwards gives out whole forks.
-        let slots: Vec<u64> = self.slots.range(start..).map(|(slot, _)| *slot).collect();
-        for slot in slots {
-            self.advance_slot(slot);
+        if self.work.take_all() {
+            let all = self.slots.range(start..).map(|(slot, _)| *slot);
+            all.for_each(|slot| self.work.is_due(slot));
         }
-        self.forget();
+        // Parents are smaller than children, so going upwards gives out whole forks.
+        let mut root = self.root;
+        while let Some(slot) = self.work.next() {
+            if slot < start || !self.slots.contains_key(&slot) {
+                continue;
+            }
+            self.advance_slot(slot);
+            let Some(entry) = self.slots.get(&slot) else {
+                continue;
+            };
+            if entry.is_given_and_committed() {
+                self.confirmed = self.confirmed.max(Some(slot));
+            }
+            if entry.is_given_and_finalized() {
+                root = root.max(Some(slot));
+            }
+            if entry.given.is_some() && !self.is_disputed_anywhere(slot) {
+                self.work.settle(slot);
+            } else {
+                self.work.unsettle(slot);
+            }
+        }
+        self.forget(root);
     }
 
     /// Gives out a slot, or replaces what was given out of it, where a whole bank of it calls for that.
     fn advance_slot(&mut self, slot: u64) {
+        #[cfg(test)]
+        self.looks.update(|looks| looks + 1);
         let given = self.slots.get(&slot).and_then(|entry| entry.given.clone());
         match given {
             None => self.choose(slot),
@@ -236,12 +259,21 @@ impl SlotAssembler {
         let updates = content.into_iter().chain(meta).chain(processed);
         self.assembled.extend(updates.map(Assembled::Update));
         self.highest_given = self.highest_given.max(Some(slot));
+        self.children_are_due(slot);
+    }
+
+    /// What builds on a slot may be given out now.
+    fn children_are_due(&mut self, slot: u64) {
+        for child in self.children.get(&slot).into_iter().flatten() {
+            self.work.is_due(*child);
+        }
     }
 
     /// Takes back that a slot and what builds on it were given out. What builds on the next bank of the slot comes anew.
     pub(super) fn withdraw(&mut self, slot: u64) {
         if self.confirmed.is_some_and(|confirmed| slot <= confirmed) {
             self.confirmed = self.root;
+            self.work.all_are_due();
         }
         let mut withdrawn = BTreeSet::from([slot]);
         let above: Vec<u64> = self
@@ -272,20 +304,14 @@ impl SlotAssembler {
         for slot in withdrawn {
             if let Some(entry) = self.slots.get_mut(&slot) {
                 entry.withdraw();
+                self.work.unsettle(slot);
+                self.work.is_due(slot);
             }
         }
     }
 
     /// Moves to the newest finalized slot, and forgets what is older.
-    fn forget(&mut self) {
-        let newest = |is: fn(&AssembledSlot) -> bool| {
-            let mut slots = self.slots.iter().rev();
-            slots.find(|(_, entry)| is(entry)).map(|(slot, _)| *slot)
-        };
-        self.confirmed = self
-            .confirmed
-            .max(newest(AssembledSlot::is_given_and_committed));
-        let mut root = self.root.max(newest(AssembledSlot::is_given_and_finalized));
+    fn forget(&mut self, mut root: Option<u64>) {
         if let Some(excess) = self.slots.len().checked_sub(MAX_SLOTS) {
             root = root.max(self.slots.keys().nth(excess).copied());
         }
@@ -303,6 +329,8 @@ impl SlotAssembler {
                     .extend(self.rooted.given(*slot, &given.blockhash));
             }
             self.slots = self.slots.split_off(&root);
+            self.children = self.children.split_off(&root);
+            self.work.forget_below(root);
             let later = self.in_force.partition_point(|(first, _)| *first <= root);
             self.in_force.drain(..later.saturating_sub(1));
         }

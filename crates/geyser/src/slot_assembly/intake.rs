@@ -47,6 +47,8 @@ impl SlotAssembler {
     fn begin(&mut self, source: usize, generation: Generation, slot: u64) {
         self.start = Some(slot);
         self.slots = self.slots.split_off(&slot);
+        self.work.forget_below(slot);
+        self.work.all_are_due();
         if let Some(from) = self.sources.get(source) {
             self.set_in_force(from.filter(generation), slot);
         }
@@ -77,15 +79,18 @@ impl SlotAssembler {
         let Some(bank) = view.banks.last_mut() else {
             return;
         };
-        let Some(update) = bank.collect(update) else {
-            return;
-        };
-        let given = entry.given.as_ref();
-        if !given.is_some_and(|given| bank.is_copy_of(&given.blockhash)) {
-            return;
-        }
+        let has_ended = bank.has_ended();
+        let late = bank.collect(update).and_then(|update| {
+            let given = entry.given.as_ref();
+            let is_copy = given.is_some_and(|given| bank.is_copy_of(&given.blockhash));
+            is_copy.then_some(update)
+        });
         let filter = from.filter(generation);
-        let late = entry.take_late(source, update, filter);
+        let late = late.and_then(|update| entry.take_late(source, update, filter));
+        if has_ended {
+            // It may hold now all that an earlier copy does.
+            self.work.is_due(slot);
+        }
         self.assembled
             .extend(late.map(|update| Assembled::Late { slot, update }));
     }
@@ -108,6 +113,8 @@ impl SlotAssembler {
             return;
         }
         self.name_parent(source, parent);
+        self.note_child(parent, slot);
+        self.work.is_due(slot);
         let Some((from, entry)) = self.entry(source, slot) else {
             return;
         };
@@ -192,7 +199,9 @@ impl SlotAssembler {
         }
         if let Some(parent) = parent {
             self.name_parent(source, parent);
+            self.note_child(parent, slot);
         }
+        self.work.is_due(slot);
         let Some((from, entry)) = self.entry(source, slot) else {
             return;
         };
@@ -227,6 +236,7 @@ impl SlotAssembler {
         if self.is_over(slot) {
             return self.pass(slot, update);
         }
+        self.work.is_due(slot);
         self.end_bank(source, slot, update);
         self.note_complete(source, slot);
         let is_first = self.start.is_none() && self.is_whole_without_banks(source, slot);
@@ -310,6 +320,7 @@ impl SlotAssembler {
             body: Body::Slot(processed),
             ..update.clone()
         };
+        self.work.is_due(slot);
         self.end_bank(source, slot, processed);
         self.commit_ancestor(source, status, &update);
         if let Some(entry) = self.slots.get_mut(&slot) {
@@ -345,6 +356,7 @@ impl SlotAssembler {
             body: Body::Slot(status.clone()),
             ..update.clone()
         };
+        self.work.is_due(ancestor);
         if let Some(entry) = self.slots.get_mut(&ancestor) {
             entry.commit(source, status.status, update);
         }
@@ -361,7 +373,11 @@ impl SlotAssembler {
         if self.is_over(slot) {
             return self.pass(slot, update);
         }
+        self.work.is_due(slot);
         if let Some(entry) = self.slots.get_mut(&slot) {
+            for parent in entry.banks().filter_map(|bank| bank.parent) {
+                self.work.is_due(parent);
+            }
             if let Some(view) = entry.views.get_mut(source) {
                 *view = SlotView {
                     is_dead: true,

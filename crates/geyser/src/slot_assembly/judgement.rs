@@ -78,6 +78,8 @@ impl SlotAssembler {
 
     /// When a slot that a source has to be asked for again was frozen, or had ended where that is known.
     pub(super) fn suspect(&self, source: usize, slot: u64) -> Option<Generation> {
+        #[cfg(test)]
+        self.looks.update(|looks| looks + 1);
         let entry = self.slots.get(&slot)?;
         let view = entry.views.get(source)?;
         let frozen_in = view.frozen_in?;
@@ -115,12 +117,17 @@ impl SlotAssembler {
             let given = entry.given.as_ref().map(|given| given.blockhash.as_str());
             given == Some(hash) || entry.lost.iter().any(|lost| lost == hash)
         };
-        let above = self.slots.range(slot + 1..);
-        let mut metas = above
+        let mut metas = self
+            .children_of(slot)
             .filter_map(|(_, child)| child.views.get(source))
             .flat_map(|view| &view.banks)
             .filter_map(CollectedBank::meta);
         metas.any(|meta| meta.parent_slot == slot && !known(&meta.parent_blockhash))
+    }
+
+    /// Whether that is so at any source.
+    pub(super) fn is_disputed_anywhere(&self, slot: u64) -> bool {
+        (0..self.sources.len()).any(|source| self.is_disputed(source, slot))
     }
 
     /// Whether a slot has an ancestor that was given up, and that nothing has named since: then nothing is to come of it.
@@ -145,8 +152,8 @@ impl SlotAssembler {
 
     /// Whether the creation of a child was reported.
     fn has_created_child(&self, source: usize, slot: u64) -> bool {
-        let mut above = self.slots.range(slot + 1..);
-        above.any(|(_, child)| {
+        let mut children = self.children_of(slot);
+        children.any(|(_, child)| {
             child.views.get(source).is_some_and(|view| {
                 view.was_created && view.banks.iter().any(|bank| bank.parent == Some(slot))
             })
@@ -154,8 +161,8 @@ impl SlotAssembler {
     }
 
     fn has_ended_child(&self, source: usize, slot: u64) -> bool {
-        let mut above = self.slots.range(slot + 1..);
-        above.any(|(_, child)| {
+        let mut children = self.children_of(slot);
+        children.any(|(_, child)| {
             child.views.get(source).is_some_and(|view| {
                 let mut banks = view.banks.iter();
                 banks.any(|bank| bank.parent == Some(slot) && bank.has_ended())
@@ -165,9 +172,9 @@ impl SlotAssembler {
 
     /// Whether a block is named by one that builds on it; `None` where none says so.
     pub(super) fn is_named(&self, slot: u64, blockhash: &str) -> Option<bool> {
-        let above = self.slots.range(slot + 1..);
+        let children = self.children_of(slot);
         let mut named = None;
-        for meta in above
+        for meta in children
             .flat_map(|(_, child)| child.banks())
             .filter_map(CollectedBank::meta)
         {

@@ -422,3 +422,33 @@ fn what_builds_on_a_dead_slot_is_not_asked_for_again() {
     deliver(&mut assembler, 1, [created(12)]);
     assert!(assembler.has_suspect(0));
 }
+
+#[test]
+fn a_message_costs_no_more_when_nothing_is_finalized() {
+    let mut assembler = SlotAssembler::new(1);
+    assembler.connected(0, sent(1, None));
+    let mut looks = |slots: std::ops::Range<u64>| {
+        let before = assembler.looks.get();
+        let count = slots.end - slots.start;
+        for slot in slots {
+            let whole = [
+                created(slot),
+                account(slot, slot),
+                meta(slot),
+                processed(slot),
+            ];
+            assert_eq!(deliver(&mut assembler, 1, whole).0.len(), 1);
+            assert!(!assembler.has_suspect(0));
+        }
+        (assembler.looks.get() - before) / count
+    };
+    looks(10..20);
+    let first = looks(20..120);
+    looks(120..5_010);
+    let after_thousands = looks(5_010..5_110);
+    assert!(first <= 10, "{first} looks for a slot");
+    assert_eq!(
+        after_thousands, first,
+        "looks for a slot after thousands that are not finalized"
+    );
+}
