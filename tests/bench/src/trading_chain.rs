@@ -119,8 +119,12 @@ async fn pass(
         }
         sleep(BETWEEN_PIECES).await;
     }
-    sealed.lock().insert(slot, Instant::now());
-    status(slot, SlotStatus::Processed);
+    {
+        // A reader that is faster than this waits for the moment to be noted.
+        let mut sealed = sealed.lock();
+        let processed = Message::status(slot, SlotStatus::Processed, Some(slot - 1));
+        sealed.insert(slot, chain.report_timed(processed));
+    }
     for (after, level) in [
         (CONFIRMED_AFTER, SlotStatus::Confirmed),
         (FINALIZED_AFTER, SlotStatus::Finalized),

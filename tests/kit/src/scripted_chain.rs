@@ -10,6 +10,7 @@ mod statuses;
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Instant,
 };
 
 use cpmm::ids;
@@ -144,11 +145,19 @@ impl ScriptedChain {
 
     /// Has the validator report something to its plugin.
     pub fn report(&self, message: Message) {
+        self.report_timed(message);
+    }
+
+    /// As [`ScriptedChain::report`]. Returns when servers could see it: what is kept for judges is made up before that, and takes
+    /// long on a long chain.
+    pub fn report_timed(&self, message: Message) -> Instant {
         let mut record = self.lock();
         record.report(message);
         let len = record.messages.len();
+        let at = Instant::now();
         drop(record);
         self.reported.send_replace(len);
+        at
     }
 
     /// A whole slot on `parent`: the clock goes on, and the slot is confirmed.
