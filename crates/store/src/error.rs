@@ -26,6 +26,17 @@ pub enum StoreError {
         /// Cause.
         source: Cause,
     },
+    /// A newer release has brought the database to a schema that this one does not know.
+    #[error(
+        "the database {place} has schema {version}, which this release does not know: a newer one has migrated it; \
+         start that one, or restore a backup from before"
+    )]
+    NewerSchema {
+        /// Which: a path, or database and host, never a password.
+        place: String,
+        /// The first schema that is not known.
+        version: i64,
+    },
     /// The owner has as many webhooks as are allowed.
     #[error("the owner has {limit} webhooks, which is the limit")]
     TooManyWebhooks {

@@ -3,7 +3,8 @@
 use std::{io, sync::Arc};
 
 use sqlx::{
-    Postgres, Sqlite, Transaction, pool::PoolConnection, postgres::PgRow, sqlite::SqliteRow,
+    Postgres, Sqlite, Transaction, migrate::MigrateError, pool::PoolConnection, postgres::PgRow,
+    sqlite::SqliteRow,
 };
 use tokio::{sync::OwnedMutexGuard, task::JoinHandle};
 
@@ -189,6 +190,19 @@ impl PendingWrite {
             synced.map_err(|error| StoreError::Database(error.into()))?;
         }
         Ok(())
+    }
+}
+
+/// Why the database at this place cannot be opened.
+pub(super) fn open_error(place: String, error: sqlx::Error) -> StoreError {
+    if let sqlx::Error::Migrate(migration) = &error
+        && let MigrateError::VersionMissing(version) = **migration
+    {
+        return StoreError::NewerSchema { place, version };
+    }
+    StoreError::Open {
+        place,
+        source: error.into(),
     }
 }
 

@@ -11,7 +11,7 @@ use sqlx::{
 };
 
 use super::{
-    connection::{Connection, Durability},
+    connection::{Connection, Durability, open_error},
     statement::database_time,
 };
 use crate::StoreError;
@@ -132,10 +132,9 @@ impl PostgresDatabase {
                 })
             })
             .connect_lazy_with(options.clone());
-        migrate(&pool).await.map_err(|error| StoreError::Open {
-            place,
-            source: error.into(),
-        })?;
+        migrate(&pool)
+            .await
+            .map_err(|error| open_error(place, error))?;
         Ok(Self(Arc::new(Inner { options, pool })))
     }
 

@@ -22,7 +22,7 @@ use sqlx::{
 use tokio::sync::Mutex;
 
 use super::{
-    connection::{Connection, Durability, Turn},
+    connection::{self, Connection, Durability, Turn},
     file::{self, DatabaseFile},
     statement::{database_time, values},
 };
@@ -109,7 +109,7 @@ impl SqliteDatabase {
         let writer = pool(1).connect_lazy_with(writer.synchronous(SqliteSynchronous::Normal));
         prepare(&writer)
             .await
-            .map_err(|error| open_error(error.into()))?;
+            .map_err(|error| connection::open_error(path.display().to_string(), error))?;
         let reader = pool(READERS).connect_lazy_with(options.read_only(true));
         let file = DatabaseFile::identify(path).map_err(|error| open_error(error.into()))?;
         Ok(Self(Arc::new(Inner {
