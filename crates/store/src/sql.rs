@@ -15,6 +15,7 @@ mod leadership;
 mod lease_due;
 mod lease_on_insert;
 mod record;
+mod recovery;
 mod redeliver;
 mod refusals;
 mod release;

@@ -5,14 +5,15 @@ use std::collections::{HashMap, HashSet};
 use super::{
     endpoint_data, endpoints,
     lanes::{self, Lane, lock_numbering},
+    recovery,
     retried::retried,
     rows,
     store::Store,
     webhook_row,
 };
 use crate::{
-    AttemptResult, EndpointChange, EndpointState, Lease, MAX_RESPONSE_BYTES, Outcome, Recorded,
-    StoreError,
+    AttemptResult, Breaker, EndpointChange, EndpointState, Lease, MAX_RESPONSE_BYTES, Outcome,
+    Recorded, StoreError,
     backend::{Connection, Durability, Value, bound_rows, signed, values},
 };
 
@@ -61,7 +62,10 @@ impl Store {
         let mut changes = Vec::new();
         if let Some(now) = that_count.iter().map(|each| each.attempt.ended()).max() {
             lanes::wake(&mut write, &lanes, now).await?;
-            changes = update_endpoints(&mut write, &webhooks, &that_count, on_attempt).await?;
+            let recovered;
+            (changes, recovered) =
+                update_endpoints(&mut write, &webhooks, &that_count, on_attempt).await?;
+            recovery::pull_forward(&mut write, &recovered, now).await?;
         }
         for each in &that_count {
             if let Outcome::Gone { reason, .. } = &each.outcome {
@@ -239,16 +243,17 @@ fn storable(text: &str) -> String {
     text.replace('\0', "\u{fffd}")
 }
 
-/// Lets `on_attempt` change the endpoints, and notes the last accepted delivery.
+/// Lets `on_attempt` change the endpoints, and notes the last accepted delivery. Returns the webhooks too whose breaker was
+/// closed by one: a single message that fails among others never opens it, and is not tried more often for their sake.
 async fn update_endpoints(
     write: &mut Connection,
     webhooks: &str,
     results: &[&AttemptResult],
     on_attempt: &(dyn Fn(EndpointState, &AttemptResult) -> EndpointState + Send + Sync),
-) -> Result<Vec<EndpointChange>, StoreError> {
+) -> Result<(Vec<EndpointChange>, Vec<i64>), StoreError> {
     let before = endpoints::lock_and_read(write, webhooks).await?;
     let mut now = before.clone();
-    let mut changes = Vec::new();
+    let (mut changes, mut recovered) = (Vec::new(), Vec::new());
     for result in results {
         let Some(endpoint) = now.get_mut(&result.lease.ordinal) else {
             continue;
@@ -259,8 +264,12 @@ async fn update_endpoints(
             before: endpoint.state,
             after,
         });
+        let was_closed = endpoint.state.breaker == Breaker::Closed;
         endpoint.state = after;
         if result.outcome == Outcome::Delivered {
+            if !was_closed && after.breaker == Breaker::Closed {
+                recovered.push(result.lease.ordinal);
+            }
             let ended = result.attempt.ended().unix_millis();
             endpoint.last_triggered_at = endpoint.last_triggered_at.max(Some(ended));
         }
@@ -269,5 +278,5 @@ async fn update_endpoints(
         .into_iter()
         .filter(|(webhook, endpoint)| before.get(webhook) != Some(endpoint));
     endpoints::write(write, changed).await?;
-    Ok(changes)
+    Ok((changes, recovered))
 }

@@ -19,6 +19,7 @@ on_both!(
     an_answer_from_the_old_url_does_not_switch_off_the_new_one,
     one_webhook_cannot_use_the_lease_quota_of_another,
     a_paused_endpoint_is_left_alone_and_then_tried_with_one_delivery,
+    an_endpoint_that_recovers_is_sent_at_once_what_waits_for_a_retry,
     a_concurrency_limit_is_honoured,
     both_secrets_sign_during_a_rotation,
     every_secret_that_is_not_over_signs_and_there_are_not_many,
@@ -279,6 +280,49 @@ async fn a_paused_endpoint_is_left_alone_and_then_tried_with_one_delivery(fixtur
     };
     assert_eq!(recorded.endpoints, [change]);
     assert_eq!(lease(store, until).await.len(), 4);
+}
+
+async fn an_endpoint_that_recovers_is_sent_at_once_what_waits_for_a_retry(fixture: &Fixture) {
+    let store = &fixture.store;
+    let id = owing(store, 4).await;
+    let hours = NOW.after(Duration::from_secs(3 * 60 * 60));
+    let leased = lease(store, NOW).await;
+    // Three of four wait for hours, and the first one is the probe.
+    let retries = [NOW, hours, hours, hours];
+    let failures: Vec<_> = leased
+        .iter()
+        .zip(retries)
+        .map(|(each, at)| result(each, 500, Outcome::Retry { at }))
+        .collect();
+    let open = |state: EndpointState, _: &AttemptResult| EndpointState {
+        breaker: Breaker::Open,
+        ..state
+    };
+    store.record(&failures, &open).await.expect("records");
+    let probe = lease(store, NOW).await;
+    assert_eq!(sequences(&probe), [1]);
+    let close = |_: EndpointState, _: &AttemptResult| EndpointState::default();
+    let accepted = [result(&probe[0], 200, Outcome::Delivered)];
+    store.record(&accepted, &close).await.expect("records");
+    let soon = NOW.after(Duration::from_secs(1));
+    let mut pulled = lease(store, soon).await;
+    pulled.sort_by_key(|each| each.lease.sequence);
+    assert_eq!(sequences(&pulled), [2, 3, 4]);
+    assert!(
+        pulled.iter().all(|each| each.retry_index == 1),
+        "each keeps its place in the schedule"
+    );
+
+    // One that fails while others are accepted keeps its pause.
+    let again = [
+        result(&pulled[0], 500, Outcome::Retry { at: hours }),
+        result(&pulled[1], 200, Outcome::Delivered),
+        result(&pulled[2], 200, Outcome::Delivered),
+    ];
+    store.record(&again, &unchanged).await.expect("records");
+    assert!(lease(store, soon).await.is_empty());
+    let pending = deliveries(store, &id).await;
+    assert_eq!(pending[1].state, DeliveryState::Pending);
 }
 
 async fn a_concurrency_limit_is_honoured(fixture: &Fixture) {
