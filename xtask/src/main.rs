@@ -147,6 +147,12 @@ enum Task {
         /// Another program file than the built guard, for example one dumped from a cluster.
         #[arg(long)]
         program: Option<PathBuf>,
+        /// Change the built guard in every small way instead, and say of each change whether it is noticed.
+        #[arg(long, conflicts_with = "program")]
+        mutants: bool,
+        /// When to stop with the mutants; a later run goes on with what is left.
+        #[arg(long, default_value_t = 60, requires = "mutants")]
+        minutes: u32,
     },
     /// Check licences, imports and sources of all dependencies.
     Deny {
@@ -197,11 +203,19 @@ fn run(arguments: Arguments) -> Result<ExitCode> {
         Task::Faults { runs, seed } => trial::faults(&repo, runs, seed)?,
         Task::Chaos { kills, seed, store } => trial::chaos(&repo, &cache, kills, seed, store)?,
         Task::Truth { seconds, seed } => trial::truth(&repo, &cache, seconds, seed)?,
-        Task::Prove { program } => {
+        Task::Prove {
+            program,
+            mutants,
+            minutes,
+        } => {
             if program.is_none() {
                 programs::build(&repo, &cache)?;
             }
-            prove::run(&repo, program.as_deref())?;
+            if mutants {
+                prove::mutants(&repo, minutes)?;
+            } else {
+                prove::run(&repo, program.as_deref())?;
+            }
         }
         Task::Deny { install } => deny::run(&repo, &cache, install)?,
         Task::Imports => imports::check(&repo)?,

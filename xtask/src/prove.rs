@@ -3,6 +3,7 @@
 //! The prover is `tests/proof`, in Python, with a solver from PyPI. `proof.json` is its certificate; it names the bytes by
 //! their hash, and is committed for those that the upstream toolchain builds.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -16,6 +17,9 @@ use crate::step::Step;
 
 /// What the prover ends with when a certificate is not of the program, or was made by another prover.
 const NOT_CURRENT: i32 = 3;
+
+/// How many recorded inputs a test run executes once more, a tenth of a second each; the folder has thousands.
+const RECORDED_IN_TESTS: &str = "200";
 
 /// How a certificate stands to a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,7 +64,25 @@ pub fn check(repo: &Repo) -> Result<()> {
 
 /// Tests the prover itself: against the chain's machine, and with what it must not take for proved.
 pub fn test(repo: &Repo) -> Result<()> {
-    Prover::set_up(repo)?.test(repo)
+    let prover = Prover::set_up(repo)?;
+    prover.test(repo)?;
+    prover.test_recorded(repo)
+}
+
+/// Changes the guard in every small way, and writes of each change whether it is noticed.
+pub fn mutants(repo: &Repo, minutes: u32) -> Result<()> {
+    Prover::set_up(repo)?.try_mutants(repo, minutes)
+}
+
+/// An empty folder for what the tests send to the guard, of which the prover's machine executes a part once more.
+pub fn recorded_inputs(repo: &Repo) -> Result<PathBuf> {
+    let folder = repo.target().join("recorded-inputs");
+    if folder.is_dir() {
+        fs::remove_dir_all(&folder)
+            .with_context(|| format!("cannot empty {}", folder.display()))?;
+    }
+    fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
+    Ok(folder)
 }
 
 fn committed(repo: &Repo) -> PathBuf {
@@ -115,6 +137,45 @@ impl Prover {
             "--top-level-directory",
             ".",
         ]))?;
+        step.done();
+        Ok(())
+    }
+
+    fn test_recorded(&self, repo: &Repo) -> Result<()> {
+        let folder = repo.target().join("recorded-inputs");
+        let step = Step::begin(
+            repo,
+            "proof-recorded",
+            "Executing what the tests sent to the guard in the prover's machine",
+            "it must do what the chain's own machine does",
+            "half a minute",
+        )?;
+        let mut run = self.python(repo, "trials");
+        run.arg("--program").arg(repo.program("swap_guard"));
+        run.arg("--recorded").arg(folder);
+        step.run(run.args(["--most", RECORDED_IN_TESTS]))?;
+        step.done();
+        Ok(())
+    }
+
+    fn try_mutants(&self, repo: &Repo, minutes: u32) -> Result<()> {
+        let step = Step::begin(
+            repo,
+            "proof-mutants",
+            "Trying mutants of the guard",
+            "a change of its bytes that neither trials nor the proof notice would be a hole in both",
+            "an hour on a core of its own, or as long as is asked for",
+        )?;
+        let table = self.room.join("mutants.tsv");
+        let mut run = self.python(repo, "mutants");
+        run.arg("--program").arg(repo.program("swap_guard"));
+        run.arg("--table").arg(&table);
+        run.arg("--minutes").arg(minutes.to_string());
+        let (status, _) = step.run_in_full_view(&mut run)?;
+        println!("==> Wrote {}", repo.shown(&table));
+        if !status.success() {
+            bail!("some mutants are not settled, see the output above");
+        }
         step.done();
         Ok(())
     }

@@ -5,6 +5,8 @@
 //!
 //! Everything is deterministic: addresses and keys are hashes of names, and the clock stands still unless set.
 
+mod recording;
+
 use std::{env, fs, path::PathBuf};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
@@ -23,6 +25,7 @@ use solana_signer::Signer;
 use solana_transaction::{Transaction, versioned::VersionedTransaction};
 use solana_transaction_error::TransactionError;
 
+use self::recording::Recording;
 use crate::{
     names::keypair,
     pool::{Ledger, Pool, PoolSpec, User},
@@ -89,6 +92,7 @@ fn read_program(path: PathBuf) -> Vec<u8> {
 pub struct Svm {
     vm: LiteSVM,
     fee_payer: Keypair,
+    recording: Option<Recording>,
 }
 
 /// A transaction that went through.
@@ -169,6 +173,7 @@ impl Svm {
         let mut svm = Self {
             vm: LiteSVM::new().with_transaction_history(REMEMBERED),
             fee_payer: keypair("fee payer"),
+            recording: Recording::of_environment(),
         };
         svm.load(swap_guard_interface::PROGRAM_ID, guard);
         svm.load(ids::PROGRAM_ID, exchange);
@@ -197,6 +202,9 @@ impl Svm {
         self.vm
             .add_program(id, program)
             .expect("the runtime accepts the program");
+        if let Some(recording) = &mut self.recording {
+            recording.load(id, program);
+        }
     }
 
     /// Sets the clock's epoch and seconds.
@@ -300,6 +308,9 @@ impl Svm {
         instructions: &[Instruction],
         signers: &[&Keypair],
     ) -> Result<Executed, Refused> {
+        if let Some(recording) = &self.recording {
+            recording.note(&self.vm, instructions);
+        }
         let blockhash = self.next_block();
         let mut all = vec![&self.fee_payer];
         all.extend(signers);
@@ -414,6 +425,7 @@ mod tests {
         let mut svm = Svm {
             vm: LiteSVM::new().with_transaction_history(REMEMBERED),
             fee_payer: keypair("fee payer"),
+            recording: None,
         };
         let payer = keypair("payer");
         svm.enrich(payer.pubkey());

@@ -14,10 +14,11 @@ from guard_proof.values import symbolic
 from trials.cases import cases
 from trials.chain import SLOT, Chain
 from trials.executor import Trial, Verdict, handed_on
+from trials.scenario import Scenario
 
 GUARD = Path(__file__).parent.parent.parent.parent / "target/programs/swap_guard.so"
-#: One of so many cases is tried, another one of each form. All of them take a minute: `python -m trials`.
-EVERY = 13
+#: Cases of each form that are tried, from all over. All there are take a minute: `python -m trials`.
+OF_EACH_FORM = 25
 
 
 def words(values: object) -> bytes:
@@ -32,13 +33,21 @@ def deeds(verdict: Verdict) -> tuple[list[bytes], bytes]:
     return logged, returned
 
 
+def some_of_each_form() -> list[Scenario]:
+    chosen = []
+    for form in FORMS:
+        of_form = [each for each in cases() if each.form == form]
+        chosen += of_form[:: max(1, len(of_form) // OF_EACH_FORM)]
+    return chosen
+
+
 class Trials(unittest.TestCase):
     def test_the_guard_does_the_same_in_the_executor_and_on_the_chain(self) -> None:
         file = GUARD.read_bytes()
         program = elf.parse(file)
         code = decode(program.code)
         flow = ControlFlow(code, program.entry)
-        chosen = cases()[::EVERY]
+        chosen = some_of_each_form()
         chain = Chain(chosen)
         chain.deploy(file)
         successes = {form.name: 0 for form in FORMS}
@@ -58,7 +67,7 @@ class Trials(unittest.TestCase):
                 calls = [event for event in found.state.events if isinstance(event, Call)]
                 for call, seen in zip(calls, wanted.logged, strict=False):
                     self.assertTrue(seen.endswith(words(call.data)))
-        self.assertGreater(min(successes.values()), 5, successes)
+        self.assertGreater(min(successes.values()), 3, successes)
 
 
 def ending(result: int) -> str:

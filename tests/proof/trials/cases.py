@@ -9,9 +9,11 @@ from guard_proof.interface import FORMS, Form
 from guard_proof.keys import EXCHANGE, TOKEN, TOKEN_2022
 
 from .chain import SLOT
-from .scenario import Account, Change, Scenario, Terms, address, owner_writes, writes
+from .scenario import LOADER, Account, Change, Scenario, Terms, address, owner_writes, writes
 
 MOST = (1 << 64) - 1
+#: Forms whose accounts are varied in every way; the others share their code and differ in data, amounts and receiver.
+IN_FULL = ("swap", "swap_exact_out_to", "swap_two_hops_to")
 
 
 def cases() -> list[Scenario]:
@@ -32,9 +34,13 @@ def of_form(form: Form) -> Iterator[Scenario]:
     if len(form.hops) == 2:
         for name, change in MIDDLE_TERMS.items():
             yield changed(form, name, change)
+    yield from lists_and_data(form)
+    if form.name not in IN_FULL:
+        return
     yield from flags(form)
     yield from repetitions(form)
-    yield from lists_and_data(form)
+    yield from addresses(form)
+    yield from one_for_two(form)
     for name in form.token_accounts:
         if name == "input":
             yield from inputs(form)
@@ -168,9 +174,56 @@ def repetitions(form: Form) -> Iterator[Scenario]:
         yield made
 
 
+def addresses(form: Form) -> Iterator[Scenario]:
+    """Good ones: accounts whose addresses differ in one word alone, tokens of different programs, the exchange as user."""
+    for names in (form.token_accounts, form.pools):
+        for at, name in enumerate(names):
+            for other in names[:at]:
+                for word in range(4):
+                    what = f"{name} and {other} differ in word {word}"
+                    terms = Terms(form, what)
+                    terms.keys = {other: terms.key(other), name: flipped(terms.key(other), 8 * word + 1)}
+                    yield terms.scenario()
+    for at, name in enumerate(form.token_accounts):
+        for is_token_2022 in (False, True):
+            terms = Terms(form, f"{name} of the other program, others of {is_token_2022}", is_token_2022)
+            terms.others = frozenset([name])
+            yield terms.scenario()
+    terms = Terms(form, "the exchange is the user")
+    terms.keys = {"user": EXCHANGE}
+    made = terms.scenario()
+    made.put("user", made.account("exchange program"))
+    made.account("user").is_signer = True
+    yield made
+    for name in form.accounts:
+        if name.endswith("token program"):
+            made = Terms(form, f"{name} is the exchange").scenario()
+            made.put(name, made.account("exchange program"))
+            yield made
+
+
+def one_for_two(form: Form) -> Iterator[Scenario]:
+    """One account in two places that must differ, where nothing else is wrong: what was paid arrives, and nothing is lost."""
+    for at, name in enumerate(form.token_accounts):
+        for other in form.token_accounts[:at]:
+            terms = Terms(form, f"{name} stands for {other} too")
+            terms.receiver = terms.key("user")
+            terms.keys = {f"{other} mint": terms.key(f"{name} mint")}
+            made = terms.scenario()
+            made.put(other, made.account(name))
+            yield made
+    if len(form.pools) == 2:
+        made = Terms(form, "one pool stands for both").scenario()
+        made.put("second pool", made.account("first pool"))
+        paid = [(DATA + 64, 1 << 30)]
+        made.changes = [[("middle", paid, False)], [("output", paid, False)]]
+        yield made
+
+
 def lists_and_data(form: Form) -> Iterator[Scenario]:
     for word in range(4):
         made = Terms(form, f"exchange of another word {word}").scenario()
+        made.accounts.append(made.account("exchange program"))
         made.put("exchange program", Account(flipped(EXCHANGE, 8 * word + 1)))
         yield made
     made = Terms(form, "one account more").scenario()
@@ -246,7 +299,7 @@ def token_accounts(form: Form, name: str) -> Iterator[Scenario]:
             made = Terms(form, f"{name} of another program, {others} but for word {word}").scenario()
             account = made.account(name)
             account.owner = flipped(program, 8 * word + 1)
-            made.changes = [[each for each in changes if each[0] != name] for changes in made.changes]
+            made.put(f"{name} token program", Account(account.owner, LOADER, is_program=True))
             yield made
     for is_long in (False, True):
         yield taken_over(form, name, is_long)

@@ -6,7 +6,7 @@ import base64
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from guard_proof.keys import EXCHANGE, GUARD, TOKEN, TOKEN_2022
+from guard_proof.keys import EXCHANGE, GUARD
 from solders.account import Account as ChainAccount
 from solders.clock import Clock
 from solders.compute_budget import set_compute_unit_limit
@@ -49,9 +49,9 @@ class Chain:
         self._svm = self._svm.with_log_bytes_limit(None)
         self._svm.set_account(self._user.pubkey(), ChainAccount(LAMPORTS, b"", Pubkey.default(), False, 0))
         self._svm.set_clock(Clock(SLOT, 0, 500, 500, 1_800_000_000))
-        for program in (TOKEN, TOKEN_2022):
-            self._svm.add_program(Pubkey(program), obedient.token_program())
         self._svm.add_program(Pubkey(EXCHANGE), obedient.exchange())
+        #: All others that are called are token programs.
+        self._programs = {EXCHANGE}
         self._places = {GUARD}
         self._transactions: dict[str, Transaction] = {}
         for scenario in scenarios:
@@ -59,7 +59,10 @@ class Chain:
 
     def _add(self, scenario: Scenario) -> None:
         for account in scenario.accounts:
-            if not account.is_program:
+            if account.is_program and account.key not in self._programs:
+                self._programs.add(account.key)
+                self._svm.add_program(Pubkey(account.key), obedient.token_program())
+            elif not account.is_program:
                 made = ChainAccount(BALANCE, account.data, Pubkey(account.owner), False, 0)
                 self._svm.set_account(Pubkey(account.key), made)
         self._places.add(scenario.program)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import z3
@@ -17,12 +18,15 @@ from guard_proof.machine import Machine, Services
 from guard_proof.solver import Solver
 from guard_proof.stack import Stack
 from guard_proof.state import State, SysvarFailed
-from guard_proof.syscalls import BYTES_PER_UNIT, Syscalls
+from guard_proof.syscalls import BYTES_PER_UNIT, Syscalls, hash_of
 from guard_proof.values import Value
 from guard_proof.view import View
 
 from .input import Input
 from .scenario import Scenario
+
+
+ABORT, INVOKE = hash_of("abort"), hash_of("sol_invoke_signed_c")
 
 
 class Fault(Exception):
@@ -74,6 +78,24 @@ def known(value: Value) -> int:
     return value & (1 << 64) - 1
 
 
+class NotingSyscalls(Syscalls):
+    """Keeps the states in which the program aborts, and ends at calls that do not return."""
+
+    aborted: list[State]
+
+    def __init__(self, memory: KnownMemory, given: Input, slot: int, fresh: Callable[[], Value]) -> None:
+        super().__init__(memory, slot, fresh)  # type: ignore[arg-type]
+        self._input = given
+        self.aborted = []
+
+    def serve(self, state: State, name: int) -> list[State]:
+        if name == ABORT:
+            self.aborted.append(state)
+        if name == INVOKE and not self._input.has_return(state.moment):
+            return []
+        return super().serve(state, name)
+
+
 class KnownAccounts:
     """What the specification asks of accounts."""
 
@@ -118,19 +140,29 @@ class Verdict:
         return self.result == 0
 
 
+@dataclass
+class Execution:
+    #: States that returned, and that called `abort`.
+    ends: list[State]
+    aborted: list[State]
+    #: Instructions that were executed.
+    reached: set[int]
+
+
 class Trial:
     """A scenario, ready to be executed by any program."""
 
-    def __init__(self, scenario: Scenario, slot: int) -> None:
+    def __init__(self, scenario: Scenario, slot: int, given: Input | None = None) -> None:
         self.scenario = scenario
         self._slot = slot
-        self._input = Input(scenario)
+        self._input = given or Input(scenario)
 
-    def run(self, program: Program, code: list[Instruction | None], flow: ControlFlow) -> Verdict:
-        """Executes the program, and compares what it did with what the specification says of this very input."""
+    def execute(self, program: Program, code: list[Instruction | None], flow: ControlFlow) -> Execution:
+        """How the program ends, without a judgement."""
         memory = KnownMemory(program.rodata, self._input)
         numbers = itertools.count()
-        syscalls = Syscalls(memory, self._slot, lambda: z3.BitVec(f"anything {next(numbers)}", 64))  # type: ignore[arg-type]
+        fresh = lambda: z3.BitVec(f"anything {next(numbers)}", 64)  # noqa: E731
+        syscalls = NotingSyscalls(memory, self._input, self._slot, fresh)  # type: ignore[arg-type]
         machine = Machine(code, flow, Services(memory, syscalls, Solver(), lambda: 0))  # type: ignore[arg-type]
         registers: list[Value] = [0] * 11
         registers[1], registers[2], registers[10] = FIRST_SLOT - 8, self._input.data, stack.START + stack.FRAME
@@ -142,6 +174,12 @@ class Trial:
             ]  # fmt: skip
         except (Fault, NotUnderstood, ZeroDivisionError):
             ends = []
+        aborted = [each for each in syscalls.aborted if not any(isinstance(event, SysvarFailed) for event in each.events)]
+        return Execution(ends, aborted, machine.reached)
+
+    def run(self, program: Program, code: list[Instruction | None], flow: ControlFlow) -> Verdict:
+        """Executes the program, and compares what it did with what the specification says of this very input."""
+        ends = self.execute(program, code, flow).ends
         if not ends:
             return Verdict(None, self._broken_by_refusal(None))
         (state,) = ends

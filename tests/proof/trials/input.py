@@ -40,6 +40,10 @@ class Input:
                     image[base + place : base + place + 8] = value.to_bytes(8, "little")
             self.images.append(bytes(image))
 
+    def has_return(self, call: int) -> bool:
+        """Whether the exchange returns from its call of this number; a scenario's exchange always does."""
+        return True
+
     def read(self, address: int, size: int, moment: int) -> int | None:
         image = self.images[min(moment, len(self.images) - 1)]
         at = address - (FIRST_SLOT - 8)

@@ -32,6 +32,7 @@ class Account:
     is_signer: bool = False
     #: A program stands there; what its account holds is the chain's matter.
     is_program: bool = False
+    lamports: int = BALANCE
 
     def copy(self) -> Account:
         return replace(self)
@@ -61,7 +62,8 @@ class Scenario:
             given: list[Order] = []
             made: list[Change] = []
             pool = self.account(hop.accounts[POOL])
-            if pool.data or pool.is_program:
+            has_others = bool(pool.data)
+            if pool.is_program:
                 self.changes[number] = made
                 continue
             for name, writes, by_exchange in changes:
@@ -69,8 +71,12 @@ class Scenario:
                 if program is not None:
                     given.append((program, position[name], writes))
                     made.append((name, writes, by_exchange))
+            wanted = orders(given)
+            if has_others and pool.data != wanted:
+                self.changes[number] = []
+                continue
             self.changes[number] = made
-            pool.data = orders(given)
+            pool.data = wanted
 
     def _program_of(self, name: str, position: dict[str, int]) -> int | None:
         """Position of the account of the program that owns an account, among those that the exchange is given."""
@@ -117,18 +123,24 @@ class Terms:
         self.spent, self.received, self.delivered, self.left = 1_000_000, 900_000, 500_000, 0
         self.balances = {"input": 5_000_000, "middle": 70, "output": 30}
         self.is_token_2022 = is_token_2022
+        #: Tokens of the other program, by the names of their accounts, and addresses that are chosen.
+        self.others: frozenset[str] = frozenset()
+        self.keys: dict[str, bytes] = {}
         self.receiver = address(self.name, "receiver")
 
     def key(self, name: str) -> bytes:
-        return address(self.name, name)
+        return self.keys.get(name) or address(self.name, name)
+
+    def is_of_token_2022(self, name: str) -> bool:
+        return self.is_token_2022 != (name in self.others)
 
     @property
     def owner_of_output(self) -> bytes:
         return self.receiver if self.form.has_receiver else self.key("user")
 
     def scenario(self) -> Scenario:
-        form, token = self.form, TOKEN_2022 if self.is_token_2022 else TOKEN
-        shared = Account(token, LOADER, is_program=True)
+        form = self.form
+        programs = {each: Account(each, LOADER, is_program=True) for each in (TOKEN, TOKEN_2022)}
         accounts: dict[str, Account] = {}
         for name in form.accounts:
             account = Account(self.key(name), is_writable=name in form.written)
@@ -137,11 +149,13 @@ class Terms:
             elif name == "exchange program":
                 account = Account(EXCHANGE, LOADER, is_program=True)
             elif name.endswith("token program"):
-                account = shared
+                token = name.removesuffix(" token program")
+                account = programs[TOKEN_2022 if self.is_of_token_2022(token) else TOKEN]
             elif name in form.pools or name.endswith("observation"):
                 account.owner = EXCHANGE
             elif name in form.token_accounts:
-                account.owner, account.data = token, self.holding(name, self.balances[name])
+                account.owner = TOKEN_2022 if self.is_of_token_2022(name) else TOKEN
+                account.data = self.holding(name, self.balances[name])
             accounts[name] = account
         made = Scenario(self.name, form, list(accounts.values()), self.instruction())
         made.accounts = [accounts[name] for name in form.accounts]
@@ -150,7 +164,7 @@ class Terms:
 
     def holding(self, name: str, amount: int) -> bytes:
         owner = self.owner_of_output if name == "output" else self.key("user")
-        return token_account(self.key(f"{name} mint"), owner, amount, self.is_token_2022)
+        return token_account(self.key(f"{name} mint"), owner, amount, self.is_of_token_2022(name))
 
     def instruction(self) -> bytes:
         numbers = (self.maximum_spent, self.minimum_received, self.expiry)
@@ -177,7 +191,7 @@ def records(scenario: Scenario) -> list[bytearray]:
         record = bytearray(DATA)
         record[0], record[1], record[2], record[3] = 255, account.is_signer, account.is_writable, account.is_program
         record[KEY:OWNER], record[OWNER:LAMPORTS] = account.key, account.owner.ljust(32, b"\0")
-        record[LAMPORTS:LENGTH] = BALANCE.to_bytes(8, "little")
+        record[LAMPORTS:LENGTH] = account.lamports.to_bytes(8, "little")
         record[LENGTH:DATA] = len(account.data).to_bytes(8, "little")
         made.append(record + account.data)
     return made

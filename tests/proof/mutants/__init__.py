@@ -1,0 +1,1 @@
+"""Mutants: the compiled guard with one instruction changed, to see whether trials and the proof notice."""
