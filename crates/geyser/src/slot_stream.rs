@@ -118,7 +118,7 @@ impl SlotStream {
         };
         self.filter = self.generation;
         for link in &mut self.links {
-            link.is_replaced = true;
+            link.replace();
         }
         Ok(self.filter)
     }

@@ -34,6 +34,10 @@ const REST: Duration = Duration::from_millis(200);
 /// Pause before a server is connected to again while others are; it doubles with each failure in a row.
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 
+/// Longest pause before a server that has refused the filter is asked for it again. It will most likely refuse once more, and a
+/// request may hold megabytes; what it refuses may depend on its settings or on the other clients of the account.
+const LONGEST_REFUSED_PAUSE: Duration = Duration::from_secs(60);
+
 /// Time for which a server that has refused a replay is not asked for another one: about the slots that servers keep.
 const REFUSAL: Duration = Duration::from_secs(60);
 
@@ -164,15 +168,24 @@ impl Link {
         if error.is_replay_unavailable() {
             self.refuses_until = Some(now + REFUSAL);
         }
-        let doubled = FIRST_PAUSE.saturating_mul(1 << self.failures.min(16));
+        self.main = Main::Closed(now + pause(self.failures, error.is_retryable()));
         self.failures = self.failures.saturating_add(1);
-        self.main = Main::Closed(now + doubled.min(LONGEST_RECONNECT_PAUSE));
         self.end = Some(error);
         self.outgoing = None;
         self.at_rest = false;
         self.side_attempts = 0;
         self.close_side();
         is_new
+    }
+
+    /// The filter is another one: a server that has refused the last one may accept it.
+    pub(super) fn replace(&mut self) {
+        self.is_replaced = true;
+        let was_refused = self.end.as_ref().is_some_and(|end| !end.is_retryable());
+        if was_refused && self.is_closed() {
+            self.failures = 0;
+            self.main = Main::Closed(Instant::now());
+        }
     }
 
     /// Something came.
@@ -248,6 +261,17 @@ impl Link {
     }
 }
 
+/// The pause after one more failure than this many in a row.
+fn pause(failures: u32, is_retryable: bool) -> Duration {
+    let longest = if is_retryable {
+        LONGEST_RECONNECT_PAUSE
+    } else {
+        LONGEST_REFUSED_PAUSE
+    };
+    let doubled = FIRST_PAUSE.saturating_mul(1 << failures.min(16));
+    doubled.min(longest)
+}
+
 async fn main_event(main: &mut Main) -> Event {
     match main {
         Main::Closed(until) => {
@@ -264,4 +288,21 @@ async fn main_event(main: &mut Main) -> Event {
 
 fn spawn(endpoint: Endpoint, request: Request) -> JoinHandle<Result<Stream, StreamError>> {
     tokio::spawn(async move { Stream::open(&endpoint, request).await })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pauses(is_retryable: bool) -> Vec<u128> {
+        let pauses = (0..12).map(|failures| pause(failures, is_retryable));
+        pauses.map(|pause| pause.as_millis()).collect()
+    }
+
+    #[test]
+    fn a_server_that_is_lost_is_tried_every_second_and_one_that_refuses_every_minute() {
+        assert_eq!(pauses(true)[..5], [200, 400, 800, 1_000, 1_000]);
+        assert_eq!(pauses(false)[..5], [200, 400, 800, 1_600, 3_200]);
+        assert_eq!(pauses(false)[9..], [60_000, 60_000, 60_000]);
+    }
 }
