@@ -1,6 +1,6 @@
-//! Authenticates requests by API key; while there is none, admits loopback callers.
+//! Authenticates requests by API key; while none was ever made, admits loopback callers.
 //!
-//! An API key becomes the [`Access`] that every operation on webhooks needs. While there are none, a caller on this
+//! An API key becomes the [`Access`] that every operation on webhooks needs. Until the first is made, a caller on this
 //! machine may do everything, and others nothing: the listener must be bound to a loopback address, and the request
 //! must look like one made here. A page in a browser that has bound a foreign name to this address, or a proxy that
 //! passes on what it was sent, does not.

@@ -120,7 +120,7 @@ fn market_settings(config: &Config) -> sluice_market::Settings {
     }
 }
 
-/// The authenticator of the webhook routes. While there are no API keys it lets in callers on this machine, if any;
+/// The authenticator of the webhook routes. While no API key was ever made it lets in callers on this machine;
 /// the log says which.
 async fn authenticator(api: &ApiConfig, store: &Store) -> anyhow::Result<Authenticator> {
     let on_loopback = api.listen.ip().is_loopback();

@@ -60,17 +60,15 @@ impl Store {
         rows.iter().map(api_key_of).collect()
     }
 
-    /// Whether any API key is accepted. While none is, only callers on the same machine may be let in.
+    /// Whether an API key was ever made. While none was, only callers on the same machine may be let in; revoking the
+    /// last one must not open to them what it has closed.
     ///
     /// # Errors
     /// A failure of the database.
     pub async fn api_keys_in_use(&self) -> Result<bool, StoreError> {
         let mut read = self.read().await?;
         let found = read
-            .row(
-                "SELECT ordinal FROM api_keys WHERE revoked_at IS NULL LIMIT 1",
-                values![],
-            )
+            .row("SELECT ordinal FROM api_keys LIMIT 1", values![])
             .await?;
         Ok(found.is_some())
     }

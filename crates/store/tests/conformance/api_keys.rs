@@ -38,7 +38,10 @@ async fn a_key_is_known_by_its_hash_until_it_is_revoked(fixture: &Fixture) {
     let again = store.revoke_api_key(id.as_str(), NOW).await;
     assert_eq!(again.expect("answers"), None);
     assert_eq!(find(&secret.hash()).await, None);
-    assert!(!store.api_keys_in_use().await.expect("reads"));
+    assert!(
+        store.api_keys_in_use().await.expect("reads"),
+        "nothing is open again"
+    );
     let keys = store.api_keys().await.expect("lists");
     assert_eq!((keys.len(), keys[0].revoked), (1, Some(NOW)));
 }

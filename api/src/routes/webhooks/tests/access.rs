@@ -88,6 +88,13 @@ async fn once_there_is_a_key_every_caller_needs_one() {
         .expect("revokes");
     let response = api.by(&key, Method::GET, "/api/webhooks", None).await;
     assert_eq!(response.status(), StatusCode::UNAUTHORIZED, "at once");
+    let response = api.raw(Method::GET, "/api/webhooks", None).await;
+    let status = response.status();
+    assert_eq!(
+        status,
+        StatusCode::UNAUTHORIZED,
+        "the last key opens nothing"
+    );
 }
 
 #[tokio::test]
