@@ -1,8 +1,8 @@
 """By the proof: why a mutant is the same as the guard, by executing the guard once more on every input at once.
 
-Six reasons, each of which holds for all inputs: the changed instruction is never executed, or the changed data never read;
-wherever it is executed, its effect is the same; or it is wherever the clock could be read, which it always can; it changes the code of a refusal alone; what it stores is never read; or the
-whole proof, both ways, holds for the mutant as well.
+Each reason holds for all inputs: the changed instruction is never executed, or the changed data never read; wherever it is
+executed, its effect is the same, or it is wherever the clock could be read, which it always can; it changes the code of a
+refusal alone; what it stores is never read; or the whole proof, both ways, holds for the mutant as well.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ class ComparingMachine(Machine):
         return None
 
     def _clears_again(self, state: State, instruction: Instruction) -> bool:
-        """Whether it stores zero where nothing was stored: the runtime has put zero there. The proof takes that for open."""
+        """Whether it stores zero where nothing was stored and the runtime has put zero, which the proof leaves open."""
         if instruction.kind != Kind.STORE:
             return False
         other: Value = instruction.immediate if instruction.source is None else state.registers[instruction.source]
@@ -148,8 +148,8 @@ class ComparingMachine(Machine):
         if not is_zero or not isinstance(address, int) or address >> 32 != stack.START >> 32:
             return False
         cells = state.stack.cells
-        ends = ((start, start + cells[start][0]) for start in range(address - 7, address + instruction.width) if start in cells)
-        return not any(end > address for _, end in ends)
+        near = [start for start in range(address - 7, address + instruction.width) if start in cells]
+        return not any(start + cells[start][0] > address for start in near)
 
     def _note_store(self, state: State, instruction: Instruction, name: int | str) -> None:
         """Where a store goes; to everything, where that is not known."""

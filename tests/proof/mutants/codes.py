@@ -70,7 +70,7 @@ def after_point(code: Code, at: int, held: frozenset[int]) -> list[Point] | None
             return [(way, held) for way in ways]
         case Kind.ARITHMETIC if instruction.operation == "mov" and instruction.source in held and instruction.width == 64:
             return [(instruction.next, held | {instruction.target})]
-        case Kind.ARITHMETIC if instruction.operation == "mov" or instruction.kind == Kind.CONSTANT:
+        case Kind.ARITHMETIC if instruction.operation == "mov":
             return None if instruction.source in held else [(instruction.next, held - {instruction.target})]
         case Kind.CONSTANT:
             return [(instruction.next, held - {instruction.target})]
