@@ -10,6 +10,7 @@
 
 mod answer;
 pub mod auth;
+mod calibrator;
 pub mod error;
 pub mod extract;
 mod middleware;

@@ -6,6 +6,7 @@ mod account;
 mod account_batcher;
 mod blockhash_cache;
 mod call;
+mod deployment;
 mod feature_cache;
 mod lookup_table_cache;
 
@@ -30,6 +31,7 @@ use crate::error::ApiError;
 
 pub use account::HeldAccount;
 pub use blockhash_cache::LatestBlockhash;
+pub use deployment::deployment_slot;
 
 /// Addresses of the accounts that a swap depends on.
 #[derive(Clone, Copy, Debug)]
@@ -146,6 +148,14 @@ impl Rpc {
         let (accounts, _) = self.accounts.read(vec![TRANSACTION_V1]).await?;
         let account = accounts.first().and_then(Option::as_ref);
         Ok(self.transaction_v1.learn(account, now))
+    }
+
+    /// The slot in which the exchange was deployed last.
+    ///
+    /// # Errors
+    /// [`ApiError::RpcTimeout`] or [`ApiError::RpcFailed`].
+    pub async fn exchange_deployment(&self) -> Result<u64, ApiError> {
+        deployment::read(&self.client, self.deadline).await
     }
 
     /// The accounts of a swap, read by one call.

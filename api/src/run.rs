@@ -15,6 +15,7 @@ use tower::make::Shared;
 
 use crate::{
     auth::{Authenticator, CallerLimiter, RateLimit},
+    calibrator::{self, Calibrator},
     middleware, openapi,
     router::router,
     routes::webhooks,
@@ -54,19 +55,22 @@ pub async fn run(
         webhooks::Settings::from(&config.webhooks),
         client,
         authenticator(&config.api, &store).await?,
-        clock,
+        clock.clone(),
         shutdown.clone(),
     );
     let blockhashes = tokio::spawn(Arc::clone(&rpc).keep_fresh(shutdown.clone()));
     let table = Arc::clone(&rpc).keep_lookup_table(lookup_table, shutdown.clone());
     let table = tokio::spawn(table);
-    let state = AppState::new(
-        market,
-        rpc,
-        store,
-        exchange(config.chain.exchange),
-        config.chain.unwrap_lamports,
-    );
+    let calibrator = Arc::new(Calibrator::new(exchange(config.chain.exchange), clock));
+    let sources = calibrator::Sources {
+        market: market.clone(),
+        rpc: Arc::clone(&rpc),
+        store: store.clone(),
+        executions: sluice_market::follow_executions(endpoints(&config), shutdown.clone()),
+    };
+    let calibration = calibrator::run(Arc::clone(&calibrator), sources, shutdown.clone());
+    let calibration = tokio::spawn(calibration);
+    let state = AppState::new(market, rpc, store, calibrator, config.chain.unwrap_lamports);
     tracing::info!(%listen, "API listening");
     // An answer of several packets must not wait for the acknowledgement of its first.
     let listener = listener.tap_io(|connection| {
@@ -80,6 +84,7 @@ pub async fn run(
     market_task.await.context("the market task failed")?;
     blockhashes.await.context("the blockhash task failed")?;
     table.await.context("the lookup table task failed")?;
+    calibration.await.context("the calibration task failed")?;
     Ok(())
 }
 
@@ -97,15 +102,22 @@ const fn exchange(configured: sluice_config::Exchange) -> Exchange {
     }
 }
 
+/// The servers of the stream.
+fn endpoints(config: &Config) -> Vec<Endpoint> {
+    let endpoints = config.geyser.endpoints().into_iter();
+    endpoints
+        .map(|endpoint| Endpoint {
+            url: endpoint.url,
+            x_token: endpoint.x_token,
+        })
+        .collect()
+}
+
 /// The market's part of the configuration.
 fn market_settings(config: &Config) -> sluice_market::Settings {
     let geyser = &config.geyser;
-    let endpoints = geyser.endpoints().into_iter().map(|endpoint| Endpoint {
-        url: endpoint.url,
-        x_token: endpoint.x_token,
-    });
     sluice_market::Settings {
-        endpoints: endpoints.collect(),
+        endpoints: endpoints(config),
         rpc_url: config.chain.rpc_url.clone(),
         read_limits: sluice_market::ReadLimits {
             idle_timeout: config.bootstrap.idle_timeout(),

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use sluice_market::Market;
 use sluice_store::Store;
-use sluice_transaction::{AssociatedAccounts, Exchange};
+use sluice_transaction::AssociatedAccounts;
 
-use crate::rpc::Rpc;
+use crate::{calibrator::Calibrator, rpc::Rpc};
 
 /// Shared by all handlers. A clone, of which every request makes several, is one pointer.
 #[derive(Clone)]
@@ -16,26 +16,25 @@ struct Parts {
     market: Market,
     rpc: Arc<Rpc>,
     store: Store,
-    exchange: Exchange,
+    calibrator: Arc<Calibrator>,
     unwraps_lamports: bool,
     associated: AssociatedAccounts,
 }
 
 impl AppState {
     /// Gathers what handlers may reach.
-    #[must_use]
-    pub fn new(
+    pub(crate) fn new(
         market: Market,
         rpc: Arc<Rpc>,
         store: Store,
-        exchange: Exchange,
+        calibrator: Arc<Calibrator>,
         unwraps_lamports: bool,
     ) -> Self {
         Self(Arc::new(Parts {
             market,
             rpc,
             store,
-            exchange,
+            calibrator,
             unwraps_lamports,
             associated: AssociatedAccounts::default(),
         }))
@@ -71,9 +70,9 @@ impl AppState {
         self.0.unwraps_lamports
     }
 
-    /// The program at the exchange's address.
+    /// What the exchange's swaps may use.
     #[must_use]
-    pub fn exchange(&self) -> Exchange {
-        self.0.exchange
+    pub(crate) fn calibrator(&self) -> &Calibrator {
+        &self.0.calibrator
     }
 }

@@ -2,12 +2,14 @@
 //!
 //! The chain's machine divides 64 bits in one instruction. A numerator of 2^64 or more goes through a routine that the
 //! compiler supplies, and what that routine costs depends on the compiler and on the divisor: see [`DivisionCount`].
-//! Follows `swap_base_input` and `curve/{calculator,fees}.rs`, operand by operand.
+//! Follows `swap_base_input`, `swap_base_output` and `curve/{calculator,fees}.rs`, operand by operand.
 
 use std::sync::Arc;
 
 use crate::{
-    quote::{Clock, Direction, ExactInQuote, PoolSnapshot},
+    event::FixedAmount,
+    operands::SwapOperands,
+    quote::{Clock, Direction, PoolSnapshot},
     token::Mint,
     units::{Amount, BasisPoints, FeeRate},
 };
@@ -48,7 +50,7 @@ impl Division {
     }
 }
 
-/// How many of a swap's divisions are wide, by their divisors. At most nine together.
+/// How many of a swap's divisions are wide, by their divisors. At most eleven together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct DivisionCount {
     /// Those with a divisor below 2^32.
@@ -72,71 +74,83 @@ impl FromIterator<Division> for DivisionCount {
     }
 }
 
-/// The divisions that depend on reserves and the curve alone: what the log of a swap shows without the rates.
-pub fn curve_divisions(
-    reserve_in: Amount,
-    reserve_out: Amount,
-    curve_in: Amount,
-) -> impl Iterator<Item = Division> {
-    let (reserve_in, reserve_out) = (u128::from(reserve_in), u128::from(reserve_out));
-    let curve_in = u128::from(curve_in);
-    let price = |above: u128, below: u128| Division::new(above << PRICE_SHIFT, below);
-    [
-        price(reserve_out, reserve_in),
-        price(reserve_in, reserve_out),
-        Division::new(
-            curve_in.saturating_mul(reserve_out),
-            reserve_in.saturating_add(curve_in),
-        ),
-    ]
-    .into_iter()
+impl SwapOperands {
+    /// The divisions that depend on reserves and the curve alone.
+    fn curve_divisions(&self) -> [Division; 3] {
+        let (reserve_in, reserve_out) = (u128::from(self.reserve_in), u128::from(self.reserve_out));
+        let (curve_in, curve_out) = (u128::from(self.curve_in), u128::from(self.curve_out));
+        let price = |above: u128, below: u128| Division::new(above << PRICE_SHIFT, below);
+        let along = match self.fixed {
+            FixedAmount::In => Division::new(
+                curve_in.saturating_mul(reserve_out),
+                reserve_in.saturating_add(curve_in),
+            ),
+            FixedAmount::Out => rounded_up(
+                self.reserve_in,
+                curve_out,
+                reserve_out.saturating_sub(curve_out),
+            ),
+        };
+        [
+            price(reserve_out, reserve_in),
+            price(reserve_in, reserve_out),
+            along,
+        ]
+    }
+
+    /// What goes in without the transfer fee.
+    const fn in_net(&self) -> Amount {
+        self.amount_in.saturating_sub(self.input_transfer_fee)
+    }
+
+    /// What comes out without the transfer fee.
+    const fn received(&self) -> Amount {
+        self.amount_out.saturating_sub(self.output_transfer_fee)
+    }
 }
 
 impl PoolSnapshot {
-    /// Every division of the swap that `quote`, made of this snapshot, stands for. A rate of zero still divides; a
-    /// transfer fee of zero basis points does not.
+    /// Every division of the swap with these numbers, of which this snapshot has the rates. A rate of zero still divides
+    /// where the input is fixed; a transfer fee of zero basis points never does.
     pub fn divisions(
         &self,
         direction: Direction,
-        quote: &ExactInQuote,
+        operands: &SwapOperands,
         clock: &Clock,
     ) -> impl Iterator<Item = Division> {
-        let curve = curve_divisions(quote.reserve_in, quote.reserve_out, quote.curve_in);
-        let transfers = [
-            transfer_division(
-                direction.input_ref::<Arc<Mint>>(&self.mints),
-                quote.amount_in,
-                clock,
-            ),
-            transfer_division(
-                direction.output_ref::<Arc<Mint>>(&self.mints),
-                quote.amount_out,
-                clock,
-            ),
-        ];
-        curve
-            .chain(self.fee_divisions(quote))
+        let input = direction.input_ref::<Arc<Mint>>(&self.mints);
+        let output = direction.output_ref::<Arc<Mint>>(&self.mints);
+        let transfers: [Option<Division>; 4] = match operands.fixed {
+            FixedAmount::In => [
+                transfer_division(input, operands.amount_in, clock),
+                transfer_division(output, operands.amount_out, clock),
+                None,
+                None,
+            ],
+            FixedAmount::Out => [
+                inverse_transfer_division(output, operands.received(), clock),
+                transfer_division(output, operands.amount_out, clock),
+                inverse_transfer_division(input, operands.in_net(), clock),
+                transfer_division(input, operands.amount_in, clock),
+            ],
+        };
+        operands
+            .curve_divisions()
+            .into_iter()
+            .chain(self.fee_divisions(operands))
             .chain(transfers.into_iter().flatten())
     }
 
-    fn fee_divisions(&self, quote: &ExactInQuote) -> [Division; 4] {
-        let (trade_rate, creator_rate) = (self.config.trade_fee_rate, self.creator_rate());
-        let trade_fee = u128::from(quote.trade_fee);
-        let in_net = quote.amount_in.saturating_sub(quote.input_transfer_fee);
-        let (on_input, creator) = if quote.creator_fee_on_input {
-            let rates = u128::from(trade_rate.0).saturating_add(u128::from(creator_rate.0));
-            let total = trade_fee.saturating_add(u128::from(quote.creator_fee));
-            let split = Division::new(total.saturating_mul(u128::from(creator_rate.0)), rates);
-            (rounded_up(in_net, rates, FeeRate::DENOMINATOR), split)
+    fn fee_divisions(&self, operands: &SwapOperands) -> [Division; 4] {
+        let (trade, creator) = (
+            u128::from(self.config.trade_fee_rate.0),
+            u128::from(self.creator_rate().0),
+        );
+        let trade_fee = u128::from(operands.trade_fee);
+        let on_input = if operands.creator_fee_on_input {
+            trade.saturating_add(creator)
         } else {
-            (
-                rounded_up(in_net, u128::from(trade_rate.0), FeeRate::DENOMINATOR),
-                rounded_up(
-                    quote.curve_out,
-                    u128::from(creator_rate.0),
-                    FeeRate::DENOMINATOR,
-                ),
-            )
+            trade
         };
         let share = |rate: FeeRate| {
             Division::new(
@@ -144,9 +158,22 @@ impl PoolSnapshot {
                 FeeRate::DENOMINATOR,
             )
         };
+        let fee = match operands.fixed {
+            FixedAmount::In => rounded_up(operands.in_net(), on_input, FeeRate::DENOMINATOR),
+            FixedAmount::Out => before_fee(operands.curve_in, on_input),
+        };
+        let creators = if operands.creator_fee_on_input {
+            let total = trade_fee.saturating_add(u128::from(operands.creator_fee));
+            Division::new(total.saturating_mul(creator), on_input)
+        } else {
+            match operands.fixed {
+                FixedAmount::In => rounded_up(operands.curve_out, creator, FeeRate::DENOMINATOR),
+                FixedAmount::Out => before_fee(operands.amount_out, creator),
+            }
+        };
         [
-            on_input,
-            creator,
+            fee,
+            creators,
             share(self.config.protocol_fee_rate),
             share(self.config.fund_fee_rate),
         ]
@@ -161,8 +188,20 @@ fn rounded_up(amount: Amount, factor: u128, divisor: u128) -> Division {
     Division::new(numerator, divisor)
 }
 
+/// What must be given so that `amount` is left of it after a fee.
+fn before_fee(amount: Amount, rate: u128) -> Division {
+    let kept = FeeRate::DENOMINATOR.saturating_sub(rate);
+    rounded_up(amount, FeeRate::DENOMINATOR, kept)
+}
+
 fn transfer_division(mint: &Mint, amount: Amount, clock: &Clock) -> Option<Division> {
-    let basis_points = mint.transfer_fee?.at(clock.epoch).basis_points;
+    let basis_points = u128::from(mint.transfer_fee?.at(clock.epoch).basis_points);
     let whole = u128::from(BasisPoints::MAX.get());
-    (basis_points > 0).then(|| rounded_up(amount, u128::from(basis_points), whole))
+    (basis_points > 0).then(|| rounded_up(amount, basis_points, whole))
+}
+
+fn inverse_transfer_division(mint: &Mint, net: Amount, clock: &Clock) -> Option<Division> {
+    let basis_points = u128::from(mint.transfer_fee?.at(clock.epoch).basis_points);
+    let whole = u128::from(BasisPoints::MAX.get());
+    (basis_points > 0).then(|| rounded_up(net, whole, whole.saturating_sub(basis_points)))
 }

@@ -5,6 +5,12 @@ use solana_pubkey::{Pubkey, pubkey};
 /// The exchange's program.
 pub const PROGRAM_ID: Pubkey = pubkey!("CPMMoo8L3F4NbTegBCKVNunggL7H1ZpdTHKxQB5qKP1C");
 
+/// Account of the upgradeable loader that holds the exchange's code.
+pub const PROGRAM_DATA: Pubkey = pubkey!("DMawCQzbgNTmbzaESc7o6pvL1KAeetY8zA7jNpzntHhU");
+
+/// Loader of the programs that can be deployed anew, which owns [`PROGRAM_DATA`].
+pub const UPGRADEABLE_LOADER: Pubkey = pubkey!("BPFLoaderUpgradeab1e11111111111111111111111");
+
 /// Owner of every vault: the program address of seed `vault_and_lp_mint_auth_seed`.
 pub const AUTHORITY: Pubkey = pubkey!("GpMZbSM2GgvTKHJirzeGfMFoaZ8UR2X7F4v8vHTvxFbL");
 
@@ -41,6 +47,13 @@ mod tests {
     fn the_authority_is_the_program_address_of_its_seed() {
         let derived = Pubkey::find_program_address(&[AUTHORITY_SEED], &PROGRAM_ID);
         assert_eq!(derived, (AUTHORITY, AUTHORITY_BUMP));
+    }
+
+    #[test]
+    fn the_program_data_is_the_loaders_address_of_the_program() {
+        let seeds: &[&[u8]] = &[PROGRAM_ID.as_ref()];
+        let derived = Pubkey::find_program_address(seeds, &UPGRADEABLE_LOADER);
+        assert_eq!(derived.0, PROGRAM_DATA);
     }
 
     #[test]

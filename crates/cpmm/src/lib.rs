@@ -14,11 +14,13 @@
 mod accounts;
 mod bytes;
 mod divisions;
+mod event;
 mod exact_out;
 #[cfg(feature = "fixtures")]
 pub mod fixtures;
 pub mod ids;
 pub mod instruction;
+mod operands;
 mod quote;
 mod refusal;
 mod token;
@@ -31,8 +33,10 @@ pub use accounts::{
     POOL_STATE_DISCRIMINATOR, POOL_STATE_LEN, PerToken, PoolState, observation_account,
 };
 pub use bytes::DecodeError;
-pub use divisions::{Division, DivisionCount, curve_divisions};
+pub use divisions::{Division, DivisionCount};
+pub use event::{FixedAmount, SWAP_EVENT_DISCRIMINATOR, SWAP_EVENT_LEN, SwapEvent};
 pub use exact_out::{ExactOutQuote, maximum_in};
+pub use operands::SwapOperands;
 pub use quote::{Clock, Direction, ExactInQuote, PoolSnapshot, minimum_out};
 pub use refusal::Refusal;
 pub use token::{MINT_LEN, Mint, TOKEN_ACCOUNT_LEN, TokenAccount, TokenAccountKind, TokenProgram};

@@ -4,7 +4,7 @@
 //! one shows as thousands of units, and an operand that is off shows as tens.
 
 use cpmm::{
-    Amount, Direction, Division, DivisionCount, TokenProgram,
+    Amount, Direction, Division, DivisionCount, SwapOperands, TokenProgram,
     fixtures::{ExecutedSwap, executed_compute_units, executed_swaps},
 };
 
@@ -63,7 +63,9 @@ fn paid_swaps() -> Vec<Paid> {
                 zero_for_one: direction == Direction::ZeroForOne,
                 creator_on_input: quote.creator_fee_on_input,
                 units,
-                divisions: state.divisions(direction, &quote, &clock).collect(),
+                divisions: state
+                    .divisions(direction, &SwapOperands::from(&quote), &clock)
+                    .collect(),
             })
         })
         .collect()

@@ -19,6 +19,7 @@ mod bootstrap;
 mod decoded_account;
 mod dependencies;
 mod divergence;
+mod executions;
 #[cfg(test)]
 mod fixtures;
 mod freshness;
@@ -40,6 +41,7 @@ use service_kit::{CancellationToken, Clock};
 pub use sluice_geyser::{Endpoint, Standing};
 use tokio::task::JoinHandle;
 
+pub use executions::{Execution, follow_executions};
 pub use freshness::Freshness;
 pub use settings::{ReadLimits, Settings};
 pub use view::{Market, NotReady, PoolView, QuoteCommitment, STALE_AFTER, Status, View};

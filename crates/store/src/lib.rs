@@ -29,6 +29,7 @@
 //! | the chain | [`Store::commit`], [`Store::checkpoint`], [`Store::unconfirmed_slots`], [`Store::messages_of_slot`], [`Store::account_gaps`], [`Store::try_acquire_leadership`] |
 //! | delivery | [`Store::commit_pending`], [`Store::lease_due`], [`Store::lease_relayed`], [`Store::record`], [`Store::release`], [`Store::endpoint`], [`Store::next_due`] |
 //! | history | [`Store::messages_after`], [`Store::deliveries`], [`Store::redeliver`] |
+//! | compute units | [`Store::learned_units`], [`Store::keep_learned_units`] |
 //! | upkeep | [`Store::prune`], [`Store::queue_stats`], [`Store::check`] |
 //!
 //! The types of `model` know no SQL; `sql` holds the statements, and `backend`, which speaks to the two databases, is

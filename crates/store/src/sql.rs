@@ -12,6 +12,7 @@ mod history;
 mod insert;
 mod lanes;
 mod leadership;
+mod learned_units;
 mod lease_due;
 mod lease_on_insert;
 mod record;

@@ -5,12 +5,11 @@
 //! executed, and a test executes every combination of instructions, with wallets of different bumps, mints of different
 //! extensions and random pools, and fails when a limit is short or more than 15 % over.
 //!
-//! The units of instructions add up exactly, so each row of the test is a sum of lines here. The SPL Token program is
+//! The units of instructions add up exactly, so each row of the test is a sum of lines here. What the exchange uses is
+//! not among them: [`crate::compute_units`] has it from the chain. The SPL Token program is
 //! the optimised one (p-token), which every cluster runs by now.
 
 use cpmm::{Mint, TokenProgram};
-
-use crate::exchange::Exchange;
 
 /// Each instruction of the compute budget program and of the system program.
 pub const BUILTIN: u32 = 150;
@@ -50,30 +49,14 @@ const CREATE_PER_EXTENSION: u32 = 313;
 /// Added to [`CREATE`] once, when neutral extensions are all that a mint has.
 const CREATE_EXTENDED: u32 = 272;
 
-/// The guarded swap without an expiry where the stand-in runs, by [`TokenKind`] of the input and then of the output: the
-/// most of 150,000 random pools and amounts. The least was about a tenth lower: 128-bit arithmetic costs more for some
-/// numbers.
-const STAND_IN_SWAP: [[u32; 3]; 3] = [
-    [8_852, 10_792, 12_186],
-    [10_788, 12_794, 14_212],
-    [12_140, 14_208, 15_521],
-];
+/// The guard's own part of a swap through one pool, its call of the exchange included and what that uses not.
+const GUARDED_SWAP: u32 = 2_000;
 
-/// As [`STAND_IN_SWAP`], for an exact output. The least was up to a fifth lower: a transfer fee is found backwards.
-const STAND_IN_EXACT_OUT: [[u32; 3]; 3] = [
-    [8_795, 10_720, 12_594],
-    [10_828, 12_766, 14_638],
-    [12_664, 14_721, 16_588],
-];
+/// The same through two pools: the guard walks over its accounts once.
+const GUARDED_TWO_HOPS: u32 = 3_360;
 
-/// Added to the swap where it expires: the guard looks at the clock.
-const SWAP_EXPIRY: u32 = 124;
-
-/// Added to the swap for each neutral extension of a mint.
-const SWAP_PER_EXTENSION: u32 = 231;
-
-/// Added to the swap once for each mint whose extensions are all neutral.
-const SWAP_EXTENDED: u32 = 90;
+/// Added where the swap expires: the guard looks at the clock.
+const GUARD_EXPIRY: u32 = 124;
 
 /// The most that the guard itself uses in a swap through one pool, whatever accounts it is given: its instructions, system
 /// calls and the call of the exchange, but not the exchange, nor the unit for every 250 bytes of an account that is handed
@@ -82,20 +65,6 @@ pub const GUARD_ONE_HOP: u32 = 2_721;
 
 /// As [`GUARD_ONE_HOP`], of a swap through two pools.
 pub const GUARD_TWO_HOPS: u32 = 4_489;
-
-/// Room on top of the most that a swap was seen to use, percent: not every pool and amount can be tried.
-const ROOM_STAND_IN: u32 = 2;
-
-/// What Raydium's program uses over the stand-in between SPL tokens: 28,472 against 6,196, both called directly, from
-/// its published source with p-token.
-const RAYDIUM_OVER_STAND_IN: u32 = 22_276;
-
-/// The same for each Token-2022 side, by [`TokenKind`]: derived from public logs, in which Raydium's own handling of a
-/// side with a transfer fee takes 1,600 to 2,200. `CPMM_SO` makes the test of this table run Raydium's binary.
-const RAYDIUM_SIDE: [u32; 3] = [0, 1_000, 2_200];
-
-/// As [`ROOM_STAND_IN`]; more, because fewer of its swaps were seen.
-const ROOM_RAYDIUM: u32 = 4;
 
 /// What a token's accounts look like, as far as rent and compute units depend on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -180,50 +149,13 @@ pub fn create_account(token: TokenShape, bump: u8) -> u32 {
         .saturating_add(tries.saturating_mul(BUMP_TRY))
 }
 
-/// The tokens of a guarded swap in their order, by the form of its instruction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SwapTokens {
-    /// An exact input: what goes in, what comes out.
-    ExactIn(TokenShape, TokenShape),
-    /// An exact output: what goes in, what comes out.
-    ExactOut(TokenShape, TokenShape),
-    /// Two pools: what goes in, what is between, what comes out.
-    TwoHops(TokenShape, TokenShape, TokenShape),
-}
-
-/// The guarded swap, which expires or does not.
+/// The guard's own part of a swap, which expires or does not.
 #[must_use]
-pub fn guarded_swap(exchange: Exchange, tokens: SwapTokens, expires: bool) -> u32 {
-    let most = match tokens {
-        SwapTokens::ExactIn(input, output) => hop(exchange, &STAND_IN_SWAP, input, output),
-        SwapTokens::ExactOut(input, output) => hop(exchange, &STAND_IN_EXACT_OUT, input, output),
-        // The guard walks over its accounts once, so two of its swaps together cost more.
-        SwapTokens::TwoHops(input, middle, output) => {
-            let first = hop(exchange, &STAND_IN_SWAP, input, middle);
-            first.saturating_add(hop(exchange, &STAND_IN_SWAP, middle, output))
-        }
+pub const fn guard(two_hops: bool, expires: bool) -> u32 {
+    let guard = if two_hops {
+        GUARDED_TWO_HOPS
+    } else {
+        GUARDED_SWAP
     };
-    let most = most.saturating_add(if expires { SWAP_EXPIRY } else { 0 });
-    let room = match exchange {
-        Exchange::StandIn => ROOM_STAND_IN,
-        Exchange::Raydium => ROOM_RAYDIUM,
-    };
-    most.saturating_add(most.saturating_mul(room).div_ceil(100))
-}
-
-/// A guarded swap through one pool, of which `stand_in` has the most that the stand-in uses.
-fn hop(exchange: Exchange, stand_in: &[[u32; 3]; 3], input: TokenShape, output: TokenShape) -> u32 {
-    let sides = [input, output];
-    let over = match exchange {
-        Exchange::StandIn => 0,
-        Exchange::Raydium => sides
-            .iter()
-            .map(|side| RAYDIUM_SIDE[side.kind.index()])
-            .fold(RAYDIUM_OVER_STAND_IN, u32::saturating_add),
-    };
-    let extensions = sides.map(|side| side.extensions(SWAP_PER_EXTENSION, SWAP_EXTENDED));
-    let stand_in = stand_in[input.kind.index()][output.kind.index()];
-    extensions
-        .into_iter()
-        .fold(stand_in.saturating_add(over), u32::saturating_add)
+    guard.saturating_add(if expires { GUARD_EXPIRY } else { 0 })
 }

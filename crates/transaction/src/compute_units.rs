@@ -6,15 +6,20 @@
 //! | for | see |
 //! |---|---|
 //! | the formula and its constants | `profile` |
-//! | what the chain used, out of a transaction's logs | `log_walk` |
-//! | what was learned, and the limit that follows | `calibration`, `half_window` |
+//! | what the chain used, out of a transaction's logs | `log_walk`, `sample` |
+//! | what was learned, and the limit that follows | `calibration`, `half_window`, `own_maximum` |
+//! | the exchange's part of one transaction | `exchange_units` |
 
 mod calibration;
+mod exchange_units;
 mod half_window;
 mod log_walk;
+mod own_maximum;
 mod profile;
+mod sample;
 
-pub use calibration::{Calibration, Learned, Limit, Sample, Trigger};
+pub use calibration::{Calibration, Learned, LearnedShape, Limit, Sample, Trigger};
+pub use exchange_units::ExchangeUnits;
 pub use half_window::Ratio;
 pub use log_walk::{ExchangeCall, LogEnd, exchange_calls};
-pub use profile::{Profile, SwapShape};
+pub use profile::{Profile, SwapShape, SwapUnits};

@@ -17,8 +17,8 @@ use crate::{
     account_creation::{AccountCreation, CreationMethod, SPL_TOKEN_IS_ONE},
     compute_budget::{priority_fee, unit_price},
     compute_table::{self as table, TokenKind, TokenShape},
+    compute_units::ExchangeUnits,
     costs::Costs,
-    exchange::Exchange,
     lookup_table::LookupTable,
     planned_instruction::{PlannedInstruction, manifest},
     rent::Rent,
@@ -70,8 +70,8 @@ pub struct TransactionPlan {
     pub lookup_table: Option<Arc<LookupTable>>,
     /// What the chain asks to keep an account.
     pub rent: Rent,
-    /// The program at the exchange's address.
-    pub exchange: Exchange,
+    /// What the exchange's part of the swap uses.
+    pub exchange_units: ExchangeUnits,
     /// Whether the cluster's token program has `unwrapLamports`, which parts SOL from rent.
     pub unwraps_lamports: bool,
 }
@@ -111,6 +111,10 @@ impl TransactionPlan {
             .iter()
             .map(|planned| planned.units)
             .fold(budget.saturating_add(token_program), u32::saturating_add);
+        let units = &self.exchange_units;
+        let modelled_units = planned_units
+            .saturating_sub(units.learned)
+            .saturating_add(units.modelled);
         let unit_limit = planned_units.saturating_add(self.unit_headroom);
         let unit_price = unit_price(self.priority_fee, unit_limit);
         // A message that names the fee itself needs no price, and so no rounding.
@@ -135,6 +139,7 @@ impl TransactionPlan {
             bytes: compiled.bytes,
             lookup_table: compiled.lookup_table,
             instructions,
+            modelled_units,
             planned_units,
             unit_limit,
             unit_price,
@@ -174,12 +179,10 @@ impl TransactionPlan {
             .receiver
             .as_ref()
             .filter(|_| self.unwrapping().is_none());
-        let middle = self.middle.map(|middle| middle.token);
-        let tokens = route.tokens(self.input.token, middle, self.output.token);
         PlannedInstruction::new(
             route.label(),
             route.guarded_swap(self.terms, receiver),
-            table::guarded_swap(self.exchange, tokens, self.terms.expiry_slot.is_some()),
+            route.units(self.terms, self.exchange_units),
         )
     }
 

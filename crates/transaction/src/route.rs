@@ -9,7 +9,8 @@ use swap_guard_interface::{
 };
 
 use crate::{
-    compute_table::{SwapTokens, TokenShape},
+    compute_table::guard,
+    compute_units::ExchangeUnits,
     planned_instruction::{Label, manifest},
 };
 
@@ -114,19 +115,11 @@ impl Route {
         }
     }
 
-    /// The tokens of the swap, for its compute units.
+    /// What the guarded swap may use: the guard's own part, and the exchange's.
     #[must_use]
-    pub const fn tokens(
-        &self,
-        input: TokenShape,
-        middle: Option<TokenShape>,
-        output: TokenShape,
-    ) -> SwapTokens {
-        match (self, middle) {
-            (Self::ExactOut(_), _) => SwapTokens::ExactOut(input, output),
-            (Self::TwoHops(_), Some(middle)) => SwapTokens::TwoHops(input, middle, output),
-            (Self::ExactIn(_) | Self::TwoHops(_), _) => SwapTokens::ExactIn(input, output),
-        }
+    pub const fn units(&self, terms: SwapTerms, exchange: ExchangeUnits) -> u32 {
+        let two_hops = matches!(self, Self::TwoHops(_));
+        guard(two_hops, terms.expiry_slot.is_some()).saturating_add(exchange.learned)
     }
 
     /// Name and roles of the guarded swap.

@@ -34,7 +34,9 @@ pub struct UnsignedTransaction {
     pub lookup_table: Option<Pubkey>,
     /// The instructions in it.
     pub instructions: Vec<PlannedInstruction>,
-    /// The most compute units that its instructions use.
+    /// The compute units that its instructions use, where the exchange's are those of its profile.
+    pub modelled_units: u32,
+    /// The most that its instructions use, where the exchange's are what the chain has shown.
     pub planned_units: u32,
     /// Compute unit limit: those, and the headroom.
     pub unit_limit: u32,

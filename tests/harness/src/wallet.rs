@@ -2,6 +2,7 @@
 
 mod case;
 mod route;
+pub mod units;
 
 use cpmm::{Direction, Mint, PoolState, TokenAccount, TokenAccountKind, TokenProgram, ids};
 use sluice_testkit::{
@@ -11,7 +12,7 @@ use sluice_testkit::{
 };
 use sluice_transaction::{
     Associated, Exchange, SwapTerms, TokenSide, TransactionPlan, UnsignedTransaction,
-    compute_table::TokenShape, rent::Rent,
+    compute_table::TokenShape, compute_units::ExchangeUnits, rent::Rent,
 };
 use solana_account::Account;
 use solana_keypair::Keypair;
@@ -20,7 +21,7 @@ use solana_signer::Signer;
 use solana_transaction::versioned::VersionedTransaction;
 
 pub use self::case::{Asset, Before, Case, Form};
-use self::{case::AMOUNT_IN, route::Pools};
+use self::{case::AMOUNT_IN, route::Pools, units::Units};
 
 /// What an exact output asks for, smallest units: less than its maximum buys with every fee.
 const AMOUNT_OUT: u64 = 900_000;
@@ -54,8 +55,8 @@ pub struct Ran {
 }
 
 impl Wallet {
-    /// Places the pools and a wallet of this name.
-    pub fn place(svm: &mut Svm, name: &str, case: Case) -> Self {
+    /// Places the pools and a wallet of this name, and allows the exchange what `units` say.
+    pub fn place(svm: &mut Svm, units: &Units, name: &str, case: Case) -> Self {
         let pools = Pools::open(svm, case);
         let keypair = keypair(name);
         let user = keypair.pubkey();
@@ -112,14 +113,21 @@ impl Wallet {
             rent: Rent {
                 lamports_per_byte: svm.rent(1) - svm.rent(0),
             },
-            exchange: exchange(),
+            exchange_units: ExchangeUnits::default(),
             unwraps_lamports: true,
         };
-        Self {
+        let mut wallet = Self {
             keypair,
             fee_payer,
             plan,
-        }
+        };
+        wallet.allow(svm, units);
+        wallet
+    }
+
+    /// Allows the exchange what `units` say of the pools as they are now.
+    pub fn allow(&mut self, svm: &Svm, units: &Units) {
+        self.plan.exchange_units = units.of_route(svm, &self.plan.route, self.plan.terms);
     }
 
     /// Signs and executes what the API builds.

@@ -8,7 +8,7 @@ use std::{collections::VecDeque, io, time::Duration};
 
 use cpmm::ids;
 use sluice_chain_types::RawAccount;
-use sluice_geyser::Endpoint;
+use sluice_geyser::{Endpoint, TransactionUpdate};
 use solana_pubkey::Pubkey;
 use tokio::{
     sync::mpsc,
@@ -53,11 +53,17 @@ impl Running {
     }
 }
 
+/// What is to happen in the next slot.
+enum Queued {
+    Write(Pubkey, Content),
+    Transaction(Box<TransactionUpdate>),
+}
+
 /// The chain. Dropping it ends it.
 pub struct RunningChain {
     node: RpcNode,
     server: YellowstoneServer,
-    queued: mpsc::UnboundedSender<(Pubkey, Content)>,
+    queued: mpsc::UnboundedSender<Queued>,
     task: AbortHandle,
 }
 
@@ -75,8 +81,8 @@ impl RunningChain {
     pub async fn start(node: RpcNode, running: Running) -> io::Result<Self> {
         let chain = ScriptedChain::new(running.genesis, State::new());
         let server = YellowstoneServer::start(chain.clone()).await?;
-        let (queued, writes) = mpsc::unbounded_channel();
-        let task = tokio::spawn(pass(chain, running, node.clone(), writes));
+        let (queued, waiting) = mpsc::unbounded_channel();
+        let task = tokio::spawn(pass(chain, running, node.clone(), waiting));
         Ok(Self {
             node,
             server,
@@ -100,7 +106,12 @@ impl RunningChain {
             data: account.data,
         });
         // The chain ends with the test.
-        let _ = self.queued.send((account.pubkey, content));
+        let _ = self.queued.send(Queued::Write(account.pubkey, content));
+    }
+
+    /// Executes a transaction in the next slot.
+    pub fn execute(&self, transaction: TransactionUpdate) {
+        let _ = self.queued.send(Queued::Transaction(Box::new(transaction)));
     }
 
     /// The slot that the node has reached.
@@ -114,7 +125,7 @@ async fn pass(
     chain: ScriptedChain,
     running: Running,
     node: RpcNode,
-    mut writes: mpsc::UnboundedReceiver<(Pubkey, Content)>,
+    mut queued: mpsc::UnboundedReceiver<Queued>,
 ) {
     let mut tip = chain.lock().tree.confirmed();
     let (mut unconfirmed, mut unfinalized) = (VecDeque::new(), VecDeque::new());
@@ -124,8 +135,11 @@ async fn pass(
     for slot in running.genesis + 1.. {
         ticks.tick().await;
         tip = chain.open(slot, tip);
-        while let Ok((address, content)) = writes.try_recv() {
-            chain.write(tip, address, content, None);
+        while let Ok(queued) = queued.try_recv() {
+            match queued {
+                Queued::Write(address, content) => chain.write(tip, address, content, None),
+                Queued::Transaction(transaction) => chain.execute(slot, *transaction),
+            }
         }
         chain.write(tip, ids::CLOCK, (running.clock)(slot), None);
         chain.freeze(tip);

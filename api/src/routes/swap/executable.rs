@@ -1,11 +1,11 @@
 //! Executable swap: a checked request priced now, with the terms and accounts that the chain would accept.
 
-use std::sync::Arc;
-
-use cpmm::{Mint, TokenProgram, ids, instruction::SwapAccounts, maximum_in, minimum_out};
+use cpmm::{FixedAmount, ids, instruction::SwapAccounts, maximum_in, minimum_out};
 use serde_json::{Map, json};
 use sluice_transaction::{
-    Associated, AssociatedAccounts, Route, SwapTerms, compute_table::TokenShape,
+    Associated, AssociatedAccounts, Route, SwapTerms,
+    compute_table::TokenShape,
+    compute_units::{ExchangeUnits, SwapShape},
 };
 use solana_pubkey::Pubkey;
 
@@ -43,6 +43,8 @@ pub struct ExecutableSwap {
     pub middle: Option<TokenAccountShape>,
     /// The account that receives.
     pub output: TokenAccountShape,
+    /// What the exchange's part of it may use.
+    pub units: ExchangeUnits,
     /// The wallet that the guard is to find as the owner of that account, if it is not the user's.
     pub receiver: Option<Pubkey>,
 }
@@ -128,6 +130,7 @@ pub fn executable_swap(
         input,
         middle: middle.map(|(_, shape)| shape),
         output,
+        units: state.calibrator().units(&priced),
         receiver,
     })
 }
@@ -301,21 +304,12 @@ fn token_account(
 }
 
 fn shape(hop: &PricedHop, side: Side) -> TokenShape {
-    let snapshot = &hop.view.snapshot;
-    let programs = &snapshot.pool.token_programs;
-    let (program, mint) = match side {
-        Side::Input => (
-            hop.direction.input(programs),
-            hop.direction.input_ref::<Arc<Mint>>(&snapshot.mints),
-        ),
-        Side::Output => (
-            hop.direction.output(programs),
-            hop.direction.output_ref::<Arc<Mint>>(&snapshot.mints),
-        ),
-    };
-    // A pool whose token program is none is not quoted.
-    let program = TokenProgram::from_id(&program).unwrap_or(TokenProgram::Spl);
-    TokenShape::of(program, mint)
+    // Tokens look the same to both instructions.
+    let shape = SwapShape::of(&hop.view.snapshot, hop.direction, FixedAmount::In);
+    match side {
+        Side::Input => shape.input,
+        Side::Output => shape.output,
+    }
 }
 
 /// The accounts of the swap, its token accounts included.

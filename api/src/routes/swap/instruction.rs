@@ -1,7 +1,6 @@
 //! `POST /v1/swap/instruction`: builds the guarded swap alone, for transactions of the caller's own.
 
 use axum::{Json, extract::State};
-use sluice_transaction::compute_table;
 
 use super::{
     executable::executable_swap,
@@ -48,13 +47,7 @@ pub async fn instruction(
             holdings.require_balance(&executable, None)?;
         }
     }
-    let (input, output) = (executable.input.token, executable.output.token);
-    let middle = executable.middle.map(|middle| middle.token);
-    let units = compute_table::guarded_swap(
-        state.exchange(),
-        executable.route.tokens(input, middle, output),
-        executable.terms.expiry_slot.is_some(),
-    );
+    let units = executable.route.units(executable.terms, executable.units);
     let instruction = executable
         .route
         .guarded_swap(executable.terms, executable.receiver.as_ref());

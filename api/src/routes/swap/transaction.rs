@@ -141,7 +141,7 @@ fn transaction_plan(
         version: swap.version,
         lookup_table: state.rpc().lookup_table(),
         rent: found.rent,
-        exchange: state.exchange(),
+        exchange_units: executable.units,
         unwraps_lamports: state.unwraps_lamports(),
     }
 }

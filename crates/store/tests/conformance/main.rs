@@ -7,6 +7,7 @@ mod api_keys;
 mod fixture;
 mod history;
 mod leadership;
+mod learned_units;
 mod lease_on_insert;
 mod leases;
 mod order;

@@ -5,15 +5,14 @@
 //! pool at once. A new build of the exchange, announced by its deployment slot or shown by several pools at a time, voids
 //! all that was learned.
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    time::Duration,
-};
+use std::{collections::BTreeMap, time::Duration};
 
+use cpmm::FixedAmount;
 use solana_pubkey::Pubkey;
 
 use super::{
     half_window::{FEW_SAMPLES, HalfWindow, Ratio, second_highest},
+    own_maximum::OwnMaxima,
     profile::SwapShape,
 };
 use crate::compute_table::TokenKind;
@@ -36,12 +35,6 @@ const OUTLIERS: usize = 3;
 
 /// See [`OUTLIERS`].
 const OUTLIERS_WITHIN: Duration = Duration::from_secs(60);
-
-/// How long at least a pool's own maximum counts for itself.
-const OWN_MAXIMUM: Duration = Duration::from_secs(20 * 60);
-
-/// Pools whose own maximum is kept; more are not traded in twice [`OWN_MAXIMUM`] on mainnet.
-const MOST_POOLS: usize = 100_000;
 
 /// What a transaction that ran out of units is taken to have needed, percent of its limit.
 const SHORT_OF: u32 = 110;
@@ -82,67 +75,80 @@ pub struct Limit {
 /// What outlives a process. Half windows do not: they are short, and the ratio falls no faster for their loss.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Learned {
-    /// In which slot the build was deployed that this is about.
-    pub deployment_slot: u64,
+    /// In which slot the build was deployed that this is about, if that was known.
+    pub deployment_slot: Option<u64>,
     /// Where a shape begins of which nothing is known.
     pub start: Ratio,
     /// Of all shapes together: ratio, samples.
     pub overall: (Ratio, u32),
-    /// Of each shape: kinds of input and output, neutral extensions of both, ratio, samples.
-    pub shapes: Vec<(TokenKind, TokenKind, u16, Ratio, u32)>,
+    /// Of each shape.
+    pub shapes: Vec<LearnedShape>,
 }
 
-type ShapeKey = (TokenKind, TokenKind, u16);
+/// What was learned of the swaps of one shape.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LearnedShape {
+    /// Which of the exchange's instructions.
+    pub fixed: FixedAmount,
+    /// Kind of the token that goes in.
+    pub input: TokenKind,
+    /// Kind of the token that comes out.
+    pub output: TokenKind,
+    /// Neutral extensions of both mints.
+    pub extensions: u16,
+    /// What the chain uses over the profile.
+    pub ratio: Ratio,
+    /// Swaps that showed it.
+    pub samples: u32,
+}
+
+type ShapeKey = (FixedAmount, TokenKind, TokenKind, u16);
 
 fn key(shape: SwapShape) -> ShapeKey {
     let extensions = u16::from(shape.input.neutral_extensions)
         .saturating_add(u16::from(shape.output.neutral_extensions));
-    (shape.input.kind, shape.output.kind, extensions)
+    (shape.fixed, shape.input.kind, shape.output.kind, extensions)
 }
 
 /// See the module. Time is that of the samples' blocks, since 1970.
 #[derive(Clone, Debug)]
 pub struct Calibration {
-    deployment_slot: u64,
+    deployment_slot: Option<u64>,
     start: Ratio,
     overall: Window,
     shapes: BTreeMap<ShapeKey, Window>,
-    own: HashMap<Pubkey, OwnMaximum>,
+    own: OwnMaxima,
     outliers: Vec<(Duration, Pubkey, Ratio)>,
 }
 
 impl Calibration {
-    /// Nothing learned yet of the build that was deployed in `deployment_slot`.
+    /// Nothing learned yet of a build that was deployed in a slot not known yet.
     #[must_use]
-    pub fn new(deployment_slot: u64, now: Duration) -> Self {
-        Self::begin(deployment_slot, Ratio::COLD_START, now)
+    pub fn new(now: Duration) -> Self {
+        Self::begin(None, Ratio::COLD_START, now)
     }
 
-    fn begin(deployment_slot: u64, start: Ratio, now: Duration) -> Self {
+    fn begin(deployment_slot: Option<u64>, start: Ratio, now: Duration) -> Self {
         Self {
             deployment_slot,
             start,
             overall: Window::new(start, 0, now),
             shapes: BTreeMap::new(),
-            own: HashMap::new(),
+            own: OwnMaxima::default(),
             outliers: Vec::new(),
         }
     }
 
-    /// Goes on from what an earlier process learned. Another deployment slot than it knew is an upgrade.
+    /// Goes on from what an earlier process learned, until [`Calibration::deployed`] says that it was of another build.
     #[must_use]
-    pub fn restore(learned: &Learned, deployment_slot: u64, now: Duration) -> Self {
+    pub fn restore(learned: &Learned, now: Duration) -> Self {
         let mut restored = Self::begin(learned.deployment_slot, learned.start, now);
         restored.overall = Window::new(learned.overall.0, learned.overall.1, now);
-        let shapes = learned
-            .shapes
-            .iter()
-            .map(|(input, output, extensions, ratio, samples)| {
-                let window = Window::new(*ratio, *samples, now);
-                ((*input, *output, *extensions), window)
-            });
+        let shapes = learned.shapes.iter().map(|shape| {
+            let key = (shape.fixed, shape.input, shape.output, shape.extensions);
+            (key, Window::new(shape.ratio, shape.samples, now))
+        });
         restored.shapes = shapes.collect();
-        restored.deployed(deployment_slot, now);
         restored
     }
 
@@ -155,9 +161,16 @@ impl Calibration {
             start: self.start,
             overall: (self.overall.ratio, self.overall.samples),
             shapes: shapes
-                .map(|((input, output, extensions), window)| {
-                    (*input, *output, *extensions, window.ratio, window.samples)
-                })
+                .map(
+                    |((fixed, input, output, extensions), window)| LearnedShape {
+                        fixed: *fixed,
+                        input: *input,
+                        output: *output,
+                        extensions: *extensions,
+                        ratio: window.ratio,
+                        samples: window.samples,
+                    },
+                )
                 .collect(),
         }
     }
@@ -172,13 +185,7 @@ impl Calibration {
             self.forget(self.deployment_slot, shown, now);
             return Some(Trigger::Outliers);
         }
-        self.own
-            .entry(sample.pool)
-            .or_insert_with(|| OwnMaximum::new(now))
-            .add(ratio, now);
-        if self.own.len() > MOST_POOLS {
-            self.own.retain(|_, own| own.at(now) > Ratio::default());
-        }
+        self.own.add(sample.pool, ratio, now);
         self.overall.add(sample.pool, ratio, now);
         let start = self.start;
         self.shapes
@@ -196,16 +203,17 @@ impl Calibration {
 
     /// Takes in the slot in which the exchange was deployed last; its new code runs from the next slot on.
     pub fn deployed(&mut self, deployment_slot: u64, now: Duration) -> Option<Trigger> {
-        if deployment_slot == self.deployment_slot {
+        let before = self.deployment_slot.replace(deployment_slot);
+        if before.is_none_or(|before| before == deployment_slot) {
             return None;
         }
         let windows = self.shapes.values().chain([&self.overall]);
         let highest = windows.map(|window| window.ratio).max();
-        self.forget(deployment_slot, highest.unwrap_or(self.start), now);
+        self.forget(Some(deployment_slot), highest.unwrap_or(self.start), now);
         Some(Trigger::Deployed)
     }
 
-    fn forget(&mut self, deployment_slot: u64, ratio: Ratio, now: Duration) {
+    fn forget(&mut self, deployment_slot: Option<u64>, ratio: Ratio, now: Duration) {
         *self = Self::begin(deployment_slot, ratio.plus(AFTER_UPGRADE), now);
     }
 
@@ -213,8 +221,7 @@ impl Calibration {
     #[must_use]
     pub fn limit(&self, pool: &Pubkey, shape: SwapShape, modelled: u32, now: Duration) -> Limit {
         let shape = key(shape);
-        let own = self.own.get(pool).map(|own| own.at(now));
-        let ratio = self.ratio(shape).max(own.unwrap_or_default());
+        let ratio = self.ratio(shape).max(self.own.of(pool, now));
         let units = u64::from(modelled)
             .saturating_mul(u64::from(ratio.plus(MARGIN).0))
             .div_ceil(1_000);
@@ -298,50 +305,6 @@ impl Window {
             _ => self.ratio,
         }
     }
-}
-
-/// The highest ratio of one pool in this span of [`OWN_MAXIMUM`] and in the one before.
-#[derive(Clone, Copy, Debug)]
-struct OwnMaximum {
-    span: u64,
-    current: Ratio,
-    before: Ratio,
-}
-
-impl OwnMaximum {
-    fn new(now: Duration) -> Self {
-        Self {
-            span: span(now),
-            current: Ratio::default(),
-            before: Ratio::default(),
-        }
-    }
-
-    fn add(&mut self, ratio: Ratio, now: Duration) {
-        let this = span(now);
-        if this != self.span {
-            self.before = match this.checked_sub(self.span) {
-                Some(1) => self.current,
-                _ => Ratio::default(),
-            };
-            (self.span, self.current) = (this, Ratio::default());
-        }
-        self.current = self.current.max(ratio);
-    }
-
-    fn at(&self, now: Duration) -> Ratio {
-        match span(now).saturating_sub(self.span) {
-            0 => self.current.max(self.before),
-            1 => self.current,
-            _ => Ratio::default(),
-        }
-    }
-}
-
-fn span(now: Duration) -> u64 {
-    now.as_secs()
-        .checked_div(OWN_MAXIMUM.as_secs())
-        .unwrap_or(0)
 }
 
 #[cfg(test)]

@@ -65,7 +65,11 @@ fn plan(input_mint: Pubkey, output_mint: Pubkey) -> TransactionPlan {
         rent: Rent {
             lamports_per_byte: 6_960,
         },
-        exchange: Exchange::Raydium,
+        exchange_units: ExchangeUnits {
+            modelled: 28_000,
+            learned: 30_000,
+            samples: 7,
+        },
         unwraps_lamports: true,
     }
 }

@@ -129,7 +129,7 @@ async fn an_exact_output_is_quoted_with_its_maximum_and_enforced() {
     assert_eq!(built.body["costs"]["wrappedLamports"], quote["amountIn"]);
     let units = &built.body["computeUnits"];
     assert_eq!(units["headroom"], json!(6_000));
-    let limit = number(&units["model"]) + 6_000;
+    let limit = number(&units["learned"]) + 6_000;
     assert_eq!(built.body["computeUnitLimit"], json!(limit));
 
     // A dearer pool: the maximum is short, and a fresh quote has another.

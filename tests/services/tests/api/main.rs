@@ -6,4 +6,5 @@ mod forms;
 mod lookup_table;
 mod refusals;
 mod rounds;
+mod units;
 mod versions;

@@ -76,7 +76,7 @@ impl Chain {
     fn new() -> Self {
         Self {
             trades: trades(),
-            calibration: Calibration::new(1, Duration::ZERO),
+            calibration: known(Duration::ZERO),
             seed: 1,
             waiting: std::collections::VecDeque::new(),
             landed: Vec::new(),
@@ -158,6 +158,13 @@ impl Chain {
 
 const HOUR: u64 = 3_600;
 
+/// Nothing learned yet of a build that was deployed in slot 1.
+fn known(now: Duration) -> Calibration {
+    let mut calibration = Calibration::new(now);
+    assert_eq!(calibration.deployed(1, now), None, "it is no upgrade");
+    calibration
+}
+
 /// A swap of two tokens of the same kind.
 fn alike(kind: TokenKind, neutral_extensions: u8) -> SwapShape {
     let token = TokenShape {
@@ -165,6 +172,7 @@ fn alike(kind: TokenKind, neutral_extensions: u8) -> SwapShape {
         neutral_extensions,
     };
     SwapShape {
+        fixed: FixedAmount::In,
         input: token,
         output: token,
     }
@@ -244,19 +252,21 @@ fn what_was_learned_outlives_the_process_and_not_the_build() {
     let now = Duration::from_secs(HOUR);
     let shape = chain.trades[0].shape;
     let limit = |calibration: &Calibration| calibration.limit(&pool(9_999), shape, 10_000, now);
-    let same = Calibration::restore(&learned, 1, now);
+    let mut same = Calibration::restore(&learned, now);
+    assert_eq!(same.deployed(1, now), None);
     assert_eq!(limit(&same), limit(&chain.calibration));
-    let other = Calibration::restore(&learned, 2, now);
+    let mut other = Calibration::restore(&learned, now);
+    assert_eq!(other.deployed(2, now), Some(Trigger::Deployed));
     assert!(limit(&other).units > limit(&same).units);
     assert_eq!(limit(&other).samples, 0);
-    assert_eq!(other.learned().deployment_slot, 2);
+    assert_eq!(other.learned().deployment_slot, Some(2));
 }
 
 #[test]
 fn a_transaction_that_ran_out_raises_the_limit_of_its_pool() {
     let shape = alike(TokenKind::Spl, 0);
     let now = Duration::ZERO;
-    let mut calibration = Calibration::new(1, now);
+    let mut calibration = known(now);
     let sample = Sample {
         pool: pool(1),
         shape,
@@ -275,7 +285,7 @@ fn a_transaction_that_ran_out_raises_the_limit_of_its_pool() {
 #[test]
 fn three_pools_that_run_high_within_a_minute_are_a_new_build_and_two_are_not() {
     let shape = alike(TokenKind::Token2022, 1);
-    let mut calibration = Calibration::new(1, Duration::ZERO);
+    let mut calibration = known(Duration::ZERO);
     let mut observe = |number, second| {
         let sample = Sample {
             pool: pool(number),
@@ -296,7 +306,7 @@ fn three_pools_that_run_high_within_a_minute_are_a_new_build_and_two_are_not() {
 fn a_second_pool_raises_the_ratio_at_once_and_the_limit_has_a_margin_over_it() {
     let shape = alike(TokenKind::Spl, 0);
     let now = Duration::ZERO;
-    let mut calibration = Calibration::new(1, now);
+    let mut calibration = known(now);
     let mut after = |number| {
         let sample = Sample {
             pool: pool(number),

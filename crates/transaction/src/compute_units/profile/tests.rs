@@ -1,7 +1,7 @@
 //! Profiles of swaps and the formula: enough units for every executed swap, and not much more.
 
 use cpmm::{
-    Amount, Direction, TokenProgram,
+    Amount,
     fixtures::{ExecutedSwap, executed_compute_units, executed_swaps},
 };
 
@@ -14,20 +14,7 @@ const VECTORS_MARGIN: u32 = 250;
 const MOST_OVER: u32 = 15;
 
 pub(in crate::compute_units) fn shape(swap: &ExecutedSwap) -> SwapShape {
-    let state = swap.snapshot();
-    let token = |zero: bool| {
-        let (program, mint) = if zero {
-            (state.pool.token_programs.token_0, &state.mints.token_0)
-        } else {
-            (state.pool.token_programs.token_1, &state.mints.token_1)
-        };
-        TokenShape::of(TokenProgram::from_id(&program).expect("one of two"), mint)
-    };
-    let forward = swap.direction() == Direction::ZeroForOne;
-    SwapShape {
-        input: token(forward),
-        output: token(!forward),
-    }
+    SwapShape::of(&swap.snapshot(), swap.direction(), FixedAmount::In)
 }
 
 pub(in crate::compute_units) fn divisions(swap: &ExecutedSwap) -> DivisionCount {
@@ -35,7 +22,9 @@ pub(in crate::compute_units) fn divisions(swap: &ExecutedSwap) -> DivisionCount 
     let quote = state
         .quote_exact_in(direction, Amount::new(swap.amount_in), &clock)
         .expect("it paid");
-    state.divisions(direction, &quote, &clock).collect()
+    state
+        .divisions(direction, &SwapOperands::from(&quote), &clock)
+        .collect()
 }
 
 #[test]
@@ -55,6 +44,14 @@ fn the_formula_is_enough_for_every_executed_swap_and_not_much_more() {
     assert_eq!(seen, 2_044);
 }
 
+const fn exact_in(input: TokenShape, output: TokenShape) -> SwapShape {
+    SwapShape {
+        fixed: FixedAmount::In,
+        input,
+        output,
+    }
+}
+
 #[test]
 fn the_prior_covers_both_swaps_that_mainnets_logs_show() {
     let spl = TokenShape {
@@ -67,7 +64,7 @@ fn the_prior_covers_both_swaps_that_mainnets_logs_show() {
     };
     // What they used, restated for the optimised token program, and how many divisions were wide.
     for (input, output, large, used) in [(spl, fee, 3, 33_255), (fee, spl, 1, 32_700)] {
-        let shape = SwapShape { input, output };
+        let shape = exact_in(input, output);
         let units = Profile::MAINNET.swap(shape, DivisionCount { small: 0, large });
         assert!(units >= used && units - used < 100, "{units} for {used}");
     }
@@ -79,9 +76,8 @@ fn extensions_count_by_what_else_the_mint_has() {
         kind,
         neutral_extensions,
     };
-    let units = |input, output| {
-        Profile::MAINNET.swap(SwapShape { input, output }, DivisionCount::default())
-    };
+    let units =
+        |input, output| Profile::MAINNET.swap(exact_in(input, output), DivisionCount::default());
     let spl = token(TokenKind::Spl, 9);
     assert_eq!(units(spl, spl), 28_300);
     let plain = token(TokenKind::Token2022, 2);

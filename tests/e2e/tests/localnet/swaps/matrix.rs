@@ -222,7 +222,7 @@ impl Row {
 
 /// What the transaction was expected to use, beside what it left for wallets to append, against what it used.
 pub fn check_units(answer: &Value, receipt: &Confirmed) -> anyhow::Result<()> {
-    let limit = answer["computeUnits"]["model"]
+    let limit = answer["computeUnits"]["learned"]
         .as_u64()
         .context("a limit")?;
     let used = receipt.compute_units;

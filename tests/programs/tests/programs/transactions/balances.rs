@@ -1,7 +1,7 @@
 //! Balances of a wallet after a transaction, to the lamport, from every state before it.
 
 use cpmm::{TokenAccount, ids};
-use sluice_harness::wallet::{Asset, Before, Case, Form, Wallet};
+use sluice_harness::wallet::{Asset, Before, Case, Form, Wallet, units::Units};
 use sluice_testkit::svm::Svm;
 use sluice_transaction::{SolOutput, compute_table::TokenKind, costs::Costs};
 use solana_pubkey::Pubkey;
@@ -88,7 +88,7 @@ fn every_balance_is_what_the_answer_says() {
     let cases = Case::all();
     assert!(cases.len() > 2_000, "{}", cases.len());
     for case in cases {
-        let wallet = Wallet::place(&mut svm, "alice", case);
+        let wallet = Wallet::place(&mut svm, &Units::default(), "alice", case);
         let before = belongings(&svm, &wallet);
         let ran = wallet
             .run(&mut svm)
@@ -145,7 +145,7 @@ fn without_unwrap_lamports_the_wallet_that_gets_the_sol_gets_the_rent() {
     assert!(cases.len() > 100, "{}", cases.len());
     let mut with_rent = 0;
     for case in cases {
-        let mut wallet = Wallet::place(&mut svm, "alice", case);
+        let mut wallet = Wallet::place(&mut svm, &Units::default(), "alice", case);
         wallet.plan.unwraps_lamports = false;
         let before = belongings(&svm, &wallet);
         let ran = wallet
@@ -186,7 +186,7 @@ fn without_unwrap_lamports_the_wallet_that_gets_the_sol_gets_the_rent() {
 #[test]
 fn an_older_token_program_refuses_unwrap_lamports() {
     let mut svm = Svm::with_older_token_program();
-    let mut wallet = Wallet::place(&mut svm, "alice", parted()[0]);
+    let mut wallet = Wallet::place(&mut svm, &Units::default(), "alice", parted()[0]);
     wallet.plan.unit_headroom = 300_000;
     let before = belongings(&svm, &wallet);
     let refused = wallet.run(&mut svm).err().expect("it fails");
@@ -212,7 +212,7 @@ fn an_older_token_program_refuses_unwrap_lamports() {
 fn the_stated_lamports_suffice() {
     let mut svm = Svm::new();
     for case in Case::all() {
-        let wallet = Wallet::place(&mut svm, "alice", case);
+        let wallet = Wallet::place(&mut svm, &Units::default(), "alice", case);
         let costs = wallet
             .plan
             .transaction(svm.blockhash())
@@ -242,13 +242,13 @@ fn a_wrapped_account_that_appears_meanwhile_is_not_emptied() {
         input_before: Before::Absent,
         ..Case::PLAIN
     };
-    let wallet = Wallet::place(&mut svm, "alice", case);
+    let wallet = Wallet::place(&mut svm, &Units::default(), "alice", case);
     // The transaction is planned for a wallet without wrapped SOL; then some arrives.
     let later = Case {
         input_before: Before::Holding(500),
         ..case
     };
-    let _ = Wallet::place(&mut svm, "alice", later);
+    let _ = Wallet::place(&mut svm, &Units::default(), "alice", later);
     let before = belongings(&svm, &wallet);
     assert_eq!(before.input, Some(500));
     let refused = wallet.run(&mut svm).err().expect("it fails");

@@ -1,22 +1,35 @@
 //! Table of compute units against the units that the chain counts.
 //!
-//! With `CPMM_SO` the exchange is that binary, and the rows are those for Raydium.
+//! With `CPMM_SO` the exchange is that binary, and calibration begins with the profile of Raydium's.
 
-use cpmm::{Direction, MINT_LEN, Mint, PerToken, TOKEN_ACCOUNT_LEN, TokenProgram, ids};
-use sluice_harness::wallet::{Asset, Before, Case, Form, Wallet, exchange};
-use sluice_testkit::{
-    pool::{PoolSpec, guarded_exact_out, guarded_swap},
-    random_swaps::{RandomExactOutSwaps, RandomSwaps, Swap, Terms},
-    svm::Svm,
+use std::sync::Arc;
+
+use cpmm::{
+    Direction, MINT_LEN, Mint, PerToken, PoolSnapshot, TOKEN_ACCOUNT_LEN, TokenProgram, ids,
 };
-use sluice_transaction::compute_table::{self, SwapTokens, TokenKind, TokenShape};
+use sluice_harness::wallet::{
+    Asset, Before, Case, Form, Wallet,
+    units::{Units, operands, snapshot},
+};
+use sluice_testkit::{
+    pool::PoolSpec,
+    random_swaps::{RandomExactOutSwaps, RandomSwaps, Swap, Terms},
+    svm::{EPOCH, Executed, Svm, UNIX_TIMESTAMP},
+};
+use sluice_transaction::{
+    Route, SwapTerms,
+    compute_table::{TokenKind, TokenShape},
+};
 use solana_pubkey::Pubkey;
 
 /// The most that a limit may be over what was used, percent.
 const MOST_OVER: u64 = 15;
 
 /// The same for an exact output in random pools, whose arithmetic varies more.
-const MOST_OVER_EXACT_OUT: u64 = 25;
+const MOST_OVER_EXACT_OUT: u64 = 20;
+
+/// Swaps after which limits must fit, whatever the build of the exchange.
+const TAUGHT: usize = 300;
 
 /// Names of wallets, and with them the bumps of their token accounts.
 const WALLETS: [&str; 8] = [
@@ -26,7 +39,10 @@ const WALLETS: [&str; 8] = [
 /// Wallets enough for some whose addresses take eight tries; each try is as likely to fail as not.
 const MANY_WALLETS: usize = 300;
 
-/// Random pools that are tried.
+/// Pools of different addresses that take turns.
+const RANDOM_POOLS: usize = 50;
+
+/// Random swaps that are tried.
 const RANDOM_SWAPS: usize = 20_000;
 
 /// The neutral extensions, by record type and length of the value. Token metadata is as long as its texts.
@@ -55,6 +71,7 @@ fn assert_fits(limit: u32, used: u64, most_over: u64, what: &dyn std::fmt::Debug
 #[test]
 fn every_row_of_the_table_is_enough_and_not_much_more() {
     let mut svm = Svm::new();
+    let units = taught(&mut svm);
     for case in Case::all() {
         let names = if case.form == Form::ExactIn && !case.receiver && !case.fee_payer {
             &WALLETS[..]
@@ -63,7 +80,7 @@ fn every_row_of_the_table_is_enough_and_not_much_more() {
             &WALLETS[..1]
         };
         for name in names {
-            let wallet = Wallet::place(&mut svm, name, case);
+            let wallet = Wallet::place(&mut svm, &units, name, case);
             let ran = wallet
                 .run(&mut svm)
                 .unwrap_or_else(|refused| panic!("{case:?}: {:#?}", refused.logs));
@@ -80,6 +97,7 @@ fn every_row_of_the_table_is_enough_and_not_much_more() {
 #[test]
 fn the_limit_holds_for_wallets_whose_addresses_take_many_tries() {
     let mut svm = Svm::new();
+    let units = taught(&mut svm);
     let case = Case {
         input: Asset::Sol,
         input_before: Before::Absent,
@@ -88,7 +106,7 @@ fn the_limit_holds_for_wallets_whose_addresses_take_many_tries() {
     };
     let mut lowest = u8::MAX;
     for n in 0..MANY_WALLETS {
-        let wallet = Wallet::place(&mut svm, &format!("wallet {n}"), case);
+        let wallet = Wallet::place(&mut svm, &units, &format!("wallet {n}"), case);
         lowest = lowest
             .min(wallet.plan.input.bump)
             .min(wallet.plan.output.bump);
@@ -108,6 +126,7 @@ fn the_limit_holds_for_wallets_whose_addresses_take_many_tries() {
 #[test]
 fn the_limit_holds_for_mints_with_extensions() {
     let mut svm = Svm::new();
+    let units = taught(&mut svm);
     for kind in [TokenKind::Token2022, TokenKind::Token2022WithFee] {
         for count in 0..=NEUTRAL.len() {
             for fee_first in [true, false] {
@@ -118,7 +137,7 @@ fn the_limit_holds_for_mints_with_extensions() {
                         output_before,
                         ..Case::PLAIN
                     };
-                    let wallet = extended(&mut svm, case, count, fee_first);
+                    let wallet = extended(&mut svm, &units, case, count, fee_first);
                     let ran = wallet
                         .run(&mut svm)
                         .unwrap_or_else(|refused| panic!("{case:?}: {:#?}", refused.logs));
@@ -136,8 +155,8 @@ fn the_limit_holds_for_mints_with_extensions() {
 }
 
 /// A wallet before a pool whose mints carry the first `count` neutral extensions.
-fn extended(svm: &mut Svm, case: Case, count: usize, fee_first: bool) -> Wallet {
-    let mut wallet = Wallet::place(svm, "alice", case);
+fn extended(svm: &mut Svm, units: &Units, case: Case, count: usize, fee_first: bool) -> Wallet {
+    let mut wallet = Wallet::place(svm, units, "alice", case);
     let mut shape = |mint: Pubkey| {
         let data = with_extensions(&svm.account(mint).data, count, fee_first);
         let decoded = Mint::decode(&data).expect("a mint");
@@ -146,6 +165,7 @@ fn extended(svm: &mut Svm, case: Case, count: usize, fee_first: bool) -> Wallet 
     };
     wallet.plan.input.token = shape(wallet.plan.route.first().input_mint);
     wallet.plan.output.token = shape(wallet.plan.route.last().output_mint);
+    wallet.allow(svm, units);
     assert_eq!(
         usize::from(wallet.plan.input.token.neutral_extensions),
         count
@@ -178,60 +198,99 @@ fn with_extensions(mint: &[u8], count: usize, fee_first: bool) -> Vec<u8> {
 }
 
 #[test]
-fn the_swap_alone_stays_within_its_limit_in_random_pools() {
+fn the_swap_alone_stays_within_what_three_hundred_taught() {
     assert_random_swaps_fit(RandomSwaps::from_seed(5), MOST_OVER);
 }
 
 #[test]
-fn the_exact_output_alone_stays_within_its_limit_in_random_pools() {
+fn the_exact_output_alone_stays_within_what_three_hundred_taught() {
     assert_random_swaps_fit(RandomExactOutSwaps::from_seed(5), MOST_OVER_EXACT_OUT);
 }
 
 fn assert_random_swaps_fit(swaps: impl Iterator<Item = Swap>, most_over: u64) {
     let mut svm = Svm::new();
+    let mut units = Units::default();
     let mut paid = 0;
-    for swap in swaps.take(RANDOM_SWAPS) {
-        svm.set_time(swap.clock.epoch, swap.clock.unix_timestamp);
-        let pool = svm.open("random", &PoolSpec::like(swap.snapshot.clone()));
-        let offered = match swap.terms {
-            Terms::ExactIn { amount_in, .. } => amount_in,
-            Terms::ExactOut { .. } => u64::MAX,
+    for (number, swap) in swaps.take(RANDOM_SWAPS).enumerate() {
+        // Numbers that no wallet can have are no matter of units.
+        let (Some(ran), direction) = (run(&mut svm, &swap, number), swap.direction) else {
+            continue;
         };
-        let amounts = match swap.direction {
-            Direction::ZeroForOne => PerToken::new(offered, 0),
-            Direction::OneForZero => PerToken::new(0, offered),
-        };
-        let user = svm.fund("trader", &pool, amounts);
-        let accounts = pool.swap_accounts(&user, swap.direction);
-        let forward = swap.direction == Direction::ZeroForOne;
-        let (input, output) = (shape(&swap, forward), shape(&swap, !forward));
-        let (instruction, tokens) = match swap.terms {
-            Terms::ExactIn { amount_in, .. } => {
-                let swap = guarded_swap(&accounts, amount_in, 1);
-                (swap, SwapTokens::ExactIn(input, output))
-            }
-            Terms::ExactOut { amount_out, .. } => {
-                let swap = guarded_exact_out(&accounts, u64::MAX, amount_out);
-                (swap, SwapTokens::ExactOut(input, output))
-            }
-        };
-        let Ok(executed) = svm.send(&[instruction], &[&user.keypair]) else {
-            // What the chain refuses is no matter of units.
+        let Some(operands) = operands(&ran.snapshot, direction, &swap.terms, &swap.clock) else {
             continue;
         };
         paid += 1;
-        let limit = compute_table::guarded_swap(exchange(), tokens, false);
-        assert_fits(limit, executed.compute_units, most_over, &swap);
+        let allowed = units.of(&ran.pool, &ran.snapshot, direction, &operands, &swap.clock);
+        let limit = ran.route.units(ran.terms, allowed);
+        let sample = units.observe(&ran.executed.logs, &ran.snapshot, swap.clock);
+        assert_eq!(sample.modelled, allowed.modelled, "by the event: {swap:?}");
+        if paid > TAUGHT {
+            assert_fits(limit, ran.executed.compute_units, most_over, &swap);
+        }
     }
     assert!(paid > RANDOM_SWAPS / 4, "only {paid} were paid");
 }
 
-fn shape(swap: &Swap, token_0: bool) -> TokenShape {
-    let (programs, mints) = (&swap.snapshot.pool.token_programs, &swap.snapshot.mints);
-    let (program, mint) = if token_0 {
-        (programs.token_0, &mints.token_0)
-    } else {
-        (programs.token_1, &mints.token_1)
+/// Units that random swaps of both instructions have taught.
+fn taught(svm: &mut Svm) -> Units {
+    let mut units = Units::default();
+    let swaps = RandomSwaps::from_seed(7).zip(RandomExactOutSwaps::from_seed(7));
+    let swaps = swaps.flat_map(|(exact_in, exact_out)| [exact_in, exact_out]);
+    let mut taught = 0;
+    for (number, swap) in swaps.enumerate() {
+        if let Some(ran) = run(svm, &swap, number) {
+            units.observe(&ran.executed.logs, &ran.snapshot, swap.clock);
+            taught += 1;
+        }
+        if taught == TAUGHT {
+            break;
+        }
+    }
+    svm.set_time(EPOCH, UNIX_TIMESTAMP);
+    units
+}
+
+/// A swap that was executed.
+struct Ran {
+    snapshot: Arc<PoolSnapshot>,
+    pool: Pubkey,
+    route: Route,
+    terms: SwapTerms,
+    executed: Executed,
+}
+
+/// Executes a swap through the guard; `None` where the chain refuses it, which is no matter of units.
+fn run(svm: &mut Svm, swap: &Swap, number: usize) -> Option<Ran> {
+    svm.set_time(swap.clock.epoch, swap.clock.unix_timestamp);
+    let name = format!("random {}", number % RANDOM_POOLS);
+    let pool = svm.open(&name, &PoolSpec::like(swap.snapshot.clone()));
+    let snapshot = Arc::new(snapshot(svm, pool.address));
+    let offered = match swap.terms {
+        Terms::ExactIn { amount_in, .. } => amount_in,
+        Terms::ExactOut { .. } => u64::MAX,
     };
-    TokenShape::of(TokenProgram::from_id(&program).expect("one of two"), mint)
+    let amounts = match swap.direction {
+        Direction::ZeroForOne => PerToken::new(offered, 0),
+        Direction::OneForZero => PerToken::new(0, offered),
+    };
+    let user = svm.fund("trader", &pool, amounts);
+    let accounts = pool.swap_accounts(&user, swap.direction);
+    let (route, amount_in, minimum_out) = match swap.terms {
+        Terms::ExactIn { amount_in, .. } => (Route::ExactIn(accounts), amount_in, 1),
+        Terms::ExactOut { amount_out, .. } => (Route::ExactOut(accounts), u64::MAX, amount_out),
+    };
+    let terms = SwapTerms {
+        amount_in,
+        minimum_out,
+        expiry_slot: None,
+    };
+    let instruction = route.guarded_swap(terms, None);
+    let executed = svm.send(&[instruction], &[&user.keypair]).ok()?;
+    Some(Ran {
+        snapshot,
+        pool: pool.address,
+        route,
+        terms,
+        executed,
+    })
 }
