@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import unittest
 from pathlib import Path
 
 from guard_proof import elf
 from guard_proof.decode import Kind, decode
+from guard_proof.syscalls import hash_of
 from mutants.by_the_proof import NEVER_EXECUTED, PROVED
 from mutants.codes import is_only_a_code
 from mutants.mutations import mutations
@@ -16,14 +16,15 @@ from mutants.table import SAME, Row, Table
 from trials.cases import cases
 
 from .assembly import EXIT, constant, file_of
+from .guard import CERTIFIED, GUARD, OTHER_BYTES, is_certified
 
 ROOM = Path(__file__).parent.parent
-GUARD = ROOM.parent.parent / "target/programs/swap_guard.so"
 TABLE = ROOM / "mutants.tsv"
 #: What the committed table has at least.
 FEWEST = 500
 
 
+@unittest.skipUnless(is_certified(), OTHER_BYTES)
 class Mutations(unittest.TestCase):
     def test_every_branch_goes_both_ways_and_every_order_changes_its_strictness(self) -> None:
         file = GUARD.read_bytes()
@@ -48,6 +49,7 @@ class Mutations(unittest.TestCase):
             self.assertLessEqual(len(differing), 1, each.name)
 
 
+@unittest.skipUnless(is_certified(), OTHER_BYTES)
 class Findings(unittest.TestCase):
     def test_a_minimum_that_is_not_asked_for_is_found_broken(self) -> None:
         file = GUARD.read_bytes()
@@ -101,12 +103,24 @@ class Codes(unittest.TestCase):
         self.assertFalse(self.changed(asked, 0, (0x18, 0, 0, 1)))
 
 
+@unittest.skipUnless(is_certified(), OTHER_BYTES)
 class CommittedTable(unittest.TestCase):
     def test_it_is_of_the_certificate_s_guard_and_contradicts_nothing(self) -> None:
-        sha256 = json.loads((ROOM.parent.parent / "proof.json").read_text())["program"]["sha256"]
-        counts = Table(TABLE, sha256).counts()
+        counts = Table(TABLE, CERTIFIED).counts()
         self.assertGreater(sum(counts.get(each, 0) for each in ("refuted", "stricter", "equivalent")), FEWEST, counts)
         self.assertNotIn("CONTRADICTION", counts)
+
+    def test_no_input_ends_in_an_abort(self) -> None:
+        """An abort is no return, so that the converse does not speak of it."""
+        program = elf.parse(GUARD.read_bytes())
+        rows = Table(TABLE, program.sha256).rows
+        aborts = [
+            at for at, each in enumerate(decode(program.code))
+            if each and (each.kind, each.immediate) == (Kind.SYSCALL, hash_of("abort"))
+        ]  # fmt: skip
+        self.assertGreater(len(aborts), 0)
+        for at in aborts:
+            self.assertEqual(rows[f"dropped syscall at {at}"].proof, NEVER_EXECUTED)
 
 
 if __name__ == "__main__":

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import unittest
-from pathlib import Path
 
 from guard_proof import elf
 from guard_proof.control import ControlFlow
@@ -16,7 +15,8 @@ from trials.chain import SLOT, Chain
 from trials.executor import Trial, Verdict, handed_on
 from trials.scenario import Scenario
 
-GUARD = Path(__file__).parent.parent.parent.parent / "target/programs/swap_guard.so"
+from .guard import GUARD, OTHER_BYTES, is_certified
+
 #: Cases of each form that are tried, from all over. All there are take a minute: `python -m trials`.
 OF_EACH_FORM = 25
 
@@ -41,6 +41,7 @@ def some_of_each_form() -> list[Scenario]:
     return chosen
 
 
+@unittest.skipUnless(is_certified(), OTHER_BYTES)
 class Trials(unittest.TestCase):
     def test_the_guard_does_the_same_in_the_executor_and_on_the_chain(self) -> None:
         file = GUARD.read_bytes()
