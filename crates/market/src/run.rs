@@ -235,6 +235,12 @@ impl<'a> Session<'a> {
         match assembled {
             Assembled::Update(update) => self.update(update)?,
             Assembled::InForce { slot, .. } => self.begin_reading(*slot),
+            Assembled::Replaced { slot } => self.slot(&SlotUpdate {
+                slot: *slot,
+                parent: None,
+                status: SlotStatus::Dead,
+                dead_error: None,
+            })?,
             Assembled::Late { slot, .. } => return Err(SessionEnd::Late(*slot)),
         }
         Ok(())

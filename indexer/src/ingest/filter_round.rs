@@ -72,6 +72,10 @@ impl SideTrack {
         for each in assembled {
             let mut update = match each {
                 Assembled::Update(update) | Assembled::Late { update, .. } => update,
+                Assembled::Replaced { slot } => {
+                    actions.extend(self.tree.replaced(slot));
+                    continue;
+                }
                 Assembled::InForce { .. } => continue,
             };
             if let Body::Slot(slot) = &mut update.body

@@ -108,6 +108,7 @@ impl<'a> Session<'a> {
     pub(super) async fn apply(&mut self, assembled: Assembled) -> Result<(), SessionEnd> {
         match assembled {
             Assembled::InForce { filter, slot } => self.shown(filter, slot).await?,
+            Assembled::Replaced { slot } => self.replaced(slot).await?,
             // What comes too late is emitted by itself.
             Assembled::Update(update) | Assembled::Late { update, .. } => {
                 self.update(update).await?;
@@ -143,16 +144,30 @@ impl<'a> Session<'a> {
             _ => {}
         }
         let actions = self.tree.take(update)?;
+        self.perform_live(actions, received).await?;
+        if self.round.is_some() && !is_content {
+            self.advance_side(received).await?;
+        }
+        Ok(())
+    }
+
+    /// Retracts what was emitted of a slot of which another block follows.
+    async fn replaced(&mut self, slot: u64) -> Result<(), SessionEnd> {
+        let actions = self.tree.replaced(slot);
+        self.perform_live(actions, Instant::now()).await
+    }
+
+    async fn perform_live(
+        &mut self,
+        actions: Vec<Action>,
+        received: Instant,
+    ) -> Result<(), SessionEnd> {
         let subscriptions = Arc::clone(&self.subscriptions);
         let live = Served {
             subscriptions: &subscriptions,
             checkpoints: true,
         };
-        self.perform(live, actions, received).await?;
-        if self.round.is_some() && !is_content {
-            self.advance_side(received).await?;
-        }
-        Ok(())
+        self.perform(live, actions, received).await
     }
 
     async fn perform(

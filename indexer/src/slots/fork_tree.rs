@@ -222,7 +222,7 @@ impl ForkTree {
     pub fn status(&mut self, update: &SlotUpdate) -> Result<Vec<Action>, ForkTreeError> {
         let slot = update.slot;
         match update.status {
-            SlotStatus::Dead => return Ok(self.dead(slot)),
+            SlotStatus::Dead => return Ok(self.give_up(slot, RetractReason::Dead)),
             SlotStatus::Processed => {}
             SlotStatus::Confirmed => self.confirmed.report(slot),
             SlotStatus::Finalized => {
@@ -243,6 +243,11 @@ impl ForkTree {
         let actions = self.advance(slot)?;
         self.check_limits()?;
         Ok(actions)
+    }
+
+    /// Takes that another block takes the place of the one that is known of a slot, and follows.
+    pub fn replaced(&mut self, slot: u64) -> Vec<Action> {
+        self.give_up(slot, RetractReason::Replaced)
     }
 
     /// Fixes where a session that began with whatever came next has begun. What came before is not complete, and
@@ -266,7 +271,7 @@ impl ForkTree {
                 || self.nodes.contains_key(&slot))
     }
 
-    fn dead(&mut self, slot: u64) -> Vec<Action> {
+    fn give_up(&mut self, slot: u64, reason: RetractReason) -> Vec<Action> {
         if !self.covers(slot) {
             return Vec::new();
         }
@@ -277,7 +282,7 @@ impl ForkTree {
             node.doubt();
             return Vec::new();
         }
-        let retraction = self.remove(slot, RetractReason::Dead);
+        let retraction = self.remove(slot, reason);
         retraction.into_iter().collect()
     }
 

@@ -172,6 +172,7 @@ impl Join {
             match each {
                 Assembled::InForce { filter, slot } => self.shown(id, filter, slot),
                 Assembled::Update(update) => self.update(id, update),
+                Assembled::Replaced { slot } => self.replaced(id, slot),
                 Assembled::Late { slot, update } => self.late(id, slot, update),
             }
         }
@@ -314,12 +315,23 @@ impl Join {
         if self.is_over(slot) {
             return self.pass(slot, update);
         }
+        self.give_up(id, slot, Assembled::Update(update));
+    }
+
+    fn replaced(&mut self, id: StrandId, slot: u64) {
+        if !self.is_over(slot) {
+            self.give_up(id, slot, Assembled::Replaced { slot });
+        }
+    }
+
+    /// Takes a slot back, and gives out that it is.
+    fn give_up(&mut self, id: StrandId, slot: u64, given_up: Assembled) {
         let was_given = self.slots.get(&slot).is_some_and(|it| it.given.is_some());
         self.withdraw(Some(id), slot);
         let entry = self.slots.entry(slot).or_default();
         if was_given || !entry.is_dead {
             entry.is_dead = true;
-            self.joined.push(Assembled::Update(update));
+            self.joined.push(given_up);
         }
     }
 
@@ -425,7 +437,7 @@ impl Join {
             Some(given) if given.blockhash == blockhash => return false,
             Some(_) => {
                 self.withdraw(None, slot);
-                self.joined.push(Assembled::Update(replaced(slot)));
+                self.joined.push(Assembled::Replaced { slot });
             }
             None => {}
         }
@@ -584,19 +596,6 @@ fn chosen(
     }
     let chosen = chosen.into_iter();
     chosen.map(|(pubkey, (_, id))| (pubkey, id)).collect()
-}
-
-fn replaced(slot: u64) -> Update {
-    Update {
-        filters: Vec::new(),
-        created_at: None,
-        body: Body::Slot(SlotUpdate {
-            slot,
-            parent: None,
-            status: SlotStatus::Dead,
-            dead_error: Some("another block took its place".to_owned()),
-        }),
-    }
 }
 
 #[cfg(test)]

@@ -183,12 +183,7 @@ impl SlotAssembler {
         if let Some(entry) = self.slots.get_mut(&slot) {
             entry.lost.push(given.blockhash.clone());
         }
-        self.give(synthesized(SlotUpdate {
-            slot,
-            parent: None,
-            status: SlotStatus::Dead,
-            dead_error: Some("another block took its place".to_owned()),
-        }));
+        self.assembled.push(Assembled::Replaced { slot });
         self.give_out(slot, bank);
     }
 

@@ -214,6 +214,7 @@ fn deliver(
                 _ => {}
             },
             Assembled::InForce { filter, slot } => in_force.push((filter.0, slot)),
+            Assembled::Replaced { slot } => panic!("slot {slot} is replaced"),
             Assembled::Late { slot, .. } => panic!("slot {slot} is late"),
         }
     }
@@ -342,7 +343,7 @@ fn a_new_filter_is_in_force_from_the_first_slot_that_begins_under_it() {
 }
 
 #[test]
-fn a_block_in_the_place_of_another_comes_after_its_death_once_it_is_built_on() {
+fn a_block_in_the_place_of_another_comes_once_it_is_built_on() {
     let mut assembler = SlotAssembler::new(1);
     assembler.connected(0, sent(1, None));
     let first = [
@@ -387,9 +388,9 @@ fn a_block_in_the_place_of_another_comes_after_its_death_once_it_is_built_on() {
         };
         assembler.update(0, update);
     }
-    let statuses: Vec<(u64, SlotStatus)> = assembler
-        .take()
-        .into_iter()
+    let mut assembled = assembler.take().into_iter();
+    assert_eq!(assembled.next(), Some(Assembled::Replaced { slot: 11 }));
+    let statuses: Vec<(u64, SlotStatus)> = assembled
         .filter_map(|assembled| match assembled {
             Assembled::Update(Update {
                 body: Body::Slot(slot),
@@ -398,9 +399,8 @@ fn a_block_in_the_place_of_another_comes_after_its_death_once_it_is_built_on() {
             _ => None,
         })
         .collect();
-    use SlotStatus::{CreatedBank, Dead, Processed};
+    use SlotStatus::{CreatedBank, Processed};
     let expected = [
-        (11, Dead),
         (11, CreatedBank),
         (11, Processed),
         (12, CreatedBank),

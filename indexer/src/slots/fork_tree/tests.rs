@@ -249,6 +249,17 @@ fn a_block_that_was_declared_dead_is_replaced_by_another_before_it_is_confirmed(
 }
 
 #[test]
+fn a_block_that_is_said_to_be_replaced_is_retracted_as_replaced() {
+    let mut script = Script::new(tree());
+    script.slot(11, 10).does("p11");
+    let retracted = script.tree.replaced(11);
+    script.take(Ok(retracted)).does("-11replaced");
+    script.write(11, 2).block_of(11, 10, "other").does("");
+    script.is(11, Processed).does("p11");
+    script.is(11, Confirmed).does("c11 C11");
+}
+
+#[test]
 fn a_confirmed_block_that_was_declared_dead_is_replaced_by_another() {
     let mut script = Script::new(tree());
     script.slot(11, 10).slot(12, 11).is(12, Confirmed);

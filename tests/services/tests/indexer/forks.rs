@@ -336,6 +336,7 @@ async fn a_block_that_another_replaces_without_a_word_is_retracted_once_the_othe
         "accountChange 12 confirmed",
     ];
     assert_eq!(short(&bodies), expected);
+    assert_eq!(bodies[1]["data"]["reason"], "replaced");
     let data = |at: usize| {
         let data = bodies[at]["data"]["data"].as_str().expect("text");
         BASE64_STANDARD.decode(data).expect("base 64")

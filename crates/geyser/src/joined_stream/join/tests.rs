@@ -16,6 +16,19 @@ impl Random {
     }
 }
 
+fn any_update(slot: u64) -> Update {
+    Update {
+        filters: Vec::new(),
+        created_at: None,
+        body: Body::Slot(SlotUpdate {
+            slot,
+            parent: None,
+            status: SlotStatus::Dead,
+            dead_error: None,
+        }),
+    }
+}
+
 fn status(slot: u64, status: SlotStatus) -> Update {
     Update {
         body: Body::Slot(SlotUpdate {
@@ -24,7 +37,7 @@ fn status(slot: u64, status: SlotStatus) -> Update {
             status,
             dead_error: None,
         }),
-        ..replaced(slot)
+        ..any_update(slot)
     }
 }
 
@@ -49,7 +62,7 @@ fn transaction(slot: u64, number: u8) -> Update {
     };
     Update {
         body: Body::Transaction(Box::new(transaction)),
-        ..replaced(slot)
+        ..any_update(slot)
     }
 }
 
@@ -66,7 +79,7 @@ fn slot(id: StrandId, number: u64, fork: u8, parent_fork: u8) -> Vec<Update> {
     };
     let meta = Update {
         body: Body::BlockMeta(meta),
-        ..replaced(number)
+        ..any_update(number)
     };
     vec![
         status(number, SlotStatus::CreatedBank),
@@ -109,6 +122,7 @@ fn text(join: &mut Join) -> String {
         text.push(match each {
             Assembled::InForce { filter, slot } => format!("filter {filter} from {slot}"),
             Assembled::Late { slot, .. } => format!("late {slot}"),
+            Assembled::Replaced { slot } => format!("replaced {slot}"),
             Assembled::Update(update) => match update.body {
                 Body::Transaction(it) => format!("t{}", it.index),
                 Body::BlockMeta(meta) => meta.blockhash,
@@ -242,7 +256,7 @@ fn an_account_counts_as_the_strand_has_it_that_watches_its_address() {
             txn_signature: None,
             is_startup: false,
         }),
-        ..replaced(10)
+        ..any_update(10)
     };
     let mut join = opened([10; STRANDS]);
     let filter = crate::request::AccountFilter {

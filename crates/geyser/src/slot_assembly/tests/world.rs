@@ -28,6 +28,7 @@ impl Consumer {
         let update = match assembled {
             Assembled::Update(update) => update,
             Assembled::InForce { filter, slot } => return self.in_force.push((slot, filter)),
+            Assembled::Replaced { slot } => return self.withdraw(slot, validator, start),
             Assembled::Late { slot, update } => {
                 panic!("slot {slot} was given out before it was whole: {update:?}")
             }
@@ -88,20 +89,7 @@ impl Consumer {
                 assert!(is_due, "slot {slot} before its parent {}", bank.parent);
                 self.given.insert(slot, hash);
             }
-            SlotStatus::Dead => {
-                self.given.remove(&slot);
-                loop {
-                    let given = &self.given;
-                    let orphan = given.iter().find(|(_, hash)| {
-                        let parent = validator.truth[*hash].1.parent;
-                        parent >= start.unwrap_or(0) && !given.contains_key(&parent)
-                    });
-                    let Some(orphan) = orphan.map(|(slot, _)| *slot) else {
-                        break;
-                    };
-                    self.given.remove(&orphan);
-                }
-            }
+            SlotStatus::Dead => self.withdraw(slot, validator, start),
             SlotStatus::Confirmed | SlotStatus::Finalized => {
                 assert!(
                     self.given.contains_key(&slot),
@@ -111,6 +99,22 @@ impl Consumer {
                     .insert((slot, status.status == SlotStatus::Finalized));
             }
             SlotStatus::FirstShredReceived | SlotStatus::Completed => {}
+        }
+    }
+
+    /// A slot and what builds on it are not there any more.
+    fn withdraw(&mut self, slot: u64, validator: &Validator, start: Option<u64>) {
+        self.given.remove(&slot);
+        loop {
+            let given = &self.given;
+            let orphan = given.iter().find(|(_, hash)| {
+                let parent = validator.truth[*hash].1.parent;
+                parent >= start.unwrap_or(0) && !given.contains_key(&parent)
+            });
+            let Some(orphan) = orphan.map(|(slot, _)| *slot) else {
+                break;
+            };
+            self.given.remove(&orphan);
         }
     }
 }
