@@ -289,6 +289,7 @@ def token_accounts(form: Form, name: str) -> Iterator[Scenario]:
             account.data = change(account.data)
             made.changes = [[each for each in changes if fits(each, made, name, account)] for changes in made.changes]
             yield made
+            yield only_before(form, name, f"{name}{kind} {what} before", change, is_token_2022)
             made = Terms(form, f"{name}{kind} {what} after", is_token_2022).scenario()
             account = made.account(name)
             before = after_changes(account.data, made, name)
@@ -306,6 +307,21 @@ def token_accounts(form: Form, name: str) -> Iterator[Scenario]:
     made = Terms(form, f"{name} of SPL Token is longer").scenario()
     made.account(name).data += b"\2\7\0\0\0"
     yield made
+
+
+def only_before(
+    form: Form, name: str, what: str, change: Callable[[bytes], bytes], is_token_2022: bool
+) -> Scenario:
+    """The exchange makes the account what it must be, and pays: nothing is wrong in the end."""
+    made = Terms(form, what, is_token_2022).scenario()
+    account = made.account(name)
+    whole, before = account.data, change(account.data)
+    first = next(at for at, changes in enumerate(made.changes) if any(each[0] == name for each in changes))
+    paid = [each for each in made.changes[first] if each[0] == name]
+    made.changes[first] = [each for each in made.changes[first] if each[0] != name]
+    made.changes[first] += [(name, writes(before, whole), False), *paid]
+    account.data = before
+    return made
 
 
 def taken_over(form: Form, name: str, is_long: bool) -> Scenario:
