@@ -128,6 +128,19 @@ pub enum ApiError {
         /// How many are allowed.
         limit: u32,
     },
+    /// The stream's servers do not serve as many addresses.
+    #[error(
+        "{field} would have {count} addresses, and the stream's servers serve {limit}; name fewer, or have the operator use a \
+         server with higher limits"
+    )]
+    NotServed {
+        /// The field.
+        field: &'static str,
+        /// How many addresses it would have.
+        count: usize,
+        /// How many are served.
+        limit: u64,
+    },
     /// No API key, or not one that is accepted.
     #[error("{fault}")]
     Unauthorized {
@@ -257,21 +270,14 @@ impl ApiError {
                 "Market not ready",
             ),
             Self::NotFound { .. } => problem(S::NOT_FOUND, "not_found", "Not found"),
-            Self::TooManyWebhooks { .. } => {
-                problem(S::CONFLICT, "too_many_webhooks", "Too many webhooks")
-            }
             Self::Unauthorized { .. } => problem(S::UNAUTHORIZED, "unauthorized", "Unauthorized"),
             Self::RateLimited { .. } => {
                 passing(S::TOO_MANY_REQUESTS, "rate_limited", "Too many requests")
             }
-            Self::VersionConflict { .. } => problem(
-                S::PRECONDITION_FAILED,
-                "version_conflict",
-                "Changed meanwhile",
-            ),
-            Self::WrongKindOfWebhook { .. } => {
-                problem(S::CONFLICT, "wrong_kind_of_webhook", "Not for this webhook")
-            }
+            Self::TooManyWebhooks { .. }
+            | Self::NotServed { .. }
+            | Self::VersionConflict { .. }
+            | Self::WrongKindOfWebhook { .. } => self.webhook_problem(),
             Self::NotHeld { .. } => problem(S::CONFLICT, "not_held", "Not held"),
             Self::NoRoute => problem(S::NOT_FOUND, "no_route", "No such path"),
             Self::MethodNotAllowed => problem(
@@ -290,6 +296,30 @@ impl ApiError {
         }
     }
 
+    /// What keeps a webhook from being written.
+    const fn webhook_problem(&self) -> Problem {
+        use StatusCode as S;
+        match self {
+            Self::TooManyWebhooks { .. } => {
+                problem(S::CONFLICT, "too_many_webhooks", "Too many webhooks")
+            }
+            Self::NotServed { .. } => problem(
+                S::UNPROCESSABLE_ENTITY,
+                "filter_not_served",
+                "Filter not served",
+            ),
+            Self::VersionConflict { .. } => problem(
+                S::PRECONDITION_FAILED,
+                "version_conflict",
+                "Changed meanwhile",
+            ),
+            Self::WrongKindOfWebhook { .. } => {
+                problem(S::CONFLICT, "wrong_kind_of_webhook", "Not for this webhook")
+            }
+            _ => problem(S::INTERNAL_SERVER_ERROR, "internal", "Internal error"),
+        }
+    }
+
     /// Machine-readable members beside the standard ones.
     fn members(&self) -> Map<String, Value> {
         let members = match self {
@@ -297,6 +327,7 @@ impl ApiError {
                 json!({ "field": field })
             }
             Self::MissingField { field } => json!({ "field": field }),
+            Self::NotServed { field, limit, .. } => json!({ "field": field, "limit": limit }),
             Self::AmountTooLarge { pool } => json!({ "pool": pool }),
             Self::PoolNotOpen { pool, open_time } => json!({ "pool": pool, "openTime": open_time }),
             Self::Swap(refusal) => return refusal.members(),

@@ -71,6 +71,7 @@ pub async fn run(
         stored: Arc::clone(&stored),
         capacity: submissions.capacity(),
         metrics: metrics.clone(),
+        probes_limits: config.geyser.probe_limits,
         retention: retention::Limits {
             finished: config.webhooks.retention(),
             undelivered: config.webhooks.undelivered_retention(),
@@ -163,6 +164,7 @@ struct LeaderTasks {
     metrics: Metrics,
     retention: retention::Limits,
     clock: Clock,
+    probes_limits: bool,
 }
 
 impl LeaderTasks {
@@ -180,6 +182,7 @@ impl LeaderTasks {
     fn start(&self, tasks: &mut JoinSet<()>, store: &Store, stop: &CancellationToken) {
         let follower = Follower {
             servers: self.servers.clone(),
+            probes_limits: self.probes_limits,
             subscriptions: self.subscriptions.clone(),
             backfill: self.node.clone().map(Backfill::new),
             context: SessionContext {

@@ -36,6 +36,7 @@ mod rotate_secret;
 mod router;
 mod sample;
 mod schema;
+mod served;
 mod settings;
 mod state;
 mod test;

@@ -24,6 +24,9 @@ pub struct GeyserConfig {
     /// pools. Some services refuse a filter that names neither an account nor an owner.
     #[serde(default = "default_watch_closed_accounts")]
     pub watch_closed_accounts: bool,
+    /// Whether the indexer finds out, when it starts, how many addresses the servers take in one request.
+    #[serde(default = "default_probe_limits")]
+    pub probe_limits: bool,
 }
 
 /// A Yellowstone-compatible `geyser.Geyser` service.
@@ -42,6 +45,10 @@ pub struct GeyserEndpoint {
 struct GeyserFallback {
     endpoint: Url,
     x_token: Option<SecretString>,
+}
+
+const fn default_probe_limits() -> bool {
+    true
 }
 
 const fn default_watch_closed_accounts() -> bool {

@@ -48,7 +48,7 @@ pub use model::{
     ApiKeySecret, Attempt, AttemptResult, BodyTemplate, Breaker, Commit, Committed, Delivery,
     DeliveryLog, DeliveryOrder, DeliveryQuery, DeliveryState, EndpointChange, EndpointState,
     EventKind, EventKinds, FilterChange, FilterEdit, FilterEdited, FilterLimits, FilterState,
-    Filters, InvalidId, Lease, LeaseLimits, LeaseRequest, LeaseToken, LeasedDelivery,
+    Filters, InvalidId, KeyLimits, Lease, LeaseLimits, LeaseRequest, LeaseToken, LeasedDelivery,
     MAX_PREVIOUS_SECRETS, MAX_RESPONSE_BYTES, MessageId, MessageKind, MessagePage, NewApiKey,
     NewMessage, NewWebhook, Observation, Outcome, QueueStats, Recorded, Redeliver, Removed,
     ResumeState, Retention, Revision, Secret, Secrets, SlotMessage, StoredMessage, Timestamp,

@@ -10,6 +10,7 @@ mod event_kind;
 mod filter_state;
 mod filters;
 mod id;
+mod key_limits;
 mod lease;
 mod message;
 mod queue_stats;
@@ -32,6 +33,7 @@ pub use self::{
     filter_state::{FilterChange, FilterState, Revision},
     filters::{FilterEdit, FilterLimits, Filters},
     id::{InvalidId, MessageId, WebhookId},
+    key_limits::KeyLimits,
     lease::{Lease, LeaseLimits, LeaseRequest, LeaseToken, LeasedDelivery},
     message::{
         BodyTemplate, Commit, Committed, MessageKind, MessagePage, NewMessage, SlotMessage,

@@ -10,6 +10,7 @@ mod endpoints;
 mod filters;
 mod history;
 mod insert;
+mod key_limits;
 mod lanes;
 mod leadership;
 mod learned_units;

@@ -12,11 +12,13 @@ use std::{convert::Infallible, sync::Arc};
 
 use service_kit::{Backoff, CancellationToken};
 use sluice_geyser::{Assembled, JoinedStream, RequestLimits, Servers};
+use sluice_store::StoreError;
 use tokio::{sync::watch, task::JoinSet, time::sleep};
 
 use super::{
     backfill::{Backfill, account_gaps},
     filter_probe::{Prober, Probing, probe},
+    limit_probe,
     reconnect::Reconnect,
     refusals::Refusals,
     resume::ResumePolicy,
@@ -32,6 +34,8 @@ use crate::events::subscription_index::Subscriptions;
 pub struct Follower {
     /// The stream's servers.
     pub servers: Servers,
+    /// Whether it is found out how many keys the servers take in one request.
+    pub probes_limits: bool,
     /// The active webhooks.
     pub subscriptions: watch::Receiver<Arc<Subscriptions>>,
     /// Reads by RPC what the stream's server does not replay, where that is wanted.
@@ -46,11 +50,12 @@ impl Follower {
         let mut reconnect = Reconnect::new();
         let mut policy = ResumePolicy::new();
         let mut refusals = Refusals::new(self.context.outbox.clone());
+        let mut limits = None;
         loop {
             // Stopping in the middle of anything is harmless: what is not committed is replayed.
             let end = tokio::select! {
                 () = shutdown.cancelled() => return,
-                ended = self.session(policy, &mut reconnect, &mut refusals) => match ended {
+                ended = self.session(policy, &mut limits, &mut reconnect, &mut refusals) => match ended {
                     Err(end) => end,
                 },
             };
@@ -91,6 +96,7 @@ impl Follower {
     async fn session(
         &self,
         policy: ResumePolicy,
+        limits: &mut Option<RequestLimits>,
         reconnect: &mut Reconnect,
         refusals: &mut Refusals,
     ) -> Result<Infallible, SessionEnd> {
@@ -98,7 +104,7 @@ impl Follower {
         let mut reports = JoinSet::new();
         let prober = Prober {
             servers: self.servers.clone(),
-            limits: RequestLimits::default(),
+            limits: self.limits(limits, refusals).await?,
         };
         let mut changes = self.subscriptions.clone();
         let mut wanted = refusals.wanted(&changes.borrow_and_update());
@@ -163,6 +169,23 @@ impl Follower {
                 }
             }
         }
+    }
+
+    /// How many keys the servers take in one request: found once, and again when a session was refused.
+    async fn limits(
+        &self,
+        known: &mut Option<RequestLimits>,
+        refusals: &Refusals,
+    ) -> Result<RequestLimits, StoreError> {
+        if self.probes_limits
+            && (known.is_none() || refusals.are_suspected())
+            && let Some(found) = limit_probe::find(&self.servers).await
+        {
+            let shared = limit_probe::key_limits(found);
+            self.context.outbox.store.record_key_limits(shared).await?;
+            *known = Some(found);
+        }
+        Ok(known.unwrap_or_default())
     }
 
     async fn open<'a>(

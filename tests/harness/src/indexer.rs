@@ -73,7 +73,8 @@ pub struct IndexerHarness {
     /// The receiver of all webhooks. It takes what one of their secrets signed.
     pub receiver: WebhookReceiver,
     place: Place,
-    stream: Endpoint,
+    streams: Vec<Endpoint>,
+    probes_limits: bool,
     /// The node from which missed slots are read.
     node: Option<String>,
 }
@@ -134,7 +135,8 @@ impl IndexerHarness {
         let receiver = WebhookReceiver::always(Reply::Accept).await;
         let server = ScriptedServer::start().await.expect("listens");
         Self {
-            stream: server.endpoint(),
+            streams: vec![server.endpoint()],
+            probes_limits: false,
             server,
             store: store.expect("opens"),
             receiver: receiver.expect("a free port"),
@@ -150,7 +152,18 @@ impl IndexerHarness {
 
     /// Has indexers that are started from now on listen to this server instead of the scripted one.
     pub fn listen_to(&mut self, stream: &Endpoint) {
-        self.stream = stream.clone();
+        self.listen_to_all([stream]);
+    }
+
+    /// Has indexers that are started from now on listen to these servers at once.
+    pub fn listen_to_all<'a>(&mut self, streams: impl IntoIterator<Item = &'a Endpoint>) {
+        self.streams = streams.into_iter().cloned().collect();
+    }
+
+    /// Has indexers that are started from now on find out what the servers take in one request, on streams that are not of
+    /// the test's script.
+    pub const fn probe_limits(&mut self) {
+        self.probes_limits = true;
     }
 
     /// The SQLite file, unless the database is a server.
@@ -212,12 +225,18 @@ impl IndexerHarness {
             Some(url) => (url.as_str(), 1000),
             None => ("http://127.0.0.1:1", 0),
         };
+        let endpoints = self.streams.iter();
+        let endpoints: String = endpoints
+            .map(|endpoint| format!("[[geyser.endpoints]]\nurl = \"{}\"\n", endpoint.url))
+            .collect();
+        let probe_limits = self.probes_limits;
         let text = format!(
             r#"
             [chain]
             rpc-url = "{rpc_url}"
-            [[geyser.endpoints]]
-            url = "{}"
+            [geyser]
+            probe-limits = {probe_limits}
+            {endpoints}
             [store]
             {database}
             [indexer]
@@ -226,7 +245,6 @@ impl IndexerHarness {
             [webhooks]
             allow-http-loopback = true
             "#,
-            self.stream.url,
         );
         Config::parse(&text, Path::new("test")).expect("valid")
     }

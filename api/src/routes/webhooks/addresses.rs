@@ -15,7 +15,7 @@ use super::{
     etag::{etag, expected_version},
     parts::{IfMatch, Refusals, WebhookPath},
     problem::{found, parse_id, store_error},
-    schema,
+    schema, served,
     state::State,
     view::FilterView,
 };
@@ -188,6 +188,7 @@ async fn apply(
     edit: &FilterEdit,
 ) -> Result<Response, ApiError> {
     let expected = expected_version(headers)?;
+    served::check_added(state, access, id, &edit.add).await?;
     let edited = state
         .store
         .edit_filters(

@@ -15,7 +15,7 @@ use super::{
     etag::etag,
     parts::Refusals,
     problem::store_error,
-    relay,
+    relay, served,
     state::State,
     view::WebhookView,
 };
@@ -52,6 +52,7 @@ pub(super) async fn handler(
 ) -> Result<impl IntoResponse, ApiError> {
     let body: DefinitionBody = read_json(request, state.settings.max_body_bytes()).await?;
     let (definition, temporary) = body.create(&state.settings)?;
+    served::check(&state, &definition).await?;
     let created = Timestamp::from(state.clock.now());
     let new = NewWebhook {
         id: WebhookId::from_random(rand::random()),

@@ -16,6 +16,7 @@ use super::{
     etag::{etag, expected_version},
     parts::{IfMatch, Refusals, WebhookPath},
     problem::{found, store_error},
+    served,
     state::State,
     view::WebhookView,
 };
@@ -51,6 +52,7 @@ pub(super) async fn put(
     let body: DefinitionBody = read_json(request, state.settings.max_body_bytes()).await?;
     let before = state.webhook(&access, &id).await?;
     let definition = body.replace(&state.settings, before.relay_until.is_some())?;
+    served::check(&state, &definition).await?;
     let after = write(&state, &access, &before, &definition, expected).await;
     answer(&state, found(after, &id)?).await
 }
@@ -87,6 +89,7 @@ pub(super) async fn patch(
         let definition =
             body.clone()
                 .change(before.definition.clone(), &state.settings, temporary)?;
+        served::check(&state, &definition).await?;
         let read = expected.unwrap_or(before.version);
         match write(&state, &access, &before, &definition, Some(read)).await {
             Err(StoreError::VersionConflict { .. })

@@ -2,7 +2,7 @@
 
 use sluice_store::{
     Access, Commit, Commitment, FilterChange, FilterEdit, FilterLimits, FilterState, Filters,
-    Revision, StoreError, WebhookDefinition,
+    KeyLimits, Revision, StoreError, WebhookDefinition,
 };
 
 use crate::{fixture::*, on_both};
@@ -15,6 +15,7 @@ on_both!(
     a_change_names_the_slots_from_which_it_was_requested_and_in_force,
     recording_the_same_filter_again_keeps_its_first_slot,
     a_refusal_is_kept_until_the_filter_changes_or_is_served,
+    key_limits_are_those_that_were_found_last,
 );
 
 async fn the_revision_counts_what_changes_matching_and_nothing_else(fixture: &Fixture) {
@@ -261,4 +262,19 @@ async fn a_refusal_is_kept_until_the_filter_changes_or_is_served(fixture: &Fixtu
     assert!(refused(&second).await.is_some());
     store.clear_refusals_but(&[]).await.expect("clears");
     assert_eq!(refused(&second).await, None);
+}
+
+async fn key_limits_are_those_that_were_found_last(fixture: &Fixture) {
+    let store = &fixture.store;
+    let none = KeyLimits::default();
+    assert_eq!(store.key_limits().await.expect("reads"), none);
+    let some = KeyLimits {
+        accounts: Some(320),
+        mentioned: Some(0),
+        ..none
+    };
+    for limits in [some, none] {
+        store.record_key_limits(limits).await.expect("writes");
+        assert_eq!(store.key_limits().await.expect("reads"), limits);
+    }
 }

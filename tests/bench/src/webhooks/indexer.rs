@@ -43,7 +43,7 @@ impl Indexer {
 /// When an argument does not fit into one.
 pub fn config(geyser: &str, database: &Path, health: SocketAddr) -> anyhow::Result<Config> {
     let text = format!(
-        "[chain]\nrpc-url = \"http://127.0.0.1:1\"\n[[geyser.endpoints]]\nurl = \"{geyser}\"\n[store]\npath = {database:?}\n\
+        "[chain]\nrpc-url = \"http://127.0.0.1:1\"\n[geyser]\nprobe-limits = false\n[[geyser.endpoints]]\nurl = \"{geyser}\"\n[store]\npath = {database:?}\n\
          [indexer]\nlisten = \"{health}\"\n[webhooks]\nallow-http-loopback = true\n"
     );
     Ok(Config::parse(&text, Path::new("bench.toml"))?)

@@ -15,6 +15,7 @@ mod leadership;
 mod many_keys;
 mod operations;
 mod storm;
+mod two_servers;
 
 /// Runs each function once per database.
 macro_rules! on_both {

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use sluice_geyser::Endpoint;
+use sluice_geyser::{Endpoint, limits::MAX_STRANDS};
 use sluice_store::{Commitment, EventKind, Filters, WebhookDefinition, WebhookId};
 use solana_pubkey::Pubkey;
 use tokio::time::sleep;
@@ -17,7 +17,7 @@ use sluice_testkit::{
     scripted_chain::{ScriptedChain, State},
     transaction_flow::{Pace, TransactionFlow},
     updates::key,
-    yellowstone_server::YellowstoneServer,
+    yellowstone_server::{FilterLimits, YellowstoneServer},
 };
 
 use crate::{
@@ -130,6 +130,67 @@ async fn three_hundred_thousand_keys_lose_nothing_while_their_streams_are_cut_on
         judge(&sent, &flowed, PACE.transactions);
         assert!(sent.is_sorted(), "in order at {commitment}");
     }
+    assert_one_session(&indexer).await;
+    indexer.stop().await;
+}
+
+/// What a server takes that is set to little.
+fn small() -> FilterLimits {
+    FilterLimits {
+        account_max: Some(40),
+        owner_max: Some(3),
+        account_include_max: Some(25),
+        ..FilterLimits::default()
+    }
+}
+
+/// Accounts of the webhook of this test, and the streams that they take.
+const FEW: u64 = 60;
+const FEW_STREAMS: usize = 3;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn limits_of_a_server_are_found_at_the_start_shared_and_kept() {
+    let mut harness = IndexerHarness::sqlite().await;
+    let chain = ScriptedChain::new(PACE.genesis, State::new());
+    let server = YellowstoneServer::start(chain.clone()).await;
+    let server = server.expect("a free port");
+    server.configure(|settings| settings.limits = small());
+    harness.listen_to(server.endpoint());
+    harness.probe_limits();
+    let definition = WebhookDefinition {
+        commitment: Commitment::Confirmed,
+        events: [EventKind::Transaction].into_iter().collect(),
+        filters: Filters {
+            accounts: (0..FEW).map(account).collect(),
+            programs: Vec::new(),
+        },
+        ..harness.definition()
+    };
+    let webhook = harness.create_temporary(1, definition).await;
+    let flow = TransactionFlow::start(chain, PACE, |number| {
+        vec![
+            key(9),
+            account(number * 7 % FEW),
+            account(number * 11 % FEW),
+        ]
+    });
+    let indexer = harness.start().await;
+    indexer.until_checkpoint_past(PACE.genesis).await;
+    let first = flow.confirmed() + 1;
+    indexer.until_checkpoint_past(first + 3).await;
+    let strands = u64::try_from(MAX_STRANDS).expect("few");
+    let limits = harness.store.key_limits().await.expect("read");
+    assert_eq!(
+        (limits.accounts, limits.owners, limits.mentioned),
+        (Some(40 * strands), Some(3 * strands), Some(25 * strands))
+    );
+    assert_eq!(server.open_streams(), FEW_STREAMS);
+    let last = soon(flow.end()).await;
+    soon(until_final(&harness.store, last)).await;
+    let sent = sent(&harness.store, &webhook).await;
+    let flowed: Vec<u64> = numbers(first..last + 1, PACE.transactions).collect();
+    judge(&sent, &flowed, PACE.transactions);
+    assert!(sent.is_sorted(), "in order");
     assert_one_session(&indexer).await;
     indexer.stop().await;
 }

@@ -91,7 +91,7 @@ impl Process {
         let name = format!("sluice-{number}");
         let config = folder.join(format!("{name}.toml"));
         let text = format!(
-            "[chain]\nrpc-url = \"http://127.0.0.1:1\"\n[[geyser.endpoints]]\nurl = \"{endpoint}\"\n[store]\n{store}\n\
+            "[chain]\nrpc-url = \"http://127.0.0.1:1\"\n[geyser]\nprobe-limits = false\n[[geyser.endpoints]]\nurl = \"{endpoint}\"\n[store]\n{store}\n\
              [indexer]\nlisten = \"127.0.0.1:0\"\nbackfill-calls-per-second = 0\n[webhooks]\nallow-http-loopback = true\n\
              delivery-timeout-secs = {DEADLINE_SECS}\nretry-pauses-secs = {RETRY_PAUSES_SECS:?}\n"
         );

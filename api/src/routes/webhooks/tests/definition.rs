@@ -198,3 +198,64 @@ async fn plain_http_needs_the_setting_and_a_loopback_address() {
         assert_eq!(api.post(&body).await.0, StatusCode::BAD_REQUEST, "{bad}");
     }
 }
+
+#[tokio::test]
+async fn more_addresses_than_the_stream_serves_are_refused_with_the_limit_and_the_remedy() {
+    let api = api(false).await;
+    let body = |accounts: std::ops::Range<u32>| {
+        json!({
+            "url": "https://example.com/",
+            "events": ["accountChange"],
+            "filters": { "accounts": accounts.map(address).collect::<Vec<_>>() },
+        })
+    };
+    let (path, _) = api.created(&body(0..3)).await;
+    let limits = KeyLimits {
+        accounts: Some(4),
+        mentioned: Some(1),
+        ..KeyLimits::default()
+    };
+    api.store.record_key_limits(limits).await.expect("written");
+    let (status, refused) = api.post(&body(0..5)).await;
+    assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY, "{refused}");
+    assert_eq!(refused["code"], "filter_not_served");
+    assert_eq!(refused["field"], "filters.accounts");
+    assert_eq!(refused["limit"], 4);
+    let detail = refused["detail"].as_str().expect("text");
+    assert!(detail.contains("name fewer"), "{detail}");
+    api.created(&body(0..4)).await;
+    for (method, at, body) in [
+        (Method::PUT, path.clone(), body(0..5)),
+        (
+            Method::PATCH,
+            path.clone(),
+            json!({ "filters": { "accounts": (0..5).map(address).collect::<Vec<_>>() } }),
+        ),
+        (
+            Method::PATCH,
+            path.clone(),
+            json!({ "events": ["transaction"] }),
+        ),
+        (
+            Method::POST,
+            format!("{path}/accounts"),
+            json!({ "accounts": [address(8), address(9)] }),
+        ),
+    ] {
+        let (status, refused) = api.call(method, &at, Some(&body)).await;
+        assert_eq!(
+            status,
+            StatusCode::UNPROCESSABLE_ENTITY,
+            "{body}: {refused}"
+        );
+    }
+    let one = json!({ "accounts": [address(2), address(8)] });
+    let (status, added) = api
+        .call(Method::POST, &format!("{path}/accounts"), Some(&one))
+        .await;
+    assert_eq!(
+        (status, &added["added"]),
+        (StatusCode::OK, &json!(1)),
+        "one was there"
+    );
+}

@@ -1,0 +1,55 @@
+//! Key limits: how many addresses the stream serves at most, of all webhooks together.
+
+use super::event_kind::EventKinds;
+
+/// How many addresses the stream serves. `None` where no limit is known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct KeyLimits {
+    /// Accounts whose changes are watched.
+    pub accounts: Option<u64>,
+    /// Programs whose accounts' changes are watched.
+    pub owners: Option<u64>,
+    /// Accounts and programs whose transactions are watched.
+    pub mentioned: Option<u64>,
+}
+
+impl KeyLimits {
+    /// How many accounts, and how many programs, a webhook may name that wants these events.
+    #[must_use]
+    pub fn of_webhook(&self, events: EventKinds) -> (Option<u64>, Option<u64>) {
+        let changes = |limit: Option<u64>| limit.filter(|_| events.account_change);
+        let transactions = |wants: bool| self.mentioned.filter(|_| wants);
+        let least = |one: Option<u64>, other| one.into_iter().chain(other).min();
+        (
+            least(changes(self.accounts), transactions(events.transaction)),
+            least(
+                changes(self.owners),
+                transactions(events.transaction || events.program_event),
+            ),
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::EventKind;
+
+    #[test]
+    fn only_what_the_events_need_is_limited() {
+        let limits = KeyLimits {
+            accounts: Some(10),
+            owners: Some(20),
+            mentioned: Some(5),
+        };
+        let of = |kinds: &[EventKind]| limits.of_webhook(kinds.iter().copied().collect());
+        assert_eq!(of(&[EventKind::AccountChange]), (Some(10), Some(20)));
+        assert_eq!(of(&[EventKind::Transaction]), (Some(5), Some(5)));
+        assert_eq!(of(&[EventKind::ProgramEvent]), (None, Some(5)));
+        assert_eq!(of(&EventKind::ALL), (Some(5), Some(5)));
+        assert_eq!(
+            KeyLimits::default().of_webhook(EventKind::ALL.into_iter().collect()),
+            (None, None)
+        );
+    }
+}

@@ -1,0 +1,57 @@
+//! Key limits: what the indexer found of the stream's servers, for the processes that have no stream.
+
+use super::store::Store;
+use crate::{
+    KeyLimits, StoreError,
+    backend::{Durability, signed, unsigned, values},
+};
+
+impl Store {
+    /// Records how many addresses the stream serves.
+    ///
+    /// # Errors
+    /// A failure of the database.
+    pub async fn record_key_limits(&self, limits: KeyLimits) -> Result<(), StoreError> {
+        let column = |limit: Option<u64>| limit.map(|limit| signed(limit, "limit")).transpose();
+        let mut write = self.write(Durability::Durable).await?;
+        write
+            .execute(
+                "INSERT INTO key_limits (one, accounts, owners, mentioned) VALUES (1, $1, $2, $3)
+                 ON CONFLICT (one) DO UPDATE
+                 SET accounts = excluded.accounts, owners = excluded.owners, mentioned = excluded.mentioned",
+                values![
+                    column(limits.accounts)?,
+                    column(limits.owners)?,
+                    column(limits.mentioned)?
+                ],
+            )
+            .await?;
+        write.commit().await
+    }
+
+    /// How many addresses the stream serves, as it was found last.
+    ///
+    /// # Errors
+    /// A failure of the database.
+    pub async fn key_limits(&self) -> Result<KeyLimits, StoreError> {
+        let mut read = self.read().await?;
+        let row = read
+            .row(
+                "SELECT accounts, owners, mentioned FROM key_limits",
+                values![],
+            )
+            .await?;
+        let Some(row) = row else {
+            return Ok(KeyLimits::default());
+        };
+        let limit = |name: &'static str| -> Result<Option<u64>, StoreError> {
+            let stored = row.optional_integer(name)?;
+            stored.map(|limit| unsigned(limit, name)).transpose()
+        };
+        Ok(KeyLimits {
+            accounts: limit("accounts")?,
+            owners: limit("owners")?,
+            mentioned: limit("mentioned")?,
+        })
+    }
+}

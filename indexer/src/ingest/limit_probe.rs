@@ -1,0 +1,209 @@
+//! Limit probe: finds how many keys the stream's servers take in one request, on streams of its own.
+//!
+//! A server says its limit when it refuses what is over; where its words name none, halves are tried. The addresses that are
+//! asked for are nobody's, so nothing comes of them.
+
+use std::time::Duration;
+
+use sluice_geyser::{
+    AccountFilter, Endpoint, Request, RequestLimits, Servers, Stream, StreamError,
+    TransactionFilter, limits::MAX_STRANDS,
+};
+use sluice_store::KeyLimits;
+use solana_pubkey::Pubkey;
+use tokio::{task::JoinSet, time::timeout};
+
+use super::filter_probe::refusal;
+
+/// Time for all probes of a server: one that does not answer keeps no session waiting for longer.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Name of the filters of a probe.
+const FILTER: &str = "limits";
+
+/// A kind of key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Pubkeys,
+    Owners,
+    AccountInclude,
+}
+
+/// Finds what every server takes: of their limits the lowest. `None` when no server has answered.
+pub(super) async fn find(servers: &Servers) -> Option<RequestLimits> {
+    let mut probes = JoinSet::new();
+    for endpoint in servers.endpoints() {
+        let endpoint = endpoint.clone();
+        probes.spawn(async move { timeout(PATIENCE, of_server(&endpoint)).await });
+    }
+    let mut found: Option<RequestLimits> = None;
+    while let Some(probed) = probes.join_next().await {
+        match probed {
+            Ok(Ok(Ok(limits))) => found = Some(found.map_or(limits, |found| lowest(found, limits))),
+            Ok(Ok(Err(error))) => tracing::warn!(%error, "a server's limits could not be found"),
+            Ok(Err(_)) | Err(_) => tracing::warn!("a server's limits could not be found in time"),
+        }
+    }
+    found
+}
+
+/// How many addresses the strands of one stream take together.
+pub(super) fn key_limits(limits: RequestLimits) -> KeyLimits {
+    let all = |limit: Option<usize>| {
+        limit.map(|limit| u64::try_from(limit.saturating_mul(MAX_STRANDS)).unwrap_or(u64::MAX))
+    };
+    KeyLimits {
+        accounts: all(limits.pubkeys),
+        owners: all(limits.owners),
+        mentioned: all(limits.account_include),
+    }
+}
+
+fn lowest(one: RequestLimits, other: RequestLimits) -> RequestLimits {
+    let least = |one: Option<usize>, other: Option<usize>| one.into_iter().chain(other).min();
+    RequestLimits {
+        pubkeys: least(one.pubkeys, other.pubkeys),
+        owners: least(one.owners, other.owners),
+        account_include: least(one.account_include, other.account_include),
+        keys: one.keys.min(other.keys),
+    }
+}
+
+async fn of_server(endpoint: &Endpoint) -> Result<RequestLimits, StreamError> {
+    // What is refused must be the keys, and not that nothing is asked for but slots.
+    try_keys(endpoint, Kind::Pubkeys, 0).await?;
+    let mut limits = RequestLimits::default();
+    limits.pubkeys = most(endpoint, Kind::Pubkeys, limits.keys).await?;
+    limits.owners = most(endpoint, Kind::Owners, limits.keys).await?;
+    limits.account_include = most(endpoint, Kind::AccountInclude, limits.keys).await?;
+    tracing::info!(
+        pubkeys = limits.pubkeys,
+        owners = limits.owners,
+        account_include = limits.account_include,
+        keys = limits.keys,
+        "a server's limits of one request are found"
+    );
+    Ok(limits)
+}
+
+/// How many keys of a kind a server takes; `None` for as many as fit into a request.
+async fn most(endpoint: &Endpoint, kind: Kind, keys: usize) -> Result<Option<usize>, StreamError> {
+    let refused = match try_keys(endpoint, kind, keys).await {
+        Ok(()) => return Ok(None),
+        Err(error) => error,
+    };
+    if let Some(limit) = said(&refused).filter(|limit| *limit < keys)
+        && try_keys(endpoint, kind, limit).await.is_ok()
+    {
+        return Ok(Some(limit));
+    }
+    let (mut taken, mut too_many) = (0, keys);
+    while taken + 1 < too_many {
+        let middle = taken.midpoint(too_many);
+        match try_keys(endpoint, kind, middle).await {
+            Ok(()) => taken = middle,
+            // A server that reads less ends the stream without a word.
+            Err(error) if refusal(&error).is_some() || is_an_end(&error) => too_many = middle,
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(Some(taken))
+}
+
+const fn is_an_end(error: &StreamError) -> bool {
+    matches!(
+        error,
+        StreamError::Closed | StreamError::TooLarge(_) | StreamError::Other(_)
+    )
+}
+
+/// The limit that a server names.
+fn said(error: &StreamError) -> Option<usize> {
+    let words = refusal(error)?;
+    let (_, after) = words.split_once("only ")?;
+    let (number, _) = after.split_once(" allowed")?;
+    number.parse().ok()
+}
+
+/// Opens a stream with so many keys, and waits for its first update, which shows that the request is served.
+async fn try_keys(endpoint: &Endpoint, kind: Kind, count: usize) -> Result<(), StreamError> {
+    let mut stream = Stream::open(endpoint, request(kind, count)).await?;
+    stream.next().await.map(|_| ())
+}
+
+fn request(kind: Kind, count: usize) -> Request {
+    let mut request = Request {
+        slots: Some(FILTER.to_owned()),
+        ..Request::default()
+    };
+    let keys: Vec<Pubkey> = (0..count).map(key).collect();
+    let name = FILTER.to_owned();
+    match kind {
+        _ if keys.is_empty() => {}
+        Kind::Pubkeys => {
+            let filter = AccountFilter {
+                pubkeys: keys,
+                ..AccountFilter::default()
+            };
+            request.accounts.insert(name, filter);
+        }
+        Kind::Owners => {
+            let filter = AccountFilter {
+                owners: keys,
+                ..AccountFilter::default()
+            };
+            request.accounts.insert(name, filter);
+        }
+        Kind::AccountInclude => {
+            let filter = TransactionFilter {
+                account_include: keys,
+                ..TransactionFilter::default()
+            };
+            request.transactions.insert(name, filter);
+        }
+    }
+    request
+}
+
+/// An address that is nobody's, and long in base 58.
+fn key(number: usize) -> Pubkey {
+    let mut bytes = [0xF5; 32];
+    bytes[24..].copy_from_slice(&(number as u64).to_be_bytes());
+    Pubkey::new_from_array(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_is_read_from_the_servers_words() {
+        let refused = |words: &str| StreamError::Refused(words.to_owned());
+        let words = "InvalidArgument: failed to create filter: Max amount of Pubkeys reached, only 50 allowed";
+        assert_eq!(said(&refused(words)), Some(50));
+        assert_eq!(said(&refused("InvalidArgument: too many keys")), None);
+        assert_eq!(said(&StreamError::Closed), None);
+    }
+
+    #[test]
+    fn of_several_servers_the_lowest_limits_count() {
+        let one = RequestLimits {
+            pubkeys: Some(5),
+            owners: None,
+            ..RequestLimits::default()
+        };
+        let other = RequestLimits {
+            pubkeys: Some(7),
+            owners: Some(3),
+            ..RequestLimits::default()
+        };
+        let found = lowest(one, other);
+        assert_eq!(
+            (found.pubkeys, found.owners, found.account_include),
+            (Some(5), Some(3), None)
+        );
+        let all = key_limits(found);
+        assert_eq!(all.accounts, Some(5 * MAX_STRANDS as u64));
+        assert_eq!(all.mentioned, None);
+    }
+}
