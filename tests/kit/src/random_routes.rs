@@ -1,6 +1,6 @@
 //! Random swaps through two pools: predicted by the arithmetic, executed by the guard and the exchange's binary.
 
-use std::sync::Arc;
+use std::{collections::HashMap, sync::Arc};
 
 use cpmm::{
     Amount, Clock, Direction, Hop, HopRefusal, PerToken, PoolSnapshot, PoolState,
@@ -156,9 +156,46 @@ impl PoolAfter {
     }
 }
 
+/// Of the swaps that are given out, the most that are refused in all, percent. Two random pools refuse 85 % of them, mostly for
+/// the same reasons.
+const MOST_REFUSED: u32 = 38;
+
+/// The same for one kind of refusal: rare ones are all kept.
+const MOST_OF_A_KIND: u32 = 5;
+
 /// An endless row of random swaps through two pools, the same for the same seed: pools, amounts and refusals are those of
-/// [`RandomSwaps`].
-pub struct RandomRoutes(RandomSwaps);
+/// [`RandomSwaps`], but for the refusals that are common.
+pub struct RandomRoutes {
+    random: RandomSwaps,
+    given: Given,
+}
+
+/// What was given out.
+#[derive(Default)]
+struct Given {
+    swaps: u32,
+    refused: u32,
+    kinds: HashMap<Refuser, u32>,
+}
+
+impl Given {
+    /// Whether a swap of this outcome is given out; counts it then.
+    fn takes(&mut self, outcome: Result<(), Refuser>) -> bool {
+        if let Err(kind) = outcome {
+            let of_kind = self.kinds.entry(kind).or_default();
+            let share = |count: u32| count.saturating_mul(100) / self.swaps.max(1);
+            if *of_kind > 0
+                && (share(*of_kind) >= MOST_OF_A_KIND || share(self.refused) >= MOST_REFUSED)
+            {
+                return false;
+            }
+            *of_kind += 1;
+            self.refused += 1;
+        }
+        self.swaps += 1;
+        true
+    }
+}
 
 /// An endless row of random swaps through two pools of the input that an exact output was found to cost, with that output
 /// as the minimum, from the same pools, the same for the same seed.
@@ -168,13 +205,16 @@ impl RandomRoutes {
     /// The row of this seed.
     #[must_use]
     pub fn from_seed(seed: u64) -> Self {
-        Self(RandomSwaps::from_seed(seed))
+        Self {
+            random: RandomSwaps::from_seed(seed),
+            given: Given::default(),
+        }
     }
 
     /// Two pools with a token in common.
     fn market(&mut self) -> ([PoolSnapshot; 2], Clock) {
-        let first = self.0.snapshot();
-        let mut second = self.0.snapshot();
+        let first = self.random.snapshot();
+        let mut second = self.random.snapshot();
         second.mints.token_0 = Arc::clone(&first.mints.token_1);
         let program = first.pool.token_programs.token_1;
         Arc::make_mut(&mut second.pool).token_programs.token_0 = program;
@@ -198,14 +238,25 @@ impl Iterator for RandomRoutes {
     type Item = RoutedSwap;
 
     fn next(&mut self) -> Option<RoutedSwap> {
+        loop {
+            let swap = self.candidate();
+            if self.given.takes(swap.predict().map(drop)) {
+                return Some(swap);
+            }
+        }
+    }
+}
+
+impl RandomRoutes {
+    fn candidate(&mut self) -> RoutedSwap {
         let (pools, clock) = self.market();
         // A mint never has more than 2^64 − 1 units, the vault's and the user's together.
         let [first, _] = &pools;
         let most = u64::MAX - first.vault_amounts.token_0.get();
-        let amount_in = if self.0.chance(2) {
+        let amount_in = if self.random.chance(2) {
             0
         } else {
-            self.0.magnitude(most)
+            self.random.magnitude(most)
         };
         let mut swap = RoutedSwap {
             pools,
@@ -213,13 +264,13 @@ impl Iterator for RandomRoutes {
             amount_in,
             minimum_out: 1,
         };
-        if let (true, Ok(routed)) = (self.0.chance(40), swap.predict()) {
+        if let (true, Ok(routed)) = (self.random.chance(40), swap.predict()) {
             // At what is paid, one below, and one above.
-            let step = self.0.0.random_range(0..=2);
+            let step = self.random.0.random_range(0..=2);
             let minimum = routed.received.saturating_add(step).saturating_sub(1);
             swap.minimum_out = minimum.max(1);
         }
-        Some(swap)
+        swap
     }
 }
 
@@ -231,7 +282,7 @@ impl Iterator for RandomRoutedReturns {
             let (pools, clock) = self.0.market();
             let [first, second] = &pools;
             let most = u64::MAX - first.vault_amounts.token_0.get();
-            let minimum_out = self.0.0.magnitude(second.vault_amounts.token_1.get());
+            let minimum_out = self.0.random.magnitude(second.vault_amounts.token_1.get());
             let mut swap = RoutedSwap {
                 pools,
                 clock,
@@ -248,5 +299,26 @@ impl Iterator for RandomRoutedReturns {
                 return Some(swap);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn most_routes_pay_and_no_kind_of_refusal_is_lost() {
+        const CASES: usize = 20_000;
+        let mut raw = RandomRoutes::from_seed(1);
+        let refusals = (0..CASES).filter_map(|_| raw.candidate().predict().err());
+        let all: HashSet<Refuser> = refusals.collect();
+        let given = RandomRoutes::from_seed(1).take(CASES);
+        let refused: Vec<Refuser> = given.filter_map(|swap| swap.predict().err()).collect();
+        assert!(refused.len() * 100 <= CASES * 40, "{}", refused.len());
+        let kinds: HashSet<Refuser> = refused.into_iter().collect();
+        assert!(kinds.is_superset(&all), "{all:?} but {kinds:?}");
+        assert!(kinds.len() >= 5, "{kinds:?}");
     }
 }
