@@ -101,6 +101,17 @@ pub enum ApiError {
         /// Its address.
         pool: String,
     },
+    /// The amount moves the price further than the caller allows.
+    #[error(
+        "the amount moves the price by {impact} basis points, more than maxPriceImpactBps {most}; swap less at a time, or \
+         allow more"
+    )]
+    PriceImpactTooHigh {
+        /// How far, basis points.
+        impact: u16,
+        /// The most that is allowed, basis points.
+        most: u16,
+    },
     /// A swap was asked for that the chain would refuse, or that is not what the quote says.
     #[error(transparent)]
     Swap(#[from] SwapRefusal),
@@ -196,7 +207,7 @@ pub enum ApiError {
 }
 
 /// An RFC 9457 problem document. Members beside these say more, depending on the code: `field`, `pool`, `openTime`,
-/// `account`, `unit`, `held`, `needed`, `slot`, `size`, `limit`, `remedies`, and for `quote_stale` a fresh `quote` with its `context`.
+/// `account`, `unit`, `held`, `needed`, `slot`, `size`, `limit`, `remedies`, `priceImpactBps`, `maxPriceImpactBps`, and for `quote_stale` a fresh `quote` with its `context`.
 #[derive(ToSchema)]
 #[schema(as = Problem)]
 #[expect(dead_code, reason = "describes what `IntoResponse` writes")]
@@ -262,6 +273,11 @@ impl ApiError {
                 S::UNPROCESSABLE_ENTITY,
                 "amount_too_large",
                 "Amount too large",
+            ),
+            Self::PriceImpactTooHigh { .. } => problem(
+                S::UNPROCESSABLE_ENTITY,
+                "price_impact_too_high",
+                "Price impact too high",
             ),
             Self::Swap(refusal) => refusal.problem(),
             Self::MarketNotReady { .. } => passing(
@@ -330,6 +346,9 @@ impl ApiError {
             Self::NotServed { field, limit, .. } => json!({ "field": field, "limit": limit }),
             Self::AmountTooLarge { pool } => json!({ "pool": pool }),
             Self::PoolNotOpen { pool, open_time } => json!({ "pool": pool, "openTime": open_time }),
+            Self::PriceImpactTooHigh { impact, most } => {
+                json!({ "priceImpactBps": impact, "maxPriceImpactBps": most })
+            }
             Self::Swap(refusal) => return refusal.members(),
             Self::MarketNotReady { slot, lag, .. } => {
                 json!({ "slot": slot, "slotLag": lag })

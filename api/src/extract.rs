@@ -7,7 +7,7 @@ mod pubkey;
 mod query;
 
 pub use amount::{Amount, Digits, PositiveAmount};
-pub use json::{StrictJson, read_json, read_optional_json};
+pub use json::{StrictJson, optional_object, read_json, read_optional_json};
 pub use pools::{Pools, PoolsText};
 pub use pubkey::{Address, parse_pubkey};
 pub use query::QueryMap;

@@ -3,7 +3,7 @@
 mod hop;
 mod two_hops;
 
-use cpmm::{Amount, Clock, Direction, PoolSnapshot, Refusal};
+use cpmm::{Amount, BasisPoints, Clock, Direction, PoolSnapshot, Refusal};
 use sluice_chain_types::Slot;
 use sluice_market::{Market, PoolView, QuoteCommitment, View};
 use solana_pubkey::Pubkey;
@@ -30,6 +30,8 @@ pub struct Ask {
     pub pools: Option<Pools>,
     /// Whether routes of two pools are considered, where none is named. Only for an exact input.
     pub two_hops: bool,
+    /// The most that the amount may move the price.
+    pub max_price_impact: Option<BasisPoints>,
     /// Commitment of the state that is quoted.
     pub commitment: QuoteCommitment,
 }
@@ -87,6 +89,20 @@ impl Priced {
         }
     }
 
+    /// How far the amount moves the price, fees excluded: what each hop leaves of it, multiplied; rounded down.
+    #[must_use]
+    pub fn price_impact(&self) -> BasisPoints {
+        let whole = u32::from(BasisPoints::MAX.get());
+        let left = self.hops().fold(whole, |left, hop| {
+            let kept = whole.saturating_sub(u32::from(hop.quote.price_impact().get()));
+            left.saturating_mul(kept).div_ceil(whole)
+        });
+        let impact = u16::try_from(whole.saturating_sub(left)).ok();
+        impact
+            .and_then(BasisPoints::new)
+            .unwrap_or(BasisPoints::MAX)
+    }
+
     /// The slot that was quoted.
     #[must_use]
     pub const fn slot(&self) -> Slot {
@@ -132,8 +148,21 @@ impl From<ApiError> for Unpriced {
 /// answer does not depend on chance.
 ///
 /// # Errors
-/// [`ApiError::MarketNotReady`], or why no pool would execute the swap.
+/// [`ApiError::MarketNotReady`], why no pool would execute the swap, or [`ApiError::PriceImpactTooHigh`].
 pub fn best_route(market: &Market, ask: &Ask) -> Result<Priced, Unpriced> {
+    let priced = unbounded_route(market, ask)?;
+    let impact = priced.price_impact();
+    match ask.max_price_impact {
+        Some(most) if impact > most => Err(ApiError::PriceImpactTooHigh {
+            impact: impact.get(),
+            most: most.get(),
+        }
+        .into()),
+        _ => Ok(priced),
+    }
+}
+
+fn unbounded_route(market: &Market, ask: &Ask) -> Result<Priced, Unpriced> {
     let view = market.view(ask.commitment).map_err(ApiError::from)?;
     match ask.pools {
         Some(Pools::One(pool)) => {
@@ -256,6 +285,7 @@ mod tests {
             mode: SwapMode::ExactIn,
             pools: None,
             two_hops: false,
+            max_price_impact: None,
             commitment: QuoteCommitment::default(),
         };
         let alternatives: Vec<_> = refusals

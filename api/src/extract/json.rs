@@ -1,17 +1,61 @@
 //! JSON bodies, read strictly: limited in size, and refused with the path of the faulty field.
 
+use std::{fmt, marker::PhantomData};
+
 use axum::{
     body::{Bytes, to_bytes},
     extract::{FromRequest, Request},
     http::header,
 };
 use http_body_util::LengthLimitError;
-use serde::de::DeserializeOwned;
+use serde::{
+    Deserialize, Deserializer,
+    de::{DeserializeOwned, MapAccess, Visitor, value::MapAccessDeserializer},
+};
 
 use crate::error::ApiError;
 
 /// Longest name of an unknown field that an error repeats, in characters.
 const MAX_ECHOED_CHARS: usize = 80;
+
+/// Longest description of a fault that an error repeats, in characters: parsers quote what they were given.
+const MAX_FAULT_CHARS: usize = 300;
+
+/// A value that is written as an object. A derived type alone would also take an array of its fields, which no one means.
+struct Object<T>(T);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Members<T>(PhantomData<T>);
+
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for Members<T> {
+            type Value = Object<T>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Object<T>, A::Error> {
+                T::deserialize(MapAccessDeserializer::new(map)).map(Object)
+            }
+        }
+
+        deserializer.deserialize_map(Members(PhantomData))
+    }
+}
+
+/// Reads a field that is an object, null or absent.
+///
+/// # Errors
+/// For an array or a plain value.
+pub fn optional_object<'de, T, D>(deserializer: D) -> Result<Option<T>, D::Error>
+where
+    T: Deserialize<'de>,
+    D: Deserializer<'de>,
+{
+    let object = Option::<Object<T>>::deserialize(deserializer)?;
+    Ok(object.map(|Object(value)| value))
+}
 
 /// A JSON body of type `T`, refused with the path of the faulty field. `T` should deny unknown fields.
 /// `LIMIT` is the most bytes that are read.
@@ -87,28 +131,33 @@ fn is_json(request: &Request) -> bool {
 }
 
 fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, ApiError> {
-    serde_json::from_slice(body).or_else(|_| parse_with_path(body))
+    serde_json::from_slice(body).map_or_else(|_| parse_with_path(body), |Object(value)| Ok(value))
 }
 
 /// Parses as `serde_json::from_slice` does, but keeps track of where it is, which takes twice the time: for a body that is
 /// faulty.
 fn parse_with_path<T: DeserializeOwned>(body: &[u8]) -> Result<T, ApiError> {
     let mut deserializer = serde_json::Deserializer::from_slice(body);
-    let value = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
+    let parsed = serde_path_to_error::deserialize::<_, Object<T>>(&mut deserializer);
+    let Object(value) = parsed.map_err(|error| {
         let path = error.path().to_string();
         let fault = error.inner().to_string();
         if let Some((field, known)) = unknown_field(&path, &fault) {
             ApiError::UnknownField { field, known }
         } else if path == "." || error.inner().is_syntax() || error.inner().is_eof() {
-            ApiError::InvalidBody(fault)
+            ApiError::InvalidBody(shortened(&fault))
         } else {
-            ApiError::invalid(path, fault)
+            ApiError::invalid(shortened(&path), shortened(&fault))
         }
     })?;
     deserializer
         .end()
         .map_err(|_| ApiError::InvalidBody("the body goes on after its JSON value".to_owned()))?;
     Ok(value)
+}
+
+fn shortened(text: &str) -> String {
+    text.chars().take(MAX_FAULT_CHARS).collect()
 }
 
 /// The unknown field that serde's text is about, and the ones that it knows. The path is that of the field already.
@@ -123,6 +172,8 @@ fn unknown_field(path: &str, fault: &str) -> Option<(String, String)> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashMap;
+
     use axum::body::Body;
     use serde::Deserialize;
 
@@ -153,16 +204,39 @@ mod tests {
     #[tokio::test]
     async fn the_limit_asked_for_is_the_one_that_holds() {
         const LIMIT: usize = 8 * 1024 * 1024;
-        let text = |length: usize| format!("\"{}\"", "a".repeat(length - 2));
+        let text = |length: usize| format!("{{\"a\":\"{}\"}}", "a".repeat(length - 8));
         let read = async |length, declared| {
             let request = request(text(length), declared);
-            read_json::<String>(request, LIMIT).await
+            let read = read_json::<HashMap<String, String>>(request, LIMIT).await;
+            read.map(|read| read["a"].clone())
         };
-        assert_eq!(read(LIMIT, None).await.expect("fits").len(), LIMIT - 2);
+        assert_eq!(read(LIMIT, None).await.expect("fits").len(), LIMIT - 8);
         for declared in [None, Some(LIMIT + 1)] {
             let error = read(LIMIT + 1, declared).await.expect_err("too long");
             assert_eq!(error.code(), "body_too_large");
         }
+    }
+
+    #[test]
+    fn an_array_is_no_object_and_a_fault_is_not_repeated_at_length() {
+        #[derive(Debug, Deserialize)]
+        struct Whole {
+            #[serde(default, deserialize_with = "optional_object")]
+            part: Option<Inner>,
+        }
+        let error = |body: &str| parse::<Whole>(body.as_bytes()).expect_err("refused");
+        assert_eq!(error("[null]").code(), "invalid_body");
+        let nested = error(r#"{"part":[1]}"#);
+        assert_eq!(nested.code(), "invalid_field");
+        assert!(nested.to_string().starts_with("part: "), "{nested}");
+        let long = error(&format!(
+            r#"{{"part":{{"amount":"{}"}}}}"#,
+            "x".repeat(9_000)
+        ));
+        assert!(long.to_string().len() < 400, "{long}");
+        let parse = |body: &str| parse::<Whole>(body.as_bytes()).expect("an object").part;
+        assert!(parse("{}").is_none() && parse(r#"{"part":null}"#).is_none());
+        assert!(parse(r#"{"part":{"amount":7}}"#).is_some());
     }
 
     #[test]

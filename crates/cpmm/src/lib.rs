@@ -39,7 +39,10 @@ pub use exact_out::{ExactOutQuote, maximum_in};
 pub use operands::SwapOperands;
 pub use quote::{Clock, Direction, ExactInQuote, PoolSnapshot, minimum_out};
 pub use refusal::Refusal;
-pub use token::{MINT_LEN, Mint, TOKEN_ACCOUNT_LEN, TokenAccount, TokenAccountKind, TokenProgram};
+pub use token::{
+    MINT_LEN, Mint, TOKEN_ACCOUNT_LEN, TokenAccount, TokenAccountKind, TokenAccountRules,
+    TokenProgram,
+};
 pub use transfer_fee::{TransferFee, TransferFeeConfig};
 pub use two_hops::{
     Hop, HopRefusal, TwoHopQuote, quote_two_hops_exact_in, quote_two_hops_exact_out,

@@ -26,6 +26,9 @@ const ACCOUNT_TYPE_TOKEN_ACCOUNT: u8 = 2;
 const EXTENSION_UNINITIALIZED: u16 = 0;
 const EXTENSION_TRANSFER_FEE_CONFIG: u16 = 1;
 const EXTENSION_TRANSFER_FEE_AMOUNT: u16 = 2;
+const EXTENSION_MEMO_TRANSFER: u16 = 8;
+const EXTENSION_CPI_GUARD: u16 = 11;
+const EXTENSION_NON_TRANSFERABLE_ACCOUNT: u16 = 13;
 
 /// Mint extensions under which a swap moves raw amounts exactly as without them: MintCloseAuthority,
 /// InterestBearingConfig, MetadataPointer, TokenMetadata, GroupPointer, TokenGroup,
@@ -212,6 +215,46 @@ pub struct TokenAccount {
     pub amount: u64,
     /// Whether transfers in and out are stopped.
     pub frozen: bool,
+}
+
+/// What extensions of a token account forbid.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TokenAccountRules {
+    /// Whether a transfer into it needs a memo before it.
+    pub requires_memo: bool,
+    /// Whether programs may not move its tokens under its owner's signature.
+    pub guards_against_cpi: bool,
+    /// Whether its tokens cannot be transferred.
+    pub is_non_transferable: bool,
+}
+
+impl TokenAccountRules {
+    /// Reads the extensions of a token account's data, up to the first record that reaches past its end.
+    #[must_use]
+    pub fn decode(data: &[u8]) -> Self {
+        let mut rules = Self::default();
+        let mut records = data
+            .get(TOKEN_ACCOUNT_LEN.saturating_add(1)..)
+            .unwrap_or(&[]);
+        while records.len() >= 4 {
+            let mut head = Reader::new(records);
+            let (kind, len) = (head.u16(), head.u16());
+            let record = records.get(4..).unwrap_or(&[]);
+            let Some((record, rest)) = record.split_at_checked(usize::from(len)) else {
+                break;
+            };
+            let is_set = record.first() == Some(&1);
+            match kind {
+                EXTENSION_UNINITIALIZED => break,
+                EXTENSION_MEMO_TRANSFER => rules.requires_memo = is_set,
+                EXTENSION_CPI_GUARD => rules.guards_against_cpi = is_set,
+                EXTENSION_NON_TRANSFERABLE_ACCOUNT => rules.is_non_transferable = true,
+                _ => {}
+            }
+            records = rest;
+        }
+        rules
+    }
 }
 
 /// Kinds of token account that fixtures make.

@@ -56,10 +56,14 @@ pub struct TransactionPlan {
     pub fee_payer: Pubkey,
     /// The wallet that gets the output, if it is not the user's.
     pub receiver: Option<Pubkey>,
+    /// Whether the account that pays was named. What is in it is swapped as it is.
+    pub named_source: bool,
     /// Whether the account that receives was named. What arrives there stays as it is.
     pub named_destination: bool,
     /// Whether native SOL is wrapped and unwrapped around the swap.
     pub wrap_and_unwrap_sol: bool,
+    /// Whether all that goes in is wrapped, whatever is wrapped already.
+    pub wraps_all: bool,
     /// Ceiling of the priority fee, lamports.
     pub priority_fee: u64,
     /// Compute units beyond those of the instructions, for what a wallet appends.
@@ -255,7 +259,8 @@ impl TransactionPlan {
     /// Where SOL that is to be wrapped is paid from. An exact output leaves a rest, which only the closing of an account
     /// without anything else unwraps.
     fn wrapping(&self) -> Option<Wrapping> {
-        let wraps = self.wrap_and_unwrap_sol && self.route.first().input_mint == ids::WRAPPED_SOL;
+        let is_sol = self.route.first().input_mint == ids::WRAPPED_SOL;
+        let wraps = self.wrap_and_unwrap_sol && is_sol && !self.named_source;
         wraps.then_some(match self.input.account {
             None => Wrapping::Associated,
             Some(_) if self.route.is_exact_out() => Wrapping::Temporary,
@@ -267,8 +272,10 @@ impl TransactionPlan {
     fn missing_input(&self) -> u64 {
         let held = match self.wrapping() {
             None => return 0,
-            Some(Wrapping::Held) => self.input.account.map_or(0, |account| account.amount),
-            Some(Wrapping::Associated | Wrapping::Temporary) => 0,
+            Some(Wrapping::Held) if !self.wraps_all => {
+                self.input.account.map_or(0, |account| account.amount)
+            }
+            Some(_) => 0,
         };
         self.terms.amount_in.saturating_sub(held)
     }
@@ -338,7 +345,7 @@ impl TransactionPlan {
         }
     }
 
-    /// Only what is missing is wrapped; a balance that is wrapped already is used first.
+    /// Wraps what is missing, or all: swaps that are built at the same time would else count one balance twice.
     fn wrap(&self, account: &Pubkey) -> Vec<PlannedInstruction> {
         let missing = self.missing_input();
         if missing == 0 {

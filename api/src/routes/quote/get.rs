@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// Every parameter of this endpoint.
-const PARAMETERS: [&str; 8] = [
+const PARAMETERS: [&str; 9] = [
     "inputMint",
     "outputMint",
     "amount",
@@ -25,6 +25,7 @@ const PARAMETERS: [&str; 8] = [
     "swapMode",
     "maxHops",
     "pool",
+    "maxPriceImpactBps",
     "commitment",
 ];
 
@@ -72,6 +73,7 @@ impl From<CommitmentParameter> for QuoteCommitment {
         ("swapMode" = Option<SwapModeName>, Query, description = "Which amount is fixed. Default ExactIn."),
         ("maxHops" = Option<u8>, Query, minimum = 1, maximum = 2, description = "The most pools in a row. Default 1; with ExactOut only 1."),
         ("pool" = Option<PoolsText>, Query, description = "The only pool to consider; with maxHops=2 also two of them."),
+        ("maxPriceImpactBps" = Option<u16>, Query, maximum = 10_000, description = "The most that the amount may move the price, fees excluded; beyond, the answer is price_impact_too_high. Default no limit."),
         ("commitment" = Option<CommitmentParameter>, Query, description = "Default processed."),
     ),
     responses(
@@ -108,6 +110,10 @@ fn parse(query: &str) -> Result<(Ask, BasisPoints), ApiError> {
             .map(|pools| Pools::parse("pool", pools))
             .transpose()?,
         two_hops: two_hops(query.get("maxHops"))?,
+        max_price_impact: query
+            .get("maxPriceImpactBps")
+            .map(|text| parse_slippage("maxPriceImpactBps", amount("maxPriceImpactBps", text)?))
+            .transpose()?,
         commitment: commitment(query.get("commitment"))?.into(),
     };
     if ask.input_mint == ask.output_mint {
@@ -189,6 +195,9 @@ mod tests {
         let with = |rest: &str| code(&format!("inputMint={A}&outputMint={B}&{rest}"));
         assert_eq!(with("amount=1&slippageBps=10000"), Ok(()));
         assert_eq!(with("amount=1&slippageBps=10001"), Err("invalid_field"));
+        assert_eq!(with("amount=1&maxPriceImpactBps=0"), Ok(()));
+        let beyond = "amount=1&maxPriceImpactBps=10001";
+        assert_eq!(with(beyond), Err("invalid_field"));
         assert_eq!(with("amount=1&commitment=confirmed"), Ok(()));
         assert_eq!(with("amount=1&commitment=finalized"), Err("invalid_field"));
         assert_eq!(with("amount=1&swapMode=ExactOut"), Ok(()));

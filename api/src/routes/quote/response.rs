@@ -46,6 +46,7 @@ struct Context {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     hops: Vec<Hop>,
     fees: Vec<Fee>,
+    /// The other routes: of more than 20 those that pay most or take least.
     alternatives: Vec<OtherPool>,
     amounts: Amounts,
 }
@@ -107,6 +108,9 @@ struct OtherPool {
     reason: String,
 }
 
+/// The most alternatives that an answer names.
+const MOST_ALTERNATIVES: usize = 20;
+
 /// Room for an answer, bytes: a quote of one pool with every fee there is. A longer one grows.
 const ROOM: usize = 2 * 1024;
 
@@ -123,7 +127,6 @@ impl QuoteResponse {
         let quote = Quote::new(priced, Bound::with_slippage(priced, slippage));
         let mode = priced.mode();
         let expected_in = (mode == SwapMode::ExactOut).then(|| priced.amount_in().get());
-        let alternatives = priced.alternatives.iter();
         let context = Context {
             slot: priced.slot().get(),
             commitment: commitment.name(),
@@ -133,13 +136,13 @@ impl QuoteResponse {
             expected_in,
             expected_in_string: expected_in.map(Digits),
             slippage_bps: slippage.get(),
-            price_impact_bps: price_impact(priced),
+            price_impact_bps: priced.price_impact().get(),
             hops: match &priced.second {
                 None => Vec::new(),
                 Some(_) => priced.hops().map(Hop::from).collect(),
             },
             fees: fees(priced, &quote),
-            alternatives: alternatives.map(|other| other_pool(mode, other)).collect(),
+            alternatives: best_others(mode, &priced.alternatives),
             amounts: Amounts {
                 amount_in: Digits(quote.amount_in),
                 minimum_out: Digits(quote.minimum_out),
@@ -164,16 +167,6 @@ impl From<&PricedHop> for Hop {
             price_impact_bps: hop.quote.price_impact().get(),
         }
     }
-}
-
-/// Of all hops together: what each leaves of the price, multiplied.
-fn price_impact(priced: &Priced) -> u16 {
-    let whole = u32::from(BasisPoints::MAX.get());
-    let left = priced.hops().fold(whole, |left, hop| {
-        let kept = whole.saturating_sub(u32::from(hop.quote.price_impact().get()));
-        left.saturating_mul(kept).div_ceil(whole)
-    });
-    u16::try_from(whole.saturating_sub(left)).unwrap_or(BasisPoints::MAX.get())
 }
 
 fn fees(priced: &Priced, quote: &Quote) -> Vec<Fee> {
@@ -218,6 +211,21 @@ fn hop_fees(
     ]
 }
 
+/// The alternatives of an answer: on a chain with hundreds of middles the rest would be longer than all else.
+fn best_others(mode: SwapMode, alternatives: &[Alternative]) -> Vec<OtherPool> {
+    let mut others: Vec<_> = alternatives.iter().collect();
+    if others.len() > MOST_ALTERNATIVES {
+        others.sort_by_key(|other| match (other.outcome, mode) {
+            (Ok(paid), SwapMode::ExactIn) => (0, u64::MAX.saturating_sub(paid.get())),
+            (Ok(taken), SwapMode::ExactOut) => (0, taken.get()),
+            (Err(_), _) => (1, 0),
+        });
+        others.truncate(MOST_ALTERNATIVES);
+    }
+    let others = others.into_iter();
+    others.map(|other| other_pool(mode, other)).collect()
+}
+
 fn other_pool(mode: SwapMode, alternative: &Alternative) -> OtherPool {
     let amount = alternative.outcome.ok().map(Amount::get);
     let of = |asked: SwapMode| amount.filter(|_| asked == mode);
@@ -233,5 +241,36 @@ fn other_pool(mode: SwapMode, alternative: &Alternative) -> OtherPool {
             (Ok(_), SwapMode::ExactOut) => "takes more".to_owned(),
             (Err(refusal), _) => refusal.to_string(),
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use cpmm::Refusal;
+    use solana_pubkey::Pubkey;
+
+    use super::*;
+    use crate::extract::Pools;
+
+    #[test]
+    fn of_many_alternatives_the_best_are_named() {
+        let alternative = |n: u8| Alternative {
+            pools: Pools::One(Pubkey::from([n; 32])),
+            outcome: match n % 3 {
+                0 => Err(Refusal::SwapDisabled),
+                _ => Ok(Amount::new(u64::from(n))),
+            },
+        };
+        let few: Vec<_> = (0..20).map(alternative).collect();
+        let named = best_others(SwapMode::ExactIn, &few);
+        assert_eq!(named.len(), 20);
+        assert_eq!(named[0].out_amount, None, "in the order of the market");
+        let many: Vec<_> = (0..100).map(alternative).collect();
+        let paid = best_others(SwapMode::ExactIn, &many);
+        let paid: Vec<_> = paid.iter().filter_map(|other| other.out_amount).collect();
+        assert_eq!((paid.len(), paid[0], paid[19]), (20, 98, 70));
+        let taken = best_others(SwapMode::ExactOut, &many);
+        let taken: Vec<_> = taken.iter().filter_map(|other| other.amount_in).collect();
+        assert_eq!((taken.len(), taken[0], taken[19]), (20, 1, 29));
     }
 }

@@ -100,20 +100,27 @@ pub fn executable_swap(
         token_account(state.associated(), wallet, hop, side)
     };
     let user = Owner::user(swap.user);
-    let (input_account, input) = side(user, &priced.first, Side::Input)?;
+    let named = |account: Pubkey, hop: &PricedHop, side: Side| {
+        let token = shape(hop, side);
+        (
+            account,
+            TokenAccountShape {
+                token,
+                bump: u8::MAX,
+            },
+        )
+    };
+    let (input_account, input) = match swap.source {
+        Some(source) => named(source, &priced.first, Side::Input),
+        None => side(user, &priced.first, Side::Input)?,
+    };
     let middle = match &priced.second {
         Some(second) => Some(side(user, second, Side::Input)?),
         None => None,
     };
     let owner = receiver.map_or(user, Owner::receiver);
     let (output_account, output) = match swap.destination {
-        Some(named) => (
-            named,
-            TokenAccountShape {
-                token: shape(priced.last(), Side::Output),
-                bump: u8::MAX,
-            },
-        ),
+        Some(destination) => named(destination, priced.last(), Side::Output),
         None => side(owner, priced.last(), Side::Output)?,
     };
     Ok(ExecutableSwap {

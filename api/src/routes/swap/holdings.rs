@@ -1,6 +1,6 @@
 //! Holdings: the user's token accounts, checked against what a swap requires of them.
 
-use cpmm::{TokenAccount, TokenProgram, instruction::SwapAccounts};
+use cpmm::{TokenAccount, TokenAccountRules, TokenProgram, instruction::SwapAccounts};
 use sluice_transaction::{Route, costs::Costs, rent::Rent};
 use solana_pubkey::Pubkey;
 
@@ -45,15 +45,31 @@ impl Holdings {
             address: last.output_token_account,
             mint: last.output_mint,
             program: last.output_token_program,
+            moves: Moves::In,
         };
-        let input = RequiredAccount::input(first).check(found.input.as_ref())?;
+        let paying = RequiredAccount {
+            field: swap
+                .source
+                .map_or("userPublicKey", |_| "sourceTokenAccount"),
+            ..RequiredAccount::input(first)
+        };
+        let input = paying.check(found.input.as_ref())?;
+        if swap.source.is_some() && input.is_none() {
+            return Err(paying.unusable(ABSENT));
+        }
         let middle = match &executable.route {
-            Route::TwoHops(_) => RequiredAccount::input(last).check(found.middle.as_ref())?,
+            Route::TwoHops(_) => {
+                let between = RequiredAccount {
+                    moves: Moves::InAndOut,
+                    ..RequiredAccount::input(last)
+                };
+                between.check(found.middle.as_ref())?
+            }
             Route::ExactIn(_) | Route::ExactOut(_) => None,
         };
         let held = output.check(found.output.as_ref())?;
         if swap.destination.is_some() && held.is_none() {
-            return Err(output.unusable("does not exist; create it first, or leave the field out"));
+            return Err(output.unusable(ABSENT));
         }
         Ok(Self {
             input,
@@ -132,7 +148,40 @@ fn require(held: u64, needed: u64, unit: impl FnOnce() -> String) -> Result<(), 
     })
 }
 
+/// What is wrong with a named account that is not there.
+const ABSENT: &str = "does not exist; create it first, or leave the field out";
+
+/// How a swap moves the tokens of an account.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Moves {
+    In,
+    Out,
+    InAndOut,
+}
+
+impl Moves {
+    /// Why the token program would refuse it.
+    const fn fault(self, rules: TokenAccountRules) -> Option<&'static str> {
+        if rules.is_non_transferable {
+            return Some("is of a mint whose tokens cannot be transferred; swap another");
+        }
+        if rules.requires_memo && !matches!(self, Self::Out) {
+            return Some(
+                "requires a memo with each transfer into it, and the exchange writes none; disable that, or name another \
+                 account",
+            );
+        }
+        if rules.guards_against_cpi && !matches!(self, Self::In) {
+            return Some(
+                "lets no program move its tokens (CPI guard); disable that guard before the swap, or swap from another account",
+            );
+        }
+        None
+    }
+}
+
 /// A token account that a swap needs.
+#[derive(Clone, Copy)]
 struct RequiredAccount {
     /// The field that leads to it.
     field: &'static str,
@@ -141,6 +190,7 @@ struct RequiredAccount {
     address: Pubkey,
     mint: Pubkey,
     program: Pubkey,
+    moves: Moves,
 }
 
 impl RequiredAccount {
@@ -152,6 +202,7 @@ impl RequiredAccount {
             address: swap.input_token_account,
             mint: swap.input_mint,
             program: swap.input_token_program,
+            moves: Moves::Out,
         }
     }
 
@@ -194,6 +245,9 @@ impl RequiredAccount {
         if account.frozen {
             return Err(self.unusable("is frozen; the mint's authority can thaw it"));
         }
+        if let Some(fault) = self.moves.fault(TokenAccountRules::decode(&found.data)) {
+            return Err(self.unusable(fault));
+        }
         Ok(Some(account))
     }
 }
@@ -227,6 +281,7 @@ mod tests {
             address: key(9),
             mint: key(1),
             program: ids::SPL_TOKEN,
+            moves: Moves::In,
         };
         let checked = required.check(Some(&found));
         checked.err().map(|error| error.to_string())
@@ -248,6 +303,56 @@ mod tests {
         says(|account| account.frozen = true, ids::SPL_TOKEN, "frozen");
         says(|_| {}, ids::TOKEN_2022, "other token program");
         says(|_| {}, key(8), "no token account");
+    }
+
+    #[test]
+    fn an_account_whose_extensions_stop_the_transfer_is_refused() {
+        let account = TokenAccount {
+            mint: key(1),
+            owner: key(2),
+            amount: 3,
+            frozen: false,
+        };
+        let fault = |extension: u16, value: &[u8], moves| {
+            let mut data = account.encode(TokenAccountKind::WithTransferFee);
+            data.extend(extension.to_le_bytes());
+            data.extend(u16::try_from(value.len()).expect("short").to_le_bytes());
+            data.extend(value);
+            let found = HeldAccount {
+                program: ids::TOKEN_2022,
+                lamports: 1,
+                data,
+            };
+            let required = RequiredAccount {
+                field: "sourceTokenAccount",
+                owner: (key(2), "userPublicKey"),
+                address: key(9),
+                mint: key(1),
+                program: ids::TOKEN_2022,
+                moves,
+            };
+            let checked = required.check(Some(&found));
+            checked.err().map(|error| error.to_string())
+        };
+        let says = |extension, moves, part: &str| {
+            let value: &[u8] = if extension == 13 { &[] } else { &[1] };
+            let fault = fault(extension, value, moves).expect("refused");
+            assert!(fault.contains(part), "{fault}");
+        };
+        for moves in [Moves::In, Moves::InAndOut] {
+            says(8, moves, "requires a memo");
+            assert_eq!(fault(8, &[0], moves), None, "switched off");
+        }
+        for moves in [Moves::Out, Moves::InAndOut] {
+            says(11, moves, "CPI guard");
+            assert_eq!(fault(11, &[0], moves), None, "switched off");
+        }
+        assert_eq!(fault(8, &[1], Moves::Out), None);
+        assert_eq!(fault(11, &[1], Moves::In), None);
+        for moves in [Moves::In, Moves::Out, Moves::InAndOut] {
+            says(13, moves, "cannot be transferred");
+            assert_eq!(fault(7, &[], moves), None, "immutable owner");
+        }
     }
 
     #[test]

@@ -17,7 +17,7 @@ use crate::{
 /// The bare swap instruction
 ///
 /// A quote with a pool is enforced as it stands; without a pool one is generated, for the best pool of the two mints.
-/// The caller handles the priority fee, the token accounts and wrapping, so `priorityFeeLamports`, `wrapAndUnwrapSol`,
+/// The caller handles the priority fee, the token accounts and wrapping, so `priorityFeeLamports`, `wrapAndUnwrapSol`, `wrapSol`,
 /// `feePayer`, `transactionVersion` and `asLegacyTransaction` change nothing here. With `receiver` the output goes to a token
 /// account of that wallet, SOL too, and the instruction states the wallet in its data. Names and shapes are those of
 /// `TransactionInstruction` in `@solana/web3.js`; what JSON cannot carry, the caller converts: `programId` and each `pubkey`
@@ -40,7 +40,7 @@ pub async fn instruction(
     let swap = request.with_or_without_quote()?;
     let executable = executable_swap(&state, &swap, false)?;
     // The chain is asked only for what the request wants checked; otherwise the market has all it takes.
-    if swap.destination.is_some() || swap.check_balance {
+    if swap.source.is_some() || swap.destination.is_some() || swap.check_balance {
         let found = state.rpc().swap_accounts(executable.addresses(&swap));
         let holdings = Holdings::check(&swap, &executable, &found.await?)?;
         if swap.check_balance {

@@ -13,9 +13,9 @@ use utoipa::ToSchema;
 use self::{quote_input::QuoteInput, version::VersionName};
 use crate::{
     error::{ApiError, SwapRefusal},
-    extract::{Address, Amount, parse_pubkey},
+    extract::{Address, Amount, optional_object, parse_pubkey},
     pricing::{Ask, SwapMode},
-    routes::quote::SwapModeName,
+    routes::quote::{SwapModeName, parse_slippage},
 };
 
 /// Most bytes of a body that are read: a quote is under 1 KiB, and nothing larger is meant.
@@ -33,6 +33,7 @@ const MOST_HEADROOM: u32 = 1_000_000;
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SwapRequest {
     #[schema(required, nullable = false)]
+    #[serde(default, deserialize_with = "optional_object")]
     quote: Option<QuoteInput>,
     /// Which amount the quote fixes, as it was asked for: `context.swapMode`. Default `ExactIn`. With `ExactOut` the chain
     /// enforces that exactly `outAmount` arrives and no more than `amountIn` is spent; SOL is wrapped up to `amountIn` in
@@ -44,6 +45,14 @@ pub struct SwapRequest {
     /// Whether native SOL is wrapped before and unwrapped after the swap. Default true. The bare instruction contains
     /// neither; the caller wraps.
     wrap_and_unwrap_sol: Option<bool>,
+    /// How much native SOL is wrapped where wrapped SOL is there already: `missing` (the default), what it lacks; `always`, all
+    /// that goes in, so that swaps which are built at the same time do not count one balance twice.
+    #[schema(inline)]
+    wrap_sol: Option<WrapSol>,
+    /// The most that the amount may move the price, fees excluded, basis points: 0 to 10,000. Beyond, the answer is
+    /// `price_impact_too_high` with the impact. Default no limit.
+    #[schema(value_type = Option<u16>, maximum = 10_000)]
+    max_price_impact_bps: Option<Amount>,
     /// The most that the priority fee may be, lamports. Default 0. The unit price is
     /// `floor(priorityFeeLamports × 1,000,000 / computeUnitLimit)` micro-lamports, and the chain charges
     /// `ceil(price × limit / 1,000,000)` lamports, which is never more.
@@ -63,6 +72,10 @@ pub struct SwapRequest {
     /// The last slot in which the chain executes the swap; 0 or absent for none. A quote names its own in
     /// `context.expirySlot`. When the slot has passed already, the answer is `quote_stale`.
     expiry_slot: Option<Amount>,
+    /// Token account of the user that pays. Default is the associated one. It must exist; what is in it is swapped as it is,
+    /// so SOL is not wrapped.
+    #[schema(value_type = Option<Address>)]
+    source_token_account: Option<String>,
     /// Token account of the user, or of `receiver`, that receives the output. Default is the associated one. It must
     /// exist; what arrives in it stays as it is, so SOL is not unwrapped.
     #[schema(value_type = Option<Address>)]
@@ -80,6 +93,17 @@ pub struct SwapRequest {
     fee_payer: Option<String>,
     /// Whether to refuse amounts beyond the wallet's balance. Default false.
     check_balance: Option<bool>,
+}
+
+/// How much native SOL is wrapped where wrapped SOL is there already.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum WrapSol {
+    /// What is missing.
+    #[default]
+    Missing,
+    /// All that goes in.
+    Always,
 }
 
 /// What bounds the swap beside the amount that is fixed.
@@ -118,6 +142,8 @@ pub struct Swap {
     pub fee_payer: Option<Pubkey>,
     /// Whether native SOL is wrapped and unwrapped.
     pub wrap_and_unwrap_sol: bool,
+    /// How much of it is wrapped.
+    pub wrap_sol: WrapSol,
     /// Ceiling of the priority fee, lamports.
     pub priority_fee: u64,
     /// Compute units for what a wallet appends.
@@ -126,6 +152,8 @@ pub struct Swap {
     pub version: TransactionVersion,
     /// Last slot of the swap; `None` when it has none of its own.
     pub expiry_slot: Option<u64>,
+    /// The account that pays, if it was named.
+    pub source: Option<Pubkey>,
     /// The account that receives, if it is not the associated one.
     pub destination: Option<Pubkey>,
     /// Whether a quote that is no longer true is replaced.
@@ -160,7 +188,9 @@ impl SwapRequest {
         let user = parse_pubkey("userPublicKey", &user)?;
         let quote = required("quote", self.quote)?;
         let mode = SwapMode::from(self.swap_mode.unwrap_or_default());
-        let ask = quote.ask(mode)?;
+        let most = self.max_price_impact_bps;
+        let most = most.map(|most| parse_slippage("maxPriceImpactBps", most));
+        let ask = quote.ask(mode, most.transpose()?)?;
         check_program(quote.program.as_deref())?;
         let refresh = self.refresh.unwrap_or(false);
         let bound = quote.bound(mode, refresh)?;
@@ -180,6 +210,7 @@ impl SwapRequest {
             receiver: wallet("receiver", self.receiver)?,
             fee_payer,
             wrap_and_unwrap_sol: self.wrap_and_unwrap_sol.unwrap_or(true),
+            wrap_sol: self.wrap_sol.unwrap_or_default(),
             unit_headroom: headroom(self.compute_unit_headroom)?,
             priority_fee: self.priority_fee_lamports.map_or(0, |amount| amount.0),
             version: version::version(self.transaction_version, self.as_legacy_transaction)?,
@@ -187,6 +218,10 @@ impl SwapRequest {
                 .expiry_slot
                 .map(|slot| slot.0)
                 .filter(|slot| *slot != swap_guard_interface::NO_EXPIRY),
+            source: self
+                .source_token_account
+                .map(|account| parse_pubkey("sourceTokenAccount", &account))
+                .transpose()?,
             destination: self
                 .destination_token_account
                 .map(|account| parse_pubkey("destinationTokenAccount", &account))

@@ -11,7 +11,7 @@ use solana_hash::Hash;
 use super::{
     executable::{ExecutableSwap, TokenAccountShape, executable_swap, unwraps_sol},
     holdings::{Holdings, check_receiver},
-    request::{BODY_LIMIT, Swap, SwapRequest, transaction_request::TransactionRequest},
+    request::{BODY_LIMIT, Swap, SwapRequest, WrapSol, transaction_request::TransactionRequest},
     response::TransactionResponse,
 };
 use crate::{
@@ -134,8 +134,10 @@ fn transaction_plan(
         output: side(executable.output, holdings.output),
         fee_payer: swap.fee_payer.unwrap_or(swap.user),
         receiver: swap.receiver,
+        named_source: swap.source.is_some(),
         named_destination: swap.destination.is_some(),
         wrap_and_unwrap_sol: swap.wrap_and_unwrap_sol,
+        wraps_all: swap.wrap_sol == WrapSol::Always,
         priority_fee: swap.priority_fee,
         unit_headroom: swap.unit_headroom,
         version: swap.version,

@@ -56,8 +56,10 @@ fn plan(input_mint: Pubkey, output_mint: Pubkey) -> TransactionPlan {
         output: side(TokenKind::Spl),
         fee_payer: key(1),
         receiver: None,
+        named_source: false,
         named_destination: false,
         wrap_and_unwrap_sol: true,
+        wraps_all: false,
         priority_fee: 5_000,
         unit_headroom: 6_000,
         version: TransactionVersion::V0,
@@ -131,6 +133,11 @@ fn sol_in_uses_what_is_wrapped_already_and_never_closes_it() {
     assert_eq!(wrap.data[4..12], 600u64.to_le_bytes());
     assert_eq!(built.costs.wrapped, 600);
     plan.input.account = held(ids::WRAPPED_SOL, 1_000);
+    assert_eq!(outline(&plan), ["guardedSwap"]);
+    plan.wraps_all = true;
+    assert_eq!(outline(&plan), ["wrapSol", "syncWrappedSol", "guardedSwap"]);
+    assert_eq!(unsigned_of(&plan).costs.wrapped, 1_000);
+    plan.named_source = true;
     assert_eq!(outline(&plan), ["guardedSwap"]);
 }
 

@@ -2,6 +2,7 @@
 
 mod client;
 mod damage;
+mod fields;
 mod forms;
 mod lookup_table;
 mod refusals;

@@ -45,7 +45,11 @@ impl QuoteInput {
         self.pool.is_some()
     }
 
-    pub(super) fn ask(&self, mode: SwapMode) -> Result<Ask, ApiError> {
+    pub(super) fn ask(
+        &self,
+        mode: SwapMode,
+        max_price_impact: Option<BasisPoints>,
+    ) -> Result<Ask, ApiError> {
         let mint = |field, text: Option<&String>| parse_pubkey(field, required(field, text)?);
         if self.amount_in == Some(Amount(0)) {
             return Err(ApiError::invalid("quote.amountIn", "must be at least 1"));
@@ -69,6 +73,7 @@ impl QuoteInput {
                 .map(|pools| Pools::parse("quote.pool", pools))
                 .transpose()?,
             two_hops: false,
+            max_price_impact,
         };
         if ask.input_mint == ask.output_mint {
             return Err(ApiError::invalid(

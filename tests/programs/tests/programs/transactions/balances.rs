@@ -2,7 +2,7 @@
 
 use cpmm::{TokenAccount, ids};
 use sluice_harness::wallet::{Asset, Before, Case, Form, Wallet, units::Units};
-use sluice_testkit::svm::Svm;
+use sluice_testkit::{names::address, svm::Svm};
 use sluice_transaction::{SolOutput, compute_table::TokenKind, costs::Costs};
 use solana_pubkey::Pubkey;
 use solana_signer::Signer;
@@ -126,6 +126,53 @@ fn assert_temporary_is_gone(
             assert_eq!(svm.account(address).lamports, 0);
         }
     }
+}
+
+#[test]
+fn all_is_wrapped_or_a_named_account_pays_where_that_is_asked_for() {
+    let mut svm = Svm::new();
+    let exact_in = |case: &Case| case.form == Form::ExactIn && case.input_before != Before::Absent;
+    let mut ran_cases = [0; 2];
+    for case in Case::all().into_iter().filter(exact_in) {
+        for named_source in [false, true] {
+            let applies = if named_source {
+                case.input_before == Before::Holding(1_000_000)
+            } else {
+                case.wrap && case.input == Asset::Sol
+            };
+            if !applies {
+                continue;
+            }
+            let mut wallet = Wallet::place(&mut svm, "alice", case);
+            let associated = wallet.plan.route.first().input_token_account;
+            let held = svm.account(associated);
+            if named_source {
+                let source = address("alice's other account");
+                svm.set(source, held.clone());
+                wallet.plan.route.first_mut().input_token_account = source;
+                wallet.plan.named_source = true;
+            } else {
+                wallet.plan.wraps_all = true;
+            }
+            let before = belongings(&svm, &wallet);
+            let ran = wallet
+                .run(&mut svm)
+                .unwrap_or_else(|refused| panic!("{case:?}: {:#?}", refused.logs));
+            let events = &ran.executed.events;
+            let swapped = events.iter().find_map(|event| Swapped::decode(event));
+            let swapped = swapped.expect("the guard says what was spent and received");
+            let costs = &ran.unsigned.costs;
+            let after = belongings(&svm, &wallet);
+            assert_eq!(after, expected(&case, before, costs, &swapped), "{case:?}");
+            if named_source {
+                assert_eq!(svm.account(associated), held, "{case:?}");
+            } else {
+                assert_eq!(after.input, before.input, "{case:?}");
+            }
+            ran_cases[usize::from(named_source)] += 1;
+        }
+    }
+    assert!(ran_cases.iter().all(|count| *count > 20), "{ran_cases:?}");
 }
 
 /// Cases in which SOL and the rent of the account that it is in belong to different wallets.
