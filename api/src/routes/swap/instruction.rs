@@ -37,7 +37,7 @@ pub async fn instruction(
     State(state): State<AppState>,
     StrictJson(request): StrictJson<SwapRequest, BODY_LIMIT>,
 ) -> Result<Json<InstructionResponse>, ApiError> {
-    let swap = request.with_or_without_quote()?;
+    let swap = request.check()?;
     let executable = executable_swap(&state, &swap, false)?;
     // The chain is asked only for what the request wants checked; otherwise the market has all it takes.
     if swap.source.is_some() || swap.destination.is_some() || swap.check_balance {

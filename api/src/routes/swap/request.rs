@@ -1,7 +1,6 @@
 //! Request body of both swap endpoints, and the checked swap that it becomes.
 
 mod quote_input;
-pub mod transaction_request;
 mod version;
 
 use cpmm::BasisPoints;
@@ -163,27 +162,11 @@ pub struct Swap {
 }
 
 impl SwapRequest {
-    /// Checks a request whose quote must be complete, as `/v1/quote` answered it.
+    /// Checks a request. Its quote may lack the pool, in which case one is generated.
     ///
     /// # Errors
     /// The first field that is missing or unusable.
-    pub fn with_quote(self) -> Result<Swap, ApiError> {
-        let pinned = self.quote.as_ref().map(QuoteInput::is_pinned);
-        if pinned == Some(false) {
-            return Err(missing("quote.pool"));
-        }
-        self.check()
-    }
-
-    /// Checks a request whose quote may lack its pool, in which case one is generated.
-    ///
-    /// # Errors
-    /// The first field that is missing or unusable.
-    pub fn with_or_without_quote(self) -> Result<Swap, ApiError> {
-        self.check()
-    }
-
-    fn check(self) -> Result<Swap, ApiError> {
+    pub fn check(self) -> Result<Swap, ApiError> {
         let user = required("userPublicKey", self.user_public_key)?;
         let user = parse_pubkey("userPublicKey", &user)?;
         let quote = required("quote", self.quote)?;

@@ -11,7 +11,7 @@ use solana_hash::Hash;
 use super::{
     executable::{ExecutableSwap, TokenAccountShape, executable_swap, unwraps_sol},
     holdings::{Holdings, check_receiver},
-    request::{BODY_LIMIT, Swap, SwapRequest, WrapSol, transaction_request::TransactionRequest},
+    request::{BODY_LIMIT, Swap, SwapRequest, WrapSol},
     response::TransactionResponse,
 };
 use crate::{
@@ -23,7 +23,8 @@ use crate::{
 
 /// A ready-to-sign transaction
 ///
-/// The quote's `minimumOut` is enforced on chain as it stands; the priority fee never exceeds `priorityFeeLamports`;
+/// A quote with a pool is enforced as it stands; without a pool one is generated, for the best pool of the two mints, and is in
+/// the answer. Its `minimumOut` is enforced on chain as it stands; the priority fee never exceeds `priorityFeeLamports`;
 /// token accounts that are absent are created; a wrapped SOL account that was there before is never closed, and what it
 /// holds is used for the swap but never unwrapped. Between two pools the user's token account is used, untouched when it is
 /// there, created and closed when not. SOL for another wallet arrives native, by the token program's `unwrapLamports`, and
@@ -35,7 +36,7 @@ use crate::{
     post,
     path = "/v1/swap/transaction",
     tag = "swap",
-    request_body = TransactionRequest,
+    request_body = SwapRequest,
     responses(
         (status = 200, description = "The transaction, and what it does and costs.", body = TransactionResponse),
         (status = "4XX", description = "Refused; `code` says why.", body = ProblemBody, content_type = "application/problem+json"),
@@ -46,7 +47,7 @@ pub async fn transaction(
     State(state): State<AppState>,
     StrictJson(request): StrictJson<SwapRequest, BODY_LIMIT>,
 ) -> Result<TransactionResponse, ApiError> {
-    let swap = request.with_quote()?;
+    let swap = request.check()?;
     let executable = executable_swap(&state, &swap, unwraps_sol(&swap))?;
     let (latest, found, ()) = tokio::try_join!(
         state.rpc().latest_blockhash(),

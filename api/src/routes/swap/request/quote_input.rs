@@ -13,7 +13,7 @@ use crate::{
     routes::quote::{DEFAULT_SLIPPAGE, parse_slippage},
 };
 
-/// A quote as `/v1/quote` answered it, or, without `pool` and only for the bare instruction, the wish for one.
+/// A quote as `/v1/quote` answered it, or, without `pool`, the wish for one.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct QuoteInput {
