@@ -243,6 +243,7 @@ impl ApiError {
 
     const fn problem(&self) -> Problem {
         use StatusCode as S;
+        const REFUSED: S = S::UNPROCESSABLE_ENTITY;
         match self {
             Self::InvalidField { .. } => problem(S::BAD_REQUEST, "invalid_field", "Invalid value"),
             Self::MissingField { .. } => problem(S::BAD_REQUEST, "missing_field", "Missing value"),
@@ -264,21 +265,11 @@ impl ApiError {
             Self::PoolNotTradable { .. } => {
                 problem(S::CONFLICT, "pool_not_tradable", "Pool not tradable")
             }
-            Self::AmountTooSmall => problem(
-                S::UNPROCESSABLE_ENTITY,
-                "amount_too_small",
-                "Amount too small",
-            ),
-            Self::AmountTooLarge { .. } => problem(
-                S::UNPROCESSABLE_ENTITY,
-                "amount_too_large",
-                "Amount too large",
-            ),
-            Self::PriceImpactTooHigh { .. } => problem(
-                S::UNPROCESSABLE_ENTITY,
-                "price_impact_too_high",
-                "Price impact too high",
-            ),
+            Self::AmountTooSmall => problem(REFUSED, "amount_too_small", "Amount too small"),
+            Self::AmountTooLarge { .. } => problem(REFUSED, "amount_too_large", "Amount too large"),
+            Self::PriceImpactTooHigh { .. } => {
+                problem(REFUSED, "price_impact_too_high", "Price impact too high")
+            }
             Self::Swap(refusal) => refusal.problem(),
             Self::MarketNotReady { .. } => passing(
                 S::SERVICE_UNAVAILABLE,
