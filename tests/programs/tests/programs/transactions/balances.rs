@@ -143,7 +143,7 @@ fn all_is_wrapped_or_a_named_account_pays_where_that_is_asked_for() {
             if !applies {
                 continue;
             }
-            let mut wallet = Wallet::place(&mut svm, "alice", case);
+            let mut wallet = Wallet::place(&mut svm, &Units::default(), "alice", case);
             let associated = wallet.plan.route.first().input_token_account;
             let held = svm.account(associated);
             if named_source {
