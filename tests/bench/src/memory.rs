@@ -53,6 +53,7 @@ pub fn figures() -> Vec<Figure> {
         mode: SwapMode::ExactIn,
         pools: None,
         two_hops: false,
+        max_price_impact: None,
         commitment: QuoteCommitment::Processed,
     };
     let view = market
@@ -123,6 +124,7 @@ fn two_hops() -> f64 {
             mode: SwapMode::ExactIn,
             pools: None,
             two_hops: true,
+            max_price_impact: None,
             commitment: QuoteCommitment::Processed,
         };
         let priced = best_route(&market, &ask).expect("two pools pay");
