@@ -13,7 +13,8 @@ use std::{
 use anyhow::Context;
 use axum::{Router, http::header::CONTENT_TYPE, routing::get};
 use bytes::Bytes;
-use service_kit::CancellationToken;
+use cpmm::ids;
+use service_kit::{CancellationToken, Clock};
 use sluice_config::Config;
 use sluice_harness::services;
 use sluice_testkit::{
@@ -22,7 +23,7 @@ use sluice_testkit::{
     load::{self, Load, LoadClient},
     rpc_node::RpcNode,
     scripted_chain::ScriptedChain,
-    scripted_pools::ScriptedPools,
+    scripted_pools::{self, ScriptedPools},
     yellowstone_server::YellowstoneServer,
 };
 use tokio::{runtime, time::sleep};
@@ -152,11 +153,17 @@ fn serve_api(folder: &Path, shutdown: CancellationToken) -> anyhow::Result<Socke
     Ok(address)
 }
 
-/// Slots pass, one after the other.
-async fn go_on(record: &ScriptedChain) {
-    let mut parent = FIRST_SLOT;
-    loop {
-        parent = record.pass(parent);
+/// Slots pass, one after the other, each with the time of day: the API quotes from new ones alone.
+async fn go_on(chain: &ScriptedChain) {
+    let mut tip = chain.lock().tree.confirmed();
+    for slot in FIRST_SLOT + 1.. {
+        let now = Clock::system().now();
+        tip = chain.open(slot, tip);
+        let clock = scripted_pools::clock_at(slot, scripted_pools::EPOCH, now);
+        chain.write(tip, ids::CLOCK, clock, None);
+        chain.freeze(tip);
+        chain.seal(tip);
+        chain.confirm(tip);
         sleep(SLOT_TIME).await;
     }
 }

@@ -2,10 +2,10 @@
 //!
 //! What a real validator does not do on demand, the node and the chain do: fail, be slow, move a pool.
 
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
-use cpmm::{Clock, TokenProgram, TransferFeeConfig, ids};
+use cpmm::{TokenProgram, TransferFeeConfig, ids};
 use service_kit::CancellationToken;
 use sluice_config::Config;
 use sluice_testkit::{
@@ -14,6 +14,7 @@ use sluice_testkit::{
     pool::{Ledger, Pool, PoolSpec, TokenSpec, constant_fee},
     rpc_node::RpcNode,
     running_chain::{Running, RunningChain},
+    scripted_pools,
 };
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
@@ -173,13 +174,5 @@ fn config(
 
 /// The Clock sysvar of a slot, with the time of day.
 fn clock(slot: u64) -> Content {
-    let now = service_kit::Clock::system().now();
-    let now = now
-        .duration_since(SystemTime::UNIX_EPOCH)
-        .unwrap_or_default();
-    let clock = Clock {
-        epoch: EPOCH,
-        unix_timestamp: 0_i64.saturating_add_unsigned(now.as_secs()),
-    };
-    Content::Clock(slot, clock)
+    scripted_pools::clock_at(slot, EPOCH, service_kit::Clock::system().now())
 }

@@ -1,5 +1,7 @@
 //! Pools of the scripted chain: those of its first slot, and those that may be opened later.
 
+use std::time::SystemTime;
+
 use cpmm::{
     AmmConfig, Clock, FeeRate, Mint, PerToken, PoolState, TokenProgram, TransferFee,
     TransferFeeConfig,
@@ -160,6 +162,21 @@ pub fn clock(slot: u64, epoch: u64) -> Content {
     let clock = Clock {
         epoch,
         unix_timestamp,
+    };
+    Content::Clock(slot, clock)
+}
+
+/// The chain's time in a slot whose block is made at this time of day, as on a cluster that keeps time.
+///
+/// A service that judges by the system's clock whether its stream is new needs it.
+#[must_use]
+pub fn clock_at(slot: u64, epoch: u64, now: SystemTime) -> Content {
+    let now = now
+        .duration_since(SystemTime::UNIX_EPOCH)
+        .unwrap_or_default();
+    let clock = Clock {
+        epoch,
+        unix_timestamp: 0_i64.saturating_add_unsigned(now.as_secs()),
     };
     Content::Clock(slot, clock)
 }

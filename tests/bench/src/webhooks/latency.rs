@@ -156,6 +156,9 @@ async fn play(
     }
     let last = FIRST + WARM + SLOTS;
     for number in FIRST + 1..=last + LAG {
+        connection
+            .send(slot(filter, number, SlotStatus::CreatedBank))
+            .await?;
         for event in 0..EVENTS {
             ticks.tick().await;
             if number > last {
