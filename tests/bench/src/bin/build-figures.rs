@@ -48,15 +48,12 @@ const MOST_P99: f64 = 2_000.0;
 /// to do, although each transaction waits for an answer of the node.
 const CONNECTIONS: usize = 32;
 
-/// Rounds, of which the median counts.
-const ROUNDS: usize = 7;
+/// Rounds that are measured.
+const ROUNDS: usize = 21;
 
-/// Most rounds that are begun. One in which the machine was busy with something else does not count.
-const ATTEMPTS: usize = 40;
-
-/// The echo's own p99 in a round that counts, before and after the API's part. Echoes that take longer waited for
-/// processors that others had, and so did the API's answers of that round.
-const CALM: Duration = Duration::from_millis(1);
+/// Rounds that count: those in which the echo's own p99, before and after the API's part, was shortest. Echoes that take
+/// longer waited for processors that others had, and so did the API's answers of that round. Of these the median is shown.
+const CALM_ROUNDS: usize = 7;
 
 /// Time of each part: short, so that all parts of a round meet the same machine.
 const PART: Duration = Duration::from_secs(1);
@@ -77,13 +74,11 @@ async fn main() -> anyhow::Result<()> {
     let mut bench = Bench::new(&harness).await?;
     bench.warm().await?;
     let mut rounds = Vec::new();
-    let mut attempts = 0..ATTEMPTS;
-    while rounds.len() < ROUNDS {
-        attempts.next().context(
-            "others use this machine too much to measure it: try again when it is quiet",
-        )?;
-        rounds.extend(bench.round().await?);
+    for _ in 0..ROUNDS {
+        rounds.push(bench.round().await?);
     }
+    rounds.sort_by(|a, b| a.p99_of_echo.total_cmp(&b.p99_of_echo));
+    rounds.truncate(CALM_ROUNDS);
     ensure!(
         harness.node.count("getMultipleAccounts") > 0,
         "the node was not asked"
@@ -107,6 +102,12 @@ async fn main() -> anyhow::Result<()> {
             "microseconds",
             Limit::AtMost(MOST_P99),
         ),
+        Figure::new(
+            "p99 of the bare echo beside it",
+            median(&rounds, |round| round.p99_of_echo),
+            "microseconds",
+            Limit::None,
+        ),
     ];
     figure::report(&figures, &file)?;
     harness.stop().await
@@ -128,6 +129,8 @@ struct Round {
     of_request: f64,
     /// p99 of building a transaction, microseconds.
     p99: f64,
+    /// p99 of the echo, microseconds: the longer of the one before and the one after.
+    p99_of_echo: f64,
 }
 
 /// What is measured.
@@ -165,26 +168,27 @@ impl Bench {
         Ok(())
     }
 
-    /// One round; `None` when the machine was busy with something else.
-    async fn round(&mut self) -> anyhow::Result<Option<Round>> {
+    async fn round(&mut self) -> anyhow::Result<Round> {
         let request_echo = load("echo of the request", &mut self.request_echo).await?;
         let strangers = load("unknown wallets", &mut self.strangers).await?;
         let before = load("echo", &mut self.echo).await?;
         let built = load("transactions", &mut self.api).await?;
         let after = load("echo", &mut self.echo).await?;
-        if before.permille(990).max(after.permille(990)) > CALM {
-            println!("{:<20} does not count: others used the machine", "");
-            return Ok(None);
-        }
         let echo = before.per_second().midpoint(after.per_second());
         let percent = |part: &Load, whole: f64| (part.per_second() * 100.0 / whole).floor();
-        Ok(Some(Round {
+        Ok(Round {
             share: percent(&built, echo),
             of_strangers: percent(&strangers, echo),
             of_request: percent(&built, request_echo.per_second()),
-            p99: u32::try_from(built.permille(990).as_micros())?.into(),
-        }))
+            p99: micros(&built)?,
+            p99_of_echo: micros(&before)?.max(micros(&after)?),
+        })
     }
+}
+
+/// The time that 99 of 100 answers did not exceed, microseconds.
+fn micros(load: &Load) -> anyhow::Result<f64> {
+    Ok(u32::try_from(load.permille(990).as_micros())?.into())
 }
 
 async fn load(name: &str, client: &mut LoadClient) -> anyhow::Result<Load> {
