@@ -6,6 +6,7 @@
 //! batch costs little more than one for a row. Every
 //! number is a 64-bit integer and every flag 0 or 1, so that there is one way to read a column.
 
+mod answer;
 mod bound;
 mod connection;
 mod file;

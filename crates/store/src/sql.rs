@@ -7,6 +7,7 @@ mod checkpoints;
 mod commit;
 mod endpoint_data;
 mod endpoints;
+mod epoch;
 mod filters;
 mod history;
 mod insert;

@@ -6,8 +6,8 @@
 use sqlx::{AssertSqlSafe, Postgres, Sqlite, query::Query, sqlite::SqliteArguments};
 
 use super::{
+    answer::answered,
     connection::Connection,
-    postgres::answered,
     row::Row,
     statement::{PostgresQuery, SqliteQuery, Value},
 };

@@ -9,8 +9,8 @@ use sqlx::{
 use tokio::{sync::OwnedMutexGuard, task::JoinHandle};
 
 use super::{
+    answer::answered,
     file::DatabaseFile,
-    postgres::answered,
     row::Row,
     statement::{Sql, Value, postgres_query, sqlite_query},
 };

@@ -1,7 +1,7 @@
 //! PostgreSQL: a pool of connections, migrations, and the advisory lock and the lease of the leader.
 //!
 //! A host that dies, or a network that swallows everything, ends no connection by itself. The server is asked to notice
-//! it within seconds ([`SESSION`]), and here every wait for an answer has an end ([`answered`]).
+//! it within seconds ([`SESSION`]), and here every wait for an answer has an end ([`super::answer`]).
 
 use std::{sync::Arc, time::Duration};
 
@@ -11,6 +11,7 @@ use sqlx::{
 };
 
 use super::{
+    answer::in_time,
     connection::{Connection, Durability, open_error},
     statement::database_time,
 };
@@ -29,10 +30,6 @@ const LEADER_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a returned connection may take to show that it still works, before it is closed: on one whose statement was
 /// given up, the answer may never come.
 const RELEASE_TIMEOUT: Duration = Duration::from_secs(5);
-
-/// How long any statement may take. None takes a second but on a database that is overloaded; a network that swallows
-/// everything would hold its caller for a quarter of an hour.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// When the server gives a session up. A client that stands still in the middle of a transaction (stopped, or cut off)
 /// holds rows that others wait for, the new leader among them; one whose host has died holds the lock of the leader. Both
@@ -247,25 +244,6 @@ impl PostgresLeadership {
             self.connection.close().await
         };
         in_time(LEADER_TIMEOUT, releasing).await
-    }
-}
-
-/// The answer to a statement, or an error once it takes too long.
-pub(super) async fn answered<T>(
-    answer: impl Future<Output = Result<T, sqlx::Error>>,
-) -> Result<T, StoreError> {
-    in_time(ANSWER_TIMEOUT, answer).await
-}
-
-async fn in_time<T>(
-    limit: Duration,
-    answer: impl Future<Output = Result<T, sqlx::Error>>,
-) -> Result<T, StoreError> {
-    match tokio::time::timeout(limit, answer).await {
-        Ok(answer) => Ok(answer?),
-        Err(_) => Err(StoreError::NoAnswer {
-            seconds: limit.as_secs(),
-        }),
     }
 }
 

@@ -10,18 +10,12 @@ use std::time::Duration;
 use super::store::{Database, Store};
 use crate::{
     StoreError,
-    backend::{Connection, PostgresLeadership, Sql, SqliteLeadership, database_time, values},
+    backend::{PostgresLeadership, Sql, SqliteLeadership, database_time, values},
 };
 
 /// How long a leader leads after it last renewed that, by the database's clock. It renews it every second; another one
 /// takes over when it was silent for this long, and within three seconds more.
 const LEASE: Duration = Duration::from_secs(9);
-
-/// Finds the epoch, if it is the newest, and has a new leader wait until this transaction is over.
-const EPOCH: Sql = Sql {
-    sqlite: "SELECT epoch FROM leadership WHERE epoch = $1",
-    postgres: "SELECT epoch FROM leadership WHERE epoch = $1 FOR KEY SHARE",
-};
 
 /// Whether there is a leader that was silent for longer than its lease.
 const IS_SILENT: Sql = Sql {
@@ -121,13 +115,5 @@ impl Leadership {
             Holder::Sqlite(leadership) => leadership.release().await,
             Holder::Postgres(leadership) => leadership.release().await,
         }
-    }
-}
-
-/// Keeps the epoch the newest for the rest of the transaction.
-pub(super) async fn hold_epoch(write: &mut Connection, epoch: i64) -> Result<(), StoreError> {
-    match write.row(EPOCH, values![epoch]).await? {
-        Some(_) => Ok(()),
-        None => Err(StoreError::NotLeader),
     }
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::leadership;
+use super::epoch::hold_epoch;
 use crate::{
     StoreError,
     backend::{Connection, Durability, PostgresDatabase, SqliteDatabase},
@@ -83,7 +83,7 @@ impl Store {
             Database::Postgres(database) => database.write(durability).await?,
         };
         if let Some(epoch) = self.epoch {
-            leadership::hold_epoch(&mut write, epoch).await?;
+            hold_epoch(&mut write, epoch).await?;
         }
         Ok(write)
     }
