@@ -2,11 +2,12 @@
 //!
 //! A played chain of numbered events ([`numbered_chain`], [`events`], streamed by [`feed`]) is followed by processes of the real `sluice`
 //! ([`process`]) on a real database ([`database`]), and they deliver to receivers that answer in every wrong way
-//! ([`receiver`]). All but the stream and the receivers is killed with SIGKILL ([`run`]). What arrived is kept
-//! ([`ledger`]) and held against the chain ([`verdict`]): no count, id or checkpoint of the database has a say in
-//! what should have arrived.
+//! ([`receiver`]). All but the stream and the receivers is killed with SIGKILL ([`run`]), and then has time to deliver
+//! what it owes ([`drained`]). What arrived is kept ([`ledger`]) and held against the chain ([`verdict`]): no count, id or
+//! checkpoint of the database has a say in what should have arrived.
 
 pub mod database;
+pub mod drained;
 pub mod events;
 pub mod feed;
 pub mod ledger;

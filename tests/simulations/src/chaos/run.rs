@@ -9,14 +9,14 @@ use std::{
 use anyhow::{Context, ensure};
 use rand::{Rng, SeedableRng, rngs::StdRng};
 use sluice_store::{
-    Access, Commitment, NewWebhook, Secret, Store, StoreError, Timestamp, WebhookDefinition,
-    WebhookId,
+    Access, NewWebhook, Secret, Store, StoreError, Timestamp, WebhookDefinition, WebhookId,
 };
 use tempfile::TempDir;
 use tokio::time::sleep;
 
 use super::{
     database::{Database, Kind, Part},
+    drained::{all_in_force, is_drained},
     feed::Feed,
     numbered_chain::Fate,
     process::{Ended, Process, beside_this_executable},
@@ -270,12 +270,10 @@ impl Trial {
 
     /// Waits until the stream's filter serves the first webhooks. Processes are started, none is killed.
     async fn until_in_force(&mut self, store: &Store) -> anyhow::Result<()> {
-        let wanted = store.webhook_revision().await?;
         let deadline = Instant::now() + PATIENCE;
         loop {
             self.tend().await?;
-            let in_force = store.filter_state().await?;
-            if in_force.is_some_and(|state| state.revision >= wanted) {
+            if all_in_force(store).await? {
                 return Ok(());
             }
             let failed = self.fleet.failed_starts;
@@ -351,7 +349,8 @@ impl Trial {
         Ok(())
     }
 
-    /// Waits until the stream is read beyond `end` at every commitment, and nothing is owed any more.
+    /// Waits until every webhook's filter is in force, the stream is read beyond `end` at every commitment, and nothing is owed
+    /// any more.
     async fn drain(&mut self, store: &Store, end: u64) -> anyhow::Result<bool> {
         let deadline = Instant::now() + self.plan.draining;
         while Instant::now() < deadline {
@@ -407,15 +406,6 @@ async fn written(store: &Store, new: &NewWebhook) -> Result<Option<u64>, StoreEr
     };
     let change = store.filter_change(webhook.matched_revision).await?;
     Ok(change.and_then(|change| change.requested_slot))
-}
-
-async fn is_drained(store: &Store, end: u64) -> Result<bool, StoreError> {
-    for commitment in [Commitment::Confirmed, Commitment::Finalized] {
-        if store.checkpoint(commitment).await? < Some(end) {
-            return Ok(false);
-        }
-    }
-    Ok(store.pending_deliveries().await? == 0)
 }
 
 /// A quarter of the pauses are moments, a quarter seconds: some kills come together, and some find work well under
