@@ -17,8 +17,8 @@ use self::{
     shares::divide,
 };
 use crate::{
-    error::StreamError, generation::Generation, limits::LONGEST_RECONNECT_PAUSE, request::Request,
-    request_limits::RequestLimits, servers::Servers, slot_assembly::Assembled,
+    error::StreamError, generation::Generation, limits::LONGEST_RECONNECT_PAUSE, reconnect,
+    request::Request, request_limits::RequestLimits, servers::Servers, slot_assembly::Assembled,
     slot_stream::SlotStream, wire,
 };
 
@@ -258,9 +258,8 @@ impl JoinedStream {
     fn lost(&mut self, id: StrandId, error: StreamError) -> Result<(), StreamError> {
         let in_vain = !error.is_retryable() || error.is_replay_unavailable();
         if let Some(strand) = self.strands.get_mut(&id) {
-            let doubled = FIRST_PAUSE.saturating_mul(1 << strand.failures.min(16));
+            let pause = reconnect::pause(FIRST_PAUSE, strand.failures, LONGEST_RECONNECT_PAUSE);
             strand.failures = strand.failures.saturating_add(1);
-            let pause = doubled.min(LONGEST_RECONNECT_PAUSE);
             strand.connection = Connection::Closed(Instant::now() + pause);
         }
         if in_vain || !self.strands.values().any(Strand::is_open) {

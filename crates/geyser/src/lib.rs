@@ -14,6 +14,7 @@ mod joined_stream;
 pub mod limits;
 mod race;
 mod reader;
+mod reconnect;
 mod request;
 mod request_limits;
 #[cfg(feature = "scripted")]

@@ -12,6 +12,7 @@ use super::Needs;
 use crate::{
     error::StreamError,
     limits::LONGEST_RECONNECT_PAUSE,
+    reconnect,
     request::{Endpoint, Request},
     slot_assembly::SentRequest,
     stream::Stream,
@@ -268,8 +269,7 @@ fn pause(failures: u32, is_retryable: bool) -> Duration {
     } else {
         LONGEST_REFUSED_PAUSE
     };
-    let doubled = FIRST_PAUSE.saturating_mul(1 << failures.min(16));
-    doubled.min(longest)
+    reconnect::pause(FIRST_PAUSE, failures, longest)
 }
 
 async fn main_event(main: &mut Main) -> Event {
