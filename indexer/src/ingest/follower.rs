@@ -106,7 +106,7 @@ impl Follower {
             servers: self.servers.clone(),
             limits: self.limits(limits, refusals).await?,
         };
-        let mut changes = self.subscriptions.clone();
+        let mut changes = self.caught_up_subscriptions().await?;
         let mut wanted = refusals.wanted(&changes.borrow_and_update());
         if refusals.are_suspected() {
             let tried = Arc::clone(&wanted);
@@ -169,6 +169,19 @@ impl Follower {
                 }
             }
         }
+    }
+
+    /// The watch, once it has the webhooks as they are now. A leader before this one may have put a webhook in force that
+    /// is not watched here yet: a session without it would emit nothing to it, and what was in force is not asked for
+    /// again. After this process took the lead no other one puts anything in force, so the revision is read now.
+    async fn caught_up_subscriptions(
+        &self,
+    ) -> Result<watch::Receiver<Arc<Subscriptions>>, SessionEnd> {
+        let newest = self.context.outbox.store.webhook_revision().await?;
+        let mut watched = self.subscriptions.clone();
+        let caught_up = watched.wait_for(|known| known.revision() >= newest).await;
+        caught_up.map_err(|_| SessionEnd::Unwatched)?;
+        Ok(watched)
     }
 
     /// How many keys the servers take in one request: found once, and again when a session was refused.
@@ -268,3 +281,6 @@ async fn complete(
     }
     Ok(last)
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,159 @@
+//! The follower between a scripted server and an SQLite file, after another process led.
+
+use std::time::Duration;
+
+use service_kit::Clock;
+use sluice_geyser::{SlotStatus, scripted::ScriptedServer};
+use sluice_store::{
+    Access, Commit, Commitment, DeliveryQuery, EventKind, FilterState, Filters, NewWebhook,
+    Revision, Secret, Store, Timestamp, WebhookDefinition, WebhookId,
+};
+use sluice_testkit::updates::{key, program, slot, whole};
+use tempfile::TempDir;
+use tokio::time::timeout;
+
+use super::*;
+use crate::{
+    delivery::capacity::Submissions, events::idl::Idls, ingest::outbox::Outbox, metrics::Metrics,
+    status::Status,
+};
+
+/// No step takes longer unless something hangs.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// How long the watch is held back: a follower that does not wait for it opens a stream within milliseconds.
+const HELD_BACK: Duration = Duration::from_millis(500);
+
+struct Stage {
+    store: Store,
+    server: ScriptedServer,
+    _folder: TempDir,
+}
+
+impl Stage {
+    async fn set() -> Self {
+        let folder = tempfile::tempdir().expect("temporary folder");
+        let store = Store::open(&folder.path().join("sluice.db")).await;
+        Self {
+            store: store.expect("opens"),
+            server: ScriptedServer::start().await.expect("listens"),
+            _folder: folder,
+        }
+    }
+
+    /// Writes a webhook on what happens to an address.
+    async fn webhook(&self, number: u8, program: solana_pubkey::Pubkey) -> WebhookId {
+        let definition = WebhookDefinition::new(
+            "http://127.0.0.1:1/".to_owned(),
+            EventKind::ALL.into_iter().collect(),
+            Filters {
+                accounts: Vec::new(),
+                programs: vec![program],
+            },
+        );
+        let new = NewWebhook {
+            id: WebhookId::from_random([number; 16]),
+            owner: Access::All,
+            relay_until: None,
+            definition,
+            secret: Secret::from_random([number; 32]),
+            created: Timestamp::from_unix_millis(0),
+        };
+        let created = self.store.create_webhook(&new, 10).await;
+        created.expect("is written").id
+    }
+
+    async fn subscriptions(&self) -> Arc<Subscriptions> {
+        let active = self.store.active_webhooks().await.expect("reads");
+        Arc::new(Subscriptions::new(&active))
+    }
+
+    /// Does what a leader did whose filter of `revision` was in force, and that had stored everything through `slot`.
+    async fn led(&self, revision: u64, slot: u64) {
+        let state = FilterState {
+            revision: Revision(revision),
+            in_force_slot: slot,
+        };
+        for commitment in [Commitment::Confirmed, Commitment::Finalized] {
+            let read = Commit::slot(commitment, slot, &[], Timestamp::from_unix_millis(0));
+            self.store.commit(&read).await.expect("is stored");
+        }
+        let recorded = self.store.record_filter_state(state).await;
+        recorded.expect("is recorded");
+    }
+
+    fn follower(&self, subscriptions: watch::Receiver<Arc<Subscriptions>>) -> Follower {
+        Follower {
+            servers: Servers::new([self.server.endpoint()]),
+            probes_limits: false,
+            subscriptions,
+            backfill: None,
+            context: SessionContext {
+                outbox: Outbox {
+                    store: self.store.clone(),
+                    stored: Arc::default(),
+                    capacity: Submissions::new(PATIENCE).capacity(),
+                    metrics: Metrics::default(),
+                    clock: Clock::system(),
+                },
+                idls: Arc::new(Idls::default()),
+                status: Status::default(),
+            },
+        }
+    }
+
+    /// Waits until the checkpoint is this slot.
+    async fn until_checkpoint(&self, slot: u64) {
+        let reached = async {
+            while self.store.checkpoint(Commitment::Confirmed).await.ok() != Some(Some(slot)) {
+                sleep(Duration::from_millis(10)).await;
+            }
+        };
+        timeout(PATIENCE, reached).await.expect("is stored");
+    }
+}
+
+#[tokio::test]
+async fn a_new_leader_serves_every_webhook_that_the_one_before_served() {
+    let mut stage = Stage::set().await;
+    stage.webhook(1, key(50)).await;
+    let (watched, subscriptions) = watch::channel(stage.subscriptions().await);
+    let newest = stage.webhook(2, program()).await;
+    stage.led(2, 10).await;
+
+    let shutdown = CancellationToken::new();
+    let follower = stage.follower(subscriptions);
+    let running = tokio::spawn(follower.run(shutdown.clone()));
+    let early = timeout(HELD_BACK, stage.server.accept()).await;
+    watched.send_replace(stage.subscriptions().await);
+    let mut connection = match early {
+        Ok(connection) => connection,
+        Err(_) => timeout(PATIENCE, stage.server.accept())
+            .await
+            .expect("opens a stream"),
+    };
+    let request = connection.received().await.expect("the client is there");
+    let request = request.request;
+    assert_eq!(request.from_slot, Some(11));
+    let name = request.slots.expect("always");
+    let confirmed =
+        [SlotStatus::Processed, SlotStatus::Confirmed].map(|status| slot(&name, 11, status));
+    for update in whole(&name, 11).into_iter().chain(confirmed) {
+        let sent = connection.send(update).await;
+        sent.expect("the client is there");
+    }
+    stage.until_checkpoint(11).await;
+
+    let owed = stage
+        .store
+        .deliveries(&Access::All, &newest, DeliveryQuery::default(), 100);
+    let owed = owed.await.expect("reads").expect("exists");
+    assert_eq!(owed.len(), 3, "everything that slot 11 had for it");
+    let state = stage.store.filter_state().await.expect("reads");
+    assert_eq!(state.expect("is in force").revision, Revision(2));
+    shutdown.cancel();
+    timeout(PATIENCE, running)
+        .await
+        .expect("ends")
+        .expect("does not panic");
+}
