@@ -1,4 +1,6 @@
-//! Middleware around the whole router: request traces, and panics answered as 500.
+//! Middleware around the whole router: request traces, CORS, and panics answered as 500.
+
+mod cors;
 
 use std::{any::Any, convert::Infallible, panic::AssertUnwindSafe};
 
@@ -9,17 +11,21 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use futures::FutureExt;
+use sluice_config::CorsOrigins;
 use tower::{Service, ServiceBuilder};
 use tower_http::trace::{DefaultMakeSpan, DefaultOnResponse, TraceLayer};
 use tracing::Level;
 
+use self::cors::PublicCors;
 use crate::error::ApiError;
 
 /// Puts the layers around the routes, outermost first. They surround the router as a whole: a layer of the router's
 /// own costs each request several allocations.
 pub fn apply(
     routes: Router,
-) -> impl Service<Request, Response = Response, Error = Infallible, Future: Send> + Clone + Send {
+    origins: &CorsOrigins,
+) -> impl Service<Request, Response = Response, Error = Infallible, Future: Send> + Clone + Send + use<>
+{
     let traces = tracing::enabled!(target: "tower_http::trace", Level::DEBUG);
     let trace = traces.then(|| {
         ServiceBuilder::new()
@@ -35,6 +41,7 @@ pub fn apply(
     });
     ServiceBuilder::new()
         .option_layer(trace)
+        .layer(PublicCors::new(origins))
         // Inside the trace, so that a panic is logged with its request like any other answer.
         .map_future(answer_panics)
         .service(routes)

@@ -76,7 +76,10 @@ pub async fn run(
     let listener = listener.tap_io(|connection| {
         let _ = connection.set_nodelay(true);
     });
-    let service = middleware::apply(router(state, webhooks).merge(openapi::route()));
+    let service = middleware::apply(
+        router(state, webhooks).merge(openapi::route()),
+        &config.api.cors_origins,
+    );
     axum::serve(listener, Shared::new(service))
         .with_graceful_shutdown(shutdown.clone().cancelled_owned())
         .await

@@ -6,6 +6,7 @@
 //! is silently ignored is worse than no key.
 
 mod bootstrap;
+mod cors;
 mod freshness;
 mod geyser;
 mod webhooks;
@@ -24,6 +25,7 @@ use thiserror::Error;
 use url::Url;
 
 pub use self::bootstrap::BootstrapConfig;
+pub use self::cors::{CorsOrigins, CorsSwitch};
 pub use self::freshness::FreshnessConfig;
 pub use self::geyser::{GeyserConfig, GeyserEndpoint};
 pub use self::webhooks::{
@@ -150,6 +152,8 @@ pub struct ApiConfig {
     pub rate_limit_per_minute: NonZeroU32,
     /// Requests that it may make at once after a pause.
     pub rate_limit_burst: NonZeroU32,
+    /// Web pages that may call the public routes from a browser.
+    pub cors_origins: CorsOrigins,
 }
 
 impl Default for ApiConfig {
@@ -158,6 +162,7 @@ impl Default for ApiConfig {
             listen: SocketAddr::from(([127, 0, 0, 1], 8787)),
             rate_limit_per_minute: const { NonZeroU32::new(600).expect("not zero") },
             rate_limit_burst: const { NonZeroU32::new(100).expect("not zero") },
+            cors_origins: CorsOrigins::default(),
         }
     }
 }
@@ -280,6 +285,7 @@ impl Config {
                 rule: "at least 1",
             });
         }
+        self.api.cors_origins.check()?;
         self.bootstrap.check()?;
         if self.indexer.backfill_calls_per_second > MAX_BACKFILL_CALLS_PER_SECOND {
             return Err(ConfigError::Range {

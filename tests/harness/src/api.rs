@@ -39,6 +39,15 @@ const EPOCH: u64 = 500;
 /// Balance of each vault, smallest units.
 const RESERVE: u64 = 1_000_000_000_000;
 
+/// Lines of the configuration that a test adds, by section.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Lines<'a> {
+    /// In `[chain]`.
+    pub chain: &'a str,
+    /// In `[api]`.
+    pub api: &'a str,
+}
+
 /// The API with its surroundings. Dropping it ends all of them.
 pub struct ApiHarness {
     /// Where the API listens: `http://127.0.0.1:port`.
@@ -66,14 +75,14 @@ impl ApiHarness {
     /// # Errors
     /// When a part does not start.
     pub async fn start(rpc_timeout: Duration) -> anyhow::Result<Self> {
-        Self::start_with(rpc_timeout, "").await
+        Self::start_with(rpc_timeout, Lines::default()).await
     }
 
-    /// As [`ApiHarness::start`], with the lines of `settings` more in the section `[chain]` of the configuration.
+    /// As [`ApiHarness::start`], with these lines more in the configuration.
     ///
     /// # Errors
     /// As [`ApiHarness::start`].
-    pub async fn start_with(rpc_timeout: Duration, settings: &str) -> anyhow::Result<Self> {
+    pub async fn start_with(rpc_timeout: Duration, lines: Lines<'_>) -> anyhow::Result<Self> {
         let mut node = RpcNode::holding([]).await?;
         let mut sol_pool = PoolSpec::of(TokenSpec::spl(RESERVE), TokenSpec::spl(RESERVE))
             .open(&mut node, "sol pool");
@@ -87,7 +96,7 @@ impl ApiHarness {
         let folder = tempfile::tempdir()?;
         let chain = RunningChain::start(node.clone(), RUNNING).await?;
         let port = free_port()?;
-        let text = config(&node.url(), &chain, port, rpc_timeout, &folder, settings);
+        let text = config(&node.url(), &chain, port, rpc_timeout, &folder, lines);
         let config = Config::parse(&text, "harness.toml".as_ref())?;
         let shutdown = CancellationToken::new();
         let api = tokio::spawn(services::api(config, shutdown.clone()));
@@ -157,15 +166,19 @@ fn config(
     port: u16,
     rpc_timeout: Duration,
     folder: &TempDir,
-    settings: &str,
+    lines: Lines<'_>,
 ) -> String {
     // A TOML basic string escapes as JSON does.
     let database = serde_json::Value::from(folder.path().join("sluice.db").to_string_lossy());
+    let Lines {
+        chain: settings,
+        api,
+    } = lines;
     format!(
         "[chain]\nrpc-url = \"{rpc_url}\"\nrpc-timeout-ms = {}\nexchange = \"stand-in\"\n{settings}\n\
          [[geyser.endpoints]]\nurl = \"{}\"\n\
          [store]\npath = {database}\n\
-         [api]\nlisten = \"127.0.0.1:{port}\"\n\
+         [api]\nlisten = \"127.0.0.1:{port}\"\n{api}\n\
          [webhooks]\nallow-http-loopback = true\n",
         rpc_timeout.as_millis(),
         chain.endpoint().url,

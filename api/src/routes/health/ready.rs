@@ -41,7 +41,9 @@ pub async fn ready(State(state): State<AppState>) -> (StatusCode, Json<Readiness
         }
     };
     if let Err(error) = state.store().check().await {
-        reasons.push(format!("store: {error}"));
+        // The cause may name a path or a host, which is for the log alone.
+        tracing::error!(%error, "the database is not available");
+        reasons.push("store: the database is not available".to_owned());
     }
     let ready = reasons.is_empty();
     let status = if ready {

@@ -7,7 +7,7 @@ use cpmm::{TokenAccount, TokenAccountKind, ids};
 use reqwest::{Response, StatusCode};
 use serde_json::{Value, json};
 use sluice_chain_types::RawAccount;
-use sluice_harness::api::ApiHarness;
+use sluice_harness::api::{ApiHarness, Lines};
 use sluice_testkit::{names::keypair, pool::Pool};
 use sluice_transaction::Associated;
 use solana_pubkey::Pubkey;
@@ -22,7 +22,7 @@ pub const AMOUNT: u64 = 1_000_000;
 /// The API between doubles, and a client of it.
 pub struct Client {
     pub harness: ApiHarness,
-    http: reqwest::Client,
+    pub http: reqwest::Client,
 }
 
 /// Status and body of an answer.
@@ -52,8 +52,8 @@ impl Client {
         )
     }
 
-    /// With these lines more in the section `[chain]` of the configuration.
-    pub async fn start_set(settings: &str) -> Self {
+    /// With these lines more in the configuration.
+    pub async fn start_set(settings: Lines<'_>) -> Self {
         let harness = ApiHarness::start_with(RPC_TIMEOUT, settings).await;
         Self::of(harness.expect("the API starts"))
     }

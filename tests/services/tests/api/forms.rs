@@ -4,6 +4,7 @@ use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
 use bytes::Bytes;
 use serde_json::{Value, json};
 use sluice_chain_types::RawAccount;
+use sluice_harness::api::Lines;
 use sluice_testkit::names::keypair;
 use sluice_transaction::Associated;
 use solana_pubkey::Pubkey;
@@ -68,7 +69,11 @@ async fn without_unwrap_lamports_sol_for_another_wallet_brings_the_rent_along() 
         ("unwrap-lamports = false", "unwrappedWithRent"),
         ("", "unwrapped"),
     ] {
-        let client = Client::start_set(settings).await;
+        let client = Client::start_set(Lines {
+            chain: settings,
+            ..Lines::default()
+        })
+        .await;
         let mints = client.harness.sol_pool.state.mints;
         let (input, output) = (mints.token_1, mints.token_0);
         let path = format!("/v1/quote?inputMint={input}&outputMint={output}&amount={AMOUNT}");

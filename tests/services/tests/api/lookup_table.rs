@@ -7,6 +7,7 @@ use std::{
 
 use serde_json::{Value, json};
 use sluice_chain_types::RawAccount;
+use sluice_harness::api::Lines;
 use sluice_transaction::lookup_table::FIXED_ADDRESSES;
 use solana_address_lookup_table_interface::{
     program,
@@ -55,7 +56,11 @@ impl Client {
 
 #[tokio::test]
 async fn the_largest_swap_fits_while_the_table_is_whole() {
-    let client = Client::start_set(&format!("lookup-table = \"{TABLE}\"")).await;
+    let client = Client::start_set(Lines {
+        chain: &format!("lookup-table = \"{TABLE}\""),
+        ..Lines::default()
+    })
+    .await;
     let mut body = client.largest().await;
     let refused = client.until_status(&body, 422).await;
     let remedies = refused["remedies"].as_array().expect("a list");

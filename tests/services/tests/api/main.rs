@@ -1,5 +1,6 @@
 //! The whole API over HTTP, before a node and a chain that a test commands.
 
+mod browser;
 mod client;
 mod damage;
 mod fields;
