@@ -70,13 +70,27 @@ impl SlotAssembler {
         let Some(view) = entry.views.get_mut(source) else {
             return;
         };
+        let banks = view.banks.len();
         let Some(bank) = view.bank_for(slot, generation, from) else {
             return;
         };
         if bank.closed_in().is_some() && view.has_delivered(&update) {
             return;
         }
-        let Some(bank) = view.banks.last_mut() else {
+        let is_reopened = banks > 0 && view.banks.len() > banks;
+        if is_reopened && let Some(from) = self.sources.get_mut(source) {
+            from.reopened.insert(slot);
+        }
+        self.collect(source, slot, generation, update);
+    }
+
+    /// Adds content to the newest bank of a slot.
+    fn collect(&mut self, source: usize, slot: u64, generation: Generation, update: Update) {
+        let Some((from, entry)) = self.entry(source, slot) else {
+            return;
+        };
+        let view = entry.views.get_mut(source);
+        let Some(bank) = view.and_then(|view| view.banks.last_mut()) else {
             return;
         };
         let has_ended = bank.has_ended();
@@ -93,6 +107,21 @@ impl SlotAssembler {
         }
         self.assembled
             .extend(late.map(|update| Assembled::Late { slot, update }));
+    }
+
+    /// A block of a slot has come to its end: of the slots below no replay follows any more. What was collected for one
+    /// belongs to the block that had come.
+    fn close(&mut self, source: usize, slot: u64) {
+        let reopened = self.sources.get_mut(source).map(|from| from.close(slot));
+        for below in reopened.unwrap_or_default() {
+            let entry = self.slots.get_mut(&below);
+            let view = entry.and_then(|entry| entry.views.get_mut(source));
+            let content = view.map(SlotView::take_reopened).unwrap_or_default();
+            for update in content {
+                let generation = update.generation().unwrap_or_default();
+                self.collect(source, below, generation, update);
+            }
+        }
     }
 
     pub(super) fn meta(
@@ -112,6 +141,7 @@ impl SlotAssembler {
             }
             return;
         }
+        self.close(source, slot);
         self.name_parent(source, parent);
         self.note_child(parent, slot);
         self.work.is_due(slot);

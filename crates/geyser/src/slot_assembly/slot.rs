@@ -77,7 +77,7 @@ impl SlotView {
     ) -> Option<&mut CollectedBank> {
         let opens = self.banks.last().is_none_or(|bank| {
             // What is replayed is collected by itself, and complete by itself.
-            let replays = |since| generation > since && source.replays(generation, slot);
+            let replays = |since| generation > since && source.may_replay(generation, slot);
             match bank.closed_in() {
                 Some(closed_in) => replays(closed_in),
                 // A bank of which nothing has come but its creation, after another one.
@@ -88,6 +88,18 @@ impl SlotView {
             self.banks.push(CollectedBank::new(generation, None));
         }
         self.banks.last_mut()
+    }
+
+    /// Takes out what came after the metadata of a bank for a replay of the slot that did not follow.
+    pub(super) fn take_reopened(&mut self) -> Vec<Update> {
+        let is_closed = |bank: &CollectedBank| bank.closed_in().is_some();
+        let is_over = self.banks.len() > 1 && self.banks.iter().rev().nth(1).is_some_and(is_closed);
+        let reopened = self
+            .banks
+            .pop_if(|last| is_over && last.witnessed_in.is_none() && !is_closed(last));
+        reopened
+            .map(|mut bank| bank.take_content())
+            .unwrap_or_default()
     }
 
     /// Whether an update came before in any bank, or a later write of the same account did.

@@ -1,5 +1,7 @@
 //! Source: one connection as the assembler knows it: requests sent, the generation in force, replays due (pure).
 
+use std::collections::BTreeSet;
+
 use crate::{
     generation::Generation,
     slot_assembly::{SOURCES_OF_SERVER, SentRequest},
@@ -36,6 +38,10 @@ pub(super) struct Source {
     pub(super) reports_banks: bool,
     ended: u32,
     ended_since_shown: u32,
+    /// The highest slot whose metadata came under the newest generation shown.
+    closed: Option<u64>,
+    /// Slots of which content came, after their metadata, that may be the beginning of a replay.
+    pub(super) reopened: BTreeSet<u64>,
 }
 
 /// Whether a replay can be asked for.
@@ -72,6 +78,7 @@ impl Source {
         if is_new {
             self.shown = Some(generation);
             self.ended_since_shown = 0;
+            self.closed = None;
         }
         is_new
     }
@@ -120,6 +127,21 @@ impl Source {
         self.request(generation)
             .and_then(|request| request.from_slot)
             .is_some_and(|from| from <= slot)
+    }
+
+    /// Notes that the metadata of a slot came. Returns the slots below of which what came after their metadata is no
+    /// replay: that goes upwards, and is past them.
+    pub(super) fn close(&mut self, slot: u64) -> BTreeSet<u64> {
+        self.closed = self.closed.max(Some(slot));
+        self.reopened.remove(&slot);
+        let later = self.reopened.split_off(&slot);
+        std::mem::replace(&mut self.reopened, later)
+    }
+
+    /// Whether the request of this generation asked for a replay of `slot` that may still come.
+    pub(super) fn may_replay(&self, generation: Generation, slot: u64) -> bool {
+        let is_past = self.shown == Some(generation) && self.closed > Some(slot);
+        self.replays(generation, slot) && !is_past
     }
 
     /// Whether to ask for a replay of `slot`, which was frozen when `frozen_in` was the newest generation sent.

@@ -144,6 +144,46 @@ fn content_of_a_copy_is_reported_though_the_slot_is_given_out_and_forgotten_at_o
     assert_eq!(reported(&assembled), [late]);
 }
 
+#[test]
+fn content_after_the_metadata_is_none_of_a_replay_that_has_passed_its_slot() {
+    let mut assembler = SlotAssembler::new(1);
+    assembler.connected(0, sent(1, None));
+    deliver(
+        &mut assembler,
+        1,
+        [created(10), account(10, 5), meta(10), processed(10)],
+    );
+    deliver(&mut assembler, 1, [created(11), account(11, 7), meta(11)]);
+    // A replay of slots 10 and 11 is asked for that holds neither: the server has nothing to replay.
+    assembler.requested(0, sent(2, Some(10)));
+    let next = [created(12), account(12, 8), meta(12), processed(12)];
+    let confirmed = slot_status(11, None, SlotStatus::Confirmed);
+    let live = next.into_iter().chain([account(11, 9), confirmed]);
+    let (given, _) = deliver(&mut assembler, 2, live);
+    assert_eq!(given, [(11, 2), (12, 1)], "before its slot was given out");
+
+    assembler.update(0, update(2, account(11, 10)));
+    assert_eq!(reported(&assembler.take()), [account(11, 10)], "and after");
+}
+
+#[test]
+fn content_that_is_taken_for_a_replay_is_reported_once_the_replay_has_passed_its_slot() {
+    let mut assembler = SlotAssembler::new(1);
+    assembler.connected(0, sent(1, None));
+    deliver(
+        &mut assembler,
+        1,
+        [created(10), account(10, 5), meta(10), processed(10)],
+    );
+    assembler.requested(0, sent(2, Some(10)));
+    // It may be the beginning of a replay of slot 10.
+    let confirmed = slot_status(10, None, SlotStatus::Confirmed);
+    let open = [created(11), account(10, 6), confirmed, account(11, 7)];
+    assert_eq!(deliver(&mut assembler, 2, open).0, []);
+    assembler.update(0, update(2, meta(11)));
+    assert_eq!(reported(&assembler.take()), [account(10, 6)]);
+}
+
 /// A write of an account by the transaction of this number.
 fn written(slot: u64, key: u8, version: u64, transaction: u8) -> Body {
     let key = solana_pubkey::Pubkey::from([key; 32]);
