@@ -72,11 +72,8 @@ pub async fn run(
         capacity: submissions.capacity(),
         metrics: metrics.clone(),
         probes_limits: config.geyser.probe_limits,
-        retention: retention::Limits {
-            finished: config.webhooks.retention(),
-            undelivered: config.webhooks.undelivered_retention(),
-            bytes: config.webhooks.max_stored_bytes(),
-        },
+        watches_closed: config.geyser.watch_closed_accounts,
+        retention: retention_limits(&config),
         clock: clock.clone(),
     };
     let dispatcher = Dispatcher {
@@ -133,6 +130,15 @@ fn client(config: &Config) -> anyhow::Result<Client> {
         .context("cannot set up the HTTP client for deliveries")
 }
 
+/// How long messages are kept.
+fn retention_limits(config: &Config) -> retention::Limits {
+    retention::Limits {
+        finished: config.webhooks.retention(),
+        undelivered: config.webhooks.undelivered_retention(),
+        bytes: config.webhooks.max_stored_bytes(),
+    }
+}
+
 /// The stream's servers.
 fn servers(config: &Config) -> Servers {
     let endpoints = config.geyser.endpoints().into_iter();
@@ -165,6 +171,7 @@ struct LeaderTasks {
     retention: retention::Limits,
     clock: Clock,
     probes_limits: bool,
+    watches_closed: bool,
 }
 
 impl LeaderTasks {
@@ -183,6 +190,7 @@ impl LeaderTasks {
         let follower = Follower {
             servers: self.servers.clone(),
             probes_limits: self.probes_limits,
+            watches_closed: self.watches_closed,
             subscriptions: self.subscriptions.clone(),
             backfill: self.node.clone().map(Backfill::new),
             context: SessionContext {

@@ -20,8 +20,8 @@ pub struct GeyserConfig {
     x_token: Option<SecretString>,
     #[serde(default)]
     fallback: Vec<GeyserFallback>,
-    /// Whether the market subscribes to all accounts that are closed, which is how it notices closed
-    /// pools. Some services refuse a filter that names neither an account nor an owner.
+    /// Whether all accounts that are closed are subscribed to, which is how the market notices closed pools, and the
+    /// indexer that an account of a watched program is closed. Some services refuse a filter that names neither an account nor an owner.
     #[serde(default = "default_watch_closed_accounts")]
     pub watch_closed_accounts: bool,
     /// Whether the indexer finds out, when it starts, how many addresses the servers take in one request.

@@ -108,6 +108,11 @@ pub struct AccountFilter {
 impl AccountFilter {
     /// Servers refuse more conditions on the data of one filter.
     pub const MAX_DATA_FILTERS: usize = 4;
+
+    /// Whether it names neither an account nor an owner. Some servers refuse that.
+    pub(crate) const fn is_keyless(&self) -> bool {
+        self.pubkeys.is_empty() && self.owners.is_empty()
+    }
 }
 
 /// Which transactions to send.

@@ -22,6 +22,8 @@ pub struct RequestLimits {
     pub account_include: Option<usize>,
     /// Keys of all filters together, which follow from the bytes of a request.
     pub keys: usize,
+    /// Whether account filters that name no key are taken; where not, they are left out.
+    pub keyless: bool,
 }
 
 impl Default for RequestLimits {
@@ -31,6 +33,7 @@ impl Default for RequestLimits {
             owners: None,
             account_include: None,
             keys: (MAX_REQUEST_BYTES - RESERVED_BYTES) / KEY_BYTES,
+            keyless: true,
         }
     }
 }

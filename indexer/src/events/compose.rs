@@ -17,23 +17,25 @@ use super::{
     program_events::{invoked_programs, program_events},
     subscription_index::{Subscriber, SubscriberIndex, SubscriptionIndex, Subscriptions},
 };
-use crate::slots::{Block, Gap, RetractReason, SlotEventRef, SlotEvents};
+use crate::slots::{Block, Gap, LastOwners, RetractReason, SlotEventRef, SlotEvents};
 
 /// The incarnation of what is emitted again after it was retracted. That happens at confirmed, hence once.
 const REINSTATED: u32 = 1;
 
 /// The messages that the events of a block cause at a commitment, in the order in which they are numbered: transactions
 /// as the block executed them, each followed by its programs' events, then the accounts as they were last
-/// written. `fallback` is the time for a block whose own is not known. Each is composed when it is asked for.
+/// written. `last_owners` are those of accounts that left a program, whose webhooks are sent them, too. `fallback` is the
+/// time for a block whose own is not known. Each is composed when it is asked for.
 pub fn events<'a>(
     subscriptions: &'a Subscriptions,
     idls: &'a Idls,
     commitment: Commitment,
     block: &'a Block,
-    events: &'a SlotEvents,
+    (events, last_owners): (&'a SlotEvents, &'a LastOwners),
     fallback: Timestamp,
 ) -> impl Iterator<Item = NewMessage> + use<'a> {
-    let composer = Composer::new(subscriptions, idls, (commitment, block), fallback, None);
+    let place = (commitment, block);
+    let composer = Composer::new(subscriptions, idls, place, last_owners, fallback);
     composer.messages_of(events)
 }
 
@@ -43,12 +45,13 @@ pub fn reinstated<'a>(
     subscriptions: &'a Subscriptions,
     idls: &'a Idls,
     block: &'a Block,
-    events: &'a SlotEvents,
+    (events, last_owners): (&'a SlotEvents, &'a LastOwners),
     fallback: Timestamp,
     retractions: &'a HashSet<MessageId>,
 ) -> impl Iterator<Item = NewMessage> + use<'a> {
     let place = (Commitment::Processed, block);
-    let composer = Composer::new(subscriptions, idls, place, fallback, Some(retractions));
+    let mut composer = Composer::new(subscriptions, idls, place, last_owners, fallback);
+    composer.retractions = Some(retractions);
     composer.messages_of(events)
 }
 
@@ -59,6 +62,7 @@ struct Composer<'a> {
     commitment: Commitment,
     block: BlockId<'a>,
     timestamp: Timestamp,
+    last_owners: &'a LastOwners,
     /// Where given, only events with one of these retractions are emitted, as reinstated.
     retractions: Option<&'a HashSet<MessageId>>,
     /// The webhooks that the current event matches; kept to be used again.
@@ -71,8 +75,8 @@ impl<'a> Composer<'a> {
         subscriptions: &'a Subscriptions,
         idls: &'a Idls,
         (commitment, block): (Commitment, &'a Block),
+        last_owners: &'a LastOwners,
         fallback: Timestamp,
-        retractions: Option<&'a HashSet<MessageId>>,
     ) -> Self {
         Self {
             subscriptions,
@@ -85,7 +89,8 @@ impl<'a> Composer<'a> {
                 incarnation: 0,
             },
             timestamp: block.time.map_or(fallback, Timestamp::from_unix_seconds),
-            retractions,
+            last_owners,
+            retractions: None,
             matched: Vec::new(),
             messages: Vec::new(),
         }
@@ -104,14 +109,23 @@ impl<'a> Composer<'a> {
     }
 
     fn account_change(&mut self, account: &AccountUpdate) {
+        let writer = account.txn_signature.as_ref();
+        let identity = MessageIdentity::AccountChange(self.block, &account.pubkey, writer);
+        let mut composed = Vec::new();
+        for owner in self.last_owners.of(&account.pubkey) {
+            self.index.watchers_of_program(owner, &mut self.matched);
+            self.matched.retain(|each| !composed.contains(each));
+            composed.extend_from_slice(&self.matched);
+            self.push(identity, Some(&account.pubkey), || {
+                payload::account_change(account, Some(owner))
+            });
+        }
         self.index
             .account_change(&account.pubkey, &account.owner, &mut self.matched);
-        let writer = account.txn_signature.as_ref();
-        self.push(
-            MessageIdentity::AccountChange(self.block, &account.pubkey, writer),
-            Some(&account.pubkey),
-            || payload::account_change(account),
-        );
+        self.matched.retain(|each| !composed.contains(each));
+        self.push(identity, Some(&account.pubkey), || {
+            payload::account_change(account, None)
+        });
     }
 
     fn transaction(&mut self, transaction: &TransactionUpdate) {

@@ -7,7 +7,8 @@
 //! - `accountChange`: `pubkey`, `owner`, `lamports`, `data` (base64), `dataLength`, `executable`,
 //!   `writtenBy` (signature of the writing transaction, or null). With `origin` `snapshot`, which no change has, it is
 //!   how an account that the webhook watches by address is after a gap, as of `slot`; one that does not exist has no
-//!   lamports and is owned by the system program.
+//!   lamports and is owned by the system program. `lastOwner`, which no other change has, is the program that the webhook
+//!   watches and that owned the account before: with this change it was closed or came to another program.
 //! - `transaction`: `signature`, `index` (position in the block), `error` (text, or null), `fee` (lamports),
 //!   `computeUnits` (or null), `accountKeys`, `programs` (invoked at any depth), `logs` (or null when the
 //!   validator kept none), and `logsTruncated`: true, only where the validator cut the logs. Events that the programs
@@ -88,10 +89,16 @@ pub fn template(
     BodyTemplate::new(prefix, suffix)
 }
 
-/// The `data` of an `accountChange`.
+/// The `data` of an `accountChange`; `last_owner` is the program that it left, for a webhook that watches that one.
 #[must_use]
-pub fn account_change(account: &AccountUpdate) -> impl Serialize + use<> {
-    changed(account)
+pub fn account_change(
+    account: &AccountUpdate,
+    last_owner: Option<&Pubkey>,
+) -> impl Serialize + use<> {
+    AccountChange {
+        last_owner: last_owner.map(ToString::to_string),
+        ..changed(account)
+    }
 }
 
 fn changed(account: &AccountUpdate) -> AccountChange {
@@ -104,6 +111,7 @@ fn changed(account: &AccountUpdate) -> AccountChange {
         executable: account.executable,
         written_by: account.txn_signature.map(|signature| signature.to_string()),
         origin: None,
+        last_owner: None,
     }
 }
 
@@ -129,6 +137,8 @@ struct AccountChange {
     written_by: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     origin: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_owner: Option<String>,
 }
 
 /// The `data` of a `transaction`; `programs` are those it invoked.

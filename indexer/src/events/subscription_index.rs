@@ -236,6 +236,23 @@ impl Subscriptions {
         self.addresses(CHANGES_BY_OWNER)
     }
 
+    /// Whether accounts of any program are watched.
+    #[must_use]
+    pub fn watches_owners(&self) -> bool {
+        let mut indexes = self.indexes.iter();
+        indexes.any(|index| index.criteria & CHANGES_BY_OWNER != 0)
+    }
+
+    /// Whether the accounts of this program are watched.
+    #[must_use]
+    pub fn watches_owner(&self, program: &Pubkey) -> bool {
+        let mut indexes = self
+            .indexes
+            .iter()
+            .filter(|index| index.criteria & CHANGES_BY_OWNER != 0);
+        indexes.any(|index| index.matches(program, CHANGES_BY_OWNER))
+    }
+
     /// Addresses of which one must be mentioned by a transaction that is streamed. A program that is invoked
     /// is always mentioned.
     pub fn mentioned_addresses(&self) -> impl Iterator<Item = &Pubkey> {
@@ -290,6 +307,12 @@ impl SubscriptionIndex {
     pub fn watchers_of(&self, account: &Pubkey, found: &mut Vec<SubscriberIndex>) {
         found.clear();
         self.collect(account, CHANGES_OF_ACCOUNT, found);
+    }
+
+    /// The webhooks that watch the accounts of a program, in order of creation, into `found`, which is emptied first.
+    pub fn watchers_of_program(&self, program: &Pubkey, found: &mut Vec<SubscriberIndex>) {
+        found.clear();
+        self.collect(program, CHANGES_BY_OWNER, found);
     }
 
     /// The webhooks that a transaction matches: it mentions an account they watch, or invokes a program they watch.

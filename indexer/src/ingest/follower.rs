@@ -36,6 +36,8 @@ pub struct Follower {
     pub servers: Servers,
     /// Whether it is found out how many keys the servers take in one request.
     pub probes_limits: bool,
+    /// Whether closed accounts are asked for, by a filter that names no address.
+    pub watches_closed: bool,
     /// The active webhooks.
     pub subscriptions: watch::Receiver<Arc<Subscriptions>>,
     /// Reads by RPC what the stream's server does not replay, where that is wanted.
@@ -198,7 +200,11 @@ impl Follower {
             self.context.outbox.store.record_key_limits(shared).await?;
             *known = Some(found);
         }
-        Ok(known.unwrap_or_default())
+        let limits = known.unwrap_or_default();
+        Ok(RequestLimits {
+            keyless: limits.keyless && self.watches_closed,
+            ..limits
+        })
     }
 
     async fn open<'a>(

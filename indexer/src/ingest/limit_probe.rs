@@ -66,6 +66,7 @@ fn lowest(one: RequestLimits, other: RequestLimits) -> RequestLimits {
         owners: least(one.owners, other.owners),
         account_include: least(one.account_include, other.account_include),
         keys: one.keys.min(other.keys),
+        keyless: one.keyless && other.keyless,
     }
 }
 
@@ -76,14 +77,45 @@ async fn of_server(endpoint: &Endpoint) -> Result<RequestLimits, StreamError> {
     limits.pubkeys = most(endpoint, Kind::Pubkeys, limits.keys).await?;
     limits.owners = most(endpoint, Kind::Owners, limits.keys).await?;
     limits.account_include = most(endpoint, Kind::AccountInclude, limits.keys).await?;
+    limits.keyless = takes_keyless(endpoint).await?;
     tracing::info!(
         pubkeys = limits.pubkeys,
         owners = limits.owners,
         account_include = limits.account_include,
         keys = limits.keys,
+        keyless = limits.keyless,
         "a server's limits of one request are found"
     );
     Ok(limits)
+}
+
+/// Whether a server takes a filter of closed accounts beside filters with keys, as they are asked for together.
+async fn takes_keyless(endpoint: &Endpoint) -> Result<bool, StreamError> {
+    let mut tried = request(Kind::Pubkeys, 1);
+    let filters = [
+        AccountFilter {
+            owners: vec![key(1)],
+            ..AccountFilter::default()
+        },
+        AccountFilter {
+            lamports: Some(0),
+            ..AccountFilter::default()
+        },
+    ];
+    let named = ["owners", "closed"].map(str::to_owned).into_iter();
+    tried.accounts.extend(named.zip(filters));
+    let mut stream = Stream::open(endpoint, tried).await?;
+    match stream.next().await {
+        Ok(_) => Ok(true),
+        Err(error) if refusal(&error).is_some() => {
+            tracing::warn!(
+                %error,
+                "a server takes no filter of closed accounts: webhooks on programs are not sent every account that is closed"
+            );
+            Ok(false)
+        }
+        Err(error) => Err(error),
+    }
 }
 
 /// How many keys of a kind a server takes; `None` for as many as fit into a request.

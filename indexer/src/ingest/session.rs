@@ -7,6 +7,7 @@
 mod gap;
 mod hand_over;
 mod in_force;
+mod last_owners;
 mod unconfirmed;
 
 use std::{collections::BTreeSet, sync::Arc, time::Instant};
@@ -24,7 +25,7 @@ use crate::{
     events::{
         compose, idl::Idls, program_events::logs_truncated, subscription_index::Subscriptions,
     },
-    slots::{Action, Block, ForkTree, ResumePoint, SlotEvents},
+    slots::{Action, Block, ForkTree, LastOwners, Ownership, ResumePoint, SlotEvents},
     status::Status,
 };
 
@@ -60,6 +61,8 @@ pub(super) struct Session<'a> {
     never_retracted: BTreeSet<u64>,
     /// Slots that were retracted in this session.
     retracted: BTreeSet<u64>,
+    /// Which programs owned the accounts that are read.
+    ownership: Ownership,
     /// The slot up to which everything confirmed is stored under this session's filter.
     watermark: Option<u64>,
     /// Whether a checkpoint was stored: the first one also reports the gap before it.
@@ -91,6 +94,7 @@ impl<'a> Session<'a> {
             never_retracted: BTreeSet::new(),
             retracted: BTreeSet::new(),
             resume,
+            ownership: Ownership::default(),
             watermark: None,
             has_checkpoint: false,
             first_whole: None,
@@ -185,22 +189,30 @@ impl<'a> Session<'a> {
                     events,
                 } => {
                     batch.flush(&self.context.outbox, received).await?;
-                    self.emit_processed(served, block, events, received).await?;
+                    let last_owners = self.last_owners(served, &block, &events);
+                    self.saw_processed(served, &block, &events, &last_owners);
+                    self.emit_processed(served, block, (events, last_owners), received)
+                        .await?;
                 }
                 Action::Emit {
                     commitment,
                     block,
                     events,
                 } => {
-                    let emission = (commitment, &*block, &*events);
+                    let last_owners = self.last_owners(served, &block, &events);
+                    let emission = (commitment, &*block, (&*events, &last_owners));
                     self.emit(served.subscriptions, &mut batch, emission)
                         .await?;
+                    if commitment == Commitment::Confirmed {
+                        self.saw_confirmed(served, &block, &events);
+                    }
                 }
                 Action::Retract {
                     slot,
                     reason,
                     emitted,
                 } => {
+                    self.ownership.retract(slot);
                     // What is retracted may be in the batch. And when the slot is confirmed after all, the retraction
                     // is read from the store, too.
                     batch.flush(&self.context.outbox, received).await?;
@@ -223,7 +235,7 @@ impl<'a> Session<'a> {
         &self,
         subscriptions: &Subscriptions,
         batch: &mut OutboxBatch,
-        (commitment, block, events): (Commitment, &Block, &SlotEvents),
+        (commitment, block, events): (Commitment, &Block, (&SlotEvents, &LastOwners)),
     ) -> Result<(), SessionEnd> {
         let idls = &self.context.idls;
         let messages = compose::events(subscriptions, idls, commitment, block, events, self.now());

@@ -14,6 +14,9 @@ const ACCOUNTS: &str = "accounts";
 /// both.
 const OWNERS: &str = "owners";
 
+/// Filter of accounts that are closed, of any owner: a filter by owner does not select the write that closes one.
+const CLOSED: &str = "closed";
+
 /// Filter of transactions.
 const TRANSACTIONS: &str = "transactions";
 
@@ -49,6 +52,11 @@ pub fn request(subscriptions: &Subscriptions, from_slot: Option<u64>) -> Request
             ..AccountFilter::default()
         };
         request.accounts.insert(OWNERS.to_owned(), filter);
+        let closed = AccountFilter {
+            lamports: Some(0),
+            ..AccountFilter::default()
+        };
+        request.accounts.insert(CLOSED.to_owned(), closed);
     }
     let mentioned = addresses(subscriptions.mentioned_addresses());
     if !mentioned.is_empty() {
@@ -105,6 +113,7 @@ mod tests {
         assert!(request.accounts[ACCOUNTS].owners.is_empty());
         assert_eq!(request.accounts[OWNERS].owners, [address(3)]);
         assert!(request.accounts[OWNERS].pubkeys.is_empty());
+        assert_eq!(request.accounts[CLOSED].lamports, Some(0));
         let transactions = &request.transactions[TRANSACTIONS];
         assert_eq!(
             transactions.account_include,

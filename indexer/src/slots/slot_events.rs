@@ -1,6 +1,6 @@
 //! Events of one slot, as far as any webhook watches them: account writes and transactions (pure).
 
-use std::collections::{BTreeMap, HashMap, btree_map::Entry};
+use std::collections::{BTreeMap, HashMap, btree_map::Entry, hash_map};
 
 use sluice_geyser::{AccountUpdate, TransactionUpdate};
 use solana_pubkey::Pubkey;
@@ -65,6 +65,8 @@ impl From<SlotEventRef<'_>> for SlotEvent {
 #[derive(Clone, Debug, Default)]
 pub struct SlotEvents {
     accounts: HashMap<Pubkey, AccountUpdate>,
+    /// Owners that an account had in this slot beside that of its last write, in the order in which they became known.
+    former_owners: HashMap<Pubkey, Vec<Pubkey>>,
     transactions: BTreeMap<u64, Box<TransactionUpdate>>,
 }
 
@@ -73,16 +75,7 @@ impl SlotEvents {
     /// transaction in its place.
     pub fn add(&mut self, event: SlotEvent) -> bool {
         match event {
-            SlotEvent::Account(account) => {
-                let known = self
-                    .accounts
-                    .get(&account.pubkey)
-                    .is_some_and(|held| held.write_version >= account.write_version);
-                if !known {
-                    self.accounts.insert(account.pubkey, account);
-                }
-                !known
-            }
+            SlotEvent::Account(account) => self.add_write(account),
             SlotEvent::Transaction(transaction) => match self.transactions.entry(transaction.index)
             {
                 Entry::Vacant(place) => {
@@ -92,6 +85,28 @@ impl SlotEvents {
                 Entry::Occupied(_) => false,
             },
         }
+    }
+
+    fn add_write(&mut self, account: AccountUpdate) -> bool {
+        let held = match self.accounts.entry(account.pubkey) {
+            hash_map::Entry::Vacant(place) => {
+                place.insert(account);
+                return true;
+            }
+            hash_map::Entry::Occupied(held) => held.into_mut(),
+        };
+        let (pubkey, is_later) = (account.pubkey, account.write_version > held.write_version);
+        let other = if is_later {
+            std::mem::replace(held, account)
+        } else {
+            account
+        };
+        if other.owner != held.owner {
+            let owners = self.former_owners.entry(pubkey).or_default();
+            owners.retain(|owner| *owner != other.owner);
+            owners.push(other.owner);
+        }
+        is_later
     }
 
     /// Holds an event unless it holds one in its place, whatever that one says: write versions of two connections
@@ -125,6 +140,17 @@ impl SlotEvents {
         let mut accounts: Vec<_> = self.accounts.values().collect();
         accounts.sort_unstable_by_key(|account| (account.write_version, account.pubkey));
         accounts
+    }
+
+    /// The last write of each account, in no order.
+    pub fn writes(&self) -> impl Iterator<Item = &AccountUpdate> {
+        self.accounts.values()
+    }
+
+    /// Owners that an account had in this slot before its last write, the last of them at the end.
+    #[must_use]
+    pub fn former_owners(&self, account: &Pubkey) -> &[Pubkey] {
+        self.former_owners.get(account).map_or(&[], Vec::as_slice)
     }
 
     /// Transactions, in the order of execution.

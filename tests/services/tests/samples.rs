@@ -41,18 +41,21 @@ fn definition() -> WebhookDefinition {
 fn real_data(kind: EventKind) -> Value {
     let signature = Signature::default();
     match kind {
-        EventKind::AccountChange => serde_json::to_value(payload::account_change(&AccountUpdate {
-            slot: SLOT,
-            pubkey: key(1),
-            owner: key(2),
-            lamports: 1,
-            executable: false,
-            rent_epoch: 0,
-            data: Vec::new().into(),
-            write_version: 1,
-            txn_signature: Some(signature),
-            is_startup: false,
-        }))
+        EventKind::AccountChange => serde_json::to_value(payload::account_change(
+            &AccountUpdate {
+                slot: SLOT,
+                pubkey: key(1),
+                owner: key(2),
+                lamports: 1,
+                executable: false,
+                rent_epoch: 0,
+                data: Vec::new().into(),
+                write_version: 1,
+                txn_signature: Some(signature),
+                is_startup: false,
+            },
+            None,
+        ))
         .expect("keys are texts"),
         EventKind::Transaction => {
             let transaction = TransactionUpdate {

@@ -65,13 +65,13 @@ pub fn divide(
         }
     }
     if shares.iter().all(Lists::is_empty) {
-        let unshared = std::iter::once(Some(base(request)));
+        let unshared = std::iter::once(Some(base(request, limits)));
         let others = before.iter().skip(1).map(|_| None);
         return Ok(unshared.chain(others).collect());
     }
     let shares = shares.into_iter().map(|share| {
         let is_left = !share.is_empty();
-        is_left.then(|| share_of(request, share))
+        is_left.then(|| share_of(request, share, limits))
     });
     Ok(shares.collect())
 }
@@ -147,11 +147,12 @@ fn room(share: &Lists, list: &List, limits: &RequestLimits) -> usize {
 
 /// A request without the lists that are divided. A filter of which nothing is left goes: without keys it would select
 /// everything.
-fn base(request: &Request) -> Request {
-    share_of(request, Lists::new())
+fn base(request: &Request, limits: &RequestLimits) -> Request {
+    share_of(request, Lists::new(), limits)
 }
 
-fn share_of(request: &Request, share: Lists) -> Request {
+/// A request for these keys. Filters without keys are in every share: were they in one of them, they would move when it ends.
+fn share_of(request: &Request, share: Lists, limits: &RequestLimits) -> Request {
     let divided = lists(request);
     let mut share: BTreeMap<List, Vec<Pubkey>> = share
         .into_iter()
@@ -161,7 +162,11 @@ fn share_of(request: &Request, share: Lists) -> Request {
         (true, None) => None,
         (_, keys) => Some(keys.unwrap_or_default()),
     };
-    let accounts = request.accounts.iter().filter_map(|(name, filter)| {
+    let taken = request
+        .accounts
+        .iter()
+        .filter(|(_, filter)| limits.keyless || !filter.is_keyless());
+    let accounts = taken.filter_map(|(name, filter)| {
         let pubkeys = keys_of(List::Pubkeys(name.clone()))?;
         let owners = keys_of(List::Owners(name.clone()))?;
         let is_divided = !pubkeys.is_empty() || !owners.is_empty();
@@ -233,6 +238,7 @@ mod tests {
         owners: None,
         account_include: None,
         keys: 100,
+        keyless: true,
     };
 
     fn all(shares: &[Option<Request>]) -> Lists {
@@ -321,6 +327,27 @@ mod tests {
         let shares = divide(&nothing, &before, &LIMITS).unwrap();
         assert_eq!(shares.len(), before.len());
         assert_eq!(shares.iter().flatten().count(), 1);
+    }
+
+    #[test]
+    fn a_filter_without_keys_is_in_every_share_or_where_it_is_not_taken_in_none() {
+        let mut whole = request(0..300);
+        let closed = AccountFilter {
+            lamports: Some(0),
+            ..AccountFilter::default()
+        };
+        whole.accounts.insert("closed".to_owned(), closed);
+        let none = RequestLimits {
+            keyless: false,
+            ..LIMITS
+        };
+        for (limits, is_there) in [(LIMITS, true), (none, false)] {
+            let shares = divide(&whole, &[], &limits).unwrap();
+            assert!(shares.len() > 1);
+            for share in shares.iter().flatten() {
+                assert_eq!(share.accounts.contains_key("closed"), is_there);
+            }
+        }
     }
 
     #[test]

@@ -69,7 +69,7 @@ fn compose(
         &idls,
         commitment,
         &block(),
-        slot_events,
+        (slot_events, &LastOwners::default()),
         fallback,
     )
     .collect()
@@ -257,7 +257,7 @@ fn only_retracted_events_are_reinstated_and_under_ids_of_their_own() {
             &subscriptions,
             &idls,
             &block,
-            &events,
+            (&events, &LastOwners::default()),
             fallback,
             retractions,
         )

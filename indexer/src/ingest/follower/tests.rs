@@ -86,6 +86,7 @@ impl Stage {
         Follower {
             servers: Servers::new([self.server.endpoint()]),
             probes_limits: false,
+            watches_closed: true,
             subscriptions,
             backfill: None,
             context: SessionContext {

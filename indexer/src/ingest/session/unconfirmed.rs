@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 use super::{super::outbox::Inserted, OutboxBatch, Served, Session, SessionEnd};
 use crate::{
     events::{compose, subscription_index::Subscriptions},
-    slots::{Block, RetractReason, SlotEvents},
+    slots::{Block, LastOwners, RetractReason, SlotEvents},
 };
 
 /// Messages of a slot at processed that are committed together. Fewer cost more each, more come later on their way.
@@ -25,7 +25,7 @@ impl Session<'_> {
         &mut self,
         served: Served<'_>,
         block: Arc<Block>,
-        events: Arc<SlotEvents>,
+        (events, last_owners): (Arc<SlotEvents>, LastOwners),
         received: Instant,
     ) -> Result<(), SessionEnd> {
         let subscriptions = served.subscriptions;
@@ -47,8 +47,9 @@ impl Session<'_> {
         let (sender, mut composed) = mpsc::channel(1);
         let composing = tokio::spawn(async move {
             const COMMITMENT: Commitment = Commitment::Processed;
+            let events = (&*events, &last_owners);
             let mut messages =
-                compose::events(&subscriptions, &idls, COMMITMENT, &block, &events, now);
+                compose::events(&subscriptions, &idls, COMMITMENT, &block, events, now);
             loop {
                 let some: Vec<_> = messages.by_ref().take(MESSAGES_PER_COMMIT).collect();
                 // Not received when the session is over.
@@ -121,12 +122,12 @@ impl Session<'_> {
         subscriptions: &Subscriptions,
         batch: &mut OutboxBatch,
         block: &Block,
-        events: &SlotEvents,
+        events: (&SlotEvents, &LastOwners),
     ) -> Result<(), StoreError> {
         let idls = &self.context.idls;
         let nothing_emitted = subscriptions.at(Commitment::Processed).is_empty();
         let stands = self.never_retracted.contains(&block.slot);
-        if nothing_emitted || stands || events.is_empty() {
+        if nothing_emitted || stands || events.0.is_empty() {
             return Ok(());
         }
         let store = &self.context.outbox.store;

@@ -4,7 +4,7 @@ use service_kit::Clock;
 use sluice_geyser::AccountUpdate;
 use sluice_indexer::{
     events::{compose, idl::Idls, subscription_index::Subscriptions},
-    slots::{Block, SlotEvent, SlotEvents},
+    slots::{Block, LastOwners, SlotEvent, SlotEvents},
 };
 use sluice_store::{
     Access, Commit, Commitment, EventKind, Filters, NewMessage, NewWebhook, Secret, Secrets, Store,
@@ -98,7 +98,7 @@ impl Queue {
             &self.idls,
             Commitment::Confirmed,
             &block,
-            &events,
+            (&events, &LastOwners::default()),
             Timestamp::from(Clock::system().now()),
         )
         .collect()

@@ -3,6 +3,7 @@
 //! One file per promise; each is kept with an SQLite file and with a PostgreSQL server.
 
 mod beginnings;
+mod closes;
 mod delivery;
 mod edits;
 mod events;

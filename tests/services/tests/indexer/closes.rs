@@ -1,0 +1,221 @@
+//! Closes: a webhook on a program is sent the change by which an account leaves the program.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use serde_json::Value;
+use sluice_harness::indexer::{IndexerHarness, soon};
+use sluice_store::{Access, Commitment, EventKind, Store, WebhookDefinition, WebhookId};
+use sluice_testkit::{
+    accounts::{Account, Content},
+    scripted_chain::{BlockId, ScriptedChain, State},
+    updates::{key, program},
+    yellowstone_server::YellowstoneServer,
+};
+use solana_pubkey::Pubkey;
+use tokio::time::sleep;
+
+use crate::{expectations::Ending, flow::until_final, on_both};
+
+on_both!(
+    an_account_that_leaves_its_program_is_sent_with_its_last_owner,
+    a_close_on_a_fork_that_is_abandoned_is_taken_back,
+);
+
+const GENESIS: u64 = 10;
+
+/// A chain whose slots the test passes one by one, and the server that streams it.
+struct Scene {
+    chain: ScriptedChain,
+    server: YellowstoneServer,
+    slot: u64,
+    tip: BlockId,
+}
+
+fn of(owner: Pubkey) -> Content {
+    Content::Other(Account {
+        owner,
+        lamports: 1,
+        data: Bytes::from_static(b"abc"),
+    })
+}
+
+impl Scene {
+    async fn start() -> Self {
+        let chain = ScriptedChain::new(GENESIS, State::new());
+        let server = YellowstoneServer::start(chain.clone()).await;
+        let tip = chain.lock().tree.confirmed();
+        Self {
+            chain,
+            server: server.expect("a free port"),
+            slot: GENESIS,
+            tip,
+        }
+    }
+
+    /// The next slot, on `parent`, with these writes; its number and its block.
+    fn pass_on(&mut self, parent: BlockId, writes: &[(u8, Content)]) -> (u64, BlockId) {
+        self.slot += 1;
+        let block = self.chain.open(self.slot, parent);
+        for (account, content) in writes {
+            self.chain
+                .write(block, key(*account), content.clone(), None);
+        }
+        self.chain.freeze(block);
+        self.chain.seal(block);
+        (self.slot, block)
+    }
+
+    /// The next slot, confirmed.
+    fn pass(&mut self, writes: &[(u8, Content)]) -> u64 {
+        let (slot, block) = self.pass_on(self.tip, writes);
+        self.tip = block;
+        self.chain.confirm(block);
+        slot
+    }
+
+    /// Passes slots until one of them is stored.
+    async fn follow(&mut self, store: &Store) {
+        loop {
+            let slot = self.pass(&[]);
+            sleep(Duration::from_millis(100)).await;
+            if store.checkpoint(Commitment::Confirmed).await.expect("read") >= Some(slot) {
+                return;
+            }
+        }
+    }
+
+    /// Finalizes what there is, and waits until it is stored.
+    async fn finalize(&self, store: &Store) {
+        self.chain.finalize(self.tip);
+        soon(until_final(store, self.slot)).await;
+    }
+}
+
+/// A webhook on the program at each commitment.
+async fn webhooks(harness: &IndexerHarness) -> Vec<WebhookId> {
+    let mut webhooks = Vec::new();
+    for (number, commitment) in (1..).zip(Commitment::ALL) {
+        let definition = WebhookDefinition {
+            commitment,
+            events: [EventKind::AccountChange].into_iter().collect(),
+            ..harness.definition()
+        };
+        webhooks.push(harness.create_temporary(number, definition).await);
+    }
+    webhooks
+}
+
+/// What a webhook was sent, in short: slot, first letters of the account, and whose it was and is.
+async fn sent(store: &Store, webhook: &WebhookId) -> Vec<String> {
+    let page = store.messages_after(&Access::All, webhook, 0, 100).await;
+    let messages = page.expect("read").expect("exists").messages;
+    let short = |body: Value| {
+        let data = &body["data"];
+        let (slot, kind) = (&body["slot"], body["type"].as_str().expect("text"));
+        if kind != "accountChange" {
+            return format!("{slot} {kind}");
+        }
+        let number = |field: &Value| {
+            let address: Pubkey = field.as_str()?.parse().expect("an address");
+            Some(address.to_bytes()[0])
+        };
+        let (account, owner) = (number(&data["pubkey"]), number(&data["owner"]));
+        let (account, owner) = (account.expect("there"), owner.expect("there"));
+        let last = number(&data["lastOwner"]).map(|last| format!("{last}->"));
+        format!(
+            "{slot} account {account}: {}{owner}",
+            last.unwrap_or_default()
+        )
+    };
+    let bodies = messages.iter().map(|message| &message.body);
+    bodies
+        .map(|body| short(serde_json::from_str(body).expect("JSON")))
+        .collect()
+}
+
+async fn an_account_that_leaves_its_program_is_sent_with_its_last_owner(
+    mut harness: IndexerHarness,
+) {
+    let mut scene = Scene::start().await;
+    harness.listen_to(scene.server.endpoint());
+    let webhooks = webhooks(&harness).await;
+    let indexer = harness.start().await;
+    scene.follow(&harness.store).await;
+    let made = scene.pass(&[
+        (1, of(program())),
+        (2, of(program())),
+        (3, of(program())),
+        (3, Content::Closed),
+        // A stranger's, which is nothing to the webhooks.
+        (9, of(key(50))),
+    ]);
+    let closed = scene.pass(&[
+        (1, Content::Closed),
+        (9, Content::Closed),
+        (2, Content::Closed),
+        (2, of(key(50))),
+    ]);
+    // Of these, neither is the program's any more.
+    scene.pass(&[(1, of(key(50))), (2, Content::Closed), (3, Content::Closed)]);
+    let again = scene.pass(&[(1, of(program()))]);
+    let at_last = scene.pass(&[(1, Content::Closed)]);
+    scene.finalize(&harness.store).await;
+    for webhook in &webhooks {
+        assert_eq!(
+            sent(&harness.store, webhook).await,
+            [
+                format!("{made} account 1: 100"),
+                format!("{made} account 2: 100"),
+                format!("{made} account 3: 100->0"),
+                format!("{closed} account 1: 100->0"),
+                format!("{closed} account 2: 100->0"),
+                format!("{again} account 1: 100"),
+                format!("{at_last} account 1: 100->0"),
+            ]
+        );
+    }
+    indexer.stop().await;
+}
+
+async fn a_close_on_a_fork_that_is_abandoned_is_taken_back(mut harness: IndexerHarness) {
+    let mut scene = Scene::start().await;
+    harness.listen_to(scene.server.endpoint());
+    let webhooks = webhooks(&harness).await;
+    let indexer = harness.start().await;
+    scene.follow(&harness.store).await;
+    let made = scene.pass(&[(1, of(program()))]);
+    // A fork of two blocks, on which it is closed; the other one closes it later.
+    let (fork, block) = scene.pass_on(scene.tip, &[(1, Content::Closed)]);
+    let (on_fork, _) = scene.pass_on(block, &[(1, Content::Closed)]);
+    let store = &harness.store;
+    soon(async {
+        while sent(store, &webhooks[0]).await.len() < 2 {
+            sleep(Duration::from_millis(20)).await;
+        }
+    })
+    .await;
+    scene.pass(&[]);
+    let closed = scene.pass(&[(1, Content::Closed)]);
+    scene.finalize(store).await;
+    assert_eq!(
+        sent(store, &webhooks[0]).await,
+        [
+            format!("{made} account 1: 100"),
+            format!("{fork} account 1: 100->0"),
+            format!("{fork} reverted"),
+            format!("{closed} account 1: 100->0"),
+        ],
+        "and nothing of slot {on_fork}, in which it was closed already"
+    );
+    for webhook in &webhooks[1..] {
+        assert_eq!(
+            sent(store, webhook).await,
+            [
+                format!("{made} account 1: 100"),
+                format!("{closed} account 1: 100->0"),
+            ]
+        );
+    }
+    indexer.stop().await;
+}
