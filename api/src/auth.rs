@@ -155,7 +155,7 @@ fn bearer_token(headers: &HeaderMap) -> Result<Option<&str>, ApiError> {
 }
 
 /// Whether nothing says that the request comes from elsewhere.
-fn from_this_machine(headers: &HeaderMap) -> bool {
+pub(crate) fn from_this_machine(headers: &HeaderMap) -> bool {
     let forwarded = FORWARDED.iter().any(|name| headers.contains_key(*name));
     let host = headers.get(header::HOST);
     !forwarded && host.is_none_or(|host| host.to_str().is_ok_and(names_loopback))

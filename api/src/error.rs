@@ -21,6 +21,7 @@ use utoipa::ToSchema;
 pub use swap_refusal::SwapRefusal;
 
 use self::problem::{Problem, passing, problem};
+use crate::request_id;
 
 /// Media type of problem details.
 const PROBLEM_JSON: HeaderValue = HeaderValue::from_static("application/problem+json");
@@ -59,6 +60,9 @@ pub enum ApiError {
         /// Limit, bytes.
         limit: usize,
     },
+    /// The body did not arrive in time.
+    #[error("the body did not arrive in time; send it at once")]
+    BodyTimeout,
     /// The body is not declared as JSON.
     #[error("send the body with Content-Type: application/json")]
     UnsupportedMediaType,
@@ -166,6 +170,14 @@ pub enum ApiError {
         /// When the next request will be answered, seconds.
         retry_after_secs: u64,
     },
+    /// The client asks too often.
+    #[error("too many requests from this address ({limit}); try again in {retry_after_secs} s")]
+    TooManyRequests {
+        /// Name of the limit.
+        limit: &'static str,
+        /// When the next request will be answered, seconds.
+        retry_after_secs: u64,
+    },
     /// The resource was written since the caller read it.
     #[error(
         "it is at version {current} by now; read it again, and repeat the change on what is there"
@@ -251,6 +263,7 @@ impl ApiError {
                 problem(S::BAD_REQUEST, "unknown_field", "Unknown parameter")
             }
             Self::InvalidBody(_) => problem(S::BAD_REQUEST, "invalid_body", "Invalid body"),
+            Self::BodyTimeout => passing(S::REQUEST_TIMEOUT, "body_timeout", "Body too slow"),
             Self::BodyTooLarge { .. } => {
                 problem(S::PAYLOAD_TOO_LARGE, "body_too_large", "Body too large")
             }
@@ -278,7 +291,7 @@ impl ApiError {
             ),
             Self::NotFound { .. } => problem(S::NOT_FOUND, "not_found", "Not found"),
             Self::Unauthorized { .. } => problem(S::UNAUTHORIZED, "unauthorized", "Unauthorized"),
-            Self::RateLimited { .. } => {
+            Self::RateLimited { .. } | Self::TooManyRequests { .. } => {
                 passing(S::TOO_MANY_REQUESTS, "rate_limited", "Too many requests")
             }
             Self::TooManyWebhooks { .. }
@@ -365,9 +378,10 @@ impl ApiError {
                 let value = HeaderValue::from_static(challenge);
                 Some((header::WWW_AUTHENTICATE, value))
             }
-            Self::RateLimited { retry_after_secs } => {
-                Some((header::RETRY_AFTER, HeaderValue::from(*retry_after_secs)))
-            }
+            Self::RateLimited { retry_after_secs }
+            | Self::TooManyRequests {
+                retry_after_secs, ..
+            } => Some((header::RETRY_AFTER, HeaderValue::from(*retry_after_secs))),
             _ => None,
         }
     }
@@ -378,11 +392,15 @@ impl ApiError {
             Self::RpcFailed(cause) | Self::StoreUnavailable(cause) | Self::Internal(cause) => {
                 tracing::error!(
                     code = self.code(),
+                    request_id = request_id::current(),
                     cause = format!("{cause:#}"),
                     "request failed"
                 );
             }
-            Self::RpcTimeout => tracing::warn!(code = self.code(), "request failed"),
+            Self::RpcTimeout => {
+                let request_id = request_id::current();
+                tracing::warn!(code = self.code(), request_id, "request failed");
+            }
             _ => {}
         }
     }

@@ -11,15 +11,20 @@
 mod answer;
 pub mod auth;
 mod calibrator;
+mod client;
+mod client_limits;
 pub mod error;
 pub mod extract;
+mod metrics;
 mod middleware;
 pub mod openapi;
 pub mod pricing;
+mod request_id;
 mod router;
 pub mod routes;
 mod rpc;
 mod run;
+mod server;
 mod state;
 
 pub use run::run;

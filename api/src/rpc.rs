@@ -17,17 +17,16 @@ use std::{
 
 use service_kit::CancellationToken;
 use sluice_transaction::{LookupTable, rent::Rent};
-use solana_commitment_config::CommitmentConfig;
 use solana_pubkey::Pubkey;
-use solana_rpc_client::nonblocking::rpc_client::RpcClient;
 
 use self::{
     account_batcher::AccountBatcher,
     blockhash_cache::BlockhashCache,
+    call::Node,
     feature_cache::{FeatureCache, TRANSACTION_V1},
     lookup_table_cache::LookupTableCache,
 };
-use crate::error::ApiError;
+use crate::{error::ApiError, metrics::Metrics};
 
 pub use account::HeldAccount;
 pub use blockhash_cache::LatestBlockhash;
@@ -71,8 +70,7 @@ pub struct SwapAccountsRead {
 
 /// RPC client with a deadline on every call.
 pub struct Rpc {
-    client: Arc<RpcClient>,
-    deadline: Duration,
+    node: Arc<Node>,
     blockhashes: BlockhashCache,
     accounts: AccountBatcher,
     transaction_v1: FeatureCache,
@@ -83,19 +81,14 @@ impl Rpc {
     /// A client of the cluster at `url`; each call ends after `deadline`. Must be called inside a runtime, on which the
     /// reading of accounts goes on.
     #[must_use]
-    pub fn new(url: &str, deadline: Duration) -> Self {
-        let client = Arc::new(RpcClient::new_with_timeout_and_commitment(
-            url.to_owned(),
-            deadline,
-            CommitmentConfig::confirmed(),
-        ));
+    pub fn new(url: &str, deadline: Duration, metrics: Metrics) -> Self {
+        let node = Arc::new(Node::new(url, deadline, metrics));
         Self {
             blockhashes: BlockhashCache::default(),
-            accounts: AccountBatcher::start(Arc::clone(&client), deadline),
+            accounts: AccountBatcher::start(Arc::clone(&node)),
             transaction_v1: FeatureCache::default(),
             lookup_table: LookupTableCache::default(),
-            client,
-            deadline,
+            node,
         }
     }
 
@@ -107,13 +100,13 @@ impl Rpc {
     pub async fn latest_blockhash(&self) -> Result<LatestBlockhash, ApiError> {
         match self.blockhashes.fresh() {
             Some(latest) => Ok(latest),
-            None => self.blockhashes.fetch(&self.client, self.deadline).await,
+            None => self.blockhashes.fetch(&self.node).await,
         }
     }
 
     /// Keeps a blockhash ready until `shutdown`.
     pub async fn keep_fresh(self: Arc<Self>, shutdown: CancellationToken) {
-        let keep = self.blockhashes.keep(&self.client, self.deadline);
+        let keep = self.blockhashes.keep(&self.node);
         shutdown.run_until_cancelled(keep).await;
     }
 
@@ -126,7 +119,7 @@ impl Rpc {
         let Some(address) = address else {
             return;
         };
-        let keep = self.lookup_table.keep(address, &self.client, self.deadline);
+        let keep = self.lookup_table.keep(address, &self.node);
         shutdown.run_until_cancelled(keep).await;
     }
 
@@ -155,7 +148,7 @@ impl Rpc {
     /// # Errors
     /// [`ApiError::RpcTimeout`] or [`ApiError::RpcFailed`].
     pub async fn exchange_deployment(&self) -> Result<u64, ApiError> {
-        deployment::read(&self.client, self.deadline).await
+        deployment::read(&self.node).await
     }
 
     /// The accounts of a swap, read by one call.

@@ -3,23 +3,28 @@
 use std::sync::Arc;
 
 use anyhow::Context;
-use axum::serve::ListenerExt;
+use axum::Router;
 use service_kit::{CancellationToken, Clock};
-use sluice_config::{ApiConfig, Config};
+use sluice_config::{ApiConfig, ClientLimitsConfig, Config};
 use sluice_market::Endpoint;
 use sluice_store::Store;
 use sluice_transaction::Exchange;
 use solana_pubkey::Pubkey;
 use tokio::net::TcpListener;
-use tower::make::Shared;
 
 use crate::{
     auth::{Authenticator, CallerLimiter, RateLimit},
     calibrator::{self, Calibrator},
-    middleware, openapi,
+    client::Proxies,
+    client_limits::ClientLimits,
+    metrics::{self, Metrics},
+    middleware::{self, Layers},
+    openapi,
+    request_id::RequestIds,
     router::router,
     routes::webhooks,
     rpc::Rpc,
+    server::{self, Connections, Deadlines, Most},
     state::AppState,
 };
 
@@ -41,9 +46,11 @@ pub async fn run(
     let lookup_table = lookup_table(config.chain.lookup_table.as_deref())?;
     let (market, market_task) =
         sluice_market::spawn(market_settings(&config), clock.clone(), shutdown.clone());
+    let metrics = Metrics::default();
     let rpc = Arc::new(Rpc::new(
         config.chain.rpc_url.as_str(),
         config.chain.rpc_timeout(),
+        metrics.clone(),
     ));
     let client = sluice_webhook_client::Client::new(
         config.webhooks.delivery_timeout(),
@@ -70,25 +77,59 @@ pub async fn run(
     };
     let calibration = calibrator::run(Arc::clone(&calibrator), sources, shutdown.clone());
     let calibration = tokio::spawn(calibration);
+    let shown = metrics::routes(metrics.clone(), market.clone(), config.api.metrics_for_all);
     let state = AppState::new(market, rpc, store, calibrator, config.chain.unwrap_lamports);
     tracing::info!(%listen, "API listening");
-    // An answer of several packets must not wait for the acknowledgement of its first.
-    let listener = listener.tap_io(|connection| {
-        let _ = connection.set_nodelay(true);
-    });
-    let service = middleware::apply(
-        router(state, webhooks).merge(openapi::route()),
-        &config.api.cors_origins,
-    );
-    axum::serve(listener, Shared::new(service))
-        .with_graceful_shutdown(shutdown.clone().cancelled_owned())
-        .await
-        .context("the API server failed")?;
+    let routes = router(state, webhooks).merge(openapi::route()).merge(shown);
+    serve(listener, routes, &config.api, metrics, shutdown).await;
     market_task.await.context("the market task failed")?;
     blockhashes.await.context("the blockhash task failed")?;
     table.await.context("the lookup table task failed")?;
     calibration.await.context("the calibration task failed")?;
     Ok(())
+}
+
+/// Serves the routes to clients, as the configuration limits these, until `shutdown`.
+async fn serve(
+    listener: TcpListener,
+    routes: Router,
+    api: &ApiConfig,
+    metrics: Metrics,
+    shutdown: CancellationToken,
+) {
+    let clients = &api.clients;
+    let proxies = Proxies::new(clients.trusted_proxies.clone(), &clients.client_header);
+    let layers = Layers {
+        origins: &api.cors_origins,
+        limits: Arc::new(client_limits(clients, proxies.clone())),
+        metrics: metrics.clone(),
+        ids: RequestIds::new(rand::random()),
+    };
+    let most = Most {
+        of_all: clients.connections.get(),
+        of_client: clients.connections_per_client.get(),
+        limits_loopback: clients.loopback,
+    };
+    let connections = Connections::new(most, proxies, metrics);
+    let deadlines = Deadlines {
+        head: clients.head_timeout(),
+        write: clients.write_timeout(),
+    };
+    let service = middleware::apply(routes, layers);
+    server::serve(listener, service, connections, deadlines, shutdown).await;
+}
+
+/// How many requests a client may make.
+fn client_limits(clients: &ClientLimitsConfig, proxies: Proxies) -> ClientLimits {
+    let requests = RateLimit {
+        per_minute: clients.requests_per_minute,
+        burst: clients.requests_burst,
+    };
+    let node_requests = RateLimit {
+        per_minute: clients.node_requests_per_minute,
+        burst: clients.node_requests_burst,
+    };
+    ClientLimits::new(requests, node_requests, proxies, clients.loopback)
 }
 
 /// The address of the lookup table that the configuration names.

@@ -1,10 +1,6 @@
 //! Metrics of the indexer, in the text format of Prometheus.
 
-use std::{
-    fmt::Write,
-    sync::atomic::{AtomicU64, Ordering::Relaxed},
-    time::Duration,
-};
+use std::{fmt::Write, time::Duration};
 
 use prometheus_client::{
     encoding::{EncodeLabelSet, text::encode},
@@ -16,7 +12,7 @@ use prometheus_client::{
     },
     registry::{Registry, Unit},
 };
-use sluice_geyser::Standing;
+use sluice_geyser::{ServerMetrics, Standing};
 use sluice_store::{Commitment, Outcome, QueueStats, Timestamp};
 
 /// Bounds of the latency buckets: from a tenth of a millisecond to a minute and a half.
@@ -28,12 +24,6 @@ const BUCKETS: u16 = 16;
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct Label {
     name: &'static str,
-}
-
-/// A server of the stream.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub struct ServerLabel {
-    server: String,
 }
 
 /// A stage on the way from the stream to the endpoint.
@@ -73,17 +63,6 @@ pub struct Metrics {
     oldest: Gauge,
     breakers: Gauge,
     servers: ServerMetrics,
-}
-
-/// How the servers of the stream stand against each other.
-#[derive(Clone, Debug, Default)]
-struct ServerMetrics {
-    connected: Family<ServerLabel, Gauge>,
-    slot: Family<ServerLabel, Gauge>,
-    taken: Family<ServerLabel, Counter>,
-    followed: Family<ServerLabel, Counter>,
-    behind: Family<ServerLabel, Counter<f64, AtomicU64>>,
-    contradictions: Family<ServerLabel, Counter>,
 }
 
 impl Default for Metrics {
@@ -190,27 +169,7 @@ impl Metrics {
 
     /// How the servers of the stream stand.
     pub fn servers(&self, standings: &[Standing]) {
-        for standing in standings {
-            let label = ServerLabel {
-                server: standing.server.clone(),
-            };
-            let metrics = &self.servers;
-            let connected = metrics.connected.get_or_create(&label);
-            connected.set(standing.is_connected.into());
-            let slot = metrics.slot.get_or_create(&label);
-            slot.set(as_gauge(standing.slot));
-            for (family, count) in [
-                (&metrics.taken, standing.taken),
-                (&metrics.followed, standing.followed),
-                (&metrics.contradictions, standing.contradictions),
-            ] {
-                let counter = family.get_or_create(&label);
-                counter.inner().store(count, Relaxed);
-            }
-            let behind = metrics.behind.get_or_create(&label);
-            let seconds = standing.behind.as_secs_f64();
-            behind.inner().store(seconds.to_bits(), Relaxed);
-        }
+        self.servers.show(standings);
     }
 
     /// Everything, in the text format.
@@ -293,42 +252,6 @@ impl Metrics {
         self.slots
             .get_or_create(&Label { name })
             .set(as_gauge(slot));
-    }
-}
-
-impl ServerMetrics {
-    fn register(&self, registry: &mut Registry) {
-        registry.register(
-            "stream_server_connected",
-            "Whether a server of the stream is connected",
-            self.connected.clone(),
-        );
-        registry.register(
-            "stream_server_slot",
-            "Newest slot of which a server has delivered the block",
-            self.slot.clone(),
-        );
-        registry.register(
-            "stream_server_slots_taken",
-            "Slots that were taken from a server, which completed them first",
-            self.taken.clone(),
-        );
-        registry.register(
-            "stream_server_slots_followed",
-            "Slots that a server completed after another one",
-            self.followed.clone(),
-        );
-        registry.register_with_unit(
-            "stream_server_behind",
-            "Time by which a server completed them later, all together",
-            Unit::Seconds,
-            self.behind.clone(),
-        );
-        registry.register(
-            "stream_server_contradictions",
-            "Finalized slots of which a server has finalized another block",
-            self.contradictions.clone(),
-        );
     }
 }
 

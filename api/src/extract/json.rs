@@ -1,6 +1,6 @@
 //! JSON bodies, read strictly: limited in size, and refused with the path of the faulty field.
 
-use std::{fmt, marker::PhantomData};
+use std::{fmt, marker::PhantomData, time::Duration};
 
 use axum::{
     body::{Bytes, to_bytes},
@@ -14,6 +14,9 @@ use serde::{
 };
 
 use crate::error::ApiError;
+
+/// How long a body may take to arrive: bodies fit into a few packets, and one that drips holds a connection.
+const BODY_DEADLINE: Duration = Duration::from_secs(10);
 
 /// Longest name of an unknown field that an error repeats, in characters.
 const MAX_ECHOED_CHARS: usize = 80;
@@ -112,7 +115,9 @@ async fn read(request: Request, limit: usize) -> Result<Bytes, ApiError> {
         return Err(ApiError::BodyTooLarge { limit });
     }
     // Not by extracting `Bytes`, which has a limit of its own.
-    to_bytes(request.into_body(), limit).await.map_err(|error| {
+    let read = tokio::time::timeout(BODY_DEADLINE, to_bytes(request.into_body(), limit)).await;
+    let read = read.map_err(|_| ApiError::BodyTimeout)?;
+    read.map_err(|error| {
         if error.into_inner().is::<LengthLimitError>() {
             ApiError::BodyTooLarge { limit }
         } else {

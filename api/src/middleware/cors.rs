@@ -16,6 +16,11 @@ use sluice_config::{CorsOrigins, CorsSwitch};
 use tower::{Layer, Service};
 use tower_http::cors::{AllowOrigin, Cors, CorsLayer};
 
+use crate::{
+    client_limits::{RATE_LIMIT, RATE_LIMIT_POLICY},
+    request_id::X_REQUEST_ID,
+};
+
 /// The routes that web pages may call. Those of webhooks take an API key, which belongs in no page.
 const PUBLIC: &str = "/v1/";
 
@@ -23,7 +28,12 @@ const PUBLIC: &str = "/v1/";
 const REMEMBERED: Duration = Duration::from_secs(2 * 60 * 60);
 
 /// What the answers' headers say that a page may want to read.
-const READABLE: [HeaderName; 1] = [header::RETRY_AFTER];
+const READABLE: [HeaderName; 4] = [
+    header::RETRY_AFTER,
+    RATE_LIMIT,
+    RATE_LIMIT_POLICY,
+    X_REQUEST_ID,
+];
 
 /// Puts CORS around the public routes of a service.
 #[derive(Clone)]
@@ -44,7 +54,7 @@ impl PublicCors {
         let layer = CorsLayer::new()
             .allow_origin(allowed)
             .allow_methods([Method::GET, Method::POST])
-            .allow_headers([header::CONTENT_TYPE])
+            .allow_headers([header::CONTENT_TYPE, X_REQUEST_ID])
             .expose_headers(READABLE)
             .max_age(REMEMBERED);
         Self(Some(layer))

@@ -9,7 +9,6 @@ use sluice_transaction::rent::Rent;
 use solana_account_decoder_client_types::UiAccountEncoding;
 use solana_commitment_config::CommitmentConfig;
 use solana_pubkey::{Pubkey, pubkey};
-use solana_rpc_client::nonblocking::rpc_client::RpcClient;
 use solana_rpc_client_api::config::RpcAccountInfoConfig;
 use tokio::{
     sync::{mpsc, oneshot},
@@ -18,7 +17,7 @@ use tokio::{
 
 use super::{
     account::{HeldAccount, held},
-    call::{malformed, within},
+    call::{Node, malformed},
 };
 use crate::error::ApiError;
 
@@ -72,9 +71,10 @@ pub(super) struct AccountBatcher {
 }
 
 impl AccountBatcher {
-    pub(super) fn start(client: Arc<RpcClient>, deadline: Duration) -> Self {
+    pub(super) fn start(node: Arc<Node>) -> Self {
         let (queue, waiting) = mpsc::channel(QUEUE);
-        tokio::spawn(serve(client, deadline, waiting));
+        let deadline = node.deadline;
+        tokio::spawn(serve(node, waiting));
         Self { queue, deadline }
     }
 
@@ -96,13 +96,13 @@ impl AccountBatcher {
     }
 }
 
-async fn serve(client: Arc<RpcClient>, deadline: Duration, mut waiting: mpsc::Receiver<Read>) {
+async fn serve(node: Arc<Node>, mut waiting: mpsc::Receiver<Read>) {
     let mut calls = JoinSet::new();
     while let Some(mut batch) = collect_batch(&mut waiting, &mut calls).await {
         while !batch.is_empty() {
             let rest = batch.split_off(reads_of_one_call(&batch));
-            let client = Arc::clone(&client);
-            calls.spawn(async move { call(&client, deadline, batch).await });
+            let node = Arc::clone(&node);
+            calls.spawn(async move { call(&node, batch).await });
             batch = rest;
         }
     }
@@ -157,10 +157,10 @@ async fn collect_batch(
     Some(batch)
 }
 
-async fn call(client: &RpcClient, deadline: Duration, batch: Vec<Read>) {
+async fn call(node: &Node, batch: Vec<Read>) {
     let keys = batch.iter().flat_map(|read| &read.keys).copied();
     let keys: Vec<Pubkey> = keys.chain([RENT_SYSVAR]).collect();
-    match fetch(client, deadline, &keys).await {
+    match fetch(node, &keys).await {
         Ok((mut accounts, rent)) => {
             for read in batch {
                 let rest = accounts.split_off(read.keys.len().min(accounts.len()));
@@ -186,18 +186,18 @@ async fn call(client: &RpcClient, deadline: Duration, batch: Vec<Read>) {
 }
 
 /// The accounts but the last, which is the Rent sysvar. Processed, because a swap is built on what the user sees.
-async fn fetch(
-    client: &RpcClient,
-    deadline: Duration,
-    keys: &[Pubkey],
-) -> Result<Accounts, ApiError> {
+async fn fetch(node: &Node, keys: &[Pubkey]) -> Result<Accounts, ApiError> {
     let config = RpcAccountInfoConfig {
         encoding: Some(UiAccountEncoding::Base64),
         commitment: Some(CommitmentConfig::processed()),
         ..RpcAccountInfoConfig::default()
     };
-    let call = client.get_multiple_ui_accounts_with_config(keys, config);
-    let mut found = within(deadline, call).await?.value;
+    let read = node.call("getMultipleAccounts", async |client| {
+        client
+            .get_multiple_ui_accounts_with_config(keys, config)
+            .await
+    });
+    let mut found = read.await?.value;
     if found.len() != keys.len() {
         return Err(malformed("another number of accounts than asked for"));
     }

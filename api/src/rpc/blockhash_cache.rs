@@ -6,9 +6,8 @@ use parking_lot::RwLock;
 use service_kit::OutageLog;
 use solana_commitment_config::CommitmentConfig;
 use solana_hash::Hash;
-use solana_rpc_client::nonblocking::rpc_client::RpcClient;
 
-use super::call::within;
+use super::call::Node;
 use crate::error::ApiError;
 
 /// Pause between two fetches. A blockhash lives for 150 blocks, about a minute, so that one of this age has lost less
@@ -42,14 +41,13 @@ impl BlockhashCache {
 
     /// Asks the node, and holds the answer ready. Confirmed, because a processed blockhash may belong to a fork that
     /// dies.
-    pub(super) async fn fetch(
-        &self,
-        client: &RpcClient,
-        deadline: Duration,
-    ) -> Result<LatestBlockhash, ApiError> {
+    pub(super) async fn fetch(&self, node: &Node) -> Result<LatestBlockhash, ApiError> {
         let asked = Instant::now();
-        let call = client.get_latest_blockhash_with_commitment(CommitmentConfig::confirmed());
-        let (blockhash, last_valid_block_height) = within(deadline, call).await?;
+        let call = node.call("getLatestBlockhash", async |client| {
+            let confirmed = CommitmentConfig::confirmed();
+            client.get_latest_blockhash_with_commitment(confirmed).await
+        });
+        let (blockhash, last_valid_block_height) = call.await?;
         let latest = LatestBlockhash {
             blockhash,
             last_valid_block_height,
@@ -59,10 +57,10 @@ impl BlockhashCache {
     }
 
     /// Fetches again and again.
-    pub(super) async fn keep(&self, client: &RpcClient, deadline: Duration) {
+    pub(super) async fn keep(&self, node: &Node) {
         let mut outage = OutageLog::new("fetching blockhashes");
         loop {
-            match self.fetch(client, deadline).await {
+            match self.fetch(node).await {
                 Ok(_) => outage.recovered(),
                 Err(error) => {
                     let cause = std::error::Error::source(&error).map(ToString::to_string);

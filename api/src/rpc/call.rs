@@ -1,39 +1,77 @@
-//! Deadline of a call to the cluster's RPC, and its failures as errors of the API.
+//! Node: the cluster's RPC node, asked under a deadline; its failures are errors of the API, and every call is counted.
 
 use std::time::Duration;
 
+use solana_commitment_config::CommitmentConfig;
+use solana_rpc_client::nonblocking::rpc_client::RpcClient;
 use solana_rpc_client_api::{
     client_error::{Error as ClientError, ErrorKind},
     request::RpcError,
 };
 
-use crate::error::ApiError;
+use crate::{
+    error::ApiError,
+    metrics::{CallOutcome, Metrics},
+};
+
+/// The node that is asked.
+pub(super) struct Node {
+    client: RpcClient,
+    pub(super) deadline: Duration,
+    metrics: Metrics,
+}
+
+impl Node {
+    /// The node at `url`; each call ends after `deadline`.
+    pub(super) fn new(url: &str, deadline: Duration, metrics: Metrics) -> Self {
+        let commitment = CommitmentConfig::confirmed();
+        let client =
+            RpcClient::new_with_timeout_and_commitment(url.to_owned(), deadline, commitment);
+        Self {
+            client,
+            deadline,
+            metrics,
+        }
+    }
+
+    /// Calls `method`, and ends the call at the deadline.
+    pub(super) async fn call<T>(
+        &self,
+        method: &'static str,
+        call: impl AsyncFnOnce(&RpcClient) -> Result<T, ClientError>,
+    ) -> Result<T, ApiError> {
+        let ended = tokio::time::timeout(self.deadline, call(&self.client)).await;
+        let answer = ended
+            .map_err(|_| ApiError::RpcTimeout)
+            .and_then(|answer| answer.map_err(|error| failure(&error)));
+        self.metrics.called(
+            method,
+            match answer {
+                Ok(_) => CallOutcome::Answered,
+                Err(ApiError::RpcTimeout) => CallOutcome::Timeout,
+                Err(_) => CallOutcome::Failed,
+            },
+        );
+        answer
+    }
+}
 
 /// A failure of the RPC, described without the endpoint, whose URL may hold a key.
 pub(super) fn malformed(what: &'static str) -> ApiError {
     ApiError::RpcFailed(anyhow::anyhow!(what))
 }
 
-/// Ends `call` at the deadline.
-pub(super) async fn within<T>(
-    deadline: Duration,
-    call: impl Future<Output = Result<T, ClientError>>,
-) -> Result<T, ApiError> {
-    tokio::time::timeout(deadline, call)
-        .await
-        .map_err(|_| ApiError::RpcTimeout)?
-        .map_err(|error| match error.kind() {
-            // The client counts a little later than the deadline here, but may be first.
-            ErrorKind::Reqwest(error) if error.is_timeout() => ApiError::RpcTimeout,
-            // The texts of other kinds may quote the endpoint with its key.
-            ErrorKind::RpcError(RpcError::RpcResponseError { code, message, .. }) => {
-                ApiError::RpcFailed(anyhow::anyhow!("refused: {message} ({code})"))
-            }
-            ErrorKind::RpcError(_) | ErrorKind::SerdeJson(_) => {
-                malformed("an answer of another shape")
-            }
-            ErrorKind::Reqwest(error) if error.is_connect() => malformed("no connection"),
-            ErrorKind::Reqwest(error) if error.is_status() => malformed("an HTTP error status"),
-            _ => malformed("the connection failed"),
-        })
+fn failure(error: &ClientError) -> ApiError {
+    match error.kind() {
+        // The client counts a little later than the deadline here, but may be first.
+        ErrorKind::Reqwest(error) if error.is_timeout() => ApiError::RpcTimeout,
+        // The texts of other kinds may quote the endpoint with its key.
+        ErrorKind::RpcError(RpcError::RpcResponseError { code, message, .. }) => {
+            ApiError::RpcFailed(anyhow::anyhow!("refused: {message} ({code})"))
+        }
+        ErrorKind::RpcError(_) | ErrorKind::SerdeJson(_) => malformed("an answer of another shape"),
+        ErrorKind::Reqwest(error) if error.is_connect() => malformed("no connection"),
+        ErrorKind::Reqwest(error) if error.is_status() => malformed("an HTTP error status"),
+        _ => malformed("the connection failed"),
+    }
 }

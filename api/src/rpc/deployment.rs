@@ -1,16 +1,13 @@
 //! Deployment slot: in which slot the exchange's code was deployed last, of its program data account.
 
-use std::time::Duration;
-
 use cpmm::ids;
 use solana_account_decoder_client_types::{UiAccountEncoding, UiDataSliceConfig};
 use solana_commitment_config::CommitmentConfig;
-use solana_rpc_client::nonblocking::rpc_client::RpcClient;
 use solana_rpc_client_api::config::RpcAccountInfoConfig;
 
 use super::{
     account::held,
-    call::{malformed, within},
+    call::{Node, malformed},
 };
 use crate::error::ApiError;
 
@@ -29,7 +26,7 @@ pub fn deployment_slot(data: &[u8]) -> Option<u64> {
 }
 
 /// Reads it. A program that cannot be deployed anew has no such account, and was deployed in slot 0 once and for all.
-pub(super) async fn read(client: &RpcClient, deadline: Duration) -> Result<u64, ApiError> {
+pub(super) async fn read(node: &Node) -> Result<u64, ApiError> {
     let config = RpcAccountInfoConfig {
         encoding: Some(UiAccountEncoding::Base64),
         data_slice: Some(UiDataSliceConfig {
@@ -40,8 +37,12 @@ pub(super) async fn read(client: &RpcClient, deadline: Duration) -> Result<u64, 
         ..RpcAccountInfoConfig::default()
     };
     let keys = [ids::PROGRAM_DATA];
-    let call = client.get_multiple_ui_accounts_with_config(&keys, config);
-    let found = within(deadline, call).await?.value.pop();
+    let call = node.call("getMultipleAccounts", async |client| {
+        client
+            .get_multiple_ui_accounts_with_config(&keys, config)
+            .await
+    });
+    let found = call.await?.value.pop();
     match found {
         Some(None) => Ok(0),
         Some(Some(account)) => held(&account)

@@ -11,12 +11,11 @@ use sluice_transaction::{LookupTable, LookupTableFault};
 use solana_account_decoder_client_types::UiAccountEncoding;
 use solana_commitment_config::CommitmentConfig;
 use solana_pubkey::Pubkey;
-use solana_rpc_client::nonblocking::rpc_client::RpcClient;
 use solana_rpc_client_api::config::RpcAccountInfoConfig;
 
 use super::{
     account::held,
-    call::{malformed, within},
+    call::{Node, malformed},
 };
 use crate::error::ApiError;
 
@@ -45,12 +44,12 @@ impl LookupTableCache {
     }
 
     /// Reads the table at `address` again and again. The log says when it begins to be used, and why it is not.
-    pub(super) async fn keep(&self, address: Pubkey, client: &RpcClient, deadline: Duration) {
+    pub(super) async fn keep(&self, address: Pubkey, node: &Node) {
         let mut outage = OutageLog::new("reading the lookup table");
         let mut before = None;
         loop {
             let asked = Instant::now();
-            match read(address, client, deadline).await {
+            match read(address, node).await {
                 Ok(found) => {
                     outage.recovered();
                     if before.as_ref() != Some(&found) {
@@ -84,15 +83,19 @@ fn log(address: Pubkey, found: &Found) {
 
 /// The table as of a finalized slot: leaders look addresses up in what is finalized, and drop a transaction whose addresses are
 /// not there yet.
-async fn read(address: Pubkey, client: &RpcClient, deadline: Duration) -> Result<Found, ApiError> {
+async fn read(address: Pubkey, node: &Node) -> Result<Found, ApiError> {
     let config = RpcAccountInfoConfig {
         encoding: Some(UiAccountEncoding::Base64),
         commitment: Some(CommitmentConfig::finalized()),
         ..RpcAccountInfoConfig::default()
     };
     let keys = [address];
-    let call = client.get_multiple_ui_accounts_with_config(&keys, config);
-    let mut found = within(deadline, call).await?.value;
+    let call = node.call("getMultipleAccounts", async |client| {
+        client
+            .get_multiple_ui_accounts_with_config(&keys, config)
+            .await
+    });
+    let mut found = call.await?.value;
     let account = match found.pop().flatten() {
         None => None,
         Some(account) => {

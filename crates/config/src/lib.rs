@@ -6,6 +6,7 @@
 //! is silently ignored is worse than no key.
 
 mod bootstrap;
+mod client_limits;
 mod cors;
 mod freshness;
 mod geyser;
@@ -25,6 +26,7 @@ use thiserror::Error;
 use url::Url;
 
 pub use self::bootstrap::BootstrapConfig;
+pub use self::client_limits::ClientLimitsConfig;
 pub use self::cors::{CorsOrigins, CorsSwitch};
 pub use self::freshness::FreshnessConfig;
 pub use self::geyser::{GeyserConfig, GeyserEndpoint};
@@ -154,6 +156,10 @@ pub struct ApiConfig {
     pub rate_limit_burst: NonZeroU32,
     /// Web pages that may call the public routes from a browser.
     pub cors_origins: CorsOrigins,
+    /// Whether `/metrics` is answered to requests from other machines.
+    pub metrics_for_all: bool,
+    /// What one client may ask for.
+    pub clients: ClientLimitsConfig,
 }
 
 impl Default for ApiConfig {
@@ -163,6 +169,8 @@ impl Default for ApiConfig {
             rate_limit_per_minute: const { NonZeroU32::new(600).expect("not zero") },
             rate_limit_burst: const { NonZeroU32::new(100).expect("not zero") },
             cors_origins: CorsOrigins::default(),
+            metrics_for_all: false,
+            clients: ClientLimitsConfig::default(),
         }
     }
 }
@@ -286,6 +294,7 @@ impl Config {
             });
         }
         self.api.cors_origins.check()?;
+        self.api.clients.check()?;
         self.bootstrap.check()?;
         if self.indexer.backfill_calls_per_second > MAX_BACKFILL_CALLS_PER_SECOND {
             return Err(ConfigError::Range {

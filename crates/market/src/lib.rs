@@ -38,7 +38,7 @@ mod trie;
 mod view;
 
 use service_kit::{CancellationToken, Clock};
-pub use sluice_geyser::{Endpoint, Standing};
+pub use sluice_geyser::{Endpoint, ServerMetrics, Standing};
 use tokio::task::JoinHandle;
 
 pub use executions::{Execution, follow_executions};

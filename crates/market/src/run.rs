@@ -81,6 +81,21 @@ enum SessionEnd {
 }
 
 impl SessionEnd {
+    /// What readers are shown, who may be anybody: without the words of a server or a node, which may name a host. The log has
+    /// them.
+    fn shown(&self) -> String {
+        match self {
+            Self::Stream(StreamError::Connect(_)) => "the stream cannot be reached".to_owned(),
+            Self::Stream(StreamError::Refused(_) | StreamError::TooManyKeys { .. }) => {
+                "the stream refused the request".to_owned()
+            }
+            Self::Stream(_) => "the stream was lost".to_owned(),
+            Self::Snapshot(error) => format!("reading the chain failed: {}", error.shown()),
+            Self::Reader(_) => "reading the chain failed".to_owned(),
+            Self::Divergence(_) | Self::Late(_) | Self::NoSlot(_) => self.to_string(),
+        }
+    }
+
     /// Whether what is known can be built on by replaying the slots that were missed.
     fn can_resume(&self) -> bool {
         matches!(self, Self::Stream(error) if !error.is_replay_unavailable())
@@ -110,7 +125,7 @@ async fn follow_chain(market: &Market, sources: &Sources, shutdown: &Cancellatio
             () = shutdown.cancelled() => break,
             end = session => end,
         };
-        market.set_not_ready(end.to_string());
+        market.set_not_ready(end.shown());
         if !end.can_resume() {
             tree = MarketTree::default();
         }

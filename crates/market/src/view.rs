@@ -66,7 +66,7 @@ pub enum Status {
 /// Why the market does not equal the chain.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NotReady {
-    /// For people.
+    /// For people, anybody among them: it names no host, path or URL.
     pub reason: String,
     /// Last slot the market was true for.
     pub slot: Option<Slot>,

@@ -447,3 +447,28 @@ async fn a_server_that_refuses_does_not_end_the_task() {
     script.until_ready(&mut chain).await;
     assert_eq!(script.quoted(), Some((1, 100, 200)));
 }
+
+#[test]
+fn readers_are_shown_no_words_of_a_server_or_a_node() {
+    const SECRET: &str = "dns error: grpc.internal.example:443/key";
+    let words = || SECRET.to_owned();
+    let ends = [
+        SessionEnd::from(StreamError::Connect(words())),
+        SessionEnd::from(StreamError::Refused(words())),
+        SessionEnd::from(StreamError::Other(words())),
+        SessionEnd::from(SnapshotError::Unreachable {
+            method: "getProgramAccounts",
+            reason: words(),
+        }),
+        SessionEnd::from(SnapshotError::Unavailable {
+            method: "getProgramAccounts",
+            message: words(),
+        }),
+    ];
+    for end in ends {
+        assert!(end.to_string().contains(SECRET), "the log has them: {end}");
+        let shown = end.shown();
+        assert!(!shown.contains("internal"), "{shown}");
+        assert!(shown.len() > 10, "{shown}");
+    }
+}

@@ -168,6 +168,22 @@ fn subject(code: i64, message: &str) -> Subject {
 }
 
 impl SnapshotError {
+    /// What is said of it to everybody: without the node's own words, which may name a host or a path.
+    pub(crate) const fn shown(&self) -> &'static str {
+        match self {
+            Self::Unauthorized { .. } => "the node refuses access",
+            Self::Unavailable { .. } => "the node does not serve what is needed",
+            Self::RateLimited { .. } => "the node refuses more calls for now",
+            Self::TooLarge { .. } => "an answer of the node is too large",
+            Self::Refused { .. } => "the node refuses a call",
+            Self::Unreachable { .. } => "the node does not answer",
+            Self::Late { .. } => "the node answers too late",
+            Self::Lost { .. } => "an answer of the node was lost",
+            Self::Malformed { .. } => "the node answers something else",
+            Self::Behind { .. } => "the node is behind the stream",
+        }
+    }
+
     /// What a JSON-RPC error means.
     pub(super) fn of_refusal(method: &'static str, code: i64, message: &str) -> Self {
         let subject = subject(code, message);

@@ -25,7 +25,7 @@ pub(crate) struct Progress {
     /// Time since the beginning.
     pub(super) elapsed: Duration,
     /// Why the last call failed, while none has succeeded since.
-    pub(super) trouble: Option<String>,
+    pub(super) trouble: Option<&'static str>,
 }
 
 impl Progress {
@@ -98,13 +98,13 @@ mod tests {
             bytes: 2_000_000,
             listed: Some((Duration::from_secs(60), 1_000)),
             elapsed: Duration::from_secs(70),
-            trouble: Some("getMultipleAccounts was refused".to_owned()),
+            trouble: Some("the node refuses a call"),
         };
         assert_eq!(progress.time_left(), Some(Duration::from_secs(30)));
         assert_eq!(
             progress.to_string(),
             "reading the chain: 3500 of 11000 accounts, 26 of 101 calls, 2 MB, 3 repeated, about 31 s left; \
-             getMultipleAccounts was refused"
+             the node refuses a call"
         );
         progress.accounts_read = 1_000;
         assert_eq!(progress.time_left(), None, "nothing to judge by");

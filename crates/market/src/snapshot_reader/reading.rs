@@ -182,7 +182,14 @@ impl<'a> Reading<'a> {
             tracing::debug!(%error, limit = self.pace.limit(), "a call failed");
             self.progress.repeated += 1;
         }
-        self.progress.trouble = Some(error.to_string());
+        let is_known = matches!(
+            error,
+            SnapshotError::RateLimited { .. } | SnapshotError::Behind { .. }
+        );
+        if self.progress.trouble.is_none() && !is_known {
+            tracing::warn!(%error, "a call of the first read failed; it is repeated");
+        }
+        self.progress.trouble = Some(error.shown());
         let fruitless = now - self.succeeded;
         let patience = self.caller.limits().patience();
         match job.failed(error, fruitless, patience, random) {

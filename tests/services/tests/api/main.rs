@@ -2,10 +2,12 @@
 
 mod browser;
 mod client;
+mod crowd;
 mod damage;
 mod fields;
 mod forms;
 mod lookup_table;
+mod metrics;
 mod refusals;
 mod rounds;
 mod units;

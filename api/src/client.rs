@@ -1,0 +1,175 @@
+//! Client: who makes a request, by network address, or by what a trusted proxy says of it (pure).
+
+use std::{
+    convert::Infallible,
+    net::{IpAddr, Ipv6Addr, SocketAddr},
+};
+
+use axum::{
+    extract::FromRequestParts,
+    http::{HeaderMap, HeaderName, HeaderValue, request::Parts},
+};
+use ipnet::IpNet;
+
+use crate::auth::from_this_machine;
+
+/// Bits of an IPv6 address that count: a subscriber has all addresses of such a network.
+const SUBSCRIBER_BITS: u32 = 64;
+
+/// The other end of a connection: of every request an extension.
+#[derive(Clone, Copy, Debug)]
+pub struct Peer(pub SocketAddr);
+
+/// A client as it is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Client(IpAddr);
+
+impl From<IpAddr> for Client {
+    fn from(address: IpAddr) -> Self {
+        Self(match address.to_canonical() {
+            IpAddr::V6(address) if !address.is_loopback() => {
+                let network = u128::from(address) >> SUBSCRIBER_BITS << SUBSCRIBER_BITS;
+                Ipv6Addr::from(network).into()
+            }
+            address => address,
+        })
+    }
+}
+
+impl Client {
+    /// Whether it is on this machine.
+    #[must_use]
+    pub const fn is_loopback(&self) -> bool {
+        self.0.is_loopback()
+    }
+}
+
+/// The proxies that are believed, and the header in which they name the client.
+#[derive(Clone, Debug)]
+pub struct Proxies {
+    trusted: Vec<IpNet>,
+    header: HeaderName,
+}
+
+impl Proxies {
+    /// Proxies in these networks. A name that is none of a header is one that no request has.
+    #[must_use]
+    pub fn new(trusted: Vec<IpNet>, header: &str) -> Self {
+        let header = HeaderName::from_bytes(header.as_bytes());
+        Self {
+            trusted,
+            header: header.unwrap_or(HeaderName::from_static("x-forwarded-for")),
+        }
+    }
+
+    /// Whether this address is a proxy's.
+    #[must_use]
+    pub fn trusts(&self, address: IpAddr) -> bool {
+        let address = address.to_canonical();
+        self.trusted
+            .iter()
+            .any(|network| network.contains(&address))
+    }
+
+    /// Who made a request that came from `peer`: the last address in the header that is not a proxy's. What stands before it
+    /// was written by the client itself.
+    #[must_use]
+    pub fn client(&self, peer: IpAddr, headers: &HeaderMap) -> Client {
+        let mut client = peer;
+        if self.trusts(peer) {
+            for address in named(headers, &self.header) {
+                // Behind what cannot be read, nothing can be believed.
+                let Some(address) = address else { break };
+                client = address;
+                if !self.trusts(address) {
+                    break;
+                }
+            }
+        }
+        client.into()
+    }
+}
+
+/// The addresses that a header names, last first; `None` for what is no address.
+fn named<'a>(
+    headers: &'a HeaderMap,
+    header: &'a HeaderName,
+) -> impl Iterator<Item = Option<IpAddr>> + 'a {
+    let mut lines: Vec<&HeaderValue> = headers.get_all(header).iter().collect();
+    lines.reverse();
+    lines
+        .into_iter()
+        .flat_map(|line| line.to_str().unwrap_or_default().rsplit(','))
+        .map(|text| address(text.trim()))
+}
+
+/// An address, with or without a port.
+fn address(text: &str) -> Option<IpAddr> {
+    let bare = text.trim_start_matches('[').trim_end_matches(']');
+    let with_port = || text.parse::<SocketAddr>().map(|socket| socket.ip());
+    bare.parse().or_else(|_| with_port()).ok()
+}
+
+/// Whether a request was made on this machine, as far as can be seen.
+#[derive(Clone, Copy, Debug)]
+pub struct PeerIsHere(pub bool);
+
+impl<S: Send + Sync> FromRequestParts<S> for PeerIsHere {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
+        let peer = parts.extensions.get::<Peer>();
+        let is_near = peer.is_some_and(|Peer(address)| address.ip().to_canonical().is_loopback());
+        Ok(Self(is_near && from_this_machine(&parts.headers)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn client(peer: &str, lines: &[&str]) -> String {
+        let proxies = Proxies::new(
+            ["10.0.0.0/8", "127.0.0.1/32"]
+                .map(|net| net.parse().expect("a network"))
+                .into(),
+            "X-Forwarded-For",
+        );
+        let lines = lines.iter().map(|line| {
+            let value = HeaderValue::from_str(line).expect("a value");
+            (HeaderName::from_static("x-forwarded-for"), value)
+        });
+        let headers = lines.collect();
+        let Client(address) = proxies.client(peer.parse().expect("an address"), &headers);
+        address.to_string()
+    }
+
+    #[test]
+    fn only_a_trusted_proxy_names_the_client() {
+        assert_eq!(client("192.0.2.1", &["198.51.100.9"]), "192.0.2.1");
+        assert_eq!(client("10.0.0.1", &["198.51.100.9"]), "198.51.100.9");
+        assert_eq!(client("::ffff:10.0.0.1", &["198.51.100.9"]), "198.51.100.9");
+        assert_eq!(client("10.0.0.1", &[]), "10.0.0.1");
+    }
+
+    #[test]
+    fn what_the_client_writes_itself_is_not_believed() {
+        let through_two = ["203.0.113.5, 198.51.100.9", "10.0.0.2"];
+        assert_eq!(client("10.0.0.1", &through_two), "198.51.100.9");
+        assert_eq!(client("10.0.0.1", &["203.0.113.5, nonsense"]), "10.0.0.1");
+        assert_eq!(
+            client("10.0.0.1", &["203.0.113.5, x, 10.0.0.2"]),
+            "10.0.0.2"
+        );
+        assert_eq!(client("10.0.0.1", &["10.0.0.3, 10.0.0.2"]), "10.0.0.3");
+    }
+
+    #[test]
+    fn addresses_come_with_ports_and_brackets_and_a_subscriber_has_a_network() {
+        assert_eq!(client("10.0.0.1", &["198.51.100.9:4711"]), "198.51.100.9");
+        assert_eq!(client("10.0.0.1", &["[2001:db8::7]:80"]), "2001:db8::");
+        assert_eq!(client("10.0.0.1", &["[2001:db8::7]"]), "2001:db8::");
+        assert_eq!(client("2001:db8:0:1:2:3:4:5", &[]), "2001:db8:0:1::");
+        assert_eq!(client("::1", &[]), "::1");
+    }
+}

@@ -1,0 +1,97 @@
+//! Route: which of the API's routes a path is of, so that the labels of metrics are few whatever is asked for (pure).
+
+/// A route, or a group of routes that are counted as one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Route {
+    /// `/v1/quote`.
+    Quote,
+    /// `/v1/swap/transaction`.
+    Transaction,
+    /// `/v1/swap/instruction`.
+    Instruction,
+    /// Everything about webhooks.
+    Webhooks,
+    /// The health checks.
+    Health,
+    /// `/metrics` and `/openapi.json`.
+    Description,
+    /// No route.
+    Other,
+}
+
+impl Route {
+    /// All of them, in the order in which they are declared.
+    pub const ALL: [Self; 7] = [
+        Self::Quote,
+        Self::Transaction,
+        Self::Instruction,
+        Self::Webhooks,
+        Self::Health,
+        Self::Description,
+        Self::Other,
+    ];
+
+    /// The route of a path.
+    #[must_use]
+    pub fn of(path: &str) -> Self {
+        match path {
+            "/v1/quote" => Self::Quote,
+            "/v1/swap/transaction" => Self::Transaction,
+            "/v1/swap/instruction" => Self::Instruction,
+            "/metrics" | "/openapi.json" => Self::Description,
+            _ if path.starts_with("/api/webhooks") => Self::Webhooks,
+            _ if path.starts_with("/health/") => Self::Health,
+            _ => Self::Other,
+        }
+    }
+
+    /// The name in metrics.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Quote => "/v1/quote",
+            Self::Transaction => "/v1/swap/transaction",
+            Self::Instruction => "/v1/swap/instruction",
+            Self::Webhooks => "/api/webhooks",
+            Self::Health => "/health",
+            Self::Description => "description",
+            Self::Other => "other",
+        }
+    }
+
+    /// Whether a client's requests of it are counted against its limit. Those about webhooks have a limit for each API key,
+    /// and health checks must be answered always.
+    #[must_use]
+    pub const fn is_limited(self) -> bool {
+        !matches!(self, Self::Webhooks | Self::Health)
+    }
+
+    /// Whether answering it asks the RPC node.
+    #[must_use]
+    pub const fn asks_node(self) -> bool {
+        matches!(self, Self::Transaction | Self::Instruction)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_route_is_where_the_list_of_all_has_it() {
+        for (index, route) in Route::ALL.into_iter().enumerate() {
+            assert_eq!(route as usize, index);
+            if route.name().starts_with("/v1/") {
+                assert_eq!(Route::of(route.name()), route);
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_asked_for_makes_no_new_names() {
+        assert_eq!(Route::of("/api/webhooks/whk_1/test"), Route::Webhooks);
+        for path in ["/", "/v1/quote/", "/v1/quote/x", "/V1/quote", "/health"] {
+            assert_eq!(Route::of(path), Route::Other, "{path}");
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! Server: HTTP/1.1 connections, no more than are allowed, each with deadlines that end one that drips.
+
+mod connections;
+mod write_deadline;
+
+use std::{convert::Infallible, io, time::Duration};
+
+use axum::{body::Body, extract::Request, http, response::Response};
+use hyper::{body::Incoming, server::conn::http1};
+use hyper_util::{
+    rt::{TokioIo, TokioTimer},
+    service::TowerToHyperService,
+};
+use service_kit::CancellationToken;
+use tokio::{
+    net::{TcpListener, TcpStream},
+    task::JoinSet,
+};
+use tower::{Service, ServiceExt};
+
+pub use self::connections::{Connections, Most};
+use self::{connections::Place, write_deadline::WriteDeadline};
+use crate::client::Peer;
+
+/// Pause after a connection could not be accepted because the process has no more files to open: others end meanwhile.
+const NO_FILES_PAUSE: Duration = Duration::from_millis(100);
+
+/// How long a connection may take.
+#[derive(Clone, Copy, Debug)]
+pub struct Deadlines {
+    /// For the head of a request, from the opening of the connection or from the answer before it.
+    pub head: Duration,
+    /// To take in some bytes of an answer.
+    pub write: Duration,
+}
+
+/// Serves until `shutdown`, and then until the requests under way are answered.
+pub async fn serve<S>(
+    listener: TcpListener,
+    service: S,
+    connections: Connections,
+    deadlines: Deadlines,
+    shutdown: CancellationToken,
+) where
+    S: Service<Request, Response = Response, Error = Infallible> + Clone + Send + 'static,
+    S::Future: Send,
+{
+    let mut open = JoinSet::new();
+    loop {
+        let accepted = tokio::select! {
+            () = shutdown.cancelled() => break,
+            accepted = listener.accept() => accepted,
+        };
+        // What has ended is only cleared away.
+        while open.try_join_next().is_some() {}
+        let (stream, address) = match accepted {
+            Ok(accepted) => accepted,
+            Err(error) => {
+                after_refused_accept(&error).await;
+                continue;
+            }
+        };
+        let Some(place) = connections.take(address.ip()) else {
+            // Dropped, and so closed: an answer would need what is missing.
+            continue;
+        };
+        let service = service.clone().map_request(move |request| {
+            let mut request: Request = http::Request::map(request, Body::new);
+            request.extensions_mut().insert(Peer(address));
+            request
+        });
+        let connection = connection(stream, service, place, deadlines, shutdown.clone());
+        open.spawn(connection);
+    }
+    drop(listener);
+    while open.join_next().await.is_some() {}
+}
+
+/// Serves one connection to its end.
+async fn connection<S>(
+    stream: TcpStream,
+    service: S,
+    place: Place,
+    deadlines: Deadlines,
+    shutdown: CancellationToken,
+) where
+    S: Service<http::Request<Incoming>, Response = Response, Error = Infallible>
+        + Clone
+        + Send
+        + 'static,
+    S::Future: Send,
+{
+    // An answer of several packets must not wait for the acknowledgement of its first.
+    let _ = stream.set_nodelay(true);
+    let io = TokioIo::new(WriteDeadline::new(stream, deadlines.write));
+    let serving = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(deadlines.head)
+        .serve_connection(io, TowerToHyperService::new(service));
+    let mut serving = std::pin::pin!(serving);
+    let ended = tokio::select! {
+        ended = serving.as_mut() => ended,
+        () = shutdown.cancelled() => {
+            serving.as_mut().graceful_shutdown();
+            serving.await
+        }
+    };
+    if let Err(error) = ended {
+        tracing::debug!(%error, "a connection ended");
+    }
+    drop(place);
+}
+
+/// Waits where another attempt would fail at once; a connection that its client gave up is no reason to.
+async fn after_refused_accept(error: &io::Error) {
+    use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
+    if !matches!(
+        error.kind(),
+        ConnectionAborted | ConnectionRefused | ConnectionReset
+    ) {
+        tracing::error!(%error, "a connection cannot be accepted");
+        tokio::time::sleep(NO_FILES_PAUSE).await;
+    }
+}

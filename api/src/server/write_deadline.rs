@@ -1,0 +1,127 @@
+//! Write deadline: ends a connection whose client does not take in what it is sent.
+
+use std::{
+    io,
+    pin::Pin,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use tokio::{
+    io::{AsyncRead, AsyncWrite, ReadBuf},
+    time::{Instant, Sleep, sleep},
+};
+
+/// A connection of which a write that takes no byte for too long fails.
+pub struct WriteDeadline<T> {
+    inner: T,
+    deadline: Duration,
+    /// Runs while a write waits; made at the first that does, which most connections never have.
+    timer: Option<Pin<Box<Sleep>>>,
+    is_waiting: bool,
+}
+
+impl<T> WriteDeadline<T> {
+    /// Gives each write of `inner` this long.
+    pub const fn new(inner: T, deadline: Duration) -> Self {
+        Self {
+            inner,
+            deadline,
+            timer: None,
+            is_waiting: false,
+        }
+    }
+
+    /// What the write comes to: itself, or an error when it has waited for too long.
+    fn bounded<R>(
+        &mut self,
+        written: Poll<io::Result<R>>,
+        context: &mut Context<'_>,
+    ) -> Poll<io::Result<R>> {
+        if written.is_ready() {
+            self.is_waiting = false;
+            return written;
+        }
+        let deadline = self.deadline;
+        let timer = self.timer.get_or_insert_with(|| Box::pin(sleep(deadline)));
+        if !self.is_waiting {
+            self.is_waiting = true;
+            timer.as_mut().reset(Instant::now() + deadline);
+        }
+        match timer.as_mut().poll(context) {
+            Poll::Ready(()) => Poll::Ready(Err(io::ErrorKind::TimedOut.into())),
+            Poll::Pending => Poll::Pending,
+        }
+    }
+}
+
+impl<T: AsyncRead + Unpin> AsyncRead for WriteDeadline<T> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_read(context, buffer)
+    }
+}
+
+impl<T: AsyncWrite + Unpin> AsyncWrite for WriteDeadline<T> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.inner).poll_write(context, bytes);
+        self.bounded(written, context)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.inner).poll_write_vectored(context, slices);
+        self.bounded(written, context)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.inner.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let flushed = Pin::new(&mut self.inner).poll_flush(context);
+        self.bounded(flushed, context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let closed = Pin::new(&mut self.inner).poll_shutdown(context);
+        self.bounded(closed, context)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
+
+    use super::*;
+
+    const DEADLINE: Duration = Duration::from_millis(600);
+
+    #[tokio::test]
+    async fn a_write_that_nobody_takes_fails_and_one_that_is_taken_slowly_does_not() {
+        let (near, mut far) = duplex(8);
+        let mut near = WriteDeadline::new(near, DEADLINE);
+        let slow_reader = async {
+            for _ in 0..5 {
+                tokio::time::sleep(DEADLINE / 2).await;
+                let mut bytes = [0; 8];
+                far.read_exact(&mut bytes).await.expect("bytes");
+            }
+        };
+        let (written, ()) = tokio::join!(near.write_all(&[1; 48]), slow_reader);
+        assert!(written.is_ok(), "{written:?}");
+        let stuck = near.write_all(&[1; 16]).await;
+        let kind = stuck.expect_err("nobody reads").kind();
+        assert_eq!(kind, io::ErrorKind::TimedOut);
+    }
+}
