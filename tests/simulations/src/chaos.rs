@@ -2,14 +2,16 @@
 //!
 //! A played chain of numbered events ([`numbered_chain`], [`events`], streamed by [`feed`]) is followed by processes of the real `sluice`
 //! ([`process`]) on a real database ([`database`]), and they deliver to receivers that answer in every wrong way
-//! ([`receiver`]). All but the stream and the receivers is killed with SIGKILL ([`run`]), and then has time to deliver
-//! what it owes ([`drained`]). What arrived is kept ([`ledger`]) and held against the chain ([`verdict`]): no count, id or
-//! checkpoint of the database has a say in what should have arrived.
+//! ([`receiver`]). All but the stream and the receivers is killed with SIGKILL, and the processes ([`fleet`]) are suspended
+//! with SIGSTOP as well, for so long that others take over ([`run`]). Then there is time to deliver what is owed
+//! ([`drained`]). What arrived is kept ([`ledger`]) and held against the chain ([`verdict`]): no count, id or checkpoint of
+//! the database has a say in what should have arrived.
 
 pub mod database;
 pub mod drained;
 pub mod events;
 pub mod feed;
+pub mod fleet;
 pub mod ledger;
 pub mod numbered_chain;
 pub mod process;

@@ -63,6 +63,8 @@ struct Running {
     log: PathBuf,
     /// When it was asked to end.
     stopping: Option<Instant>,
+    /// When it is resumed, while it is suspended.
+    resume_at: Option<Instant>,
 }
 
 /// How a process came to its end by itself.
@@ -149,6 +151,7 @@ impl Process {
             since: Instant::now(),
             log,
             stopping: None,
+            resume_at: None,
         });
         Ok(true)
     }
@@ -184,6 +187,38 @@ impl Process {
         {
             running.stopping.get_or_insert_with(Instant::now);
             kill(Pid::from_raw(i32::try_from(id)?), Signal::SIGTERM)?;
+        }
+        Ok(())
+    }
+
+    /// Suspends it with SIGSTOP in the middle of whatever it does; it is resumed after `pause`. False when there was
+    /// nothing to suspend.
+    ///
+    /// # Errors
+    /// When the system does not let it be suspended.
+    pub fn suspend(&mut self, pause: Duration) -> anyhow::Result<bool> {
+        let Some(running) = &mut self.running else {
+            return Ok(false);
+        };
+        let Some(id) = running.child.id().filter(|_| running.resume_at.is_none()) else {
+            return Ok(false);
+        };
+        kill(Pid::from_raw(i32::try_from(id)?), Signal::SIGSTOP)?;
+        running.resume_at = Some(Instant::now() + pause);
+        Ok(true)
+    }
+
+    /// Resumes it, with SIGCONT, when that is due.
+    ///
+    /// # Errors
+    /// When the system does not let it be resumed.
+    pub fn resume_if_due(&mut self) -> anyhow::Result<()> {
+        if let Some(running) = &mut self.running
+            && running.resume_at.is_some_and(|at| at <= Instant::now())
+            && let Some(id) = running.child.id()
+        {
+            kill(Pid::from_raw(i32::try_from(id)?), Signal::SIGCONT)?;
+            running.resume_at = None;
         }
         Ok(())
     }

@@ -34,6 +34,8 @@ pub struct Report {
     pub seed: u64,
     /// What was killed.
     pub kills: Kills,
+    /// How often a process was suspended, and resumed unless it was killed before.
+    pub suspended: u32,
     /// Processes that were asked to end, and did.
     pub stopped: u32,
     /// Starts of processes that found no database.
@@ -95,6 +97,7 @@ impl fmt::Display for Report {
         row("  in the first 300 ms after a start", newborn.into())?;
         row("  PostgreSQL's postmaster", postmasters.into())?;
         row("  another process of PostgreSQL", backends.into())?;
+        row("suspended with SIGSTOP", self.suspended.into())?;
         row("asked to end with SIGTERM", self.stopped.into())?;
         row("starts of processes", self.starts.into())?;
         row("  that found no database", self.failed_starts.into())?;

@@ -1,12 +1,13 @@
-//! Run of the chaos: starts everything, kills it at random, and waits until all that is owed has arrived.
+//! Run of the chaos: starts everything, kills and suspends it at random, and waits until all that is owed has arrived.
 
 use std::{
     fs, io,
+    ops::Range,
     os::unix::fs::PermissionsExt,
     time::{Duration, Instant, SystemTime},
 };
 
-use anyhow::{Context, ensure};
+use anyhow::ensure;
 use rand::{Rng, SeedableRng, rngs::StdRng};
 use sluice_store::{
     Access, NewWebhook, Secret, Store, StoreError, Timestamp, WebhookDefinition, WebhookId,
@@ -18,8 +19,9 @@ use super::{
     database::{Database, Kind, Part},
     drained::{all_in_force, is_drained},
     feed::Feed,
+    fleet::Fleet,
     numbered_chain::Fate,
-    process::{Ended, Process, beside_this_executable},
+    process::{Process, beside_this_executable},
     receiver::Receivers,
     report::{Kills, Report},
     subscriber::{Subscriber, from_the_start, latecomers},
@@ -38,6 +40,11 @@ const DRAIN_POLL: Duration = Duration::from_millis(200);
 /// A process this young counts as newborn: it opens the database, takes the lead and has slots replayed.
 const NEWBORN: Duration = Duration::from_millis(300);
 
+/// How long a process is suspended: shorter than the lease of a leader, after which it goes on as if nothing had been; or
+/// longer, after which another one leads, and what it still writes as the leader must be refused.
+const SHORT_SUSPENSION: Range<u64> = 0..3_000;
+const LONG_SUSPENSION: Range<u64> = 10_000..14_000;
+
 /// How often the very first processes are killed, all of them, before anybody has made the database's tables; and
 /// of how many kills of a plan one may be such a time.
 const KILLS_BEFORE_BIRTH: u32 = 4;
@@ -45,9 +52,6 @@ const KILLS_PER_BIRTH: u32 = 12;
 
 /// Starts that may fail while nothing is killed yet. A process that finds its database busy tries for longer.
 const MOST_FAILED_STARTS: u32 = 10;
-
-/// How long a process that could not start, or was asked to end, stays down.
-const RESTART: Duration = Duration::from_millis(100);
 
 /// Faults shown of each webhook.
 const MOST_FAULTS: usize = 5;
@@ -101,6 +105,8 @@ struct Trial {
     receivers: Receivers,
     promises: Vec<Promise>,
     kills: Kills,
+    /// How often a process was suspended.
+    suspended: u32,
     /// The process that is killed next, as soon as it runs again.
     again: Option<usize>,
     faults: Vec<String>,
@@ -143,6 +149,7 @@ impl Trial {
             receivers,
             promises: Vec::new(),
             kills: Kills::default(),
+            suspended: 0,
             again: None,
             faults: Vec::new(),
             folder,
@@ -294,7 +301,7 @@ impl Trial {
         self.fleet.start_due()
     }
 
-    /// Kills something, or asks it to end; returns how long to let the rest be.
+    /// Kills something, suspends it, or asks it to end; returns how long to let the rest be.
     async fn strike(&mut self) -> anyhow::Result<Duration> {
         // Each blow draws for itself, so that what one of them meets does not change the next ones.
         let mut rng = StdRng::seed_from_u64(self.rng.random());
@@ -316,6 +323,10 @@ impl Trial {
                 self.kill(&[victim], rest).await?;
                 self.again = Some(victim);
                 return Ok(rest + NEWBORN.mul_f64(rng.random()));
+            }
+            60..70 => {
+                let suspended = self.fleet.processes[victim].suspend(suspension(&mut rng))?;
+                self.suspended += u32::from(suspended);
             }
             _ => self.kill(&[victim], rest).await?,
         }
@@ -384,6 +395,7 @@ impl Trial {
             kind: self.plan.kind,
             seed: self.plan.seed,
             kills: self.kills,
+            suspended: self.suspended,
             stopped: self.fleet.stopped,
             failed_starts: self.fleet.failed_starts,
             starts: self.fleet.processes.iter().map(Process::starts).sum(),
@@ -419,51 +431,18 @@ fn pause(rng: &mut StdRng) -> Duration {
     Duration::from_millis(millis)
 }
 
-/// The processes, and what became of them.
-#[derive(Default)]
-struct Fleet {
-    processes: Vec<Process>,
-    stopped: u32,
-    failed_starts: u32,
-    /// What the last one said that could not start.
-    why_not: String,
-}
-
-impl Fleet {
-    fn start_due(&mut self) -> anyhow::Result<()> {
-        for process in &mut self.processes {
-            process.start_if_due()?;
-        }
-        Ok(())
-    }
-
-    /// Notes which have ended by themselves, and returns what nothing excuses.
-    fn look(&mut self) -> anyhow::Result<Vec<String>> {
-        let mut wrong = Vec::new();
-        for process in &mut self.processes {
-            match process.look(RESTART)? {
-                None => {}
-                Some(Ended::Asked) => self.stopped += 1,
-                Some(Ended::CouldNotStart(why)) => {
-                    self.failed_starts += 1;
-                    self.why_not = why;
-                }
-                Some(Ended::Wrongly(how)) => wrong.push(how),
-            }
-        }
-        Ok(wrong)
-    }
-
-    async fn end(&mut self) -> anyhow::Result<()> {
-        for process in &mut self.processes {
-            process.kill(Duration::ZERO).await.context("at the end")?;
-        }
-        Ok(())
-    }
-}
-
 /// How long a process stays down. Mostly hardly at all, as under a supervisor.
 fn rest(rng: &mut StdRng) -> Duration {
     let most = if rng.random_ratio(1, 5) { 3_000 } else { 200 };
     Duration::from_millis(rng.random_range(0..most))
+}
+
+/// Half of the suspensions are short.
+fn suspension(rng: &mut StdRng) -> Duration {
+    let millis = if rng.random() {
+        SHORT_SUSPENSION
+    } else {
+        LONG_SUSPENSION
+    };
+    Duration::from_millis(rng.random_range(millis))
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use sluice_simulations::chaos::{Kind, Plan, run};
 
-/// Enough for each thing that can be killed to be killed.
+/// Enough for each thing that can be killed to be killed, and for a process to be suspended.
 const KILLS: u32 = 12;
 
 /// Any number; always the same.
@@ -26,6 +26,7 @@ async fn nothing_is_lost_on(kind: Kind) {
     println!("{report}");
     assert!(report.is_clean(), "{:#?}", report.faults);
     assert!(report.kills.total() >= KILLS);
+    assert!(report.suspended > 0);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
