@@ -1,4 +1,4 @@
-//! Typed configuration file `sluice.toml`, which every Sluice process reads.
+//! Typed configuration: the file `sluice.toml`, which every Sluice process reads, and variables of the environment.
 //!
 //! One file serves the API, the indexer and both in one process, so that they cannot disagree about
 //! the chain they look at or the database they share. Every key is explained in
@@ -8,6 +8,7 @@
 mod bootstrap;
 mod client_limits;
 mod cors;
+mod environment;
 mod freshness;
 mod geyser;
 mod webhooks;
@@ -28,6 +29,8 @@ use url::Url;
 pub use self::bootstrap::BootstrapConfig;
 pub use self::client_limits::ClientLimitsConfig;
 pub use self::cors::{CorsOrigins, CorsSwitch};
+pub use self::environment::EnvironmentError;
+use self::environment::Override;
 pub use self::freshness::FreshnessConfig;
 pub use self::geyser::{GeyserConfig, GeyserEndpoint};
 pub use self::webhooks::{
@@ -222,6 +225,9 @@ pub enum ConfigError {
         /// What is wrong, and where.
         message: String,
     },
+    /// A variable of the environment is no setting, or its value cannot be read.
+    #[error(transparent)]
+    Environment(#[from] EnvironmentError),
     /// A value is outside its range.
     #[error("{key} is {value}, but must be {rule}")]
     Range {
@@ -235,19 +241,44 @@ pub enum ConfigError {
 }
 
 impl Config {
-    /// Reads and checks a configuration file. The log warns of what it says in an old way.
+    /// Reads and checks a configuration file, with the variables of the environment that replace its settings. The log warns
+    /// of what it says in an old way.
     ///
     /// # Errors
-    /// [`ConfigError`] when the file is unreadable, malformed or out of range.
+    /// [`ConfigError`] when the file or a variable is unreadable, malformed or out of range.
     pub fn load(path: &Path) -> Result<Self, ConfigError> {
         let text = fs::read_to_string(path).map_err(|source| ConfigError::Read {
             path: path.to_owned(),
             source,
         })?;
-        let config = Self::parse(&text, path)?;
+        let config = Self::with_overrides(&text, path, environment::of_process()?)?;
         for deprecation in config.geyser.deprecations() {
             tracing::warn!(path = %path.display(), "{deprecation}");
         }
+        Ok(config)
+    }
+
+    /// Checks a configuration text in which some settings are replaced; `path` only labels errors.
+    fn with_overrides(
+        text: &str,
+        path: &Path,
+        overrides: Vec<Override>,
+    ) -> Result<Self, ConfigError> {
+        if overrides.is_empty() {
+            return Self::parse(text, path);
+        }
+        let refused = |message| ConfigError::Parse {
+            path: path.to_owned(),
+            message,
+        };
+        let file = toml::from_str(text).map_err(|error| refused(describe(text, &error)))?;
+        let settings = environment::apply(file, &overrides)?;
+        let config: Self = serde_path_to_error::deserialize(settings).map_err(|error| {
+            let key = error.path().to_string();
+            let message = environment::redacted(error.into_inner().message(), &overrides);
+            refused(format!("{key}: {message}"))
+        })?;
+        config.check()?;
         Ok(config)
     }
 

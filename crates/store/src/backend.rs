@@ -10,6 +10,7 @@ mod answer;
 mod bound;
 mod connection;
 mod file;
+mod network_disk;
 mod postgres;
 #[cfg(feature = "private-cluster")]
 pub mod private_cluster;

@@ -9,6 +9,7 @@ use std::{
 
 use tokio::task::{JoinHandle, spawn_blocking};
 
+use super::network_disk;
 use crate::StoreError;
 
 /// The file that was opened, as the file system identifies it.
@@ -56,7 +57,7 @@ impl DatabaseFile {
     }
 }
 
-/// Creates an empty database file, its folder too, when absent. An existing file is not even opened:
+/// Creates an empty database file, its folder too, when absent, unless that is on a network. An existing file is not even opened:
 /// closing a second descriptor of a database file drops the locks that this process holds on it.
 pub(super) fn create(path: &Path) -> io::Result<()> {
     if let Some(folder) = path
@@ -67,6 +68,9 @@ pub(super) fn create(path: &Path) -> io::Result<()> {
             .recursive(true)
             .mode(0o700)
             .create(folder)?;
+        network_disk::refuse(folder)?;
+    } else {
+        network_disk::refuse(Path::new("."))?;
     }
     match OpenOptions::new()
         .write(true)

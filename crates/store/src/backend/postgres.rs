@@ -3,6 +3,9 @@
 //! A host that dies, or a network that swallows everything, ends no connection by itself. The server is asked to notice
 //! it within seconds ([`SESSION`]), and here every wait for an answer has an end ([`super::answer`]).
 
+mod pooler;
+mod transport;
+
 use std::{sync::Arc, time::Duration};
 
 use sqlx::{
@@ -112,6 +115,10 @@ impl PostgresDatabase {
                     place: "of store.url".to_owned(),
                     source: source.into(),
                 })?;
+        let options = transport::protected(options, url).map_err(|error| StoreError::Open {
+            place: "of store.url".to_owned(),
+            source: error.into(),
+        })?;
         let options = options.options(PLANNING).options(SESSION);
         let place = format!(
             "{} on {}",
@@ -129,6 +136,12 @@ impl PostgresDatabase {
                 })
             })
             .connect_lazy_with(options.clone());
+        pooler::refuse(&pool)
+            .await
+            .map_err(|source| StoreError::Open {
+                place: place.clone(),
+                source,
+            })?;
         migrate(&pool)
             .await
             .map_err(|error| open_error(place, error))?;

@@ -4,9 +4,10 @@
 //! run by root, then under `postgres` or `nobody`. The server's programs are found on PATH or where
 //! Debian's package `postgresql` puts them.
 
+mod programs;
+
 use std::{
     env,
-    ffi::OsString,
     fs::{self, File, OpenOptions},
     io,
     net::SocketAddr,
@@ -21,11 +22,7 @@ use std::{
 use sqlx::{AssertSqlSafe, Connection, PgConnection};
 use thiserror::Error;
 
-/// Where Debian keeps the programs, one folder per major version.
-const DEBIAN_VERSIONS: &str = "/usr/lib/postgresql";
-
-/// Accounts that may stand in for root, the first that exists.
-const STAND_INS: [&str; 2] = ["postgres", "nobody"];
+use self::programs::{DEBIAN_VERSIONS, Programs};
 
 /// The superuser of the cluster.
 const SUPERUSER: &str = "sluice";
@@ -84,6 +81,15 @@ pub enum Disk {
     DoesNotWait,
 }
 
+/// What a server identifies itself with, PEM.
+#[derive(Clone, Debug)]
+pub struct Certificate {
+    /// The certificate.
+    pub chain: String,
+    /// Its private key.
+    pub key: String,
+}
+
 /// A running cluster.
 #[derive(Debug)]
 pub struct PrivateCluster {
@@ -92,6 +98,7 @@ pub struct PrivateCluster {
     socket: PathBuf,
     disk: Disk,
     port: Option<u16>,
+    certificate: Option<Certificate>,
     // A shared cluster runs as long as a user holds this; None for one that ends with its owner.
     users: Option<File>,
 }
@@ -102,7 +109,7 @@ impl PrivateCluster {
     /// # Errors
     /// [`ClusterError`].
     pub fn start(folder: &Path, disk: Disk) -> Result<Self, ClusterError> {
-        Self::start_as(folder, disk, None)
+        Self::start_as(folder, disk, None, None)
     }
 
     /// As [`Self::start`], and listens on this port of the loopback interface too.
@@ -110,15 +117,34 @@ impl PrivateCluster {
     /// # Errors
     /// [`ClusterError`].
     pub fn start_on_port(folder: &Path, disk: Disk, port: u16) -> Result<Self, ClusterError> {
-        Self::start_as(folder, disk, Some(port))
+        Self::start_as(folder, disk, Some(port), None)
     }
 
-    fn start_as(folder: &Path, disk: Disk, port: Option<u16>) -> Result<Self, ClusterError> {
+    /// As [`Self::start_on_port`], and takes encrypted connections alone on that port, by this certificate.
+    ///
+    /// # Errors
+    /// [`ClusterError`].
+    pub fn start_encrypted(
+        folder: &Path,
+        port: u16,
+        certificate: Certificate,
+    ) -> Result<Self, ClusterError> {
+        Self::start_as(folder, Disk::DoesNotWait, Some(port), Some(certificate))
+    }
+
+    fn start_as(
+        folder: &Path,
+        disk: Disk,
+        port: Option<u16>,
+        certificate: Option<Certificate>,
+    ) -> Result<Self, ClusterError> {
         let programs = Programs::find()?;
         let folder = programs.own_folder(folder)?;
         let mut cluster = Self::describe(programs, &folder, disk)?;
         cluster.port = port;
+        cluster.certificate = certificate;
         cluster.initialize()?;
+        cluster.identify()?;
         cluster.boot()?;
         Ok(cluster)
     }
@@ -192,8 +218,13 @@ impl PrivateCluster {
             |port| format!("-c listen_addresses=127.0.0.1 -c port={port}"),
         );
         let settings = format!(
-            "{network} -c unix_socket_directories={} -c max_connections=200 -c fsync={}",
+            "{network} -c unix_socket_directories={} -c max_connections=200 -c ssl={} -c fsync={}",
             self.socket.display(),
+            if self.certificate.is_some() {
+                "on"
+            } else {
+                "off"
+            },
             if self.disk == Disk::Waits {
                 "on"
             } else {
@@ -245,6 +276,7 @@ impl PrivateCluster {
             socket,
             disk,
             port: None,
+            certificate: None,
             users: None,
         })
     }
@@ -263,6 +295,29 @@ impl PrivateCluster {
             .args(["--username", SUPERUSER, "--auth", "trust"])
             .args(["--encoding", "UTF8", "--locale", "C", "--no-sync"]);
         run(initdb, "initdb")
+    }
+
+    /// Gives the server its certificate, under the names that it looks for, and closes the port to what is not encrypted.
+    fn identify(&self) -> Result<(), ClusterError> {
+        let Some(certificate) = &self.certificate else {
+            return Ok(());
+        };
+        let rules = "local all all trust\nhostssl all all 127.0.0.1/32 trust\n";
+        for (name, text) in [
+            ("server.crt", certificate.chain.as_str()),
+            ("server.key", certificate.key.as_str()),
+            ("pg_hba.conf", rules),
+        ] {
+            let path = self.data.join(name);
+            let failed = |source| file_error(&path, source);
+            fs::write(&path, text).map_err(failed)?;
+            // The server refuses a key that others may read.
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).map_err(failed)?;
+            if let Some(account) = self.programs.account {
+                chown(&path, Some(account.user), Some(account.group)).map_err(failed)?;
+            }
+        }
+        Ok(())
     }
 
     fn is_running(&self) -> bool {
@@ -327,118 +382,6 @@ impl Drop for PrivateCluster {
                 .status();
         }
     }
-}
-
-/// The server's programs, and who runs them.
-#[derive(Debug)]
-struct Programs {
-    account: Option<Account>,
-}
-
-/// An account that is not root.
-#[derive(Clone, Copy, Debug)]
-struct Account {
-    user: u32,
-    group: u32,
-}
-
-impl Programs {
-    fn find() -> Result<Self, ClusterError> {
-        // The owner of a process's own entry is who it runs as.
-        let me = Path::new("/proc/self");
-        let is_root = fs::metadata(me)
-            .map_err(|source| file_error(me, source))?
-            .uid()
-            == 0;
-        let account = if is_root {
-            Some(stand_in().ok_or(ClusterError::NoStandIn)?)
-        } else {
-            None
-        };
-        let programs = Self { account };
-        for program in ["initdb", "pg_ctl"] {
-            programs.path(program)?;
-        }
-        Ok(programs)
-    }
-
-    /// Debian's newest version first: a program on PATH may be a wrapper around another cluster.
-    fn path(&self, program: &'static str) -> Result<PathBuf, ClusterError> {
-        let versions = fs::read_dir(DEBIAN_VERSIONS).into_iter().flatten();
-        let mut versions: Vec<(u32, PathBuf)> = versions
-            .filter_map(|entry| {
-                let path = entry.ok()?.path();
-                Some((path.file_name()?.to_str()?.parse().ok()?, path.join("bin")))
-            })
-            .collect();
-        versions.sort();
-        let on_path = env::var_os("PATH").unwrap_or_default();
-        versions
-            .into_iter()
-            .rev()
-            .map(|(_, path)| path)
-            .chain(env::split_paths(&on_path))
-            .map(|folder| folder.join(program))
-            .find(|path| path.is_file())
-            .ok_or(ClusterError::NotInstalled { program })
-    }
-
-    fn command(&self, program: &'static str) -> Result<Command, ClusterError> {
-        Ok(self.as_account(Command::new(self.path(program)?)))
-    }
-
-    fn as_account(&self, mut command: Command) -> Command {
-        if let Some(account) = self.account {
-            command.uid(account.user).gid(account.group);
-        }
-        // A folder that the account may enter; the caller's may be closed to it.
-        command.current_dir("/");
-        command
-    }
-
-    /// Makes a folder that belongs to the account. Under a folder that the account cannot enter, it is
-    /// replaced by one of the same name under the system's folder for temporary files.
-    fn own_folder(&self, folder: &Path) -> Result<PathBuf, ClusterError> {
-        fs::create_dir_all(folder).map_err(|source| file_error(folder, source))?;
-        let folder = folder
-            .canonicalize()
-            .map_err(|source| file_error(folder, source))?;
-        let Some(account) = self.account else {
-            return Ok(folder);
-        };
-        let enterable = folder.ancestors().skip(1).all(|ancestor| {
-            fs::metadata(ancestor).is_ok_and(|metadata| metadata.permissions().mode() & 0o001 != 0)
-        });
-        let place = if enterable {
-            folder
-        } else {
-            let mut name = OsString::from("sluice");
-            for part in folder.components().skip(1) {
-                name.push("-");
-                name.push(part.as_os_str());
-            }
-            env::temp_dir().join(name)
-        };
-        fs::create_dir_all(&place).map_err(|source| file_error(&place, source))?;
-        chown(&place, Some(account.user), Some(account.group))
-            .map_err(|source| file_error(&place, source))?;
-        Ok(place)
-    }
-}
-
-fn stand_in() -> Option<Account> {
-    let accounts = fs::read_to_string("/etc/passwd").ok()?;
-    STAND_INS.iter().find_map(|name| {
-        accounts.lines().find_map(|line| {
-            let mut fields = line.split(':');
-            (fields.next()? == *name).then_some(())?;
-            let (user, group) = (fields.nth(1)?, fields.next()?);
-            Some(Account {
-                user: user.parse().ok()?,
-                group: group.parse().ok()?,
-            })
-        })
-    })
 }
 
 fn run(mut command: Command, program: &'static str) -> Result<(), ClusterError> {
