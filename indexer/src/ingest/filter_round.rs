@@ -4,10 +4,13 @@
 //! that had begun before comes by a side stream: a second connection for the changed webhooks alone, which replays from
 //! the slot of the request and has a [`ForkTree`] of its own, which follows the live one's watermarks: what the live stream
 //! may still retract is not emitted by the side stream. Meanwhile the live stream serves the changed webhooks as they were,
-//! and its tree holds what it has emitted. They are handed over once no slot that was cut is unconfirmed and the side stream
-//! has emitted those that are confirmed: how far it is behind by then does not matter. The live stream's tree takes what the
-//! side stream's holds of the cut slots, and emits to the webhooks as they are what it has emitted of the slots after them.
-//! What both emitted has the same ids, so it is stored once.
+//! and its tree holds what it has emitted. They are handed over once the side stream has emitted the slots that were cut and are
+//! confirmed, and holds the same blocks of the others: how far it is behind by then does not matter. The live stream's tree
+//! takes what the side stream's holds of the cut slots, and emits to the webhooks as they are what it has emitted of those that
+//! are not confirmed, and of the slots after them. What both emitted has the same ids, so it is stored once.
+//!
+//! Should another block of a cut slot come after that, from a fork that was still open, the session ends: the next one reads
+//! everything above the checkpoint under the new filter.
 
 use std::sync::Arc;
 
@@ -217,9 +220,8 @@ impl FilterRound {
         let in_force_slot = match &self.backfill {
             Backfill::NotNeeded | Backfill::Impossible => first_whole,
             Backfill::Side(side) => {
-                let last_cut = first_whole.checked_sub(1);
-                let is_resolved = live.watermark(Commitment::Confirmed) >= last_cut;
-                let is_complete = is_resolved && live.is_emitted_by(&side.tree, first_whole);
+                let is_complete = live.is_held_by(&side.tree, first_whole)
+                    && live.is_emitted_by(&side.tree, first_whole);
                 side.first_slot().filter(|_| is_complete)?
             }
         };

@@ -75,6 +75,8 @@ pub(super) struct Session<'a> {
     in_force: Option<Revision>,
     /// The change of the filter under way.
     round: Option<FilterRound>,
+    /// The last slot that began before a filter was in force to which webhooks were handed over.
+    last_cut: Option<u64>,
 }
 
 impl<'a> Session<'a> {
@@ -100,6 +102,7 @@ impl<'a> Session<'a> {
             first_whole: None,
             in_force: None,
             round: None,
+            last_cut: None,
         }
     }
 
@@ -138,6 +141,7 @@ impl<'a> Session<'a> {
         let mut is_content = true;
         match &update.body {
             Body::Slot(slot) => {
+                self.check_cut(slot)?;
                 self.context.status.saw_slot(slot.slot, received);
                 self.context.outbox.metrics.slot_seen(slot.slot);
                 is_content = false;

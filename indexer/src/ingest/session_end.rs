@@ -18,6 +18,13 @@ pub(crate) enum SessionEnd {
     Tree(#[from] ForkTreeError),
     #[error(transparent)]
     Backfill(#[from] BackfillError),
+    #[error(
+        "another block of slot {slot} came, which began before the webhooks' filter was in force"
+    )]
+    Cut {
+        /// The slot.
+        slot: u64,
+    },
     #[error("the active webhooks are not read any more")]
     Unwatched,
 }
@@ -43,6 +50,7 @@ impl SessionEnd {
             Self::Tree(ForkTreeError::Full { .. }) => "slots are not confirmed",
             Self::Tree(ForkTreeError::Gap(_)) => "the stream left out blocks",
             Self::Backfill(_) => "missed slots are not read by RPC",
+            Self::Cut { .. } => "a slot began before the webhooks' filter",
             Self::Unwatched => "the webhooks are not watched",
         }
     }

@@ -84,7 +84,7 @@ fn in_force_slot(round: &FilterRound, live: &ForkTree) -> Option<u64> {
 }
 
 #[test]
-fn what_was_cut_must_be_confirmed_and_emitted_by_the_side_stream() {
+fn what_was_cut_must_be_emitted_by_the_side_stream_or_held_as_the_same_blocks() {
     let (mut live, mut round) = (live(), round(Commitment::Confirmed, Some(12)));
     live.hold_emitted(false);
     for slot in 11..=14 {
@@ -94,11 +94,17 @@ fn what_was_cut_must_be_confirmed_and_emitted_by_the_side_stream() {
     assert_eq!(in_force_slot(&round, &live), None, "not shown");
     shown(&mut round, 15);
     assert_eq!(in_force_slot(&round, &live), None, "not replayed");
-    for slot in 12..=14 {
+    for slot in 12..=13 {
         block(side(&mut round), slot);
     }
     is(side(&mut round), 12, SlotStatus::Confirmed);
-    assert_eq!(in_force_slot(&round, &live), None, "13 may be abandoned");
+    assert_eq!(in_force_slot(&round, &live), None, "14 is not replayed");
+    block_on(side(&mut round), 14, 13, "another");
+    assert_eq!(in_force_slot(&round, &live), None, "14 may be abandoned");
+    let side_of_14 = side(&mut round);
+    side_of_14.replaced(14);
+    block(side_of_14, 14);
+    assert_eq!(in_force_slot(&round, &live), Some(12));
     is(&mut live, 14, SlotStatus::Confirmed);
     assert_eq!(in_force_slot(&round, &live), None, "14 is not emitted");
     is(side(&mut round), 14, SlotStatus::Confirmed);

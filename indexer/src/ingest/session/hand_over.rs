@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Instant};
 
-use sluice_geyser::{Assembled, Generation, Request, StreamError};
+use sluice_geyser::{Assembled, Generation, Request, SlotStatus, SlotUpdate, StreamError};
 use sluice_store::{Commitment, Revision};
 
 use super::{
@@ -33,6 +33,19 @@ impl Session<'_> {
         let round = FilterRound::new(Arc::clone(wanted), changed, requested_slot);
         self.round = Some(round);
         Ok(Some(request(wanted, None)))
+    }
+
+    /// Ends the session when another block follows of a slot that began before the filter was in force: the side stream, which
+    /// would have read what new addresses did in it, is closed.
+    pub(super) fn check_cut(&self, update: &SlotUpdate) -> Result<(), SessionEnd> {
+        let is_unconfirmed = Some(update.slot) > self.tree.watermark(Commitment::Confirmed);
+        if update.status == SlotStatus::CreatedBank
+            && Some(update.slot) <= self.last_cut
+            && is_unconfirmed
+        {
+            return Err(SessionEnd::Cut { slot: update.slot });
+        }
+        Ok(())
     }
 
     /// The live stream was asked for the round's filter.
@@ -124,16 +137,21 @@ impl Session<'_> {
         let Some(round) = self.round.take() else {
             return Ok(());
         };
-        let first_whole = round.in_force_slot().unwrap_or(0);
-        if let (Some(side), Some(last_cut)) = (round.side(), first_whole.checked_sub(1)) {
+        let mut first_repeated = round.in_force_slot().unwrap_or(0);
+        if let (Some(side), Some(last_cut)) = (round.side(), first_repeated.checked_sub(1)) {
             self.tree.supplement(&side.tree, last_cut)?;
+            self.last_cut = self.last_cut.max(Some(last_cut));
+            // The side stream has emitted what is confirmed, and nothing else.
+            let confirmed = self.tree.watermark(Commitment::Confirmed);
+            let unconfirmed = confirmed.map_or(0, |slot| slot.saturating_add(1));
+            first_repeated = first_repeated.min(unconfirmed);
         }
         self.subscriptions = Arc::clone(round.subscriptions());
         let changed = Served {
             subscriptions: round.changed(),
             checkpoints: false,
         };
-        let actions = self.tree.emitted_since(first_whole);
+        let actions = self.tree.emitted_since(first_repeated);
         self.tree.release_emitted();
         self.perform(changed, actions, Instant::now()).await?;
         self.record(state).await

@@ -57,6 +57,26 @@ impl ForkTree {
             .all(|commitment| side.watermark(commitment) >= self.emitted_before(end, commitment))
     }
 
+    /// Whether `side` holds the block of every slot before `end` that may still be abandoned here, or none may be: the last
+    /// one before `end` is among them, so that nothing below it is to come on its fork.
+    #[must_use]
+    pub fn is_held_by(&self, side: &Self, end: u64) -> bool {
+        let Some(last) = end.checked_sub(1) else {
+            return true;
+        };
+        let confirmed = self.watermark(Commitment::Confirmed);
+        if confirmed >= Some(last) {
+            return true;
+        }
+        let first = confirmed.map_or(0, |slot| slot.saturating_add(1));
+        let is_held = |(slot, node): (&u64, &SlotNode)| {
+            let of_side = side.nodes.get(slot);
+            of_side.is_some_and(|of_side| of_side.sealed && node.has_same_block(of_side))
+        };
+        self.nodes.get(&last).is_some_and(|node| node.sealed)
+            && self.nodes.range(first..end).all(is_held)
+    }
+
     /// The newest slot before `end` that was emitted at a commitment, by this connection or one before it.
     fn emitted_before(&self, end: u64, commitment: Commitment) -> Option<u64> {
         let watermark = self.watermark(commitment)?;
