@@ -574,23 +574,29 @@ fn merged(
         .chain(processed)
 }
 
-/// Which strand's writes of an account count. Where several have it, by its address and by its owner, the first one that
-/// watches its address: by its owner an account is not seen any more once it has another one.
+/// Which strand's writes of an account count. Where several have it, by its address and by its owner, the one that watches its
+/// address: by its owner an account is not seen any more once it has another one. Else the one that has most of its writes: that
+/// an account is closed is seen by every strand, what it was before by one.
 fn chosen(
     banks: &BTreeMap<StrandId, Bank>,
     by_address: &BTreeSet<String>,
 ) -> BTreeMap<Pubkey, StrandId> {
-    let mut chosen: BTreeMap<Pubkey, (bool, StrandId)> = BTreeMap::new();
+    let mut chosen: BTreeMap<Pubkey, ((bool, usize), StrandId)> = BTreeMap::new();
     for (id, bank) in banks {
+        let mut ranks: BTreeMap<Pubkey, (bool, usize)> = BTreeMap::new();
         for update in &bank.content {
             let Body::Account(account) = &update.body else {
                 continue;
             };
             let is_address = |name: &String| by_address.contains(Generation::filter_of(name));
-            let is_certain = update.filters.iter().any(is_address);
-            let best = chosen.entry(account.pubkey).or_insert((is_certain, *id));
-            if is_certain && !best.0 {
-                *best = (true, *id);
+            let (is_certain, writes) = ranks.entry(account.pubkey).or_default();
+            *is_certain |= update.filters.iter().any(is_address);
+            *writes += 1;
+        }
+        for (pubkey, rank) in ranks {
+            let best = chosen.entry(pubkey).or_insert((rank, *id));
+            if rank > best.0 {
+                *best = (rank, *id);
             }
         }
     }

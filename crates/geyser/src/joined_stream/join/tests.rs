@@ -240,9 +240,9 @@ fn a_strand_that_is_lost_under_an_old_share_brings_what_waits_under_the_new_one(
     assert_eq!(text(&mut join), "t100 t0 t1 t2 11/0");
 }
 
-#[test]
-fn an_account_counts_as_the_strand_has_it_that_watches_its_address() {
-    let write = |version: u64, filter: &str| Update {
+/// A write of one account in slot 10, which this filter selected.
+fn write(version: u64, filter: &str) -> Update {
+    Update {
         filters: vec![Generation(7).name(filter)],
         body: Body::Account(crate::update::AccountUpdate {
             slot: 10,
@@ -257,7 +257,26 @@ fn an_account_counts_as_the_strand_has_it_that_watches_its_address() {
             is_startup: false,
         }),
         ..any_update(10)
-    };
+    }
+}
+
+#[test]
+fn an_account_that_all_strands_see_closed_counts_as_the_one_has_it_that_sees_its_owner() {
+    let mut join = opened([10; STRANDS]);
+    for id in 0..STRANDS {
+        let mut updates = slot(id, 10, 0, 0);
+        let writes = match id {
+            1 => vec![write(4, "owners"), write(5, "closed"), write(6, "owners")],
+            _ => vec![write(5, "closed")],
+        };
+        updates.splice(1..3, writes);
+        give(&mut join, id, updates);
+    }
+    assert_eq!(text(&mut join), "filter 1 from 10 a4 a5 a6 10/0");
+}
+
+#[test]
+fn an_account_counts_as_the_strand_has_it_that_watches_its_address() {
     let mut join = opened([10; STRANDS]);
     let filter = crate::request::AccountFilter {
         pubkeys: vec![Pubkey::default()],
