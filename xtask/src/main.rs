@@ -40,6 +40,7 @@ mod validator;
 mod workspaces;
 
 use std::ffi::OsString;
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -141,6 +142,9 @@ enum Task {
         /// The same seed draws the same faults.
         #[arg(long, default_value_t = 1)]
         seed: u64,
+        /// Edit filters so often, and leave the indexer's stream alone: it must never be opened again.
+        #[arg(long)]
+        edits_per_second: Option<NonZeroU32>,
     },
     /// Prove that the compiled guard keeps its promises for every input, and write its certificate, proof.json.
     Prove {
@@ -202,7 +206,11 @@ fn run(arguments: Arguments) -> Result<ExitCode> {
         Task::Mutants { only } => mutants::run(&repo, &cache, &only)?,
         Task::Faults { runs, seed } => trial::faults(&repo, runs, seed)?,
         Task::Chaos { kills, seed, store } => trial::chaos(&repo, &cache, kills, seed, store)?,
-        Task::Truth { seconds, seed } => trial::truth(&repo, &cache, seconds, seed)?,
+        Task::Truth {
+            seconds,
+            seed,
+            edits_per_second,
+        } => trial::truth(&repo, &cache, seconds, seed, edits_per_second)?,
         Task::Prove {
             program,
             mutants,

@@ -1,6 +1,6 @@
 //! Long trials that a binary of the tests runs: parity, faults, chaos, truth.
 
-use std::process::Command;
+use std::{num::NonZeroU32, process::Command};
 
 use anyhow::{Result, bail};
 use clap::ValueEnum;
@@ -88,7 +88,15 @@ pub fn chaos(repo: &Repo, cache: &Cache, kills: u32, seed: u64, store: Store) ->
 }
 
 /// Cuts the streams of Sluice on a localnet for so many seconds, by faults that `seed` draws, and counts against the chain.
-pub fn truth(repo: &Repo, cache: &Cache, seconds: u64, seed: u64) -> Result<()> {
+///
+/// With `edits_per_second` filters are edited so often, and the indexer's stream is left alone.
+pub fn truth(
+    repo: &Repo,
+    cache: &Cache,
+    seconds: u64,
+    seed: u64,
+    edits_per_second: Option<NonZeroU32>,
+) -> Result<()> {
     let replacement = exchange::replacement()?;
     let geyser = plugin::Replacement::find(repo)?;
     system_packages::require(repo, cache, &[])?;
@@ -102,6 +110,9 @@ pub fn truth(repo: &Repo, cache: &Cache, seconds: u64, seed: u64) -> Result<()> 
     exchange::hand_on(replacement.as_deref(), &mut truth);
     geyser.hand_on(&mut truth);
     truth.arg("--seconds").arg(seconds.to_string());
+    if let Some(edits) = edits_per_second {
+        truth.arg("--edits-per-second").arg(edits.to_string());
+    }
     let wording = Wording {
         what: &format!("Cutting streams and editing filters for {seconds} s, drawn by seed {seed}"),
         why: "what is emitted and quoted must be what the chain did, whatever the stream does",

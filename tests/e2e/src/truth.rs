@@ -12,7 +12,7 @@ mod services;
 mod traffic;
 mod webhooks;
 
-use std::time::Duration;
+use std::{num::NonZeroU32, time::Duration};
 
 use anyhow::Context;
 use sluice_localnet::{Artifacts, Localnet, NetOptions, ports::Wanted};
@@ -33,13 +33,25 @@ pub struct Plan {
     pub seconds: u64,
     /// The same seed draws the same faults; the chain's own timing differs from run to run.
     pub seed: u64,
+    /// Filters are edited so often, and the indexer's stream is left alone; `None` where it is cut, and edits are few.
+    pub edits_per_second: Option<NonZeroU32>,
 }
 
+/// Pause between two edits where the plan names no number: each filter is edited every two seconds.
+const BETWEEN_FEW_EDITS: Duration = Duration::from_millis(700);
+
 impl Plan {
+    /// Pause between two edits, of the webhooks in turn.
+    fn between_edits(self) -> Duration {
+        let of_number = |edits: NonZeroU32| Duration::from_secs(1) / edits.get();
+        self.edits_per_second.map_or(BETWEEN_FEW_EDITS, of_number)
+    }
+
     /// The commitments at which there are webhooks. Every other seed leaves finality out: for its sake the indexer reads
     /// some thirty slots again at each reconnect, and would find there what it lost before.
+    /// Where the stream is left alone there is none.
     fn commitments(self) -> &'static [Commitment] {
-        if self.seed.is_multiple_of(2) {
+        if self.seed.is_multiple_of(2) && self.edits_per_second.is_none() {
             &[Commitment::Processed, Commitment::Confirmed]
         } else {
             &Commitment::ALL
@@ -79,8 +91,8 @@ async fn judge(
     let transfers = Transfers::spawn(net, watch.account(), stop.clone());
     let quotes = Quotes::prepare(net).await?;
     let quotes: JoinHandle<anyhow::Result<Quotes>> = tokio::spawn(quotes.run(stop.clone()));
-    let faults = Faults::spawn(services, plan.seed, stop.clone());
-    let edits = watch.spawn_edits(stop.clone());
+    let faults = Faults::spawn(services, plan, stop.clone());
+    let edits = watch.spawn_edits(plan.between_edits(), stop.clone());
     for left in (1..=plan.seconds).rev() {
         if left % 10 == 0 {
             progress(&format!("{left} s of faults left"));
@@ -94,10 +106,12 @@ async fn judge(
     let edits = edits.await??;
     progress("the links are whole; waiting until all that landed is final and delivered");
     let emitted = watch.count_emitted(net, &sent).await?;
+    let reconnects = services.indexer_reconnects(net).await?;
     Ok(Report {
         plan,
         faults,
         edits,
+        reconnects,
         sent: sent.len(),
         quotes: quotes.counts(),
         emitted,

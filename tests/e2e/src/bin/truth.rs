@@ -1,6 +1,6 @@
 //! Truth run against whatever Geyser plugin and exchange the localnet has; see `cargo xtask truth`.
 
-use std::process::ExitCode;
+use std::{num::NonZeroU32, process::ExitCode};
 
 use clap::Parser;
 use sluice_e2e::truth::{Plan, run};
@@ -15,12 +15,23 @@ struct Arguments {
     /// The same seed draws the same faults.
     #[arg(long, default_value_t = 1)]
     seed: u64,
+    /// Edit filters so often, and leave the indexer's stream alone: it must never be opened again.
+    #[arg(long)]
+    edits_per_second: Option<NonZeroU32>,
 }
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    let Arguments { seconds, seed } = Arguments::parse();
-    let plan = Plan { seconds, seed };
+    let Arguments {
+        seconds,
+        seed,
+        edits_per_second,
+    } = Arguments::parse();
+    let plan = Plan {
+        seconds,
+        seed,
+        edits_per_second,
+    };
     let judged = tokio::select! {
         judged = truth(plan) => judged,
         // So that what was started is ended.

@@ -7,7 +7,7 @@ use sluice_testkit::network_link::NetworkLink;
 use tokio::{task::JoinHandle, time::sleep};
 use tokio_util::sync::CancellationToken;
 
-use super::services::Services;
+use super::{Plan, services::Services};
 
 /// Time between two faults of one link, milliseconds.
 const BETWEEN: Range<u64> = 2_000..6_000;
@@ -26,17 +26,22 @@ pub(super) struct Faults {
 }
 
 impl Faults {
-    /// Makes faults on both links, each in its own time, until `stop`; then both are whole.
+    /// Makes faults on both links, each in its own time, until `stop`; then both are whole. The indexer's is left alone where
+    /// the plan says so.
     pub(super) fn spawn(
         services: &Services,
-        seed: u64,
+        plan: Plan,
         stop: CancellationToken,
     ) -> JoinHandle<Self> {
         let links = [&services.api_link, &services.indexer_link].map(Arc::clone);
         tokio::spawn(async move {
             let [api, indexer] = links;
             let of = |link: Arc<NetworkLink>, seed| fail(link, seed, stop.clone());
-            let (api, indexer) = tokio::join!(of(api, seed), of(indexer, seed.wrapping_add(1)));
+            if plan.edits_per_second.is_some() {
+                return of(api, plan.seed).await;
+            }
+            let indexer = of(indexer, plan.seed.wrapping_add(1));
+            let (api, indexer) = tokio::join!(of(api, plan.seed), indexer);
             Self {
                 cuts: api.cuts + indexer.cuts,
                 holds: api.holds + indexer.holds,

@@ -69,18 +69,23 @@ pub struct Report {
     pub(super) plan: Plan,
     pub(super) faults: Faults,
     pub(super) edits: u32,
+    /// How often the indexer's stream was opened again.
+    pub(super) reconnects: u64,
     pub(super) sent: usize,
     pub(super) quotes: QuoteCounts,
     pub(super) emitted: Vec<Emitted>,
 }
 
 impl Report {
-    /// Whether nothing was lost, invented or quoted wrongly, in a run that made faults and looked at something.
+    /// Whether nothing was lost, invented or quoted wrongly, in a run that made faults and looked at something; where the
+    /// indexer's stream was left alone, whether it stayed open, too.
     #[must_use]
     pub fn is_clean(&self) -> bool {
         let looked = self.faults.cuts > 0 && self.edits > 0 && self.quotes.judged > 0;
         let emitted = !self.emitted.is_empty() && self.emitted.iter().all(Emitted::is_clean);
-        looked && emitted && self.quotes.wrong.is_empty()
+        let is_left_alone = self.plan.edits_per_second.is_some();
+        let stayed_open = !is_left_alone || self.reconnects == 0;
+        looked && emitted && stayed_open && self.quotes.wrong.is_empty()
     }
 }
 
@@ -90,13 +95,15 @@ impl fmt::Display for Report {
             plan,
             faults,
             edits,
+            reconnects,
             sent,
             quotes,
             emitted,
         } = self;
         writeln!(
             f,
-            "seed {}: {} s, {} connections cut, {} times held back, {edits} filter edits, {sent} transfers sent",
+            "seed {}: {} s, {} connections cut, {} times held back, {edits} filter edits, the indexer's stream \
+             opened again {reconnects} times, {sent} transfers sent",
             plan.seed, plan.seconds, faults.cuts, faults.holds
         )?;
         for emitted in emitted {

@@ -87,6 +87,24 @@ impl Services {
         }
     }
 
+    /// How often the indexer's stream had to be opened again.
+    pub(super) async fn indexer_reconnects(&self, net: &Localnet) -> anyhow::Result<u64> {
+        const ENDED: &str = "sluice_indexer_stream_sessions_ended_total";
+        let url = format!("{}/metrics", net.sluice().indexer());
+        let client = reqwest::Client::builder().timeout(PATIENCE).build()?;
+        let answer = client.get(url).send().await?.error_for_status()?;
+        let text = answer.text().await?;
+        let mut reconnects = 0;
+        for line in text.lines().filter(|line| line.starts_with(ENDED)) {
+            let count = line
+                .rsplit(' ')
+                .next()
+                .context("a metric without a value")?;
+            reconnects += count.parse::<u64>().with_context(|| format!("{line:?}"))?;
+        }
+        Ok(reconnects)
+    }
+
     /// The ends of both logs.
     pub(super) fn logs(&self) -> String {
         /// Lines of each that are shown.

@@ -40,9 +40,6 @@ const DELIVERY_PATIENCE: Duration = Duration::from_secs(60);
 /// Pause between two looks.
 const POLL: Duration = Duration::from_millis(250);
 
-/// Pause between two rounds of edits, one of each webhook.
-const EDIT_PAUSE: Duration = Duration::from_secs(2);
-
 /// Most signatures that a node lists at a time.
 const PAGE: usize = 1_000;
 
@@ -102,9 +99,13 @@ impl Watch {
         self.account
     }
 
-    /// Edits every filter again and again until `stop`: an unused account comes, another goes. Returns how
+    /// Edits the filters in turn, one after each pause, until `stop`: an unused account comes, another goes. Returns how
     /// many edits there were.
-    pub(super) fn spawn_edits(&self, stop: CancellationToken) -> JoinHandle<anyhow::Result<u32>> {
+    pub(super) fn spawn_edits(
+        &self,
+        pause: Duration,
+        stop: CancellationToken,
+    ) -> JoinHandle<anyhow::Result<u32>> {
         let (account, sluice) = (self.account, self.sluice.clone());
         let ids: Vec<String> = self
             .webhooks
@@ -113,17 +114,18 @@ impl Watch {
             .collect();
         tokio::spawn(async move {
             let mut edits = 0;
-            let mut ticks = interval(EDIT_PAUSE);
-            while !stop.is_cancelled() {
+            let mut ticks = interval(pause);
+            for id in ids.iter().cycle() {
                 ticks.tick().await;
-                let idle = Keypair::new().pubkey();
-                for id in &ids {
-                    let accounts = [account.to_string(), idle.to_string()];
-                    let body = json!({ "filters": { "accounts": accounts } });
-                    let path = format!("/api/webhooks/{id}");
-                    sluice.request(Method::PATCH, &path, Some(body)).await?;
-                    edits += 1;
+                if stop.is_cancelled() {
+                    break;
                 }
+                let idle = Keypair::new().pubkey();
+                let accounts = [account.to_string(), idle.to_string()];
+                let body = json!({ "filters": { "accounts": accounts } });
+                let path = format!("/api/webhooks/{id}");
+                sluice.request(Method::PATCH, &path, Some(body)).await?;
+                edits += 1;
             }
             Ok(edits)
         })
