@@ -1,7 +1,8 @@
 //! Ingest: follows the chain through every outage, and stores its messages with their checkpoint.
 //!
 //! [`follower`] opens one session after the other; `resume` decides where each begins; `session` turns the updates of a
-//! connection into commits; `filter_round` changes its filter without a new connection, with the help of a `side_stream`; [`subscription`] is the filter that the stream is asked for; `outbox` stores messages with
+//! connection into commits; `filter_round` changes its filter without a new connection, with the help of a `side_stream`;
+//! `program_reader` finds the accounts that watched programs own; [`subscription`] is the filter that the stream is asked for; `outbox` stores messages with
 //! their checkpoint and submits them to the dispatcher.
 
 pub(crate) mod backfill;
@@ -11,6 +12,7 @@ mod filter_round;
 pub mod follower;
 mod limit_probe;
 pub(crate) mod outbox;
+mod program_reader;
 mod reconnect;
 mod refusals;
 mod resume;

@@ -48,11 +48,12 @@ pub use model::{
     ApiKeySecret, Attempt, AttemptResult, BodyTemplate, Breaker, Commit, Committed, Delivery,
     DeliveryLog, DeliveryOrder, DeliveryQuery, DeliveryState, EndpointChange, EndpointState,
     EventKind, EventKinds, FilterChange, FilterEdit, FilterEdited, FilterLimits, FilterState,
-    Filters, InvalidId, KeyLimits, Lease, LeaseLimits, LeaseRequest, LeaseToken, LeasedDelivery,
-    MAX_PREVIOUS_SECRETS, MAX_RESPONSE_BYTES, MessageId, MessageKind, MessagePage, NewApiKey,
-    NewMessage, NewWebhook, Observation, Outcome, QueueStats, Recorded, Redeliver, Removed,
-    ResumeState, Retention, Revision, Secret, Secrets, SlotMessage, StoredMessage, Timestamp,
-    Timings, UnconfirmedSlot, Webhook, WebhookDefinition, WebhookId, WebhookPage,
+    Filters, InvalidId, KeyLimits, KnownAccount, KnownAccountChanges, Lease, LeaseLimits,
+    LeaseRequest, LeaseToken, LeasedDelivery, MAX_PREVIOUS_SECRETS, MAX_RESPONSE_BYTES, MessageId,
+    MessageKind, MessagePage, NewApiKey, NewMessage, NewWebhook, Observation, Outcome, QueueStats,
+    Recorded, Redeliver, Removed, ResumeState, Retention, Revision, Secret, Secrets, SlotMessage,
+    StoredMessage, Timestamp, Timings, UnconfirmedSlot, Webhook, WebhookDefinition, WebhookId,
+    WebhookPage,
 };
 pub use sluice_chain_types::Commitment;
 pub use sql::{Leadership, PendingCommit, Store};

@@ -11,6 +11,7 @@ mod filter_state;
 mod filters;
 mod id;
 mod key_limits;
+mod known_account;
 mod lease;
 mod message;
 mod queue_stats;
@@ -34,6 +35,7 @@ pub use self::{
     filters::{FilterEdit, FilterLimits, Filters},
     id::{InvalidId, MessageId, WebhookId},
     key_limits::KeyLimits,
+    known_account::{KnownAccount, KnownAccountChanges},
     lease::{Lease, LeaseLimits, LeaseRequest, LeaseToken, LeasedDelivery},
     message::{
         BodyTemplate, Commit, Committed, MessageKind, MessagePage, NewMessage, SlotMessage,

@@ -12,6 +12,7 @@ mod filters;
 mod history;
 mod insert;
 mod key_limits;
+mod known_accounts;
 mod lanes;
 mod leadership;
 mod learned_units;

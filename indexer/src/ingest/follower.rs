@@ -10,7 +10,7 @@
 
 use std::{convert::Infallible, sync::Arc};
 
-use service_kit::{Backoff, CancellationToken};
+use service_kit::CancellationToken;
 use sluice_geyser::{Assembled, JoinedStream, RequestLimits, Servers};
 use sluice_store::StoreError;
 use tokio::{sync::watch, task::JoinSet, time::sleep};
@@ -19,12 +19,13 @@ use super::{
     backfill::{Backfill, account_gaps},
     filter_probe::{Prober, Probing, probe},
     limit_probe,
+    program_reader::ProgramReader,
     reconnect::Reconnect,
     refusals::Refusals,
     resume::ResumePolicy,
     session::{Session, SessionContext},
     session_end::SessionEnd,
-    side_stream::SideStream,
+    side_stream::SideConnection,
     subscription::request,
 };
 use crate::events::subscription_index::Subscriptions;
@@ -53,11 +54,12 @@ impl Follower {
         let mut policy = ResumePolicy::new();
         let mut refusals = Refusals::new(self.context.outbox.clone());
         let mut limits = None;
+        let mut programs = ProgramReader::new(self.backfill.as_ref().map(Backfill::node).cloned());
         loop {
             // Stopping in the middle of anything is harmless: what is not committed is replayed.
             let end = tokio::select! {
                 () = shutdown.cancelled() => return,
-                ended = self.session(policy, &mut limits, &mut reconnect, &mut refusals) => match ended {
+                ended = self.session(policy, &mut limits, &mut reconnect, &mut refusals, &mut programs) => match ended {
                     Err(end) => end,
                 },
             };
@@ -101,6 +103,7 @@ impl Follower {
         limits: &mut Option<RequestLimits>,
         reconnect: &mut Reconnect,
         refusals: &mut Refusals,
+        programs: &mut ProgramReader,
     ) -> Result<Infallible, SessionEnd> {
         // It ends with the session; the next one goes on with what is not reported by then.
         let mut reports = JoinSet::new();
@@ -129,29 +132,19 @@ impl Follower {
         refusals.others_are_served().await?;
         let mut accepted = Arc::clone(&wanted);
         let mut probing = Probing::default();
-        let mut side = SideStream::Closed;
-        let mut side_open = None;
-        let mut pauses = Backoff::new();
+        let mut side = SideConnection::new();
+        programs.begin_session();
         loop {
             if let Some(request) = session.begin_round(&accepted).await? {
                 session.asked(stream.replace(request)?);
-                pauses.reset();
+                side.forget_failures();
             }
             if accepted.revision() != wanted.revision() {
                 probing.begin(&prober, &wanted, session.subscriptions());
             }
-            let needed = session.side_needed();
-            if needed != side_open {
-                side_open = needed;
-                side = match (session.side_request(), needed) {
-                    (Some(request), Some((_, failures))) => {
-                        let pause = (failures > 0).then(|| pauses.next_pause(rand::random()));
-                        let pause = pause.unwrap_or_default();
-                        SideStream::open(&prober, request, pause)
-                    }
-                    _ => SideStream::Closed,
-                };
-            }
+            side.follow(&session, &prober);
+            let reads = programs.advance(session.subscriptions(), session.emitted_through());
+            session.hold_closes(reads);
             tokio::select! {
                 assembled = stream.next_batch() => {
                     let assembled = assembled.map_err(SessionEnd::from);
@@ -160,7 +153,8 @@ impl Follower {
                         session.apply(each).await?;
                     }
                 }
-                came = side.next_batch() => session.apply_side(came).await?,
+                came = side.stream.next_batch() => session.apply_side(came).await?,
+                read = programs.ended() => session.apply_read(read).await?,
                 (tried, probed) = probing.ended() => {
                     refusals.record(&tried, &probed).await?;
                     accepted = probed.accepted;
@@ -215,13 +209,15 @@ impl Follower {
         reconnect: &'a mut Reconnect,
         reports: &mut JoinSet<()>,
     ) -> Result<(JoinedStream, Session<'a>), SessionEnd> {
-        let state = self.context.outbox.store.resume_state().await?;
+        let store = &self.context.outbox.store;
+        let (state, known) = (store.resume_state().await?, store.known_accounts().await?);
         let resume = policy.resume_point(state, &subscriptions);
         let completing = self.backfill.as_ref().filter(|_| policy.is_completed());
         let from_slot = resume.from_slot.filter(|_| completing.is_none());
         let request = request(&subscriptions, from_slot);
         let mut stream = JoinedStream::open(&self.servers, request, prober.limits).await?;
         let mut session = Session::new(self.context.clone(), subscriptions, resume, reconnect);
+        session.know(known);
         // What an earlier backfill owes need not wait for this session's first update.
         if completing.is_none() {
             self.report_account_gaps(&session, None, reports);

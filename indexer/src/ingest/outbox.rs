@@ -4,7 +4,8 @@ use std::{sync::Arc, time::Instant};
 
 use service_kit::Clock;
 use sluice_store::{
-    Commit, Commitment, NewMessage, PendingCommit, Store, StoreError, Timestamp, UnconfirmedSlot,
+    Commit, Commitment, KnownAccountChanges, NewMessage, PendingCommit, Store, StoreError,
+    Timestamp, UnconfirmedSlot,
 };
 use tokio::{sync::Notify, try_join};
 
@@ -22,6 +23,7 @@ pub(crate) struct OutboxBatch {
     /// Slots whose outcome is final.
     pub(crate) resolved: Vec<u64>,
     pub(crate) checkpoint: Option<(Commitment, u64)>,
+    pub(crate) known_accounts: KnownAccountChanges,
 }
 
 /// The way from the session into the store, and on to the dispatcher.
@@ -63,6 +65,11 @@ struct PendingBatch {
 }
 
 impl OutboxBatch {
+    fn is_empty(&self) -> bool {
+        let has_rows = !self.messages.is_empty() || !self.resolved.is_empty();
+        !has_rows && self.checkpoint.is_none() && self.known_accounts.is_empty()
+    }
+
     /// Commits what is gathered, and leaves the batch empty. `received` is when the update came that it is due to.
     pub(crate) async fn flush(
         &mut self,
@@ -70,7 +77,7 @@ impl OutboxBatch {
         received: Instant,
     ) -> Result<(), StoreError> {
         let batch = std::mem::take(self);
-        if batch.messages.is_empty() && batch.resolved.is_empty() && batch.checkpoint.is_none() {
+        if batch.is_empty() {
             return Ok(());
         }
         let mut pipeline = outbox.pipeline(received);
@@ -109,6 +116,7 @@ impl Outbox {
             checkpoint: batch.checkpoint,
             unconfirmed: &batch.unconfirmed,
             resolved: &batch.resolved,
+            known_accounts: (!batch.known_accounts.is_empty()).then_some(&batch.known_accounts),
             now,
         };
         let reservation = self.capacity.reserve(batch.messages.len(), now);

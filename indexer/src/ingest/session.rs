@@ -15,6 +15,7 @@ use std::{collections::BTreeSet, sync::Arc, time::Instant};
 use sluice_geyser::{Assembled, Body, Generation, Update};
 use sluice_store::{Commitment, Revision, Timestamp};
 
+use self::last_owners::HeldCloses;
 use super::{
     filter_round::FilterRound,
     outbox::{Outbox, OutboxBatch},
@@ -63,6 +64,10 @@ pub(super) struct Session<'a> {
     retracted: BTreeSet<u64>,
     /// Which programs owned the accounts that are read.
     ownership: Ownership,
+    /// Accounts that were closed while a program's accounts are read; `None` while none is.
+    held_closes: Option<HeldCloses>,
+    /// The finalized slot at which tenures that are over were forgotten last.
+    owners_forgotten: u64,
     /// The slot up to which everything confirmed is stored under this session's filter.
     watermark: Option<u64>,
     /// Whether a checkpoint was stored: the first one also reports the gap before it.
@@ -97,6 +102,8 @@ impl<'a> Session<'a> {
             retracted: BTreeSet::new(),
             resume,
             ownership: Ownership::default(),
+            owners_forgotten: 0,
+            held_closes: None,
             watermark: None,
             has_checkpoint: false,
             first_whole: None,
@@ -208,7 +215,7 @@ impl<'a> Session<'a> {
                     self.emit(served.subscriptions, &mut batch, emission)
                         .await?;
                     if commitment == Commitment::Confirmed {
-                        self.saw_confirmed(served, &block, &events);
+                        self.saw_confirmed(served, &block, &events, &mut batch);
                     }
                 }
                 Action::Retract {
@@ -225,6 +232,7 @@ impl<'a> Session<'a> {
                 }
                 Action::Checkpoint { .. } if !served.checkpoints => {}
                 Action::Checkpoint { commitment, slot } => {
+                    self.forget_owners(commitment, slot);
                     self.checkpoint(&mut batch, commitment, slot, received)
                         .await?;
                 }

@@ -2,10 +2,12 @@
 
 use std::{pin::Pin, time::Duration};
 
+use service_kit::Backoff;
 use sluice_geyser::{Assembled, JoinedStream, Request, StreamError};
+use sluice_store::Revision;
 use tokio::time::sleep;
 
-use super::filter_probe::Prober;
+use super::{filter_probe::Prober, session::Session};
 
 /// The connection, while it is needed.
 pub(super) enum SideStream {
@@ -17,9 +19,48 @@ pub(super) enum SideStream {
     Open(Box<JoinedStream>),
 }
 
+/// The connection that a session needs now.
+pub(super) struct SideConnection {
+    pub(super) stream: SideStream,
+    /// For which revision it was opened, after so many failures.
+    open_for: Option<(Revision, u32)>,
+    pauses: Backoff,
+}
+
+impl SideConnection {
+    pub(super) fn new() -> Self {
+        Self {
+            stream: SideStream::Closed,
+            open_for: None,
+            pauses: Backoff::new(),
+        }
+    }
+
+    /// The next failures are those of another round.
+    pub(super) fn forget_failures(&mut self) {
+        self.pauses.reset();
+    }
+
+    /// Opens it, or closes it, as the session needs it.
+    pub(super) fn follow(&mut self, session: &Session<'_>, prober: &Prober) {
+        let needed = session.side_needed();
+        if needed == self.open_for {
+            return;
+        }
+        self.open_for = needed;
+        self.stream = match (session.side_request(), needed) {
+            (Some(request), Some((_, failures))) => {
+                let pause = (failures > 0).then(|| self.pauses.next_pause(rand::random()));
+                SideStream::open(prober, request, pause.unwrap_or_default())
+            }
+            _ => SideStream::Closed,
+        };
+    }
+}
+
 impl SideStream {
     /// Opens it after a pause.
-    pub(super) fn open(prober: &Prober, request: Request, pause: Duration) -> Self {
+    fn open(prober: &Prober, request: Request, pause: Duration) -> Self {
         let (servers, limits) = (prober.servers.counted_apart(), prober.limits);
         Self::Opening(Box::pin(async move {
             sleep(pause).await;

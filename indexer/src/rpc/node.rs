@@ -132,6 +132,12 @@ struct WireAccount {
     data: (String, String),
 }
 
+/// An account in a list, as far as it is read.
+#[derive(Deserialize)]
+struct WireAddress {
+    pubkey: String,
+}
+
 impl Node {
     /// The node at `url`, which is called at most this many times a second. A call ends after `timeout`.
     #[must_use]
@@ -265,6 +271,34 @@ impl Node {
             }
         }
         Ok(accounts)
+    }
+
+    /// The addresses of a program's confirmed accounts, and the slot of the answer, which is not before `min_slot`.
+    ///
+    /// # Errors
+    /// [`NodeError`].
+    pub async fn program_accounts(
+        &self,
+        program: &Pubkey,
+        min_slot: u64,
+    ) -> Result<(u64, Vec<Pubkey>), NodeError> {
+        const METHOD: &str = "getProgramAccounts";
+        let config = json!({
+            "commitment": Commitment::Confirmed.name(),
+            "encoding": "base64",
+            "dataSlice": {"offset": 0, "length": 0},
+            "withContext": true,
+            "minContextSlot": min_slot,
+        });
+        let params = json!([program.to_string(), config]);
+        let answer: Contextual<Vec<WireAddress>> = self.call(METHOD, &params).await?;
+        let addresses = answer.value.iter().map(|listed| listed.pubkey.parse());
+        let addresses = addresses.collect::<Result<_, _>>();
+        let malformed = |_| NodeError::Refused {
+            method: METHOD,
+            refusal: Refusal::Other("an address that is none".to_owned()),
+        };
+        Ok((answer.context.slot, addresses.map_err(malformed)?))
     }
 
     async fn call<T: DeserializeOwned>(

@@ -4,7 +4,7 @@
 //! not say whose it was. What is known here says it. Tenures that are over are kept until no slot at or before their end is read
 //! any more, so that a slot that is read again gives the same messages.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use solana_pubkey::Pubkey;
 
@@ -35,14 +35,8 @@ impl Tenure {
     }
 }
 
-/// What has changed of what is known.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct KnownChanges {
-    /// Tenures that began or ended, as they are now.
-    pub written: Vec<(Pubkey, Tenure)>,
-    /// Tenures that are forgotten, by account and first slot.
-    pub forgotten: Vec<(Pubkey, u64)>,
-}
+/// What has changed of the tenures, by account and first slot: `None` where one is forgotten.
+pub type KnownChanges = BTreeMap<(Pubkey, u64), Option<Tenure>>;
 
 /// The accounts, by address, and the changes that are not stored yet.
 #[derive(Debug)]
@@ -70,6 +64,24 @@ impl KnownAccounts {
         }
     }
 
+    /// What an earlier session knew. Tenures of programs that are not watched any more are forgotten.
+    pub fn restored(
+        tenures: impl IntoIterator<Item = (Pubkey, Tenure)>,
+        is_watched: impl Fn(&Pubkey) -> bool,
+    ) -> Self {
+        let mut known = Self::default();
+        for (account, tenure) in tenures {
+            known.count += 1;
+            known.tenures.entry(account).or_default().push(tenure);
+        }
+        for tenures in known.tenures.values_mut() {
+            tenures.sort_unstable_by_key(|tenure| tenure.since);
+        }
+        known.forget_if(|tenure| !is_watched(&tenure.owner));
+        known.keep_bound();
+        known
+    }
+
     /// The watched program that owned an account before a slot.
     #[must_use]
     pub fn owner_before(&self, account: &Pubkey, slot: u64) -> Option<Pubkey> {
@@ -93,7 +105,8 @@ impl KnownAccounts {
                 return;
             }
             current.left = Some(slot);
-            self.changes.written.push((account, *current));
+            self.changes
+                .insert((account, current.since), Some(*current));
         }
         if let Some(owner) = owner {
             let tenure = Tenure {
@@ -103,8 +116,23 @@ impl KnownAccounts {
             };
             tenures.insert(begun, tenure);
             self.count += 1;
-            self.changes.written.push((account, tenure));
+            self.changes.insert((account, slot), Some(tenure));
             self.keep_bound();
+        }
+    }
+
+    /// A program owned these accounts at the end of a confirmed slot. Those of which the stream has shown that they came later, or
+    /// left, stay as they are.
+    pub fn read(&mut self, program: Pubkey, slot: u64, accounts: impl IntoIterator<Item = Pubkey>) {
+        for account in accounts {
+            let ends_later = |tenure: &Tenure| tenure.is_live_after(slot);
+            let is_known = self
+                .tenures
+                .get(&account)
+                .is_some_and(|all| all.iter().any(ends_later));
+            if !is_known {
+                self.saw(account, slot, Some(program));
+            }
         }
     }
 
@@ -131,19 +159,19 @@ impl KnownAccounts {
     }
 
     fn forget_if(&mut self, is_forgotten: impl Fn(&Tenure) -> bool) {
-        let forgotten = &mut self.changes.forgotten;
-        let before = forgotten.len();
+        let (changes, mut forgotten) = (&mut self.changes, 0);
         self.tenures.retain(|account, tenures| {
             tenures.retain(|tenure| {
                 let forgets = is_forgotten(tenure);
                 if forgets {
-                    forgotten.push((*account, tenure.since));
+                    changes.insert((*account, tenure.since), None);
+                    forgotten += 1;
                 }
                 !forgets
             });
             !tenures.is_empty()
         });
-        self.count = self.count.saturating_sub(forgotten.len() - before);
+        self.count = self.count.saturating_sub(forgotten);
     }
 
     /// What has changed since this was asked last.
@@ -209,8 +237,34 @@ mod tests {
         assert_eq!(known.owner_before(&account, 15), Some(program));
         known.take_changes();
         known.forget_before(16);
-        assert_eq!(known.take_changes().forgotten, [(account, 10)]);
+        let changes: Vec<_> = known.take_changes().into_iter().collect();
+        assert_eq!(changes, [((account, 10), None)]);
         assert!(known.tenures.is_empty() && known.count == 0);
+    }
+
+    #[test]
+    fn what_is_restored_is_what_was_known_but_for_programs_that_are_not_watched() {
+        let mut before = KnownAccounts::default();
+        for (account, slot, owner) in [
+            (1, 10, Some(100)),
+            (1, 15, None),
+            (1, 16, Some(101)),
+            (2, 17, Some(102)),
+        ] {
+            before.saw(key(account), slot, owner.map(key));
+        }
+        let stored = before.take_changes();
+        let stored = stored
+            .into_iter()
+            .filter_map(|((account, _), tenure)| Some((account, tenure?)));
+        let mut known = KnownAccounts::restored(stored, |program| *program != key(102));
+        for slot in 10..20 {
+            let owner = |known: &KnownAccounts| known.owner_before(&key(1), slot);
+            assert_eq!(owner(&known), owner(&before));
+        }
+        assert_eq!(known.owner_before(&key(2), 20), None);
+        let changes: Vec<_> = known.take_changes().into_iter().collect();
+        assert_eq!(changes, [((key(2), 17), None)]);
     }
 
     #[test]
@@ -219,9 +273,9 @@ mod tests {
         for number in 0..33 {
             known.saw(key(number), u64::from(number), Some(key(100)));
         }
-        let mut forgotten = known.take_changes().forgotten;
-        forgotten.sort_unstable();
-        assert_eq!(forgotten, [(key(0), 0), (key(1), 1)]);
+        let changes = known.take_changes().into_iter();
+        let forgotten: Vec<_> = changes.filter(|(_, change)| change.is_none()).collect();
+        assert_eq!(forgotten, [((key(0), 0), None), ((key(1), 1), None)]);
         assert_eq!((known.count, known.tenures.len()), (31, 31));
     }
 }

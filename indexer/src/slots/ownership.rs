@@ -4,7 +4,10 @@ use std::collections::{BTreeMap, HashMap};
 
 use solana_pubkey::Pubkey;
 
-use super::{Block, SlotEvents, known_accounts::KnownAccounts};
+use super::{
+    Block, SlotEvents,
+    known_accounts::{KnownAccounts, KnownChanges},
+};
 
 /// Owners that accounts had before the last write of a block, where they were others: the last of them first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -34,6 +37,30 @@ struct BlockOwners {
 }
 
 impl Ownership {
+    /// With what an earlier session knew of the confirmed chain.
+    #[must_use]
+    pub fn of(known: KnownAccounts) -> Self {
+        Self {
+            known,
+            unconfirmed: BTreeMap::new(),
+        }
+    }
+
+    /// What has changed of the confirmed chain since this was asked last.
+    pub fn take_changes(&mut self) -> KnownChanges {
+        self.known.take_changes()
+    }
+
+    /// A program owned these accounts at the end of a confirmed slot.
+    pub fn read(&mut self, program: Pubkey, slot: u64, accounts: impl IntoIterator<Item = Pubkey>) {
+        self.known.read(program, slot, accounts);
+    }
+
+    /// No slot at or before this one is read again.
+    pub fn finalized(&mut self, slot: u64) {
+        self.known.forget_before(slot);
+    }
+
     /// The owners that the accounts written in a block had before.
     #[must_use]
     pub fn last_owners(&self, block: &Block, events: &SlotEvents) -> LastOwners {

@@ -8,6 +8,7 @@ use super::{
     checkpoint::UnconfirmedSlot,
     event_kind::EventKind,
     id::{MessageId, WebhookId},
+    known_account::KnownAccountChanges,
     timestamp::Timestamp,
 };
 
@@ -112,6 +113,8 @@ pub struct Commit<'a> {
     pub unconfirmed: &'a [UnconfirmedSlot],
     /// Slots whose outcome is final: they are confirmed or retracted.
     pub resolved: &'a [u64],
+    /// What has changed of the known accounts.
+    pub known_accounts: Option<&'a KnownAccountChanges>,
     /// When the new messages become due.
     pub now: Timestamp,
 }
@@ -125,6 +128,7 @@ impl<'a> Commit<'a> {
             checkpoint: None,
             unconfirmed: &[],
             resolved: &[],
+            known_accounts: None,
             now,
         }
     }
@@ -142,6 +146,7 @@ impl<'a> Commit<'a> {
             checkpoint: Some((commitment, slot)),
             unconfirmed: &[],
             resolved: &[],
+            known_accounts: None,
             now,
         }
     }

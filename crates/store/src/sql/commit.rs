@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use super::{
     insert::{Expected, Inserted, insert_messages},
+    known_accounts::write_known_accounts,
     retried::retried,
     store::Store,
 };
@@ -89,6 +90,9 @@ impl Store {
             None => None,
         };
         write_unconfirmed_slots(&mut write, commit).await?;
+        if let Some(changes) = commit.known_accounts {
+            write_known_accounts(&mut write, changes).await?;
+        }
         Ok(Some(PendingCommit {
             committed: Committed {
                 inserted: count,

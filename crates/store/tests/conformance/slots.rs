@@ -1,8 +1,10 @@
 //! Commits of a slot: messages, sequences, checkpoints, unconfirmed slots.
 
 use sluice_store::{
-    Access, AccountGap, Commit, Commitment, MessageKind, StoreError, UnconfirmedSlot,
+    Access, AccountGap, Commit, Commitment, KnownAccount, KnownAccountChanges, MessageKind,
+    StoreError, UnconfirmedSlot,
 };
+use solana_pubkey::Pubkey;
 
 use crate::{fixture::*, on_both};
 
@@ -14,6 +16,7 @@ on_both!(
     unconfirmed_slots_are_kept_until_they_are_resolved,
     a_large_slot_is_stored_whole,
     an_account_gap_is_kept_from_its_first_slot_on_until_it_is_forgotten,
+    known_accounts_are_kept_with_the_commit_that_changed_them,
 );
 
 async fn sequences_are_contiguous_per_webhook_and_replay_changes_nothing(fixture: &Fixture) {
@@ -114,6 +117,7 @@ async fn unconfirmed_slots_are_kept_until_they_are_resolved(fixture: &Fixture) {
         checkpoint: None,
         unconfirmed,
         resolved,
+        known_accounts: None,
         now: NOW,
     };
     let messages = [emitted.clone(), confirmed];
@@ -200,4 +204,38 @@ async fn an_account_gap_is_kept_from_its_first_slot_on_until_it_is_forgotten(fix
         .await
         .expect("stored");
     assert_eq!(store.account_gaps().await.expect("reads"), [finalized]);
+}
+
+async fn known_accounts_are_kept_with_the_commit_that_changed_them(fixture: &Fixture) {
+    let store = &fixture.store;
+    let known = |byte, since_slot, left_slot| KnownAccount {
+        address: Pubkey::new_from_array([byte; 32]),
+        since_slot,
+        owner: Pubkey::new_from_array([100; 32]),
+        left_slot,
+    };
+    let kept = async |changes: &KnownAccountChanges| {
+        let commit = Commit {
+            known_accounts: Some(changes),
+            ..Commit::slot(Commitment::Confirmed, 9, &[], NOW)
+        };
+        store.commit(&commit).await.expect("commits");
+        store.known_accounts().await.expect("reads")
+    };
+    let mut changes = KnownAccountChanges::default();
+    changes.write(known(1, 7, None));
+    changes.write(known(1, 7, Some(8)));
+    changes.write(known(1, 9, None));
+    changes.write(known(2, 9, None));
+    let mut expected = [known(1, 7, Some(8)), known(1, 9, None), known(2, 9, None)];
+    expected.sort_by_key(|known| (known.address.to_string(), known.since_slot));
+    assert_eq!(kept(&changes).await, expected);
+
+    let mut changes = KnownAccountChanges::default();
+    changes.write(known(2, 9, Some(12)));
+    changes.forget(known(1, 7, None).address, 7);
+    changes.forget(known(3, 7, None).address, 7);
+    let mut expected = [known(1, 9, None), known(2, 9, Some(12))];
+    expected.sort_by_key(|known| (known.address.to_string(), known.since_slot));
+    assert_eq!(kept(&changes).await, expected);
 }

@@ -8,6 +8,7 @@ use sluice_harness::indexer::{IndexerHarness, soon};
 use sluice_store::{Access, Commitment, EventKind, Store, WebhookDefinition, WebhookId};
 use sluice_testkit::{
     accounts::{Account, Content},
+    rpc_node::RpcNode,
     scripted_chain::{BlockId, ScriptedChain, State},
     updates::{key, program},
     yellowstone_server::YellowstoneServer,
@@ -20,6 +21,8 @@ use crate::{expectations::Ending, flow::until_final, on_both};
 on_both!(
     an_account_that_leaves_its_program_is_sent_with_its_last_owner,
     a_close_on_a_fork_that_is_abandoned_is_taken_back,
+    what_is_closed_while_the_indexer_is_away_has_its_last_owner,
+    an_account_that_was_there_before_its_webhook_is_known_by_rpc,
 );
 
 const GENESIS: u64 = 10;
@@ -215,6 +218,64 @@ async fn a_close_on_a_fork_that_is_abandoned_is_taken_back(mut harness: IndexerH
                 format!("{made} account 1: 100"),
                 format!("{closed} account 1: 100->0"),
             ]
+        );
+    }
+    indexer.stop().await;
+}
+
+async fn what_is_closed_while_the_indexer_is_away_has_its_last_owner(mut harness: IndexerHarness) {
+    let mut scene = Scene::start().await;
+    harness.listen_to(scene.server.endpoint());
+    let webhooks = webhooks(&harness).await;
+    let indexer = harness.start().await;
+    scene.follow(&harness.store).await;
+    let made = scene.pass(&[(1, of(program())), (2, of(program()))]);
+    scene.finalize(&harness.store).await;
+    // Confirmed before the indexer dies, and final after it lives again.
+    let first = scene.pass(&[(1, Content::Closed)]);
+    indexer.until_checkpoint_past(first).await;
+    indexer.kill().await;
+    let second = scene.pass(&[(2, Content::Closed)]);
+    let indexer = harness.start().await;
+    scene.follow(&harness.store).await;
+    scene.finalize(&harness.store).await;
+    for webhook in &webhooks {
+        assert_eq!(
+            sent(&harness.store, webhook).await,
+            [
+                format!("{made} account 1: 100"),
+                format!("{made} account 2: 100"),
+                format!("{first} account 1: 100->0"),
+                format!("{second} account 2: 100->0"),
+            ]
+        );
+    }
+    indexer.stop().await;
+}
+
+async fn an_account_that_was_there_before_its_webhook_is_known_by_rpc(mut harness: IndexerHarness) {
+    let mut scene = Scene::start().await;
+    harness.listen_to(scene.server.endpoint());
+    let node = RpcNode::of_chain(scene.chain.clone()).await;
+    let node = node.expect("a free port");
+    harness.backfill_from(node.url());
+    scene.pass(&[(1, of(program())), (2, of(program())), (3, of(key(50)))]);
+    let webhooks = webhooks(&harness).await;
+    let indexer = harness.start().await;
+    scene.follow(&harness.store).await;
+    let asked = async {
+        while node.calls().is_empty() {
+            scene.pass(&[]);
+            sleep(Duration::from_millis(50)).await;
+        }
+    };
+    soon(asked).await;
+    let closed = scene.pass(&[(1, Content::Closed), (3, Content::Closed)]);
+    scene.finalize(&harness.store).await;
+    for webhook in &webhooks {
+        assert_eq!(
+            sent(&harness.store, webhook).await,
+            [format!("{closed} account 1: 100->0")]
         );
     }
     indexer.stop().await;
