@@ -5,7 +5,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::{
     error::ApiError,
-    routes::{health, quote, swap},
+    routes::{health, mints, pools, quote, swap},
     state::AppState,
 };
 
@@ -15,6 +15,9 @@ pub fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(quote::get::get))
         .routes(routes!(swap::transaction::transaction))
         .routes(routes!(swap::instruction::instruction))
+        .routes(routes!(pools::list::list))
+        .routes(routes!(pools::get::get))
+        .routes(routes!(mints::get))
         .routes(routes!(health::live::live))
         .routes(routes!(health::ready::ready))
 }

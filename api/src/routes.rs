@@ -1,6 +1,8 @@
 //! Routes: one module per resource, one file per endpoint.
 
 pub mod health;
+pub mod mints;
+pub mod pools;
 pub mod quote;
 pub mod swap;
 pub mod webhooks;

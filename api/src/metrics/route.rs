@@ -9,6 +9,10 @@ pub enum Route {
     Transaction,
     /// `/v1/swap/instruction`.
     Instruction,
+    /// `/v1/pools` and each pool.
+    Pools,
+    /// `/v1/mints/{mint}`.
+    Mints,
     /// Everything about webhooks.
     Webhooks,
     /// The health checks.
@@ -21,10 +25,12 @@ pub enum Route {
 
 impl Route {
     /// All of them, in the order in which they are declared.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 9] = [
         Self::Quote,
         Self::Transaction,
         Self::Instruction,
+        Self::Pools,
+        Self::Mints,
         Self::Webhooks,
         Self::Health,
         Self::Description,
@@ -38,7 +44,10 @@ impl Route {
             "/v1/quote" => Self::Quote,
             "/v1/swap/transaction" => Self::Transaction,
             "/v1/swap/instruction" => Self::Instruction,
+            "/v1/pools" => Self::Pools,
             "/metrics" | "/openapi.json" => Self::Description,
+            _ if path.starts_with("/v1/pools/") => Self::Pools,
+            _ if path.starts_with("/v1/mints/") => Self::Mints,
             _ if path.starts_with("/api/webhooks") => Self::Webhooks,
             _ if path.starts_with("/health/") => Self::Health,
             _ => Self::Other,
@@ -52,6 +61,8 @@ impl Route {
             Self::Quote => "/v1/quote",
             Self::Transaction => "/v1/swap/transaction",
             Self::Instruction => "/v1/swap/instruction",
+            Self::Pools => "/v1/pools",
+            Self::Mints => "/v1/mints",
             Self::Webhooks => "/api/webhooks",
             Self::Health => "/health",
             Self::Description => "description",
@@ -81,7 +92,7 @@ mod tests {
     fn every_route_is_where_the_list_of_all_has_it() {
         for (index, route) in Route::ALL.into_iter().enumerate() {
             assert_eq!(route as usize, index);
-            if route.name().starts_with("/v1/") {
+            if route.name().starts_with("/v1/") && route != Route::Mints {
                 assert_eq!(Route::of(route.name()), route);
             }
         }
@@ -90,6 +101,8 @@ mod tests {
     #[test]
     fn what_is_asked_for_makes_no_new_names() {
         assert_eq!(Route::of("/api/webhooks/whk_1/test"), Route::Webhooks);
+        assert_eq!(Route::of("/v1/pools/one"), Route::Pools);
+        assert_eq!(Route::of("/v1/mints/one"), Route::Mints);
         for path in ["/", "/v1/quote/", "/v1/quote/x", "/V1/quote", "/health"] {
             assert_eq!(Route::of(path), Route::Other, "{path}");
         }

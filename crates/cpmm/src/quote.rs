@@ -223,7 +223,11 @@ impl PoolSnapshot {
         })
     }
 
-    pub(crate) fn check_tradable(&self, clock: &Clock) -> Result<(), Refusal> {
+    /// Whether the exchange swaps through the pool at all now, whatever the amount.
+    ///
+    /// # Errors
+    /// Why it does not.
+    pub fn check_tradable(&self, clock: &Clock) -> Result<(), Refusal> {
         if self.pool.swap_disabled() {
             return Err(Refusal::SwapDisabled);
         }
@@ -245,7 +249,10 @@ impl PoolSnapshot {
     }
 
     /// Vault balances less the fees that are not collected yet.
-    pub(crate) fn reserves(&self) -> Result<PerToken<Amount>, Refusal> {
+    ///
+    /// # Errors
+    /// When a vault holds less than these.
+    pub fn reserves(&self) -> Result<PerToken<Amount>, Refusal> {
         let pool = &self.pool;
         Ok(PerToken::new(
             reserve(

@@ -57,6 +57,11 @@ impl Neighbours {
         }
     }
 
+    /// The mints that a mint is traded for, in no order.
+    pub(crate) fn of(&self, mint: &Pubkey) -> impl Iterator<Item = &Pubkey> {
+        self.0.get(mint).into_iter().flat_map(Around::iter)
+    }
+
     /// The mints that both are traded for, in no order.
     pub(crate) fn between(&self, a: &Pubkey, b: &Pubkey) -> impl Iterator<Item = Pubkey> {
         let both = self.0.get(a).zip(self.0.get(b));

@@ -76,6 +76,13 @@ impl State {
         self.neighbours.between(a, b)
     }
 
+    /// The pools that trade a mint and can be quoted, in no order.
+    pub(crate) fn pools_with(&self, mint: &Pubkey) -> impl Iterator<Item = Pubkey> {
+        let others = self.neighbours.of(mint);
+        let pools = others.flat_map(|other| self.pools_of(&pair(*mint, *other)));
+        pools.copied()
+    }
+
     /// Every pool that can be quoted.
     pub(crate) fn pools(&self) -> impl Iterator<Item = (&Pubkey, &Arc<PoolSnapshot>)> {
         self.pools.iter()

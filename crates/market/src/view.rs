@@ -320,6 +320,17 @@ impl View {
         self.shown().state.middles(a, b)
     }
 
+    /// The addresses of the pools that trade a mint and can be quoted, in no order.
+    pub fn addresses_of(&self, mint: &Pubkey) -> impl Iterator<Item = Pubkey> {
+        self.shown().state.pools_with(mint)
+    }
+
+    /// The addresses of every pool that can be quoted, in no order.
+    pub fn addresses(&self) -> impl Iterator<Item = Pubkey> {
+        let pools = self.shown().state.pools();
+        pools.map(|(address, _)| *address)
+    }
+
     /// Every pool that can be quoted, in no order.
     pub fn pools(&self) -> impl Iterator<Item = PoolView> {
         let pools = self.shown().state.pools();

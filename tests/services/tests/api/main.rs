@@ -8,6 +8,7 @@ mod fields;
 mod forms;
 mod lookup_table;
 mod metrics;
+mod pools;
 mod refusals;
 mod rounds;
 mod units;
