@@ -219,7 +219,7 @@ pub enum ApiError {
 }
 
 /// An RFC 9457 problem document. Members beside these say more, depending on the code: `field`, `pool`, `openTime`,
-/// `account`, `unit`, `held`, `needed`, `slot`, `size`, `limit`, `remedies`, `priceImpactBps`, `maxPriceImpactBps`, and for `quote_stale` a fresh `quote` with its `context`.
+/// `account`, `unit`, `held` and `needed` (with `heldString` and `neededString`), `slot`, `size`, `limit`, `remedies`, `priceImpactBps`, `maxPriceImpactBps`, and for `quote_stale` a fresh `quote` with its `context`.
 #[derive(ToSchema)]
 #[schema(as = Problem)]
 #[expect(dead_code, reason = "describes what `IntoResponse` writes")]

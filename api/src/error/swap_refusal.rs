@@ -52,7 +52,8 @@ pub enum SwapRefusal {
     },
     /// The network carries no transaction of this size.
     #[error(
-        "the transaction has {size} bytes, and the network carries {limit}: {}",
+        "the transaction has {size} bytes{}, and the network carries {limit}: {}",
+        headroom_text(*headroom),
         remedy_text(remedies)
     )]
     TransactionTooLarge {
@@ -60,6 +61,8 @@ pub enum SwapRefusal {
         size: usize,
         /// What the network carries, bytes.
         limit: usize,
+        /// What is to be left of that for others, bytes.
+        headroom: usize,
         /// The single changes that make it fit.
         remedies: Vec<Remedy>,
     },
@@ -87,6 +90,14 @@ pub enum SwapRefusal {
         /// of an answer of `/v1/quote`. Empty when the pool pays nothing any more.
         fresh: Map<String, Value>,
     },
+}
+
+/// What a transaction is to leave free, where anything was asked for.
+fn headroom_text(headroom: usize) -> String {
+    match headroom {
+        0 => String::new(),
+        headroom => format!(" and is to leave sizeHeadroom {headroom} free"),
+    }
 }
 
 /// What a caller can do about a transaction that is too large.
@@ -187,16 +198,28 @@ impl SwapRefusal {
             Self::TransactionTooLarge {
                 size,
                 limit,
+                headroom,
                 remedies,
             } => {
                 let mut remedies: Vec<_> = remedies.iter().map(remedy_member).collect();
                 // Version 0 and version 1 are one field.
                 remedies.dedup();
-                json!({ "size": size, "limit": limit, "remedies": remedies })
+                json!({
+                    "size": size,
+                    "limit": limit,
+                    "sizeHeadroom": headroom,
+                    "remedies": remedies,
+                })
             }
             Self::VersionUnsupported => json!({ "field": "transactionVersion" }),
             Self::InsufficientBalance { unit, held, needed } => {
-                json!({ "unit": unit, "held": held, "needed": needed })
+                json!({
+                    "unit": unit,
+                    "held": held,
+                    "heldString": held.to_string(),
+                    "needed": needed,
+                    "neededString": needed.to_string(),
+                })
             }
             Self::QuoteStale { fresh, .. } => return fresh.clone(),
         };

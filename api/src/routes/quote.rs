@@ -5,4 +5,4 @@ mod response;
 mod wire;
 
 pub use get::get;
-pub use wire::{Bound, DEFAULT_SLIPPAGE, Quote, SwapModeName, parse_slippage};
+pub use wire::{Amounts, Bound, DEFAULT_SLIPPAGE, Quote, SwapModeName, parse_slippage};

@@ -38,12 +38,14 @@ pub enum Remedy {
 }
 
 impl TransactionPlan {
-    /// The single changes after which the transaction fits.
+    /// The single changes after which the transaction fits, and leaves `headroom` bytes for what others append.
     #[must_use]
-    pub fn remedies(&self, blockhash: Hash) -> Vec<Remedy> {
+    pub fn remedies(&self, blockhash: Hash, headroom: usize) -> Vec<Remedy> {
         let fits = |(_, plan): &(Remedy, Self)| {
             let built = plan.transaction(blockhash);
-            built.is_ok_and(|built| built.bytes.len() <= plan.version.size_limit())
+            built.is_ok_and(|built| {
+                built.bytes.len().saturating_add(headroom) <= plan.version.size_limit()
+            })
         };
         let smaller = self.smaller().into_iter().filter(fits);
         smaller.map(|(remedy, _)| remedy).collect()

@@ -6,7 +6,7 @@ use serde::Serialize;
 use sluice_market::QuoteCommitment;
 use utoipa::ToSchema;
 
-use super::wire::{Bound, Quote, SwapModeName};
+use super::wire::{Amounts, Bound, Quote, SwapModeName};
 use crate::{
     answer,
     extract::{Address, Digits, PoolsText},
@@ -48,18 +48,8 @@ struct Context {
     fees: Vec<Fee>,
     /// The other routes: of more than 20 those that pay most or take least.
     alternatives: Vec<OtherPool>,
+    /// Every other amount of the context has a string beside it.
     amounts: Amounts,
-}
-
-/// The quote's amounts as strings, for callers whose numbers are exact only up to 2^53. Every other amount of the
-/// context has a string beside it.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-#[schema(as = QuoteAmounts)]
-struct Amounts {
-    amount_in: Digits,
-    minimum_out: Digits,
-    out_amount: Digits,
 }
 
 /// One of two hops.
@@ -143,11 +133,7 @@ impl QuoteResponse {
             },
             fees: fees(priced, &quote),
             alternatives: best_others(mode, &priced.alternatives),
-            amounts: Amounts {
-                amount_in: Digits(quote.amount_in),
-                minimum_out: Digits(quote.minimum_out),
-                out_amount: Digits(quote.out_amount),
-            },
+            amounts: Amounts::from(&quote),
         };
         Self { quote, context }
     }

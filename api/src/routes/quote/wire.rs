@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 
 use crate::{
     error::ApiError,
-    extract::{Address, Amount, PoolsText},
+    extract::{Address, Amount, Digits, PoolsText},
     pricing::{Priced, SwapMode},
 };
 
@@ -37,6 +37,26 @@ pub struct Quote {
     pub pool: PoolsText,
     /// Program that owns the pools.
     pub program: Address,
+}
+
+/// A quote's amounts as strings, for callers whose numbers are exact only up to 2^53. They stand beside the quote.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = QuoteAmounts)]
+pub struct Amounts {
+    amount_in: Digits,
+    minimum_out: Digits,
+    out_amount: Digits,
+}
+
+impl From<&Quote> for Amounts {
+    fn from(quote: &Quote) -> Self {
+        Self {
+            amount_in: Digits(quote.amount_in),
+            minimum_out: Digits(quote.minimum_out),
+            out_amount: Digits(quote.out_amount),
+        }
+    }
 }
 
 /// What bounds a swap beside the amount that is fixed, smallest units.

@@ -12,8 +12,9 @@ use solana_pubkey::Pubkey;
 use super::request::{Swap, WantedBound};
 use crate::{
     error::{ApiError, SwapRefusal},
+    extract::Digits,
     pricing::{Priced, PricedHop, QUOTE_LIFETIME_SLOTS, SwapMode, Unpriced, best_route},
-    routes::quote::{Bound, Quote},
+    routes::quote::{Amounts, Bound, Quote},
     rpc::SwapAddresses,
     state::AppState,
 };
@@ -257,10 +258,14 @@ fn fresh(priced: &Priced, bound: Bound) -> Map<String, serde_json::Value> {
     let expiry = slot.plus(QUOTE_LIFETIME_SLOTS).get();
     context.insert("expirySlot".to_owned(), json!(expiry));
     if priced.mode() == SwapMode::ExactOut {
-        context.insert("expectedIn".to_owned(), json!(priced.amount_in().get()));
+        let expected_in = priced.amount_in().get();
+        context.insert("expectedIn".to_owned(), json!(expected_in));
+        context.insert("expectedInString".to_owned(), json!(Digits(expected_in)));
     }
+    let quote = Quote::new(priced, bound);
+    context.insert("amounts".to_owned(), json!(Amounts::from(&quote)));
     let mut members = Map::new();
-    members.insert("quote".to_owned(), json!(Quote::new(priced, bound)));
+    members.insert("quote".to_owned(), json!(quote));
     members.insert("context".to_owned(), context.into());
     members
 }

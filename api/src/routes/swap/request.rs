@@ -26,6 +26,9 @@ const DEFAULT_HEADROOM: u32 = 6_000;
 /// The most of them: with the costliest swap it stays within the 1,400,000 that the chain gives any transaction.
 const MOST_HEADROOM: u32 = 1_000_000;
 
+/// The most bytes that are left free: the length of the longest transaction there is.
+const MOST_SIZE_HEADROOM: usize = 4_096;
+
 /// Body of `POST /v1/swap/transaction` and `POST /v1/swap/instruction`.
 // Required fields are options, so that an absent one is refused by its name.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -61,6 +64,11 @@ pub struct SwapRequest {
     /// exceeds `priorityFeeLamports`. The bare instruction has no limit of its own.
     #[schema(value_type = Option<u32>, maximum = 1_000_000)]
     compute_unit_headroom: Option<Amount>,
+    /// Bytes that the transaction leaves free of what the network carries, for instructions that a wallet or a sponsor adds: 0
+    /// to 4,096. Default 0. A transaction that cannot is `transaction_too_large`, with what makes it shorter. The bare
+    /// instruction has no length of its own.
+    #[schema(value_type = Option<u16>, maximum = 4_096)]
+    size_headroom: Option<Amount>,
     /// Wire format of the transaction: `0`, `"legacy"`, or `1` (SIMD-0385): up to 4,096 bytes, with the limits and the
     /// priority fee in the message itself instead of instructions, and the fee exactly `priorityFeeLamports`. A cluster that
     /// does not take version 1 is `transaction_version_unsupported`. Default 0. The bare instruction is the same in all.
@@ -147,6 +155,8 @@ pub struct Swap {
     pub priority_fee: u64,
     /// Compute units for what a wallet appends.
     pub unit_headroom: u32,
+    /// Bytes that the transaction leaves free.
+    pub size_headroom: usize,
     /// Wire format of the transaction.
     pub version: TransactionVersion,
     /// Last slot of the swap; `None` when it has none of its own.
@@ -195,6 +205,7 @@ impl SwapRequest {
             wrap_and_unwrap_sol: self.wrap_and_unwrap_sol.unwrap_or(true),
             wrap_sol: self.wrap_sol.unwrap_or_default(),
             unit_headroom: headroom(self.compute_unit_headroom)?,
+            size_headroom: size_headroom(self.size_headroom)?,
             priority_fee: self.priority_fee_lamports.map_or(0, |amount| amount.0),
             version: version::version(self.transaction_version, self.as_legacy_transaction)?,
             expiry_slot: self
@@ -233,6 +244,17 @@ fn headroom(asked: Option<Amount>) -> Result<u32, ApiError> {
         .ok_or_else(|| {
             let fault = format!("must be 0 to {MOST_HEADROOM} compute units");
             ApiError::invalid("computeUnitHeadroom", fault)
+        })
+}
+
+fn size_headroom(asked: Option<Amount>) -> Result<usize, ApiError> {
+    let asked = asked.map_or(Ok(0), |Amount(asked)| usize::try_from(asked));
+    asked
+        .ok()
+        .filter(|headroom| *headroom <= MOST_SIZE_HEADROOM)
+        .ok_or_else(|| {
+            let fault = format!("must be 0 to {MOST_SIZE_HEADROOM} bytes");
+            ApiError::invalid("sizeHeadroom", fault)
         })
 }
 

@@ -15,7 +15,7 @@ use crate::{
     answer,
     error::ApiError,
     extract::{Address, Digits},
-    routes::quote::Quote,
+    routes::quote::{Amounts, Quote},
     rpc::LatestBlockhash,
 };
 
@@ -37,6 +37,7 @@ pub struct TransactionResponse {
     compute_unit_limit: u32,
     /// Of version 1, which asks for a priority fee instead: what that comes to, rounded down.
     compute_unit_price_micro_lamports: u64,
+    compute_unit_price_micro_lamports_string: Digits,
     compute_units: ComputeUnitsView,
     /// The service's address lookup table, by which the transaction names accounts; null where it names them all itself. Who
     /// checks the message reads the table from the chain.
@@ -46,6 +47,7 @@ pub struct TransactionResponse {
     size: usize,
     /// The quote as it is executed: what the pool pays now, and the minimum that the guard enforces.
     quote: Quote,
+    amounts: Amounts,
     /// Only for an exact output: what the pool takes now.
     #[serde(skip_serializing_if = "Option::is_none")]
     expected_in: Option<u64>,
@@ -104,17 +106,22 @@ struct CostsView {
     /// The wallet that pays both fees and every rent.
     fee_payer: Address,
     base_fee_lamports: u64,
+    base_fee_lamports_string: Digits,
     /// What is charged for priority: at most `priorityFeeLamports`.
     priority_fee_lamports: u64,
+    priority_fee_lamports_string: Digits,
     /// Every account that is created.
     rent: Vec<RentView>,
     /// Native SOL of the user that is wrapped for the swap. Of an exact output the rest is unwrapped again.
     wrapped_lamports: u64,
+    wrapped_lamports_string: Digits,
     /// With this much the transaction cannot fail for lack of the fee payer's lamports: all that it pays, and the rent that
     /// exempts the wallet itself, below which the chain lets no wallet fall.
     required_lamports: u64,
+    required_lamports_string: Digits,
     /// With this much it cannot fail for lack of the user's, where another wallet is the fee payer.
     required_of_user_lamports: u64,
+    required_of_user_lamports_string: Digits,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -125,6 +132,7 @@ struct RentView {
     /// The wallet that owns the account.
     owner: Address,
     lamports: u64,
+    lamports_string: Digits,
     /// Whether the same transaction closes the account and gives the rent back to the fee payer. Otherwise its owner gets
     /// it by closing the account: so it is with every account that receives tokens, and with the middle one where its
     /// mint withholds transfer fees, which the token program makes it keep.
@@ -171,6 +179,7 @@ impl TransactionResponse {
             expiry_slot: executable.terms.expiry_slot,
             compute_unit_limit: unsigned.unit_limit,
             compute_unit_price_micro_lamports: unsigned.unit_price,
+            compute_unit_price_micro_lamports_string: Digits(unsigned.unit_price),
             compute_units: ComputeUnitsView {
                 model: unsigned.modelled_units,
                 learned: unsigned.planned_units,
@@ -179,6 +188,7 @@ impl TransactionResponse {
             },
             lookup_table: unsigned.lookup_table.as_ref().map(Address::new),
             size: unsigned.bytes.len(),
+            amounts: Amounts::from(&executable.quote),
             quote: executable.quote,
             expected_in: executable.expected_in,
             expected_in_string: executable.expected_in.map(Digits),
@@ -208,15 +218,20 @@ impl CostsView {
         Self {
             fee_payer: Address::new(fee_payer),
             base_fee_lamports: costs.base_fee,
+            base_fee_lamports_string: Digits(costs.base_fee),
             priority_fee_lamports: costs.priority_fee,
+            priority_fee_lamports_string: Digits(costs.priority_fee),
             rent: costs
                 .created
                 .iter()
                 .map(|creation| RentView::new(creation, fee_payer))
                 .collect(),
             wrapped_lamports: costs.wrapped,
+            wrapped_lamports_string: Digits(costs.wrapped),
             required_lamports: costs.required,
+            required_lamports_string: Digits(costs.required),
             required_of_user_lamports: costs.required_of_user,
+            required_of_user_lamports_string: Digits(costs.required_of_user),
         }
     }
 }
@@ -228,6 +243,7 @@ impl RentView {
             mint: Address::new(&creation.mint),
             owner: Address::new(&creation.owner),
             lamports: creation.rent,
+            lamports_string: Digits(creation.rent),
             comes_back: creation.rent_to == Some(*fee_payer),
             rent_to: creation.rent_to.as_ref().map(Address::new),
         }
@@ -262,6 +278,7 @@ pub struct InstructionResponse {
     keys: Vec<Key>,
     /// The quote that the guard enforces.
     quote: Quote,
+    amounts: Amounts,
     /// Only for an exact output: what the pool takes now.
     #[serde(skip_serializing_if = "Option::is_none")]
     expected_in: Option<u64>,
@@ -346,6 +363,7 @@ impl InstructionResponse {
                     token_program: Address::new(&last.output_token_program),
                 },
             },
+            amounts: Amounts::from(&executable.quote),
             quote: executable.quote,
         })
     }

@@ -70,7 +70,14 @@ pub async fn transaction(
     let unsigned = plan
         .transaction(latest.blockhash)
         .map_err(|error| ApiError::Internal(error.into()))?;
-    check_size(&state, &plan, &unsigned, latest.blockhash).await?;
+    check_size(
+        &state,
+        &plan,
+        &unsigned,
+        latest.blockhash,
+        swap.size_headroom,
+    )
+    .await?;
     if swap.check_balance {
         holdings.require_balance(&executable, Some((&unsigned.costs, &found)))?;
     }
@@ -95,13 +102,14 @@ async fn check_size(
     plan: &TransactionPlan,
     unsigned: &UnsignedTransaction,
     blockhash: Hash,
+    headroom: usize,
 ) -> Result<(), SwapRefusal> {
     let size = unsigned.bytes.len();
     let limit = plan.version.size_limit();
-    if size <= limit {
+    if size.saturating_add(headroom) <= limit {
         return Ok(());
     }
-    let mut remedies = plan.remedies(blockhash);
+    let mut remedies = plan.remedies(blockhash, headroom);
     // The refusal is as true without a node that answers.
     if remedies.contains(&Remedy::WithVersion1)
         && !state.rpc().takes_version_1().await.unwrap_or(false)
@@ -111,6 +119,7 @@ async fn check_size(
     Err(SwapRefusal::TransactionTooLarge {
         size,
         limit,
+        headroom,
         remedies,
     })
 }

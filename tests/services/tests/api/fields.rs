@@ -126,3 +126,32 @@ async fn arrays_are_no_bodies() {
         assert_eq!(part.body["field"], "quote");
     }
 }
+
+#[tokio::test]
+async fn a_transaction_leaves_as_many_bytes_free_as_are_asked_for() {
+    let client = Client::start().await;
+    let mut body = client.body(&client.quote().await);
+    let size = client.transaction(&body).await.body["size"].as_u64();
+    let free = 1_232 - size.expect("a size");
+    body["sizeHeadroom"] = json!(free);
+    assert_eq!(client.transaction(&body).await.status, 200);
+    body["sizeHeadroom"] = json!(free + 1);
+    let refused = client.transaction(&body).await;
+    let got = (refused.status.as_u16(), refused.code());
+    assert_eq!(got, (422, "transaction_too_large"), "{}", refused.body);
+    assert_eq!(refused.body["sizeHeadroom"], json!(free + 1));
+    let detail = refused.body["detail"].as_str().expect("a detail");
+    assert!(detail.contains("sizeHeadroom"), "{detail}");
+    // What helps is judged with the bytes that are to be free.
+    let remedies = refused.body["remedies"].as_array().expect("a list");
+    assert!(
+        remedies.contains(&json!("wrapAndUnwrapSol")),
+        "{remedies:?}"
+    );
+    body["wrapAndUnwrapSol"] = json!(false);
+    assert_eq!(client.transaction(&body).await.status, 200);
+    for wrong in [json!(4_097), json!(-1), json!("x")] {
+        body["sizeHeadroom"] = wrong;
+        assert_eq!(client.transaction(&body).await.code(), "invalid_field");
+    }
+}

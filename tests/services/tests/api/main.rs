@@ -9,6 +9,7 @@ mod forms;
 mod lookup_table;
 mod metrics;
 mod pools;
+mod precise_amounts;
 mod refusals;
 mod rounds;
 mod units;

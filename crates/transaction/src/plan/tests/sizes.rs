@@ -244,7 +244,7 @@ fn a_transaction_that_does_not_fit_says_what_makes_it_fit() {
             too_large += 1;
             assert_eq!(name, "A-M-SOL", "{options:?}");
             assert_ne!(plan.version, TransactionVersion::V1, "{size}");
-            let remedies = plan.remedies(Hash::new_from_array([7; 32]));
+            let remedies = plan.remedies(Hash::new_from_array([7; 32]), 0);
             assert!(options.fee_payer, "{size}: {options:?}");
             assert!(
                 remedies.contains(&Remedy::WithoutFeePayer),
