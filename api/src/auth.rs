@@ -1,9 +1,10 @@
-//! Authenticates requests by API key; while none was ever made, admits loopback callers.
+//! Authenticates requests by API key; where the configuration says so, admits loopback callers while none was ever made.
 //!
-//! An API key becomes the [`Access`] that every operation on webhooks needs. Until the first is made, a caller on this
-//! machine may do everything, and others nothing: the listener must be bound to a loopback address, and the request
-//! must look like one made here. A page in a browser that has bound a foreign name to this address, or a proxy that
-//! passes on what it was sent, does not.
+//! An API key becomes the [`Access`] that every operation on webhooks needs. In keyless mode (`api.keyless`), until the first
+//! is made, a caller on this machine may do everything, and others nothing: the listener is bound to a loopback address, and
+//! the request must look like one made here. A page in a browser that has bound a foreign name to this address, or a
+//! proxy that passes on what it was sent, does not. A proxy that hides whom it speaks for would, so the mode is never on
+//! by itself.
 
 mod caller_limiter;
 
@@ -25,24 +26,31 @@ pub use caller_limiter::{CallerLimiter, RateLimit};
 const MAX_KEY_BYTES: usize = 128;
 
 /// Headers by which proxies say that they pass on somebody else's request.
-const FORWARDED: [&str; 3] = ["forwarded", "x-forwarded-for", "x-real-ip"];
+const FORWARDED: [&str; 6] = [
+    "forwarded",
+    "via",
+    "x-forwarded-for",
+    "x-forwarded-host",
+    "x-forwarded-proto",
+    "x-real-ip",
+];
 
 /// Finds the caller of a request by its API key, and counts the request.
 #[derive(Clone, Debug)]
 pub struct Authenticator {
     store: Store,
     limiter: Arc<CallerLimiter>,
-    on_loopback: bool,
+    keyless: bool,
 }
 
 impl Authenticator {
-    /// An authenticator for a listener that is, or is not, bound to a loopback address.
+    /// An authenticator that, with `keyless`, admits callers on this machine while no key was ever made.
     #[must_use]
-    pub fn new(store: Store, limiter: CallerLimiter, on_loopback: bool) -> Self {
+    pub fn new(store: Store, limiter: CallerLimiter, keyless: bool) -> Self {
         Self {
             store,
             limiter: Arc::new(limiter),
-            on_loopback,
+            keyless,
         }
     }
 
@@ -76,10 +84,11 @@ impl Authenticator {
         if api_keys_in_use.map_err(|error| ApiError::StoreUnavailable(error.into()))? {
             return refuse("send an API key: Authorization: Bearer sluice_…");
         }
-        if !self.on_loopback || !from_this_machine(headers) {
+        if !self.keyless || !from_this_machine(headers) {
             return refuse(
-                "there are no API keys, so only requests made on the server itself are answered; \
-                 make one there with `sluice keys add NAME` and send it as Authorization: Bearer",
+                "there are no API keys: make one on the server with `sluice keys add NAME` and send it as \
+                 Authorization: Bearer; without one only requests made on the server itself are answered, and only \
+                 with api.keyless = true",
             );
         }
         Ok(Access::All)

@@ -176,20 +176,17 @@ fn market_settings(config: &Config) -> sluice_market::Settings {
     }
 }
 
-/// The authenticator of the webhook routes. While no API key was ever made it lets in callers on this machine;
-/// the log says which.
+/// The authenticator of the webhook routes. While no API key was ever made, the log says who is let in.
 async fn authenticator(api: &ApiConfig, store: &Store) -> anyhow::Result<Authenticator> {
-    let on_loopback = api.listen.ip().is_loopback();
     if !store.api_keys_in_use().await? {
-        if on_loopback {
-            tracing::info!(
-                "there are no API keys: requests on this machine manage webhooks without one"
+        if api.keyless {
+            tracing::warn!(
+                "api.keyless: there are no API keys, and every request on this machine manages all webhooks"
             );
         } else {
             tracing::warn!(
-                listen = %api.listen,
-                "the webhook routes refuse every request: there are no API keys, and api.listen is no loopback \
-                 address; make a key with `sluice keys add NAME`"
+                "the webhook routes refuse every request: there are no API keys; make one with `sluice keys add NAME`, \
+                 or set api.keyless where everybody on this machine may manage webhooks"
             );
         }
     }
@@ -197,5 +194,5 @@ async fn authenticator(api: &ApiConfig, store: &Store) -> anyhow::Result<Authent
         per_minute: api.rate_limit_per_minute,
         burst: api.rate_limit_burst,
     });
-    Ok(Authenticator::new(store.clone(), limiter, on_loopback))
+    Ok(Authenticator::new(store.clone(), limiter, api.keyless))
 }

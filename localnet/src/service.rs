@@ -118,7 +118,7 @@ fn configuration(exchange: &str, validator: &Validator, ports: &Ports, dir: &Wor
          [chain]\nrpc-url = \"{}\"\nexchange = \"{}\"\n\n\
          [[geyser.endpoints]]\nurl = \"{}\"\n\n\
          [store]\npath = {database}\n\n\
-         [api]\nlisten = \"127.0.0.1:{}\"\n\n\
+         [api]\nlisten = \"127.0.0.1:{}\"\nkeyless = true\n\n\
          [indexer]\nlisten = \"127.0.0.1:{}\"\n\n\
          [webhooks]\nallow-http-loopback = true\n",
         validator.rpc_url(),

@@ -48,7 +48,7 @@ impl Installation {
             "[chain]\nrpc-url = \"http://127.0.0.1:1\"\n\
              [[geyser.endpoints]]\nurl = \"http://127.0.0.1:1\"\n\
              [store]\npath = {:?}\n\
-             [api]\nlisten = \"127.0.0.1:{port}\"\n",
+             [api]\nlisten = \"127.0.0.1:{port}\"\nkeyless = true\n",
             database(folder.path()),
         );
         std::fs::write(folder.path().join("sluice.toml"), text).expect("writes");

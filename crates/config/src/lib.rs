@@ -153,6 +153,8 @@ impl StoreConfig {
 pub struct ApiConfig {
     /// Address the API listens on.
     pub listen: SocketAddr,
+    /// Whether callers on this machine manage webhooks without an API key while none was ever made.
+    pub keyless: bool,
     /// Requests about webhooks that one API key may make per minute in the long run.
     pub rate_limit_per_minute: NonZeroU32,
     /// Requests that it may make at once after a pause.
@@ -169,6 +171,7 @@ impl Default for ApiConfig {
     fn default() -> Self {
         Self {
             listen: SocketAddr::from(([127, 0, 0, 1], 8787)),
+            keyless: false,
             rate_limit_per_minute: const { NonZeroU32::new(600).expect("not zero") },
             rate_limit_burst: const { NonZeroU32::new(100).expect("not zero") },
             cors_origins: CorsOrigins::default(),
@@ -317,6 +320,13 @@ impl Config {
                 rule: "of the form postgres://user:password@host/database",
             });
         }
+        if self.api.keyless && !self.api.listen.ip().is_loopback() {
+            return Err(ConfigError::Range {
+                key: "api.keyless",
+                value: "true".to_owned(),
+                rule: "false unless api.listen is a loopback address: make an API key with `sluice keys add NAME`",
+            });
+        }
         if self.chain.rpc_timeout_ms == 0 {
             return Err(ConfigError::Range {
                 key: "chain.rpc-timeout-ms",
@@ -390,6 +400,7 @@ mod tests {
         let config = parse(MINIMAL).expect("minimal file is valid");
         assert!(!config.webhooks.allow_http_loopback);
         assert!(config.api.listen.ip().is_loopback());
+        assert!(!config.api.keyless);
         assert!(config.indexer.listen.ip().is_loopback());
     }
 
@@ -444,6 +455,7 @@ mod tests {
         for (section, setting) in [
             ("api", "rate-limit-per-minute = 0"),
             ("api", "rate-limit-burst = 0"),
+            ("api", "keyless = true\nlisten = \"0.0.0.0:8787\""),
             ("webhooks", "secret-overlap-hours = 169"),
             ("webhooks", "retry-pauses-secs = [604801]"),
             ("webhooks", "tests-per-minute = 0"),

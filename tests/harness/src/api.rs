@@ -178,7 +178,7 @@ fn config(
         "[chain]\nrpc-url = \"{rpc_url}\"\nrpc-timeout-ms = {}\nexchange = \"stand-in\"\n{settings}\n\
          [[geyser.endpoints]]\nurl = \"{}\"\n\
          [store]\npath = {database}\n\
-         [api]\nlisten = \"127.0.0.1:{port}\"\n{api}\n\
+         [api]\nlisten = \"127.0.0.1:{port}\"\nkeyless = true\n{api}\n\
          [webhooks]\nallow-http-loopback = true\n",
         rpc_timeout.as_millis(),
         chain.endpoint().url,

@@ -53,7 +53,7 @@ async fn api(allow_http_loopback: bool) -> Api {
     api_at(allow_http_loopback, true).await
 }
 
-async fn api_at(allow_http_loopback: bool, on_loopback: bool) -> Api {
+async fn api_at(allow_http_loopback: bool, keyless: bool) -> Api {
     let folder = tempfile::tempdir().expect("temporary folder");
     let store = open(folder.path()).await;
     let settings = Settings {
@@ -77,7 +77,7 @@ async fn api_at(allow_http_loopback: bool, on_loopback: bool) -> Api {
         per_minute: NonZeroU32::new(1).expect("not zero"),
         burst: NonZeroU32::new(BURST).expect("not zero"),
     };
-    let authenticator = Authenticator::new(store.clone(), CallerLimiter::new(limit), on_loopback);
+    let authenticator = Authenticator::new(store.clone(), CallerLimiter::new(limit), keyless);
     let client = Client::new(Duration::from_secs(1), settings.reach).expect("TLS");
     let shutdown = CancellationToken::new();
     Api {
