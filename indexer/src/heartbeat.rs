@@ -1,6 +1,6 @@
 //! Heartbeat writer: stores one heartbeat per interval for each webhook that asks for them.
 //!
-//! They let a receiver distinguish "nothing happened" from "broken".
+//! They let an endpoint distinguish "nothing happened" from "broken".
 //!
 //! Heartbeats are messages like all others, numbered and signed. The one of an interval has the same id
 //! in every process, so a restart or another leader repeats none. While the circuit breaker of an endpoint is open it

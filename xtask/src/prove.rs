@@ -1,4 +1,4 @@
-//! `prove`: that the compiled guard keeps its promises, by executing its bytes on every input at once.
+//! `prove`: shows that the compiled guard keeps its promises, by executing its bytes on every input at once.
 //!
 //! The prover is `tests/proof`, in Python, with a solver from PyPI. `proof.json` is its certificate; it names the bytes by
 //! their hash, and is committed for those that the upstream toolchain builds.

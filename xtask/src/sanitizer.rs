@@ -1,4 +1,4 @@
-//! AddressSanitizer on the pinned toolchain: its runtime comes with the compiler, its switch is not stable yet.
+//! AddressSanitizer: compiles the on-chain workspace with it, on the pinned toolchain.
 
 use std::process::Command;
 

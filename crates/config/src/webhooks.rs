@@ -17,7 +17,7 @@ pub const MAX_RETRY_PAUSES: usize = 100;
 /// rather than retried.
 pub const MAX_RETRY_PAUSE_SECS: u64 = 7 * SECONDS_PER_DAY;
 
-/// Longest time that two secrets may sign: a receiver that has not changed to the new one within a week will not.
+/// Longest time that two secrets may sign: an endpoint that has not changed to the new one within a week will not.
 pub const MAX_SECRET_OVERLAP_HOURS: u32 = 7 * 24;
 
 /// Most keys of one kind that a webhook may be allowed to name: all of them travel in one request, which is

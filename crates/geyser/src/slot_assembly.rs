@@ -22,7 +22,7 @@
 //! One sequence of updates ([`Assembled`]), in which a slot follows its parent and comes all at once: its bank is created,
 //! account writes and transactions, block metadata, `processed`, and then the higher commitments. It is taken whole from the
 //! source that completes it first, and from no other: write versions of two servers are never mixed. A slot comes a second time
-//! only when it is another block, which its descendants or a commitment name; [`Assembled::Replaced`] comes before.
+//! only when it is a replacement block, which its descendants or a commitment name; [`Assembled::Replaced`] comes before.
 //! Slots of which `dead` was reported go as they came.
 
 mod bank;
@@ -73,7 +73,7 @@ pub struct SentRequest {
 pub enum Assembled {
     /// The next update, safe to be consumed.
     Update(Update),
-    /// Another block takes the place of the one that was given out of a slot, and follows: as a `dead` status for the first.
+    /// A replacement block of the one that was given out of a slot follows: as a `dead` status for the first.
     Replaced {
         /// The slot.
         slot: u64,

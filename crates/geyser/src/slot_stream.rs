@@ -1,4 +1,4 @@
-//! Slot stream: whole slots alone, each from the server that completes it first, and a filter that can be replaced.
+//! Slot stream: whole slots alone, each from its fastest server, under a filter that can be replaced.
 //!
 //! It carries out what [`SlotAssembler`] decides: a suspect slot is asked for again on the same stream, or on a side stream
 //! where the server has ignored that. A server that is lost while another one is connected is connected to again, and nothing
@@ -162,7 +162,7 @@ impl SlotStream {
         if events.is_empty() {
             return Err(StreamError::Connect("there is no server".to_owned()));
         }
-        // None that has much to say keeps another one from being heard.
+        // None that has much to say keeps another one waiting.
         let first = self.next % events.len();
         events.rotate_left(first);
         self.next = first + 1;
@@ -192,7 +192,7 @@ impl SlotStream {
         };
         match event {
             Event::Updates(part, updates) => {
-                link.heard();
+                link.received();
                 self.updates(server, part, updates);
             }
             Event::Opened(Ok(stream)) => self.opened(server, stream),

@@ -131,7 +131,7 @@ impl MarketTree {
         let before = (self.processed_head(), self.confirmed_head);
         match update.status {
             SlotStatus::Dead => self.remove_dead(slot),
-            // Reported once more after it died; its writes are gone.
+            // Reported once more after it was dead; its writes are gone.
             SlotStatus::Processed if self.dead.contains(&slot) => {}
             SlotStatus::Processed => {
                 self.set_parent(slot, update.parent)?;

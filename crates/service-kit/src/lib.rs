@@ -1,4 +1,4 @@
-//! What every Sluice process shares: shutdown, logging, clock, back-off, outage log, allocator.
+//! Parts that every Sluice process shares: shutdown, logging, clock, back-off, outage log, allocator.
 //!
 //! Knows nothing of Solana, of the stream or of the database.
 

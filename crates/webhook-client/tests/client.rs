@@ -1,4 +1,4 @@
-//! The client against receivers on loopback addresses, and names that change their minds.
+//! The client against receivers on loopback addresses, and names whose addresses change.
 
 use std::{
     collections::VecDeque,

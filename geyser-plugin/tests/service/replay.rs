@@ -1,4 +1,4 @@
-//! Replay by `from_slot`: of frozen blocks alone, and joined to the live stream with nothing in between mended.
+//! Replay by `from_slot`: frozen blocks alone, and the seam to the live stream.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What a real server does not do for its subscribers, and which limits it has.
+//! Strictness of the plugin: no more than a real server does for its subscribers, and its limits.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Payloads: the JSON bodies that receivers read, by type of message (pure).
+//! Payloads: the JSON bodies that endpoints read, by type of message (pure).
 //!
 //! Every message is `{"type", "timestamp", "webhookId", "sequence", "slot", "commitment", "data"}`.
 //! `type` is the kind of message; `timestamp` the time of the block (ISO 8601, UTC); `sequence` counts a

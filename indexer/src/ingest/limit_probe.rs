@@ -1,7 +1,7 @@
 //! Limit probe: finds how many keys the stream's servers take in one request, on streams of its own.
 //!
 //! A server says its limit when it refuses what is over; where its words name none, halves are tried. The addresses that are
-//! asked for are nobody's, so nothing comes of them.
+//! asked for are unused, so nothing comes of them.
 
 use std::time::Duration;
 
@@ -197,7 +197,7 @@ fn request(kind: Kind, count: usize) -> Request {
     request
 }
 
-/// An address that is nobody's, and long in base 58.
+/// An address that is unused, and long in base 58.
 fn key(number: usize) -> Pubkey {
     let mut bytes = [0xF5; 32];
     bytes[24..].copy_from_slice(&(number as u64).to_be_bytes());

@@ -1,7 +1,7 @@
 //! Session: turns the updates of one stream connection into outbox commits.
 //!
 //! Messages are gathered in a batch that a checkpoint completes. Two actions cannot wait for it: an emission at
-//! processed, whose receivers are in a hurry, and a retraction, which reads from the store what was emitted. Both
+//! processed, which endpoints wait for, and a retraction, which reads from the store what was emitted. Both
 //! flush the batch first.
 
 mod gap;
@@ -166,7 +166,7 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// Retracts what was emitted of a slot of which another block follows.
+    /// Retracts what was emitted of a slot of which a replacement block follows.
     async fn replaced(&mut self, slot: u64) -> Result<(), SessionEnd> {
         let actions = self.tree.replaced(slot);
         self.perform_live(actions, Instant::now()).await

@@ -13,8 +13,8 @@
 //! emitted at once.
 //!
 //! A server may report a slot as confirmed by its number while its own block of it lost. Its word that this block is
-//! dead, followed by another block, is the only sign; then what was emitted at confirmed is retracted, too, and the
-//! other block takes its place. Without that word the block that was confirmed first stands, and once a slot is
+//! dead, followed by a replacement block, is the only sign; then what was emitted at confirmed is retracted, too, and
+//! that block takes its place. Without that word the block that was confirmed first stands, and once a slot is
 //! finalized nothing replaces its block.
 //!
 //! The chain is followed by parent links. A block in it that was never announced is a gap in the stream,
@@ -245,7 +245,7 @@ impl ForkTree {
         Ok(actions)
     }
 
-    /// Takes that another block takes the place of the one that is known of a slot, and follows.
+    /// Takes that a replacement block of a slot follows.
     pub fn replaced(&mut self, slot: u64) -> Vec<Action> {
         self.give_up(slot, RetractReason::Replaced)
     }
@@ -278,7 +278,7 @@ impl ForkTree {
         if let Some(node) = self.nodes.get_mut(&slot)
             && node.was_confirmed()
         {
-            // Alone it is a contradiction; followed by another block it is a correction.
+            // Alone it is a contradiction; followed by a replacement block it is a correction.
             node.doubt();
             return Vec::new();
         }

@@ -1,4 +1,4 @@
-//! Ownership: which watched programs owned the accounts of a block before it, on the chain that the block builds on (pure).
+//! Ownership: which programs owned the accounts of a block before it, on the fork that it builds on (pure).
 
 use std::collections::{BTreeMap, HashMap};
 

@@ -7,7 +7,7 @@ use super::Gap;
 /// Where a connection begins.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ResumePoint {
-    /// The checkpoint at confirmed: everything up to this slot is stored. Banks that died before it may be streamed
+    /// The checkpoint at confirmed: everything up to this slot is stored. Dead banks before it may be streamed
     /// again, so no slot up to it is emitted at processed before the confirmed chain reaches it.
     pub confirmed_checkpoint: Option<u64>,
     /// The checkpoint at finalized.

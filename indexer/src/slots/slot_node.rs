@@ -148,7 +148,7 @@ impl SlotNode {
         }
     }
 
-    /// Whether another block may take the place of its own.
+    /// Whether a replacement block may take the place of its own.
     pub(super) fn may_be_replaced(&self) -> bool {
         self.emitted < Some(Commitment::Confirmed) || self.confirmation == Confirmation::Doubted
     }

@@ -16,7 +16,7 @@ pub struct Weather {
     pub forks: u32,
     /// Of steps, in how many a block is given up, and in how many one comes back.
     pub deaths: u32,
-    /// Of steps, in how many a slot gets another block without a word about the first.
+    /// Of steps, in how many a slot gets a replacement block without a word about the first.
     pub replacements: u32,
     /// Of new blocks, how many have a write that is reported only after they are frozen.
     pub late_writes: u32,
@@ -57,7 +57,7 @@ pub struct ChainScript {
     weather: Weather,
     /// Writes of frozen blocks that were not reported yet.
     late: Vec<(BlockId, Write)>,
-    /// Slots that were not said to be dead when they got another block: no chain gives them the first one back.
+    /// Slots that were not said to be dead when they got a replacement block: no chain gives them the first one back.
     replaced: BTreeSet<u64>,
 }
 
@@ -227,7 +227,7 @@ impl ChainScript {
         }
     }
 
-    /// A slot turns out to have another block, without a word about the first one.
+    /// A slot turns out to have a replacement block, without a word about the first one.
     fn replace(&mut self, author: &mut impl Author) {
         let leaves: Vec<BlockId> = {
             let record = self.chain.lock();

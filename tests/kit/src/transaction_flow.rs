@@ -1,4 +1,4 @@
-//! Transaction flow: slots that pass by themselves on the scripted chain, in each of which transactions are executed.
+//! Transaction flow: a scripted chain whose slots pass by themselves, with transactions in each of them.
 //!
 //! It stands for users who transact at a steady rate on a chain without forks. It is stricter in one thing: each transaction
 //! bears its number as its fee, so that none can be lost or come twice without being noticed.

@@ -1,4 +1,4 @@
-"""On the chain: finds a case in which a mutant does something else than the guard, and what of the specification that breaks."""
+"""On the chain: finds a case in which a mutant differs from the guard, and what it breaks of the specification."""
 
 from __future__ import annotations
 

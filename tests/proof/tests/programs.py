@@ -1,4 +1,4 @@
-"""Random programs: sequences of every instruction, each followed by a log of all registers and of a piece of the stack."""
+"""Random programs: sequences of every instruction, each followed by a log of all registers and some stack."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mutants: that they are many and of every kind, that a planted one is noticed, and what the committed table must be."""
+"""Mutants: many and of every kind, a planted one is noticed, and the committed table is complete."""
 
 from __future__ import annotations
 

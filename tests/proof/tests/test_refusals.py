@@ -1,4 +1,4 @@
-"""What the prover does not understand, or cannot decide, ends with an error and never with "proved"."""
+"""Refusals: what the prover cannot understand or decide ends with an error and never with "proved"."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The executor and the chain do the same with the guard's bytes, on inputs of every kind, and the specification agrees."""
+"""Trials: the executor and the chain do the same with the guard's bytes, and the specification agrees."""
 
 from __future__ import annotations
 

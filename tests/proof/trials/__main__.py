@@ -1,4 +1,4 @@
-"""Command: runs a program in the executor and on the chain, on every case, or on what the guard's own tests sent.
+"""Command: runs a program in the executor and on the chain, on every case or on recorded inputs.
 
     python -m trials --program swap_guard.so
     python -m trials --program swap_guard.so --recorded FOLDER

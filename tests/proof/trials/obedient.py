@@ -1,4 +1,4 @@
-"""Obedient programs: an exchange that does what the pool's data says, and a token program that writes what it is sent.
+"""Obedient programs: an exchange that follows the pool's data, a token program that writes what it is sent.
 
 The exchange logs the accounts and the data that it was called with, so that a chain shows what the guard handed on. Its orders
 are in the data of the pool, the fourth account: after a mark and their number, for each the position of a program, of

@@ -254,7 +254,7 @@ impl RelayStream {
         let now = Timestamp::from(self.state.clock.now());
         if let Err(error) = self.state.store.release(&left, now).await {
             // The messages return by themselves when their leases run out.
-            tracing::debug!(webhook = %self.webhook, %error, "messages could not be given back");
+            tracing::debug!(webhook = %self.webhook, %error, "leases could not be released");
         }
     }
 

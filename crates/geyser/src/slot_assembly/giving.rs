@@ -143,7 +143,7 @@ impl SlotAssembler {
         );
     }
 
-    /// Gives out another block of a slot: one that is built on while the first is not, or one that is committed. A block that
+    /// Gives out a replacement block of a slot: one that is built on while the first is not, or one that is committed. A block that
     /// was committed stays unless its own server replaces it, and one that its server stands by gives way to a committed one
     /// alone.
     fn replace(&mut self, slot: u64, given: &Given) {

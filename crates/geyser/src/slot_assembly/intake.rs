@@ -164,7 +164,7 @@ impl SlotAssembler {
             return;
         }
         let bank = if is_another(bank) {
-            // Another block, the beginning of which was not reported.
+            // A replacement block, the beginning of which was not reported.
             view.banks.push(CollectedBank::new(generation, None));
             let Some(bank) = view.banks.last_mut() else {
                 return;

@@ -1,4 +1,4 @@
-//! Owed content: what another server has delivered of a block that was given out, and its own server has not (pure).
+//! Owed content: what other servers delivered of a block given out, and its own server has not yet (pure).
 //!
 //! Each server numbers writes in its own way, so a write is the same at two of them when the same transaction wrote the same
 //! account. While the server that the block was taken from is connected it delivers itself what it left out; once it is

@@ -49,7 +49,7 @@ pub(super) struct Given {
 /// A slot as one connection has delivered it.
 #[derive(Debug, Default)]
 pub(super) struct SlotView {
-    /// In the order in which they began; more than one where a replay or another block followed.
+    /// In the order in which they began; more than one where a replay or a replacement block followed.
     pub(super) banks: Vec<CollectedBank>,
     /// Whether a creation of a bank was reported, in whatever order.
     pub(super) was_created: bool,

@@ -1,4 +1,4 @@
-//! Work of the assembler: which slots something became known of, and which ones were not given out for good (pure).
+//! Work of the assembler: slots to look at again, and slots that are not given out for good (pure).
 //!
 //! A chain that stops finalizing leaves hundreds of slots, so that no message may cost as much as there are.
 

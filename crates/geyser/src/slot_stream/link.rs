@@ -162,7 +162,7 @@ impl Link {
         }
     }
 
-    /// The stream is over, or did not open. The side stream ends with it. Returns whether it was heard of since the last time.
+    /// The stream is over, or did not open. The side stream ends with it. Returns whether it was connected since the last time.
     pub(super) fn lost(&mut self, error: StreamError) -> bool {
         let is_new = self.failures == 0;
         let now = Instant::now();
@@ -190,7 +190,7 @@ impl Link {
     }
 
     /// Something came.
-    pub(super) fn heard(&mut self) {
+    pub(super) fn received(&mut self) {
         self.quiet_since = Instant::now();
         self.at_rest = false;
         self.failures = 0;

@@ -388,7 +388,7 @@ async fn a_lost_stream_is_resumed_from_the_last_confirmed_slot() {
     let mut chain = script.connect(confirmed - 1).await;
     assert_eq!(chain.from_slot, Some(confirmed));
     chain.pass().await;
-    // The replay shows another block in the place of the last one.
+    // The replay shows a replacement block of the last one.
     chain.write(901, key(VAULT_0), vault(0, 777)).await;
     assert!(matches!(script.market.status(), Status::NotReady(_)));
     chain.pass().await;

@@ -1,4 +1,4 @@
-//! A turn with one of the databases: runs statements, and makes what they wrote permanent.
+//! Connection to one of the databases: runs statements, and makes what they wrote permanent.
 
 use std::{io, sync::Arc};
 

@@ -1,3 +1,5 @@
+//! IDLs: events of the guard and the exchange decoded, and files that are refused.
+
 use sha2::{Digest, Sha256};
 use solana_pubkey::pubkey;
 

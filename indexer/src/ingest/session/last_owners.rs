@@ -1,4 +1,4 @@
-//! Last owners of a session: of the accounts of a slot, which were taken from a watched program.
+//! Last owners: accounts of a slot that were closed or that left a watched program, by that program.
 
 use std::{collections::HashMap, sync::Arc, time::Instant};
 

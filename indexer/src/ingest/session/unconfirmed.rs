@@ -19,7 +19,7 @@ use crate::{
 const MESSAGES_PER_COMMIT: usize = 64;
 
 impl Session<'_> {
-    /// Emits the events of a slot that is sealed. Those who asked for that are in a hurry: while some messages are
+    /// Emits the events of a slot that is sealed. Those who asked for that wait for it: while some messages are
     /// committed, the next are composed.
     pub(super) async fn emit_processed(
         &mut self,
@@ -116,7 +116,7 @@ impl Session<'_> {
     }
 
     /// Emits again, under other ids, what was retracted of a block that is confirmed now. Not before it is
-    /// confirmed, because a server that replays streams banks that died once more, as if they lived.
+    /// confirmed, because a server that replays streams dead banks once more, as live ones.
     pub(super) async fn reinstate(
         &self,
         subscriptions: &Subscriptions,

@@ -315,7 +315,7 @@ fn the_same_block_after_a_contradiction_is_not_emitted_again() {
     let mut script = Script::new(tree());
     script.slot(11, 10).is(11, Confirmed).does("p11 c11 C11");
     script.is(11, Dead).slot(11, 10).is(11, Confirmed).does("");
-    // The contradiction is over: another block comes too late now.
+    // The contradiction is over: a replacement block comes too late now.
     script.write(11, 2).does("p11 c11");
     script.block_of(11, 10, "other").is(11, Processed).does("");
     script.is(11, Finalized).does("f11 F11");

@@ -20,7 +20,7 @@ use crate::{expectations::Ending, flow::until_final, on_both};
 
 on_both!(
     an_account_that_leaves_its_program_is_sent_with_its_last_owner,
-    a_close_on_a_fork_that_is_abandoned_is_taken_back,
+    a_close_on_a_fork_that_is_abandoned_is_retracted,
     what_is_closed_while_the_indexer_is_away_has_its_last_owner,
     an_account_that_was_there_before_its_webhook_is_known_by_rpc,
 );
@@ -181,7 +181,7 @@ async fn an_account_that_leaves_its_program_is_sent_with_its_last_owner(
     indexer.stop().await;
 }
 
-async fn a_close_on_a_fork_that_is_abandoned_is_taken_back(mut harness: IndexerHarness) {
+async fn a_close_on_a_fork_that_is_abandoned_is_retracted(mut harness: IndexerHarness) {
     let mut scene = Scene::start().await;
     harness.listen_to(scene.server.endpoint());
     let webhooks = webhooks(&harness).await;

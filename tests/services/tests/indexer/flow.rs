@@ -1,4 +1,4 @@
-//! Flow: what webhooks on the accounts of a transaction flow were sent, and the judgement that nothing of it is missing.
+//! Flow: what webhooks received of a transaction flow, and the judgement that nothing of it is missing.
 
 use std::{collections::BTreeSet, ops::Range, time::Duration};
 

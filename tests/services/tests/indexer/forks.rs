@@ -18,7 +18,7 @@ use crate::{
 
 on_both!(
     an_abandoned_slot_is_retracted_and_never_confirmed,
-    a_dead_slot_is_taken_back,
+    a_dead_slot_is_retracted,
     what_was_emitted_before_a_crash_is_retracted_after_it,
     what_was_retracted_and_is_confirmed_after_all_is_reinstated,
     a_confirmed_block_that_its_server_replaces_is_retracted_and_the_other_emitted,
@@ -98,7 +98,7 @@ async fn an_abandoned_slot_is_retracted_and_never_confirmed(mut harness: Indexer
     indexer.stop().await;
 }
 
-async fn a_dead_slot_is_taken_back(mut harness: IndexerHarness) {
+async fn a_dead_slot_is_retracted(mut harness: IndexerHarness) {
     let indexer = start(&harness).await;
     let (connection, name) = harness.listening().await;
     send(
@@ -112,7 +112,7 @@ async fn a_dead_slot_is_taken_back(mut harness: IndexerHarness) {
     assert_eq!(short(&bodies)[1], "reverted 11 processed");
     assert_eq!(bodies[1]["data"]["reason"], "dead");
 
-    // It comes back with another block, and is confirmed.
+    // It comes back with a replacement block, and is confirmed.
     send(
         &connection,
         [

@@ -1,4 +1,4 @@
-//! Two leaders: one that is cut off from the database is followed within seconds, and writes nothing when it is back.
+//! Two leaders: one cut off from the database is followed within seconds, and writes nothing when it is back.
 
 use std::{
     net::{Ipv4Addr, SocketAddr},

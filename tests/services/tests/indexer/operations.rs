@@ -20,7 +20,7 @@ use crate::{
 
 on_both!(
     an_outage_of_the_stream_shows_in_the_readiness_and_passes,
-    the_metrics_tell_of_the_way_from_the_stream_to_the_receiver,
+    the_metrics_count_each_stage_from_the_stream_to_the_endpoint,
     a_webhook_that_asks_for_it_gets_signs_of_life_numbered_like_everything_else,
 );
 
@@ -129,7 +129,7 @@ async fn survive_outage(
     indexer.stop().await;
 }
 
-async fn the_metrics_tell_of_the_way_from_the_stream_to_the_receiver(mut harness: IndexerHarness) {
+async fn the_metrics_count_each_stage_from_the_stream_to_the_endpoint(mut harness: IndexerHarness) {
     harness.webhook(1).await;
     let indexer = harness.start().await;
     let (connection, name) = harness.listening().await;

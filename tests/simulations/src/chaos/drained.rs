@@ -1,4 +1,4 @@
-//! Drained: whether the database still owes anything of the slots up to one.
+//! Drained: whether no delivery of the slots up to a given one is pending in the database any more.
 
 use sluice_store::{Commitment, Store, StoreError};
 

@@ -75,7 +75,7 @@ impl<'a> Played<'a> {
     }
 
     /// The chain's events that a webhook must be sent. Those of dropped blocks are not among them: an indexer
-    /// that was away while such a block lived need not emit it.
+    /// that was away while such a block stood need not emit it.
     fn owed(&self, promise: &Promise) -> BTreeMap<u64, (&'a Block, &'a Event)> {
         let owed = self.0.iter().filter(|(_, (block, event))| {
             block.slot >= promise.since

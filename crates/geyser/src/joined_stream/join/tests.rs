@@ -1,3 +1,5 @@
+//! Joined slots: strands that are cut, late or replaced, against the slots that all of them have.
+
 use super::*;
 use crate::update::TransactionUpdate;
 
@@ -154,7 +156,7 @@ fn a_slot_is_given_out_once_every_strand_has_it_and_what_several_have_once() {
 }
 
 #[test]
-fn a_block_that_one_strand_takes_back_is_taken_back_once_with_what_builds_on_it() {
+fn a_block_that_one_strand_withdraws_is_withdrawn_once_with_what_builds_on_it() {
     let mut join = opened([10; STRANDS]);
     for id in 0..STRANDS {
         give(&mut join, id, slot(id, 10, 0, 0));

@@ -6,6 +6,8 @@
 //! them. It is meaner where the reference happens to be kind: a connection may be far behind the ring. In one thing it is kinder:
 //! a block is replaced only when no connection is. Without bank ids nothing tells the rest of the old block in the ring from
 //! the new one in a replay.
+//!
+//! The kit's Yellowstone server is not used here: a unit test of this crate would meet it with a second copy of the crate's types.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 

@@ -1,4 +1,4 @@
-//! What each form refuses, with its code, on the guard and on its reference alike.
+//! Refusals of each form, with their codes, on the guard and on its reference alike.
 
 use cpmm::{PoolState, fixtures::blank_pool, ids};
 use sluice_testkit::{
