@@ -18,7 +18,7 @@ use super::{
     capacity::{DispatchCapacity, PERMIT_PATIENCE, ReservedDelivery, Submissions},
     limiter::{EndpointLimiter, EndpointPermits},
     limits::{MAX_IN_FLIGHT, MAX_LEASED},
-    recorder::{Ended, Recorder, Report},
+    recorder::{Ended, EndedDelivery, Recorder},
     retry,
 };
 use crate::metrics::{Metrics, Stage};
@@ -101,7 +101,7 @@ impl Dispatcher {
     /// Delivers what is submitted and what is due until `shutdown`, then lets attempts in flight finish for a while.
     pub async fn run(self, submissions: Submissions, shutdown: CancellationToken) {
         let recorded = Arc::new(Notify::new());
-        let (reports, reported) = mpsc::channel(MAX_LEASED);
+        let (ended, to_record) = mpsc::channel(MAX_LEASED);
         let (due_waits, recorder_sees) = watch::channel(false);
         let limiter = EndpointLimiter::new(usize::try_from(MAX_IN_FLIGHT).unwrap_or(usize::MAX));
         let recorder = Recorder {
@@ -113,7 +113,7 @@ impl Dispatcher {
             outage: OutageLog::new("recording deliveries"),
             recorded: Arc::clone(&recorded),
         };
-        let recorder = tokio::spawn(recorder.run(reported));
+        let recorder = tokio::spawn(recorder.run(to_record));
         let mut ticks = interval(POLL_INTERVAL);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut wakes = Wakes {
@@ -127,7 +127,7 @@ impl Dispatcher {
         let mut in_flight = InFlight {
             dispatcher: Arc::clone(&dispatcher),
             limiter,
-            reports,
+            ended,
             stop: Arc::new(Stop {
                 shutdown,
                 abandon: CancellationToken::new(),
@@ -256,7 +256,7 @@ async fn permit(permits: &EndpointPermits, stop: &Stop) -> Option<OwnedSemaphore
 struct InFlight {
     dispatcher: Arc<Dispatcher>,
     limiter: EndpointLimiter,
-    reports: mpsc::Sender<Report>,
+    ended: mpsc::Sender<EndedDelivery>,
     stop: Arc<Stop>,
     attempts: JoinSet<()>,
     outage: OutageLog,
@@ -268,10 +268,10 @@ impl InFlight {
             let permits = self.limiter.resume(&delivery.lease.webhook);
             let dispatcher = Arc::clone(&self.dispatcher);
             let attempt = dispatcher.attempt(delivery, permits, Arc::clone(&self.stop));
-            let reports = self.reports.clone();
+            let ended = self.ended.clone();
             self.attempts.spawn(async move {
                 // Fails only when the recorder broke off; the lease runs out then.
-                let _ = reports.send((attempt.await, reserved)).await;
+                let _ = ended.send((attempt.await, reserved)).await;
             });
         }
     }

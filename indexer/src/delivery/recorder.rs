@@ -45,7 +45,7 @@ impl Ended {
 }
 
 /// An end on its way to the recorder, with its part of the capacity, which is free again when it is recorded.
-pub(super) type Report = (Ended, OwnedSemaphorePermit);
+pub(super) type EndedDelivery = (Ended, OwnedSemaphorePermit);
 
 /// The task that records.
 pub(super) struct Recorder {
@@ -62,12 +62,12 @@ pub(super) struct Recorder {
 
 impl Recorder {
     /// Records until the last attempt is over.
-    pub(super) async fn run(mut self, mut reports: mpsc::Receiver<Report>) {
+    pub(super) async fn run(mut self, mut ended: mpsc::Receiver<EndedDelivery>) {
         let mut batch = Vec::new();
-        while reports.recv_many(&mut batch, MAX_BATCH).await > 0 {
-            self.collect_batch(&mut reports, &mut batch).await;
-            let (ended, reserved): (Vec<_>, Vec<_>) = batch.drain(..).unzip();
-            match self.record(ended).await {
+        while ended.recv_many(&mut batch, MAX_BATCH).await > 0 {
+            self.collect_batch(&mut ended, &mut batch).await;
+            let (ends, reserved): (Vec<_>, Vec<_>) = batch.drain(..).unzip();
+            match self.record(ends).await {
                 Ok(()) => self.outage.recovered(),
                 Err(error) => self.outage.failed("the database does not answer", &error),
             }
@@ -78,7 +78,11 @@ impl Recorder {
 
     /// Waits for more results to record in one transaction: the processor is needed for what is still to be sent, and
     /// many results in one transaction cost less than few.
-    async fn collect_batch(&self, reports: &mut mpsc::Receiver<Report>, batch: &mut Vec<Report>) {
+    async fn collect_batch(
+        &self,
+        ended: &mut mpsc::Receiver<EndedDelivery>,
+        batch: &mut Vec<EndedDelivery>,
+    ) {
         let end = Instant::now() + BATCH_WINDOW;
         let mut seen = 0;
         loop {
@@ -88,7 +92,7 @@ impl Recorder {
                 return;
             }
             let idle = end.min(Instant::now() + IDLE_WINDOW);
-            let more = reports.recv_many(batch, MAX_BATCH - seen);
+            let more = ended.recv_many(batch, MAX_BATCH - seen);
             if !matches!(timeout_at(idle, more).await, Ok(1..)) {
                 return;
             }

@@ -3,6 +3,8 @@
 //! Judges read the types, the services read the bytes. They stand for what the exchange's and the token programs' accounts
 //! hold, and are as strict as the programs: each is written by the encoder that the executed programs agree with.
 
+use std::collections::BTreeMap;
+
 use bytes::Bytes;
 use cpmm::{AmmConfig, Clock, Mint, PoolState, TokenAccount, TokenAccountKind, TokenProgram, ids};
 use solana_pubkey::Pubkey;
@@ -42,6 +44,9 @@ pub enum Content {
         data: Bytes,
     },
 }
+
+/// Every account in some slot.
+pub type State = BTreeMap<Pubkey, Content>;
 
 /// An account as servers and nodes report it.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -21,9 +21,10 @@ use solana_pubkey::Pubkey;
 use solana_signature::Signature;
 use tokio::sync::watch;
 
-pub use block_tree::{Block, BlockId, BlockTree, State, Write};
+pub use block_tree::{Block, BlockId, BlockTree, Write};
 pub use statuses::ReportedStatuses;
 
+pub use crate::accounts::State;
 use crate::{accounts::Content, scripted_pools};
 
 /// How a server ends a stream.

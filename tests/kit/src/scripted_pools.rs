@@ -10,7 +10,10 @@ use cpmm::{
 };
 use solana_pubkey::Pubkey;
 
-use crate::{accounts::Content, names::address, scripted_chain::State};
+use crate::{
+    accounts::{Content, State},
+    names::address,
+};
 
 /// Epoch at the beginning.
 pub const EPOCH: u64 = 700;

@@ -17,16 +17,12 @@ use sluice_store::{
     Commitment, EventKind, EventKinds, Filters, MessageKind, Timestamp, WebhookDefinition,
     WebhookId,
 };
-use solana_pubkey::Pubkey;
+use sluice_testkit::updates::key;
 use solana_signature::Signature;
 
 const NOW: Timestamp = Timestamp::from_unix_seconds(1_767_225_600);
 
 const SLOT: u64 = 7;
-
-fn key(number: u8) -> Pubkey {
-    Pubkey::new_from_array([number; 32])
-}
 
 fn definition() -> WebhookDefinition {
     let events: EventKinds = EventKind::ALL.into_iter().collect();

@@ -7,15 +7,6 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use super::packages::Package;
 use super::tree::Tree;
 
-/// Pairs of files that may import each other.
-const ALLOWED: [(&str, &str); 1] = [
-    // One instruction in two files.
-    (
-        "programs/swap-guard/src/exchange.rs",
-        "programs/swap-guard/src/instructions/swap.rs",
-    ),
-];
-
 /// Circles in the crates of the packages.
 pub fn violations(packages: &[Package]) -> Vec<String> {
     let trees = packages
@@ -62,17 +53,10 @@ fn graph(tree: &Tree) -> Graph {
             .named()
             .filter_map(|path| tree.resolve(at, path));
         let above = |file: usize| module.path.starts_with(&tree.modules[file].path);
-        let counted = files.filter(|file| !above(*file) && !is_allowed(tree, at, *file));
+        let counted = files.filter(|file| !above(*file));
         graph.insert(at, counted.collect());
     }
     graph
-}
-
-fn is_allowed(tree: &Tree, one: usize, other: usize) -> bool {
-    let is = |module: usize, file: &str| tree.modules[module].file.ends_with(file);
-    ALLOWED
-        .iter()
-        .any(|(a, b)| is(one, a) && is(other, b) || is(one, b) && is(other, a))
 }
 
 /// The shortest way from a file back to it.

@@ -151,6 +151,24 @@ fn a_ban_that_is_missing_or_too_wide_is_seen() {
 }
 
 #[test]
+fn a_dependent_that_a_ban_forgets_is_seen_whatever_the_kind() {
+    let deny = |wrappers: &str| format!("{{ crate = \"api\", wrappers = [{wrappers}] }},");
+    for kind in [json!(null), json!("dev"), json!("build")] {
+        let repo = Fabricated::new().with("api", &[], &[]).with(
+            "crates/cli",
+            &[("api", kind), ("unbanned", json!(null))],
+            &[],
+        );
+        let see = |deny: &str| repo.see(|packages| bans::violations(packages, deny));
+        assert_eq!(see(&deny("\"crates-cli\"")), [""; 0]);
+        assert_eq!(
+            see(&deny("")),
+            ["deny.toml: crates-cli depends on api, which its row does not name"]
+        );
+    }
+}
+
+#[test]
 fn a_dependency_that_no_code_of_its_kind_names_is_seen() {
     let source = "use named::A; #[serde(with = \"texted::b\")] struct B(inline::C);\n\
                   #[cfg(test)] mod tests { use tested::D; }";
@@ -331,26 +349,4 @@ fn a_circle_is_seen_and_a_child_that_uses_its_parent_is_none() {
     let mut without = files;
     without[4].1 = "pub struct C;";
     assert_eq!(see(&without), [""; 0]);
-}
-
-#[test]
-fn the_guard_s_two_files_of_one_instruction_are_no_circle() {
-    let files = [
-        ("src/lib.rs", "mod exchange; mod instructions;"),
-        (
-            "src/exchange.rs",
-            "use crate::instructions::swap::Swap; pub struct Cpi;",
-        ),
-        ("src/instructions.rs", "pub mod swap;"),
-        (
-            "src/instructions/swap.rs",
-            "use crate::exchange::Cpi; pub struct Swap;",
-        ),
-    ];
-    let see = |folder: &str| {
-        let repo = Fabricated::new().with(folder, &[], &files);
-        repo.see(circles::violations).len()
-    };
-    assert_eq!(see("programs/swap-guard"), 0);
-    assert_eq!(see("programs/other"), 1);
 }

@@ -33,12 +33,12 @@ async fn soon<F: Future>(future: F) -> F::Output {
 }
 
 /// A node in a slot of the test's choice.
-struct Node {
+struct NodeAtSlot {
     chain: ScriptedChain,
     rpc: RpcNode,
 }
 
-impl Node {
+impl NodeAtSlot {
     async fn start() -> Self {
         let chain = ScriptedChain::new(0, Accounts::new());
         let rpc = RpcNode::of_chain(chain.clone()).await.unwrap();
@@ -77,7 +77,7 @@ impl Node {
 
 struct MarketTest {
     server: ScriptedServer,
-    node: Node,
+    node: NodeAtSlot,
     market: Market,
     shutdown: CancellationToken,
     task: tokio::task::JoinHandle<()>,
@@ -102,7 +102,7 @@ impl MarketTest {
 
     async fn start_with(no_slot_timeout: Duration) -> Self {
         let server = ScriptedServer::start().await.unwrap();
-        let (node, market) = (Node::start().await, Market::default());
+        let (node, market) = (NodeAtSlot::start().await, Market::default());
         let shutdown = CancellationToken::new();
         let settings = Settings {
             endpoints: vec![server.endpoint()],

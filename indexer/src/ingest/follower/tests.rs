@@ -24,14 +24,14 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// How long the watch is held back: a follower that does not wait for it opens a stream within milliseconds.
 const HELD_BACK: Duration = Duration::from_millis(500);
 
-struct Stage {
+struct Setup {
     store: Store,
     server: ScriptedServer,
     _folder: TempDir,
 }
 
-impl Stage {
-    async fn set() -> Self {
+impl Setup {
+    async fn start() -> Self {
         let folder = tempfile::tempdir().expect("temporary folder");
         let store = Store::open(&folder.path().join("sluice.db")).await;
         Self {
@@ -116,20 +116,20 @@ impl Stage {
 
 #[tokio::test]
 async fn a_new_leader_serves_every_webhook_that_the_one_before_served() {
-    let mut stage = Stage::set().await;
-    stage.webhook(1, key(50)).await;
-    let (watched, subscriptions) = watch::channel(stage.subscriptions().await);
-    let newest = stage.webhook(2, program()).await;
-    stage.led(2, 10).await;
+    let mut setup = Setup::start().await;
+    setup.webhook(1, key(50)).await;
+    let (watched, subscriptions) = watch::channel(setup.subscriptions().await);
+    let newest = setup.webhook(2, program()).await;
+    setup.led(2, 10).await;
 
     let shutdown = CancellationToken::new();
-    let follower = stage.follower(subscriptions);
+    let follower = setup.follower(subscriptions);
     let running = tokio::spawn(follower.run(shutdown.clone()));
-    let early = timeout(HELD_BACK, stage.server.accept()).await;
-    watched.send_replace(stage.subscriptions().await);
+    let early = timeout(HELD_BACK, setup.server.accept()).await;
+    watched.send_replace(setup.subscriptions().await);
     let mut connection = match early {
         Ok(connection) => connection,
-        Err(_) => timeout(PATIENCE, stage.server.accept())
+        Err(_) => timeout(PATIENCE, setup.server.accept())
             .await
             .expect("opens a stream"),
     };
@@ -143,14 +143,14 @@ async fn a_new_leader_serves_every_webhook_that_the_one_before_served() {
         let sent = connection.send(update).await;
         sent.expect("the client is there");
     }
-    stage.until_checkpoint(11).await;
+    setup.until_checkpoint(11).await;
 
-    let owed = stage
+    let owed = setup
         .store
         .deliveries(&Access::All, &newest, DeliveryQuery::default(), 100);
     let owed = owed.await.expect("reads").expect("exists");
     assert_eq!(owed.len(), 3, "everything that slot 11 had for it");
-    let state = stage.store.filter_state().await.expect("reads");
+    let state = setup.store.filter_state().await.expect("reads");
     assert_eq!(state.expect("is in force").revision, Revision(2));
     shutdown.cancel();
     timeout(PATIENCE, running)

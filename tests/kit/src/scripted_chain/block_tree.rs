@@ -6,7 +6,7 @@ use sluice_geyser::{BlockMeta, TransactionUpdate};
 use solana_pubkey::Pubkey;
 use solana_signature::Signature;
 
-use crate::accounts::Content;
+use crate::accounts::{Content, State};
 
 /// Time of slot 0, unix seconds. Each slot lasts one second.
 const FIRST_TIME: i64 = 1_700_000_000;
@@ -23,9 +23,6 @@ pub struct Write {
     /// The transaction that made it, when one did.
     pub transaction: Option<Signature>,
 }
-
-/// Every account in some slot.
-pub type State = BTreeMap<Pubkey, Content>;
 
 /// A block, among all there ever were.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

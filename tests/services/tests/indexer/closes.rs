@@ -28,7 +28,7 @@ on_both!(
 const GENESIS: u64 = 10;
 
 /// A chain whose slots the test passes one by one, and the server that streams it.
-struct Scene {
+struct ClosingChain {
     chain: ScriptedChain,
     server: YellowstoneServer,
     slot: u64,
@@ -43,7 +43,7 @@ fn of(owner: Pubkey) -> Content {
     })
 }
 
-impl Scene {
+impl ClosingChain {
     async fn start() -> Self {
         let chain = ScriptedChain::new(GENESIS, State::new());
         let server = YellowstoneServer::start(chain.clone()).await;
@@ -140,12 +140,12 @@ async fn sent(store: &Store, webhook: &WebhookId) -> Vec<String> {
 async fn an_account_that_leaves_its_program_is_sent_with_its_last_owner(
     mut harness: IndexerHarness,
 ) {
-    let mut scene = Scene::start().await;
-    harness.listen_to(scene.server.endpoint());
+    let mut chain = ClosingChain::start().await;
+    harness.listen_to(chain.server.endpoint());
     let webhooks = webhooks(&harness).await;
     let indexer = harness.start().await;
-    scene.follow(&harness.store).await;
-    let made = scene.pass(&[
+    chain.follow(&harness.store).await;
+    let made = chain.pass(&[
         (1, of(program())),
         (2, of(program())),
         (3, of(program())),
@@ -153,17 +153,17 @@ async fn an_account_that_leaves_its_program_is_sent_with_its_last_owner(
         // A stranger's, which is nothing to the webhooks.
         (9, of(key(50))),
     ]);
-    let closed = scene.pass(&[
+    let closed = chain.pass(&[
         (1, Content::Closed),
         (9, Content::Closed),
         (2, Content::Closed),
         (2, of(key(50))),
     ]);
     // Of these, neither is the program's any more.
-    scene.pass(&[(1, of(key(50))), (2, Content::Closed), (3, Content::Closed)]);
-    let again = scene.pass(&[(1, of(program()))]);
-    let at_last = scene.pass(&[(1, Content::Closed)]);
-    scene.finalize(&harness.store).await;
+    chain.pass(&[(1, of(key(50))), (2, Content::Closed), (3, Content::Closed)]);
+    let again = chain.pass(&[(1, of(program()))]);
+    let at_last = chain.pass(&[(1, Content::Closed)]);
+    chain.finalize(&harness.store).await;
     for webhook in &webhooks {
         assert_eq!(
             sent(&harness.store, webhook).await,
@@ -182,15 +182,15 @@ async fn an_account_that_leaves_its_program_is_sent_with_its_last_owner(
 }
 
 async fn a_close_on_a_fork_that_is_abandoned_is_retracted(mut harness: IndexerHarness) {
-    let mut scene = Scene::start().await;
-    harness.listen_to(scene.server.endpoint());
+    let mut chain = ClosingChain::start().await;
+    harness.listen_to(chain.server.endpoint());
     let webhooks = webhooks(&harness).await;
     let indexer = harness.start().await;
-    scene.follow(&harness.store).await;
-    let made = scene.pass(&[(1, of(program()))]);
+    chain.follow(&harness.store).await;
+    let made = chain.pass(&[(1, of(program()))]);
     // A fork of two blocks, on which it is closed; the other one closes it later.
-    let (fork, block) = scene.pass_on(scene.tip, &[(1, Content::Closed)]);
-    let (on_fork, _) = scene.pass_on(block, &[(1, Content::Closed)]);
+    let (fork, block) = chain.pass_on(chain.tip, &[(1, Content::Closed)]);
+    let (on_fork, _) = chain.pass_on(block, &[(1, Content::Closed)]);
     let store = &harness.store;
     soon(async {
         while sent(store, &webhooks[0]).await.len() < 2 {
@@ -198,9 +198,9 @@ async fn a_close_on_a_fork_that_is_abandoned_is_retracted(mut harness: IndexerHa
         }
     })
     .await;
-    scene.pass(&[]);
-    let closed = scene.pass(&[(1, Content::Closed)]);
-    scene.finalize(store).await;
+    chain.pass(&[]);
+    let closed = chain.pass(&[(1, Content::Closed)]);
+    chain.finalize(store).await;
     assert_eq!(
         sent(store, &webhooks[0]).await,
         [
@@ -224,21 +224,21 @@ async fn a_close_on_a_fork_that_is_abandoned_is_retracted(mut harness: IndexerHa
 }
 
 async fn what_is_closed_while_the_indexer_is_away_has_its_last_owner(mut harness: IndexerHarness) {
-    let mut scene = Scene::start().await;
-    harness.listen_to(scene.server.endpoint());
+    let mut chain = ClosingChain::start().await;
+    harness.listen_to(chain.server.endpoint());
     let webhooks = webhooks(&harness).await;
     let indexer = harness.start().await;
-    scene.follow(&harness.store).await;
-    let made = scene.pass(&[(1, of(program())), (2, of(program()))]);
-    scene.finalize(&harness.store).await;
+    chain.follow(&harness.store).await;
+    let made = chain.pass(&[(1, of(program())), (2, of(program()))]);
+    chain.finalize(&harness.store).await;
     // Confirmed before the indexer dies, and final after it lives again.
-    let first = scene.pass(&[(1, Content::Closed)]);
+    let first = chain.pass(&[(1, Content::Closed)]);
     indexer.until_checkpoint_past(first).await;
     indexer.kill().await;
-    let second = scene.pass(&[(2, Content::Closed)]);
+    let second = chain.pass(&[(2, Content::Closed)]);
     let indexer = harness.start().await;
-    scene.follow(&harness.store).await;
-    scene.finalize(&harness.store).await;
+    chain.follow(&harness.store).await;
+    chain.finalize(&harness.store).await;
     for webhook in &webhooks {
         assert_eq!(
             sent(&harness.store, webhook).await,
@@ -254,24 +254,24 @@ async fn what_is_closed_while_the_indexer_is_away_has_its_last_owner(mut harness
 }
 
 async fn an_account_that_was_there_before_its_webhook_is_known_by_rpc(mut harness: IndexerHarness) {
-    let mut scene = Scene::start().await;
-    harness.listen_to(scene.server.endpoint());
-    let node = RpcNode::of_chain(scene.chain.clone()).await;
+    let mut chain = ClosingChain::start().await;
+    harness.listen_to(chain.server.endpoint());
+    let node = RpcNode::of_chain(chain.chain.clone()).await;
     let node = node.expect("a free port");
     harness.backfill_from(node.url());
-    scene.pass(&[(1, of(program())), (2, of(program())), (3, of(key(50)))]);
+    chain.pass(&[(1, of(program())), (2, of(program())), (3, of(key(50)))]);
     let webhooks = webhooks(&harness).await;
     let indexer = harness.start().await;
-    scene.follow(&harness.store).await;
+    chain.follow(&harness.store).await;
     let asked = async {
         while node.calls().is_empty() {
-            scene.pass(&[]);
+            chain.pass(&[]);
             sleep(Duration::from_millis(50)).await;
         }
     };
     soon(asked).await;
-    let closed = scene.pass(&[(1, Content::Closed), (3, Content::Closed)]);
-    scene.finalize(&harness.store).await;
+    let closed = chain.pass(&[(1, Content::Closed), (3, Content::Closed)]);
+    chain.finalize(&harness.store).await;
     for webhook in &webhooks {
         assert_eq!(
             sent(&harness.store, webhook).await,

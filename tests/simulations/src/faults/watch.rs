@@ -116,8 +116,8 @@ impl Looked {
 fn is_confirmed(record: &ChainRecord, slot: u64) -> bool {
     let tips = [record.statuses.confirmed_slot(), record.node_slot(false)];
     tips.into_iter().any(|tip| {
-        let mut line = std::iter::successors(Some(tip), |slot| record.tree.parent(*slot));
-        line.any(|ancestor| ancestor == slot)
+        let mut ancestry = std::iter::successors(Some(tip), |slot| record.tree.parent(*slot));
+        ancestry.any(|ancestor| ancestor == slot)
     })
 }
 

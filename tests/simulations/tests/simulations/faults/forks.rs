@@ -37,7 +37,7 @@ async fn a_short_fork_is_left_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn two_long_branches_are_both_known_to_their_ends() {
+async fn two_long_forks_are_both_known_to_their_ends() {
     let mut scenario = Scenario::ready().await;
     let (mut left, mut right) = (scenario.head, scenario.head);
     for _ in 0..20 {
@@ -71,7 +71,7 @@ async fn readers_go_back_and_forth_with_the_heads() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_confirmed_slot_takes_readers_off_the_other_branch() {
+async fn a_confirmed_slot_takes_readers_off_the_other_fork() {
     let mut scenario = Scenario::ready().await;
     let parent = scenario.head;
     let confirmed = scenario.pass_on(parent);
@@ -85,7 +85,7 @@ async fn a_confirmed_slot_takes_readers_off_the_other_branch() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_abandoned_branch_that_goes_on_is_not_shown() {
+async fn an_abandoned_fork_that_goes_on_is_not_shown() {
     let mut scenario = Scenario::ready().await;
     let parent = scenario.head;
     let confirmed = scenario.pass_on(parent);
@@ -114,7 +114,7 @@ async fn of_three_heads_the_next_one_takes_over_when_one_dies() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn each_branch_has_its_own_value_of_an_account() {
+async fn each_fork_has_its_own_value_of_an_account() {
     let mut scenario = Scenario::ready().await;
     let (parent, pool) = (scenario.head, scenario.pool(0));
     let [left, right] = [0; 2].map(|_| scenario.open(parent));
@@ -131,7 +131,7 @@ async fn each_branch_has_its_own_value_of_an_account() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_pool_opened_on_an_abandoned_branch_disappears() {
+async fn a_pool_opened_on_an_abandoned_fork_disappears() {
     let mut scenario = Scenario::ready().await;
     let [a, _, fee, _] = scenario.exchange.tokens;
     let pool = ScriptedPool::new("new pool", scenario.exchange.configs[0], a, fee);
@@ -188,12 +188,12 @@ async fn lands_again(token: Token) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_pool_of_a_new_spl_mint_that_lands_again_on_the_other_branch_appears() {
+async fn a_pool_of_a_new_spl_mint_that_lands_again_on_the_other_fork_appears() {
     lands_again(Token::spl("new token")).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_pool_of_a_new_fee_mint_that_lands_again_on_the_other_branch_appears() {
+async fn a_pool_of_a_new_fee_mint_that_lands_again_on_the_other_fork_appears() {
     lands_again(Token::with_fee("new token")).await;
 }
 

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use sluice_geyser::scripted::Code;
-use sluice_testkit::{network_link::NetworkLink, scripted_chain::Message};
-use tokio::{net::TcpListener, time::sleep};
+use sluice_testkit::{free_port::free_address, network_link::NetworkLink, scripted_chain::Message};
+use tokio::time::sleep;
 
 use super::{Scenario, unbroken};
 
@@ -162,9 +162,7 @@ async fn a_connection_on_which_nothing_moves_is_given_up() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_second_server_is_used_when_the_first_cannot_be_reached() {
     let mut scenario = Scenario::prepared(async |_, _| {
-        // Bound and given back: nothing listens there.
-        let free = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
-        let address = free.local_addr().expect("it is bound");
+        let address = free_address().expect("a free port");
         vec![format!("http://{address}")]
     })
     .await;
