@@ -8,4 +8,5 @@ pub mod idl;
 pub mod message_id;
 pub mod payload;
 pub mod program_events;
+pub mod subscriber;
 pub mod subscription_index;

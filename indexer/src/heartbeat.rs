@@ -21,7 +21,8 @@ use tokio::{
 use crate::events::{
     message_id::{MessageIdentity, message_id},
     payload,
-    subscription_index::{Subscriber, Subscriptions},
+    subscriber::Subscriber,
+    subscription_index::Subscriptions,
 };
 
 /// Pause between two looks for due heartbeats: intervals are whole seconds.

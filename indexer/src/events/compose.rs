@@ -15,7 +15,8 @@ use super::{
     message_id::{BlockId, MessageIdentity, message_id, retraction_id},
     payload,
     program_events::{invoked_programs, program_events},
-    subscription_index::{Subscriber, SubscriberIndex, SubscriptionIndex, Subscriptions},
+    subscriber::Subscriber,
+    subscription_index::{SubscriberIndex, SubscriptionIndex, Subscriptions},
 };
 use crate::slots::{Block, Gap, LastOwners, RetractReason, SlotEventRef, SlotEvents};
 

@@ -48,7 +48,7 @@ use solana_signature::Signature;
 use super::{
     idl::Idls,
     program_events::{ProgramEvent, logs_truncated},
-    subscription_index::Subscriber,
+    subscriber::Subscriber,
 };
 use crate::slots::{Gap, RetractReason};
 

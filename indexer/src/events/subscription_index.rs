@@ -6,13 +6,12 @@
 //! A watched address takes [`BYTES_PER_ADDRESS`] in the index, up to 2.3 times that when the table has just grown,
 //! and nothing more as long as one webhook watches it: a million accounts fit in a hundred megabytes.
 
-use std::{
-    collections::{HashMap, HashSet},
-    time::Duration,
-};
+use std::collections::{HashMap, HashSet};
 
-use sluice_store::{ActiveWebhook, ActiveWebhooks, Commitment, EventKinds, Revision, WebhookId};
+use sluice_store::{ActiveWebhooks, Commitment, EventKinds, Revision, WebhookId};
 use solana_pubkey::Pubkey;
+
+use super::subscriber::Subscriber;
 
 /// Index of a webhook for [`Subscriptions::webhook`]: the order of creation.
 pub type SubscriberIndex = u32;
@@ -37,56 +36,6 @@ enum Watching {
 
 /// Size of an entry of the index.
 pub const BYTES_PER_ADDRESS: usize = size_of::<(Pubkey, Watching)>() + 1;
-
-/// An active webhook, without its endpoint and its addresses.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Subscriber {
-    /// Identifier.
-    pub id: WebhookId,
-    /// The commitment at which events are emitted to it.
-    pub commitment: Commitment,
-    /// Interval between heartbeats; `None` for none.
-    pub heartbeat: Option<Duration>,
-    /// Digest of what it watches.
-    pub filter_digest: String,
-    /// How many accounts it watches.
-    pub accounts: usize,
-    /// How many programs it watches.
-    pub programs: usize,
-    events: EventKinds,
-}
-
-impl Subscriber {
-    /// Whether the same events match both.
-    fn matches_like(&self, other: &Self) -> bool {
-        (self.commitment, self.events, &self.filter_digest)
-            == (other.commitment, other.events, &other.filter_digest)
-    }
-}
-
-impl From<&ActiveWebhook> for Subscriber {
-    fn from(webhook: &ActiveWebhook) -> Self {
-        Self {
-            id: webhook.id.clone(),
-            commitment: webhook.commitment,
-            heartbeat: webhook.heartbeat,
-            filter_digest: webhook.filter_digest.clone(),
-            accounts: webhook.filters.accounts.len(),
-            programs: webhook.filters.programs.len(),
-            events: webhook.events,
-        }
-    }
-}
-
-impl Subscriber {
-    /// Those of these kinds of events that it wants.
-    pub(crate) fn wanted_of(&self, kinds: EventKinds) -> EventKinds {
-        kinds
-            .iter()
-            .filter(|kind| self.events.contains(*kind))
-            .collect()
-    }
-}
 
 /// The webhooks of one commitment, by the addresses that they watch.
 #[derive(Debug, Default)]

@@ -9,10 +9,7 @@ use super::{
     outbox::Outbox,
     session_end::SessionEnd,
 };
-use crate::events::{
-    compose,
-    subscription_index::{Subscriber, Subscriptions},
-};
+use crate::events::{compose, subscriber::Subscriber, subscription_index::Subscriptions};
 
 /// The webhooks that are known to be refused.
 #[derive(Debug)]

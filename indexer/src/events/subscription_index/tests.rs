@@ -1,6 +1,6 @@
 //! Subscription index: which webhooks an event matches, and what an address costs.
 
-use sluice_store::{EventKind, Filters};
+use sluice_store::{ActiveWebhook, EventKind, Filters};
 
 use super::*;
 

@@ -1,0 +1,53 @@
+//! Subscriber: an active webhook as events are matched with it and composed for it (pure).
+
+use std::time::Duration;
+
+use sluice_store::{ActiveWebhook, Commitment, EventKinds, WebhookId};
+
+/// An active webhook, without its endpoint and its addresses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Subscriber {
+    /// Identifier.
+    pub id: WebhookId,
+    /// The commitment at which events are emitted to it.
+    pub commitment: Commitment,
+    /// Interval between heartbeats; `None` for none.
+    pub heartbeat: Option<Duration>,
+    /// Digest of what it watches.
+    pub filter_digest: String,
+    /// How many accounts it watches.
+    pub accounts: usize,
+    /// How many programs it watches.
+    pub programs: usize,
+    events: EventKinds,
+}
+
+impl Subscriber {
+    /// Whether the same events match both.
+    pub(super) fn matches_like(&self, other: &Self) -> bool {
+        (self.commitment, self.events, &self.filter_digest)
+            == (other.commitment, other.events, &other.filter_digest)
+    }
+
+    /// Those of these kinds of events that it wants.
+    pub(crate) fn wanted_of(&self, kinds: EventKinds) -> EventKinds {
+        kinds
+            .iter()
+            .filter(|kind| self.events.contains(*kind))
+            .collect()
+    }
+}
+
+impl From<&ActiveWebhook> for Subscriber {
+    fn from(webhook: &ActiveWebhook) -> Self {
+        Self {
+            id: webhook.id.clone(),
+            commitment: webhook.commitment,
+            heartbeat: webhook.heartbeat,
+            filter_digest: webhook.filter_digest.clone(),
+            accounts: webhook.filters.accounts.len(),
+            programs: webhook.filters.programs.len(),
+            events: webhook.events,
+        }
+    }
+}
