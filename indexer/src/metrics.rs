@@ -198,7 +198,7 @@ impl Metrics {
             self.sessions.clone(),
         );
         r.register(
-            "missing_slots",
+            "gap_slots",
             "Slots in gaps: not read, and not replayed by any server",
             self.gaps.clone(),
         );

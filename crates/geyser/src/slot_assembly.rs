@@ -302,7 +302,7 @@ impl SlotAssembler {
     /// The first slot that is suspect and that this source is to deliver again.
     #[must_use]
     pub fn first_suspect(&self, source: usize) -> Option<u64> {
-        let mut slots = self.work.unsettled_from(self.start?);
+        let mut slots = self.work.suspects_from(self.start?);
         slots.find(|slot| self.suspect(source, *slot).is_some())
     }
 
@@ -312,7 +312,7 @@ impl SlotAssembler {
     pub fn replay_due(&self, source: usize, at_rest: bool) -> Option<ReplayDue> {
         let from = self.sources.get(source).filter(|from| from.is_quiet())?;
         let start = self.start?;
-        let mut slots = self.work.unsettled_from(start);
+        let mut slots = self.work.suspects_from(start);
         let (slot, frozen_in) = slots.find_map(|slot| {
             let frozen_in = self.suspect(source, slot)?;
             Some((slot, frozen_in))
@@ -346,7 +346,7 @@ impl SlotAssembler {
     fn entry(&mut self, source: usize, slot: u64) -> Option<(&Source, &mut AssembledSlot)> {
         let sources = self.sources.len();
         let entry = self.slots.entry(slot).or_insert_with(|| {
-            self.work.unsettle(slot);
+            self.work.suspect(slot);
             AssembledSlot::new(sources)
         });
         Some((self.sources.get(source)?, entry))

@@ -44,11 +44,11 @@ mod sql;
 pub use backend::private_cluster as testing;
 pub use error::StoreError;
 pub use model::{
-    Access, AccountGap, ActiveChanges, ActiveWebhook, ActiveWebhooks, ApiKey, ApiKeyHash, ApiKeyId,
-    ApiKeySecret, Attempt, AttemptResult, BodyTemplate, Breaker, Commit, Committed, Delivery,
-    DeliveryLog, DeliveryOrder, DeliveryQuery, DeliveryState, EndpointChange, EndpointState,
-    EventKind, EventKinds, FilterChange, FilterEdit, FilterEdited, FilterLimits, FilterState,
-    Filters, InvalidId, KeyLimits, KnownAccount, KnownAccountChanges, Lease, LeaseLimits,
+    Access, AccountGap, ActiveChanges, ActiveWebhook, ActiveWebhooks, AddressLimits, ApiKey,
+    ApiKeyHash, ApiKeyId, ApiKeySecret, Attempt, AttemptResult, BodyTemplate, Breaker, Commit,
+    Committed, Delivery, DeliveryLog, DeliveryOrder, DeliveryQuery, DeliveryState, EndpointChange,
+    EndpointState, EventKind, EventKinds, FilterChange, FilterEdit, FilterEdited, FilterLimits,
+    FilterState, Filters, InvalidId, KnownAccount, KnownAccountChanges, Lease, LeaseLimits,
     LeaseRequest, LeaseToken, LeasedDelivery, MAX_PREVIOUS_SECRETS, MAX_RESPONSE_BYTES, MessageId,
     MessageKind, MessagePage, NewApiKey, NewMessage, NewWebhook, Observation, Outcome, QueueStats,
     Recorded, Redeliver, Removed, ResumeState, Retention, Revision, Secret, Secrets, SlotMessage,

@@ -1,6 +1,7 @@
 //! Model: plain types of what is stored, without SQL and without waiting (pure).
 
 mod active;
+mod address_limits;
 mod api_keys;
 mod attempt;
 mod checkpoint;
@@ -10,7 +11,6 @@ mod event_kind;
 mod filter_state;
 mod filters;
 mod id;
-mod key_limits;
 mod known_account;
 mod lease;
 mod message;
@@ -23,6 +23,7 @@ mod webhook;
 pub(crate) use self::filters::edit_addresses;
 pub use self::{
     active::{ActiveChanges, ActiveWebhook, ActiveWebhooks},
+    address_limits::AddressLimits,
     api_keys::{Access, ApiKey, ApiKeyHash, ApiKeyId, ApiKeySecret, NewApiKey},
     attempt::{
         Attempt, AttemptResult, MAX_RESPONSE_BYTES, Observation, Outcome, Recorded, Timings,
@@ -34,7 +35,6 @@ pub use self::{
     filter_state::{FilterChange, FilterState, Revision},
     filters::{FilterEdit, FilterLimits, Filters},
     id::{InvalidId, MessageId, WebhookId},
-    key_limits::KeyLimits,
     known_account::{KnownAccount, KnownAccountChanges},
     lease::{Lease, LeaseLimits, LeaseRequest, LeaseToken, LeasedDelivery},
     message::{

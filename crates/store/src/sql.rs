@@ -2,6 +2,7 @@
 
 mod account_gaps;
 mod active;
+mod address_limits;
 mod api_keys;
 mod checkpoints;
 mod commit;
@@ -11,7 +12,6 @@ mod epoch;
 mod filters;
 mod history;
 mod insert;
-mod key_limits;
 mod known_accounts;
 mod lanes;
 mod leadership;

@@ -96,7 +96,7 @@ impl Backfill {
                 let policy = ResumePolicy::from_first_available(ledger);
                 resume = policy.resume_point(state, &subscriptions);
             } else if let Some(gap) = gap.take() {
-                resume = ResumePolicy::without(gap).resume_point(state, &subscriptions);
+                resume = ResumePolicy::after_gap(gap).resume_point(state, &subscriptions);
             }
             let first = needed.max(ledger);
             tracing::info!(

@@ -190,8 +190,12 @@ impl Follower {
             && (known.is_none() || refusals.are_suspected())
             && let Some(found) = limit_probe::find(&self.servers).await
         {
-            let shared = limit_probe::key_limits(found);
-            self.context.outbox.store.record_key_limits(shared).await?;
+            let shared = limit_probe::address_limits(found);
+            self.context
+                .outbox
+                .store
+                .record_address_limits(shared)
+                .await?;
             *known = Some(found);
         }
         let limits = known.unwrap_or_default();

@@ -9,7 +9,7 @@ use sluice_geyser::{
     AccountFilter, Endpoint, Request, RequestLimits, Servers, Stream, StreamError,
     TransactionFilter, limits::MAX_STRANDS,
 };
-use sluice_store::KeyLimits;
+use sluice_store::AddressLimits;
 use solana_pubkey::Pubkey;
 use tokio::{task::JoinSet, time::timeout};
 
@@ -48,11 +48,11 @@ pub(super) async fn find(servers: &Servers) -> Option<RequestLimits> {
 }
 
 /// How many addresses the strands of one stream take together.
-pub(super) fn key_limits(limits: RequestLimits) -> KeyLimits {
+pub(super) fn address_limits(limits: RequestLimits) -> AddressLimits {
     let all = |limit: Option<usize>| {
         limit.map(|limit| u64::try_from(limit.saturating_mul(MAX_STRANDS)).unwrap_or(u64::MAX))
     };
-    KeyLimits {
+    AddressLimits {
         accounts: all(limits.pubkeys),
         owners: all(limits.owners),
         mentioned: all(limits.account_include),
@@ -234,7 +234,7 @@ mod tests {
             (found.pubkeys, found.owners, found.account_include),
             (Some(5), Some(3), None)
         );
-        let all = key_limits(found);
+        let all = address_limits(found);
         assert_eq!(all.accounts, Some(5 * MAX_STRANDS as u64));
         assert_eq!(all.mentioned, None);
     }

@@ -32,7 +32,7 @@ enum ResumeFrom {
         refusals: u32,
     },
     /// After the checkpoint, without these slots, which two sessions did not get.
-    CheckpointWithout(Gap),
+    CheckpointAfterGap(Gap),
     /// At the first slot the server can still replay. There is a gap before it.
     FirstAvailable(u64),
     /// After the checkpoint again, because what the server could not replay has been read by RPC.
@@ -61,7 +61,7 @@ impl ResumePolicy {
     pub(super) fn next(self, end: &SessionEnd) -> Self {
         let (from, last_gap) = match end {
             SessionEnd::Tree(ForkTreeError::Gap(gap)) if self.last_gap == Some(*gap) => {
-                (ResumeFrom::CheckpointWithout(*gap), self.last_gap)
+                (ResumeFrom::CheckpointAfterGap(*gap), self.last_gap)
             }
             SessionEnd::Tree(ForkTreeError::Gap(gap)) => (ResumeFrom::CHECKPOINT, Some(*gap)),
             SessionEnd::Stream(StreamError::ReplayUnavailable {
@@ -74,9 +74,9 @@ impl ResumePolicy {
     }
 
     /// That of slots that are read by RPC, without some that the node does not have.
-    pub(super) const fn without(gap: Gap) -> Self {
+    pub(super) const fn after_gap(gap: Gap) -> Self {
         Self {
-            from: ResumeFrom::CheckpointWithout(gap),
+            from: ResumeFrom::CheckpointAfterGap(gap),
             last_gap: None,
         }
     }
@@ -93,14 +93,14 @@ impl ResumePolicy {
     pub(super) const fn lacks_slots(self) -> bool {
         matches!(
             self.from,
-            ResumeFrom::CheckpointWithout(_) | ResumeFrom::FirstAvailable(_) | ResumeFrom::Tip
+            ResumeFrom::CheckpointAfterGap(_) | ResumeFrom::FirstAvailable(_) | ResumeFrom::Tip
         )
     }
 
     /// The last slot that the next session would leave out, where it is known.
     pub(super) const fn last_lacking(self) -> Option<u64> {
         match self.from {
-            ResumeFrom::CheckpointWithout(gap) => Some(gap.last),
+            ResumeFrom::CheckpointAfterGap(gap) => Some(gap.last),
             ResumeFrom::FirstAvailable(slot) => slot.checked_sub(1),
             _ => None,
         }
@@ -122,7 +122,7 @@ impl ResumePolicy {
 
     fn after_refusal(self, first_available: Option<u64>) -> ResumeFrom {
         match (self.from, first_available) {
-            (ResumeFrom::Checkpoint { .. } | ResumeFrom::CheckpointWithout(_), Some(slot)) => {
+            (ResumeFrom::Checkpoint { .. } | ResumeFrom::CheckpointAfterGap(_), Some(slot)) => {
                 ResumeFrom::FirstAvailable(slot)
             }
             (ResumeFrom::Checkpoint { refusals }, None) if refusals < UNEXPLAINED_REFUSALS => {
@@ -146,7 +146,7 @@ impl ResumePolicy {
             ResumeFrom::Checkpoint { .. }
             | ResumeFrom::AfterBackfill
             | ResumeFrom::CompletedTip => (needed, None, true),
-            ResumeFrom::CheckpointWithout(gap) => (needed, Some(gap), true),
+            ResumeFrom::CheckpointAfterGap(gap) => (needed, Some(gap), true),
             ResumeFrom::FirstAvailable(slot) => (Some(slot.max(needed.unwrap_or(0))), None, false),
             ResumeFrom::Tip => (None, None, false),
         };
@@ -160,7 +160,7 @@ impl ResumePolicy {
             unconfirmed: state
                 .unconfirmed
                 .into_iter()
-                .map(|open| (open.slot, open.blockhash))
+                .map(|each| (each.slot, each.blockhash))
                 .collect::<BTreeMap<_, _>>(),
         }
     }

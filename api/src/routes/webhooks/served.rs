@@ -59,7 +59,7 @@ async fn check_counts(
     events: EventKinds,
     (accounts, programs): (usize, usize),
 ) -> Result<(), ApiError> {
-    let limits = state.store.key_limits().await.map_err(store_error)?;
+    let limits = state.store.address_limits().await.map_err(store_error)?;
     let (of_accounts, of_programs) = limits.of_webhook(events);
     for (field, count, limit) in [
         ("filters.accounts", accounts, of_accounts),

@@ -19,8 +19,8 @@ use axum::{
 use serde_json::{Value, json};
 use service_kit::{CancellationToken, Clock};
 use sluice_store::{
-    BodyTemplate, Commit, Commitment, EventKind, FilterLimits, KeyLimits, MessageId, MessageKind,
-    NewMessage, Store, Timestamp, WebhookId,
+    AddressLimits, BodyTemplate, Commit, Commitment, EventKind, FilterLimits, MessageId,
+    MessageKind, NewMessage, Store, Timestamp, WebhookId,
 };
 use sluice_webhook_client::{Client, Reach};
 use solana_pubkey::Pubkey;

@@ -145,7 +145,7 @@ impl Join {
         for slot in self.slots.values_mut() {
             slot.banks.remove(&id);
         }
-        self.settle();
+        self.advance();
     }
 
     /// The slot that a lost strand is to replay from; `None` when it has shown nothing.
@@ -200,7 +200,7 @@ impl Join {
             }
         }
         self.begin();
-        self.settle();
+        self.advance();
     }
 
     /// Fixes the first slot, once every strand has shown its own.
@@ -291,7 +291,7 @@ impl Join {
         }
         bank.processed = Some(update);
         self.slots.entry(slot).or_default().banks.insert(id, bank);
-        self.settle_slot(slot);
+        self.advance_slot(slot);
     }
 
     fn committed(&mut self, id: StrandId, status: &SlotUpdate, update: Update) {
@@ -308,7 +308,7 @@ impl Join {
         if !entry.commitments.iter().any(is_known) {
             entry.commitments.push((status.status, blockhash, update));
         }
-        self.settle_slot(slot);
+        self.advance_slot(slot);
     }
 
     fn dead(&mut self, id: StrandId, slot: u64, update: Update) {
@@ -378,7 +378,7 @@ impl Join {
     }
 
     /// Gives out what can be, after something changed for all slots.
-    fn settle(&mut self) {
+    fn advance(&mut self) {
         self.show_in_force();
         if let Some(start) = self.start {
             self.give_out_above(start);
@@ -386,7 +386,7 @@ impl Join {
     }
 
     /// Gives out what can be, after something became known of a slot.
-    fn settle_slot(&mut self, slot: u64) {
+    fn advance_slot(&mut self, slot: u64) {
         if self.start.is_none() {
             return;
         }
@@ -402,7 +402,7 @@ impl Join {
     fn give_out_above(&mut self, first: u64) {
         let open = self.slots.range(first..);
         let open: Vec<u64> = open
-            .filter(|(_, entry)| !entry.is_settled())
+            .filter(|(_, entry)| !entry.awaits_nothing())
             .map(|(slot, _)| *slot)
             .collect();
         for slot in open {
@@ -508,7 +508,7 @@ impl Join {
 
 impl JoinedSlot {
     /// Whether nothing is to be given out before something new comes of it.
-    fn is_settled(&self) -> bool {
+    fn awaits_nothing(&self) -> bool {
         let Some(given) = &self.given else {
             return self.banks.is_empty();
         };

@@ -47,9 +47,9 @@ impl SlotAssembler {
                 root = root.max(Some(slot));
             }
             if entry.given.is_some() && !self.is_disputed_anywhere(slot) {
-                self.work.settle(slot);
+                self.work.clear(slot);
             } else {
-                self.work.unsettle(slot);
+                self.work.suspect(slot);
             }
         }
         self.forget(root);
@@ -299,7 +299,7 @@ impl SlotAssembler {
         for slot in withdrawn {
             if let Some(entry) = self.slots.get_mut(&slot) {
                 entry.withdraw();
-                self.work.unsettle(slot);
+                self.work.suspect(slot);
                 self.work.is_due(slot);
             }
         }

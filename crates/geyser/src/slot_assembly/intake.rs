@@ -77,9 +77,9 @@ impl SlotAssembler {
         if bank.closed_in().is_some() && view.has_delivered(&update) {
             return;
         }
-        let is_reopened = banks > 0 && view.banks.len() > banks;
-        if is_reopened && let Some(from) = self.sources.get_mut(source) {
-            from.reopened.insert(slot);
+        let is_after_meta = banks > 0 && view.banks.len() > banks;
+        if is_after_meta && let Some(from) = self.sources.get_mut(source) {
+            from.after_meta.insert(slot);
         }
         self.collect(source, slot, generation, update);
     }
@@ -112,11 +112,13 @@ impl SlotAssembler {
     /// A block of a slot has come to its end: of the slots below no replay follows any more. What was collected for one
     /// belongs to the block that had come.
     fn close(&mut self, source: usize, slot: u64) {
-        let reopened = self.sources.get_mut(source).map(|from| from.close(slot));
-        for below in reopened.unwrap_or_default() {
+        let after_meta = self.sources.get_mut(source).map(|from| from.close(slot));
+        for below in after_meta.unwrap_or_default() {
             let entry = self.slots.get_mut(&below);
             let view = entry.and_then(|entry| entry.views.get_mut(source));
-            let content = view.map(SlotView::take_reopened).unwrap_or_default();
+            let content = view
+                .map(SlotView::take_content_after_meta)
+                .unwrap_or_default();
             for update in content {
                 let generation = update.generation().unwrap_or_default();
                 self.collect(source, below, generation, update);

@@ -91,13 +91,13 @@ impl SlotView {
     }
 
     /// Takes out what came after the metadata of a bank for a replay of the slot that did not follow.
-    pub(super) fn take_reopened(&mut self) -> Vec<Update> {
+    pub(super) fn take_content_after_meta(&mut self) -> Vec<Update> {
         let is_closed = |bank: &CollectedBank| bank.closed_in().is_some();
         let is_over = self.banks.len() > 1 && self.banks.iter().rev().nth(1).is_some_and(is_closed);
-        let reopened = self
+        let after_meta = self
             .banks
             .pop_if(|last| is_over && last.witnessed_in.is_none() && !is_closed(last));
-        reopened
+        after_meta
             .map(|mut bank| bank.take_content())
             .unwrap_or_default()
     }
@@ -155,7 +155,7 @@ impl AssembledSlot {
     }
 
     /// Commitments of the block that was given out.
-    fn reached(&self) -> impl Iterator<Item = &Commitment> {
+    fn given_commitments(&self) -> impl Iterator<Item = &Commitment> {
         let given = self.given.as_ref().map(|given| given.blockhash.as_str());
         self.commitments.iter().filter(move |known| {
             given.is_some() && (known.blockhash.is_none() || known.blockhash.as_deref() == given)
@@ -164,12 +164,12 @@ impl AssembledSlot {
 
     /// Whether the slot was given out and reported to be confirmed, or finalized.
     pub(super) fn is_given_and_committed(&self) -> bool {
-        self.reached().next().is_some()
+        self.given_commitments().next().is_some()
     }
 
     /// Whether the slot was given out and reported to be finalized.
     pub(super) fn is_given_and_finalized(&self) -> bool {
-        self.reached()
+        self.given_commitments()
             .any(|known| known.status == SlotStatus::Finalized)
     }
 
@@ -177,7 +177,7 @@ impl AssembledSlot {
     pub(super) fn take_commitments(&mut self) -> Vec<Update> {
         let mut due = Vec::new();
         let mut statuses = Vec::new();
-        for known in self.reached() {
+        for known in self.given_commitments() {
             if !self.committed.contains(&known.status) && !statuses.contains(&known.status) {
                 statuses.push(known.status);
                 due.push(known.update.clone());

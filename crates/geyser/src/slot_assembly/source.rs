@@ -41,7 +41,7 @@ pub(super) struct Source {
     /// The highest slot whose metadata came under the newest generation shown.
     closed: Option<u64>,
     /// Slots of which content came, after their metadata, that may be the beginning of a replay.
-    pub(super) reopened: BTreeSet<u64>,
+    pub(super) after_meta: BTreeSet<u64>,
 }
 
 /// Whether a replay can be asked for.
@@ -133,9 +133,9 @@ impl Source {
     /// replay: that goes upwards, and is past them.
     pub(super) fn close(&mut self, slot: u64) -> BTreeSet<u64> {
         self.closed = self.closed.max(Some(slot));
-        self.reopened.remove(&slot);
-        let later = self.reopened.split_off(&slot);
-        std::mem::replace(&mut self.reopened, later)
+        self.after_meta.remove(&slot);
+        let later = self.after_meta.split_off(&slot);
+        std::mem::replace(&mut self.after_meta, later)
     }
 
     /// Whether the request of this generation asked for a replay of `slot` that may still come.

@@ -12,7 +12,7 @@ pub(super) struct Work {
     /// Something became known that may concern any.
     all: bool,
     /// Those that were not given out, or that another block than the given one is said to be of. Some may be neither.
-    unsettled: BTreeSet<u64>,
+    suspects: BTreeSet<u64>,
 }
 
 impl Work {
@@ -34,22 +34,22 @@ impl Work {
         self.due.pop_first()
     }
 
-    pub(super) fn unsettle(&mut self, slot: u64) {
-        self.unsettled.insert(slot);
+    pub(super) fn suspect(&mut self, slot: u64) {
+        self.suspects.insert(slot);
     }
 
-    pub(super) fn settle(&mut self, slot: u64) {
-        self.unsettled.remove(&slot);
+    pub(super) fn clear(&mut self, slot: u64) {
+        self.suspects.remove(&slot);
     }
 
     /// Slots that may have to be asked for again.
-    pub(super) fn unsettled_from(&self, start: u64) -> impl Iterator<Item = u64> {
-        self.unsettled.range(start..).copied()
+    pub(super) fn suspects_from(&self, start: u64) -> impl Iterator<Item = u64> {
+        self.suspects.range(start..).copied()
     }
 
     /// Nothing below is of any interest.
     pub(super) fn forget_below(&mut self, slot: u64) {
         self.due = self.due.split_off(&slot);
-        self.unsettled = self.unsettled.split_off(&slot);
+        self.suspects = self.suspects.split_off(&slot);
     }
 }

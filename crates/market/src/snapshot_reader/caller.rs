@@ -20,7 +20,7 @@ use crate::{account_snapshot::AccountSnapshot, settings::ReadLimits};
 
 use super::{
     error::{SnapshotError, retry_after},
-    jobs::Wanted,
+    jobs::CallTarget,
     wire::{self, Fault},
 };
 
@@ -66,18 +66,18 @@ impl Caller {
     /// Makes a call, whose answer is to be of `min_slot` or later.
     pub(super) async fn read(
         &self,
-        wanted: &Wanted,
+        wanted: &CallTarget,
         min_slot: u64,
     ) -> Result<AccountSnapshot, SnapshotError> {
         let method = wanted.method();
         let (params, decode) = match wanted {
-            Wanted::Pools(part) => {
+            CallTarget::Pools(part) => {
                 let mut config = config(min_slot);
                 config["withContext"] = json!(true);
                 config["filters"] = part.filters();
                 (json!([cpmm::ids::PROGRAM_ID.to_string(), config]), None)
             }
-            Wanted::Accounts(keys) => {
+            CallTarget::Accounts(keys) => {
                 let names: Vec<String> = keys.iter().map(ToString::to_string).collect();
                 (json!([names, config(min_slot)]), Some(keys))
             }

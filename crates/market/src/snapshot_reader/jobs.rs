@@ -35,14 +35,14 @@ const PAUSE_AMONG_ANSWERS: Duration = Duration::from_secs(1);
 
 /// What a call asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Wanted {
+pub(super) enum CallTarget {
     /// Pools, by `getProgramAccounts`.
     Pools(Part),
     /// Accounts, by `getMultipleAccounts`.
     Accounts(Vec<Pubkey>),
 }
 
-impl Wanted {
+impl CallTarget {
     /// Name of the RPC method.
     pub(super) const fn method(&self) -> &'static str {
         match self {
@@ -66,7 +66,7 @@ impl Wanted {
 
 /// A call that is to be made, and what became of it so far.
 pub(super) struct Job {
-    pub(super) wanted: Wanted,
+    pub(super) wanted: CallTarget,
     backoff: Backoff,
     odd: u32,
     late: u32,
@@ -74,7 +74,7 @@ pub(super) struct Job {
 }
 
 impl Job {
-    pub(super) fn new(wanted: Wanted) -> Self {
+    pub(super) fn new(wanted: CallTarget) -> Self {
         Self {
             wanted,
             backoff: Backoff::new(),
@@ -140,7 +140,7 @@ pub(super) enum Next {
     /// The same again, after a pause.
     Repeat(Job, Duration),
     /// Smaller calls in its place.
-    Split(Vec<Wanted>),
+    Split(Vec<CallTarget>),
     /// Nothing that is done here helps.
     GiveUp(SnapshotError),
 }
@@ -156,7 +156,7 @@ pub(super) struct Jobs {
 
 impl Jobs {
     /// A call to be made as soon as possible.
-    pub(super) fn add(&mut self, wanted: Wanted) {
+    pub(super) fn add(&mut self, wanted: CallTarget) {
         self.ready.push_back(Job::new(wanted));
     }
 

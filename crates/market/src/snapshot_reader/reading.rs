@@ -16,7 +16,7 @@ use crate::{
 use super::{
     caller::Caller,
     error::SnapshotError,
-    jobs::{Job, Jobs, Next, Wanted},
+    jobs::{CallTarget, Job, Jobs, Next},
     pace::Pace,
     part::Part,
     progress::Progress,
@@ -85,7 +85,7 @@ impl<'a> Reading<'a> {
     ) -> Result<(), SnapshotError> {
         self.reporting = Some(reporting);
         self.want([cpmm::ids::CLOCK]);
-        self.ask(Wanted::Pools(Part::default()));
+        self.ask(CallTarget::Pools(Part::default()));
         self.run().await
     }
 
@@ -149,7 +149,7 @@ impl<'a> Reading<'a> {
     fn answered(&mut self, job: &Job, snapshot: &AccountSnapshot) {
         self.progress.calls_done += 1;
         self.progress.accounts_read += snapshot.accounts.len();
-        let Wanted::Pools(_) = &job.wanted else {
+        let CallTarget::Pools(_) = &job.wanted else {
             return;
         };
         self.progress.accounts += snapshot.accounts.len();
@@ -201,13 +201,13 @@ impl<'a> Reading<'a> {
     }
 
     /// Asks for the same by smaller calls.
-    fn replace(&mut self, smaller: Vec<Wanted>) {
+    fn replace(&mut self, smaller: Vec<CallTarget>) {
         tracing::info!(
             calls = smaller.len(),
             "an answer is too large; reading it in parts"
         );
         self.progress.calls -= 1;
-        if let Some(Wanted::Pools(_)) = smaller.first() {
+        if let Some(CallTarget::Pools(_)) = smaller.first() {
             self.listing -= 1;
         }
         for wanted in smaller {
@@ -215,9 +215,9 @@ impl<'a> Reading<'a> {
         }
     }
 
-    fn ask(&mut self, wanted: Wanted) {
+    fn ask(&mut self, wanted: CallTarget) {
         self.progress.calls += 1;
-        self.listing += usize::from(matches!(wanted, Wanted::Pools(_)));
+        self.listing += usize::from(matches!(wanted, CallTarget::Pools(_)));
         self.jobs.add(wanted);
     }
 
@@ -238,7 +238,7 @@ impl<'a> Reading<'a> {
             self.collected = collected.split_off(whole);
         }
         for keys in collected.chunks(MAX_ACCOUNTS_PER_CALL) {
-            self.ask(Wanted::Accounts(keys.to_vec()));
+            self.ask(CallTarget::Accounts(keys.to_vec()));
         }
     }
 

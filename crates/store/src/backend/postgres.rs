@@ -47,7 +47,7 @@ const SESSION: [(&str, &str); 5] = [
     ("tcp_user_timeout", "8000"),
 ];
 
-const CLAIM: &str = concat!(
+const ACQUIRE: &str = concat!(
     "UPDATE leadership SET epoch = epoch + 1, until = ",
     database_time!(postgres),
     " + $1 RETURNING epoch"
@@ -185,7 +185,7 @@ impl PostgresDatabase {
                 connection.close().await?;
                 return Ok(None);
             }
-            let epoch: i64 = sqlx::query_scalar(CLAIM)
+            let epoch: i64 = sqlx::query_scalar(ACQUIRE)
                 .bind(millis(lease))
                 .fetch_one(&mut connection)
                 .await?;

@@ -56,7 +56,7 @@ const FOLD: &str = "PRAGMA wal_autocheckpoint = 4096";
 /// it is left to relaxed ones unless there are none.
 const FOLD_LATE: &str = "PRAGMA wal_autocheckpoint = 16384";
 
-const CLAIM: &str = concat!(
+const ACQUIRE: &str = concat!(
     "UPDATE leadership SET epoch = epoch + 1, until = ",
     database_time!(sqlite),
     " + $1 RETURNING epoch"
@@ -182,11 +182,11 @@ impl SqliteDatabase {
         if lock.is_none() && write.row(IS_OVER, values![]).await?.is_none() {
             return Ok(None);
         }
-        let claimed = write.one_row(CLAIM, values![millis(lease)]).await?;
+        let acquired = write.one_row(ACQUIRE, values![millis(lease)]).await?;
         write.commit().await?;
         Ok(Some(SqliteLeadership {
             database: self.clone(),
-            epoch: claimed.integer("epoch")?,
+            epoch: acquired.integer("epoch")?,
             lock,
         }))
     }

@@ -1,8 +1,8 @@
 //! Active webhooks, revisions, and filters in force.
 
 use sluice_store::{
-    Access, Commit, Commitment, FilterChange, FilterEdit, FilterLimits, FilterState, Filters,
-    KeyLimits, Revision, StoreError, WebhookDefinition,
+    Access, AddressLimits, Commit, Commitment, FilterChange, FilterEdit, FilterLimits, FilterState,
+    Filters, Revision, StoreError, WebhookDefinition,
 };
 
 use crate::{fixture::*, on_both};
@@ -15,7 +15,7 @@ on_both!(
     a_change_names_the_slots_from_which_it_was_requested_and_in_force,
     recording_the_same_filter_again_keeps_its_first_slot,
     a_refusal_is_kept_until_the_filter_changes_or_is_served,
-    key_limits_are_those_that_were_found_last,
+    address_limits_are_those_that_were_found_last,
 );
 
 async fn the_revision_counts_what_changes_matching_and_nothing_else(fixture: &Fixture) {
@@ -264,17 +264,17 @@ async fn a_refusal_is_kept_until_the_filter_changes_or_is_served(fixture: &Fixtu
     assert_eq!(refused(&second).await, None);
 }
 
-async fn key_limits_are_those_that_were_found_last(fixture: &Fixture) {
+async fn address_limits_are_those_that_were_found_last(fixture: &Fixture) {
     let store = &fixture.store;
-    let none = KeyLimits::default();
-    assert_eq!(store.key_limits().await.expect("reads"), none);
-    let some = KeyLimits {
+    let none = AddressLimits::default();
+    assert_eq!(store.address_limits().await.expect("reads"), none);
+    let some = AddressLimits {
         accounts: Some(320),
         mentioned: Some(0),
         ..none
     };
     for limits in [some, none] {
-        store.record_key_limits(limits).await.expect("writes");
-        assert_eq!(store.key_limits().await.expect("reads"), limits);
+        store.record_address_limits(limits).await.expect("writes");
+        assert_eq!(store.address_limits().await.expect("reads"), limits);
     }
 }

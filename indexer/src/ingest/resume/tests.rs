@@ -62,7 +62,7 @@ fn blocks_that_were_left_out_are_asked_for_once_more() {
         first: 20,
         last: 20,
     };
-    assert_eq!(without.from, ResumeFrom::CheckpointWithout(twenty));
+    assert_eq!(without.from, ResumeFrom::CheckpointAfterGap(twenty));
     let rest = without.next(&refused(Some(30)));
     assert_eq!(rest.from, ResumeFrom::FirstAvailable(30));
 }
@@ -77,7 +77,7 @@ fn a_gap_is_remembered_through_other_ends() {
     };
     assert_eq!(
         again.next(&gap(12, 13)).from,
-        ResumeFrom::CheckpointWithout(thirteen)
+        ResumeFrom::CheckpointAfterGap(thirteen)
     );
 }
 

@@ -80,7 +80,7 @@ pub(super) async fn answer(State(node): State<Arc<Asked>>, body: Bytes) -> Respo
             too_many_requests(retry_after)
         }
         Verdict::Passed { delay, drops } => {
-            let _under_way = UnderWay(gateway);
+            let _in_flight = InFlight(gateway);
             sleep(delay).await;
             let answer = answer_of_node(&node, &request).await;
             if drops { broken(answer).await } else { answer }
@@ -89,9 +89,9 @@ pub(super) async fn answer(State(node): State<Arc<Asked>>, body: Bytes) -> Respo
 }
 
 /// A call that a provider has let through. Ends with the call, also when the client goes before.
-struct UnderWay(Arc<Mutex<Gateway>>);
+struct InFlight(Arc<Mutex<Gateway>>);
 
-impl Drop for UnderWay {
+impl Drop for InFlight {
     fn drop(&mut self) {
         lock(&self.0).ended();
     }

@@ -179,7 +179,7 @@ async fn limits_of_a_server_are_found_at_the_start_shared_and_kept() {
     let first = flow.confirmed() + 1;
     indexer.until_checkpoint_past(first + 3).await;
     let strands = u64::try_from(MAX_STRANDS).expect("few");
-    let limits = harness.store.key_limits().await.expect("read");
+    let limits = harness.store.address_limits().await.expect("read");
     assert_eq!(
         (limits.accounts, limits.owners, limits.mentioned),
         (Some(40 * strands), Some(3 * strands), Some(25 * strands))

@@ -210,12 +210,15 @@ async fn more_addresses_than_the_stream_serves_are_refused_with_the_limit_and_th
         })
     };
     let (path, _) = api.created(&body(0..3)).await;
-    let limits = KeyLimits {
+    let limits = AddressLimits {
         accounts: Some(4),
         mentioned: Some(1),
-        ..KeyLimits::default()
+        ..AddressLimits::default()
     };
-    api.store.record_key_limits(limits).await.expect("written");
+    api.store
+        .record_address_limits(limits)
+        .await
+        .expect("written");
     let (status, refused) = api.post(&body(0..5)).await;
     assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY, "{refused}");
     assert_eq!(refused["code"], "filter_not_served");

@@ -10,7 +10,7 @@ fn failed(job: Job, error: SnapshotError, fruitless: Duration) -> Next {
 }
 
 fn pools() -> Job {
-    Job::new(Wanted::Pools(Part::default()))
+    Job::new(CallTarget::Pools(Part::default()))
 }
 
 fn lost() -> SnapshotError {
@@ -69,7 +69,7 @@ fn a_list_that_is_too_large_is_split_down_to_the_last_part() {
         method: METHOD,
         message: String::new(),
     };
-    let mut wanted = Wanted::Pools(Part::default());
+    let mut wanted = CallTarget::Pools(Part::default());
     for _ in 0..2 {
         let Next::Split(parts) = failed(Job::new(wanted), too_large(), Duration::ZERO) else {
             panic!("not split");
@@ -102,10 +102,10 @@ fn a_list_whose_answers_are_late_or_break_off_is_split() {
 #[test]
 fn accounts_are_asked_for_in_halves_and_one_alone_is_repeated() {
     let keys: Vec<Pubkey> = (0..3).map(|byte| Pubkey::from([byte; 32])).collect();
-    let halves = Wanted::Accounts(keys.clone()).split().expect("three");
+    let halves = CallTarget::Accounts(keys.clone()).split().expect("three");
     assert_eq!(
         halves,
-        [&keys[..1], &keys[1..]].map(|half| Wanted::Accounts(half.to_vec()))
+        [&keys[..1], &keys[1..]].map(|half| CallTarget::Accounts(half.to_vec()))
     );
     let mut job = Job::new(halves.into_iter().next().expect("two"));
     for _ in 0..5 {
@@ -191,7 +191,7 @@ fn jobs_come_when_they_are_due() {
     jobs.delay(pools(), early);
     assert_eq!(jobs.next_at(now), Some(early));
     assert!(jobs.take(now).is_none());
-    jobs.add(Wanted::Accounts(Vec::new()));
+    jobs.add(CallTarget::Accounts(Vec::new()));
     assert_eq!(jobs.next_at(now), Some(now));
     let taken = |jobs: &mut Jobs, at| jobs.take(at).map(|job| job.wanted.method());
     assert_eq!(taken(&mut jobs, early), Some(METHOD));

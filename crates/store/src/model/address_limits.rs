@@ -1,10 +1,10 @@
-//! Key limits: how many addresses the stream serves at most, of all webhooks together.
+//! Address limits: how many addresses the stream serves at most, of all webhooks together.
 
 use super::event_kind::EventKinds;
 
 /// How many addresses the stream serves. `None` where no limit is known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct KeyLimits {
+pub struct AddressLimits {
     /// Accounts whose changes are watched.
     pub accounts: Option<u64>,
     /// Programs whose accounts' changes are watched.
@@ -13,7 +13,7 @@ pub struct KeyLimits {
     pub mentioned: Option<u64>,
 }
 
-impl KeyLimits {
+impl AddressLimits {
     /// How many accounts, and how many programs, a webhook may name that wants these events.
     #[must_use]
     pub fn of_webhook(&self, events: EventKinds) -> (Option<u64>, Option<u64>) {
@@ -37,7 +37,7 @@ mod tests {
 
     #[test]
     fn only_what_the_events_need_is_limited() {
-        let limits = KeyLimits {
+        let limits = AddressLimits {
             accounts: Some(10),
             owners: Some(20),
             mentioned: Some(5),
@@ -48,7 +48,7 @@ mod tests {
         assert_eq!(of(&[EventKind::ProgramEvent]), (None, Some(5)));
         assert_eq!(of(&EventKind::ALL), (Some(5), Some(5)));
         assert_eq!(
-            KeyLimits::default().of_webhook(EventKind::ALL.into_iter().collect()),
+            AddressLimits::default().of_webhook(EventKind::ALL.into_iter().collect()),
             (None, None)
         );
     }

@@ -1,8 +1,10 @@
-//! Key limits: what the indexer found of the stream's servers, for the processes that have no stream.
+//! Address limits: what the indexer found of the stream's servers, for the processes that have no stream.
+//!
+//! The table has the name that its migration gave it.
 
 use super::store::Store;
 use crate::{
-    KeyLimits, StoreError,
+    AddressLimits, StoreError,
     backend::{Durability, signed, unsigned, values},
 };
 
@@ -11,7 +13,7 @@ impl Store {
     ///
     /// # Errors
     /// A failure of the database.
-    pub async fn record_key_limits(&self, limits: KeyLimits) -> Result<(), StoreError> {
+    pub async fn record_address_limits(&self, limits: AddressLimits) -> Result<(), StoreError> {
         let column = |limit: Option<u64>| limit.map(|limit| signed(limit, "limit")).transpose();
         let mut write = self.write(Durability::Durable).await?;
         write
@@ -33,7 +35,7 @@ impl Store {
     ///
     /// # Errors
     /// A failure of the database.
-    pub async fn key_limits(&self) -> Result<KeyLimits, StoreError> {
+    pub async fn address_limits(&self) -> Result<AddressLimits, StoreError> {
         let mut read = self.read().await?;
         let row = read
             .row(
@@ -42,13 +44,13 @@ impl Store {
             )
             .await?;
         let Some(row) = row else {
-            return Ok(KeyLimits::default());
+            return Ok(AddressLimits::default());
         };
         let limit = |name: &'static str| -> Result<Option<u64>, StoreError> {
             let stored = row.optional_integer(name)?;
             stored.map(|limit| unsigned(limit, name)).transpose()
         };
-        Ok(KeyLimits {
+        Ok(AddressLimits {
             accounts: limit("accounts")?,
             owners: limit("owners")?,
             mentioned: limit("mentioned")?,
