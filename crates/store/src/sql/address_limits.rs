@@ -1,6 +1,4 @@
 //! Address limits: what the indexer found of the stream's servers, for the processes that have no stream.
-//!
-//! The table has the name that its migration gave it.
 
 use super::store::Store;
 use crate::{
@@ -18,7 +16,7 @@ impl Store {
         let mut write = self.write(Durability::Durable).await?;
         write
             .execute(
-                "INSERT INTO key_limits (one, accounts, owners, mentioned) VALUES (1, $1, $2, $3)
+                "INSERT INTO address_limits (one, accounts, owners, mentioned) VALUES (1, $1, $2, $3)
                  ON CONFLICT (one) DO UPDATE
                  SET accounts = excluded.accounts, owners = excluded.owners, mentioned = excluded.mentioned",
                 values![
@@ -39,7 +37,7 @@ impl Store {
         let mut read = self.read().await?;
         let row = read
             .row(
-                "SELECT accounts, owners, mentioned FROM key_limits",
+                "SELECT accounts, owners, mentioned FROM address_limits",
                 values![],
             )
             .await?;
