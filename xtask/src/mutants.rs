@@ -12,6 +12,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::cache::Cache;
 use crate::command::cargo;
+use crate::guard_tests::GUARD;
 use crate::nextest::Nextest;
 use crate::programs;
 use crate::repo::Repo;
@@ -20,9 +21,6 @@ use crate::sbf::{ProgramCrate, Toolchain};
 use crate::step::Step;
 use crate::workspaces::Workspace;
 use list::{MUTANTS, Mutant};
-
-/// Names the guard that the tests load instead of the published one.
-const GUARD: &str = "GUARD_SO";
 
 /// With this status the test runner says that tests failed; every other failure is one of the run itself.
 const TESTS_FAILED: i32 = 100;

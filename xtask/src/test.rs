@@ -7,14 +7,13 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 
 use crate::cache::Cache;
-use crate::command::cargo;
 use crate::nextest::{self, Counts, Nextest};
 use crate::repo::Repo;
 use crate::step::{Step, human};
 use crate::workspaces::Workspace;
 use crate::{
-    bench, binaries, clients, exchange, idl, imports, lint, openapi, plugin, postgres, programs,
-    prove, sanitizer, system_packages, validator,
+    bench, binaries, clients, exchange, guard_tests, idl, imports, lint, miri, openapi, plugin,
+    postgres, programs, prove, sanitizer, system_packages, validator,
 };
 
 /// Runs all stages and closes with the time table and, as the very last line, the counts.
@@ -85,8 +84,15 @@ fn all(repo: &Repo, cache: &Cache, stages: &mut Stages) -> Result<()> {
     stages.tests("program tests (native)", || test_programs(repo, &nextest))?;
     if sanitizer::IS_THERE {
         stages.tests("guard's unsafe (sanitizer)", || {
-            test_under_sanitizer(repo, &nextest)
+            guard_tests::under_sanitizer(repo, &nextest)
         })?;
+    }
+    if miri::is_there(repo) {
+        stages.tests("guard's unsafe (miri)", || {
+            guard_tests::under_miri(repo, &nextest)
+        })?;
+    } else {
+        println!("==> Miri is left out: the pinned compiler comes without it here");
     }
     stages.stage("IDL", || idl::check(repo))?;
     stages.stage("OpenAPI document", || openapi::check(repo))?;
@@ -96,6 +102,9 @@ fn all(repo: &Repo, cache: &Cache, stages: &mut Stages) -> Result<()> {
     stages.stage("set up clients", || clients::set_up(repo))?;
     stages.tests("root tests", || {
         test_root(repo, &nextest, &validator, &geyser)
+    })?;
+    stages.tests("guard's reference", || {
+        guard_tests::of_reference(repo, &nextest)
     })?;
     stages.stage("figures of the guard", || {
         bench::check(repo, bench::Subject::Guard)
@@ -119,30 +128,6 @@ fn test_programs(repo: &Repo, nextest: &Nextest) -> Result<Counts> {
     let mut run = nextest.command(repo)?;
     Workspace::programs(repo).apply(&mut run);
     run.args(["--locked", "--no-tests=pass"]);
-    let counts = nextest::run(&step, &mut run)?;
-    step.done();
-    Ok(counts)
-}
-
-fn test_under_sanitizer(repo: &Repo, nextest: &Nextest) -> Result<Counts> {
-    let step = Step::begin(
-        repo,
-        "test-sanitizer",
-        "Testing the guard's walk over accounts under AddressSanitizer",
-        "it is the one file of the guard with `unsafe`: a read outside of its input must not go unnoticed",
-        "2 minutes from nothing",
-    )?;
-    let mut run = cargo(repo);
-    nextest.put_on_path(&mut run)?;
-    run.args([
-        "nextest",
-        "run",
-        "--no-fail-fast",
-        "--package",
-        "swap-guard",
-    ]);
-    sanitizer::apply(repo, &mut run);
-    run.args(["--locked", "-E", "test(runtime::)"]);
     let counts = nextest::run(&step, &mut run)?;
     step.done();
     Ok(counts)

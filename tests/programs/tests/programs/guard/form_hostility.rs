@@ -26,11 +26,15 @@ pub struct Orders {
     pub inherited: u8,
     /// Moved back out of the account that it pays.
     pub drain: u64,
+    /// Which account the exchange's authority may spend from afterwards, by its place; 0 for none.
+    pub approved: u8,
 }
 
-const OUTPUT: u8 = 5;
+pub const CONFIG: u8 = 2;
+pub const INPUT: u8 = 4;
+pub const OUTPUT: u8 = 5;
+pub const TOKEN_PROGRAM: u8 = 8;
 const OBSERVATION: u8 = 12;
-const CONFIG: u8 = 2;
 
 pub const fn honest(take: u64, pay: u64) -> Orders {
     Orders {
@@ -41,6 +45,7 @@ pub const fn honest(take: u64, pay: u64) -> Orders {
         heir: None,
         inherited: OUTPUT,
         drain: 0,
+        approved: 0,
     }
 }
 
@@ -53,6 +58,7 @@ impl Orders {
             self.heir.unwrap_or_default().as_ref(),
             &[self.inherited],
             &self.drain.to_le_bytes(),
+            &[self.approved],
         ]
         .concat()
     }
@@ -117,10 +123,9 @@ fn what_the_last_hop_pays_is_measured() {
                 ..HONEST
             },
         ));
-        let at = if form.is_two_hops() { 15 } else { 13 };
         let output = twins.accepted(form).accounts[form.output()].pubkey;
         let elsewhere = twins.forged(output, None, |_| ());
-        let instruction = with(twins.accepted(form), at, elsewhere);
+        let instruction = with(twins.accepted(form), observation_of(form), elsewhere);
         twins.assert_refused(instruction, PROGRAM_ID, GuardError::SlippageExceeded.code());
         assert_eq!(twins.balance(elsewhere), START);
     }
@@ -176,7 +181,7 @@ fn an_account_that_is_given_away_does_not_count() {
         // The second hop does, having taken its due.
         let second = Orders {
             heir,
-            inherited: 4,
+            inherited: INPUT,
             ..SECOND
         };
         assert_refused(form, [FIRST, second], GuardError::MiddleOwnerMismatch);
@@ -249,5 +254,82 @@ fn no_program_calls_back() {
         let instruction = with(twins.accepted(form), 3, PROGRAM_ID);
         let refused = twins.refused(instruction);
         assert_eq!(refused.error, InstructionError::ReentrancyNotAllowed);
+    }
+}
+
+/// The observations' place in the guard's list, of the only hop or of the last.
+fn observation_of(form: Form) -> usize {
+    if form.is_two_hops() { 15 } else { 13 }
+}
+
+/// What the guard does not prevent: the exchange has the user's signature, and the guard compares balances of the input
+/// account, and balance, owner and mint of output and middle alone.
+#[test]
+fn an_exchange_that_pays_to_the_unit_can_take_an_input_account_for_itself() {
+    let heir = address("heir");
+    for form in Form::ALL {
+        let takes = |orders: Orders| Orders {
+            heir: Some(heir),
+            inherited: INPUT,
+            ..orders
+        };
+        let orders = if form.is_two_hops() {
+            [takes(FIRST), SECOND]
+        } else {
+            [takes(HONEST), SECOND]
+        };
+        let mut twins = set(orders);
+        let instruction = twins.accepted(form);
+        twins
+            .send(&[instruction])
+            .expect("nothing that is compared");
+        let [input, ..] = twins.own();
+        let data = twins.account(input).data;
+        assert_eq!(data[32..64], *heir.as_ref(), "{form:?}");
+        assert_eq!(twins.balance(input), START - OFFERED, "{form:?}");
+    }
+}
+
+#[test]
+fn an_exchange_that_pays_to_the_unit_can_make_itself_a_delegate() {
+    for form in Form::ALL {
+        for approved in [INPUT, OUTPUT] {
+            let mut twins = set(of(form, Orders { approved, ..HONEST }));
+            let instruction = twins.accepted(form);
+            twins
+                .send(&[instruction])
+                .expect("nothing that is compared");
+            let [input, middle, output] = twins.own();
+            let account = match (approved, form.is_two_hops()) {
+                (INPUT, false) => input,
+                (INPUT, true) | (OUTPUT, false) => middle,
+                _ => output,
+            };
+            // The delegate of a token account, behind the tag of an optional value.
+            let data = twins.account(account).data;
+            assert_eq!(data[72], 1, "{form:?}");
+            assert_eq!(data[76..108], *ids::AUTHORITY.as_ref(), "{form:?}");
+        }
+    }
+}
+
+#[test]
+fn an_exchange_can_take_another_account_of_the_user_that_a_builder_put_among_its_own() {
+    let heir = address("heir");
+    for form in Form::ALL {
+        let orders = Orders {
+            heir: Some(heir),
+            inherited: OBSERVATION,
+            ..HONEST
+        };
+        let mut twins = set(of(form, orders));
+        let input = twins.own()[0];
+        let savings = twins.forged(input, None, |_| ());
+        let instruction = with(twins.accepted(form), observation_of(form), savings);
+        twins
+            .send(&[instruction])
+            .expect("nothing that is compared");
+        let data = twins.account(savings).data;
+        assert_eq!(data[32..64], *heir.as_ref(), "{form:?}");
     }
 }

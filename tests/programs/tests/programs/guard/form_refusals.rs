@@ -19,6 +19,10 @@ const NOT_WRITABLE: u32 = 2000;
 /// Where the middle account and the second pool stand in the list of two hops.
 const MIDDLE: usize = 6;
 const SECOND_POOL: usize = 12;
+/// Where configuration, pool, vaults and observations of the two hops stand in that list.
+const HOPS: [(usize, usize); 5] = [(3, 11), (4, 12), (8, 13), (9, 14), (10, 15)];
+/// The exchange's code for an account that is not the one that another account names.
+const WRONG_ADDRESS: u32 = 2012;
 /// Where the input account stands in both lists.
 const INPUT: usize = 5;
 
@@ -53,7 +57,10 @@ fn arguments_that_guard_nothing() {
 fn data_of_another_length() {
     for form in Form::ALL {
         let mut twins = Twins::set();
-        for length in [0, 7, 8, 24, 31, 33, 40, 63, 65, 96] {
+        let own = twins.accepted(form).data.len();
+        // 32 more hold an address, and 64 two: what another form, or a receiver behind a receiver, would look like.
+        let lengths = [0, 7, 8, 24, 31, 32, 33, 40, 63, 64, 65, own + 32, own + 64];
+        for length in lengths.into_iter().filter(|length| *length != own) {
             let mut instruction = twins.accepted(form);
             instruction.data.resize(length, 1);
             let refused = twins.refused(instruction);
@@ -71,9 +78,12 @@ fn a_plain_swap_with_a_receiver_behind_it() {
     for form in [Form::Swap, Form::ExactOut, Form::TwoHops] {
         let mut twins = Twins::set();
         let mut instruction = twins.accepted(form);
-        instruction.data.extend(address("receiver").to_bytes());
-        let refused = twins.refused(instruction);
-        assert_eq!(refused.error, InstructionError::InvalidInstructionData);
+        // One receiver, then two.
+        for receiver in ["receiver", "another receiver"] {
+            instruction.data.extend(address(receiver).to_bytes());
+            let refused = twins.refused(instruction.clone());
+            assert_eq!(refused.error, InstructionError::InvalidInstructionData);
+        }
     }
 }
 
@@ -89,6 +99,32 @@ fn another_exchange_and_a_user_who_did_not_sign() {
         assert_eq!(refused.error, InstructionError::MissingRequiredSignature);
         assert_eq!(refused.raised_by(), PROGRAM_ID);
     }
+}
+
+/// What has the right mint and owner where a token account has them, passes the guard, and is no token account: name,
+/// token program, contents.
+fn almost_accounts(account: &[u8]) -> [(&'static str, Pubkey, Vec<u8>); 2] {
+    /// Where a token account says whether it is initialised.
+    const STATE: usize = 108;
+    let mut uninitialised = account.to_vec();
+    uninitialised[STATE] = 0;
+    // The length that Token-2022 reserves for multisigs, with the byte by which it marks accounts with extensions.
+    let mut multisig = account.to_vec();
+    multisig.resize(355, 0);
+    multisig[165] = 2;
+    [
+        ("not initialised", ids::SPL_TOKEN, uninitialised),
+        ("a multisig", ids::TOKEN_2022, multisig),
+    ]
+}
+
+fn assert_exchange_cannot_unpack(
+    twins: &mut Twins,
+    instruction: solana_instruction::Instruction,
+    kind: &str,
+) {
+    let refused = twins.refused(instruction);
+    assert_eq!(refused.raised_by(), ids::PROGRAM_ID, "{kind}");
 }
 
 #[test]
@@ -131,6 +167,12 @@ fn an_output_account_that_is_not_the_right_one() {
 
         let instruction = with(twins.accepted(form), at, twins.own()[0]);
         assert_guard_refuses(&mut twins, instruction, GuardError::SameTokenAccount);
+
+        for (kind, owner, data) in almost_accounts(&twins.account(output).data) {
+            let forged = twins.forged(output, Some(owner), |own| *own = data);
+            let instruction = with(twins.accepted(form), at, forged);
+            assert_exchange_cannot_unpack(&mut twins, instruction, kind);
+        }
 
         /// The token programs' code for a frozen account.
         const ACCOUNT_FROZEN: u32 = 17;
@@ -231,7 +273,13 @@ fn an_exact_output_that_cannot_be_had() {
         twins.reset(&PoolSpec::plain(), &PoolSpec::plain());
         let instruction = build(&twins, u64::MAX, 2_000_000_000_000);
         let refused = twins.refused(instruction);
-        assert_eq!(refused.raised_by(), ids::PROGRAM_ID, "a panic");
+        assert_eq!(
+            refused.raised_by(),
+            ids::PROGRAM_ID,
+            "more than the pool holds"
+        );
+        // Without a code: the exchange panics, and the stand-in says that a sum overflowed.
+        assert!(!matches!(refused.error, InstructionError::Custom(_)));
         let instruction = build(&twins, u64::MAX, 500_000_000_000);
         twins.assert_refused(instruction, ids::SPL_TOKEN, INSUFFICIENT_FUNDS);
 
@@ -319,6 +367,12 @@ fn a_middle_account_that_is_not_the_users() {
             GuardError::MiddleUnknownTokenProgram,
         );
 
+        for (kind, owner, data) in almost_accounts(&twins.account(middle).data) {
+            let forged = twins.forged(middle, Some(owner), |own| *own = data);
+            let instruction = with(twins.accepted(form), MIDDLE, forged);
+            assert_exchange_cannot_unpack(&mut twins, instruction, kind);
+        }
+
         for other in [input, output] {
             let instruction = with(twins.accepted(form), MIDDLE, other);
             assert_guard_refuses(&mut twins, instruction, GuardError::SameTokenAccount);
@@ -338,10 +392,22 @@ fn hops_that_do_not_fit() {
         let foreign = twins.route.first.state.vaults.token_0;
         let mut instruction = twins.accepted(form);
         instruction.accounts.swap(4, SECOND_POOL);
+        twins.assert_refused(instruction, ids::PROGRAM_ID, WRONG_ADDRESS);
+        // Two whole pools in each other's place: the first one's vault is not of the input mint.
+        let mut instruction = twins.accepted(form);
+        for (of_first, of_second) in HOPS {
+            instruction.accounts.swap(of_first, of_second);
+        }
         let refused = twins.refused(instruction);
         assert_eq!(
             (refused.raised_by(), refused.code()),
-            (ids::PROGRAM_ID, 2012)
+            (ids::PROGRAM_ID, WRONG_ADDRESS)
+        );
+        let entered = |line: &&String| line.contains(&format!("{} invoke", ids::PROGRAM_ID));
+        assert_eq!(
+            refused.logs.iter().filter(entered).count(),
+            1,
+            "the first hop"
         );
         let instruction = with(twins.accepted(form), 13, foreign);
         twins.assert_refused(instruction, PROGRAM_ID, DUPLICATE_WRITABLE);

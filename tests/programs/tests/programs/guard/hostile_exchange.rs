@@ -54,6 +54,7 @@ impl Orders {
             heir.as_ref(),
             &[position::OUTPUT_ACCOUNT],
             &0_u64.to_le_bytes(),
+            &[0],
         ]
         .concat()
     }

@@ -15,6 +15,7 @@ use swap_guard_interface::{
     swap_exact_out, swap_exact_out_to, swap_to, swap_two_hops, swap_two_hops_to,
 };
 
+const README: &str = include_str!("../../../../../README.md");
 const IDL: &str = include_str!("../../../../../idls/swap_guard.json");
 
 fn idl() -> Value {
@@ -239,4 +240,32 @@ fn the_binary_says_how_to_report_what_is_wrong_with_it() {
             String::from_utf8_lossy(text)
         );
     }
+}
+
+/// Integrators look a code up there, so that one without a row is one without a remedy.
+#[test]
+fn the_readme_has_a_row_for_each_error_and_for_nothing_else() {
+    let rows: Vec<(&str, &str)> = README
+        .lines()
+        .skip_while(|line| *line != "| code | error | what to do |")
+        .skip(2)
+        .take_while(|line| line.starts_with("| "))
+        .map(|line| {
+            let cells: Vec<&str> = line.trim_matches('|').split(" | ").map(str::trim).collect();
+            let [code, error, remedy] = cells[..] else {
+                panic!("not three cells: {line}");
+            };
+            assert!(!remedy.is_empty(), "{line}");
+            (code, error)
+        })
+        .collect();
+    let expected: Vec<(String, String)> = GuardError::ALL
+        .iter()
+        .map(|error| (error.code().to_string(), format!("{error:?}")))
+        .collect();
+    let expected: Vec<(&str, &str)> = expected
+        .iter()
+        .map(|(code, error)| (code.as_str(), error.as_str()))
+        .collect();
+    assert_eq!(rows, expected);
 }

@@ -173,6 +173,7 @@ fn whatever_the_exchange_does_the_user_gets_the_minimum_and_spends_no_more() {
             &[0; 32],
             &[5],
             &[0; 8],
+            &[0],
         ]
         .concat();
         svm.place(pool.address, ids::PROGRAM_ID, orders);
