@@ -28,9 +28,9 @@ const TESTS_FAILED: i32 = 100;
 /// The tests of the guard: first those that name most refusals, then those that take seconds together, and for what these
 /// let live all of them.
 const FILTERS: [&str; 3] = [
-    "test(guard::form_refusals::) + test(guard::forms::)",
-    "test(guard::) - test(propert) - test(random_lists) - test(vectors)",
-    "test(guard::)",
+    "package(sluice-program-tests) & (test(guard::form_refusals::) + test(guard::forms::))",
+    "package(sluice-program-tests) & (test(guard::) - test(propert) - test(random_lists) - test(vectors))",
+    "package(sluice-program-tests) & test(guard::)",
 ];
 
 /// Builds and tests every mutant whose name contains `only`, and fails when one survives.
@@ -120,7 +120,8 @@ impl<'a> Workshop<'a> {
         )?;
         let mut run = cargo(self.repo);
         self.nextest.put_on_path(&mut run)?;
-        run.args(["nextest", "run", "--package", "sluice-program-tests"]);
+        // Of the whole workspace, as the tests of the workspace built it: a package by itself has other features.
+        run.args(["nextest", "run", "--workspace"]);
         Workspace::root(self.repo).apply(&mut run);
         run.args(["--locked", "-E", filter]).env(GUARD, guard);
         let status = step.run_to_its_end(&mut run)?;
