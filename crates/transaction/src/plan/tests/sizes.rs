@@ -8,6 +8,8 @@ use super::{
 };
 use crate::size::{Remedy, table_of};
 
+mod appended;
+
 const A: u8 = 8;
 const M: u8 = 7;
 const B: u8 = 9;
