@@ -30,8 +30,9 @@ use crate::{
 /// there, created and closed when not. SOL for another wallet arrives native, by the token program's `unwrapLamports`, and
 /// the rent of the account it was in goes back to the fee payer; where the service is set for a cluster without that
 /// instruction, the account is closed to that wallet, which gets the rent too (`solOutput`, `costs.rent`). When the pool moves between this answer and the transaction's
-/// execution, so far that less than `minimumOut` would arrive, the transaction fails with the guard's error 6000 and
-/// costs no more than its fee: ask for a fresh quote then.
+/// execution, so far that less than `minimumOut` would arrive, the transaction fails with the guard's error 6000; an exact
+/// output that would take more than `amountIn` fails with the exchange's error 6005. Either costs no more than the fee: ask
+/// for a fresh quote then.
 #[utoipa::path(
     post,
     path = "/v1/swap/transaction",
