@@ -303,3 +303,34 @@ fn a_wrapped_account_that_appears_meanwhile_is_not_emptied() {
     assert_eq!(belongings(&svm, &wallet).input, Some(500));
     assert_eq!(wallet.plan.route.first().input_mint, ids::WRAPPED_SOL);
 }
+
+/// Between two hops too: an account that the transaction would close after itself is the user's, once it is there.
+#[test]
+fn a_middle_account_that_appears_meanwhile_is_not_emptied() {
+    for middle in [Asset::Sol, Asset::Token(TokenKind::Spl)] {
+        let mut svm = Svm::new();
+        let through = |held| Case {
+            form: Form::TwoHops(middle, held),
+            ..Case::PLAIN
+        };
+        let wallet = Wallet::place(
+            &mut svm,
+            &Units::default(),
+            "alice",
+            through(Before::Absent),
+        );
+        let _ = Wallet::place(
+            &mut svm,
+            &Units::default(),
+            "alice",
+            through(Before::Holding(500)),
+        );
+        let before = belongings(&svm, &wallet);
+        assert_eq!(before.middle, Some(500), "{middle:?}");
+        let refused = wallet.run(&mut svm).err().expect("it fails");
+        assert_eq!(refused.instruction, 2, "{middle:?}: at the creation");
+        let after = belongings(&svm, &wallet);
+        let tokens = |all: Belongings| [all.input, all.middle, all.output];
+        assert_eq!(tokens(after), tokens(before), "{middle:?}");
+    }
+}
