@@ -4,12 +4,13 @@
 //! selects. A strand that was lost gives slots out again from where it begins anew; what was given out stays so. In a slot
 //! the writes of one account keep their order; those of different strands are not compared, which may be of different servers.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+mod joined_slot;
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use sluice_chain_types::SlotStatus;
-use solana_pubkey::Pubkey;
-use solana_signature::Signature;
 
+use self::joined_slot::{Bank, Given, JoinedSlot, merged, of_slot};
 use crate::{
     error::StreamError,
     generation::Generation,
@@ -56,46 +57,6 @@ struct Strand {
     in_force_slot: Option<u64>,
     /// The bank that it is giving out.
     open: Option<Bank>,
-}
-
-/// A slot.
-#[derive(Debug, Default)]
-struct JoinedSlot {
-    banks: BTreeMap<StrandId, Bank>,
-    given: Option<Given>,
-    /// Commitments above processed, with the hash of the block that the strand had given out.
-    commitments: Vec<(SlotStatus, Option<String>, Update)>,
-    committed: Vec<SlotStatus>,
-    is_dead: bool,
-}
-
-#[derive(Debug)]
-struct Given {
-    blockhash: String,
-    parent: Option<u64>,
-}
-
-/// A slot as one strand has given it out.
-#[derive(Debug, Clone)]
-struct Bank {
-    parent: Option<u64>,
-    created: Update,
-    content: Vec<Update>,
-    meta: Option<Update>,
-    processed: Option<Update>,
-}
-
-impl Bank {
-    fn meta(&self) -> Option<&BlockMeta> {
-        match &self.meta.as_ref()?.body {
-            Body::BlockMeta(meta) => Some(meta),
-            _ => None,
-        }
-    }
-
-    fn blockhash(&self) -> Option<&str> {
-        self.meta().map(|meta| meta.blockhash.as_str())
-    }
 }
 
 impl Join {
@@ -504,104 +465,6 @@ impl Join {
             self.root = self.root.max(first);
         }
     }
-}
-
-impl JoinedSlot {
-    /// Whether nothing is to be given out before something new comes of it.
-    fn awaits_nothing(&self) -> bool {
-        let Some(given) = &self.given else {
-            return self.banks.is_empty();
-        };
-        let is_same = |bank: &Bank| bank.blockhash() == Some(&given.blockhash);
-        self.banks.values().all(is_same)
-            && self
-                .commitments
-                .iter()
-                .all(|(status, _, _)| self.committed.contains(status))
-    }
-}
-
-impl Bank {
-    /// Takes the content out; which block it was stays known.
-    fn take(&mut self) -> Self {
-        let content = std::mem::take(&mut self.content);
-        Self {
-            content,
-            ..self.clone()
-        }
-    }
-}
-
-fn of_slot(update: &Update) -> Option<u64> {
-    match &update.body {
-        Body::Slot(status) => Some(status.slot),
-        _ => None,
-    }
-}
-
-/// One bank of those of all strands: what several of them have comes once.
-fn merged(
-    banks: BTreeMap<StrandId, Bank>,
-    by_address: &BTreeSet<String>,
-) -> impl Iterator<Item = Update> + use<> {
-    let mut executed: HashSet<Signature> = HashSet::new();
-    let chosen = if banks.len() > 1 {
-        chosen(&banks, by_address)
-    } else {
-        BTreeMap::new()
-    };
-    let (mut created, mut ends, mut contents) = (None, None, Vec::new());
-    for (id, bank) in banks {
-        created.get_or_insert(bank.created);
-        ends.get_or_insert((bank.meta, bank.processed));
-        contents.extend(bank.content.into_iter().map(|update| (id, update)));
-    }
-    let (meta, processed) = ends.unwrap_or_default();
-    let content = contents
-        .into_iter()
-        .filter(move |(id, update)| match &update.body {
-            Body::Account(account) => chosen
-                .get(&account.pubkey)
-                .is_none_or(|chosen| chosen == id),
-            Body::Transaction(transaction) => executed.insert(transaction.signature),
-            Body::Slot(_) | Body::BlockMeta(_) => true,
-        });
-    let content = content.map(|(_, update)| update);
-    created
-        .into_iter()
-        .chain(content)
-        .chain(meta)
-        .chain(processed)
-}
-
-/// Which strand's writes of an account count. Where several have it, by its address and by its owner, the one that watches its
-/// address: by its owner an account is not seen any more once it has another one. Else the one that has most of its writes: that
-/// an account is closed is seen by every strand, what it was before by one.
-fn chosen(
-    banks: &BTreeMap<StrandId, Bank>,
-    by_address: &BTreeSet<String>,
-) -> BTreeMap<Pubkey, StrandId> {
-    let mut chosen: BTreeMap<Pubkey, ((bool, usize), StrandId)> = BTreeMap::new();
-    for (id, bank) in banks {
-        let mut ranks: BTreeMap<Pubkey, (bool, usize)> = BTreeMap::new();
-        for update in &bank.content {
-            let Body::Account(account) = &update.body else {
-                continue;
-            };
-            let is_address = |name: &String| by_address.contains(Generation::filter_of(name));
-            let (is_certain, writes) = ranks.entry(account.pubkey).or_default();
-            *is_certain |= update.filters.iter().any(is_address);
-            *writes += 1;
-        }
-        for (pubkey, rank) in ranks {
-            let best = chosen.entry(pubkey).or_insert((rank, *id));
-            if rank > best.0 {
-                *best = (rank, *id);
-            }
-        }
-    }
-    let chosen = chosen.into_iter();
-    chosen.map(|(pubkey, (_, id))| (pubkey, id)).collect()
 }
 
 #[cfg(test)]

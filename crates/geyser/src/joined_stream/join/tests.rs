@@ -1,5 +1,8 @@
 //! Joined slots: strands that are cut, late or replaced, against the slots that all of them have.
 
+use solana_pubkey::Pubkey;
+use solana_signature::Signature;
+
 use super::*;
 use crate::update::TransactionUpdate;
 
