@@ -18,11 +18,12 @@ ASSUMPTIONS = (
     "The loader lays the input out as documented for version 3: records of accounts and of repetitions, then the data, "
     "then the program's address; the first record is of an account, a repetition names an earlier position, and flags are zero or one.",
     "The registers and the stack hold anything at the start, but for the addresses of the input, the data and the frame.",
-    "A call ends the transaction or returns zero. It changes no stack, no read-only data, no instruction data, and of "
-    "an account neither its address nor its flags; owner, lamports, length and data may become anything.",
+    "A call ends the transaction or returns zero. It changes no stack but the lengths in the list of accounts that "
+    "it is handed, no read-only data, no instruction data, and of an account neither its address nor its flags; owner, "
+    "lamports, length and data may become anything.",
     "An access that the runtime does not allow ends the transaction.",
     "The runtime's clock can be read by the program that asks for its first eight bytes.",
-    "Whoever owns an account alone writes its data, so that an account of a token program says the truth.",
+    "Only its owner writes the data of an account, so that an account of a token program says the truth.",
     "z3 answers no only where there is no example.",
 )
 

@@ -1,4 +1,4 @@
-"""Program file: read-only data and code of an SBPF version 3 ELF file, by the rules of the chain's strict parser."""
+"""Program file: read-only data and code of an SBPF version 3 ELF file, as the chain's strict parser reads it."""
 
 from __future__ import annotations
 

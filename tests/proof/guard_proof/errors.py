@@ -1,4 +1,4 @@
-"""What ends a proof without a result."""
+"""Errors that end a proof without a result."""
 
 
 class NotUnderstood(Exception):
