@@ -171,8 +171,10 @@ impl SnapshotError {
     /// What is said of it to everybody: without the node's own words, which may name a host or a path.
     pub(crate) const fn shown(&self) -> &'static str {
         match self {
-            Self::Unauthorized { .. } => "the node refuses access",
-            Self::Unavailable { .. } => "the node does not serve what is needed",
+            Self::Unauthorized { .. } => "the node refuses access: check the key in chain.rpc-url",
+            Self::Unavailable { .. } => {
+                "the node does not serve what is needed: set chain.rpc-url to a node that serves it"
+            }
             Self::RateLimited { .. } => "the node refuses more calls for now",
             Self::TooLarge { .. } => "an answer of the node is too large",
             Self::Refused { .. } => "the node refuses a call",
