@@ -1,4 +1,4 @@
-//! What opening a pool creates: accounts at derived addresses, LP tokens, and the fee paid for it.
+//! Creation of a pool: accounts at derived addresses, LP tokens, and the fee paid for it.
 
 use crate::{
     addresses::{AUTHORITY_BUMP, AUTHORITY_SEED, EXCHANGE, SYSTEM},

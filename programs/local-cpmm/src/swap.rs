@@ -1,4 +1,4 @@
-//! What both swap instructions share: accounts, checks, the pool's terms, and settling what was computed.
+//! Parts of both swap instructions: accounts, checks, the terms of the pool, and payment of what was computed.
 
 use crate::{
     addresses::AUTHORITY,

@@ -1,4 +1,4 @@
-//! Which accounts count, and what the differences of their balances mean.
+//! Measured amounts: accounts that count, and the differences of their balances.
 
 use super::*;
 use SwapGuardError::*;
