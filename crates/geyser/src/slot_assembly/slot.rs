@@ -92,14 +92,16 @@ impl SlotView {
 
     /// Takes out what came after the metadata of a bank for a replay of the slot that did not follow.
     pub(super) fn take_content_after_meta(&mut self) -> Vec<Update> {
-        let is_closed = |bank: &CollectedBank| bank.closed_in().is_some();
-        let is_over = self.banks.len() > 1 && self.banks.iter().rev().nth(1).is_some_and(is_closed);
-        let after_meta = self
-            .banks
-            .pop_if(|last| is_over && last.witnessed_in.is_none() && !is_closed(last));
-        after_meta
-            .map(|mut bank| bank.take_content())
-            .unwrap_or_default()
+        let [.., before, last] = self.banks.as_mut_slice() else {
+            return Vec::new();
+        };
+        let is_after = before.closed_in().is_some();
+        if !is_after || last.witnessed_in.is_some() || last.closed_in().is_some() {
+            return Vec::new();
+        }
+        let content = last.take_content();
+        self.banks.pop();
+        content
     }
 
     /// Whether an update came before in any bank, or a later write of the same account did.

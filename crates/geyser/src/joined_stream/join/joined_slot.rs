@@ -50,6 +50,15 @@ impl Bank {
     pub(super) fn blockhash(&self) -> Option<&str> {
         self.meta().map(|meta| meta.blockhash.as_str())
     }
+
+    /// Takes the content out; which block it was stays known.
+    pub(super) fn take(&mut self) -> Self {
+        let content = std::mem::take(&mut self.content);
+        Self {
+            content,
+            ..self.clone()
+        }
+    }
 }
 
 impl JoinedSlot {
@@ -64,17 +73,6 @@ impl JoinedSlot {
                 .commitments
                 .iter()
                 .all(|(status, _, _)| self.committed.contains(status))
-    }
-}
-
-impl Bank {
-    /// Takes the content out; which block it was stays known.
-    pub(super) fn take(&mut self) -> Self {
-        let content = std::mem::take(&mut self.content);
-        Self {
-            content,
-            ..self.clone()
-        }
     }
 }
 

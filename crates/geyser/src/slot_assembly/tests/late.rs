@@ -27,15 +27,18 @@ fn is_created(assembled: &Assembled) -> bool {
     matches!(&update.body, Body::Slot(slot) if slot.status == SlotStatus::CreatedBank)
 }
 
-#[test]
-fn content_of_a_slot_that_was_given_out_is_reported() {
+/// One server, which has delivered slot 10 with one write.
+fn slot_10_given() -> SlotAssembler {
     let mut assembler = SlotAssembler::new(1);
     assembler.connected(0, sent(1, None));
-    deliver(
-        &mut assembler,
-        1,
-        [created(10), account(10, 5), meta(10), processed(10)],
-    );
+    let block = [created(10), account(10, 5), meta(10), processed(10)];
+    deliver(&mut assembler, 1, block);
+    assembler
+}
+
+#[test]
+fn content_of_a_slot_that_was_given_out_is_reported() {
+    let mut assembler = slot_10_given();
     assert_eq!(
         deliver(&mut assembler, 1, [account(10, 5), account(10, 4)]).0,
         [],
@@ -52,13 +55,7 @@ fn content_of_a_slot_that_was_given_out_is_reported() {
 
 #[test]
 fn content_that_only_a_copy_of_the_block_holds_is_reported() {
-    let mut assembler = SlotAssembler::new(1);
-    assembler.connected(0, sent(1, None));
-    deliver(
-        &mut assembler,
-        1,
-        [created(10), account(10, 5), meta(10), processed(10)],
-    );
+    let mut assembler = slot_10_given();
     assembler.requested(0, sent(2, Some(10)));
     let late = |generation: u64, version| Assembled::Late {
         slot: 10,
@@ -146,13 +143,7 @@ fn content_of_a_copy_is_reported_though_the_slot_is_given_out_and_forgotten_at_o
 
 #[test]
 fn content_after_the_metadata_is_none_of_a_replay_that_has_passed_its_slot() {
-    let mut assembler = SlotAssembler::new(1);
-    assembler.connected(0, sent(1, None));
-    deliver(
-        &mut assembler,
-        1,
-        [created(10), account(10, 5), meta(10), processed(10)],
-    );
+    let mut assembler = slot_10_given();
     deliver(&mut assembler, 1, [created(11), account(11, 7), meta(11)]);
     // A replay of slots 10 and 11 is asked for that holds neither: the server has nothing to replay.
     assembler.requested(0, sent(2, Some(10)));
@@ -168,13 +159,7 @@ fn content_after_the_metadata_is_none_of_a_replay_that_has_passed_its_slot() {
 
 #[test]
 fn content_that_is_taken_for_a_replay_is_reported_once_the_replay_has_passed_its_slot() {
-    let mut assembler = SlotAssembler::new(1);
-    assembler.connected(0, sent(1, None));
-    deliver(
-        &mut assembler,
-        1,
-        [created(10), account(10, 5), meta(10), processed(10)],
-    );
+    let mut assembler = slot_10_given();
     assembler.requested(0, sent(2, Some(10)));
     // It may be the beginning of a replay of slot 10.
     let confirmed = slot_status(10, None, SlotStatus::Confirmed);
