@@ -1,6 +1,6 @@
 //! Start of a market at a provider that refuses, loses and delays calls and limits their answers.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use sluice_harness::market::{MarketHarness, settings};
 use sluice_market::{NotReady, Settings, Status};
@@ -21,7 +21,7 @@ const SLOT_TIME: Duration = Duration::from_millis(20);
 const SLOWEST: Duration = Duration::from_millis(100);
 
 /// No start takes longer unless something hangs.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(240);
 
 const POOLS: u64 = 2_000;
 
@@ -65,9 +65,8 @@ impl World {
         settings(&[self.chain.endpoint().url.to_string()], &self.node.url())
     }
 
-    /// Time until a market holds all pools, and the reasons that it gave until then.
-    async fn start(&self, settings: Settings, expected: usize) -> (Duration, Vec<String>) {
-        let begun = Instant::now();
+    /// Starts a market and waits until it holds all pools; the reasons that it gave until then.
+    async fn start(&self, settings: Settings, expected: usize) -> Vec<String> {
         let market = MarketHarness::start(settings);
         let mut reasons: Vec<String> = Vec::new();
         let ready = async {
@@ -92,25 +91,23 @@ impl World {
         if timeout(PATIENCE, ready).await.is_err() {
             panic!("not ready: {:?}", reasons.last());
         }
-        let took = begun.elapsed();
         market.stop().await;
-        (took, reasons)
+        reasons
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn faults_of_the_provider_make_the_start_at_most_three_times_as_long() {
+async fn faults_of_the_provider_cost_the_calls_that_they_hit_and_no_more() {
     let world = World::of(POOLS).await;
     world.node.provide_by(undisturbed());
-    let (calm, _) = world.start(world.settings(), 2_000).await;
+    world.start(world.settings(), 2_000).await;
     let counts = world.node.provided();
     assert_eq!((counts.refused, counts.dropped), (0, 0));
     assert_eq!(counts.too_long, 1, "the whole list is asked for once");
 
     world.node.provide_by(faulty());
-    let (took, reasons) = world.start(world.settings(), 2_000).await;
+    let reasons = world.start(world.settings(), 2_000).await;
     let counts = world.node.provided();
-    assert!(took <= 3 * calm, "{took:?} against {calm:?}, {counts:?}");
     // 256 parts of the list and 61 calls for accounts, and no more of them than were lost or refused.
     let needed = 1 + 256 + 61;
     assert!(counts.refused > needed / 3, "{counts:?}");
@@ -123,6 +120,8 @@ async fn faults_of_the_provider_make_the_start_at_most_three_times_as_long() {
         ..
     } = counts;
     assert_eq!(passed, needed - 1 + dropped + too_long, "{counts:?}");
+    // Calls are fewer while they are refused: without that, most would meet a provider with no room for them.
+    assert!(counts.crowded < needed, "{counts:?}");
     let said = |words: &str| reasons.iter().any(|reason| reason.contains(words));
     assert!(said("listing the pools"), "{reasons:?}");
     assert!(said(" of 8003 accounts"), "{reasons:?}");
@@ -137,8 +136,8 @@ async fn an_answer_that_does_not_come_is_asked_for_again_and_then_in_parts() {
     let slow = Fault::Slow(Duration::from_secs(30));
     world.node.fail([slow.clone(), slow]);
     let mut settings = world.settings();
-    settings.read_limits.idle_timeout = Duration::from_millis(200);
-    let (_, reasons) = world.start(settings, 300).await;
+    settings.read_limits.idle_timeout = Duration::from_secs(1);
+    let reasons = world.start(settings, 300).await;
     let said = |words: &str| reasons.iter().any(|reason| reason.contains(words));
     assert!(said("the node answers too late"), "{reasons:?}");
     assert!(
@@ -158,7 +157,7 @@ async fn a_node_that_does_not_list_accounts_is_named_with_what_can_be_done() {
         (Fault::Http(403), "check the key in chain.rpc-url"),
     ] {
         world.node.fail(vec![fault; 2]);
-        let (_, reasons) = world.start(world.settings(), 1).await;
+        let reasons = world.start(world.settings(), 1).await;
         let said = reasons.iter().any(|reason| reason.contains(words));
         assert!(said, "{words} is not among {reasons:?}");
     }
