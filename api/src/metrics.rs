@@ -2,7 +2,7 @@
 
 mod route;
 
-use std::{fmt::Write, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use axum::{
     Router,
@@ -12,7 +12,7 @@ use axum::{
     routing::get,
 };
 use prometheus_client::{
-    encoding::{EncodeLabelSet, text::encode},
+    encoding::EncodeLabelSet,
     metrics::{
         counter::Counter,
         family::Family,
@@ -21,14 +21,12 @@ use prometheus_client::{
     },
     registry::{Registry, Unit},
 };
+use service_kit::open_metrics;
 use sluice_chain_types::Slot;
 use sluice_market::{Market, NotReady, ServerMetrics, Status};
 
 pub use self::route::Route;
 use crate::{client::PeerIsHere, error::ApiError};
-
-/// Type of the metrics' text.
-const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// Bounds of the buckets of durations: from a hundredth of a millisecond, in which a quote is answered, to ten seconds.
 const FIRST_BUCKET: f64 = 0.000_01;
@@ -181,12 +179,7 @@ impl Metrics {
         );
         parts.market.register(r);
         parts.servers.register(r);
-        let mut text = String::new();
-        if let Err(error) = encode(&mut text, &registry) {
-            // Writing to a text cannot fail; if it does, the text says so.
-            let _ = writeln!(text, "# {error}");
-        }
-        text
+        open_metrics::text(&registry)
     }
 }
 
@@ -240,7 +233,11 @@ pub fn routes(metrics: Metrics, market: Market, to_all: bool) -> Router {
         if !to_all && !is_here {
             return ApiError::NoRoute.into_response();
         }
-        ([(CONTENT_TYPE, OPEN_METRICS)], metrics.text(&market)).into_response()
+        (
+            [(CONTENT_TYPE, open_metrics::MEDIA_TYPE)],
+            metrics.text(&market),
+        )
+            .into_response()
     };
     Router::new()
         .route("/metrics", get(serve))

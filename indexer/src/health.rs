@@ -10,15 +10,12 @@ use axum::{
     routing::get,
 };
 use serde_json::{Value, json};
-use service_kit::{CancellationToken, Clock};
+use service_kit::{CancellationToken, Clock, open_metrics};
 use sluice_geyser::Servers;
 use sluice_store::{Commitment, Store, StoreError, Timestamp};
 use tokio::{net::TcpListener, sync::watch};
 
 use crate::{events::subscription_index::Subscriptions, metrics::Metrics, status::Status};
-
-/// Type of the metrics' text.
-const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// Why a standby is not ready while the leader does not renew its lease.
 const SILENT: &str = "the process that leads has been silent for longer than its lease";
@@ -105,7 +102,11 @@ async fn metrics(State(health): State<Health>) -> Response {
         Err(error) => tracing::warn!(%error, "the queue cannot be counted"),
     }
     health.metrics.servers(&health.servers.standings());
-    ([(CONTENT_TYPE, OPEN_METRICS)], health.metrics.text()).into_response()
+    (
+        [(CONTENT_TYPE, open_metrics::MEDIA_TYPE)],
+        health.metrics.text(),
+    )
+        .into_response()
 }
 
 async fn stored(store: &Store) -> Result<Value, StoreError> {

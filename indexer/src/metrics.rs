@@ -1,9 +1,9 @@
 //! Metrics of the indexer, in the text format of Prometheus.
 
-use std::{fmt::Write, time::Duration};
+use std::time::Duration;
 
 use prometheus_client::{
-    encoding::{EncodeLabelSet, text::encode},
+    encoding::EncodeLabelSet,
     metrics::{
         counter::Counter,
         family::Family,
@@ -12,6 +12,7 @@ use prometheus_client::{
     },
     registry::{Registry, Unit},
 };
+use service_kit::open_metrics;
 use sluice_geyser::{ServerMetrics, Standing};
 use sluice_store::{Commitment, Outcome, QueueStats, Timestamp};
 
@@ -240,12 +241,7 @@ impl Metrics {
             self.breakers.clone(),
         );
         self.servers.register(r);
-        let mut text = String::new();
-        if let Err(error) = encode(&mut text, &registry) {
-            // Writing to a text cannot fail; if it does, the text says so.
-            let _ = writeln!(text, "# {error}");
-        }
-        text
+        open_metrics::text(&registry)
     }
 
     fn set_slot(&self, name: &'static str, slot: u64) {

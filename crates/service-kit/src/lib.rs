@@ -1,4 +1,4 @@
-//! Parts that every Sluice process shares: shutdown, logging, clock, back-off, outage log, allocator.
+//! Parts that every Sluice process shares: shutdown, logging, metrics' text, clock, back-off, outage log, allocator.
 //!
 //! Knows nothing of Solana, of the stream or of the database.
 
@@ -6,6 +6,7 @@ use mimalloc::MiMalloc;
 
 pub mod backoff;
 pub mod clock;
+pub mod open_metrics;
 pub mod outage_log;
 pub mod shutdown;
 pub mod telemetry;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use serde_json::Value;
-use sluice_harness::indexer::{IndexerHarness, soon};
+use sluice_harness::indexer::{Indexer, IndexerHarness, soon};
 use sluice_store::{Access, Commitment, EventKind, Store, WebhookDefinition, WebhookId};
 use sluice_testkit::{
     accounts::{Account, Content},
@@ -137,14 +137,20 @@ async fn sent(store: &Store, webhook: &WebhookId) -> Vec<String> {
         .collect()
 }
 
+/// The chain, the webhooks, and the indexer, which follows it.
+async fn begin(harness: &mut IndexerHarness) -> (ClosingChain, Vec<WebhookId>, Indexer) {
+    let mut chain = ClosingChain::start().await;
+    harness.listen_to(chain.server.endpoint());
+    let webhooks = webhooks(harness).await;
+    let indexer = harness.start().await;
+    chain.follow(&harness.store).await;
+    (chain, webhooks, indexer)
+}
+
 async fn an_account_that_leaves_its_program_is_sent_with_its_last_owner(
     mut harness: IndexerHarness,
 ) {
-    let mut chain = ClosingChain::start().await;
-    harness.listen_to(chain.server.endpoint());
-    let webhooks = webhooks(&harness).await;
-    let indexer = harness.start().await;
-    chain.follow(&harness.store).await;
+    let (mut chain, webhooks, indexer) = begin(&mut harness).await;
     let made = chain.pass(&[
         (1, of(program())),
         (2, of(program())),
@@ -182,11 +188,7 @@ async fn an_account_that_leaves_its_program_is_sent_with_its_last_owner(
 }
 
 async fn a_close_on_a_fork_that_is_abandoned_is_retracted(mut harness: IndexerHarness) {
-    let mut chain = ClosingChain::start().await;
-    harness.listen_to(chain.server.endpoint());
-    let webhooks = webhooks(&harness).await;
-    let indexer = harness.start().await;
-    chain.follow(&harness.store).await;
+    let (mut chain, webhooks, indexer) = begin(&mut harness).await;
     let made = chain.pass(&[(1, of(program()))]);
     // A fork of two blocks, on which it is closed; the other one closes it later.
     let (fork, block) = chain.pass_on(chain.tip, &[(1, Content::Closed)]);
@@ -224,11 +226,7 @@ async fn a_close_on_a_fork_that_is_abandoned_is_retracted(mut harness: IndexerHa
 }
 
 async fn what_is_closed_while_the_indexer_is_away_has_its_last_owner(mut harness: IndexerHarness) {
-    let mut chain = ClosingChain::start().await;
-    harness.listen_to(chain.server.endpoint());
-    let webhooks = webhooks(&harness).await;
-    let indexer = harness.start().await;
-    chain.follow(&harness.store).await;
+    let (mut chain, webhooks, indexer) = begin(&mut harness).await;
     let made = chain.pass(&[(1, of(program())), (2, of(program()))]);
     chain.finalize(&harness.store).await;
     // Confirmed before the indexer dies, and final after it lives again.
