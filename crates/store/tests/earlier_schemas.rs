@@ -127,7 +127,12 @@ async fn everything_of_the_first_release_is_kept() {
         now,
         until: now.after(Duration::from_secs(25)),
         token: LeaseToken::from_random(1),
-        limits: LeaseLimits { total: 9, quota: 9 },
+        limits: LeaseLimits {
+            bytes: u64::MAX,
+            oversized: false,
+            total: 9,
+            quota: 9,
+        },
     };
     let leased = store.lease_due(&request).await.expect("leases");
     assert_eq!(leased.len(), 1);
@@ -204,7 +209,12 @@ async fn expect_everything(store: &Store) {
         now: Timestamp::from_unix_millis(millis),
         until: Timestamp::from_unix_millis(millis + 25_000),
         token: LeaseToken::from_random(1),
-        limits: LeaseLimits { total: 9, quota: 9 },
+        limits: LeaseLimits {
+            bytes: u64::MAX,
+            oversized: false,
+            total: 9,
+            quota: 9,
+        },
     };
     let stats = store.queue_stats().await.expect("counts");
     assert_eq!((stats.pending, stats.leased), (2, 1));

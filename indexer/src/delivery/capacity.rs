@@ -8,7 +8,7 @@ use std::{sync::Arc, time::Duration};
 use sluice_store::{LeaseLimits, LeaseRequest, LeaseToken, LeasedDelivery, Timestamp};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
-use super::limits::{LEASE_QUOTA, MAX_LEASED};
+use super::limits::{LEASE_QUOTA, MAX_LEASED, MAX_LEASED_BYTES};
 
 /// How long a leased delivery may wait for a permit before its lease is released. The lease must outlive this and the
 /// attempt.
@@ -18,10 +18,14 @@ pub const PERMIT_PATIENCE: Duration = Duration::from_secs(5);
 /// on a busy machine.
 const LEASE_MARGIN: Duration = Duration::from_secs(10);
 
-/// The number of deliveries that this process may lease. Clones share it.
+/// Bytes that a permit of the second semaphore stands for: bodies are counted in kibibytes, so that the count fits.
+const UNIT: u64 = 1024;
+
+/// The number of deliveries that this process may lease, and the bytes of their bodies. Clones share it.
 #[derive(Clone, Debug)]
 pub struct DispatchCapacity {
     free: Arc<Semaphore>,
+    free_units: Arc<Semaphore>,
     attempt: Duration,
     submissions: mpsc::UnboundedSender<Vec<ReservedDelivery>>,
 }
@@ -38,6 +42,7 @@ pub struct Submissions {
 pub struct Reservation {
     request: LeaseRequest,
     reserved: OwnedSemaphorePermit,
+    units: OwnedSemaphorePermit,
     submissions: mpsc::UnboundedSender<Vec<ReservedDelivery>>,
 }
 
@@ -45,16 +50,30 @@ pub struct Reservation {
 #[derive(Debug)]
 pub(super) struct ReservedDelivery {
     pub(super) delivery: LeasedDelivery,
-    pub(super) reserved: OwnedSemaphorePermit,
+    pub(super) reserved: ReservedPart,
+}
+
+/// A delivery's part of the capacity.
+#[derive(Debug)]
+pub(super) struct ReservedPart {
+    _place: OwnedSemaphorePermit,
+    _units: OwnedSemaphorePermit,
 }
 
 impl Submissions {
     /// Submissions to a dispatcher whose attempts take at most `attempt`.
     #[must_use]
     pub fn new(attempt: Duration) -> Self {
+        Self::with_bytes(attempt, MAX_LEASED_BYTES)
+    }
+
+    /// The same, with room for bodies of so many bytes.
+    #[must_use]
+    pub(super) fn with_bytes(attempt: Duration, bytes: u64) -> Self {
         let (sender, submitted) = mpsc::unbounded_channel();
         let capacity = DispatchCapacity {
             free: Arc::new(Semaphore::new(MAX_LEASED)),
+            free_units: Arc::new(Semaphore::new(units_of(bytes))),
             attempt,
             submissions: sender,
         };
@@ -72,14 +91,15 @@ impl Submissions {
 }
 
 impl DispatchCapacity {
-    /// Reserves as much as is free, at most `most` deliveries, to be leased at `now`; `None` when nothing is free.
+    /// Reserves as much as is free, at most `most` deliveries of `bytes` together, to be leased at `now`; `None` when
+    /// nothing is free.
     #[must_use]
-    pub fn reserve(&self, most: usize, now: Timestamp) -> Option<Reservation> {
-        let count = u32::try_from(most.min(self.free.available_permits())).ok()?;
-        if count == 0 {
-            return None;
-        }
+    pub fn reserve(&self, most: usize, bytes: u64, now: Timestamp) -> Option<Reservation> {
+        let count = part(&self.free, most)?;
+        let units = part(&self.free_units, units_of(bytes).max(1))?;
         let reserved = Arc::clone(&self.free).try_acquire_many_owned(count).ok()?;
+        let free_units = Arc::clone(&self.free_units);
+        let reserved_units = free_units.try_acquire_many_owned(units).ok()?;
         let request = LeaseRequest {
             now,
             until: now.after(PERMIT_PATIENCE + self.attempt + LEASE_MARGIN),
@@ -87,14 +107,29 @@ impl DispatchCapacity {
             limits: LeaseLimits {
                 total: count,
                 quota: LEASE_QUOTA,
+                bytes: u64::from(units).saturating_mul(UNIT),
+                // Where less is free than was asked for, a long body waits for what is held to be given back.
+                oversized: units_of(bytes) <= usize::try_from(units).unwrap_or(usize::MAX),
             },
         };
         Some(Reservation {
             request,
             reserved,
+            units: reserved_units,
             submissions: self.submissions.clone(),
         })
     }
+}
+
+/// Bytes as permits, rounded up.
+fn units_of(bytes: u64) -> usize {
+    usize::try_from(bytes.div_ceil(UNIT)).unwrap_or(usize::MAX)
+}
+
+/// What can be had of `most` permits; `None` when there is none.
+fn part(free: &Semaphore, most: usize) -> Option<u32> {
+    let part = u32::try_from(most.min(free.available_permits())).ok()?;
+    (part > 0).then_some(part)
 }
 
 impl Reservation {
@@ -118,9 +153,38 @@ impl Reservation {
         leased
             .into_iter()
             .filter_map(|delivery| {
-                let reserved = self.reserved.split(1)?;
+                let bytes = u64::try_from(delivery.body.len()).unwrap_or(u64::MAX);
+                // An oversized one is longer than all that was reserved.
+                let units = units_of(bytes).min(self.units.num_permits());
+                let reserved = ReservedPart {
+                    _place: self.reserved.split(1)?,
+                    _units: self.units.split(units)?,
+                };
                 Some(ReservedDelivery { delivery, reserved })
             })
             .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Timestamp = Timestamp::from_unix_millis(0);
+
+    #[test]
+    fn deliveries_and_their_bytes_are_reserved_until_they_are_given_back() {
+        let capacity = Submissions::with_bytes(Duration::ZERO, 10 * UNIT).capacity();
+        let first = capacity.reserve(3, 4 * UNIT + 1, NOW).expect("is free");
+        let limits = first.lease_request().limits;
+        assert_eq!((limits.total, limits.bytes), (3, 5 * UNIT));
+        assert!(limits.oversized, "as much as was asked for");
+        let second = capacity.reserve(9, 9 * UNIT, NOW).expect("half is free");
+        let limits = second.lease_request().limits;
+        assert_eq!((limits.bytes, limits.oversized), (5 * UNIT, false));
+        assert!(capacity.reserve(1, 1, NOW).is_none(), "no byte is free");
+        drop(first);
+        let third = capacity.reserve(1, UNIT, NOW).expect("is free again");
+        assert_eq!(third.lease_request().limits.total, 1);
     }
 }

@@ -17,7 +17,7 @@ use tokio::{
 use super::{
     capacity::{DispatchCapacity, PERMIT_PATIENCE, ReservedDelivery, Submissions},
     limiter::{EndpointLimiter, EndpointPermits},
-    limits::{MAX_IN_FLIGHT, MAX_LEASED},
+    limits::{MAX_IN_FLIGHT, MAX_LEASED, MAX_LEASED_BYTES},
     recorder::{Ended, EndedDelivery, Recorder},
     retry,
 };
@@ -25,6 +25,9 @@ use crate::metrics::{Metrics, Stage};
 
 /// Deliveries leased in one transaction, so that the first of a long queue are in flight while the others are leased.
 const MAX_LEASE: usize = 512;
+
+/// Bytes of their bodies, so that a part of [`MAX_LEASED_BYTES`] is left to what is stored meanwhile.
+const MAX_LEASE_BYTES: u64 = MAX_LEASED_BYTES / 4;
 
 /// How often due retries are looked for. New messages of this process do not wait for it.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
@@ -169,7 +172,7 @@ impl Dispatcher {
                 Ok(deliveries) => {
                     in_flight.outage.recovered();
                     found |= !deliveries.is_empty();
-                    let more = deliveries.len() >= MAX_LEASE;
+                    let more = is_full(&deliveries);
                     in_flight.begin(deliveries);
                     if !more {
                         break;
@@ -189,8 +192,8 @@ impl Dispatcher {
         &self,
         capacity: &DispatchCapacity,
     ) -> Result<Vec<ReservedDelivery>, StoreError> {
-        let Some(reservation) = capacity.reserve(MAX_LEASE, Timestamp::from(self.clock.now()))
-        else {
+        let now = Timestamp::from(self.clock.now());
+        let Some(reservation) = capacity.reserve(MAX_LEASE, MAX_LEASE_BYTES, now) else {
             return Ok(Vec::new());
         };
         let leased = self.store.lease_due(&reservation.lease_request()).await?;
@@ -243,6 +246,14 @@ impl Dispatcher {
         log(&delivery, &attempt, &outcome);
         AttemptResult::new(delivery.lease, attempt, outcome, rand::random())
     }
+}
+
+/// Whether there may be more where these came from.
+fn is_full(leased: &[ReservedDelivery]) -> bool {
+    let bytes: usize = leased.iter().map(|each| each.delivery.body.len()).sum();
+    // The next one may have been too long for the rest.
+    let half = u64::try_from(bytes).unwrap_or(u64::MAX) >= MAX_LEASE_BYTES / 2;
+    leased.len() >= MAX_LEASE || half
 }
 
 async fn permit(permits: &EndpointPermits, stop: &Stop) -> Option<OwnedSemaphorePermit> {

@@ -1,6 +1,6 @@
 //! The four limits on concurrent deliveries, each of which builds on the others.
 //!
-//! 1. [`MAX_LEASED`] guards this process: the memory of what waits for a socket.
+//! 1. [`MAX_LEASED`] and [`MAX_LEASED_BYTES`] guard this process: the memory of what waits for a socket.
 //! 2. [`LEASE_QUOTA`] keeps webhooks fair to one another, across all processes: the store counts it.
 //! 3. [`MAX_IN_FLIGHT`] bounds the sockets to one endpoint of this process.
 //! 4. The concurrency limit of an endpoint is learnt by the circuit breaker and kept by the store: a weak endpoint gets
@@ -8,6 +8,10 @@
 
 /// Deliveries that this process holds leases on at once: each is a few kilobytes, and a socket when it is in flight.
 pub const MAX_LEASED: usize = 8192;
+
+/// Bytes of bodies that this process holds leases on at once. A body may have megabytes, and is in memory twice while it is
+/// sent.
+pub const MAX_LEASED_BYTES: u64 = 96 * 1024 * 1024;
 
 /// Attempts in flight at once to one endpoint. Endpoints in one data centre with Sluice answer in a millisecond, those
 /// on another continent in two hundred: eighty messages a second for them.

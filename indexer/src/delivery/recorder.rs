@@ -9,11 +9,11 @@ use sluice_store::{
     AttemptResult, EndpointChange, EndpointState, Lease, Outcome, Store, StoreError, Timestamp,
 };
 use tokio::{
-    sync::{Notify, OwnedSemaphorePermit, mpsc, watch},
+    sync::{Notify, mpsc, watch},
     time::{Instant, timeout_at},
 };
 
-use super::{breaker, limiter::EndpointLimiter, limits::MAX_IN_FLIGHT};
+use super::{breaker, capacity::ReservedPart, limiter::EndpointLimiter, limits::MAX_IN_FLIGHT};
 use crate::metrics::Metrics;
 
 /// Results recorded in one transaction.
@@ -45,7 +45,7 @@ impl Ended {
 }
 
 /// An end on its way to the recorder, with its part of the capacity, which is free again when it is recorded.
-pub(super) type EndedDelivery = (Ended, OwnedSemaphorePermit);
+pub(super) type EndedDelivery = (Ended, ReservedPart);
 
 /// The task that records.
 pub(super) struct Recorder {

@@ -119,7 +119,12 @@ impl Outbox {
             known_accounts: (!batch.known_accounts.is_empty()).then_some(&batch.known_accounts),
             now,
         };
-        let reservation = self.capacity.reserve(batch.messages.len(), now);
+        let bytes = batch
+            .messages
+            .iter()
+            .map(|message| message.body.len_at_most());
+        let bytes = bytes.fold(0, u64::saturating_add);
+        let reservation = self.capacity.reserve(batch.messages.len(), bytes, now);
         let request = reservation.as_ref().map(Reservation::lease_request);
         Ok(PendingBatch {
             commit: self.store.commit_pending(&commit, request).await?,

@@ -49,6 +49,9 @@ const LEASE: Duration = Duration::from_secs(60);
 /// Messages under way at once on one stream.
 const IN_FLIGHT: u32 = 8;
 
+/// Bytes of their bodies: what one developer's stream may hold of this process's memory.
+const BYTES_IN_FLIGHT: u64 = 16 * 1024 * 1024;
+
 /// How often new messages are looked for. A report lets the stream look at once.
 const POLL: Duration = Duration::from_millis(200);
 
@@ -291,6 +294,8 @@ impl RelayStream {
             limits: LeaseLimits {
                 total: IN_FLIGHT,
                 quota: IN_FLIGHT,
+                bytes: BYTES_IN_FLIGHT,
+                oversized: true,
             },
         };
         let store = &self.state.store;

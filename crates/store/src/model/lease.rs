@@ -27,6 +27,10 @@ pub struct LeaseLimits {
     /// Lease quota: deliveries of one webhook that may be leased at once, those leased earlier and by other
     /// processes included. An endpoint that hangs holds no more than this.
     pub quota: u32,
+    /// Bytes of bodies in total.
+    pub bytes: u64,
+    /// Whether the first of what is due may have a longer body: it would never be delivered otherwise.
+    pub oversized: bool,
 }
 
 /// A request for leases on deliveries.

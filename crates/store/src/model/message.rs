@@ -21,6 +21,9 @@ pub struct BodyTemplate {
     suffix: Arc<str>,
 }
 
+/// Digits of the largest sequence number.
+const DIGITS: usize = 20;
+
 impl BodyTemplate {
     /// A body of `prefix`, the sequence number in decimal, and `suffix`.
     #[must_use]
@@ -28,11 +31,16 @@ impl BodyTemplate {
         Self { prefix, suffix }
     }
 
+    /// How many bytes the body has at most, whatever its sequence number is.
+    #[must_use]
+    pub fn len_at_most(&self) -> u64 {
+        let length = self.prefix.len() + DIGITS + self.suffix.len();
+        u64::try_from(length).unwrap_or(u64::MAX)
+    }
+
     /// The body with its sequence number.
     #[must_use]
     pub fn with_sequence(&self, sequence: u64) -> String {
-        /// Digits of the largest number.
-        const DIGITS: usize = 20;
         let mut body = String::with_capacity(self.prefix.len() + DIGITS + self.suffix.len());
         body.push_str(&self.prefix);
         body.push_str(&sequence.to_string());

@@ -135,7 +135,7 @@ impl Insertion<'_> {
         let length = u64::try_from(body.len()).unwrap_or(u64::MAX);
         self.bytes = self.bytes.saturating_add(length);
         let reserved = match &mut self.leases {
-            Some(leases) if !waits => leases.reserve(ordinal),
+            Some(leases) if !waits => leases.reserve(ordinal, length),
             _ => None,
         };
         let request = reserved.map(|reserved| {

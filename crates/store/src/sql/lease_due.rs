@@ -9,7 +9,7 @@ use super::{
     webhook_row,
 };
 use crate::{
-    Access, Breaker, LeaseRequest, LeasedDelivery, StoreError, Timestamp, WebhookId,
+    Access, Breaker, LeaseLimits, LeaseRequest, LeasedDelivery, StoreError, Timestamp, WebhookId,
     backend::{Connection, Durability, Row, Sql, bound_rows, unsigned, values},
 };
 
@@ -49,25 +49,40 @@ const RELAYED: &str = "
         AND w.active = 1 AND w.deleted = 0 AND w.relay_until > $3";
 
 /// Leases the deliveries of webhook `$1` that are due at `$2`: at most `$5`, and no more than `$6` together
-/// with those that are leased already.
+/// with those that are leased already; and of these, in order, those whose bodies are `$7` bytes together, the first
+/// whatever its length if `$8` is 1. The length of a body is known without reading it.
 const LEASE: Sql = Sql {
     sqlite: "
         UPDATE deliveries SET lease_token = $3, due_at = $4
         WHERE webhook = $1 AND sequence IN (
-            SELECT d.sequence FROM deliveries d WHERE d.webhook = $1 AND d.due_at <= $2
-            ORDER BY d.due_at, d.sequence
-            LIMIT (SELECT CASE WHEN count(*) >= $6 THEN 0 WHEN $6 - count(*) < $5 THEN $6 - count(*) ELSE $5 END
-                   FROM deliveries l WHERE l.webhook = $1 AND l.lease_token IS NOT NULL AND l.due_at > $2))
-        RETURNING sequence",
+            SELECT measured.sequence FROM (
+                SELECT c.sequence, row_number() OVER (ORDER BY c.due_at, c.sequence) AS place,
+                    sum(octet_length(m.body)) OVER (ORDER BY c.due_at, c.sequence) AS bytes
+                FROM (
+                    SELECT d.sequence, d.due_at FROM deliveries d WHERE d.webhook = $1 AND d.due_at <= $2
+                    ORDER BY d.due_at, d.sequence
+                    LIMIT (SELECT CASE WHEN count(*) >= $6 THEN 0 WHEN $6 - count(*) < $5 THEN $6 - count(*) ELSE $5 END
+                           FROM deliveries l WHERE l.webhook = $1 AND l.lease_token IS NOT NULL AND l.due_at > $2)
+                ) c JOIN messages m ON m.webhook = $1 AND m.sequence = c.sequence
+            ) measured WHERE measured.bytes <= $7 OR ($8 = 1 AND measured.place = 1))
+        RETURNING sequence, (SELECT octet_length(m.body) FROM messages m
+            WHERE m.webhook = deliveries.webhook AND m.sequence = deliveries.sequence) AS bytes",
     postgres: "
         UPDATE deliveries SET lease_token = $3, due_at = $4
         WHERE webhook = $1 AND sequence IN (
-            SELECT d.sequence FROM deliveries d WHERE d.webhook = $1 AND d.due_at <= $2
-            ORDER BY d.due_at, d.sequence
-            LIMIT (SELECT CASE WHEN count(*) >= $6 THEN 0 WHEN $6 - count(*) < $5 THEN $6 - count(*) ELSE $5 END
-                   FROM deliveries l WHERE l.webhook = $1 AND l.lease_token IS NOT NULL AND l.due_at > $2)
-            FOR UPDATE SKIP LOCKED)
-        RETURNING sequence",
+            SELECT measured.sequence FROM (
+                SELECT c.sequence, row_number() OVER (ORDER BY c.due_at, c.sequence) AS place,
+                    sum(octet_length(m.body)) OVER (ORDER BY c.due_at, c.sequence) AS bytes
+                FROM (
+                    SELECT d.sequence, d.due_at FROM deliveries d WHERE d.webhook = $1 AND d.due_at <= $2
+                    ORDER BY d.due_at, d.sequence
+                    LIMIT (SELECT CASE WHEN count(*) >= $6 THEN 0 WHEN $6 - count(*) < $5 THEN $6 - count(*) ELSE $5 END
+                           FROM deliveries l WHERE l.webhook = $1 AND l.lease_token IS NOT NULL AND l.due_at > $2)
+                    FOR UPDATE SKIP LOCKED
+                ) c JOIN messages m ON m.webhook = $1 AND m.sequence = c.sequence
+            ) measured WHERE measured.bytes <= $7 OR ($8 = 1 AND measured.place = 1))
+        RETURNING sequence, (SELECT CAST(octet_length(m.body) AS BIGINT) FROM messages m
+            WHERE m.webhook = deliveries.webhook AND m.sequence = deliveries.sequence) AS bytes",
 };
 
 /// A webhook with deliveries to be leased.
@@ -153,19 +168,13 @@ impl Store {
         }
         let mut write = self.write(Durability::Relaxed).await?;
         let mut leased = Vec::new();
-        let mut left = request.limits.total;
+        let mut left = request.limits;
         for due in webhooks {
-            if left == 0 {
+            if left.total == 0 {
                 break;
             }
-            let sequences = lease_of_webhook(&mut write, due, request, left).await?;
-            left = left.saturating_sub(u32::try_from(sequences.len()).unwrap_or(u32::MAX));
-            let webhook = due.ordinal;
-            leased.extend(
-                sequences
-                    .into_iter()
-                    .map(|sequence| LeasedKey { webhook, sequence }),
-            );
+            // Where the next body is too long for what is left, those of other webhooks may not be.
+            lease_of_webhook(&mut write, due, request, &mut left, &mut leased).await?;
         }
         if leased.is_empty() {
             return Ok(Vec::new());
@@ -182,8 +191,9 @@ async fn lease_of_webhook(
     write: &mut Connection,
     webhook: &DueWebhook,
     request: &LeaseRequest,
-    left: u32,
-) -> Result<Vec<i64>, StoreError> {
+    left: &mut LeaseLimits,
+    leased: &mut Vec<LeasedKey>,
+) -> Result<(), StoreError> {
     // One transaction at a time leases of a webhook, so that its lease quota is not used twice.
     let locked = write
         .lock(
@@ -192,7 +202,7 @@ async fn lease_of_webhook(
         )
         .await?;
     if locked.is_some_and(|locked| locked.is_empty()) {
-        return Ok(Vec::new());
+        return Ok(());
     }
     let quota = match webhook.breaker {
         Breaker::Closed => webhook
@@ -209,12 +219,24 @@ async fn lease_of_webhook(
                 request.now,
                 request.token.0,
                 request.until,
-                left,
-                quota
+                left.total,
+                quota,
+                i64::try_from(left.bytes).unwrap_or(i64::MAX),
+                left.oversized
             ],
         )
         .await?;
-    found.iter().map(|row| row.integer("sequence")).collect()
+    for row in &found {
+        let bytes = unsigned(row.integer("bytes")?, "messages.body")?;
+        left.total = left.total.saturating_sub(1);
+        left.bytes = left.bytes.saturating_sub(bytes);
+        left.oversized = false;
+        leased.push(LeasedKey {
+            webhook: webhook.ordinal,
+            sequence: row.integer("sequence")?,
+        });
+    }
+    Ok(())
 }
 
 /// The deliveries that were leased, whole, webhook by webhook in order.

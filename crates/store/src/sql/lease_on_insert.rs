@@ -40,6 +40,7 @@ struct Leasable {
 pub(super) struct LeaseOnInsert {
     request: LeaseRequest,
     left: u32,
+    bytes_left: u64,
     webhooks: HashMap<i64, Leasable>,
     leased: Vec<LeasedDelivery>,
 }
@@ -79,16 +80,19 @@ impl LeaseOnInsert {
         }
         Ok(Self {
             left: request.limits.total,
+            bytes_left: request.limits.bytes,
             request,
             webhooks,
             leased: Vec::new(),
         })
     }
 
-    /// Whether a delivery to this webhook that is due at once may be leased. It must be leased then.
-    pub(super) fn reserve(&mut self, webhook: i64) -> Option<Reserved<'_>> {
+    /// Whether a delivery to this webhook that is due at once, with a body of so many bytes, may be leased. It must be
+    /// leased then.
+    pub(super) fn reserve(&mut self, webhook: i64, bytes: u64) -> Option<Reserved<'_>> {
         let leasable = self.webhooks.get_mut(&webhook)?;
         let (left, quota) = (self.left.checked_sub(1)?, leasable.quota.checked_sub(1)?);
+        self.bytes_left = self.bytes_left.checked_sub(bytes)?;
         (self.left, leasable.quota) = (left, quota);
         Some(Reserved {
             endpoint: &leasable.endpoint,

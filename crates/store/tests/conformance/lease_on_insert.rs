@@ -121,7 +121,12 @@ async fn nothing_is_leased_for_an_endpoint_that_does_not_work(fixture: &Fixture)
 async fn no_more_than_the_lease_quota_is_leased(fixture: &Fixture) {
     let store = &fixture.store;
     let (one, two) = (with_webhook(store, 1).await, with_webhook(store, 2).await);
-    let limits = LeaseLimits { total: 4, quota: 3 };
+    let limits = LeaseLimits {
+        bytes: u64::MAX,
+        oversized: false,
+        total: 4,
+        quota: 3,
+    };
     let of = |webhook, numbers: std::ops::RangeInclusive<u8>| -> Vec<NewMessage> {
         numbers.map(|number| message(webhook, number)).collect()
     };

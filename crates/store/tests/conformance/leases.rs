@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use sluice_store::{
-    Access, AttemptResult, Breaker, DeliveryState, EndpointChange, EndpointState, LeaseLimits,
-    MAX_RESPONSE_BYTES, Outcome, Revision, Secret, StoreError, WebhookDefinition,
+    Access, AttemptResult, BodyTemplate, Breaker, DeliveryState, EndpointChange, EndpointState,
+    LeaseLimits, LeasedDelivery, MAX_RESPONSE_BYTES, NewMessage, Outcome, Revision, Secret,
+    StoreError, WebhookDefinition,
 };
 
 use crate::{fixture::*, on_both};
@@ -18,6 +19,7 @@ on_both!(
     an_endpoint_that_is_gone_switches_its_webhook_off_and_nothing_is_lost,
     an_answer_from_the_old_url_does_not_switch_off_the_new_one,
     one_webhook_cannot_use_the_lease_quota_of_another,
+    bodies_are_leased_up_to_a_number_of_bytes,
     a_paused_endpoint_is_left_alone_and_then_tried_with_one_delivery,
     an_endpoint_that_recovers_is_sent_at_once_what_waits_for_a_retry,
     a_concurrency_limit_is_honoured,
@@ -205,6 +207,8 @@ async fn one_webhook_cannot_use_the_lease_quota_of_another(fixture: &Fixture) {
     slot.push(message(&quiet, 1));
     store_messages(store, &slot).await;
     let limits = LeaseLimits {
+        bytes: u64::MAX,
+        oversized: false,
         total: 10,
         quota: 3,
     };
@@ -224,11 +228,46 @@ async fn one_webhook_cannot_use_the_lease_quota_of_another(fixture: &Fixture) {
     assert_eq!(lease_some(store, NOW, limits).await.len(), 1);
 
     let total = LeaseLimits {
+        bytes: u64::MAX,
+        oversized: false,
         total: 2,
         quota: 100,
     };
     let later = NOW.after(LEASE);
     assert_eq!(lease_some(store, later, total).await.len(), 2);
+}
+
+async fn bodies_are_leased_up_to_a_number_of_bytes(fixture: &Fixture) {
+    let store = &fixture.store;
+    let (one, other) = (with_webhook(store, 1).await, with_webhook(store, 2).await);
+    let long = |number| NewMessage {
+        body: BodyTemplate::new(
+            "{\"n\":".to_owned(),
+            format!(",\"d\":\"{}\"}}", "é".repeat(500)).into(),
+        ),
+        ..message(&one, number)
+    };
+    let mut slot: Vec<_> = (1..=4).map(long).collect();
+    slot.push(message(&other, 1));
+    store_messages(store, &slot).await;
+    let limits = |bytes, oversized| LeaseLimits {
+        bytes,
+        oversized,
+        ..PLENTY
+    };
+    let of_one = |leased: &[LeasedDelivery]| -> Vec<_> {
+        let of_one = leased.iter().filter(|each| each.lease.webhook == one);
+        of_one.map(|each| each.lease.sequence).collect()
+    };
+
+    let first = lease_some(store, NOW, limits(2_500, false)).await;
+    assert_eq!(of_one(&first), [1, 2], "in order, as far as there is room");
+    assert_eq!(first.len(), 3, "and what is short of another webhook");
+    assert!(lease_some(store, NOW, limits(900, false)).await.is_empty());
+    let oversized = lease_some(store, NOW, limits(900, true)).await;
+    assert_eq!(of_one(&oversized), [3], "the first whatever its length");
+    let rest = lease_some(store, NOW, limits(u64::MAX, false)).await;
+    assert_eq!(of_one(&rest), [4], "what was left was due still");
 }
 
 async fn a_paused_endpoint_is_left_alone_and_then_tried_with_one_delivery(fixture: &Fixture) {
@@ -405,7 +444,17 @@ async fn every_secret_that_is_not_over_signs_and_there_are_not_many(fixture: &Fi
 async fn the_queue_is_counted(fixture: &Fixture) {
     let store = &fixture.store;
     owing(store, 3).await;
-    let leased = lease_some(store, NOW, LeaseLimits { total: 2, quota: 2 }).await;
+    let leased = lease_some(
+        store,
+        NOW,
+        LeaseLimits {
+            bytes: u64::MAX,
+            oversized: false,
+            total: 2,
+            quota: 2,
+        },
+    )
+    .await;
     record(store, &leased[0], 500, Outcome::Failed).await;
     let stats = store.queue_stats().await.expect("counts");
     assert_eq!(

@@ -28,7 +28,12 @@ async fn no_two_dispatchers_lease_the_same_delivery(fixture: &Fixture) {
             let mut ids_leased = Vec::new();
             let mut idle = 0;
             while idle < 20 {
-                let limits = LeaseLimits { total: 7, quota: 5 };
+                let limits = LeaseLimits {
+                    bytes: u64::MAX,
+                    oversized: false,
+                    total: 7,
+                    quota: 5,
+                };
                 let leased = lease_some(&store, NOW, limits).await;
                 idle = if leased.is_empty() { idle + 1 } else { 0 };
                 accept(&store, &leased).await;

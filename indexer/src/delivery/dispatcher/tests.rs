@@ -95,6 +95,31 @@ async fn a_receiver_that_hangs_is_given_up_and_does_not_hold_up_another() {
 }
 
 #[tokio::test]
+async fn no_more_bodies_are_held_than_there_is_room_for() {
+    /// Room for two bodies and a half.
+    const ROOM: u64 = 60 * 1024;
+    const BODY: usize = 24 * 1024;
+    let hanging = answering(vec![Reply::Hang; 2]).await;
+    let accepting = answering([]).await;
+    let machine = Machine::start_with(Submissions::with_bytes(DEADLINE, ROOM)).await;
+    let long = machine.webhook(1, &hanging).await;
+    machine.owe_long(&long, 0..6, BODY).await;
+    machine.until_received(&hanging, 2).await;
+
+    let short = machine.webhook(2, &accepting).await;
+    machine.owe(&short, 0..10).await;
+    machine.until(&short, all(DeliveryState::Delivered)).await;
+    assert_eq!(
+        hanging.received().len(),
+        2,
+        "the third waits for room, which the short ones of another webhook find"
+    );
+    machine.until(&long, all(DeliveryState::Delivered)).await;
+    assert_eq!(hanging.received().len(), 2 + 6);
+    machine.stop().await;
+}
+
+#[tokio::test]
 async fn an_answer_that_never_ends_is_no_answer() {
     let receiver = answering([Reply::Drip]).await;
     let machine = Machine::start().await;

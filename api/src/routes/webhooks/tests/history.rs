@@ -14,6 +14,8 @@ impl Api {
             until: now().after(Duration::from_secs(60)),
             token: LeaseToken::from_random(rand::random()),
             limits: LeaseLimits {
+                bytes: u64::MAX,
+                oversized: false,
                 total: 10,
                 quota: 10,
             },

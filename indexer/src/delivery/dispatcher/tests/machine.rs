@@ -51,6 +51,11 @@ pub(super) struct Machine {
 
 impl Machine {
     pub(super) async fn start() -> Self {
+        Self::start_with(Submissions::new(DEADLINE)).await
+    }
+
+    /// A dispatcher of this capacity.
+    pub(super) async fn start_with(submissions: Submissions) -> Self {
         let folder = tempfile::tempdir().expect("temporary folder");
         let store = Store::open(&folder.path().join("sluice.db"))
             .await
@@ -65,7 +70,6 @@ impl Machine {
             clock: Clock::system(),
         };
         let shutdown = CancellationToken::new();
-        let submissions = Submissions::new(DEADLINE);
         let capacity = submissions.capacity();
         let running = tokio::spawn(dispatcher.run(submissions, shutdown.clone()));
         Self {
@@ -135,11 +139,24 @@ impl Machine {
         self.inserted.notify_one();
     }
 
+    /// As [`Machine::owe`], with bodies of so many bytes and a few.
+    pub(super) async fn owe_long(&self, webhook: &WebhookId, numbers: Range<u8>, bytes: usize) {
+        let mut messages = messages(webhook, numbers);
+        let suffix: Arc<str> = format!(",\"data\":\"{}\"}}", "x".repeat(bytes)).into();
+        for message in &mut messages {
+            message.body = BodyTemplate::new("{\"sequence\":".to_owned(), Arc::clone(&suffix));
+        }
+        let now = Timestamp::from(Clock::system().now());
+        let commit = Commit::slot(Commitment::Confirmed, 7, &messages, now);
+        self.store.commit(&commit).await.expect("commits");
+        self.inserted.notify_one();
+    }
+
     /// Stores messages as the outbox does, and submits them.
     pub(super) async fn submit(&self, webhook: &WebhookId, numbers: Range<u8>) {
         let messages = messages(webhook, numbers);
         let now = Timestamp::from(Clock::system().now());
-        let reservation = self.capacity.reserve(messages.len(), now);
+        let reservation = self.capacity.reserve(messages.len(), u64::MAX, now);
         let reservation = reservation.expect("there is capacity");
         let commit = Commit::slot(Commitment::Confirmed, 7, &messages, now);
         let pending = self
@@ -163,6 +180,16 @@ impl Machine {
             }
         };
         timeout(PATIENCE, wait).await.expect("happens in time");
+    }
+
+    /// Waits until the receiver has got so many requests.
+    pub(super) async fn until_received(&self, receiver: &WebhookReceiver, count: usize) {
+        let wait = async {
+            while receiver.received().len() < count {
+                sleep(Duration::from_millis(10)).await;
+            }
+        };
+        timeout(PATIENCE, wait).await.expect("comes in time");
     }
 
     pub(super) async fn attempts(&self, webhook: &WebhookId) -> Vec<Attempt> {
