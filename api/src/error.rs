@@ -4,6 +4,7 @@
 //!
 //! The cause of a 5xx never leaves the process; it is logged here, once.
 
+mod code;
 mod problem;
 mod swap_refusal;
 
@@ -20,7 +21,10 @@ use utoipa::ToSchema;
 
 pub use swap_refusal::SwapRefusal;
 
-use self::problem::{Problem, passing, problem};
+use self::{
+    code::ProblemCode as C,
+    problem::{Problem, passing, problem},
+};
 use crate::request_id;
 
 /// Media type of problem details.
@@ -230,7 +234,7 @@ pub struct ProblemBody {
     title: String,
     /// The HTTP status.
     status: u16,
-    /// Stable name of the problem.
+    #[schema(schema_with = code::schema)]
     code: String,
     /// What was wrong, and what to do about it.
     detail: String,
@@ -250,69 +254,69 @@ impl ApiError {
     /// The stable code of this error.
     #[must_use]
     pub const fn code(&self) -> &'static str {
-        self.problem().code
+        self.problem().code.as_str()
     }
 
     const fn problem(&self) -> Problem {
         use StatusCode as S;
         const REFUSED: S = S::UNPROCESSABLE_ENTITY;
         match self {
-            Self::InvalidField { .. } => problem(S::BAD_REQUEST, "invalid_field", "Invalid value"),
-            Self::MissingField { .. } => problem(S::BAD_REQUEST, "missing_field", "Missing value"),
+            Self::InvalidField { .. } => problem(S::BAD_REQUEST, C::InvalidField, "Invalid value"),
+            Self::MissingField { .. } => problem(S::BAD_REQUEST, C::MissingField, "Missing value"),
             Self::UnknownField { .. } => {
-                problem(S::BAD_REQUEST, "unknown_field", "Unknown parameter")
+                problem(S::BAD_REQUEST, C::UnknownField, "Unknown parameter")
             }
-            Self::InvalidBody(_) => problem(S::BAD_REQUEST, "invalid_body", "Invalid body"),
-            Self::BodyTimeout => passing(S::REQUEST_TIMEOUT, "body_timeout", "Body too slow"),
+            Self::InvalidBody(_) => problem(S::BAD_REQUEST, C::InvalidBody, "Invalid body"),
+            Self::BodyTimeout => passing(S::REQUEST_TIMEOUT, C::BodyTimeout, "Body too slow"),
             Self::BodyTooLarge { .. } => {
-                problem(S::PAYLOAD_TOO_LARGE, "body_too_large", "Body too large")
+                problem(S::PAYLOAD_TOO_LARGE, C::BodyTooLarge, "Body too large")
             }
             Self::UnsupportedMediaType => problem(
                 S::UNSUPPORTED_MEDIA_TYPE,
-                "unsupported_media_type",
+                C::UnsupportedMediaType,
                 "Unsupported media type",
             ),
-            Self::NoPool { .. } => problem(S::NOT_FOUND, "no_pool", "No pool"),
-            Self::UnknownPool { .. } => problem(S::NOT_FOUND, "unknown_pool", "Unknown pool"),
-            Self::PoolNotOpen { .. } => passing(S::CONFLICT, "pool_not_open", "Pool not open yet"),
+            Self::NoPool { .. } => problem(S::NOT_FOUND, C::NoPool, "No pool"),
+            Self::UnknownPool { .. } => problem(S::NOT_FOUND, C::UnknownPool, "Unknown pool"),
+            Self::PoolNotOpen { .. } => passing(S::CONFLICT, C::PoolNotOpen, "Pool not open yet"),
             Self::PoolNotTradable { .. } => {
-                problem(S::CONFLICT, "pool_not_tradable", "Pool not tradable")
+                problem(S::CONFLICT, C::PoolNotTradable, "Pool not tradable")
             }
-            Self::AmountTooSmall => problem(REFUSED, "amount_too_small", "Amount too small"),
-            Self::AmountTooLarge { .. } => problem(REFUSED, "amount_too_large", "Amount too large"),
+            Self::AmountTooSmall => problem(REFUSED, C::AmountTooSmall, "Amount too small"),
+            Self::AmountTooLarge { .. } => problem(REFUSED, C::AmountTooLarge, "Amount too large"),
             Self::PriceImpactTooHigh { .. } => {
-                problem(REFUSED, "price_impact_too_high", "Price impact too high")
+                problem(REFUSED, C::PriceImpactTooHigh, "Price impact too high")
             }
             Self::Swap(refusal) => refusal.problem(),
             Self::MarketNotReady { .. } => passing(
                 S::SERVICE_UNAVAILABLE,
-                "market_not_ready",
+                C::MarketNotReady,
                 "Market not ready",
             ),
-            Self::NotFound { .. } => problem(S::NOT_FOUND, "not_found", "Not found"),
-            Self::Unauthorized { .. } => problem(S::UNAUTHORIZED, "unauthorized", "Unauthorized"),
+            Self::NotFound { .. } => problem(S::NOT_FOUND, C::NotFound, "Not found"),
+            Self::Unauthorized { .. } => problem(S::UNAUTHORIZED, C::Unauthorized, "Unauthorized"),
             Self::RateLimited { .. } | Self::TooManyRequests { .. } => {
-                passing(S::TOO_MANY_REQUESTS, "rate_limited", "Too many requests")
+                passing(S::TOO_MANY_REQUESTS, C::RateLimited, "Too many requests")
             }
             Self::TooManyWebhooks { .. }
             | Self::NotServed { .. }
             | Self::VersionConflict { .. }
             | Self::WrongKindOfWebhook { .. } => self.webhook_problem(),
-            Self::NotHeld { .. } => problem(S::CONFLICT, "not_held", "Not held"),
-            Self::NoRoute => problem(S::NOT_FOUND, "no_route", "No such path"),
+            Self::NotHeld { .. } => problem(S::CONFLICT, C::NotHeld, "Not held"),
+            Self::NoRoute => problem(S::NOT_FOUND, C::NoRoute, "No such path"),
             Self::MethodNotAllowed => problem(
                 S::METHOD_NOT_ALLOWED,
-                "method_not_allowed",
+                C::MethodNotAllowed,
                 "Method not allowed",
             ),
-            Self::RpcTimeout => passing(S::GATEWAY_TIMEOUT, "rpc_timeout", "RPC timeout"),
-            Self::RpcFailed(_) => passing(S::BAD_GATEWAY, "rpc_failed", "RPC failed"),
+            Self::RpcTimeout => passing(S::GATEWAY_TIMEOUT, C::RpcTimeout, "RPC timeout"),
+            Self::RpcFailed(_) => passing(S::BAD_GATEWAY, C::RpcFailed, "RPC failed"),
             Self::StoreUnavailable(_) => passing(
                 S::SERVICE_UNAVAILABLE,
-                "store_unavailable",
+                C::StoreUnavailable,
                 "Database not available",
             ),
-            Self::Internal(_) => problem(S::INTERNAL_SERVER_ERROR, "internal", "Internal error"),
+            Self::Internal(_) => problem(S::INTERNAL_SERVER_ERROR, C::Internal, "Internal error"),
         }
     }
 
@@ -321,22 +325,22 @@ impl ApiError {
         use StatusCode as S;
         match self {
             Self::TooManyWebhooks { .. } => {
-                problem(S::CONFLICT, "too_many_webhooks", "Too many webhooks")
+                problem(S::CONFLICT, C::TooManyWebhooks, "Too many webhooks")
             }
             Self::NotServed { .. } => problem(
                 S::UNPROCESSABLE_ENTITY,
-                "filter_not_served",
+                C::FilterNotServed,
                 "Filter not served",
             ),
             Self::VersionConflict { .. } => problem(
                 S::PRECONDITION_FAILED,
-                "version_conflict",
+                C::VersionConflict,
                 "Changed meanwhile",
             ),
             Self::WrongKindOfWebhook { .. } => {
-                problem(S::CONFLICT, "wrong_kind_of_webhook", "Not for this webhook")
+                problem(S::CONFLICT, C::WrongKindOfWebhook, "Not for this webhook")
             }
-            _ => problem(S::INTERNAL_SERVER_ERROR, "internal", "Internal error"),
+            _ => problem(S::INTERNAL_SERVER_ERROR, C::Internal, "Internal error"),
         }
     }
 
@@ -425,7 +429,7 @@ impl IntoResponse for ApiError {
         body.insert("type".into(), json!("about:blank"));
         body.insert("title".into(), json!(problem.title));
         body.insert("status".into(), json!(problem.status.as_u16()));
-        body.insert("code".into(), json!(problem.code));
+        body.insert("code".into(), json!(problem.code.as_str()));
         body.insert("detail".into(), json!(self.to_string()));
         body.insert("retryable".into(), json!(problem.retryable));
         let mut response = (problem.status, Json(Value::Object(body))).into_response();

@@ -85,4 +85,16 @@ mod tests {
             assert!(schema.is_object(), "{name} is missing");
         }
     }
+
+    #[test]
+    fn every_operation_has_a_name_of_its_own() {
+        let document: Value = serde_json::from_str(&document()).expect("JSON");
+        let paths = document["paths"].as_object().expect("an object").values();
+        let mut names: Vec<_> = paths
+            .flat_map(|path| path.as_object().expect("operations").values())
+            .map(|operation| operation["operationId"].as_str().expect("a name"))
+            .collect();
+        names.sort_unstable();
+        assert!(names.is_sorted_by(|one, next| one < next), "{names:?}");
+    }
 }

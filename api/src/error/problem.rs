@@ -2,20 +2,18 @@
 
 use axum::http::StatusCode;
 
+use super::code::ProblemCode;
+
 /// The fixed part of a problem.
 pub(super) struct Problem {
     pub(super) status: StatusCode,
-    pub(super) code: &'static str,
+    pub(super) code: ProblemCode,
     pub(super) title: &'static str,
     pub(super) retryable: bool,
 }
 
 /// A problem that the same request will meet again.
-pub(super) const fn problem(
-    status: StatusCode,
-    code: &'static str,
-    title: &'static str,
-) -> Problem {
+pub(super) const fn problem(status: StatusCode, code: ProblemCode, title: &'static str) -> Problem {
     Problem {
         status,
         code,
@@ -25,11 +23,7 @@ pub(super) const fn problem(
 }
 
 /// A problem that may have passed when the same request comes again.
-pub(super) const fn passing(
-    status: StatusCode,
-    code: &'static str,
-    title: &'static str,
-) -> Problem {
+pub(super) const fn passing(status: StatusCode, code: ProblemCode, title: &'static str) -> Problem {
     Problem {
         status,
         code,

@@ -5,7 +5,10 @@ use serde_json::{Map, Value, json};
 use sluice_transaction::size::Remedy;
 use thiserror::Error;
 
-use super::problem::{Problem, problem};
+use super::{
+    code::ProblemCode as C,
+    problem::{Problem, problem},
+};
 
 /// Why a swap was not built as asked.
 #[derive(Debug, Error)]
@@ -139,48 +142,48 @@ impl SwapRefusal {
         match self {
             Self::PoolMintMismatch { .. } => problem(
                 S::UNPROCESSABLE_ENTITY,
-                "pool_mint_mismatch",
+                C::PoolMintMismatch,
                 "Mints do not match the pool",
             ),
             Self::WrongProgram { .. } => problem(
                 S::UNPROCESSABLE_ENTITY,
-                "wrong_program",
+                C::WrongProgram,
                 "Not a pool of the exchange",
             ),
             Self::MinimumOutOfRange { .. } => problem(
                 S::BAD_REQUEST,
-                "minimum_out_out_of_range",
+                C::MinimumOutOutOfRange,
                 "Minimum out of range",
             ),
             Self::WalletOffCurve { .. } => {
-                problem(S::BAD_REQUEST, "wallet_off_curve", "Not a wallet")
+                problem(S::BAD_REQUEST, C::WalletOffCurve, "Not a wallet")
             }
             Self::ReceiverUnusable { .. } => problem(
                 S::UNPROCESSABLE_ENTITY,
-                "receiver_unusable",
+                C::ReceiverUnusable,
                 "Receiver unusable",
             ),
             Self::TokenAccountUnusable { .. } => problem(
                 S::UNPROCESSABLE_ENTITY,
-                "token_account_unusable",
+                C::TokenAccountUnusable,
                 "Token account unusable",
             ),
             Self::TransactionTooLarge { .. } => problem(
                 S::UNPROCESSABLE_ENTITY,
-                "transaction_too_large",
+                C::TransactionTooLarge,
                 "Transaction too large",
             ),
             Self::VersionUnsupported => problem(
                 S::UNPROCESSABLE_ENTITY,
-                "transaction_version_unsupported",
+                C::TransactionVersionUnsupported,
                 "Transaction version unsupported",
             ),
             Self::InsufficientBalance { .. } => problem(
                 S::UNPROCESSABLE_ENTITY,
-                "insufficient_balance",
+                C::InsufficientBalance,
                 "Insufficient balance",
             ),
-            Self::QuoteStale { .. } => problem(S::CONFLICT, "quote_stale", "Quote stale"),
+            Self::QuoteStale { .. } => problem(S::CONFLICT, C::QuoteStale, "Quote stale"),
         }
     }
 

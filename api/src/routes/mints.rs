@@ -66,6 +66,7 @@ impl From<&TransferFee> for TransferFeeBody {
     get,
     path = "/v1/mints/{mint}",
     tag = "pools",
+    operation_id = "getMint",
     params(("mint" = Address, Path, description = "Address of the mint.")),
     responses(
         (status = 200, description = "The mint.", body = MintResponse),

@@ -41,6 +41,7 @@ impl IntoResponse for PoolResponse {
     get,
     path = "/v1/pools/{id}",
     tag = "pools",
+    operation_id = "getPool",
     params(("id" = Address, Path, description = "Address of the pool.")),
     responses(
         (status = 200, description = "The pool.", body = PoolResponse),

@@ -64,6 +64,7 @@ struct Wanted {
     get,
     path = "/v1/pools",
     tag = "pools",
+    operation_id = "listPools",
     params(
         ("mint" = Option<Address>, Query, description = "A mint that they trade. Default any."),
         ("limit" = Option<u8>, Query, minimum = 1, maximum = 100, description = "Pools on a page. Default 50."),

@@ -65,6 +65,7 @@ impl From<CommitmentParameter> for QuoteCommitment {
     get,
     path = "/v1/quote",
     tag = "quote",
+    operation_id = "getQuote",
     params(
         ("inputMint" = Address, Query, description = "Mint that goes in."),
         ("outputMint" = Address, Query, description = "Mint that comes out; another one."),

@@ -26,6 +26,7 @@ use crate::{
     post,
     path = "/v1/swap/instruction",
     tag = "swap",
+    operation_id = "buildInstruction",
     request_body = SwapRequest,
     responses(
         (status = 200, description = "The instruction, and what its transaction must provide.", body = InstructionResponse),

@@ -37,6 +37,7 @@ use crate::{
     post,
     path = "/v1/swap/transaction",
     tag = "swap",
+    operation_id = "buildTransaction",
     request_body = SwapRequest,
     responses(
         (status = 200, description = "The transaction, and what it does and costs.", body = TransactionResponse),
