@@ -44,6 +44,7 @@ pub(crate) enum Incoming {
 /// [`StreamError::Protocol`] when a field that must be there is missing or malformed. Skipping such
 /// a message would lose an update without a trace.
 pub(crate) fn incoming(message: proto::SubscribeUpdate) -> Result<Incoming, StreamError> {
+    let bank_id = message.update_oneof.as_ref().and_then(bank_id);
     let body = match message.update_oneof {
         Some(UpdateOneof::Account(update)) => Body::Account(account(update)?),
         Some(UpdateOneof::Transaction(update)) => Body::Transaction(Box::new(transaction(update)?)),
@@ -60,6 +61,7 @@ pub(crate) fn incoming(message: proto::SubscribeUpdate) -> Result<Incoming, Stre
     Ok(Incoming::Update(Update {
         filters: message.filters,
         created_at: message.created_at.and_then(created_at),
+        bank_id,
         body,
     }))
 }
@@ -88,6 +90,19 @@ fn created_at(timestamp: Timestamp) -> Option<SystemTime> {
     SystemTime::UNIX_EPOCH
         .checked_add(Duration::new(seconds, 0))?
         .checked_add(Duration::from_nanos(nanos.into()))
+}
+
+/// The bank of a message. In messages that cannot leave it out, 0 says that the server sends none: it is the number of the
+/// bank of the first slot ever, of which no stream tells.
+fn bank_id(update: &UpdateOneof) -> Option<u64> {
+    let id = match update {
+        UpdateOneof::Account(update) => update.bank_id?,
+        UpdateOneof::Slot(update) => update.bank_id?,
+        UpdateOneof::Transaction(update) => update.bank_id,
+        UpdateOneof::BlockMeta(update) => update.bank_id,
+        _ => return None,
+    };
+    (id != 0).then_some(id)
 }
 
 fn pubkey(bytes: &[u8], what: &str) -> Result<Pubkey, StreamError> {

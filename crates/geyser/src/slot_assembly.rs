@@ -17,6 +17,12 @@
 //! Every other slot is *suspect*: it is held back, with all that builds on it, until it has been asked for again
 //! ([`SlotAssembler::replay_due`]).
 //!
+//! # Several banks of a slot
+//!
+//! A validator may write several banks of one slot, in turns. Where the server numbers them, what came of each is collected by
+//! itself, and each is witnessed, whole, dead or committed by itself. Where it does not, content that came after a second
+//! creation proves nothing, and the slot is suspect.
+//!
 //! # What is given out
 //!
 //! One sequence of updates ([`Assembled`]), in which a slot follows its parent and comes all at once: its bank is created,
@@ -29,6 +35,7 @@ mod bank;
 mod giving;
 mod intake;
 mod judgement;
+mod outcome;
 mod owed;
 mod rooted;
 mod slot;

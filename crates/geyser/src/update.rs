@@ -14,6 +14,9 @@ pub struct Update {
     pub filters: Vec<String>,
     /// When the server made the message, by the server's clock; absent on old servers.
     pub created_at: Option<SystemTime>,
+    /// The bank that it is of, among all banks of the server's validator, which numbers them; absent on servers that send none
+    /// (all released ones), and of what belongs to no bank.
+    pub bank_id: Option<u64>,
     /// The content.
     pub body: Body,
 }

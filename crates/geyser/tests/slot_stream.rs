@@ -64,6 +64,7 @@ impl Player {
         let update = Update {
             filters: request.slots.iter().cloned().collect(),
             created_at: None,
+            bank_id: None,
             body,
         };
         soon(connection.send(update))

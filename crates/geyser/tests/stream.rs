@@ -58,6 +58,7 @@ fn account(slot: u64, data: Bytes) -> Update {
     Update {
         filters: vec!["vaults".into()],
         created_at: None,
+        bank_id: Some(41),
         body: Body::Account(AccountUpdate {
             slot,
             pubkey: key(7),
@@ -83,6 +84,7 @@ fn transaction() -> Update {
     Update {
         filters: vec!["swaps".into()],
         created_at: Some(std::time::UNIX_EPOCH + Duration::new(1_700_000_000, 5)),
+        bank_id: Some(42),
         body: Body::Transaction(Box::new(TransactionUpdate {
             slot: 11,
             index: 3,
@@ -116,6 +118,7 @@ fn slot(status: SlotStatus, dead_error: Option<&str>) -> Update {
     Update {
         filters: vec!["slots".into()],
         created_at: None,
+        bank_id: None,
         body: Body::Slot(slot),
     }
 }
@@ -124,6 +127,7 @@ fn block_meta() -> Update {
     Update {
         filters: vec!["blocks".into()],
         created_at: None,
+        bank_id: Some(43),
         body: Body::BlockMeta(BlockMeta {
             slot: 11,
             parent_slot: 9,

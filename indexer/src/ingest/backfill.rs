@@ -222,6 +222,7 @@ fn updates(block: Block, status: SlotStatus) -> impl Iterator<Item = Update> {
     bodies.map(|body| Update {
         filters: Vec::new(),
         created_at: None,
+        bank_id: None,
         body,
     })
 }

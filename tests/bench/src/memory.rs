@@ -142,6 +142,7 @@ pub fn market(chain: Population) -> Market {
     let update = |body| Update {
         filters: Vec::new(),
         created_at: None,
+        bank_id: None,
         body,
     };
     let clock = written(SLOT, 1, clock(SLOT));

@@ -126,6 +126,7 @@ fn begun(trading: &TradingChain) -> anyhow::Result<Replay> {
     replay.update(&Update {
         filters: Vec::new(),
         created_at: None,
+        bank_id: None,
         body,
     })?;
     Ok(replay)

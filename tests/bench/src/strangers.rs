@@ -112,6 +112,7 @@ fn play_slot(replay: &mut Replay, slot: u64, created: std::ops::Range<u64>) -> a
         replay.update(&Update {
             filters: Vec::new(),
             created_at: None,
+            bank_id: None,
             body,
         })?;
     }

@@ -276,6 +276,7 @@ fn update(filter: &str, body: Body) -> Update {
     Update {
         filters: vec![filter.to_owned()],
         created_at: Some(Clock::system().now()),
+        bank_id: None,
         body,
     }
 }

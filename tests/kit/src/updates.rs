@@ -26,6 +26,7 @@ fn update(filter: &str, body: Body) -> Update {
     Update {
         filters: vec![filter.to_owned()],
         created_at: None,
+        bank_id: None,
         body,
     }
 }

@@ -15,14 +15,15 @@ use crate::update::{
 };
 
 pub(super) fn update(update: Update) -> proto::SubscribeUpdate {
+    let bank_id = update.bank_id;
     proto::SubscribeUpdate {
         filters: update.filters,
         created_at: update.created_at.map(timestamp),
         update_oneof: Some(match update.body {
-            Body::Account(update) => UpdateOneof::Account(account(update)),
-            Body::Transaction(update) => UpdateOneof::Transaction(transaction(*update)),
-            Body::Slot(update) => UpdateOneof::Slot(slot(update)),
-            Body::BlockMeta(update) => UpdateOneof::BlockMeta(block_meta(update)),
+            Body::Account(update) => UpdateOneof::Account(account(update, bank_id)),
+            Body::Transaction(update) => UpdateOneof::Transaction(transaction(*update, bank_id)),
+            Body::Slot(update) => UpdateOneof::Slot(slot(update, bank_id)),
+            Body::BlockMeta(update) => UpdateOneof::BlockMeta(block_meta(update, bank_id)),
         }),
     }
 }
@@ -35,11 +36,11 @@ fn timestamp(time: SystemTime) -> Timestamp {
     }
 }
 
-fn account(update: AccountUpdate) -> proto::SubscribeUpdateAccount {
+fn account(update: AccountUpdate, bank_id: Option<u64>) -> proto::SubscribeUpdateAccount {
     proto::SubscribeUpdateAccount {
         slot: update.slot,
         is_startup: update.is_startup,
-        bank_id: None,
+        bank_id,
         account: Some(proto::SubscribeUpdateAccountInfo {
             pubkey: update.pubkey.to_bytes().to_vec(),
             lamports: update.lamports,
@@ -55,7 +56,7 @@ fn account(update: AccountUpdate) -> proto::SubscribeUpdateAccount {
     }
 }
 
-fn slot(update: SlotUpdate) -> proto::SubscribeUpdateSlot {
+fn slot(update: SlotUpdate, bank_id: Option<u64>) -> proto::SubscribeUpdateSlot {
     let status = match update.status {
         SlotStatus::Processed => proto::SlotStatus::SlotProcessed,
         SlotStatus::Confirmed => proto::SlotStatus::SlotConfirmed,
@@ -70,11 +71,11 @@ fn slot(update: SlotUpdate) -> proto::SubscribeUpdateSlot {
         parent: update.parent,
         status: status.into(),
         dead_error: update.dead_error,
-        bank_id: None,
+        bank_id,
     }
 }
 
-fn block_meta(update: BlockMeta) -> proto::SubscribeUpdateBlockMeta {
+fn block_meta(update: BlockMeta, bank_id: Option<u64>) -> proto::SubscribeUpdateBlockMeta {
     proto::SubscribeUpdateBlockMeta {
         slot: update.slot,
         parent_slot: update.parent_slot,
@@ -87,13 +88,17 @@ fn block_meta(update: BlockMeta) -> proto::SubscribeUpdateBlockMeta {
             .block_height
             .map(|block_height| block::BlockHeight { block_height }),
         executed_transaction_count: update.executed_transaction_count,
+        bank_id: bank_id.unwrap_or_default(),
         ..proto::SubscribeUpdateBlockMeta::default()
     }
 }
 
 /// Every key is sent as a static one. A text cannot be turned back into the error it came from, so
 /// any failure is sent as the same error.
-fn transaction(update: TransactionUpdate) -> proto::SubscribeUpdateTransaction {
+fn transaction(
+    update: TransactionUpdate,
+    bank_id: Option<u64>,
+) -> proto::SubscribeUpdateTransaction {
     let message = block::Message {
         account_keys: update
             .account_keys
@@ -130,7 +135,7 @@ fn transaction(update: TransactionUpdate) -> proto::SubscribeUpdateTransaction {
     };
     proto::SubscribeUpdateTransaction {
         slot: update.slot,
-        bank_id: 0,
+        bank_id: bank_id.unwrap_or_default(),
         transaction: Some(proto::SubscribeUpdateTransactionInfo {
             signature: update.signature.as_ref().to_vec(),
             is_vote: update.is_vote,

@@ -14,6 +14,8 @@ use crate::{
 /// What a connection has delivered of one bank.
 #[derive(Debug)]
 pub(super) struct CollectedBank {
+    /// Its number, where the server sends one. A replay of the bank is collected by itself, under the same number.
+    pub(super) id: Option<u64>,
     /// Generation under which the first of it came.
     pub(super) opened_in: Generation,
     /// The filter under which its creation was reported, before any of its content.
@@ -42,8 +44,13 @@ pub(super) struct WholeBank {
 }
 
 impl CollectedBank {
-    pub(super) fn new(generation: Generation, witnessed_in: Option<Generation>) -> Self {
+    pub(super) fn new(
+        id: Option<u64>,
+        generation: Generation,
+        witnessed_in: Option<Generation>,
+    ) -> Self {
         Self {
+            id,
             opened_in: generation,
             witnessed_in,
             parent: None,
@@ -124,6 +131,11 @@ impl CollectedBank {
         self.spent && self.blockhash() == Some(given)
     }
 
+    /// Whether it is collected. One of which only the creation came is none perhaps, unless it has a number.
+    pub(super) fn is_open(&self) -> bool {
+        !self.ended && (self.id.is_some() || !self.is_empty())
+    }
+
     /// Whether nothing but the creation was reported.
     pub(super) fn is_empty(&self) -> bool {
         self.content.is_empty() && self.meta.is_none() && self.processed.is_none()
@@ -138,6 +150,12 @@ impl CollectedBank {
 
     pub(super) fn blockhash(&self) -> Option<&str> {
         self.meta().map(|meta| meta.blockhash.as_str())
+    }
+
+    /// Hash of its block, where it has a number.
+    pub(super) fn ended_block(&self) -> Option<String> {
+        self.id?;
+        self.blockhash().map(str::to_owned)
     }
 
     /// Whether everything that `other` delivered was delivered here, in the same or a later version.

@@ -79,9 +79,12 @@ impl SlotAssembler {
         self.slots.get(&slot)?.views.get(source)?.banks.get(at)
     }
 
+    pub(super) fn blockhash(&self, slot: u64, bank: (usize, usize)) -> Option<&str> {
+        self.bank(slot, bank)?.blockhash()
+    }
+
     fn bank_is_named(&self, slot: u64, bank: (usize, usize)) -> Option<bool> {
-        let hash = self.bank(slot, bank)?.blockhash()?;
-        self.is_named(slot, hash)
+        self.is_named(slot, self.blockhash(slot, bank)?)
     }
 
     /// Gives out a slot once what it builds on was. Of several blocks that build on that the one that is committed is taken, or
@@ -107,7 +110,7 @@ impl SlotAssembler {
         let mut banks = self.whole_banks(slot);
         banks.retain(|bank| self.is_due(slot, *bank));
         let is_committed = |bank: &&(usize, usize)| {
-            let hash = self.bank(slot, **bank).and_then(CollectedBank::blockhash);
+            let hash = self.blockhash(slot, **bank);
             let entry = self.slots.get(&slot);
             hash.zip(entry)
                 .is_some_and(|(hash, entry)| entry.is_committed(hash))
@@ -159,9 +162,9 @@ impl SlotAssembler {
         let is_final = is_below || entry.is_committed(&given.blockhash);
         let stays = self.is_named(slot, &given.blockhash) == Some(true);
         let is_chosen = |bank: &(usize, usize)| {
-            let hash = self.bank(slot, *bank).and_then(CollectedBank::blockhash);
+            let hash = self.blockhash(slot, *bank);
             hash.is_some_and(|hash| {
-                let is_new = hash != given.blockhash && !entry.lost.iter().any(|lost| lost == hash);
+                let is_new = hash != given.blockhash && !entry.is_lost(hash);
                 let is_committed = entry.is_committed(hash);
                 let is_of_server = main_source(bank.0) == main_source(given.source);
                 let is_certain = match self.is_named(slot, hash) {
@@ -336,6 +339,7 @@ fn synthesized(status: SlotUpdate) -> Update {
     Update {
         filters: Vec::new(),
         created_at: None,
+        bank_id: None,
         body: Body::Slot(status),
     }
 }

@@ -3,7 +3,10 @@
 use sluice_chain_types::SlotStatus;
 
 use super::{
-    Assembled, Finding, SlotAssembler, bank::CollectedBank, slot::SlotView, source::main_source,
+    Assembled, Finding, SlotAssembler,
+    bank::CollectedBank,
+    slot::{EndedBank, SlotView},
+    source::main_source,
 };
 use crate::{
     generation::Generation,
@@ -70,27 +73,27 @@ impl SlotAssembler {
         let Some(view) = entry.views.get_mut(source) else {
             return;
         };
-        let banks = view.banks.len();
-        let Some(bank) = view.bank_for(slot, generation, from) else {
+        let copies = view.copies(update.bank_id).count();
+        let Some(bank) = view.bank_for(slot, update.bank_id, generation, from) else {
             return;
         };
         if bank.closed_in().is_some() && view.has_delivered(&update) {
             return;
         }
-        let is_after_meta = banks > 0 && view.banks.len() > banks;
+        let is_after_meta = copies > 0 && view.copies(update.bank_id).count() > copies;
         if is_after_meta && let Some(from) = self.sources.get_mut(source) {
             from.after_meta.insert(slot);
         }
         self.collect(source, slot, generation, update);
     }
 
-    /// Adds content to the newest bank of a slot.
+    /// Adds content to the bank of a slot that it names, or else to the newest.
     fn collect(&mut self, source: usize, slot: u64, generation: Generation, update: Update) {
         let Some((from, entry)) = self.entry(source, slot) else {
             return;
         };
         let view = entry.views.get_mut(source);
-        let Some(bank) = view.and_then(|view| view.banks.last_mut()) else {
+        let Some(bank) = view.and_then(|view| view.newest(update.bank_id)) else {
             return;
         };
         let has_ended = bank.has_ended();
@@ -159,7 +162,8 @@ impl SlotAssembler {
         };
         let hash = meta.blockhash.clone();
         let is_another = |bank: &CollectedBank| bank.blockhash().is_some_and(|known| known != hash);
-        let Some(bank) = view.bank_for(slot, generation, from) else {
+        let id = update.bank_id;
+        let Some(bank) = view.bank_for(slot, id, generation, from) else {
             return;
         };
         if bank.has_ended() && !is_another(bank) {
@@ -167,7 +171,7 @@ impl SlotAssembler {
         }
         let bank = if is_another(bank) {
             // A replacement block, the beginning of which was not reported.
-            view.banks.push(CollectedBank::new(generation, None));
+            view.banks.push(CollectedBank::new(id, generation, None));
             let Some(bank) = view.banks.last_mut() else {
                 return;
             };
@@ -178,7 +182,8 @@ impl SlotAssembler {
         bank.parent = Some(parent);
         let is_live = bank.witnessed_in.is_some();
         if bank.set_meta(update, generation) {
-            self.note_ended(source, slot);
+            let ended = bank.ended_block();
+            self.note_ended(source, slot, ended);
         }
         if is_live {
             self.findings.push(Finding::Completed { source, slot });
@@ -196,7 +201,7 @@ impl SlotAssembler {
         let slot = status.slot;
         match status.status {
             SlotStatus::CreatedBank => {
-                self.created(source, slot, status.parent, generation);
+                self.created(source, status, update.bank_id, generation);
                 // It may prove something of its parent.
                 self.advance();
             }
@@ -219,7 +224,14 @@ impl SlotAssembler {
         }
     }
 
-    fn created(&mut self, source: usize, slot: u64, parent: Option<u64>, generation: Generation) {
+    fn created(
+        &mut self,
+        source: usize,
+        status: &SlotUpdate,
+        id: Option<u64>,
+        generation: Generation,
+    ) {
+        let (slot, parent) = (status.slot, status.parent);
         if let Some(from) = self.sources.get_mut(source) {
             from.reports_banks = true;
         }
@@ -242,7 +254,13 @@ impl SlotAssembler {
             return;
         };
         view.was_created = true;
-        let witnessed = match view.banks.last_mut() {
+        let are_numbered = id.is_some() && view.banks.iter().all(|bank| bank.id.is_some());
+        if are_numbered && let Some(bank) = view.newest(id) {
+            // Reported twice, or too late to prove anything.
+            bank.parent = bank.parent.or(parent);
+            return;
+        }
+        let witnessed = match view.banks.last_mut().filter(|_| !are_numbered) {
             // Reported twice.
             Some(bank) if bank.witnessed_in.is_some() && bank.is_empty() => return,
             Some(bank) if bank.witnessed_in.is_none() && !bank.has_ended() => {
@@ -259,7 +277,7 @@ impl SlotAssembler {
             Some(bank) if bank.closed_in().is_none() => None,
             _ => Some(filter),
         };
-        let mut bank = CollectedBank::new(generation, witnessed);
+        let mut bank = CollectedBank::new(id, generation, witnessed);
         bank.parent = parent;
         view.banks.push(bank);
     }
@@ -304,7 +322,7 @@ impl SlotAssembler {
     }
 
     /// Notes on the bank that awaits it that its writes are over.
-    fn end_bank(&mut self, source: usize, slot: u64, update: Update) {
+    pub(super) fn end_bank(&mut self, source: usize, slot: u64, update: Update) {
         let Some((from, entry)) = self.entry(source, slot) else {
             return;
         };
@@ -313,115 +331,36 @@ impl SlotAssembler {
         };
         view.freeze(from);
         let waits = |bank: &&mut CollectedBank| !bank.has_ended() && !bank.is_processed();
-        let awaiting = view.banks.iter_mut().rev().filter(waits);
+        let id = update
+            .bank_id
+            .filter(|id| view.copies(Some(*id)).next().is_some());
+        let banks = view.banks.iter_mut().rev();
+        let awaiting = banks.filter(|bank| waits(bank) && (id.is_none() || bank.id == id));
         // The status belongs to the bank of which the metadata has come.
         let mut awaiting: Vec<&mut CollectedBank> = awaiting.collect();
         let at = awaiting.iter().position(|bank| bank.meta().is_some());
         let bank = awaiting.get_mut(at.unwrap_or(0));
-        if bank.is_some_and(|bank| bank.set_processed(update)) {
-            self.note_ended(source, slot);
+        if let Some(bank) = bank
+            && bank.set_processed(update)
+        {
+            let ended = bank.ended_block();
+            self.note_ended(source, slot, ended);
         }
     }
 
-    fn note_ended(&mut self, source: usize, slot: u64) {
+    fn note_ended(&mut self, source: usize, slot: u64, blockhash: Option<String>) {
         if let Some(from) = self.sources.get_mut(source) {
             from.note_ended();
         }
         let entry = self.slots.get_mut(&slot);
         let view = entry.and_then(|entry| entry.views.get_mut(main_source(source)));
-        if let Some(view) = view {
-            view.ended_in.get_or_insert(self.newest);
+        if let Some(view) = view
+            && view.ended.iter().all(|ended| ended.blockhash != blockhash)
+        {
+            view.ended.push(EndedBank {
+                blockhash,
+                ended_in: self.newest,
+            });
         }
-    }
-
-    fn committed(&mut self, source: usize, status: &SlotUpdate, update: Update) {
-        let slot = status.slot;
-        if status.status == SlotStatus::Finalized {
-            let contradiction = self.rooted.finalized(source, slot);
-            self.findings.extend(contradiction);
-        }
-        if self.is_over(slot) {
-            return self.pass(slot, update);
-        }
-        // A server may leave out the lower commitment.
-        let processed = SlotUpdate {
-            status: SlotStatus::Processed,
-            ..status.clone()
-        };
-        let processed = Update {
-            body: Body::Slot(processed),
-            ..update.clone()
-        };
-        self.work.is_due(slot);
-        self.end_bank(source, slot, processed);
-        self.commit_ancestor(source, status, &update);
-        if let Some(entry) = self.slots.get_mut(&slot) {
-            entry.commit(source, status.status, update);
-        }
-        self.advance();
-    }
-
-    /// Commits, with a slot that is held back, the nearest slot below that was given out.
-    fn commit_ancestor(&mut self, source: usize, status: &SlotUpdate, update: &Update) {
-        let is_given = |slot: u64| {
-            self.slots
-                .get(&slot)
-                .is_some_and(|entry| entry.given.is_some())
-        };
-        let parent_of = |slot: u64| {
-            let view = self.slots.get(&slot)?.views.get(source)?;
-            view.banks.iter().rev().find_map(|bank| bank.parent)
-        };
-        let mut ancestry = std::iter::successors(Some(status.slot), |slot| parent_of(*slot));
-        let Some(ancestor) = ancestry.find(|slot| is_given(*slot)) else {
-            return;
-        };
-        if ancestor == status.slot {
-            return;
-        }
-        let status = SlotUpdate {
-            slot: ancestor,
-            parent: None,
-            ..status.clone()
-        };
-        let update = Update {
-            body: Body::Slot(status.clone()),
-            ..update.clone()
-        };
-        self.work.is_due(ancestor);
-        if let Some(entry) = self.slots.get_mut(&ancestor) {
-            entry.commit(source, status.status, update);
-        }
-    }
-
-    /// Passes on a status of a slot before the first one. Of slots that are finalized everything was given out.
-    fn pass(&mut self, slot: u64, update: Update) {
-        if self.start.is_none_or(|start| slot < start) {
-            self.give(update);
-        }
-    }
-
-    fn dead(&mut self, source: usize, slot: u64, update: Update) {
-        if self.is_over(slot) {
-            return self.pass(slot, update);
-        }
-        self.work.is_due(slot);
-        if let Some(entry) = self.slots.get_mut(&slot) {
-            for parent in entry.banks().filter_map(|bank| bank.parent) {
-                self.work.is_due(parent);
-            }
-            if let Some(view) = entry.views.get_mut(source) {
-                *view = SlotView {
-                    is_dead: true,
-                    ..SlotView::default()
-                };
-            }
-            // Another server has it whole, and its word counts as much; the chain's, more.
-            if entry.banks().any(CollectedBank::has_ended) || entry.is_given_and_committed() {
-                return;
-            }
-            self.withdraw(slot);
-        }
-        self.give(update);
     }
 }

@@ -1,6 +1,6 @@
 //! Judgement: which banks are whole, which slots are suspect, and which block is the one that is built on (pure).
 
-use super::{SlotAssembler, bank::CollectedBank, source::main_source};
+use super::{SlotAssembler, bank::CollectedBank, slot::EndedBank, source::main_source};
 use crate::generation::Generation;
 
 impl SlotAssembler {
@@ -17,9 +17,10 @@ impl SlotAssembler {
             let is_complete = copies.all(|before| bank.contains(before));
             // Where a replay came while the bank was collected, what ended it may be another block of the slot, to which the
             // live stream has not come yet. It has once it reports a child.
-            let is_certain = bank
-                .closed_in()
-                .is_some_and(|closed| bank.opened_in == closed || !from.replays(closed, slot))
+            let is_certain = bank.id.is_some()
+                || bank
+                    .closed_in()
+                    .is_some_and(|closed| bank.opened_in == closed || !from.replays(closed, slot))
                 || self.has_created_child(source, slot);
             return (is_complete && is_certain).then_some(filter);
         }
@@ -33,16 +34,23 @@ impl SlotAssembler {
         if !from.replays(bank.opened_in, slot) {
             return None;
         }
-        let ended_in = self.ended_in(source, slot);
-        ended_in
-            .is_some_and(|ended| ended < bank.opened_in)
+        let ended = self.ended(source, slot).iter();
+        let mut ended = ended.filter(|ended| {
+            ended
+                .blockhash
+                .as_deref()
+                .is_none_or(|hash| bank.blockhash() == Some(hash))
+        });
+        ended
+            .any(|ended| ended.ended_in < bank.opened_in)
             .then_some(filter)
     }
 
-    /// When the server of a source had first reported the end of a bank.
-    fn ended_in(&self, source: usize, slot: u64) -> Option<Generation> {
-        let view = self.slots.get(&slot)?.views.get(main_source(source))?;
-        view.ended_in
+    /// What the server of a source has reported the end of.
+    fn ended(&self, source: usize, slot: u64) -> &[EndedBank] {
+        let entry = self.slots.get(&slot);
+        let view = entry.and_then(|entry| entry.views.get(main_source(source)));
+        view.map_or(&[], |view| &view.ended)
     }
 
     /// The filter that a slot must be whole under.
@@ -83,9 +91,16 @@ impl SlotAssembler {
         let entry = self.slots.get(&slot)?;
         let view = entry.views.get(source)?;
         let frozen_in = view.frozen_in?;
-        if !self.whole_banks(slot).is_empty()
-            || (entry.given.is_some() && !self.is_disputed(source, slot))
-        {
+        let whole = self.whole_banks(slot);
+        let has_what_is_due = match entry.given {
+            None => !whole.is_empty(),
+            // Another bank of the slot may be whole, and neither be the one that was given out nor the one that is named.
+            Some(_) => self.disputed(source, slot).all(|hash| {
+                let mut hashes = whole.iter().filter_map(|bank| self.blockhash(slot, *bank));
+                hashes.any(|whole| whole == hash)
+            }),
+        };
+        if has_what_is_due {
             return None;
         }
         if self.builds_on_dead(source, slot) {
@@ -104,25 +119,34 @@ impl SlotAssembler {
         if view.is_in_progress() && !self.has_ended_child(source, slot) {
             return None;
         }
-        Some(self.ended_in(source, slot).unwrap_or(frozen_in))
+        let ended = self.ended(source, slot).iter();
+        Some(ended.map(|ended| ended.ended_in).max().unwrap_or(frozen_in))
     }
 
-    /// Whether what builds on a slot that was given out names, at this source, another block of it, which has not been given
-    /// out before.
-    pub(super) fn is_disputed(&self, source: usize, slot: u64) -> bool {
-        let Some(entry) = self.slots.get(&slot) else {
-            return false;
+    /// Blocks of a slot, other than the one that was given out, that what builds on the slot names at this source, and that
+    /// have not been given out before.
+    fn disputed(&self, source: usize, slot: u64) -> impl Iterator<Item = &str> {
+        let entry = self.slots.get(&slot);
+        let is_known = move |hash: &&str| {
+            entry.is_some_and(|entry| {
+                let given = entry.given.as_ref().map(|given| given.blockhash.as_str());
+                given == Some(*hash) || entry.is_lost(hash)
+            })
         };
-        let known = |hash: &str| {
-            let given = entry.given.as_ref().map(|given| given.blockhash.as_str());
-            given == Some(hash) || entry.lost.iter().any(|lost| lost == hash)
-        };
-        let mut metas = self
+        let metas = self
             .children_of(slot)
-            .filter_map(|(_, child)| child.views.get(source))
+            .filter_map(move |(_, child)| child.views.get(source))
             .flat_map(|view| &view.banks)
             .filter_map(CollectedBank::meta);
-        metas.any(|meta| meta.parent_slot == slot && !known(&meta.parent_blockhash))
+        let named = metas.filter(move |meta| meta.parent_slot == slot);
+        named
+            .map(|meta| meta.parent_blockhash.as_str())
+            .filter(move |hash| entry.is_some() && !is_known(hash))
+    }
+
+    /// Whether what builds on a slot that was given out names, at this source, another block of it.
+    pub(super) fn is_disputed(&self, source: usize, slot: u64) -> bool {
+        self.disputed(source, slot).next().is_some()
     }
 
     /// Whether that is so at any source.

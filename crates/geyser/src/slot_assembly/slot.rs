@@ -33,7 +33,7 @@ pub(super) struct AssembledSlot {
 #[derive(Debug)]
 struct Commitment {
     status: SlotStatus,
-    /// The block that the source had delivered last; `None` when it had delivered none, and so no other than was given out.
+    /// The block that it is of; `None` when the source had delivered none, and so no other than was given out.
     blockhash: Option<String>,
     update: Update,
 }
@@ -55,12 +55,21 @@ pub(super) struct SlotView {
     pub(super) was_created: bool,
     /// The newest generation sent when the slot was first known to be frozen.
     pub(super) frozen_in: Option<Generation>,
-    /// The newest generation sent when the server, here or on its side stream, had first reported the end of a bank.
-    pub(super) ended_in: Option<Generation>,
+    /// What the server, here or on its side stream, has reported the end of.
+    pub(super) ended: Vec<EndedBank>,
     /// It was given up, and nothing of it has come since.
     pub(super) is_dead: bool,
     /// How many slots down its ancestry were reported to be complete before it on this connection, without a gap.
     pub(super) complete_ancestry: Option<u32>,
+}
+
+/// A bank of which a server has reported the end.
+#[derive(Debug)]
+pub(super) struct EndedBank {
+    /// Hash of its block, where the server numbers banks. Of one that does not, the first end of a slot counts for all.
+    pub(super) blockhash: Option<String>,
+    /// The newest generation sent at that moment.
+    pub(super) ended_in: Generation,
 }
 
 impl SlotView {
@@ -72,36 +81,71 @@ impl SlotView {
     pub(super) fn bank_for(
         &mut self,
         slot: u64,
+        id: Option<u64>,
         generation: Generation,
         source: &Source,
     ) -> Option<&mut CollectedBank> {
-        let opens = self.banks.last().is_none_or(|bank| {
+        let is_first = self.newest(id).is_none();
+        let is_replayed = self.copies(id).count() > 1;
+        let opens = self.newest(id).is_none_or(|bank| {
             // What is replayed is collected by itself, and complete by itself.
             let replays = |since| generation > since && source.may_replay(generation, slot);
             match bank.closed_in() {
                 Some(closed_in) => replays(closed_in),
                 // A bank of which nothing has come but its creation, after another one.
-                None => self.banks.len() > 1 && bank.is_empty() && replays(bank.opened_in),
+                None => is_replayed && bank.is_empty() && replays(bank.opened_in),
             }
         });
         if opens {
-            self.banks.push(CollectedBank::new(generation, None));
+            // A server may number content, and not the creation that came before it.
+            let created = self.banks.last_mut();
+            let created = created.filter(|bank| is_first && bank.id.is_none() && bank.is_empty());
+            match created {
+                Some(created) => created.id = id,
+                None => self.banks.push(CollectedBank::new(id, generation, None)),
+            }
         }
-        self.banks.last_mut()
+        self.newest(id)
+    }
+
+    /// The bank with this number, and replays of it; without a number, all banks.
+    pub(super) fn copies(
+        &self,
+        id: Option<u64>,
+    ) -> impl DoubleEndedIterator<Item = &CollectedBank> {
+        let banks = self.banks.iter();
+        banks.filter(move |bank| id.is_none() || bank.id == id)
+    }
+
+    /// The bank with this number, or its newest replay; without a number, the newest bank.
+    pub(super) fn newest(&mut self, id: Option<u64>) -> Option<&mut CollectedBank> {
+        let mut banks = self.banks.iter_mut().rev();
+        banks.find(|bank| id.is_none() || bank.id == id)
     }
 
     /// Takes out what came after the metadata of a bank for a replay of the slot that did not follow.
     pub(super) fn take_content_after_meta(&mut self) -> Vec<Update> {
-        let [.., before, last] = self.banks.as_mut_slice() else {
-            return Vec::new();
-        };
-        let is_after = before.closed_in().is_some();
-        if !is_after || last.witnessed_in.is_some() || last.closed_in().is_some() {
-            return Vec::new();
+        let is_closed = |bank: &CollectedBank| bank.closed_in().is_some();
+        let mut content = Vec::new();
+        for at in (0..self.banks.len()).rev() {
+            let (before, after) = self.banks.split_at(at);
+            let Some((bank, after)) = after.split_first() else {
+                continue;
+            };
+            let is_newest = after.iter().all(|later| later.id != bank.id);
+            let original = before.iter().rev().find(|before| before.id == bank.id);
+            let is_over = is_newest && original.is_some_and(is_closed);
+            if is_over && bank.witnessed_in.is_none() && !is_closed(bank) {
+                content.extend(self.banks.remove(at).take_content());
+            }
         }
-        let content = last.take_content();
-        self.banks.pop();
         content
+    }
+
+    /// Takes out the bank with this number, and replays of it; without a number, all banks.
+    pub(super) fn take_banks(&mut self, id: Option<u64>) -> Vec<CollectedBank> {
+        let is_of = |bank: &mut CollectedBank| id.is_none() || bank.id == id;
+        self.banks.extract_if(.., is_of).collect()
     }
 
     /// Whether an update came before in any bank, or a later write of the same account did.
@@ -113,14 +157,18 @@ impl SlotView {
     pub(super) fn is_in_progress(&self) -> bool {
         let is_first = self.banks.len() == 1;
         let newest = self.banks.last();
+        let numbered = self.banks.iter().filter(|bank| bank.id.is_some());
         newest.is_some_and(|bank| !bank.has_ended() && (is_first || !bank.is_empty()))
+            || numbered.into_iter().any(CollectedBank::is_open)
     }
 
     /// Whether a bank of the slot began under the filter and is being collected.
     pub(super) fn is_witnessed(&self) -> bool {
-        self.banks
-            .last()
-            .is_some_and(|bank| bank.witnessed_in.is_some() && !bank.has_ended())
+        let newest = self.banks.last().into_iter();
+        let numbered = self.banks.iter().filter(|bank| bank.id.is_some());
+        newest
+            .chain(numbered)
+            .any(|bank| bank.witnessed_in.is_some() && !bank.has_ended())
     }
 }
 
@@ -134,18 +182,15 @@ impl AssembledSlot {
         }
     }
 
-    /// Takes in a commitment above processed.
-    pub(super) fn commit(&mut self, source: usize, status: SlotStatus, update: Update) {
-        let banks = self.views.get(source).map_or(&[][..], |view| &view.banks);
-        let blockhash = banks.iter().rev().find_map(CollectedBank::blockhash);
-        let is_same =
-            |known: &&Commitment| known.status == status && known.blockhash.as_deref() == blockhash;
-        if self.commitments.iter().any(|known| is_same(&known)) {
+    /// Takes in a commitment above processed: of this block, or, where its source has delivered none, of the one given out.
+    pub(super) fn commit(&mut self, blockhash: Option<String>, status: SlotStatus, update: Update) {
+        let is_same = |known: &Commitment| known.status == status && known.blockhash == blockhash;
+        if self.commitments.iter().any(is_same) {
             return;
         }
         self.commitments.push(Commitment {
             status,
-            blockhash: blockhash.map(str::to_owned),
+            blockhash,
             update,
         });
     }
@@ -154,6 +199,17 @@ impl AssembledSlot {
     pub(super) fn is_committed(&self, blockhash: &str) -> bool {
         let mut commitments = self.commitments.iter();
         commitments.any(|known| known.blockhash.as_deref() == Some(blockhash))
+    }
+
+    /// Whether a block was given out and replaced for good: one that was committed since, as the one in its place was not,
+    /// comes back.
+    pub(super) fn is_lost(&self, blockhash: &str) -> bool {
+        let is_given_committed = || {
+            let given = self.given.as_ref();
+            given.is_some_and(|given| self.is_committed(&given.blockhash))
+        };
+        self.lost.iter().any(|lost| lost == blockhash)
+            && (!self.is_committed(blockhash) || is_given_committed())
     }
 
     /// Commitments of the block that was given out.

@@ -1,5 +1,6 @@
 //! Slot assembly against a model of the reference server: cuts, replays, forks, replaced blocks, several servers.
 
+mod bank_ids;
 mod late;
 mod server_model;
 mod world;
@@ -73,6 +74,12 @@ fn of_three_servers_that_lag_and_stand_still_each_slot_is_taken_whole_and_once()
         // The second is always behind, and the third far.
         world.pace = vec![1, 3, 12];
     });
+}
+
+#[test]
+fn banks_of_a_slot_that_are_numbered_are_given_out_whole_though_written_in_turns() {
+    run_prepared(20, 1, true, false, World::number_banks);
+    run_prepared(20, 2, true, true, World::number_banks);
 }
 
 #[test]
@@ -196,6 +203,7 @@ fn deliver(
         let update = Update {
             filters: vec![Generation(generation).name("filter")],
             created_at: None,
+            bank_id: None,
             body,
         };
         assembler.update(0, update);
@@ -318,6 +326,7 @@ fn a_side_stream_is_judged_by_what_the_stream_has_seen() {
             let update = Update {
                 filters,
                 created_at: None,
+                bank_id: None,
                 body,
             };
             assembler.update(1, update);
@@ -384,6 +393,7 @@ fn a_block_in_the_place_of_another_comes_once_it_is_built_on() {
         let update = Update {
             filters: vec!["filter#1".into()],
             created_at: None,
+            bank_id: None,
             body,
         };
         assembler.update(0, update);

@@ -76,6 +76,7 @@ mod tests {
         Update {
             filters: Vec::new(),
             created_at: None,
+            bank_id: None,
             body: Body::Slot(SlotUpdate {
                 slot,
                 parent: None,

@@ -191,6 +191,7 @@ impl Chain {
         let update = Update {
             filters: vec![filter.clone()],
             created_at: None,
+            bank_id: None,
             body,
         };
         soon(self.connection.send(update))

@@ -223,6 +223,7 @@ fn the_side_stream_is_never_ahead_of_the_live_one() {
         vec![Assembled::Update(Update {
             filters: Vec::new(),
             created_at: None,
+            bank_id: None,
             body: Body::Slot(SlotUpdate {
                 slot,
                 parent: None,

@@ -129,6 +129,7 @@ fn stream() -> (Vec<Bytes>, Vec<(Pubkey, Pubkey)>) {
         wire.push(wire_bytes(Update {
             filters: vec![filter.to_owned()],
             created_at: Some(Clock::system().now()),
+            bank_id: None,
             body,
         }));
     };

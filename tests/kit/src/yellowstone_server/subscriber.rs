@@ -246,6 +246,7 @@ impl Subscriber {
         (!filters.is_empty()).then_some(Update {
             filters,
             created_at: None,
+            bank_id: None,
             body,
         })
     }
@@ -275,6 +276,7 @@ fn oversized(len: usize) -> Update {
     Update {
         filters: vec![OVERSIZED_FILTER.to_owned()],
         created_at: None,
+        bank_id: None,
         body: Body::Account(sluice_geyser::AccountUpdate {
             slot: 0,
             pubkey: solana_pubkey::Pubkey::default(),

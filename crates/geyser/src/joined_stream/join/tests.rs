@@ -25,6 +25,7 @@ fn any_update(slot: u64) -> Update {
     Update {
         filters: Vec::new(),
         created_at: None,
+        bank_id: None,
         body: Body::Slot(SlotUpdate {
             slot,
             parent: None,

@@ -6,6 +6,7 @@ fn update(generation: u64, body: Body) -> Update {
     Update {
         filters: vec![Generation(generation).name("filter")],
         created_at: None,
+        bank_id: None,
         body,
     }
 }
@@ -47,6 +48,7 @@ fn content_of_a_slot_that_was_given_out_is_reported() {
     let update = Update {
         filters: vec!["filter#1".into()],
         created_at: None,
+        bank_id: None,
         body: account(10, 6),
     };
     assembler.update(0, update.clone());
@@ -62,6 +64,7 @@ fn content_that_only_a_copy_of_the_block_holds_is_reported() {
         update: Update {
             filters: vec![format!("filter#{generation}")],
             created_at: None,
+            bank_id: None,
             body: account(10, version),
         },
     };
@@ -72,6 +75,7 @@ fn content_that_only_a_copy_of_the_block_holds_is_reported() {
             Update {
                 filters,
                 created_at: None,
+                bank_id: None,
                 body,
             },
         );
@@ -87,6 +91,7 @@ fn content_that_only_a_copy_of_the_block_holds_is_reported() {
         Update {
             filters,
             created_at: None,
+            bank_id: None,
             body: account(10, 7),
         },
     );

@@ -4,8 +4,8 @@
 //! empty filter, a request takes effect late and only the newest of those that wait does, a replay contains blocks of which
 //! the metadata was out at that moment, reduced to the last write of each account, and the ring behind it repeats some of
 //! them. It is meaner where the reference happens to be kind: a connection may be far behind the ring. In one thing it is kinder:
-//! a block is replaced only when no connection is. Without bank ids nothing tells the rest of the old block in the ring from
-//! the new one in a replay.
+//! without bank ids a block is replaced only when no connection is, since nothing tells the rest of the old block in the ring
+//! from the new one in a replay. With bank ids several banks of a slot are written in turns, and a replay holds all of them.
 //!
 //! The kit's Yellowstone server is not used here: a unit test of this crate would meet it with a second copy of the crate's types.
 
@@ -56,6 +56,7 @@ pub(super) struct BankTruth {
 
 #[derive(Debug, Clone)]
 struct OpenBank {
+    id: Option<u64>,
     slot: u64,
     hash: String,
     parent: u64,
@@ -67,35 +68,43 @@ struct OpenBank {
 /// A frozen block, as the server keeps it for replays.
 #[derive(Debug, Clone)]
 struct Block {
-    slot: u64,
     content: Vec<Body>,
     meta: Body,
     statuses: Vec<Body>,
 }
+
+/// What is reported, with the bank that it is of where banks are numbered.
+type Numbered = (Option<u64>, Body);
 
 /// The validator, and what its plugin has sent.
 #[derive(Clone)]
 pub(super) struct Validator {
     /// In the hash of every block.
     pub(super) name: &'static str,
-    ring: Vec<Body>,
-    blocks: BTreeMap<u64, Block>,
+    ring: Vec<Numbered>,
+    /// By slot and bank id.
+    blocks: BTreeMap<(u64, Option<u64>), Block>,
     open: Vec<OpenBank>,
     /// Frozen banks that may be built on: slot and hash.
     tips: Vec<(u64, String)>,
     /// Statuses that are announced with a delay.
-    delayed: VecDeque<Body>,
+    delayed: VecDeque<Numbered>,
     next_slot: u64,
     next_version: u64,
     /// Every bank by its hash.
     pub(super) truth: BTreeMap<String, (u64, BankTruth)>,
     /// Hash of the parent of each.
     parents: BTreeMap<String, String>,
+    /// Bank id of each, where banks are numbered.
+    ids: BTreeMap<String, u64>,
     confirmed: (u64, String),
     finalized: u64,
     pub(super) forks: bool,
     /// Whether a block may be replaced now.
     pub(super) may_replace: bool,
+    /// Whether banks are numbered, and several of a slot written in turns.
+    pub(super) numbers_banks: bool,
+    next_id: u64,
 }
 
 fn status(slot: u64, parent: Option<u64>, status: SlotStatus) -> Body {
@@ -127,10 +136,13 @@ impl Validator {
             next_version: 1,
             truth: BTreeMap::new(),
             parents: BTreeMap::new(),
+            ids: BTreeMap::new(),
             confirmed: first,
             finalized: 99,
             forks,
             may_replace: false,
+            numbers_banks: false,
+            next_id: 1,
         }
     }
 
@@ -154,8 +166,8 @@ impl Validator {
 
     /// Announces what was delayed.
     pub(super) fn settle(&mut self) {
-        while let Some(body) = self.delayed.pop_front() {
-            self.announce(body);
+        while let Some(numbered) = self.delayed.pop_front() {
+            self.announce(numbered);
         }
     }
 
@@ -176,15 +188,19 @@ impl Validator {
 
     /// Something happens.
     pub(super) fn step(&mut self, random: &mut Random) {
-        if let Some(body) = self.delayed.front().cloned()
+        if let Some(numbered) = self.delayed.front().cloned()
             && (self.delayed.len() > 6 || random.one_in(3))
         {
             self.delayed.pop_front();
-            self.announce(body);
+            self.announce(numbered);
             return;
         }
         if self.open.is_empty() || (self.forks && self.open.len() < 3 && random.one_in(12)) {
             self.create(random);
+            return;
+        }
+        if self.numbers_banks && self.open.len() < 3 && random.one_in(24) {
+            self.contest(random);
             return;
         }
         let at = usize::try_from(random.below(self.open.len() as u64)).unwrap_or(0);
@@ -211,6 +227,28 @@ impl Validator {
         self.open_bank(slot, (parent, parent_hash), random);
     }
 
+    /// Another bank of a slot begins beside an open one, or beside the newest block.
+    fn contest(&mut self, random: &mut Random) {
+        let newest = self
+            .tips
+            .last()
+            .filter(|(slot, _)| *slot > self.confirmed.0);
+        let frozen = newest.and_then(|(slot, hash)| {
+            let parent = self.truth.get(hash)?.1.parent;
+            Some((*slot, (parent, self.parent_hash(hash)?)))
+        });
+        let open = self.open.last();
+        let open = open.map(|bank| (bank.slot, (bank.parent, bank.parent_hash.clone())));
+        let (first, second) = if random.one_in(2) {
+            (open, frozen)
+        } else {
+            (frozen, open)
+        };
+        if let Some((slot, parent)) = first.or(second) {
+            self.open_bank(slot, parent, random);
+        }
+    }
+
     /// The newest block, which nothing builds on, is another one after all.
     fn replace(&mut self, random: &mut Random) -> bool {
         let Some((slot, hash)) = self.tips.last().cloned() else {
@@ -227,16 +265,20 @@ impl Validator {
             return false;
         };
         self.tips.pop();
-        self.blocks.remove(&slot);
+        self.blocks.remove(&(slot, None));
         self.delayed
-            .retain(|body| !matches!(body, Body::Slot(status) if status.slot == slot));
+            .retain(|(_, body)| !matches!(body, Body::Slot(status) if status.slot == slot));
         self.open_bank(slot, (truth.parent, parent_hash), random);
         true
     }
 
     fn open_bank(&mut self, slot: u64, (parent, parent_hash): (u64, String), random: &mut Random) {
         let hash = format!("{slot}-{}{}", self.ring.len(), self.name);
+        let id = self.numbers_banks.then_some(self.next_id);
+        self.next_id += 1;
+        self.ids.extend(id.map(|id| (hash.clone(), id)));
         let bank = OpenBank {
+            id,
             slot,
             hash,
             parent,
@@ -245,7 +287,7 @@ impl Validator {
             content: Vec::new(),
         };
         self.ring
-            .push(status(slot, Some(parent), SlotStatus::CreatedBank));
+            .push((id, status(slot, Some(parent), SlotStatus::CreatedBank)));
         self.open.push(bank);
     }
 
@@ -262,13 +304,14 @@ impl Validator {
             Body::Account(write(bank.slot, key(random.below(4)), version))
         };
         bank.content.push(body.clone());
-        self.ring.push(body);
+        self.ring.push((bank.id, body));
     }
 
     fn freeze(&mut self, at: usize, random: &mut Random) {
         let bank = self.open.remove(at);
         if self.forks && random.one_in(12) {
-            self.ring.push(status(bank.slot, None, SlotStatus::Dead));
+            let dead = status(bank.slot, None, SlotStatus::Dead);
+            self.ring.push((bank.id, dead));
             return;
         }
         self.parents
@@ -306,7 +349,6 @@ impl Validator {
             _ => true,
         };
         let block = Block {
-            slot: bank.slot,
             content: bank
                 .content
                 .iter()
@@ -316,13 +358,13 @@ impl Validator {
             meta: meta.clone(),
             statuses: Vec::new(),
         };
-        self.ring.push(meta);
-        self.blocks.insert(bank.slot, block);
+        self.ring.push((bank.id, meta));
+        self.blocks.insert((bank.slot, bank.id), block);
         self.truth.insert(bank.hash.clone(), (bank.slot, truth));
         self.tips.push((bank.slot, bank.hash.clone()));
         self.tips.sort();
-        self.delayed
-            .push_back(status(bank.slot, Some(bank.parent), SlotStatus::Processed));
+        let processed = status(bank.slot, Some(bank.parent), SlotStatus::Processed);
+        self.delayed.push_back((bank.id, processed));
         self.commit(random);
     }
 
@@ -357,24 +399,26 @@ impl Validator {
             .into_iter()
             .filter(|bank| self.descends(&bank.parent_hash, &parent_hash))
             .collect();
-        self.delayed
-            .push_back(status(parent, None, SlotStatus::Confirmed));
-        if let Some((old, _)) = ancestors.iter().rev().nth(6)
+        let confirmed = status(parent, None, SlotStatus::Confirmed);
+        let id = self.ids.get(&parent_hash).copied();
+        self.delayed.push_back((id, confirmed));
+        if let Some((old, hash)) = ancestors.iter().rev().nth(6)
             && *old > self.finalized
         {
             self.finalized = *old;
-            self.delayed
-                .push_back(status(*old, None, SlotStatus::Finalized));
+            let finalized = status(*old, None, SlotStatus::Finalized);
+            let id = self.ids.get(hash).copied();
+            self.delayed.push_back((id, finalized));
         }
     }
 
-    fn announce(&mut self, body: Body) {
+    fn announce(&mut self, (id, body): Numbered) {
         if let Body::Slot(update) = &body
-            && let Some(block) = self.blocks.get_mut(&update.slot)
+            && let Some(block) = self.blocks.get_mut(&(update.slot, id))
         {
             block.statuses.push(body.clone());
         }
-        self.ring.push(body);
+        self.ring.push((id, body));
     }
 }
 
@@ -415,9 +459,9 @@ impl Connection {
         let update = match self.outgoing.pop_front() {
             Some(update) => Some(update),
             None => {
-                let body = validator.ring.get(self.at)?.clone();
+                let numbered = validator.ring.get(self.at)?.clone();
                 self.at += 1;
-                Some(named(self.in_force?, body))
+                Some(named(self.in_force?, numbered))
             }
         };
         update.map(|mut update| {
@@ -440,15 +484,14 @@ impl Connection {
         else {
             return;
         };
-        for block in validator.blocks.range(from..).map(|(_, block)| block) {
-            debug_assert!(block.slot >= from);
+        for ((_, id), block) in validator.blocks.range((from, None)..) {
             let bodies = block
                 .content
                 .iter()
                 .chain([&block.meta])
                 .chain(&block.statuses);
             self.outgoing
-                .extend(bodies.map(|body| named(request, body.clone())));
+                .extend(bodies.map(|body| named(request, (*id, body.clone()))));
         }
     }
 
@@ -458,10 +501,11 @@ impl Connection {
     }
 }
 
-fn named(request: SentRequest, body: Body) -> Update {
+fn named(request: SentRequest, (bank_id, body): Numbered) -> Update {
     Update {
         filters: vec![Generation(request.generation.0).name("filter")],
         created_at: None,
+        bank_id,
         body,
     }
 }

@@ -170,6 +170,15 @@ impl World {
         }
     }
 
+    /// Begins anew with a validator that numbers banks.
+    pub(super) fn number_banks(&mut self) {
+        self.validator = Validator::new(self.validator.forks);
+        self.validator.numbers_banks = true;
+        for _ in 0..40 {
+            self.validator.step(&mut self.random);
+        }
+    }
+
     pub(super) fn connect(&mut self, source: usize, from_slot: Option<u64>) {
         self.generation = self.generation.next();
         let request = SentRequest {
@@ -190,6 +199,7 @@ impl World {
     pub(super) fn step(&mut self, cuts: bool) {
         let mut connections = self.connections.iter().flatten();
         self.validator.may_replace = self.validator.forks
+            && !self.validator.numbers_banks
             && connections.all(|connection| connection.is_up_to_date(&self.validator));
         self.validator.step(&mut self.random);
         if let Some((_, rival)) = &mut self.rival
