@@ -6,6 +6,7 @@ mod two_hops;
 use cpmm::{Amount, BasisPoints, Clock, Direction, PoolSnapshot, Refusal};
 use sluice_chain_types::Slot;
 use sluice_market::{Market, PoolView, QuoteCommitment, View};
+use sluice_transaction::PlatformRate;
 use solana_pubkey::Pubkey;
 
 pub use self::hop::{HopFees, HopQuote, PricedHop, SwapMode};
@@ -22,8 +23,10 @@ pub struct Ask {
     pub input_mint: Pubkey,
     /// Mint that comes out.
     pub output_mint: Pubkey,
-    /// How much goes in, or for an exact output comes out.
+    /// How much the user pays, a platform's fee included, or for an exact output how much comes out.
     pub amount: Amount,
+    /// What of all that the user pays a platform gets, before the swap.
+    pub platform_rate: Option<PlatformRate>,
     /// Which of the two it is.
     pub mode: SwapMode,
     /// The only pools to consider, if the caller named them.
@@ -36,9 +39,24 @@ pub struct Ask {
     pub commitment: QuoteCommitment,
 }
 
+impl Ask {
+    /// What is asked of the pools: of an exact input what a platform's fee leaves.
+    fn of_pools(&self) -> Self {
+        let amount = match (self.mode, self.platform_rate) {
+            (SwapMode::ExactIn, Some(rate)) => Amount::new(rate.rest(self.amount.get())),
+            _ => self.amount,
+        };
+        Self { amount, ..*self }
+    }
+}
+
 /// The best route for an ask, with everything that a swap through it needs.
 #[derive(Clone, Debug)]
 pub struct Priced {
+    /// How much the user pays, a platform's fee included, or for an exact output how much comes out.
+    pub asked: Amount,
+    /// What of all that the user pays a platform gets.
+    pub platform_rate: Option<PlatformRate>,
     /// Its pool, or the first of two.
     pub first: PricedHop,
     /// The second of two, fed with what the first pays.
@@ -68,10 +86,36 @@ impl Priced {
         })
     }
 
-    /// What goes in, now.
+    /// What goes into the first pool, now.
     #[must_use]
     pub const fn amount_in(&self) -> Amount {
         self.first.quote.amount_in()
+    }
+
+    /// What a platform gets of a payment.
+    #[must_use]
+    pub fn platform_fee(&self, paid: u64) -> Option<PlatformShare> {
+        let amount = self.platform_rate?.of(paid);
+        let withheld = self.first.input_token().transfer_fee.map_or(0, |fee| {
+            let fee = fee.at(self.clock().epoch);
+            fee.of(Amount::new(amount)).get()
+        });
+        Some(PlatformShare {
+            amount,
+            received: amount.saturating_sub(withheld),
+        })
+    }
+
+    /// What the platform's fee leaves of a payment for the swap.
+    #[must_use]
+    pub fn rest(&self, paid: u64) -> u64 {
+        self.platform_rate.map_or(paid, |rate| rate.rest(paid))
+    }
+
+    /// What the user pays so that this much is left for the swap.
+    #[must_use]
+    pub fn paid_for(&self, rest: u64) -> u64 {
+        self.platform_rate.map_or(rest, |rate| rate.paid_for(rest))
     }
 
     /// What comes out, now.
@@ -114,6 +158,15 @@ impl Priced {
     pub const fn clock(&self) -> &Clock {
         &self.first.view.clock
     }
+}
+
+/// A platform's fee of one swap, smallest units of the input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PlatformShare {
+    /// What leaves the user.
+    pub amount: u64,
+    /// What arrives at the platform: less where the mint withholds a fee of the transfer.
+    pub received: u64,
 }
 
 /// A route that was not chosen.
@@ -164,7 +217,9 @@ pub fn best_route(market: &Market, ask: &Ask) -> Result<Priced, Unpriced> {
 
 fn unbounded_route(market: &Market, ask: &Ask) -> Result<Priced, Unpriced> {
     let view = market.view(ask.commitment).map_err(ApiError::from)?;
-    match ask.pools {
+    let asked = ask.amount;
+    let ask = &ask.of_pools();
+    let route = match ask.pools {
         Some(Pools::One(pool)) => {
             best_pool(ask, [named(&view, ask, pool)?]).map_err(Unpriced::from)
         }
@@ -177,7 +232,8 @@ fn unbounded_route(market: &Market, ask: &Ask) -> Result<Priced, Unpriced> {
                 direct.map_err(Unpriced::from)
             }
         }
-    }
+    };
+    route.map(|route| Priced { asked, ..route })
 }
 
 /// The best of these pools for the ask.
@@ -208,6 +264,8 @@ fn best_pool(ask: &Ask, pools: impl IntoIterator<Item = PoolView>) -> Result<Pri
     }
     match best {
         Some(first) => Ok(Priced {
+            asked: ask.amount,
+            platform_rate: ask.platform_rate,
             first,
             second: None,
             alternatives,
@@ -283,6 +341,7 @@ mod tests {
             output_mint: Pubkey::from([2; 32]),
             amount: Amount::new(1),
             mode: SwapMode::ExactIn,
+            platform_rate: None,
             pools: None,
             two_hops: false,
             max_price_impact: None,

@@ -47,6 +47,8 @@ pub struct SwapAddresses {
     pub fee_payer: Option<Pubkey>,
     /// The wallet that gets the output, if it is not the user's.
     pub receiver: Option<Pubkey>,
+    /// The wallet of a platform, and its account of the input token.
+    pub platform: Option<(Pubkey, Pubkey)>,
 }
 
 /// The accounts that a swap depends on, from one call.
@@ -64,6 +66,10 @@ pub struct SwapAccountsRead {
     pub output: Option<HeldAccount>,
     /// The account at the address of the receiver, if there is one.
     pub receiver: Option<HeldAccount>,
+    /// The account at the address of a platform's wallet, if there is one.
+    pub platform_wallet: Option<HeldAccount>,
+    /// The platform's account of the input token; `None` when there is none yet.
+    pub platform_account: Option<HeldAccount>,
     /// What the chain asks to keep an account.
     pub rent: Rent,
 }
@@ -166,14 +172,28 @@ impl Rpc {
             middle,
             fee_payer,
             receiver,
+            platform,
         } = addresses;
+        let (platform_wallet, platform_account) = platform.unzip();
+        let others = [
+            middle,
+            fee_payer,
+            receiver,
+            platform_wallet,
+            platform_account,
+        ];
         let mut keys = vec![user, input, output];
-        keys.extend([middle, fee_payer, receiver].into_iter().flatten());
+        keys.extend(others.into_iter().flatten());
         let (accounts, rent) = self.accounts.read(keys).await?;
         let mut accounts = accounts.into_iter();
         let [user, input, output] = [(); 3].map(|()| accounts.next().flatten());
-        let [middle, fee_payer_account, receiver] = [middle, fee_payer, receiver]
-            .map(|asked| asked.and_then(|_| accounts.next().flatten()));
+        let [
+            middle,
+            fee_payer_account,
+            receiver,
+            platform_wallet,
+            platform_account,
+        ] = others.map(|asked| asked.and_then(|_| accounts.next().flatten()));
         // Lamports sent ahead to an address whose token account is yet to be created make it no token account.
         let created = |account: Option<HeldAccount>| account.filter(|held| !is_system(held));
         let lamports = user.map_or(0, |user| user.lamports);
@@ -187,6 +207,8 @@ impl Rpc {
             middle: created(middle),
             output: created(output),
             receiver,
+            platform_wallet,
+            platform_account: created(platform_account),
             rent,
         })
     }

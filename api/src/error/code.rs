@@ -32,6 +32,7 @@ problem_codes! {
     AmountTooSmall = "amount_too_small",
     BodyTimeout = "body_timeout",
     BodyTooLarge = "body_too_large",
+    FeeWalletUnusable = "fee_wallet_unusable",
     FilterNotServed = "filter_not_served",
     InsufficientBalance = "insufficient_balance",
     Internal = "internal",

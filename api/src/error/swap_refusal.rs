@@ -43,6 +43,12 @@ pub enum SwapRefusal {
         /// What is wrong and what would be right.
         fault: String,
     },
+    /// The platform's wallet cannot take its fee.
+    #[error("feeWallet {fault}")]
+    FeeWalletUnusable {
+        /// What is wrong and what would be right.
+        fault: String,
+    },
     /// A token account cannot be used for this swap.
     #[error("token account {account} {fault}")]
     TokenAccountUnusable {
@@ -108,6 +114,7 @@ fn remedy_text(remedies: &[Remedy]) -> String {
     let texts = remedies.iter().map(|remedy| match remedy {
         Remedy::WithoutReceiver => "leave receiver out".to_owned(),
         Remedy::WithoutFeePayer => "leave feePayer out".to_owned(),
+        Remedy::WithoutPlatformFee => "leave platformFeeBps and feeWallet out".to_owned(),
         Remedy::WithAccount { account, mint } => {
             format!("create token account {account} of mint {mint} before")
         }
@@ -130,6 +137,7 @@ fn remedy_member(remedy: &Remedy) -> String {
     match remedy {
         Remedy::WithoutReceiver => "receiver".to_owned(),
         Remedy::WithoutFeePayer => "feePayer".to_owned(),
+        Remedy::WithoutPlatformFee => "platformFeeBps".to_owned(),
         Remedy::WithAccount { account, .. } => account.to_string(),
         Remedy::WithoutUnwrapping => "wrapAndUnwrapSol".to_owned(),
         Remedy::WithLookupTable => "chain.lookup-table".to_owned(),
@@ -163,6 +171,11 @@ impl SwapRefusal {
                 C::ReceiverUnusable,
                 "Receiver unusable",
             ),
+            Self::FeeWalletUnusable { .. } => problem(
+                S::UNPROCESSABLE_ENTITY,
+                C::FeeWalletUnusable,
+                "Fee wallet unusable",
+            ),
             Self::TokenAccountUnusable { .. } => problem(
                 S::UNPROCESSABLE_ENTITY,
                 C::TokenAccountUnusable,
@@ -195,6 +208,7 @@ impl SwapRefusal {
             Self::MinimumOutOfRange { .. } => json!({ "field": "quote.minimumOut" }),
             Self::WalletOffCurve { field } => json!({ "field": field }),
             Self::ReceiverUnusable { .. } => json!({ "field": "receiver" }),
+            Self::FeeWalletUnusable { .. } => json!({ "field": "feeWallet" }),
             Self::TokenAccountUnusable { field, account, .. } => {
                 json!({ "field": field, "account": account })
             }

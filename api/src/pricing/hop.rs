@@ -1,6 +1,6 @@
 //! Hop: one pool of a route with the way through it and its quote, in either mode.
 
-use cpmm::{Amount, BasisPoints, Direction, ExactInQuote, ExactOutQuote, Refusal};
+use cpmm::{Amount, BasisPoints, Direction, ExactInQuote, ExactOutQuote, Mint, PerToken, Refusal};
 use sluice_market::PoolView;
 use solana_pubkey::Pubkey;
 
@@ -160,6 +160,14 @@ impl PricedHop {
     #[must_use]
     pub fn input_mint(&self) -> Pubkey {
         self.direction.input(&self.view.snapshot.pool.mints)
+    }
+
+    /// What the pool knows of the mint that goes in.
+    #[must_use]
+    pub fn input_token(&self) -> &Mint {
+        let mints = &self.view.snapshot.mints;
+        self.direction
+            .input(&PerToken::new(&*mints.token_0, &*mints.token_1))
     }
 
     /// Mint that comes out.

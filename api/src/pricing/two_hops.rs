@@ -36,6 +36,8 @@ pub(super) fn named(view: &View, ask: &Ask, pools: [Pubkey; 2]) -> Result<Priced
     let second =
         PricedHop::quote(second_view, second_way, SwapMode::ExactIn, delivered).map_err(refused)?;
     Ok(Priced {
+        asked: ask.amount,
+        platform_rate: ask.platform_rate,
         first,
         second: Some(second),
         alternatives: Vec::new(),
@@ -67,12 +69,16 @@ pub(super) fn best_with(
             let mut alternatives = vec![alternative(direct.received(), direct.pools())];
             alternatives.extend(direct.alternatives);
             Ok(Priced {
+                asked: ask.amount,
+                platform_rate: ask.platform_rate,
                 first,
                 second: Some(second),
                 alternatives,
             })
         }
         Err(_) => Ok(Priced {
+            asked: ask.amount,
+            platform_rate: ask.platform_rate,
             first,
             second: Some(second),
             alternatives: Vec::new(),

@@ -61,6 +61,14 @@ impl AssociatedAccounts {
         self.0.lock().insert(seeds, derived);
         Some(derived)
     }
+
+    /// As [`AssociatedAccounts::of`], for a program's address too, whose accounts are derived each time: what is
+    /// remembered is known to be a wallet's.
+    #[must_use]
+    pub fn of_any(&self, wallet: &Pubkey, mint: &Pubkey, token_program: &Pubkey) -> Associated {
+        let remembered = self.of(wallet, mint, token_program);
+        remembered.unwrap_or_else(|| Associated::of(wallet, mint, token_program))
+    }
 }
 
 #[cfg(test)]
@@ -86,6 +94,8 @@ mod tests {
         }
         assert_eq!(accounts.0.lock().len(), 2);
         let program_address = Associated::of(&keys[0], &keys[1], &keys[2]).address;
+        let any = accounts.of_any(&program_address, &keys[0], &keys[1]);
+        assert_eq!(any, Associated::of(&program_address, &keys[0], &keys[1]));
         assert_eq!(accounts.of(&program_address, &keys[0], &keys[1]), None);
     }
 }

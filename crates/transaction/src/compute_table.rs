@@ -49,6 +49,15 @@ const CREATE_PER_EXTENSION: u32 = 313;
 /// Added to [`CREATE`] once, when neutral extensions are all that a mint has.
 const CREATE_EXTENDED: u32 = 272;
 
+/// `transferChecked`, by [`TokenKind`].
+const TRANSFER_CHECKED: [u32; 3] = [105, 1_910, 3_001];
+
+/// Added to [`TRANSFER_CHECKED`] for each neutral extension of the mint.
+const TRANSFER_PER_EXTENSION: u32 = 216;
+
+/// Added to [`TRANSFER_CHECKED`] once, when neutral extensions are all that a mint has.
+const TRANSFER_EXTENDED: u32 = 84;
+
 /// The guard's own part of a swap through one pool, its call of the exchange included and what that uses not.
 const GUARDED_SWAP: u32 = 2_000;
 
@@ -147,6 +156,13 @@ pub fn create_account(token: TokenShape, bump: u8) -> u32 {
     CREATE[token.kind.index()]
         .saturating_add(token.extensions(CREATE_PER_EXTENSION, CREATE_EXTENDED))
         .saturating_add(tries.saturating_mul(BUMP_TRY))
+}
+
+/// A `transferChecked` of this token from one account to another.
+#[must_use]
+pub fn transfer_checked(token: TokenShape) -> u32 {
+    TRANSFER_CHECKED[token.kind.index()]
+        .saturating_add(token.extensions(TRANSFER_PER_EXTENSION, TRANSFER_EXTENDED))
 }
 
 /// The guard's own part of a swap, which expires or does not.

@@ -16,22 +16,26 @@ pub struct Costs {
     pub created: Vec<AccountCreation>,
     /// Native SOL of the user that is wrapped for the swap.
     pub wrapped: u64,
-    /// What the fee payer must hold for the transaction to succeed: fees, rents, what is wrapped where the user is the fee
-    /// payer, and the rent that exempts the wallet itself, under which the chain lets no wallet fall.
+    /// Native SOL of the user that a platform gets.
+    pub platform_fee: u64,
+    /// What the fee payer must hold for the transaction to succeed: fees, rents, what is wrapped and paid to a platform
+    /// where the user is the fee payer, and the rent that exempts the wallet itself, under which the chain lets no wallet fall.
     pub required: u64,
-    /// What the user must hold where another wallet is the fee payer: what is wrapped, and the rent that exempts the wallet
-    /// itself. Nothing where nothing is wrapped.
+    /// What the user must hold where another wallet is the fee payer: what is wrapped and paid to a platform, and the
+    /// rent that exempts the wallet itself. Nothing where neither takes anything.
     pub required_of_user: u64,
 }
 
 impl Costs {
-    /// Adds up. `user_pays` when the user is the fee payer; `wallet_rent` exempts a wallet itself.
+    /// Adds up. `user_pays` when the user is the fee payer; `platform_fee` is native SOL; `wallet_rent` exempts a wallet
+    /// itself.
     #[must_use]
     pub fn new(
         user_pays: bool,
         priority_fee: u64,
         created: Vec<AccountCreation>,
         wrapped: u64,
+        platform_fee: u64,
         wallet_rent: u64,
     ) -> Self {
         let base_fee = if user_pays {
@@ -39,10 +43,10 @@ impl Costs {
         } else {
             BASE_FEE.saturating_mul(2)
         };
-        let (by_payer, required_of_user) = match wrapped {
-            _ if user_pays => (wrapped, 0),
+        let (by_payer, required_of_user) = match wrapped.saturating_add(platform_fee) {
+            native if user_pays => (native, 0),
             0 => (0, 0),
-            wrapped => (0, wrapped.saturating_add(wallet_rent)),
+            native => (0, native.saturating_add(wallet_rent)),
         };
         let parts = [base_fee, priority_fee, by_payer, wallet_rent];
         let rents = created.iter().map(|created| created.rent);
@@ -52,6 +56,7 @@ impl Costs {
             priority_fee,
             created,
             wrapped,
+            platform_fee,
             required,
             required_of_user,
         }

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | what decides a transaction, and its instructions | `plan`, `route`, `planned_instruction` |
 //! | token accounts that it makes and closes | `account_creation`, `account_closing` |
+//! | what a platform takes of the input | `platform_fee` |
 //! | the result, and what it costs | `unsigned`, `version`, `lookup_table`, `size`, `costs`, `rent` |
 //! | compute units and their price | `compute_table`, `compute_units`, `compute_budget`, `exchange` |
 //! | the user's associated token accounts | `associated` |
@@ -19,6 +20,7 @@ mod exchange;
 pub mod lookup_table;
 pub mod plan;
 mod planned_instruction;
+mod platform_fee;
 pub mod rent;
 mod route;
 pub mod size;
@@ -31,6 +33,7 @@ pub use exchange::Exchange;
 pub use lookup_table::{LookupTable, LookupTableFault};
 pub use plan::{TokenSide, TransactionPlan};
 pub use planned_instruction::PlannedInstruction;
+pub use platform_fee::{PlatformFee, PlatformRate};
 pub use route::{Route, SwapTerms};
 pub use unsigned::{SolOutput, UnsignedTransaction};
 pub use version::TransactionVersion;

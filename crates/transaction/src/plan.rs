@@ -21,6 +21,7 @@ use crate::{
     costs::Costs,
     lookup_table::LookupTable,
     planned_instruction::{PlannedInstruction, manifest},
+    platform_fee::PlatformFee,
     rent::Rent,
     route::{Route, SwapTerms},
     unsigned::{self, Format, MessageBudget, SolOutput, UnsignedTransaction},
@@ -56,6 +57,8 @@ pub struct TransactionPlan {
     pub fee_payer: Pubkey,
     /// The wallet that gets the output, if it is not the user's.
     pub receiver: Option<Pubkey>,
+    /// What a platform gets of the input, beside what is signed for.
+    pub platform_fee: Option<PlatformFee>,
     /// Whether the account that pays was named. What is in it is swapped as it is.
     pub named_source: bool,
     /// Whether the account that receives was named. What arrives there stays as it is.
@@ -152,6 +155,7 @@ impl TransactionPlan {
                 priority_fee,
                 creations,
                 self.missing_input(),
+                self.native_platform_fee(),
                 self.rent.exempt(0),
             ),
             sol_output: self.sol_output(),
@@ -159,7 +163,7 @@ impl TransactionPlan {
     }
 
     /// The instructions after those of the compute budget, in their order: creation of absent token accounts, wrapping,
-    /// the guarded swap, unwrapping and closing.
+    /// a platform's fee, the guarded swap, unwrapping and closing.
     fn instructions(&self, creations: &[AccountCreation]) -> Vec<PlannedInstruction> {
         let route = self.route_through(creations);
         let (temporary, associated): (Vec<_>, Vec<_>) = creations
@@ -170,6 +174,10 @@ impl TransactionPlan {
             instructions.extend(creation.instructions(&self.fee_payer));
         }
         instructions.extend(self.wrap(&route.first().input_token_account));
+        instructions.extend(self.platform_fee.map(|fee| match self.wrapping() {
+            Some(_) => fee.pay_native(self.user()),
+            None => fee.pay_tokens(route.first(), self.input.token),
+        }));
         instructions.push(self.guarded_swap(&route));
         for closing in self.closings(&route) {
             instructions.extend(closing.instructions(self.user()));
@@ -268,6 +276,12 @@ impl TransactionPlan {
         })
     }
 
+    /// What a platform gets as native SOL, lamports: it is never wrapped where the swap's own input would be.
+    fn native_platform_fee(&self) -> u64 {
+        let fee = self.platform_fee.filter(|_| self.wrapping().is_some());
+        fee.map_or(0, |fee| fee.amount)
+    }
+
     /// What must be wrapped beyond what is wrapped already, lamports.
     fn missing_input(&self) -> u64 {
         let held = match self.wrapping() {
@@ -312,6 +326,16 @@ impl TransactionPlan {
                 .unwrap_or(user);
             let rent_to = unwrapped.then(|| self.rent_to(self.sol_receiver()));
             creations.push(self.associated(self.output, output_of(last), owner, rent_to));
+        }
+        let fee = self.platform_fee.filter(|fee| !fee.is_there);
+        if let Some(fee) = fee.filter(|_| self.wrapping().is_none()) {
+            let side = TokenSide {
+                bump: fee.bump,
+                ..self.input
+            };
+            let (_, mint, token_program) = input_of(first);
+            let account = (fee.account, mint, token_program);
+            creations.push(self.associated(side, account, &fee.wallet, None));
         }
         let rent_to = if self.wrapping() == Some(Wrapping::Temporary) {
             Some(self.wrapping_rent_to())

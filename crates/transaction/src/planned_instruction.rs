@@ -60,6 +60,11 @@ pub(crate) mod manifest {
         Label("initializeTemporaryAccount", &["temporaryAccount", "mint"]);
     pub(crate) const WRAP: Label = Label("wrapSol", &["user", "wrappedSolAccount"]);
     pub(crate) const SYNC: Label = Label("syncWrappedSol", &["wrappedSolAccount"]);
+    pub(crate) const PLATFORM_FEE_IN_SOL: Label = Label("payPlatformFee", &["user", "feeWallet"]);
+    pub(crate) const PLATFORM_FEE: Label = Label(
+        "payPlatformFee",
+        &["inputTokenAccount", "mint", "feeTokenAccount", "user"],
+    );
     pub(crate) const SWAP: Label = Label(
         "guardedSwap",
         &[

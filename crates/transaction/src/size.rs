@@ -9,6 +9,7 @@ use solana_pubkey::Pubkey;
 use crate::{
     lookup_table::{FIXED_ADDRESSES, LookupTable},
     plan::{TokenSide, TransactionPlan},
+    platform_fee::PlatformFee,
     route::Route,
     version::TransactionVersion,
 };
@@ -20,7 +21,9 @@ pub enum Remedy {
     WithoutReceiver,
     /// No other fee payer.
     WithoutFeePayer,
-    /// This token account of the user is created beforehand.
+    /// No platform's fee.
+    WithoutPlatformFee,
+    /// This token account is created beforehand.
     WithAccount {
         /// Its address.
         account: Pubkey,
@@ -67,6 +70,7 @@ impl TransactionPlan {
             let plan = changed(&|plan| plan.fee_payer = user);
             smaller.push((Remedy::WithoutFeePayer, plan));
         }
+        smaller.extend(self.smaller_platform_fee());
         let (first, last) = (self.route.first(), self.route.last());
         if let Some(middle) = self.middle.filter(|middle| middle.account.is_none()) {
             let remedy = Remedy::WithAccount {
@@ -108,6 +112,28 @@ impl TransactionPlan {
             smaller.push((Remedy::WithVersion1, plan));
         }
         smaller
+    }
+
+    /// Without the fee; with its account there.
+    fn smaller_platform_fee(&self) -> Vec<(Remedy, Self)> {
+        let Some(fee) = self.platform_fee else {
+            return Vec::new();
+        };
+        let with = |platform_fee| Self {
+            platform_fee,
+            ..self.clone()
+        };
+        let there = PlatformFee {
+            is_there: true,
+            ..fee
+        };
+        let account = Remedy::WithAccount {
+            account: fee.account,
+            mint: self.route.first().input_mint,
+        };
+        let without = (Remedy::WithoutPlatformFee, with(None));
+        let created = (!fee.is_there).then(|| (account, with(Some(there))));
+        [without].into_iter().chain(created).collect()
     }
 }
 

@@ -11,7 +11,7 @@ use sluice_testkit::{
     svm::{self, Executed, Refused, Svm},
 };
 use sluice_transaction::{
-    Associated, Exchange, SwapTerms, TokenSide, TransactionPlan, UnsignedTransaction,
+    Associated, Exchange, PlatformFee, SwapTerms, TokenSide, TransactionPlan, UnsignedTransaction,
     compute_table::TokenShape, compute_units::ExchangeUnits, rent::Rent,
 };
 use solana_account::Account;
@@ -20,8 +20,8 @@ use solana_pubkey::Pubkey;
 use solana_signer::Signer;
 use solana_transaction::versioned::VersionedTransaction;
 
-pub use self::case::{Asset, Before, Case, Form};
-use self::{case::AMOUNT_IN, route::Pools, units::Units};
+pub use self::case::{AMOUNT_IN, Asset, Before, Case, Form};
+use self::{route::Pools, units::Units};
 
 /// What an exact output asks for, smallest units: less than its maximum buys with every fee.
 const AMOUNT_OUT: u64 = 900_000;
@@ -75,6 +75,7 @@ impl Wallet {
         }
         let (pool, way) = pools.first();
         let (paying, input) = associated_side(svm, pool, way, user, case.input_before);
+        let platform_fee = platform_fee(svm, pool, way, name, case);
         let (pool, way) = pools.last();
         let middle = case.form.middle().map(|(_, before)| {
             let (between, middle) = associated_side(svm, pool, way, user, before);
@@ -91,7 +92,7 @@ impl Wallet {
         let plan = TransactionPlan {
             route: pools.route(user, paying, middle.map(|(between, _)| between), receiving),
             terms: SwapTerms {
-                amount_in: AMOUNT_IN,
+                amount_in: AMOUNT_IN - platform_fee.map_or(0, |fee| fee.amount),
                 minimum_out: if case.form == Form::ExactOut {
                     AMOUNT_OUT
                 } else {
@@ -104,6 +105,7 @@ impl Wallet {
             output,
             fee_payer: fee_payer.pubkey(),
             receiver,
+            platform_fee,
             named_source: false,
             named_destination: case.named_destination,
             wrap_and_unwrap_sol: case.wrap,
@@ -154,6 +156,29 @@ impl Wallet {
         let executed = svm.submit(signed)?;
         Ok(Ran { unsigned, executed })
     }
+}
+
+/// What the case's platform gets of all that the wallet swaps.
+fn platform_fee(
+    svm: &mut Svm,
+    pool: &Pool,
+    way: Direction,
+    name: &str,
+    case: Case,
+) -> Option<PlatformFee> {
+    let (rate, before) = case.platform?;
+    let wallet = address(&format!("{name}'s platform"));
+    svm.enrich(wallet);
+    let (account, side) = associated_side(svm, pool, way, wallet, before);
+    let mint = svm.account(way.input(&pool.state.mints)).data;
+    Some(PlatformFee {
+        amount: rate.of(AMOUNT_IN),
+        wallet,
+        account,
+        bump: side.bump,
+        is_there: side.account.is_some(),
+        decimals: Mint::decode(&mint).expect("a mint").decimals,
+    })
 }
 
 const fn opposite(direction: Direction) -> Direction {

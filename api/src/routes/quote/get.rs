@@ -3,11 +3,12 @@
 use axum::extract::{RawQuery, State};
 use cpmm::BasisPoints;
 use sluice_market::QuoteCommitment;
+use sluice_transaction::PlatformRate;
 use utoipa::ToSchema;
 
 use super::{
     response::QuoteResponse,
-    wire::{DEFAULT_SLIPPAGE, SwapModeName, parse_slippage},
+    wire::{DEFAULT_SLIPPAGE, SwapModeName, parse_platform_rate, parse_slippage},
 };
 use crate::{
     error::{ApiError, ProblemBody},
@@ -17,7 +18,7 @@ use crate::{
 };
 
 /// Every parameter of this endpoint.
-const PARAMETERS: [&str; 9] = [
+const PARAMETERS: [&str; 11] = [
     "inputMint",
     "outputMint",
     "amount",
@@ -26,6 +27,8 @@ const PARAMETERS: [&str; 9] = [
     "maxHops",
     "pool",
     "maxPriceImpactBps",
+    "platformFeeBps",
+    "feeWallet",
     "commitment",
 ];
 
@@ -59,7 +62,9 @@ impl From<CommitmentParameter> for QuoteCommitment {
 /// answer is true for one slot, which it names. With `swapMode=ExactOut` the amount is what comes out: `outAmount` and
 /// `minimumOut` are it, `amountIn` is the most that may be spent, which is `context.expectedIn` and the slippage, rounded
 /// up. With `maxHops=2` routes of two pools are considered, and taken where they pay more or where no pool has both mints;
-/// `pool` then names both, joined by a comma, which is what the swap endpoints take. `commitment` is `processed` (the default), the newest
+/// `pool` then names both, joined by a comma, which is what the swap endpoints take. With `platformFeeBps` that part of
+/// `amountIn`, rounded down, is a platform's (`context.platformFee`), and the rest is quoted; for an exact output
+/// `amountIn` is rounded up so that the rest suffices. `commitment` is `processed` (the default), the newest
 /// complete slot, or `confirmed`, the newest that a supermajority voted for.
 #[utoipa::path(
     get,
@@ -75,6 +80,8 @@ impl From<CommitmentParameter> for QuoteCommitment {
         ("maxHops" = Option<u8>, Query, minimum = 1, maximum = 2, description = "The most pools in a row. Default 1; with ExactOut only 1."),
         ("pool" = Option<PoolsText>, Query, description = "The only pool to consider; with maxHops=2 also two of them."),
         ("maxPriceImpactBps" = Option<u16>, Query, maximum = 10_000, description = "The most that the amount may move the price, fees excluded; beyond, the answer is price_impact_too_high. Default no limit."),
+        ("platformFeeBps" = Option<u16>, Query, maximum = 9_999, description = "What of all that the user pays a platform gets before the swap. Default none."),
+        ("feeWallet" = Option<Address>, Query, description = "The platform's wallet, as the swap endpoints take it; it changes nothing about a quote."),
         ("commitment" = Option<CommitmentParameter>, Query, description = "Default processed."),
     ),
     responses(
@@ -115,6 +122,7 @@ fn parse(query: &str) -> Result<(Ask, BasisPoints), ApiError> {
             .get("maxPriceImpactBps")
             .map(|text| parse_slippage("maxPriceImpactBps", amount("maxPriceImpactBps", text)?))
             .transpose()?,
+        platform_rate: platform_rate(&query)?,
         commitment: commitment(query.get("commitment"))?.into(),
     };
     if ask.input_mint == ask.output_mint {
@@ -132,6 +140,20 @@ fn parse(query: &str) -> Result<(Ask, BasisPoints), ApiError> {
         None => Amount(u64::from(DEFAULT_SLIPPAGE)),
     };
     Ok((ask, parse_slippage("slippageBps", slippage)?))
+}
+
+/// The wallet changes nothing about a quote; it is read so that a client can ask with the fields of its swap.
+fn platform_rate(query: &QueryMap) -> Result<Option<PlatformRate>, ApiError> {
+    const FIELD: &str = "platformFeeBps";
+    if let Some(wallet) = query.get("feeWallet") {
+        parse_pubkey("feeWallet", wallet)?;
+        query.require(FIELD)?;
+    }
+    let parse = |text: &str| {
+        let amount = Amount::parse(text).map_err(|rule| ApiError::invalid(FIELD, rule))?;
+        parse_platform_rate(amount)
+    };
+    query.get(FIELD).map(parse).transpose()
 }
 
 fn two_hops(text: Option<&str>) -> Result<bool, ApiError> {
@@ -203,6 +225,12 @@ mod tests {
         assert_eq!(with("amount=1&commitment=finalized"), Err("invalid_field"));
         assert_eq!(with("amount=1&swapMode=ExactOut"), Ok(()));
         assert_eq!(with("amount=1&swapMode=exactOut"), Err("invalid_field"));
+        assert_eq!(with("amount=1&platformFeeBps=9999"), Ok(()));
+        let whole = "amount=1&platformFeeBps=10000";
+        assert_eq!(with(whole), Err("invalid_field"));
+        let to = format!("amount=1&feeWallet={A}");
+        assert_eq!(with(&to), Err("missing_field"));
+        assert_eq!(with(&format!("{to}&platformFeeBps=1")), Ok(()));
         assert_eq!(with("amount=1&maxHops=2"), Ok(()));
         assert_eq!(with("amount=1&maxHops=3"), Err("invalid_field"));
         let both = "amount=1&maxHops=2&swapMode=ExactOut";

@@ -39,6 +39,17 @@ struct Context {
     expected_in: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     expected_in_string: Option<Digits>,
+    /// Only with `platformFeeBps`: what of `amountIn` the platform gets before the swap, rounded down. The rest is what
+    /// the pool is offered, and for an exact output the most that it may take.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    platform_fee: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    platform_fee_string: Option<Digits>,
+    /// What of it arrives at the platform: less where the mint withholds a fee of each transfer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    platform_fee_received: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    platform_fee_received_string: Option<Digits>,
     slippage_bps: u16,
     /// How far the amount moves the price, fees excluded; rounded down.
     price_impact_bps: u16,
@@ -117,6 +128,8 @@ impl QuoteResponse {
         let quote = Quote::new(priced, Bound::with_slippage(priced, slippage));
         let mode = priced.mode();
         let expected_in = (mode == SwapMode::ExactOut).then(|| priced.amount_in().get());
+        let fee = priced.platform_fee(quote.amount_in);
+        let (taken, arrives) = (fee.map(|fee| fee.amount), fee.map(|fee| fee.received));
         let context = Context {
             slot: priced.slot().get(),
             commitment: commitment.name(),
@@ -125,6 +138,10 @@ impl QuoteResponse {
             swap_mode: mode.into(),
             expected_in,
             expected_in_string: expected_in.map(Digits),
+            platform_fee: taken,
+            platform_fee_string: taken.map(Digits),
+            platform_fee_received: arrives,
+            platform_fee_received_string: arrives.map(Digits),
             slippage_bps: slippage.get(),
             price_impact_bps: priced.price_impact().get(),
             hops: match &priced.second {

@@ -4,6 +4,7 @@ use std::sync::LazyLock;
 
 use cpmm::{BasisPoints, maximum_in, minimum_out};
 use serde::{Deserialize, Serialize};
+use sluice_transaction::PlatformRate;
 use utoipa::ToSchema;
 
 use crate::{
@@ -23,7 +24,7 @@ static PROGRAM: LazyLock<Address> = LazyLock::new(|| Address::new(&cpmm::ids::PR
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Quote {
-    /// What goes in; for an exact output the most that the guard lets go in.
+    /// All that the user pays, a platform's fee included; for an exact output the most that this may be.
     pub amount_in: u64,
     /// Mint that goes in.
     pub input_mint: Address,
@@ -64,7 +65,7 @@ impl From<&Quote> for Amounts {
 pub enum Bound {
     /// The least that may come out for an exact input.
     MinimumOut(u64),
-    /// The most that may go in for an exact output.
+    /// The most that the user may pay for an exact output, a platform's fee included.
     MaximumIn(u64),
 }
 
@@ -77,7 +78,10 @@ impl Bound {
             SwapMode::ExactIn => {
                 Self::MinimumOut(minimum_out(priced.received(), slippage).get().max(1))
             }
-            SwapMode::ExactOut => Self::MaximumIn(maximum_in(priced.amount_in(), slippage).get()),
+            SwapMode::ExactOut => {
+                let rest = maximum_in(priced.amount_in(), slippage).get();
+                Self::MaximumIn(priced.paid_for(rest))
+            }
         }
     }
 }
@@ -88,7 +92,7 @@ impl Quote {
     pub fn new(priced: &Priced, bound: Bound) -> Self {
         let received = priced.received().get();
         let (amount_in, minimum_out) = match bound {
-            Bound::MinimumOut(minimum) => (priced.amount_in().get(), minimum),
+            Bound::MinimumOut(minimum) => (priced.asked.get(), minimum),
             Bound::MaximumIn(maximum) => (maximum, received),
         };
         Self {
@@ -144,6 +148,19 @@ impl From<SwapMode> for SwapModeName {
             SwapMode::ExactOut => Self::ExactOut,
         }
     }
+}
+
+/// Parses the rate of a platform's fee in basis points.
+///
+/// # Errors
+/// [`ApiError::InvalidField`] outside 0 to [`PlatformRate::MOST`].
+pub fn parse_platform_rate(amount: Amount) -> Result<PlatformRate, ApiError> {
+    let rate = u16::try_from(amount.0).ok().and_then(PlatformRate::new);
+    rate.ok_or_else(|| {
+        let most = PlatformRate::MOST;
+        let fault = format!("must be 0 to {most} basis points, so that something is swapped");
+        ApiError::invalid("platformFeeBps", fault)
+    })
 }
 
 /// Parses a slippage allowance in basis points.

@@ -1,6 +1,6 @@
 //! Executable swap: a checked request priced now, with the terms and accounts that the chain would accept.
 
-use cpmm::{FixedAmount, ids, instruction::SwapAccounts, maximum_in, minimum_out};
+use cpmm::{FixedAmount, ids, instruction::SwapAccounts, minimum_out};
 use serde_json::{Map, json};
 use sluice_transaction::{
     Associated, AssociatedAccounts, Route, SwapTerms,
@@ -13,7 +13,9 @@ use super::request::{Swap, WantedBound};
 use crate::{
     error::{ApiError, SwapRefusal},
     extract::Digits,
-    pricing::{Priced, PricedHop, QUOTE_LIFETIME_SLOTS, SwapMode, Unpriced, best_route},
+    pricing::{
+        PlatformShare, Priced, PricedHop, QUOTE_LIFETIME_SLOTS, SwapMode, Unpriced, best_route,
+    },
     routes::quote::{Amounts, Bound, Quote},
     rpc::SwapAddresses,
     state::AppState,
@@ -34,6 +36,12 @@ pub struct ExecutableSwap {
     pub quote: Quote,
     /// For an exact output, what the pool takes now.
     pub expected_in: Option<u64>,
+    /// What a platform gets of what is paid, if it asked for something.
+    pub platform_share: Option<PlatformShare>,
+    /// The platform's account of the input token, and its bump; none where nothing is paid to it.
+    pub platform_account: Option<Associated>,
+    /// Decimal places of the input token.
+    pub input_decimals: u8,
     /// What is signed for.
     pub terms: SwapTerms,
     /// Accounts of the swap.
@@ -62,6 +70,10 @@ impl ExecutableSwap {
             middle: self.middle.map(|_| last.input_token_account),
             fee_payer: swap.fee_payer,
             receiver: swap.receiver,
+            platform: self.platform_account.and_then(|account| {
+                let wallet = swap.platform?.wallet;
+                Some((wallet, account.address))
+            }),
         }
     }
 }
@@ -92,10 +104,11 @@ pub fn executable_swap(
     }
     let quote = Quote::new(&priced, bound);
     let terms = SwapTerms {
-        amount_in: quote.amount_in,
+        amount_in: priced.rest(quote.amount_in),
         minimum_out: quote.minimum_out,
         expiry_slot,
     };
+    let platform_share = priced.platform_fee(quote.amount_in);
     let receiver = swap.receiver.filter(|_| !unwraps_sol);
     let side = |wallet: Owner, hop: &PricedHop, side: Side| {
         token_account(state.associated(), wallet, hop, side)
@@ -126,6 +139,9 @@ pub fn executable_swap(
     };
     Ok(ExecutableSwap {
         quote,
+        platform_account: platform_account(state, swap, &priced, platform_share),
+        platform_share,
+        input_decimals: priced.first.input_token().decimals,
         expected_in: (priced.mode() == SwapMode::ExactOut).then(|| priced.amount_in().get()),
         terms,
         route: route(
@@ -141,6 +157,29 @@ pub fn executable_swap(
         units: state.calibrator().units(&priced),
         receiver,
     })
+}
+
+/// Where a platform gets its share as tokens; none where there is nothing to get.
+fn platform_account(
+    state: &AppState,
+    swap: &Swap,
+    priced: &Priced,
+    share: Option<PlatformShare>,
+) -> Option<Associated> {
+    let platform = swap
+        .platform
+        .filter(|_| share.is_some_and(|share| share.amount > 0))?;
+    let hop = &priced.first;
+    let programs = &hop.view.snapshot.pool.token_programs;
+    let program = hop.direction.input(programs);
+    let associated = state.associated();
+    Some(associated.of_any(&platform.wallet, &hop.input_mint(), &program))
+}
+
+/// Whether SOL of this swap is wrapped in its transaction.
+#[must_use]
+pub fn wraps_sol(swap: &Swap) -> bool {
+    swap.wrap_and_unwrap_sol && swap.ask.input_mint == ids::WRAPPED_SOL && swap.source.is_none()
 }
 
 /// Whether SOL of this swap is unwrapped in its transaction.
@@ -228,14 +267,25 @@ impl Wanted {
                 slippage,
             } => Self {
                 given: Bound::MaximumIn(most),
-                renewed: Bound::MaximumIn(maximum_in(priced.amount_in(), slippage).get()),
+                renewed: Bound::with_slippage(priced, slippage),
                 // What was quoted is not known, and while it suffices, the maximum need not change.
-                moved: amount_in > most,
-                broken: (amount_in > most)
-                    .then(|| format!("the pool now takes {amount_in}, more than amountIn {most}")),
+                moved: amount_in > priced.rest(most),
+                broken: too_dear(priced, amount_in, most),
             },
         }
     }
+}
+
+/// Why the most that the user pays is short of what the pool takes.
+fn too_dear(priced: &Priced, amount_in: u64, most: u64) -> Option<String> {
+    let rest = priced.rest(most);
+    let left = if rest == most {
+        String::new()
+    } else {
+        format!(" less the platform's fee, {rest}")
+    };
+    (amount_in > rest)
+        .then(|| format!("the pool now takes {amount_in}, more than amountIn {most}{left}"))
 }
 
 /// The minimum with the same slippage as a quote of `quoted` and `minimum`, for what is received now; rounded down. A
@@ -263,6 +313,16 @@ fn fresh(priced: &Priced, bound: Bound) -> Map<String, serde_json::Value> {
         context.insert("expectedInString".to_owned(), json!(Digits(expected_in)));
     }
     let quote = Quote::new(priced, bound);
+    if let Some(share) = priced.platform_fee(quote.amount_in) {
+        let amounts = [
+            ("platformFee", share.amount),
+            ("platformFeeReceived", share.received),
+        ];
+        for (name, amount) in amounts {
+            context.insert(name.to_owned(), json!(amount));
+            context.insert(format!("{name}String"), json!(Digits(amount)));
+        }
+    }
     context.insert("amounts".to_owned(), json!(Amounts::from(&quote)));
     let mut members = Map::new();
     members.insert("quote".to_owned(), json!(quote));

@@ -4,7 +4,10 @@ use cpmm::{TokenAccount, TokenAccountRules, TokenProgram, instruction::SwapAccou
 use sluice_transaction::{Route, costs::Costs, rent::Rent};
 use solana_pubkey::Pubkey;
 
-use super::{executable::ExecutableSwap, request::Swap};
+use super::{
+    executable::{ExecutableSwap, wraps_sol},
+    request::Swap,
+};
 use crate::{
     error::SwapRefusal,
     rpc::{HeldAccount, SwapAccountsRead, is_system},
@@ -18,6 +21,8 @@ pub struct Holdings {
     pub middle: Option<TokenAccount>,
     /// The account that receives.
     pub output: Option<TokenAccount>,
+    /// Whether the platform's account of the input token is there.
+    pub platform_account: bool,
 }
 
 impl Holdings {
@@ -75,6 +80,7 @@ impl Holdings {
             input,
             middle,
             output: held,
+            platform_account: check_platform_account(swap, executable, found)?,
         })
     }
 
@@ -85,6 +91,7 @@ impl Holdings {
     /// [`SwapRefusal::InsufficientBalance`].
     pub fn require_balance(
         &self,
+        swap: &Swap,
         executable: &ExecutableSwap,
         paid: Option<(&Costs, &SwapAccountsRead)>,
     ) -> Result<(), SwapRefusal> {
@@ -92,11 +99,10 @@ impl Holdings {
         let wrapped = paid.map_or(0, |(costs, _)| costs.wrapped);
         let mint = executable.route.first().input_mint;
         let unit = || format!("smallest units of {mint}");
-        require(
-            held.saturating_add(wrapped),
-            executable.terms.amount_in,
-            unit,
-        )?;
+        let share = executable.platform_share.filter(|_| !wraps_sol(swap));
+        let needed = share.map_or(0, |share| share.amount);
+        let needed = executable.terms.amount_in.saturating_add(needed);
+        require(held.saturating_add(wrapped), needed, unit)?;
         let Some((costs, found)) = paid else {
             return Ok(());
         };
@@ -109,32 +115,47 @@ impl Holdings {
     }
 }
 
-/// Refuses a receiver that could not take native SOL: one that is no wallet, or one so empty that what arrives at least
-/// would not exempt it from rent, which the chain allows no account.
-///
-/// # Errors
-/// [`SwapRefusal::ReceiverUnusable`].
-pub fn check_receiver(
-    found: Option<&HeldAccount>,
-    unwrapped: Option<u64>,
-    rent: Rent,
-) -> Result<(), SwapRefusal> {
-    if found.is_some_and(|held| TokenProgram::from_id(&held.program).is_some()) {
-        let fault = "is an account of a token program; give the wallet that owns it".to_owned();
-        return Err(SwapRefusal::ReceiverUnusable { fault });
-    }
-    let (Some(arrives), true) = (unwrapped, found.is_none_or(is_system)) else {
-        return Ok(());
+/// Whether the platform's account of the input token is there, where it is paid in tokens.
+fn check_platform_account(
+    swap: &Swap,
+    executable: &ExecutableSwap,
+    found: &SwapAccountsRead,
+) -> Result<bool, SwapRefusal> {
+    let (Some(platform), Some(account)) = (swap.platform, executable.platform_account) else {
+        return Ok(false);
     };
-    let (held, needed) = (found.map_or(0, |held| held.lamports), rent.exempt(0));
-    if held.saturating_add(arrives) >= needed {
-        return Ok(());
+    if wraps_sol(swap) {
+        return Ok(false);
     }
-    let fault = format!(
-        "holds {held} lamports, and with {arrives} more the chain would refuse it, which asks for {needed}; swap more, \
-         or give it lamports first"
-    );
-    Err(SwapRefusal::ReceiverUnusable { fault })
+    let paid = RequiredAccount {
+        field: "feeWallet",
+        owner: (platform.wallet, "feeWallet"),
+        address: account.address,
+        moves: Moves::In,
+        ..RequiredAccount::input(executable.route.first())
+    };
+    let there = paid.check(found.platform_account.as_ref())?;
+    Ok(there.is_some())
+}
+
+/// Why a wallet could not take what is for it: it is none, or it is so empty that the native SOL that `arrives` would
+/// not exempt it from rent, which the chain allows no account.
+pub fn wallet_fault(
+    found: Option<&HeldAccount>,
+    arrives: Option<u64>,
+    rent: Rent,
+) -> Option<String> {
+    if found.is_some_and(|held| TokenProgram::from_id(&held.program).is_some()) {
+        return Some("is an account of a token program; give the wallet that owns it".to_owned());
+    }
+    let arrives = arrives.filter(|_| found.is_none_or(is_system))?;
+    let (held, needed) = (found.map_or(0, |held| held.lamports), rent.exempt(0));
+    (held.saturating_add(arrives) < needed).then(|| {
+        format!(
+            "holds {held} lamports, and with {arrives} more the chain would refuse it, which asks for {needed}; swap \
+             more, or give it lamports first"
+        )
+    })
 }
 
 fn require(held: u64, needed: u64, unit: impl FnOnce() -> String) -> Result<(), SwapRefusal> {

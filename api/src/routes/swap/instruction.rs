@@ -45,7 +45,7 @@ pub async fn instruction(
         let found = state.rpc().swap_accounts(executable.addresses(&swap));
         let holdings = Holdings::check(&swap, &executable, &found.await?)?;
         if swap.check_balance {
-            holdings.require_balance(&executable, None)?;
+            holdings.require_balance(&swap, &executable, None)?;
         }
     }
     let units = executable.route.units(executable.terms, executable.units);

@@ -1,5 +1,6 @@
 //! Request body of both swap endpoints, and the checked swap that it becomes.
 
+mod platform;
 mod quote_input;
 mod version;
 
@@ -9,6 +10,7 @@ use sluice_transaction::TransactionVersion;
 use solana_pubkey::Pubkey;
 use utoipa::ToSchema;
 
+pub use self::platform::Platform;
 use self::{quote_input::QuoteInput, version::VersionName};
 use crate::{
     error::{ApiError, SwapRefusal},
@@ -51,6 +53,15 @@ pub struct SwapRequest {
     /// that goes in, so that swaps which are built at the same time do not count one balance twice.
     #[schema(inline)]
     wrap_sol: Option<WrapSol>,
+    /// What of `amountIn` another wallet gets before the swap, basis points: 0 to 9,999; rounded down. `amountIn` is all that
+    /// the user pays, the pool is offered the rest, and of an exact output that rest is the most that it may take. A quote
+    /// is to be asked for with the same. Default none.
+    #[schema(value_type = Option<u16>, maximum = 9_999)]
+    platform_fee_bps: Option<Amount>,
+    /// The wallet that gets it, which `platformFeeBps` requires: as native SOL where SOL is wrapped for the swap, else in
+    /// its associated account of the input token, which is created when absent.
+    #[schema(value_type = Option<Address>)]
+    fee_wallet: Option<String>,
     /// The most that the amount may move the price, fees excluded, basis points: 0 to 10,000. Beyond, the answer is
     /// `price_impact_too_high` with the impact. Default no limit.
     #[schema(value_type = Option<u16>, maximum = 10_000)]
@@ -147,6 +158,8 @@ pub struct Swap {
     pub receiver: Option<Pubkey>,
     /// The wallet that pays fees and rents, if it is another.
     pub fee_payer: Option<Pubkey>,
+    /// What a platform takes of all that the user pays.
+    pub platform: Option<Platform>,
     /// Whether native SOL is wrapped and unwrapped.
     pub wrap_and_unwrap_sol: bool,
     /// How much of it is wrapped.
@@ -183,7 +196,11 @@ impl SwapRequest {
         let mode = SwapMode::from(self.swap_mode.unwrap_or_default());
         let most = self.max_price_impact_bps;
         let most = most.map(|most| parse_slippage("maxPriceImpactBps", most));
-        let ask = quote.ask(mode, most.transpose()?)?;
+        let platform = platform::platform(self.platform_fee_bps, self.fee_wallet.as_ref(), &user)?;
+        let ask = Ask {
+            platform_rate: platform.map(|platform| platform.rate),
+            ..quote.ask(mode, most.transpose()?)?
+        };
         check_program(quote.program.as_deref())?;
         let refresh = self.refresh.unwrap_or(false);
         let bound = quote.bound(mode, refresh)?;
@@ -202,6 +219,7 @@ impl SwapRequest {
             user,
             receiver: wallet("receiver", self.receiver)?,
             fee_payer,
+            platform,
             wrap_and_unwrap_sol: self.wrap_and_unwrap_sol.unwrap_or(true),
             wrap_sol: self.wrap_sol.unwrap_or_default(),
             unit_headroom: headroom(self.compute_unit_headroom)?,

@@ -53,6 +53,16 @@ pub struct TransactionResponse {
     expected_in: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     expected_in_string: Option<Digits>,
+    /// Only with `platformFeeBps`: what of `quote.amountIn` the platform gets before the swap.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    platform_fee: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    platform_fee_string: Option<Digits>,
+    /// What of it arrives at the platform: less where the mint withholds a fee of each transfer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    platform_fee_received: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    platform_fee_received_string: Option<Digits>,
     /// What becomes of SOL that comes out: null when none does, or wrapping was not asked for.
     #[schema(required)]
     sol_output: Option<SolOutputView>,
@@ -172,6 +182,8 @@ impl TransactionResponse {
         unsigned: UnsignedTransaction,
         fee_payer: &Pubkey,
     ) -> Self {
+        let share = executable.platform_share;
+        let (taken, arrives) = (share.map(|fee| fee.amount), share.map(|fee| fee.received));
         Self {
             transaction,
             blockhash: latest.blockhash.to_string(),
@@ -192,6 +204,10 @@ impl TransactionResponse {
             quote: executable.quote,
             expected_in: executable.expected_in,
             expected_in_string: executable.expected_in.map(Digits),
+            platform_fee: taken,
+            platform_fee_string: taken.map(Digits),
+            platform_fee_received: arrives,
+            platform_fee_received_string: arrives.map(Digits),
             sol_output: unsigned.sol_output.map(SolOutputView::from),
             costs: CostsView::new(&unsigned.costs, fee_payer),
             instructions: unsigned
@@ -284,6 +300,16 @@ pub struct InstructionResponse {
     expected_in: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     expected_in_string: Option<Digits>,
+    /// Only with `platformFeeBps`: what of `quote.amountIn` the platform gets before the swap.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    platform_fee: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    platform_fee_string: Option<Digits>,
+    /// What of it arrives at the platform: less where the mint withholds a fee of each transfer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    platform_fee_received: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    platform_fee_received_string: Option<Digits>,
     /// Last slot in which the guard lets the swap execute; null for none.
     #[schema(required)]
     expiry_slot: Option<u64>,
@@ -339,6 +365,8 @@ impl InstructionResponse {
         instruction: Instruction,
         compute_unit_limit: u32,
     ) -> Result<Self, ApiError> {
+        let share = executable.platform_share;
+        let (taken, arrives) = (share.map(|fee| fee.amount), share.map(|fee| fee.received));
         let keys: Vec<Key> = instruction.accounts.iter().map(Key::from).collect();
         let (first, last) = (executable.route.first(), executable.route.last());
         let middle = executable.middle.map(|_| TokenAccountView::input(last));
@@ -352,6 +380,10 @@ impl InstructionResponse {
             keys,
             expected_in: executable.expected_in,
             expected_in_string: executable.expected_in.map(Digits),
+            platform_fee: taken,
+            platform_fee_string: taken.map(Digits),
+            platform_fee_received: arrives,
+            platform_fee_received_string: arrives.map(Digits),
             expiry_slot: executable.terms.expiry_slot,
             compute_unit_limit,
             token_accounts: TokenAccounts {

@@ -3,14 +3,14 @@
 use axum::extract::State;
 use base64::{Engine, prelude::BASE64_STANDARD};
 use sluice_transaction::{
-    TokenSide, TransactionPlan, TransactionVersion, UnsignedTransaction, compute_table::TokenKind,
-    size::Remedy,
+    PlatformFee, TokenSide, TransactionPlan, TransactionVersion, UnsignedTransaction,
+    compute_table::TokenKind, size::Remedy,
 };
 use solana_hash::Hash;
 
 use super::{
-    executable::{ExecutableSwap, TokenAccountShape, executable_swap, unwraps_sol},
-    holdings::{Holdings, check_receiver},
+    executable::{ExecutableSwap, TokenAccountShape, executable_swap, unwraps_sol, wraps_sol},
+    holdings::{Holdings, wallet_fault},
     request::{BODY_LIMIT, Swap, SwapRequest, WrapSol},
     response::TransactionResponse,
 };
@@ -57,17 +57,7 @@ pub async fn transaction(
         check_version(&state, swap.version),
     )?;
     let holdings = Holdings::check(&swap, &executable, &found)?;
-    if swap.receiver.is_some() {
-        let unwrapped = unwraps_sol(&swap).then(|| {
-            let rent = if state.unwraps_lamports() {
-                0
-            } else {
-                found.rent.exempt(TokenKind::Spl.account_len())
-            };
-            executable.terms.minimum_out.saturating_add(rent)
-        });
-        check_receiver(found.receiver.as_ref(), unwrapped, found.rent)?;
-    }
+    check_wallets(&state, &swap, &executable, &found)?;
     let plan = transaction_plan(&state, &swap, &executable, &holdings, &found);
     let unsigned = plan
         .transaction(latest.blockhash)
@@ -81,7 +71,7 @@ pub async fn transaction(
     )
     .await?;
     if swap.check_balance {
-        holdings.require_balance(&executable, Some((&unsigned.costs, &found)))?;
+        holdings.require_balance(&swap, &executable, Some((&unsigned.costs, &found)))?;
     }
     Ok(TransactionResponse::new(
         BASE64_STANDARD.encode(&unsigned.bytes),
@@ -90,6 +80,36 @@ pub async fn transaction(
         unsigned,
         &plan.fee_payer,
     ))
+}
+
+/// Refuses a receiver or a platform's wallet that could not take what is for it.
+fn check_wallets(
+    state: &AppState,
+    swap: &Swap,
+    executable: &ExecutableSwap,
+    found: &SwapAccountsRead,
+) -> Result<(), SwapRefusal> {
+    if swap.receiver.is_some() {
+        let unwrapped = unwraps_sol(swap).then(|| {
+            let rent = if state.unwraps_lamports() {
+                0
+            } else {
+                found.rent.exempt(TokenKind::Spl.account_len())
+            };
+            executable.terms.minimum_out.saturating_add(rent)
+        });
+        if let Some(fault) = wallet_fault(found.receiver.as_ref(), unwrapped, found.rent) {
+            return Err(SwapRefusal::ReceiverUnusable { fault });
+        }
+    }
+    let share = executable.platform_share.map_or(0, |share| share.amount);
+    if executable.platform_account.is_some() {
+        let native = wraps_sol(swap).then_some(share);
+        if let Some(fault) = wallet_fault(found.platform_wallet.as_ref(), native, found.rent) {
+            return Err(SwapRefusal::FeeWalletUnusable { fault });
+        }
+    }
+    Ok(())
 }
 
 async fn check_version(state: &AppState, version: TransactionVersion) -> Result<(), ApiError> {
@@ -146,6 +166,7 @@ fn transaction_plan(
         output: side(executable.output, holdings.output),
         fee_payer: swap.fee_payer.unwrap_or(swap.user),
         receiver: swap.receiver,
+        platform_fee: platform_fee(swap, executable, holdings),
         named_source: swap.source.is_some(),
         named_destination: swap.destination.is_some(),
         wrap_and_unwrap_sol: swap.wrap_and_unwrap_sol,
@@ -158,4 +179,20 @@ fn transaction_plan(
         exchange_units: executable.units,
         unwraps_lamports: state.unwraps_lamports(),
     }
+}
+
+fn platform_fee(
+    swap: &Swap,
+    executable: &ExecutableSwap,
+    holdings: &Holdings,
+) -> Option<PlatformFee> {
+    let account = executable.platform_account?;
+    Some(PlatformFee {
+        amount: executable.platform_share?.amount,
+        wallet: swap.platform?.wallet,
+        account: account.address,
+        bump: account.bump,
+        is_there: holdings.platform_account,
+        decimals: executable.input_decimals,
+    })
 }

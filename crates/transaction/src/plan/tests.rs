@@ -56,6 +56,7 @@ fn plan(input_mint: Pubkey, output_mint: Pubkey) -> TransactionPlan {
         output: side(TokenKind::Spl),
         fee_payer: key(1),
         receiver: None,
+        platform_fee: None,
         named_source: false,
         named_destination: false,
         wrap_and_unwrap_sol: true,

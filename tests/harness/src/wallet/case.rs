@@ -1,13 +1,13 @@
 //! Cases: what is asked of the API, and in which state the wallet is.
 
 use sluice_testkit::pool::{TokenSpec, constant_fee};
-use sluice_transaction::{TransactionVersion, compute_table::TokenKind};
+use sluice_transaction::{PlatformRate, TransactionVersion, compute_table::TokenKind};
 
 /// Balance of each vault, smallest units.
 pub(super) const RESERVE: u64 = 1_000_000_000_000;
 
 /// What the wallet swaps, or spends at most, smallest units.
-pub(super) const AMOUNT_IN: u64 = 1_000_000;
+pub const AMOUNT_IN: u64 = 1_000_000;
 
 /// Transfer fee of the mints that have one, basis points.
 const TRANSFER_FEE: u16 = 100;
@@ -91,6 +91,8 @@ pub struct Case {
     pub fee_payer: bool,
     /// Whether another account than the associated one receives.
     pub named_destination: bool,
+    /// What a platform takes of the input, and its account of that token.
+    pub platform: Option<(PlatformRate, Before)>,
     /// Whether SOL is wrapped and unwrapped.
     pub wrap: bool,
     /// Wire format of the transaction.
@@ -108,6 +110,7 @@ impl Case {
         receiver: false,
         fee_payer: false,
         named_destination: false,
+        platform: None,
         wrap: true,
         version: TransactionVersion::V0,
     };

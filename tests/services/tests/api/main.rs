@@ -8,6 +8,7 @@ mod fields;
 mod forms;
 mod lookup_table;
 mod metrics;
+mod platform;
 mod pools;
 mod precise_amounts;
 mod refusals;

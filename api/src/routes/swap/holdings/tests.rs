@@ -112,10 +112,7 @@ fn a_receiver_of_sol_must_be_a_wallet_that_the_chain_lets_be() {
         lamports,
         data: Vec::new(),
     };
-    let fault = |found: Option<HeldAccount>, arrives| {
-        let checked = check_receiver(found.as_ref(), arrives, rent);
-        checked.err().map(|error| error.to_string())
-    };
+    let fault = |found: Option<HeldAccount>, arrives| wallet_fault(found.as_ref(), arrives, rent);
     assert_eq!(fault(None, None), None, "tokens arrive");
     assert_eq!(fault(None, Some(exempt)), None);
     assert!(fault(None, Some(exempt - 1)).is_some());

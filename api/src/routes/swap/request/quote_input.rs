@@ -17,7 +17,7 @@ use crate::{
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct QuoteInput {
-    /// What goes in, or with `ExactOut` the most that may. Only with `ExactOut` and without `pool` it may be absent.
+    /// All that the user pays, or with `ExactOut` the most that this may be. Only with `ExactOut` and without `pool` it may be absent.
     #[schema(value_type = Option<PositiveAmount>)]
     amount_in: Option<Amount>,
     #[schema(required, nullable = false, value_type = Address)]
@@ -67,6 +67,7 @@ impl QuoteInput {
             output_mint: mint("quote.outputMint", self.output_mint.as_ref())?,
             amount: cpmm::Amount::new(amount.0),
             mode,
+            platform_rate: None,
             pools: self
                 .pool
                 .as_deref()

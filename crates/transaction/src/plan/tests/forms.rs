@@ -32,6 +32,62 @@ pub(super) fn exact_out(mut plan: TransactionPlan) -> TransactionPlan {
     plan
 }
 
+/// A platform's fee of 40 units.
+fn platform_fee(is_there: bool) -> PlatformFee {
+    PlatformFee {
+        amount: 40,
+        wallet: key(40),
+        account: key(41),
+        bump: 254,
+        is_there,
+        decimals: 6,
+    }
+}
+
+#[test]
+fn a_platform_is_paid_before_the_swap_from_the_account_that_pays_or_in_native_sol() {
+    let mut plan = plan(key(8), key(9));
+    plan.input.account = held(key(8), 1_040);
+    plan.output.account = held(key(9), 0);
+    plan.platform_fee = Some(platform_fee(true));
+    assert_eq!(outline(&plan), ["payPlatformFee", "guardedSwap"]);
+    plan.platform_fee = Some(platform_fee(false));
+    let created = ["create if absent", "payPlatformFee", "guardedSwap"];
+    assert_eq!(outline(&plan), created);
+    let built = unsigned_of(&plan);
+    let [creation] = &built.costs.created[..] else {
+        panic!("one account is created");
+    };
+    assert_eq!((creation.owner, creation.rent_to), (key(40), None));
+    let pay = &built.instructions[3].instruction;
+    assert_eq!(pay.data, [&[12][..], &40u64.to_le_bytes(), &[6]].concat());
+    let paid: Vec<_> = pay.accounts.iter().map(|meta| meta.pubkey).collect();
+    assert_eq!(paid, [key(4), key(8), key(41), key(1)]);
+
+    // Native SOL needs no account, and is beside what is wrapped.
+    let mut plan = self::plan(ids::WRAPPED_SOL, key(9));
+    plan.output.account = held(key(9), 0);
+    plan.input.account = held(ids::WRAPPED_SOL, 1_000);
+    plan.platform_fee = Some(platform_fee(false));
+    assert_eq!(outline(&plan), ["payPlatformFee", "guardedSwap"]);
+    let built = unsigned_of(&plan);
+    assert_eq!((built.costs.wrapped, built.costs.platform_fee), (0, 40));
+    assert_eq!(
+        built.instructions[2].instruction.accounts[1].pubkey,
+        key(40)
+    );
+    let user_pays = built.costs.required;
+    plan.fee_payer = key(21);
+    let costs = unsigned_of(&plan).costs;
+    assert_eq!(costs.required_of_user, 40 + 890_880);
+    assert_eq!(costs.required, user_pays + 5_000 - 40);
+    // As tokens where the wrapped SOL was named.
+    plan.named_source = true;
+    let created = ["create if absent", "payPlatformFee", "guardedSwap"];
+    assert_eq!(outline(&plan), created);
+    assert_eq!(unsigned_of(&plan).costs.required_of_user, 0);
+}
+
 /// Destinations of what closes or unwraps accounts: name, the account, where it goes.
 fn paid_back(built: &UnsignedTransaction) -> Vec<(&'static str, Pubkey, Pubkey)> {
     let ends = ["unwrapSol", "closeTokenAccount"];

@@ -1,9 +1,11 @@
 //! Balances of a wallet after a transaction, to the lamport, from every state before it.
 
 use cpmm::{TokenAccount, ids};
-use sluice_harness::wallet::{Asset, Before, Case, Form, Wallet, units::Units};
+use sluice_harness::wallet::{AMOUNT_IN, Asset, Before, Case, Form, Wallet, units::Units};
 use sluice_testkit::{names::address, svm::Svm};
-use sluice_transaction::{SolOutput, compute_table::TokenKind, costs::Costs};
+use sluice_transaction::{
+    PlatformRate, SolOutput, TransactionVersion, compute_table::TokenKind, costs::Costs,
+};
 use solana_pubkey::Pubkey;
 use solana_signer::Signer;
 use swap_guard_interface::Swapped;
@@ -19,6 +21,8 @@ struct Belongings {
     input: Option<u64>,
     middle: Option<u64>,
     output: Option<u64>,
+    /// Of a platform: lamports, and the balance of its account of the input token.
+    platform: Option<(u64, Option<u64>)>,
 }
 
 fn tokens(svm: &Svm, address: Pubkey) -> Option<u64> {
@@ -44,6 +48,17 @@ fn belongings(svm: &Svm, wallet: &Wallet) -> Belongings {
             .middle
             .and_then(|_| tokens(svm, last.input_token_account)),
         output: tokens(svm, last.output_token_account),
+        platform: plan
+            .platform_fee
+            .map(|fee| (lamports(fee.wallet), tokens(svm, fee.account))),
+    }
+}
+
+/// What of a fee arrives at the platform: a mint that withholds withholds of this transfer too.
+fn arrives(case: &Case, fee: u64) -> u64 {
+    match case.input {
+        Asset::Token(TokenKind::Token2022WithFee) => fee - fee.div_ceil(100),
+        Asset::Token(_) | Asset::Sol => fee,
     }
 }
 
@@ -69,6 +84,17 @@ fn expected(case: &Case, before: Belongings, costs: &Costs, swapped: &Swapped) -
         // What was wrapped before is used first.
         after.user -= costs.wrapped;
         after.input = before.input.map(|held| held + costs.wrapped - spent);
+    }
+    if let Some((lamports, tokens)) = &mut after.platform {
+        let fee = case.platform.map_or(0, |(rate, _)| rate.of(AMOUNT_IN));
+        if case.wrap && case.input == Asset::Sol {
+            assert_eq!(costs.platform_fee, fee);
+            *lamports += fee;
+            after.user -= fee;
+        } else {
+            *tokens = Some(tokens.unwrap_or(0) + arrives(case, fee));
+            after.input = after.input.map(|held| held - fee);
+        }
     }
     if case.unwraps() {
         *after.receiver.as_mut().unwrap_or(&mut after.user) += received;
@@ -111,6 +137,44 @@ fn every_balance_is_what_the_answer_says() {
         assert_eq!(belongings(&svm, &wallet), expected, "{case:?}");
         assert_temporary_is_gone(&svm, &wallet, &ran.unsigned.instructions);
     }
+}
+
+/// Rates that leave remainders, with and without an account that gets the fee.
+fn charged() -> impl Iterator<Item = Case> {
+    let platforms = [1, 37, 299].into_iter().flat_map(|rate| {
+        let rate = PlatformRate::new(rate).expect("a rate");
+        [Before::Absent, Before::Holding(5)].map(|before| (rate, before))
+    });
+    let platforms: Vec<_> = platforms.collect();
+    let cases = Case::all().into_iter().enumerate();
+    cases.map(move |(number, case)| Case {
+        platform: Some(platforms[number % platforms.len()]),
+        // The longest are those that need it.
+        version: TransactionVersion::V1,
+        ..case
+    })
+}
+
+#[test]
+fn a_platform_gets_its_fee_of_all_that_is_paid_and_the_rest_is_swapped() {
+    let mut svm = Svm::new();
+    let mut ran_cases = 0;
+    for case in charged() {
+        let wallet = Wallet::place(&mut svm, &Units::default(), "alice", case);
+        let before = belongings(&svm, &wallet);
+        let ran = wallet
+            .run(&mut svm)
+            .unwrap_or_else(|refused| panic!("{case:?}: {:#?}", refused.logs));
+        let events = &ran.executed.events;
+        let swapped = events.iter().find_map(|event| Swapped::decode(event));
+        let swapped = swapped.expect("the guard says what was spent and received");
+        let fee = wallet.plan.platform_fee.expect("a platform").amount;
+        assert_eq!(wallet.plan.terms.amount_in + fee, AMOUNT_IN, "{case:?}");
+        let expected = expected(&case, before, &ran.unsigned.costs, &swapped);
+        assert_eq!(belongings(&svm, &wallet), expected, "{case:?}");
+        ran_cases += 1;
+    }
+    assert!(ran_cases > 2_000, "{ran_cases}");
 }
 
 /// Nothing that the transaction made for itself is left.
@@ -258,7 +322,7 @@ fn an_older_token_program_refuses_unwrap_lamports() {
 #[test]
 fn the_stated_lamports_suffice() {
     let mut svm = Svm::new();
-    for case in Case::all() {
+    for case in Case::all().into_iter().chain(charged()) {
         let wallet = Wallet::place(&mut svm, &Units::default(), "alice", case);
         let costs = wallet
             .plan

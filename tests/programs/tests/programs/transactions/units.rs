@@ -17,7 +17,7 @@ use sluice_testkit::{
     svm::{EPOCH, Executed, Svm, UNIX_TIMESTAMP},
 };
 use sluice_transaction::{
-    Route, SwapTerms,
+    PlatformRate, Route, SwapTerms, TransactionVersion,
     compute_table::{TokenKind, TokenShape},
 };
 use solana_pubkey::Pubkey;
@@ -95,6 +95,28 @@ fn every_row_of_the_table_is_enough_and_not_much_more() {
 }
 
 #[test]
+fn a_platforms_fee_is_within_the_table_too() {
+    let mut svm = Svm::new();
+    let units = taught(&mut svm);
+    let rate = PlatformRate::new(37).expect("a rate");
+    for case in Case::all().into_iter().filter(|case| !case.receiver) {
+        for before in [Before::Absent, Before::Holding(5)] {
+            let case = Case {
+                platform: Some((rate, before)),
+                version: TransactionVersion::V1,
+                ..case
+            };
+            let wallet = Wallet::place(&mut svm, &units, "alice", case);
+            let ran = wallet
+                .run(&mut svm)
+                .unwrap_or_else(|refused| panic!("{case:?}: {:#?}", refused.logs));
+            let (limit, used) = (ran.unsigned.unit_limit, ran.executed.compute_units);
+            assert_fits(limit, used, MOST_OVER, &case);
+        }
+    }
+}
+
+#[test]
 fn the_limit_holds_for_wallets_whose_addresses_take_many_tries() {
     let mut svm = Svm::new();
     let units = taught(&mut svm);
@@ -131,7 +153,10 @@ fn the_limit_holds_for_mints_with_extensions() {
         for count in 0..=NEUTRAL.len() {
             for fee_first in [true, false] {
                 for output_before in [Before::Absent, Before::Holding(0)] {
+                    let rate = PlatformRate::new(37).expect("a rate");
                     let case = Case {
+                        platform: Some((rate, output_before)),
+                        version: TransactionVersion::V1,
                         input: Asset::Token(kind),
                         output: Asset::Token(kind),
                         output_before,
