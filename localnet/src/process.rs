@@ -300,7 +300,7 @@ mod tests {
     }
 
     fn wait_for_log(process: &OwnedProcess, text: &str) {
-        let deadline = Instant::now() + Duration::from_secs(10);
+        let deadline = Instant::now() + Duration::from_secs(60);
         while !tail(process.log()).contains(text) {
             assert!(Instant::now() < deadline, "no {text:?} in the log");
             thread::sleep(POLL);

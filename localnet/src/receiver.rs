@@ -234,7 +234,7 @@ mod tests {
         let status = deliver(&receiver, SECRET, r#"{"type":"transaction"}"#).await;
         assert_eq!(status, StatusCode::NO_CONTENT);
         let id = receiver
-            .wait_for("message", Duration::from_secs(5), |messages| {
+            .wait_for("message", Duration::from_secs(60), |messages| {
                 messages.first().map(|message| message.id.clone())
             })
             .await

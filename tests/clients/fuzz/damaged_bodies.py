@@ -24,7 +24,7 @@ with open(os.environ["SLUICE_WALLET"], encoding="utf-8") as wallet:
 EXAMPLES = 500
 
 # Deadline of one call, seconds.
-TIMEOUT = 10
+TIMEOUT = 60
 
 # Longest body that the endpoints read, bytes.
 BODY_LIMIT = 16 * 1024

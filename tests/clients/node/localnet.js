@@ -38,7 +38,7 @@ export const guard = setting('SLUICE_GUARD');
 export const BASE_FEE = 5_000;
 
 // How long the indexer may take until a new webhook's filter is in force on the stream, milliseconds.
-const FILTER_DEADLINE = 15_000;
+const FILTER_DEADLINE = 60_000;
 
 // Pause between two looks at the filter, milliseconds.
 const POLL = 20;

@@ -12,7 +12,7 @@ import { createWebhook, deleteWebhook, guard, mints, post, quote } from './local
 import { sendAndConfirm, wallet } from './web3js.js';
 
 // How long after the swap's confirmation a delivery may arrive, milliseconds; it usually has arrived before.
-const DELIVERY_DEADLINE = 15_000;
+const DELIVERY_DEADLINE = 60_000;
 
 // Pause between two looks at what has arrived, milliseconds.
 const POLL = 20;

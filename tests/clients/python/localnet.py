@@ -15,13 +15,13 @@ from solders.keypair import Keypair
 from solders.pubkey import Pubkey
 
 # Deadline of one call, seconds; everything is on this machine.
-TIMEOUT = 10
+TIMEOUT = 60
 
 # How long a transaction may take until it is confirmed, seconds. A blockhash lives for about a minute.
-CONFIRM_DEADLINE = 60
+CONFIRM_DEADLINE = 90
 
 # How long the indexer may take until a new webhook's filter is in force on the stream, seconds.
-FILTER_DEADLINE = 15
+FILTER_DEADLINE = 60
 
 # Pause between two looks at something that is expected to change, seconds.
 POLL = 0.05

@@ -16,7 +16,7 @@ from standardwebhooks import Webhook, WebhookVerificationError
 import localnet
 
 # How long after the swap's confirmation a delivery may arrive, seconds; it usually has arrived before.
-DELIVERY_DEADLINE = 15
+DELIVERY_DEADLINE = 60
 
 # The secret of a webhook that is not ours.
 FOREIGN_SECRET = "whsec_" + base64.b64encode(b"the secret of another webhook").decode()

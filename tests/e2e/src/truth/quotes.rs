@@ -31,10 +31,13 @@ const SWAPS: u64 = 8;
 const SWAP_PAUSE: Duration = Duration::from_millis(150);
 
 /// How long the last swap of a round may take to land.
-const LANDING_PATIENCE: Duration = Duration::from_secs(30);
+const LANDING_PATIENCE: Duration = Duration::from_secs(60);
 
 /// How long quotes of a pool at rest are asked for in each round.
 const ASKING: Duration = Duration::from_millis(1_500);
+
+/// How long the first quote that can be judged may take once the links are whole.
+const JUDGED_PATIENCE: Duration = Duration::from_secs(60);
 
 /// Pause between two looks.
 const POLL: Duration = Duration::from_millis(25);
@@ -90,9 +93,14 @@ impl Quotes {
         })
     }
 
-    /// Rounds until `stop`.
+    /// Rounds until `stop`, and then until a quote could be judged: on a slow machine the market may not have been ready
+    /// between two faults.
     pub(super) async fn run(mut self, stop: CancellationToken) -> anyhow::Result<Self> {
         while !stop.is_cancelled() {
+            self.round().await?;
+        }
+        let whole = Instant::now();
+        while self.counts.judged == 0 && whole.elapsed() < JUDGED_PATIENCE {
             self.round().await?;
         }
         Ok(self)

@@ -29,13 +29,13 @@ use tokio_util::sync::CancellationToken;
 use super::report::{Commitment, Emitted};
 
 /// How long a webhook may take to be followed.
-const IN_FORCE_PATIENCE: Duration = Duration::from_secs(30);
+const IN_FORCE_PATIENCE: Duration = Duration::from_secs(60);
 
 /// How long the chain may take to finalize what it confirmed: 32 slots, and room for a busy machine.
 const FINALITY_PATIENCE: Duration = Duration::from_secs(120);
 
 /// How long after that the last message may arrive.
-const DELIVERY_PATIENCE: Duration = Duration::from_secs(60);
+const DELIVERY_PATIENCE: Duration = Duration::from_secs(120);
 
 /// Pause between two looks.
 const POLL: Duration = Duration::from_millis(250);

@@ -11,7 +11,7 @@ use sluice_localnet::{
 use crate::binary::Run;
 
 /// The demo may take this long from the second run on.
-const DEMO_DEADLINE: Duration = Duration::from_secs(60);
+const DEMO_DEADLINE: Duration = Duration::from_secs(180);
 
 /// Lines that a demo which skipped a step would not print.
 const KEY_LINES: [&str; 11] = [

@@ -12,10 +12,10 @@ use sluice_localnet::ports::is_free;
 use crate::binary::Run;
 
 /// How long a boot may take.
-const BOOT: Duration = Duration::from_secs(90);
+const BOOT: Duration = Duration::from_secs(240);
 
 /// How long an end may take.
-const END: Duration = Duration::from_secs(30);
+const END: Duration = Duration::from_secs(90);
 
 /// What a running localnet says of itself.
 struct Announced {

@@ -15,7 +15,7 @@ use sluice_localnet::{
 use crate::binary::{Ended, Run};
 
 /// The demo may take this long from the second run on.
-const DEMO_DEADLINE: Duration = Duration::from_secs(60);
+const DEMO_DEADLINE: Duration = Duration::from_secs(180);
 
 /// Our own plugin and its template, whatever the environment names.
 fn ours() -> anyhow::Result<Artifacts> {

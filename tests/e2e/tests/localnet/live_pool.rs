@@ -18,7 +18,7 @@ const OPENING_UNITS: u32 = 600_000;
 
 /// How long the new pool may take from its confirmation to its first quote. The exchange itself lets no
 /// swap through for about a second after an opening.
-const PATIENCE: Duration = Duration::from_secs(15);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 #[tokio::test]
 async fn a_pool_opened_live_is_quoted() -> anyhow::Result<()> {

@@ -8,10 +8,10 @@ use sluice_localnet::rest::Part;
 use crate::net::TestNet;
 
 /// How long Sluice may take to notice that the chain is gone: the stream breaks at once.
-const CHAIN_PATIENCE: Duration = Duration::from_secs(20);
+const CHAIN_PATIENCE: Duration = Duration::from_secs(60);
 
 /// How long Sluice may take to notice that its database is gone.
-const DATABASE_PATIENCE: Duration = Duration::from_secs(20);
+const DATABASE_PATIENCE: Duration = Duration::from_secs(60);
 
 /// Sluice goes on for this long before it is looked at again, for a panic that comes with a retry.
 const AFTERMATH: Duration = Duration::from_secs(3);

@@ -19,7 +19,7 @@ use sluice_localnet::{
 use crate::net::TestNet;
 
 /// How long the two may take to be ready, and a webhook made through one to be followed by the other.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Pause between two looks at a health endpoint.
 const POLL: Duration = Duration::from_millis(100);

@@ -23,7 +23,7 @@ use spl_token_interface::instruction::sync_native;
 use crate::net::TestNet;
 
 /// How long a new pool may take to its first quote.
-const PATIENCE: Duration = Duration::from_secs(15);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Opening a pool creates seven accounts, which is more than the 200,000 units of one instruction.
 const OPENING_UNITS: u32 = 600_000;
