@@ -12,6 +12,7 @@ pub mod decoders;
 pub mod figure;
 #[cfg(feature = "chain")]
 pub mod filters;
+#[cfg(feature = "chain")]
 pub mod free_port;
 #[cfg(feature = "chain")]
 pub mod load;
