@@ -8,13 +8,15 @@ use tokio::time::sleep;
 
 use super::{Scenario, unbroken};
 
-/// The stream ends in this way; the market says so, and resumes.
+/// The stream ends in this way; the market says so, as long as it finds no other, and resumes.
 async fn survives(end: impl FnOnce(&Scenario)) {
     let mut scenario = Scenario::ready().await;
     scenario.pass();
     scenario.agree().await;
+    scenario.link.refuse(true);
     end(&scenario);
     assert!(!scenario.not_ready().await.is_empty());
+    scenario.link.refuse(false);
     scenario.pass();
     scenario.agree().await;
     scenario.end().await;
