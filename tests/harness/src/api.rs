@@ -22,7 +22,7 @@ use tokio::task::JoinHandle;
 use crate::services;
 
 /// How long the API may take to be ready.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// How the chain runs: faster than a real one, so that a test does not wait, with the node two slots behind the stream,
 /// as nodes are.

@@ -38,8 +38,9 @@ use tokio::{
 
 use crate::services;
 
-/// No step takes longer unless something hangs: twice the lease of a delivery whose indexer was killed.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+/// No step takes longer unless something hangs: several times the lease of a delivery whose indexer was killed, and of a
+/// busy machine.
+pub const PATIENCE: Duration = Duration::from_secs(120);
 
 /// How long temporary webhooks last: longer than any test.
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);

@@ -31,8 +31,8 @@ const MOST_HEAD_BYTES: usize = 64 * 1024;
 /// Time between two bytes of an answer that drips.
 const DRIP: Duration = Duration::from_millis(50);
 
-/// How long what is expected may take to arrive: twice the lease of a delivery whose sender was killed.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// How long what is expected may take to arrive: several times the lease of a delivery whose sender was killed.
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// How a request is answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -222,7 +222,7 @@ impl WebhookReceiver {
     /// The same, once there are so many.
     ///
     /// # Errors
-    /// When they do not come within a minute: how many came instead.
+    /// When they do not come within two minutes: how many came instead.
     pub async fn until(&self, count: usize) -> Result<Vec<ReceivedRequest>, String> {
         let mut counted = self.shared.count.subscribe();
         let waiting = timeout(PATIENCE, counted.wait_for(|received| *received >= count)).await;

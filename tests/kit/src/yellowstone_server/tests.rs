@@ -21,7 +21,10 @@ use crate::{
 };
 
 /// No step takes longer unless something hangs.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Long enough for the server to have looked at everything that was sent before.
+const SETTLING: Duration = Duration::from_millis(500);
 
 const GENESIS: u64 = 100;
 
@@ -217,9 +220,9 @@ async fn what_passes_before_the_first_request_is_applied_is_lost() {
         tokio::task::yield_now().await;
     }
     // The message after which the request is applied is not lost to a race of the two.
-    tokio::time::sleep(Duration::from_millis(50)).await;
+    tokio::time::sleep(SETTLING).await;
     served.server.hold_requests(false);
-    tokio::time::sleep(Duration::from_millis(50)).await;
+    tokio::time::sleep(SETTLING).await;
     served.write(101, "b", 2);
     served.status(101, SlotStatus::Processed);
     assert_eq!(
@@ -329,7 +332,7 @@ async fn only_the_newest_of_the_requests_that_wait_is_kept() {
     }
     served.server.hold_requests(false);
     come(&mut stream, "102 processed").await;
-    tokio::time::sleep(Duration::from_millis(50)).await;
+    tokio::time::sleep(SETTLING).await;
     served.created(103);
     let update = soon(stream.next()).await.expect("an update");
     assert_eq!(brief(&update), "103 created", "the replay is forgotten");

@@ -13,8 +13,8 @@ use sluice_transaction::Associated;
 use solana_pubkey::Pubkey;
 use solana_signer::Signer;
 
-/// Deadline of the API's calls to its node.
-pub const RPC_TIMEOUT: Duration = Duration::from_millis(500);
+/// Deadline of the API's calls to its node: longer than a node that answers takes on the busiest machine.
+const RPC_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// What is swapped, smallest units.
 pub const AMOUNT: u64 = 1_000_000;

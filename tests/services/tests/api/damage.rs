@@ -1,7 +1,5 @@
 //! Damaged bodies: answered with a transaction that spends what it states, or refused.
 
-use std::time::Duration;
-
 use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
 use rand::{Rng, SeedableRng, rngs::StdRng, seq::IndexedRandom};
 use serde_json::{Value, json};
@@ -21,8 +19,7 @@ const CREATE_ACCOUNT_WITH_SEED: u32 = 3;
 
 #[tokio::test]
 async fn damaged_bodies_get_what_they_state_or_a_refusal() {
-    // Over thousands of requests a busy machine would be late for the usual deadline, which is no matter here.
-    let client = Client::start_with(Duration::from_secs(30)).await;
+    let client = Client::start().await;
     let quote = client.quote().await;
     let whole = json!({
         "quote": quote, "userPublicKey": crate::client::wallet().to_string(), "wrapAndUnwrapSol": true,

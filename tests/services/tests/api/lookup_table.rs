@@ -20,7 +20,7 @@ use crate::client::Client;
 const TABLE: Pubkey = Pubkey::new_from_array([77; 32]);
 
 /// Longer than the API takes to read its table again.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 impl Client {
     /// Gives the node the table with these addresses, closing since a slot or not.

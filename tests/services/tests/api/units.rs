@@ -11,7 +11,7 @@ use sluice_testkit::{pool::Pool, updates};
 use crate::client::{AMOUNT, Client, wallet};
 
 /// Until a swap of the chain must have been taken in.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What the guard uses itself, of each swap without an expiry.
 const GUARD: u64 = 2_000;

@@ -79,13 +79,14 @@ impl ClosingChain {
 
     /// Passes slots until one of them is stored.
     async fn follow(&mut self, store: &Store) {
-        loop {
-            let slot = self.pass(&[]);
-            sleep(Duration::from_millis(100)).await;
-            if store.checkpoint(Commitment::Confirmed).await.expect("read") >= Some(slot) {
-                return;
+        let first = self.slot + 1;
+        let stored = async {
+            while store.checkpoint(Commitment::Confirmed).await.expect("read") < Some(first) {
+                self.pass(&[]);
+                sleep(Duration::from_millis(100)).await;
             }
-        }
+        };
+        soon(stored).await;
     }
 
     /// Finalizes what there is, and waits until it is stored.

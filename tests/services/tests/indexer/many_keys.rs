@@ -39,7 +39,7 @@ const PACE: Pace = Pace {
     finalized_after: 8,
 };
 
-/// Time between two cuts: a stream is back long before.
+/// Time after a cut stream is open again, in which it takes its place among the others.
 const BETWEEN_CUTS: Duration = Duration::from_secs(2);
 
 fn account(number: u64) -> Pubkey {
@@ -114,15 +114,19 @@ async fn three_hundred_thousand_keys_lose_nothing_while_their_streams_are_cut_on
 
     for number in 0..STREAMS {
         link.cut_one(number);
+        let opened_again = async {
+            while server.requests().len() <= STREAMS + number {
+                sleep(Duration::from_millis(20)).await;
+            }
+        };
+        soon(opened_again).await;
         sleep(BETWEEN_CUTS).await;
     }
     let last = soon(flow.end()).await;
     soon(until_final(&harness.store, last)).await;
-    assert_eq!(
-        server.requests().len(),
-        2 * STREAMS,
-        "each was opened again"
-    );
+    // On a busy machine one of them takes more than one attempt.
+    let opened = server.requests().len();
+    assert!(opened >= 2 * STREAMS, "each was opened again: {opened}");
     for (webhook, (commitment, accounts)) in &webhooks {
         let sent = sent(&harness.store, webhook).await;
         let flowed = numbers(first..last + 1, PACE.transactions);

@@ -10,7 +10,7 @@ use sluice_store::{
 };
 use tokio::time::sleep;
 
-use sluice_harness::indexer::{IndexerHarness, freeze_and_confirm, send, soon};
+use sluice_harness::indexer::{IndexerHarness, PATIENCE, freeze_and_confirm, send, soon};
 use sluice_testkit::updates::{block, created, whole};
 
 use crate::{
@@ -161,7 +161,7 @@ async fn the_metrics_count_each_stage_from_the_stream_to_the_endpoint(mut harnes
             sleep(Duration::from_millis(20)).await;
         }
     };
-    let done = tokio::time::timeout(Duration::from_secs(10), wait).await;
+    let done = tokio::time::timeout(PATIENCE, wait).await;
     assert!(done.is_ok(), "{text}");
     indexer.stop().await;
 }
