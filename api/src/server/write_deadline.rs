@@ -105,22 +105,30 @@ mod tests {
 
     use super::*;
 
-    const DEADLINE: Duration = Duration::from_millis(600);
+    const DEADLINE: Duration = Duration::from_secs(3);
+
+    /// Between two reads of a slow reader: so much less than the deadline that a busy machine does not close the gap.
+    const PAUSE: Duration = Duration::from_millis(500);
+
+    /// So many that all of them take longer than the deadline.
+    const READS: usize = 8;
+
+    const CHUNK: usize = 8;
 
     #[tokio::test]
     async fn a_write_that_nobody_takes_fails_and_one_that_is_taken_slowly_does_not() {
-        let (near, mut far) = duplex(8);
+        let (near, mut far) = duplex(CHUNK);
         let mut near = WriteDeadline::new(near, DEADLINE);
         let slow_reader = async {
-            for _ in 0..5 {
-                tokio::time::sleep(DEADLINE / 2).await;
-                let mut bytes = [0; 8];
+            for _ in 0..READS {
+                tokio::time::sleep(PAUSE).await;
+                let mut bytes = [0; CHUNK];
                 far.read_exact(&mut bytes).await.expect("bytes");
             }
         };
-        let (written, ()) = tokio::join!(near.write_all(&[1; 48]), slow_reader);
+        let (written, ()) = tokio::join!(near.write_all(&[1; CHUNK * (READS + 1)]), slow_reader);
         assert!(written.is_ok(), "{written:?}");
-        let stuck = near.write_all(&[1; 16]).await;
+        let stuck = near.write_all(&[1; 2 * CHUNK]).await;
         let kind = stuck.expect_err("nobody reads").kind();
         assert_eq!(kind, io::ErrorKind::TimedOut);
     }

@@ -29,7 +29,7 @@ use tokio::{
 };
 
 /// Longer than any step takes on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The program listened to: any address will do.
 const PROGRAM: &str = "11111111111111111111111111111112";

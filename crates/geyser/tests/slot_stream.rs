@@ -13,7 +13,7 @@ use solana_signature::Signature;
 use tokio::sync::mpsc;
 
 /// No step of a script takes longer unless something hangs.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The slot with which each script begins.
 const FIRST: u64 = 9;

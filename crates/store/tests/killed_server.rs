@@ -32,7 +32,7 @@ async fn a_killed_server_comes_back_with_everything() {
         let pid = cluster.server_pid().expect("runs").to_string();
         let killed = Command::new("kill").args(["-9", &pid]).status();
         assert!(killed.expect("kill runs").success());
-        let mut patience = 50;
+        let mut patience = 600;
         while let Err(error) = cluster.boot() {
             // The server's children need a moment to notice.
             patience -= 1;

@@ -3,10 +3,8 @@
 mod machine;
 mod receivers;
 
-use std::time::Instant;
-
 use service_kit::Clock;
-use sluice_store::{Access, DeliveryOrder, DeliveryState, Secret, Timestamp};
+use sluice_store::{Access, Delivery, DeliveryOrder, DeliveryState, Secret, Timestamp};
 use sluice_testkit::{free_port::free_address, webhook_receiver::Reply};
 use tokio::time::sleep;
 
@@ -65,7 +63,7 @@ async fn the_schedule_ends() {
 }
 
 #[tokio::test]
-async fn a_receiver_that_hangs_is_given_up_and_does_not_hold_up_another() {
+async fn a_receiver_that_hangs_does_not_hold_up_another() {
     let hanging = answering(vec![Reply::Hang; 60]).await;
     let accepting = answering([]).await;
     let machine = Machine::start().await;
@@ -74,23 +72,12 @@ async fn a_receiver_that_hangs_is_given_up_and_does_not_hold_up_another() {
         machine.webhook(2, &accepting).await,
     );
     machine.owe(&stuck, 0..30).await;
-    let begun = Instant::now();
     machine.owe(&well, 0..30).await;
     machine.until(&well, all(DeliveryState::Delivered)).await;
-    assert!(begun.elapsed() < DEADLINE, "took {:?}", begun.elapsed());
+    let left = deliveries(&machine.store, &stuck).await;
+    let is_open = |delivery: &Delivery| delivery.attempts == 0;
+    assert!(left.iter().all(is_open), "it waited for them: {left:?}");
     assert!(hanging.received().len() <= usize::try_from(MAX_IN_FLIGHT).expect("small"));
-
-    machine
-        .until(&stuck, |deliveries| {
-            deliveries.iter().any(|delivery| delivery.attempts > 0)
-        })
-        .await;
-    let attempts = machine.attempts(&stuck).await;
-    assert_eq!(attempts[0].status, None);
-    assert_eq!(
-        attempts[0].error.as_deref(),
-        Some("no complete answer within 1 s")
-    );
     machine.stop().await;
 }
 
@@ -99,9 +86,11 @@ async fn no_more_bodies_are_held_than_there_is_room_for() {
     /// Room for two bodies and a half.
     const ROOM: u64 = 60 * 1024;
     const BODY: usize = 24 * 1024;
+    /// Longer than the short ones take on a busy machine: the room is given back only after it.
+    const DEADLINE: Duration = Duration::from_secs(10);
     let hanging = answering(vec![Reply::Hang; 2]).await;
     let accepting = answering([]).await;
-    let machine = Machine::start_with(Submissions::with_bytes(DEADLINE, ROOM)).await;
+    let machine = Machine::start_with(DEADLINE, Submissions::with_bytes(DEADLINE, ROOM)).await;
     let long = machine.webhook(1, &hanging).await;
     machine.owe_long(&long, 0..6, BODY).await;
     machine.until_received(&hanging, 2).await;
@@ -120,19 +109,21 @@ async fn no_more_bodies_are_held_than_there_is_room_for() {
 }
 
 #[tokio::test]
-async fn an_answer_that_never_ends_is_no_answer() {
-    let receiver = answering([Reply::Drip]).await;
-    let machine = Machine::start().await;
-    let id = machine.webhook(1, &receiver).await;
-    machine.owe(&id, 0..1).await;
-    machine.until(&id, all(DeliveryState::Delivered)).await;
-    let attempts = machine.attempts(&id).await;
-    assert_eq!(
-        attempts[0].error.as_deref(),
-        Some("no complete answer within 1 s")
-    );
-    assert_eq!(attempts[1].status, Some(200));
-    machine.stop().await;
+async fn an_answer_that_never_comes_or_never_ends_is_no_answer() {
+    for reply in [Reply::Hang, Reply::Drip] {
+        let receiver = answering([reply]).await;
+        let machine = Machine::with_deadline(SHORT_DEADLINE).await;
+        let id = machine.webhook(1, &receiver).await;
+        machine.owe(&id, 0..1).await;
+        machine.until(&id, all(DeliveryState::Delivered)).await;
+        let attempts = machine.attempts(&id).await;
+        assert_eq!(attempts[0].status, None);
+        assert_eq!(
+            attempts[0].error.as_deref(),
+            Some("no complete answer within 2 s")
+        );
+        machine.stop().await;
+    }
 }
 
 #[tokio::test]
@@ -220,9 +211,8 @@ async fn what_is_submitted_is_delivered_without_being_looked_for() {
     let id = machine.webhook(1, &receiver).await;
     machine.submit(&id, 0..3).await;
     let delivered = machine.until(&id, all(DeliveryState::Delivered));
-    // It is under a lease of many seconds, so it is not due.
-    let soon = timeout(Duration::from_secs(5), delivered).await;
-    soon.expect("the dispatcher has it");
+    // It is under a lease that outlives the test's patience, so it is not due.
+    delivered.await;
     assert_eq!(receiver.received().len(), 3, "each once");
     machine.stop().await;
 }
@@ -252,7 +242,7 @@ async fn what_is_submitted_when_the_dispatcher_stops_is_released() {
 #[tokio::test]
 async fn a_shutdown_lets_attempts_in_flight_finish() {
     let receiver = answering([Reply::Hang, Reply::Hang]).await;
-    let machine = Machine::start().await;
+    let machine = Machine::with_deadline(SHORT_DEADLINE).await;
     let id = machine.webhook(1, &receiver).await;
     machine.owe(&id, 0..2).await;
     machine.until(&id, |_| receiver.received().len() == 2).await;

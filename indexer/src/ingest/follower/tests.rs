@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// No step takes longer unless something hangs.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// How long the watch is held back: a follower that does not wait for it opens a stream within milliseconds.
 const HELD_BACK: Duration = Duration::from_millis(500);

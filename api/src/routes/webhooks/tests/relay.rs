@@ -9,7 +9,7 @@ use super::*;
 use crate::routes::webhooks::definition;
 
 /// Longer than any line takes to come.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 fn temporary() -> Value {
     json!({

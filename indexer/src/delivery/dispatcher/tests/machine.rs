@@ -23,11 +23,14 @@ pub(super) const SCHEDULE: [Duration; 3] = [
     Duration::from_millis(50),
 ];
 
-/// Longer than anything but the hanging receiver takes.
-pub(super) const DEADLINE: Duration = Duration::from_secs(1);
-
 /// Patience of a test with what must happen.
-pub(super) const PATIENCE: Duration = Duration::from_secs(20);
+pub(super) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Deadline of an attempt where each is answered: as long as a test is patient.
+const DEADLINE: Duration = PATIENCE;
+
+/// Deadline of an attempt where a receiver outlives it.
+pub(super) const SHORT_DEADLINE: Duration = Duration::from_secs(2);
 
 /// A receiver that gives these answers in turn, and accepts what comes after them.
 pub(super) async fn answering(replies: impl IntoIterator<Item = Reply>) -> WebhookReceiver {
@@ -51,11 +54,15 @@ pub(super) struct Machine {
 
 impl Machine {
     pub(super) async fn start() -> Self {
-        Self::start_with(Submissions::new(DEADLINE)).await
+        Self::with_deadline(DEADLINE).await
     }
 
-    /// A dispatcher of this capacity.
-    pub(super) async fn start_with(submissions: Submissions) -> Self {
+    pub(super) async fn with_deadline(deadline: Duration) -> Self {
+        Self::start_with(deadline, Submissions::new(deadline)).await
+    }
+
+    /// A dispatcher of this capacity, each of whose attempts ends after `deadline`.
+    pub(super) async fn start_with(deadline: Duration, submissions: Submissions) -> Self {
         let folder = tempfile::tempdir().expect("temporary folder");
         let store = Store::open(&folder.path().join("sluice.db"))
             .await
@@ -63,7 +70,7 @@ impl Machine {
         let inserted = Arc::new(Notify::new());
         let dispatcher = Dispatcher {
             store: store.clone(),
-            client: Client::new(DEADLINE, Reach::PublicAndLoopback).expect("TLS"),
+            client: Client::new(deadline, Reach::PublicAndLoopback).expect("TLS"),
             schedule: SCHEDULE.into(),
             inserted: Arc::clone(&inserted),
             metrics: Metrics::default(),

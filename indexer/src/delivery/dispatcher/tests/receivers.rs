@@ -2,12 +2,35 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use sluice_store::{Breaker, DeliveryOrder, DeliveryState, EndpointState};
+use sluice_store::{Breaker, DeliveryOrder, DeliveryState, EndpointState, WebhookId};
 use sluice_testkit::webhook_receiver::{Reply, RequestHead, WebhookReceiver};
 use tokio::time::sleep;
 
 use super::{super::*, machine::*};
 use crate::delivery::breaker;
+
+impl Machine {
+    /// Waits until the end of every attempt that the receiver got is recorded, and none follows for some polls.
+    async fn until_ended(&self, webhook: &WebhookId, receiver: &WebhookReceiver) {
+        const LOOKS: u32 = 3;
+        let wait = async {
+            let mut quiet = 0;
+            while quiet < LOOKS {
+                let before = receiver.received().len();
+                sleep(POLL_INTERVAL).await;
+                let recorded = deliveries(&self.store, webhook).await;
+                let ended: u32 = recorded.iter().map(|delivery| delivery.attempts).sum();
+                let all_ended = usize::try_from(ended) == Ok(before);
+                quiet = if all_ended && receiver.received().len() == before {
+                    quiet + 1
+                } else {
+                    0
+                };
+            }
+        };
+        timeout(PATIENCE, wait).await.expect("attempts end");
+    }
+}
 
 #[tokio::test]
 async fn a_receiver_that_keeps_failing_gets_nothing_but_probes_and_everything_when_it_heals() {
@@ -31,8 +54,7 @@ async fn a_receiver_that_keeps_failing_gets_nothing_but_probes_and_everything_wh
         }
     };
     timeout(PATIENCE, open).await.expect("opens");
-    // Those in flight when it opened still arrive.
-    sleep(POLL_INTERVAL).await;
+    machine.until_ended(&id, &receiver).await;
     let sent = receiver.received().len();
     let in_flight = usize::try_from(MAX_IN_FLIGHT).expect("small");
     assert!(sent <= failures + 2 * in_flight, "{sent}");
@@ -49,7 +71,8 @@ async fn a_receiver_that_keeps_failing_gets_nothing_but_probes_and_everything_wh
         ..machine.endpoint(&id).await
     };
     machine.store.set_endpoint(&id, &over).await.expect("set");
-    sleep(3 * POLL_INTERVAL).await;
+    receiver.until(sent + 1).await.expect("a probe comes");
+    machine.until_ended(&id, &receiver).await;
     assert_eq!(receiver.received().len(), sent + 1);
 
     heals.store(true, Ordering::SeqCst);
