@@ -99,7 +99,8 @@ impl Store {
     }
 
     /// Records that the filter of `state` is in force, and with it every change up to its revision that was
-    /// not before. Recording the same revision again, after a reconnect for example, keeps the first slot.
+    /// not before. Recording the same revision again, after a reconnect for example, keeps the first slot, and an earlier
+    /// one changes nothing.
     ///
     /// # Errors
     /// A failure of the database.
@@ -114,7 +115,7 @@ impl Store {
                 "INSERT INTO filter_state (one, revision, in_force_slot) VALUES (1, $1, $2)
                  ON CONFLICT (one) DO UPDATE
                  SET revision = excluded.revision, in_force_slot = excluded.in_force_slot
-                 WHERE filter_state.revision <> excluded.revision",
+                 WHERE filter_state.revision < excluded.revision",
                 values![revision, since],
             )
             .await?;

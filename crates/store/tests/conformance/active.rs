@@ -13,7 +13,7 @@ on_both!(
     addresses_are_added_and_removed_once,
     an_edit_cannot_empty_or_overfill_a_filter,
     a_change_names_the_slots_from_which_it_was_requested_and_in_force,
-    recording_the_same_filter_again_keeps_its_first_slot,
+    recording_the_same_filter_again_or_an_earlier_one_changes_nothing,
     a_refusal_is_kept_until_the_filter_changes_or_is_served,
     address_limits_are_those_that_were_found_last,
 );
@@ -215,7 +215,7 @@ async fn a_change_names_the_slots_from_which_it_was_requested_and_in_force(fixtu
     assert_eq!(change(9).await, None);
 }
 
-async fn recording_the_same_filter_again_keeps_its_first_slot(fixture: &Fixture) {
+async fn recording_the_same_filter_again_or_an_earlier_one_changes_nothing(fixture: &Fixture) {
     let store = &fixture.store;
     assert_eq!(store.filter_state().await.expect("reads"), None);
     let state = |revision, in_force_slot| FilterState {
@@ -226,6 +226,8 @@ async fn recording_the_same_filter_again_keeps_its_first_slot(fixture: &Fixture)
         (state(1, 10), state(1, 10)),
         (state(1, 20), state(1, 10)),
         (state(2, 30), state(2, 30)),
+        // Another process recorded a later one meanwhile.
+        (state(1, 40), state(2, 30)),
     ] {
         store.record_filter_state(recorded).await.expect("records");
         assert_eq!(store.filter_state().await.expect("reads"), Some(known));
