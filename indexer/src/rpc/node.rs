@@ -22,7 +22,8 @@ use url::Url;
 
 use super::{
     block::{Block, BlockError, WireBlock},
-    refusal::{Refusal, WireError},
+    refusal::Refusal,
+    response::{self, BodyError, error_of, seconds},
 };
 
 /// Highest version of transactions that is understood.
@@ -41,9 +42,6 @@ const SLOTS_PER_LIST: u64 = 1_000;
 
 /// Most accounts that nodes return from one `getMultipleAccounts`.
 const MAX_ACCOUNTS_PER_CALL: usize = 100;
-
-/// Longest answer that may be an error.
-const MAX_ERROR_BYTES: usize = 64 * 1024;
 
 /// Longest pause that is taken from a `Retry-After`.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
@@ -354,10 +352,15 @@ impl Node {
             .map_err(passing)?;
         let status = response.status();
         let wanted = response.headers().get(RETRY_AFTER).and_then(seconds);
-        let body = response.bytes().await.map_err(passing)?;
+        let body = response::body(response)
+            .await
+            .map_err(|error| match error {
+                BodyError::TooLong(_) => Failure::Refused(Refusal::Other(error.to_string())),
+                BodyError::Broken(error) => passing(error),
+            })?;
         // Providers write errors with any status.
         match error_of(&body) {
-            Ok(None) if status.is_success() => return Ok(body.into()),
+            Ok(None) if status.is_success() => return Ok(body),
             Ok(Some(error)) => match Refusal::of(error) {
                 Refusal::NotYet => {
                     return Err(Failure::Passing(
@@ -453,24 +456,6 @@ fn convert(
         Err(BlockError::WithoutResult) => Ok(Answer::Missing),
         Err(reason) => Err(NodeError::Block { slot, reason }),
     }
-}
-
-/// The error in an answer, which is short: a block need not be looked through for one.
-fn error_of(body: &[u8]) -> Result<Option<WireError>, serde_json::Error> {
-    if body.len() > MAX_ERROR_BYTES {
-        return Ok(None);
-    }
-    #[derive(Deserialize)]
-    struct Response {
-        error: Option<WireError>,
-    }
-    serde_json::from_slice::<Response>(body).map(|response| response.error)
-}
-
-/// Seconds are what nodes and providers send; a date is not worth a parser here.
-fn seconds(value: &reqwest::header::HeaderValue) -> Option<Duration> {
-    let seconds = value.to_str().ok()?.trim().parse().ok()?;
-    Some(Duration::from_secs(seconds))
 }
 
 fn absent(slot: u64, pubkey: Pubkey) -> AccountUpdate {
