@@ -57,6 +57,7 @@ pub struct Metrics {
     sessions: Family<Label, Counter>,
     gaps: Counter,
     truncated_logs: Counter,
+    forgotten_accounts: Counter,
     attempts: Family<Label, Counter>,
     latency: Family<Label, Histogram>,
     leader: Gauge,
@@ -75,6 +76,7 @@ impl Default for Metrics {
             sessions: Family::default(),
             gaps: Counter::default(),
             truncated_logs: Counter::default(),
+            forgotten_accounts: Counter::default(),
             attempts: Family::default(),
             latency: Family::new_with_constructor(|| {
                 Histogram::new(exponential_buckets(FIRST_BUCKET, BUCKET_FACTOR, BUCKETS))
@@ -123,6 +125,11 @@ impl Metrics {
     /// A transaction came whose logs the validator cut.
     pub fn logs_truncated(&self) {
         self.truncated_logs.inc();
+    }
+
+    /// So many accounts of watched programs were forgotten, because there were too many.
+    pub fn known_accounts_forgotten(&self, count: u64) {
+        self.forgotten_accounts.inc_by(count);
     }
 
     /// An attempt was recorded.
@@ -178,36 +185,7 @@ impl Metrics {
     pub fn text(&self) -> String {
         let mut registry = Registry::with_prefix("sluice_indexer");
         let r = &mut registry;
-        r.register(
-            "slot",
-            "Newest slot seen, and the checkpoint of each commitment",
-            self.slots.clone(),
-        );
-        r.register(
-            "stream_updates",
-            "Updates of the stream",
-            self.updates.clone(),
-        );
-        r.register(
-            "messages_stored",
-            "Messages stored, by commitment",
-            self.messages.clone(),
-        );
-        r.register(
-            "stream_sessions_ended",
-            "Ended sessions with the stream, by reason",
-            self.sessions.clone(),
-        );
-        r.register(
-            "gap_slots",
-            "Slots in gaps: not read, and not replayed by any server",
-            self.gaps.clone(),
-        );
-        r.register(
-            "transactions_with_truncated_logs",
-            "Transactions whose logs the validator cut: logged program events may be missing",
-            self.truncated_logs.clone(),
-        );
+        self.register_stream(r);
         r.register(
             "delivery_attempts",
             "Delivery attempts, by outcome",
@@ -244,6 +222,44 @@ impl Metrics {
         open_metrics::text(&registry)
     }
 
+    fn register_stream(&self, r: &mut Registry) {
+        r.register(
+            "slot",
+            "Newest slot seen, and the checkpoint of each commitment",
+            self.slots.clone(),
+        );
+        r.register(
+            "stream_updates",
+            "Updates of the stream",
+            self.updates.clone(),
+        );
+        r.register(
+            "messages_stored",
+            "Messages stored, by commitment",
+            self.messages.clone(),
+        );
+        r.register(
+            "stream_sessions_ended",
+            "Ended sessions with the stream, by reason",
+            self.sessions.clone(),
+        );
+        r.register(
+            "gap_slots",
+            "Slots in gaps: not read, and not replayed by any server",
+            self.gaps.clone(),
+        );
+        r.register(
+            "transactions_with_truncated_logs",
+            "Transactions whose logs the validator cut: logged program events may be missing",
+            self.truncated_logs.clone(),
+        );
+        r.register(
+            "known_accounts_forgotten",
+            "Accounts of watched programs forgotten because there were too many: their closes are not noticed",
+            self.forgotten_accounts.clone(),
+        );
+    }
+
     fn set_slot(&self, name: &'static str, slot: u64) {
         self.slots
             .get_or_create(&Label { name })
@@ -266,6 +282,7 @@ mod tests {
         metrics.checkpoint(Commitment::Confirmed, 7);
         metrics.clone().recorded(&Outcome::Delivered);
         metrics.took(Stage::Stored, Duration::from_millis(3));
+        metrics.known_accounts_forgotten(12);
         let stats = QueueStats {
             pending: 4,
             oldest_pending: Some(Timestamp::from_unix_seconds(10)),
@@ -290,6 +307,7 @@ mod tests {
             "sluice_indexer_stream_server_behind_seconds_total{server=\"a:1\"} 0.5",
             "sluice_indexer_stream_server_contradictions_total{server=\"a:1\"} 1",
             "sluice_indexer_slot{name=\"seen\"} 9",
+            "sluice_indexer_known_accounts_forgotten_total 12",
             "sluice_indexer_slot{name=\"confirmed\"} 7",
             "sluice_indexer_delivery_attempts_total{name=\"delivered\"} 1",
             "sluice_indexer_stage_latency_seconds_count{name=\"stored\"} 1",

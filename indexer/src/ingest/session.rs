@@ -66,6 +66,8 @@ pub(super) struct Session<'a> {
     ownership: Ownership,
     /// Accounts that were closed while a program's accounts are read; `None` while none is.
     held_closes: Option<HeldCloses>,
+    /// Whether it was said that too many accounts are watched.
+    warned_of_crowding: bool,
     /// The finalized slot at which tenures that are over were forgotten last.
     owners_forgotten: u64,
     /// The slot up to which everything confirmed is stored under this session's filter.
@@ -104,6 +106,7 @@ impl<'a> Session<'a> {
             ownership: Ownership::default(),
             owners_forgotten: 0,
             held_closes: None,
+            warned_of_crowding: false,
             watermark: None,
             has_checkpoint: false,
             first_whole: None,

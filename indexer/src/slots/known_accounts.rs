@@ -46,6 +46,8 @@ pub struct KnownAccounts {
     count: usize,
     most: usize,
     changes: KnownChanges,
+    /// Tenures that were forgotten because there were too many.
+    crowded_out: u64,
 }
 
 impl Default for KnownAccounts {
@@ -61,6 +63,7 @@ impl KnownAccounts {
             count: 0,
             most,
             changes: KnownChanges::default(),
+            crowded_out: 0,
         }
     }
 
@@ -150,7 +153,10 @@ impl KnownAccounts {
         let part = (begins.len() / FORGOTTEN_PART).max(1);
         let (_, newest_forgotten, _) = begins.select_nth_unstable(part - 1);
         let newest_forgotten = *newest_forgotten;
+        let before = self.count;
         self.forget_if(|tenure| tenure.since <= newest_forgotten);
+        let forgotten = u64::try_from(before.saturating_sub(self.count)).unwrap_or(u64::MAX);
+        self.crowded_out = self.crowded_out.saturating_add(forgotten);
     }
 
     /// Forgets the tenures that were over before a slot: none at or before it is read any more.
@@ -172,6 +178,12 @@ impl KnownAccounts {
             !tenures.is_empty()
         });
         self.count = self.count.saturating_sub(forgotten);
+    }
+
+    /// How many tenures were forgotten, since this was asked last, because there were too many: that such an account is closed
+    /// is not noticed.
+    pub const fn take_crowded_out(&mut self) -> u64 {
+        std::mem::replace(&mut self.crowded_out, 0)
     }
 
     /// What has changed since this was asked last.
@@ -277,5 +289,10 @@ mod tests {
         let forgotten: Vec<_> = changes.filter(|(_, change)| change.is_none()).collect();
         assert_eq!(forgotten, [((key(0), 0), None), ((key(1), 1), None)]);
         assert_eq!((known.count, known.tenures.len()), (31, 31));
+        assert_eq!((known.take_crowded_out(), known.take_crowded_out()), (2, 0));
+        known.saw(key(40), 40, None);
+        known.saw(key(2), 41, None);
+        known.forget_before(50);
+        assert_eq!(known.take_crowded_out(), 0, "they are not needed");
     }
 }

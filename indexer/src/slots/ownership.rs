@@ -51,6 +51,11 @@ impl Ownership {
         self.known.take_changes()
     }
 
+    /// How many accounts were forgotten, since this was asked last, because there were too many.
+    pub const fn take_crowded_out(&mut self) -> u64 {
+        self.known.take_crowded_out()
+    }
+
     /// A program owned these accounts at the end of a confirmed slot.
     pub fn read(&mut self, program: Pubkey, slot: u64, accounts: impl IntoIterator<Item = Pubkey>) {
         self.known.read(program, slot, accounts);

@@ -9,7 +9,7 @@ use solana_pubkey::Pubkey;
 use super::{super::program_reader::ProgramAccounts, OutboxBatch, Served, Session, SessionEnd};
 use crate::slots::{
     Action, Block, LastOwners, Ownership, SlotEvent, SlotEvents,
-    known_accounts::{KnownAccounts, Tenure},
+    known_accounts::{KnownAccounts, MAX_KNOWN_ACCOUNTS, Tenure},
 };
 
 /// How many slots are finalized until the tenures that are over are looked through: some twenty seconds.
@@ -95,6 +95,24 @@ impl Session<'_> {
         }
     }
 
+    /// Counts the accounts that were forgotten because too many are watched, and says so once a session.
+    fn note_crowded_out(&mut self) {
+        let forgotten = self.ownership.take_crowded_out();
+        if forgotten == 0 {
+            return;
+        }
+        let metrics = &self.context.outbox.metrics;
+        if !std::mem::replace(&mut self.warned_of_crowding, true) {
+            tracing::warn!(
+                forgotten,
+                MAX_KNOWN_ACCOUNTS,
+                "more accounts of watched programs than are known at once: of the oldest, that they are closed is not noticed \
+                 until they are written again"
+            );
+        }
+        metrics.known_accounts_forgotten(forgotten);
+    }
+
     /// The owners that accounts written in a block had before.
     pub(super) fn last_owners(
         &self,
@@ -144,6 +162,7 @@ impl Session<'_> {
             let watched = |program: &_| subscriptions.watches_owner(program);
             self.ownership.confirmed(block, events, watched);
         }
+        self.note_crowded_out();
         for ((address, since_slot), tenure) in self.ownership.take_changes() {
             match tenure {
                 Some(tenure) => batch.known_accounts.write(KnownAccount {
