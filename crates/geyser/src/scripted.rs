@@ -22,7 +22,7 @@ use futures::StreamExt;
 use tokio::{net::TcpListener, sync::mpsc, task::AbortHandle};
 use tokio_stream::wrappers::TcpListenerStream;
 pub use tonic::Code;
-use tonic::{Status, transport::Server};
+use tonic::{Status, codec::CompressionEncoding, transport::Server};
 use url::Url;
 use yellowstone_grpc_proto::{geyser::geyser_server::GeyserServer, prost::Message};
 
@@ -56,11 +56,23 @@ impl ScriptedServer {
         Self::with_queue(service::PLAYED_AHEAD).await
     }
 
+    /// Like [`ScriptedServer::start`], and compresses with zstd what a client accepts so.
+    ///
+    /// # Errors
+    /// When no port can be bound.
+    pub async fn compressing() -> io::Result<Self> {
+        Self::listen(service::PLAYED_AHEAD, true).await
+    }
+
     /// Like [`ScriptedServer::start`], with room for this many messages that a client has not taken yet.
     ///
     /// # Errors
     /// When no port can be bound.
     pub async fn with_queue(messages: usize) -> io::Result<Self> {
+        Self::listen(messages, false).await
+    }
+
+    async fn listen(messages: usize, compresses: bool) -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let address = listener.local_addr()?;
         let connections_in = TcpListenerStream::new(listener).inspect(|connection| {
@@ -77,7 +89,10 @@ impl ScriptedServer {
             refusals: Arc::clone(&refusals),
             queue: messages,
         };
-        let service = GeyserServer::new(service).max_decoding_message_size(MAX_REQUEST_BYTES);
+        let mut service = GeyserServer::new(service).max_decoding_message_size(MAX_REQUEST_BYTES);
+        if compresses {
+            service = service.send_compressed(CompressionEncoding::Zstd);
+        }
         let serve = Server::builder()
             .add_service(service)
             .serve_with_incoming(connections_in);

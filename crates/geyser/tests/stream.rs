@@ -1,16 +1,27 @@
 //! Stream against a scripted server that speaks the real protocol.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
 use bytes::Bytes;
 use sluice_geyser::{
-    AccountFilter, AccountUpdate, BlockMeta, Body, Commitment, InnerInstruction, Instruction,
-    Request, SlotStatus, SlotUpdate, Stream, StreamError, TransactionFilter, TransactionUpdate,
-    Update, limits,
+    AccountFilter, AccountUpdate, BlockMeta, Body, Commitment, Endpoint, InnerInstruction,
+    Instruction, Request, SlotStatus, SlotUpdate, Stream, StreamError, TransactionFilter,
+    TransactionUpdate, Update, limits,
     scripted::{Code, Connection, ScriptedServer},
 };
 use solana_pubkey::Pubkey;
 use solana_signature::Signature;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpListener, TcpStream},
+};
 
 /// No step of a script takes longer unless something hangs.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -202,6 +213,61 @@ async fn every_kind_of_update_arrives_unchanged_and_in_order() {
     }
     for update in script {
         assert_eq!(soon(stream.next()).await, Ok(update));
+    }
+}
+
+/// Passes one connection on to a server, and counts the bytes that come back.
+async fn counted(server: &Endpoint) -> (Endpoint, Arc<AtomicUsize>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let url = format!("http://{}", listener.local_addr().expect("bound"));
+    let (received, address) = (
+        Arc::<AtomicUsize>::default(),
+        server.url.authority().to_owned(),
+    );
+    let counter = Arc::clone(&received);
+    tokio::spawn(async move {
+        let (client, _) = listener.accept().await.expect("a connection");
+        let server = TcpStream::connect(address).await.expect("it listens");
+        let ((mut requests, mut answers), (mut from, mut to)) =
+            (client.into_split(), server.into_split());
+        tokio::spawn(async move { tokio::io::copy(&mut requests, &mut to).await });
+        let mut buffer = vec![0; 64 * 1024];
+        while let Ok(read @ 1..) = from.read(&mut buffer).await {
+            counter.fetch_add(read, Ordering::SeqCst);
+            if answers.write_all(&buffer[..read]).await.is_err() {
+                return;
+            }
+        }
+    });
+    let endpoint = Endpoint {
+        url: url.parse().expect("a URL"),
+        x_token: None,
+    };
+    (endpoint, received)
+}
+
+#[tokio::test]
+async fn updates_come_compressed_where_the_server_compresses_and_as_they_are_where_it_does_not() {
+    const BYTES: usize = 256 * 1024;
+    for compresses in [true, false] {
+        let server = if compresses {
+            ScriptedServer::compressing().await
+        } else {
+            ScriptedServer::start().await
+        };
+        let mut server = server.expect("a loopback port");
+        let (endpoint, received) = counted(&server.endpoint()).await;
+        let mut stream = soon(Stream::open(&endpoint, request()))
+            .await
+            .expect("accepted");
+        let connection = soon(server.accept()).await;
+        let update = account(11, Bytes::from(vec![0; BYTES]));
+        soon(connection.send(update.clone()))
+            .await
+            .expect("the client listens");
+        assert_eq!(soon(stream.next()).await, Ok(update));
+        let received = received.load(Ordering::SeqCst);
+        assert_eq!(received < BYTES / 4, compresses, "{received} bytes");
     }
 }
 
