@@ -1,11 +1,14 @@
 //! `clients`: swaps with the tools that integrators use, in JavaScript and Python.
 //!
+//! The TypeScript client is one of them: it is built and tested here.
+//!
 //! Interpreters are the machine's own where they are recent enough. Packages come from npm and PyPI, exactly those whose
-//! hashes stand in the lock files of `tests/clients`, into `target/clients`; while a lock file and its interpreter stay
+//! hashes stand in the lock files of `tests/clients` and `clients/typescript`, into `target/clients`; while a lock file and its interpreter stay
 //! the same, nothing is installed again and no network is needed.
 
 mod node;
 pub mod python;
+pub mod typescript;
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -37,7 +40,8 @@ pub fn set_up(repo: &Repo) -> Result<()> {
     for environment in ["python", "fuzz"] {
         python.environment(repo, &sources(repo).join(environment))?;
     }
-    node::set_up(repo, &python)
+    let node = node::set_up(repo, &python)?;
+    typescript::build(repo, &node)
 }
 
 /// Sets everything up and runs the clients' tests, and no others.

@@ -75,6 +75,8 @@ enum Task {
     Test,
     /// Swap with the tools that integrators use, in JavaScript and Python, and fuzz the API.
     Clients,
+    /// Build and test the TypeScript client, without a chain.
+    Typescript,
     /// Build the parts that live outside the root workspace.
     Build {
         #[arg(value_enum, default_value_t = build::Part::All)]
@@ -189,6 +191,7 @@ fn run(arguments: Arguments) -> Result<ExitCode> {
         Task::Localnet { demo, extra } => match localnet::run(&repo, &cache, demo, &extra)? {},
         Task::Test => return Ok(test::run(&repo, &cache)),
         Task::Clients => clients::run(&repo, &cache)?,
+        Task::Typescript => clients::typescript::run(&repo)?,
         Task::Build { part } => build::run(&repo, &cache, part)?,
         Task::Bench { subject, check } => {
             if subject.needs_programs() {

@@ -100,6 +100,7 @@ fn all(repo: &Repo, cache: &Cache, stages: &mut Stages) -> Result<()> {
     stages.stage("build plugin", || plugin::build(repo))?;
     stages.stage("build binaries", || binaries::build(repo).map(drop))?;
     stages.stage("set up clients", || clients::set_up(repo))?;
+    stages.tests("TypeScript client", || clients::typescript::test(repo))?;
     stages.tests("root tests", || {
         test_root(repo, &nextest, &validator, &geyser)
     })?;

@@ -20,29 +20,44 @@ const OLDEST: [u32; 3] = [20, 18, 0];
 const PACKAGE_FILES: [&str; 3] = ["package.json", "package-lock.json", ".npmrc"];
 
 /// An interpreter and its package manager.
-struct NodeJs {
-    node: PathBuf,
+pub struct NodeJs {
+    /// The interpreter.
+    pub node: PathBuf,
     /// The package manager's script, which the interpreter runs.
-    npm: PathBuf,
+    pub npm: PathBuf,
     version: String,
 }
 
-/// Finds or installs Node, and installs the packages.
-pub fn set_up(repo: &Repo, python: &Python) -> Result<()> {
+/// Finds or installs Node, and installs the packages of the tests.
+pub fn set_up(repo: &Repo, python: &Python) -> Result<NodeJs> {
+    let node = find(repo, python)?;
+    install(repo, &node, &sources(repo).join("node"), "node")?;
+    Ok(node)
+}
+
+/// Finds or installs Node.
+pub fn find(repo: &Repo, python: &Python) -> Result<NodeJs> {
     let node = match search(repo) {
         Some(node) => node,
         None => from_pypi(repo, python)?,
     };
     link(&node.node, &installed(repo).join("bin/node"))?;
-    install(repo, &node)?;
-    // Modules are looked for in the folders above the one that imports them, and nowhere else.
-    let modules = Path::new("../../../target/clients/node/node_modules");
-    link(modules, &sources(repo).join("node/node_modules"))
+    Ok(node)
 }
 
-fn install(repo: &Repo, node: &NodeJs) -> Result<()> {
-    let from = sources(repo).join("node");
-    let folder = installed(repo).join("node");
+/// Installs what the lock file of the folder `from` names as `name`, and links it into the folder.
+pub fn install(repo: &Repo, node: &NodeJs, from: &Path, name: &str) -> Result<()> {
+    install_packages(repo, node, from, name)?;
+    // Modules are looked for in the folders above the one that imports them, and nowhere else.
+    let depth = from.strip_prefix(repo.root())?.components().count();
+    let modules = format!("{}target/clients/{name}/node_modules", "../".repeat(depth));
+    link(Path::new(&modules), &from.join("node_modules"))
+}
+
+fn install_packages(repo: &Repo, node: &NodeJs, from: &Path, name: &str) -> Result<()> {
+    let folder = installed(repo).join(name);
+    let lock = from.join("package-lock.json");
+    let lock = repo.shown(&lock);
     let mut recipe = format!("{}\n", node.version);
     for name in PACKAGE_FILES {
         let file = from.join(name);
@@ -52,9 +67,9 @@ fn install(repo: &Repo, node: &NodeJs) -> Result<()> {
     once(&folder, &recipe, || {
         let step = Step::begin(
             repo,
-            "clients-node",
-            "Installing the JavaScript packages of tests/clients/node/package-lock.json",
-            "tests run them against the service; only files of the committed hashes are taken",
+            &format!("clients-{name}"),
+            &format!("Installing the JavaScript packages of {lock}"),
+            "only files of the committed hashes are taken",
             "15 s, mostly the download, once",
         )?;
         for name in PACKAGE_FILES {

@@ -8,6 +8,7 @@ use solana_transaction::versioned::VersionedTransaction;
 use super::*;
 use crate::version::PACKET_LIMIT;
 
+mod explained;
 mod forms;
 mod sizes;
 

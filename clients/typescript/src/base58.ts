@@ -1,0 +1,27 @@
+/** Base 58, in which addresses and blockhashes are written. */
+
+const ALPHABET = '123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz';
+
+/** Digits that are split off at once: as many as a number holds exactly. */
+const CHUNK = 9;
+const CHUNK_BASE = 58n ** BigInt(CHUNK);
+
+/** The text of bytes. */
+export function base58(bytes: Uint8Array): string {
+  let zeros = 0;
+  while (zeros < bytes.length && bytes[zeros] === 0) {
+    zeros += 1;
+  }
+  const hex = Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('');
+  let number = BigInt(`0x0${hex}`);
+  let text = '';
+  while (number > 0n) {
+    let chunk = Number(number % CHUNK_BASE);
+    number /= CHUNK_BASE;
+    for (let digit = 0; digit < CHUNK && (number > 0n || chunk > 0); digit += 1) {
+      text = ALPHABET.charAt(chunk % 58) + text;
+      chunk = Math.floor(chunk / 58);
+    }
+  }
+  return '1'.repeat(zeros) + text;
+}

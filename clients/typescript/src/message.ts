@@ -1,0 +1,111 @@
+/** Messages of webhooks: the bodies that endpoints read, by type. Every integer in one is a bigint. */
+
+/** What every message has beside its `type` and `data`. */
+interface Envelope<Type extends string, Data> {
+  readonly type: Type;
+  /** Time of the block, ISO 8601, UTC. */
+  readonly timestamp: string;
+  readonly webhookId: string;
+  /** Counts the messages of a webhook from 1, without a gap. */
+  readonly sequence: bigint;
+  readonly slot: bigint;
+  readonly commitment: 'processed' | 'confirmed' | 'finalized';
+  readonly data: Data;
+}
+
+/** An account was written. */
+export interface AccountChange {
+  readonly pubkey: string;
+  readonly owner: string;
+  readonly lamports: bigint;
+  /** Base64. */
+  readonly data: string;
+  readonly dataLength: bigint;
+  readonly executable: boolean;
+  /** Signature of the writing transaction. */
+  readonly writtenBy: string | null;
+  /** Only where it shows how an account is after a gap, not that it was written. */
+  readonly origin?: 'snapshot';
+  /** Only where the account left a program that is watched: that program. */
+  readonly lastOwner?: string;
+}
+
+/** A transaction was executed. */
+export interface ExecutedTransaction {
+  readonly signature: string;
+  /** Position in the block. */
+  readonly index: bigint;
+  readonly error: string | null;
+  /** Lamports. */
+  readonly fee: bigint;
+  readonly computeUnits: bigint | null;
+  readonly accountKeys: readonly string[];
+  /** Invoked at any depth. */
+  readonly programs: readonly string[];
+  readonly logs: readonly string[] | null;
+  readonly logsTruncated?: true;
+}
+
+/** A value in the fields of a program event. */
+export type FieldValue =
+  | bigint
+  | number
+  | string
+  | boolean
+  | null
+  | readonly FieldValue[]
+  | { readonly [name: string]: FieldValue };
+
+/** A program emitted an event. */
+export interface ProgramEvent {
+  readonly programId: string;
+  readonly signature: string;
+  /** Position among the events of the transaction. */
+  readonly index: bigint;
+  /** Hex of the first eight bytes. */
+  readonly discriminator: string | null;
+  /** Base64, with the discriminator. */
+  readonly data: string;
+  /** Null, as are the fields, where no IDL is registered. */
+  readonly name: string | null;
+  readonly fields: { readonly [name: string]: FieldValue } | null;
+}
+
+/** A message that was emitted before is retracted: its slot left the chain. */
+export interface Reverted {
+  readonly messageId: string;
+  readonly sequence: bigint;
+  readonly type: string;
+  readonly reason: 'dead' | 'abandoned' | 'replaced';
+}
+
+/** Slots of which events may be missing, both included. */
+export interface Gap {
+  readonly firstSlot: bigint;
+  readonly lastSlot: bigint;
+  readonly reason: string;
+  readonly kinds: readonly ('accountChange' | 'transaction' | 'programEvent')[];
+}
+
+/** Nothing was missed up to a slot. */
+export interface Heartbeat {
+  readonly lastSlot: bigint | null;
+  readonly lastSequence: bigint;
+  readonly filter: { readonly digest: string; readonly accounts: bigint; readonly programs: bigint };
+}
+
+/** The stream's server refuses the webhook's filter. */
+export interface FilterRefused {
+  readonly reason: string;
+  readonly digest: string;
+}
+
+/** A message of a webhook. A newer service may send types that are not listed: ignore what you do not know. */
+export type WebhookMessage =
+  | Envelope<'accountChange', AccountChange>
+  | Envelope<'transaction', ExecutedTransaction>
+  | Envelope<'programEvent', ProgramEvent>
+  | Envelope<'reverted', Reverted>
+  | Envelope<'gap', Gap>
+  | Envelope<'heartbeat', Heartbeat>
+  | Envelope<'filterRefused', FilterRefused>;

@@ -1,0 +1,39 @@
+/** Client of Sluice: every operation of its API, by resource. */
+
+import type { components } from './generated/schema.js';
+import { Pools } from './pools.js';
+import { Quotes } from './quotes.js';
+import { Swaps } from './swaps.js';
+import { type CallOptions, type ClientOptions, Transport } from './transport.js';
+import { Webhooks } from './webhook-resource.js';
+
+/** A client of one service. It holds no connection, and need not be closed. */
+export class Sluice {
+  /** What the exchange pays. */
+  readonly quotes: Quotes;
+  /** Transactions and instructions under the guard. */
+  readonly swaps: Swaps;
+  /** Pools and mints as of a slot. */
+  readonly pools: Pools;
+  /** Subscriptions to what happens on the chain. */
+  readonly webhooks: Webhooks;
+  readonly #transport: Transport;
+
+  constructor(options: ClientOptions) {
+    this.#transport = new Transport(options);
+    this.quotes = new Quotes(this.#transport);
+    this.swaps = new Swaps(this.#transport);
+    this.pools = new Pools(this.#transport);
+    this.webhooks = new Webhooks(this.#transport);
+  }
+
+  /** Whether the service is up; throws where it is not. */
+  async live(options?: CallOptions): Promise<void> {
+    await this.#transport.call('live', {}, options);
+  }
+
+  /** Whether the market is ready, and where it is not, what is missing. */
+  ready(options?: CallOptions): Promise<components['schemas']['Readiness']> {
+    return this.#transport.call('ready', {}, options);
+  }
+}

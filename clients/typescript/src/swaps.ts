@@ -1,0 +1,34 @@
+/** Swaps: transactions that are ready to sign, and bare instructions. */
+
+import type { components } from './generated/schema.js';
+import type { CallOptions, Transport } from './transport.js';
+
+type Schemas = components['schemas'];
+
+/** What a swap is asked for with. */
+export type SwapRequest = Schemas['SwapRequest'];
+
+/** A transaction to sign, and what it does and costs. */
+export type TransactionResponse = Schemas['TransactionResponse'];
+
+/** An instruction, and what its transaction must provide. */
+export type InstructionResponse = Schemas['InstructionResponse'];
+
+/** Builds swaps. Nothing is sent to the chain. */
+export class Swaps {
+  readonly #transport: Transport;
+
+  constructor(transport: Transport) {
+    this.#transport = transport;
+  }
+
+  /** A transaction that is ready to sign. `explain` checks it before. */
+  transaction(body: SwapRequest, options?: CallOptions): Promise<TransactionResponse> {
+    return this.#transport.call('buildTransaction', { body }, options);
+  }
+
+  /** The bare instruction, for a transaction of the caller's own. */
+  instruction(body: SwapRequest, options?: CallOptions): Promise<InstructionResponse> {
+    return this.#transport.call('buildInstruction', { body }, options);
+  }
+}

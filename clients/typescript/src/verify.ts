@@ -1,0 +1,160 @@
+/** Verification of webhooks: whether a delivery comes from the service, and is not an old one sent again. */
+
+import { bytesOfBase64 } from './base64.js';
+import { parseExact } from './json.js';
+import type { WebhookMessage } from './message.js';
+import { SluiceError } from './problem.js';
+
+/** The headers of a delivery: the platform's own kind, or that of Node's servers. */
+export type DeliveryHeaders = Headers | Readonly<Record<string, string | readonly string[] | undefined>>;
+
+/** How a delivery is verified. */
+export interface VerifyOptions {
+  /** How far the delivery's time may be from now, seconds. Default 300. */
+  readonly toleranceSeconds?: number;
+  /** The time of day, milliseconds. Default `Date.now()`. */
+  readonly now?: number;
+}
+
+/** A delivery that was verified. */
+export interface Delivery {
+  /** The same at every retry and replay: keep the ids that were handled. */
+  readonly id: string;
+  /** When it was sent. */
+  readonly sent: Date;
+  /** The body. */
+  readonly message: WebhookMessage;
+}
+
+/** A delivery that is not to be believed. Answer it with a status of 400. */
+export class VerificationError extends SluiceError {
+  override readonly name = 'VerificationError';
+}
+
+/** Before the base64 of a secret. */
+const SECRET_PREFIX = 'whsec_';
+
+/** Before a signature of the only version that there is. Others are passed over. */
+const SIGNATURE_PREFIX = 'v1,';
+
+/** How far a clock may be off, seconds; what Standard Webhooks recommends. */
+const TOLERANCE = 300;
+
+/** The most that a compressed body may become, bytes: an account of 10 MiB is 14 MiB in base64. */
+const MOST_BYTES = 32 * 1024 * 1024;
+
+/** The most signatures that are looked at: the secret and those before it that still sign are five at most. */
+const MOST_SIGNATURES = 16;
+
+/**
+ * Verifies a delivery by Standard Webhooks 1.0 and reads its body.
+ *
+ * `body` is what arrived, before it was parsed; it may be compressed still, as bodies of a webhook with `gzip` are. Of
+ * several secrets one must have signed. Comparison takes the same time whatever differs.
+ */
+export async function verify(
+  body: string | Uint8Array,
+  headers: DeliveryHeaders,
+  secrets: string | readonly string[],
+  options: VerifyOptions = {},
+): Promise<Delivery> {
+  const id = header(headers, 'webhook-id');
+  const seconds = timestamp(header(headers, 'webhook-timestamp'), options);
+  const signatures = header(headers, 'webhook-signature')
+    .split(' ')
+    .filter((signature) => signature.startsWith(SIGNATURE_PREFIX))
+    .slice(0, MOST_SIGNATURES)
+    .map((signature) => bytesOfBase64(signature.slice(SIGNATURE_PREFIX.length)));
+  const bytes = typeof body === 'string' ? new TextEncoder().encode(body) : await plain(body);
+  const head = new TextEncoder().encode(`${id}.${seconds}.`);
+  const signed = new Uint8Array(head.length + bytes.length);
+  signed.set(head);
+  signed.set(bytes, head.length);
+  let matches = false;
+  for (const secret of [secrets].flat()) {
+    const key = await importKey(secret);
+    for (const signature of signatures) {
+      // The platform compares in constant time.
+      if (signature !== undefined && (await crypto.subtle.verify('HMAC', key, signature, signed))) {
+        matches = true;
+      }
+    }
+  }
+  if (!matches) {
+    throw new VerificationError('no signature of webhook-signature is of this body and secret');
+  }
+  const message = parseExact(new TextDecoder().decode(bytes)) as WebhookMessage;
+  return { id, sent: new Date(seconds * 1_000), message };
+}
+
+function header(headers: DeliveryHeaders, name: string): string {
+  const value = optionalHeader(headers, name);
+  if (value === undefined || value === '') {
+    throw new VerificationError(`the header ${name} is missing`);
+  }
+  return value;
+}
+
+function optionalHeader(headers: DeliveryHeaders, name: string): string | undefined {
+  if (headers instanceof Headers) {
+    return headers.get(name) ?? undefined;
+  }
+  const key = Object.keys(headers).find((key) => key.toLowerCase() === name);
+  const value = key === undefined ? undefined : headers[key];
+  return typeof value === 'string' || value === undefined ? value : value.join(' ');
+}
+
+function timestamp(text: string, { now = Date.now(), toleranceSeconds = TOLERANCE }: VerifyOptions): number {
+  // Without a sign, a fraction or leading zeros, so that one time has one text.
+  if (!/^(0|[1-9]\d{0,14})$/.test(text)) {
+    throw new VerificationError('webhook-timestamp is not Unix time in seconds');
+  }
+  const seconds = Number(text);
+  const difference = Math.abs(now / 1_000 - seconds);
+  if (!(difference <= toleranceSeconds)) {
+    const off = Math.round(difference);
+    throw new VerificationError(`webhook-timestamp is ${off} s from now, more than ${toleranceSeconds}: check the clock`);
+  }
+  return seconds;
+}
+
+async function importKey(secret: string): Promise<CryptoKey> {
+  const text = secret.startsWith(SECRET_PREFIX) ? secret.slice(SECRET_PREFIX.length) : secret;
+  const key = bytesOfBase64(text);
+  if (key === undefined || key.length === 0) {
+    // Not a fault of the delivery, and its text never goes into a log.
+    throw new TypeError('the secret is not one: it begins with whsec_ and goes on in base64');
+  }
+  return crypto.subtle.importKey('raw', key, { name: 'HMAC', hash: 'SHA-256' }, false, ['verify']);
+}
+
+/** What was signed: the body, without the compression of a long one where the platform has left that in place. */
+async function plain(body: Uint8Array): Promise<Uint8Array> {
+  if (body[0] !== 0x1f || body[1] !== 0x8b) {
+    return body;
+  }
+  const stream = new Blob([new Uint8Array(body)]).stream().pipeThrough(new DecompressionStream('gzip'));
+  const chunks: Uint8Array[] = [];
+  let length = 0;
+  try {
+    for await (const chunk of stream) {
+      chunks.push(chunk);
+      length += chunk.length;
+      if (length > MOST_BYTES) {
+        break;
+      }
+    }
+  } catch {
+    length = Infinity;
+  }
+  if (length > MOST_BYTES) {
+    throw new VerificationError(`the body is not gzip, or longer than ${MOST_BYTES} bytes`);
+  }
+  const whole = new Uint8Array(length);
+  let offset = 0;
+  for (const chunk of chunks) {
+    whole.set(chunk, offset);
+    offset += chunk.length;
+  }
+  return whole;
+}

@@ -1,0 +1,71 @@
+// Every operation of the API's document has a method, which sends it as the document says.
+
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { test } from 'node:test';
+
+import { Sluice } from '@sluice/client';
+
+const document = JSON.parse(readFileSync(new URL('../../../openapi.json', import.meta.url), 'utf8'));
+
+const all = async (items) => {
+  for await (const _ of items);
+};
+
+// A call of each operation's method.
+const CALLS = {
+  addAccounts: ({ webhooks }) => webhooks.addAccounts('w', ['a']),
+  addPrograms: ({ webhooks }) => webhooks.addPrograms('w', ['a']),
+  buildInstruction: ({ swaps }) => swaps.instruction({}),
+  buildTransaction: ({ swaps }) => swaps.transaction({}),
+  changeWebhook: ({ webhooks }) => webhooks.change('w', {}),
+  createWebhook: ({ webhooks }) => webhooks.create({}),
+  deleteWebhook: ({ webhooks }) => webhooks.delete('w'),
+  getMint: ({ pools }) => pools.mint('m'),
+  getPool: ({ pools }) => pools.get('p'),
+  getQuote: ({ quotes }) => quotes.get({}),
+  getWebhook: ({ webhooks }) => webhooks.get('w'),
+  listDeliveries: ({ webhooks }) => all(webhooks.deliveries('w')),
+  listEvents: ({ webhooks }) => all(webhooks.events('w')),
+  listPools: ({ pools }) => all(pools.list()),
+  listWebhooks: ({ webhooks }) => all(webhooks.list()),
+  live: (sluice) => sluice.live(),
+  openStream: ({ webhooks }) => all(webhooks.stream('w')),
+  ready: (sluice) => sluice.ready(),
+  redeliver: ({ webhooks }) => webhooks.redeliver('w', { failed: true }),
+  removeAccounts: ({ webhooks }) => webhooks.removeAccounts('w', ['a']),
+  removePrograms: ({ webhooks }) => webhooks.removePrograms('w', ['a']),
+  replaceWebhook: ({ webhooks }) => webhooks.replace('w', {}),
+  reportMessage: ({ webhooks }) => webhooks.report('w', {}),
+  rotateSecret: ({ webhooks }) => webhooks.rotateSecret('w'),
+  testWebhook: ({ webhooks }) => webhooks.test('w'),
+};
+
+// A page of everything, the last one.
+const PAGE = '{"pools":[],"webhooks":[],"deliveries":[],"events":[],"lastSequence":0,"cursor":null,"nextCursor":null}';
+
+const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
+  Object.entries(methods).map(([method, operation]) => ({ path, method: method.toUpperCase(), ...operation })),
+);
+
+test('no operation is without a method, and no method without an operation', () => {
+  assert.deepEqual(Object.keys(CALLS).sort(), operations.map(({ operationId }) => operationId).sort());
+});
+
+for (const { operationId, path, method, requestBody } of operations) {
+  test(`${operationId} is ${method} ${path}`, async () => {
+    const sent = [];
+    const sluice = new Sluice({
+      url: 'https://sluice.test',
+      fetch: async (url, request) => {
+        sent.push({ url: new URL(url), ...request });
+        return new Response(PAGE, { status: 200 });
+      },
+    });
+    await CALLS[operationId](sluice);
+    assert.equal(sent.length, 1);
+    assert.equal(sent[0].method, method);
+    assert.match(sent[0].url.pathname, new RegExp(`^${path.replace(/\{\w+\}/g, '[^/]+')}$`));
+    assert.equal(sent[0].body !== undefined, requestBody !== undefined, 'a body where there is to be one');
+  });
+}

@@ -1,0 +1,160 @@
+//! Transactions that the TypeScript client explains in its own tests: one of every form, written by this crate.
+
+use std::fmt::Write;
+
+use base64::{Engine, prelude::BASE64_STANDARD};
+use solana_message::AddressLookupTableAccount;
+
+use super::{
+    forms::{exact_out, two_hops},
+    *,
+};
+use crate::lookup_table::FIXED_ADDRESSES;
+
+/// Where the client's tests read them.
+const FILE: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/../../clients/typescript/tests/transactions.json"
+);
+
+/// Set to write the file anew.
+const WRITE: &str = "SLUICE_WRITE_TRANSACTIONS";
+
+const RECEIVER: u8 = 20;
+const FEE_PAYER: u8 = 21;
+const TABLE: u8 = 40;
+
+/// Every way, by name.
+fn ways() -> [(&'static str, TransactionPlan); 8] {
+    let sol = ids::WRAPPED_SOL;
+    [
+        ("SOL for a token", plan(sol, key(9))),
+        ("a token for SOL", plan(key(8), sol)),
+        ("a token for another", plan(key(8), key(9))),
+        ("SOL for exactly a token", exact_out(plan(sol, key(9)))),
+        ("a token for exactly SOL", exact_out(plan(key(8), sol))),
+        ("SOL over a token", two_hops(sol, key(7), key(9))),
+        ("a token over SOL", two_hops(key(8), sol, key(9))),
+        (
+            "a token over another for SOL",
+            two_hops(key(8), key(7), sol),
+        ),
+    ]
+}
+
+/// What is changed of a way, by bits of its number.
+fn varied(mut plan: TransactionPlan, variant: u8) -> TransactionPlan {
+    let bit = |n: u8| variant >> n & 1 == 1;
+    let (input, output) = (plan.route.first().input_mint, plan.route.last().output_mint);
+    plan.terms.amount_in = u64::MAX / 3;
+    plan.terms.minimum_out = (1 << 53) + u64::from(variant) + 1;
+    if bit(0) || input != ids::WRAPPED_SOL {
+        plan.input.account = held(input, 400);
+    }
+    if bit(0) {
+        plan.output.account = held(output, 7);
+    }
+    if bit(1) {
+        plan.receiver = Some(key(RECEIVER));
+    }
+    if bit(2) {
+        plan.fee_payer = key(FEE_PAYER);
+    }
+    if variant % 3 == 1 {
+        plan.terms.expiry_slot = Some(1_000);
+        plan.version = TransactionVersion::Legacy;
+    }
+    if variant % 3 == 2 {
+        plan.lookup_table = Some(Arc::new(LookupTable {
+            account: AddressLookupTableAccount {
+                key: key(TABLE),
+                addresses: FIXED_ADDRESSES.to_vec(),
+            },
+            authority: None,
+        }));
+    }
+    plan.unwraps_lamports = variant != 7;
+    plan.wrap_and_unwrap_sol = variant != 3;
+    plan.named_destination = variant == 3 && plan.output.account.is_some();
+    plan
+}
+
+/// The body that the plan would have been asked for with.
+fn request(plan: &TransactionPlan) -> String {
+    let (first, last) = (plan.route.first(), plan.route.last());
+    let terms = plan.terms;
+    let pool = match plan.route {
+        Route::TwoHops(_) => format!("{},{}", first.pool_state, last.pool_state),
+        _ => first.pool_state.to_string(),
+    };
+    let mut text = format!(
+        r#"{{"userPublicKey":"{}","priorityFeeLamports":{},"wrapAndUnwrapSol":{}"#,
+        first.payer, plan.priority_fee, plan.wrap_and_unwrap_sol
+    );
+    let mut member = |name: &str, value: Option<String>| {
+        if let Some(value) = value {
+            write!(text, r#","{name}":"{value}""#).expect("a text takes everything");
+        }
+    };
+    let is_exact_out = plan.route.is_exact_out();
+    member("swapMode", is_exact_out.then(|| "ExactOut".to_owned()));
+    member("receiver", plan.receiver.map(|key| key.to_string()));
+    let other_payer = Some(plan.fee_payer).filter(|payer| *payer != first.payer);
+    member("feePayer", other_payer.map(|key| key.to_string()));
+    member("expirySlot", terms.expiry_slot.map(|slot| slot.to_string()));
+    let named = plan.named_destination;
+    let destination = named.then(|| last.output_token_account.to_string());
+    member("destinationTokenAccount", destination);
+    write!(
+        text,
+        r#","quote":{{"amountIn":{},"minimumOut":{},"outAmount":{},"inputMint":"{}","outputMint":"{}","pool":"{pool}"}}}}"#,
+        terms.amount_in, terms.minimum_out, terms.minimum_out, first.input_mint, last.output_mint
+    )
+    .expect("a text takes everything");
+    text
+}
+
+fn document() -> String {
+    let table = FIXED_ADDRESSES.map(|address| format!("\"{address}\""));
+    let mut text = format!(
+        "{{\"lookupTables\":{{\"{}\":[{}]}},\n\"transactions\":[\n",
+        key(TABLE),
+        table.join(",")
+    );
+    let mut lines = Vec::new();
+    for (way, base) in ways() {
+        for variant in 0..8 {
+            let plan = varied(base.clone(), variant);
+            let built = unsigned_of(&plan);
+            let names: Vec<_> = built
+                .instructions
+                .iter()
+                .map(|planned| format!("\"{}\"", planned.name))
+                .collect();
+            lines.push(format!(
+                r#"{{"name":"{way}, variant {variant}","request":{},"wrapped":"{}","priorityFee":"{}","names":[{}],"transaction":"{}"}}"#,
+                request(&plan),
+                built.costs.wrapped,
+                built.costs.priority_fee,
+                names.join(","),
+                BASE64_STANDARD.encode(&built.bytes)
+            ));
+        }
+    }
+    text.push_str(&lines.join(",\n"));
+    text.push_str("\n]}\n");
+    text
+}
+
+#[test]
+fn the_clients_transactions_are_what_is_built() {
+    let text = document();
+    if std::env::var_os(WRITE).is_some() {
+        std::fs::write(FILE, &text).expect("the client's tests are there");
+    }
+    let present = std::fs::read_to_string(FILE).expect("the client's tests are there");
+    assert!(
+        present == text,
+        "{FILE} is out of date: run this test with {WRITE}=1"
+    );
+}
