@@ -21,14 +21,16 @@ use solana_message::{VersionedMessage, v0};
 use solana_pubkey::Pubkey;
 use solana_rpc_client::nonblocking::rpc_client::RpcClient;
 use solana_rpc_client_api::{
-    client_error::{Error as ClientError, ErrorKind},
     config::{RpcAccountInfoConfig, RpcProgramAccountsConfig},
     filter::{Memcmp, RpcFilterType},
 };
 use solana_signer::Signer;
 use solana_transaction::versioned::VersionedTransaction;
 
-use crate::config_file::FileArguments;
+use crate::{
+    config_file::FileArguments,
+    node::{self, without_url},
+};
 
 /// What to do with lookup tables.
 #[derive(Subcommand)]
@@ -110,11 +112,7 @@ impl Chain {
     fn open(config: &Config, keypair: &Path) -> anyhow::Result<Self> {
         let wallet = read_keypair_file(keypair)
             .map_err(|error| anyhow!("cannot read the key pair {}: {error}", keypair.display()))?;
-        let rpc = RpcClient::new_with_timeout_and_commitment(
-            config.chain.rpc_url.to_string(),
-            config.chain.rpc_timeout(),
-            CommitmentConfig::confirmed(),
-        );
+        let rpc = node::client(config);
         Ok(Self { rpc, wallet })
     }
 
@@ -216,14 +214,5 @@ impl Chain {
         let transaction = VersionedTransaction::try_new(message, &[&self.wallet])?;
         let sent = self.rpc.send_and_confirm_transaction(&transaction).await;
         sent.map(drop).map_err(without_url)
-    }
-}
-
-/// The failure of a call without the endpoint, whose URL may hold a key.
-fn without_url(error: ClientError) -> anyhow::Error {
-    match *error.kind {
-        ErrorKind::Reqwest(error) => anyhow::Error::new(error.without_url())
-            .context("the node at chain.rpc-url does not answer"),
-        kind => anyhow::Error::new(kind).context("the node at chain.rpc-url refused"),
     }
 }

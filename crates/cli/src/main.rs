@@ -1,11 +1,13 @@
-//! Binary `sluice`: the API, the indexer, or both; API keys; a lookup table; a listener for developers.
+//! Binary `sluice`: the API, the indexer, or both; keys, a lookup table, a doctor, a listener for developers.
 //!
 //! The only crate that knows both the API and the indexer. It opens the one store of the process, and closes it.
 
 mod api_keys;
 mod config_file;
+mod doctor;
 mod listen;
 mod lookup_table;
+mod node;
 
 use clap::{Parser, Subcommand};
 use service_kit::{CancellationToken, Clock};
@@ -33,6 +35,9 @@ enum Command {
     /// API keys: whose the webhooks are.
     #[command(subcommand)]
     Keys(api_keys::Command),
+    /// Checks what a configuration names, from the node to the database, and says what to do where it is not well. Changes
+    /// nothing; ends with an error when a check has failed.
+    Doctor(FileArguments),
     /// The lookup table that makes transactions of version 0 smaller.
     #[command(subcommand)]
     LookupTable(lookup_table::Command),
@@ -62,6 +67,7 @@ async fn main() -> anyhow::Result<()> {
             .await
         }
         Command::Keys(command) => api_keys::run(command, &Clock::system()).await,
+        Command::Doctor(file) => doctor::run(&file, &Clock::system()).await,
         Command::LookupTable(command) => lookup_table::run(command).await,
         Command::Listen(arguments) => listen::run(*arguments, Clock::system(), shutdown).await,
     }

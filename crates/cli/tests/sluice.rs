@@ -288,3 +288,27 @@ async fn a_new_key_takes_over_the_webhooks_of_another() {
     let listed = text(&installation.run(&["keys", "list"]).await.stdout);
     assert!(!listed.contains("third"), "nothing was made: {listed}");
 }
+
+#[tokio::test]
+async fn the_doctor_says_what_to_do_of_each_failure_and_makes_nothing() {
+    let installation = Installation::new().await;
+    let checked = installation.run(&["doctor"]).await;
+    assert!(!checked.status.success(), "{checked:?}");
+    let said = text(&checked.stdout);
+    for line in [
+        "FAILED   RPC node: the node at chain.rpc-url does not answer",
+        "to do: start the node, or correct chain.rpc-url",
+        "FAILED   stream 127.0.0.1:1: cannot connect to the stream",
+        "ok       database: ",
+        "sluice.db will be created",
+    ] {
+        assert!(said.contains(line), "no {line:?} in: {said}");
+    }
+    let failed = text(&checked.stderr);
+    assert!(failed.contains("2 of 4 checks failed"), "{failed}");
+    assert!(!database(installation.folder.path()).exists());
+
+    installation.store().await.close().await;
+    let said = text(&installation.run(&["doctor"]).await.stdout);
+    assert!(said.contains("ok       database: schema "), "{said}");
+}

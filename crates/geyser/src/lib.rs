@@ -19,6 +19,7 @@ mod request;
 mod request_limits;
 #[cfg(feature = "scripted")]
 pub mod scripted;
+mod server_info;
 mod server_metrics;
 mod servers;
 pub mod slot_assembly;
@@ -34,6 +35,7 @@ pub use generation::Generation;
 pub use joined_stream::JoinedStream;
 pub use request::{AccountFilter, Endpoint, Request, TransactionFilter};
 pub use request_limits::RequestLimits;
+pub use server_info::ServerInfo;
 pub use server_metrics::ServerMetrics;
 pub use servers::{Servers, Standing};
 pub use slot_assembly::{Assembled, SlotAssembler};

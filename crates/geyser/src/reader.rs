@@ -95,7 +95,7 @@ async fn open(
         })?
         .map_err(|error| match error {
             GeyserGrpcClientError::TonicStatus(status) => classify(&status, replay_asked),
-            GeyserGrpcClientError::TransportError(error) => StreamError::Connect(chain(&error)),
+            GeyserGrpcClientError::TransportError(error) => StreamError::Connect(causes(&error)),
         })?;
     let requests = Arc::new(Mutex::new(Requests {
         sink,
@@ -207,7 +207,7 @@ impl Reader {
     }
 }
 
-async fn connect(endpoint: &Endpoint) -> Result<GeyserGrpcClient, StreamError> {
+pub(crate) async fn connect(endpoint: &Endpoint) -> Result<GeyserGrpcClient, StreamError> {
     let connecting = builder(endpoint)?.connect();
     // The builder's own limit covers the TCP connection, this one TLS and HTTP/2 as well.
     timeout(limits::CONNECT_TIMEOUT, connecting)
@@ -215,12 +215,12 @@ async fn connect(endpoint: &Endpoint) -> Result<GeyserGrpcClient, StreamError> {
         .map_err(|_| {
             StreamError::Connect(format!("no connection in {:?}", limits::CONNECT_TIMEOUT))
         })?
-        .map_err(|error| StreamError::Connect(chain(&error)))
+        .map_err(|error| StreamError::Connect(causes(&error)))
 }
 
 fn builder(endpoint: &Endpoint) -> Result<GeyserGrpcBuilder, StreamError> {
     let refused = |error: yellowstone_grpc_client::GeyserGrpcBuilderError| {
-        StreamError::Refused(chain(&error))
+        StreamError::Refused(causes(&error))
     };
     let token = endpoint.x_token.as_ref().map(ExposeSecret::expose_secret);
     let mut builder = GeyserGrpcBuilder::from_shared(endpoint.url.to_string())
@@ -245,7 +245,7 @@ fn builder(endpoint: &Endpoint) -> Result<GeyserGrpcBuilder, StreamError> {
 }
 
 /// An error with its causes: the transport's own text is only "transport error".
-fn chain(error: &dyn std::error::Error) -> String {
+pub(crate) fn causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {

@@ -15,9 +15,11 @@ mod postgres;
 #[cfg(feature = "private-cluster")]
 pub mod private_cluster;
 mod row;
+mod schema;
 mod sqlite;
 mod statement;
 
+pub use self::schema::SchemaVersion;
 pub(crate) use self::{
     bound::{Bound, Kind, bound_rows},
     connection::{Connection, Durability, PendingWrite},

@@ -9,10 +9,10 @@ use super::packages::{Dependency, Package, Use};
 const MATRIX: &str = "
 crates/chain-types: crates/geyser crates/market crates/store crates/wire indexer api | tests/kit DOUBLED REAL
 crates/cpmm: crates/swap-guard-interface crates/transaction crates/market api localnet | crates/cpmm tests/kit tests/bank tests/fuzz DOUBLED REAL
-crates/swap-guard-interface: crates/transaction api localnet | indexer tests/kit tests/bank DOUBLED REAL
+crates/swap-guard-interface: crates/transaction api crates/cli localnet | indexer tests/kit tests/bank DOUBLED REAL
 crates/transaction: api crates/cli | DOUBLED REAL
 crates/market: api crates/console | DOUBLED REAL
-crates/geyser: crates/market indexer | tests/kit tests/fuzz DOUBLED REAL
+crates/geyser: crates/market indexer crates/cli | tests/kit tests/fuzz DOUBLED REAL
 crates/store: crates/webhook-client api indexer crates/cli crates/console | crates/store DOUBLED REAL
 crates/webhook-client: api indexer crates/cli | DOUBLED REAL
 crates/config: api indexer crates/cli | DOUBLED REAL

@@ -16,6 +16,7 @@ use sqlx::{
 use super::{
     answer::in_time,
     connection::{Connection, Durability, open_error},
+    schema::{self, SchemaVersion},
     statement::database_time,
 };
 use crate::StoreError;
@@ -108,34 +109,8 @@ struct Inner {
 
 impl PostgresDatabase {
     pub(crate) async fn open(url: &str) -> Result<Self, StoreError> {
-        // The URL holds a password, so errors name the host and the database only.
-        let options: PgConnectOptions =
-            url.parse()
-                .map_err(|source: sqlx::Error| StoreError::Open {
-                    place: "of store.url".to_owned(),
-                    source: source.into(),
-                })?;
-        let options = transport::protected(options, url).map_err(|error| StoreError::Open {
-            place: "of store.url".to_owned(),
-            source: error.into(),
-        })?;
-        let options = options.options(PLANNING).options(SESSION);
-        let place = format!(
-            "{} on {}",
-            options.get_database().unwrap_or_default(),
-            options.get_host()
-        );
-        let pool = PgPoolOptions::new()
-            .max_connections(CONNECTIONS)
-            .acquire_timeout(ACQUIRE_TIMEOUT)
-            .after_release(|connection, _| {
-                Box::pin(async {
-                    let ping = tokio::time::timeout(RELEASE_TIMEOUT, connection.ping()).await;
-                    ping.map_err(|elapsed| sqlx::Error::Io(elapsed.into()))??;
-                    Ok(true)
-                })
-            })
-            .connect_lazy_with(options.clone());
+        let (options, place) = options(url)?;
+        let pool = pool(&options);
         pooler::refuse(&pool)
             .await
             .map_err(|source| StoreError::Open {
@@ -146,6 +121,20 @@ impl PostgresDatabase {
             .await
             .map_err(|error| open_error(place, error))?;
         Ok(Self(Arc::new(Inner { options, pool })))
+    }
+
+    /// The schema of the database of this URL, which is only read.
+    pub(crate) async fn schema(url: &str) -> Result<SchemaVersion, StoreError> {
+        let (options, place) = options(url)?;
+        let pool = pool(&options);
+        let version = async {
+            pooler::refuse(&pool).await?;
+            let mut connection = pool.acquire().await?;
+            Ok(schema::of_server(&mut connection).await?)
+        };
+        let version = version.await;
+        pool.close().await;
+        version.map_err(|source| StoreError::Open { place, source })
     }
 
     pub(crate) async fn close(&self) {
@@ -193,6 +182,42 @@ impl PostgresDatabase {
         };
         in_time(LEADER_TIMEOUT, acquiring).await
     }
+}
+
+/// How the database of a URL is reached, and what errors call it: host and database alone, since a URL holds a password.
+fn options(url: &str) -> Result<(PgConnectOptions, String), StoreError> {
+    let options: PgConnectOptions =
+        url.parse()
+            .map_err(|source: sqlx::Error| StoreError::Open {
+                place: "of store.url".to_owned(),
+                source: source.into(),
+            })?;
+    let options = transport::protected(options, url).map_err(|error| StoreError::Open {
+        place: "of store.url".to_owned(),
+        source: error.into(),
+    })?;
+    let options = options.options(PLANNING).options(SESSION);
+    let place = format!(
+        "{} on {}",
+        options.get_database().unwrap_or_default(),
+        options.get_host()
+    );
+    Ok((options, place))
+}
+
+/// Connections, opened as they are needed.
+fn pool(options: &PgConnectOptions) -> PgPool {
+    PgPoolOptions::new()
+        .max_connections(CONNECTIONS)
+        .acquire_timeout(ACQUIRE_TIMEOUT)
+        .after_release(|connection, _| {
+            Box::pin(async {
+                let ping = tokio::time::timeout(RELEASE_TIMEOUT, connection.ping()).await;
+                ping.map_err(|elapsed| sqlx::Error::Io(elapsed.into()))??;
+                Ok(true)
+            })
+        })
+        .connect_lazy_with(options.clone())
 }
 
 /// Takes the leader's lock, from a session whose lease is over if need be. False when another one holds it rightly.
@@ -272,8 +297,7 @@ async fn migrate(pool: &PgPool) -> Result<(), sqlx::Error> {
         .execute(&mut *transaction)
         .await?;
     // Not `run`, whose lifetimes keep the future of `open` from being spawned.
-    sqlx::migrate!("./migrations/postgres")
-        .set_locking(false)
+    schema::postgres_migrations()
         .run_direct(None, &mut *transaction, false)
         .await?;
     transaction.commit().await?;

@@ -24,6 +24,7 @@ use tokio::sync::Mutex;
 use super::{
     connection::{self, Connection, Durability, Turn},
     file::{self, DatabaseFile},
+    schema::{self, SchemaVersion},
     statement::{database_time, values},
 };
 use crate::StoreError;
@@ -118,6 +119,17 @@ impl SqliteDatabase {
             writer,
             turn: Arc::default(),
         })))
+    }
+
+    /// The schema of the file at this path, which is only read; `None` when there is no file.
+    pub(crate) async fn schema(path: &Path) -> Result<Option<SchemaVersion>, StoreError> {
+        if !path.exists() {
+            return Ok(None);
+        }
+        let version = schema::of_file(path).await;
+        version
+            .map(Some)
+            .map_err(|error| connection::open_error(path.display().to_string(), error))
     }
 
     pub(crate) async fn close(&self) {
@@ -282,7 +294,7 @@ fn is_busy(error: &sqlx::Error) -> bool {
 async fn migrate(pool: &SqlitePool) -> Result<(), sqlx::Error> {
     let mut transaction = pool.begin_with("BEGIN IMMEDIATE").await?;
     // Not `run`, whose lifetimes keep the future of `open` from being spawned.
-    sqlx::migrate!("./migrations/sqlite")
+    schema::sqlite_migrations()
         .run_direct(None, &mut *transaction, false)
         .await?;
     transaction.commit().await?;

@@ -5,7 +5,7 @@ use std::path::Path;
 use super::epoch::hold_epoch;
 use crate::{
     StoreError,
-    backend::{Connection, Durability, PostgresDatabase, SqliteDatabase},
+    backend::{Connection, Durability, PostgresDatabase, SchemaVersion, SqliteDatabase},
 };
 
 /// The database. Clones share the connections.
@@ -45,6 +45,22 @@ impl Store {
             database: Database::Postgres(PostgresDatabase::open(url).await?),
             epoch: None,
         })
+    }
+
+    /// The schema of the SQLite database at `path`, which is only read; `None` when there is no file.
+    ///
+    /// # Errors
+    /// [`StoreError::Open`].
+    pub async fn schema_of_file(path: &Path) -> Result<Option<SchemaVersion>, StoreError> {
+        SqliteDatabase::schema(path).await
+    }
+
+    /// The schema of the PostgreSQL database of `url`, which is only read.
+    ///
+    /// # Errors
+    /// [`StoreError::Open`].
+    pub async fn schema_of_server(url: &str) -> Result<SchemaVersion, StoreError> {
+        PostgresDatabase::schema(url).await
     }
 
     /// A health probe: the database answers, and an SQLite file is still the one that was opened.

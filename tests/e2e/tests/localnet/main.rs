@@ -5,6 +5,7 @@
 mod binary;
 mod clients;
 mod demo;
+mod doctor;
 mod ending;
 mod geyser_plugin;
 mod live_pool;

@@ -1,0 +1,45 @@
+//! `sluice doctor`: checks what a configuration names (node, streams, guard, database, clock) and says what to do.
+//!
+//! It writes nothing: the database is looked at, not brought up to date.
+
+mod chain;
+mod database;
+mod guard;
+mod machine;
+mod report;
+mod stream;
+
+use service_kit::Clock;
+use sluice_config::Config;
+
+use self::{chain::ChainChecks, report::Report};
+use crate::config_file::FileArguments;
+
+/// Checks everything, one after the other, and prints what it finds.
+///
+/// # Errors
+/// When the configuration cannot be read, or a check has failed.
+pub async fn run(file: &FileArguments, clock: &Clock) -> anyhow::Result<()> {
+    let config = Config::load(&file.config)?;
+    let mut report = Report::default();
+    let chain = ChainChecks::of(&config);
+    let (finding, slot) = chain.node().await;
+    report.add("RPC node", &finding);
+    if slot.is_some() {
+        let limit = config.freshness.max_clock_age();
+        report.add("clock", &chain.clock(clock.now(), limit).await);
+        report.add("list of pools", &chain.list_of_pools().await);
+        report.add("exchange", &chain.exchange().await);
+        report.add("guard", &guard::check(&chain).await);
+        if let Some(table) = &config.chain.lookup_table {
+            report.add("lookup table", &chain.lookup_table(table).await);
+        }
+    }
+    for endpoint in &config.geyser.endpoints() {
+        let (name, finding) = stream::check(endpoint, slot).await;
+        report.add(&format!("stream {name}"), &finding);
+    }
+    report.add("database", &database::check(config.store.database()).await);
+    report.add("open files", &machine::open_files(&config.api.clients));
+    report.end()
+}

@@ -1,0 +1,109 @@
+//! Check of the guard: that it is deployed, and that its bytes are those of the certificate of its proof.
+
+use anyhow::Context;
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+use solana_pubkey::{Pubkey, pubkey};
+use swap_guard_interface::PROGRAM_ID;
+
+use super::{chain::ChainChecks, report::Finding};
+
+/// The certificate, with the hash of the bytes that were proved.
+const CERTIFICATE: &str = include_str!("../../../../proof.json");
+
+/// Loader of programs that can be upgraded: their bytes are in another account.
+const UPGRADEABLE_LOADER: Pubkey = pubkey!("BPFLoaderUpgradeab1e11111111111111111111111");
+
+/// Where the program's account names that other account.
+const PROGRAM_DATA_ADDRESS: std::ops::Range<usize> = 4..36;
+
+/// Bytes before the program's file in that other account.
+const PROGRAM_DATA_HEADER: usize = 45;
+
+/// Zeros in which the file itself may end: its last record is mostly zeros. What comes behind them is the account's room.
+const MOST_OWN_ZEROS: usize = 64;
+
+/// What to do when it is not there.
+const REMEDY: &str =
+    "deploy it (README, \"On mainnet\"); without it no swap that is built can be executed";
+
+/// Looks at the guard's program.
+pub async fn check(chain: &ChainChecks) -> Finding {
+    let file = match file(chain).await {
+        Ok(Some(file)) => file,
+        Ok(None) => {
+            return Finding::broken(
+                format!("{PROGRAM_ID} is no program on this cluster"),
+                REMEDY,
+            );
+        }
+        Err(error) => return Finding::failed(&error, REMEDY),
+    };
+    match proved_hash() {
+        Ok(proved) if has_hash(&file, &proved) => {
+            Finding::Well(format!("{PROGRAM_ID}, the bytes that are proved"))
+        }
+        Ok(_) => Finding::doubtful(
+            format!("{PROGRAM_ID} has other bytes than those that are proved"),
+            "deploy the guard of this release, or prove the bytes: cargo xtask prove --program FILE",
+        ),
+        Err(error) => Finding::failed(&error, "restore proof.json, and build again"),
+    }
+}
+
+/// The program's file, with the room behind it; `None` when there is no program.
+async fn file(chain: &ChainChecks) -> anyhow::Result<Option<Vec<u8>>> {
+    let Some(program) = chain.account(&PROGRAM_ID).await? else {
+        return Ok(None);
+    };
+    if !program.executable {
+        return Ok(None);
+    }
+    if program.owner != UPGRADEABLE_LOADER {
+        return Ok(Some(program.data));
+    }
+    let address = program.data.get(PROGRAM_DATA_ADDRESS);
+    let address = address.and_then(|bytes| Pubkey::try_from(bytes).ok());
+    let address = address.context("the guard's account names no program data")?;
+    let data = chain.account(&address).await?;
+    Ok(data.and_then(|data| data.data.get(PROGRAM_DATA_HEADER..).map(<[u8]>::to_vec)))
+}
+
+fn proved_hash() -> anyhow::Result<Vec<u8>> {
+    let certificate: Value = serde_json::from_str(CERTIFICATE)?;
+    let hash = certificate["program"]["sha256"].as_str();
+    let hash = hash.context("the certificate names no program")?;
+    Ok(hex::decode(hash)?)
+}
+
+/// Whether these bytes are a file of this SHA-256 and zeros behind it.
+fn has_hash(bytes: &[u8], hash: &[u8]) -> bool {
+    let content = bytes.iter().rposition(|&byte| byte != 0);
+    let shortest = content.map_or(0, |last| last.saturating_add(1));
+    let longest = shortest.saturating_add(MOST_OWN_ZEROS).min(bytes.len());
+    (shortest..=longest)
+        .filter_map(|len| bytes.get(..len))
+        .any(|file| Sha256::digest(file)[..] == *hash)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_room_behind_a_file_is_no_part_of_it_and_its_own_zeros_are() {
+        let file = [1, 2, 0, 3, 0, 0, 0];
+        let hash = Sha256::digest(file);
+        let padded = [&file[..], &[0; 1000]].concat();
+        assert!(has_hash(&file, &hash));
+        assert!(has_hash(&padded, &hash));
+        assert!(!has_hash(&padded[1..], &hash));
+        assert!(!has_hash(&file[..6], &hash), "a zero is missing");
+        assert!(!has_hash(&[], &hash));
+    }
+
+    #[test]
+    fn the_certificate_names_a_sha256() {
+        assert_eq!(proved_hash().expect("a hash").len(), 32);
+    }
+}

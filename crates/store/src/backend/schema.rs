@@ -1,0 +1,82 @@
+//! Schema of a database: its migrations, and which of them have been applied.
+
+use std::path::Path;
+
+use sqlx::{
+    Connection as _, SqliteConnection, migrate::Migrator, postgres::PgConnection,
+    sqlite::SqliteConnectOptions,
+};
+
+/// Number of the last migration that was applied; NULL in a table without rows.
+const APPLIED: &str = "SELECT MAX(version) FROM _sqlx_migrations";
+
+/// A schema by the numbers of migrations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SchemaVersion {
+    /// Of the last one that was applied to the database; 0 in a database without tables.
+    pub applied: i64,
+    /// Of the last one that this release knows.
+    pub known: i64,
+}
+
+impl SchemaVersion {
+    fn new(applied: Option<i64>, migrations: &Migrator) -> Self {
+        let versions = migrations.iter().map(|migration| migration.version);
+        Self {
+            applied: applied.unwrap_or(0),
+            known: versions.max().unwrap_or(0),
+        }
+    }
+}
+
+/// Steps to the schema of SQLite.
+pub(super) fn sqlite_migrations() -> Migrator {
+    sqlx::migrate!("./migrations/sqlite")
+}
+
+/// Steps to the schema of PostgreSQL. The caller holds a lock of its own.
+pub(super) fn postgres_migrations() -> Migrator {
+    let mut migrations = sqlx::migrate!("./migrations/postgres");
+    migrations.set_locking(false);
+    migrations
+}
+
+/// The schema of a file, which is only read.
+pub(super) async fn of_file(path: &Path) -> Result<SchemaVersion, sqlx::Error> {
+    let options = SqliteConnectOptions::new()
+        .filename(path)
+        .create_if_missing(false)
+        .read_only(true);
+    let mut connection = SqliteConnection::connect_with(&options).await?;
+    let table = "SELECT name FROM sqlite_master WHERE name = '_sqlx_migrations'";
+    let table: Option<String> = sqlx::query_scalar(table)
+        .fetch_optional(&mut connection)
+        .await?;
+    let applied = match table {
+        Some(_) => {
+            sqlx::query_scalar(APPLIED)
+                .fetch_one(&mut connection)
+                .await?
+        }
+        None => None,
+    };
+    connection.close().await?;
+    Ok(SchemaVersion::new(applied, &sqlite_migrations()))
+}
+
+/// The schema of a database on a server.
+pub(super) async fn of_server(connection: &mut PgConnection) -> Result<SchemaVersion, sqlx::Error> {
+    let table = "SELECT to_regclass('_sqlx_migrations')::TEXT";
+    let table: Option<String> = sqlx::query_scalar(table)
+        .fetch_one(&mut *connection)
+        .await?;
+    let applied = match table {
+        Some(_) => {
+            sqlx::query_scalar(APPLIED)
+                .fetch_one(&mut *connection)
+                .await?
+        }
+        None => None,
+    };
+    Ok(SchemaVersion::new(applied, &postgres_migrations()))
+}
