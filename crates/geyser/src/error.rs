@@ -33,6 +33,13 @@ pub enum StreamError {
         /// The server's text.
         message: String,
     },
+    /// A slot that began before the filter was in force was asked for again, and did not come. Those before it did, and
+    /// another stream begins with another slot.
+    #[error("slot {slot} was asked for again, and no server replays it")]
+    NotReplayed {
+        /// The slot.
+        slot: u64,
+    },
     /// The server dropped the stream because this side read too slowly.
     #[error("the stream was cut because it was read too slowly: {0}")]
     Lagged(String),
@@ -54,10 +61,13 @@ pub enum StreamError {
 }
 
 impl StreamError {
-    /// Whether a snapshot is needed because the server cannot replay the slots asked for.
+    /// Whether a snapshot is needed because slots that were asked for are not replayed.
     #[must_use]
     pub fn is_replay_unavailable(&self) -> bool {
-        matches!(self, Self::ReplayUnavailable { .. })
+        matches!(
+            self,
+            Self::ReplayUnavailable { .. } | Self::NotReplayed { .. }
+        )
     }
 
     /// Whether opening the same stream again can succeed without a change of configuration.

@@ -192,7 +192,7 @@ impl SlotStream {
         };
         match event {
             Event::Updates(part, updates) => {
-                link.received();
+                link.received(part);
                 self.updates(server, part, updates);
             }
             Event::Opened(Ok(stream)) => self.opened(server, stream),
@@ -445,10 +445,10 @@ impl SlotStream {
         }
         let links = 0..self.links.len();
         let missing = links.filter_map(|server| self.assembler.first_suspect(main(server)));
-        Err(StreamError::ReplayUnavailable {
-            first_available: missing.min().map(|slot| slot + 1),
-            message: "slots that were asked for again did not come".to_owned(),
-        })
+        match missing.min() {
+            Some(slot) => Err(StreamError::NotReplayed { slot }),
+            None => Ok(()),
+        }
     }
 }
 

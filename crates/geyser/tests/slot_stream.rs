@@ -10,7 +10,11 @@ use sluice_geyser::{
 };
 use solana_pubkey::Pubkey;
 use solana_signature::Signature;
-use tokio::sync::mpsc;
+use tokio::{
+    sync::{mpsc, watch},
+    task::JoinSet,
+    time::sleep,
+};
 
 /// No step of a script takes longer unless something hangs.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -90,6 +94,11 @@ impl Player {
     /// Delivers a slot with a write of each of these accounts.
     async fn whole(&self, slot: u64, keys: &[u8]) {
         self.send(status(slot, SlotStatus::CreatedBank)).await;
+        self.rest(slot, keys).await;
+    }
+
+    /// Delivers what a client gets of a slot that it joins in the middle.
+    async fn rest(&self, slot: u64, keys: &[u8]) {
         for key in keys {
             self.send(self.write(slot, *key)).await;
         }
@@ -163,9 +172,20 @@ async fn between_two() -> (Player, Player, Reading) {
 }
 
 async fn read(servers: &Servers) -> Reading {
+    let (_busy, is_busy) = watch::channel(false);
+    read_while_idle(servers, None, is_busy).await
+}
+
+/// A consumer that begins at a slot, and reads nothing while it is busy.
+async fn read_while_idle(
+    servers: &Servers,
+    from_slot: Option<u64>,
+    mut is_busy: watch::Receiver<bool>,
+) -> Reading {
     let request = Request {
         slots: Some("slots".into()),
         blocks_meta: Some("blocks".into()),
+        from_slot,
         ..Request::default()
     };
     let mut stream = soon(SlotStream::open(servers, request))
@@ -174,7 +194,14 @@ async fn read(servers: &Servers) -> Reading {
     let (sender, assembled) = mpsc::unbounded_channel();
     tokio::spawn(async move {
         loop {
-            match stream.next_batch().await {
+            let next = tokio::select! {
+                Ok(()) = is_busy.changed() => {
+                    let _ = is_busy.wait_for(|is_busy| !is_busy).await;
+                    continue;
+                }
+                next = stream.next_batch() => next,
+            };
+            match next {
                 Ok(batch) => {
                     for each in batch {
                         let _ = sender.send(Ok(each));
@@ -279,4 +306,49 @@ async fn what_a_server_had_still_to_deliver_when_it_was_cut_comes_from_the_other
             return;
         }
     }
+}
+
+/// Longer than a side stream may be silent.
+const BUSY: Duration = Duration::from_millis(2_500);
+
+/// A slot comes again on a side stream while the consumer is busy, and is read when it is not.
+async fn what_came_meanwhile_is_read() {
+    let mut player = Player::start(A).await;
+    let servers = Servers::new([player.endpoint()]);
+    let (busy, is_busy) = watch::channel(false);
+    let mut reading = read_while_idle(&servers, Some(FIRST), is_busy).await;
+    assert_eq!(player.join().await, Some(FIRST));
+    player.rest(FIRST, &[1]).await;
+    player.whole(10, &[1]).await;
+    // It is asked for again, and the server does as if it had not been.
+    let (connection, request) = player.client.as_mut().expect("it has a client");
+    let again = soon(connection.received()).await.expect("a request");
+    assert_eq!(again.request.from_slot, Some(FIRST));
+    *request = again.request;
+    for slot in 11..16 {
+        player.whole(slot, &[1]).await;
+    }
+    let main = player.client.take();
+    assert_eq!(player.join().await, Some(FIRST), "on a side stream");
+    // For the consumer to notice that the side stream is open.
+    sleep(Duration::from_millis(500)).await;
+    busy.send_replace(true);
+    sleep(BUSY).await;
+    player.whole(FIRST, &[1]).await;
+    player.whole(10, &[1]).await;
+    sleep(Duration::from_millis(100)).await;
+    busy.send_replace(false);
+    assert_eq!(reading.next_slot().await, (FIRST, Some(A)));
+    assert_eq!(reading.next_slot().await, (10, Some(A)));
+    drop(main);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_busy_consumer_reads_what_came_before_it_gives_a_side_stream_up() {
+    // A consumer that took whichever it saw first would be right now and then.
+    let mut trials = JoinSet::new();
+    for _ in 0..8 {
+        trials.spawn(what_came_meanwhile_is_read());
+    }
+    trials.join_all().await;
 }

@@ -20,7 +20,8 @@ const UNEXPLAINED_REFUSALS: u32 = 6;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ResumePolicy {
     from: ResumeFrom,
-    /// The gap that ended a session last. A server that leaves out blocks is asked for them once more.
+    /// The gap that ended a session last. A server that leaves out blocks, or does not replay one, is asked for them once more:
+    /// what came before them is stored meanwhile.
     last_gap: Option<Gap>,
 }
 
@@ -64,6 +65,18 @@ impl ResumePolicy {
                 (ResumeFrom::CheckpointAfterGap(*gap), self.last_gap)
             }
             SessionEnd::Tree(ForkTreeError::Gap(gap)) => (ResumeFrom::CHECKPOINT, Some(*gap)),
+            SessionEnd::Stream(StreamError::NotReplayed { slot }) => {
+                let gap = Gap {
+                    first: *slot,
+                    last: *slot,
+                };
+                let from = if self.last_gap == Some(gap) {
+                    ResumeFrom::FirstAvailable(slot.saturating_add(1))
+                } else {
+                    ResumeFrom::CHECKPOINT
+                };
+                (from, Some(gap))
+            }
             SessionEnd::Stream(StreamError::ReplayUnavailable {
                 first_available, ..
             }) => (self.after_refusal(*first_available), self.last_gap),

@@ -45,6 +45,7 @@ impl SessionEnd {
             Self::Stream(StreamError::ReplayUnavailable { .. }) => {
                 "slots can no longer be replayed"
             }
+            Self::Stream(StreamError::NotReplayed { .. }) => "a slot is not replayed",
             Self::Stream(_) => "the stream is lost",
             Self::Store(_) => "the database does not store what was read",
             Self::Tree(ForkTreeError::Full { .. }) => "slots are not confirmed",

@@ -22,7 +22,7 @@ use crate::{
 /// Pause before a side stream is opened again. A slot must pass meanwhile, or the next one would show no more than the last.
 const SIDE_PAUSE: Duration = Duration::from_secs(1);
 
-/// Time in which a side stream must have brought what it was opened for: several slots.
+/// Time without any update after which a side stream counts as one that brings nothing: several slots.
 const SIDE_PATIENCE: Duration = Duration::from_secs(2);
 
 /// Side streams in a row that may bring nothing before the slots count as gone.
@@ -80,7 +80,7 @@ pub(super) enum Side {
     /// It may be opened from this moment on.
     Closed(Instant),
     Opening(SentRequest, JoinHandle<Result<Stream, StreamError>>),
-    /// With the time by which it must have brought what it was opened for.
+    /// With the time at which it counts as one that brings nothing, unless something comes before.
     Open(Stream, Instant),
 }
 
@@ -190,10 +190,13 @@ impl Link {
     }
 
     /// Something came.
-    pub(super) fn received(&mut self) {
+    pub(super) fn received(&mut self, part: Part) {
         self.quiet_since = Instant::now();
         self.at_rest = false;
         self.failures = 0;
+        if let (Part::Side, Side::Open(_, until)) = (part, &mut self.side) {
+            *until = Instant::now() + SIDE_PATIENCE;
+        }
     }
 
     /// The side stream is open. Returns the request that opened it.
@@ -246,15 +249,22 @@ impl Link {
             Side::Closed(_) => {}
         }
         let side = OptionFuture::from(side.map(Stream::next_batch));
-        tokio::select! {
-            event = main_event(&mut self.main) => event,
-            Some(opened) = OptionFuture::from(opening) => {
-                Event::SideOpened(opened.unwrap_or(Err(StreamError::Closed)))
+        let news = async {
+            tokio::select! {
+                event = main_event(&mut self.main) => event,
+                Some(opened) = OptionFuture::from(opening) => {
+                    Event::SideOpened(opened.unwrap_or(Err(StreamError::Closed)))
+                }
+                Some(updates) = side => match updates {
+                    Ok(updates) => Event::Updates(Part::Side, updates.collect()),
+                    Err(error) => Event::SideLost(error),
+                },
             }
-            Some(updates) = side => match updates {
-                Ok(updates) => Event::Updates(Part::Side, updates.collect()),
-                Err(error) => Event::SideLost(error),
-            },
+        };
+        tokio::select! {
+            // What came while the consumer was busy is looked at before the time that it was busy for.
+            biased;
+            event = news => event,
             Some(()) = OptionFuture::from(pause.map(sleep_until)) => Event::SideMayOpen,
             Some(()) = OptionFuture::from(patience.map(sleep_until)) => Event::SideBroughtNothing,
             Some(()) = OptionFuture::from(may_rest.map(sleep_until)) => Event::Rest,

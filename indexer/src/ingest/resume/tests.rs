@@ -68,6 +68,17 @@ fn blocks_that_were_left_out_are_asked_for_once_more() {
 }
 
 #[test]
+fn a_slot_that_is_not_replayed_costs_none_before_it() {
+    let not_replayed = |slot| SessionEnd::Stream(StreamError::NotReplayed { slot });
+    let again = ResumePolicy::new().next(&not_replayed(50));
+    assert_eq!(again.from, ResumeFrom::CHECKPOINT);
+    let other = again.next(&closed()).next(&not_replayed(60));
+    assert_eq!(other.from, ResumeFrom::CHECKPOINT);
+    let rest = other.next(&not_replayed(60));
+    assert_eq!(rest.from, ResumeFrom::FirstAvailable(61));
+}
+
+#[test]
 fn a_gap_is_remembered_through_other_ends() {
     let again = ResumePolicy::new().next(&gap(12, 13)).next(&closed());
     assert_eq!(again.from, ResumeFrom::CHECKPOINT);
