@@ -17,6 +17,8 @@ NOT_CURRENT = 3
 
 #: Seconds between two lines of progress.
 PAUSE = 10.0
+#: What a proof of the guard asks the solver, by which the time that is left is guessed; the questions take alike long.
+USUAL_QUESTIONS = 2_850
 
 
 def main() -> int:
@@ -61,11 +63,11 @@ class Watch:
 
     def show(self, progress: Progress) -> None:
         now = time.monotonic()
-        if now - self._shown < PAUSE or not progress.reached:
+        if now - self._shown < PAUSE or not progress.questions:
             return
         self._shown = now
         elapsed = now - self._began
-        left = elapsed / progress.reached * (progress.instructions - progress.reached)
+        left = elapsed / progress.questions * max(USUAL_QUESTIONS - progress.questions, 0)
         print(
             f"{elapsed:.0f} s: {progress.reached} of {progress.instructions} instructions, "
             f"{progress.returns} returns judged, {progress.questions} questions; about {left:.0f} s left",

@@ -39,7 +39,7 @@ class Accounts:
     they have to do with lengths and markers is asked only where a pointer is made.
     """
 
-    def __init__(self, solver: Solver, positions: int) -> None:
+    def __init__(self, solver: Solver, positions: int, data: InstructionData) -> None:
         self.positions = positions
         self._functions: dict[tuple[int, int], z3.FuncDeclRef] = {}
         #: Addresses of the slots, and of the accounts' slots. The first record repeats none.
@@ -55,22 +55,30 @@ class Accounts:
         self._homes |= {each.get_id(): z3.BitVecVal(number, 8) for number, each in enumerate(self.slots)}
         self.count = z3.BitVec("number of accounts", 64)
         for position in range(positions):
-            for fact in self._repetition(position):
+            for fact in self._record(position, data):
                 solver.assume(fact)
             account = self.accounts[position]
             solver.assume(z3.And(z3.UGE(account, FIRST_SLOT), z3.ULT(account, INPUT_END)))
 
-    def _repetition(self, position: int) -> list[z3.BoolRef]:
-        """A record is of an account, with flags that are zero or one, or repeats an earlier one."""
+    def _record(self, position: int, data: InstructionData) -> list[z3.BoolRef]:
+        """A record is of an account, with flags that are zero or one, or repeats an earlier one.
+
+        A repetition is filled up with zeros. Behind the last record stands the length of the data.
+        """
         marker = self.marker(position)
+        word = self.word(self.slots[position], 0, 0)
+        exists = z3.UGT(self.count, position)
         home = z3.BitVecVal(position, 8)
         for earlier in reversed(range(position)):
             home = z3.If(marker == earlier, self.homes[earlier], home)
         is_account = marker == IS_ACCOUNT
         return [
             self.homes[position] == z3.If(is_account, z3.BitVecVal(position, 8), home),
-            z3.Or(is_account, z3.ULT(marker, position)),
-            z3.Implies(is_account, z3.And(*[self._is_flag(position, place) for place in (SIGNER, WRITABLE)])),
+            z3.Implies(exists, z3.Or(is_account, z3.And(z3.ULT(marker, position), z3.ULT(word, IS_ACCOUNT)))),
+            z3.Implies(
+                z3.And(exists, is_account), z3.And(*[self._is_flag(position, place) for place in (SIGNER, WRITABLE)])
+            ),
+            z3.Implies(self.count == position, word == data.length),
         ]
 
     def _is_flag(self, position: int, place: int) -> z3.BoolRef:

@@ -15,12 +15,13 @@ from .proof import Findings
 
 #: What the proof takes for granted; `docs/proof.md` gives the reason for each.
 ASSUMPTIONS = (
-    "The loader lays the input out as documented for version 3: records of accounts and of repetitions, then the data, "
-    "then the program's address; the first record is of an account, a repetition names an earlier position, and flags are zero or one.",
+    "The loader lays the input out as documented for version 3: records of accounts and of repetitions, then the length of "
+    "the data, the data, and the program's address; the first record is of an account, a repetition names an earlier position "
+    "and is filled up with zeros, and flags are zero or one.",
     "The registers and the stack hold anything at the start, but for the addresses of the input, the data and the frame.",
-    "A call ends the transaction or returns zero. It changes no stack but the lengths in the list of accounts that "
-    "it is handed, no read-only data, no instruction data, and of an account neither its address nor its flags; owner, "
-    "lamports, length and data may become anything.",
+    "A call ends the transaction or returns zero. It changes no stack but the lengths that it is handed of accounts, each of "
+    "which may become the new one, no read-only data, no instruction data, and of an account neither its address nor its "
+    "flags; owner, lamports, length and data may become anything.",
     "An access that the runtime does not allow ends the transaction.",
     "The runtime's clock can be read by the program that asks for its first eight bytes.",
     "Only its owner writes the data of an account, so that an account of a token program says the truth.",

@@ -44,7 +44,7 @@ class Machine:
         self._pushed = 0
 
     def run(self, start: State, step: Callable[[], None] = lambda: None) -> Iterator[State]:
-        """Every state in which the program returns, and none in which the transaction ends by itself."""
+        """Every state in which the program returns or aborts, and none in which the transaction ends by itself."""
         self._push(start)
         while self._waiting:
             step()
@@ -108,8 +108,8 @@ class Machine:
                 case Kind.SYSCALL:
                     after = self._services.syscalls.serve(state, instruction.immediate)
                     for each in after:
-                        each.at = instruction.next
-                    if after != [state]:
+                        each.at = -1 if each.is_aborted else instruction.next
+                    if after != [state] or state.is_aborted:
                         return after
                 case Kind.CALL:
                     self._call(state, instruction)

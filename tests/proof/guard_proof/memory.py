@@ -7,7 +7,7 @@ from collections.abc import Callable
 import z3
 
 from . import stack
-from .accounts import Accounts, InstructionData
+from .accounts import LENGTH, Accounts, InstructionData
 from .errors import NotUnderstood
 from .pointers import Pointers, split, terms_of
 from .solver import Solver
@@ -70,6 +70,14 @@ class Memory:
         if address >> 32 != stack.START >> 32:
             raise NotUnderstood(f"instruction {state.at} writes to {address:#x}, which is not the stack")
         state.stack.store(address, size, value)
+
+    def write_length(self, state: State, address: int, key: Value) -> None:
+        """What the runtime does to a length that a program describes to it: the account's new one, or the old one is left."""
+        old = symbolic(self.load(state, address, 8))
+        pointer = None if isinstance(key, int) else self.pointers.parse(key)
+        new = self._accounts.word(pointer[0], LENGTH, state.moment) if pointer else symbolic(self._fresh())
+        is_written = z3.simplify(symbolic(self._fresh()) == 0)
+        self.store(state, address, 8, reduced(z3.If(is_written, new, old)))
 
     def _load_known(self, state: State, address: int, size: int) -> Value:
         if address >> 32 == stack.START >> 32:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 import z3
@@ -26,6 +26,12 @@ from .view import View, constant
 
 #: What findings are about that are of no instruction.
 OTHER_DATA = "any other data"
+#: What is shown beside the specification: an abort is a defect, even where a refusal would be right.
+NEVER_ABORTS = "it never aborts"
+
+
+#: Statements about what a program did.
+Deeds = Callable[[View], Iterable[Statement]]
 
 
 @dataclass
@@ -60,8 +66,8 @@ class Execution:
         numbers = itertools.count()
         fresh: Callable[[], Value] = lambda: z3.BitVec(f"anything {next(numbers)}", 64)  # noqa: E731
         self.solver = Solver(most_steps)
-        self.accounts = Accounts(self.solver, positions)
         self.data = InstructionData(self.solver)
+        self.accounts = Accounts(self.solver, positions, self.data)
         self.slot = z3.BitVec("current slot", 64)
         memory = Memory(program.rodata, self.accounts, self.data, self.solver, fresh)
         services = Services(memory, Syscalls(memory, self.slot, fresh), self.solver, fresh)
@@ -71,6 +77,13 @@ class Execution:
         registers[2] = self.data.start
         registers[10] = stack.START + stack.FRAME
         self.start = State(program.entry, registers, Stack())
+
+    def view(self, form: Form, state: State) -> View:
+        """An end of an execution, where the data asks for one instruction."""
+        judged = state.copy()
+        judged.conditions.append(z3.simplify(self.data.words[0] == constant(form.discriminator)))
+        judged.conditions.append(z3.simplify(z3.UGE(self.data.length, 8)))
+        return View(form, self.accounts, self.data, self.slot, judged)
 
 
 @dataclass(frozen=True)
@@ -110,31 +123,34 @@ def prove(
         returns += 1
         for found, form in zip(findings, forms, strict=True):
             step()
-            is_form = z3.simplify(execution.data.words[0] == constant(form.discriminator))
-            judged = state.copy()
-            judged.conditions.append(is_form)
-            judged.conditions.append(z3.simplify(z3.UGE(execution.data.length, 8)))
-            judge(found, View(form, execution.accounts, execution.data, execution.slot, judged), judged, execution)
+            judge(found, execution.view(form, state), execution.solver)
         judge_other(others, state, execution)
     for found in findings:
         if not found.successes:
             found.refuted["some input succeeds"] = 1
+    for found in [*findings, others]:
+        if NEVER_ABORTS not in found.refuted:
+            found.proved[NEVER_ABORTS] = returns
     return [*findings, others] if len(forms) == len(FORMS) else findings
 
 
-def judge(findings: Findings, view: View, state: State, execution: Execution) -> None:
-    solver = execution.solver
+def judge(findings: Findings, view: View, solver: Solver, deeds: Deeds = specification.deeds) -> None:
+    """What the end of one execution says of an instruction."""
+    state = view.state
     if not solver.is_possible(state.conditions):
         return
     findings.ways += state.ways
-    is_success = z3.simplify(symbolic(state.registers[0]) == 0)
-    if solver.is_possible([*state.conditions, is_success]):
+    if state.is_aborted:
+        note(findings.refuted, NEVER_ABORTS)
+    is_success = z3.BoolVal(False) if state.is_aborted else z3.simplify(symbolic(state.registers[0]) == 0)
+    if not state.is_aborted and solver.is_possible([*state.conditions, is_success]):
         findings.successes += 1
         findings.most_instructions = max(findings.most_instructions, state.instructions)
         findings.most_units = max(findings.most_units, state.units)
-        judge_success(findings, view, [*state.conditions, is_success], solver)
+        statements = [*specification.requirements(view), *deeds(view)]
+        judge_success(findings, statements, [*state.conditions, is_success], solver)
     if not any(isinstance(event, SysvarFailed) for event in state.events):
-        judge_refusal(findings, view, state, z3.simplify(z3.Not(is_success)), solver)
+        judge_refusal(findings, view, z3.simplify(z3.Not(is_success)), solver)
 
 
 def judge_other(findings: Findings, state: State, execution: Execution) -> None:
@@ -145,6 +161,9 @@ def judge_other(findings: Findings, state: State, execution: Execution) -> None:
     if not execution.solver.is_possible(conditions):
         return
     findings.ways += state.ways
+    if state.is_aborted:
+        note(findings.refuted, NEVER_ABORTS)
+        return
     claim = "it never succeeds"
     if execution.solver.is_possible([*conditions, z3.simplify(symbolic(state.registers[0]) == 0)]):
         note(findings.refuted, claim)
@@ -158,12 +177,16 @@ def note(counts: dict[str, int], name: str) -> None:
 
 
 def code_of(state: State) -> str:
+    if state.is_aborted:
+        return "abort"
     code = state.registers[0]
     return f"{code:#x}" if isinstance(code, int) else "one of several"
 
 
-def judge_success(findings: Findings, view: View, conditions: list[z3.BoolRef], solver: Solver) -> None:
-    for statement in [*specification.requirements(view), *specification.deeds(view)]:
+def judge_success(
+    findings: Findings, statements: list[Statement], conditions: list[z3.BoolRef], solver: Solver
+) -> None:
+    for statement in statements:
         holds = all(solver.is_certain(conditions, fact) for fact in facts(statement))
         note(findings.proved if holds else findings.refuted, statement.name)
 
@@ -175,10 +198,9 @@ def facts(statement: Statement) -> list[z3.BoolRef]:
     return [z3.simplify(each) for each in parts]
 
 
-def judge_refusal(
-    findings: Findings, view: View, state: State, is_refusal: z3.BoolRef, solver: Solver
-) -> None:
+def judge_refusal(findings: Findings, view: View, is_refusal: z3.BoolRef, solver: Solver) -> None:
     """That no input which is refused meets all requirements, as far as they can be judged by then."""
+    state = view.state
     if not solver.is_possible([*state.conditions, is_refusal]):
         return
     judged = [each for each in specification.requirements(view) if each.moment <= state.moment]

@@ -150,7 +150,7 @@ def lists(view: View, call: Call, hop: Hop) -> Formula:
 def describes(view: View, call: Call, moment: int) -> Formula:
     """The infos are of the guard's accounts in their order, but for the exchange's program.
 
-    The length is the one from before the first call. The runtime takes lengths from the accounts themselves.
+    The length is the one from before the first call, or the one that the runtime wrote there after it.
     """
     names = [name for name in view.form.accounts if name != "exchange program"]
     if len(names) != len(call.infos):
@@ -160,7 +160,7 @@ def describes(view: View, call: Call, moment: int) -> Formula:
         record = view.account(name).record
         facts += [symbolic(key) == record + KEY, symbolic(lamports) == record + LAMPORTS]
         facts += [symbolic(data) == record + DATA, symbolic(owner) == record + OWNER]
-        facts.append(symbolic(length) == view.account(name).length(0))
+        facts.append(z3.Or(*[symbolic(length) == view.account(name).length(each) for each in range(moment + 1)]))
     return z3.And(*facts)
 
 

@@ -61,7 +61,12 @@ class SysvarFailed:
     """The runtime refused to give the clock, which it never does to a program that asks for the clock's own bytes."""
 
 
-Event = SlotRead | Call | Logged | Returned | SysvarFailed
+@dataclass(frozen=True)
+class Aborted:
+    """The program gave up, which ends the transaction without a code of its own."""
+
+
+Event = SlotRead | Call | Logged | Returned | SysvarFailed | Aborted
 
 
 @dataclass
@@ -86,6 +91,10 @@ class State:
     def moment(self) -> int:
         """How many calls to other programs were made."""
         return sum(isinstance(event, Call) for event in self.events)
+
+    @property
+    def is_aborted(self) -> bool:
+        return bool(self.events) and isinstance(self.events[-1], Aborted)
 
     def copy(self) -> State:
         return State(

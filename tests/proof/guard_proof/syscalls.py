@@ -9,7 +9,7 @@ import z3
 from .errors import NotUnderstood
 from .keys import CLOCK
 from .memory import Memory
-from .state import Call, Logged, Returned, SlotRead, State, SysvarFailed
+from .state import Aborted, Call, Logged, Returned, SlotRead, State, SysvarFailed
 from .values import Value
 
 
@@ -44,6 +44,10 @@ BYTES_PER_UNIT = 250
 LISTED_BYTES = 34
 INFO_BYTES = 80
 
+#: Bytes of an info, and where the length of the account's data stands in it.
+INFO_SIZE = 56
+INFO_LENGTH = 16
+
 #: More would not be a call of the exchange.
 LONGEST_LIST = 64
 
@@ -58,7 +62,7 @@ class Syscalls:
             hash_of("sol_invoke_signed_c"): self._invoke,
             hash_of("sol_log_data"): self._log_data,
             hash_of("sol_set_return_data"): self._set_return_data,
-            hash_of("abort"): lambda _: [],
+            hash_of("abort"): self._abort,
         }
 
     def serve(self, state: State, name: int) -> list[State]:
@@ -66,6 +70,10 @@ class Syscalls:
         if name not in self._served:
             raise NotUnderstood(f"instruction {state.at} makes the unknown system call {name:#010x}")
         return self._served[name](state)
+
+    def _abort(self, state: State) -> list[State]:
+        state.events.append(Aborted())
+        return [state]
 
     def _known(self, state: State, value: Value, what: str) -> int:
         if not isinstance(value, int):
@@ -95,7 +103,9 @@ class Syscalls:
     def _invoke(self, state: State) -> list[State]:
         """A call of another program. It ends the transaction, or returns zero with the accounts changed in any way.
 
-        What the runtime charges for the data of the accounts, and what the other program uses, is not counted.
+        What the runtime charges for the data of the accounts, and what the other program uses, is not counted. The
+        runtime writes the new length of an account that the call changed into the caller's info of it, and of an
+        account that is listed twice into the first alone: each may be the old one or the new one.
         """
         call, infos, count, _, seeds = (self._known(state, each, "argument") for each in state.registers[1:6])
         words = [self._known(state, each, "part of a call") for each in self._words(state, call, 5)]
@@ -113,13 +123,15 @@ class Syscalls:
                 for each in range(listed, listed + 16 * listed_count, 16)
             ),
             infos=tuple(
-                tuple(self._words(state, each, 5)) for each in range(infos, infos + 56 * count, 56)
+                tuple(self._words(state, each, 5)) for each in range(infos, infos + INFO_SIZE * count, INFO_SIZE)
             ),
             data=tuple(self._words(state, data, data_length // 8)),
             data_length=data_length,
             seeds=seeds,
         )
         state.events.append(event)
+        for number, (key, *_) in enumerate(event.infos):
+            self._memory.write_length(state, infos + INFO_SIZE * number + INFO_LENGTH, key)
         state.registers[0] = 0
         return [state]
 

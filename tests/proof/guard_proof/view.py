@@ -78,6 +78,7 @@ class View:
 
     def __init__(self, form: Form, accounts: Accounts, data: InstructionData, slot: z3.BitVecRef, state: State) -> None:
         self.form = form
+        self.state = state
         self._named = {name: Account(accounts, position) for position, name in enumerate(form.accounts)}
         self.number_of_accounts = accounts.count
         self.data_length = data.length

@@ -35,11 +35,18 @@ class Machine(unittest.TestCase):
         (returned,) = [event for event in states[0].events if isinstance(event, Returned)]
         self.assertTrue(execution.slot.eq(returned.words[0]))
 
+    def test_the_chain_s_stack_is_zero_at_the_start(self) -> None:
+        """The guard's proof does without; what is said of its mutants does not."""
+        field = [(0xBF, 0xA1, 0, 0), (0x07, 1, 0, -4096), (0x7B, 0x1A, -24, 0), (0x7A, 10, -16, 4064)]
+        log = [(0xBF, 0xA1, 0, 0), (0x07, 1, 0, -24), (0xB7, 2, 0, 1), syscall("sol_log_data"), (0xB7, 0, 0, 0), EXIT]
+        self.assertEqual(Chain().run(file_of([*field, *log])).logged, [bytes(4064)])
+
     def test_abort_ends_the_transaction(self) -> None:
         file = file_of([syscall("abort"), (0xB7, 0, 0, 0), EXIT])
         self.assertFalse(Chain().run(file).is_success)
         execution = Execution(elf.parse(file), 1)
-        self.assertEqual(list(execution.machine.run(execution.start)), [])
+        (end,) = execution.machine.run(execution.start)
+        self.assertTrue(end.is_aborted)
 
 
 if __name__ == "__main__":

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
+import io
 import subprocess
 import sys
 import tempfile
 import unittest
 from pathlib import Path
+from unittest import mock
 
 import z3
 
+from guard_proof import __main__ as command
 from guard_proof import certificate, elf
 from guard_proof.decode import decode
 from guard_proof.errors import NotUnderstood, Undecided
@@ -99,10 +104,18 @@ class Executions(unittest.TestCase):
         self.assertIn("the user signed", findings.refuted)
         self.assertEqual(others.refuted, {"it never succeeds": 1})
 
+    def test_a_program_that_may_abort_is_not_proved(self) -> None:
+        branch = [(0x79, 0x23, -8, 0), (0x15, 3, 2, 5), (0xB7, 0, 0, 7), EXIT, syscall("abort"), EXIT]
+        findings, *_, others = prove(elf.parse(file_of(branch)))
+        self.assertNotIn("it never aborts", findings.refuted, "five bytes are the data of no instruction")
+        self.assertEqual(others.refuted, {"it never aborts": 1})
+        self.assertFalse(others.holds)
+
     def test_a_program_that_never_succeeds_is_refuted_and_refuses_without_a_reason(self) -> None:
         findings, *_, others = prove(elf.parse(file_of([(0xB7, 0, 0, 7), EXIT])))
         self.assertFalse(findings.holds)
         self.assertEqual(findings.unexplained, {"0x7": 1})
+        self.assertIn("it never aborts", findings.proved)
         self.assertTrue(others.holds)
 
 
@@ -134,6 +147,22 @@ class Commands(unittest.TestCase):
         code, is_written, error = self.run_on(file_of(SUCCEED)[:-1])
         self.assertEqual((code, is_written), (1, False))
         self.assertIn("nothing is proved", error)
+
+    def test_a_solver_that_stops_early_fails_and_leaves_no_certificate(self) -> None:
+        branch = [(0x79, 0x20, -8, 0), (0x15, 0, 1, 5), (0xB7, 0, 0, 0), EXIT]
+        with tempfile.TemporaryDirectory() as folder:
+            program, written = Path(folder, "guard.so"), Path(folder, "proof.json")
+            program.write_bytes(file_of(branch))
+            words = ["guard_proof", "--program", str(program), "--certificate", str(written)]
+            stops_early = functools.partial(prove, most_steps=1)
+            error = io.StringIO()
+            with (
+                mock.patch.object(command, "prove", stops_early), mock.patch.object(sys, "argv", words),
+                contextlib.redirect_stderr(error),
+            ):  # fmt: skip
+                self.assertEqual(command.main(), 1)
+            self.assertFalse(written.exists())
+            self.assertIn("nothing is proved: the solver gave no answer", error.getvalue())
 
     def test_a_refuted_program_fails(self) -> None:
         code, _, _ = self.run_on(file_of(SUCCEED))

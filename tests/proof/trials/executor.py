@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import z3
 
 from guard_proof import specification, stack
-from guard_proof.accounts import FIRST_SLOT, INPUT_START, LENGTH
+from guard_proof.accounts import FIRST_SLOT, INPUT_START, KEY, LENGTH
 from guard_proof.control import ControlFlow
 from guard_proof.decode import Instruction
 from guard_proof.elf import Program
@@ -26,7 +26,7 @@ from .input import Input
 from .scenario import Scenario
 
 
-ABORT, INVOKE = hash_of("abort"), hash_of("sol_invoke_signed_c")
+INVOKE = hash_of("sol_invoke_signed_c")
 
 
 class Fault(Exception):
@@ -71,6 +71,13 @@ class KnownMemory:
         except NotUnderstood as reason:
             raise Fault(str(reason)) from reason
 
+    def write_length(self, state: State, address: int, key: Value) -> None:
+        """The runtime writes the length of an account that the call changed, where the caller described the old one."""
+        place = known(key) - KEY + LENGTH
+        old, new = (self._input.read(place, 8, moment) for moment in (state.moment - 1, state.moment))
+        if new is not None and new != old:
+            self.store(state, address, 8, new)
+
 
 def known(value: Value) -> int:
     if not isinstance(value, int):
@@ -79,18 +86,13 @@ def known(value: Value) -> int:
 
 
 class NotingSyscalls(Syscalls):
-    """Keeps the states in which the program aborts, and ends at calls that do not return."""
-
-    aborted: list[State]
+    """Ends at calls that do not return."""
 
     def __init__(self, memory: KnownMemory, given: Input, slot: int, fresh: Callable[[], Value]) -> None:
         super().__init__(memory, slot, fresh)  # type: ignore[arg-type]
         self._input = given
-        self.aborted = []
 
     def serve(self, state: State, name: int) -> list[State]:
-        if name == ABORT:
-            self.aborted.append(state)
         if name == INVOKE and not self._input.has_return(state.moment):
             return []
         return super().serve(state, name)
@@ -168,13 +170,13 @@ class Trial:
         registers[1], registers[2], registers[10] = FIRST_SLOT - 8, self._input.data, stack.START + stack.FRAME
         start = State(program.entry, registers, Stack())
         try:
-            ends = [
+            every = [
                 state for state in machine.run(start)
                 if not any(isinstance(event, SysvarFailed) for event in state.events)
             ]  # fmt: skip
         except (Fault, NotUnderstood, ZeroDivisionError):
-            ends = []
-        aborted = [each for each in syscalls.aborted if not any(isinstance(event, SysvarFailed) for event in each.events)]
+            every = []
+        ends, aborted = ([each for each in every if each.is_aborted == is_aborted] for is_aborted in (False, True))
         return Execution(ends, aborted, machine.reached)
 
     def run(self, program: Program, code: list[Instruction | None], flow: ControlFlow) -> Verdict:
