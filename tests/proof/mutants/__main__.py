@@ -15,18 +15,22 @@ from collections.abc import Callable
 from pathlib import Path
 
 from guard_proof import elf
+from guard_proof.decode import Instruction
 from guard_proof.elf import Program
 from guard_proof.errors import NotUnderstood
 
-from .by_the_proof import Reasons, prove_whole
+from .by_the_proof import Reasons, decoded
+from .from_the_change import prove_from_the_change
 from .mutations import Mutation, mutations
 from .on_the_chain import Counterexamples, Refutation
 from .table import SAME, Row, Table
 
 #: Seconds between two lines of progress, and between two times that the table is written.
 PAUSE = 10.0
+#: Mutants that one execution of the guard serves; the table is written behind each.
+BATCH = 30
 #: Results that a complete table has.
-SETTLED = ("equivalent", "hidden", "refuted", "stricter")
+SETTLED = ("equivalent", "refuted", "stricter")
 
 
 def main() -> int:
@@ -42,6 +46,7 @@ def main() -> int:
     table.write()
     counts = table.counts()
     print(f"{len(every)} mutants: " + ", ".join(f"{count} {result}" for result, count in counts.items()))
+    print(f"the table took {table.seconds / 60:.0f} minutes of one core")
     for row in table.rows.values():
         if row.result not in SETTLED and row.result != "not tried":
             print(f"  {row.result}: {row.mutant}; {row.outcome}; {row.proof}")
@@ -70,11 +75,13 @@ class Run:
 
         def try_one(mutant: Mutation) -> None:
             row = self._table.row(mutant.name)
+            began = time.process_time()
             found = counterexamples.find(mutant.file(self._file, self._program))
+            row.seconds = time.process_time() - began
             if found is None:
                 row.case, row.outcome = "all", SAME
-                return
-            self._note(row, found)
+            else:
+                self._note(row, found)
 
         self._each("on the chain", mutants, try_one)
 
@@ -88,35 +95,44 @@ class Run:
         """Asks why no case refutes a mutant; the quick reasons are found for all at once, by one execution."""
         if not mutants or time.monotonic() > self._end:
             return
+        began = time.process_time()
         changed = {each.name: self._changed(each) for each in mutants}
         reasons = Reasons(self._program, mutants, {name: each for name, each in changed.items() if each})
-        watch = Watch("executing the guard")
-        reasons.run(watch.show)
-        left = []
+        reasons.run(Watch("executing the guard", "instructions").show)
+        left: list[tuple[Mutation, Instruction]] = []
         for mutant in mutants:
             row = self._table.row(mutant.name)
             row.proof = reasons.of(mutant)
-            if not row.proof:
-                left.append(mutant)
-        self._table.write()
-
-        counterexamples = Counterexamples(self._file)
-        unseen = []
-
-        def execute(mutant: Mutation) -> None:
-            found = counterexamples.find_in_the_executor(mutant.file(self._file, self._program))
-            if found is None:
-                unseen.append(mutant)
-            else:
-                self._note(self._table.row(mutant.name), found)
-
-        self._each("in the executor", left, execute)
-
-        def prove_one(mutant: Mutation) -> None:
             program = changed[mutant.name]
-            self._table.row(mutant.name).proof = prove_whole(program) if program else "not understood"
+            code = decoded(program) if program else None
+            instruction = code[mutant.at] if code and not mutant.is_data else None
+            if not row.proof and instruction:
+                left.append((mutant, instruction))
+            elif not row.proof:
+                row.proof = "not understood"
+        self._table.seconds_for_all += time.process_time() - began
+        self._table.write()
+        # What is met late has not far to go.
+        left.sort(key=lambda each: reasons.first_met(each[0]), reverse=True)
+        for start in range(0, len(left), BATCH):
+            self._from_the_change(left[start : start + BATCH])
+        print(f"from the change on: {len(left)} mutants", flush=True)
 
-        self._each("by the whole proof", unseen, prove_one)
+    def _from_the_change(self, mutants: list[tuple[Mutation, Instruction]]) -> None:
+        if time.monotonic() > self._end:
+            print(f"from the change on: the time is up, {len(mutants)} mutants of this batch are left", flush=True)
+            return
+        began = time.process_time()
+        changed: dict[int, dict[str, Instruction]] = {}
+        for mutant, instruction in mutants:
+            changed.setdefault(mutant.at, {})[mutant.name] = instruction
+        answers = prove_from_the_change(self._program, changed, Watch("from the change on", "mutants").show)
+        for name, answer in answers.items():
+            row = self._table.row(name)
+            row.proof = answer.text
+            row.seconds = (row.seconds or 0) + answer.seconds
+        self._table.seconds_for_all += time.process_time() - began
+        self._table.write()
 
     def _changed(self, mutant: Mutation) -> Program | None:
         try:
@@ -143,8 +159,9 @@ class Run:
 class Watch:
     """Prints now and then how far one execution is."""
 
-    def __init__(self, what: str) -> None:
+    def __init__(self, what: str, of_what: str) -> None:
         self._what = what
+        self._of_what = of_what
         self._began = self._shown = time.monotonic()
 
     def show(self, done: int, of: int) -> None:
@@ -152,7 +169,7 @@ class Watch:
         if done and now - self._shown > PAUSE:
             self._shown = now
             left = (now - self._began) / done * (of - done)
-            print(f"{self._what}: {done} of {of} instructions, about {left:.0f} s left", flush=True)
+            print(f"{self._what}: {done} of {of} {self._of_what}, about {left:.0f} s left", flush=True)
 
 
 if __name__ == "__main__":

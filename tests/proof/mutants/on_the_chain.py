@@ -19,12 +19,6 @@ from trials.scenario import Scenario
 MOST_ASKED = 3
 
 
-#: Forms, and parts of the names of cases, in which the runtime may hide what a mutant does.
-UNSEEN_FORMS = ("swap", "swap_two_hops_to")
-UNSEEN = (": good", "user, other signature", "other writability")
-UNSEEN_OUTCOME = "seen by the executor, and hidden by the runtime"
-
-
 @dataclass(frozen=True)
 class Refutation:
     """A counter-example, as the chain shows it."""
@@ -65,18 +59,6 @@ class Counterexamples:
             if number == MOST_ASKED:
                 break
         return found
-
-    def find_in_the_executor(self, file: bytes) -> Refutation | None:
-        """A case in which the executor finds something broken, though the chain shows no difference.
-
-        The runtime refuses calls with flags that the caller has not got, and does not use all that a call describes.
-        """
-        for scenario in self._order:
-            if scenario.form.name in UNSEEN_FORMS and any(what in scenario.name for what in UNSEEN):
-                broken = broken_by(file, scenario)
-                if broken:
-                    return Refutation(scenario.name, UNSEEN_OUTCOME, tuple(broken))
-        return None
 
     def _different(self) -> Iterator[tuple[Scenario, Outcome]]:
         for scenario in list(self._order):

@@ -8,8 +8,9 @@ from pathlib import Path
 from guard_proof import elf
 from guard_proof.decode import Kind, decode
 from guard_proof.syscalls import hash_of
-from mutants.by_the_proof import NEVER_EXECUTED, PROVED
+from mutants.by_the_proof import NEVER_EXECUTED
 from mutants.codes import is_only_a_code
+from mutants.from_the_change import PROVED
 from mutants.mutations import mutations
 from mutants.on_the_chain import broken_by
 from mutants.table import SAME, Row, Table

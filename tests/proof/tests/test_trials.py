@@ -6,13 +6,16 @@ import unittest
 
 from guard_proof import elf
 from guard_proof.control import ControlFlow
-from guard_proof.decode import decode
+from guard_proof.decode import Kind, decode
 from guard_proof.interface import FORMS
 from guard_proof.state import Call, Logged, Returned
+from guard_proof.syscalls import hash_of
 from guard_proof.values import symbolic
+from trials import probe
 from trials.cases import cases
 from trials.chain import SLOT, Chain
 from trials.executor import Trial, Verdict, handed_on
+from trials.recorded import logged_by_the_guard, logs
 from trials.scenario import Scenario
 
 from .guard import GUARD, OTHER_BYTES, is_certified
@@ -69,6 +72,43 @@ class Trials(unittest.TestCase):
                 for call, seen in zip(calls, wanted.logged, strict=False):
                     self.assertTrue(seen.endswith(words(call.data)))
         self.assertGreater(min(successes.values()), 3, successes)
+
+
+@unittest.skipUnless(is_certified(), OTHER_BYTES)
+class Calls(unittest.TestCase):
+    def test_the_stack_behind_a_call_that_changes_lengths_is_the_chain_s(self) -> None:
+        """The runtime writes the new length of an account into what the guard described."""
+        file = GUARD.read_bytes()
+        program = elf.parse(file)
+        calls = [
+            at for at, each in enumerate(decode(program.code))
+            if each and (each.kind, each.immediate) == (Kind.SYSCALL, hash_of("sol_invoke_signed_c"))
+        ]  # fmt: skip
+        self.assertEqual(len(calls), 3)
+        names = {
+            "swap: output of Token-2022 of 355 bytes after": 1,
+            "swap_two_hops_to: middle of 72 bytes between the calls, 70 before": 2,
+            "swap_two_hops_to: output token program is no program, data of odd lengths": 2,
+        }
+        chosen = [each for each in cases() if each.name in names]
+        chain = Chain(chosen)
+        for scenario in chosen:
+            chain.take_over_programs(scenario)
+            compared = 0
+            for at in calls:
+                changed = probe.showing(file, program, at + 1)
+                chain.deploy(changed)
+                parsed = elf.parse(changed)
+                code = decode(parsed.code)
+                found = Trial(scenario, SLOT).execute(parsed, code, ControlFlow(code, parsed.entry)).aborted
+                if not found:
+                    # The other calls are not of this instruction.
+                    continue
+                seen = logged_by_the_guard(chain.logs(scenario))
+                with self.subTest(f"{scenario.name} behind {at}"):
+                    self.assertEqual([shown for each in found for shown in logs(each)], seen)
+                compared += 1
+            self.assertEqual(compared, names[scenario.name])
 
 
 def ending(result: int) -> str:

@@ -9,6 +9,7 @@ from guard_proof.interface import FORMS, Form
 from guard_proof.keys import EXCHANGE, TOKEN, TOKEN_2022
 
 from .chain import SLOT
+from .good import good_lists
 from .scenario import LOADER, Account, Change, Scenario, Terms, address, owner_writes, writes
 
 MOST = (1 << 64) - 1
@@ -34,6 +35,7 @@ def of_form(form: Form) -> Iterator[Scenario]:
     if len(form.hops) == 2:
         for name, change in MIDDLE_TERMS.items():
             yield changed(form, name, change)
+        yield from middles_between(form)
     yield from lists_and_data(form)
     if form.name not in IN_FULL:
         return
@@ -41,6 +43,7 @@ def of_form(form: Form) -> Iterator[Scenario]:
     yield from repetitions(form)
     yield from addresses(form)
     yield from one_for_two(form)
+    yield from good_lists(form)
     for name in form.token_accounts:
         if name == "input":
             yield from inputs(form)
@@ -127,6 +130,29 @@ MIDDLE_TERMS: dict[str, Callable[[Terms], None]] = {
 }
 
 
+def middles_between(form: Form) -> Iterator[Scenario]:
+    """The middle is cut by the first call and made whole again by the second: between them nothing but its amount counts."""
+    for length, balance_before in ((0, 70), (64, 70), (68, 70), (71, 70), (72, 70), (73, 70), (0, 0), (71, 0)):
+        terms = Terms(form, f"middle of {length} bytes between the calls, {balance_before} before")
+        terms.balances["middle"] = balance_before
+        made = terms.scenario()
+        delivered = after_first_call(made, "middle")
+        after = after_changes(made.account("middle").data, made, "middle")
+        cut = delivered[:length]
+        made.changes[0].append(("middle", writes(delivered, cut), False))
+        made.changes[1] = [each for each in made.changes[1] if each[0] != "middle"]
+        made.changes[1].append(("middle", writes(cut, after), False))
+        yield made
+
+
+def after_first_call(made: Scenario, name: str) -> bytes:
+    image = bytearray(made.account(name).data)
+    for _, given, _ in (each for each in made.changes[0] if each[0] == name):
+        for place, value in given:
+            image[place - DATA : place - DATA + 8] = value.to_bytes(8, "little")
+    return bytes(image)
+
+
 def flags(form: Form) -> Iterator[Scenario]:
     for position, name in enumerate(form.accounts):
         made = Terms(form, f"{name}, other writability").scenario()
@@ -189,6 +215,10 @@ def addresses(form: Form) -> Iterator[Scenario]:
             terms = Terms(form, f"{name} of the other program, others of {is_token_2022}", is_token_2022)
             terms.others = frozenset([name])
             yield terms.scenario()
+    for word in (0, 1, 72, 165):
+        terms = Terms(form, f"mints begin with {word}")
+        terms.keys = {name: word.to_bytes(8, "little") + terms.key(name)[8:] for name in form.accounts if name.endswith(" mint")}
+        yield terms.scenario()
     terms = Terms(form, "the exchange is the user")
     terms.keys = {"user": EXCHANGE}
     made = terms.scenario()
@@ -269,6 +299,10 @@ def inputs(form: Form) -> Iterator[Scenario]:
             if change:
                 made.changes[0].append(("input", change, False))
             yield made
+    for length in (72, 73, 80):
+        made = Terms(form, f"input of {length} bytes, of which some is taken").scenario()
+        made.account("input").data = made.account("input").data[:length]
+        yield made
     made = Terms(form, "input of another owner").scenario()
     made.account("input").data = flipped(made.account("input").data, 33)
     yield made

@@ -135,11 +135,15 @@ class RecordedChain:
         result = self._svm.simulate_transaction(self._transaction)
         metadata = result.meta()
         is_success = isinstance(metadata, TransactionMetadata) and not hasattr(result, "err")
-        lines = [line.removeprefix(DATA_LINE) for line in lines_of_the_guard(metadata.logs()) if line.startswith(DATA_LINE)]
-        logged = [[base64.b64decode(field) for field in line.split(" ")] for line in lines]
+        logged = logged_by_the_guard(metadata.logs())
         accounts = {bytes(key): account for key, account in result.post_accounts()} if is_success else {}
         error = "" if is_success else str(result.err())
         return Seen(is_success, logged, bytes(metadata.return_data().data), error, accounts)
+
+
+def logged_by_the_guard(logs: list[str]) -> list[list[bytes]]:
+    lines = [line.removeprefix(DATA_LINE) for line in lines_of_the_guard(logs) if line.startswith(DATA_LINE)]
+    return [[base64.b64decode(field) for field in line.split(" ")] for line in lines]
 
 
 def lines_of_the_guard(logs: list[str]) -> Iterator[str]:

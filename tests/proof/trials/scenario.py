@@ -48,6 +48,8 @@ class Scenario:
     program: bytes = GUARD
     #: What the exchange does in each call.
     changes: list[list[Change]] = field(default_factory=list)
+    #: The exchange's account has the code itself, in whole words, as the older loader keeps it.
+    has_older_loader: bool = False
 
     def account(self, name: str) -> Account:
         return self.accounts[self.form.accounts.index(name)]
@@ -82,7 +84,8 @@ class Scenario:
         """Position of the account of the program that owns an account, among those that the exchange is given."""
         owner = self.account(name).owner
         for each, at in position.items():
-            if each.endswith("token program") and self.account(each).key == owner:
+            account = self.account(each)
+            if account.is_program and account.key == owner:
                 return at
         return None
 

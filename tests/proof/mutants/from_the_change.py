@@ -1,0 +1,182 @@
+"""From the change on: whether a mutant does what the specification says wherever it differs from the guard.
+
+The guard is executed once, on every input at once. Where it comes to the changed instruction of a mutant, a process of its own
+goes on with the mutant, on those inputs alone on which the two instructions differ, and judges every end. All other inputs
+do not tell the mutant from the guard, of which the proof speaks.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import resource
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import z3
+
+from guard_proof import specification
+from guard_proof.control import ControlFlow
+from guard_proof.decode import Instruction, decode
+from guard_proof.elf import Program
+from guard_proof.errors import NotUnderstood, Undecided
+from guard_proof.interface import FORMS
+from guard_proof.machine import Machine, Services
+from guard_proof.proof import NEVER_ABORTS, OTHER_DATA, Execution, Findings, judge, judge_other, judge_refusal
+from guard_proof.state import State
+from guard_proof.view import View
+
+from . import runtime
+from .effects import difference, effect
+from .runtime import RuntimeMemory, RuntimeSyscalls
+
+#: Every statement holds wherever the mutant differs, and no refusal is without a reason. An abort counts as a refusal.
+PROVED = "proved from the change on"
+#: Processor seconds for one state of one mutant: the whole proof of the guard takes seventy.
+MOST_SECONDS = 200
+
+
+@dataclass
+class Answer:
+    """What the executions of one mutant came to; a mutant that is never met is the same."""
+
+    text: str = PROVED
+    seconds: float = 0.0
+
+
+class ForkingMachine(Machine):
+    changed: dict[int, dict[str, Instruction]]
+    answers: dict[str, Answer]
+    execution: Execution
+    memory: RuntimeMemory
+    watch: Callable[[], None]
+
+    def _compute(self, state: State, instruction: Instruction) -> None:
+        self._fork(state, instruction)
+        super()._compute(state, instruction)
+
+    def _branch(self, state: State, instruction: Instruction) -> list[State]:
+        self._fork(state, instruction)
+        return super()._branch(state, instruction)
+
+    def _fork(self, state: State, instruction: Instruction) -> None:
+        for name, changed in self.changed.get(state.at, {}).items():
+            answer = self.answers[name]
+            if answer.text == PROVED:
+                answer.text, seconds = in_a_process(lambda changed=changed: self._go_on(state, instruction, changed))
+                answer.seconds += seconds
+                self.watch()
+
+    def _go_on(self, state: State, one: Instruction, other: Instruction) -> str:
+        """Runs the mutant to its ends; in a process of its own, so that nothing has to be put back."""
+        self.changed = {}
+        self._waiting, self._groups = [], {}
+        state = state.copy()
+        if (condition := self._difference(state, one, other)) is not None:
+            state.conditions.append(condition)
+            if not self.execution.solver.is_possible(state.conditions):
+                return PROVED
+        self._code = [*self._code[: state.at], other, *self._code[state.at + 1 :]]
+        self.memory.allows_anything = True
+        self.memory.fewest_records = self._fewest_records(state)
+        may_be_refused = not self._may_be_good(state)
+        found = {form.name: Findings(form.name) for form in FORMS} | {OTHER_DATA: Findings(OTHER_DATA)}
+        for end in itertools.chain(self.run(state), [None]):
+            while self.memory.faults:
+                fault = self.memory.faults.pop()
+                if not may_be_refused:
+                    self._judge_fault(found, fault)
+            if end and not (may_be_refused and is_refused(end)):
+                self._judge(found, end)
+            if broken := broken_in(found):
+                return f"refuted: {broken}"
+        return PROVED
+
+    def _fewest_records(self, state: State) -> int:
+        counts = {0, *[len(form.accounts) for form in FORMS]}
+        at_least = [z3.UGE(self.execution.accounts.count, each) for each in sorted(counts, reverse=True)]
+        certain = (self.execution.solver.is_certain(state.conditions, each) for each in at_least)
+        return next(count for count, holds in zip(sorted(counts, reverse=True), certain, strict=True) if holds)
+
+    def _may_be_good(self, state: State) -> bool:
+        """Whether some input meets all requirements that can be judged by now; else every refusal has its reason."""
+        for form in FORMS:
+            view = self.execution.view(form, state)
+            judged = [each.formula for each in specification.requirements(view) if each.moment <= state.moment]
+            if self.execution.solver.is_possible([*view.state.conditions, *[z3.simplify(each) for each in judged]]):
+                return True
+        return False
+
+    def _difference(self, state: State, one: Instruction, other: Instruction) -> z3.BoolRef | None:
+        try:
+            found = difference(effect(self.memory, state, one), effect(self.memory, state, other))
+        except (NotUnderstood, ZeroDivisionError):
+            return None
+        return None if z3.is_true(found) else found
+
+    def _judge(self, found: dict[str, Findings], end: State) -> None:
+        for form in FORMS:
+            view = self.execution.view(form, end)
+            judge(found[form.name], view, self.execution.solver, lambda view: runtime.deeds(view, self.memory))
+        judge_other(found[OTHER_DATA], end, self.execution)
+
+    def _judge_fault(self, found: dict[str, Findings], state: State) -> None:
+        """The transaction may end here: no input that meets all requirements may come so far."""
+        for form in FORMS:
+            view: View = self.execution.view(form, state)
+            judge_refusal(found[form.name], view, z3.BoolVal(True), self.execution.solver)
+
+
+def is_refused(end: State) -> bool:
+    return end.is_aborted or isinstance(end.registers[0], int) and end.registers[0] != 0
+
+
+def broken_in(found: dict[str, Findings]) -> str:
+    for name, each in found.items():
+        for what in [*each.refuted, *each.unexplained]:
+            if what != NEVER_ABORTS:
+                return f"{name}: {what}"
+    return ""
+
+
+def prove_from_the_change(
+    program: Program, changed: dict[int, dict[str, Instruction]], watch: Callable[[int, int], None]
+) -> dict[str, Answer]:
+    """Of each mutant, by name, what the specification says of it; `changed` has its instruction, by its place."""
+    given = Execution(program, max(len(form.accounts) for form in FORMS))
+    runtime.assume_zeros_behind_data(given.solver, given.accounts)
+    fresh = given.machine._services.fresh
+    memory = RuntimeMemory(program.rodata, given.accounts, given.data, given.solver, fresh)
+    services = Services(memory, RuntimeSyscalls(memory, given.slot, fresh), given.solver, fresh)
+    code = decode(program.code)
+    machine = ForkingMachine(code, ControlFlow(code, program.entry), services)
+    machine.execution, machine.memory, machine.changed = given, memory, changed
+    machine.answers = {name: Answer() for mutants in changed.values() for name in mutants}
+    machine.watch = lambda: watch(sum(each.seconds > 0 for each in machine.answers.values()), len(machine.answers))
+    for _ in machine.run(given.start):
+        pass
+    return machine.answers
+
+
+def in_a_process(work: Callable[[], str]) -> tuple[str, float]:
+    """What some work comes to, and the processor seconds that it took; its time is limited."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        resource.setrlimit(resource.RLIMIT_CPU, (MOST_SECONDS, MOST_SECONDS))
+        try:
+            answer = work()
+        except NotUnderstood as reason:
+            answer = f"not understood: {reason}"
+        except Undecided:
+            answer = "undecided"
+        except BaseException as fault:  # noqa: BLE001 - nothing of a child may go on
+            answer = f"failed: {fault!r}"
+        os.write(writer, json.dumps(answer[:1000]).encode())
+        os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader, "rb") as pipe:
+        answer = pipe.read()
+    _, _, used = os.wait4(child, 0)
+    return json.loads(answer) if answer else f"undecided in {MOST_SECONDS} s", used.ru_utime + used.ru_stime
