@@ -1,6 +1,7 @@
 //! JSON answers, written into one buffer of a given capacity.
 
 use axum::{
+    body::Bytes,
     http::{HeaderValue, header},
     response::{IntoResponse, Response},
 };
@@ -11,10 +12,24 @@ use crate::error::ApiError;
 /// Answers with `body`, as axum's own JSON does, but written into one piece of memory of `room` bytes. A longer answer
 /// grows.
 pub fn json(body: &impl Serialize, room: usize) -> Response {
-    let mut text = Vec::with_capacity(room);
-    if let Err(error) = sonic_rs::to_writer(&mut text, body) {
-        return ApiError::Internal(error.into()).into_response();
+    match text(body, room) {
+        Ok(text) => json_text(text),
+        Err(error) => error.into_response(),
     }
+}
+
+/// The JSON text of `body`, for an answer that may be given again.
+///
+/// # Errors
+/// None that is known: what is answered has a JSON text.
+pub fn text(body: &impl Serialize, room: usize) -> Result<Bytes, ApiError> {
+    let mut text = Vec::with_capacity(room);
+    sonic_rs::to_writer(&mut text, body).map_err(|error| ApiError::Internal(error.into()))?;
+    Ok(text.into())
+}
+
+/// Answers with a JSON text.
+pub fn json_text(text: Bytes) -> Response {
     let json = HeaderValue::from_static("application/json");
     ([(header::CONTENT_TYPE, json)], text).into_response()
 }

@@ -15,6 +15,7 @@ mod client;
 mod client_limits;
 pub mod error;
 pub mod extract;
+mod idempotency;
 mod metrics;
 mod middleware;
 pub mod openapi;

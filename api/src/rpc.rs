@@ -49,6 +49,8 @@ pub struct SwapAddresses {
     pub receiver: Option<Pubkey>,
     /// The wallet of a platform, and its account of the input token.
     pub platform: Option<(Pubkey, Pubkey)>,
+    /// The oldest slot whose state is good enough, `minContextSlot`.
+    pub least_slot: u64,
 }
 
 /// The accounts that a swap depends on, from one call.
@@ -144,7 +146,7 @@ impl Rpc {
         if let Some(known) = self.transaction_v1.known(now) {
             return Ok(known);
         }
-        let (accounts, _) = self.accounts.read(vec![TRANSACTION_V1]).await?;
+        let (accounts, _) = self.accounts.read(vec![TRANSACTION_V1], 0).await?;
         let account = accounts.first().and_then(Option::as_ref);
         Ok(self.transaction_v1.learn(account, now))
     }
@@ -173,6 +175,7 @@ impl Rpc {
             fee_payer,
             receiver,
             platform,
+            least_slot,
         } = addresses;
         let (platform_wallet, platform_account) = platform.unzip();
         let others = [
@@ -184,7 +187,7 @@ impl Rpc {
         ];
         let mut keys = vec![user, input, output];
         keys.extend(others.into_iter().flatten());
-        let (accounts, rent) = self.accounts.read(keys).await?;
+        let (accounts, rent) = self.accounts.read(keys, least_slot).await?;
         let mut accounts = accounts.into_iter();
         let [user, input, output] = [(); 3].map(|()| accounts.next().flatten());
         let [

@@ -6,7 +6,7 @@ use sluice_market::Market;
 use sluice_store::Store;
 use sluice_transaction::AssociatedAccounts;
 
-use crate::{calibrator::Calibrator, rpc::Rpc};
+use crate::{calibrator::Calibrator, idempotency::IdempotentAnswers, rpc::Rpc};
 
 /// Shared by all handlers. A clone, of which every request makes several, is one pointer.
 #[derive(Clone)]
@@ -19,6 +19,7 @@ struct Parts {
     calibrator: Arc<Calibrator>,
     unwraps_lamports: bool,
     associated: AssociatedAccounts,
+    answers: IdempotentAnswers,
 }
 
 impl AppState {
@@ -37,6 +38,7 @@ impl AppState {
             calibrator,
             unwraps_lamports,
             associated: AssociatedAccounts::default(),
+            answers: IdempotentAnswers::default(),
         }))
     }
 
@@ -62,6 +64,12 @@ impl AppState {
     #[must_use]
     pub fn associated(&self) -> &AssociatedAccounts {
         &self.0.associated
+    }
+
+    /// The answers that may be asked for again.
+    #[must_use]
+    pub(crate) fn answers(&self) -> &IdempotentAnswers {
+        &self.0.answers
     }
 
     /// Whether the cluster's token program has `unwrapLamports`.

@@ -34,6 +34,7 @@ problem_codes! {
     BodyTooLarge = "body_too_large",
     FeeWalletUnusable = "fee_wallet_unusable",
     FilterNotServed = "filter_not_served",
+    IdempotencyKeyReused = "idempotency_key_reused",
     InsufficientBalance = "insufficient_balance",
     Internal = "internal",
     InvalidBody = "invalid_body",

@@ -80,6 +80,11 @@ pub enum SwapRefusal {
         "transactionVersion 1 is not active on this cluster; leave the field out, or ask for 0 or \"legacy\""
     )]
     VersionUnsupported,
+    /// Another swap was asked for under the same key.
+    #[error(
+        "this Idempotency-Key was used for another body with the same userPublicKey; give each swap a key of its own"
+    )]
+    IdempotencyKeyReused,
     /// The wallet does not hold what the swap takes.
     #[error("the wallet holds {held} of the {needed} {unit} that the swap takes")]
     InsufficientBalance {
@@ -191,6 +196,11 @@ impl SwapRefusal {
                 C::TransactionVersionUnsupported,
                 "Transaction version unsupported",
             ),
+            Self::IdempotencyKeyReused => problem(
+                S::UNPROCESSABLE_ENTITY,
+                C::IdempotencyKeyReused,
+                "Idempotency key reused",
+            ),
             Self::InsufficientBalance { .. } => problem(
                 S::UNPROCESSABLE_ENTITY,
                 C::InsufficientBalance,
@@ -229,6 +239,7 @@ impl SwapRefusal {
                 })
             }
             Self::VersionUnsupported => json!({ "field": "transactionVersion" }),
+            Self::IdempotencyKeyReused => json!({ "field": "Idempotency-Key" }),
             Self::InsufficientBalance { unit, held, needed } => {
                 json!({
                     "unit": unit,

@@ -18,6 +18,7 @@ use tower_http::cors::{AllowOrigin, Cors, CorsLayer};
 
 use crate::{
     client_limits::{RATE_LIMIT, RATE_LIMIT_POLICY},
+    idempotency::IDEMPOTENCY_KEY,
     request_id::X_REQUEST_ID,
 };
 
@@ -54,7 +55,7 @@ impl PublicCors {
         let layer = CorsLayer::new()
             .allow_origin(allowed)
             .allow_methods([Method::GET, Method::POST])
-            .allow_headers([header::CONTENT_TYPE, X_REQUEST_ID])
+            .allow_headers([header::CONTENT_TYPE, X_REQUEST_ID, IDEMPOTENCY_KEY])
             .expose_headers(READABLE)
             .max_age(REMEMBERED);
         Self(Some(layer))

@@ -17,7 +17,7 @@ use tokio::{
 
 use super::{
     account::{HeldAccount, held},
-    call::{Node, malformed},
+    call::{Node, is_behind, malformed},
 };
 use crate::error::ApiError;
 
@@ -44,6 +44,8 @@ type Accounts = (Vec<Option<HeldAccount>>, Rent);
 
 struct Read {
     keys: Vec<Pubkey>,
+    /// The oldest slot whose state is good enough.
+    least_slot: u64,
     answer: oneshot::Sender<Result<Accounts, Failure>>,
 }
 
@@ -78,11 +80,20 @@ impl AccountBatcher {
         Self { queue, deadline }
     }
 
-    /// Reads these accounts, in their order; `None` where there is none.
-    pub(super) async fn read(&self, keys: Vec<Pubkey>) -> Result<Accounts, ApiError> {
+    /// Reads these accounts, in their order, as of `least_slot` or later; `None` where there is none.
+    pub(super) async fn read(
+        &self,
+        keys: Vec<Pubkey>,
+        least_slot: u64,
+    ) -> Result<Accounts, ApiError> {
         let (answer, answered) = oneshot::channel();
         let wait = async {
-            if self.queue.send(Read { keys, answer }).await.is_err() {
+            let read = Read {
+                keys,
+                least_slot,
+                answer,
+            };
+            if self.queue.send(read).await.is_err() {
                 return Err(malformed("the reading of accounts has ended"));
             }
             match answered.await {
@@ -160,7 +171,8 @@ async fn collect_batch(
 async fn call(node: &Node, batch: Vec<Read>) {
     let keys = batch.iter().flat_map(|read| &read.keys).copied();
     let keys: Vec<Pubkey> = keys.chain([RENT_SYSVAR]).collect();
-    match fetch(node, &keys).await {
+    let least_slot = batch.iter().map(|read| read.least_slot).max();
+    match fetch(node, &keys, least_slot.unwrap_or(0)).await {
         Ok((mut accounts, rent)) => {
             for read in batch {
                 let rest = accounts.split_off(read.keys.len().min(accounts.len()));
@@ -185,19 +197,48 @@ async fn call(node: &Node, batch: Vec<Read>) {
     }
 }
 
-/// The accounts but the last, which is the Rent sysvar. Processed, because a swap is built on what the user sees.
-async fn fetch(node: &Node, keys: &[Pubkey]) -> Result<Accounts, ApiError> {
+/// The accounts but the last, which is the Rent sysvar. Processed, because a swap is built on what the user sees. A node
+/// that is behind is asked again until the deadline: of several behind one address the next may be ahead.
+async fn fetch(node: &Node, keys: &[Pubkey], least_slot: u64) -> Result<Accounts, ApiError> {
+    /// How long a node that is behind is given to come to the next slot: an eighth of one.
+    const PAUSE: Duration = Duration::from_millis(50);
+
+    let reached = async {
+        loop {
+            if let Some(accounts) = fetch_once(node, keys, least_slot).await? {
+                return Ok(accounts);
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+    };
+    tokio::time::timeout(node.deadline, reached)
+        .await
+        .map_err(|_| ApiError::RpcTimeout)?
+}
+
+/// The same from one call; `None` from a node that has not reached the slot.
+async fn fetch_once(
+    node: &Node,
+    keys: &[Pubkey],
+    least_slot: u64,
+) -> Result<Option<Accounts>, ApiError> {
     let config = RpcAccountInfoConfig {
         encoding: Some(UiAccountEncoding::Base64),
         commitment: Some(CommitmentConfig::processed()),
+        min_context_slot: (least_slot > 0).then_some(least_slot),
         ..RpcAccountInfoConfig::default()
     };
     let read = node.call("getMultipleAccounts", async |client| {
-        client
-            .get_multiple_ui_accounts_with_config(keys, config)
-            .await
+        let read = client.get_multiple_ui_accounts_with_config(keys, config);
+        match read.await {
+            Err(error) if is_behind(&error) => Ok(None),
+            read => read.map(Some),
+        }
     });
-    let mut found = read.await?.value;
+    let Some(read) = read.await? else {
+        return Ok(None);
+    };
+    let mut found = read.value;
     if found.len() != keys.len() {
         return Err(malformed("another number of accounts than asked for"));
     }
@@ -211,5 +252,5 @@ async fn fetch(node: &Node, keys: &[Pubkey]) -> Result<Accounts, ApiError> {
             Ok(Some(held))
         }
     });
-    Ok((accounts.collect::<Result<_, ApiError>>()?, rent))
+    Ok(Some((accounts.collect::<Result<_, ApiError>>()?, rent)))
 }

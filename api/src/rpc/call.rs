@@ -6,6 +6,7 @@ use solana_commitment_config::CommitmentConfig;
 use solana_rpc_client::nonblocking::rpc_client::RpcClient;
 use solana_rpc_client_api::{
     client_error::{Error as ClientError, ErrorKind},
+    custom_error::JSON_RPC_SERVER_ERROR_MIN_CONTEXT_SLOT_NOT_REACHED,
     request::RpcError,
 };
 
@@ -59,6 +60,17 @@ impl Node {
 /// A failure of the RPC, described without the endpoint, whose URL may hold a key.
 pub(super) fn malformed(what: &'static str) -> ApiError {
     ApiError::RpcFailed(anyhow::anyhow!(what))
+}
+
+/// Whether the node has not reached the slot that a call demands.
+pub(super) fn is_behind(error: &ClientError) -> bool {
+    matches!(
+        error.kind(),
+        ErrorKind::RpcError(RpcError::RpcResponseError {
+            code: JSON_RPC_SERVER_ERROR_MIN_CONTEXT_SLOT_NOT_REACHED,
+            ..
+        })
+    )
 }
 
 fn failure(error: &ClientError) -> ApiError {

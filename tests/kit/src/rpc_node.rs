@@ -95,8 +95,10 @@ struct Play {
     delay: Duration,
     /// Calls of a chain that were taken.
     calls: Vec<Call>,
-    /// Calls that demand no slot, by method.
+    /// Calls, by method.
     counts: HashMap<String, usize>,
+    /// The slot that the last call demanded, by method.
+    demands: HashMap<String, u64>,
     /// Calls not understood.
     unknown: Vec<String>,
     /// What stands in front of the node.
@@ -241,11 +243,16 @@ impl RpcNode {
         self.asked.play().calls.clone()
     }
 
-    /// How often a method was called since the last [`RpcNode::forget_calls`]. Calls that demand a slot do not count:
-    /// those are the market's own reading.
+    /// How often a method was called since the last [`RpcNode::forget_calls`].
     #[must_use]
     pub fn count(&self, method: &str) -> usize {
         self.asked.play().counts.get(method).copied().unwrap_or(0)
+    }
+
+    /// The slot that the last call of a method demanded which demanded one.
+    #[must_use]
+    pub fn demanded(&self, method: &str) -> Option<u64> {
+        self.asked.play().demands.get(method).copied()
     }
 
     /// Starts counting anew.

@@ -2,6 +2,7 @@
 
 use cpmm::{FixedAmount, ids, instruction::SwapAccounts, minimum_out};
 use serde_json::{Map, json};
+use sluice_market::QuoteCommitment;
 use sluice_transaction::{
     Associated, AssociatedAccounts, Route, SwapTerms,
     compute_table::TokenShape,
@@ -42,6 +43,8 @@ pub struct ExecutableSwap {
     pub platform_account: Option<Associated>,
     /// Decimal places of the input token.
     pub input_decimals: u8,
+    /// The slot that the market knew to be confirmed: a node of an older state might miss what the user has just done.
+    pub confirmed_slot: u64,
     /// What is signed for.
     pub terms: SwapTerms,
     /// Accounts of the swap.
@@ -70,6 +73,7 @@ impl ExecutableSwap {
             middle: self.middle.map(|_| last.input_token_account),
             fee_payer: swap.fee_payer,
             receiver: swap.receiver,
+            least_slot: self.confirmed_slot,
             platform: self.platform_account.and_then(|account| {
                 let wallet = swap.platform?.wallet;
                 Some((wallet, account.address))
@@ -109,6 +113,8 @@ pub fn executable_swap(
         expiry_slot,
     };
     let platform_share = priced.platform_fee(quote.amount_in);
+    let confirmed = state.market().view(QuoteCommitment::Confirmed);
+    let confirmed_slot = confirmed.map_err(ApiError::from)?.slot().get();
     let receiver = swap.receiver.filter(|_| !unwraps_sol);
     let side = |wallet: Owner, hop: &PricedHop, side: Side| {
         token_account(state.associated(), wallet, hop, side)
@@ -141,6 +147,7 @@ pub fn executable_swap(
         quote,
         platform_account: platform_account(state, swap, &priced, platform_share),
         platform_share,
+        confirmed_slot,
         input_decimals: priced.first.input_token().decimals,
         expected_in: (priced.mode() == SwapMode::ExactOut).then(|| priced.amount_in().get()),
         terms,

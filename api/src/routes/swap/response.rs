@@ -1,6 +1,6 @@
 //! Answers of the two swap endpoints: transaction with manifest and costs, or bare instruction.
 
-use axum::response::{IntoResponse, Response};
+use axum::body::Bytes;
 use cpmm::instruction::SwapAccounts;
 use serde::Serialize;
 use sluice_transaction::{
@@ -73,12 +73,6 @@ pub struct TransactionResponse {
 
 /// Room for an answer, bytes: the transaction at its longest in base64, and its manifest. A longer one grows.
 const ROOM: usize = 8 * 1024;
-
-impl IntoResponse for TransactionResponse {
-    fn into_response(self) -> Response {
-        answer::json(&self, ROOM)
-    }
-}
 
 /// What the compute unit limit consists of.
 #[derive(Debug, Serialize, ToSchema)]
@@ -174,6 +168,14 @@ struct ManifestAccount {
 }
 
 impl TransactionResponse {
+    /// Its JSON text.
+    ///
+    /// # Errors
+    /// As [`answer::text`].
+    pub(super) fn text(&self) -> Result<Bytes, ApiError> {
+        answer::text(self, ROOM)
+    }
+
     /// The answer for an unsigned transaction, encoded as `transaction`.
     pub(super) fn new(
         transaction: String,

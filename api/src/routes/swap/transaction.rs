@@ -1,6 +1,6 @@
 //! `POST /v1/swap/transaction`: builds a transaction that lacks only its signatures.
 
-use axum::extract::State;
+use axum::{extract::State, http::HeaderMap, response::Response};
 use base64::{Engine, prelude::BASE64_STANDARD};
 use sluice_transaction::{
     PlatformFee, TokenSide, TransactionPlan, TransactionVersion, UnsignedTransaction,
@@ -15,8 +15,10 @@ use super::{
     response::TransactionResponse,
 };
 use crate::{
+    answer,
     error::{ApiError, ProblemBody, SwapRefusal},
     extract::StrictJson,
+    idempotency,
     rpc::SwapAccountsRead,
     state::AppState,
 };
@@ -38,6 +40,9 @@ use crate::{
     path = "/v1/swap/transaction",
     tag = "swap",
     operation_id = "buildTransaction",
+    params(
+        ("Idempotency-Key" = Option<String>, Header, min_length = 1, max_length = 255, description = "Names the swap across its repetitions: for two minutes the same body gets the same answer, byte for byte, and another body of the same wallet is idempotency_key_reused."),
+    ),
     request_body = SwapRequest,
     responses(
         (status = 200, description = "The transaction, and what it does and costs.", body = TransactionResponse),
@@ -47,23 +52,38 @@ use crate::{
 )]
 pub async fn transaction(
     State(state): State<AppState>,
+    headers: HeaderMap,
     StrictJson(request): StrictJson<SwapRequest, BODY_LIMIT>,
-) -> Result<TransactionResponse, ApiError> {
+) -> Result<Response, ApiError> {
     let swap = request.check()?;
-    let executable = executable_swap(&state, &swap, unwraps_sol(&swap))?;
+    let build = async { build(&state, swap).await?.text() };
+    let text = match idempotency::key(&headers)? {
+        None => build.await?,
+        Some(key) => {
+            // Two bodies ask for the same where everything that was read of them is the same.
+            let asked = format!("{swap:?}");
+            let name = (key, swap.user);
+            state.answers().answer(name, asked, build).await?
+        }
+    };
+    Ok(answer::json_text(text))
+}
+
+async fn build(state: &AppState, swap: Swap) -> Result<TransactionResponse, ApiError> {
+    let executable = executable_swap(state, &swap, unwraps_sol(&swap))?;
     let (latest, found, ()) = tokio::try_join!(
         state.rpc().latest_blockhash(),
         state.rpc().swap_accounts(executable.addresses(&swap)),
-        check_version(&state, swap.version),
+        check_version(state, swap.version),
     )?;
     let holdings = Holdings::check(&swap, &executable, &found)?;
-    check_wallets(&state, &swap, &executable, &found)?;
-    let plan = transaction_plan(&state, &swap, &executable, &holdings, &found);
+    check_wallets(state, &swap, &executable, &found)?;
+    let plan = transaction_plan(state, &swap, &executable, &holdings, &found);
     let unsigned = plan
         .transaction(latest.blockhash)
         .map_err(|error| ApiError::Internal(error.into()))?;
     check_size(
-        &state,
+        state,
         &plan,
         &unsigned,
         latest.blockhash,

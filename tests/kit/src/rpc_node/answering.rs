@@ -151,8 +151,9 @@ async fn answer_of_node(node: &Asked, request: &Request<'_>) -> Response {
 impl Asked {
     fn note(&self, request: &Request<'_>, least: Option<u64>) -> (Option<Fault>, bool, Duration) {
         let mut play = self.play();
-        if least.is_none() {
-            *play.counts.entry(request.method.to_string()).or_default() += 1;
+        *play.counts.entry(request.method.to_string()).or_default() += 1;
+        if let Some(least) = least {
+            *play.demands.entry(request.method.to_string()).or_default() = least;
         }
         // A market asks for the newest slot all the time; what a script plays is meant for what it reads.
         let fault = (request.method != "getSlot").then(|| play.faults.pop_front());

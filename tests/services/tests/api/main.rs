@@ -12,6 +12,7 @@ mod platform;
 mod pools;
 mod precise_amounts;
 mod refusals;
+mod repetitions;
 mod rounds;
 mod units;
 mod versions;
