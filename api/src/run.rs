@@ -1,13 +1,13 @@
 //! Wires up the API: store, market, RPC client, routes and listener, until shutdown.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::SystemTime};
 
 use anyhow::Context;
 use axum::Router;
-use service_kit::{CancellationToken, Clock};
+use service_kit::{CancellationToken, Clock, ReferenceClock};
 use sluice_config::{ApiConfig, ClientLimitsConfig, Config};
 use sluice_market::Endpoint;
-use sluice_store::Store;
+use sluice_store::{Store, StoreError};
 use sluice_transaction::Exchange;
 use solana_pubkey::Pubkey;
 use tokio::net::TcpListener;
@@ -28,7 +28,8 @@ use crate::{
     state::AppState,
 };
 
-/// Serves the API until `shutdown`. The store is the process's one, which is closed where it was opened.
+/// Serves the API until `shutdown`. The store is the process's one, which is closed where it was opened. Times of webhooks
+/// are by its server's clock, if there is one; what quotes go by is `host`, this machine's.
 ///
 /// # Errors
 /// When the database cannot be read or the address cannot be bound. Later trouble with the stream,
@@ -36,7 +37,7 @@ use crate::{
 pub async fn run(
     config: Config,
     store: Store,
-    clock: Clock,
+    host: Clock,
     shutdown: CancellationToken,
 ) -> anyhow::Result<()> {
     let listen = config.api.listen;
@@ -45,7 +46,7 @@ pub async fn run(
         .with_context(|| format!("cannot listen on {listen} (api.listen)"))?;
     let lookup_table = lookup_table(config.chain.lookup_table.as_deref())?;
     let (market, market_task) =
-        sluice_market::spawn(market_settings(&config), clock.clone(), shutdown.clone());
+        sluice_market::spawn(market_settings(&config), host.clone(), shutdown.clone());
     let metrics = Metrics::default();
     let rpc = Arc::new(Rpc::new(
         config.chain.rpc_url.as_str(),
@@ -57,18 +58,27 @@ pub async fn run(
         webhooks::Settings::from(&config.webhooks).reach,
     )
     .context("cannot set up the HTTP client for tests of webhooks")?;
+    let read = {
+        let store = store.clone();
+        move || {
+            let store = store.clone();
+            async move { Ok::<_, StoreError>(store.server_time().await?.map(SystemTime::from)) }
+        }
+    };
+    let reference = ReferenceClock::start(host.clone(), read).await?;
     let webhooks = webhooks::router(
         store.clone(),
         webhooks::Settings::from(&config.webhooks),
         client,
         authenticator(&config.api, &store).await?,
-        clock.clone(),
+        reference.clock(),
         shutdown.clone(),
     );
+    let following = tokio::spawn(reference.run(shutdown.clone()));
     let blockhashes = tokio::spawn(Arc::clone(&rpc).keep_fresh(shutdown.clone()));
     let table = Arc::clone(&rpc).keep_lookup_table(lookup_table, shutdown.clone());
     let table = tokio::spawn(table);
-    let calibrator = Arc::new(Calibrator::new(exchange(config.chain.exchange), clock));
+    let calibrator = Arc::new(Calibrator::new(exchange(config.chain.exchange), host));
     let sources = calibrator::Sources {
         market: market.clone(),
         rpc: Arc::clone(&rpc),
@@ -83,6 +93,7 @@ pub async fn run(
     let routes = router(state, webhooks).merge(openapi::route()).merge(shown);
     serve(listener, routes, &config.api, metrics, shutdown).await;
     market_task.await.context("the market task failed")?;
+    following.await.context("the clock's task failed")?;
     blockhashes.await.context("the blockhash task failed")?;
     table.await.context("the lookup table task failed")?;
     calibration.await.context("the calibration task failed")?;

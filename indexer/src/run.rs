@@ -1,12 +1,12 @@
 //! Wiring of the indexer: makes every task from the configuration, and runs them until shutdown.
 
-use std::{num::NonZeroU32, sync::Arc};
+use std::{num::NonZeroU32, sync::Arc, time::SystemTime};
 
 use anyhow::Context;
-use service_kit::{CancellationToken, Clock};
+use service_kit::{CancellationToken, Clock, ReferenceClock};
 use sluice_config::Config;
 use sluice_geyser::{Endpoint, Servers};
-use sluice_store::Store;
+use sluice_store::{Store, StoreError};
 use sluice_webhook_client::{Client, Reach};
 use tokio::{
     net::TcpListener,
@@ -39,7 +39,8 @@ use crate::{
 /// Of several processes on one database all deliver and one, the leader, ingests the chain; another takes over when that
 /// one dies.
 ///
-/// The store is the process's one, which is closed where it was opened.
+/// The store is the process's one, which is closed where it was opened. All times are by the database's clock, where it has
+/// one of its own, and otherwise go on from `host`, this machine's, as it is at the start.
 ///
 /// # Errors
 /// When the indexer cannot start: the database cannot be read, an IDL is not understood, or the health
@@ -47,7 +48,7 @@ use crate::{
 pub async fn run(
     config: Config,
     store: Store,
-    clock: Clock,
+    host: Clock,
     shutdown: CancellationToken,
 ) -> anyhow::Result<()> {
     let idls = Idls::load(&config.webhooks.idls).context("webhooks.idls names a bad file")?;
@@ -56,6 +57,15 @@ pub async fn run(
         .await
         .with_context(|| format!("cannot listen on {listen} for health requests"))?;
     let client = client(&config)?;
+    let read = {
+        let store = store.clone();
+        move || {
+            let store = store.clone();
+            async move { Ok::<_, StoreError>(store.server_time().await?.map(SystemTime::from)) }
+        }
+    };
+    let reference = ReferenceClock::start(host, read).await?;
+    let clock = reference.clock();
     let (watcher, subscriptions) = SubscriptionWatcher::start(store.clone()).await?;
     let (status, metrics) = (Status::default(), Metrics::default());
     let stored = Arc::new(Notify::new());
@@ -96,6 +106,7 @@ pub async fn run(
     // One task's end ends them all, so that a supervisor sees a dead process and not half an indexer.
     let stop = shutdown.child_token();
     let mut tasks = JoinSet::new();
+    tasks.spawn(reference.run(stop.clone()));
     tasks.spawn(watcher.run(stop.clone()));
     tasks.spawn(leader_tasks.run(stop.clone()));
     tasks.spawn(dispatcher.run(submissions, stop.clone()));

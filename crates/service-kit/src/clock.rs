@@ -1,8 +1,8 @@
-//! Clock: the time of day, from the system or set by a test.
+//! Clock: the time of day, from the system, from a clock elsewhere that is followed, or set by a test.
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
-    time::{Duration, SystemTime},
+    time::{Duration, Instant, SystemTime},
 };
 
 /// Passed to everything that needs the time of day, so that tests decide what time it is. Clones show the same time.
@@ -15,6 +15,28 @@ pub struct Clock(Source);
 enum Source {
     System,
     Set(Arc<Mutex<SystemTime>>),
+    Followed(Arc<Followed>),
+}
+
+/// A clock that goes on from its last reading, however often the host's is set.
+#[derive(Debug)]
+struct Followed {
+    host: Clock,
+    reading: Mutex<Reading>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Reading {
+    time: SystemTime,
+    taken: Instant,
+    /// Whether it is a clock's elsewhere, and not the host's at the start.
+    elsewhere: bool,
+}
+
+impl Reading {
+    fn now(self) -> SystemTime {
+        self.time + self.taken.elapsed()
+    }
 }
 
 impl Clock {
@@ -30,10 +52,56 @@ impl Clock {
         Self(Source::Set(Arc::new(Mutex::new(time))))
     }
 
+    /// A clock that goes on from what `host` shows now, and is not set with it; [`Clock::follow`] sets it.
+    #[must_use]
+    pub fn independent_of(host: &Self) -> Self {
+        let reading = Reading {
+            time: host.now(),
+            taken: Instant::now(),
+            elsewhere: false,
+        };
+        Self(Source::Followed(Arc::new(Followed {
+            host: host.clone(),
+            reading: Mutex::new(reading),
+        })))
+    }
+
+    /// Sets an independent clock to what a clock elsewhere showed at `taken`. Others stay as they are.
+    pub fn follow(&self, time: SystemTime, taken: Instant) {
+        if let Source::Followed(followed) = &self.0 {
+            *followed
+                .reading
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner) = Reading {
+                time,
+                taken,
+                elsewhere: true,
+            };
+        }
+    }
+
+    /// The time of day as others know it, with which a receiver compares a signature's. Where [`Clock::now`] goes on
+    /// from the host's clock as it was at the start, this is the host's as it is.
+    #[must_use]
+    pub fn time_of_day(&self) -> SystemTime {
+        match &self.0 {
+            Source::Followed(followed) => {
+                let reading = followed.reading();
+                if reading.elsewhere {
+                    reading.now()
+                } else {
+                    followed.host.now()
+                }
+            }
+            Source::System | Source::Set(_) => self.now(),
+        }
+    }
+
     /// The time of day.
     #[must_use]
     pub fn now(&self) -> SystemTime {
         match &self.0 {
+            Source::Followed(followed) => followed.reading().now(),
             #[expect(
                 clippy::disallowed_methods,
                 reason = "this is where everything else has the time from"
@@ -51,9 +119,33 @@ impl Clock {
     }
 }
 
+impl Followed {
+    fn reading(&self) -> Reading {
+        *self.reading.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const HOUR: Duration = Duration::from_secs(3600);
+
+    #[test]
+    fn an_independent_clock_does_not_jump_with_the_host_s() {
+        let host = Clock::stopped_at(SystemTime::UNIX_EPOCH + HOUR);
+        let clock = Clock::independent_of(&host);
+        host.advance(HOUR);
+        let shown = clock.now();
+        assert!(shown >= SystemTime::UNIX_EPOCH + HOUR);
+        assert!(shown < host.now(), "it goes on by itself");
+        assert_eq!(clock.time_of_day(), host.now(), "others go by the host's");
+
+        let elsewhere = SystemTime::UNIX_EPOCH + 10 * HOUR;
+        clock.follow(elsewhere, Instant::now());
+        assert!(clock.now() >= elsewhere && clock.now() < elsewhere + HOUR);
+        assert!(clock.time_of_day() >= elsewhere, "others go by that one");
+    }
 
     #[test]
     fn a_stopped_clock_moves_only_when_it_is_advanced_and_takes_its_clones_along() {

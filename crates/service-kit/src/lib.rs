@@ -8,12 +8,14 @@ pub mod backoff;
 pub mod clock;
 pub mod open_metrics;
 pub mod outage_log;
+pub mod reference_clock;
 pub mod shutdown;
 pub mod telemetry;
 
 pub use backoff::Backoff;
 pub use clock::Clock;
 pub use outage_log::OutageLog;
+pub use reference_clock::ReferenceClock;
 pub use tokio_util::sync::CancellationToken;
 
 /// The allocator of every process of Sluice. Updates, answers and messages are made by one thread and dropped by

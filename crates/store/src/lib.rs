@@ -30,7 +30,7 @@
 //! | delivery | [`Store::commit_pending`], [`Store::lease_due`], [`Store::lease_relayed`], [`Store::record`], [`Store::release`], [`Store::endpoint`], [`Store::next_due`] |
 //! | history | [`Store::messages_after`], [`Store::deliveries`], [`Store::redeliver`] |
 //! | compute units | [`Store::learned_units`], [`Store::keep_learned_units`] |
-//! | upkeep | [`Store::prune`], [`Store::queue_stats`], [`Store::check`], [`Store::schema_of_file`], [`Store::schema_of_server`] |
+//! | upkeep | [`Store::prune`], [`Store::queue_stats`], [`Store::check`], [`Store::server_time`], [`Store::schema_of_file`], [`Store::schema_of_server`] |
 //!
 //! The types of `model` know no SQL; `sql` holds the statements, and `backend`, which speaks to the two databases, is
 //! the only place in Sluice that names `sqlx`. Time and randomness are parameters.

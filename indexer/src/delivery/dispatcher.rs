@@ -226,10 +226,11 @@ impl Dispatcher {
             gzip: delivery.gzip,
             body: &delivery.body,
         };
+        let started = Timestamp::from(self.clock.now());
         // Boxed when there is a permit, so that those who wait for one are small.
-        let post = Box::pin(self.client.post(&request, self.clock.now()));
+        let post = Box::pin(self.client.post(&request, self.clock.time_of_day()));
         tokio::select! {
-            attempt = post => Some(attempt),
+            attempt = post => Some(Attempt { started, ..attempt }),
             () = stop.abandon.cancelled() => None,
         }
     }

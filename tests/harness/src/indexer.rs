@@ -199,21 +199,34 @@ impl IndexerHarness {
     /// When there is no free port.
     pub fn start_on_database(&self, url: &str) -> Indexer {
         let health = free_address().expect("a free port");
-        self.start_with(health, &format!("url = \"{url}\""))
+        self.start_with(health, &format!("url = \"{url}\""), Clock::system())
+    }
+
+    /// Starts an indexer on a host whose clock shows this time.
+    ///
+    /// # Panics
+    /// When there is no free port.
+    pub fn start_on_host(&self, shows: Timestamp) -> Indexer {
+        let health = free_address().expect("a free port");
+        let host = Clock::stopped_at(shows.into());
+        self.start_with(health, &self.database_setting(), host)
     }
 
     fn start_at(&self, health: SocketAddr) -> Indexer {
-        let database = match &self.place {
-            Place::File { path, .. } => format!("path = \"{}\"", path.display()),
-            Place::Server { url, .. } => format!("url = \"{url}\""),
-        };
-        self.start_with(health, &database)
+        self.start_with(health, &self.database_setting(), Clock::system())
     }
 
-    fn start_with(&self, health: SocketAddr, database: &str) -> Indexer {
+    fn database_setting(&self) -> String {
+        match &self.place {
+            Place::File { path, .. } => format!("path = \"{}\"", path.display()),
+            Place::Server { url, .. } => format!("url = \"{url}\""),
+        }
+    }
+
+    fn start_with(&self, health: SocketAddr, database: &str, host: Clock) -> Indexer {
         let shutdown = CancellationToken::new();
         let config = self.config(health, database);
-        let running = tokio::spawn(services::indexer(config, shutdown.clone()));
+        let running = tokio::spawn(services::indexer(config, host, shutdown.clone()));
         Indexer {
             health,
             shutdown,

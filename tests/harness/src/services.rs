@@ -18,13 +18,17 @@ pub async fn api(config: Config, shutdown: CancellationToken) -> anyhow::Result<
     .await
 }
 
-/// Runs the indexer until `shutdown`.
+/// Runs the indexer until `shutdown`, on a host with this clock.
 ///
 /// # Errors
 /// When the store cannot be opened, and those of the indexer.
-pub async fn indexer(config: Config, shutdown: CancellationToken) -> anyhow::Result<()> {
+pub async fn indexer(
+    config: Config,
+    host: Clock,
+    shutdown: CancellationToken,
+) -> anyhow::Result<()> {
     with_store(config, |config, store| {
-        sluice_indexer::run(config, store, Clock::system(), shutdown)
+        sluice_indexer::run(config, store, host, shutdown)
     })
     .await
 }

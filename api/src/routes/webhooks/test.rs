@@ -107,7 +107,8 @@ async fn send(
         gzip: definition.gzip,
         body: &body,
     };
-    let attempt = state.client.post(&request, state.clock.now()).await;
+    let now = state.clock.time_of_day();
+    let attempt = state.client.post(&request, now).await;
     TestResult {
         kind: kind.name(),
         id: id.to_string(),

@@ -55,6 +55,17 @@ impl Timestamp {
     }
 }
 
+impl From<Timestamp> for SystemTime {
+    fn from(timestamp: Timestamp) -> Self {
+        let millis = Duration::from_millis(timestamp.0.unsigned_abs());
+        if timestamp.0 < 0 {
+            UNIX_EPOCH - millis
+        } else {
+            UNIX_EPOCH + millis
+        }
+    }
+}
+
 impl From<SystemTime> for Timestamp {
     fn from(time: SystemTime) -> Self {
         match time.duration_since(UNIX_EPOCH) {

@@ -1,9 +1,33 @@
-//! Times as parameters and in columns: unix milliseconds.
+//! Times as parameters and in columns, unix milliseconds; the clock of the database's server.
 
+use super::store::{Database, Store};
 use crate::{
     StoreError, Timestamp,
-    backend::{Row, Value},
+    backend::{Row, Value, database_time, values},
 };
+
+impl Store {
+    /// The time by the clock of the database's server, which all its processes share; `None` where the database is a
+    /// file, and their clock the machine's.
+    ///
+    /// # Errors
+    /// A failure of the database.
+    pub async fn server_time(&self) -> Result<Option<Timestamp>, StoreError> {
+        match &self.database {
+            Database::Sqlite(_) => Ok(None),
+            Database::Postgres(_) => {
+                let mut read = self.read().await?;
+                let row = read
+                    .one_row(
+                        concat!("SELECT ", database_time!(postgres), " AS now"),
+                        values![],
+                    )
+                    .await?;
+                row.time("now").map(Some)
+            }
+        }
+    }
+}
 
 impl From<Timestamp> for Value {
     fn from(value: Timestamp) -> Self {

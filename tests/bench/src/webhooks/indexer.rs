@@ -3,7 +3,7 @@
 use std::{net::SocketAddr, path::Path};
 
 use anyhow::Context;
-use service_kit::CancellationToken;
+use service_kit::{CancellationToken, Clock};
 use sluice_config::Config;
 use sluice_harness::services;
 use sluice_testkit::free_port::free_address;
@@ -23,7 +23,7 @@ impl Indexer {
     pub fn start(geyser: &str, database: &Path) -> anyhow::Result<Self> {
         let shutdown = CancellationToken::new();
         let config = config(geyser, database, free_address()?)?;
-        let running = tokio::spawn(services::indexer(config, shutdown.clone()));
+        let running = tokio::spawn(services::indexer(config, Clock::system(), shutdown.clone()));
         Ok(Self { shutdown, running })
     }
 

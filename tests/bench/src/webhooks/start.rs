@@ -8,7 +8,7 @@ use std::{
 };
 
 use anyhow::{Context, bail};
-use service_kit::CancellationToken;
+use service_kit::{CancellationToken, Clock};
 use sluice_harness::services;
 use sluice_store::{Commitment, Store};
 use sluice_testkit::{
@@ -84,7 +84,7 @@ pub async fn figures() -> anyhow::Result<Vec<Figure>> {
 /// When the indexer cannot start.
 pub async fn run(database: &Path) -> anyhow::Result<()> {
     let config = config("http://127.0.0.1:1", database, free_address()?)?;
-    services::indexer(config, CancellationToken::new()).await
+    services::indexer(config, Clock::system(), CancellationToken::new()).await
 }
 
 /// The most memory that a process has held so far, megabytes.

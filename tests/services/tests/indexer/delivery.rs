@@ -1,13 +1,22 @@
 //! Delivery of stored messages, across restarts and kills of the process.
 
-use std::{sync::Arc, time::SystemTime};
-
-use sluice_store::{
-    BodyTemplate, Commit, Commitment, EventKind, MessageId, MessageKind, NewMessage, Timestamp,
+use std::{
+    path::Path,
+    sync::Arc,
+    time::{Duration, SystemTime},
 };
 
+use sluice_store::{
+    Access, BodyTemplate, Commit, Commitment, DeliveryQuery, EventKind, MessageId, MessageKind,
+    NewMessage, Timestamp, WebhookId,
+};
+use tokio::time::sleep;
+
 use sluice_harness::indexer::{IndexerHarness, freeze_and_confirm, send};
-use sluice_testkit::{updates::whole, webhook_receiver::ReceivedRequest};
+use sluice_testkit::{
+    updates::whole,
+    webhook_receiver::{ReceivedRequest, Reply, WebhookReceiver},
+};
 
 use crate::{
     expectations::{Ending, Surroundings},
@@ -19,15 +28,23 @@ on_both!(
     an_indexer_killed_again_and_again_loses_nothing_and_repeats_only_the_same,
 );
 
+async fn what_was_stored_before_a_crash_is_delivered_after_it(harness: IndexerHarness) {
+    let id = harness.webhook(1).await;
+    store_one(&harness, id).await;
+    let indexer = harness.start().await;
+    assert_eq!(harness.bodies(1).await[0]["sequence"], 1);
+    indexer.stop().await;
+}
+
+/// Stores a message for this webhook, due at once.
 #[expect(
     clippy::disallowed_methods,
     reason = "a row of a test may have any time"
 )]
-async fn what_was_stored_before_a_crash_is_delivered_after_it(harness: IndexerHarness) {
-    let id = harness.webhook(1).await;
+async fn store_one(harness: &IndexerHarness, webhook: WebhookId) {
     let messages = [NewMessage {
         id: MessageId::from_bytes([5; 32]),
-        webhook: id,
+        webhook,
         kind: MessageKind::Event(EventKind::Transaction),
         commitment: Commitment::Confirmed,
         slot: 50,
@@ -37,9 +54,50 @@ async fn what_was_stored_before_a_crash_is_delivered_after_it(harness: IndexerHa
     let now = Timestamp::from(SystemTime::now());
     let commit = Commit::slot(Commitment::Confirmed, 50, &messages, now);
     harness.store.commit(&commit).await.expect("commits");
-    let indexer = harness.start().await;
-    assert_eq!(harness.bodies(1).await[0]["sequence"], 1);
-    indexer.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn hosts_whose_clocks_are_an_hour_off_keep_to_each_other_s_leases() {
+    const HOUR: Duration = Duration::from_secs(3600);
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let harness = IndexerHarness::postgres(folder, "clocks_an_hour_off").await;
+    let receiver = WebhookReceiver::in_turn([Reply::Hang]).await;
+    let receiver = receiver.expect("a free port");
+    let mut definition = harness.definition();
+    definition.url = receiver.url();
+    let id = harness.create(1, definition).await;
+    store_one(&harness, id.clone()).await;
+
+    let now = async || {
+        let now = harness.store.server_time().await.expect("reads");
+        now.expect("a server has a clock")
+    };
+    let behind = harness.start_on_host(now().await.before(HOUR));
+    receiver.until(1).await.expect("is attempted");
+    let ahead = harness.start_on_host(now().await.after(HOUR));
+    ahead.until_ready(|_, body| body["standby"] == true).await;
+    // It looks for what is due several times.
+    sleep(Duration::from_secs(1)).await;
+    assert_eq!(
+        receiver.received().len(),
+        1,
+        "the lease of the one holds for the other"
+    );
+    let stored = harness
+        .store
+        .deliveries(&Access::All, &id, DeliveryQuery::default(), 1)
+        .await;
+    let until = stored.expect("reads").expect("exists")[0]
+        .delivery
+        .next_attempt_at;
+    let now = harness.store.server_time().await.expect("reads");
+    let now = now.expect("a server has a clock");
+    assert!(
+        until > Some(now) && until < Some(now.after(Duration::from_secs(60))),
+        "{until:?}"
+    );
+    behind.abort().await.expect("runs");
+    ahead.stop().await;
 }
 
 async fn an_indexer_killed_again_and_again_loses_nothing_and_repeats_only_the_same(
