@@ -50,11 +50,11 @@ pub use model::{
     Committed, Delivery, DeliveryLog, DeliveryOrder, DeliveryQuery, DeliveryState, EndpointChange,
     EndpointState, EventKind, EventKinds, FilterChange, FilterEdit, FilterEdited, FilterLimits,
     FilterState, Filters, InvalidId, KnownAccount, KnownAccountChanges, Lease, LeaseLimits,
-    LeaseRequest, LeaseToken, LeasedDelivery, MAX_PREVIOUS_SECRETS, MAX_RESPONSE_BYTES, MessageId,
-    MessageKind, MessagePage, NewApiKey, NewMessage, NewWebhook, Observation, Outcome, QueueStats,
-    Recorded, Redeliver, Removed, ResumeState, Retention, Revision, Secret, Secrets, SlotMessage,
-    StoredMessage, Timestamp, Timings, UnconfirmedSlot, Webhook, WebhookDefinition, WebhookId,
-    WebhookPage,
+    LeaseRequest, LeaseToken, LeasedDelivery, Load, MAX_PREVIOUS_SECRETS, MAX_RESPONSE_BYTES,
+    MessageId, MessageKind, MessagePage, NewApiKey, NewMessage, NewWebhook, Observation, Outcome,
+    QueueStats, Recorded, Redeliver, Removed, ResumeState, Retention, Revision, Secret, Secrets,
+    SlotMessage, StoredMessage, Tenant, TenantShares, Timestamp, Timings, UnconfirmedSlot, Webhook,
+    WebhookDefinition, WebhookId, WebhookPage,
 };
 pub use sluice_chain_types::Commitment;
 pub use sql::{Leadership, PendingCommit, Store};

@@ -17,6 +17,7 @@ mod message;
 mod queue_stats;
 mod retention;
 mod secret;
+mod tenant;
 mod timestamp;
 mod webhook;
 
@@ -44,6 +45,7 @@ pub use self::{
     queue_stats::QueueStats,
     retention::{Removed, Retention},
     secret::{MAX_PREVIOUS_SECRETS, Secret, Secrets},
+    tenant::{Load, Tenant, TenantShares},
     timestamp::Timestamp,
     webhook::{DeliveryOrder, FilterEdited, NewWebhook, Webhook, WebhookDefinition, WebhookPage},
 };

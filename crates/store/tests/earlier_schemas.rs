@@ -4,7 +4,7 @@ use std::{path::Path, time::Duration};
 
 use sluice_store::{
     Access, Breaker, Commitment, DeliveryQuery, DeliveryState, FilterState, LeaseLimits,
-    LeaseRequest, LeaseToken, Revision, Store, Timestamp, UnconfirmedSlot, WebhookId,
+    LeaseRequest, LeaseToken, Revision, Store, TenantShares, Timestamp, UnconfirmedSlot, WebhookId,
     testing::PrivateCluster,
 };
 use sqlx::{
@@ -133,6 +133,7 @@ async fn everything_of_the_first_release_is_kept() {
             total: 9,
             quota: 9,
         },
+        shares: TenantShares::unlimited(),
     };
     let leased = store.lease_due(&request).await.expect("leases");
     assert_eq!(leased.len(), 1);
@@ -215,6 +216,7 @@ async fn expect_everything(store: &Store) {
             total: 9,
             quota: 9,
         },
+        shares: TenantShares::unlimited(),
     };
     let stats = store.queue_stats().await.expect("counts");
     assert_eq!((stats.pending, stats.leased), (2, 1));

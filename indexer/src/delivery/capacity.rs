@@ -3,9 +3,12 @@
 //! What this process stores it also attempts: the outbox reserves capacity, has the deliveries leased as they are
 //! inserted, and submits them to the dispatcher, which need not look for them.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
-use sluice_store::{LeaseLimits, LeaseRequest, LeaseToken, LeasedDelivery, Timestamp};
+use parking_lot::Mutex;
+use sluice_store::{
+    LeaseLimits, LeaseRequest, LeaseToken, LeasedDelivery, Load, Tenant, TenantShares, Timestamp,
+};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
 use super::limits::{LEASE_QUOTA, MAX_LEASED, MAX_LEASED_BYTES};
@@ -21,11 +24,15 @@ const LEASE_MARGIN: Duration = Duration::from_secs(10);
 /// Bytes that a permit of the second semaphore stands for: bodies are counted in kibibytes, so that the count fits.
 const UNIT: u64 = 1024;
 
+/// What the process holds of each tenant's deliveries.
+type Held = Arc<Mutex<HashMap<Tenant, Load>>>;
+
 /// The number of deliveries that this process may lease, and the bytes of their bodies. Clones share it.
 #[derive(Clone, Debug)]
 pub struct DispatchCapacity {
     free: Arc<Semaphore>,
     free_units: Arc<Semaphore>,
+    held: Held,
     attempt: Duration,
     submissions: mpsc::UnboundedSender<Vec<ReservedDelivery>>,
 }
@@ -43,6 +50,7 @@ pub struct Reservation {
     request: LeaseRequest,
     reserved: OwnedSemaphorePermit,
     units: OwnedSemaphorePermit,
+    held: Held,
     submissions: mpsc::UnboundedSender<Vec<ReservedDelivery>>,
 }
 
@@ -58,22 +66,56 @@ pub(super) struct ReservedDelivery {
 pub(super) struct ReservedPart {
     _place: OwnedSemaphorePermit,
     _units: OwnedSemaphorePermit,
+    _of_tenant: HeldByTenant,
+}
+
+/// What one delivery takes of its tenant's share, until it is dropped.
+#[derive(Debug)]
+struct HeldByTenant {
+    held: Held,
+    tenant: Tenant,
+    load: Load,
+}
+
+impl HeldByTenant {
+    fn new(held: &Held, tenant: Tenant, load: Load) -> Self {
+        let mut loads = held.lock();
+        let of_tenant = loads.entry(tenant).or_default();
+        *of_tenant = of_tenant.and(load);
+        Self {
+            held: Arc::clone(held),
+            tenant,
+            load,
+        }
+    }
+}
+
+impl Drop for HeldByTenant {
+    fn drop(&mut self) {
+        let mut loads = self.held.lock();
+        let left = loads.get(&self.tenant).map(|load| load.without(self.load));
+        match left {
+            Some(left) if left != Load::default() => loads.insert(self.tenant, left),
+            _ => loads.remove(&self.tenant),
+        };
+    }
 }
 
 impl Submissions {
     /// Submissions to a dispatcher whose attempts take at most `attempt`.
     #[must_use]
     pub fn new(attempt: Duration) -> Self {
-        Self::with_bytes(attempt, MAX_LEASED_BYTES)
+        Self::with_room(attempt, MAX_LEASED, MAX_LEASED_BYTES)
     }
 
-    /// The same, with room for bodies of so many bytes.
+    /// The same, with room for so many deliveries, with bodies of so many bytes.
     #[must_use]
-    pub(super) fn with_bytes(attempt: Duration, bytes: u64) -> Self {
+    pub(super) fn with_room(attempt: Duration, deliveries: usize, bytes: u64) -> Self {
         let (sender, submitted) = mpsc::unbounded_channel();
         let capacity = DispatchCapacity {
-            free: Arc::new(Semaphore::new(MAX_LEASED)),
+            free: Arc::new(Semaphore::new(deliveries)),
             free_units: Arc::new(Semaphore::new(units_of(bytes))),
+            held: Held::default(),
             attempt,
             submissions: sender,
         };
@@ -95,6 +137,12 @@ impl DispatchCapacity {
     /// nothing is free.
     #[must_use]
     pub fn reserve(&self, most: usize, bytes: u64, now: Timestamp) -> Option<Reservation> {
+        let free = Load {
+            deliveries: u32::try_from(self.free.available_permits()).unwrap_or(u32::MAX),
+            bytes: u64::try_from(self.free_units.available_permits())
+                .unwrap_or(u64::MAX)
+                .saturating_mul(UNIT),
+        };
         let count = part(&self.free, most)?;
         let units = part(&self.free_units, units_of(bytes).max(1))?;
         let reserved = Arc::clone(&self.free).try_acquire_many_owned(count).ok()?;
@@ -111,11 +159,13 @@ impl DispatchCapacity {
                 // Where less is free than was asked for, a long body waits for what is held to be given back.
                 oversized: units_of(bytes) <= usize::try_from(units).unwrap_or(usize::MAX),
             },
+            shares: TenantShares::new(free, Arc::new(self.held.lock().clone())),
         };
         Some(Reservation {
             request,
             reserved,
             units: reserved_units,
+            held: Arc::clone(&self.held),
             submissions: self.submissions.clone(),
         })
     }
@@ -135,8 +185,8 @@ fn part(free: &Semaphore, most: usize) -> Option<u32> {
 impl Reservation {
     /// The leases to be requested under this reservation.
     #[must_use]
-    pub const fn lease_request(&self) -> LeaseRequest {
-        self.request
+    pub const fn lease_request(&self) -> &LeaseRequest {
+        &self.request
     }
 
     /// Submits the deliveries that were leased to the dispatcher. When it has stopped, the leases run out.
@@ -159,6 +209,7 @@ impl Reservation {
                 let reserved = ReservedPart {
                     _place: self.reserved.split(1)?,
                     _units: self.units.split(units)?,
+                    _of_tenant: HeldByTenant::new(&self.held, delivery.tenant, Load::of_one(bytes)),
                 };
                 Some(ReservedDelivery { delivery, reserved })
             })
@@ -174,7 +225,7 @@ mod tests {
 
     #[test]
     fn deliveries_and_their_bytes_are_reserved_until_they_are_given_back() {
-        let capacity = Submissions::with_bytes(Duration::ZERO, 10 * UNIT).capacity();
+        let capacity = Submissions::with_room(Duration::ZERO, 100, 10 * UNIT).capacity();
         let first = capacity.reserve(3, 4 * UNIT + 1, NOW).expect("is free");
         let limits = first.lease_request().limits;
         assert_eq!((limits.total, limits.bytes), (3, 5 * UNIT));

@@ -196,7 +196,7 @@ impl Dispatcher {
         let Some(reservation) = capacity.reserve(MAX_LEASE, MAX_LEASE_BYTES, now) else {
             return Ok(Vec::new());
         };
-        let leased = self.store.lease_due(&reservation.lease_request()).await?;
+        let leased = self.store.lease_due(reservation.lease_request()).await?;
         Ok(reservation.assign(leased))
     }
 

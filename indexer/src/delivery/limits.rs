@@ -1,7 +1,8 @@
 //! The four limits on concurrent deliveries, each of which builds on the others.
 //!
 //! 1. [`MAX_LEASED`] and [`MAX_LEASED_BYTES`] guard this process: the memory of what waits for a socket.
-//! 2. [`LEASE_QUOTA`] keeps webhooks fair to one another, across all processes: the store counts it.
+//! 2. [`LEASE_QUOTA`] keeps webhooks fair to one another, across all processes: the store counts it. It is less where
+//!    little is left of the tenant's share ([`sluice_store::TenantShares`]).
 //! 3. [`MAX_IN_FLIGHT`] bounds the sockets to one endpoint of this process.
 //! 4. The concurrency limit of an endpoint is learnt by the circuit breaker and kept by the store: a weak endpoint gets
 //!    fewer at once, from [`LEAST_CONCURRENCY`] up to [`MAX_IN_FLIGHT`].

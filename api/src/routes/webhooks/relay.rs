@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 use service_kit::CancellationToken;
 use sluice_store::{
     Access, Attempt, AttemptResult, EndpointState, Lease, LeaseLimits, LeaseRequest, LeaseToken,
-    LeasedDelivery, MessageId, Outcome, StoreError, Timestamp, Timings, WebhookId,
+    LeasedDelivery, MessageId, Outcome, StoreError, TenantShares, Timestamp, Timings, WebhookId,
 };
 use tokio::{
     sync::mpsc,
@@ -297,6 +297,7 @@ impl RelayStream {
                 bytes: BYTES_IN_FLIGHT,
                 oversized: true,
             },
+            shares: TenantShares::unlimited(),
         };
         let store = &self.state.store;
         let leased = store

@@ -4,6 +4,7 @@ use super::{
     id::{MessageId, WebhookId},
     message::MessageKind,
     secret::Secrets,
+    tenant::{Tenant, TenantShares},
     timestamp::Timestamp,
 };
 
@@ -34,7 +35,7 @@ pub struct LeaseLimits {
 }
 
 /// A request for leases on deliveries.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct LeaseRequest {
     /// The time.
     pub now: Timestamp,
@@ -44,6 +45,8 @@ pub struct LeaseRequest {
     pub token: LeaseToken,
     /// How many it may lease.
     pub limits: LeaseLimits,
+    /// How many of them may be one tenant's.
+    pub shares: TenantShares,
 }
 
 /// The right to attempt one delivery until a time: all that recording a result or releasing it takes.
@@ -69,6 +72,8 @@ pub struct Lease {
 pub struct LeasedDelivery {
     /// The lease.
     pub lease: Lease,
+    /// Owner of the webhook.
+    pub tenant: Tenant,
     /// Callback URL at the time of the lease.
     pub url: String,
     /// Kind of the message.

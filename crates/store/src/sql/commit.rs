@@ -60,7 +60,7 @@ impl Store {
     pub async fn commit_pending(
         &self,
         commit: &Commit<'_>,
-        request: Option<LeaseRequest>,
+        request: Option<&LeaseRequest>,
     ) -> Result<PendingCommit, StoreError> {
         // To look up each message costs a fifth of storing it, so the first try takes all for new.
         for expected in [Expected::New, Expected::Known] {
@@ -75,7 +75,7 @@ impl Store {
     async fn try_commit(
         &self,
         commit: &Commit<'_>,
-        request: Option<LeaseRequest>,
+        request: Option<&LeaseRequest>,
         expected: Expected,
     ) -> Result<Option<PendingCommit>, StoreError> {
         let mut write = self.write(Durability::Durable).await?;

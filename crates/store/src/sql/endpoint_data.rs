@@ -4,14 +4,15 @@ use serde::Serialize;
 
 use super::rows;
 use crate::{
-    Lease, LeaseRequest, LeasedDelivery, MessageId, MessageKind, Secrets, StoreError, Timestamp,
-    WebhookId,
+    Lease, LeaseRequest, LeasedDelivery, MessageId, MessageKind, Secrets, StoreError, Tenant,
+    Timestamp, WebhookId,
     backend::{Row, json_rows},
 };
 
 /// The data that all deliveries of a webhook share.
 pub(super) struct EndpointData {
     ordinal: i64,
+    tenant: Tenant,
     webhook: WebhookId,
     url: String,
     secrets: Secrets,
@@ -45,17 +46,23 @@ pub(super) fn webhooks_json(ordinals: impl IntoIterator<Item = i64>) -> Result<S
 }
 
 impl EndpointData {
-    /// From a row with `ordinal`, `id`, `url`, `secret`, `previous_secrets`, `previous_secrets_until`, `headers` and
+    /// From a row with `ordinal`, `api_key`, `id`, `url`, `secret`, `previous_secrets`, `previous_secrets_until`, `headers` and
     /// `gzip` of a webhook.
     pub(super) fn of(row: &Row, now: Timestamp) -> Result<Self, StoreError> {
         Ok(Self {
             ordinal: row.integer("ordinal")?,
+            tenant: rows::tenant(row)?,
             webhook: rows::webhook_id(row, "id")?,
             url: row.text("url")?,
             secrets: rows::secrets(row, now)?,
             headers: rows::headers(row, "headers")?,
             gzip: row.flag("gzip")?,
         })
+    }
+
+    /// The owner of the webhook.
+    pub(super) const fn tenant(&self) -> Tenant {
+        self.tenant
     }
 
     /// A delivery to this endpoint, under the lease that was requested.
@@ -70,6 +77,7 @@ impl EndpointData {
                 in_order: delivery.in_order,
                 ordinal: self.ordinal,
             },
+            tenant: self.tenant,
             url: self.url.clone(),
             kind: delivery.kind,
             secrets: self.secrets.clone(),

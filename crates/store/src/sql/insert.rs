@@ -57,11 +57,11 @@ struct SequenceRow {
 type Values = Vec<Value>;
 
 /// Messages on their way into the tables.
-struct Insertion<'a> {
+struct Insertion<'a, 'r> {
     numbering: HashMap<&'a str, Numbering>,
     /// Lanes in which something is pending.
     busy: HashSet<Lane>,
-    leases: Option<LeaseOnInsert>,
+    leases: Option<LeaseOnInsert<'r>>,
     now: Timestamp,
     count: u64,
     bytes: u64,
@@ -72,7 +72,7 @@ struct Insertion<'a> {
 pub(super) async fn insert_messages(
     write: &mut Connection,
     commit: &Commit<'_>,
-    request: Option<LeaseRequest>,
+    request: Option<&LeaseRequest>,
     expected: Expected,
 ) -> Result<Option<Inserted>, StoreError> {
     if commit.messages.is_empty() {
@@ -114,7 +114,7 @@ pub(super) async fn insert_messages(
     insertion.finish(write).await.map(Some)
 }
 
-impl Insertion<'_> {
+impl Insertion<'_, '_> {
     /// The rows of a message and of its delivery; `None` when its webhook is gone.
     fn rows(&mut self, message: &NewMessage) -> Result<Option<(Values, Values)>, StoreError> {
         let Some(webhook) = self.numbering.get_mut(message.webhook.as_str()) else {
@@ -138,7 +138,7 @@ impl Insertion<'_> {
             Some(leases) if !waits => leases.reserve(ordinal, length),
             _ => None,
         };
-        let request = reserved.map(|reserved| {
+        let lease = reserved.map(|reserved| {
             reserved.lease(DeliveryData {
                 id: message.id.clone(),
                 sequence: number,
@@ -150,9 +150,9 @@ impl Insertion<'_> {
                 in_order: lane.is_some(),
             })
         });
-        let (due_at, lease_token) = match request {
+        let (due_at, lease_token) = match lease {
             _ if waits => (None, None),
-            Some(request) => (Some(request.until), Some(request.token.0)),
+            Some((until, token)) => (Some(until), Some(token.0)),
             None => (Some(self.now), None),
         };
         let delivery = values![ordinal, sequence, due_at, lease_token, lane, self.now];

@@ -1,4 +1,4 @@
-//! Leases deliveries that are due, webhook by webhook, the longest waiting first.
+//! Leases deliveries that are due, webhook by webhook, of the tenant that holds fewest first.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -9,7 +9,8 @@ use super::{
     webhook_row,
 };
 use crate::{
-    Access, Breaker, LeaseLimits, LeaseRequest, LeasedDelivery, StoreError, Timestamp, WebhookId,
+    Access, Breaker, LeaseLimits, LeaseRequest, LeasedDelivery, Load, StoreError, Tenant,
+    TenantShares, Timestamp, WebhookId,
     backend::{Connection, Durability, Row, Sql, bound_rows, unsigned, values},
 };
 
@@ -27,7 +28,7 @@ const WAITING: &str = "
                 ORDER BY d.webhook, d.due_at, d.sequence LIMIT 1)
         FROM pending WHERE pending.webhook IS NOT NULL
     ), waiting AS MATERIALIZED (
-        SELECT w.ordinal, e.breaker, e.concurrency_limit, coalesce(e.paused_until, 0) AS paused_until,
+        SELECT w.ordinal, w.api_key, e.breaker, e.concurrency_limit, coalesce(e.paused_until, 0) AS paused_until,
             (SELECT d.due_at FROM deliveries d
              WHERE d.webhook = w.ordinal AND d.due_at IS NOT NULL
              ORDER BY d.due_at, d.sequence LIMIT 1) AS oldest
@@ -36,13 +37,13 @@ const WAITING: &str = "
         JOIN endpoints e ON e.webhook = w.ordinal
         WHERE w.active = 1 AND w.deleted = 0 AND w.relay_until IS NULL
     )
-    SELECT ordinal, breaker, concurrency_limit,
+    SELECT ordinal, api_key, breaker, concurrency_limit,
         CASE WHEN paused_until > oldest THEN paused_until ELSE oldest END AS due_at
     FROM waiting WHERE oldest IS NOT NULL";
 
 /// The temporary webhook `$1` of an API key (`$2`, null for all), if it has not ended at `$3`.
 const RELAYED: &str = "
-    SELECT w.ordinal, 'closed' AS breaker, e.concurrency_limit, CAST(0 AS BIGINT) AS due_at
+    SELECT w.ordinal, w.api_key, 'closed' AS breaker, e.concurrency_limit, CAST(0 AS BIGINT) AS due_at
     FROM webhooks w JOIN endpoints e ON e.webhook = w.ordinal
     LEFT JOIN api_keys k ON k.ordinal = w.api_key
     WHERE w.id = $1 AND (CAST($2 AS TEXT) IS NULL OR k.id = $2)
@@ -88,6 +89,7 @@ const LEASE: Sql = Sql {
 /// A webhook with deliveries to be leased.
 struct DueWebhook {
     ordinal: i64,
+    tenant: Tenant,
     breaker: Breaker,
     concurrency_limit: Option<u32>,
     due_at: Timestamp,
@@ -101,8 +103,8 @@ struct LeasedKey {
 
 impl Store {
     /// Leases due deliveries of active webhooks. A delivery whose lease ran out is due again. Of a webhook
-    /// whose endpoint pauses none is leased; while its breaker is not closed, one at a time. The longest
-    /// waiting webhook comes first.
+    /// whose endpoint pauses none is leased; while its breaker is not closed, one at a time. The tenant of whose
+    /// deliveries the process holds fewest comes first, and of his webhooks the longest waiting.
     ///
     /// # Errors
     /// A failure of the database; what was leased all the same is due again when the lease runs out.
@@ -113,7 +115,10 @@ impl Store {
         // Read on a reading connection first: mostly nothing is due, and then no turn to write is needed.
         let mut webhooks = self.due_webhooks().await?;
         webhooks.retain(|webhook| webhook.due_at <= request.now);
-        webhooks.sort_by_key(|webhook| webhook.due_at);
+        webhooks.sort_by_key(|webhook| {
+            let held = request.shares.held(webhook.tenant).deliveries;
+            (held, webhook.due_at)
+        });
         self.lease(&webhooks, request).await
     }
 
@@ -169,12 +174,31 @@ impl Store {
         let mut write = self.write(Durability::Relaxed).await?;
         let mut leased = Vec::new();
         let mut left = request.limits;
+        let mut shares: HashMap<Tenant, Load> = HashMap::new();
         for due in webhooks {
             if left.total == 0 {
                 break;
             }
+            let tenant = due.tenant;
+            let share = shares
+                .entry(tenant)
+                .or_insert_with(|| request.shares.left(tenant));
+            if share.deliveries == 0 {
+                continue;
+            }
+            let within = LeaseLimits {
+                total: left.total.min(share.deliveries),
+                bytes: left.bytes.min(share.bytes),
+                // Such a body would never have room within a share; it waits for the tenant's others.
+                oversized: left.oversized && request.shares.held(tenant) == Load::default(),
+                quota: left.quota.min(TenantShares::quota_of_webhook(*share)),
+            };
             // Where the next body is too long for what is left, those of other webhooks may not be.
-            lease_of_webhook(&mut write, due, request, &mut left, &mut leased).await?;
+            let took = lease_of_webhook(&mut write, due, request, within, &mut leased).await?;
+            *share = share.without(took);
+            left.total = left.total.saturating_sub(took.deliveries);
+            left.bytes = left.bytes.saturating_sub(took.bytes);
+            left.oversized &= took == Load::default();
         }
         if leased.is_empty() {
             return Ok(Vec::new());
@@ -187,13 +211,14 @@ impl Store {
     }
 }
 
+/// Leases of one webhook within these limits; returns how much.
 async fn lease_of_webhook(
     write: &mut Connection,
     webhook: &DueWebhook,
     request: &LeaseRequest,
-    left: &mut LeaseLimits,
+    left: LeaseLimits,
     leased: &mut Vec<LeasedKey>,
-) -> Result<(), StoreError> {
+) -> Result<Load, StoreError> {
     // One transaction at a time leases of a webhook, so that its lease quota is not used twice.
     let locked = write
         .lock(
@@ -202,13 +227,13 @@ async fn lease_of_webhook(
         )
         .await?;
     if locked.is_some_and(|locked| locked.is_empty()) {
-        return Ok(());
+        return Ok(Load::default());
     }
     let quota = match webhook.breaker {
         Breaker::Closed => webhook
             .concurrency_limit
             .unwrap_or(u32::MAX)
-            .min(request.limits.quota),
+            .min(left.quota),
         Breaker::Open | Breaker::HalfOpen => 1,
     };
     let found = write
@@ -226,17 +251,16 @@ async fn lease_of_webhook(
             ],
         )
         .await?;
+    let mut took = Load::default();
     for row in &found {
         let bytes = unsigned(row.integer("bytes")?, "messages.body")?;
-        left.total = left.total.saturating_sub(1);
-        left.bytes = left.bytes.saturating_sub(bytes);
-        left.oversized = false;
+        took = took.and(Load::of_one(bytes));
         leased.push(LeasedKey {
             webhook: webhook.ordinal,
             sequence: row.integer("sequence")?,
         });
     }
-    Ok(())
+    Ok(took)
 }
 
 /// The deliveries that were leased, whole, webhook by webhook in order.
@@ -305,7 +329,7 @@ async fn load_endpoints(
         .rows_over(
             bound_rows!(
                 [webhook bigint],
-                "SELECT w.ordinal, w.id, w.url, w.secret, w.previous_secrets, w.previous_secrets_until,
+                "SELECT w.ordinal, w.api_key, w.id, w.url, w.secret, w.previous_secrets, w.previous_secrets_until,
                      w.headers, w.gzip
                  FROM v JOIN webhooks w ON w.ordinal = v.webhook"
             ),
@@ -321,6 +345,7 @@ async fn load_endpoints(
 fn due_webhook(row: &Row) -> Result<DueWebhook, StoreError> {
     Ok(DueWebhook {
         ordinal: row.integer("ordinal")?,
+        tenant: rows::tenant(row)?,
         breaker: rows::breaker(row)?,
         concurrency_limit: rows::concurrency_limit(row)?,
         due_at: row.time("due_at")?,

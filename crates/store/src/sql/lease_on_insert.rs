@@ -7,7 +7,7 @@ use super::{
     rows,
 };
 use crate::{
-    LeaseRequest, LeasedDelivery, StoreError,
+    LeaseRequest, LeaseToken, LeasedDelivery, Load, StoreError, Tenant, TenantShares, Timestamp,
     backend::{Connection, Sql, over_rows, values},
 };
 
@@ -16,7 +16,7 @@ use crate::{
 /// selected in the order of the index of due deliveries, so that PostgreSQL takes that one.
 const LEASABLE: Sql = over_rows!(
     [webhook bigint],
-    "SELECT w.ordinal, w.id, w.url, w.secret, w.previous_secrets, w.previous_secrets_until, w.headers, w.gzip,
+    "SELECT w.ordinal, w.api_key, w.id, w.url, w.secret, w.previous_secrets, w.previous_secrets_until, w.headers, w.gzip,
          e.concurrency_limit,
          (SELECT count(*) FROM deliveries l
           WHERE l.webhook = w.ordinal AND l.lease_token IS NOT NULL AND l.due_at > $2) AS leased
@@ -37,21 +37,22 @@ struct Leasable {
 }
 
 /// The leases that one transaction may give to what it inserts.
-pub(super) struct LeaseOnInsert {
-    request: LeaseRequest,
-    left: u32,
-    bytes_left: u64,
+pub(super) struct LeaseOnInsert<'r> {
+    request: &'r LeaseRequest,
+    left: Load,
+    /// What is left of the shares of the webhooks' owners.
+    shares: HashMap<Tenant, Load>,
     webhooks: HashMap<i64, Leasable>,
     leased: Vec<LeasedDelivery>,
 }
 
-impl LeaseOnInsert {
+impl<'r> LeaseOnInsert<'r> {
     /// Leases on deliveries to these webhooks, as far as the request goes. Until the transaction ends no other one
     /// leases of them.
     pub(super) async fn of(
         write: &mut Connection,
         webhooks: impl Iterator<Item = i64>,
-        request: LeaseRequest,
+        request: &'r LeaseRequest,
     ) -> Result<Self, StoreError> {
         let mut webhooks = endpoint_data::webhooks_json(webhooks)?;
         let locked = write
@@ -67,20 +68,27 @@ impl LeaseOnInsert {
             webhooks = endpoint_data::webhooks_json(ours.collect::<Result<Vec<_>, _>>()?)?;
         }
         let found = write.rows(LEASABLE, values![webhooks, request.now]).await?;
-        let mut webhooks = HashMap::new();
+        let (mut webhooks, mut shares) = (HashMap::new(), HashMap::new());
         for row in &found {
+            let endpoint = EndpointData::of(row, request.now)?;
+            let share = request.shares.left(endpoint.tenant());
             let quota = rows::concurrency_limit(row)?
                 .unwrap_or(u32::MAX)
-                .min(request.limits.quota);
+                .min(request.limits.quota)
+                .min(TenantShares::quota_of_webhook(share));
+            shares.insert(endpoint.tenant(), share);
             let leasable = Leasable {
-                endpoint: EndpointData::of(row, request.now)?,
+                endpoint,
                 quota: quota.saturating_sub(row.count("leased")?),
             };
             webhooks.insert(row.integer("ordinal")?, leasable);
         }
         Ok(Self {
-            left: request.limits.total,
-            bytes_left: request.limits.bytes,
+            left: Load {
+                deliveries: request.limits.total,
+                bytes: request.limits.bytes,
+            },
+            shares,
             request,
             webhooks,
             leased: Vec::new(),
@@ -91,12 +99,14 @@ impl LeaseOnInsert {
     /// leased then.
     pub(super) fn reserve(&mut self, webhook: i64, bytes: u64) -> Option<Reserved<'_>> {
         let leasable = self.webhooks.get_mut(&webhook)?;
-        let (left, quota) = (self.left.checked_sub(1)?, leasable.quota.checked_sub(1)?);
-        self.bytes_left = self.bytes_left.checked_sub(bytes)?;
-        (self.left, leasable.quota) = (left, quota);
+        let share = self.shares.get_mut(&leasable.endpoint.tenant())?;
+        let one = Load::of_one(bytes);
+        let quota = leasable.quota.checked_sub(1)?;
+        let (left, of_tenant) = (self.left.less(one)?, share.less(one)?);
+        (self.left, *share, leasable.quota) = (left, of_tenant, quota);
         Some(Reserved {
             endpoint: &leasable.endpoint,
-            request: &self.request,
+            request: self.request,
             leased: &mut self.leased,
         })
     }
@@ -115,10 +125,10 @@ pub(super) struct Reserved<'a> {
 }
 
 impl Reserved<'_> {
-    /// Leases a delivery; returns the request that its row is leased under.
-    pub(super) fn lease(self, delivery: DeliveryData) -> LeaseRequest {
+    /// Leases a delivery; returns the end of its lease and what proves it.
+    pub(super) fn lease(self, delivery: DeliveryData) -> (Timestamp, LeaseToken) {
         self.leased
             .push(self.endpoint.leased(delivery, self.request));
-        *self.request
+        (self.request.until, self.request.token)
     }
 }

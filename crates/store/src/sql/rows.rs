@@ -6,8 +6,8 @@ use solana_pubkey::{PUBKEY_BYTES, Pubkey};
 
 use crate::{
     ActiveWebhook, ApiKeyId, Breaker, Commitment, DeliveryOrder, EndpointState, EventKinds,
-    Filters, MessageId, MessageKind, Revision, Secret, Secrets, StoreError, Timestamp, Webhook,
-    WebhookDefinition, WebhookId, backend::Row,
+    Filters, MessageId, MessageKind, Revision, Secret, Secrets, StoreError, Tenant, Timestamp,
+    Webhook, WebhookDefinition, WebhookId, backend::Row,
 };
 
 pub(super) fn webhook(row: &Row) -> Result<Webhook, StoreError> {
@@ -53,6 +53,11 @@ pub(super) fn active_webhook(row: &Row) -> Result<ActiveWebhook, StoreError> {
         commitment: commitment(row)?,
         heartbeat: heartbeat(row)?,
     })
+}
+
+/// The owner of a webhook.
+pub(super) fn tenant(row: &Row) -> Result<Tenant, StoreError> {
+    row.optional_integer("api_key").map(Tenant)
 }
 
 pub(super) fn webhook_id(row: &Row, column: &str) -> Result<WebhookId, StoreError> {

@@ -6,8 +6,8 @@ use sluice_store::{
     Access, ApiKeyId, ApiKeySecret, Attempt, AttemptResult, BodyTemplate, Commit, Commitment,
     Delivery, DeliveryLog, DeliveryOrder, DeliveryQuery, EndpointState, EventKind, Filters,
     LeaseLimits, LeaseRequest, LeaseToken, LeasedDelivery, MessageId, MessageKind, NewApiKey,
-    NewMessage, NewWebhook, Outcome, Secret, Store, Timestamp, Timings, WebhookDefinition,
-    WebhookId, testing::PrivateCluster,
+    NewMessage, NewWebhook, Outcome, Secret, Store, TenantShares, Timestamp, Timings,
+    WebhookDefinition, WebhookId, testing::PrivateCluster,
 };
 use solana_pubkey::Pubkey;
 use tempfile::TempDir;
@@ -186,6 +186,7 @@ pub async fn lease_some(store: &Store, now: Timestamp, limits: LeaseLimits) -> V
         until: now.after(LEASE),
         token: token(),
         limits,
+        shares: TenantShares::unlimited(),
     };
     store.lease_due(&request).await.expect("leases")
 }

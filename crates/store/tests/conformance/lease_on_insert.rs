@@ -2,7 +2,7 @@
 
 use sluice_store::{
     Access, Breaker, Commit, Commitment, DeliveryOrder, EndpointState, LeaseLimits, LeaseRequest,
-    LeasedDelivery, NewMessage, Store, Timestamp, WebhookDefinition,
+    LeasedDelivery, NewMessage, Store, TenantShares, Timestamp, WebhookDefinition,
 };
 use tokio::{sync::mpsc, try_join};
 
@@ -29,10 +29,11 @@ async fn insert_leased(
         until: now.after(LEASE),
         token: token(),
         limits,
+        shares: TenantShares::unlimited(),
     };
     let commit = Commit::slot(Commitment::Confirmed, 7, messages, now);
     let pending = store
-        .commit_pending(&commit, Some(request))
+        .commit_pending(&commit, Some(&request))
         .await
         .expect("stores");
     let (committed, leased) = pending.durable().await.expect("on the disk");

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use sluice_store::{
-    Access, Commitment, DeliveryOrder, Filters, LeaseRequest, Retention, StoreError,
+    Access, Commitment, DeliveryOrder, Filters, LeaseRequest, Retention, StoreError, TenantShares,
     WebhookDefinition, WebhookId,
 };
 
@@ -162,6 +162,7 @@ async fn a_temporary_webhook_is_leased_by_name_and_ends(fixture: &Fixture) {
             until: now,
             token: token(),
             limits: PLENTY,
+            shares: TenantShares::unlimited(),
         };
         let leased = store.lease_relayed(&Access::All, &id, &request).await;
         leased.expect("leases").len()

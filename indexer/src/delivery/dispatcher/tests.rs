@@ -5,7 +5,10 @@ mod receivers;
 
 use service_kit::Clock;
 use sluice_store::{Access, Delivery, DeliveryOrder, DeliveryState, Secret, Timestamp};
-use sluice_testkit::{free_port::free_address, webhook_receiver::Reply};
+use sluice_testkit::{
+    free_port::free_address,
+    webhook_receiver::{Reply, WebhookReceiver},
+};
 use tokio::time::sleep;
 
 use self::machine::*;
@@ -83,14 +86,15 @@ async fn a_receiver_that_hangs_does_not_hold_up_another() {
 
 #[tokio::test]
 async fn no_more_bodies_are_held_than_there_is_room_for() {
-    /// Room for two bodies and a half.
-    const ROOM: u64 = 60 * 1024;
+    /// Room for five bodies, of which one tenant may have half.
+    const ROOM: u64 = 120 * 1024;
     const BODY: usize = 24 * 1024;
     /// Longer than the short ones take on a busy machine: the room is given back only after it.
     const DEADLINE: Duration = Duration::from_secs(10);
     let hanging = answering(vec![Reply::Hang; 2]).await;
     let accepting = answering([]).await;
-    let machine = Machine::start_with(DEADLINE, Submissions::with_bytes(DEADLINE, ROOM)).await;
+    let submissions = Submissions::with_room(DEADLINE, 1000, ROOM);
+    let machine = Machine::start_with(DEADLINE, submissions).await;
     let long = machine.webhook(1, &hanging).await;
     machine.owe_long(&long, 0..6, BODY).await;
     machine.until_received(&hanging, 2).await;
@@ -105,6 +109,39 @@ async fn no_more_bodies_are_held_than_there_is_room_for() {
     );
     machine.until(&long, all(DeliveryState::Delivered)).await;
     assert_eq!(hanging.received().len(), 2 + 6);
+    machine.stop().await;
+}
+
+#[tokio::test]
+async fn receivers_that_hang_leave_room_for_those_of_others_and_of_their_own_tenant() {
+    /// Longer than the test waits for anything.
+    const HANGS: Duration = Duration::from_secs(30);
+    const ROOM: usize = 512;
+    let hanging = WebhookReceiver::always(Reply::Hang).await;
+    let hanging = hanging.expect("a free port");
+    let accepting = answering([]).await;
+    let submissions = Submissions::with_room(HANGS, ROOM, 1 << 20);
+    let machine = Machine::start_with(HANGS, submissions).await;
+    for number in 10..50 {
+        let greedy = machine.webhook(number, &hanging).await;
+        machine.owe(&greedy, 0..16).await;
+    }
+    // They get no more than they get, but nothing that ends.
+    let mut before = 0;
+    while before < ROOM / 4 || before != hanging.received().len() {
+        before = hanging.received().len();
+        sleep(3 * POLL_INTERVAL).await;
+    }
+    assert!(before <= ROOM / 2, "{before} of {ROOM}");
+
+    let of_same = machine.webhook(1, &accepting).await;
+    let of_other = machine.webhook_of_key(2, &accepting).await;
+    for id in [&of_same, &of_other] {
+        machine.owe(id, 0..10).await;
+        machine.until(id, all(DeliveryState::Delivered)).await;
+    }
+    let owed = machine.store.queue_stats().await.expect("counts").pending;
+    assert_eq!(owed, 40 * 16, "not one of them had an end meanwhile");
     machine.stop().await;
 }
 

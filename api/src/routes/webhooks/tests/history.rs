@@ -2,7 +2,7 @@
 
 use sluice_store::{
     Attempt, AttemptResult, EndpointState, LeaseLimits, LeaseRequest, LeaseToken, LeasedDelivery,
-    Outcome, Timings,
+    Outcome, TenantShares, Timings,
 };
 
 use super::*;
@@ -19,6 +19,7 @@ impl Api {
                 total: 10,
                 quota: 10,
             },
+            shares: TenantShares::unlimited(),
         };
         self.store.lease_due(&request).await.expect("leases")
     }

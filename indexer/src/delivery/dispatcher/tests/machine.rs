@@ -4,9 +4,10 @@ use std::ops::Range;
 
 use service_kit::Clock;
 use sluice_store::{
-    Access, Attempt, BodyTemplate, Commit, Commitment, Delivery, DeliveryLog, DeliveryOrder,
-    DeliveryQuery, DeliveryState, EndpointState, EventKind, Filters, MessageId, MessageKind,
-    NewMessage, NewWebhook, Secret, Timestamp, WebhookDefinition, WebhookId,
+    Access, ApiKeyId, ApiKeySecret, Attempt, BodyTemplate, Commit, Commitment, Delivery,
+    DeliveryLog, DeliveryOrder, DeliveryQuery, DeliveryState, EndpointState, EventKind, Filters,
+    MessageId, MessageKind, NewApiKey, NewMessage, NewWebhook, Secret, Timestamp,
+    WebhookDefinition, WebhookId,
 };
 use sluice_testkit::webhook_receiver::{Reply, WebhookReceiver};
 use sluice_webhook_client::Reach;
@@ -111,9 +112,33 @@ impl Machine {
         url: &str,
         order: DeliveryOrder,
     ) -> WebhookId {
+        self.create(number, url, order, Access::All).await
+    }
+
+    /// A webhook of this receiver that belongs to an API key of its own.
+    pub(super) async fn webhook_of_key(&self, number: u8, receiver: &WebhookReceiver) -> WebhookId {
+        receiver.trust(Secret::from_random([number; 32]).expose());
+        let key = NewApiKey {
+            id: ApiKeyId::from_random([number; 8]),
+            name: number.to_string(),
+            hash: ApiKeySecret::from_random([number; 32]).hash(),
+            created: Timestamp::from(Clock::system().now()),
+        };
+        self.store.create_api_key(&key).await.expect("created");
+        let (url, order) = (receiver.url(), DeliveryOrder::None);
+        self.create(number, &url, order, Access::Key(key.id)).await
+    }
+
+    async fn create(
+        &self,
+        number: u8,
+        url: &str,
+        order: DeliveryOrder,
+        owner: Access,
+    ) -> WebhookId {
         let new = NewWebhook {
             id: WebhookId::from_random([number; 16]),
-            owner: Access::All,
+            owner,
             relay_until: None,
             definition: WebhookDefinition {
                 order,
