@@ -13,8 +13,8 @@ pub struct Retention {
     /// Messages stored before and still not delivered are removed: their endpoint is never coming back.
     /// `None` keeps them for ever.
     pub undelivered_before: Option<Timestamp>,
-    /// When more bytes are kept, finished messages are removed, the oldest first, however young. Pending
-    /// ones are never removed for their size.
+    /// When more bytes are kept, finished messages are removed, the oldest first, however young, of the tenants who
+    /// have most of them. Pending ones are never removed for their size.
     pub max_bytes: Option<u64>,
 }
 

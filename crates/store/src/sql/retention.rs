@@ -1,6 +1,6 @@
 //! Retention: removes old messages, ended temporary webhooks and the rest of deleted ones, bit by bit.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     Removed, Retention, StoreError, Timestamp, WebhookId,
-    backend::{Connection, Durability, json_rows, over_rows, signed, values},
+    backend::{Connection, Durability, Value, json_rows, over_rows, signed, values},
 };
 
 /// Messages removed in one transaction: few enough that no other write waits noticeably for its turn.
@@ -26,9 +26,21 @@ const OLD_FINISHED: &str = "
     SELECT webhook, sequence, lane FROM deliveries
     WHERE finished_at < $1 ORDER BY finished_at LIMIT $2";
 
+/// Those of one tenant, whose API key has the ordinal `$3`; 0 stands for none.
+const FINISHED_OF_TENANT: &str = "
+    SELECT d.webhook, d.sequence, d.lane FROM deliveries d JOIN webhooks w ON w.ordinal = d.webhook
+    WHERE d.finished_at < $1 AND coalesce(w.api_key, 0) = $3 ORDER BY d.finished_at LIMIT $2";
+
 const OLD_UNDELIVERED: &str = "
     SELECT webhook, sequence, lane FROM deliveries
     WHERE state = 'pending' AND lease_token IS NULL AND created_at < $1 ORDER BY created_at LIMIT $2";
+
+/// What one chunk was: messages by webhook, and the bytes of all.
+#[derive(Default)]
+struct RemovedChunk {
+    messages: BTreeMap<i64, u64>,
+    bytes: u64,
+}
 
 #[derive(Serialize)]
 struct Victim {
@@ -51,26 +63,65 @@ impl Store {
             let chunk = self
                 .remove(OLD_FINISHED, retention.finished_before, retention.now)
                 .await?;
-            if chunk.is_empty() {
+            if chunk.messages.is_empty() {
                 break;
             }
-            removed.finished = removed.finished.saturating_add(total(&chunk));
+            removed.finished = removed.finished.saturating_add(total(&chunk.messages));
         }
         if let Some(before) = retention.undelivered_before {
             removed.undelivered = self.remove_undelivered(before, retention.now).await?;
         }
         if let Some(limit) = retention.max_bytes {
-            while self.kept_bytes().await? > limit {
-                let all = Timestamp::from_unix_millis(i64::MAX);
-                let chunk = self.remove(OLD_FINISHED, all, retention.now).await?;
-                if chunk.is_empty() {
-                    removed.too_large = true;
-                    break;
-                }
-                removed.for_room = removed.for_room.saturating_add(total(&chunk));
-            }
+            self.make_room(limit, retention.now, &mut removed).await?;
         }
         Ok(removed)
+    }
+
+    /// Removes finished messages until no more than `limit` bytes are kept: of the tenant with most bytes, and of none
+    /// who has less than an equal part. His messages are not removed for the sake of another's that nobody accepts.
+    async fn make_room(
+        &self,
+        limit: u64,
+        now: Timestamp,
+        removed: &mut Removed,
+    ) -> Result<(), StoreError> {
+        if self.kept_bytes().await? <= limit {
+            return Ok(());
+        }
+        let mut bytes = self.bytes_by_tenant().await?;
+        let mut without_finished = BTreeSet::new();
+        while self.kept_bytes().await? > limit {
+            let Some(tenant) = largest(&bytes, &without_finished) else {
+                removed.too_large = true;
+                break;
+            };
+            let chunk = self.remove_of_tenant(tenant, now).await?;
+            if chunk.messages.is_empty() {
+                without_finished.insert(tenant);
+            }
+            if let Some(left) = bytes.get_mut(&tenant) {
+                *left = left.saturating_sub(chunk.bytes);
+            }
+            removed.for_room = removed.for_room.saturating_add(total(&chunk.messages));
+        }
+        Ok(())
+    }
+
+    /// Bytes of bodies by tenant: the ordinal of an API key, 0 for none. It looks at every message, so it is for when there
+    /// is no room.
+    async fn bytes_by_tenant(&self) -> Result<BTreeMap<i64, u64>, StoreError> {
+        let mut read = self.read().await?;
+        let found = read
+            .rows(
+                "SELECT coalesce(w.api_key, 0) AS tenant, CAST(sum(octet_length(m.body)) AS BIGINT) AS bytes
+                 FROM messages m JOIN webhooks w ON w.ordinal = m.webhook GROUP BY coalesce(w.api_key, 0)",
+                values![],
+            )
+            .await?;
+        found
+            .iter()
+            .map(|row| Ok((row.integer("tenant")?, row.unsigned("bytes")?)))
+            .collect()
     }
 
     /// Removes temporary webhooks that have ended, and returns how many.
@@ -150,10 +201,10 @@ impl Store {
         let mut per_webhook: BTreeMap<i64, u64> = BTreeMap::new();
         loop {
             let chunk = self.remove(OLD_UNDELIVERED, before, now).await?;
-            if chunk.is_empty() {
+            if chunk.messages.is_empty() {
                 break;
             }
-            for (webhook, count) in chunk {
+            for (webhook, count) in chunk.messages {
                 let sum = per_webhook.entry(webhook).or_default();
                 *sum = sum.saturating_add(count);
             }
@@ -174,24 +225,34 @@ impl Store {
         Ok(named)
     }
 
-    /// Removes one chunk of what `select` finds, and counts it per webhook.
+    /// Removes one chunk of what `select` finds before a time.
     async fn remove(
         &self,
         select: &'static str,
         before: Timestamp,
         now: Timestamp,
-    ) -> Result<BTreeMap<i64, u64>, StoreError> {
-        retried!(self.try_remove(select, before, now))
+    ) -> Result<RemovedChunk, StoreError> {
+        retried!(self.try_remove(select, values![before, CHUNK], now))
+    }
+
+    /// Removes one chunk of a tenant's finished messages, the oldest first.
+    async fn remove_of_tenant(
+        &self,
+        tenant: i64,
+        now: Timestamp,
+    ) -> Result<RemovedChunk, StoreError> {
+        let any_time = i64::MAX;
+        retried!(self.try_remove(FINISHED_OF_TENANT, values![any_time, CHUNK, tenant], now))
     }
 
     async fn try_remove(
         &self,
         select: &'static str,
-        before: Timestamp,
+        parameters: Vec<Value>,
         now: Timestamp,
-    ) -> Result<BTreeMap<i64, u64>, StoreError> {
+    ) -> Result<RemovedChunk, StoreError> {
         let mut write = self.write(Durability::Relaxed).await?;
-        let found = write.rows(select, values![before, CHUNK]).await?;
+        let found = write.rows(select, parameters).await?;
         let mut counts: BTreeMap<i64, u64> = BTreeMap::new();
         let mut victims = Vec::new();
         let mut woken = Vec::new();
@@ -212,10 +273,13 @@ impl Store {
         if !woken.is_empty() {
             lanes::lock_numbering(&mut write, &json_rows(&woken)?, false).await?;
         }
-        delete(&mut write, &victims).await?;
+        let bytes = delete(&mut write, &victims).await?;
         lanes::wake(&mut write, &woken, now).await?;
         write.commit().await?;
-        Ok(counts)
+        Ok(RemovedChunk {
+            messages: counts,
+            bytes,
+        })
     }
 
     async fn kept_bytes(&self) -> Result<u64, StoreError> {
@@ -243,10 +307,23 @@ fn total(counts: &BTreeMap<i64, u64>) -> u64 {
         .fold(0, |sum, count| sum.saturating_add(*count))
 }
 
-/// Removes messages with their deliveries and attempts, and counts their bytes off.
-async fn delete(write: &mut Connection, victims: &[Victim]) -> Result<(), StoreError> {
+/// Of the tenants who have finished messages the one with most bytes, unless he has less than an equal part of all.
+fn largest(bytes: &BTreeMap<i64, u64>, without_finished: &BTreeSet<i64>) -> Option<i64> {
+    let all: u64 = bytes
+        .values()
+        .fold(0, |sum, each| sum.saturating_add(*each));
+    let equal = all / u64::try_from(bytes.len()).unwrap_or(u64::MAX).max(1);
+    bytes
+        .iter()
+        .filter(|(tenant, bytes)| !without_finished.contains(tenant) && **bytes >= equal)
+        .max_by_key(|(_, bytes)| **bytes)
+        .map(|(tenant, _)| *tenant)
+}
+
+/// Removes messages with their deliveries and attempts, and counts their bytes off, which it returns.
+async fn delete(write: &mut Connection, victims: &[Victim]) -> Result<u64, StoreError> {
     if victims.is_empty() {
-        return Ok(());
+        return Ok(0);
     }
     let rows = json_rows(victims)?;
     let size = write
@@ -279,5 +356,5 @@ async fn delete(write: &mut Connection, victims: &[Victim]) -> Result<(), StoreE
             values![signed(messages, "count")?, signed(bytes, "size")?],
         )
         .await?;
-    Ok(())
+    Ok(bytes)
 }

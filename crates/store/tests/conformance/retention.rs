@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
-use sluice_store::{Outcome, Removed, Retention, Timestamp};
+use sluice_store::{Access, Outcome, Removed, Retention, Timestamp};
 
 use crate::{fixture::*, on_both};
 
 on_both!(
     pruning_takes_old_finished_messages_only,
     a_bounded_size_takes_finished_messages_and_says_when_that_is_not_enough,
+    room_is_made_of_the_largest_tenant_s_messages_and_not_of_another_s,
     undelivered_messages_go_only_for_their_age_and_are_reported,
 );
 
@@ -70,6 +71,45 @@ async fn a_bounded_size_takes_finished_messages_and_says_when_that_is_not_enough
     let after = store.queue_stats().await.expect("counts").bytes;
     let body = leased[2].body.len();
     assert_eq!(after, u64::try_from(body).expect("small"));
+}
+
+async fn room_is_made_of_the_largest_tenant_s_messages_and_not_of_another_s(fixture: &Fixture) {
+    let store = &fixture.store;
+    let mut ids = Vec::new();
+    for number in [1, 2] {
+        let (key, _) = with_key(store, number, &number.to_string()).await;
+        let mut new = webhook(number);
+        new.owner = Access::Key(key);
+        ids.push(store.create_webhook(&new, 100).await.expect("created").id);
+    }
+    let (small, large) = (&ids[0], &ids[1]);
+    // The oldest finished ones are the small tenant's.
+    store_messages(store, &[message(small, 1), message(small, 2)]).await;
+    accept(store, &lease(store, NOW).await).await;
+    let of_large: Vec<_> = (1..=20).map(|number| message(large, number)).collect();
+    store_messages(store, &of_large).await;
+    let leased = lease(store, NOW).await;
+    assert_eq!(leased.len(), 20);
+    accept(store, &leased[..10]).await;
+    let kept = async |id| deliveries(store, id).await.len();
+
+    let bytes = store.queue_stats().await.expect("counts").bytes;
+    let tight = |bytes| Retention {
+        max_bytes: Some(bytes),
+        ..keep(NOW)
+    };
+    let removed = store.prune(&tight(bytes - 1)).await.expect("prunes");
+    assert_eq!(
+        (removed.for_room, removed.too_large),
+        (10, false),
+        "a chunk"
+    );
+    assert_eq!((kept(small).await, kept(large).await), (2, 10));
+
+    // What is left of the large one's was never accepted.
+    let removed = store.prune(&tight(1)).await.expect("prunes");
+    assert_eq!((removed.for_room, removed.too_large), (0, true));
+    assert_eq!((kept(small).await, kept(large).await), (2, 10));
 }
 
 async fn undelivered_messages_go_only_for_their_age_and_are_reported(fixture: &Fixture) {
