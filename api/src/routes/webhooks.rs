@@ -1,7 +1,7 @@
 //! `/api/webhooks`: manages webhooks, their messages, and the relay streams of temporary ones.
 //!
 //! These routes write definitions to the database; the indexer reads them there, matches and delivers. Of
-//! deliveries they write three things: a redelivery makes messages due again; a changed URL or a webhook
+//! deliveries they write four things: a redelivery makes messages due again; a message is skipped; a changed URL or a webhook
 //! switched on again resets its circuit breaker; and the messages of a temporary webhook are leased here, go
 //! down the connection that its owner holds open, and are recorded as reported or released. A test is sent from
 //! here with the client of real deliveries, and nothing of it is stored.
@@ -10,7 +10,7 @@
 //! |---|---|
 //! | what may be written, what is read | `definition`, `settings`, `view` |
 //! | a webhook | `create`, `get`, `list`, `update`, `delete`, `addresses`, `rotate_secret` |
-//! | what became of it | `deliveries`, `events`, `redeliver`, `test`, `sample` |
+//! | what became of it | `deliveries`, `events`, `redeliver`, `skip`, `test`, `sample` |
 //! | a temporary webhook's connection | `relay`, `relay_streams` |
 //! | the routes and what they share | `router`, `state`, `limits`, `problem`, `etag`, `paging` |
 //! | the description of all this | `openapi`, `schema`, `parts` |
@@ -38,6 +38,7 @@ mod sample;
 mod schema;
 mod served;
 mod settings;
+mod skip;
 mod state;
 mod test;
 mod update;

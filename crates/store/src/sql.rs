@@ -26,6 +26,7 @@ mod release;
 mod retention;
 mod retried;
 mod rows;
+mod skip;
 mod stats;
 mod store;
 mod times;

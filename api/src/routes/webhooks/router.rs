@@ -11,8 +11,8 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
     addresses, create, delete, deliveries, events, get, list, openapi::Components, redeliver,
-    relay, relay_streams::RelayStreams, rotate_secret, settings::Settings, state::State, test,
-    update,
+    relay, relay_streams::RelayStreams, rotate_secret, settings::Settings, skip, state::State,
+    test, update,
 };
 use crate::auth::{self, Authenticator, CallerLimiter};
 
@@ -32,6 +32,7 @@ fn metered() -> OpenApiRouter<State> {
         .routes(routes!(rotate_secret::rotate))
         .routes(routes!(deliveries::handler))
         .routes(routes!(redeliver::handler))
+        .routes(routes!(skip::handler))
         .routes(routes!(events::handler))
         .routes(routes!(relay::open))
 }

@@ -76,6 +76,17 @@ pub struct DeliveryLog {
     pub attempts: Vec<Attempt>,
 }
 
+/// The effect of skipping a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Skipped {
+    /// It was pending, and is given up.
+    Skipped,
+    /// It was delivered or given up before.
+    Finished,
+    /// The webhook has no such message.
+    Unknown,
+}
+
 /// Selects deliveries of a webhook that are to be made again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Redeliver {

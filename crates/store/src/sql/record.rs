@@ -1,9 +1,13 @@
 //! Records the results of attempts: next state, attempt, lane and endpoint, in one transaction.
 
-use std::collections::{HashMap, HashSet};
+use std::{
+    collections::{HashMap, HashSet},
+    time::Duration,
+};
 
 use super::{
-    endpoint_data, endpoints,
+    endpoint_data,
+    endpoints::{self, Endpoint},
     lanes::{self, Lane, lock_numbering},
     recovery,
     retried::retried,
@@ -13,7 +17,7 @@ use super::{
 };
 use crate::{
     AttemptResult, Breaker, EndpointChange, EndpointState, Lease, MAX_RESPONSE_BYTES, Outcome,
-    Recorded, StoreError,
+    Recorded, StoreError, Timestamp,
     backend::{Connection, Durability, Value, bound_rows, signed, values},
 };
 
@@ -243,8 +247,12 @@ fn storable(text: &str) -> String {
     text.replace('\0', "\u{fffd}")
 }
 
-/// Lets `on_attempt` change the endpoints, and notes the last accepted delivery. Returns the webhooks too whose breaker was
-/// closed by one: a single message that fails among others never opens it, and is not tried more often for their sake.
+/// How long an endpoint that failed must have accepted nothing to be one that recovers when it accepts again. A message that
+/// fails among others which are accepted is not tried more often for their sake.
+const OUTAGE: Duration = Duration::from_secs(60);
+
+/// Lets `on_attempt` change the endpoints, and notes the last accepted delivery. Returns the webhooks too whose endpoint
+/// recovered by one.
 async fn update_endpoints(
     write: &mut Connection,
     webhooks: &str,
@@ -264,10 +272,10 @@ async fn update_endpoints(
             before: endpoint.state,
             after,
         });
-        let was_closed = endpoint.state.breaker == Breaker::Closed;
+        let was_down = is_down(endpoint, result.attempt.ended());
         endpoint.state = after;
         if result.outcome == Outcome::Delivered {
-            if !was_closed && after.breaker == Breaker::Closed {
+            if was_down && after.breaker == Breaker::Closed {
                 recovered.push(result.lease.ordinal);
             }
             let ended = result.attempt.ended().unix_millis();
@@ -279,4 +287,12 @@ async fn update_endpoints(
         .filter(|(webhook, endpoint)| before.get(webhook) != Some(endpoint));
     endpoints::write(write, changed).await?;
     Ok((changes, recovered))
+}
+
+/// Whether nothing that an endpoint was sent lately was accepted before `now`.
+fn is_down(endpoint: &Endpoint, now: Timestamp) -> bool {
+    let state = &endpoint.state;
+    let since_accepted = endpoint.last_triggered_at.map(Timestamp::from_unix_millis);
+    let fails = state.failures > 0 && since_accepted.is_none_or(|at| at.after(OUTAGE) <= now);
+    state.breaker != Breaker::Closed || fails
 }

@@ -22,6 +22,7 @@ on_both!(
     bodies_are_leased_up_to_a_number_of_bytes,
     a_paused_endpoint_is_left_alone_and_then_tried_with_one_delivery,
     an_endpoint_that_recovers_is_sent_at_once_what_waits_for_a_retry,
+    what_failed_too_seldom_to_open_the_breaker_is_sent_at_once_too_after_an_outage,
     a_concurrency_limit_is_honoured,
     both_secrets_sign_during_a_rotation,
     every_secret_that_is_not_over_signs_and_there_are_not_many,
@@ -319,6 +320,54 @@ async fn a_paused_endpoint_is_left_alone_and_then_tried_with_one_delivery(fixtur
     };
     assert_eq!(recorded.endpoints, [change]);
     assert_eq!(lease(store, until).await.len(), 4);
+}
+
+async fn what_failed_too_seldom_to_open_the_breaker_is_sent_at_once_too_after_an_outage(
+    fixture: &Fixture,
+) {
+    let store = &fixture.store;
+    let id = owing(store, 3).await;
+    let hours = NOW.after(Duration::from_secs(3 * 60 * 60));
+    let leased = lease(store, NOW).await;
+    let counting = |state: EndpointState, result: &AttemptResult| EndpointState {
+        failures: if result.attempt.accepted() {
+            0
+        } else {
+            state.failures + 1
+        },
+        ..state
+    };
+    let at = |delivery: &LeasedDelivery, status, outcome, started| {
+        let mut result = result(delivery, status, outcome);
+        result.attempt.started = started;
+        result.attempt.error = (status != 200).then(|| "answered 500".to_owned());
+        result
+    };
+    let later = NOW.after(Duration::from_secs(5));
+    // Accepted just before: the third is one that fails among others.
+    let results = [
+        at(&leased[0], 200, Outcome::Delivered, NOW),
+        at(&leased[2], 500, Outcome::Retry { at: hours }, later),
+        at(&leased[1], 200, Outcome::Delivered, later),
+    ];
+    store.record(&results, &counting).await.expect("records");
+    assert!(lease(store, later.after(LEASE)).await.is_empty());
+
+    store_messages(store, &[message(&id, 4), message(&id, 5)]).await;
+    let leased = lease(store, later).await;
+    let failed = [at(&leased[0], 500, Outcome::Retry { at: hours }, later)];
+    store.record(&failed, &counting).await.expect("records");
+    let after_outage = later.after(Duration::from_secs(61));
+    let accepted = [at(&leased[1], 200, Outcome::Delivered, after_outage)];
+    store.record(&accepted, &counting).await.expect("records");
+    let soon = after_outage.after(Duration::from_secs(1));
+    let mut pulled = lease(store, soon).await;
+    pulled.sort_by_key(|each| each.lease.sequence);
+    assert_eq!(
+        sequences(&pulled),
+        [3, 4],
+        "it accepted nothing for a minute"
+    );
 }
 
 async fn an_endpoint_that_recovers_is_sent_at_once_what_waits_for_a_retry(fixture: &Fixture) {

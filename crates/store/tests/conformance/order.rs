@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use sluice_store::{Access, DeliveryOrder, Outcome, Retention, WebhookDefinition};
+use sluice_store::{
+    Access, DeliveryOrder, DeliveryState, Outcome, Redeliver, Retention, Skipped, WebhookDefinition,
+};
 
 use crate::{fixture::*, on_both};
 
@@ -10,9 +12,42 @@ on_both!(
     strict_order_has_one_message_under_way,
     order_per_key_holds_back_that_key_only,
     a_failure_gives_way_to_the_next,
+    a_skipped_message_gives_way_and_can_be_redelivered,
     a_change_of_order_concerns_what_is_owed,
     removing_what_held_back_a_lane_wakes_it,
 );
+
+async fn a_skipped_message_gives_way_and_can_be_redelivered(fixture: &Fixture) {
+    let store = &fixture.store;
+    let id = with_order(store, 1, DeliveryOrder::Strict).await;
+    let messages = [message(&id, 1), message(&id, 2)];
+    store_messages(store, &messages).await;
+    let head = lease(store, NOW).await;
+    assert_eq!(sequences(&head), [1]);
+    let skip = async |access: &Access, message| {
+        let skipped = store.skip(access, &id, message, NOW).await;
+        skipped.expect("answers")
+    };
+    let (key, _) = with_key(store, 7, "stranger").await;
+    assert_eq!(skip(&Access::Key(key), &messages[0].id).await, None);
+    let skipped = skip(&Access::All, &messages[0].id).await;
+    assert_eq!(skipped, Some(Skipped::Skipped), "though it is leased");
+    let again = skip(&Access::All, &messages[0].id).await;
+    assert_eq!(again, Some(Skipped::Finished), "and no other in its place");
+    let other = message(&id, 9).id;
+    assert_eq!(skip(&Access::All, &other).await, Some(Skipped::Unknown));
+
+    let next = lease(store, NOW).await;
+    assert_eq!(sequences(&next), [2]);
+    let late = Outcome::Retry { at: NOW };
+    assert!(!record(store, &head[0], 500, late).await, "counts no more");
+    accept(store, &next).await;
+    let failed = deliveries(store, &id).await[0].state;
+    assert_eq!(failed, DeliveryState::Failed);
+    let all = store.redeliver(&Access::All, &id, &Redeliver::Failed, NOW);
+    assert_eq!(all.await.expect("redelivers"), Some(1));
+    assert_eq!(sequences(&lease(store, NOW).await), [1]);
+}
 
 async fn strict_order_has_one_message_under_way(fixture: &Fixture) {
     let store = &fixture.store;

@@ -122,6 +122,40 @@ async fn every_attempt_is_shown_with_what_was_sent_and_what_came_back() {
 }
 
 #[tokio::test]
+async fn a_message_that_waits_is_skipped_once_and_can_be_redelivered() {
+    let api = api(false).await;
+    let (path, ids) = past(&api).await;
+    let skip = format!("{path}/skip");
+    let body = |id: &str| json!({ "id": id });
+    let (status, answer) = api
+        .call(Method::POST, &skip, Some(&body(ids[2].as_str())))
+        .await;
+    assert_eq!((status, &answer["skipped"]), (StatusCode::OK, &json!(true)));
+    let (status, answer) = api
+        .call(Method::POST, &skip, Some(&body(ids[2].as_str())))
+        .await;
+    assert_eq!(
+        (status, &answer["skipped"]),
+        (StatusCode::OK, &json!(false))
+    );
+    let failed = format!("{path}/deliveries?state=failed");
+    let (_, failed) = api.call(Method::GET, &failed, None).await;
+    assert_eq!(failed["deliveries"][0]["id"], ids[2].as_str());
+    for unknown in ["msg_unknown", "nonsense", "msg_."] {
+        let (status, _) = api.call(Method::POST, &skip, Some(&body(unknown))).await;
+        assert_eq!(status, StatusCode::NOT_FOUND, "{unknown}");
+    }
+    let redeliver = format!("{path}/redeliver");
+    let failed = json!({ "failed": true });
+    let (status, answer) = api.call(Method::POST, &redeliver, Some(&failed)).await;
+    assert_eq!(status, StatusCode::ACCEPTED);
+    assert_eq!(
+        answer["redelivered"], 2,
+        "dead letters, the skipped one among them"
+    );
+}
+
+#[tokio::test]
 async fn deliveries_are_looked_for_by_state_and_number_and_paged() {
     let api = api(false).await;
     let (path, ids) = past(&api).await;
