@@ -43,6 +43,12 @@ pub enum StoreError {
         /// The limit.
         limit: u32,
     },
+    /// The idempotency key was given with a request for another webhook.
+    #[error("the idempotency key was given with another request for webhook {webhook}")]
+    IdempotencyKeyReused {
+        /// The webhook that the earlier request created.
+        webhook: String,
+    },
     /// The webhook was written since it was read.
     #[error("the webhook is at version {current} by now")]
     VersionConflict {

@@ -24,11 +24,11 @@
 //! | for | see |
 //! |---|---|
 //! | API keys | [`Store::create_api_key`], [`Store::api_key_by_hash`], [`Store::api_keys`], [`Store::revoke_api_key`], [`Store::adopt_webhooks`] |
-//! | webhooks | [`Store::create_webhook`], [`Store::webhook`], [`Store::list_webhooks`], [`Store::update_webhook`], [`Store::edit_filters`], [`Store::rotate_secret`], [`Store::secrets`], [`Store::delete_webhook`] |
+//! | webhooks | [`Store::create_webhook`], [`Store::create_webhook_once`], [`Store::webhook`], [`Store::list_webhooks`], [`Store::update_webhook`], [`Store::edit_filters`], [`Store::rotate_secret`], [`Store::secrets`], [`Store::delete_webhook`] |
 //! | active webhooks | [`Store::webhook_revision`], [`Store::active_webhooks`], [`Store::active_changes`], [`Store::filter_change`], [`Store::record_filter_state`] |
 //! | the chain | [`Store::commit`], [`Store::checkpoint`], [`Store::unconfirmed_slots`], [`Store::messages_of_slot`], [`Store::account_gaps`], [`Store::try_acquire_leadership`] |
 //! | delivery | [`Store::commit_pending`], [`Store::lease_due`], [`Store::lease_relayed`], [`Store::record`], [`Store::release`], [`Store::endpoint`], [`Store::next_due`] |
-//! | history | [`Store::messages_after`], [`Store::deliveries`], [`Store::redeliver`] |
+//! | history | [`Store::messages_after`], [`Store::deliveries`], [`Store::redeliver`], [`Store::skip`] |
 //! | compute units | [`Store::learned_units`], [`Store::keep_learned_units`] |
 //! | upkeep | [`Store::prune`], [`Store::queue_stats`], [`Store::check`], [`Store::server_time`], [`Store::schema_of_file`], [`Store::schema_of_server`] |
 //!
@@ -47,14 +47,14 @@ pub use error::StoreError;
 pub use model::{
     Access, AccountGap, ActiveChanges, ActiveWebhook, ActiveWebhooks, AddressLimits, ApiKey,
     ApiKeyHash, ApiKeyId, ApiKeySecret, Attempt, AttemptResult, BodyTemplate, Breaker, Commit,
-    Committed, Delivery, DeliveryLog, DeliveryOrder, DeliveryQuery, DeliveryState, EndpointChange,
-    EndpointState, EventKind, EventKinds, FilterChange, FilterEdit, FilterEdited, FilterLimits,
-    FilterState, Filters, InvalidId, KnownAccount, KnownAccountChanges, Lease, LeaseLimits,
-    LeaseRequest, LeaseToken, LeasedDelivery, Load, MAX_PREVIOUS_SECRETS, MAX_RESPONSE_BYTES,
-    MessageId, MessageKind, MessagePage, NewApiKey, NewMessage, NewWebhook, Observation, Outcome,
-    QueueStats, Recorded, Redeliver, Removed, ResumeState, Retention, Revision, Secret, Secrets,
-    SlotMessage, StoredMessage, Tenant, TenantShares, Timestamp, Timings, UnconfirmedSlot, Webhook,
-    WebhookDefinition, WebhookId, WebhookPage,
+    Committed, CreatedWebhook, Delivery, DeliveryLog, DeliveryOrder, DeliveryQuery, DeliveryState,
+    EndpointChange, EndpointState, EventKind, EventKinds, FilterChange, FilterEdit, FilterEdited,
+    FilterLimits, FilterState, Filters, Idempotency, InvalidId, KnownAccount, KnownAccountChanges,
+    Lease, LeaseLimits, LeaseRequest, LeaseToken, LeasedDelivery, Load, MAX_PREVIOUS_SECRETS,
+    MAX_RESPONSE_BYTES, MessageId, MessageKind, MessagePage, NewApiKey, NewMessage, NewWebhook,
+    Observation, Outcome, QueueStats, Recorded, Redeliver, Removed, ResumeState, Retention,
+    Revision, Secret, Secrets, Skipped, SlotMessage, StoredMessage, Tenant, TenantShares,
+    Timestamp, Timings, UnconfirmedSlot, Webhook, WebhookDefinition, WebhookId, WebhookPage,
 };
 pub use sluice_chain_types::Commitment;
 pub use sql::{Leadership, PendingCommit, Store};

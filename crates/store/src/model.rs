@@ -11,6 +11,7 @@ mod event_kind;
 mod filter_state;
 mod filters;
 mod id;
+mod idempotency;
 mod known_account;
 mod lease;
 mod message;
@@ -30,12 +31,13 @@ pub use self::{
         Attempt, AttemptResult, MAX_RESPONSE_BYTES, Observation, Outcome, Recorded, Timings,
     },
     checkpoint::{AccountGap, ResumeState, UnconfirmedSlot},
-    delivery::{Delivery, DeliveryLog, DeliveryQuery, DeliveryState, Redeliver},
+    delivery::{Delivery, DeliveryLog, DeliveryQuery, DeliveryState, Redeliver, Skipped},
     endpoint::{Breaker, EndpointChange, EndpointState},
     event_kind::{EventKind, EventKinds},
     filter_state::{FilterChange, FilterState, Revision},
     filters::{FilterEdit, FilterLimits, Filters},
     id::{InvalidId, MessageId, WebhookId},
+    idempotency::{CreatedWebhook, Idempotency},
     known_account::{KnownAccount, KnownAccountChanges},
     lease::{Lease, LeaseLimits, LeaseRequest, LeaseToken, LeasedDelivery},
     message::{

@@ -3,11 +3,13 @@
 use axum::{
     Json,
     extract::{Request, State as StateOf},
-    http::{HeaderName, StatusCode, header},
+    http::{HeaderMap, HeaderName, StatusCode, header},
     response::IntoResponse,
 };
 use serde::Serialize;
-use sluice_store::{NewWebhook, Secret, Timestamp, WebhookId};
+use sluice_store::{
+    CreatedWebhook, Idempotency, NewWebhook, Secret, StoreError, Timestamp, WebhookId,
+};
 use utoipa::ToSchema;
 
 use super::{
@@ -21,23 +23,28 @@ use super::{
 };
 use crate::{auth::Caller, error::ApiError, extract::read_json};
 
+/// Longest idempotency key, bytes: a random number of any notation is shorter.
+const MAX_IDEMPOTENCY_KEY_BYTES: usize = 255;
+
 /// A new subscription.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = CreatedWebhook)]
 struct Created {
     webhook: WebhookView,
-    /// The signing secret, which no other answer shows.
+    /// The signing secret, which only the answer to a repetition under the same `Idempotency-Key` shows again.
     secret: String,
 }
 
 /// Creates a webhook
 ///
-/// The answer is the only one that ever shows the signing secret.
+/// The answer is the only one that ever shows the signing secret. A request that is repeated under the same `Idempotency-Key`,
+/// because its answer was lost, is answered with the webhook that it created, and creates no other.
 #[utoipa::path(
     post,
     path = "/api/webhooks",
     tag = "webhooks",
     operation_id = "createWebhook",
+    params(("Idempotency-Key" = Option<String>, Header, description = "A random text of the caller's, at most 255 printable ASCII characters.", max_length = 255)),
     request_body = NewWebhookBody,
     responses(
         (status = 201, description = "The webhook, and its secret this once.", body = Created, headers(("Location" = String, description = "Its path."), ("ETag" = String, description = "Its version, for `If-Match`."))),
@@ -50,6 +57,7 @@ pub(super) async fn handler(
     Caller(owner): Caller,
     request: Request,
 ) -> Result<impl IntoResponse, ApiError> {
+    let key = idempotency_key(request.headers())?;
     let body: DefinitionBody = read_json(request, state.settings.max_body_bytes()).await?;
     let (definition, temporary) = body.create(&state.settings)?;
     served::check(&state, &definition).await?;
@@ -62,11 +70,9 @@ pub(super) async fn handler(
         secret: Secret::from_random(rand::random()),
         created,
     };
-    let webhook = state
-        .store
-        .create_webhook(&new, state.settings.max_webhooks)
-        .await
-        .map_err(store_error)?;
+    let CreatedWebhook {
+        webhook, secret, ..
+    } = create(&state, &new, key).await.map_err(store_error)?;
     let headers: [(HeaderName, String); 2] = [
         (header::LOCATION, format!("/api/webhooks/{}", webhook.id)),
         // The secret must not end up in a cache.
@@ -76,7 +82,50 @@ pub(super) async fn handler(
     let webhook = WebhookView::of(&state.store, webhook).await;
     let created = Created {
         webhook: webhook.map_err(store_error)?,
-        secret: new.secret.expose().to_owned(),
+        secret: secret.expose().to_owned(),
     };
     Ok((StatusCode::CREATED, headers, tag, Json(created)))
+}
+
+async fn create(
+    state: &State,
+    new: &NewWebhook,
+    key: Option<String>,
+) -> Result<CreatedWebhook, StoreError> {
+    let limit = state.settings.max_webhooks;
+    match key {
+        Some(key) => {
+            let temporary = new.relay_until.is_some();
+            let idempotency = Idempotency::new(key, &new.definition, temporary);
+            let store = &state.store;
+            store.create_webhook_once(new, limit, &idempotency).await
+        }
+        None => Ok(CreatedWebhook {
+            webhook: state.store.create_webhook(new, limit).await?,
+            secret: new.secret.clone(),
+            repeated: false,
+        }),
+    }
+}
+
+/// The header `Idempotency-Key`, if there is one.
+fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
+    let mut given = headers.get_all("idempotency-key").iter();
+    let Some(key) = given.next() else {
+        return Ok(None);
+    };
+    if given.next().is_some() {
+        return Err(ApiError::invalid("Idempotency-Key", "must be given once"));
+    }
+    let key = key.as_bytes();
+    let fits = (1..=MAX_IDEMPOTENCY_KEY_BYTES).contains(&key.len());
+    if !fits || !key.iter().all(u8::is_ascii_graphic) {
+        return Err(ApiError::invalid(
+            "Idempotency-Key",
+            format!(
+                "must be 1 to {MAX_IDEMPOTENCY_KEY_BYTES} printable ASCII characters without blanks"
+            ),
+        ));
+    }
+    Ok(Some(String::from_utf8_lossy(key).into_owned()))
 }

@@ -31,6 +31,13 @@ pub(super) fn missing(what: &'static str, id: &str) -> ApiError {
 pub(super) fn store_error(error: StoreError) -> ApiError {
     match error {
         StoreError::TooManyWebhooks { limit } => ApiError::TooManyWebhooks { limit },
+        StoreError::IdempotencyKeyReused { webhook } => ApiError::invalid(
+            "Idempotency-Key",
+            format!(
+                "was given with another request, which created {webhook}; repeat that request unchanged, or choose \
+                 another key"
+            ),
+        ),
         StoreError::VersionConflict { current } => ApiError::VersionConflict { current },
         StoreError::TooManyAddresses { what, count, limit } => ApiError::invalid(
             what,

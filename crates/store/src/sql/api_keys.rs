@@ -141,7 +141,7 @@ impl Store {
 
     /// Gives every webhook of `from` to the API key `to`, and returns how many. From [`Access::All`] come those
     /// that belong to no API key. Those that revoking the key switched off stay so until their new owner
-    /// switches them on.
+    /// switches them on. The requests that created them were another owner's, so they are repeated no more.
     ///
     /// # Errors
     /// [`StoreError::NoSuchApiKey`] for `to`, or a failure of the database.
@@ -156,7 +156,7 @@ impl Store {
             Access::All => {
                 write
                     .execute(
-                        "UPDATE webhooks SET api_key = $1 WHERE api_key IS NULL AND deleted = 0",
+                        "UPDATE webhooks SET api_key = $1, idempotency_key = NULL WHERE api_key IS NULL AND deleted = 0",
                         values![ordinal],
                     )
                     .await?
@@ -164,7 +164,7 @@ impl Store {
             Access::Key(from) => {
                 write
                     .execute(
-                        "UPDATE webhooks SET api_key = $1
+                        "UPDATE webhooks SET api_key = $1, idempotency_key = NULL
                          WHERE api_key = (SELECT ordinal FROM api_keys WHERE id = $2) AND deleted = 0",
                         values![ordinal, from.as_str()],
                     )

@@ -11,8 +11,8 @@ use super::{
     },
 };
 use crate::{
-    Access, MAX_PREVIOUS_SECRETS, NewWebhook, Revision, Secret, Secrets, StoreError, Timestamp,
-    Webhook, WebhookDefinition, WebhookId, WebhookPage,
+    Access, CreatedWebhook, Idempotency, MAX_PREVIOUS_SECRETS, NewWebhook, Revision, Secret,
+    Secrets, StoreError, Timestamp, Webhook, WebhookDefinition, WebhookId, WebhookPage,
     backend::{Connection, Durability, signed, values},
 };
 
@@ -27,14 +27,30 @@ impl Store {
         new: &NewWebhook,
         limit: u32,
     ) -> Result<Webhook, StoreError> {
-        retried!(self.try_create_webhook(new, limit))
+        let created = retried!(self.try_create_webhook(new, limit, None))?;
+        Ok(created.webhook)
+    }
+
+    /// As [`Store::create_webhook`], unless the owner has a webhook that was created under the same idempotency key: that one
+    /// is returned then.
+    ///
+    /// # Errors
+    /// As [`Store::create_webhook`], and [`StoreError::IdempotencyKeyReused`].
+    pub async fn create_webhook_once(
+        &self,
+        new: &NewWebhook,
+        limit: u32,
+        idempotency: &Idempotency,
+    ) -> Result<CreatedWebhook, StoreError> {
+        retried!(self.try_create_webhook(new, limit, Some(idempotency)))
     }
 
     async fn try_create_webhook(
         &self,
         new: &NewWebhook,
         limit: u32,
-    ) -> Result<Webhook, StoreError> {
+        idempotency: Option<&Idempotency>,
+    ) -> Result<CreatedWebhook, StoreError> {
         let mut write = self.write(Durability::Durable).await?;
         let api_key = match &new.owner {
             Access::All => None,
@@ -42,6 +58,11 @@ impl Store {
         };
         // Before counting, so that two who create at once do not both find room.
         let revision = bump_revision(&mut write).await?;
+        if let Some(idempotency) = idempotency
+            && let Some(earlier) = created_before(&mut write, api_key, idempotency).await?
+        {
+            return Ok(earlier);
+        }
         let count = write
             .one_row(
                 "SELECT count(*) AS count FROM webhooks
@@ -53,10 +74,14 @@ impl Store {
         if count >= i64::from(limit) {
             return Err(StoreError::TooManyWebhooks { limit });
         }
-        insert(&mut write, new, api_key, revision).await?;
+        insert(&mut write, new, api_key, revision, idempotency).await?;
         let webhook = select(&mut write, &Access::All, &new.id).await?;
         write.commit().await?;
-        webhook.ok_or(StoreError::Corrupt { what: "webhooks" })
+        Ok(CreatedWebhook {
+            webhook: webhook.ok_or(StoreError::Corrupt { what: "webhooks" })?,
+            secret: new.secret.clone(),
+            repeated: false,
+        })
     }
 
     /// The webhook of this id, if there is one.
@@ -274,11 +299,44 @@ impl Store {
     }
 }
 
+/// The webhook of an owner that an earlier request under this key created.
+async fn created_before(
+    write: &mut Connection,
+    api_key: Option<i64>,
+    idempotency: &Idempotency,
+) -> Result<Option<CreatedWebhook>, StoreError> {
+    let found = write
+        .row(
+            "SELECT id, idempotency_hash FROM webhooks
+             WHERE deleted = 0 AND coalesce(api_key, 0) = coalesce(CAST($1 AS BIGINT), 0) AND idempotency_key = $2",
+            values![api_key, idempotency.key.as_str()],
+        )
+        .await?;
+    let Some(found) = found else {
+        return Ok(None);
+    };
+    let id = rows::webhook_id(&found, "id")?;
+    if found.optional_text("idempotency_hash")?.as_ref() != Some(&idempotency.hash) {
+        return Err(StoreError::IdempotencyKeyReused {
+            webhook: id.to_string(),
+        });
+    }
+    let Some(row) = select_row(write, &Access::All, &id).await? else {
+        return Err(StoreError::Corrupt { what: "webhooks" });
+    };
+    Ok(Some(CreatedWebhook {
+        webhook: rows::webhook(&row)?,
+        secret: Secret::from_stored(row.text("secret")?),
+        repeated: true,
+    }))
+}
+
 async fn insert(
     write: &mut Connection,
     new: &NewWebhook,
     api_key: Option<i64>,
     revision: Revision,
+    idempotency: Option<&Idempotency>,
 ) -> Result<(), StoreError> {
     let definition = &new.definition;
     let mut columns = definition_columns(definition)?;
@@ -289,13 +347,15 @@ async fn insert(
         new.created,
         new.secret.expose(),
         new.relay_until,
+        idempotency.map(|given| given.key.clone()),
+        idempotency.map(|given| given.hash.clone()),
     ]);
     let ordinal = write
         .one_row(
             "INSERT INTO webhooks (url, wants_account_change, wants_transaction, wants_program_event, commitment,
                  delivery_order, description, headers, gzip, heartbeat_seconds, active, id, api_key,
-                 matched_revision, created_at, secret, relay_until)
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)
+                 matched_revision, created_at, secret, relay_until, idempotency_key, idempotency_hash)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)
              RETURNING ordinal",
             columns,
         )

@@ -251,3 +251,52 @@ async fn a_vanished_database_is_a_passing_fault() {
     );
     assert_eq!(problem["retryable"], true);
 }
+
+#[tokio::test]
+async fn a_creation_that_is_repeated_under_its_idempotency_key_creates_no_other_webhook() {
+    let api = api(false).await;
+    let create = async |body: &Value, keys: &[&str]| {
+        let headers: Vec<_> = keys.iter().map(|key| ("idempotency-key", *key)).collect();
+        read(
+            api.with(Method::POST, "/api/webhooks", Some(body), &headers)
+                .await,
+        )
+        .await
+    };
+    let (status, first) = create(&valid(), &["order-1"]).await;
+    assert_eq!(status, StatusCode::CREATED, "{first}");
+    let (status, again) = create(&valid(), &["order-1"]).await;
+    assert_eq!(
+        (status, &again),
+        (StatusCode::CREATED, &first),
+        "the secret, too"
+    );
+    let (_, other) = create(&valid(), &["order-2"]).await;
+    assert_ne!(other["webhook"]["id"], first["webhook"]["id"]);
+
+    let mut changed = valid();
+    changed["description"] = json!("another one");
+    let (status, problem) = create(&changed, &["order-1"]).await;
+    assert_eq!(status, StatusCode::BAD_REQUEST, "{problem}");
+    let detail = problem["detail"].as_str().expect("text");
+    let id = first["webhook"]["id"].as_str().expect("text");
+    assert!(
+        detail.contains("Idempotency-Key") && detail.contains(id),
+        "{detail}"
+    );
+    for bad in [&["a b"][..], &[""], &["a", "b"], &[&"x".repeat(256)]] {
+        let (status, _) = create(&valid(), bad).await;
+        assert_eq!(status, StatusCode::BAD_REQUEST, "{bad:?}");
+    }
+
+    let path = format!("/api/webhooks/{id}");
+    assert_eq!(
+        api.call(Method::DELETE, &path, None).await.0,
+        StatusCode::NO_CONTENT
+    );
+    let (_, anew) = create(&changed, &["order-1"]).await;
+    assert_ne!(
+        anew["webhook"]["id"], first["webhook"]["id"],
+        "the first is gone"
+    );
+}

@@ -1,0 +1,61 @@
+//! Idempotency keys: a request to create a webhook that is repeated under one creates no second webhook.
+
+use sha2::{Digest, Sha256};
+
+use super::webhook::{Webhook, WebhookDefinition};
+use crate::Secret;
+
+/// A key that a caller chose for a request, and the hash of what the request asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Idempotency {
+    pub(crate) key: String,
+    pub(crate) hash: String,
+}
+
+impl Idempotency {
+    /// The key of a request for a webhook of this definition, temporary or not.
+    #[must_use]
+    pub fn new(key: String, definition: &WebhookDefinition, temporary: bool) -> Self {
+        let events: Vec<_> = definition.events.iter().map(|kind| kind.name()).collect();
+        let WebhookDefinition {
+            url,
+            events: _,
+            filters,
+            active,
+            commitment,
+            order,
+            description,
+            headers,
+            gzip,
+            heartbeat,
+        } = definition;
+        let asked = serde_json::json!([
+            url,
+            events,
+            filters.digest(),
+            active,
+            commitment.name(),
+            order.name(),
+            description,
+            headers,
+            gzip,
+            heartbeat.map(|interval| interval.as_secs()),
+            temporary,
+        ]);
+        Self {
+            key,
+            hash: hex::encode(Sha256::digest(asked.to_string())),
+        }
+    }
+}
+
+/// A webhook that was created, by this request or by an earlier one under the same key.
+#[derive(Clone, Debug)]
+pub struct CreatedWebhook {
+    /// The webhook as it is now.
+    pub webhook: Webhook,
+    /// Its signing secret as it is now.
+    pub secret: Secret,
+    /// Whether an earlier request created it.
+    pub repeated: bool,
+}
