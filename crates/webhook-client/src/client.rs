@@ -19,7 +19,7 @@ use tokio::time::timeout;
 use crate::{
     address::Own,
     request::{self, RequestError, SignedRequest, WebhookRequest},
-    resolve::{Judging, Resolver, SystemResolver},
+    resolve::{CachedResolver, Judging, Resolver, SystemResolver},
     retry_after,
     target::{self, Reach, TargetFault, Zone},
     timeline::{TimedConnector, Timeline},
@@ -94,7 +94,8 @@ impl Client {
     /// # Errors
     /// [`SetupError`].
     pub fn new(deadline: Duration, reach: Reach) -> Result<Self, SetupError> {
-        Self::with_resolver(deadline, reach, Arc::new(SystemResolver))
+        let resolver = CachedResolver::new(Arc::new(SystemResolver));
+        Self::with_resolver(deadline, reach, Arc::new(resolver))
     }
 
     /// Like [`Client::new`], with names resolved by `resolver`. What it answers is judged all the same.

@@ -7,7 +7,7 @@
 //! - [`target`]: judges URLs (pure).
 //! - [`request`]: makes the headers and the bytes of an attempt (pure).
 //! - `signature`: signs a message (pure).
-//! - [`resolve`]: resolves names to addresses, all of them judged.
+//! - [`resolve`]: resolves names to addresses, kept for a while, all of them judged.
 //! - [`client`]: makes one attempt under one deadline.
 
 pub mod address;

@@ -3,6 +3,8 @@
 //! The judge is the HTTP client's resolver itself: the connection goes to the addresses that were judged,
 //! and there is no second resolution that could answer differently.
 
+mod cached;
+
 use std::{
     future::Future,
     io,
@@ -13,6 +15,7 @@ use std::{
 
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
+pub(crate) use self::cached::CachedResolver;
 use crate::{address::Own, target::Zone, timeline};
 
 /// A resolution in progress.
