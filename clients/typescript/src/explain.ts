@@ -75,7 +75,7 @@ export function explain(
   compareSwap(swap, expected, faults);
   const steps = new Steps(swap, expected, faults);
   decoded.instructions.forEach((instruction, index) => steps.add(instruction, index));
-  const priorityFee = steps.end();
+  const priorityFee = steps.end(decoded.priorityFee);
   return finished(faults, {
     swap,
     steps: steps.list,

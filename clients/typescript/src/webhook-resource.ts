@@ -27,8 +27,8 @@ export interface ChangeOptions extends CallOptions {
   readonly version?: bigint;
 }
 
-/** A message numbers themselves by `sequence`; so much silence means that the connection is gone, milliseconds. */
-const RELAY_IDLE = 90_000;
+/** So much silence means that the connection is gone, milliseconds: a sign of life comes every 15,000. */
+const RELAY_IDLE = 40_000;
 
 /** Reads and writes webhooks. An API key is needed but in keyless mode. */
 export class Webhooks {

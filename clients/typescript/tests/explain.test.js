@@ -51,9 +51,26 @@ test('every transaction that the service builds is as quoted', () => {
   }
 });
 
+// The instructions of a message of @solana/kit, which has other names for those of version 1.
+function compiledInstructions({ instructions = [], instructionHeaders = [], instructionPayloads = [] }) {
+  const earlier = instructions.map(({ programAddressIndex, accountIndices = [], data = [] }) => ({
+    program: programAddressIndex,
+    accounts: accountIndices,
+    data,
+  }));
+  const later = instructionHeaders.map(({ programAccountIndex }, index) => ({
+    program: programAccountIndex,
+    accounts: instructionPayloads[index].instructionAccountIndices,
+    data: instructionPayloads[index].instructionData,
+  }));
+  return [...earlier, ...later];
+}
+
 test('transactions are decoded as @solana/kit decodes them', () => {
+  const versions = new Set();
   for (const { name, transaction } of transactions) {
     const ours = decodeTransaction(transaction, lookupTables);
+    versions.add(ours.version);
     const { messageBytes, signatures } = getTransactionDecoder().decode(Buffer.from(transaction, 'base64'));
     const theirs = getCompiledTransactionMessageDecoder().decode(messageBytes);
     assert.equal(ours.version, theirs.version, name);
@@ -64,9 +81,9 @@ test('transactions are decoded as @solana/kit decodes them', () => {
       ...table.readonlyIndexes.map((index) => lookupTables[table.lookupTableAddress][index]),
     ]);
     const keys = [...theirs.staticAccounts, ...looked];
-    const instructions = theirs.instructions.map(({ programAddressIndex, accountIndices = [], data = [] }) => ({
-      program: keys[programAddressIndex],
-      accounts: accountIndices.map((index) => keys[index]),
+    const instructions = compiledInstructions(theirs).map(({ program, accounts, data }) => ({
+      program: keys[program],
+      accounts: accounts.map((index) => keys[index]),
       data: [...data],
     }));
     const flat = ours.instructions.map(({ program, accounts, data }) => ({
@@ -75,6 +92,17 @@ test('transactions are decoded as @solana/kit decodes them', () => {
       data: [...data],
     }));
     assert.deepEqual(flat, instructions, name);
+  }
+  assert.deepEqual([...versions].sort(), [0, 1, 'legacy']);
+});
+
+test('the fee that version 1 states is compared too', () => {
+  const entries = transactions.filter(({ names }) => !names.includes('setComputeUnitPrice'));
+  assert.equal(entries.length, 8);
+  for (const { transaction, request } of entries) {
+    const lower = { ...request, priorityFeeLamports: request.priorityFeeLamports - 1 };
+    const { faults } = explain(transaction, { request: lower }, options);
+    assert.deepEqual(faults.map(({ code }) => code), ['feeTooHigh']);
   }
 });
 
@@ -223,7 +251,7 @@ test('what comes back comes back after the swap, whole, and from accounts of thi
 });
 
 test('a priority fee beyond what was asked for is a fault, whatever makes it', () => {
-  for (const entry of transactions) {
+  for (const entry of transactions.filter(({ names }) => names.includes('setComputeUnitPrice'))) {
     const price = entry.names.indexOf('setComputeUnitPrice');
     const limit = entry.names.indexOf('setComputeUnitLimit');
     assert.ok(!passes(entry, (instructions) => {

@@ -73,8 +73,11 @@ export class Steps {
     this.list.push({ name: name ?? 'unknown', program, accounts: accounts.map(({ address }) => address) });
   }
 
-  /** What only the whole shows. Returns the fee for priority, lamports. */
-  end(): bigint {
+  /**
+   * What only the whole shows. Returns the fee for priority, lamports; `stated` is the one that the message itself says, in
+   * place of instructions.
+   */
+  end(stated: bigint | undefined): bigint {
     const { unwrapsOutput, wrapsInput, isExactOut, amountIn, receiver, user, priorityFee } = this.#expected;
     const swap = this.#swap;
     if (unwrapsOutput && this.#paidOut.get(swap.outputTokenAccount) !== receiver) {
@@ -90,7 +93,8 @@ export class Steps {
       this.#faults.add('unknownInstruction', undefined, `${account} is created and not made a token account`);
     }
     const units = this.#unitLimit ?? min(DEFAULT_UNITS * BigInt(this.list.length), MOST_UNITS);
-    const fee = (this.#unitPrice * min(units, MOST_UNITS) + MICRO_LAMPORTS - 1n) / MICRO_LAMPORTS;
+    const priced = (this.#unitPrice * min(units, MOST_UNITS) + MICRO_LAMPORTS - 1n) / MICRO_LAMPORTS;
+    const fee = stated ?? priced;
     if (fee > priorityFee) {
       this.#faults.add('feeTooHigh', undefined, `priority costs ${fee} lamports, more than ${priorityFee}`);
     }

@@ -1,4 +1,4 @@
-//! Integrators' own tools against one localnet, in JavaScript and Python.
+//! Integrators' own tools against one localnet, in JavaScript and Python, and the TypeScript client's examples.
 //!
 //! They swap with the libraries that people use and check webhooks with the scheme's official ones, and a fuzzer takes
 //! the API by its own description.
@@ -69,6 +69,7 @@ async fn clients_of_other_languages_swap_and_verify() -> anyhow::Result<()> {
 /// Where the suites and their tools are.
 struct Folders {
     suites: PathBuf,
+    typescript: PathBuf,
     tools: PathBuf,
     openapi: PathBuf,
 }
@@ -78,6 +79,7 @@ impl Folders {
         let root = repository_root();
         Self {
             suites: root.join("tests/clients"),
+            typescript: root.join("clients/typescript"),
             tools: root.join("target/clients"),
             openapi: root.join("openapi.json"),
         }
@@ -111,13 +113,7 @@ impl Folders {
 
 fn suites(folders: &Folders) -> anyhow::Result<Vec<Suite>> {
     let node = folders.suites.join("node");
-    let mut javascript = vec![
-        "--test".into(),
-        "--test-concurrency=1".into(),
-        "--test-reporter=spec".into(),
-        NODE_TEST_TIMEOUT.into(),
-    ];
-    javascript.extend(javascript_tests(&node)?);
+    let examples = folders.typescript.join("examples");
     let words = |words: &[&str]| words.iter().map(OsString::from).collect::<Vec<_>>();
     // Through the interpreter: the installed script names the folder that it was installed from.
     let mut conform = words(&["-m", "schemathesis.cli", "run"]);
@@ -125,9 +121,15 @@ fn suites(folders: &Folders) -> anyhow::Result<Vec<Suite>> {
     Ok(vec![
         Suite {
             name: "JavaScript: @solana/web3.js, @solana/kit, standardwebhooks",
+            arguments: javascript_tests(&node)?,
             folder: node,
             program: folders.tool("bin/node")?,
-            arguments: javascript,
+        },
+        Suite {
+            name: "TypeScript: @sluice/client",
+            arguments: javascript_tests(&examples)?,
+            folder: folders.typescript.clone(),
+            program: folders.tool("bin/node")?,
         },
         Suite {
             name: "Python: solders, standardwebhooks",
@@ -150,6 +152,7 @@ fn suites(folders: &Folders) -> anyhow::Result<Vec<Suite>> {
     ])
 }
 
+/// What Node is given to run the tests of a folder.
 fn javascript_tests(folder: &Path) -> anyhow::Result<Vec<OsString>> {
     let mut files = Vec::new();
     for entry in fs::read_dir(folder).with_context(|| folder.display().to_string())? {
@@ -160,7 +163,14 @@ fn javascript_tests(folder: &Path) -> anyhow::Result<Vec<OsString>> {
     }
     files.sort();
     ensure!(!files.is_empty(), "no tests in {}", folder.display());
-    Ok(files)
+    let mut words: Vec<OsString> = vec![
+        "--test".into(),
+        "--test-concurrency=1".into(),
+        "--test-reporter=spec".into(),
+        NODE_TEST_TIMEOUT.into(),
+    ];
+    words.extend(files);
+    Ok(words)
 }
 
 impl Suite {

@@ -73,6 +73,9 @@ fn varied(mut plan: TransactionPlan, variant: u8) -> TransactionPlan {
             authority: None,
         }));
     }
+    if variant == 6 {
+        plan.version = TransactionVersion::V1;
+    }
     plan.unwraps_lamports = variant != 7;
     plan.wrap_and_unwrap_sol = variant != 3;
     plan.named_destination = variant == 3 && plan.output.account.is_some();
