@@ -3,7 +3,7 @@
 export { Sluice } from './sluice.js';
 export type { CallOptions, ClientOptions, OperationName } from './transport.js';
 export type { QuoteQuery, QuoteResponse, QuoteStreamOptions } from './quotes.js';
-export type { InstructionResponse, SwapRequest, TransactionResponse } from './swaps.js';
+export type { BuildOptions, InstructionResponse, SwapRequest, TransactionResponse } from './swaps.js';
 export type { Pool } from './pools.js';
 export type { ChangeOptions, StreamLine, Webhook, WebhookEvent } from './webhook-resource.js';
 export type * from './message.js';

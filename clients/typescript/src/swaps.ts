@@ -14,6 +14,15 @@ export type TransactionResponse = Schemas['TransactionResponse'];
 /** An instruction, and what its transaction must provide. */
 export type InstructionResponse = Schemas['InstructionResponse'];
 
+/** How a transaction is built. */
+export interface BuildOptions extends CallOptions {
+  /**
+   * Names the swap across repetitions of the call: for two minutes the same body gets the same transaction, so that a program
+   * that starts anew cannot sign two for one swap.
+   */
+  readonly idempotencyKey?: string;
+}
+
 /** Builds swaps. Nothing is sent to the chain. */
 export class Swaps {
   readonly #transport: Transport;
@@ -23,8 +32,10 @@ export class Swaps {
   }
 
   /** A transaction that is ready to sign. `explain` checks it before. */
-  transaction(body: SwapRequest, options?: CallOptions): Promise<TransactionResponse> {
-    return this.#transport.call('buildTransaction', { body }, options);
+  transaction(body: SwapRequest, options: BuildOptions = {}): Promise<TransactionResponse> {
+    const { idempotencyKey, ...call } = options;
+    const headers: Record<string, string> = idempotencyKey === undefined ? {} : { 'idempotency-key': idempotencyKey };
+    return this.#transport.call('buildTransaction', { body, headers }, call);
   }
 
   /** The bare instruction, for a transaction of the caller's own. */

@@ -42,6 +42,18 @@ test('an idempotent call is repeated until it is answered', async (t) => {
   }
 });
 
+test('a swap keeps its name over all attempts', async (t) => {
+  const { url, requests } = await serve(t, (_, response, nth) => {
+    if (nth === 1) {
+      problem(response, 503, 'rpc_failed');
+    } else {
+      json(response, {});
+    }
+  });
+  await client(url).swaps.transaction(swap, { idempotencyKey: 'order-7' });
+  assert.deepEqual(requests.map(({ headers }) => headers['idempotency-key']), ['order-7', 'order-7']);
+});
+
 test('a connection that is lost is made again', async (t) => {
   const { url, requests } = await serve(t, (_, response, nth) => {
     if (nth === 1) {
