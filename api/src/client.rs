@@ -2,12 +2,12 @@
 
 use std::{
     convert::Infallible,
-    net::{IpAddr, Ipv6Addr, SocketAddr},
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
 };
 
 use axum::{
     extract::FromRequestParts,
-    http::{HeaderMap, HeaderName, HeaderValue, request::Parts},
+    http::{Extensions, HeaderMap, HeaderName, HeaderValue, request::Parts},
 };
 use ipnet::IpNet;
 
@@ -19,6 +19,15 @@ const SUBSCRIBER_BITS: u32 = 64;
 /// The other end of a connection: of every request an extension.
 #[derive(Clone, Copy, Debug)]
 pub struct Peer(pub SocketAddr);
+
+impl Peer {
+    /// The other end of the connection of a request with these extensions. One that came by none was made in this process.
+    #[must_use]
+    pub fn of(extensions: &Extensions) -> IpAddr {
+        let peer = extensions.get::<Self>();
+        peer.map_or(Ipv4Addr::LOCALHOST.into(), |Self(address)| address.ip())
+    }
+}
 
 /// A client as it is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -182,6 +182,15 @@ pub enum ApiError {
         /// When the next request will be answered, seconds.
         retry_after_secs: u64,
     },
+    /// As many streams are open as may be.
+    #[error("{}", too_many_streams(*.of_client))]
+    TooManyStreams {
+        /// The limit of the client, or `None` where that of all clients is reached.
+        of_client: Option<usize>,
+    },
+    /// The service ends.
+    #[error("the service is shutting down; connect again")]
+    Stopping,
     /// The resource was written since the caller read it.
     #[error(
         "it is at version {current} by now; read it again, and repeat the change on what is there"
@@ -298,6 +307,10 @@ impl ApiError {
             Self::RateLimited { .. } | Self::TooManyRequests { .. } => {
                 passing(S::TOO_MANY_REQUESTS, C::RateLimited, "Too many requests")
             }
+            Self::TooManyStreams { .. } => {
+                passing(S::TOO_MANY_REQUESTS, C::TooManyStreams, "Too many streams")
+            }
+            Self::Stopping => passing(S::SERVICE_UNAVAILABLE, C::Stopping, "Shutting down"),
             Self::TooManyWebhooks { .. }
             | Self::NotServed { .. }
             | Self::VersionConflict { .. }
@@ -370,6 +383,20 @@ impl ApiError {
         }
     }
 
+    /// The problem document.
+    #[must_use]
+    pub fn document(&self) -> Value {
+        let problem = self.problem();
+        let mut document = self.members();
+        document.insert("type".into(), json!("about:blank"));
+        document.insert("title".into(), json!(problem.title));
+        document.insert("status".into(), json!(problem.status.as_u16()));
+        document.insert("code".into(), json!(problem.code.as_str()));
+        document.insert("detail".into(), json!(self.to_string()));
+        document.insert("retryable".into(), json!(problem.retryable));
+        Value::Object(document)
+    }
+
     /// The header that belongs to this error.
     fn header(&self) -> Option<(HeaderName, HeaderValue)> {
         match self {
@@ -410,6 +437,15 @@ impl ApiError {
     }
 }
 
+fn too_many_streams(of_client: Option<usize>) -> String {
+    match of_client {
+        None => "as many streams are open as this server serves; try again later".to_owned(),
+        Some(most) => {
+            format!("this address has {most} streams open, which is the limit; end one first")
+        }
+    }
+}
+
 impl From<NotReady> for ApiError {
     fn from(NotReady { reason, slot, lag }: NotReady) -> Self {
         Self::MarketNotReady {
@@ -425,14 +461,7 @@ impl IntoResponse for ApiError {
         self.log_cause();
         let problem = self.problem();
         let header = self.header();
-        let mut body = self.members();
-        body.insert("type".into(), json!("about:blank"));
-        body.insert("title".into(), json!(problem.title));
-        body.insert("status".into(), json!(problem.status.as_u16()));
-        body.insert("code".into(), json!(problem.code.as_str()));
-        body.insert("detail".into(), json!(self.to_string()));
-        body.insert("retryable".into(), json!(problem.retryable));
-        let mut response = (problem.status, Json(Value::Object(body))).into_response();
+        let mut response = (problem.status, Json(self.document())).into_response();
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, PROBLEM_JSON);
         if problem.status == StatusCode::SERVICE_UNAVAILABLE {

@@ -67,6 +67,35 @@ pub enum CallOutcome {
     Failed,
 }
 
+/// What clients hold open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Opened {
+    /// Connections.
+    Connections,
+    /// Streams, each on a connection of its own.
+    Streams,
+}
+
+impl Opened {
+    /// The name of the limit of all.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Connections => "connections",
+            Self::Streams => "streams",
+        }
+    }
+
+    /// The name of the limit of one client.
+    #[must_use]
+    pub const fn name_per_client(self) -> &'static str {
+        match self {
+            Self::Connections => "connections-per-client",
+            Self::Streams => "streams-per-client",
+        }
+    }
+}
+
 /// What is counted, without the market, which is asked when the text is made. Clones count together.
 #[derive(Clone, Debug)]
 pub struct Metrics(Arc<Parts>);
@@ -79,6 +108,7 @@ struct Parts {
     calls: Family<CallLabel, Counter>,
     refusals: Family<Label, Counter>,
     connections: Gauge,
+    streams: Gauge,
     market: MarketGauges,
     servers: ServerMetrics,
 }
@@ -109,6 +139,7 @@ impl Default for Metrics {
             calls: Family::default(),
             refusals: Family::default(),
             connections: Gauge::default(),
+            streams: Gauge::default(),
             market: MarketGauges::default(),
             servers: ServerMetrics::default(),
         }))
@@ -141,11 +172,13 @@ impl Metrics {
         self.0.refusals.get_or_create(&Label { name }).inc();
     }
 
-    /// So many connections are open.
-    pub fn connections(&self, open: usize) {
-        self.0
-            .connections
-            .set(i64::try_from(open).unwrap_or(i64::MAX));
+    /// So many of these are open.
+    pub fn opened(&self, what: Opened, open: usize) {
+        let gauge = match what {
+            Opened::Connections => &self.0.connections,
+            Opened::Streams => &self.0.streams,
+        };
+        gauge.set(i64::try_from(open).unwrap_or(i64::MAX));
     }
 
     /// Everything, in the text format, with the market as it is now.
@@ -177,6 +210,7 @@ impl Metrics {
             "Open connections of clients",
             parts.connections.clone(),
         );
+        r.register("streams", "Open streams of clients", parts.streams.clone());
         parts.market.register(r);
         parts.servers.register(r);
         open_metrics::text(&registry)
@@ -258,7 +292,8 @@ mod tests {
             .answered(Route::Quote, StatusCode::NOT_FOUND, millisecond);
         metrics.called("getLatestBlockhash", CallOutcome::Timeout);
         metrics.refused("requests");
-        metrics.connections(3);
+        metrics.opened(Opened::Connections, 3);
+        metrics.opened(Opened::Streams, 2);
         let text = metrics.text(&Market::default());
         for line in [
             "sluice_api_request_duration_seconds_count{route=\"/v1/quote\",status=\"2xx\"} 1",
@@ -267,6 +302,7 @@ mod tests {
             "sluice_api_rpc_calls_total{method=\"getLatestBlockhash\",outcome=\"timeout\"} 1",
             "sluice_api_refusals_total{name=\"requests\"} 1",
             "sluice_api_connections 3",
+            "sluice_api_streams 2",
             "sluice_api_market_ready 0",
             "sluice_api_market_slot 0",
             "# EOF",

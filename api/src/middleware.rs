@@ -2,14 +2,7 @@
 
 mod cors;
 
-use std::{
-    any::Any,
-    convert::Infallible,
-    net::{IpAddr, Ipv4Addr},
-    panic::AssertUnwindSafe,
-    sync::Arc,
-    time::Instant,
-};
+use std::{any::Any, convert::Infallible, panic::AssertUnwindSafe, sync::Arc, time::Instant};
 
 use axum::{
     Router,
@@ -116,7 +109,7 @@ where
 {
     service_fn(move |request: Request| {
         let route = Route::of(request.uri().path());
-        let counted = limits.count(route, peer(&request), request.headers());
+        let counted = limits.count(route, Peer::of(request.extensions()), request.headers());
         let answer = match counted {
             Ok(standing) => Ok((inner.call(request), standing)),
             Err(refusal) => {
@@ -133,12 +126,6 @@ where
             Ok(response)
         }
     })
-}
-
-/// The other end of the connection. A request that came by none was made in this process.
-fn peer(request: &Request) -> IpAddr {
-    let peer = request.extensions().get::<Peer>();
-    peer.map_or(Ipv4Addr::LOCALHOST.into(), |Peer(address)| address.ip())
 }
 
 /// Turns a panic of a handler into a 500.

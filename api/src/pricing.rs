@@ -17,7 +17,7 @@ use crate::{error::ApiError, extract::Pools};
 pub const QUOTE_LIFETIME_SLOTS: u64 = 150;
 
 /// What is asked of the market.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Ask {
     /// Mint that goes in.
     pub input_mint: Pubkey,

@@ -13,6 +13,7 @@ use crate::{
 pub fn routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::default()
         .routes(routes!(quote::get::get))
+        .routes(routes!(quote::stream::stream))
         .routes(routes!(swap::transaction::transaction))
         .routes(routes!(swap::instruction::instruction))
         .routes(routes!(pools::list::list))

@@ -1,6 +1,6 @@
 //! Wires up the API: store, market, RPC client, routes and listener, until shutdown.
 
-use std::{sync::Arc, time::SystemTime};
+use std::{num::NonZeroUsize, sync::Arc, time::SystemTime};
 
 use anyhow::Context;
 use axum::Router;
@@ -17,14 +17,15 @@ use crate::{
     calibrator::{self, Calibrator},
     client::Proxies,
     client_limits::ClientLimits,
-    metrics::{self, Metrics},
+    metrics::{self, Metrics, Opened},
     middleware::{self, Layers},
     openapi,
+    places::{Most, Places},
     request_id::RequestIds,
     router::router,
     routes::webhooks,
     rpc::Rpc,
-    server::{self, Connections, Deadlines, Most},
+    server::{self, Deadlines},
     state::AppState,
 };
 
@@ -88,10 +89,29 @@ pub async fn run(
     let calibration = calibrator::run(Arc::clone(&calibrator), sources, shutdown.clone());
     let calibration = tokio::spawn(calibration);
     let shown = metrics::routes(metrics.clone(), market.clone(), config.api.metrics_for_all);
-    let state = AppState::new(market, rpc, store, calibrator, config.chain.unwrap_lamports);
+    let places = ClientPlaces::new(&config.api.clients, &metrics);
+    let unwraps = config.chain.unwrap_lamports;
+    let state = AppState::new(
+        market,
+        rpc,
+        store,
+        calibrator,
+        unwraps,
+        places.streams,
+        shutdown.clone(),
+    );
     tracing::info!(%listen, "API listening");
     let routes = router(state, webhooks).merge(openapi::route()).merge(shown);
-    serve(listener, routes, &config.api, metrics, shutdown).await;
+    let connections = places.connections;
+    serve(
+        listener,
+        routes,
+        connections,
+        &config.api,
+        metrics,
+        shutdown,
+    )
+    .await;
     market_task.await.context("the market task failed")?;
     following.await.context("the clock's task failed")?;
     blockhashes.await.context("the blockhash task failed")?;
@@ -104,6 +124,7 @@ pub async fn run(
 async fn serve(
     listener: TcpListener,
     routes: Router,
+    connections: Places,
     api: &ApiConfig,
     metrics: Metrics,
     shutdown: CancellationToken,
@@ -112,22 +133,45 @@ async fn serve(
     let proxies = Proxies::new(clients.trusted_proxies.clone(), &clients.client_header);
     let layers = Layers {
         origins: &api.cors_origins,
-        limits: Arc::new(client_limits(clients, proxies.clone())),
-        metrics: metrics.clone(),
+        limits: Arc::new(client_limits(clients, proxies)),
+        metrics,
         ids: RequestIds::new(rand::random()),
     };
-    let most = Most {
-        of_all: clients.connections.get(),
-        of_client: clients.connections_per_client.get(),
-        limits_loopback: clients.loopback,
-    };
-    let connections = Connections::new(most, proxies, metrics);
     let deadlines = Deadlines {
         head: clients.head_timeout(),
         write: clients.write_timeout(),
     };
     let service = middleware::apply(routes, layers);
     server::serve(listener, service, connections, deadlines, shutdown).await;
+}
+
+/// What clients may hold open.
+struct ClientPlaces {
+    connections: Places,
+    streams: Places,
+}
+
+impl ClientPlaces {
+    fn new(clients: &ClientLimitsConfig, metrics: &Metrics) -> Self {
+        let proxies = Proxies::new(clients.trusted_proxies.clone(), &clients.client_header);
+        let places = |of, of_all: NonZeroUsize, of_client: NonZeroUsize| {
+            let most = Most {
+                of_all: of_all.get(),
+                of_client: of_client.get(),
+                limits_loopback: clients.loopback,
+            };
+            Places::new(of, most, proxies.clone(), metrics.clone())
+        };
+        let (connections, streams) = (Opened::Connections, Opened::Streams);
+        Self {
+            connections: places(
+                connections,
+                clients.connections,
+                clients.connections_per_client,
+            ),
+            streams: places(streams, clients.streams, clients.streams_per_client),
+        }
+    }
 }
 
 /// How many requests a client may make.

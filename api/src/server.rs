@@ -1,6 +1,5 @@
 //! Server: HTTP/1.1 connections, no more than are allowed, each with deadlines that end one that drips.
 
-mod connections;
 mod write_deadline;
 
 use std::{convert::Infallible, io, time::Duration};
@@ -18,12 +17,19 @@ use tokio::{
 };
 use tower::{Service, ServiceExt};
 
-pub use self::connections::{Connections, Most};
-use self::{connections::Place, write_deadline::WriteDeadline};
-use crate::client::Peer;
+use self::write_deadline::WriteDeadline;
+use crate::{
+    client::Peer,
+    places::{Place, Places},
+};
 
 /// Pause after a connection could not be accepted because the process has no more files to open: others end meanwhile.
 const NO_FILES_PAUSE: Duration = Duration::from_millis(100);
+
+/// Most bytes of answers that a connection's kernel buffer holds unsent, besides those on their way: an answer of every route
+/// but the description's fits, and of a stream whose reader stands still a dozen events wait instead of thousands.
+#[cfg(target_os = "linux")]
+const MOST_UNSENT: u32 = 16 * 1024;
 
 /// How long a connection may take.
 #[derive(Clone, Copy, Debug)]
@@ -38,7 +44,7 @@ pub struct Deadlines {
 pub async fn serve<S>(
     listener: TcpListener,
     service: S,
-    connections: Connections,
+    connections: Places,
     deadlines: Deadlines,
     shutdown: CancellationToken,
 ) where
@@ -60,7 +66,7 @@ pub async fn serve<S>(
                 continue;
             }
         };
-        let Some(place) = connections.take(address.ip()) else {
+        let Ok(place) = connections.of_peer(address.ip()) else {
             // Dropped, and so closed: an answer would need what is missing.
             continue;
         };
@@ -92,6 +98,8 @@ async fn connection<S>(
 {
     // An answer of several packets must not wait for the acknowledgement of its first.
     let _ = stream.set_nodelay(true);
+    #[cfg(target_os = "linux")]
+    let _ = socket2::SockRef::from(&stream).set_tcp_notsent_lowat(MOST_UNSENT);
     let io = TokioIo::new(WriteDeadline::new(stream, deadlines.write));
     let serving = http1::Builder::new()
         .timer(TokioTimer::new())

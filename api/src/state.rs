@@ -2,11 +2,15 @@
 
 use std::sync::Arc;
 
+use service_kit::CancellationToken;
 use sluice_market::Market;
 use sluice_store::Store;
 use sluice_transaction::AssociatedAccounts;
 
-use crate::{calibrator::Calibrator, idempotency::IdempotentAnswers, rpc::Rpc};
+use crate::{
+    calibrator::Calibrator, idempotency::IdempotentAnswers, places::Places,
+    quote_feeds::QuoteFeeds, rpc::Rpc,
+};
 
 /// Shared by all handlers. A clone, of which every request makes several, is one pointer.
 #[derive(Clone)]
@@ -20,6 +24,8 @@ struct Parts {
     unwraps_lamports: bool,
     associated: AssociatedAccounts,
     answers: IdempotentAnswers,
+    streams: Places,
+    quote_feeds: QuoteFeeds,
 }
 
 impl AppState {
@@ -30,8 +36,11 @@ impl AppState {
         store: Store,
         calibrator: Arc<Calibrator>,
         unwraps_lamports: bool,
+        streams: Places,
+        shutdown: CancellationToken,
     ) -> Self {
         Self(Arc::new(Parts {
+            quote_feeds: QuoteFeeds::new(market.clone(), shutdown),
             market,
             rpc,
             store,
@@ -39,6 +48,7 @@ impl AppState {
             unwraps_lamports,
             associated: AssociatedAccounts::default(),
             answers: IdempotentAnswers::default(),
+            streams,
         }))
     }
 
@@ -70,6 +80,18 @@ impl AppState {
     #[must_use]
     pub(crate) fn answers(&self) -> &IdempotentAnswers {
         &self.0.answers
+    }
+
+    /// The places for streams.
+    #[must_use]
+    pub(crate) fn streams(&self) -> &Places {
+        &self.0.streams
+    }
+
+    /// The quotes that streams show.
+    #[must_use]
+    pub(crate) fn quote_feeds(&self) -> &QuoteFeeds {
+        &self.0.quote_feeds
     }
 
     /// Whether the cluster's token program has `unwrapLamports`.

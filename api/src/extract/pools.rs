@@ -14,7 +14,7 @@ use super::pubkey::{Address, parse_pubkey};
 use crate::error::ApiError;
 
 /// The pools that a swap goes through, in the order of the swap.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Pools {
     /// One.
     One(Pubkey),

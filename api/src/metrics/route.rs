@@ -5,6 +5,8 @@
 pub enum Route {
     /// `/v1/quote`.
     Quote,
+    /// `/v1/quote/stream`.
+    QuoteStream,
     /// `/v1/swap/transaction`.
     Transaction,
     /// `/v1/swap/instruction`.
@@ -25,8 +27,9 @@ pub enum Route {
 
 impl Route {
     /// All of them, in the order in which they are declared.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Quote,
+        Self::QuoteStream,
         Self::Transaction,
         Self::Instruction,
         Self::Pools,
@@ -42,6 +45,7 @@ impl Route {
     pub fn of(path: &str) -> Self {
         match path {
             "/v1/quote" => Self::Quote,
+            "/v1/quote/stream" => Self::QuoteStream,
             "/v1/swap/transaction" => Self::Transaction,
             "/v1/swap/instruction" => Self::Instruction,
             "/v1/pools" => Self::Pools,
@@ -59,6 +63,7 @@ impl Route {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Quote => "/v1/quote",
+            Self::QuoteStream => "/v1/quote/stream",
             Self::Transaction => "/v1/swap/transaction",
             Self::Instruction => "/v1/swap/instruction",
             Self::Pools => "/v1/pools",

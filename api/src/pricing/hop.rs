@@ -5,7 +5,7 @@ use sluice_market::PoolView;
 use solana_pubkey::Pubkey;
 
 /// Which amount of a swap is fixed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum SwapMode {
     /// What goes in.
     #[default]

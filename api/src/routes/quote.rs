@@ -1,7 +1,8 @@
-//! `/v1/quote`: quotes.
+//! `/v1/quote`: quotes, one or a stream of them.
 
 pub mod get;
 mod response;
+pub mod stream;
 mod wire;
 
 pub use get::get;

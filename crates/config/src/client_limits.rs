@@ -37,6 +37,10 @@ pub struct ClientLimitsConfig {
     pub connections: NonZeroUsize,
     /// Open connections of one client.
     pub connections_per_client: NonZeroUsize,
+    /// Open streams of all clients.
+    pub streams: NonZeroUsize,
+    /// Open streams of one client.
+    pub streams_per_client: NonZeroUsize,
     /// Time for the head of a request to arrive, from the opening of the connection or from the answer before it,
     /// milliseconds.
     pub head_timeout_ms: u64,
@@ -56,6 +60,8 @@ impl Default for ClientLimitsConfig {
             client_header: "x-forwarded-for".to_owned(),
             connections: const { NonZeroUsize::new(8_192).expect("not zero") },
             connections_per_client: const { NonZeroUsize::new(256).expect("not zero") },
+            streams: const { NonZeroUsize::new(4_096).expect("not zero") },
+            streams_per_client: const { NonZeroUsize::new(64).expect("not zero") },
             head_timeout_ms: 30_000,
             write_timeout_ms: 30_000,
         }

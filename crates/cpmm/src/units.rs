@@ -64,7 +64,7 @@ impl fmt::Display for Amount {
 }
 
 /// Hundredths of a percent, 0 to 10,000.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BasisPoints(u16);
 
 impl BasisPoints {

@@ -13,6 +13,7 @@ use cpmm::{Clock, PoolSnapshot};
 use sluice_chain_types::Slot;
 use sluice_geyser::{Servers, Standing};
 use solana_pubkey::Pubkey;
+use tokio::sync::watch;
 
 use crate::{
     freshness::{Freshness, NodeSlot, clock_age},
@@ -25,7 +26,7 @@ use crate::{
 pub const STALE_AFTER: Duration = Duration::from_secs(10);
 
 /// Commitment of the state that a quote is made from: the market keeps none at finalized.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum QuoteCommitment {
     /// The newest complete slot. It may be abandoned; the market then falls back.
     #[default]
@@ -96,6 +97,8 @@ pub struct Market {
 
 struct Shared {
     published: ArcSwap<Published>,
+    /// Marked as changed after each exchange of `published`.
+    changes: watch::Sender<()>,
     /// Highest slot that the stream reported, complete or not.
     highest_reported: AtomicU64,
     freshness: Freshness,
@@ -116,6 +119,7 @@ impl Shared {
     fn new(freshness: Freshness, clock: service_kit::Clock, servers: Servers) -> Self {
         Self {
             published: ArcSwap::default(),
+            changes: watch::Sender::new(()),
             highest_reported: AtomicU64::default(),
             freshness,
             node_slot: NodeSlot::default(),
@@ -182,6 +186,12 @@ impl Market {
         self.status_at(Instant::now())
     }
 
+    /// What changes whenever readers are shown something else. A market that grows stale changes nothing by it.
+    #[must_use]
+    pub fn changes(&self) -> watch::Receiver<()> {
+        self.shared.changes.subscribe()
+    }
+
     /// The exchange at the newest slot of a commitment.
     ///
     /// # Errors
@@ -243,6 +253,7 @@ impl Market {
             not_ready: Some(reason.clone()),
             heads: before.heads.clone(),
         });
+        self.shared.changes.send_replace(());
     }
 
     /// The stream reported a slot.
@@ -278,6 +289,7 @@ impl Market {
                 .then(|| "the chain's time is not known".to_owned()),
             heads,
         }));
+        self.shared.changes.send_replace(());
     }
 }
 

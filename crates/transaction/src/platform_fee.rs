@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// How much of what the user pays is the platform's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PlatformRate(BasisPoints);
 
 impl PlatformRate {

@@ -2,7 +2,7 @@
 
 use axum::extract::{RawQuery, State};
 use cpmm::BasisPoints;
-use sluice_market::QuoteCommitment;
+use sluice_market::{Market, QuoteCommitment};
 use sluice_transaction::PlatformRate;
 use utoipa::ToSchema;
 
@@ -95,7 +95,16 @@ pub async fn get(
     RawQuery(query): RawQuery,
 ) -> Result<QuoteResponse, ApiError> {
     let (ask, slippage) = parse(query.as_deref().unwrap_or_default())?;
-    let priced = best_route(state.market(), &ask).map_err(|unpriced| match unpriced {
+    quoted(state.market(), &ask, slippage)
+}
+
+/// The answer to an ask now.
+pub(super) fn quoted(
+    market: &Market,
+    ask: &Ask,
+    slippage: BasisPoints,
+) -> Result<QuoteResponse, ApiError> {
+    let priced = best_route(market, ask).map_err(|unpriced| match unpriced {
         Unpriced::MintMismatch { pools } => ApiError::UnknownPool {
             pool: pools.to_string(),
         },
@@ -104,7 +113,7 @@ pub async fn get(
     Ok(QuoteResponse::new(&priced, slippage, ask.commitment))
 }
 
-fn parse(query: &str) -> Result<(Ask, BasisPoints), ApiError> {
+pub(super) fn parse(query: &str) -> Result<(Ask, BasisPoints), ApiError> {
     let query = QueryMap::parse(query, &PARAMETERS)?;
     let amount =
         |name: &str, text: &str| Amount::parse(text).map_err(|rule| ApiError::invalid(name, rule));

@@ -1,6 +1,7 @@
 //! Answer of `GET /v1/quote`: the quote with its slot, fees and alternatives.
 
 use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
 use cpmm::{Amount, BasisPoints};
 use serde::Serialize;
 use sluice_market::QuoteCommitment;
@@ -9,8 +10,10 @@ use utoipa::ToSchema;
 use super::wire::{Amounts, Bound, Quote, SwapModeName};
 use crate::{
     answer,
+    error::ApiError,
     extract::{Address, Digits, PoolsText},
     pricing::{Alternative, Priced, PricedHop, QUOTE_LIFETIME_SLOTS, SwapMode},
+    quote_feeds::Answer,
 };
 
 /// The whole answer.
@@ -118,6 +121,20 @@ const ROOM: usize = 2 * 1024;
 impl IntoResponse for QuoteResponse {
     fn into_response(self) -> Response {
         answer::json(&self, ROOM)
+    }
+}
+
+impl Answer for QuoteResponse {
+    fn slot(&self) -> u64 {
+        self.context.slot
+    }
+
+    fn repeats(&self, before: &Self) -> bool {
+        self.quote == before.quote && self.context.expected_in == before.context.expected_in
+    }
+
+    fn json(&self) -> Result<Bytes, ApiError> {
+        answer::text(self, ROOM)
     }
 }
 

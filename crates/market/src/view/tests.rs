@@ -36,6 +36,24 @@ fn a_market_is_ready_once_a_state_is_published_and_not_after_it_was_lost() {
 }
 
 #[test]
+fn who_follows_the_market_learns_of_every_state_and_of_its_loss() {
+    let market = Market::default();
+    let mut changes = market.changes();
+    let mut changed = || {
+        let changed = changes.has_changed().expect("the market stands");
+        changes.mark_unchanged();
+        changed
+    };
+    assert!(!changed());
+    market.publish(states(8));
+    assert!(changed());
+    market.report_slot(9);
+    assert!(!changed());
+    market.set_not_ready("lost".to_owned());
+    assert!(changed());
+}
+
+#[test]
 fn a_state_without_the_chains_time_is_not_quoted() {
     let market = Market::default();
     let slot_state = |slot| SlotState {

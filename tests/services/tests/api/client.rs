@@ -129,22 +129,24 @@ impl Client {
         });
     }
 
-    /// Takes this share of the SOL pool's other token away, percent, and waits until the API knows.
-    pub async fn drain(&self, percent: u64) {
+    /// Leaves so much less of the SOL pool's other token than there was at first, in the next slot.
+    pub fn take_out(&self, taken: u64) {
         let pool = &self.harness.sol_pool;
-        let vault = pool.state.vaults.token_1;
-        let left = pool.tokens.token_1.vault / 100 * (100 - percent);
-        let account = pool
-            .tokens
-            .token_1
-            .account(pool.state.mints.token_1, ids::AUTHORITY, left);
-        let before = self.quote().await;
+        let token = &pool.tokens.token_1;
+        let left = token.vault - taken;
+        let account = token.account(pool.state.mints.token_1, ids::AUTHORITY, left);
         self.harness.chain.write(RawAccount {
-            pubkey: vault,
+            pubkey: pool.state.vaults.token_1,
             owner: ids::SPL_TOKEN,
             lamports: 2_039_280,
             data: account.into(),
         });
+    }
+
+    /// Takes this share of the SOL pool's other token away, percent, and waits until the API knows.
+    pub async fn drain(&self, percent: u64) {
+        let before = self.quote().await;
+        self.take_out(self.harness.sol_pool.tokens.token_1.vault / 100 * percent);
         while self.quote().await == before {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }

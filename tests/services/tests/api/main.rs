@@ -11,6 +11,7 @@ mod metrics;
 mod platform;
 mod pools;
 mod precise_amounts;
+mod quote_stream;
 mod refusals;
 mod repetitions;
 mod rounds;

@@ -1,0 +1,170 @@
+//! Reader: one stream's place in a feed, and what it has to send next.
+
+use bytes::Bytes;
+use tokio::sync::watch;
+
+/// What a feed shows: always the newest alone.
+#[derive(Clone, Debug)]
+pub(super) struct Shown {
+    /// How many quotes there were; rises with each.
+    number: u64,
+    quote: Event,
+    /// Highest slot of any quote so far.
+    highest: u64,
+    /// Whether no quote before was of this slot or of a later one, which a reader may have seen.
+    names_one_quote: bool,
+    /// How many signs of life there were.
+    beats: u64,
+    /// The slot up to which the quote is known to be true.
+    true_at: u64,
+    /// Why there is no quote any more: a problem document.
+    end: Option<Bytes>,
+}
+
+/// What is sent down a stream.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// A quote that differs from the one before.
+    Quote {
+        /// The slot in which it first was true.
+        slot: u64,
+        /// The whole of a server-sent event.
+        sse: Bytes,
+        /// The answer as JSON, which is a part of it.
+        json: Bytes,
+    },
+    /// The stream stands, and the quote is still true.
+    Beat {
+        /// The slot up to which it is.
+        slot: u64,
+    },
+    /// The last event.
+    End {
+        /// Why, as a problem document.
+        problem: Bytes,
+    },
+}
+
+impl Event {
+    /// A quote, written once for all readers; `json` is one line.
+    fn quote(slot: u64, json: &[u8]) -> Self {
+        let head = format!("event: quote\nid: {slot}\ndata: ");
+        let (begin, end) = (head.len(), head.len().saturating_add(json.len()));
+        let sse = Bytes::from([head.as_bytes(), json, b"\n\n"].concat());
+        let json = sse.slice(begin..end);
+        Self::Quote { slot, sse, json }
+    }
+
+    /// The event as it goes down a stream of server-sent events.
+    #[must_use]
+    pub fn into_sse(self) -> Bytes {
+        match self {
+            Self::Quote { sse, .. } => sse,
+            // A comment, which a reader need not know of.
+            Self::Beat { slot } => format!(": true in slot {slot}\n\n").into(),
+            Self::End { problem } => {
+                let problem = String::from_utf8_lossy(&problem);
+                format!("event: end\ndata: {problem}\n\n").into()
+            }
+        }
+    }
+}
+
+impl Shown {
+    /// The first quote.
+    pub(super) fn first(slot: u64, json: &[u8]) -> Self {
+        Self {
+            number: 1,
+            quote: Event::quote(slot, json),
+            highest: slot,
+            names_one_quote: true,
+            beats: 0,
+            true_at: slot,
+            end: None,
+        }
+    }
+
+    /// Another quote takes the place of the one before.
+    pub(super) fn replace(&mut self, slot: u64, json: &[u8]) {
+        self.number = self.number.saturating_add(1);
+        self.quote = Event::quote(slot, json);
+        // After a reorg a slot may come again, with another block.
+        self.names_one_quote = slot > self.highest;
+        self.highest = self.highest.max(slot);
+        self.true_at = slot;
+    }
+
+    /// The quote is still true in this slot.
+    pub(super) const fn beat(&mut self, slot: u64) {
+        self.beats = self.beats.saturating_add(1);
+        self.true_at = slot;
+    }
+
+    /// There is no quote any more.
+    pub(super) fn end(&mut self, problem: Bytes) {
+        self.end = Some(problem);
+    }
+}
+
+/// One reader of a feed.
+#[derive(Debug)]
+pub struct Reader {
+    shown: watch::Receiver<Shown>,
+    /// The newest quote that it was given.
+    number: u64,
+    beats: u64,
+    has_ended: bool,
+}
+
+impl Reader {
+    pub(super) fn new(shown: watch::Receiver<Shown>) -> Self {
+        let beats = shown.borrow().beats;
+        Self {
+            shown,
+            number: 0,
+            beats,
+            has_ended: false,
+        }
+    }
+
+    /// Goes on after the quote of this slot, which the reader has: where it is the newest, it is not given again.
+    pub fn resume_after(&mut self, slot: u64) {
+        let shown = self.shown.borrow();
+        let is_newest =
+            matches!(&shown.quote, Event::Quote { slot: newest, .. } if *newest == slot);
+        if is_newest && shown.names_one_quote {
+            self.number = shown.number;
+        }
+    }
+
+    /// What is to be sent next, once there is something; `None` when nothing follows.
+    pub async fn next(&mut self) -> Option<Event> {
+        loop {
+            if self.has_ended {
+                return None;
+            }
+            if let Some(event) = self.unseen() {
+                return Some(event);
+            }
+            // A feed that went without a word leaves nothing to wait for.
+            self.shown.changed().await.ok()?;
+        }
+    }
+
+    /// What is shown and was not given yet: a quote before the end, and a sign of life where there is nothing else.
+    fn unseen(&mut self) -> Option<Event> {
+        let shown = self.shown.borrow_and_update();
+        let beats = std::mem::replace(&mut self.beats, shown.beats);
+        if shown.number != self.number {
+            self.number = shown.number;
+            return Some(shown.quote.clone());
+        }
+        if let Some(problem) = shown.end.clone() {
+            self.has_ended = true;
+            return Some(Event::End { problem });
+        }
+        (beats != shown.beats).then_some(Event::Beat {
+            slot: shown.true_at,
+        })
+    }
+}
