@@ -22,6 +22,8 @@ pub enum Subject {
     Quote,
     /// How fast the API builds transactions, against a server that does nothing but HTTP and JSON.
     Build,
+    /// How fast a new quote reaches 10,000 streams, and what each of them costs, on this machine.
+    Stream,
     /// How fast webhooks are matched and delivered, and what a long queue costs, on this machine.
     Webhooks,
 }
@@ -33,6 +35,7 @@ impl Subject {
             Self::Guard => "guard",
             Self::Quote => "quote",
             Self::Build => "build",
+            Self::Stream => "stream",
             Self::Webhooks => "webhooks",
         }
     }
@@ -42,6 +45,7 @@ impl Subject {
             Self::Guard => measure_guard(repo),
             Self::Quote => measure_quote(repo),
             Self::Build => measure_build(repo),
+            Self::Stream => measure_stream(repo),
             Self::Webhooks => measure_webhooks(repo),
         }
     }
@@ -151,6 +155,17 @@ fn measure_build(repo: &Repo) -> Result<Value> {
         "10 minutes from nothing, for the release build; a minute after it, some minutes on a busy machine",
     )?;
     measure_here(repo, step, "build-figures", "build.json")
+}
+
+fn measure_stream(repo: &Repo) -> Result<Value> {
+    let step = Step::begin(
+        repo,
+        "bench-stream",
+        "Measuring quote streams",
+        "a price that comes late to the last of ten thousand is another price",
+        "10 minutes from nothing, for the release build; two minutes after it",
+    )?;
+    measure_here(repo, step, "stream-figures", "stream.json")
 }
 
 fn measure_webhooks(repo: &Repo) -> Result<Value> {

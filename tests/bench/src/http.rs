@@ -38,10 +38,10 @@ const ROUNDS: usize = 12;
 const ROUND: Duration = Duration::from_millis(500);
 
 /// Slot in which the chain behind the API begins.
-const FIRST_SLOT: u64 = 1_000;
+pub(crate) const FIRST_SLOT: u64 = 1_000;
 
 /// A slot of the chain behind the API.
-const SLOT_TIME: Duration = Duration::from_millis(400);
+pub(crate) const SLOT_TIME: Duration = Duration::from_millis(400);
 
 /// Measures the API's quotes against a bare route.
 ///
@@ -50,7 +50,9 @@ const SLOT_TIME: Duration = Duration::from_millis(400);
 pub fn figures() -> anyhow::Result<Vec<Figure>> {
     let folder = tempfile::tempdir()?;
     let shutdown = CancellationToken::new();
-    let api = serve_api(folder.path(), shutdown.clone())?;
+    let api = serve_api(folder.path(), "", shutdown.clone(), |chain| async move {
+        go_on(&chain).await;
+    })?;
     let measured = runtime::Builder::new_current_thread()
         .enable_all()
         .build()?
@@ -119,8 +121,14 @@ async fn first_answer(api: SocketAddr, request: &Bytes) -> io::Result<Vec<u8>> {
     client.answer().await
 }
 
-/// A whole API on a thread of its own, with a chain behind it that goes on.
-fn serve_api(folder: &Path, shutdown: CancellationToken) -> anyhow::Result<SocketAddr> {
+/// A whole API on a thread of its own, with these lines more in its configuration, and a chain behind it on which
+/// slots pass as `go_on` lets them.
+pub(crate) fn serve_api<Passing: Future<Output = ()>>(
+    folder: &Path,
+    settings: &str,
+    shutdown: CancellationToken,
+    go_on: impl FnOnce(ScriptedChain) -> Passing + Send + 'static,
+) -> anyhow::Result<SocketAddr> {
     let address = free_address()?;
     let store = folder.join("sluice.db");
     let record = ScriptedChain::new(FIRST_SLOT, ScriptedPools::default().state(FIRST_SLOT));
@@ -136,14 +144,14 @@ fn serve_api(folder: &Path, shutdown: CancellationToken) -> anyhow::Result<Socke
                 .expect("a free port");
             let _ = started.send((node.url(), format!("http://{}", server.address())));
             tokio::select! {
-                () = go_on(&chain) => {}
+                () = go_on(chain) => {}
                 () = ended.cancelled() => {}
             }
         });
     });
     let (rpc, geyser) = urls.recv().context("the doubles did not start")?;
     let text = format!(
-        "[chain]\nrpc-url = \"{rpc}\"\n[[geyser.endpoints]]\nurl = \"{geyser}\"\n[store]\npath = {store:?}\n[api]\nlisten = \"{address}\"\n"
+        "[chain]\nrpc-url = \"{rpc}\"\n[[geyser.endpoints]]\nurl = \"{geyser}\"\n[store]\npath = {store:?}\n[api]\nlisten = \"{address}\"\n{settings}"
     );
     let config = Config::parse(&text, Path::new("bench.toml"))?;
     // A name, so that a profiler distinguishes it from the load generator.

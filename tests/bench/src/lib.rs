@@ -4,6 +4,7 @@
 pub mod guard;
 pub mod http;
 pub mod memory;
+pub mod quote_streams;
 pub mod resume;
 pub mod servers;
 pub mod start;

@@ -154,7 +154,12 @@ fn is_whole(market: &Market) -> bool {
 /// # Errors
 /// When this is no Linux.
 pub fn resident() -> anyhow::Result<f64> {
-    let status = fs::read_to_string("/proc/self/status")?;
+    resident_of("self")
+}
+
+/// Resident memory of the process of this id, megabytes.
+pub(crate) fn resident_of(process: &str) -> anyhow::Result<f64> {
+    let status = fs::read_to_string(format!("/proc/{process}/status"))?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
     let kilobytes = line.and_then(|line| line.split_whitespace().next()?.parse::<f64>().ok());
     Ok(kilobytes.context("the system does not say")? / 1_024.0)

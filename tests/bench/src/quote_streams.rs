@@ -1,0 +1,235 @@
+//! Quote streams: from a slot's seal to the last of 10,000 readers, the memory of each, and all of them connecting again at once.
+//!
+//! The API and the chain before it are a process of their own, so that its memory is the readers' alone, and neither
+//! process needs more files than a system lets one have.
+
+mod readers;
+
+use std::{
+    env,
+    net::SocketAddr,
+    process::Stdio,
+    time::{Duration, SystemTime},
+};
+
+use anyhow::{Context, ensure};
+use cpmm::ids;
+use service_kit::{CancellationToken, Clock};
+use sluice_testkit::{
+    figure::{Figure, Limit},
+    scripted_chain::ScriptedChain,
+    scripted_pools::{self, ScriptedPools},
+};
+use tokio::{
+    io::{AsyncBufReadExt, BufReader, Lines},
+    process::{Child, ChildStdout, Command},
+    task::LocalSet,
+    time::sleep,
+};
+
+use self::readers::Readers;
+use crate::{
+    http::{self, FIRST_SLOT, SLOT_TIME},
+    start::resident_of,
+};
+
+/// First argument of the process that serves.
+pub const CHILD: &str = "serve-streams";
+
+/// Readers, unless an argument names another number.
+const READERS: usize = 10_000;
+
+/// Slots that are measured: half a minute.
+const SLOTS: usize = 75;
+
+/// What is swapped: enough that each change of the pool changes what comes out.
+const AMOUNT: u64 = 100_000;
+
+/// When to give up waiting for readers.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Measures with so many readers.
+///
+/// # Errors
+/// When a process cannot be started, or a reader is given no quote.
+pub async fn figures(readers: Option<usize>) -> anyhow::Result<Vec<Figure>> {
+    LocalSet::new()
+        .run_until(measure(readers.unwrap_or(READERS)))
+        .await
+}
+
+async fn measure(count: usize) -> anyhow::Result<Vec<Figure>> {
+    let mut server = Server::start().await?;
+    let readers = Readers::new(server.address, path());
+    readers.open(1, None);
+    readers.until(1, 0, PATIENCE).await?;
+    let before = server.resident()?;
+    readers.open(count - 1, None);
+    readers.until(count, 0, PATIENCE).await?;
+    let grown = (server.resident()? - before) * 1_024.0 * 1_024.0;
+    let slots = server.slots(SLOTS).await?;
+    let mut lags = readers.last_after(&slots, count);
+    let whole = lags.len();
+    ensure!(whole > 0, "no slot reached every reader");
+    lags.sort_unstable();
+    let p99 = lags[(whole * 99).div_ceil(100) - 1];
+    let again = reconnect(&mut server, &readers, count).await?;
+    println!(
+        "{whole} of {SLOTS} slots reached all {count} readers; the others were skipped by some"
+    );
+    Ok(vec![
+        Figure::new(
+            "Quote streams: seal to the last reader, p99",
+            p99.as_secs_f64() * 1_000.0,
+            "ms",
+            Limit::AtMost(50.0),
+        ),
+        Figure::new(
+            "Quote streams: resident memory of a reader",
+            grown / as_f64(count),
+            "bytes",
+            Limit::AtMost(20_000.0),
+        ),
+        Figure::new(
+            "Quote streams: all connect again at once, until each has the newest quote",
+            again.took.as_secs_f64(),
+            "s",
+            Limit::None,
+        ),
+        Figure::new(
+            "Quote streams: readers that lost the newest quote by it",
+            as_f64(again.lost),
+            "readers",
+            Limit::AtMost(0.0),
+        ),
+    ])
+}
+
+/// What came of all readers connecting again.
+struct Again {
+    took: Duration,
+    lost: usize,
+}
+
+async fn reconnect(server: &mut Server, readers: &Readers, count: usize) -> anyhow::Result<Again> {
+    let last = server.slots(1).await?[0].slot;
+    readers.close();
+    let begun = tokio::time::Instant::now();
+    readers.open(count, Some(last));
+    // What was sealed while nobody was connected has to come, or what came after it.
+    let missed = server.slots(1).await?[0].slot;
+    let arrived = readers.until(count, missed, PATIENCE).await;
+    Ok(Again {
+        took: begun.elapsed(),
+        lost: arrived.err().map_or(0, |_| count - readers.having(missed)),
+    })
+}
+
+/// Exact up to 2^53; no count is near.
+#[expect(clippy::cast_precision_loss, reason = "counts are far below 2^53")]
+const fn as_f64(count: usize) -> f64 {
+    count as f64
+}
+
+fn path() -> String {
+    let [input, output] = mints();
+    format!("/v1/quote/stream?inputMint={input}&outputMint={output}&amount={AMOUNT}")
+}
+
+fn mints() -> [solana_pubkey::Pubkey; 2] {
+    let tokens = ScriptedPools::default().pools[0].tokens;
+    [tokens.token_0.mint, tokens.token_1.mint]
+}
+
+/// A slot that was sealed.
+pub struct Sealed {
+    slot: u64,
+    at: SystemTime,
+}
+
+/// The process that serves.
+struct Server {
+    child: Child,
+    lines: Lines<BufReader<ChildStdout>>,
+    address: SocketAddr,
+}
+
+impl Server {
+    async fn start() -> anyhow::Result<Self> {
+        let mut child = Command::new(env::current_exe()?)
+            .arg(CHILD)
+            .stdout(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()?;
+        let output = child.stdout.take().context("its output is piped")?;
+        let mut lines = BufReader::new(output).lines();
+        let first = lines.next_line().await?.context("the server ended")?;
+        let address = first.parse().context("the server says where it listens")?;
+        Ok(Self {
+            child,
+            lines,
+            address,
+        })
+    }
+
+    fn resident(&self) -> anyhow::Result<f64> {
+        let id = self.child.id().context("the server ended")?;
+        resident_of(&id.to_string())
+    }
+
+    /// The next slots that are sealed.
+    async fn slots(&mut self, count: usize) -> anyhow::Result<Vec<Sealed>> {
+        // What was written meanwhile is past.
+        let begun = SystemTime::now();
+        let mut slots = Vec::new();
+        while slots.len() < count {
+            let line = self.lines.next_line().await?.context("the server ended")?;
+            let (slot, nanos) = line.split_once(' ').context("a slot and its time")?;
+            let at = SystemTime::UNIX_EPOCH + Duration::from_nanos(nanos.parse()?);
+            if at >= begun {
+                let slot = slot.parse()?;
+                slots.push(Sealed { slot, at });
+            }
+        }
+        // The last one needs its time to arrive.
+        sleep(SLOT_TIME).await;
+        Ok(slots)
+    }
+}
+
+/// The process that serves: says where, and then of each slot when it was sealed.
+///
+/// # Errors
+/// When the API cannot be started.
+pub fn serve() -> anyhow::Result<()> {
+    let folder = tempfile::tempdir()?;
+    let shutdown = CancellationToken::new();
+    let settings = "[api.clients]\nconnections = 40000\nstreams = 40000\n";
+    let address = http::serve_api(folder.path(), settings, shutdown, |chain| async move {
+        trade(&chain).await;
+    })?;
+    println!("{address}");
+    loop {
+        std::thread::park();
+    }
+}
+
+/// Slots pass, and in each of them the first pool pays a little more.
+async fn trade(chain: &ScriptedChain) {
+    let pool = ScriptedPools::default().pools[0];
+    let mut tip = chain.lock().tree.confirmed();
+    for slot in FIRST_SLOT + 1.. {
+        let now = Clock::system().now();
+        tip = chain.open(slot, tip);
+        let reserve = 3_000_000 + (slot - FIRST_SLOT) * 1_000;
+        chain.write(tip, pool.vaults.token_1, pool.vault_1(reserve), None);
+        let clock = scripted_pools::clock_at(slot, scripted_pools::EPOCH, now);
+        chain.write(tip, ids::CLOCK, clock, None);
+        chain.freeze(tip);
+        let sealed = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        chain.seal(tip);
+        chain.confirm(tip);
+        println!("{slot} {}", sealed.unwrap_or_default().as_nanos());
+        sleep(SLOT_TIME).await;
+    }
+}
