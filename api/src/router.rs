@@ -16,6 +16,7 @@ pub fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(quote::stream::stream))
         .routes(routes!(swap::transaction::transaction))
         .routes(routes!(swap::instruction::instruction))
+        .routes(routes!(swap::check::check))
         .routes(routes!(pools::list::list))
         .routes(routes!(pools::get::get))
         .routes(routes!(mints::get))

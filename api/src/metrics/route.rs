@@ -11,6 +11,8 @@ pub enum Route {
     Transaction,
     /// `/v1/swap/instruction`.
     Instruction,
+    /// `/v1/swap/check`.
+    Check,
     /// `/v1/pools` and each pool.
     Pools,
     /// `/v1/mints/{mint}`.
@@ -27,11 +29,12 @@ pub enum Route {
 
 impl Route {
     /// All of them, in the order in which they are declared.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Quote,
         Self::QuoteStream,
         Self::Transaction,
         Self::Instruction,
+        Self::Check,
         Self::Pools,
         Self::Mints,
         Self::Webhooks,
@@ -48,6 +51,7 @@ impl Route {
             "/v1/quote/stream" => Self::QuoteStream,
             "/v1/swap/transaction" => Self::Transaction,
             "/v1/swap/instruction" => Self::Instruction,
+            "/v1/swap/check" => Self::Check,
             "/v1/pools" => Self::Pools,
             "/metrics" | "/openapi.json" => Self::Description,
             _ if path.starts_with("/v1/pools/") => Self::Pools,
@@ -66,6 +70,7 @@ impl Route {
             Self::QuoteStream => "/v1/quote/stream",
             Self::Transaction => "/v1/swap/transaction",
             Self::Instruction => "/v1/swap/instruction",
+            Self::Check => "/v1/swap/check",
             Self::Pools => "/v1/pools",
             Self::Mints => "/v1/mints",
             Self::Webhooks => "/api/webhooks",
@@ -85,7 +90,7 @@ impl Route {
     /// Whether answering it asks the RPC node.
     #[must_use]
     pub const fn asks_node(self) -> bool {
-        matches!(self, Self::Transaction | Self::Instruction)
+        matches!(self, Self::Transaction | Self::Instruction | Self::Check)
     }
 }
 

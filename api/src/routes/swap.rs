@@ -1,5 +1,6 @@
 //! `/v1/swap`: transactions and instructions of guarded swaps.
 
+pub mod check;
 mod executable;
 mod holdings;
 pub mod instruction;

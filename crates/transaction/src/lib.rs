@@ -6,12 +6,14 @@
 //! | token accounts that it makes and closes | `account_creation`, `account_closing` |
 //! | what a platform takes of the input | `platform_fee` |
 //! | the result, and what it costs | `unsigned`, `version`, `lookup_table`, `size`, `costs`, `rent` |
+//! | whether another transaction is the planned one | `comparison` |
 //! | compute units and their price | `compute_table`, `compute_units`, `compute_budget`, `exchange` |
 //! | the user's associated token accounts | `associated` |
 
 mod account_closing;
 mod account_creation;
 mod associated;
+pub mod comparison;
 pub mod compute_budget;
 pub mod compute_table;
 pub mod compute_units;

@@ -19,7 +19,7 @@ use crate::{
     error::{ApiError, ProblemBody, SwapRefusal},
     extract::StrictJson,
     idempotency,
-    rpc::SwapAccountsRead,
+    rpc::{LatestBlockhash, SwapAccountsRead},
     state::AppState,
 };
 
@@ -70,15 +70,43 @@ pub async fn transaction(
 }
 
 async fn build(state: &AppState, swap: Swap) -> Result<TransactionResponse, ApiError> {
-    let executable = executable_swap(state, &swap, unwraps_sol(&swap))?;
+    let Built {
+        latest,
+        executable,
+        plan,
+        unsigned,
+    } = built(state, &swap).await?;
+    Ok(TransactionResponse::new(
+        BASE64_STANDARD.encode(&unsigned.bytes),
+        latest,
+        executable,
+        unsigned,
+        &plan.fee_payer,
+    ))
+}
+
+/// A transaction with all that decided it.
+pub(super) struct Built {
+    pub(super) latest: LatestBlockhash,
+    pub(super) executable: ExecutableSwap,
+    pub(super) plan: TransactionPlan,
+    pub(super) unsigned: UnsignedTransaction,
+}
+
+/// The transaction of a swap, as the chain is now.
+///
+/// # Errors
+/// Why the chain would refuse it, or why that cannot be known.
+pub(super) async fn built(state: &AppState, swap: &Swap) -> Result<Built, ApiError> {
+    let executable = executable_swap(state, swap, unwraps_sol(swap))?;
     let (latest, found, ()) = tokio::try_join!(
         state.rpc().latest_blockhash(),
-        state.rpc().swap_accounts(executable.addresses(&swap)),
+        state.rpc().swap_accounts(executable.addresses(swap)),
         check_version(state, swap.version),
     )?;
-    let holdings = Holdings::check(&swap, &executable, &found)?;
-    check_wallets(state, &swap, &executable, &found)?;
-    let plan = transaction_plan(state, &swap, &executable, &holdings, &found);
+    let holdings = Holdings::check(swap, &executable, &found)?;
+    check_wallets(state, swap, &executable, &found)?;
+    let plan = transaction_plan(state, swap, &executable, &holdings, &found);
     let unsigned = plan
         .transaction(latest.blockhash)
         .map_err(|error| ApiError::Internal(error.into()))?;
@@ -91,15 +119,14 @@ async fn build(state: &AppState, swap: Swap) -> Result<TransactionResponse, ApiE
     )
     .await?;
     if swap.check_balance {
-        holdings.require_balance(&swap, &executable, Some((&unsigned.costs, &found)))?;
+        holdings.require_balance(swap, &executable, Some((&unsigned.costs, &found)))?;
     }
-    Ok(TransactionResponse::new(
-        BASE64_STANDARD.encode(&unsigned.bytes),
+    Ok(Built {
         latest,
         executable,
+        plan,
         unsigned,
-        &plan.fee_payer,
-    ))
+    })
 }
 
 /// Refuses a receiver or a platform's wallet that could not take what is for it.

@@ -1,6 +1,7 @@
 //! The whole API over HTTP, before a node and a chain that a test commands.
 
 mod browser;
+mod check;
 mod client;
 mod crowd;
 mod damage;
