@@ -25,3 +25,20 @@ export function base58(bytes: Uint8Array): string {
   }
   return '1'.repeat(zeros) + text;
 }
+
+/** The 32 bytes of an address. Throws a TypeError where the text is none. */
+export function bytesOfBase58(text: string): Uint8Array {
+  let number = 0n;
+  for (const character of text) {
+    const digit = ALPHABET.indexOf(character);
+    if (digit < 0) {
+      throw new TypeError(`${text} is not an address: 32 bytes in base 58`);
+    }
+    number = number * 58n + BigInt(digit);
+  }
+  const bytes = Uint8Array.from({ length: 32 }, (_, at) => Number((number >> BigInt(8 * (31 - at))) & 0xffn));
+  if (base58(bytes) !== text) {
+    throw new TypeError(`${text} is not an address: 32 bytes in base 58`);
+  }
+  return bytes;
+}

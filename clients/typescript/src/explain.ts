@@ -33,6 +33,8 @@ export interface Explanation {
   readonly fee: bigint;
   /** SOL of the user that is wrapped for the swap, lamports. What is not spent is unwrapped again. */
   readonly wrapped: bigint;
+  /** What a platform takes of the input before the swap, as the request agreed, smallest units. */
+  readonly platformFee: bigint;
 }
 
 /** How the addresses of a transaction are found that it does not hold itself. */
@@ -63,14 +65,15 @@ export function explain(
       throw error;
     }
     faults.add('unreadable', undefined, `the transaction is not read: ${error.message}`);
-    return finished(faults, { steps: [], signers: [], fee: 0n, wrapped: 0n });
+    return finished(faults, { steps: [], signers: [], fee: 0n, wrapped: 0n, platformFee: 0n });
   }
   checkSigners(decoded, expected, faults);
   const swaps = decoded.instructions.flatMap((instruction, index) => readSwap(instruction, index) ?? []);
   const [swap, another] = swaps;
   if (swap === undefined || another !== undefined) {
     faults.add('noSwap', undefined, `it has ${swaps.length} swaps of the guard, and 1 is expected`);
-    return finished(faults, { steps: [], signers: decoded.signers, blockhash: decoded.blockhash, fee: 0n, wrapped: 0n });
+    const { signers, blockhash } = decoded;
+    return finished(faults, { steps: [], signers, blockhash, fee: 0n, wrapped: 0n, platformFee: 0n });
   }
   compareSwap(swap, expected, faults);
   const steps = new Steps(swap, expected, faults);
@@ -83,6 +86,7 @@ export function explain(
     blockhash: decoded.blockhash,
     fee: SIGNATURE_FEE * BigInt(decoded.signers.length) + priorityFee,
     wrapped: steps.wrapped,
+    platformFee: steps.platformFee,
   });
 }
 
@@ -97,7 +101,7 @@ function checkSigners({ signers }: DecodedTransaction, expected: Expectation, fa
 }
 
 type Found = Partial<Pick<Explanation, 'swap' | 'blockhash'>> &
-  Pick<Explanation, 'steps' | 'signers' | 'fee' | 'wrapped'>;
+  Pick<Explanation, 'steps' | 'signers' | 'fee' | 'wrapped' | 'platformFee'>;
 
 function finished({ list }: Faults, found: Found): Explanation {
   return { isAsQuoted: list.length === 0, faults: list, swap: undefined, blockhash: undefined, ...found };

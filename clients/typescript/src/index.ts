@@ -1,9 +1,9 @@
 /** `@sluice/client`: quotes, transactions, webhooks, and a check of what is about to be signed. */
 
 export { Sluice } from './sluice.js';
-export type { CallOptions, ClientOptions, OperationName } from './transport.js';
+export type { CallOptions, ClientOptions, NamedCallOptions, OperationName } from './transport.js';
 export type { QuoteQuery, QuoteResponse, QuoteStreamOptions } from './quotes.js';
-export type { BuildOptions, InstructionResponse, SwapRequest, TransactionResponse } from './swaps.js';
+export type { InstructionResponse, SwapRequest, TransactionResponse } from './swaps.js';
 export type { Pool } from './pools.js';
 export type { ChangeOptions, StreamLine, Webhook, WebhookEvent } from './webhook-resource.js';
 export type * from './message.js';

@@ -1,7 +1,7 @@
 /** Swaps: transactions that are ready to sign, and bare instructions. */
 
 import type { components } from './generated/schema.js';
-import type { CallOptions, Transport } from './transport.js';
+import type { CallOptions, NamedCallOptions, Transport } from './transport.js';
 
 type Schemas = components['schemas'];
 
@@ -14,15 +14,6 @@ export type TransactionResponse = Schemas['TransactionResponse'];
 /** An instruction, and what its transaction must provide. */
 export type InstructionResponse = Schemas['InstructionResponse'];
 
-/** How a transaction is built. */
-export interface BuildOptions extends CallOptions {
-  /**
-   * Names the swap across repetitions of the call: for two minutes the same body gets the same transaction, so that a program
-   * that starts anew cannot sign two for one swap.
-   */
-  readonly idempotencyKey?: string;
-}
-
 /** Builds swaps. Nothing is sent to the chain. */
 export class Swaps {
   readonly #transport: Transport;
@@ -32,7 +23,7 @@ export class Swaps {
   }
 
   /** A transaction that is ready to sign. `explain` checks it before. */
-  transaction(body: SwapRequest, options: BuildOptions = {}): Promise<TransactionResponse> {
+  transaction(body: SwapRequest, options: NamedCallOptions = {}): Promise<TransactionResponse> {
     const { idempotencyKey, ...call } = options;
     const headers: Record<string, string> = idempotencyKey === undefined ? {} : { 'idempotency-key': idempotencyKey };
     return this.#transport.call('buildTransaction', { body, headers }, call);

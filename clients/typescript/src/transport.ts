@@ -29,6 +29,12 @@ export interface CallOptions {
   readonly timeoutMs?: number;
 }
 
+/** What a call may set that is named across its repetitions, those of a program that starts anew included. */
+export interface NamedCallOptions extends CallOptions {
+  /** Under one key the service gives one answer, so that nothing is created or signed twice. */
+  readonly idempotencyKey?: string;
+}
+
 /** Name of an operation in the API's document. */
 export type OperationName = keyof typeof OPERATIONS;
 
@@ -155,6 +161,9 @@ function isIdempotent(name: OperationName, parts: RequestParts): boolean {
   // Repeated under the version that it replaced itself, a change would be refused.
   if (parts.headers?.['if-match'] !== undefined) {
     return false;
+  }
+  if (parts.headers?.['idempotency-key'] !== undefined) {
+    return true;
   }
   return method === 'GET' || method === 'PUT' || method === 'DELETE' || BUILDS.has(name);
 }

@@ -5,7 +5,7 @@ import { lines } from './lines.js';
 import type { WebhookMessage } from './message.js';
 import { ConnectionError, ProblemError } from './problem.js';
 import { OPERATIONS } from './generated/operations.js';
-import { type CallOptions, type OperationName, type Transport, readAnswer } from './transport.js';
+import { type CallOptions, type NamedCallOptions, type OperationName, type Transport, readAnswer } from './transport.js';
 
 type Schemas = components['schemas'];
 
@@ -38,9 +38,11 @@ export class Webhooks {
     this.#transport = transport;
   }
 
-  /** Creates a webhook. No other answer shows its secret. */
-  create(body: Schemas['NewWebhookBody'], options?: CallOptions): Promise<Schemas['CreatedWebhook']> {
-    return this.#transport.call('createWebhook', { body }, options);
+  /** Creates a webhook. No other answer shows its secret. It is repeated only under an `idempotencyKey`. */
+  create(body: Schemas['NewWebhookBody'], options: NamedCallOptions = {}): Promise<Schemas['CreatedWebhook']> {
+    const { idempotencyKey, ...call } = options;
+    const headers: Record<string, string> = idempotencyKey === undefined ? {} : { 'idempotency-key': idempotencyKey };
+    return this.#transport.call('createWebhook', { body, headers }, call);
   }
 
   /** One webhook. */
@@ -135,6 +137,11 @@ export class Webhooks {
   /** Sends stored messages again. */
   redeliver(id: string, body: Schemas['RedeliverBody'], options?: CallOptions): Promise<Schemas['Redelivered']> {
     return this.#transport.call('redeliver', { path: { id }, body }, options);
+  }
+
+  /** Gives a message up, so that those after it have their turn. */
+  skip(id: string, body: Schemas['SkipBody'], options?: CallOptions): Promise<Schemas['SkipAnswer']> {
+    return this.#transport.call('skipMessage', { path: { id }, body }, options);
   }
 
   /** Makes a new secret; the one before signs beside it for a while. */

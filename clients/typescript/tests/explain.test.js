@@ -1,11 +1,14 @@
 // Explanation of transactions: those that the service builds are as quoted, and no tampered one is.
 
 import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
 import { test } from 'node:test';
 
 import { getCompiledTransactionMessageDecoder, getTransactionDecoder } from '@solana/kit';
 import { GUARD, decodeTransaction, explain } from '@sluice/client';
 
+// Inside the package, where no caller reaches it.
+import { sha256 } from '../dist/explain/sha256.js';
 import { encode, lookupTables, transactions } from './transactions.js';
 
 const ATTACKER = 'AttackerAttackerAttackerAttackerAttackerAtt';
@@ -39,14 +42,15 @@ function passes({ transaction, request }, change) {
 
 test('every transaction that the service builds is as quoted', () => {
   assert.equal(transactions.length, 64);
-  for (const { name, transaction, request, names, wrapped, priorityFee } of transactions) {
+  for (const { name, transaction, request, names, wrapped, priorityFee, platformFee } of transactions) {
     const found = explain(transaction, { request }, options);
     assert.deepEqual(found.faults, [], name);
     assert.ok(found.isAsQuoted);
     assert.deepEqual(found.steps.map((step) => step.name), names, name);
     assert.equal(found.wrapped, BigInt(wrapped), name);
     assert.equal(found.fee, BigInt(priorityFee) + 5_000n * BigInt(found.signers.length), name);
-    assert.equal(found.swap.amountIn, request.quote.amountIn, name);
+    assert.equal(found.platformFee, BigInt(platformFee), name);
+    assert.equal(found.swap.amountIn + found.platformFee, request.quote.amountIn, name);
     assert.ok(passes({ transaction, request }, () => undefined), `${name}, encoded again`);
   }
 });
@@ -114,6 +118,8 @@ test('every other amount, pool, mint, wallet or destination than was agreed is a
     swapMode: (request) => (request.swapMode ? undefined : 'ExactOut'),
     expirySlot: '999',
     priorityFeeLamports: 1,
+    platformFeeBps: 51,
+    feeWallet: (request) => (request.feeWallet ? ATTACKER : undefined),
   };
   const otherQuote = { amountIn: 5n, pool: ATTACKER, inputMint: ATTACKER, outputMint: ATTACKER };
   for (const { name, transaction, request } of transactions) {
@@ -122,7 +128,10 @@ test('every other amount, pool, mint, wallet or destination than was agreed is a
       assert.ok(!isAsQuoted && faults.length > 0, `${name}: ${what}`);
     };
     for (const [field, value] of Object.entries(other)) {
-      fails(field, { ...request, [field]: typeof value === 'function' ? value(request) : value });
+      const changed = typeof value === 'function' ? value(request) : value;
+      if (changed !== request[field]) {
+        fails(field, { ...request, [field]: changed });
+      }
     }
     for (const [field, value] of Object.entries(otherQuote)) {
       fails(field, { ...request, quote: { ...request.quote, [field]: value } });
@@ -207,6 +216,31 @@ test('every changed byte of the swap is a fault', () => {
 function entryAccount({ transaction }, index) {
   return decodeTransaction(transaction, lookupTables).instructions[index].accounts[0]?.address;
 }
+
+test('the platform gets what was agreed, at its own address, once', () => {
+  const paying = transactions.filter(({ names }) => names.includes('payPlatformFee'));
+  assert.equal(paying.length, 16);
+  for (const entry of paying) {
+    const index = entry.names.indexOf('payPlatformFee');
+    const amountAt = (data) => (data[0] === 12 ? 1 : 4);
+    assert.ok(!passes(entry, (instructions) => instructions.toSpliced(index, 1)), 'not paid');
+    assert.ok(!passes(entry, (instructions) => instructions.toSpliced(index, 0, instructions[index])), 'paid twice');
+    for (const by of [1, 255]) {
+      const passed = passes(entry, (instructions) => {
+        const { data } = instructions[index];
+        data[amountAt(data)] = (data[amountAt(data)] + by) % 256;
+      });
+      assert.ok(!passed, `${entry.name}: another amount`);
+    }
+  }
+});
+
+test('hashes are those of the platform', () => {
+  for (let length = 0; length < 200; length += 1) {
+    const bytes = Uint8Array.from({ length }, (_, at) => (at * 31 + length) % 256);
+    assert.deepEqual(Buffer.from(sha256(bytes)), createHash('sha256').update(bytes).digest());
+  }
+});
 
 test('what comes back comes back after the swap, whole, and from accounts of this transaction alone', () => {
   let moved = 0;

@@ -38,6 +38,7 @@ const CALLS = {
   replaceWebhook: ({ webhooks }) => webhooks.replace('w', {}),
   reportMessage: ({ webhooks }) => webhooks.report('w', {}),
   rotateSecret: ({ webhooks }) => webhooks.rotateSecret('w'),
+  skipMessage: ({ webhooks }) => webhooks.skip('w', { id: 'm' }),
   testWebhook: ({ webhooks }) => webhooks.test('w'),
 };
 

@@ -42,16 +42,19 @@ test('an idempotent call is repeated until it is answered', async (t) => {
   }
 });
 
-test('a swap keeps its name over all attempts', async (t) => {
+test('a named call keeps its name over all attempts', async (t) => {
   const { url, requests } = await serve(t, (_, response, nth) => {
-    if (nth === 1) {
+    if (nth % 2 === 1) {
       problem(response, 503, 'rpc_failed');
     } else {
       json(response, {});
     }
   });
   await client(url).swaps.transaction(swap, { idempotencyKey: 'order-7' });
-  assert.deepEqual(requests.map(({ headers }) => headers['idempotency-key']), ['order-7', 'order-7']);
+  const webhook = { url: 'https://x', events: ['transaction'], filters: {} };
+  await client(url).webhooks.create(webhook, { idempotencyKey: 'hook-8' });
+  const names = requests.map(({ headers }) => headers['idempotency-key']);
+  assert.deepEqual(names, ['order-7', 'order-7', 'hook-8', 'hook-8']);
 });
 
 test('a connection that is lost is made again', async (t) => {

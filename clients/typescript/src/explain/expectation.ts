@@ -23,6 +23,9 @@ export interface ExplainInput {
 /** Wrapped SOL. */
 export const WRAPPED_SOL = 'So11111111111111111111111111111111111111112';
 
+/** Basis points in the whole. */
+const BASIS_POINTS = 10_000n;
+
 /** What a transaction should do. */
 export class Expectation {
   readonly user: string;
@@ -34,8 +37,12 @@ export class Expectation {
   /** One pool, or both of two hops. */
   readonly pools: readonly string[];
   readonly isExactOut: boolean;
-  /** What goes in, or for an exact output the most that may. */
+  /** What goes into the swap, or for an exact output the most that may: all that the user pays, less the platform's fee. */
   readonly amountIn: bigint;
+  /** What the platform takes before, of the same token. */
+  readonly platformFee: bigint;
+  /** The platform's wallet. */
+  readonly feeWallet: string | undefined;
   /** The least that arrives, or for an exact output exactly that. */
   readonly amountOut: bigint;
   /** 0 where the swap has none of its own. */
@@ -54,7 +61,10 @@ export class Expectation {
     this.outputMint = quote.outputMint;
     this.pools = quote.pool.split(',');
     this.isExactOut = request.swapMode === 'ExactOut';
-    this.amountIn = BigInt(quote.amountIn);
+    const paid = BigInt(quote.amountIn);
+    this.platformFee = (paid * BigInt(request.platformFeeBps ?? 0)) / BASIS_POINTS;
+    this.feeWallet = request.feeWallet ?? undefined;
+    this.amountIn = paid - this.platformFee;
     this.amountOut = BigInt(this.isExactOut ? quote.outAmount : quote.minimumOut);
     this.expirySlot = BigInt(request.expirySlot ?? 0);
     this.priorityFee = BigInt(request.priorityFeeLamports ?? 0);

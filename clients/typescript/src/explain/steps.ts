@@ -1,6 +1,7 @@
 /** Steps around the swap: accounts are created, SOL is wrapped, what is left comes back. Anything else is a fault (pure). */
 
 import { Cursor, type DecodedInstruction } from '../transaction.js';
+import { ASSOCIATED_TOKEN, isAssociated } from './associated.js';
 import { type Expectation, WRAPPED_SOL } from './expectation.js';
 import type { Faults } from './faults.js';
 import type { ExplainedSwap } from './swap.js';
@@ -14,14 +15,13 @@ export interface ExplainedStep {
 
 const COMPUTE_BUDGET = 'ComputeBudget111111111111111111111111111111';
 const SYSTEM = '11111111111111111111111111111111';
-const ASSOCIATED_TOKEN = 'ATokenGPvbdGVxr1b2hvZbsiqW5xWH25efTNsLJA8knL';
 const SPL_TOKEN = 'TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA';
 const TOKEN_2022 = 'TokenzQdBNbLqP5VEhdkAS6EPFLC1PHnBqCXEpPxuEb';
 
 /** Numbers of the instructions that swaps use, by program. */
 const BUDGET = { unitLimit: 2, unitPrice: 3, loadedBytes: 4 };
 const SYSTEM_CALL = { transfer: 2, createWithSeed: 3 };
-const TOKEN_CALL = { close: 9, sync: 17, initialize3: 18, unwrap: 45 };
+const TOKEN_CALL = { close: 9, transferChecked: 12, sync: 17, initialize3: 18, unwrap: 45 };
 
 /** Length of a token account of SPL Token, bytes. */
 const TOKEN_ACCOUNT_BYTES = 165n;
@@ -44,6 +44,8 @@ export class Steps {
   readonly list: ExplainedStep[] = [];
   /** SOL that is wrapped, lamports. */
   wrapped = 0n;
+  /** What the platform takes. */
+  platformFee = 0n;
   readonly #swap: ExplainedSwap;
   readonly #expected: Expectation;
   readonly #faults: Faults;
@@ -88,6 +90,10 @@ export class Steps {
     }
     if (this.wrapped > (wrapsInput ? amountIn : 0n)) {
       this.#faults.add('wrapsTooMuch', undefined, `${this.wrapped} lamports are wrapped for a swap of ${amountIn}`);
+    }
+    if (this.platformFee !== this.#expected.platformFee) {
+      const text = `the platform takes ${this.platformFee}, and ${this.#expected.platformFee} was agreed`;
+      this.#faults.add('notAsQuoted', undefined, text);
     }
     for (const account of this.#uninitialized) {
       this.#faults.add('unknownInstruction', undefined, `${account} is created and not made a token account`);
@@ -147,9 +153,10 @@ export class Steps {
   /** A token account at its owner's associated address, paid for by the fee payer. */
   #create(keys: readonly string[], data: Uint8Array): string | undefined {
     const [payer, account = '', owner, mint, system, tokenProgram] = keys;
-    const { feePayer, user, receiver } = this.#expected;
+    const { feePayer, user, receiver, feeWallet } = this.#expected;
     const { inputMint, middleMint, outputMint } = this.#swap;
-    const isOwn = owner === user || (owner === receiver && mint === outputMint);
+    const isOwn =
+      owner === user || (owner === receiver && mint === outputMint) || (owner === feeWallet && mint === inputMint);
     const isOfSwap = mint === inputMint || mint === middleMint || mint === outputMint;
     const isTokenProgram = tokenProgram === SPL_TOKEN || tokenProgram === TOKEN_2022;
     const isKnown = data.length === 0 || (data.length === 1 && (data[0] ?? 2) <= 1);
@@ -171,7 +178,14 @@ export class Steps {
       case SYSTEM_CALL.transfer: {
         const lamports = cursor.u64();
         cursor.end();
-        if (keys.length !== 2 || from !== user || to !== inputTokenAccount || !wrapsInput) {
+        if (keys.length !== 2 || from !== user || !wrapsInput) {
+          return undefined;
+        }
+        if (to === this.#expected.feeWallet && to !== inputTokenAccount) {
+          this.platformFee += lamports;
+          return 'payPlatformFee';
+        }
+        if (to !== inputTokenAccount) {
           return undefined;
         }
         this.wrapped += lamports;
@@ -207,6 +221,8 @@ export class Steps {
         const isTemporary = program === SPL_TOKEN && second === WRAPPED_SOL && this.#uninitialized.delete(account);
         return keys.length === 2 && owner === user && isTemporary ? 'initializeTemporaryAccount' : undefined;
       }
+      case TOKEN_CALL.transferChecked:
+        return this.#platformFeeInTokens(program, keys, cursor);
       case TOKEN_CALL.sync:
         cursor.end();
         return keys.length === 1 && account === this.#swap.inputTokenAccount ? 'syncWrappedSol' : undefined;
@@ -223,6 +239,22 @@ export class Steps {
       default:
         return undefined;
     }
+  }
+
+  /** What the platform takes where no SOL is wrapped: tokens for its own associated account. */
+  #platformFeeInTokens(program: string, keys: readonly string[], cursor: Cursor): string | undefined {
+    const [from, mint = '', to = '', owner] = keys;
+    const { feeWallet, user, wrapsInput } = this.#expected;
+    const { inputTokenAccount, inputMint } = this.#swap;
+    const amount = cursor.u64();
+    cursor.u8();
+    cursor.end();
+    const isOfInput = from === inputTokenAccount && mint === inputMint && owner === user && !wrapsInput;
+    if (keys.length !== 4 || !isOfInput || feeWallet === undefined || !isAssociated(to, feeWallet, program, mint)) {
+      return undefined;
+    }
+    this.platformFee += amount;
+    return 'payPlatformFee';
   }
 
   /**

@@ -9,7 +9,11 @@ use super::{
     forms::{exact_out, two_hops},
     *,
 };
-use crate::lookup_table::FIXED_ADDRESSES;
+use crate::{
+    associated::Associated,
+    lookup_table::FIXED_ADDRESSES,
+    platform_fee::{PlatformFee, PlatformRate},
+};
 
 /// Where the client's tests read them.
 const FILE: &str = concat!(
@@ -22,6 +26,8 @@ const WRITE: &str = "SLUICE_WRITE_TRANSACTIONS";
 
 const RECEIVER: u8 = 20;
 const FEE_PAYER: u8 = 21;
+const PLATFORM: u8 = 22;
+const PLATFORM_RATE: u16 = 50;
 const TABLE: u8 = 40;
 
 /// Every way, by name.
@@ -73,6 +79,21 @@ fn varied(mut plan: TransactionPlan, variant: u8) -> TransactionPlan {
             authority: None,
         }));
     }
+    if variant == 4 || variant == 5 {
+        let rate = PlatformRate::new(PLATFORM_RATE).expect("a rate");
+        let paid = plan.terms.amount_in;
+        plan.terms.amount_in = rate.rest(paid);
+        let wallet = key(PLATFORM);
+        let associated = Associated::of(&wallet, &input, &ids::SPL_TOKEN);
+        plan.platform_fee = Some(PlatformFee {
+            amount: rate.of(paid),
+            wallet,
+            account: associated.address,
+            bump: associated.bump,
+            is_there: variant == 5,
+            decimals: 6,
+        });
+    }
     if variant == 6 {
         plan.version = TransactionVersion::V1;
     }
@@ -105,13 +126,19 @@ fn request(plan: &TransactionPlan) -> String {
     let other_payer = Some(plan.fee_payer).filter(|payer| *payer != first.payer);
     member("feePayer", other_payer.map(|key| key.to_string()));
     member("expirySlot", terms.expiry_slot.map(|slot| slot.to_string()));
+    let platform = plan.platform_fee;
+    let rate = platform.map(|_| PLATFORM_RATE.to_string());
+    member("platformFeeBps", rate);
+    let fee_wallet = platform.map(|fee| fee.wallet.to_string());
+    member("feeWallet", fee_wallet);
+    let paid = terms.amount_in + platform.map_or(0, |fee| fee.amount);
     let named = plan.named_destination;
     let destination = named.then(|| last.output_token_account.to_string());
     member("destinationTokenAccount", destination);
     write!(
         text,
         r#","quote":{{"amountIn":{},"minimumOut":{},"outAmount":{},"inputMint":"{}","outputMint":"{}","pool":"{pool}"}}}}"#,
-        terms.amount_in, terms.minimum_out, terms.minimum_out, first.input_mint, last.output_mint
+        paid, terms.minimum_out, terms.minimum_out, first.input_mint, last.output_mint
     )
     .expect("a text takes everything");
     text
@@ -135,9 +162,10 @@ fn document() -> String {
                 .map(|planned| format!("\"{}\"", planned.name))
                 .collect();
             lines.push(format!(
-                r#"{{"name":"{way}, variant {variant}","request":{},"wrapped":"{}","priorityFee":"{}","names":[{}],"transaction":"{}"}}"#,
+                r#"{{"name":"{way}, variant {variant}","request":{},"wrapped":"{}","platformFee":"{}","priorityFee":"{}","names":[{}],"transaction":"{}"}}"#,
                 request(&plan),
                 built.costs.wrapped,
+                plan.platform_fee.map_or(0, |fee| fee.amount),
                 built.costs.priority_fee,
                 names.join(","),
                 BASE64_STANDARD.encode(&built.bytes)
