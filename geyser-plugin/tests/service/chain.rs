@@ -30,7 +30,7 @@ use yellowstone_grpc_proto::{
 };
 
 /// Longer than anything here takes on a busy machine.
-pub const PATIENCE: Duration = Duration::from_secs(20);
+pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// How the filter is named that proves a request to be in force, with a number of its own: it matches the statuses that
 /// the chain makes up for it. A pong proves nothing, because the reader of requests gives it.

@@ -9,7 +9,7 @@ use yellowstone_grpc_proto::geyser::{CommitmentLevel, SlotStatus, SubscribeReque
 use crate::{at, chain::Chain, everything};
 
 /// Long enough for everything sent before to have reached the hub.
-const SETTLING: Duration = Duration::from_millis(100);
+const SETTLING: Duration = Duration::from_millis(500);
 
 fn since(slot: u64) -> SubscribeRequest {
     SubscribeRequest {
@@ -48,7 +48,7 @@ async fn of_the_open_slot_only_the_rest_comes() {
 
 #[tokio::test]
 async fn a_block_that_freezes_while_the_replay_is_put_together_comes_twice() {
-    let chain = Chain::from_genesis("replay_delay_ms: 400");
+    let chain = Chain::from_genesis("replay_delay_ms: 3000");
     chain.writes(1, 10, 1, b"");
     chain.completes(1);
     sleep(SETTLING).await;

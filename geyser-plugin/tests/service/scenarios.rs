@@ -23,7 +23,7 @@ use crate::{
 };
 
 /// Long enough for everything sent before to have reached the hub.
-const SETTLING: Duration = Duration::from_millis(100);
+const SETTLING: Duration = Duration::from_millis(500);
 
 /// Stands for the address of a sysvar account.
 const SYSVAR: u8 = 30;

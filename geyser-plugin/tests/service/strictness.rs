@@ -12,10 +12,10 @@ use yellowstone_grpc_proto::geyser::{
 use crate::{at, chain::Chain, everything, owned_by};
 
 /// Long enough for everything sent before to have reached the hub and passed by every subscriber.
-const SETTLING: Duration = Duration::from_millis(100);
+const SETTLING: Duration = Duration::from_millis(500);
 
-/// Puts a wide gap between a request and the replay that answers it.
-const SLOW_REPLAY: &str = "replay_delay_ms: 400";
+/// Puts a wide gap between a request and the replay that answers it: much wider than what a test does in it takes.
+const SLOW_REPLAY: &str = "replay_delay_ms: 3000";
 
 /// Account filter under another name, so that updates say which request they answer.
 fn named(name: &str, from_slot: Option<u64>) -> SubscribeRequest {
@@ -154,12 +154,12 @@ async fn a_bad_request_ends_the_stream_even_when_a_good_one_follows_at_once() {
 
 #[tokio::test]
 async fn a_subscriber_that_falls_behind_the_live_stream_is_ended() {
-    let chain = Chain::from_genesis("replay_delay_ms: 400, limits: {stream_batches: 2}");
+    let chain = Chain::from_genesis("replay_delay_ms: 3000, limits: {stream_batches: 2}");
     chain.completes(1);
     sleep(SETTLING).await;
     let mut subscription = chain.call(named("slow", Some(1))).await;
     sleep(SETTLING).await;
-    for version in 0..8 {
+    for version in 0..40 {
         chain.writes(2, 10, version, b"");
         // A batch of its own each.
         sleep(Duration::from_millis(10)).await;
