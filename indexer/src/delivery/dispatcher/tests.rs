@@ -244,7 +244,7 @@ async fn a_receiver_that_is_not_there_is_retried() {
 #[tokio::test]
 async fn what_is_submitted_is_delivered_without_being_looked_for() {
     let receiver = answering([]).await;
-    let machine = Machine::start().await;
+    let machine = Machine::with_deadline(PATIENCE).await;
     let id = machine.webhook(1, &receiver).await;
     machine.submit(&id, 0..3).await;
     let delivered = machine.until(&id, all(DeliveryState::Delivered));

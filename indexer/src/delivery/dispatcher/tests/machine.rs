@@ -27,8 +27,9 @@ pub(super) const SCHEDULE: [Duration; 3] = [
 /// Patience of a test with what must happen.
 pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Deadline of an attempt where each is answered: as long as a test is patient.
-const DEADLINE: Duration = PATIENCE;
+/// Deadline of an attempt where each is answered: longer than that takes, and so short that a test is still patient when
+/// the lease of a delivery is over.
+const DEADLINE: Duration = Duration::from_secs(20);
 
 /// Deadline of an attempt where a receiver outlives it.
 pub(super) const SHORT_DEADLINE: Duration = Duration::from_secs(2);
@@ -51,6 +52,7 @@ pub(super) struct Machine {
     pub(super) shutdown: CancellationToken,
     pub(super) running: JoinHandle<()>,
     pub(super) folder: TempDir,
+    pub(super) clock: Clock,
 }
 
 impl Machine {
@@ -64,6 +66,16 @@ impl Machine {
 
     /// A dispatcher of this capacity, each of whose attempts ends after `deadline`.
     pub(super) async fn start_with(deadline: Duration, submissions: Submissions) -> Self {
+        Self::on_clock(deadline, submissions, Clock::system()).await
+    }
+
+    /// On a stopped clock, so that no pause is over before the test says so.
+    pub(super) async fn on_stopped_clock() -> Self {
+        let clock = Clock::stopped_at(Clock::system().now());
+        Self::on_clock(DEADLINE, Submissions::new(DEADLINE), clock).await
+    }
+
+    async fn on_clock(deadline: Duration, submissions: Submissions, clock: Clock) -> Self {
         let folder = tempfile::tempdir().expect("temporary folder");
         let store = Store::open(&folder.path().join("sluice.db"))
             .await
@@ -75,7 +87,7 @@ impl Machine {
             schedule: SCHEDULE.into(),
             inserted: Arc::clone(&inserted),
             metrics: Metrics::default(),
-            clock: Clock::system(),
+            clock: clock.clone(),
         };
         let shutdown = CancellationToken::new();
         let capacity = submissions.capacity();
@@ -87,6 +99,7 @@ impl Machine {
             shutdown,
             running,
             folder,
+            clock,
         }
     }
 
@@ -152,7 +165,7 @@ impl Machine {
                 )
             },
             secret: Secret::from_random([number; 32]),
-            created: Timestamp::from(Clock::system().now()),
+            created: Timestamp::from(self.clock.now()),
         };
         self.store
             .create_webhook(&new, 100)
@@ -163,7 +176,7 @@ impl Machine {
 
     pub(super) async fn owe(&self, webhook: &WebhookId, numbers: Range<u8>) {
         let messages = messages(webhook, numbers);
-        let now = Timestamp::from(Clock::system().now());
+        let now = Timestamp::from(self.clock.now());
         self.store
             .commit(&Commit::slot(Commitment::Confirmed, 7, &messages, now))
             .await
@@ -178,7 +191,7 @@ impl Machine {
         for message in &mut messages {
             message.body = BodyTemplate::new("{\"sequence\":".to_owned(), Arc::clone(&suffix));
         }
-        let now = Timestamp::from(Clock::system().now());
+        let now = Timestamp::from(self.clock.now());
         let commit = Commit::slot(Commitment::Confirmed, 7, &messages, now);
         self.store.commit(&commit).await.expect("commits");
         self.inserted.notify_one();
@@ -187,7 +200,7 @@ impl Machine {
     /// Stores messages as the outbox does, and submits them.
     pub(super) async fn submit(&self, webhook: &WebhookId, numbers: Range<u8>) {
         let messages = messages(webhook, numbers);
-        let now = Timestamp::from(Clock::system().now());
+        let now = Timestamp::from(self.clock.now());
         let reservation = self.capacity.reserve(messages.len(), u64::MAX, now);
         let reservation = reservation.expect("there is capacity");
         let commit = Commit::slot(Commitment::Confirmed, 7, &messages, now);

@@ -45,7 +45,7 @@ async fn a_receiver_that_keeps_failing_gets_nothing_but_probes_and_everything_wh
         }
     };
     let receiver = WebhookReceiver::start(reply).await.expect("a free port");
-    let machine = Machine::start().await;
+    let machine = Machine::on_stopped_clock().await;
     let id = machine.webhook(1, &receiver).await;
     machine.owe(&id, 0..40).await;
     let open = async {
@@ -65,7 +65,8 @@ async fn a_receiver_that_keeps_failing_gets_nothing_but_probes_and_everything_wh
         "nothing is sent while it is open"
     );
 
-    // The pause is over: a single probe, which fails.
+    // The pause is over, and all messages are due: a single probe, which fails.
+    machine.clock.advance(2 * SCHEDULE[1]);
     let over = EndpointState {
         paused_until: None,
         ..machine.endpoint(&id).await
@@ -76,6 +77,7 @@ async fn a_receiver_that_keeps_failing_gets_nothing_but_probes_and_everything_wh
     assert_eq!(receiver.received().len(), sent + 1);
 
     heals.store(true, Ordering::SeqCst);
+    machine.clock.advance(2 * SCHEDULE[2]);
     let over = EndpointState {
         paused_until: None,
         ..machine.endpoint(&id).await
@@ -90,7 +92,7 @@ async fn a_receiver_that_keeps_failing_gets_nothing_but_probes_and_everything_wh
 #[tokio::test]
 async fn a_receiver_with_too_much_is_left_alone_by_all_its_messages() {
     let receiver = answering([Reply::Status(429, String::new())]).await;
-    let machine = Machine::start().await;
+    let machine = Machine::on_stopped_clock().await;
     let id = machine.webhook(1, &receiver).await;
     machine.owe(&id, 0..1).await;
     machine
