@@ -147,6 +147,17 @@ pub enum ApiError {
         /// How many are allowed.
         limit: u32,
     },
+    /// The caller's webhooks would watch more addresses together than are allowed.
+    #[error(
+        "filters: your webhooks would watch {count} addresses together, and {limit} are allowed; remove some, or ask the \
+         operator for more"
+    )]
+    AddressQuota {
+        /// How many they would watch.
+        count: u64,
+        /// How many are allowed.
+        limit: u32,
+    },
     /// The stream's servers do not serve as many addresses.
     #[error(
         "{field} would have {count} addresses, and the stream's servers serve {limit}; name fewer, or have the operator use a \
@@ -312,6 +323,7 @@ impl ApiError {
             }
             Self::Stopping => passing(S::SERVICE_UNAVAILABLE, C::Stopping, "Shutting down"),
             Self::TooManyWebhooks { .. }
+            | Self::AddressQuota { .. }
             | Self::NotServed { .. }
             | Self::VersionConflict { .. }
             | Self::WrongKindOfWebhook { .. } => self.webhook_problem(),
@@ -340,6 +352,11 @@ impl ApiError {
             Self::TooManyWebhooks { .. } => {
                 problem(S::CONFLICT, C::TooManyWebhooks, "Too many webhooks")
             }
+            Self::AddressQuota { .. } => problem(
+                S::UNPROCESSABLE_ENTITY,
+                C::AddressQuota,
+                "Too many addresses",
+            ),
             Self::NotServed { .. } => problem(
                 S::UNPROCESSABLE_ENTITY,
                 C::FilterNotServed,

@@ -28,6 +28,7 @@ macro_rules! problem_codes {
 }
 
 problem_codes! {
+    AddressQuota = "address_quota",
     AmountTooLarge = "amount_too_large",
     AmountTooSmall = "amount_too_small",
     BodyTimeout = "body_timeout",

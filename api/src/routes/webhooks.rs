@@ -9,6 +9,7 @@
 //! | for | see |
 //! |---|---|
 //! | what may be written, what is read | `definition`, `settings`, `view` |
+//! | what a caller has of what is limited | `usage` |
 //! | a webhook | `create`, `get`, `list`, `update`, `delete`, `addresses`, `rotate_secret` |
 //! | what became of it | `deliveries`, `events`, `redeliver`, `skip`, `test`, `sample` |
 //! | a temporary webhook's connection | `relay`, `relay_streams` |
@@ -42,6 +43,7 @@ mod skip;
 mod state;
 mod test;
 mod update;
+mod usage;
 mod view;
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
-//! `sluice keys`: makes, lists and revokes API keys.
+//! `sluice keys`: makes, lists, limits and revokes API keys.
 
 use anyhow::{Context, bail, ensure};
 use clap::{Args, Subcommand};
 use service_kit::Clock;
-use sluice_store::{Access, ApiKey, ApiKeyId, ApiKeySecret, NewApiKey, Store, Timestamp};
+use sluice_store::{Access, ApiKey, ApiKeyId, ApiKeySecret, NewApiKey, Quotas, Store, Timestamp};
 
 use crate::config_file::{FileArguments, with_store};
 
@@ -20,6 +20,8 @@ pub enum Command {
     Add(AddArguments),
     /// Lists every key, revoked ones included.
     List(FileArguments),
+    /// Sets what a key may have. What is not given is as configured for all; what a key has beyond its limits stays.
+    Limit(LimitArguments),
     /// Revokes a key, at once and for good. Its webhooks are switched off.
     Revoke(RevokeArguments),
 }
@@ -46,6 +48,21 @@ struct Adopt {
     adopt_from: Option<String>,
 }
 
+/// Arguments of `limit`.
+#[derive(Args)]
+pub struct LimitArguments {
+    /// Its id or its name.
+    key: String,
+    /// Most webhooks.
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
+    webhooks: Option<u32>,
+    /// Most addresses that its webhooks watch together, each counted once for each webhook.
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
+    addresses: Option<u32>,
+    #[command(flatten)]
+    file: FileArguments,
+}
+
 /// Arguments of `revoke`.
 #[derive(Args)]
 pub struct RevokeArguments {
@@ -70,6 +87,18 @@ pub async fn run(command: Command, clock: &Clock) -> anyhow::Result<()> {
             let keys = with_store(&file, |_, store| async move { Ok(store.api_keys().await?) });
             print!("{}", table(&keys.await?));
             Ok(())
+        }
+        Command::Limit(LimitArguments {
+            key,
+            webhooks,
+            addresses,
+            file,
+        }) => {
+            let quotas = Quotas {
+                webhooks,
+                addresses,
+            };
+            with_store(&file, |_, store| limit(store, key, quotas)).await
         }
         Command::Revoke(RevokeArguments { key, file }) => {
             with_store(&file, |_, store| revoke(store, key, now)).await
@@ -107,6 +136,26 @@ async fn add(store: Store, name: String, adopt: Adopt, now: Timestamp) -> anyhow
         }
     }
     Ok(())
+}
+
+async fn limit(store: Store, key: String, quotas: Quotas) -> anyhow::Result<()> {
+    ensure!(
+        store.set_quotas(&key, quotas).await?,
+        "there is no key {key} that could be limited; `sluice keys list` shows all"
+    );
+    println!("{key} may have {}", limits(quotas));
+    Ok(())
+}
+
+/// The limits of a key in words.
+fn limits(quotas: Quotas) -> String {
+    let words = |limit: Option<u32>| {
+        limit.map_or("as many as configured".to_owned(), |limit| {
+            limit.to_string()
+        })
+    };
+    let (webhooks, addresses) = (words(quotas.webhooks), words(quotas.addresses));
+    format!("webhooks: {webhooks}, addresses: {addresses}")
 }
 
 async fn revoke(store: Store, key: String, now: Timestamp) -> anyhow::Result<()> {
@@ -152,15 +201,24 @@ fn table(keys: &[ApiKey]) -> String {
             Some(time) => format!("revoked {time}"),
         };
         lines.push_str(&format!(
-            "{}  {:width$}  {} webhooks  made {}  {state}\n",
+            "{}  {:width$}  {} webhooks  made {}  {state}{}\n",
             key.id,
             key.name,
             key.webhooks,
             key.created,
+            own_limits(key.quotas),
             width = MAX_NAME_CHARS.min(longest_name(keys)),
         ));
     }
     lines
+}
+
+/// The limits that a key has of its own, if there are any.
+fn own_limits(quotas: Quotas) -> String {
+    if quotas == Quotas::default() {
+        return String::new();
+    }
+    format!("  may have {}", limits(quotas))
 }
 
 fn longest_name(keys: &[ApiKey]) -> usize {

@@ -256,6 +256,13 @@ async fn keys_are_shown_once_listed_without_their_secret_and_revoked() {
     let file = std::fs::read(database(installation.folder.path())).expect("reads");
     assert!(!text(&file).contains(&key), "hashed at rest");
 
+    let limit = ["keys", "limit", "ci", "--addresses", "500"];
+    let limited = installation.run(&limit).await;
+    assert!(limited.status.success(), "{limited:?}");
+    let listed = text(&installation.run(&["keys", "list"]).await.stdout);
+    assert!(listed.contains("addresses: 500"), "{listed}");
+    let unknown = installation.run(&["keys", "limit", "missing"]).await;
+    assert!(!unknown.status.success());
     let revoked = installation.run(&["keys", "revoke", "ci"]).await;
     assert!(revoked.status.success(), "{revoked:?}");
     let listed = text(&installation.run(&["keys", "list"]).await.stdout);

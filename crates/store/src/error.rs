@@ -65,6 +65,16 @@ pub enum StoreError {
         /// The limit.
         limit: usize,
     },
+    /// The webhooks of one API key would watch more addresses together than it is allowed.
+    #[error(
+        "the key's webhooks would watch {count} addresses together, but at most {limit} are allowed"
+    )]
+    AddressQuota {
+        /// How many they would watch.
+        count: u64,
+        /// The limit.
+        limit: u32,
+    },
     /// As many secrets as are allowed sign beside the current one.
     #[error("{limit} secrets before this one sign until {until} or longer, which is the limit")]
     TooManySecrets {

@@ -23,7 +23,7 @@
 //!
 //! | for | see |
 //! |---|---|
-//! | API keys | [`Store::create_api_key`], [`Store::api_key_by_hash`], [`Store::api_keys`], [`Store::revoke_api_key`], [`Store::adopt_webhooks`] |
+//! | API keys | [`Store::create_api_key`], [`Store::api_key_by_hash`], [`Store::api_keys`], [`Store::revoke_api_key`], [`Store::set_quotas`], [`Store::usage`], [`Store::adopt_webhooks`] |
 //! | webhooks | [`Store::create_webhook`], [`Store::create_webhook_once`], [`Store::webhook`], [`Store::list_webhooks`], [`Store::update_webhook`], [`Store::edit_filters`], [`Store::rotate_secret`], [`Store::secrets`], [`Store::delete_webhook`] |
 //! | active webhooks | [`Store::webhook_revision`], [`Store::active_webhooks`], [`Store::active_changes`], [`Store::filter_change`], [`Store::record_filter_state`] |
 //! | the chain | [`Store::commit`], [`Store::checkpoint`], [`Store::unconfirmed_slots`], [`Store::messages_of_slot`], [`Store::account_gaps`], [`Store::try_acquire_leadership`] |
@@ -52,9 +52,9 @@ pub use model::{
     FilterLimits, FilterState, Filters, Idempotency, InvalidId, KnownAccount, KnownAccountChanges,
     Lease, LeaseLimits, LeaseRequest, LeaseToken, LeasedDelivery, Load, MAX_PREVIOUS_SECRETS,
     MAX_RESPONSE_BYTES, MessageId, MessageKind, MessagePage, NewApiKey, NewMessage, NewWebhook,
-    Observation, Outcome, QueueStats, Recorded, Redeliver, Removed, ResumeState, Retention,
+    Observation, Outcome, QueueStats, Quotas, Recorded, Redeliver, Removed, ResumeState, Retention,
     Revision, Secret, Secrets, Skipped, SlotMessage, StoredMessage, Tenant, TenantShares,
-    Timestamp, Timings, UnconfirmedSlot, Webhook, WebhookDefinition, WebhookId, WebhookPage,
+    Timestamp, Timings, UnconfirmedSlot, Usage, Webhook, WebhookDefinition, WebhookId, WebhookPage,
 };
 pub use sluice_chain_types::Commitment;
 pub use sql::{Leadership, PendingCommit, Store};

@@ -26,7 +26,7 @@ pub(crate) use self::filters::edit_addresses;
 pub use self::{
     active::{ActiveChanges, ActiveWebhook, ActiveWebhooks},
     address_limits::AddressLimits,
-    api_keys::{Access, ApiKey, ApiKeyHash, ApiKeyId, ApiKeySecret, NewApiKey},
+    api_keys::{Access, ApiKey, ApiKeyHash, ApiKeyId, ApiKeySecret, NewApiKey, Quotas, Usage},
     attempt::{
         Attempt, AttemptResult, MAX_RESPONSE_BYTES, Observation, Outcome, Recorded, Timings,
     },

@@ -31,6 +31,7 @@ pub(super) fn missing(what: &'static str, id: &str) -> ApiError {
 pub(super) fn store_error(error: StoreError) -> ApiError {
     match error {
         StoreError::TooManyWebhooks { limit } => ApiError::TooManyWebhooks { limit },
+        StoreError::AddressQuota { count, limit } => ApiError::AddressQuota { count, limit },
         StoreError::IdempotencyKeyReused { webhook } => ApiError::invalid(
             "Idempotency-Key",
             format!(

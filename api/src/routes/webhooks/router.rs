@@ -12,7 +12,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 use super::{
     addresses, create, delete, deliveries, events, get, list, openapi::Components, redeliver,
     relay, relay_streams::RelayStreams, rotate_secret, settings::Settings, skip, state::State,
-    test, update,
+    test, update, usage,
 };
 use crate::auth::{self, Authenticator, CallerLimiter};
 
@@ -34,6 +34,7 @@ fn metered() -> OpenApiRouter<State> {
         .routes(routes!(redeliver::handler))
         .routes(routes!(skip::handler))
         .routes(routes!(events::handler))
+        .routes(routes!(usage::handler))
         .routes(routes!(relay::open))
 }
 

@@ -80,6 +80,26 @@ pub struct NewApiKey {
     pub created: Timestamp,
 }
 
+/// What an API key may have. `None` is the configured limit, or none where nothing is configured.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Quotas {
+    /// Webhooks.
+    pub webhooks: Option<u32>,
+    /// Addresses that its webhooks watch together, each counted once for each webhook.
+    pub addresses: Option<u32>,
+}
+
+/// What an API key has, of what is limited by quotas.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// Webhooks.
+    pub webhooks: u32,
+    /// Addresses that its webhooks watch together, each counted once for each webhook.
+    pub addresses: u64,
+    /// The limits that it has of its own.
+    pub quotas: Quotas,
+}
+
 /// A stored API key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ApiKey {
@@ -93,6 +113,8 @@ pub struct ApiKey {
     pub revoked: Option<Timestamp>,
     /// Webhooks that belong to it.
     pub webhooks: u32,
+    /// The limits that it has of its own.
+    pub quotas: Quotas,
 }
 
 /// The webhooks that an operation may see. Others do not exist for it.

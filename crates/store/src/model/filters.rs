@@ -26,6 +26,12 @@ impl Filters {
         self.programs.is_empty() && (programs_only || self.accounts.is_empty())
     }
 
+    /// How many addresses there are.
+    #[must_use]
+    pub const fn count(&self) -> usize {
+        self.accounts.len().saturating_add(self.programs.len())
+    }
+
     /// Hexadecimal SHA-256 by which a subscriber checks that the set in force is the one it means,
     /// whatever its order: of `accounts`, their count (u32, little endian) and their bytes in ascending
     /// order, then of `programs` the same.

@@ -1,8 +1,8 @@
 //! API keys: creates, lists and revokes them, and gives webhooks to another one.
 
-use super::{retried::retried, rows, store::Store, webhook_row};
+use super::{quotas::quotas, retried::retried, rows, store::Store, webhook_row};
 use crate::{
-    Access, ApiKey, ApiKeyHash, ApiKeyId, NewApiKey, StoreError, Timestamp,
+    Access, ApiKey, ApiKeyHash, ApiKeyId, NewApiKey, Quotas, StoreError, Timestamp,
     backend::{Connection, Durability, Row, values},
 };
 
@@ -10,7 +10,7 @@ use crate::{
 const REVOKED: &str = "the API key it belongs to was revoked";
 
 const SELECT: &str = "
-    SELECT k.id, k.name, k.created_at, k.revoked_at,
+    SELECT k.id, k.name, k.created_at, k.revoked_at, k.max_webhooks, k.max_addresses,
         (SELECT count(*) FROM webhooks w WHERE w.api_key = k.ordinal AND w.deleted = 0) AS webhooks
     FROM api_keys k WHERE CAST($1 AS TEXT) IS NULL OR k.id = $1 ORDER BY k.ordinal";
 
@@ -46,6 +46,7 @@ impl Store {
             created: new.created,
             revoked: None,
             webhooks: 0,
+            quotas: Quotas::default(),
         })
     }
 
@@ -188,5 +189,6 @@ fn api_key_of(row: &Row) -> Result<ApiKey, StoreError> {
         created: row.time("created_at")?,
         revoked: row.optional_time("revoked_at")?,
         webhooks: row.count("webhooks")?,
+        quotas: quotas(row)?,
     })
 }

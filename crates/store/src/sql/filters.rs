@@ -1,6 +1,6 @@
 //! Edits the filters of a webhook: adds and removes addresses.
 
-use super::{retried::retried, store::Store, webhook_row};
+use super::{quotas::check_addresses, retried::retried, store::Store, webhook_row};
 use crate::{
     Access, FilterEdit, FilterEdited, FilterLimits, Filters, StoreError, WebhookId,
     backend::Durability, model::edit_addresses,
@@ -75,6 +75,9 @@ impl Store {
         }
         webhook_row::replace_filters(&mut write, ordinal, &definition.filters).await?;
         webhook_row::update(&mut write, ordinal, &before, &definition).await?;
+        if before.definition.filters.count() < definition.filters.count() {
+            check_addresses(&mut write, ordinal).await?;
+        }
         let webhook = webhook_row::select(&mut write, &Access::All, id).await?;
         write.commit().await?;
         Ok(webhook.map(|webhook| FilterEdited {

@@ -2,6 +2,7 @@
 
 use super::{
     lanes,
+    quotas::{check_addresses, usage_of},
     retried::retried,
     rows,
     store::Store,
@@ -17,10 +18,10 @@ use crate::{
 };
 
 impl Store {
-    /// Creates a webhook, unless its owner has `limit` already.
+    /// Creates a webhook, unless its owner has as many already as its quota says, or `limit` where it has none.
     ///
     /// # Errors
-    /// [`StoreError::TooManyWebhooks`], [`StoreError::NoSuchApiKey`], or a failure of the database, which also
+    /// [`StoreError::TooManyWebhooks`], [`StoreError::AddressQuota`], [`StoreError::NoSuchApiKey`], or a failure of the database, which also
     /// refuses a definition without kinds or without addresses.
     pub async fn create_webhook(
         &self,
@@ -63,18 +64,13 @@ impl Store {
         {
             return Ok(earlier);
         }
-        let count = write
-            .one_row(
-                "SELECT count(*) AS count FROM webhooks
-                 WHERE deleted = 0 AND (api_key = $1 OR (api_key IS NULL AND CAST($1 AS BIGINT) IS NULL))",
-                values![api_key],
-            )
-            .await?
-            .integer("count")?;
-        if count >= i64::from(limit) {
+        let usage = usage_of(&mut write, api_key).await?;
+        let limit = usage.quotas.webhooks.unwrap_or(limit);
+        if usage.webhooks >= limit {
             return Err(StoreError::TooManyWebhooks { limit });
         }
-        insert(&mut write, new, api_key, revision, idempotency).await?;
+        let ordinal = insert(&mut write, new, api_key, revision, idempotency).await?;
+        check_addresses(&mut write, ordinal).await?;
         let webhook = select(&mut write, &Access::All, &new.id).await?;
         write.commit().await?;
         Ok(CreatedWebhook {
@@ -138,8 +134,8 @@ impl Store {
     /// is written.
     ///
     /// # Errors
-    /// [`StoreError::VersionConflict`], or a failure of the database, which also refuses a definition
-    /// without kinds or without addresses.
+    /// [`StoreError::VersionConflict`], [`StoreError::AddressQuota`], or a failure of the database, which also refuses
+    /// a definition without kinds or without addresses.
     pub async fn update_webhook(
         &self,
         access: &Access,
@@ -165,6 +161,9 @@ impl Store {
             webhook_row::replace_filters(&mut write, ordinal, &definition.filters).await?;
         }
         update(&mut write, ordinal, &before, definition).await?;
+        if before.definition.filters.count() < definition.filters.count() {
+            check_addresses(&mut write, ordinal).await?;
+        }
         if before.definition.order != definition.order {
             lanes::rebuild(&mut write, ordinal, definition.order).await?;
         }
@@ -337,7 +336,7 @@ async fn insert(
     api_key: Option<i64>,
     revision: Revision,
     idempotency: Option<&Idempotency>,
-) -> Result<(), StoreError> {
+) -> Result<i64, StoreError> {
     let definition = &new.definition;
     let mut columns = definition_columns(definition)?;
     columns.extend(values![
@@ -378,5 +377,5 @@ async fn insert(
     ] {
         write.execute(table, values![ordinal]).await?;
     }
-    Ok(())
+    Ok(ordinal)
 }

@@ -1,6 +1,9 @@
 //! API keys, and the webhooks that belong to them.
 
-use sluice_store::{Access, ApiKeyHash, ApiKeyId, ApiKeySecret, NewApiKey, StoreError};
+use sluice_store::{
+    Access, ApiKeyHash, ApiKeyId, ApiKeySecret, FilterEdit, FilterLimits, Filters, NewApiKey,
+    Quotas, StoreError,
+};
 
 use crate::{fixture::*, on_both};
 
@@ -8,6 +11,7 @@ on_both!(
     a_key_is_known_by_its_hash_until_it_is_revoked,
     a_webhook_exists_for_its_key_alone,
     webhooks_of_a_revoked_key_stop_and_can_be_adopted,
+    a_key_is_kept_to_its_quotas_and_others_are_not,
 );
 
 async fn a_key_is_known_by_its_hash_until_it_is_revoked(fixture: &Fixture) {
@@ -106,4 +110,91 @@ async fn webhooks_of_a_revoked_key_stop_and_can_be_adopted(fixture: &Fixture) {
         to_a_revoked_key,
         Err(StoreError::NoSuchApiKey { .. })
     ));
+}
+
+async fn a_key_is_kept_to_its_quotas_and_others_are_not(fixture: &Fixture) {
+    let store = &fixture.store;
+    let (limited, _) = with_key(store, 1, "limited").await;
+    let (free, _) = with_key(store, 2, "free").await;
+    let quotas = Quotas {
+        webhooks: Some(2),
+        addresses: Some(7),
+    };
+    assert!(store.set_quotas("limited", quotas).await.expect("sets"));
+    assert!(!store.set_quotas("missing", quotas).await.expect("answers"));
+    let of = |number, owner: &ApiKeyId| {
+        let mut new = webhook(number);
+        new.owner = Access::Key(owner.clone());
+        new
+    };
+    // Each watches three addresses.
+    let first = store.create_webhook(&of(1, &limited), 100).await;
+    let first = first.expect("created").id;
+    store
+        .create_webhook(&of(2, &limited), 100)
+        .await
+        .expect("created");
+    let third = store.create_webhook(&of(3, &limited), 100).await;
+    assert!(matches!(
+        third,
+        Err(StoreError::TooManyWebhooks { limit: 2 })
+    ));
+    let access = Access::Key(limited.clone());
+    let usage = store.usage(&access).await.expect("reads");
+    assert_eq!(
+        (usage.webhooks, usage.addresses, usage.quotas),
+        (2, 6, quotas)
+    );
+
+    let watch = async |numbers: &[u8]| {
+        let add = Filters {
+            accounts: numbers.iter().map(|number| address(*number)).collect(),
+            programs: Vec::new(),
+        };
+        let edit = FilterEdit {
+            add,
+            remove: Filters::default(),
+        };
+        let limits = FilterLimits {
+            accounts: 100,
+            programs: 100,
+        };
+        store
+            .edit_filters(&access, &first, &edit, limits, None)
+            .await
+    };
+    let past = watch(&[10, 11]).await;
+    assert!(matches!(
+        past,
+        Err(StoreError::AddressQuota { count: 8, limit: 7 })
+    ));
+    watch(&[10]).await.expect("fits");
+    let mut wider = definition();
+    wider.filters.accounts.extend([address(10), address(11)]);
+    let past = store.update_webhook(&access, &first, &wider, None).await;
+    assert!(matches!(past, Err(StoreError::AddressQuota { .. })));
+    let usage = store.usage(&access).await.expect("reads");
+    assert_eq!(usage.addresses, 7, "what was refused is not there");
+
+    for number in 3..=6 {
+        store
+            .create_webhook(&of(number, &free), 4)
+            .await
+            .expect("created");
+    }
+    let past = store.create_webhook(&of(7, &free), 4).await;
+    assert!(matches!(
+        past,
+        Err(StoreError::TooManyWebhooks { limit: 4 })
+    ));
+    assert!(
+        store
+            .set_quotas("limited", Quotas::default())
+            .await
+            .expect("sets")
+    );
+    store
+        .create_webhook(&of(8, &limited), 100)
+        .await
+        .expect("created");
 }

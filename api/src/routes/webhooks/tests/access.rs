@@ -1,6 +1,6 @@
 //! Tests of authentication: callers that are admitted, and the webhooks that they see.
 
-use sluice_store::{ApiKeyId, ApiKeySecret, NewApiKey};
+use sluice_store::{ApiKeyId, ApiKeySecret, NewApiKey, Quotas};
 
 use super::*;
 
@@ -178,4 +178,37 @@ async fn a_key_that_asks_too_often_learns_when_to_return_and_others_are_not_slow
     );
     let response = api.by(&other, Method::GET, "/api/webhooks", None).await;
     assert_eq!(response.status(), StatusCode::OK);
+}
+
+#[tokio::test]
+async fn a_key_sees_its_quotas_and_is_refused_beyond_them() {
+    let api = api(false).await;
+    let key = api.key(1).await;
+    let quotas = Quotas {
+        webhooks: None,
+        addresses: Some(5),
+    };
+    assert!(api.store.set_quotas("key 1", quotas).await.expect("sets"));
+    let body = valid();
+    let create = async || {
+        let response = api.by(&key, Method::POST, "/api/webhooks", Some(&body));
+        read(response.await).await
+    };
+    assert_eq!(create().await.0, StatusCode::CREATED);
+    let (status, problem) = create().await;
+    assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY, "{problem}");
+    assert_eq!(problem["code"], "address_quota");
+    let detail = problem["detail"].as_str().expect("text");
+    assert!(
+        detail.contains("6 addresses") && detail.contains("5 are"),
+        "{detail}"
+    );
+    let (_, usage) = read(api.by(&key, Method::GET, "/api/usage", None).await).await;
+    assert_eq!(
+        usage,
+        json!({
+            "webhooks": { "used": 1, "limit": MAX_WEBHOOKS },
+            "addresses": { "used": 3, "limit": 5 },
+        })
+    );
 }
