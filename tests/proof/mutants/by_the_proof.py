@@ -89,8 +89,9 @@ class ComparingMachine(Machine):
     strange: set[str]
     solver: Solver
     memory: Memory
-    #: Where stores of mutants go.
-    stored: dict[str, int]
+    accesses: Accesses
+    #: Where stores of mutants go, from each place of the execution.
+    stored: dict[tuple[str, Node], int]
     #: What was known of the input wherever a changed instruction was met.
     met: dict[Node, list[list[z3.BoolRef]]]
     #: Where stores of the guard do more than to write zero where the runtime has put zero.
@@ -103,6 +104,11 @@ class ComparingMachine(Machine):
     def _branch(self, state: State, instruction: Instruction) -> list[State]:
         self._compare(state, instruction)
         return super()._branch(state, instruction)
+
+    def _call(self, state: State, instruction: Instruction) -> None:
+        caller = liveness.node(state)
+        super()._call(state, instruction)
+        self.accesses.entered.setdefault(caller, set()).add(liveness.node(state))
 
     def _compare(self, state: State, instruction: Instruction) -> None:
         mutants = self.changed.get(state.at)
@@ -131,7 +137,8 @@ class ComparingMachine(Machine):
         if changed.kind == Kind.STORE:
             address = address_of(state, changed)
             place = liveness.bytes_at(address, changed.width) if isinstance(address, int) else 0
-            self.stored[name] = self.stored.get(name, 0) | place
+            key = name, liveness.node(state)
+            self.stored[key] = self.stored.get(key, 0) | place
             if not place:
                 self.strange.add(name)
 
@@ -178,7 +185,7 @@ class Reasons:
         self._machine = ComparingMachine(self._code, ControlFlow(self._code, program.entry), services)
         self._machine.solver, self._machine.memory, self._machine.stored = given.solver, memory_of(given), {}
         self._machine.changed, self._machine.met, self._machine.strange = {}, {}, set()
-        self._machine.changing = set()
+        self._machine.changing, self._machine.accesses = set(), memory.accesses
         self._machine.differ, self._machine.differ_with_clock = set(), set()
         for each in mutants:
             code = self._codes[each.name]
@@ -278,7 +285,7 @@ class Reasons:
         """Places in which guard and mutant may differ behind the instruction."""
         if before.kind != Kind.STORE:
             return liveness.register(before.target)
-        written = self._machine.stored.get(mutant.name, 0)
+        written = self._machine.stored.get((mutant.name, context), 0)
         if context in self._machine.changing:
             for each in self._memory.accesses.written.get(context, set()):
                 written |= each

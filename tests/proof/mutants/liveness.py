@@ -19,8 +19,10 @@ from guard_proof.state import State
 from guard_proof.syscalls import INFO_SIZE, hash_of
 
 Code = list[Instruction | None]
-#: Where an execution stands: the places that its open calls return to, and the instruction.
-Node = tuple[tuple[int, ...], int]
+#: An open call: the place that it returns to, and the rounds of the loops around it.
+Open = tuple[int, tuple[tuple[int, int], ...]]
+#: Where an execution stands: its open calls, and the instruction.
+Node = tuple[tuple[Open, ...], int]
 
 #: Registers that a call gives back as they were; while it is open they are kept apart, for each call that is open.
 KEPT = range(6, 10)
@@ -35,7 +37,7 @@ ARGUMENTS = {
 
 
 def node(state: State) -> Node:
-    return tuple(frame.back for frame in state.frames), state.at
+    return tuple((frame.back, frame.rounds) for frame in state.frames), state.at
 
 
 def register(number: int) -> int:
@@ -59,6 +61,8 @@ class Accesses:
 
     read: dict[Node, int] = field(default_factory=dict)
     written: dict[Node, set[int]] = field(default_factory=dict)
+    #: Where functions were entered, by where they were called.
+    entered: dict[Node, set[Node]] = field(default_factory=dict)
     #: Loads whose number reaches nothing but the code of a refusal.
     codes: set[int] = field(default_factory=set)
     #: Of calls of other programs: what is described of each account in turn, but for its key.
@@ -127,7 +131,7 @@ class Liveness:
             return []
         match instruction.kind:
             case Kind.EXIT:
-                return [(backs[:-1], backs[-1])] if backs else []
+                return [(backs[:-1], backs[-1][0])] if backs else []
             case Kind.SYSCALL if instruction.immediate == ABORT:
                 return []
             case Kind.JUMP:
@@ -135,7 +139,7 @@ class Liveness:
             case Kind.BRANCH:
                 return [(backs, instruction.next), (backs, instruction.to)]
             case Kind.CALL:
-                return [((*backs, instruction.next), instruction.to)]
+                return self._accesses.entered.get(at, ())
         return [(backs, instruction.next)]
 
     def _solve(self) -> None:
