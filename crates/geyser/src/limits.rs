@@ -24,8 +24,8 @@ pub const SUBSCRIBE_TIMEOUT: Duration = Duration::from_secs(10);
 /// burdens neither side.
 pub const LONGEST_RECONNECT_PAUSE: Duration = Duration::from_secs(1);
 
-/// Silence after which the stream counts as dead. Servers ping every 10 to 15 seconds and a slot
-/// passes every 400 ms, so this allows one lost ping and no more.
+/// Silence after which the stream counts as dead. Servers ping every 10 to 15 seconds and send
+/// every slot, so this allows one lost ping and no more.
 pub const STALL_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Interval of HTTP/2 pings, which notice a connection whose other end vanished and keep proxies

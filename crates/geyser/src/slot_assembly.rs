@@ -11,8 +11,8 @@
 //!
 //! A slot is *witnessed* when the creation of its bank was reported on this connection, by an update that proves the
 //! filter, before any of its content: the stream leaves nothing out after that. A slot that was not witnessed is whole when
-//! its content came in a replay that was asked for after the same server had reported its end: its metadata and a commitment. That
-//! it has a child proves nothing: the validator had frozen it, but the server may not have had the block yet.
+//! its content came in a replay that was asked for after the same server had reported the end of the same block: its metadata and
+//! a commitment. That it has a child proves nothing: the validator had frozen it, but the server may not have had the block yet.
 //!
 //! Every other slot is *suspect*: it is held back, with all that builds on it, until it has been asked for again
 //! ([`SlotAssembler::replay_due`]).

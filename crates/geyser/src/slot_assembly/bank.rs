@@ -152,12 +152,6 @@ impl CollectedBank {
         self.meta().map(|meta| meta.blockhash.as_str())
     }
 
-    /// Hash of its block, where it has a number.
-    pub(super) fn ended_block(&self) -> Option<String> {
-        self.id?;
-        self.blockhash().map(str::to_owned)
-    }
-
     /// Whether everything that `other` delivered was delivered here, in the same or a later version.
     pub(super) fn contains(&self, other: &Self) -> bool {
         self.delivered.contains(&other.delivered)

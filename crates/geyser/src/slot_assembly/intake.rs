@@ -182,7 +182,7 @@ impl SlotAssembler {
         bank.parent = Some(parent);
         let is_live = bank.witnessed_in.is_some();
         if bank.set_meta(update, generation) {
-            let ended = bank.ended_block();
+            let ended = bank.blockhash().unwrap_or_default().to_owned();
             self.note_ended(source, slot, ended);
         }
         if is_live {
@@ -343,12 +343,12 @@ impl SlotAssembler {
         if let Some(bank) = bank
             && bank.set_processed(update)
         {
-            let ended = bank.ended_block();
+            let ended = bank.blockhash().unwrap_or_default().to_owned();
             self.note_ended(source, slot, ended);
         }
     }
 
-    fn note_ended(&mut self, source: usize, slot: u64, blockhash: Option<String>) {
+    fn note_ended(&mut self, source: usize, slot: u64, blockhash: String) {
         if let Some(from) = self.sources.get_mut(source) {
             from.note_ended();
         }

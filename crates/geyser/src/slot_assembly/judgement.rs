@@ -34,15 +34,11 @@ impl SlotAssembler {
         if !from.replays(bank.opened_in, slot) {
             return None;
         }
-        let ended = self.ended(source, slot).iter();
-        let mut ended = ended.filter(|ended| {
-            ended
-                .blockhash
-                .as_deref()
-                .is_none_or(|hash| bank.blockhash() == Some(hash))
-        });
+        let mut ended = self.ended(source, slot).iter();
         ended
-            .any(|ended| ended.ended_in < bank.opened_in)
+            .any(|ended| {
+                bank.blockhash() == Some(&ended.blockhash) && ended.ended_in < bank.opened_in
+            })
             .then_some(filter)
     }
 

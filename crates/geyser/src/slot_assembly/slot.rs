@@ -66,8 +66,8 @@ pub(super) struct SlotView {
 /// A bank of which a server has reported the end.
 #[derive(Debug)]
 pub(super) struct EndedBank {
-    /// Hash of its block, where the server numbers banks. Of one that does not, the first end of a slot counts for all.
-    pub(super) blockhash: Option<String>,
+    /// Hash of its block.
+    pub(super) blockhash: String,
     /// The newest generation sent at that moment.
     pub(super) ended_in: Generation,
 }

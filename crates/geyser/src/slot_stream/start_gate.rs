@@ -9,7 +9,8 @@ use tokio::time::Instant;
 
 use crate::update::{Body, Update};
 
-/// Time in which every server must have shown where it is: a slot. One that has shown nothing by then is not waited for.
+/// Time in which every server must have shown where it is: one that sends slots sends several statuses in it, however long a
+/// slot lasts. One that has shown nothing by then is not waited for.
 const GRACE: Duration = Duration::from_millis(400);
 
 /// Slots by which a server may be behind the one that is farthest and still begin: what lies between a block and its
