@@ -18,6 +18,9 @@ pub struct Weather {
     pub deaths: u32,
     /// Of steps, in how many a slot gets a replacement block without a word about the first.
     pub replacements: u32,
+    /// Of new blocks, how many are written in turns with another bank of their slot, which is given up without a word. Only for
+    /// servers that number banks: nothing else would tell which of the two the content is of.
+    pub rivals: u32,
     /// Of new blocks, how many have a write that is reported only after they are frozen.
     pub late_writes: u32,
     /// Of new blocks, of how many it is not said that they are processed.
@@ -33,6 +36,7 @@ impl Weather {
             forks: one_of([5, 15, 40]),
             deaths: one_of([0, 5, 15]),
             replacements: one_of([0, 0, 8]),
+            rivals: one_of([0, 0, 15]),
             late_writes: 20,
             unprocessed: 10,
         }
@@ -133,8 +137,18 @@ impl ChainScript {
 
     /// A block of a slot, from its beginning to its end.
     fn produce(&mut self, slot: u64, parent: BlockId, author: &mut impl Author) -> BlockId {
+        let rivals = self.chance(self.weather.rivals);
+        let rival = rivals.then(|| self.chain.open(slot, parent));
+        if let Some(rival) = rival {
+            self.replaced.insert(slot);
+            author.fill(&self.chain, rival, &mut self.rng);
+        }
         let block = self.chain.open(slot, parent);
         author.fill(&self.chain, block, &mut self.rng);
+        if let Some(rival) = rival {
+            author.fill(&self.chain, rival, &mut self.rng);
+            author.fill(&self.chain, block, &mut self.rng);
+        }
         self.chain.freeze(block);
         if !self.chance(self.weather.unprocessed) {
             self.chain.seal(block);

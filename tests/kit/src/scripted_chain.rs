@@ -4,11 +4,14 @@
 //! script may report less than is true, later, or twice, which no validator does on demand. Only block metadata comes by
 //! itself, before the first `Processed` of each bank, as from every validator.
 
+mod bank_numbers;
 mod block_tree;
+mod moments;
 mod statuses;
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeSet,
+    ops::Range,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Instant,
 };
@@ -21,7 +24,10 @@ use solana_pubkey::Pubkey;
 use solana_signature::Signature;
 use tokio::sync::watch;
 
+use bank_numbers::BankNumbers;
+pub use bank_numbers::slot_of;
 pub use block_tree::{Block, BlockId, BlockTree, Write};
+use moments::Moments;
 pub use statuses::ReportedStatuses;
 
 pub use crate::accounts::State;
@@ -90,11 +96,13 @@ pub struct ChainRecord {
     pub statuses: ReportedStatuses,
     /// Every message reported, in order, from the first slot's statuses on.
     pub messages: Vec<Message>,
+    /// Of each message the number of the bank that it is of; `None` of what is of none.
+    banks: Vec<Option<u64>>,
+    numbers: BankNumbers,
     /// Slots of whose present bank the metadata was reported.
     with_metadata: BTreeSet<u64>,
-    /// What readers may see of each slot that was reported to be frozen. More than one state only where a script delivers a
-    /// write late.
-    pub states: BTreeMap<u64, Vec<State>>,
+    /// What readers may see of each slot that was reported to be frozen.
+    moments: Moments,
     /// How far the node is.
     pub node: NodeSlot,
 }
@@ -120,17 +128,18 @@ impl ScriptedChain {
     /// A record of one slot.
     #[must_use]
     pub fn new(genesis: u64, state: State) -> Self {
-        let states = BTreeMap::from([(genesis, vec![state.clone()])]);
         let mut record = ChainRecord {
             tree: BlockTree::new(genesis, state),
             statuses: ReportedStatuses::new(genesis),
             messages: Vec::new(),
+            banks: Vec::new(),
+            numbers: BankNumbers::default(),
             with_metadata: BTreeSet::new(),
-            states,
+            moments: Moments::default(),
             node: NodeSlot::OfTheStream,
         };
         for status in [SlotStatus::Processed, SlotStatus::Confirmed] {
-            record.report(Message::status(genesis, status, None));
+            record.report(Message::status(genesis, status, None), None);
         }
         let reported = record.messages.len();
         Self {
@@ -149,11 +158,19 @@ impl ScriptedChain {
         self.report_timed(message);
     }
 
-    /// As [`ScriptedChain::report`]. Returns when servers could see it: what is kept for judges is made up before that, and takes
-    /// long on a long chain.
+    /// Has the validator report something of a block, whichever the slot has now.
+    fn report_of(&self, id: BlockId, message: Message) {
+        self.report_with(message, Some(id));
+    }
+
+    /// As [`ScriptedChain::report`]. Returns when servers could see it.
     pub fn report_timed(&self, message: Message) -> Instant {
+        self.report_with(message, None)
+    }
+
+    fn report_with(&self, message: Message, block: Option<BlockId>) -> Instant {
         let mut record = self.lock();
-        record.report(message);
+        record.report(message, block);
         let len = record.messages.len();
         let at = Instant::now();
         drop(record);
@@ -188,7 +205,10 @@ impl ScriptedChain {
             let below = record.tree.block(parent).slot;
             (record.tree.open_on(slot, parent), below)
         };
-        self.report(Message::status(slot, SlotStatus::CreatedBank, Some(below)));
+        self.report_of(
+            id,
+            Message::status(slot, SlotStatus::CreatedBank, Some(below)),
+        );
         id
     }
 
@@ -199,7 +219,7 @@ impl ScriptedChain {
             let write = record.tree.write_in(id, key, content, by);
             (record.tree.block(id).slot, write)
         };
-        self.report(Message::write(slot, &write));
+        self.report_of(id, Message::write(slot, &write));
     }
 
     /// Executes a transaction in the block that a slot has.
@@ -207,15 +227,21 @@ impl ScriptedChain {
     /// # Panics
     /// When it has none.
     pub fn execute(&self, slot: u64, transaction: TransactionUpdate) {
-        let executed = self.lock().tree.execute(slot, transaction);
+        let current = self.lock().tree.current(slot);
+        self.execute_in(current.expect("the slot has a block"), transaction);
+    }
+
+    /// Executes a transaction in a block.
+    pub fn execute_in(&self, id: BlockId, transaction: TransactionUpdate) {
+        let executed = self.lock().tree.execute_in(id, transaction);
         let executed = Body::Transaction(Box::new(executed));
-        self.report(Message::Update(executed));
+        self.report_of(id, Message::Update(executed));
     }
 
     /// Freezes a block. Its status may follow, or that of a descendant instead.
     pub fn freeze(&self, id: BlockId) {
         let block = self.lock().tree.block_meta(id);
-        self.report(Message::Update(Body::BlockMeta(block)));
+        self.report_of(id, Message::Update(Body::BlockMeta(block)));
     }
 
     /// Freezes a block unless that was done, and says that it is processed.
@@ -225,7 +251,7 @@ impl ScriptedChain {
             let block = record.tree.block(id);
             (block.slot, record.tree.parent(block.slot))
         };
-        self.report(Message::status(slot, SlotStatus::Processed, parent));
+        self.report_of(id, Message::status(slot, SlotStatus::Processed, parent));
     }
 
     /// The chain decides for a block and all below it. Servers name no parent here.
@@ -235,7 +261,7 @@ impl ScriptedChain {
             record.tree.confirm(id);
             record.tree.block(id).slot
         };
-        self.report(Message::status(slot, SlotStatus::Confirmed, None));
+        self.report_of(id, Message::status(slot, SlotStatus::Confirmed, None));
     }
 
     /// The chain decides for good for a block and all below it.
@@ -245,7 +271,7 @@ impl ScriptedChain {
             record.tree.finalize(id);
             record.tree.block(id).slot
         };
-        self.report(Message::status(slot, SlotStatus::Finalized, None));
+        self.report_of(id, Message::status(slot, SlotStatus::Finalized, None));
     }
 
     /// Gives a block up, and all that build on it. Only of those that `is_reported` names it is said.
@@ -254,7 +280,7 @@ impl ScriptedChain {
         for victim in victims {
             if is_reported(victim) {
                 let slot = self.lock().tree.block(victim).slot;
-                self.report(Message::status(slot, SlotStatus::Dead, None));
+                self.report_of(victim, Message::status(slot, SlotStatus::Dead, None));
             }
         }
     }
@@ -269,13 +295,13 @@ impl ScriptedChain {
             (block, parent)
         };
         let slot = block.slot;
-        self.report(Message::status(slot, SlotStatus::CreatedBank, parent));
+        self.report_of(id, Message::status(slot, SlotStatus::CreatedBank, parent));
         for executed in block.transactions {
             let executed = Body::Transaction(Box::new(executed));
-            self.report(Message::Update(executed));
+            self.report_of(id, Message::Update(executed));
         }
         for write in block.writes.iter().filter(|write| is_reported(write)) {
-            self.report(Message::write(slot, write));
+            self.report_of(id, Message::write(slot, write));
         }
         self.freeze(id);
     }
@@ -288,7 +314,7 @@ impl ScriptedChain {
 }
 
 impl ChainRecord {
-    fn report(&mut self, message: Message) {
+    fn report(&mut self, message: Message, block: Option<BlockId>) {
         match &message {
             Message::Update(Body::Slot(update)) => {
                 self.learn(update);
@@ -304,7 +330,23 @@ impl ChainRecord {
             }
             _ => {}
         }
+        self.push(message, block);
+    }
+
+    fn push(&mut self, message: Message, block: Option<BlockId>) {
+        let bank = match &message {
+            Message::Update(body) => self.numbers.of(body, block),
+            _ => None,
+        };
+        self.banks.push(bank);
         self.messages.push(message);
+    }
+
+    /// The messages of these numbers, each with the number of the bank that it is of.
+    pub fn reported(&self, numbers: Range<usize>) -> impl Iterator<Item = (&Message, Option<u64>)> {
+        let messages = self.messages.get(numbers.clone()).unwrap_or_default();
+        let banks = self.banks.get(numbers).unwrap_or_default();
+        messages.iter().zip(banks.iter().copied())
     }
 
     /// Reports the block of a slot, once for each of its banks.
@@ -313,7 +355,7 @@ impl ChainRecord {
             && self.with_metadata.insert(slot)
         {
             let block = self.tree.block_meta(id);
-            self.messages.push(Message::Update(Body::BlockMeta(block)));
+            self.push(Message::Update(Body::BlockMeta(block)), Some(id));
         }
     }
 
@@ -354,10 +396,12 @@ impl ChainRecord {
 
     /// From now on readers may see this slot as it is now.
     pub fn allow(&mut self, slot: u64) {
-        let state = self.tree.state(slot);
-        let states = self.states.entry(slot).or_default();
-        if !states.contains(&state) {
-            states.push(state);
-        }
+        self.moments.allow(&self.tree, slot);
+    }
+
+    /// What readers may see of a slot, the newest last; nothing before it was reported to be frozen. More than one state only
+    /// where a script delivers a write late, or the slot has another block.
+    pub fn states(&self, slot: u64) -> impl DoubleEndedIterator<Item = &State> {
+        self.moments.of(&self.tree, slot)
     }
 }

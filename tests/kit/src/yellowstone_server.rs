@@ -66,6 +66,8 @@ pub struct ServerSettings {
     /// The slot from which on it is of another chain: its blocks have other hashes, and nothing is written in them but the
     /// clock.
     pub rival_from: Option<u64>,
+    /// Whether it sends the numbers of banks, and keeps all banks of a slot for replays. No released server does.
+    pub bank_ids: bool,
 }
 
 impl Default for ServerSettings {
@@ -78,6 +80,7 @@ impl Default for ServerSettings {
             ring: 250_000,
             behind: 0,
             rival_from: None,
+            bank_ids: false,
         }
     }
 }

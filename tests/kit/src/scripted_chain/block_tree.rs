@@ -167,6 +167,12 @@ impl BlockTree {
     /// When the slot has no block.
     pub fn execute(&mut self, slot: u64, transaction: TransactionUpdate) -> TransactionUpdate {
         let id = self.current(slot).expect("the slot has a block");
+        self.execute_in(id, transaction)
+    }
+
+    /// Executes a transaction in a block, after all executed before, and returns it with its place.
+    pub fn execute_in(&mut self, id: BlockId, transaction: TransactionUpdate) -> TransactionUpdate {
+        let slot = self.block(id).slot;
         let executed = &mut self.blocks[id.0].transactions;
         let transaction = TransactionUpdate {
             slot,
@@ -341,14 +347,27 @@ impl BlockTree {
     /// Every account as it is in this slot.
     #[must_use]
     pub fn state(&self, slot: u64) -> State {
+        let block = self.current(slot);
+        block.map_or_else(State::new, |block| self.state_before(block, u64::MAX))
+    }
+
+    /// The version that the next write gets.
+    #[must_use]
+    pub const fn next_version(&self) -> u64 {
+        self.next_version
+    }
+
+    /// Every account as it is in a block, by the writes before this version.
+    #[must_use]
+    pub fn state_before(&self, block: BlockId, version: u64) -> State {
         let mut state = State::new();
-        let ancestry = self.current(slot).into_iter();
-        for id in ancestry.flat_map(|id| self.ancestry(id)) {
+        for id in self.ancestry(block) {
             // A long chain is not walked to its beginning for accounts that are written all the time.
             if state.len() == self.written.len() {
                 break;
             }
-            for write in self.block(id).writes.iter().rev() {
+            let writes = self.block(id).writes.iter().rev();
+            for write in writes.filter(|write| write.version < version) {
                 let newest = state.entry(write.key);
                 newest.or_insert_with(|| write.content.clone());
             }

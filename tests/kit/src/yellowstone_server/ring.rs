@@ -2,18 +2,19 @@
 
 use sluice_geyser::{Body, Commitment, SlotStatus};
 
-use super::replay::Blocks;
-use crate::scripted_chain::Message;
+use super::replay::{BankKey, Blocks, Numbered};
+use crate::scripted_chain::{ChainRecord, Message};
 
 /// What the ring carries for the message of this number. At processed it is the message itself. Above, content comes with the
 /// status that makes its slot confirmed or finalized, block by block, and statuses as they are.
 #[must_use]
-pub fn carried(messages: &[Message], number: usize, commitment: Commitment) -> Vec<Body> {
-    let Some(Message::Update(body)) = messages.get(number) else {
+pub fn carried(record: &ChainRecord, number: usize, commitment: Commitment) -> Vec<Numbered> {
+    let Some((Message::Update(body), bank)) = record.reported(number..number + 1).next() else {
         return Vec::new();
     };
+    let itself = (bank, body.clone());
     let reached = match commitment {
-        Commitment::Processed => return vec![body.clone()],
+        Commitment::Processed => return vec![itself],
         Commitment::Confirmed => SlotStatus::Confirmed,
         Commitment::Finalized => SlotStatus::Finalized,
     };
@@ -21,21 +22,22 @@ pub fn carried(messages: &[Message], number: usize, commitment: Commitment) -> V
         return Vec::new();
     };
     if !implies(update.status, reached) {
-        return vec![body.clone()];
+        return vec![itself];
     }
-    let blocks = Blocks::after(&messages[..number]);
-    let is_new = |slot: &u64| {
-        !blocks.has(*slot, SlotStatus::Finalized)
-            && (reached == SlotStatus::Finalized || !blocks.has(*slot, SlotStatus::Confirmed))
+    let blocks = Blocks::after(record.reported(0..number));
+    let is_new = |key: &BankKey| {
+        !blocks.has(*key, SlotStatus::Finalized)
+            && (reached == SlotStatus::Finalized || !blocks.has(*key, SlotStatus::Confirmed))
     };
-    let ancestry = std::iter::successors(Some(update.slot), |slot| blocks.parent(*slot));
-    let mut slots: Vec<u64> = ancestry.take_while(is_new).collect();
-    slots.reverse();
-    let mut carried: Vec<Body> = slots
+    let first = blocks.find(update.slot, bank);
+    let ancestry = std::iter::successors(first, |key| blocks.parent(*key));
+    let mut banks: Vec<BankKey> = ancestry.take_while(is_new).collect();
+    banks.reverse();
+    let mut carried: Vec<Numbered> = banks
         .into_iter()
-        .flat_map(|slot| blocks.whole(slot))
+        .flat_map(|key| blocks.whole(key))
         .collect();
-    carried.push(body.clone());
+    carried.push(itself);
     carried
 }
 

@@ -9,7 +9,7 @@ use sluice_geyser::{
 
 use super::{
     ReplayPolicy, Shared, lock,
-    replay::{Blocks, NoReplay},
+    replay::{Blocks, NoReplay, Numbered},
     ring,
 };
 use crate::{
@@ -157,15 +157,15 @@ impl Subscriber {
             Ok(replayed) => replayed,
             Err(refusal) => return Ok(ControlFlow::Break(Some(refusal))),
         };
-        for body in replayed {
-            if let Some(update) = self.filtered(body) {
+        for numbered in replayed {
+            if let Some(update) = self.filtered(numbered) {
                 self.connection.send(update).await?;
             }
         }
         Ok(ControlFlow::Continue(()))
     }
 
-    fn replay(&self, from: u64) -> Result<Vec<Body>, (Code, String)> {
+    fn replay(&self, from: u64) -> Result<Vec<Numbered>, (Code, String)> {
         let settings = lock(&self.shared.settings).clone();
         match &settings.replay {
             ReplayPolicy::Refused(code, text) => return Err((*code, text.clone())),
@@ -179,9 +179,9 @@ impl Subscriber {
         let blocks = {
             let record = self.chain.lock();
             let known = record.messages.len().saturating_sub(settings.behind);
-            Blocks::after(record.messages.get(kept_from..known).unwrap_or_default())
+            Blocks::after(record.reported(kept_from..known))
         };
-        let replayed = blocks.replay(from, settings.stored_slots, &settings.replay);
+        let replayed = blocks.replay(from, &settings);
         replayed.map_err(|refused| match refused {
             NoReplay::NotStarted => (Code::Internal, "failed to get replay response".to_owned()),
             NoReplay::TooOld { first } => (
@@ -222,8 +222,11 @@ impl Subscriber {
         let Some(request) = &self.in_force else {
             return Ok(ControlFlow::Continue(()));
         };
-        let carried = ring::carried(&self.chain.lock().messages, number, request.commitment);
-        for update in carried.into_iter().filter_map(|body| self.filtered(body)) {
+        let carried = ring::carried(&self.chain.lock(), number, request.commitment);
+        for update in carried
+            .into_iter()
+            .filter_map(|numbered| self.filtered(numbered))
+        {
             match self.connection.try_send(update) {
                 Ok(()) => {}
                 Err(Unsent::QueueFull) => {
@@ -237,8 +240,11 @@ impl Subscriber {
     }
 
     /// The update with the names of the filters that let it through, if any does.
-    fn filtered(&self, body: Body) -> Option<Update> {
-        let body = match lock(&self.shared.settings).rival_from {
+    fn filtered(&self, (bank, body): Numbered) -> Option<Update> {
+        let settings = lock(&self.shared.settings);
+        let (rival_from, sends_ids) = (settings.rival_from, settings.bank_ids);
+        drop(settings);
+        let body = match rival_from {
             Some(first) => of_rival(first, body)?,
             None => body,
         };
@@ -246,7 +252,7 @@ impl Subscriber {
         (!filters.is_empty()).then_some(Update {
             filters,
             created_at: None,
-            bank_id: None,
+            bank_id: bank.filter(|_| sends_ids),
             body,
         })
     }

@@ -1,5 +1,6 @@
 //! Yellowstone server and client together: order, replay, limits and refusals of the reference server.
 
+mod bank_ids;
 mod limits;
 
 use std::{collections::BTreeMap, time::Duration};

@@ -58,7 +58,7 @@ impl Author for Marks {
         let slot = chain.lock().tree.block(block).slot;
         let (transactions, writes) = (rng.random_range(0..3), rng.random_range(0..3));
         for _ in 0..transactions {
-            chain.execute(slot, self.transaction(slot));
+            chain.execute_in(block, self.transaction(slot));
         }
         for _ in 0..writes {
             let (key, content, by) = self.write(rng);

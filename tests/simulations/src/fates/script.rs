@@ -124,7 +124,12 @@ struct Simulation {
 /// Plays the script of this seed until everything that happened in it is final and known to be.
 pub async fn play(seed: u64, mut harness: IndexerHarness, transcript: Transcript) -> Played {
     let mut rng = StdRng::seed_from_u64(seed);
-    let (weather, troubles) = (Weather::draw(&mut rng), Troubles::draw(&mut rng));
+    let (mut weather, troubles) = (Weather::draw(&mut rng), Troubles::draw(&mut rng));
+    let bank_ids = rng.random_bool(0.5);
+    if !bank_ids {
+        // Nothing would tell which of two banks that are written in turns the content is of.
+        weather.rivals = 0;
+    }
     let mut listeners = Vec::new();
     for (number, commitment) in (0..).zip(Commitment::ALL) {
         listeners.push(listen(&harness, number, commitment).await);
@@ -132,6 +137,8 @@ pub async fn play(seed: u64, mut harness: IndexerHarness, transcript: Transcript
     let chain = transcript.chain.clone();
     let server = YellowstoneServer::start(chain.clone()).await;
     let server = server.expect("a free port");
+    server.configure(|settings| settings.bank_ids = bank_ids);
+    transcript.add(format!("banks are numbered: {bank_ids}"));
     harness.listen_to(server.endpoint());
     let indexer = harness.start_unseen();
     let mut simulation = Simulation {

@@ -38,6 +38,9 @@ pub async fn explore(seed: u64) {
     } else {
         Scenario::start().await
     };
+    let bank_ids = rng.random_bool(0.5);
+    let server = &scenario.server;
+    server.configure(|settings| settings.bank_ids = bank_ids);
     let mut script = Exploration {
         pools: scenario.exchange.pools.clone(),
         scenario,

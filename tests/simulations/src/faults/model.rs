@@ -33,8 +33,8 @@ impl QuotedState {
     }
 
     fn newest(record: &ChainRecord, slot: u64) -> Self {
-        let states = record.states.get(&slot).and_then(|states| states.last());
-        Self::of(slot, states.expect("only sealed slots are shown"))
+        let newest = record.states(slot).next_back();
+        Self::of(slot, newest.expect("only sealed slots are shown"))
     }
 
     /// What readers must see of this state.

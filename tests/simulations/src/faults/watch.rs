@@ -123,13 +123,13 @@ fn is_confirmed(record: &ChainRecord, slot: u64) -> bool {
 
 /// What is untrue about a moment that was seen, whatever else may be true at the same time.
 fn untrue(record: &ChainRecord, seen: &QuotedState) -> Option<String> {
-    let Some(allowed) = record.states.get(&seen.slot) else {
+    let mut allowed = record.states(seen.slot).peekable();
+    if allowed.peek().is_none() {
         return Some(format!("slot {} was shown before it was sealed", seen.slot));
-    };
+    }
     let young = |key: &Pubkey, pool: &PoolSnapshot| waits_for_rpc(record, key, pool);
-    let mut differences = allowed
-        .iter()
-        .map(|state| differing(seen, &QuotedState::of(seen.slot, state), young));
+    let mut differences =
+        allowed.map(|state| differing(seen, &QuotedState::of(seen.slot, state), young));
     // One moment that fits is enough.
     differences.try_fold(None, |_, difference| difference.map(Some))?
 }
