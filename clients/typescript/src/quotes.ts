@@ -1,10 +1,11 @@
 /** Quotes: one as of now, or one for every slot in which it changes. */
 
+import { OPERATIONS } from './generated/operations.js';
 import type { components, operations } from './generated/schema.js';
 import { serverEvents } from './lines.js';
 import { ConnectionError, ProblemError, SluiceError, TimeoutError, isProblem } from './problem.js';
 import { pauseAfter } from './retry.js';
-import { type CallOptions, type Target, type Transport, pause, readAnswer } from './transport.js';
+import { type CallOptions, type Transport, pause, readAnswer } from './transport.js';
 
 type Schemas = components['schemas'];
 
@@ -25,8 +26,6 @@ export interface QuoteStreamOptions {
   /** After how much silence a stream counts as lost, milliseconds. Default 40,000: a sign of life comes every 15,000. */
   readonly idleMs?: number;
 }
-
-const STREAM: Target = ['GET', '/v1/quote/stream'];
 
 const DEFAULT_IDLE = 40_000;
 
@@ -82,7 +81,7 @@ export class Quotes {
     if (state.last !== undefined) {
       headers['last-event-id'] = state.last;
     }
-    const response = await this.#transport.open(STREAM, { query, headers }, signal);
+    const response = await this.#transport.open(OPERATIONS.streamQuotes, { query, headers }, signal);
     if (response.body === null) {
       throw new ConnectionError('the stream has no body');
     }

@@ -29,6 +29,14 @@ export class Swaps {
     return this.#transport.call('buildTransaction', { body, headers }, call);
   }
 
+  /**
+   * Whether a transaction is the one that the service builds for a body, or where it differs first: for who signs or pays for
+   * what another one asked for. `explain` says the same of money without asking the service.
+   */
+  check(body: Schemas['CheckRequest'], options?: CallOptions): Promise<Schemas['CheckResponse']> {
+    return this.#transport.call('checkTransaction', { body }, options);
+  }
+
   /** The bare instruction, for a transaction of the caller's own. */
   instruction(body: SwapRequest, options?: CallOptions): Promise<InstructionResponse> {
     return this.#transport.call('buildInstruction', { body }, options);

@@ -50,7 +50,11 @@ export interface RequestParts {
 }
 
 /** Operations that change nothing though they are sent by POST. */
-const BUILDS: ReadonlySet<OperationName> = new Set<OperationName>(['buildTransaction', 'buildInstruction']);
+const BUILDS: ReadonlySet<OperationName> = new Set<OperationName>([
+  'buildTransaction',
+  'buildInstruction',
+  'checkTransaction',
+]);
 
 /** Members that hold what was delivered to a webhook: every integer in it is a bigint. */
 const EXACT: ReadonlySet<string> = new Set(['body']);

@@ -19,6 +19,7 @@ const CALLS = {
   buildInstruction: ({ swaps }) => swaps.instruction({}),
   buildTransaction: ({ swaps }) => swaps.transaction({}),
   changeWebhook: ({ webhooks }) => webhooks.change('w', {}),
+  checkTransaction: ({ swaps }) => swaps.check({}),
   createWebhook: ({ webhooks }) => webhooks.create({}),
   deleteWebhook: ({ webhooks }) => webhooks.delete('w'),
   getMint: ({ pools }) => pools.mint('m'),
@@ -39,6 +40,7 @@ const CALLS = {
   reportMessage: ({ webhooks }) => webhooks.report('w', {}),
   rotateSecret: ({ webhooks }) => webhooks.rotateSecret('w'),
   skipMessage: ({ webhooks }) => webhooks.skip('w', { id: 'm' }),
+  streamQuotes: ({ quotes }) => quotes.stream({}).next(),
   testWebhook: ({ webhooks }) => webhooks.test('w'),
 };
 
@@ -53,14 +55,15 @@ test('no operation is without a method, and no method without an operation', () 
   assert.deepEqual(Object.keys(CALLS).sort(), operations.map(({ operationId }) => operationId).sort());
 });
 
-for (const { operationId, path, method, requestBody } of operations) {
+for (const { operationId, path, method, requestBody, ...operation } of operations) {
   test(`${operationId} is ${method} ${path}`, async () => {
     const sent = [];
+    const isEvents = operation.responses['200']?.content?.['text/event-stream'];
     const sluice = new Sluice({
       url: 'https://sluice.test',
       fetch: async (url, request) => {
         sent.push({ url: new URL(url), ...request });
-        return new Response(PAGE, { status: 200 });
+        return new Response(isEvents ? `event: quote\ndata: ${PAGE}\n\n` : PAGE, { status: 200 });
       },
     });
     await CALLS[operationId](sluice);
