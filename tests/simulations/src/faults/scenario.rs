@@ -31,7 +31,8 @@ pub const GENESIS: u64 = 1_000;
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Time in which what was reported must arrive while the chain stands still: less than the 30 seconds without a slot after
-/// which a market gives its stream up, so that what is reported is the difference.
+/// which a market gives its stream up. One without a slot for 10 seconds shows nothing any more, so that all differences
+/// on the way are reported.
 const ARRIVAL: Duration = Duration::from_secs(25);
 
 /// Time in which what is on its way arrives before a difference is reported.
@@ -295,13 +296,17 @@ impl Scenario {
     /// # Panics
     /// When they do not.
     pub async fn agree(&self) {
+        let mut differences = Vec::new();
         let agreed = timeout(ARRIVAL, async {
-            while self.difference().is_some() {
+            while let Some(difference) = self.difference() {
+                if differences.last() != Some(&difference) {
+                    differences.push(difference);
+                }
                 sleep(LOOK).await;
             }
         });
         if agreed.await.is_err() {
-            panic!("the market and the model differ: {:?}", self.difference());
+            panic!("the market and the model differ: {differences:#?}");
         }
         self.was_true();
     }
