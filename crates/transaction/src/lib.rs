@@ -33,7 +33,7 @@ pub use account_creation::AccountCreation;
 pub use associated::{Associated, AssociatedAccounts};
 pub use exchange::Exchange;
 pub use lookup_table::{LookupTable, LookupTableFault};
-pub use plan::{TokenSide, TransactionPlan};
+pub use plan::{ApartSwap, SwapParts, TokenSide, TransactionPlan};
 pub use planned_instruction::PlannedInstruction;
 pub use platform_fee::{PlatformFee, PlatformRate};
 pub use route::{Route, SwapTerms};

@@ -63,6 +63,9 @@ pub struct TransactionPlan {
     pub named_source: bool,
     /// Whether the account that receives was named. What arrives there stays as it is.
     pub named_destination: bool,
+    /// Whether the swap is for a transaction of the caller's own: no account of one transaction alone takes part, so that it
+    /// is the same instruction whether the caller uses what surrounds it or not.
+    pub apart: bool,
     /// Whether native SOL is wrapped and unwrapped around the swap.
     pub wrap_and_unwrap_sol: bool,
     /// Whether all that goes in is wrapped, whatever is wrapped already.
@@ -81,6 +84,41 @@ pub struct TransactionPlan {
     pub exchange_units: ExchangeUnits,
     /// Whether the cluster's token program has `unwrapLamports`, which parts SOL from rent.
     pub unwraps_lamports: bool,
+}
+
+/// A swap and what surrounds it, in the order of their execution.
+#[derive(Clone, Debug)]
+pub struct SwapParts {
+    /// Creation of absent token accounts, wrapping, a platform's fee.
+    pub set_up: Vec<PlannedInstruction>,
+    /// The guarded swap.
+    pub swap: PlannedInstruction,
+    /// Unwrapping and closing.
+    pub clean_up: Vec<PlannedInstruction>,
+}
+
+/// A swap for a transaction of the caller's own.
+#[derive(Clone, Debug)]
+pub struct ApartSwap {
+    /// Unit price and unit limit of a transaction of all parts and the headroom, as instructions.
+    pub budget: [PlannedInstruction; 2],
+    /// The swap and what surrounds it.
+    pub parts: SwapParts,
+    /// The compute unit limit in `budget`.
+    pub unit_limit: u32,
+    /// The price of a unit in `budget`, micro-lamports.
+    pub unit_price: u64,
+    /// What such a transaction costs.
+    pub costs: Costs,
+    /// What happens to SOL that comes out.
+    pub sol_output: Option<SolOutput>,
+}
+
+/// Compute units of a transaction.
+struct PlannedUnits {
+    modelled: u32,
+    planned: u32,
+    limit: u32,
 }
 
 /// The wrapped SOL account of a swap that pays or gets native SOL.
@@ -102,27 +140,13 @@ impl TransactionPlan {
     /// When the accounts do not fit a message, which 40 accounts always do.
     pub fn transaction(&self, blockhash: Hash) -> Result<UnsignedTransaction, CompileError> {
         let creations = self.account_creations(blockhash);
-        let swap = self.instructions(&creations);
+        let swap = self.parts(&creations).into_instructions();
         let instructed = self.version.has_budget_instructions();
-        let budget = if instructed {
-            table::BUILTIN.saturating_mul(2)
-        } else {
-            0
-        };
-        let token_program = if self.unwraps_lamports {
-            0
-        } else {
-            table::OLDER_TOKEN_PROGRAM
-        };
-        let planned_units = swap
-            .iter()
-            .map(|planned| planned.units)
-            .fold(budget.saturating_add(token_program), u32::saturating_add);
-        let units = &self.exchange_units;
-        let modelled_units = planned_units
-            .saturating_sub(units.learned)
-            .saturating_add(units.modelled);
-        let unit_limit = planned_units.saturating_add(self.unit_headroom);
+        let PlannedUnits {
+            modelled: modelled_units,
+            planned: planned_units,
+            limit: unit_limit,
+        } = self.units(&swap, instructed);
         let unit_price = unit_price(self.priority_fee, unit_limit);
         // A message that names the fee itself needs no price, and so no rounding.
         let (mut instructions, priority_fee) = if instructed {
@@ -150,39 +174,94 @@ impl TransactionPlan {
             planned_units,
             unit_limit,
             unit_price,
-            costs: Costs::new(
-                self.fee_payer == *self.user(),
-                priority_fee,
-                creations,
-                self.missing_input(),
-                self.native_platform_fee(),
-                self.rent.exempt(0),
-            ),
+            costs: self.costs(priority_fee, creations),
             sol_output: self.sol_output(),
         })
     }
 
-    /// The instructions after those of the compute budget, in their order: creation of absent token accounts, wrapping,
-    /// a platform's fee, the guarded swap, unwrapping and closing.
-    fn instructions(&self, creations: &[AccountCreation]) -> Vec<PlannedInstruction> {
+    /// The swap, and the instructions that a transaction of the caller's own may have around it.
+    #[must_use]
+    pub fn apart(&self) -> ApartSwap {
+        let plan = Self {
+            apart: true,
+            ..self.clone()
+        };
+        // Only an account of one transaction alone follows from a blockhash.
+        let creations = plan.account_creations(Hash::default());
+        let parts = plan.parts(&creations);
+        let all = parts.clone().into_instructions();
+        let unit_limit = plan.units(&all, true).limit;
+        let unit_price = unit_price(plan.priority_fee, unit_limit);
+        ApartSwap {
+            budget: budget_instructions(unit_price, unit_limit),
+            parts,
+            unit_limit,
+            unit_price,
+            costs: plan.costs(priority_fee(unit_price, unit_limit), creations),
+            sol_output: plan.sol_output(),
+        }
+    }
+
+    fn costs(&self, priority_fee: u64, creations: Vec<AccountCreation>) -> Costs {
+        Costs::new(
+            self.fee_payer == *self.user(),
+            priority_fee,
+            creations,
+            self.missing_input(),
+            self.native_platform_fee(),
+            self.rent.exempt(0),
+        )
+    }
+
+    /// What these instructions use, with those of the compute budget where there are any.
+    fn units(&self, instructions: &[PlannedInstruction], instructed: bool) -> PlannedUnits {
+        let budget = if instructed {
+            table::BUILTIN.saturating_mul(2)
+        } else {
+            0
+        };
+        let token_program = if self.unwraps_lamports {
+            0
+        } else {
+            table::OLDER_TOKEN_PROGRAM
+        };
+        let planned = instructions
+            .iter()
+            .map(|planned| planned.units)
+            .fold(budget.saturating_add(token_program), u32::saturating_add);
+        let units = &self.exchange_units;
+        PlannedUnits {
+            modelled: planned
+                .saturating_sub(units.learned)
+                .saturating_add(units.modelled),
+            planned,
+            limit: planned.saturating_add(self.unit_headroom),
+        }
+    }
+
+    /// The instructions after those of the compute budget.
+    fn parts(&self, creations: &[AccountCreation]) -> SwapParts {
         let route = self.route_through(creations);
         let (temporary, associated): (Vec<_>, Vec<_>) = creations
             .iter()
             .partition(|creation| creation.is_temporary());
-        let mut instructions = Vec::new();
+        let mut set_up = Vec::new();
         for creation in associated.into_iter().chain(temporary) {
-            instructions.extend(creation.instructions(&self.fee_payer));
+            set_up.extend(creation.instructions(&self.fee_payer));
         }
-        instructions.extend(self.wrap(&route.first().input_token_account));
-        instructions.extend(self.platform_fee.map(|fee| match self.wrapping() {
+        set_up.extend(self.wrap(&route.first().input_token_account));
+        set_up.extend(self.platform_fee.map(|fee| match self.wrapping() {
             Some(_) => fee.pay_native(self.user()),
             None => fee.pay_tokens(route.first(), self.input.token),
         }));
-        instructions.push(self.guarded_swap(&route));
-        for closing in self.closings(&route) {
-            instructions.extend(closing.instructions(self.user()));
+        let closings = self.closings(&route).into_iter();
+        SwapParts {
+            set_up,
+            swap: self.guarded_swap(&route),
+            clean_up: closings
+                .flat_map(|closing| closing.instructions(self.user()))
+                .collect(),
         }
-        instructions
     }
 
     fn guarded_swap(&self, route: &Route) -> PlannedInstruction {
@@ -220,7 +299,9 @@ impl TransactionPlan {
         if !self.wrap_and_unwrap_sol || self.route.last().output_mint != ids::WRAPPED_SOL {
             return None;
         }
-        Some(if self.named_destination {
+        // Without an account of its own, only one that is created can be closed, and only the user's.
+        let stays = self.apart && (self.output.account.is_some() || self.receiver.is_some());
+        Some(if self.named_destination || stays {
             SolOutput::LeftWrapped
         } else if self.rent_to(self.sol_receiver()) == self.fee_payer {
             SolOutput::Unwrapped
@@ -271,7 +352,7 @@ impl TransactionPlan {
         let wraps = self.wrap_and_unwrap_sol && is_sol && !self.named_source;
         wraps.then_some(match self.input.account {
             None => Wrapping::Associated,
-            Some(_) if self.route.is_exact_out() => Wrapping::Temporary,
+            Some(_) if self.route.is_exact_out() && !self.apart => Wrapping::Temporary,
             Some(_) => Wrapping::Held,
         })
     }
@@ -414,6 +495,21 @@ impl TransactionPlan {
             closings.push(closing(account, ids::SPL_TOKEN, Some(sol_to), true));
         }
         closings
+    }
+}
+
+impl SwapParts {
+    /// All parts in one list.
+    #[must_use]
+    pub fn into_instructions(self) -> Vec<PlannedInstruction> {
+        let Self {
+            mut set_up,
+            swap,
+            clean_up,
+        } = self;
+        set_up.push(swap);
+        set_up.extend(clean_up);
+        set_up
     }
 }
 

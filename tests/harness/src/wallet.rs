@@ -11,8 +11,8 @@ use sluice_testkit::{
     svm::{self, Executed, Refused, Svm},
 };
 use sluice_transaction::{
-    Associated, Exchange, PlatformFee, SwapTerms, TokenSide, TransactionPlan, UnsignedTransaction,
-    compute_table::TokenShape, compute_units::ExchangeUnits, rent::Rent,
+    ApartSwap, Associated, Exchange, PlatformFee, SwapTerms, TokenSide, TransactionPlan,
+    UnsignedTransaction, compute_table::TokenShape, compute_units::ExchangeUnits, rent::Rent,
 };
 use solana_account::Account;
 use solana_keypair::Keypair;
@@ -106,6 +106,7 @@ impl Wallet {
             fee_payer: fee_payer.pubkey(),
             receiver,
             platform_fee,
+            apart: false,
             named_source: false,
             named_destination: case.named_destination,
             wrap_and_unwrap_sol: case.wrap,
@@ -132,6 +133,30 @@ impl Wallet {
     /// Allows the exchange what `units` say of the pools as they are now.
     pub fn allow(&mut self, svm: &Svm, units: &Units) {
         self.plan.exchange_units = units.of_route(svm, &self.plan.route, self.plan.terms);
+    }
+
+    /// Signs and executes the swap as a transaction of the caller's own, of all that the API gives for one.
+    ///
+    /// # Errors
+    /// The instruction that failed and why.
+    ///
+    /// # Panics
+    /// When a signer is missing.
+    pub fn run_apart(&self, svm: &mut Svm) -> Result<(ApartSwap, Executed), Refused> {
+        let apart = self.plan.apart();
+        let parts = apart.parts.clone().into_instructions();
+        let planned = apart.budget.clone().into_iter().chain(parts);
+        let instructions: Vec<_> = planned.map(|planned| planned.instruction).collect();
+        let mut accounts = instructions
+            .iter()
+            .flat_map(|instruction| &instruction.accounts);
+        // Another fee payer signs only where it pays for an account: the transaction's own fee is the chain's here.
+        let pays = accounts.any(|meta| meta.is_signer && meta.pubkey == self.plan.fee_payer);
+        let both = [&self.keypair, &self.fee_payer];
+        let other = pays && self.plan.fee_payer != self.keypair.pubkey();
+        let signers = if other { &both[..] } else { &both[..1] };
+        let executed = svm.send(&instructions, signers)?;
+        Ok((apart, executed))
     }
 
     /// Signs and executes what the API builds.

@@ -82,8 +82,9 @@ impl ExecutableSwap {
     }
 }
 
-/// Prices the swap now and refuses it when the chain would: the caller pays for a failed transaction. `unwraps_sol` where
-/// SOL that comes out arrives in an account of the user's, to be unwrapped from there.
+/// Prices the swap now and refuses it when the chain would: the caller pays for a failed transaction. `apart` where it is
+/// for a transaction of the caller's own: it is signed for as the caller likes, so the user may be a program's address, and
+/// SOL for another wallet arrives in that wallet's account instead of one of the user's, to be unwrapped from there.
 ///
 /// # Errors
 /// [`ApiError::MarketNotReady`]; as [`best_route`]; [`SwapRefusal::PoolMintMismatch`]; [`SwapRefusal::QuoteStale`] when
@@ -92,7 +93,7 @@ impl ExecutableSwap {
 pub fn executable_swap(
     state: &AppState,
     swap: &Swap,
-    unwraps_sol: bool,
+    apart: bool,
 ) -> Result<ExecutableSwap, ApiError> {
     let priced = best_route(state.market(), &swap.ask).map_err(|unpriced| match unpriced {
         Unpriced::MintMismatch { pools } => SwapRefusal::PoolMintMismatch {
@@ -115,11 +116,11 @@ pub fn executable_swap(
     let platform_share = priced.platform_fee(quote.amount_in);
     let confirmed = state.market().view(QuoteCommitment::Confirmed);
     let confirmed_slot = confirmed.map_err(ApiError::from)?.slot().get();
-    let receiver = swap.receiver.filter(|_| !unwraps_sol);
+    let receiver = swap.receiver.filter(|_| apart || !unwraps_sol(swap));
     let side = |wallet: Owner, hop: &PricedHop, side: Side| {
         token_account(state.associated(), wallet, hop, side)
     };
-    let user = Owner::user(swap.user);
+    let user = Owner::user(swap.user, apart);
     let named = |account: Pubkey, hop: &PricedHop, side: Side| {
         let token = shape(hop, side);
         (
@@ -349,17 +350,20 @@ enum Side {
 struct Owner {
     wallet: Pubkey,
     field: &'static str,
+    /// Whether it may be a program's address.
+    any: bool,
 }
 
 impl Owner {
-    const fn user(wallet: Pubkey) -> Self {
+    const fn user(wallet: Pubkey, any: bool) -> Self {
         let field = "userPublicKey";
-        Self { wallet, field }
+        Self { wallet, field, any }
     }
 
     const fn receiver(wallet: Pubkey) -> Self {
         let field = "receiver";
-        Self { wallet, field }
+        let any = false;
+        Self { wallet, field, any }
     }
 }
 
@@ -375,9 +379,13 @@ fn token_account(
         Side::Input => (hop.input_mint(), hop.direction.input(programs)),
         Side::Output => (hop.output_mint(), hop.direction.output(programs)),
     };
-    let Associated { address, bump } = known
-        .of(&owner.wallet, &mint, &program)
-        .ok_or(SwapRefusal::WalletOffCurve { field: owner.field })?;
+    let found = if owner.any {
+        Some(known.of_any(&owner.wallet, &mint, &program))
+    } else {
+        known.of(&owner.wallet, &mint, &program)
+    };
+    let Associated { address, bump } =
+        found.ok_or(SwapRefusal::WalletOffCurve { field: owner.field })?;
     let token = shape(hop, side);
     Ok((address, TokenAccountShape { token, bump }))
 }

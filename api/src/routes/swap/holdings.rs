@@ -84,8 +84,7 @@ impl Holdings {
         })
     }
 
-    /// Refuses a swap of more than the user holds. A transaction, unlike the bare instruction, also costs lamports: `paid`
-    /// are these costs, of which what is wrapped adds to the input, and what the wallets hold.
+    /// Refuses a swap of more than the user holds, or than its transaction `costs`, of which what is wrapped adds to the input.
     ///
     /// # Errors
     /// [`SwapRefusal::InsufficientBalance`].
@@ -93,19 +92,16 @@ impl Holdings {
         &self,
         swap: &Swap,
         executable: &ExecutableSwap,
-        paid: Option<(&Costs, &SwapAccountsRead)>,
+        costs: &Costs,
+        found: &SwapAccountsRead,
     ) -> Result<(), SwapRefusal> {
         let held = self.input.map_or(0, |account| account.amount);
-        let wrapped = paid.map_or(0, |(costs, _)| costs.wrapped);
         let mint = executable.route.first().input_mint;
         let unit = || format!("smallest units of {mint}");
         let share = executable.platform_share.filter(|_| !wraps_sol(swap));
         let needed = share.map_or(0, |share| share.amount);
         let needed = executable.terms.amount_in.saturating_add(needed);
-        require(held.saturating_add(wrapped), needed, unit)?;
-        let Some((costs, found)) = paid else {
-            return Ok(());
-        };
+        require(held.saturating_add(costs.wrapped), needed, unit)?;
         require(found.lamports, costs.required_of_user, || {
             "lamports".to_owned()
         })?;

@@ -1,4 +1,4 @@
-//! `POST /v1/swap/instruction`: builds the guarded swap alone, for transactions of the caller's own.
+//! `POST /v1/swap/instruction`: builds the guarded swap for transactions of the caller's own, and what surrounds it.
 
 use axum::{Json, extract::State};
 
@@ -7,6 +7,7 @@ use super::{
     holdings::Holdings,
     request::{BODY_LIMIT, SwapRequest},
     response::InstructionResponse,
+    transaction::{check_wallets, transaction_plan},
 };
 use crate::{
     error::{ApiError, ProblemBody},
@@ -17,9 +18,12 @@ use crate::{
 /// The bare swap instruction
 ///
 /// A quote with a pool is enforced as it stands; without a pool one is generated, for the best pool of the two mints.
-/// The caller handles the priority fee, the token accounts and wrapping, so `priorityFeeLamports`, `wrapAndUnwrapSol`, `wrapSol`,
-/// `feePayer`, `transactionVersion` and `asLegacyTransaction` change nothing here. With `receiver` the output goes to a token
-/// account of that wallet, SOL too, and the instruction states the wallet in its data. Names and shapes are those of
+/// Beside the swap are the instructions that make it a whole transaction, to be used in this order or not at all:
+/// `computeBudgetInstructions`, `setupInstructions`, the swap, `cleanupInstructions`. They use no account but the associated
+/// ones, so that the swap is the same without them: SOL is wrapped into the user's account, which is closed only where it
+/// was absent, and SOL that comes out into an account that was there, or for `receiver`, stays wrapped (`solOutput`).
+/// `transactionVersion`, `asLegacyTransaction` and `sizeHeadroom` change nothing here. The user may be a program's address,
+/// such as a multisig's vault, whose program signs. Names and shapes are those of
 /// `TransactionInstruction` in `@solana/web3.js`; what JSON cannot carry, the caller converts: `programId` and each `pubkey`
 /// of `keys` are strings and become `new PublicKey(…)`, and `data` is an array of integers and becomes `Buffer.from(…)`.
 #[utoipa::path(
@@ -39,18 +43,17 @@ pub async fn instruction(
     StrictJson(request): StrictJson<SwapRequest, BODY_LIMIT>,
 ) -> Result<Json<InstructionResponse>, ApiError> {
     let swap = request.check()?;
-    let executable = executable_swap(&state, &swap, false)?;
-    // The chain is asked only for what the request wants checked; otherwise the market has all it takes.
-    if swap.source.is_some() || swap.destination.is_some() || swap.check_balance {
-        let found = state.rpc().swap_accounts(executable.addresses(&swap));
-        let holdings = Holdings::check(&swap, &executable, &found.await?)?;
-        if swap.check_balance {
-            holdings.require_balance(&swap, &executable, None)?;
-        }
+    let executable = executable_swap(&state, &swap, true)?;
+    let (latest, found) = tokio::try_join!(
+        state.rpc().latest_blockhash(),
+        state.rpc().swap_accounts(executable.addresses(&swap)),
+    )?;
+    let holdings = Holdings::check(&swap, &executable, &found)?;
+    check_wallets(&state, &swap, &executable, &found, false)?;
+    let apart = transaction_plan(&state, &swap, &executable, &holdings, &found).apart();
+    if swap.check_balance {
+        holdings.require_balance(&swap, &executable, &apart.costs, &found)?;
     }
-    let units = executable.route.units(executable.terms, executable.units);
-    let instruction = executable
-        .route
-        .guarded_swap(executable.terms, executable.receiver.as_ref());
-    InstructionResponse::new(executable, instruction, units).map(Json)
+    let fee_payer = swap.fee_payer.unwrap_or(swap.user);
+    InstructionResponse::new(executable, apart, latest, &fee_payer).map(Json)
 }

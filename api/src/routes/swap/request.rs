@@ -46,8 +46,8 @@ pub struct SwapRequest {
     /// Address of the wallet that signs, and that pays and receives unless `feePayer` or `receiver` does.
     #[schema(required, nullable = false, value_type = Address)]
     user_public_key: Option<String>,
-    /// Whether native SOL is wrapped before and unwrapped after the swap. Default true. The bare instruction contains
-    /// neither; the caller wraps.
+    /// Whether native SOL is wrapped before and unwrapped after the swap. Default true. Beside the bare
+    /// instruction the set-up wraps and the clean-up unwraps.
     wrap_and_unwrap_sol: Option<bool>,
     /// How much native SOL is wrapped where wrapped SOL is there already: `missing` (the default), what it lacks; `always`, all
     /// that goes in, so that swaps which are built at the same time do not count one balance twice.
@@ -72,7 +72,7 @@ pub struct SwapRequest {
     priority_fee_lamports: Option<Amount>,
     /// Compute units beyond what the transaction uses, for the assertions that wallets append before they sign: 0 to
     /// 1,000,000. Default 6,000, enough for seven of them. The priority fee grows with the limit only in its price: it never
-    /// exceeds `priorityFeeLamports`. The bare instruction has no limit of its own.
+    /// exceeds `priorityFeeLamports`. Of a bare instruction they are in the limit beside it.
     #[schema(value_type = Option<u32>, maximum = 1_000_000)]
     compute_unit_headroom: Option<Amount>,
     /// Bytes that the transaction leaves free of what the network carries, for instructions that a wallet or a sponsor adds: 0
@@ -106,7 +106,7 @@ pub struct SwapRequest {
     #[schema(value_type = Option<Address>)]
     receiver: Option<String>,
     /// Another wallet that pays fees and rents, and signs first. It gets back the rent of what the transaction closes; the
-    /// user needs no SOL. The bare instruction costs neither.
+    /// user needs no SOL. Of a bare instruction it pays what is beside it.
     #[schema(value_type = Option<Address>)]
     fee_payer: Option<String>,
     /// Whether to refuse amounts beyond the wallet's balance. Default false.

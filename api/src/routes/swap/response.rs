@@ -4,9 +4,9 @@ use axum::body::Bytes;
 use cpmm::instruction::SwapAccounts;
 use serde::Serialize;
 use sluice_transaction::{
-    AccountCreation, PlannedInstruction, SolOutput, UnsignedTransaction, costs::Costs,
+    AccountCreation, ApartSwap, PlannedInstruction, SolOutput, UnsignedTransaction, costs::Costs,
 };
-use solana_instruction::{AccountMeta, Instruction};
+use solana_instruction::AccountMeta;
 use solana_pubkey::Pubkey;
 use utoipa::ToSchema;
 
@@ -318,6 +318,53 @@ pub struct InstructionResponse {
     /// Compute units of this instruction alone.
     compute_unit_limit: u32,
     token_accounts: TokenAccounts,
+    /// Price and limit for a transaction of all these instructions and `computeUnitHeadroom`.
+    compute_budget_instructions: Vec<ReadyInstruction>,
+    /// What comes before the swap: absent token accounts are created, SOL is wrapped, a platform's fee is paid.
+    setup_instructions: Vec<ReadyInstruction>,
+    /// What comes after it: what the set-up created for this swap alone is unwrapped and closed.
+    cleanup_instructions: Vec<ReadyInstruction>,
+    /// The limit in `computeBudgetInstructions`.
+    transaction_compute_unit_limit: u32,
+    /// The price in `computeBudgetInstructions`: under that limit the fee never exceeds `priorityFeeLamports`.
+    compute_unit_price_micro_lamports: u64,
+    compute_unit_price_micro_lamports_string: Digits,
+    /// What becomes of SOL that comes out with the clean-up: null when none does, or wrapping was not asked for.
+    #[schema(required)]
+    sol_output: Option<SolOutputView>,
+    /// What a transaction of all these instructions costs.
+    costs: CostsView,
+    /// A recent blockhash.
+    blockhash: String,
+    /// Last block height at which a transaction with it can land; from the same fetch.
+    last_valid_block_height: u64,
+}
+
+/// An instruction beside the swap.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct ReadyInstruction {
+    /// What it is for.
+    name: &'static str,
+    program_id: Address,
+    keys: Vec<Key>,
+    data: Vec<u8>,
+}
+
+impl From<&PlannedInstruction> for ReadyInstruction {
+    fn from(planned: &PlannedInstruction) -> Self {
+        let instruction = &planned.instruction;
+        Self {
+            name: planned.name,
+            program_id: Address::new(&instruction.program_id),
+            keys: instruction.accounts.iter().map(Key::from).collect(),
+            data: instruction.data.clone(),
+        }
+    }
+}
+
+fn ready(planned: &[PlannedInstruction]) -> Vec<ReadyInstruction> {
+    planned.iter().map(ReadyInstruction::from).collect()
 }
 
 /// An instruction on the wire.
@@ -364,9 +411,11 @@ impl InstructionResponse {
     /// None that is known: the list of accounts has a JSON text.
     pub(super) fn new(
         executable: ExecutableSwap,
-        instruction: Instruction,
-        compute_unit_limit: u32,
+        apart: ApartSwap,
+        latest: LatestBlockhash,
+        fee_payer: &Pubkey,
     ) -> Result<Self, ApiError> {
+        let instruction = apart.parts.swap.instruction;
         let share = executable.platform_share;
         let (taken, arrives) = (share.map(|fee| fee.amount), share.map(|fee| fee.received));
         let keys: Vec<Key> = instruction.accounts.iter().map(Key::from).collect();
@@ -387,7 +436,17 @@ impl InstructionResponse {
             platform_fee_received: arrives,
             platform_fee_received_string: arrives.map(Digits),
             expiry_slot: executable.terms.expiry_slot,
-            compute_unit_limit,
+            compute_unit_limit: apart.parts.swap.units,
+            compute_budget_instructions: ready(&apart.budget),
+            setup_instructions: ready(&apart.parts.set_up),
+            cleanup_instructions: ready(&apart.parts.clean_up),
+            transaction_compute_unit_limit: apart.unit_limit,
+            compute_unit_price_micro_lamports: apart.unit_price,
+            compute_unit_price_micro_lamports_string: Digits(apart.unit_price),
+            sol_output: apart.sol_output.map(SolOutputView::from),
+            costs: CostsView::new(&apart.costs, fee_payer),
+            blockhash: latest.blockhash.to_string(),
+            last_valid_block_height: latest.last_valid_block_height,
             token_accounts: TokenAccounts {
                 input: TokenAccountView::input(first),
                 middle,

@@ -98,14 +98,14 @@ pub(super) struct Built {
 /// # Errors
 /// Why the chain would refuse it, or why that cannot be known.
 pub(super) async fn built(state: &AppState, swap: &Swap) -> Result<Built, ApiError> {
-    let executable = executable_swap(state, swap, unwraps_sol(swap))?;
+    let executable = executable_swap(state, swap, false)?;
     let (latest, found, ()) = tokio::try_join!(
         state.rpc().latest_blockhash(),
         state.rpc().swap_accounts(executable.addresses(swap)),
         check_version(state, swap.version),
     )?;
     let holdings = Holdings::check(swap, &executable, &found)?;
-    check_wallets(state, swap, &executable, &found)?;
+    check_wallets(state, swap, &executable, &found, unwraps_sol(swap))?;
     let plan = transaction_plan(state, swap, &executable, &holdings, &found);
     let unsigned = plan
         .transaction(latest.blockhash)
@@ -119,7 +119,7 @@ pub(super) async fn built(state: &AppState, swap: &Swap) -> Result<Built, ApiErr
     )
     .await?;
     if swap.check_balance {
-        holdings.require_balance(swap, &executable, Some((&unsigned.costs, &found)))?;
+        holdings.require_balance(swap, &executable, &unsigned.costs, &found)?;
     }
     Ok(Built {
         latest,
@@ -130,14 +130,15 @@ pub(super) async fn built(state: &AppState, swap: &Swap) -> Result<Built, ApiErr
 }
 
 /// Refuses a receiver or a platform's wallet that could not take what is for it.
-fn check_wallets(
+pub(super) fn check_wallets(
     state: &AppState,
     swap: &Swap,
     executable: &ExecutableSwap,
     found: &SwapAccountsRead,
+    unwraps_sol: bool,
 ) -> Result<(), SwapRefusal> {
     if swap.receiver.is_some() {
-        let unwrapped = unwraps_sol(swap).then(|| {
+        let unwrapped = unwraps_sol.then(|| {
             let rent = if state.unwraps_lamports() {
                 0
             } else {
@@ -193,7 +194,7 @@ async fn check_size(
     })
 }
 
-fn transaction_plan(
+pub(super) fn transaction_plan(
     state: &AppState,
     swap: &Swap,
     executable: &ExecutableSwap,
@@ -214,6 +215,7 @@ fn transaction_plan(
         fee_payer: swap.fee_payer.unwrap_or(swap.user),
         receiver: swap.receiver,
         platform_fee: platform_fee(swap, executable, holdings),
+        apart: false,
         named_source: swap.source.is_some(),
         named_destination: swap.destination.is_some(),
         wrap_and_unwrap_sol: swap.wrap_and_unwrap_sol,

@@ -58,6 +58,7 @@ fn plan(input_mint: Pubkey, output_mint: Pubkey) -> TransactionPlan {
         fee_payer: key(1),
         receiver: None,
         platform_fee: None,
+        apart: false,
         named_source: false,
         named_destination: false,
         wrap_and_unwrap_sol: true,

@@ -3,6 +3,8 @@
 use cpmm::ids;
 use serde_json::{Value, json};
 use sluice_testkit::names::{address, keypair};
+use sluice_transaction::Associated;
+use solana_hash::Hash;
 use solana_pubkey::Pubkey;
 use solana_signer::Signer;
 
@@ -50,12 +52,6 @@ async fn bodies_that_cannot_be_executed_are_refused_with_their_code() {
         ("/quote", Value::Null, 400, "missing_field"),
         ("/userPublicKey", Value::Null, 400, "missing_field"),
         ("/userPublicKey", json!("me"), 400, "invalid_field"),
-        (
-            "/userPublicKey",
-            json!(ids::AUTHORITY.to_string()),
-            400,
-            "wallet_off_curve",
-        ),
         ("/priorityFee", json!(1), 400, "unknown_field"),
         ("/priorityFeeLamports", json!("1e3"), 400, "invalid_field"),
         ("/expirySlot", json!(true), 400, "invalid_field"),
@@ -74,6 +70,72 @@ async fn bodies_that_cannot_be_executed_are_refused_with_their_code() {
             assert_eq!(got, (*status, *code), "{path} {pointer}: {}", answer.body);
         }
     }
+}
+
+/// A program signs for its address when it calls, so that only a whole transaction is out of question.
+#[tokio::test]
+async fn a_programs_address_swaps_by_the_instruction_alone() {
+    let client = Client::start().await;
+    let body = client.body(&client.quote().await);
+    let vault = ids::AUTHORITY;
+    let asked = put(&body, "/userPublicKey", json!(vault.to_string()));
+    let refused = client.transaction(&asked).await;
+    let got = (refused.status.as_u16(), refused.code());
+    assert_eq!(got, (400, "wallet_off_curve"), "{}", refused.body);
+    let answer = client.post(BOTH[1], &asked).await;
+    assert_eq!(answer.status, 200, "{}", answer.body);
+    let output = answer.body["tokenAccounts"]["output"].clone();
+    let mint = client.harness.sol_pool.state.mints.token_1;
+    let account = Associated::of(&vault, &mint, &ids::SPL_TOKEN).address;
+    assert_eq!(output["address"], account.to_string());
+    assert_eq!(answer.body["keys"][0]["pubkey"], vault.to_string());
+}
+
+#[tokio::test]
+async fn the_instruction_comes_with_all_that_makes_it_a_transaction() {
+    let client = Client::start().await;
+    let mut body = client.body(&client.quote().await);
+    body["priorityFeeLamports"] = json!(5_000);
+    let answer = client.post(BOTH[1], &body).await;
+    assert_eq!(answer.status, 200, "{}", answer.body);
+    let answer = answer.body;
+    let names = |list: &str| -> Vec<String> {
+        let list = answer[list].as_array().expect("a list").iter();
+        let names = list.map(|one| one["name"].as_str().expect("a name").to_owned());
+        names.collect()
+    };
+    let budget = ["setComputeUnitPrice", "setComputeUnitLimit"];
+    assert_eq!(names("computeBudgetInstructions"), budget);
+    let set_up = [
+        "createTokenAccount",
+        "createTokenAccount",
+        "wrapSol",
+        "syncWrappedSol",
+    ];
+    assert_eq!(names("setupInstructions"), set_up);
+    assert_eq!(names("cleanupInstructions"), ["unwrapSol"]);
+    let limit = answer["transactionComputeUnitLimit"].as_u64();
+    let data: Vec<u8> =
+        serde_json::from_value(answer["computeBudgetInstructions"][1]["data"].clone())
+            .expect("an array of integers");
+    let limit = u32::try_from(limit.expect("a limit")).expect("it fits");
+    assert_eq!(data[1..], limit.to_le_bytes());
+    assert!(answer["costs"]["priorityFeeLamports"].as_u64() <= Some(5_000));
+    let blockhash: Hash = answer["blockhash"]
+        .as_str()
+        .and_then(|text| text.parse().ok())
+        .expect("a blockhash");
+    // The node makes its blockhashes so that the height can be read from them.
+    let slot = u64::from_le_bytes(blockhash.to_bytes()[..8].try_into().expect("8 bytes"));
+    assert_eq!(answer["lastValidBlockHeight"], json!(slot + 150));
+    // Wrapped SOL that is there is filled up and never closed.
+    let sol = client.harness.sol_pool.state.mints.token_0;
+    let account = Associated::of(&wallet(), &sol, &ids::SPL_TOKEN).address;
+    client.give(account, wallet(), sol, 1, false);
+    let held = client.post(BOTH[1], &body).await.body;
+    assert_eq!(held["instruction"], answer["instruction"]);
+    assert_eq!(held["cleanupInstructions"], json!([]));
+    assert_eq!(held["costs"]["wrappedLamports"], json!(AMOUNT - 1));
 }
 
 #[tokio::test]

@@ -25,7 +25,7 @@ const FETCH_PAUSE: Duration = Duration::from_secs(1);
 const SLOW: Duration = Duration::from_secs(60);
 
 #[tokio::test]
-async fn a_transaction_takes_one_call_and_the_bare_instruction_none() {
+async fn a_transaction_and_an_instruction_take_one_call_each() {
     let client = Client::start().await;
     let body = client.body(&client.quote().await);
     client.harness.node.forget_calls();
@@ -35,7 +35,7 @@ async fn a_transaction_takes_one_call_and_the_bare_instruction_none() {
     client.harness.node.forget_calls();
     let answer = client.post("/v1/swap/instruction", &body).await;
     assert_eq!(answer.status, 200, "{}", answer.body);
-    assert_eq!(client.harness.node.count("getMultipleAccounts"), 0);
+    assert_eq!(client.harness.node.count("getMultipleAccounts"), 1);
 }
 
 #[tokio::test]

@@ -88,6 +88,46 @@ fn a_platform_is_paid_before_the_swap_from_the_account_that_pays_or_in_native_so
     assert_eq!(unsigned_of(&plan).costs.required_of_user, 0);
 }
 
+#[test]
+fn a_swap_apart_uses_no_account_of_one_transaction_and_closes_none_that_was_there() {
+    let names = |planned: &[PlannedInstruction]| -> Vec<&'static str> {
+        planned.iter().map(|planned| planned.name).collect()
+    };
+    let mut plan = exact_out(plan(ids::WRAPPED_SOL, key(9)));
+    plan.output.account = held(key(9), 0);
+    let apart = plan.apart();
+    let made = ["createTokenAccount", "wrapSol", "syncWrappedSol"];
+    assert_eq!(names(&apart.parts.set_up), made);
+    assert_eq!(names(&apart.parts.clean_up), ["unwrapSol"]);
+    plan.input.account = held(ids::WRAPPED_SOL, 400);
+    let apart = plan.apart();
+    assert_eq!(names(&apart.parts.set_up), ["wrapSol", "syncWrappedSol"]);
+    assert_eq!(names(&apart.parts.clean_up), [""; 0]);
+    assert_eq!(apart.costs.wrapped, 600);
+    let input = apart.parts.swap.instruction.accounts[5].pubkey;
+    assert_eq!(input, plan.route.first().input_token_account);
+
+    let mut plan = self::plan(key(8), ids::WRAPPED_SOL);
+    plan.input.account = held(key(8), 1_000);
+    let apart = plan.apart();
+    assert_eq!(names(&apart.parts.set_up), ["createTokenAccount"]);
+    assert_eq!(names(&apart.parts.clean_up), ["unwrapSol"]);
+    assert_eq!(apart.sol_output, Some(SolOutput::Unwrapped));
+    plan.output.account = held(ids::WRAPPED_SOL, 7);
+    let apart = plan.apart();
+    assert_eq!(apart.sol_output, Some(SolOutput::LeftWrapped));
+    let units = [&apart.parts.swap, &apart.budget[0], &apart.budget[1]].map(|one| one.units);
+    assert_eq!(apart.unit_limit, units.iter().sum::<u32>() + 6_000);
+    let limit = &apart.budget[1].instruction.data;
+    assert_eq!(limit[1..], apart.unit_limit.to_le_bytes());
+    // What another wallet is to get stays in its own account.
+    plan.output.account = None;
+    plan.receiver = Some(key(RECEIVER));
+    let apart = plan.apart();
+    assert_eq!(apart.costs.created[0].owner, key(RECEIVER));
+    assert_eq!(names(&apart.parts.clean_up), [""; 0]);
+}
+
 /// Destinations of what closes or unwraps accounts: name, the account, where it goes.
 fn paid_back(built: &UnsignedTransaction) -> Vec<(&'static str, Pubkey, Pubkey)> {
     let ends = ["unwrapSol", "closeTokenAccount"];

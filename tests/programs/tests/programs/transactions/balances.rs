@@ -4,7 +4,7 @@ use cpmm::{TokenAccount, ids};
 use sluice_harness::wallet::{AMOUNT_IN, Asset, Before, Case, Form, Wallet, units::Units};
 use sluice_testkit::{names::address, svm::Svm};
 use sluice_transaction::{
-    PlatformRate, SolOutput, TransactionVersion, compute_table::TokenKind, costs::Costs,
+    Associated, PlatformRate, SolOutput, TransactionVersion, compute_table::TokenKind, costs::Costs,
 };
 use solana_pubkey::Pubkey;
 use solana_signer::Signer;
@@ -175,6 +175,56 @@ fn a_platform_gets_its_fee_of_all_that_is_paid_and_the_rest_is_swapped() {
         ran_cases += 1;
     }
     assert!(ran_cases > 2_000, "{ran_cases}");
+}
+
+/// The parts that the instruction endpoint gives make a whole transaction, which closes no account that was there.
+#[test]
+fn a_swap_apart_is_whole_with_what_comes_beside_it() {
+    let mut svm = Svm::new();
+    let mut left_wrapped = 0;
+    for case in Case::all().into_iter().chain(charged()).step_by(3) {
+        let mut wallet = Wallet::place(&mut svm, &Units::default(), "alice", case);
+        if let (Some(receiver), true) = (wallet.plan.receiver, case.unwraps()) {
+            // Apart, SOL for another wallet goes to that wallet's own account.
+            let associated = Associated::of(&receiver, &ids::WRAPPED_SOL, &ids::SPL_TOKEN);
+            wallet.plan.route.last_mut().output_token_account = associated.address;
+            wallet.plan.output.bump = associated.bump;
+            wallet.plan.output.account = None;
+            svm.set(associated.address, solana_account::Account::default());
+        }
+        let before = belongings(&svm, &wallet);
+        let (apart, executed) = wallet
+            .run_apart(&mut svm)
+            .unwrap_or_else(|refused| panic!("{case:?}: {:#?}", refused.logs));
+        let swapped = executed
+            .events
+            .iter()
+            .find_map(|event| Swapped::decode(event));
+        let swapped = swapped.expect("the guard says what was spent and received");
+        assert!(
+            executed.compute_units <= u64::from(apart.unit_limit),
+            "{case:?}"
+        );
+        let after = belongings(&svm, &wallet);
+        for (before, after) in [(before.input, after.input), (before.output, after.output)] {
+            assert!(before.is_none() || after.is_some(), "{case:?}");
+        }
+        let fee = wallet.plan.platform_fee.map_or(0, |fee| fee.amount);
+        if let Some((lamports, tokens)) = after.platform {
+            let (lamports_before, tokens_before) = before.platform.expect("a platform");
+            let arrived =
+                lamports - lamports_before + tokens.unwrap_or(0) - tokens_before.unwrap_or(0);
+            assert_eq!(arrived, arrives(&case, fee), "{case:?}");
+        }
+        if apart.sol_output == Some(SolOutput::Unwrapped) {
+            assert_eq!(after.output, None, "{case:?}");
+        } else {
+            let received = after.output.expect("it arrived") - before.output.unwrap_or(0);
+            assert_eq!(received, swapped.received, "{case:?}");
+        }
+        left_wrapped += usize::from(apart.sol_output == Some(SolOutput::LeftWrapped));
+    }
+    assert!(left_wrapped > 20, "{left_wrapped}");
 }
 
 /// Nothing that the transaction made for itself is left.
