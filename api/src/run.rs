@@ -10,7 +10,7 @@ use sluice_market::Endpoint;
 use sluice_store::{Store, StoreError};
 use sluice_transaction::Exchange;
 use solana_pubkey::Pubkey;
-use tokio::net::TcpListener;
+use tokio::{net::TcpListener, task::JoinHandle};
 
 use crate::{
     auth::{Authenticator, CallerLimiter, RateLimit},
@@ -59,23 +59,15 @@ pub async fn run(
         webhooks::Settings::from(&config.webhooks).reach,
     )
     .context("cannot set up the HTTP client for tests of webhooks")?;
-    let read = {
-        let store = store.clone();
-        move || {
-            let store = store.clone();
-            async move { Ok::<_, StoreError>(store.server_time().await?.map(SystemTime::from)) }
-        }
-    };
-    let reference = ReferenceClock::start(host.clone(), read).await?;
+    let (clock, following) = follow_database(&host, store.clone(), shutdown.clone()).await?;
     let webhooks = webhooks::router(
         store.clone(),
         webhooks::Settings::from(&config.webhooks),
         client,
         authenticator(&config.api, &store).await?,
-        reference.clock(),
+        clock,
         shutdown.clone(),
     );
-    let following = tokio::spawn(reference.run(shutdown.clone()));
     let blockhashes = tokio::spawn(Arc::clone(&rpc).keep_fresh(shutdown.clone()));
     let table = Arc::clone(&rpc).keep_lookup_table(lookup_table, shutdown.clone());
     let table = tokio::spawn(table);
@@ -102,11 +94,10 @@ pub async fn run(
     );
     tracing::info!(%listen, "API listening");
     let routes = router(state, webhooks).merge(openapi::route()).merge(shown);
-    let connections = places.connections;
     serve(
         listener,
         routes,
-        connections,
+        places.connections,
         &config.api,
         metrics,
         shutdown,
@@ -118,6 +109,20 @@ pub async fn run(
     table.await.context("the lookup table task failed")?;
     calibration.await.context("the calibration task failed")?;
     Ok(())
+}
+
+/// A clock that goes by the database's, and the task that keeps it so until `shutdown`.
+async fn follow_database(
+    host: &Clock,
+    store: Store,
+    shutdown: CancellationToken,
+) -> Result<(Clock, JoinHandle<()>), StoreError> {
+    let read = move || {
+        let store = store.clone();
+        async move { Ok::<_, StoreError>(store.server_time().await?.map(SystemTime::from)) }
+    };
+    let reference = ReferenceClock::start(host.clone(), read).await?;
+    Ok((reference.clock(), tokio::spawn(reference.run(shutdown))))
 }
 
 /// Serves the routes to clients, as the configuration limits these, until `shutdown`.

@@ -57,15 +57,9 @@ pub async fn run(
         .await
         .with_context(|| format!("cannot listen on {listen} for health requests"))?;
     let client = client(&config)?;
-    let read = {
-        let store = store.clone();
-        move || {
-            let store = store.clone();
-            async move { Ok::<_, StoreError>(store.server_time().await?.map(SystemTime::from)) }
-        }
-    };
-    let reference = ReferenceClock::start(host, read).await?;
-    let clock = reference.clock();
+    // One task's end ends them all, so that a supervisor sees a dead process and not half an indexer.
+    let stop = shutdown.child_token();
+    let (clock, following) = follow_database(host, store.clone(), stop.clone()).await?;
     let (watcher, subscriptions) = SubscriptionWatcher::start(store.clone()).await?;
     let (status, metrics) = (Status::default(), Metrics::default());
     let stored = Arc::new(Notify::new());
@@ -103,10 +97,8 @@ pub async fn run(
         clock,
     };
 
-    // One task's end ends them all, so that a supervisor sees a dead process and not half an indexer.
-    let stop = shutdown.child_token();
     let mut tasks = JoinSet::new();
-    tasks.spawn(reference.run(stop.clone()));
+    tasks.spawn(following);
     tasks.spawn(watcher.run(stop.clone()));
     tasks.spawn(leader_tasks.run(stop.clone()));
     tasks.spawn(dispatcher.run(submissions, stop.clone()));
@@ -129,6 +121,20 @@ pub async fn run(
     );
     tracing::info!("the indexer has stopped");
     Ok(())
+}
+
+/// A clock that goes by the database's, and what keeps it so until `stop`.
+async fn follow_database(
+    host: Clock,
+    store: Store,
+    stop: CancellationToken,
+) -> Result<(Clock, impl Future<Output = ()> + Send), StoreError> {
+    let read = move || {
+        let store = store.clone();
+        async move { Ok::<_, StoreError>(store.server_time().await?.map(SystemTime::from)) }
+    };
+    let reference = ReferenceClock::start(host, read).await?;
+    Ok((reference.clock(), reference.run(stop)))
 }
 
 fn client(config: &Config) -> anyhow::Result<Client> {
