@@ -27,6 +27,11 @@ export class Sluice {
     this.webhooks = new Webhooks(this.#transport);
   }
 
+  /** What the API key has used, and what it may. */
+  usage(options?: CallOptions): Promise<components['schemas']['UsageAnswer']> {
+    return this.#transport.call('getUsage', {}, options);
+  }
+
   /** Whether the service is up; throws where it is not. */
   async live(options?: CallOptions): Promise<void> {
     await this.#transport.call('live', {}, options);

@@ -25,6 +25,7 @@ const CALLS = {
   getMint: ({ pools }) => pools.mint('m'),
   getPool: ({ pools }) => pools.get('p'),
   getQuote: ({ quotes }) => quotes.get({}),
+  getUsage: (sluice) => sluice.usage(),
   getWebhook: ({ webhooks }) => webhooks.get('w'),
   listDeliveries: ({ webhooks }) => all(webhooks.deliveries('w')),
   listEvents: ({ webhooks }) => all(webhooks.events('w')),
