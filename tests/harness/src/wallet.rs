@@ -77,10 +77,8 @@ impl Wallet {
         let (paying, input) = associated_side(svm, pool, way, user, case.input_before);
         let platform_fee = platform_fee(svm, pool, way, name, case);
         let (pool, way) = pools.last();
-        let middle = case.form.middle().map(|(_, before)| {
-            let (between, middle) = associated_side(svm, pool, way, user, before);
-            (between, middle)
-        });
+        let middle = case.form.middle();
+        let middle = middle.map(|(_, before)| associated_side(svm, pool, way, user, before));
         let back = opposite(way);
         let owner = receiver.filter(|_| !case.unwraps()).unwrap_or(user);
         let (mut receiving, mut output) =

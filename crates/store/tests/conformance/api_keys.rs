@@ -2,7 +2,7 @@
 
 use sluice_store::{
     Access, ApiKeyHash, ApiKeyId, ApiKeySecret, FilterEdit, FilterLimits, Filters, NewApiKey,
-    Quotas, StoreError,
+    NewWebhook, Quotas, Store, StoreError, WebhookId,
 };
 
 use crate::{fixture::*, on_both};
@@ -112,40 +112,58 @@ async fn webhooks_of_a_revoked_key_stop_and_can_be_adopted(fixture: &Fixture) {
     ));
 }
 
+/// The quotas of the key that has some.
+const QUOTAS: Quotas = Quotas {
+    webhooks: Some(2),
+    addresses: Some(7),
+};
+
+/// A webhook of a key, which watches three addresses.
+fn webhook_of(number: u8, owner: &ApiKeyId) -> NewWebhook {
+    let mut new = webhook(number);
+    new.owner = Access::Key(owner.clone());
+    new
+}
+
 async fn a_key_is_kept_to_its_quotas_and_others_are_not(fixture: &Fixture) {
     let store = &fixture.store;
     let (limited, _) = with_key(store, 1, "limited").await;
     let (free, _) = with_key(store, 2, "free").await;
-    let quotas = Quotas {
-        webhooks: Some(2),
-        addresses: Some(7),
-    };
-    assert!(store.set_quotas("limited", quotas).await.expect("sets"));
-    assert!(!store.set_quotas("missing", quotas).await.expect("answers"));
-    let of = |number, owner: &ApiKeyId| {
-        let mut new = webhook(number);
-        new.owner = Access::Key(owner.clone());
-        new
-    };
-    // Each watches three addresses.
-    let first = store.create_webhook(&of(1, &limited), 100).await;
+    assert!(store.set_quotas("limited", QUOTAS).await.expect("sets"));
+    assert!(!store.set_quotas("missing", QUOTAS).await.expect("answers"));
+    let first = store.create_webhook(&webhook_of(1, &limited), 100).await;
     let first = first.expect("created").id;
-    store
-        .create_webhook(&of(2, &limited), 100)
-        .await
-        .expect("created");
-    let third = store.create_webhook(&of(3, &limited), 100).await;
+    let second = store.create_webhook(&webhook_of(2, &limited), 100).await;
+    second.expect("created");
+    let third = store.create_webhook(&webhook_of(3, &limited), 100).await;
     assert!(matches!(
         third,
         Err(StoreError::TooManyWebhooks { limit: 2 })
     ));
-    let access = Access::Key(limited.clone());
-    let usage = store.usage(&access).await.expect("reads");
+    addresses_are_kept_to_the_quota(store, &Access::Key(limited.clone()), &first).await;
+
+    for number in 3..=6 {
+        let created = store.create_webhook(&webhook_of(number, &free), 4).await;
+        created.expect("created");
+    }
+    let past = store.create_webhook(&webhook_of(7, &free), 4).await;
+    assert!(matches!(
+        past,
+        Err(StoreError::TooManyWebhooks { limit: 4 })
+    ));
+    let lifted = store.set_quotas("limited", Quotas::default()).await;
+    assert!(lifted.expect("sets"));
+    let more = store.create_webhook(&webhook_of(8, &limited), 100).await;
+    more.expect("created");
+}
+
+/// Two webhooks watch six addresses: one more fits, and what does not changes nothing.
+async fn addresses_are_kept_to_the_quota(store: &Store, access: &Access, first: &WebhookId) {
+    let usage = store.usage(access).await.expect("reads");
     assert_eq!(
         (usage.webhooks, usage.addresses, usage.quotas),
-        (2, 6, quotas)
+        (2, 6, QUOTAS)
     );
-
     let watch = async |numbers: &[u8]| {
         let add = Filters {
             accounts: numbers.iter().map(|number| address(*number)).collect(),
@@ -159,9 +177,7 @@ async fn a_key_is_kept_to_its_quotas_and_others_are_not(fixture: &Fixture) {
             accounts: 100,
             programs: 100,
         };
-        store
-            .edit_filters(&access, &first, &edit, limits, None)
-            .await
+        store.edit_filters(access, first, &edit, limits, None).await
     };
     let past = watch(&[10, 11]).await;
     assert!(matches!(
@@ -171,30 +187,8 @@ async fn a_key_is_kept_to_its_quotas_and_others_are_not(fixture: &Fixture) {
     watch(&[10]).await.expect("fits");
     let mut wider = definition();
     wider.filters.accounts.extend([address(10), address(11)]);
-    let past = store.update_webhook(&access, &first, &wider, None).await;
+    let past = store.update_webhook(access, first, &wider, None).await;
     assert!(matches!(past, Err(StoreError::AddressQuota { .. })));
-    let usage = store.usage(&access).await.expect("reads");
+    let usage = store.usage(access).await.expect("reads");
     assert_eq!(usage.addresses, 7, "what was refused is not there");
-
-    for number in 3..=6 {
-        store
-            .create_webhook(&of(number, &free), 4)
-            .await
-            .expect("created");
-    }
-    let past = store.create_webhook(&of(7, &free), 4).await;
-    assert!(matches!(
-        past,
-        Err(StoreError::TooManyWebhooks { limit: 4 })
-    ));
-    assert!(
-        store
-            .set_quotas("limited", Quotas::default())
-            .await
-            .expect("sets")
-    );
-    store
-        .create_webhook(&of(8, &limited), 100)
-        .await
-        .expect("created");
 }
