@@ -180,7 +180,7 @@ impl Server {
     /// The next slots that are sealed.
     async fn slots(&mut self, count: usize) -> anyhow::Result<Vec<Sealed>> {
         // What was written meanwhile is past.
-        let begun = SystemTime::now();
+        let begun = Clock::system().now();
         let mut slots = Vec::new();
         while slots.len() < count {
             let line = self.lines.next_line().await?.context("the server ended")?;
@@ -226,7 +226,7 @@ async fn trade(chain: &ScriptedChain) {
         let clock = scripted_pools::clock_at(slot, scripted_pools::EPOCH, now);
         chain.write(tip, ids::CLOCK, clock, None);
         chain.freeze(tip);
-        let sealed = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        let sealed = Clock::system().now().duration_since(SystemTime::UNIX_EPOCH);
         chain.seal(tip);
         chain.confirm(tip);
         println!("{slot} {}", sealed.unwrap_or_default().as_nanos());

@@ -9,6 +9,7 @@ use std::{
 };
 
 use anyhow::bail;
+use service_kit::Clock;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
@@ -140,7 +141,7 @@ async fn read_once(
     stream.write_all(request.as_bytes()).await?;
     let mut text = Vec::with_capacity(ROOM);
     while stream.read_buf(&mut text).await? > 0 {
-        let now = SystemTime::now();
+        let now = Clock::system().now();
         while let Some(slot) = next_slot(&mut text) {
             let mut seen = seen.borrow_mut();
             let (readers, last) = seen.slots.entry(slot).or_default();
