@@ -57,8 +57,8 @@ use crate::{
     update::{Body, Update},
 };
 
-/// Most slots that are held back or remembered. A chain finalizes within some 32 slots of its tip and a server replays some
-/// 150; beyond this nothing moves any more, and what is oldest is forgotten.
+/// Most slots that are held back or remembered. A chain finalizes within some 32 slots of its tip. Servers replay 150 slots or
+/// thousands: of more than this those after it are dropped, and asked for again when there is room for them.
 pub const MAX_SLOTS: usize = 1024;
 
 /// Sources of a server: its stream, and after it the side stream beside it, which number writes alike.
@@ -350,7 +350,11 @@ impl SlotAssembler {
         self.start.is_some_and(|start| slot < start) || self.root.is_some_and(|root| slot < root)
     }
 
+    /// A slot, and the source that something of it came from; `None` while there is no room for the slot.
     fn entry(&mut self, source: usize, slot: u64) -> Option<(&Source, &mut AssembledSlot)> {
+        if self.is_beyond_reach(slot) {
+            return None;
+        }
         let sources = self.sources.len();
         let entry = self.slots.entry(slot).or_insert_with(|| {
             self.work.suspect(slot);

@@ -192,7 +192,7 @@ impl SlotStream {
         };
         match event {
             Event::Updates(part, updates) => {
-                link.received(part);
+                link.received();
                 self.updates(server, part, updates);
             }
             Event::Opened(Ok(stream)) => self.opened(server, stream),
@@ -222,7 +222,10 @@ impl SlotStream {
         let now = Instant::now();
         let source = match part {
             Part::Main => main(server),
-            Part::Side => side(server),
+            Part::Side => {
+                self.side_updates(server, &updates);
+                side(server)
+            }
         };
         for update in updates {
             if self.assembler.has_begun() {
@@ -244,6 +247,17 @@ impl SlotStream {
         }
         for finding in self.assembler.take_findings() {
             self.found(&finding, now);
+        }
+    }
+
+    /// A replay goes upwards: below the first slot that is to be delivered again, that one may still come.
+    fn side_updates(&mut self, server: usize, updates: &[Update]) {
+        let awaited = self.assembler.first_suspect(main(server));
+        let is_below = |update: &Update| awaited.is_some_and(|awaited| update.slot() <= awaited);
+        if updates.iter().any(is_below)
+            && let Some(link) = self.links.get_mut(server)
+        {
+            link.side_goes_on();
         }
     }
 

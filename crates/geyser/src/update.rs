@@ -22,6 +22,16 @@ pub struct Update {
 }
 
 impl Update {
+    /// The slot that it is of.
+    pub(crate) fn slot(&self) -> u64 {
+        match &self.body {
+            Body::Account(account) => account.slot,
+            Body::Transaction(transaction) => transaction.slot,
+            Body::Slot(status) => status.slot,
+            Body::BlockMeta(meta) => meta.slot,
+        }
+    }
+
     /// Whether both are the same transaction, or the same write: of one account, by one transaction, in one slot. Servers
     /// number writes differently.
     pub(crate) fn is_same_content(&self, other: &Self) -> bool {

@@ -308,10 +308,15 @@ impl SlotAssembler {
         }
     }
 
-    /// Moves to the newest finalized slot, and forgets what is older.
+    /// Moves to the newest finalized slot, and forgets what is older. Of too many slots the oldest are forgotten, where the chain
+    /// does not finalize; the newest, where they wait for one below, since a server replays them again.
     fn forget(&mut self, mut root: Option<u64>) {
         if let Some(excess) = self.slots.len().checked_sub(MAX_SLOTS) {
-            root = root.max(self.slots.keys().nth(excess).copied());
+            if self.most_are_waiting() {
+                self.forget_newest();
+            } else {
+                root = root.max(self.slots.keys().nth(excess).copied());
+            }
         }
         if root == self.root {
             return;
@@ -332,6 +337,37 @@ impl SlotAssembler {
             let later = self.in_force.partition_point(|(first, _)| *first <= root);
             self.in_force.drain(..later.saturating_sub(1));
         }
+    }
+}
+
+/// The limit of slots.
+impl SlotAssembler {
+    /// Whether most of the slots that are held are newer than what was given out: there is a long way to catch up.
+    fn most_are_waiting(&self) -> bool {
+        let given = self.highest_given.max(self.start);
+        given.is_some() && self.slots.keys().nth(MAX_SLOTS / 2) > given.as_ref()
+    }
+
+    /// Whether there is no room for a slot: it is newer than all that are held, of which most wait for an older one.
+    pub(super) fn is_beyond_reach(&self, slot: u64) -> bool {
+        let newest = self.slots.keys().next_back();
+        self.slots.len() >= MAX_SLOTS && newest < Some(&slot) && self.most_are_waiting()
+    }
+
+    /// Forgets the newest slots beyond the limit. Once there is room for them, what builds on them names them again.
+    fn forget_newest(&mut self) {
+        let Some(first) = self.slots.keys().nth(MAX_SLOTS).copied() else {
+            return;
+        };
+        for (slot, entry) in self.slots.split_off(&first) {
+            for parent in entry.banks().filter_map(|bank| bank.parent) {
+                if let Some(children) = self.children.get_mut(&parent) {
+                    children.remove(&slot);
+                }
+            }
+        }
+        self.children.split_off(&first);
+        self.work.forget_from(first);
     }
 }
 

@@ -83,6 +83,17 @@ fn banks_of_a_slot_that_are_numbered_are_given_out_whole_though_written_in_turns
 }
 
 #[test]
+fn a_replay_of_more_slots_than_are_held_is_given_out_whole() {
+    let mut world = World::new(3, 1, false, false);
+    let first = world.validator.next_slot();
+    world.pass(MAX_SLOTS + MAX_SLOTS / 2);
+    world.connect(0, Some(first));
+    world.finish();
+    // Each part of the replay comes twice, since its slots had ended unseen.
+    assert!(world.requests() < 30, "{} requests", world.requests());
+}
+
+#[test]
 fn a_server_on_another_chain_changes_nothing_and_is_named() {
     for seed in 0..20 {
         let mut world = World::new(seed, 2, false, false);

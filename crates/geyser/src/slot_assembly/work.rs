@@ -47,6 +47,12 @@ impl Work {
         self.suspects.range(start..).copied()
     }
 
+    /// Nothing is known of this slot and those above.
+    pub(super) fn forget_from(&mut self, slot: u64) {
+        self.due.split_off(&slot);
+        self.suspects.split_off(&slot);
+    }
+
     /// Nothing below is of any interest.
     pub(super) fn forget_below(&mut self, slot: u64) {
         self.due = self.due.split_off(&slot);

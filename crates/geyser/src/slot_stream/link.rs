@@ -22,7 +22,8 @@ use crate::{
 /// Pause before a side stream is opened again. A slot must pass meanwhile, or the next one would show no more than the last.
 const SIDE_PAUSE: Duration = Duration::from_secs(1);
 
-/// Time without any update after which a side stream counts as one that brings nothing: several slots.
+/// Time without any update up to what it was opened for, after which a side stream counts as one that brings nothing: several
+/// slots.
 const SIDE_PATIENCE: Duration = Duration::from_secs(2);
 
 /// Side streams in a row that may bring nothing before the slots count as gone.
@@ -190,11 +191,15 @@ impl Link {
     }
 
     /// Something came.
-    pub(super) fn received(&mut self, part: Part) {
+    pub(super) fn received(&mut self) {
         self.quiet_since = Instant::now();
         self.at_rest = false;
         self.failures = 0;
-        if let (Part::Side, Side::Open(_, until)) = (part, &mut self.side) {
+    }
+
+    /// The side stream is on its way to what it was opened for.
+    pub(super) fn side_goes_on(&mut self) {
+        if let Side::Open(_, until) = &mut self.side {
             *until = Instant::now() + SIDE_PATIENCE;
         }
     }

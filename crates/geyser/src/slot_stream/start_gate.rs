@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::update::{Body, Update};
+use crate::update::Update;
 
 /// Time in which every server must have shown where it is: one that sends slots sends several statuses in it, however long a
 /// slot lasts. One that has shown nothing by then is not waited for.
@@ -42,7 +42,7 @@ impl StartGate {
         now: Instant,
         is_awaited: impl Fn(usize) -> bool,
     ) -> bool {
-        let slot = slot(update);
+        let slot = update.slot();
         if let Some(newest) = self.newest.get_mut(server) {
             *newest = (*newest).max(Some(slot));
         }
@@ -57,21 +57,12 @@ impl StartGate {
     }
 }
 
-fn slot(update: &Update) -> u64 {
-    match &update.body {
-        Body::Account(account) => account.slot,
-        Body::Transaction(transaction) => transaction.slot,
-        Body::Slot(status) => status.slot,
-        Body::BlockMeta(meta) => meta.slot,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use sluice_chain_types::SlotStatus;
 
     use super::*;
-    use crate::update::SlotUpdate;
+    use crate::update::{Body, SlotUpdate};
 
     fn created(slot: u64) -> Update {
         Update {

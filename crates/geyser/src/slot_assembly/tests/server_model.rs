@@ -146,6 +146,10 @@ impl Validator {
         }
     }
 
+    pub(super) const fn next_slot(&self) -> u64 {
+        self.next_slot
+    }
+
     /// Whether a fork holds a slot with this hash.
     fn descends(&self, hash: &str, ancestor: &str) -> bool {
         let mut at = hash.to_owned();

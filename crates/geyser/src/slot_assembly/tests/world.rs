@@ -170,6 +170,19 @@ impl World {
         }
     }
 
+    /// Requests sent, on whatever connection.
+    pub(super) const fn requests(&self) -> u64 {
+        self.generation.0
+    }
+
+    /// Lets so many slots pass while nobody listens.
+    pub(super) fn pass(&mut self, slots: usize) {
+        let last = self.validator.next_slot() + slots as u64;
+        while self.validator.next_slot() < last {
+            self.validator.step(&mut self.random);
+        }
+    }
+
     /// Begins anew with a validator that numbers banks.
     pub(super) fn number_banks(&mut self) {
         self.validator = Validator::new(self.validator.forks);
@@ -320,7 +333,7 @@ impl World {
                 })
                 .count()
         };
-        for _ in 0..20_000 {
+        for _ in 0..200_000 {
             if undrained(self) == 0 {
                 break;
             }
@@ -328,6 +341,8 @@ impl World {
                 self.pump(source);
                 self.obey(source);
             }
+            let held = self.assembler.slots.len();
+            assert!(held <= MAX_SLOTS + 1, "{held} slots are held");
         }
         assert_eq!(undrained(self), 0);
         let start = self.assembler.start.expect("it began");
