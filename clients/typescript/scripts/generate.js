@@ -1,4 +1,4 @@
-// Generator of `src/generated`: types and tables from `openapi.json` and `idls/swap_guard.json`, the repository's own.
+// Generator of `src/generated`: types and tables from `openapi.json` and `idls/swap_guard.json`.
 //
 // The output is made by every build and is not committed, so that it cannot differ from what it is made of.
 

@@ -1,4 +1,4 @@
-//! `sluice doctor`: checks what a configuration names (node, streams, guard, database, clock) and says what to do.
+//! `sluice doctor`: checks node, streams, guard, database and clock of a configuration, and says what to do.
 //!
 //! It writes nothing: the database is looked at, not brought up to date.
 

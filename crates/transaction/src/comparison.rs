@@ -1,4 +1,4 @@
-//! Comparison: whether a transaction is the planned one but for its blockhash and signatures, or where it differs first (pure).
+//! Comparison: where a transaction differs first from the planned one, blockhash and signatures aside (pure).
 
 use solana_message::{VersionedMessage, compiled_instruction::CompiledInstruction};
 use solana_transaction::versioned::VersionedTransaction;

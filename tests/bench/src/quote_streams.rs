@@ -1,4 +1,4 @@
-//! Quote streams: from a slot's seal to the last of 10,000 readers, the memory of each, and all of them connecting again at once.
+//! Quote streams: latency from seal to the last of 10,000 readers, memory of each, all reconnecting at once.
 //!
 //! The API and the chain before it are a process of their own, so that its memory is the readers' alone, and neither
 //! process needs more files than a system lets one have.

@@ -1,4 +1,4 @@
-/** SHA-256, at once: the platform's own answers later, and only in secure contexts. For addresses, not for secrets (pure). */
+/** SHA-256 without a promise, which the platform's own needs; for addresses, not for secrets (pure). */
 
 /** The first 32 bits of the fractional parts of the roots of the first primes. */
 function roots(count: number, root: (prime: number) => number): number[] {

@@ -1,4 +1,4 @@
-/** Steps around the swap: accounts are created, SOL is wrapped, what is left comes back. Anything else is a fault (pure). */
+/** Steps around the swap: creations, wrapping, closing; any other instruction is a fault (pure). */
 
 import { Cursor, type DecodedInstruction } from '../transaction.js';
 import { ASSOCIATED_TOKEN, isAssociated } from './associated.js';

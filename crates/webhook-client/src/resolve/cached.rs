@@ -1,4 +1,4 @@
-//! [`CachedResolver`]: answers from what was resolved lately, and asks another resolver once for all who wait for a name.
+//! [`CachedResolver`]: keeps resolved addresses for a while, and resolves a name once for all who wait for it.
 //!
 //! The system's resolver has no deadline and blocks a thread. A name whose server does not answer must cost its own
 //! webhook its attempts, and nobody else's: so there is one lookup at a time for a name, a few for all names, and who

@@ -1,4 +1,4 @@
-//! The check of a transaction against its body: what was built passes, signed or not, and nothing that was tampered with.
+//! Check of a transaction against its body: what was built is equal, signed or not; what was tampered with is not.
 
 use std::time::Duration;
 

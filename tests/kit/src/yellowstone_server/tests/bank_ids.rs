@@ -1,4 +1,4 @@
-//! Bank ids: two banks of a slot that are written in turns, from a server that numbers them and from one that does not.
+//! Bank ids: two banks of a slot written in turns, from a server that numbers them and one that does not.
 
 use super::*;
 
