@@ -9,21 +9,15 @@ use sluice_transaction::{
     LookupTable,
     costs::BASE_FEE,
     lookup_table::{
-        CONFIGURATIONS, FIXED_ADDRESSES, LOOKUP_TABLE_MAX_ADDRESSES, LOOKUP_TABLE_META_SIZE,
-        creation, extensions,
+        FIXED_ADDRESSES, LOOKUP_TABLE_MAX_ADDRESSES, LOOKUP_TABLE_META_SIZE, creation, extensions,
     },
 };
-use solana_account_decoder_client_types::{UiAccountEncoding, UiDataSliceConfig};
 use solana_commitment_config::CommitmentConfig;
 use solana_instruction::Instruction;
 use solana_keypair::{Keypair, read_keypair_file};
 use solana_message::{VersionedMessage, v0};
 use solana_pubkey::Pubkey;
 use solana_rpc_client::nonblocking::rpc_client::RpcClient;
-use solana_rpc_client_api::{
-    config::{RpcAccountInfoConfig, RpcProgramAccountsConfig},
-    filter::{Memcmp, RpcFilterType},
-};
 use solana_signer::Signer;
 use solana_transaction::versioned::VersionedTransaction;
 
@@ -118,27 +112,8 @@ impl Chain {
 
     /// The exchange's fee configurations, of which every pool names one.
     async fn configurations(&self) -> anyhow::Result<Vec<Pubkey>> {
-        let (exchange, discriminator) = CONFIGURATIONS;
-        let starts = Memcmp::new_raw_bytes(0, discriminator.to_vec());
-        let config = RpcProgramAccountsConfig {
-            filters: Some(vec![RpcFilterType::Memcmp(starts)]),
-            account_config: RpcAccountInfoConfig {
-                encoding: Some(UiAccountEncoding::Base64),
-                // Their addresses are all that is wanted.
-                data_slice: Some(UiDataSliceConfig {
-                    offset: 0,
-                    length: 0,
-                }),
-                ..RpcAccountInfoConfig::default()
-            },
-            ..RpcProgramAccountsConfig::default()
-        };
-        let call = self
-            .rpc
-            .get_program_ui_accounts_with_config(&exchange, config);
-        let found = call.await.map_err(without_url);
-        let found = found.context("cannot read the exchange's fee configurations")?;
-        let mut addresses: Vec<_> = found.into_iter().map(|(address, _)| address).collect();
+        let found = node::configurations(&self.rpc).await;
+        let mut addresses = found.context("cannot read the exchange's fee configurations")?;
         addresses.sort_unstable();
         Ok(addresses)
     }

@@ -1,9 +1,16 @@
 //! RPC node of the commands: its client, and its failures without the URL, which may hold a key.
 
 use sluice_config::Config;
+use sluice_transaction::lookup_table::CONFIGURATIONS;
+use solana_account_decoder_client_types::{UiAccountEncoding, UiDataSliceConfig};
 use solana_commitment_config::CommitmentConfig;
+use solana_pubkey::Pubkey;
 use solana_rpc_client::nonblocking::rpc_client::RpcClient;
-use solana_rpc_client_api::client_error::{Error as ClientError, ErrorKind};
+use solana_rpc_client_api::{
+    client_error::{Error as ClientError, ErrorKind},
+    config::{RpcAccountInfoConfig, RpcProgramAccountsConfig},
+    filter::{Memcmp, RpcFilterType},
+};
 
 /// Client of the node at `chain.rpc-url`, which reads what is confirmed.
 pub fn client(config: &Config) -> RpcClient {
@@ -21,4 +28,29 @@ pub fn without_url(error: ClientError) -> anyhow::Error {
             .context("the node at chain.rpc-url does not answer"),
         kind => anyhow::Error::new(kind).context("the node at chain.rpc-url refused"),
     }
+}
+
+/// Addresses of the exchange's fee configurations, in no order.
+///
+/// # Errors
+/// The failure of the call, without the endpoint.
+pub async fn configurations(rpc: &RpcClient) -> anyhow::Result<Vec<Pubkey>> {
+    let (exchange, discriminator) = CONFIGURATIONS;
+    let starts = Memcmp::new_raw_bytes(0, discriminator.to_vec());
+    let config = RpcProgramAccountsConfig {
+        filters: Some(vec![RpcFilterType::Memcmp(starts)]),
+        account_config: RpcAccountInfoConfig {
+            encoding: Some(UiAccountEncoding::Base64),
+            // Their addresses are all that is wanted.
+            data_slice: Some(UiDataSliceConfig {
+                offset: 0,
+                length: 0,
+            }),
+            ..RpcAccountInfoConfig::default()
+        },
+        ..RpcProgramAccountsConfig::default()
+    };
+    let listing = rpc.get_program_ui_accounts_with_config(&exchange, config);
+    let found = listing.await.map_err(without_url)?;
+    Ok(found.into_iter().map(|(address, _)| address).collect())
 }

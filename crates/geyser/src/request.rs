@@ -19,6 +19,18 @@ pub struct Endpoint {
     pub x_token: Option<SecretString>,
 }
 
+impl Endpoint {
+    /// Host and port, since the rest of an address may hold a key.
+    #[must_use]
+    pub fn name(&self) -> String {
+        let host = self.url.host_str().unwrap_or_default();
+        match self.url.port_or_known_default() {
+            Some(port) => format!("{host}:{port}"),
+            None => host.to_owned(),
+        }
+    }
+}
+
 /// The whole subscription of a stream. Updates name the filters they matched. The default subscribes to
 /// nothing, at [`Commitment::Processed`].
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -8,8 +8,6 @@ use std::{
     time::Duration,
 };
 
-use url::Url;
-
 use crate::request::Endpoint;
 
 /// Servers of one cluster, in no order. Clones count together.
@@ -59,7 +57,7 @@ impl Servers {
     #[must_use]
     pub fn new(endpoints: impl IntoIterator<Item = Endpoint>) -> Self {
         let servers = endpoints.into_iter().map(|endpoint| Server {
-            name: name(&endpoint.url),
+            name: endpoint.name(),
             endpoint,
             counts: Counts::default(),
         });
@@ -145,14 +143,6 @@ impl Counts {
     /// Returns whether it is the first one.
     pub(crate) fn contradicted(&self) -> bool {
         self.contradictions.fetch_add(1, Relaxed) == 0
-    }
-}
-
-fn name(url: &Url) -> String {
-    let host = url.host_str().unwrap_or_default();
-    match url.port_or_known_default() {
-        Some(port) => format!("{host}:{port}"),
-        None => host.to_owned(),
     }
 }
 

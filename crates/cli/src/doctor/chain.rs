@@ -8,14 +8,9 @@ use sluice_transaction::{
     LookupTable,
     lookup_table::{CONFIGURATIONS, FIXED_ADDRESSES},
 };
-use solana_account_decoder_client_types::{UiAccountEncoding, UiDataSliceConfig};
 use solana_commitment_config::CommitmentConfig;
 use solana_pubkey::{Pubkey, pubkey};
 use solana_rpc_client::nonblocking::rpc_client::RpcClient;
-use solana_rpc_client_api::{
-    config::{RpcAccountInfoConfig, RpcProgramAccountsConfig},
-    filter::{Memcmp, RpcFilterType},
-};
 
 use super::report::Finding;
 use crate::node::{self, without_url};
@@ -104,24 +99,7 @@ impl ChainChecks {
     /// Whether the node lists accounts of a program, by which the market starts. The few fee configurations are asked for: a
     /// node that refuses the call refuses it for them too.
     pub async fn list_of_pools(&self) -> Finding {
-        let (exchange, discriminator) = CONFIGURATIONS;
-        let starts = Memcmp::new_raw_bytes(0, discriminator.to_vec());
-        let config = RpcProgramAccountsConfig {
-            filters: Some(vec![RpcFilterType::Memcmp(starts)]),
-            account_config: RpcAccountInfoConfig {
-                encoding: Some(UiAccountEncoding::Base64),
-                data_slice: Some(UiDataSliceConfig {
-                    offset: 0,
-                    length: 0,
-                }),
-                ..RpcAccountInfoConfig::default()
-            },
-            ..RpcProgramAccountsConfig::default()
-        };
-        let listing = self
-            .rpc
-            .get_program_ui_accounts_with_config(&exchange, config);
-        match listing.await {
+        match node::configurations(&self.rpc).await {
             Ok(found) if found.is_empty() => Finding::doubtful(
                 "getProgramAccounts is served, but the exchange has no fee configuration here",
                 "see whether chain.rpc-url is of the cluster that is meant",
@@ -131,7 +109,7 @@ impl ChainChecks {
                 found.len()
             )),
             Err(error) => Finding::failed(
-                &without_url(error),
+                &error,
                 "set chain.rpc-url to a node that serves getProgramAccounts for the exchange: the market reads all pools by it",
             ),
         }

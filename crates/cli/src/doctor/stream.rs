@@ -19,15 +19,11 @@ const REPLAYED: u64 = 64;
 
 /// The name of a server, and what was found. `node_slot` is the slot of the RPC node.
 pub async fn check(endpoint: &GeyserEndpoint, node_slot: Option<u64>) -> (String, Finding) {
-    let host = endpoint.url.host_str().unwrap_or_default();
-    let name = match endpoint.url.port_or_known_default() {
-        Some(port) => format!("{host}:{port}"),
-        None => host.to_owned(),
-    };
     let endpoint = Endpoint {
         url: endpoint.url.clone(),
         x_token: endpoint.x_token.clone(),
     };
+    let name = endpoint.name();
     let asking = async {
         let slot = first_slot(&endpoint).await?;
         Ok::<_, StreamError>((slot, ServerInfo::read(&endpoint).await?))

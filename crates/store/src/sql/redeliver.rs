@@ -2,8 +2,8 @@
 
 use super::{retried::retried, store::Store, webhook_row};
 use crate::{
-    Access, Redeliver, StoreError, Timestamp, WebhookId,
-    backend::{Durability, values},
+    Access, MessageId, Redeliver, StoreError, Timestamp, WebhookId,
+    backend::{Connection, Durability, values},
 };
 
 impl Store {
@@ -37,16 +37,9 @@ impl Store {
         };
         let (first, last) = match which {
             Redeliver::Message(message) => {
-                let found = write
-                    .row(
-                        "SELECT sequence FROM messages WHERE id = $1 AND webhook = $2",
-                        values![message.as_str(), webhook],
-                    )
-                    .await?;
-                let Some(found) = found else {
+                let Some(sequence) = sequence_of(&mut write, webhook, message).await? else {
                     return Ok(Some(0));
                 };
-                let sequence = found.integer("sequence")?;
                 (sequence, sequence)
             }
             Redeliver::Range(first, last) => (
@@ -80,4 +73,19 @@ impl Store {
         write.commit().await?;
         Ok(Some(count))
     }
+}
+
+/// The number of a message of a webhook; `None` when it has none of that id.
+pub(super) async fn sequence_of(
+    write: &mut Connection,
+    webhook: i64,
+    message: &MessageId,
+) -> Result<Option<i64>, StoreError> {
+    let found = write
+        .row(
+            "SELECT sequence FROM messages WHERE id = $1 AND webhook = $2",
+            values![message.as_str(), webhook],
+        )
+        .await?;
+    found.map(|row| row.integer("sequence")).transpose()
 }

@@ -2,6 +2,7 @@
 
 use super::{
     lanes::{self, Lane},
+    redeliver::sequence_of,
     retried::retried,
     store::Store,
     webhook_row,
@@ -38,20 +39,14 @@ impl Store {
         let Some((webhook, _)) = webhook_row::lock(&mut write, access, id, None).await? else {
             return Ok(None);
         };
-        let found = write
-            .row(
-                "SELECT sequence FROM messages WHERE id = $1 AND webhook = $2",
-                values![message.as_str(), webhook],
-            )
-            .await?;
-        let Some(found) = found else {
+        let Some(sequence) = sequence_of(&mut write, webhook, message).await? else {
             return Ok(Some(Skipped::Unknown));
         };
         let skipped = write
             .row(
                 "UPDATE deliveries SET state = 'failed', lease_token = NULL, due_at = NULL, finished_at = $3
                  WHERE webhook = $1 AND sequence = $2 AND state = 'pending' RETURNING lane",
-                values![webhook, found.integer("sequence")?, now],
+                values![webhook, sequence, now],
             )
             .await?;
         let Some(skipped) = skipped else {
