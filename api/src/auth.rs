@@ -1,4 +1,4 @@
-//! Authenticates requests by API key; where the configuration says so, admits loopback callers while none was ever made.
+//! Authentication: requests by API key, or from a loopback address where the configuration allows it.
 //!
 //! An API key becomes the [`Access`] that every operation on webhooks needs. In keyless mode (`api.keyless`), until the first
 //! is made, a caller on this machine may do everything, and others nothing: the listener is bound to a loopback address, and

@@ -1,4 +1,4 @@
-//! Middleware around the whole router: request ids, counts, traces, CORS, limits of clients, and panics answered as 500.
+//! Middleware around the router: request ids, counts, traces, CORS, limits of clients, panics as 500.
 
 mod cors;
 

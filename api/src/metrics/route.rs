@@ -1,4 +1,4 @@
-//! Route: which of the API's routes a path is of, so that the labels of metrics are few whatever is asked for (pure).
+//! Route: which of the API's routes a path is of, so that the labels of metrics stay few (pure).
 
 /// A route, or a group of routes that are counted as one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! Node: the cluster's RPC node, asked under a deadline; its failures are errors of the API, and every call is counted.
+//! Node: the cluster's RPC node, asked under a deadline; its failures are errors of the API.
 
 use std::time::Duration;
 

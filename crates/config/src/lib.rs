@@ -1,4 +1,4 @@
-//! Typed configuration: the file `sluice.toml`, which every Sluice process reads, and variables of the environment.
+//! Typed configuration: the file `sluice.toml` of every Sluice process, and environment variables.
 //!
 //! One file serves the API, the indexer and both in one process, so that they cannot disagree about
 //! the chain they look at or the database they share. Every key is explained in

@@ -1,4 +1,4 @@
-//! Parts that every Sluice process shares: shutdown, logging, metrics' text, clock, back-off, outage log, allocator.
+//! Parts of every Sluice process: shutdown, logging, metrics' text, clock, back-off, allocator.
 //!
 //! Knows nothing of Solana, of the stream or of the database.
 

@@ -1,4 +1,4 @@
-//! Poolers: one that would let two processes lead, or keeps a session's settings back, is refused with the reason.
+//! Poolers: one that lets two processes lead, or keeps a session's settings back, is refused.
 //!
 //! The pooler is played, in PostgreSQL's own protocol: it shares its connections as pgbouncer does in transaction mode.
 

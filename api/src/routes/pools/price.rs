@@ -1,4 +1,4 @@
-//! Price: what one whole token of a pool is worth in the other, as decimal digits, without a rounding float (pure).
+//! Price: what a whole token of a pool is worth in the other, in decimal digits, without a float (pure).
 
 use cpmm::PerToken;
 

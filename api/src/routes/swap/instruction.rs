@@ -1,4 +1,4 @@
-//! `POST /v1/swap/instruction`: builds the guarded swap for transactions of the caller's own, and what surrounds it.
+//! `POST /v1/swap/instruction`: builds the guarded swap for transactions of the caller's own.
 
 use axum::{Json, extract::State};
 

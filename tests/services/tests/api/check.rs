@@ -1,4 +1,4 @@
-//! Check of a transaction against its body: what was built is equal, signed or not; what was tampered with is not.
+//! Check of a transaction against its body: what was built is equal, what was tampered with is not.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Precise amounts: every amount of every answer has its string, and a body whose amounts are strings comes to the same.
+//! Precise amounts: every amount of an answer has its string; a body of strings comes to the same.
 
 use serde_json::{Value, json};
 

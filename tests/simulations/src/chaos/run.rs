@@ -1,4 +1,4 @@
-//! Run of the chaos: starts everything, kills and suspends it at random, and waits until all that is owed has arrived.
+//! Run of the chaos: kills and suspends processes at random, then waits until all that is owed arrived.
 
 use std::{
     fs, io,
