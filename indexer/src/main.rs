@@ -6,7 +6,7 @@ use clap::Parser;
 use secrecy::ExposeSecret;
 use service_kit::Clock;
 use sluice_config::{Config, Database};
-use sluice_store::Store;
+use sluice_store::{EncryptionKeys, Store};
 
 /// Follows the chain and delivers webhooks.
 #[derive(Parser)]
@@ -22,10 +22,15 @@ async fn main() -> anyhow::Result<()> {
     service_kit::telemetry::init();
     let config = Config::load(&Arguments::parse().config)?;
     let shutdown = service_kit::shutdown::on_signal()?;
+    let keys = EncryptionKeys::parse(
+        config.store.encryption_key(),
+        config.store.previous_encryption_key(),
+    )?;
     let store = match config.store.database() {
         Database::File(path) => Store::open(path).await?,
         Database::Server(url) => Store::connect(url.expose_secret()).await?,
     };
+    let store = store.encrypted(keys).await?;
     let ended = sluice_indexer::run(config, store.clone(), Clock::system(), shutdown).await;
     store.close().await;
     ended

@@ -1,4 +1,4 @@
-//! `sluice keys`: makes, lists, limits and revokes API keys.
+//! `sluice keys`: makes, lists, limits and revokes API keys, and encrypts secrets under another key.
 
 use anyhow::{Context, bail, ensure};
 use clap::{Args, Subcommand};
@@ -24,6 +24,9 @@ pub enum Command {
     Limit(LimitArguments),
     /// Revokes a key, at once and for good. Its webhooks are switched off.
     Revoke(RevokeArguments),
+    /// Encrypts under store.encryption-key what is still encrypted under store.previous-encryption-key. It may run beside all
+    /// processes, end at any time, and run again.
+    Reencrypt(FileArguments),
 }
 
 /// Arguments of `add`.
@@ -103,6 +106,7 @@ pub async fn run(command: Command, clock: &Clock) -> anyhow::Result<()> {
         Command::Revoke(RevokeArguments { key, file }) => {
             with_store(&file, |_, store| revoke(store, key, now)).await
         }
+        Command::Reencrypt(file) => with_store(&file, |_, store| reencrypt(store)).await,
     }
 }
 
@@ -165,6 +169,20 @@ async fn revoke(store: Store, key: String, now: Timestamp) -> anyhow::Result<()>
     println!(
         "{} ({}) is revoked; its {} webhooks are off",
         key.name, key.id, key.webhooks
+    );
+    Ok(())
+}
+
+async fn reencrypt(store: Store) -> anyhow::Result<()> {
+    let (Some(count), Some(id)) = (store.reencrypt().await?, store.encryption_key_id()) else {
+        bail!(
+            "nothing is encrypted without a key: set store.encryption-key, or SLUICE_STORE__ENCRYPTION_KEY_FILE, to 32 random \
+             bytes in base64"
+        );
+    };
+    println!(
+        "secrets and headers of {count} webhooks were encrypted anew; all are under the key {id} now, and \
+         store.previous-encryption-key may be taken out"
     );
     Ok(())
 }

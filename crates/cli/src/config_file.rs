@@ -5,7 +5,7 @@ use std::{future::Future, path::PathBuf};
 use clap::Args;
 use secrecy::ExposeSecret;
 use sluice_config::{Config, Database};
-use sluice_store::Store;
+use sluice_store::{EncryptionKeys, Store};
 
 /// Where the configuration is.
 #[derive(Args)]
@@ -27,10 +27,15 @@ where
     Work: Future<Output = anyhow::Result<T>>,
 {
     let config = Config::load(&file.config)?;
+    let keys = EncryptionKeys::parse(
+        config.store.encryption_key(),
+        config.store.previous_encryption_key(),
+    )?;
     let store = match config.store.database() {
         Database::File(path) => Store::open(path).await?,
         Database::Server(url) => Store::connect(url.expose_secret()).await?,
     };
+    let store = store.encrypted(keys).await?;
     let ended = work(config, store.clone()).await;
     store.close().await;
     ended

@@ -114,6 +114,10 @@ pub struct StoreConfig {
     path: Option<PathBuf>,
     /// PostgreSQL database, `postgres://user:password@host/database`.
     url: Option<SecretString>,
+    /// Key under which secrets and headers of webhooks are kept: 32 bytes in base64. Without one they are kept in plaintext.
+    encryption_key: Option<SecretString>,
+    /// The key before it, while something is still encrypted under that one.
+    previous_encryption_key: Option<SecretString>,
 }
 
 /// Which database the configuration names.
@@ -133,6 +137,21 @@ impl StoreConfig {
             (None, Some(url)) => Some(Database::Server(url)),
             _ => None,
         }
+    }
+
+    /// The key under which secrets and headers of webhooks are kept.
+    #[must_use]
+    pub fn encryption_key(&self) -> Option<&str> {
+        self.encryption_key
+            .as_ref()
+            .map(ExposeSecret::expose_secret)
+    }
+
+    /// The key before it, which is still read.
+    #[must_use]
+    pub fn previous_encryption_key(&self) -> Option<&str> {
+        let key = self.previous_encryption_key.as_ref();
+        key.map(ExposeSecret::expose_secret)
     }
 
     /// The database.
@@ -257,6 +276,12 @@ impl Config {
         let config = Self::with_overrides(&text, path, environment::of_process()?)?;
         for deprecation in config.geyser.deprecations() {
             tracing::warn!(path = %path.display(), "{deprecation}");
+        }
+        if config.store.encryption_key.is_none() {
+            tracing::warn!(
+                "secrets and headers of webhooks are kept in plaintext: set store.encryption-key, or the environment variable \
+                 SLUICE_STORE__ENCRYPTION_KEY_FILE, to 32 random bytes in base64"
+            );
         }
         Ok(config)
     }

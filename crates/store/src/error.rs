@@ -37,6 +37,15 @@ pub enum StoreError {
         /// The first schema that is not known.
         version: i64,
     },
+    /// Something is encrypted under a key that this process does not have.
+    #[error(
+        "secrets and headers of webhooks are encrypted under the key {id}, which is not configured: set store.encryption-key \
+         or store.previous-encryption-key to it (SLUICE_STORE__ENCRYPTION_KEY, or with _FILE behind it a file that holds it)"
+    )]
+    NoEncryptionKey {
+        /// The key's id.
+        id: String,
+    },
     /// The owner has as many webhooks as are allowed.
     #[error("the owner has {limit} webhooks, which is the limit")]
     TooManyWebhooks {

@@ -18,6 +18,8 @@
 //! - **A filter change has a date.** Every write that changes what is matched gets a revision, and with
 //!   it the slot from which on nothing must be missed.
 //! - **The queue is never in memory.** The price of leasing depends on what is leased, not on what is pending.
+//! - **Secrets are sealed.** Under an encryption key ([`Store::encrypted`]) neither a signing secret nor a header of an owner
+//!   is stored as it is.
 //! - **A vanished file is noticed.** SQLite keeps writing happily into a deleted file and loses it all
 //!   at exit; every access checks that the path still names the file that was opened.
 //!
@@ -29,6 +31,7 @@
 //! | the chain | [`Store::commit`], [`Store::checkpoint`], [`Store::unconfirmed_slots`], [`Store::messages_of_slot`], [`Store::account_gaps`], [`Store::try_acquire_leadership`] |
 //! | delivery | [`Store::commit_pending`], [`Store::lease_due`], [`Store::lease_relayed`], [`Store::record`], [`Store::release`], [`Store::endpoint`], [`Store::next_due`] |
 //! | history | [`Store::messages_after`], [`Store::deliveries`], [`Store::redeliver`], [`Store::skip`] |
+//! | encryption | [`Store::encrypted`], [`Store::reencrypt`] |
 //! | compute units | [`Store::learned_units`], [`Store::keep_learned_units`] |
 //! | upkeep | [`Store::prune`], [`Store::queue_stats`], [`Store::check`], [`Store::server_time`], [`Store::schema_of_file`], [`Store::schema_of_server`] |
 //!
@@ -48,13 +51,14 @@ pub use model::{
     Access, AccountGap, ActiveChanges, ActiveWebhook, ActiveWebhooks, AddressLimits, ApiKey,
     ApiKeyHash, ApiKeyId, ApiKeySecret, Attempt, AttemptResult, BodyTemplate, Breaker, Commit,
     Committed, CreatedWebhook, Delivery, DeliveryLog, DeliveryOrder, DeliveryQuery, DeliveryState,
-    EndpointChange, EndpointState, EventKind, EventKinds, FilterChange, FilterEdit, FilterEdited,
-    FilterLimits, FilterState, Filters, Idempotency, InvalidId, KnownAccount, KnownAccountChanges,
-    Lease, LeaseLimits, LeaseRequest, LeaseToken, LeasedDelivery, Load, MAX_PREVIOUS_SECRETS,
-    MAX_RESPONSE_BYTES, MessageId, MessageKind, MessagePage, NewApiKey, NewMessage, NewWebhook,
-    Observation, Outcome, QueueStats, Quotas, Recorded, Redeliver, Removed, ResumeState, Retention,
-    Revision, Secret, Secrets, Skipped, SlotMessage, StoredMessage, Tenant, TenantShares,
-    Timestamp, Timings, UnconfirmedSlot, Usage, Webhook, WebhookDefinition, WebhookId, WebhookPage,
+    EncryptionKeys, EndpointChange, EndpointState, EventKind, EventKinds, FilterChange, FilterEdit,
+    FilterEdited, FilterLimits, FilterState, Filters, Idempotency, InvalidEncryptionKey, InvalidId,
+    KnownAccount, KnownAccountChanges, Lease, LeaseLimits, LeaseRequest, LeaseToken,
+    LeasedDelivery, Load, MAX_PREVIOUS_SECRETS, MAX_RESPONSE_BYTES, MessageId, MessageKind,
+    MessagePage, NewApiKey, NewMessage, NewWebhook, Observation, Outcome, QueueStats, Quotas,
+    Recorded, Redeliver, Removed, ResumeState, Retention, Revision, Secret, Secrets, Skipped,
+    SlotMessage, StoredMessage, Tenant, TenantShares, Timestamp, Timings, UnconfirmedSlot, Usage,
+    Webhook, WebhookDefinition, WebhookId, WebhookPage,
 };
 pub use sluice_chain_types::Commitment;
 pub use sql::{Leadership, PendingCommit, Store};

@@ -6,6 +6,7 @@ mod api_keys;
 mod attempt;
 mod checkpoint;
 mod delivery;
+mod encryption;
 mod endpoint;
 mod event_kind;
 mod filter_state;
@@ -22,7 +23,6 @@ mod tenant;
 mod timestamp;
 mod webhook;
 
-pub(crate) use self::filters::edit_addresses;
 pub use self::{
     active::{ActiveChanges, ActiveWebhook, ActiveWebhooks},
     address_limits::AddressLimits,
@@ -32,6 +32,7 @@ pub use self::{
     },
     checkpoint::{AccountGap, ResumeState, UnconfirmedSlot},
     delivery::{Delivery, DeliveryLog, DeliveryQuery, DeliveryState, Redeliver, Skipped},
+    encryption::{EncryptionKeys, InvalidEncryptionKey},
     endpoint::{Breaker, EndpointChange, EndpointState},
     event_kind::{EventKind, EventKinds},
     filter_state::{FilterChange, FilterState, Revision},
@@ -50,4 +51,8 @@ pub use self::{
     tenant::{Load, Tenant, TenantShares},
     timestamp::Timestamp,
     webhook::{DeliveryOrder, FilterEdited, NewWebhook, Webhook, WebhookDefinition, WebhookPage},
+};
+pub(crate) use self::{
+    encryption::{SealFault, SealedColumn},
+    filters::edit_addresses,
 };

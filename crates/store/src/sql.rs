@@ -6,6 +6,7 @@ mod address_limits;
 mod api_keys;
 mod checkpoints;
 mod commit;
+mod encryption;
 mod endpoint_data;
 mod endpoints;
 mod epoch;

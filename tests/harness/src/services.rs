@@ -5,7 +5,7 @@ use std::future::Future;
 use secrecy::ExposeSecret;
 use service_kit::{CancellationToken, Clock};
 use sluice_config::{Config, Database};
-use sluice_store::Store;
+use sluice_store::{EncryptionKeys, Store};
 
 /// Serves the API until `shutdown`.
 ///
@@ -40,10 +40,15 @@ async fn with_store<Service>(
 where
     Service: Future<Output = anyhow::Result<()>>,
 {
+    let keys = EncryptionKeys::parse(
+        config.store.encryption_key(),
+        config.store.previous_encryption_key(),
+    )?;
     let store = match config.store.database() {
         Database::File(path) => Store::open(path).await?,
         Database::Server(url) => Store::connect(url.expose_secret()).await?,
     };
+    let store = store.encrypted(keys).await?;
     let ended = service(config, store.clone()).await;
     store.close().await;
     ended

@@ -79,7 +79,7 @@ impl Store {
         expected: Expected,
     ) -> Result<Option<PendingCommit>, StoreError> {
         let mut write = self.write(Durability::Durable).await?;
-        let inserted = insert_messages(&mut write, commit, request, expected).await?;
+        let inserted = insert_messages(&mut write, commit, request, expected, &self.keys).await?;
         let Some(Inserted { count, leased }) = inserted else {
             return Ok(None);
         };

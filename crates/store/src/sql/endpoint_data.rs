@@ -4,8 +4,8 @@ use serde::Serialize;
 
 use super::rows;
 use crate::{
-    Lease, LeaseRequest, LeasedDelivery, MessageId, MessageKind, Secrets, StoreError, Tenant,
-    Timestamp, WebhookId,
+    EncryptionKeys, Lease, LeaseRequest, LeasedDelivery, MessageId, MessageKind, Secrets,
+    StoreError, Tenant, Timestamp, WebhookId,
     backend::{Row, json_rows},
 };
 
@@ -48,14 +48,14 @@ pub(super) fn webhooks_json(ordinals: impl IntoIterator<Item = i64>) -> Result<S
 impl EndpointData {
     /// From a row with `ordinal`, `api_key`, `id`, `url`, `secret`, `previous_secrets`, `previous_secrets_until`, `headers` and
     /// `gzip` of a webhook.
-    pub(super) fn of(row: &Row, now: Timestamp) -> Result<Self, StoreError> {
+    pub(super) fn of(row: &Row, now: Timestamp, keys: &EncryptionKeys) -> Result<Self, StoreError> {
         Ok(Self {
             ordinal: row.integer("ordinal")?,
             tenant: rows::tenant(row)?,
             webhook: rows::webhook_id(row, "id")?,
             url: row.text("url")?,
-            secrets: rows::secrets(row, now)?,
-            headers: rows::headers(row, "headers")?,
+            secrets: rows::secrets(row, now, keys)?,
+            headers: rows::webhook_headers(row, keys)?,
             gzip: row.flag("gzip")?,
         })
     }

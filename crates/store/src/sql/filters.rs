@@ -34,7 +34,8 @@ impl Store {
         expected: Option<u64>,
     ) -> Result<Option<FilterEdited>, StoreError> {
         let mut write = self.write(Durability::Durable).await?;
-        let Some((ordinal, before)) = webhook_row::lock(&mut write, access, id, expected).await?
+        let Some((ordinal, before)) =
+            webhook_row::lock(&mut write, access, id, expected, &self.keys).await?
         else {
             return Ok(None);
         };
@@ -74,11 +75,11 @@ impl Store {
             return Err(StoreError::MatchesNothing);
         }
         webhook_row::replace_filters(&mut write, ordinal, &definition.filters).await?;
-        webhook_row::update(&mut write, ordinal, &before, &definition).await?;
+        webhook_row::update(&mut write, ordinal, &before, &definition, &self.keys).await?;
         if before.definition.filters.count() < definition.filters.count() {
             check_addresses(&mut write, ordinal).await?;
         }
-        let webhook = webhook_row::select(&mut write, &Access::All, id).await?;
+        let webhook = webhook_row::select(&mut write, &Access::All, id, &self.keys).await?;
         write.commit().await?;
         Ok(webhook.map(|webhook| FilterEdited {
             webhook,

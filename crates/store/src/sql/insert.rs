@@ -11,7 +11,8 @@ use super::{
     rows,
 };
 use crate::{
-    Commit, DeliveryOrder, LeaseRequest, LeasedDelivery, NewMessage, StoreError, Timestamp,
+    Commit, DeliveryOrder, EncryptionKeys, LeaseRequest, LeasedDelivery, NewMessage, StoreError,
+    Timestamp,
     backend::{Connection, Value, bound_rows, json_rows, over_rows, signed, unsigned, values},
 };
 
@@ -74,6 +75,7 @@ pub(super) async fn insert_messages(
     commit: &Commit<'_>,
     request: Option<&LeaseRequest>,
     expected: Expected,
+    keys: &EncryptionKeys,
 ) -> Result<Option<Inserted>, StoreError> {
     if commit.messages.is_empty() {
         return Ok(Some(Inserted::default()));
@@ -82,7 +84,7 @@ pub(super) async fn insert_messages(
     let leases = match request {
         Some(request) => {
             let webhooks = numbering.values().map(|webhook| webhook.ordinal);
-            Some(LeaseOnInsert::of(write, webhooks, request).await?)
+            Some(LeaseOnInsert::of(write, webhooks, request, keys).await?)
         }
         None => None,
     };

@@ -9,8 +9,8 @@ use super::{
     webhook_row,
 };
 use crate::{
-    Access, Breaker, LeaseLimits, LeaseRequest, LeasedDelivery, Load, StoreError, Tenant,
-    TenantShares, Timestamp, WebhookId,
+    Access, Breaker, EncryptionKeys, LeaseLimits, LeaseRequest, LeasedDelivery, Load, StoreError,
+    Tenant, TenantShares, Timestamp, WebhookId,
     backend::{Connection, Durability, Row, Sql, bound_rows, unsigned, values},
 };
 
@@ -209,7 +209,7 @@ impl Store {
         write.commit_durably_with_reads().await?;
         // The turn to write is over while this is read.
         let mut read = self.read().await?;
-        load(&mut read, &leased, webhooks, request).await
+        load(&mut read, &leased, webhooks, request, &self.keys).await
     }
 }
 
@@ -271,13 +271,14 @@ async fn load(
     leased: &[LeasedKey],
     webhooks: &[DueWebhook],
     request: &LeaseRequest,
+    keys: &EncryptionKeys,
 ) -> Result<Vec<LeasedDelivery>, StoreError> {
     let places: HashMap<i64, (usize, &DueWebhook)> = webhooks
         .iter()
         .enumerate()
         .map(|(place, webhook)| (webhook.ordinal, (place, webhook)))
         .collect();
-    let endpoints = load_endpoints(read, leased, request).await?;
+    let endpoints = load_endpoints(read, leased, request, keys).await?;
     let keys = leased
         .iter()
         .map(|each| values![each.webhook, each.sequence]);
@@ -325,6 +326,7 @@ async fn load_endpoints(
     read: &mut Connection,
     leased: &[LeasedKey],
     request: &LeaseRequest,
+    keys: &EncryptionKeys,
 ) -> Result<HashMap<i64, EndpointData>, StoreError> {
     let ordinals: BTreeSet<i64> = leased.iter().map(|each| each.webhook).collect();
     let found = read
@@ -340,7 +342,10 @@ async fn load_endpoints(
         .await?;
     found
         .iter()
-        .map(|row| Ok((row.integer("ordinal")?, EndpointData::of(row, request.now)?)))
+        .map(|row| {
+            let data = EndpointData::of(row, request.now, keys)?;
+            Ok((row.integer("ordinal")?, data))
+        })
         .collect()
 }
 

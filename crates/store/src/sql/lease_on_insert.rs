@@ -7,7 +7,8 @@ use super::{
     rows,
 };
 use crate::{
-    LeaseRequest, LeaseToken, LeasedDelivery, Load, StoreError, Tenant, TenantShares, Timestamp,
+    EncryptionKeys, LeaseRequest, LeaseToken, LeasedDelivery, Load, StoreError, Tenant,
+    TenantShares, Timestamp,
     backend::{Connection, Sql, over_rows, values},
 };
 
@@ -53,6 +54,7 @@ impl<'r> LeaseOnInsert<'r> {
         write: &mut Connection,
         webhooks: impl Iterator<Item = i64>,
         request: &'r LeaseRequest,
+        keys: &EncryptionKeys,
     ) -> Result<Self, StoreError> {
         let mut webhooks = endpoint_data::webhooks_json(webhooks)?;
         let locked = write
@@ -70,7 +72,7 @@ impl<'r> LeaseOnInsert<'r> {
         let found = write.rows(LEASABLE, values![webhooks, request.now]).await?;
         let (mut webhooks, mut shares) = (HashMap::new(), HashMap::new());
         for row in &found {
-            let endpoint = EndpointData::of(row, request.now)?;
+            let endpoint = EndpointData::of(row, request.now, keys)?;
             let share = request.shares.left(endpoint.tenant());
             let quota = rows::concurrency_limit(row)?
                 .unwrap_or(u32::MAX)

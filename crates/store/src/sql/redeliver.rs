@@ -32,7 +32,9 @@ impl Store {
         now: Timestamp,
     ) -> Result<Option<u64>, StoreError> {
         let mut write = self.write(Durability::Durable).await?;
-        let Some((webhook, _)) = webhook_row::lock(&mut write, access, id, None).await? else {
+        let Some((webhook, _)) =
+            webhook_row::lock(&mut write, access, id, None, &self.keys).await?
+        else {
             return Ok(None);
         };
         let (first, last) = match which {

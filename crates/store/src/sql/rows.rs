@@ -5,12 +5,12 @@ use std::time::Duration;
 use solana_pubkey::{PUBKEY_BYTES, Pubkey};
 
 use crate::{
-    ActiveWebhook, ApiKeyId, Breaker, Commitment, DeliveryOrder, EndpointState, EventKinds,
-    Filters, MessageId, MessageKind, Revision, Secret, Secrets, StoreError, Tenant, Timestamp,
-    Webhook, WebhookDefinition, WebhookId, backend::Row,
+    ActiveWebhook, ApiKeyId, Breaker, Commitment, DeliveryOrder, EncryptionKeys, EndpointState,
+    EventKinds, Filters, MessageId, MessageKind, Revision, Secret, Secrets, StoreError, Tenant,
+    Timestamp, Webhook, WebhookDefinition, WebhookId, backend::Row, model::SealedColumn,
 };
 
-pub(super) fn webhook(row: &Row) -> Result<Webhook, StoreError> {
+pub(super) fn webhook(row: &Row, keys: &EncryptionKeys) -> Result<Webhook, StoreError> {
     let api_key = match row.optional_text("api_key_id")? {
         Some(_) => Some(api_key_id(row, "api_key_id")?),
         None => None,
@@ -30,7 +30,7 @@ pub(super) fn webhook(row: &Row) -> Result<Webhook, StoreError> {
             commitment: commitment(row)?,
             order: order(row)?,
             description: row.optional_text("description")?,
-            headers: headers(row, "headers")?,
+            headers: webhook_headers(row, keys)?,
             gzip: row.flag("gzip")?,
             heartbeat: heartbeat(row)?,
         },
@@ -97,22 +97,36 @@ pub(super) fn order(row: &Row) -> Result<DeliveryOrder, StoreError> {
 }
 
 /// The secrets that sign at `now`.
-pub(super) fn secrets(row: &Row, now: Timestamp) -> Result<Secrets, StoreError> {
-    let previous = previous_secrets(row, now)?;
+pub(super) fn secrets(
+    row: &Row,
+    now: Timestamp,
+    keys: &EncryptionKeys,
+) -> Result<Secrets, StoreError> {
+    let previous = previous_secrets(row, now, keys)?;
     Ok(Secrets {
-        current: Secret::from_stored(row.text("secret")?),
+        current: current_secret(row, keys)?,
         previous: previous.into_iter().map(|(secret, _)| secret).collect(),
     })
+}
+
+/// The current secret.
+pub(super) fn current_secret(row: &Row, keys: &EncryptionKeys) -> Result<Secret, StoreError> {
+    let stored = row.text("secret")?;
+    let secret = keys.open(&webhook_id(row, "id")?, SealedColumn::Secret, stored)?;
+    Ok(Secret::from_stored(secret))
 }
 
 /// The secrets before the current one that sign at `now`, the latest first, each with its end.
 pub(super) fn previous_secrets(
     row: &Row,
     now: Timestamp,
+    keys: &EncryptionKeys,
 ) -> Result<Vec<(Secret, Timestamp)>, StoreError> {
-    let Some(text) = row.optional_text("previous_secrets")? else {
+    let Some(stored) = row.optional_text("previous_secrets")? else {
         return Ok(Vec::new());
     };
+    let id = webhook_id(row, "id")?;
+    let text = keys.open(&id, SealedColumn::PreviousSecrets, stored)?;
     let stored: Vec<(String, i64)> =
         serde_json::from_str(&text).map_err(|_| StoreError::Corrupt {
             what: "webhooks.previous_secrets",
@@ -145,7 +159,21 @@ pub(super) fn headers(
     row: &Row,
     column: &'static str,
 ) -> Result<Vec<(String, String)>, StoreError> {
-    serde_json::from_str(&row.text(column)?).map_err(|_| StoreError::Corrupt { what: column })
+    parse_headers(&row.text(column)?, column)
+}
+
+/// The headers that the owner of a webhook wants sent.
+pub(super) fn webhook_headers(
+    row: &Row,
+    keys: &EncryptionKeys,
+) -> Result<Vec<(String, String)>, StoreError> {
+    let (id, stored) = (webhook_id(row, "id")?, row.text("headers")?);
+    let text = keys.open(&id, SealedColumn::Headers, stored)?;
+    parse_headers(&text, "webhooks.headers")
+}
+
+fn parse_headers(text: &str, what: &'static str) -> Result<Vec<(String, String)>, StoreError> {
+    serde_json::from_str(text).map_err(|_| StoreError::Corrupt { what })
 }
 
 /// Writes a JSON array of pairs.

@@ -36,7 +36,9 @@ impl Store {
         now: Timestamp,
     ) -> Result<Option<Skipped>, StoreError> {
         let mut write = self.write(Durability::Durable).await?;
-        let Some((webhook, _)) = webhook_row::lock(&mut write, access, id, None).await? else {
+        let Some((webhook, _)) =
+            webhook_row::lock(&mut write, access, id, None, &self.keys).await?
+        else {
             return Ok(None);
         };
         let Some(sequence) = sequence_of(&mut write, webhook, message).await? else {

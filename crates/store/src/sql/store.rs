@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::epoch::hold_epoch;
 use crate::{
-    StoreError,
+    EncryptionKeys, StoreError,
     backend::{Connection, Durability, PostgresDatabase, SchemaVersion, SqliteDatabase},
 };
 
@@ -14,6 +14,8 @@ pub struct Store {
     pub(super) database: Database,
     /// The epoch without which nothing is written: of a leader's store alone.
     pub(super) epoch: Option<i64>,
+    /// Open and seal what of webhooks is secret.
+    pub(super) keys: EncryptionKeys,
 }
 
 #[derive(Clone, Debug)]
@@ -32,6 +34,7 @@ impl Store {
         Ok(Self {
             database: Database::Sqlite(SqliteDatabase::open(path).await?),
             epoch: None,
+            keys: EncryptionKeys::default(),
         })
     }
 
@@ -44,6 +47,7 @@ impl Store {
         Ok(Self {
             database: Database::Postgres(PostgresDatabase::open(url).await?),
             epoch: None,
+            keys: EncryptionKeys::default(),
         })
     }
 

@@ -2,8 +2,10 @@
 
 use super::rows;
 use crate::{
-    Access, ApiKeyId, Filters, Revision, StoreError, Webhook, WebhookDefinition, WebhookId,
+    Access, ApiKeyId, EncryptionKeys, Filters, Revision, StoreError, Webhook, WebhookDefinition,
+    WebhookId,
     backend::{Connection, Row, Value, signed, unsigned, values},
+    model::SealedColumn,
 };
 
 /// Whole webhooks of an API key (`$1`, null for all) after an ordinal (`$2`), or of an id (`$3`).
@@ -89,6 +91,7 @@ pub(super) async fn lock(
     access: &Access,
     id: &WebhookId,
     expected: Option<u64>,
+    keys: &EncryptionKeys,
 ) -> Result<Option<(i64, Webhook)>, StoreError> {
     // An update that changes nothing is a lock that both databases know.
     let locked = write
@@ -104,7 +107,7 @@ pub(super) async fn lock(
     let Some(row) = select_row(write, access, id).await? else {
         return Ok(None);
     };
-    let webhook = rows::webhook(&row)?;
+    let webhook = rows::webhook(&row, keys)?;
     if expected.is_some_and(|expected| expected != webhook.version) {
         return Err(StoreError::VersionConflict {
             current: webhook.version,
@@ -115,7 +118,12 @@ pub(super) async fn lock(
 
 /// Columns of a definition, in this order: `url`, `wants_account_change`, `wants_transaction`, `wants_program_event`,
 /// `commitment`, `delivery_order`, `description`, `headers`, `gzip`, `heartbeat_seconds`, `active`.
-pub(super) fn definition_columns(definition: &WebhookDefinition) -> Result<Vec<Value>, StoreError> {
+pub(super) fn definition_columns(
+    id: &WebhookId,
+    definition: &WebhookDefinition,
+    keys: &EncryptionKeys,
+) -> Result<Vec<Value>, StoreError> {
+    let headers = rows::headers_text(&definition.headers)?;
     Ok(values![
         definition.url.as_str(),
         definition.events.account_change,
@@ -124,7 +132,7 @@ pub(super) fn definition_columns(definition: &WebhookDefinition) -> Result<Vec<V
         definition.commitment.name(),
         definition.order.name(),
         definition.description.clone(),
-        rows::headers_text(&definition.headers)?,
+        keys.seal(id, SealedColumn::Headers, headers)?,
         definition.gzip,
         heartbeat_seconds(definition)?,
         definition.active,
@@ -137,6 +145,7 @@ pub(super) async fn update(
     ordinal: i64,
     before: &Webhook,
     definition: &WebhookDefinition,
+    keys: &EncryptionKeys,
 ) -> Result<(), StoreError> {
     let disabled_reason = before
         .disabled_reason
@@ -147,7 +156,7 @@ pub(super) async fn update(
     } else {
         before.matched_revision
     };
-    let mut columns = definition_columns(definition)?;
+    let mut columns = definition_columns(&before.id, definition, keys)?;
     columns.extend(values![
         disabled_reason,
         signed(revision.0, "revision")?,
@@ -171,9 +180,10 @@ pub(super) async fn select(
     connection: &mut Connection,
     access: &Access,
     id: &WebhookId,
+    keys: &EncryptionKeys,
 ) -> Result<Option<Webhook>, StoreError> {
     let row = select_row(connection, access, id).await?;
-    row.as_ref().map(rows::webhook).transpose()
+    row.map(|row| rows::webhook(&row, keys)).transpose()
 }
 
 pub(super) async fn select_row(

@@ -12,9 +12,11 @@ use super::{
     },
 };
 use crate::{
-    Access, CreatedWebhook, Idempotency, MAX_PREVIOUS_SECRETS, NewWebhook, Revision, Secret,
-    Secrets, StoreError, Timestamp, Webhook, WebhookDefinition, WebhookId, WebhookPage,
+    Access, CreatedWebhook, EncryptionKeys, Idempotency, MAX_PREVIOUS_SECRETS, NewWebhook,
+    Revision, Secret, Secrets, StoreError, Timestamp, Webhook, WebhookDefinition, WebhookId,
+    WebhookPage,
     backend::{Connection, Durability, signed, values},
+    model::SealedColumn,
 };
 
 impl Store {
@@ -60,7 +62,8 @@ impl Store {
         // Before counting, so that two who create at once do not both find room.
         let revision = bump_revision(&mut write).await?;
         if let Some(idempotency) = idempotency
-            && let Some(earlier) = created_before(&mut write, api_key, idempotency).await?
+            && let Some(earlier) =
+                created_before(&mut write, api_key, idempotency, &self.keys).await?
         {
             return Ok(earlier);
         }
@@ -69,9 +72,9 @@ impl Store {
         if usage.webhooks >= limit {
             return Err(StoreError::TooManyWebhooks { limit });
         }
-        let ordinal = insert(&mut write, new, api_key, revision, idempotency).await?;
+        let ordinal = insert(&mut write, new, api_key, revision, idempotency, &self.keys).await?;
         check_addresses(&mut write, ordinal).await?;
-        let webhook = select(&mut write, &Access::All, &new.id).await?;
+        let webhook = select(&mut write, &Access::All, &new.id, &self.keys).await?;
         write.commit().await?;
         Ok(CreatedWebhook {
             webhook: webhook.ok_or(StoreError::Corrupt { what: "webhooks" })?,
@@ -90,7 +93,7 @@ impl Store {
         id: &WebhookId,
     ) -> Result<Option<Webhook>, StoreError> {
         let mut read = self.read().await?;
-        select(&mut read, access, id).await
+        select(&mut read, access, id, &self.keys).await
     }
 
     /// Up to `limit` webhooks in order of creation, after the position that the page before gave.
@@ -125,7 +128,10 @@ impl Store {
             Some(last) if more => Some(last.integer("ordinal")?),
             _ => None,
         };
-        let webhooks = found.iter().map(rows::webhook).collect::<Result<_, _>>()?;
+        let webhooks = found
+            .iter()
+            .map(|row| rows::webhook(row, &self.keys))
+            .collect::<Result<_, _>>()?;
         Ok(WebhookPage { webhooks, next })
     }
 
@@ -154,20 +160,21 @@ impl Store {
         expected: Option<u64>,
     ) -> Result<Option<Webhook>, StoreError> {
         let mut write = self.write(Durability::Durable).await?;
-        let Some((ordinal, before)) = lock(&mut write, access, id, expected).await? else {
+        let Some((ordinal, before)) = lock(&mut write, access, id, expected, &self.keys).await?
+        else {
             return Ok(None);
         };
         if before.definition.filters != definition.filters {
             webhook_row::replace_filters(&mut write, ordinal, &definition.filters).await?;
         }
-        update(&mut write, ordinal, &before, definition).await?;
+        update(&mut write, ordinal, &before, definition, &self.keys).await?;
         if before.definition.filters.count() < definition.filters.count() {
             check_addresses(&mut write, ordinal).await?;
         }
         if before.definition.order != definition.order {
             lanes::rebuild(&mut write, ordinal, definition.order).await?;
         }
-        let after = select(&mut write, &Access::All, id).await?;
+        let after = select(&mut write, &Access::All, id, &self.keys).await?;
         write.commit().await?;
         Ok(after)
     }
@@ -187,15 +194,15 @@ impl Store {
         now: Timestamp,
     ) -> Result<Option<Webhook>, StoreError> {
         let mut write = self.write(Durability::Durable).await?;
-        let Some((ordinal, _)) = lock(&mut write, access, id, None).await? else {
+        let Some((ordinal, _)) = lock(&mut write, access, id, None, &self.keys).await? else {
             return Ok(None);
         };
         let Some(row) = select_row(&mut write, access, id).await? else {
             return Ok(None);
         };
-        let replaced = Secret::from_stored(row.text("secret")?);
+        let replaced = rows::current_secret(&row, &self.keys)?;
         let mut previous = vec![(replaced, previous_until)];
-        previous.extend(rows::previous_secrets(&row, now)?);
+        previous.extend(rows::previous_secrets(&row, now, &self.keys)?);
         for (_, until) in &mut previous {
             *until = previous_until.min(*until);
         }
@@ -214,13 +221,15 @@ impl Store {
                  WHERE ordinal = $1",
                 values![
                     ordinal,
-                    rows::previous_secrets_json(&previous)?,
+                    rows::previous_secrets_json(&previous)?
+                        .map(|text| self.keys.seal(id, SealedColumn::PreviousSecrets, text))
+                        .transpose()?,
                     previous.iter().map(|(_, until)| *until).max(),
-                    secret.expose()
+                    seal_secret(&self.keys, id, secret)?
                 ],
             )
             .await?;
-        let after = select(&mut write, &Access::All, id).await?;
+        let after = select(&mut write, &Access::All, id, &self.keys).await?;
         write.commit().await?;
         Ok(after)
     }
@@ -238,7 +247,8 @@ impl Store {
     ) -> Result<Option<Secrets>, StoreError> {
         let mut read = self.read().await?;
         let row = select_row(&mut read, access, id).await?;
-        row.map(|row| rows::secrets(&row, now)).transpose()
+        row.map(|row| rows::secrets(&row, now, &self.keys))
+            .transpose()
     }
 
     /// Extends a temporary webhook; false when there is none of this id.
@@ -289,7 +299,7 @@ impl Store {
         id: &WebhookId,
     ) -> Result<Option<i64>, StoreError> {
         let mut write = self.write(Durability::Durable).await?;
-        let Some((ordinal, _)) = lock(&mut write, access, id, None).await? else {
+        let Some((ordinal, _)) = lock(&mut write, access, id, None, &self.keys).await? else {
             return Ok(None);
         };
         mark_deleted(&mut write, ordinal).await?;
@@ -303,6 +313,7 @@ async fn created_before(
     write: &mut Connection,
     api_key: Option<i64>,
     idempotency: &Idempotency,
+    keys: &EncryptionKeys,
 ) -> Result<Option<CreatedWebhook>, StoreError> {
     let found = write
         .row(
@@ -324,10 +335,18 @@ async fn created_before(
         return Err(StoreError::Corrupt { what: "webhooks" });
     };
     Ok(Some(CreatedWebhook {
-        webhook: rows::webhook(&row)?,
-        secret: Secret::from_stored(row.text("secret")?),
+        webhook: rows::webhook(&row, keys)?,
+        secret: rows::current_secret(&row, keys)?,
         repeated: true,
     }))
+}
+
+fn seal_secret(
+    keys: &EncryptionKeys,
+    id: &WebhookId,
+    secret: &Secret,
+) -> Result<String, StoreError> {
+    Ok(keys.seal(id, SealedColumn::Secret, secret.expose().to_owned())?)
 }
 
 async fn insert(
@@ -336,15 +355,16 @@ async fn insert(
     api_key: Option<i64>,
     revision: Revision,
     idempotency: Option<&Idempotency>,
+    keys: &EncryptionKeys,
 ) -> Result<i64, StoreError> {
     let definition = &new.definition;
-    let mut columns = definition_columns(definition)?;
+    let mut columns = definition_columns(&new.id, definition, keys)?;
     columns.extend(values![
         new.id.as_str(),
         api_key,
         signed(revision.0, "revision")?,
         new.created,
-        new.secret.expose(),
+        seal_secret(keys, &new.id, &new.secret)?,
         new.relay_until,
         idempotency.map(|given| given.key.clone()),
         idempotency.map(|given| given.hash.clone()),

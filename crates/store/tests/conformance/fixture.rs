@@ -66,6 +66,14 @@ impl Fixture {
         }
     }
 
+    /// Where the SQLite file is.
+    pub fn folder(&self) -> &Path {
+        match &self.place {
+            Place::File(folder) => folder.path(),
+            Place::Server { .. } => panic!("this database is no file"),
+        }
+    }
+
     /// Another process's view of the same database.
     pub async fn another(&self) -> Store {
         match &self.place {

@@ -4,6 +4,7 @@
 
 mod active;
 mod api_keys;
+mod encryption;
 mod fixture;
 mod history;
 mod leadership;
