@@ -158,6 +158,15 @@ pub enum ApiError {
         /// How many are allowed.
         limit: u32,
     },
+    /// The idempotency key was given with another request, which created a webhook.
+    #[error(
+        "Idempotency-Key: was given with another request, which created {webhook}; repeat that request unchanged, or choose \
+         another key"
+    )]
+    IdempotencyKeyReused {
+        /// The webhook that the earlier request created.
+        webhook: String,
+    },
     /// The stream's servers do not serve as many addresses.
     #[error(
         "{field} would have {count} addresses, and the stream's servers serve {limit}; name fewer, or have the operator use a \
@@ -325,6 +334,7 @@ impl ApiError {
             Self::TooManyWebhooks { .. }
             | Self::AddressQuota { .. }
             | Self::NotServed { .. }
+            | Self::IdempotencyKeyReused { .. }
             | Self::VersionConflict { .. }
             | Self::WrongKindOfWebhook { .. } => self.webhook_problem(),
             Self::NotHeld { .. } => problem(S::CONFLICT, C::NotHeld, "Not held"),
@@ -362,6 +372,11 @@ impl ApiError {
                 C::FilterNotServed,
                 "Filter not served",
             ),
+            Self::IdempotencyKeyReused { .. } => problem(
+                S::UNPROCESSABLE_ENTITY,
+                C::IdempotencyKeyReused,
+                "Idempotency key reused",
+            ),
             Self::VersionConflict { .. } => problem(
                 S::PRECONDITION_FAILED,
                 C::VersionConflict,
@@ -382,6 +397,9 @@ impl ApiError {
             }
             Self::MissingField { field } => json!({ "field": field }),
             Self::NotServed { field, limit, .. } => json!({ "field": field, "limit": limit }),
+            Self::IdempotencyKeyReused { webhook } => {
+                json!({ "field": "Idempotency-Key", "webhook": webhook })
+            }
             Self::AmountTooLarge { pool } => json!({ "pool": pool }),
             Self::PoolNotOpen { pool, open_time } => json!({ "pool": pool, "openTime": open_time }),
             Self::PriceImpactTooHigh { impact, most } => {

@@ -44,7 +44,7 @@ struct Created {
     path = "/api/webhooks",
     tag = "webhooks",
     operation_id = "createWebhook",
-    params(("Idempotency-Key" = Option<String>, Header, description = "A random text of the caller's, at most 255 printable ASCII characters.", max_length = 255)),
+    params(("Idempotency-Key" = Option<String>, Header, description = "A random text of the caller's, at most 255 printable ASCII characters. With another definition it is refused: idempotency_key_reused.", max_length = 255)),
     request_body = NewWebhookBody,
     responses(
         (status = 201, description = "The webhook, and its secret this once.", body = Created, headers(("Location" = String, description = "Its path."), ("ETag" = String, description = "Its version, for `If-Match`."))),

@@ -32,13 +32,7 @@ pub(super) fn store_error(error: StoreError) -> ApiError {
     match error {
         StoreError::TooManyWebhooks { limit } => ApiError::TooManyWebhooks { limit },
         StoreError::AddressQuota { count, limit } => ApiError::AddressQuota { count, limit },
-        StoreError::IdempotencyKeyReused { webhook } => ApiError::invalid(
-            "Idempotency-Key",
-            format!(
-                "was given with another request, which created {webhook}; repeat that request unchanged, or choose \
-                 another key"
-            ),
-        ),
+        StoreError::IdempotencyKeyReused { webhook } => ApiError::IdempotencyKeyReused { webhook },
         StoreError::VersionConflict { current } => ApiError::VersionConflict { current },
         StoreError::TooManyAddresses { what, count, limit } => ApiError::invalid(
             what,

@@ -277,7 +277,15 @@ async fn a_creation_that_is_repeated_under_its_idempotency_key_creates_no_other_
     let mut changed = valid();
     changed["description"] = json!("another one");
     let (status, problem) = create(&changed, &["order-1"]).await;
-    assert_eq!(status, StatusCode::BAD_REQUEST, "{problem}");
+    assert_eq!(
+        (status, &problem["code"], &problem["field"]),
+        (
+            StatusCode::UNPROCESSABLE_ENTITY,
+            &json!("idempotency_key_reused"),
+            &json!("Idempotency-Key")
+        ),
+        "{problem}"
+    );
     let detail = problem["detail"].as_str().expect("text");
     let id = first["webhook"]["id"].as_str().expect("text");
     assert!(
