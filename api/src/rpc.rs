@@ -49,6 +49,8 @@ pub struct SwapAddresses {
     pub receiver: Option<Pubkey>,
     /// The wallet of a platform, and its account of the input token.
     pub platform: Option<(Pubkey, Pubkey)>,
+    /// The nonce account in place of a recent blockhash.
+    pub nonce: Option<Pubkey>,
     /// The oldest slot whose state is good enough, `minContextSlot`.
     pub least_slot: u64,
 }
@@ -72,6 +74,8 @@ pub struct SwapAccountsRead {
     pub platform_wallet: Option<HeldAccount>,
     /// The platform's account of the input token; `None` when there is none yet.
     pub platform_account: Option<HeldAccount>,
+    /// The account at the address of a nonce account, if there is one.
+    pub nonce: Option<HeldAccount>,
     /// What the chain asks to keep an account.
     pub rent: Rent,
 }
@@ -175,6 +179,7 @@ impl Rpc {
             fee_payer,
             receiver,
             platform,
+            nonce,
             least_slot,
         } = addresses;
         let (platform_wallet, platform_account) = platform.unzip();
@@ -184,6 +189,7 @@ impl Rpc {
             receiver,
             platform_wallet,
             platform_account,
+            nonce,
         ];
         let mut keys = vec![user, input, output];
         keys.extend(others.into_iter().flatten());
@@ -196,6 +202,7 @@ impl Rpc {
             receiver,
             platform_wallet,
             platform_account,
+            nonce,
         ] = others.map(|asked| asked.and_then(|_| accounts.next().flatten()));
         // Lamports sent ahead to an address whose token account is yet to be created make it no token account.
         let created = |account: Option<HeldAccount>| account.filter(|held| !is_system(held));
@@ -212,6 +219,7 @@ impl Rpc {
             receiver,
             platform_wallet,
             platform_account: created(platform_account),
+            nonce,
             rent,
         })
     }

@@ -46,6 +46,7 @@ problem_codes! {
     MissingField = "missing_field",
     NoPool = "no_pool",
     NoRoute = "no_route",
+    NonceAccountUnusable = "nonce_account_unusable",
     NotFound = "not_found",
     NotHeld = "not_held",
     PoolMintMismatch = "pool_mint_mismatch",

@@ -49,6 +49,14 @@ pub enum SwapRefusal {
         /// What is wrong and what would be right.
         fault: String,
     },
+    /// The nonce account gives no value for this transaction.
+    #[error("nonceAccount {account} {fault}")]
+    NonceAccountUnusable {
+        /// Its address.
+        account: String,
+        /// What is wrong and what would be right.
+        fault: String,
+    },
     /// A token account cannot be used for this swap.
     #[error("token account {account} {fault}")]
     TokenAccountUnusable {
@@ -120,6 +128,7 @@ fn remedy_text(remedies: &[Remedy]) -> String {
         Remedy::WithoutReceiver => "leave receiver out".to_owned(),
         Remedy::WithoutFeePayer => "leave feePayer out".to_owned(),
         Remedy::WithoutPlatformFee => "leave platformFeeBps and feeWallet out".to_owned(),
+        Remedy::WithoutNonce => "leave nonceAccount out".to_owned(),
         Remedy::WithAccount { account, mint } => {
             format!("create token account {account} of mint {mint} before")
         }
@@ -143,6 +152,7 @@ fn remedy_member(remedy: &Remedy) -> String {
         Remedy::WithoutReceiver => "receiver".to_owned(),
         Remedy::WithoutFeePayer => "feePayer".to_owned(),
         Remedy::WithoutPlatformFee => "platformFeeBps".to_owned(),
+        Remedy::WithoutNonce => "nonceAccount".to_owned(),
         Remedy::WithAccount { account, .. } => account.to_string(),
         Remedy::WithoutUnwrapping => "wrapAndUnwrapSol".to_owned(),
         Remedy::WithLookupTable => "chain.lookup-table".to_owned(),
@@ -180,6 +190,11 @@ impl SwapRefusal {
                 S::UNPROCESSABLE_ENTITY,
                 C::FeeWalletUnusable,
                 "Fee wallet unusable",
+            ),
+            Self::NonceAccountUnusable { .. } => problem(
+                S::UNPROCESSABLE_ENTITY,
+                C::NonceAccountUnusable,
+                "Nonce account unusable",
             ),
             Self::TokenAccountUnusable { .. } => problem(
                 S::UNPROCESSABLE_ENTITY,
@@ -219,6 +234,9 @@ impl SwapRefusal {
             Self::WalletOffCurve { field } => json!({ "field": field }),
             Self::ReceiverUnusable { .. } => json!({ "field": "receiver" }),
             Self::FeeWalletUnusable { .. } => json!({ "field": "feeWallet" }),
+            Self::NonceAccountUnusable { account, .. } => {
+                json!({ "field": "nonceAccount", "account": account })
+            }
             Self::TokenAccountUnusable { field, account, .. } => {
                 json!({ "field": field, "account": account })
             }

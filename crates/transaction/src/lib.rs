@@ -5,6 +5,7 @@
 //! | what decides a transaction, and its instructions | `plan`, `route`, `planned_instruction` |
 //! | token accounts that it makes and closes | `account_creation`, `account_closing` |
 //! | what a platform takes of the input | `platform_fee` |
+//! | what stands in place of a recent blockhash | `durable_nonce` |
 //! | the result, and what it costs | `unsigned`, `version`, `lookup_table`, `size`, `costs`, `rent` |
 //! | whether another transaction is the planned one | `comparison` |
 //! | compute units and their price | `compute_table`, `compute_units`, `compute_budget`, `exchange` |
@@ -18,6 +19,7 @@ pub mod compute_budget;
 pub mod compute_table;
 pub mod compute_units;
 pub mod costs;
+mod durable_nonce;
 mod exchange;
 pub mod lookup_table;
 pub mod plan;
@@ -31,6 +33,7 @@ mod version;
 
 pub use account_creation::AccountCreation;
 pub use associated::{Associated, AssociatedAccounts};
+pub use durable_nonce::{DurableNonce, NonceFault};
 pub use exchange::Exchange;
 pub use lookup_table::{LookupTable, LookupTableFault};
 pub use plan::{ApartSwap, SwapParts, TokenSide, TransactionPlan};

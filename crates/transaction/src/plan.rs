@@ -19,6 +19,7 @@ use crate::{
     compute_table::{self as table, TokenKind, TokenShape},
     compute_units::ExchangeUnits,
     costs::Costs,
+    durable_nonce::DurableNonce,
     lookup_table::LookupTable,
     planned_instruction::{PlannedInstruction, manifest},
     platform_fee::PlatformFee,
@@ -59,6 +60,8 @@ pub struct TransactionPlan {
     pub receiver: Option<Pubkey>,
     /// What a platform gets of the input, beside what is signed for.
     pub platform_fee: Option<PlatformFee>,
+    /// What the transaction carries in place of a recent blockhash.
+    pub nonce: Option<DurableNonce>,
     /// Whether the account that pays was named. What is in it is swapped as it is.
     pub named_source: bool,
     /// Whether the account that receives was named. What arrives there stays as it is.
@@ -134,11 +137,13 @@ enum Wrapping {
 }
 
 impl TransactionPlan {
-    /// The unsigned transaction.
+    /// The unsigned transaction, with this blockhash unless a nonce takes its place.
     ///
     /// # Errors
     /// When the accounts do not fit a message, which 40 accounts always do.
     pub fn transaction(&self, blockhash: Hash) -> Result<UnsignedTransaction, CompileError> {
+        let blockhash = self.nonce.map_or(blockhash, |nonce| nonce.value);
+        let advance = self.nonce.map(|nonce| nonce.advance());
         let creations = self.account_creations(blockhash);
         let swap = self.parts(&creations).into_instructions();
         let instructed = self.version.has_budget_instructions();
@@ -146,16 +151,18 @@ impl TransactionPlan {
             modelled: modelled_units,
             planned: planned_units,
             limit: unit_limit,
-        } = self.units(&swap, instructed);
+        } = self.units(advance.iter().chain(&swap), instructed);
         let unit_price = unit_price(self.priority_fee, unit_limit);
         // A message that names the fee itself needs no price, and so no rounding.
-        let (mut instructions, priority_fee) = if instructed {
+        let (budget, priority_fee) = if instructed {
             let fee = priority_fee(unit_price, unit_limit);
-            (budget_instructions(unit_price, unit_limit).into(), fee)
+            let budget = budget_instructions(unit_price, unit_limit);
+            (Some(budget), fee)
         } else {
-            (Vec::new(), self.priority_fee)
+            (None, self.priority_fee)
         };
-        instructions.extend(swap);
+        let before = advance.into_iter().chain(budget.into_iter().flatten());
+        let instructions: Vec<_> = before.chain(swap).collect();
         let budget = MessageBudget {
             unit_limit,
             priority_fee,
@@ -169,6 +176,7 @@ impl TransactionPlan {
         Ok(UnsignedTransaction {
             bytes: compiled.bytes,
             lookup_table: compiled.lookup_table,
+            blockhash,
             instructions,
             modelled_units,
             planned_units,
@@ -190,7 +198,7 @@ impl TransactionPlan {
         let creations = plan.account_creations(Hash::default());
         let parts = plan.parts(&creations);
         let all = parts.clone().into_instructions();
-        let unit_limit = plan.units(&all, true).limit;
+        let unit_limit = plan.units(all.iter(), true).limit;
         let unit_price = unit_price(plan.priority_fee, unit_limit);
         ApartSwap {
             budget: budget_instructions(unit_price, unit_limit),
@@ -214,7 +222,11 @@ impl TransactionPlan {
     }
 
     /// What these instructions use, with those of the compute budget where there are any.
-    fn units(&self, instructions: &[PlannedInstruction], instructed: bool) -> PlannedUnits {
+    fn units<'a>(
+        &self,
+        instructions: impl Iterator<Item = &'a PlannedInstruction>,
+        instructed: bool,
+    ) -> PlannedUnits {
         let budget = if instructed {
             table::BUILTIN.saturating_mul(2)
         } else {
@@ -226,7 +238,6 @@ impl TransactionPlan {
             table::OLDER_TOKEN_PROGRAM
         };
         let planned = instructions
-            .iter()
             .map(|planned| planned.units)
             .fold(budget.saturating_add(token_program), u32::saturating_add);
         let units = &self.exchange_units;

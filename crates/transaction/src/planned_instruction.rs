@@ -37,6 +37,10 @@ pub(crate) struct Label(&'static str, &'static [&'static str]);
 pub(crate) mod manifest {
     use super::Label;
 
+    pub(crate) const ADVANCE_NONCE: Label = Label(
+        "advanceNonce",
+        &["nonceAccount", "recentBlockhashes", "nonceAuthority"],
+    );
     pub(crate) const UNIT_PRICE: Label = Label("setComputeUnitPrice", &[]);
     pub(crate) const UNIT_LIMIT: Label = Label("setComputeUnitLimit", &[]);
     pub(crate) const CREATE_TOKEN_ACCOUNT: Label = Label(

@@ -23,6 +23,8 @@ pub enum Remedy {
     WithoutFeePayer,
     /// No platform's fee.
     WithoutPlatformFee,
+    /// A recent blockhash in place of a nonce.
+    WithoutNonce,
     /// This token account is created beforehand.
     WithAccount {
         /// Its address.
@@ -71,6 +73,9 @@ impl TransactionPlan {
             smaller.push((Remedy::WithoutFeePayer, plan));
         }
         smaller.extend(self.smaller_platform_fee());
+        if self.nonce.is_some() {
+            smaller.push((Remedy::WithoutNonce, changed(&|plan| plan.nonce = None)));
+        }
         let (first, last) = (self.route.first(), self.route.last());
         if let Some(middle) = self.middle.filter(|middle| middle.account.is_none()) {
             let remedy = Remedy::WithAccount {

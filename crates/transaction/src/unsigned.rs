@@ -32,6 +32,8 @@ pub struct UnsignedTransaction {
     pub bytes: Vec<u8>,
     /// The lookup table that it names accounts by, if it does.
     pub lookup_table: Option<Pubkey>,
+    /// Its recent blockhash, or the value of a nonce in its place.
+    pub blockhash: Hash,
     /// The instructions in it.
     pub instructions: Vec<PlannedInstruction>,
     /// The compute units that its instructions use, where the exchange's are those of its profile.

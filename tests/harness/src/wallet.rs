@@ -15,6 +15,7 @@ use sluice_transaction::{
     UnsignedTransaction, compute_table::TokenShape, compute_units::ExchangeUnits, rent::Rent,
 };
 use solana_account::Account;
+use solana_hash::Hash;
 use solana_keypair::Keypair;
 use solana_pubkey::Pubkey;
 use solana_signer::Signer;
@@ -104,6 +105,7 @@ impl Wallet {
             fee_payer: fee_payer.pubkey(),
             receiver,
             platform_fee,
+            nonce: None,
             apart: false,
             named_source: false,
             named_destination: case.named_destination,
@@ -165,7 +167,18 @@ impl Wallet {
     /// # Panics
     /// When the API builds no transaction.
     pub fn run(&self, svm: &mut Svm) -> Result<Ran, Refused> {
-        let unsigned = self.plan.transaction(svm.next_block()).expect("it fits");
+        let (unsigned, signed) = self.signed(svm.next_block());
+        let executed = svm.submit(signed)?;
+        Ok(Ran { unsigned, executed })
+    }
+
+    /// What the API builds with this blockhash, and the same signed.
+    ///
+    /// # Panics
+    /// When the API builds no transaction.
+    #[must_use]
+    pub fn signed(&self, blockhash: Hash) -> (UnsignedTransaction, VersionedTransaction) {
+        let unsigned = self.plan.transaction(blockhash).expect("it fits");
         let transaction: VersionedTransaction =
             wincode::deserialize_exact(&unsigned.bytes).expect("a transaction");
         let both = [&self.fee_payer, &self.keypair];
@@ -176,8 +189,7 @@ impl Wallet {
         };
         let signed = VersionedTransaction::try_new(transaction.message, signers)
             .expect("fee payer and wallet are the only signers");
-        let executed = svm.submit(signed)?;
-        Ok(Ran { unsigned, executed })
+        (unsigned, signed)
     }
 }
 

@@ -356,6 +356,17 @@ impl Svm {
         let result = self.vm.send_transaction(transaction);
         result.map(executed).map_err(refused)
     }
+
+    /// Sends a transaction that the chain takes no part of, and returns why.
+    ///
+    /// # Panics
+    /// When it is executed.
+    pub fn refusal(&mut self, transaction: VersionedTransaction) -> TransactionError {
+        match self.vm.send_transaction(transaction) {
+            Ok(meta) => panic!("it was executed\n{}", meta.logs.join("\n")),
+            Err(failed) => failed.err,
+        }
+    }
 }
 
 impl Ledger for Svm {

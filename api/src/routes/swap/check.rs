@@ -70,7 +70,7 @@ impl From<Difference> for DifferenceView {
 /// Whether a transaction is what it is said to be
 ///
 /// For who is to sign or pay for a transaction that another one asked for: it is built once more for the body, and compared
-/// byte for byte, all but the blockhash and the signatures. What decides a transaction is looked up anew: when the wallet's
+/// byte for byte, all but the blockhash (or the value of a nonce) and the signatures. What decides a transaction is looked up anew: when the wallet's
 /// token accounts came or went meanwhile, or what swaps use was learned anew (`computeUnitLimit`), the difference says so. A
 /// body for which nothing can be built is refused as `/v1/swap/transaction` refuses it.
 #[utoipa::path(

@@ -74,6 +74,7 @@ impl ExecutableSwap {
             fee_payer: swap.fee_payer,
             receiver: swap.receiver,
             least_slot: self.confirmed_slot,
+            nonce: swap.nonce_account,
             platform: self.platform_account.and_then(|account| {
                 let wallet = swap.platform?.wallet;
                 Some((wallet, account.address))

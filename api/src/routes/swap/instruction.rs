@@ -22,7 +22,7 @@ use crate::{
 /// `computeBudgetInstructions`, `setupInstructions`, the swap, `cleanupInstructions`. They use no account but the associated
 /// ones, so that the swap is the same without them: SOL is wrapped into the user's account, which is closed only where it
 /// was absent, and SOL that comes out into an account that was there, or for `receiver`, stays wrapped (`solOutput`).
-/// `transactionVersion`, `asLegacyTransaction` and `sizeHeadroom` change nothing here. The user may be a program's address,
+/// `transactionVersion`, `asLegacyTransaction`, `sizeHeadroom` and `nonceAccount` change nothing here. The user may be a program's address,
 /// such as a multisig's vault, whose program signs. Names and shapes are those of
 /// `TransactionInstruction` in `@solana/web3.js`; what JSON cannot carry, the caller converts: `programId` and each `pubkey`
 /// of `keys` are strings and become `new PublicKey(…)`, and `data` is an array of integers and becomes `Buffer.from(…)`.

@@ -109,6 +109,11 @@ pub struct SwapRequest {
     /// user needs no SOL. Of a bare instruction it pays what is beside it.
     #[schema(value_type = Option<Address>)]
     fee_payer: Option<String>,
+    /// Nonce account whose value stands in the transaction in place of a recent blockhash, so that it lands whenever it is sent,
+    /// but once. Its authority must be the user or `feePayer`. The first instruction advances it; `blockhash` is then the value,
+    /// and `lastValidBlockHeight` null. Of a bare instruction it changes nothing. Default a recent blockhash.
+    #[schema(value_type = Option<Address>)]
+    nonce_account: Option<String>,
     /// Whether to refuse amounts beyond the wallet's balance. Default false.
     check_balance: Option<bool>,
 }
@@ -180,6 +185,8 @@ pub struct Swap {
     pub destination: Option<Pubkey>,
     /// Whether a quote that is no longer true is replaced.
     pub refresh: bool,
+    /// The nonce account in place of a recent blockhash, if it was named.
+    pub nonce_account: Option<Pubkey>,
     /// Whether the balance is looked at.
     pub check_balance: bool,
 }
@@ -239,6 +246,10 @@ impl SwapRequest {
                 .map(|account| parse_pubkey("destinationTokenAccount", &account))
                 .transpose()?,
             refresh,
+            nonce_account: self
+                .nonce_account
+                .map(|account| parse_pubkey("nonceAccount", &account))
+                .transpose()?,
             check_balance: self.check_balance.unwrap_or(false),
         })
     }

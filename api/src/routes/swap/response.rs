@@ -4,7 +4,8 @@ use axum::body::Bytes;
 use cpmm::instruction::SwapAccounts;
 use serde::Serialize;
 use sluice_transaction::{
-    AccountCreation, ApartSwap, PlannedInstruction, SolOutput, UnsignedTransaction, costs::Costs,
+    AccountCreation, ApartSwap, PlannedInstruction, SolOutput, TransactionPlan,
+    UnsignedTransaction, costs::Costs,
 };
 use solana_instruction::AccountMeta;
 use solana_pubkey::Pubkey;
@@ -26,10 +27,12 @@ pub struct TransactionResponse {
     /// Base64 of the transaction, with an empty place for each signature: the fee payer's first, then the user's. They
     /// stand before the message, in version 1 after it.
     transaction: String,
-    /// Its blockhash.
+    /// Its blockhash: a recent one, or the value of `nonceAccount`.
     blockhash: String,
-    /// Last block height at which it can land; from the same fetch as the blockhash.
-    last_valid_block_height: u64,
+    /// Last block height at which it can land; from the same fetch as the blockhash. Null with `nonceAccount`: it can land until
+    /// the nonce is advanced.
+    #[schema(required)]
+    last_valid_block_height: Option<u64>,
     /// Last slot in which the guard lets the swap execute; null for none of its own.
     #[schema(required)]
     expiry_slot: Option<u64>,
@@ -182,14 +185,18 @@ impl TransactionResponse {
         latest: LatestBlockhash,
         executable: ExecutableSwap,
         unsigned: UnsignedTransaction,
-        fee_payer: &Pubkey,
+        plan: &TransactionPlan,
     ) -> Self {
+        let last_valid_block_height = plan
+            .nonce
+            .is_none()
+            .then_some(latest.last_valid_block_height);
         let share = executable.platform_share;
         let (taken, arrives) = (share.map(|fee| fee.amount), share.map(|fee| fee.received));
         Self {
             transaction,
-            blockhash: latest.blockhash.to_string(),
-            last_valid_block_height: latest.last_valid_block_height,
+            blockhash: unsigned.blockhash.to_string(),
+            last_valid_block_height,
             expiry_slot: executable.terms.expiry_slot,
             compute_unit_limit: unsigned.unit_limit,
             compute_unit_price_micro_lamports: unsigned.unit_price,
@@ -211,7 +218,7 @@ impl TransactionResponse {
             platform_fee_received: arrives,
             platform_fee_received_string: arrives.map(Digits),
             sol_output: unsigned.sol_output.map(SolOutputView::from),
-            costs: CostsView::new(&unsigned.costs, fee_payer),
+            costs: CostsView::new(&unsigned.costs, &plan.fee_payer),
             instructions: unsigned
                 .instructions
                 .iter()

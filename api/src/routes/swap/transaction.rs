@@ -3,8 +3,8 @@
 use axum::{extract::State, http::HeaderMap, response::Response};
 use base64::{Engine, prelude::BASE64_STANDARD};
 use sluice_transaction::{
-    PlatformFee, TokenSide, TransactionPlan, TransactionVersion, UnsignedTransaction,
-    compute_table::TokenKind, size::Remedy,
+    DurableNonce, NonceFault, PlatformFee, TokenSide, TransactionPlan, TransactionVersion,
+    UnsignedTransaction, compute_table::TokenKind, size::Remedy,
 };
 use solana_hash::Hash;
 
@@ -81,7 +81,7 @@ async fn build(state: &AppState, swap: Swap) -> Result<TransactionResponse, ApiE
         latest,
         executable,
         unsigned,
-        &plan.fee_payer,
+        &plan,
     ))
 }
 
@@ -106,7 +106,10 @@ pub(super) async fn built(state: &AppState, swap: &Swap) -> Result<Built, ApiErr
     )?;
     let holdings = Holdings::check(swap, &executable, &found)?;
     check_wallets(state, swap, &executable, &found, unwraps_sol(swap))?;
-    let plan = transaction_plan(state, swap, &executable, &holdings, &found);
+    let plan = TransactionPlan {
+        nonce: durable_nonce(swap, &found)?,
+        ..transaction_plan(state, swap, &executable, &holdings, &found)
+    };
     let unsigned = plan
         .transaction(latest.blockhash)
         .map_err(|error| ApiError::Internal(error.into()))?;
@@ -127,6 +130,26 @@ pub(super) async fn built(state: &AppState, swap: &Swap) -> Result<Built, ApiErr
         plan,
         unsigned,
     })
+}
+
+/// The nonce that was asked for, as it is now.
+fn durable_nonce(
+    swap: &Swap,
+    found: &SwapAccountsRead,
+) -> Result<Option<DurableNonce>, SwapRefusal> {
+    let Some(account) = swap.nonce_account else {
+        return Ok(None);
+    };
+    let signers = [swap.user, swap.fee_payer.unwrap_or(swap.user)];
+    let read = match &found.nonce {
+        None => Err(NonceFault::NotOne),
+        Some(held) => DurableNonce::read(account, &held.program, &held.data, signers),
+    };
+    let unusable = |fault: NonceFault| SwapRefusal::NonceAccountUnusable {
+        account: account.to_string(),
+        fault: fault.to_string(),
+    };
+    read.map(Some).map_err(unusable)
 }
 
 /// Refuses a receiver or a platform's wallet that could not take what is for it.
@@ -215,6 +238,7 @@ pub(super) fn transaction_plan(
         fee_payer: swap.fee_payer.unwrap_or(swap.user),
         receiver: swap.receiver,
         platform_fee: platform_fee(swap, executable, holdings),
+        nonce: None,
         apart: false,
         named_source: swap.source.is_some(),
         named_destination: swap.destination.is_some(),

@@ -50,6 +50,8 @@ export class Expectation {
   /** The most that priority may cost, lamports. */
   readonly priorityFee: bigint;
   readonly wraps: boolean;
+  /** The nonce account in place of a recent blockhash. */
+  readonly nonceAccount: string | undefined;
   readonly source: string | undefined;
   readonly destination: string | undefined;
 
@@ -69,6 +71,7 @@ export class Expectation {
     this.expirySlot = BigInt(request.expirySlot ?? 0);
     this.priorityFee = BigInt(request.priorityFeeLamports ?? 0);
     this.wraps = request.wrapAndUnwrapSol ?? true;
+    this.nonceAccount = request.nonceAccount ?? undefined;
     this.source = request.sourceTokenAccount ?? undefined;
     this.destination = request.destinationTokenAccount ?? undefined;
   }

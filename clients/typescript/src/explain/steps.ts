@@ -16,11 +16,12 @@ export interface ExplainedStep {
 const COMPUTE_BUDGET = 'ComputeBudget111111111111111111111111111111';
 const SYSTEM = '11111111111111111111111111111111';
 const SPL_TOKEN = 'TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA';
+const RECENT_BLOCKHASHES = 'SysvarRecentB1ockHashes11111111111111111111';
 const TOKEN_2022 = 'TokenzQdBNbLqP5VEhdkAS6EPFLC1PHnBqCXEpPxuEb';
 
 /** Numbers of the instructions that swaps use, by program. */
 const BUDGET = { unitLimit: 2, unitPrice: 3, loadedBytes: 4 };
-const SYSTEM_CALL = { transfer: 2, createWithSeed: 3 };
+const SYSTEM_CALL = { transfer: 2, createWithSeed: 3, advanceNonce: 4 };
 const TOKEN_CALL = { close: 9, transferChecked: 12, sync: 17, initialize3: 18, unwrap: 45 };
 
 /** Length of a token account of SPL Token, bytes. */
@@ -119,7 +120,7 @@ export class Steps {
         case ASSOCIATED_TOKEN:
           return this.#create(keys, data);
         case SYSTEM:
-          return this.#system(keys, cursor);
+          return this.#system(keys, cursor, index);
         case SPL_TOKEN:
         case TOKEN_2022:
           return this.#token(program, keys, cursor, index);
@@ -170,8 +171,8 @@ export class Steps {
     return 'createTokenAccount';
   }
 
-  #system(keys: readonly string[], cursor: Cursor): string | undefined {
-    const { user, feePayer, wrapsInput } = this.#expected;
+  #system(keys: readonly string[], cursor: Cursor, index: number): string | undefined {
+    const { user, feePayer, nonceAccount, wrapsInput } = this.#expected;
     const { inputTokenAccount } = this.#swap;
     const [from, to = '', base = from] = keys;
     switch (cursor.u32()) {
@@ -205,6 +206,12 @@ export class Steps {
         this.#created.add(to);
         this.#uninitialized.add(to);
         return 'createTemporaryAccount';
+      }
+      case SYSTEM_CALL.advanceNonce: {
+        cursor.end();
+        // Anywhere else the value would stay what the transaction carries, and it could land twice.
+        const isOwn = keys.length === 3 && from === nonceAccount && to === RECENT_BLOCKHASHES;
+        return index === 0 && isOwn && (base === user || base === feePayer) ? 'advanceNonce' : undefined;
       }
       default:
         return undefined;

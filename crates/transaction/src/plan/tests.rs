@@ -10,6 +10,7 @@ use crate::version::PACKET_LIMIT;
 
 mod explained;
 mod forms;
+mod nonce;
 mod sizes;
 
 fn key(n: u8) -> Pubkey {
@@ -58,6 +59,7 @@ fn plan(input_mint: Pubkey, output_mint: Pubkey) -> TransactionPlan {
         fee_payer: key(1),
         receiver: None,
         platform_fee: None,
+        nonce: None,
         apart: false,
         named_source: false,
         named_destination: false,

@@ -3,4 +3,5 @@
 //! Wallets are in every state that the API can meet.
 
 mod balances;
+mod nonce;
 mod units;

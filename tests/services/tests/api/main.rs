@@ -9,6 +9,7 @@ mod fields;
 mod forms;
 mod lookup_table;
 mod metrics;
+mod nonce;
 mod platform;
 mod pools;
 mod precise_amounts;

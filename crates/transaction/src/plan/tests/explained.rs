@@ -27,6 +27,7 @@ const WRITE: &str = "SLUICE_WRITE_TRANSACTIONS";
 const RECEIVER: u8 = 20;
 const FEE_PAYER: u8 = 21;
 const PLATFORM: u8 = 22;
+const NONCE: u8 = 23;
 const PLATFORM_RATE: u16 = 50;
 const TABLE: u8 = 40;
 
@@ -97,6 +98,13 @@ fn varied(mut plan: TransactionPlan, variant: u8) -> TransactionPlan {
     if variant == 6 {
         plan.version = TransactionVersion::V1;
     }
+    if variant == 3 {
+        plan.nonce = Some(DurableNonce {
+            account: key(NONCE),
+            authority: key(1),
+            value: Hash::new_from_array([8; 32]),
+        });
+    }
     plan.unwraps_lamports = variant != 7;
     plan.wrap_and_unwrap_sol = variant != 3;
     plan.named_destination = variant == 3 && plan.output.account.is_some();
@@ -126,6 +134,8 @@ fn request(plan: &TransactionPlan) -> String {
     let other_payer = Some(plan.fee_payer).filter(|payer| *payer != first.payer);
     member("feePayer", other_payer.map(|key| key.to_string()));
     member("expirySlot", terms.expiry_slot.map(|slot| slot.to_string()));
+    let nonce = plan.nonce.map(|nonce| nonce.account.to_string());
+    member("nonceAccount", nonce);
     let platform = plan.platform_fee;
     let rate = platform.map(|_| PLATFORM_RATE.to_string());
     member("platformFeeBps", rate);

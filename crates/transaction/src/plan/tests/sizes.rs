@@ -15,7 +15,7 @@ const M: u8 = 7;
 const B: u8 = 9;
 
 /// The rows of the table: name, and a plan with every account there.
-fn rows() -> Vec<(&'static str, TransactionPlan)> {
+pub(super) fn rows() -> Vec<(&'static str, TransactionPlan)> {
     let (a, m, b, sol) = (key(A), key(M), key(B), ids::WRAPPED_SOL);
     let exact_in = [
         ("A-B", plan(a, b)),
