@@ -9,6 +9,7 @@ mod call;
 mod deployment;
 mod feature_cache;
 mod lookup_table_cache;
+mod simulation;
 
 use std::{
     sync::Arc,
@@ -31,6 +32,7 @@ use crate::{error::ApiError, metrics::Metrics};
 pub use account::HeldAccount;
 pub use blockhash_cache::LatestBlockhash;
 pub use deployment::deployment_slot;
+pub use simulation::{Balances, Simulation, TokenBalance};
 
 /// Addresses of the accounts that a swap depends on.
 #[derive(Clone, Copy, Debug)]
@@ -161,6 +163,18 @@ impl Rpc {
     /// [`ApiError::RpcTimeout`] or [`ApiError::RpcFailed`].
     pub async fn exchange_deployment(&self) -> Result<u64, ApiError> {
         deployment::read(&self.node).await
+    }
+
+    /// What the node says that this transaction would do in a state of `least_slot` or later.
+    ///
+    /// # Errors
+    /// [`ApiError::RpcTimeout`] or [`ApiError::RpcFailed`]; that the transaction fails is no error here.
+    pub async fn simulate(
+        &self,
+        transaction: &[u8],
+        least_slot: u64,
+    ) -> Result<Simulation, ApiError> {
+        simulation::simulate(&self.node, transaction, least_slot).await
     }
 
     /// The accounts of a swap, read by one call.

@@ -58,6 +58,7 @@ problem_codes! {
     ReceiverUnusable = "receiver_unusable",
     RpcFailed = "rpc_failed",
     RpcTimeout = "rpc_timeout",
+    SimulationFailed = "simulation_failed",
     Stopping = "stopping",
     StoreUnavailable = "store_unavailable",
     TokenAccountUnusable = "token_account_unusable",

@@ -2,7 +2,7 @@
 
 use axum::http::StatusCode as S;
 use serde_json::{Map, Value, json};
-use sluice_transaction::size::Remedy;
+use sluice_transaction::{Failure, size::Remedy};
 use thiserror::Error;
 
 use super::{
@@ -103,6 +103,16 @@ pub enum SwapRefusal {
         /// What the swap takes.
         needed: u64,
     },
+    /// The node executed the transaction, and it failed.
+    #[error("the simulated transaction fails{}: {}", at_text(instruction.as_ref()), failure.message)]
+    SimulationFailed {
+        /// Which program refused it, and why.
+        failure: Box<Failure>,
+        /// Position and name of the instruction that failed; `None` where the chain refused it before any ran.
+        instruction: Option<(usize, &'static str)>,
+        /// The first lines of its logs.
+        logs: Vec<String>,
+    },
     /// The quote is past its slot, or its pool moved so far that the chain would refuse the quote's own minimum.
     #[error("{reason}; use the fresh quote in this answer, or ask with refresh: true")]
     QuoteStale {
@@ -112,6 +122,11 @@ pub enum SwapRefusal {
         /// of an answer of `/v1/quote`. Empty when the pool pays nothing any more.
         fresh: Map<String, Value>,
     },
+}
+
+fn at_text(instruction: Option<&(usize, &'static str)>) -> String {
+    let text = instruction.map(|(index, name)| format!(" in instruction {index} ({name})"));
+    text.unwrap_or_default()
 }
 
 /// What a transaction is to leave free, where anything was asked for.
@@ -221,6 +236,11 @@ impl SwapRefusal {
                 C::InsufficientBalance,
                 "Insufficient balance",
             ),
+            Self::SimulationFailed { .. } => problem(
+                S::UNPROCESSABLE_ENTITY,
+                C::SimulationFailed,
+                "Simulation failed",
+            ),
             Self::QuoteStale { .. } => problem(S::CONFLICT, C::QuoteStale, "Quote stale"),
         }
     }
@@ -267,6 +287,19 @@ impl SwapRefusal {
                     "neededString": needed.to_string(),
                 })
             }
+            Self::SimulationFailed {
+                failure,
+                instruction,
+                logs,
+            } => json!({
+                "raisedBy": failure.raiser.name(),
+                "program": failure.program.map(|program| program.to_string()),
+                "errorCode": failure.code,
+                "errorName": failure.name,
+                "instruction": instruction.map(|(index, _)| index),
+                "instructionName": instruction.map(|(_, name)| name),
+                "logs": logs,
+            }),
             Self::QuoteStale { fresh, .. } => return fresh.clone(),
         };
         match members {

@@ -6,6 +6,7 @@ mod holdings;
 pub mod instruction;
 mod request;
 mod response;
+mod simulated;
 pub mod transaction;
 
 pub use instruction::instruction;

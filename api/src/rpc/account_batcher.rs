@@ -17,7 +17,7 @@ use tokio::{
 
 use super::{
     account::{HeldAccount, held},
-    call::{Node, is_behind, malformed},
+    call::{Node, is_behind, malformed, until_reached},
 };
 use crate::error::ApiError;
 
@@ -200,20 +200,7 @@ async fn call(node: &Node, batch: Vec<Read>) {
 /// The accounts but the last, which is the Rent sysvar. Processed, because a swap is built on what the user sees. A node
 /// that is behind is asked again until the deadline: of several behind one address the next may be ahead.
 async fn fetch(node: &Node, keys: &[Pubkey], least_slot: u64) -> Result<Accounts, ApiError> {
-    /// How long a node that is behind is given to come to the next slot: an eighth of one.
-    const PAUSE: Duration = Duration::from_millis(50);
-
-    let reached = async {
-        loop {
-            if let Some(accounts) = fetch_once(node, keys, least_slot).await? {
-                return Ok(accounts);
-            }
-            tokio::time::sleep(PAUSE).await;
-        }
-    };
-    tokio::time::timeout(node.deadline, reached)
-        .await
-        .map_err(|_| ApiError::RpcTimeout)?
+    until_reached(node.deadline, || fetch_once(node, keys, least_slot)).await
 }
 
 /// The same from one call; `None` from a node that has not reached the slot.

@@ -73,6 +73,31 @@ pub(super) fn is_behind(error: &ClientError) -> bool {
     )
 }
 
+/// Makes an attempt again until the node has reached the slot that it demands, up to the deadline. An attempt gives `None`
+/// where the node has not.
+pub(super) async fn until_reached<T, F>(
+    deadline: Duration,
+    attempt: impl Fn() -> F,
+) -> Result<T, ApiError>
+where
+    F: Future<Output = Result<Option<T>, ApiError>>,
+{
+    /// How long a node that is behind is given to come to the next slot: an eighth of one.
+    const PAUSE: Duration = Duration::from_millis(50);
+
+    let reached = async {
+        loop {
+            if let Some(found) = attempt().await? {
+                return Ok(found);
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+    };
+    tokio::time::timeout(deadline, reached)
+        .await
+        .map_err(|_| ApiError::RpcTimeout)?
+}
+
 fn failure(error: &ClientError) -> ApiError {
     match error.kind() {
         // The client counts a little later than the deadline here, but may be first.

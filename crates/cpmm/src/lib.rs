@@ -16,6 +16,7 @@ mod bytes;
 mod divisions;
 mod event;
 mod exact_out;
+mod exchange_error;
 #[cfg(feature = "fixtures")]
 pub mod fixtures;
 pub mod ids;
@@ -36,6 +37,7 @@ pub use bytes::DecodeError;
 pub use divisions::{Division, DivisionCount};
 pub use event::{FixedAmount, SWAP_EVENT_DISCRIMINATOR, SWAP_EVENT_LEN, SwapEvent};
 pub use exact_out::{ExactOutQuote, maximum_in};
+pub use exchange_error::exchange_error;
 pub use operands::SwapOperands;
 pub use quote::{Clock, Direction, ExactInQuote, PoolSnapshot, minimum_out};
 pub use refusal::Refusal;

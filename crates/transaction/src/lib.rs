@@ -8,6 +8,7 @@
 //! | what stands in place of a recent blockhash | `durable_nonce` |
 //! | the result, and what it costs | `unsigned`, `version`, `lookup_table`, `size`, `costs`, `rent` |
 //! | whether another transaction is the planned one | `comparison` |
+//! | why a transaction failed | `failure` |
 //! | compute units and their price | `compute_table`, `compute_units`, `compute_budget`, `exchange` |
 //! | the user's associated token accounts | `associated` |
 
@@ -21,6 +22,7 @@ pub mod compute_units;
 pub mod costs;
 mod durable_nonce;
 mod exchange;
+mod failure;
 pub mod lookup_table;
 pub mod plan;
 mod planned_instruction;
@@ -35,6 +37,7 @@ pub use account_creation::AccountCreation;
 pub use associated::{Associated, AssociatedAccounts};
 pub use durable_nonce::{DurableNonce, NonceFault};
 pub use exchange::Exchange;
+pub use failure::{Failure, Raiser};
 pub use lookup_table::{LookupTable, LookupTableFault};
 pub use plan::{ApartSwap, SwapParts, TokenSide, TransactionPlan};
 pub use planned_instruction::PlannedInstruction;

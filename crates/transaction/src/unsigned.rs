@@ -50,6 +50,16 @@ pub struct UnsignedTransaction {
     pub sol_output: Option<SolOutput>,
 }
 
+impl UnsignedTransaction {
+    /// The addresses that it holds itself, in the order by which the chain counts its accounts.
+    #[must_use]
+    pub fn addresses(&self) -> Vec<Pubkey> {
+        let parsed = wincode::deserialize_exact::<VersionedTransaction>(&self.bytes);
+        let transaction = parsed.expect("what was written here is read here");
+        transaction.message.static_account_keys().to_vec()
+    }
+}
+
 /// Bytes of accounts that a transaction of version 1 may load: the most that the chain allows any, which the other versions
 /// have without asking. Left out, version 1 may load nothing.
 const LOADED_BYTES: u32 = 64 * 1024 * 1024;

@@ -99,6 +99,10 @@ struct Play {
     counts: HashMap<String, usize>,
     /// The slot that the last call demanded, by method.
     demands: HashMap<String, u64>,
+    /// What is answered to calls of these methods, beside the slot.
+    scripted: HashMap<String, Value>,
+    /// Parameters of the last such call, by method.
+    params: HashMap<String, Value>,
     /// Calls not understood.
     unknown: Vec<String>,
     /// What stands in front of the node.
@@ -253,6 +257,17 @@ impl RpcNode {
     #[must_use]
     pub fn demanded(&self, method: &str) -> Option<u64> {
         self.asked.play().demands.get(method).copied()
+    }
+
+    /// Answers every later call of this method with this result.
+    pub fn script(&self, method: &str, value: Value) {
+        self.asked.play().scripted.insert(method.to_owned(), value);
+    }
+
+    /// The parameters of the last call of a scripted method.
+    #[must_use]
+    pub fn params(&self, method: &str) -> Option<Value> {
+        self.asked.play().params.get(method).cloned()
     }
 
     /// Starts counting anew.

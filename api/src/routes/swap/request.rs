@@ -116,6 +116,10 @@ pub struct SwapRequest {
     nonce_account: Option<String>,
     /// Whether to refuse amounts beyond the wallet's balance. Default false.
     check_balance: Option<bool>,
+    /// Whether the node executes the transaction in its newest state before it is answered: `simulation` then says what it
+    /// used and moved, and one that fails is `simulation_failed` with the program's own error. Of a bare instruction it changes
+    /// nothing. Default false.
+    simulate: Option<bool>,
 }
 
 /// How much native SOL is wrapped where wrapped SOL is there already.
@@ -189,6 +193,8 @@ pub struct Swap {
     pub nonce_account: Option<Pubkey>,
     /// Whether the balance is looked at.
     pub check_balance: bool,
+    /// Whether the node executes the transaction first.
+    pub simulate: bool,
 }
 
 impl SwapRequest {
@@ -251,6 +257,7 @@ impl SwapRequest {
                 .map(|account| parse_pubkey("nonceAccount", &account))
                 .transpose()?,
             check_balance: self.check_balance.unwrap_or(false),
+            simulate: self.simulate.unwrap_or(false),
         })
     }
 }

@@ -11,7 +11,7 @@ use solana_instruction::AccountMeta;
 use solana_pubkey::Pubkey;
 use utoipa::ToSchema;
 
-use super::executable::ExecutableSwap;
+use super::{executable::ExecutableSwap, simulated::SimulationView};
 use crate::{
     answer,
     error::ApiError,
@@ -72,6 +72,9 @@ pub struct TransactionResponse {
     costs: CostsView,
     /// Everything that the user signs, in its order.
     instructions: Vec<ManifestEntry>,
+    /// Only with `simulate`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    simulation: Option<SimulationView>,
 }
 
 /// Room for an answer, bytes: the transaction at its longest in base64, and its manifest. A longer one grows.
@@ -186,6 +189,7 @@ impl TransactionResponse {
         executable: ExecutableSwap,
         unsigned: UnsignedTransaction,
         plan: &TransactionPlan,
+        simulation: Option<SimulationView>,
     ) -> Self {
         let last_valid_block_height = plan
             .nonce
@@ -224,6 +228,7 @@ impl TransactionResponse {
                 .iter()
                 .map(ManifestEntry::from)
                 .collect(),
+            simulation,
         }
     }
 }

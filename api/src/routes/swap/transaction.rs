@@ -13,6 +13,7 @@ use super::{
     holdings::{Holdings, wallet_fault},
     request::{BODY_LIMIT, Swap, SwapRequest, WrapSol},
     response::TransactionResponse,
+    simulated::simulated,
 };
 use crate::{
     answer,
@@ -76,12 +77,19 @@ async fn build(state: &AppState, swap: Swap) -> Result<TransactionResponse, ApiE
         plan,
         unsigned,
     } = built(state, &swap).await?;
+    let simulation = if swap.simulate {
+        let slot = executable.confirmed_slot;
+        Some(simulated(state.rpc(), &swap, &unsigned, slot).await?)
+    } else {
+        None
+    };
     Ok(TransactionResponse::new(
         BASE64_STANDARD.encode(&unsigned.bytes),
         latest,
         executable,
         unsigned,
         &plan,
+        simulation,
     ))
 }
 

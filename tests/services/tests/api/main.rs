@@ -17,5 +17,6 @@ mod quote_stream;
 mod refusals;
 mod repetitions;
 mod rounds;
+mod simulation;
 mod units;
 mod versions;
