@@ -60,7 +60,7 @@ mod tests {
         assert_eq!(name(6005), Some("ExceededSlippage"));
         assert_eq!(name(6014), Some("NoFeeCollect"));
         assert_eq!((name(5999), name(6015), name(0)), (None, None, None));
-        let refused = Refusal::InsufficientVault.code().and_then(name);
+        let refused = Refusal::InsufficientVault.exchange_code().and_then(name);
         assert_eq!(refused, Some("InsufficientVault"));
     }
 }
