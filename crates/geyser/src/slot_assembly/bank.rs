@@ -192,9 +192,9 @@ impl CollectedBank {
         self.delivered.has(update)
     }
 
-    /// Takes out what is known to have been delivered.
-    pub(super) fn take_delivered(&mut self) -> Delivered {
-        std::mem::take(&mut self.delivered)
+    /// What is known to have been delivered.
+    pub(super) const fn delivered(&self) -> &Delivered {
+        &self.delivered
     }
 
     /// Takes note of what came too late, by itself or in a copy of the block. Returns whether it had not come before.
@@ -257,13 +257,13 @@ impl Delivered {
     }
 
     /// Takes over what another connection to the same server has delivered.
-    pub(super) fn merge(&mut self, other: Self) {
-        for (pubkey, version) in other.writes {
-            let latest = self.writes.entry(pubkey).or_insert(version);
-            *latest = version.max(*latest);
+    pub(super) fn merge(&mut self, other: &Self) {
+        for (pubkey, version) in &other.writes {
+            let latest = self.writes.entry(*pubkey).or_insert(*version);
+            *latest = (*version).max(*latest);
         }
-        self.written.extend(other.written);
-        self.transactions.extend(other.transactions);
+        self.written.extend(&other.written);
+        self.transactions.extend(&other.transactions);
     }
 
     /// Whether no later write of the same account was noted.

@@ -34,9 +34,9 @@ impl Owed {
         self.is_lost
     }
 
-    /// Keeps what a connection has delivered of the block, which is over.
-    pub(super) fn keep(&mut self, bank: &mut CollectedBank) {
-        self.kept.merge(bank.take_delivered());
+    /// Keeps what a connection of its server has delivered of the block.
+    pub(super) fn keep(&mut self, bank: &CollectedBank) {
+        self.kept.merge(bank.delivered());
     }
 
     /// The stream that the block was taken from is over. Returns what is missing of the block.

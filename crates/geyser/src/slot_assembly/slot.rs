@@ -262,14 +262,18 @@ impl AssembledSlot {
         let Some(given) = &self.given else {
             return Vec::new();
         };
+        let is_stream = main_source(source) == source;
         if main_source(given.source) != main_source(source) || self.owed.is_lost() {
             return Vec::new();
         }
-        let copies = banks.into_iter();
-        for mut bank in copies.filter(|bank| bank.is_copy_of(&given.blockhash)) {
-            self.owed.keep(&mut bank);
+        // The server is lost with its stream, whether its side stream goes on or not.
+        let side = self.views.iter().skip(source).take(SOURCES_OF_SERVER);
+        let side = side.filter(|_| is_stream).flat_map(|view| &view.banks);
+        let copies = banks.iter().chain(side);
+        for bank in copies.filter(|bank| bank.is_copy_of(&given.blockhash)) {
+            self.owed.keep(bank);
         }
-        if main_source(source) == source {
+        if is_stream {
             self.owed.lose()
         } else {
             Vec::new()

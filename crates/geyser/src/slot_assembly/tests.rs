@@ -54,17 +54,17 @@ fn a_chain_without_forks_is_given_out_whole_through_every_cut() {
 
 #[test]
 fn forks_dead_slots_and_replaced_blocks_are_given_out_whole_through_every_cut() {
-    run(20, 1, true, false);
+    run(40, 1, true, false);
 }
 
 #[test]
 fn a_server_that_ignores_later_replays_is_asked_on_a_side_stream() {
-    run(20, 1, true, true);
+    run(100, 1, true, true);
 }
 
 #[test]
 fn of_two_servers_each_slot_is_taken_whole_and_once() {
-    run(20, 2, true, false);
+    run(30, 2, true, false);
 }
 
 #[test]
@@ -78,7 +78,7 @@ fn of_three_servers_that_lag_and_stand_still_each_slot_is_taken_whole_and_once()
 
 #[test]
 fn banks_of_a_slot_that_are_numbered_are_given_out_whole_though_written_in_turns() {
-    run_prepared(20, 1, true, false, World::number_banks);
+    run_prepared(40, 1, true, false, World::number_banks);
     run_prepared(20, 2, true, true, World::number_banks);
 }
 

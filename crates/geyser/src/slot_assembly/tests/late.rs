@@ -286,6 +286,50 @@ fn what_a_server_delivered_late_before_it_was_lost_is_not_reported_again() {
     assert_eq!(reported(&assembler.take()), [missing]);
 }
 
+/// A server that joined in the middle of slot 10, and delivered it whole on its side stream.
+fn taken_from_a_side_stream(servers: usize) -> SlotAssembler {
+    let mut assembler = SlotAssembler::new(SOURCES_OF_SERVER * servers);
+    assembler.connected(0, sent(1, Some(10)));
+    let rest = [account(10, 5), meta(10), processed(10), created(11)];
+    assert_eq!(deliver(&mut assembler, 1, rest).0, [], "it is suspect");
+    assembler.connected(1, of_first_filter(sent(2, Some(10))));
+    for body in [hidden(10, 4), account(10, 5), meta(10), processed(10)] {
+        assembler.update(1, update(2, body));
+    }
+    let given = assembler.take();
+    assert_eq!(given.iter().filter(|each| is_created(each)).count(), 1);
+    assembler
+}
+
+#[test]
+fn what_came_on_the_side_stream_is_not_missing_when_the_stream_is_lost_before_it() {
+    let mut assembler = taken_from_a_side_stream(1);
+    assembler.disconnected(0);
+    assembler.disconnected(1);
+    assembler.connected(0, of_first_filter(sent(3, Some(10))));
+    for body in [hidden(10, 4), account(10, 5), meta(10), processed(10)] {
+        assembler.update(0, update(3, body));
+    }
+    assert_eq!(reported(&assembler.take()), []);
+    // What neither of them had delivered is.
+    let missing = written(10, 3, 6, 3);
+    assembler.update(0, update(3, missing.clone()));
+    assert_eq!(reported(&assembler.take()), [missing]);
+}
+
+#[test]
+fn what_came_on_the_side_stream_is_not_taken_from_another_server_when_the_stream_is_lost() {
+    let mut assembler = taken_from_a_side_stream(2);
+    assembler.connected(2, of_first_filter(sent(4, None)));
+    for body in block([hidden(10, 904), account(10, 905)]) {
+        assembler.update(2, update(4, body));
+    }
+    for source in [0, 1] {
+        assembler.disconnected(source);
+        assert_eq!(reported(&assembler.take()), [], "source {source}");
+    }
+}
+
 #[test]
 fn what_another_filter_selects_is_not_late() {
     let mut assembler = taken_from_the_first();
