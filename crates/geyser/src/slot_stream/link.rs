@@ -64,6 +64,8 @@ pub(super) struct Link {
     pub(super) end: Option<StreamError>,
     /// Failures since the last update.
     failures: u32,
+    /// Those of them with which it refused the filter.
+    refusals: u32,
     /// Until when it counts as one that does not replay.
     refuses_until: Option<Instant>,
 }
@@ -121,6 +123,7 @@ impl Link {
             has_suspect: false,
             end: None,
             failures: 0,
+            refusals: 0,
             refuses_until: None,
         }
     }
@@ -170,8 +173,11 @@ impl Link {
         if error.is_replay_unavailable() {
             self.refuses_until = Some(now + REFUSAL);
         }
-        self.main = Main::Closed(now + pause(self.failures, error.is_retryable()));
+        self.main = Main::Closed(now + self.pause(error.is_retryable()));
         self.failures = self.failures.saturating_add(1);
+        self.refusals = self
+            .refusals
+            .saturating_add(u32::from(!error.is_retryable()));
         self.end = Some(error);
         self.outgoing = None;
         self.at_rest = false;
@@ -180,12 +186,23 @@ impl Link {
         is_new
     }
 
+    /// The pause after one more failure. A server that was away for long, and refuses once before it is itself again, is no
+    /// server that always refuses.
+    fn pause(&self, is_retryable: bool) -> Duration {
+        if is_retryable {
+            reconnect::pause(FIRST_PAUSE, self.failures, LONGEST_RECONNECT_PAUSE)
+        } else {
+            reconnect::pause(FIRST_PAUSE, self.refusals, LONGEST_REFUSED_PAUSE)
+        }
+    }
+
     /// The filter is another one: a server that has refused the last one may accept it.
     pub(super) fn replace(&mut self) {
         self.is_replaced = true;
         let was_refused = self.end.as_ref().is_some_and(|end| !end.is_retryable());
         if was_refused && self.is_closed() {
             self.failures = 0;
+            self.refusals = 0;
             self.main = Main::Closed(Instant::now());
         }
     }
@@ -195,6 +212,7 @@ impl Link {
         self.quiet_since = Instant::now();
         self.at_rest = false;
         self.failures = 0;
+        self.refusals = 0;
     }
 
     /// The side stream is on its way to what it was opened for.
@@ -277,16 +295,6 @@ impl Link {
     }
 }
 
-/// The pause after one more failure than this many in a row.
-fn pause(failures: u32, is_retryable: bool) -> Duration {
-    let longest = if is_retryable {
-        LONGEST_RECONNECT_PAUSE
-    } else {
-        LONGEST_REFUSED_PAUSE
-    };
-    reconnect::pause(FIRST_PAUSE, failures, longest)
-}
-
 async fn main_event(main: &mut Main) -> Event {
     match main {
         Main::Closed(until) => {
@@ -309,15 +317,47 @@ fn spawn(endpoint: Endpoint, request: Request) -> JoinHandle<Result<Stream, Stre
 mod tests {
     use super::*;
 
-    fn pauses(is_retryable: bool) -> Vec<u128> {
-        let pauses = (0..12).map(|failures| pause(failures, is_retryable));
-        pauses.map(|pause| pause.as_millis()).collect()
+    fn link() -> Link {
+        let url = "http://127.0.0.1:1".parse().expect("a URL");
+        Link::new(Endpoint { url, x_token: None })
+    }
+
+    fn unreachable() -> StreamError {
+        StreamError::Connect("refused".to_owned())
+    }
+
+    fn refusal() -> StreamError {
+        StreamError::Refused("no such key".to_owned())
+    }
+
+    /// The pause that follows a loss.
+    fn pause_after(link: &mut Link, error: StreamError) -> u128 {
+        let pause = link.pause(error.is_retryable());
+        link.lost(error);
+        pause.as_millis()
     }
 
     #[test]
     fn a_server_that_is_lost_is_tried_every_second_and_one_that_refuses_every_minute() {
-        assert_eq!(pauses(true)[..5], [200, 400, 800, 1_000, 1_000]);
-        assert_eq!(pauses(false)[..5], [200, 400, 800, 1_600, 3_200]);
-        assert_eq!(pauses(false)[9..], [60_000, 60_000, 60_000]);
+        let pauses = |error: fn() -> StreamError| -> Vec<u128> {
+            let mut link = link();
+            (0..12).map(|_| pause_after(&mut link, error())).collect()
+        };
+        assert_eq!(pauses(unreachable)[..5], [200, 400, 800, 1_000, 1_000]);
+        assert_eq!(pauses(refusal)[..5], [200, 400, 800, 1_600, 3_200]);
+        assert_eq!(pauses(refusal)[9..], [60_000, 60_000, 60_000]);
+    }
+
+    #[test]
+    fn a_server_that_was_away_and_refuses_once_is_tried_again_at_once() {
+        let mut link = link();
+        for _ in 0..60 {
+            pause_after(&mut link, unreachable());
+        }
+        assert_eq!(pause_after(&mut link, refusal()), 200);
+        assert_eq!(pause_after(&mut link, unreachable()), 1_000);
+        assert_eq!(pause_after(&mut link, refusal()), 400);
+        link.received();
+        assert_eq!(pause_after(&mut link, refusal()), 200);
     }
 }
