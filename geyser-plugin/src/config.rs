@@ -11,7 +11,8 @@ use std::{net::SocketAddr, path::Path, path::PathBuf, time::Duration};
 use serde::Deserialize;
 use thiserror::Error;
 
-/// Recent slots kept for `from_slot` unless configured: Yellowstone's own default, one minute at 400 ms a slot.
+/// Recent slots kept for `from_slot` unless configured: Yellowstone's own default. A number of slots, not a time: half a minute
+/// where a slot lasts 200 ms.
 pub const DEFAULT_REPLAY_STORED_SLOTS: usize = 150;
 
 /// Longest filter name in bytes unless configured: Yellowstone's own default. Names travel with every update.

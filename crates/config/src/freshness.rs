@@ -9,7 +9,7 @@ use crate::ConfigError;
 /// Longest clock age: quotes of an hour ago are of no use to anyone.
 const MAX_CLOCK_AGE_SECS: u64 = 3_600;
 
-/// Most slots: those of an hour at 400 ms.
+/// Most slots: half an hour where a slot lasts 200 ms, more where it lasts longer. Time is bounded by the clock age.
 const MAX_SLOTS_BEHIND: u64 = 9_000;
 
 /// How far behind the present the market may be.
