@@ -1,12 +1,13 @@
 //! Resume after a cut of 30 seconds: time from the return of the network to a market that is ready again.
 //!
-//! Slots of 400 ms go on during the cut, and the server replays the frozen blocks that the market missed.
+//! Slots of 400 ms go on during the cut, and the server replays the frozen blocks that the market missed. Ready is a market
+//! that shows the slot that was the newest when the network returned, or a later one.
 
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use sluice_harness::market::{MarketHarness, settings};
-use sluice_market::{Market, Status};
+use sluice_market::{Market, QuoteCommitment, Status};
 use sluice_testkit::{
     figure::{Figure, Limit},
     network_link::NetworkLink,
@@ -40,7 +41,7 @@ pub async fn figures() -> anyhow::Result<Vec<Figure>> {
     let server = YellowstoneServer::start(trading.chain.clone()).await?;
     let link = NetworkLink::to(server.address()).await?;
     let market = MarketHarness::start(settings(&[link.url()], &node.url()));
-    until_ready(market.market()).await?;
+    until_ready(market.market(), 0).await?;
 
     let mut longest = Duration::ZERO;
     for _ in 0..CUTS {
@@ -50,8 +51,9 @@ pub async fn figures() -> anyhow::Result<Vec<Figure>> {
         if is_ready(market.market()) {
             bail!("the market is ready without its stream");
         }
+        let newest = trading.newest_sealed().context("slots were sealed")?;
         link.refuse(false);
-        longest = longest.max(until_ready(market.market()).await?);
+        longest = longest.max(until_ready(market.market(), newest).await?);
     }
     market.stop().await;
     Ok(vec![Figure::new(
@@ -62,10 +64,15 @@ pub async fn figures() -> anyhow::Result<Vec<Figure>> {
     )])
 }
 
-async fn until_ready(market: &Market) -> anyhow::Result<Duration> {
+/// Waits until the market is ready and shows this slot, or a later one.
+async fn until_ready(market: &Market, slot: u64) -> anyhow::Result<Duration> {
     let begun = Instant::now();
+    let shows = || {
+        let view = market.view(QuoteCommitment::Processed);
+        view.is_ok_and(|view| view.slot().get() >= slot)
+    };
     let ready = async {
-        while !is_ready(market) {
+        while !(is_ready(market) && shows()) {
             sleep(LOOK).await;
         }
     };

@@ -1,7 +1,7 @@
 //! Trading chain: a scripted chain in whose slots pools trade in turn, as many as trade in a busy slot.
 
 use std::{
-    collections::HashMap,
+    collections::BTreeMap,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -36,7 +36,7 @@ const FINALIZED_AFTER: u64 = 32;
 pub struct TradingChain {
     /// What servers and nodes report.
     pub chain: ScriptedChain,
-    sealed: Arc<Mutex<HashMap<u64, Instant>>>,
+    sealed: Arc<Mutex<BTreeMap<u64, Instant>>>,
     task: AbortHandle,
 }
 
@@ -71,6 +71,12 @@ impl TradingChain {
     pub fn sealed_at(&self, slot: u64) -> Option<Instant> {
         self.sealed.lock().get(&slot).copied()
     }
+
+    /// The newest slot of which that has happened.
+    #[must_use]
+    pub fn newest_sealed(&self) -> Option<u64> {
+        self.sealed.lock().keys().next_back().copied()
+    }
 }
 
 fn exchange() -> ScriptedPools {
@@ -86,7 +92,7 @@ async fn trade(
     chain: ScriptedChain,
     pools: Vec<ScriptedPool>,
     slot_time: Duration,
-    sealed: Arc<Mutex<HashMap<u64, Instant>>>,
+    sealed: Arc<Mutex<BTreeMap<u64, Instant>>>,
 ) {
     for slot in GENESIS + 1.. {
         let begun = Instant::now();
@@ -99,7 +105,7 @@ async fn pass(
     chain: &ScriptedChain,
     slot: u64,
     pools: &[ScriptedPool],
-    sealed: &Mutex<HashMap<u64, Instant>>,
+    sealed: &Mutex<BTreeMap<u64, Instant>>,
 ) {
     chain.lock().tree.open(slot, slot - 1);
     let status = |slot, status| chain.report(Message::status(slot, status, Some(slot - 1)));

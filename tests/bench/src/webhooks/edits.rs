@@ -101,9 +101,10 @@ async fn edit(store: &Store, webhook: &WebhookId, number: u8) -> anyhow::Result<
         (Filters::default(), account)
     };
     let edit = FilterEdit { add, remove };
+    // What the edit itself takes counts.
+    let begun = Instant::now();
     let edited = store.edit_filters(&Access::All, webhook, &edit, LIMITS, None);
     edited.await?.context("the webhook is gone")?;
-    let begun = Instant::now();
     let revision = store.webhook_revision().await?;
     while begun.elapsed() < PATIENCE {
         let state = store.filter_state().await?;
