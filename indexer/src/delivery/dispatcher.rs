@@ -3,7 +3,7 @@
 //! A lease outlives the deadline of its attempt. A process that dies in between leaves a lease that runs out, and the
 //! message is delivered again, with the same id and the same bytes.
 
-use std::{sync::Arc, time::Duration};
+use std::{pin::pin, sync::Arc, time::Duration};
 
 use service_kit::{CancellationToken, Clock, OutageLog};
 use sluice_store::{Attempt, AttemptResult, LeasedDelivery, Outcome, Store, StoreError, Timestamp};
@@ -147,8 +147,8 @@ impl Dispatcher {
                 Wake::Inserted => true,
                 Wake::Recorded | Wake::Tick => false,
             };
-            let capacity = &wakes.submissions.capacity;
-            let found = dispatcher.lease_all(capacity, &mut in_flight).await;
+            let submissions = &mut wakes.submissions;
+            let found = dispatcher.lease_all(submissions, &mut in_flight).await;
             due_waits.send_replace(found || inserted);
             in_flight.tidy();
         }
@@ -165,10 +165,18 @@ impl Dispatcher {
     }
 
     /// Begins with what is due, as far as there is capacity. Returns whether there was anything.
-    async fn lease_all(&self, capacity: &DispatchCapacity, in_flight: &mut InFlight) -> bool {
+    /// What is submitted meanwhile does not wait for the database.
+    async fn lease_all(&self, submissions: &mut Submissions, in_flight: &mut InFlight) -> bool {
         let mut found = false;
         while !in_flight.stop.shutdown.is_cancelled() {
-            match self.lease(capacity).await {
+            let mut leasing = pin!(self.lease(&submissions.capacity));
+            let leased = loop {
+                tokio::select! {
+                    leased = &mut leasing => break leased,
+                    Some(deliveries) = submissions.submitted.recv() => in_flight.begin(deliveries),
+                }
+            };
+            match leased {
                 Ok(deliveries) => {
                     in_flight.outage.recovered();
                     found |= !deliveries.is_empty();

@@ -83,6 +83,15 @@ impl Store {
         }
     }
 
+    /// Keeps others from writing to SQLite until what is returned is dropped, for tests of what must not wait for them.
+    ///
+    /// # Errors
+    /// A failure of the database.
+    #[cfg(feature = "private-cluster")]
+    pub async fn hold_turn_to_write(&self) -> Result<impl Send + use<>, StoreError> {
+        self.write(Durability::Relaxed).await
+    }
+
     pub(super) async fn read(&self) -> Result<Connection, StoreError> {
         match &self.database {
             Database::Sqlite(database) => database.read().await,

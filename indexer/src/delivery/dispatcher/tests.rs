@@ -255,6 +255,30 @@ async fn what_is_submitted_is_delivered_without_being_looked_for() {
 }
 
 #[tokio::test]
+async fn what_is_submitted_is_sent_while_a_lease_waits_for_its_turn_to_write() {
+    /// Less than a lease lasts.
+    const PAUSE: Duration = Duration::from_secs(10);
+    let (receiver, other) = (answering([]).await, answering([]).await);
+    let machine = Machine::on_stopped_clock().await;
+    let id = machine.webhook(1, &receiver).await;
+    let due = machine.webhook(2, &other).await;
+    machine.owe_after(PAUSE, &due, 0..3).await;
+    let (reservation, leased) = machine.store_leased(&id, 0..3).await;
+    let turn = machine.store.hold_turn_to_write().await.expect("its turn");
+    machine.clock.advance(PAUSE);
+    // The lease begins with the next tick.
+    sleep(3 * POLL_INTERVAL).await;
+    reservation.submit(leased);
+    machine.until_received(&receiver, 3).await;
+    assert_eq!(other.received().len(), 0, "the lease still waits");
+    drop(turn);
+    for webhook in [&id, &due] {
+        machine.until(webhook, all(DeliveryState::Delivered)).await;
+    }
+    machine.stop().await;
+}
+
+#[tokio::test]
 async fn what_is_submitted_when_the_dispatcher_stops_is_released() {
     let receiver = answering([]).await;
     let machine = Machine::start().await;

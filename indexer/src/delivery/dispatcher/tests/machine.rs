@@ -15,7 +15,7 @@ use solana_pubkey::Pubkey;
 use tempfile::TempDir;
 use tokio::{task::JoinHandle, time::sleep};
 
-use super::super::*;
+use super::super::{super::capacity::Reservation, *};
 
 /// Pauses short enough to be waited for.
 pub(super) const SCHEDULE: [Duration; 3] = [
@@ -199,9 +199,20 @@ impl Machine {
 
     /// Stores messages as the outbox does, and submits them.
     pub(super) async fn submit(&self, webhook: &WebhookId, numbers: Range<u8>) {
+        let (reservation, leased) = self.store_leased(webhook, numbers).await;
+        reservation.submit(leased);
+    }
+
+    /// Stores messages as the outbox does.
+    pub(super) async fn store_leased(
+        &self,
+        webhook: &WebhookId,
+        numbers: Range<u8>,
+    ) -> (Reservation, Vec<LeasedDelivery>) {
         let messages = messages(webhook, numbers);
         let now = Timestamp::from(self.clock.now());
-        let reservation = self.capacity.reserve(messages.len(), u64::MAX, now);
+        let bytes = messages.iter().map(|message| message.body.len_at_most());
+        let reservation = self.capacity.reserve(messages.len(), bytes.sum(), now);
         let reservation = reservation.expect("there is capacity");
         let commit = Commit::slot(Commitment::Confirmed, 7, &messages, now);
         let pending = self
@@ -210,7 +221,15 @@ impl Machine {
             .await;
         let (_, leased) = pending.expect("stores").durable().await.expect("syncs");
         assert_eq!(leased.len(), messages.len(), "nothing stands in their way");
-        reservation.submit(leased);
+        (reservation, leased)
+    }
+
+    /// Stores messages that are due after a while.
+    pub(super) async fn owe_after(&self, pause: Duration, webhook: &WebhookId, numbers: Range<u8>) {
+        let messages = messages(webhook, numbers);
+        let due = Timestamp::from(self.clock.now()).after(pause);
+        let commit = Commit::slot(Commitment::Confirmed, 7, &messages, due);
+        self.store.commit(&commit).await.expect("commits");
     }
 
     /// Waits until the webhook's messages satisfy `condition`.
