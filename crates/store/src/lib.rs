@@ -5,7 +5,7 @@
 //! processes. [`Store`] keeps everything in one SQLite file ([`Store::open`]) or in PostgreSQL, for several
 //! machines ([`Store::connect`]), and promises the same of both:
 //!
-//! - **A slot is all or nothing.** [`Store::commit`] inserts a slot's messages, numbers them and moves
+//! - **A commit is all or nothing.** [`Store::commit`] inserts messages, numbers them and moves
 //!   the checkpoint in one transaction that is on disk when it returns.
 //! - **Replay is harmless.** A message id is known once; inserting it again does nothing and takes no
 //!   sequence number.

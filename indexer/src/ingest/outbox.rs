@@ -1,6 +1,9 @@
 //! Outbox: stores messages with their checkpoint, leased to this process's dispatcher.
+//!
+//! Many messages are committed in pieces, so that the first are on their way while the others are written. What must not
+//! be seen without them, a checkpoint above all, is committed with the last piece.
 
-use std::{sync::Arc, time::Instant};
+use std::{mem, sync::Arc, time::Instant};
 
 use service_kit::Clock;
 use sluice_store::{
@@ -13,6 +16,12 @@ use crate::{
     delivery::capacity::{DispatchCapacity, Reservation},
     metrics::{Metrics, Stage},
 };
+
+/// Messages of the first piece: fewer cost more each, of more the first are later on their way.
+const FIRST_PIECE: usize = 64;
+
+/// Messages of the longest piece, which costs each of them hardly more than a longer one would.
+const LONGEST_PIECE: usize = 512;
 
 /// What is committed together, all of it or nothing.
 #[derive(Debug, Default)]
@@ -37,9 +46,15 @@ pub(crate) struct Outbox {
     pub(crate) clock: Clock,
 }
 
+/// Lengths of the pieces in which many messages are committed. Each is twice as long as the one before: while few are sent
+/// many are written, and a long row of short commits would be in the way of the results of what is sent.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pieces(usize);
+
 /// Commits batches one after the other: one is flushed to the disk and submitted while the next is written.
-pub(crate) struct CommitPipeline<'a> {
-    outbox: &'a Outbox,
+pub(crate) struct CommitPipeline {
+    /// What is committed next.
+    pub(crate) batch: OutboxBatch,
     /// When the update came that the messages are due to.
     received: Instant,
     pending: Option<PendingBatch>,
@@ -64,6 +79,21 @@ struct PendingBatch {
     checkpoint: Option<Commitment>,
 }
 
+impl Default for Pieces {
+    fn default() -> Self {
+        Self(FIRST_PIECE)
+    }
+}
+
+impl Iterator for Pieces {
+    type Item = usize;
+
+    fn next(&mut self) -> Option<usize> {
+        let longer = self.0.saturating_mul(2).min(LONGEST_PIECE);
+        Some(mem::replace(&mut self.0, longer))
+    }
+}
+
 impl OutboxBatch {
     fn is_empty(&self) -> bool {
         let has_rows = !self.messages.is_empty() || !self.resolved.is_empty();
@@ -76,28 +106,13 @@ impl OutboxBatch {
         outbox: &Outbox,
         received: Instant,
     ) -> Result<(), StoreError> {
-        let batch = std::mem::take(self);
-        if batch.is_empty() {
-            return Ok(());
-        }
-        let mut pipeline = outbox.pipeline(received);
-        pipeline.push(batch).await?;
-        pipeline.finish().await?;
-        Ok(())
+        let mut pipeline = CommitPipeline::new(received);
+        pipeline.batch = mem::take(self);
+        pipeline.flush(outbox).await.map(drop)
     }
 }
 
 impl Outbox {
-    /// A pipeline for the messages that are due to an update that came at `received`.
-    pub(crate) fn pipeline(&self, received: Instant) -> CommitPipeline<'_> {
-        CommitPipeline {
-            outbox: self,
-            received,
-            pending: None,
-            counts: Inserted::default(),
-        }
-    }
-
     /// Moves a checkpoint without messages.
     pub(crate) async fn checkpoint(
         &self,
@@ -162,25 +177,36 @@ impl Outbox {
     }
 }
 
-impl CommitPipeline<'_> {
-    /// Commits a batch, while the one before is submitted.
-    pub(crate) async fn push(&mut self, batch: OutboxBatch) -> Result<(), StoreError> {
+impl CommitPipeline {
+    /// A pipeline for what is due to an update that came at `received`.
+    pub(crate) fn new(received: Instant) -> Self {
+        Self {
+            batch: OutboxBatch::default(),
+            received,
+            pending: None,
+            counts: Inserted::default(),
+        }
+    }
+
+    /// Commits the batch, and leaves it empty, while the one before is submitted.
+    pub(crate) async fn commit(&mut self, outbox: &Outbox) -> Result<(), StoreError> {
+        let batch = mem::take(&mut self.batch);
         let given = u64::try_from(batch.messages.len()).unwrap_or(u64::MAX);
-        let before = self.pending.take();
-        let submitting = self.outbox.submit(before, self.received);
-        let (pending, new) = try_join!(self.outbox.commit(batch), submitting)?;
+        let submitting = outbox.submit(self.pending.take(), self.received);
+        let (pending, new) = try_join!(outbox.commit(batch), submitting)?;
         self.pending = Some(pending);
         self.counts.given = self.counts.given.saturating_add(given);
         self.counts.new = self.counts.new.saturating_add(new);
         Ok(())
     }
 
-    /// Submits the last batch.
-    pub(crate) async fn finish(self) -> Result<Inserted, StoreError> {
-        let new = self.outbox.submit(self.pending, self.received).await?;
-        Ok(Inserted {
-            new: self.counts.new.saturating_add(new),
-            ..self.counts
-        })
+    /// Commits the batch, unless it is empty, and waits until everything is on the disk and submitted.
+    pub(crate) async fn flush(&mut self, outbox: &Outbox) -> Result<Inserted, StoreError> {
+        if !self.batch.is_empty() {
+            self.commit(outbox).await?;
+        }
+        let new = outbox.submit(self.pending.take(), self.received).await?;
+        self.counts.new = self.counts.new.saturating_add(new);
+        Ok(mem::take(&mut self.counts))
     }
 }

@@ -1,9 +1,11 @@
 //! Session: turns the updates of one stream connection into outbox commits.
 //!
-//! Messages are gathered in a batch that a checkpoint completes. Two actions cannot wait for it: an emission at
-//! processed, which endpoints wait for, and a retraction, which reads from the store what was emitted. Both
-//! flush the batch first.
+//! Messages are gathered in a batch that a checkpoint completes; of many, all but the last piece are committed before.
+//! A session that ends in between emits them again, and they are known by their ids. Two actions cannot wait for the
+//! checkpoint: an emission at processed, which endpoints wait for, and a retraction, which reads from the store what was
+//! emitted. Both flush the batch first.
 
+mod composing;
 mod gap;
 mod hand_over;
 mod in_force;
@@ -15,18 +17,16 @@ use std::{collections::BTreeSet, sync::Arc, time::Instant};
 use sluice_geyser::{Assembled, Body, Generation, Update};
 use sluice_store::{Commitment, Revision, Timestamp};
 
-use self::last_owners::HeldCloses;
+use self::{composing::Emission, last_owners::HeldCloses};
 use super::{
     filter_round::FilterRound,
-    outbox::{Outbox, OutboxBatch},
+    outbox::{CommitPipeline, Outbox, OutboxBatch},
     reconnect::Reconnect,
     session_end::SessionEnd,
 };
 use crate::{
-    events::{
-        compose, idl::Idls, program_events::logs_truncated, subscription_index::Subscriptions,
-    },
-    slots::{Action, Block, ForkTree, LastOwners, Ownership, ResumePoint, SlotEvents},
+    events::{idl::Idls, program_events::logs_truncated, subscription_index::Subscriptions},
+    slots::{Action, ForkTree, Ownership, ResumePoint},
     status::Status,
 };
 
@@ -194,32 +194,22 @@ impl<'a> Session<'a> {
         actions: Vec<Action>,
         received: Instant,
     ) -> Result<(), SessionEnd> {
-        let mut batch = OutboxBatch::default();
+        let mut pipeline = CommitPipeline::new(received);
         for action in actions {
             match action {
-                Action::Emit {
-                    commitment: Commitment::Processed,
-                    block,
-                    events,
-                } => {
-                    batch.flush(&self.context.outbox, received).await?;
-                    let last_owners = self.last_owners(served, &block, &events);
-                    self.saw_processed(served, &block, &events, &last_owners);
-                    self.emit_processed(served, block, (events, last_owners), received)
-                        .await?;
-                }
                 Action::Emit {
                     commitment,
                     block,
                     events,
                 } => {
-                    let last_owners = self.last_owners(served, &block, &events);
-                    let emission = (commitment, &*block, (&*events, &last_owners));
-                    self.emit(served.subscriptions, &mut batch, emission)
-                        .await?;
-                    if commitment == Commitment::Confirmed {
-                        self.saw_confirmed(served, &block, &events, &mut batch);
-                    }
+                    let last_owners = Arc::new(self.last_owners(served, &block, &events));
+                    let emission = Emission {
+                        commitment,
+                        block,
+                        events,
+                        last_owners,
+                    };
+                    self.emit(served, &mut pipeline, &emission).await?;
                 }
                 Action::Retract {
                     slot,
@@ -229,34 +219,68 @@ impl<'a> Session<'a> {
                     self.ownership.retract(slot);
                     // What is retracted may be in the batch. And when the slot is confirmed after all, the retraction
                     // is read from the store, too.
-                    batch.flush(&self.context.outbox, received).await?;
-                    self.retract(&mut batch, slot, reason, emitted).await?;
-                    batch.flush(&self.context.outbox, received).await?;
+                    pipeline.flush(&self.context.outbox).await?;
+                    self.retract(&mut pipeline.batch, slot, reason, emitted)
+                        .await?;
+                    pipeline.flush(&self.context.outbox).await?;
                 }
                 Action::Checkpoint { .. } if !served.checkpoints => {}
                 Action::Checkpoint { commitment, slot } => {
                     self.forget_owners(commitment, slot);
-                    self.checkpoint(&mut batch, commitment, slot, received)
+                    self.checkpoint(&mut pipeline, commitment, slot, received)
                         .await?;
                 }
             }
         }
-        batch.flush(&self.context.outbox, received).await?;
+        pipeline.flush(&self.context.outbox).await?;
         Ok(())
     }
 
-    /// Emits events at confirmed or finalized, together with the checkpoint that follows.
+    /// Emits the events of a slot. At processed they are stored when it returns; otherwise the last of them are in the
+    /// batch.
     async fn emit(
-        &self,
-        subscriptions: &Subscriptions,
-        batch: &mut OutboxBatch,
-        (commitment, block, events): (Commitment, &Block, (&SlotEvents, &LastOwners)),
+        &mut self,
+        served: Served<'_>,
+        pipeline: &mut CommitPipeline,
+        emission: &Emission,
     ) -> Result<(), SessionEnd> {
-        let idls = &self.context.idls;
-        let messages = compose::events(subscriptions, idls, commitment, block, events, self.now());
-        batch.messages.extend(messages);
-        if commitment == Commitment::Confirmed {
-            self.reinstate(subscriptions, batch, block, events).await?;
+        match emission.commitment {
+            Commitment::Processed => {
+                pipeline.flush(&self.context.outbox).await?;
+                self.saw_processed(served, emission);
+                self.emit_processed(served, pipeline, emission).await
+            }
+            Commitment::Confirmed => {
+                self.emit_committed(served, pipeline, emission).await?;
+                let batch = &mut pipeline.batch;
+                self.reinstate(served.subscriptions, batch, emission)
+                    .await?;
+                self.saw_confirmed(served, emission, batch);
+                Ok(())
+            }
+            Commitment::Finalized => self.emit_committed(served, pipeline, emission).await,
+        }
+    }
+
+    /// Emits events at confirmed or finalized; the last piece is left for the checkpoint that follows.
+    async fn emit_committed(
+        &self,
+        served: Served<'_>,
+        pipeline: &mut CommitPipeline,
+        emission: &Emission,
+    ) -> Result<(), SessionEnd> {
+        let subscriptions = served.subscriptions;
+        if subscriptions.at(emission.commitment).is_empty() || emission.events.is_empty() {
+            return Ok(());
+        }
+        // A gap is reported with the first checkpoint, before all that was emitted since.
+        let in_pieces = self.has_checkpoint || !served.checkpoints;
+        let mut composing = self.compose(subscriptions, emission);
+        while let Some(piece) = composing.next().await {
+            pipeline.batch.messages.extend(piece.messages);
+            if in_pieces && !piece.is_last {
+                pipeline.commit(&self.context.outbox).await?;
+            }
         }
         Ok(())
     }
@@ -264,11 +288,12 @@ impl<'a> Session<'a> {
     /// Commits what was gathered with the checkpoint that it completes.
     async fn checkpoint(
         &mut self,
-        batch: &mut OutboxBatch,
+        pipeline: &mut CommitPipeline,
         commitment: Commitment,
         slot: u64,
         received: Instant,
     ) -> Result<(), SessionEnd> {
+        let batch = &mut pipeline.batch;
         if !self.has_checkpoint {
             self.report_gap(batch, received).await?;
             self.has_checkpoint = true;
@@ -277,7 +302,7 @@ impl<'a> Session<'a> {
             batch.resolved.extend(self.resolve_through(slot));
         }
         batch.checkpoint = Some((commitment, slot));
-        batch.flush(&self.context.outbox, received).await?;
+        pipeline.flush(&self.context.outbox).await?;
         if commitment == Commitment::Confirmed {
             self.watermark = Some(slot);
         }

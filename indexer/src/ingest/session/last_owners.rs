@@ -6,7 +6,10 @@ use sluice_geyser::AccountUpdate;
 use sluice_store::{Commitment, KnownAccount};
 use solana_pubkey::Pubkey;
 
-use super::{super::program_reader::ProgramAccounts, OutboxBatch, Served, Session, SessionEnd};
+use super::{
+    super::program_reader::ProgramAccounts, OutboxBatch, Served, Session, SessionEnd,
+    composing::Emission,
+};
 use crate::slots::{
     Action, Block, LastOwners, Ownership, SlotEvent, SlotEvents,
     known_accounts::{KnownAccounts, MAX_KNOWN_ACCOUNTS, Tenure},
@@ -128,18 +131,13 @@ impl Session<'_> {
     }
 
     /// Takes note of the owners in a block that may still leave the chain. Only webhooks at processed ask for them.
-    pub(super) fn saw_processed(
-        &mut self,
-        served: Served<'_>,
-        block: &Block,
-        events: &SlotEvents,
-        last_owners: &LastOwners,
-    ) {
+    pub(super) fn saw_processed(&mut self, served: Served<'_>, emission: &Emission) {
         let subscriptions = served.subscriptions;
+        let (block, events) = (&emission.block, &emission.events);
         if served.checkpoints && subscriptions.watches_owners() {
             let watched = |program: &_| subscriptions.watches_owner(program);
             self.ownership
-                .processed(block, events, last_owners, watched);
+                .processed(block, events, &emission.last_owners, watched);
         }
     }
 
@@ -147,11 +145,11 @@ impl Session<'_> {
     pub(super) fn saw_confirmed(
         &mut self,
         served: Served<'_>,
-        block: &Arc<Block>,
-        events: &SlotEvents,
+        emission: &Emission,
         batch: &mut OutboxBatch,
     ) {
         let subscriptions = served.subscriptions;
+        let (block, events) = (&emission.block, &emission.events);
         if let Some(held) = &mut self.held_closes {
             let closed = events.writes().filter(|write| write.lamports == 0);
             for write in closed.take(MAX_HELD_CLOSES.saturating_sub(held.len())) {

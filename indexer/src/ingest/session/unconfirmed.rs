@@ -2,34 +2,31 @@
 
 use std::{
     collections::{BTreeSet, HashSet},
-    sync::Arc,
-    time::Instant,
+    mem,
 };
 
 use sluice_store::{Commitment, MessageId, MessageKind, StoreError, UnconfirmedSlot};
-use tokio::sync::mpsc;
 
-use super::{super::outbox::Inserted, OutboxBatch, Served, Session, SessionEnd};
+use super::{
+    super::outbox::{CommitPipeline, Inserted},
+    OutboxBatch, Served, Session, SessionEnd,
+    composing::Emission,
+};
 use crate::{
     events::{compose, subscription_index::Subscriptions},
-    slots::{Block, LastOwners, RetractReason, SlotEvents},
+    slots::RetractReason,
 };
 
-/// Messages of a slot at processed that are committed together. Fewer cost more each, more come later on their way.
-const MESSAGES_PER_COMMIT: usize = 64;
-
 impl Session<'_> {
-    /// Emits the events of a slot that is sealed. Those who asked for that wait for it: while some messages are
-    /// committed, the next are composed.
+    /// Emits the events of a slot that is sealed. Nothing else is in the pipeline.
     pub(super) async fn emit_processed(
         &mut self,
         served: Served<'_>,
-        block: Arc<Block>,
-        (events, last_owners): (Arc<SlotEvents>, LastOwners),
-        received: Instant,
+        pipeline: &mut CommitPipeline,
+        emission: &Emission,
     ) -> Result<(), SessionEnd> {
-        let subscriptions = served.subscriptions;
-        if subscriptions.at(Commitment::Processed).is_empty() || events.is_empty() {
+        let (subscriptions, block) = (served.subscriptions, &emission.block);
+        if subscriptions.at(Commitment::Processed).is_empty() || emission.events.is_empty() {
             return Ok(());
         }
         let slot = block.slot;
@@ -42,39 +39,17 @@ impl Session<'_> {
             blockhash: Some(block.hash.clone()),
         });
         let mut unconfirmed: Vec<_> = unconfirmed.into_iter().collect();
-        let (subscriptions, idls) = (Arc::clone(subscriptions), Arc::clone(&self.context.idls));
-        let now = self.now();
-        let (sender, mut composed) = mpsc::channel(1);
-        let composing = tokio::spawn(async move {
-            const COMMITMENT: Commitment = Commitment::Processed;
-            let events = (&*events, &last_owners);
-            let mut messages =
-                compose::events(&subscriptions, &idls, COMMITMENT, &block, events, now);
-            loop {
-                let some: Vec<_> = messages.by_ref().take(MESSAGES_PER_COMMIT).collect();
-                // Not received when the session is over.
-                if some.is_empty() || sender.send(some).await.is_err() {
-                    return;
-                }
-            }
-        });
-        let mut pipeline = self.context.outbox.pipeline(received);
-        while let Some(messages) = composed.recv().await {
-            let batch = OutboxBatch {
-                messages,
-                unconfirmed: std::mem::take(&mut unconfirmed),
-                ..OutboxBatch::default()
-            };
-            pipeline.push(batch).await?;
+        let mut composing = self.compose(subscriptions, emission);
+        while let Some(piece) = composing.next().await {
+            pipeline.batch.messages = piece.messages;
+            pipeline.batch.unconfirmed = mem::take(&mut unconfirmed);
+            pipeline.commit(&self.context.outbox).await?;
         }
-        let inserted = pipeline.finish().await?;
+        let inserted = pipeline.flush(&self.context.outbox).await?;
         if may_be_retracted {
             self.emitted(slot, inserted);
         }
-        match composing.await {
-            Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
-            _ => Ok(()),
-        }
+        Ok(())
     }
 
     fn emitted(&mut self, slot: u64, inserted: Inserted) {
@@ -121,13 +96,13 @@ impl Session<'_> {
         &self,
         subscriptions: &Subscriptions,
         batch: &mut OutboxBatch,
-        block: &Block,
-        events: (&SlotEvents, &LastOwners),
+        emission: &Emission,
     ) -> Result<(), StoreError> {
+        let (block, events) = (&*emission.block, &*emission.events);
         let idls = &self.context.idls;
         let nothing_emitted = subscriptions.at(Commitment::Processed).is_empty();
         let stands = self.never_retracted.contains(&block.slot);
-        if nothing_emitted || stands || events.0.is_empty() {
+        if nothing_emitted || stands || events.is_empty() {
             return Ok(());
         }
         let store = &self.context.outbox.store;
@@ -139,7 +114,7 @@ impl Session<'_> {
             .map(|message| message.id)
             .collect();
         if !retractions.is_empty() {
-            let now = self.now();
+            let (now, events) = (self.now(), (events, &*emission.last_owners));
             let reinstated =
                 compose::reinstated(subscriptions, idls, block, events, now, &retractions);
             batch.messages.extend(reinstated);
@@ -153,6 +128,6 @@ impl Session<'_> {
         self.never_retracted = self.never_retracted.split_off(&checkpoint);
         self.retracted = self.retracted.split_off(&checkpoint);
         let later = self.unconfirmed.split_off(&checkpoint.saturating_add(1));
-        std::mem::replace(&mut self.unconfirmed, later)
+        mem::replace(&mut self.unconfirmed, later)
     }
 }

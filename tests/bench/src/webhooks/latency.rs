@@ -74,8 +74,7 @@ struct Data {
     pubkey: String,
 }
 
-/// Measures webhooks at processed and at confirmed, the default. What is confirmed is stored in one transaction with the
-/// checkpoint, however much it is, and the first of it waits for the last; that is shown beside the figure.
+/// Measures webhooks at processed and at confirmed, the default.
 ///
 /// # Errors
 /// When something does not start, or an event does not arrive.

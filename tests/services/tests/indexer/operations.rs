@@ -2,16 +2,17 @@
 
 use std::{process::Command, sync::Arc, time::Duration};
 
+use bytes::Bytes;
 use serde_json::Value;
 use sluice_geyser::scripted::Code;
 use sluice_store::{
-    WebhookDefinition,
+    Access, EventKind, WebhookDefinition,
     testing::{Disk, PrivateCluster},
 };
 use tokio::time::sleep;
 
-use sluice_harness::indexer::{IndexerHarness, PATIENCE, freeze_and_confirm, send, soon};
-use sluice_testkit::updates::{block, created, whole};
+use sluice_harness::indexer::{Indexer, IndexerHarness, PATIENCE, freeze_and_confirm, send, soon};
+use sluice_testkit::updates::{account_of, block, created, key, program, whole};
 
 use crate::{
     expectations::{Ending, Surroundings},
@@ -21,6 +22,7 @@ use crate::{
 on_both!(
     an_outage_of_the_stream_shows_in_the_readiness_and_passes,
     the_metrics_count_each_stage_from_the_stream_to_the_endpoint,
+    what_a_long_slot_emits_is_stored_in_pieces_with_the_checkpoint_in_the_last,
     a_webhook_that_asks_for_it_gets_signs_of_life_numbered_like_everything_else,
 );
 
@@ -148,6 +150,12 @@ async fn the_metrics_count_each_stage_from_the_stream_to_the_endpoint(mut harnes
         "sluice_indexer_queue{name=\"pending\"} 0",
         "sluice_indexer_breakers_not_closed 0",
     ];
+    until_metrics(&indexer, &expected).await;
+    indexer.stop().await;
+}
+
+/// Waits until the metrics have all of these lines.
+async fn until_metrics(indexer: &Indexer, expected: &[&str]) {
     let mut text = String::new();
     let wait = async {
         loop {
@@ -163,6 +171,41 @@ async fn the_metrics_count_each_stage_from_the_stream_to_the_endpoint(mut harnes
     };
     let done = tokio::time::timeout(PATIENCE, wait).await;
     assert!(done.is_ok(), "{text}");
+}
+
+async fn what_a_long_slot_emits_is_stored_in_pieces_with_the_checkpoint_in_the_last(
+    mut harness: IndexerHarness,
+) {
+    /// Two full pieces, and the beginning of a third.
+    const ACCOUNTS: u8 = 200;
+    let definition = WebhookDefinition {
+        events: [EventKind::AccountChange].into_iter().collect(),
+        ..harness.definition()
+    };
+    let id = harness.create(1, definition).await;
+    let indexer = harness.start().await;
+    let (connection, name) = harness.listening().await;
+    let write = |number| account_of(11, key(number), program(), Bytes::from_static(b"data"));
+    send(&connection, [created(&name, 11)]).await;
+    send(&connection, (0..ACCOUNTS).map(write)).await;
+    send(&connection, [block(11)]).await;
+    send(&connection, freeze_and_confirm(&name, 11)).await;
+    indexer.until_checkpoint(11).await;
+    let page = harness
+        .store
+        .messages_after(&Access::All, &id, 0, 500)
+        .await;
+    let stored = page.expect("read").expect("exists").messages;
+    let sequences: Vec<_> = stored.iter().map(|message| message.sequence).collect();
+    assert_eq!(sequences, (1..=u64::from(ACCOUNTS)).collect::<Vec<_>>());
+    let expected = [
+        "sluice_indexer_messages_stored_total{name=\"confirmed\"} 200",
+        "sluice_indexer_stage_latency_seconds_count{name=\"stored\"} 3",
+        "sluice_indexer_delivery_attempts_total{name=\"delivered\"} 200",
+        "sluice_indexer_queue{name=\"pending\"} 0",
+    ];
+    until_metrics(&indexer, &expected).await;
+    assert_eq!(harness.bodies(usize::from(ACCOUNTS)).await.len(), 200);
     indexer.stop().await;
 }
 

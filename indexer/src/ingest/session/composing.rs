@@ -1,0 +1,88 @@
+//! Composing: writes the messages of a slot piece by piece, on a task of its own, while those before are committed.
+
+use std::{panic, sync::Arc};
+
+use sluice_store::{Commitment, NewMessage};
+use tokio::{sync::mpsc, task::JoinHandle};
+
+use super::{super::outbox::Pieces, Session};
+use crate::{
+    events::{compose, subscription_index::Subscriptions},
+    slots::{Block, LastOwners, SlotEvents},
+};
+
+/// Some of a slot's messages, in order, at least one.
+pub(super) struct Piece {
+    pub(super) messages: Vec<NewMessage>,
+    /// Whether it is known that no more follow.
+    pub(super) is_last: bool,
+}
+
+/// The messages of a slot that are still to come.
+pub(super) struct Composing {
+    composed: mpsc::Receiver<Piece>,
+    task: Option<JoinHandle<()>>,
+}
+
+/// The events of a slot, to be emitted at a commitment.
+#[derive(Clone)]
+pub(super) struct Emission {
+    pub(super) commitment: Commitment,
+    pub(super) block: Arc<Block>,
+    pub(super) events: Arc<SlotEvents>,
+    /// Owners that their accounts had before.
+    pub(super) last_owners: Arc<LastOwners>,
+}
+
+impl Session<'_> {
+    /// Begins to compose the messages of an emission.
+    pub(super) fn compose(
+        &self,
+        subscriptions: &Arc<Subscriptions>,
+        emission: &Emission,
+    ) -> Composing {
+        let emission = emission.clone();
+        let (subscriptions, idls) = (Arc::clone(subscriptions), Arc::clone(&self.context.idls));
+        let now = self.now();
+        let (sender, composed) = mpsc::channel(1);
+        let task = tokio::spawn(async move {
+            let events = (&*emission.events, &*emission.last_owners);
+            let (commitment, block) = (emission.commitment, &*emission.block);
+            let mut messages =
+                compose::events(&subscriptions, &idls, commitment, block, events, now);
+            for length in Pieces::default() {
+                let messages: Vec<_> = messages.by_ref().take(length).collect();
+                let is_last = messages.len() < length;
+                if messages.is_empty() {
+                    return;
+                }
+                // Not received when the session is over.
+                if sender.send(Piece { messages, is_last }).await.is_err() || is_last {
+                    return;
+                }
+            }
+        });
+        Composing {
+            composed,
+            task: Some(task),
+        }
+    }
+}
+
+impl Composing {
+    /// The next piece; `None` after the last.
+    ///
+    /// # Panics
+    /// When the task did.
+    pub(super) async fn next(&mut self) -> Option<Piece> {
+        let piece = self.composed.recv().await;
+        if piece.is_none()
+            && let Some(task) = self.task.take()
+            && let Err(error) = task.await
+            && error.is_panic()
+        {
+            panic::resume_unwind(error.into_panic());
+        }
+        piece
+    }
+}
