@@ -14,9 +14,10 @@
 //! | what became of it | `deliveries`, `events`, `redeliver`, `skip`, `test`, `sample` |
 //! | a temporary webhook's connection | `relay`, `relay_streams` |
 //! | the routes and what they share | `router`, `state`, `limits`, `problem`, `etag`, `paging` |
-//! | the description of all this | `openapi`, `schema`, `parts` |
+//! | the description of all this | `openapi`, `schema`, `parts`, `batch` |
 
 mod addresses;
+mod batch;
 mod create;
 mod definition;
 mod delete;

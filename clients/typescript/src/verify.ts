@@ -16,14 +16,19 @@ export interface VerifyOptions {
   readonly now?: number;
 }
 
+/** A message with the id that is the same at every retry and replay. */
+export type IdentifiedMessage = WebhookMessage & { readonly id: string };
+
 /** A delivery that was verified. */
 export interface Delivery {
-  /** The same at every retry and replay: keep the ids that were handled. */
+  /** The same at every retry and replay of the same messages. */
   readonly id: string;
   /** When it was sent. */
   readonly sent: Date;
-  /** The body. */
+  /** The message; of a webhook with `batch` the first one, where `messages` has all of them. */
   readonly message: WebhookMessage;
+  /** All messages, in order: several of a webhook with `batch`, one of any other. Keep the ids that were handled. */
+  readonly messages: readonly IdentifiedMessage[];
 }
 
 /** A delivery that is not to be believed. Answer it with a status of 400. */
@@ -83,8 +88,13 @@ export async function verify(
   if (!matches) {
     throw new VerificationError('no signature of webhook-signature is of this body and secret');
   }
-  const message = parseExact(new TextDecoder().decode(bytes)) as WebhookMessage;
-  return { id, sent: new Date(seconds * 1_000), message };
+  const read = parseExact(new TextDecoder().decode(bytes)) as WebhookMessage | IdentifiedMessage[];
+  const messages = Array.isArray(read) ? read : [{ ...read, id }];
+  const [message] = messages;
+  if (message === undefined) {
+    throw new VerificationError('the body is an array without a message');
+  }
+  return { id, sent: new Date(seconds * 1_000), message: Array.isArray(read) ? message : read, messages };
 }
 
 function header(headers: DeliveryHeaders, name: string): string {

@@ -43,6 +43,23 @@ test("a delivery signed by the scheme's own library verifies, whatever carries i
   }
 });
 
+test('a batch is read message by message, each with its id', async () => {
+  const batch = `[{"id":"msg_a","type":"gap","sequence":1},{"id":"msg_b","type":"gap","sequence":2}]`;
+  const { id: ofBatch, message, messages } = await webhooks.verify(batch, headers(sign(secret, batch)), secret, { now });
+  assert.equal(ofBatch, id);
+  assert.deepEqual(
+    messages.map(({ id, sequence }) => [id, sequence]),
+    [
+      ['msg_a', 1n],
+      ['msg_b', 2n],
+    ],
+  );
+  assert.equal(message, messages[0]);
+  const alone = await webhooks.verify(body, headers(), secret, { now });
+  assert.deepEqual(alone.messages, [{ ...alone.message, id }]);
+  await refused('[]', headers(sign(secret, '[]')), secret, { now });
+});
+
 test("the scheme's published example verifies", async () => {
   const example = {
     secret: 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw',

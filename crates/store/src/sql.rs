@@ -18,6 +18,7 @@ mod lanes;
 mod leadership;
 mod learned_units;
 mod lease_due;
+mod lease_followers;
 mod lease_on_insert;
 mod quotas;
 mod record;

@@ -6,11 +6,13 @@
 //! - [`address`]: judges addresses.
 //! - [`target`]: judges URLs (pure).
 //! - [`request`]: makes the headers and the bytes of an attempt (pure).
+//! - [`batch_body`], [`batch_id`]: put several messages into one POST (pure).
 //! - `signature`: signs a message (pure).
 //! - [`resolve`]: resolves names to addresses, kept for a while, all of them judged.
 //! - [`client`]: makes one attempt under one deadline.
 
 pub mod address;
+mod batch;
 pub mod client;
 pub mod request;
 pub mod resolve;
@@ -19,6 +21,7 @@ mod signature;
 pub mod target;
 mod timeline;
 
+pub use batch::{batch_body, batch_id};
 pub use client::{Client, SendError, SetupError};
 pub use request::{SignedRequest, WebhookRequest, is_reserved_header};
 pub use signature::SecretFault;

@@ -64,9 +64,19 @@ pub(super) struct ReservedDelivery {
 /// A delivery's part of the capacity.
 #[derive(Debug)]
 pub(super) struct ReservedPart {
-    _place: OwnedSemaphorePermit,
-    _units: OwnedSemaphorePermit,
-    _of_tenant: HeldByTenant,
+    place: OwnedSemaphorePermit,
+    units: OwnedSemaphorePermit,
+    of_tenant: HeldByTenant,
+}
+
+impl ReservedPart {
+    /// The part of both.
+    pub(super) fn and(mut self, other: Self) -> Self {
+        self.place.merge(other.place);
+        self.units.merge(other.units);
+        self.of_tenant.absorb(other.of_tenant);
+        self
+    }
 }
 
 /// What one delivery takes of its tenant's share, until it is dropped.
@@ -87,6 +97,13 @@ impl HeldByTenant {
             tenant,
             load,
         }
+    }
+}
+
+impl HeldByTenant {
+    /// Takes over what another delivery of the tenant takes.
+    fn absorb(&mut self, mut other: Self) {
+        self.load = self.load.and(std::mem::take(&mut other.load));
     }
 }
 
@@ -207,9 +224,9 @@ impl Reservation {
                 // An oversized one is longer than all that was reserved.
                 let units = units_of(bytes).min(self.units.num_permits());
                 let reserved = ReservedPart {
-                    _place: self.reserved.split(1)?,
-                    _units: self.units.split(units)?,
-                    _of_tenant: HeldByTenant::new(&self.held, delivery.tenant, Load::of_one(bytes)),
+                    place: self.reserved.split(1)?,
+                    units: self.units.split(units)?,
+                    of_tenant: HeldByTenant::new(&self.held, delivery.tenant, Load::of_one(bytes)),
                 };
                 Some(ReservedDelivery { delivery, reserved })
             })

@@ -6,8 +6,10 @@
 use std::{pin::pin, sync::Arc, time::Duration};
 
 use service_kit::{CancellationToken, Clock, OutageLog};
-use sluice_store::{Attempt, AttemptResult, LeasedDelivery, Outcome, Store, StoreError, Timestamp};
-use sluice_webhook_client::{Client, WebhookRequest};
+use sluice_store::{
+    Attempt, AttemptResult, LeasedDelivery, MessageId, Outcome, Store, StoreError, Timestamp,
+};
+use sluice_webhook_client::{Client, WebhookRequest, batch_body, batch_id};
 use tokio::{
     sync::{Notify, OwnedSemaphorePermit, mpsc, watch},
     task::JoinSet,
@@ -15,7 +17,8 @@ use tokio::{
 };
 
 use super::{
-    capacity::{DispatchCapacity, PERMIT_PATIENCE, ReservedDelivery, Submissions},
+    batches,
+    capacity::{DispatchCapacity, PERMIT_PATIENCE, ReservedDelivery, ReservedPart, Submissions},
     limiter::{EndpointLimiter, EndpointPermits},
     limits::{MAX_IN_FLIGHT, MAX_LEASED, MAX_LEASED_BYTES},
     recorder::{Ended, EndedDelivery, Recorder},
@@ -218,32 +221,72 @@ impl Dispatcher {
         let Some(_permit) = permit(&permits, &stop).await else {
             return Ended::Unused(delivery.lease);
         };
-        let Some(attempt) = self.post(&delivery, &stop).await else {
+        let request = request(&delivery, &delivery.lease.id, &delivery.body);
+        let Some(attempt) = self.post(&request, &stop).await else {
             return Ended::Unused(delivery.lease);
         };
-        Ended::Attempted(Box::new(self.judge(delivery, attempt)))
+        Ended::Attempted(Box::new(self.judge(delivery, attempt, rand::random())))
+    }
+
+    /// One attempt for all of a batch, or none, as [`Dispatcher::attempt`].
+    async fn attempt_batch(
+        self: Arc<Self>,
+        batch: Vec<LeasedDelivery>,
+        permits: EndpointPermits,
+        stop: Arc<Stop>,
+    ) -> Ended {
+        let attempt = match (permit(&permits, &stop).await, batch.first()) {
+            (Some(_permit), Some(first)) => {
+                let id = batch_id(batch.iter().map(|each| &each.lease.id));
+                let body = batch_body(
+                    batch
+                        .iter()
+                        .map(|each| (&each.lease.id, each.body.as_str())),
+                );
+                self.post(&request(first, &id, &body), &stop).await
+            }
+            _ => None,
+        };
+        match attempt {
+            Some(attempt) => Ended::AttemptedBatch(self.judge_batch(batch, attempt)),
+            None => Ended::UnusedBatch(batch.into_iter().map(|each| each.lease).collect()),
+        }
     }
 
     /// `None` when it is broken off.
-    async fn post(&self, delivery: &LeasedDelivery, stop: &Stop) -> Option<Attempt> {
-        let request = WebhookRequest {
-            id: &delivery.lease.id,
-            url: &delivery.url,
-            secrets: &delivery.secrets,
-            headers: &delivery.headers,
-            gzip: delivery.gzip,
-            body: &delivery.body,
-        };
+    async fn post(&self, request: &WebhookRequest<'_>, stop: &Stop) -> Option<Attempt> {
         let started = Timestamp::from(self.clock.now());
         // Boxed when there is a permit, so that those who wait for one are small.
-        let post = Box::pin(self.client.post(&request, self.clock.time_of_day()));
+        let post = Box::pin(self.client.post(request, self.clock.time_of_day()));
         tokio::select! {
             attempt = post => Some(Attempt { started, ..attempt }),
             () = stop.abandon.cancelled() => None,
         }
     }
 
-    fn judge(&self, delivery: LeasedDelivery, attempt: Attempt) -> AttemptResult {
+    /// The results of an attempt for the messages of a batch. The first one speaks for the endpoint and keeps the text of the
+    /// answer; all are due again at the same time.
+    fn judge_batch(&self, batch: Vec<LeasedDelivery>, attempt: Attempt) -> Vec<AttemptResult> {
+        let jitter = rand::random();
+        let others = Attempt {
+            response: None,
+            response_cut: false,
+            ..attempt.clone()
+        };
+        let attempts = std::iter::once(attempt).chain(std::iter::repeat(others));
+        let results = batch.into_iter().zip(attempts).enumerate();
+        results
+            .map(|(nth, (delivery, attempt))| {
+                let mut result = self.judge(delivery, attempt, jitter);
+                if nth > 0 {
+                    result.observation = None;
+                }
+                result
+            })
+            .collect()
+    }
+
+    fn judge(&self, delivery: LeasedDelivery, attempt: Attempt, jitter: u32) -> AttemptResult {
         if delivery.retry_index == 0 {
             let waited = attempt.started.unix_millis() - delivery.created.unix_millis();
             let waited = Duration::from_millis(u64::try_from(waited).unwrap_or(0));
@@ -251,9 +294,25 @@ impl Dispatcher {
         }
         self.metrics.took(Stage::Attempted, attempt.duration);
         let (index, schedule) = (delivery.retry_index, &self.schedule);
-        let outcome = retry::outcome(&attempt, index, schedule, rand::random());
+        let outcome = retry::outcome(&attempt, index, schedule, jitter);
         log(&delivery, &attempt, &outcome);
         AttemptResult::new(delivery.lease, attempt, outcome, rand::random())
+    }
+}
+
+/// The request of an attempt at a delivery, under this id and with this body.
+fn request<'a>(
+    delivery: &'a LeasedDelivery,
+    id: &'a MessageId,
+    body: &'a str,
+) -> WebhookRequest<'a> {
+    WebhookRequest {
+        id,
+        url: &delivery.url,
+        secrets: &delivery.secrets,
+        headers: &delivery.headers,
+        gzip: delivery.gzip,
+        body,
     }
 }
 
@@ -284,7 +343,13 @@ struct InFlight {
 
 impl InFlight {
     fn begin(&mut self, deliveries: Vec<ReservedDelivery>) {
-        for ReservedDelivery { delivery, reserved } in deliveries {
+        let (batched, alone): (Vec<_>, Vec<_>) = deliveries
+            .into_iter()
+            .partition(|each| each.delivery.batch.is_some());
+        for batch in batches::put_together(batched, |each| &each.delivery) {
+            self.begin_batch(batch);
+        }
+        for ReservedDelivery { delivery, reserved } in alone {
             let permits = self.limiter.resume(&delivery.lease.webhook);
             let dispatcher = Arc::clone(&self.dispatcher);
             let attempt = dispatcher.attempt(delivery, permits, Arc::clone(&self.stop));
@@ -294,6 +359,28 @@ impl InFlight {
                 let _ = ended.send((attempt.await, reserved)).await;
             });
         }
+    }
+
+    fn begin_batch(&mut self, batch: Vec<ReservedDelivery>) {
+        let mut reserved = None;
+        let mut deliveries = Vec::with_capacity(batch.len());
+        for each in batch {
+            deliveries.push(each.delivery);
+            reserved = Some(match reserved {
+                None => each.reserved,
+                Some(part) => ReservedPart::and(part, each.reserved),
+            });
+        }
+        let (Some(first), Some(reserved)) = (deliveries.first(), reserved) else {
+            return;
+        };
+        let permits = self.limiter.resume(&first.lease.webhook);
+        let dispatcher = Arc::clone(&self.dispatcher);
+        let attempt = dispatcher.attempt_batch(deliveries, permits, Arc::clone(&self.stop));
+        let ended = self.ended.clone();
+        self.attempts.spawn(async move {
+            let _ = ended.send((attempt.await, reserved)).await;
+        });
     }
 
     /// Drops the tasks that are over, and the endpoints without any.

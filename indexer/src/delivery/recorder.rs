@@ -32,6 +32,10 @@ pub(super) enum Ended {
     Attempted(Box<AttemptResult>),
     /// It was not: the lease is to be released.
     Unused(Lease),
+    /// A batch was attempted: the results are to be recorded together.
+    AttemptedBatch(Vec<AttemptResult>),
+    /// A batch was not.
+    UnusedBatch(Vec<Lease>),
 }
 
 impl Ended {
@@ -40,6 +44,8 @@ impl Ended {
         match self {
             Self::Attempted(result) => result.lease.in_order,
             Self::Unused(lease) => lease.in_order,
+            // Its lane, or the endpoint, waits for the next one.
+            Self::AttemptedBatch(_) | Self::UnusedBatch(_) => true,
         }
     }
 }
@@ -105,6 +111,8 @@ impl Recorder {
             match ended {
                 Ended::Attempted(result) => results.push(*result),
                 Ended::Unused(lease) => unused.push(lease),
+                Ended::AttemptedBatch(batch) => results.extend(batch),
+                Ended::UnusedBatch(leases) => unused.extend(leases),
             }
         }
         let recorded = self.store.record(&results, &next_state).await?;
@@ -141,13 +149,10 @@ fn next_state(state: EndpointState, result: &AttemptResult) -> EndpointState {
         // The webhook is off. Nothing of this must be in the way of its being switched on again.
         return EndpointState::default();
     }
+    let Some(observation) = result.observation else {
+        return state;
+    };
     let attempt = &result.attempt;
     let took = (attempt.started, attempt.ended());
-    breaker::on_attempt(
-        state,
-        result.observation,
-        took,
-        MAX_IN_FLIGHT,
-        result.jitter,
-    )
+    breaker::on_attempt(state, observation, took, MAX_IN_FLIGHT, result.jitter)
 }

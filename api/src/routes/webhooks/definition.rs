@@ -13,6 +13,7 @@ use url::{Host, Url};
 use utoipa::ToSchema;
 
 use super::{
+    batch::{self, BatchBody},
     limits::{
         MAX_DESCRIPTION_CHARS, MAX_HEADER_BYTES, MAX_HEADERS, MAX_HEARTBEAT_SECS, MAX_URL_BYTES,
         MIN_HEARTBEAT_SECS,
@@ -63,6 +64,9 @@ pub(super) struct DefinitionBody {
     #[serde(default, deserialize_with = "present")]
     #[schema(schema_with = schema::optional_heartbeat)]
     heartbeat: Given<u64>,
+    #[serde(default, deserialize_with = "present")]
+    #[schema(value_type = Option<BatchBody>, required = false)]
+    batch: Given<BatchBody>,
     #[schema(ignore)]
     temporary: Option<bool>,
     /// What the service writes: allowed where a webhook is changed, so that what was read can be sent back.
@@ -211,6 +215,13 @@ impl DefinitionBody {
         }
         if let Some(seconds) = self.heartbeat {
             after.heartbeat = seconds.map(heartbeat).transpose()?;
+        }
+        if let Some(given) = self.batch {
+            after.batch = given.map(batch::check).transpose()?;
+        }
+        if temporary && after.batch.is_some() {
+            let fault = "must be left out: the messages of a temporary webhook go down its stream one by one";
+            return Err(ApiError::invalid("batch", fault));
         }
         check_together(&after)?;
         Ok(after)

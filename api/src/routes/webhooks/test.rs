@@ -7,7 +7,7 @@ use axum::{
 use futures::future::join_all;
 use serde::Serialize;
 use sluice_store::{Commitment, EventKind, MessageId, Secrets, Timestamp, Webhook};
-use sluice_webhook_client::WebhookRequest;
+use sluice_webhook_client::{WebhookRequest, batch_body};
 use utoipa::ToSchema;
 
 use super::{
@@ -99,6 +99,11 @@ async fn send(
 ) -> TestResult {
     let id = MessageId::from_bytes(rand::random());
     let definition = &webhook.definition;
+    let body = match definition.batch {
+        None => body,
+        // As a batch of one, so that the receiver is tried with what it will get.
+        Some(_) => batch_body([(&id, body.as_str())]),
+    };
     let request = WebhookRequest {
         id: &id,
         url: &definition.url,

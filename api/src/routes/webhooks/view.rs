@@ -6,7 +6,7 @@ use serde::Serialize;
 use sluice_store::{FilterState, Store, StoreError, Webhook, WebhookDefinition};
 use utoipa::ToSchema;
 
-use super::schema;
+use super::{batch::BatchView, schema};
 use crate::extract::Address;
 
 /// A webhook on the wire.
@@ -37,6 +37,9 @@ pub(super) struct WebhookView {
     /// Seconds.
     #[schema(required)]
     heartbeat: Option<u64>,
+    /// Null where each message is posted alone.
+    #[schema(required)]
+    batch: Option<BatchView>,
     status: Status,
 }
 
@@ -131,6 +134,7 @@ impl WebhookView {
             headers,
             gzip,
             heartbeat,
+            batch,
         } = webhook.definition;
         let text = |time: sluice_store::Timestamp| time.to_string();
         Ok(Self {
@@ -150,6 +154,7 @@ impl WebhookView {
             headers: headers.into_iter().collect(),
             gzip,
             heartbeat: heartbeat.map(|every| every.as_secs()),
+            batch: batch.map(BatchView::of),
             status: Status {
                 version: webhook.version,
                 filter,

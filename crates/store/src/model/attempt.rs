@@ -118,8 +118,8 @@ pub struct AttemptResult {
     pub attempt: Attempt,
     /// Its meaning for the delivery.
     pub outcome: Outcome,
-    /// Its meaning for the endpoint.
-    pub observation: Observation,
+    /// Its meaning for the endpoint; `None` when another message of its batch says it.
+    pub observation: Option<Observation>,
     /// A uniformly drawn number that spreads the pauses of endpoints.
     pub jitter: u32,
 }
@@ -128,7 +128,7 @@ impl AttemptResult {
     /// The result of `attempt`, with the observation that it makes.
     #[must_use]
     pub const fn new(lease: Lease, attempt: Attempt, outcome: Outcome, jitter: u32) -> Self {
-        let observation = Observation::of(&attempt);
+        let observation = Some(Observation::of(&attempt));
         Self {
             lease,
             attempt,

@@ -28,8 +28,9 @@ impl Idempotency {
             headers,
             gzip,
             heartbeat,
+            batch,
         } = definition;
-        let asked = serde_json::json!([
+        let mut asked = serde_json::json!([
             url,
             events,
             filters.digest(),
@@ -42,6 +43,11 @@ impl Idempotency {
             heartbeat.map(|interval| interval.as_secs()),
             temporary,
         ]);
+        // Left out without one, so that hashes of earlier releases stay what they are.
+        if let (Some(batch), Some(asked)) = (batch, asked.as_array_mut()) {
+            let wait = batch.max_wait.as_millis();
+            asked.push(format!("{}/{}/{wait}", batch.max_messages, batch.max_bytes).into());
+        }
         Self {
             key,
             hash: hex::encode(Sha256::digest(asked.to_string())),

@@ -1,6 +1,7 @@
 //! Leases: the right to attempt a delivery until a time, how one is requested, and the delivery under it.
 
 use super::{
+    batch::Batch,
     id::{MessageId, WebhookId},
     message::MessageKind,
     secret::Secrets,
@@ -90,6 +91,10 @@ pub struct LeasedDelivery {
     pub created: Timestamp,
     /// Attempts of this run of the retry schedule that are recorded.
     pub retry_index: u32,
+    /// How it is put together with others; `None` when it is posted alone.
+    pub batch: Option<Batch>,
+    /// In an ordered webhook with batches, the sequence of the first message of its batch; its own otherwise.
+    pub head: u64,
     /// Whether it is the one delivery by which an endpoint whose breaker is not closed is tried.
     pub probe: bool,
 }

@@ -6,6 +6,7 @@ use sluice_chain_types::Commitment;
 
 use super::{
     api_keys::{Access, ApiKeyId},
+    batch::Batch,
     event_kind::EventKinds,
     filter_state::Revision,
     filters::Filters,
@@ -71,6 +72,8 @@ pub struct WebhookDefinition {
     pub gzip: bool,
     /// Interval of heartbeats, whole seconds; `None` for none.
     pub heartbeat: Option<Duration>,
+    /// How its messages are put together; `None` where each is posted alone.
+    pub batch: Option<Batch>,
 }
 
 impl WebhookDefinition {
@@ -91,6 +94,7 @@ impl WebhookDefinition {
             headers: Vec::new(),
             gzip: false,
             heartbeat: None,
+            batch: None,
         }
     }
 }

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::rows;
 use crate::{
-    EncryptionKeys, Lease, LeaseRequest, LeasedDelivery, MessageId, MessageKind, Secrets,
+    Batch, EncryptionKeys, Lease, LeaseRequest, LeasedDelivery, MessageId, MessageKind, Secrets,
     StoreError, Tenant, Timestamp, WebhookId,
     backend::{Row, json_rows},
 };
@@ -18,6 +18,7 @@ pub(super) struct EndpointData {
     secrets: Secrets,
     headers: Vec<(String, String)>,
     gzip: bool,
+    batch: Option<Batch>,
 }
 
 /// The data of one message and of its delivery.
@@ -30,6 +31,7 @@ pub(super) struct DeliveryData {
     pub(super) retry_index: u32,
     pub(super) probe: bool,
     pub(super) in_order: bool,
+    pub(super) head: u64,
 }
 
 /// These webhooks, as a JSON parameter: an array of objects that name them as `webhook`.
@@ -46,8 +48,8 @@ pub(super) fn webhooks_json(ordinals: impl IntoIterator<Item = i64>) -> Result<S
 }
 
 impl EndpointData {
-    /// From a row with `ordinal`, `api_key`, `id`, `url`, `secret`, `previous_secrets`, `previous_secrets_until`, `headers` and
-    /// `gzip` of a webhook.
+    /// From a row with `ordinal`, `api_key`, `id`, `url`, `secret`, `previous_secrets`, `previous_secrets_until`, `headers`,
+    /// `gzip` and those of its batches of a webhook.
     pub(super) fn of(row: &Row, now: Timestamp, keys: &EncryptionKeys) -> Result<Self, StoreError> {
         Ok(Self {
             ordinal: row.integer("ordinal")?,
@@ -57,6 +59,7 @@ impl EndpointData {
             secrets: rows::secrets(row, now, keys)?,
             headers: rows::webhook_headers(row, keys)?,
             gzip: row.flag("gzip")?,
+            batch: rows::batch(row)?,
         })
     }
 
@@ -86,6 +89,8 @@ impl EndpointData {
             body: delivery.body,
             created: delivery.created,
             retry_index: delivery.retry_index,
+            batch: self.batch,
+            head: delivery.head,
             probe: delivery.probe,
         }
     }

@@ -1,6 +1,9 @@
 //! Numbers messages and inserts them with their deliveries, leased as far as a request goes.
 
-use std::collections::{HashMap, HashSet};
+use std::{
+    collections::{HashMap, HashSet},
+    time::Duration,
+};
 
 use serde::Serialize;
 
@@ -11,8 +14,8 @@ use super::{
     rows,
 };
 use crate::{
-    Commit, DeliveryOrder, EncryptionKeys, LeaseRequest, LeasedDelivery, NewMessage, StoreError,
-    Timestamp,
+    Batch, Commit, DeliveryOrder, EncryptionKeys, LeaseRequest, LeasedDelivery, NewMessage,
+    StoreError, Timestamp,
     backend::{Connection, Value, bound_rows, json_rows, over_rows, signed, unsigned, values},
 };
 
@@ -41,6 +44,18 @@ struct Numbering {
     ordinal: i64,
     next: u64,
     order: DeliveryOrder,
+    batch: Option<Batch>,
+    /// How many of the messages are for it.
+    given: u32,
+}
+
+impl Numbering {
+    /// How long a message waits for others of its batch: not at all where these messages fill it.
+    fn wait(&self) -> Duration {
+        self.batch
+            .filter(|batch| self.given < batch.max_messages)
+            .map_or(Duration::ZERO, |batch| batch.max_wait)
+    }
 }
 
 #[derive(Serialize)]
@@ -125,6 +140,7 @@ impl Insertion<'_, '_> {
         let number = webhook.next;
         webhook.next = number.saturating_add(1);
         let (ordinal, sequence) = (webhook.ordinal, signed(number, "sequence")?);
+        let due_at = self.now.after(webhook.wait());
         let lane = lanes::lane_of(webhook.order, message.order_key.as_deref());
         let waits = lane.as_ref().is_some_and(|lane| {
             !self.busy.insert(Lane {
@@ -150,12 +166,13 @@ impl Insertion<'_, '_> {
                 retry_index: 0,
                 probe: false,
                 in_order: lane.is_some(),
+                head: number,
             })
         });
         let (due_at, lease_token) = match lease {
             _ if waits => (None, None),
             Some((until, token)) => (Some(until), Some(token.0)),
-            None => (Some(self.now), None),
+            None => (Some(due_at), None),
         };
         let delivery = values![ordinal, sequence, due_at, lease_token, lane, self.now];
         let message = values![
@@ -214,7 +231,7 @@ async fn numbering<'a>(
         .rows(
             over_rows!(
                 [id text],
-                "SELECT w.ordinal, w.id, w.delivery_order, s.next
+                "SELECT w.ordinal, w.id, w.delivery_order, w.batch_messages, w.batch_bytes, w.batch_wait_ms, s.next
                  FROM v JOIN webhooks w ON w.id = v.id JOIN sequences s ON s.webhook = w.ordinal
                  WHERE w.deleted = 0"
             ),
@@ -229,8 +246,15 @@ async fn numbering<'a>(
                 ordinal: row.integer("ordinal")?,
                 next: unsigned(row.integer("next")?, "sequences.next")?,
                 order: rows::order(row)?,
+                batch: rows::batch(row)?,
+                given: 0,
             };
             numbering.insert(*name, webhook);
+        }
+    }
+    for message in messages {
+        if let Some(webhook) = numbering.get_mut(message.webhook.as_str()) {
+            webhook.given = webhook.given.saturating_add(1);
         }
     }
     Ok(numbering)

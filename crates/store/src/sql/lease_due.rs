@@ -1,16 +1,20 @@
 //! Leases deliveries that are due, webhook by webhook, of the tenant that holds fewest first.
 
-use std::collections::{BTreeSet, HashMap};
+use std::{
+    collections::{BTreeSet, HashMap},
+    time::Duration,
+};
 
 use super::{
     endpoint_data::{DeliveryData, EndpointData},
+    lease_followers::{LaneHead, lease_followers},
     rows,
     store::Store,
     webhook_row,
 };
 use crate::{
-    Access, Breaker, EncryptionKeys, LeaseLimits, LeaseRequest, LeasedDelivery, Load, StoreError,
-    Tenant, TenantShares, Timestamp, WebhookId,
+    Access, Batch, Breaker, EncryptionKeys, LeaseLimits, LeaseRequest, LeasedDelivery, Load,
+    StoreError, Tenant, TenantShares, Timestamp, WebhookId,
     backend::{Connection, Durability, Row, Sql, bound_rows, unsigned, values},
 };
 
@@ -28,7 +32,8 @@ const WAITING: &str = "
                 ORDER BY d.webhook, d.due_at, d.sequence LIMIT 1)
         FROM pending WHERE pending.webhook IS NOT NULL
     ), waiting AS MATERIALIZED (
-        SELECT w.ordinal, w.api_key, e.breaker, e.concurrency_limit, coalesce(e.paused_until, 0) AS paused_until,
+        SELECT w.ordinal, w.api_key, w.batch_messages, w.batch_bytes, w.batch_wait_ms, e.breaker, e.concurrency_limit,
+            coalesce(e.paused_until, 0) AS paused_until,
             (SELECT d.due_at FROM deliveries d
              WHERE d.webhook = w.ordinal AND d.due_at IS NOT NULL
              ORDER BY d.due_at, d.sequence LIMIT 1) AS oldest
@@ -37,13 +42,13 @@ const WAITING: &str = "
         JOIN endpoints e ON e.webhook = w.ordinal
         WHERE w.active = 1 AND w.deleted = 0 AND w.relay_until IS NULL
     )
-    SELECT ordinal, api_key, breaker, concurrency_limit,
+    SELECT ordinal, api_key, batch_messages, batch_bytes, batch_wait_ms, breaker, concurrency_limit,
         CASE WHEN paused_until > oldest THEN paused_until ELSE oldest END AS due_at
     FROM waiting WHERE oldest IS NOT NULL";
 
 /// The temporary webhook `$1` of an API key (`$2`, null for all), if it has not ended at `$3`.
 const RELAYED: &str = "
-    SELECT w.ordinal, w.api_key, 'closed' AS breaker, e.concurrency_limit, CAST(0 AS BIGINT) AS due_at
+    SELECT w.ordinal, w.api_key, w.batch_messages, w.batch_bytes, w.batch_wait_ms, 'closed' AS breaker, e.concurrency_limit, CAST(0 AS BIGINT) AS due_at
     FROM webhooks w JOIN endpoints e ON e.webhook = w.ordinal
     LEFT JOIN api_keys k ON k.ordinal = w.api_key
     WHERE w.id = $1 AND (CAST($2 AS TEXT) IS NULL OR k.id = $2)
@@ -51,7 +56,8 @@ const RELAYED: &str = "
 
 /// Leases the deliveries of webhook `$1` that are due at `$2`: at most `$5`, and no more than `$6` together
 /// with those that are leased already; and of these, in order, those whose bodies are `$7` bytes together, the first
-/// whatever its length if `$8` is 1. The length of a body is known without reading it.
+/// whatever its length if `$8` is 1. The length of a body is known without reading it. What was never leased is taken until
+/// `$9`, for a batch that begins with what is due.
 const LEASE: Sql = Sql {
     sqlite: "
         UPDATE deliveries SET lease_token = $3, due_at = $4
@@ -60,13 +66,14 @@ const LEASE: Sql = Sql {
                 SELECT c.sequence, row_number() OVER (ORDER BY c.due_at, c.sequence) AS place,
                     sum(octet_length(m.body)) OVER (ORDER BY c.due_at, c.sequence) AS bytes
                 FROM (
-                    SELECT d.sequence, d.due_at FROM deliveries d WHERE d.webhook = $1 AND d.due_at <= $2
+                    SELECT d.sequence, d.due_at FROM deliveries d WHERE d.webhook = $1 AND d.due_at <= $9
+                        AND (d.due_at <= $2 OR (d.lease_token IS NULL AND d.retry_index = 0))
                     ORDER BY d.due_at, d.sequence
                     LIMIT (SELECT CASE WHEN count(*) >= $6 THEN 0 WHEN $6 - count(*) < $5 THEN $6 - count(*) ELSE $5 END
                            FROM deliveries l WHERE l.webhook = $1 AND l.lease_token IS NOT NULL AND l.due_at > $2)
                 ) c JOIN messages m ON m.webhook = $1 AND m.sequence = c.sequence
             ) measured WHERE measured.bytes <= $7 OR ($8 = 1 AND measured.place = 1))
-        RETURNING sequence, (SELECT octet_length(m.body) FROM messages m
+        RETURNING sequence, lane, retry_index, (SELECT octet_length(m.body) FROM messages m
             WHERE m.webhook = deliveries.webhook AND m.sequence = deliveries.sequence) AS bytes",
     postgres: "
         UPDATE deliveries SET lease_token = $3, due_at = $4
@@ -75,16 +82,21 @@ const LEASE: Sql = Sql {
                 SELECT c.sequence, row_number() OVER (ORDER BY c.due_at, c.sequence) AS place,
                     sum(octet_length(m.body)) OVER (ORDER BY c.due_at, c.sequence) AS bytes
                 FROM (
-                    SELECT d.sequence, d.due_at FROM deliveries d WHERE d.webhook = $1 AND d.due_at <= $2
+                    SELECT d.sequence, d.due_at FROM deliveries d WHERE d.webhook = $1 AND d.due_at <= $9
+                        AND (d.due_at <= $2 OR (d.lease_token IS NULL AND d.retry_index = 0))
                     ORDER BY d.due_at, d.sequence
                     LIMIT (SELECT CASE WHEN count(*) >= $6 THEN 0 WHEN $6 - count(*) < $5 THEN $6 - count(*) ELSE $5 END
                            FROM deliveries l WHERE l.webhook = $1 AND l.lease_token IS NOT NULL AND l.due_at > $2)
                     FOR UPDATE SKIP LOCKED
                 ) c JOIN messages m ON m.webhook = $1 AND m.sequence = c.sequence
             ) measured WHERE measured.bytes <= $7 OR ($8 = 1 AND measured.place = 1))
-        RETURNING sequence, (SELECT CAST(octet_length(m.body) AS BIGINT) FROM messages m
+        RETURNING sequence, lane, retry_index, (SELECT CAST(octet_length(m.body) AS BIGINT) FROM messages m
             WHERE m.webhook = deliveries.webhook AND m.sequence = deliveries.sequence) AS bytes",
 };
+
+/// Batches of one webhook that may be leased at once, where deliveries are put together: enough that its endpoint need not
+/// wait for the database between two of them.
+const LEASED_BATCHES: u32 = 4;
 
 /// A webhook with deliveries to be leased.
 struct DueWebhook {
@@ -92,13 +104,35 @@ struct DueWebhook {
     tenant: Tenant,
     breaker: Breaker,
     concurrency_limit: Option<u32>,
+    batch: Option<Batch>,
     due_at: Timestamp,
 }
 
-/// A delivery that was leased, by its key.
+impl DueWebhook {
+    /// Deliveries of it that may be leased at once, where each webhook may have `quota` and so much is left of its tenant's
+    /// share.
+    fn quota(&self, quota: u32, share: Load) -> u32 {
+        match self.batch {
+            None => quota.min(TenantShares::quota_of_webhook(share)),
+            Some(batch) => quota
+                .max(batch.max_messages.saturating_mul(LEASED_BATCHES))
+                .min(share.deliveries.div_ceil(LEASED_BATCHES)),
+        }
+    }
+
+    /// Deliveries that its endpoint is believed to bear at once.
+    fn borne(&self) -> u32 {
+        let in_one = self.batch.map_or(1, |batch| batch.max_messages);
+        self.concurrency_limit
+            .map_or(u32::MAX, |limit| limit.saturating_mul(in_one))
+    }
+}
+
+/// A delivery that was leased, by its key, and the first one of its batch.
 struct LeasedKey {
     webhook: i64,
     sequence: i64,
+    head: i64,
 }
 
 impl Store {
@@ -191,7 +225,7 @@ impl Store {
                 bytes: left.bytes.min(share.bytes),
                 // Such a body would never have room within a share; it waits for the tenant's others.
                 oversized: left.oversized && request.shares.held(tenant) == Load::default(),
-                quota: left.quota.min(TenantShares::quota_of_webhook(*share)),
+                quota: due.quota(left.quota, *share),
             };
             // Where the next body is too long for what is left, those of other webhooks may not be.
             let took = lease_of_webhook(&mut write, due, request, within, &mut leased).await?;
@@ -232,10 +266,7 @@ async fn lease_of_webhook(
         return Ok(Load::default());
     }
     let quota = match webhook.breaker {
-        Breaker::Closed => webhook
-            .concurrency_limit
-            .unwrap_or(u32::MAX)
-            .min(left.quota),
+        Breaker::Closed => webhook.borne().min(left.quota),
         Breaker::Open | Breaker::HalfOpen => 1,
     };
     let found = write
@@ -249,20 +280,62 @@ async fn lease_of_webhook(
                 left.total,
                 quota,
                 i64::try_from(left.bytes).unwrap_or(i64::MAX),
-                left.oversized
+                left.oversized,
+                request
+                    .now
+                    .after(webhook.batch.map_or(Duration::ZERO, |batch| batch.max_wait)),
             ],
         )
         .await?;
-    let mut took = Load::default();
-    for row in &found {
-        let bytes = unsigned(row.integer("bytes")?, "messages.body")?;
-        took = took.and(Load::of_one(bytes));
-        leased.push(LeasedKey {
-            webhook: webhook.ordinal,
-            sequence: row.integer("sequence")?,
-        });
+    let (mut took, lanes) = note_leased(webhook.ordinal, &found, leased)?;
+    if let (Some(batch), Breaker::Closed) = (webhook.batch, webhook.breaker) {
+        for head in lanes {
+            let left = Load {
+                deliveries: left.total,
+                bytes: left.bytes,
+            }
+            .without(took);
+            let followers = lease_followers(write, webhook.ordinal, &head, batch, request, left);
+            for (sequence, bytes) in followers.await? {
+                took = took.and(Load::of_one(bytes));
+                leased.push(LeasedKey {
+                    webhook: webhook.ordinal,
+                    sequence,
+                    head: head.sequence,
+                });
+            }
+        }
     }
     Ok(took)
+}
+
+/// Notes the deliveries in these rows of one webhook. Returns how much they are, and those that are the first of a lane.
+fn note_leased(
+    webhook: i64,
+    found: &[Row],
+    leased: &mut Vec<LeasedKey>,
+) -> Result<(Load, Vec<LaneHead>), StoreError> {
+    let mut took = Load::default();
+    let mut lanes = Vec::new();
+    for row in found {
+        let bytes = unsigned(row.integer("bytes")?, "messages.body")?;
+        let sequence = row.integer("sequence")?;
+        took = took.and(Load::of_one(bytes));
+        leased.push(LeasedKey {
+            webhook,
+            sequence,
+            head: sequence,
+        });
+        if let Some(lane) = row.optional_text("lane")? {
+            lanes.push(LaneHead {
+                lane,
+                sequence,
+                refusals: row.count("retry_index")?,
+                bytes,
+            });
+        }
+    }
+    Ok((took, lanes))
 }
 
 /// The deliveries that were leased, whole, webhook by webhook in order.
@@ -279,6 +352,10 @@ async fn load(
         .map(|(place, webhook)| (webhook.ordinal, (place, webhook)))
         .collect();
     let endpoints = load_endpoints(read, leased, request, keys).await?;
+    let heads: HashMap<(i64, i64), i64> = leased
+        .iter()
+        .map(|each| ((each.webhook, each.sequence), each.head))
+        .collect();
     let keys = leased
         .iter()
         .map(|each| values![each.webhook, each.sequence]);
@@ -302,9 +379,12 @@ async fn load(
             let ordinal = row.integer("webhook")?;
             let (place, webhook) = places.get(&ordinal).ok_or_else(corrupt)?;
             let endpoint = endpoints.get(&ordinal).ok_or_else(corrupt)?;
+            let sequence = row.integer("sequence")?;
+            let head = heads.get(&(ordinal, sequence)).copied().unwrap_or(sequence);
             let delivery = DeliveryData {
                 id: rows::message_id(row)?,
-                sequence: unsigned(row.integer("sequence")?, "messages.sequence")?,
+                sequence: unsigned(sequence, "messages.sequence")?,
+                head: unsigned(head, "messages.sequence")?,
                 kind: rows::kind(row)?,
                 body: row.text("body")?,
                 created: row.time("created_at")?,
@@ -334,7 +414,7 @@ async fn load_endpoints(
             bound_rows!(
                 [webhook bigint],
                 "SELECT w.ordinal, w.api_key, w.id, w.url, w.secret, w.previous_secrets, w.previous_secrets_until,
-                     w.headers, w.gzip
+                     w.headers, w.gzip, w.batch_messages, w.batch_bytes, w.batch_wait_ms
                  FROM v JOIN webhooks w ON w.ordinal = v.webhook"
             ),
             ordinals.into_iter().map(|ordinal| values![ordinal]).collect(),
@@ -355,6 +435,7 @@ fn due_webhook(row: &Row) -> Result<DueWebhook, StoreError> {
         tenant: rows::tenant(row)?,
         breaker: rows::breaker(row)?,
         concurrency_limit: rows::concurrency_limit(row)?,
+        batch: rows::batch(row)?,
         due_at: row.time("due_at")?,
     })
 }

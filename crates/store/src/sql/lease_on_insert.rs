@@ -12,17 +12,17 @@ use crate::{
     backend::{Connection, Sql, over_rows, values},
 };
 
-/// The webhooks of `v` whose endpoints are believed to work and to which nothing else is due at `$2`, and how many of
+/// The webhooks of `v` without batches whose endpoints are believed to work and to which nothing else is due at `$2`, and how many of
 /// their deliveries are leased. What is due already goes first, so of other webhooks nothing is leased. The oldest is
 /// selected in the order of the index of due deliveries, so that PostgreSQL takes that one.
 const LEASABLE: Sql = over_rows!(
     [webhook bigint],
     "SELECT w.ordinal, w.api_key, w.id, w.url, w.secret, w.previous_secrets, w.previous_secrets_until, w.headers, w.gzip,
-         e.concurrency_limit,
+         w.batch_messages, w.batch_bytes, w.batch_wait_ms, e.concurrency_limit,
          (SELECT count(*) FROM deliveries l
           WHERE l.webhook = w.ordinal AND l.lease_token IS NOT NULL AND l.due_at > $2) AS leased
      FROM v JOIN webhooks w ON w.ordinal = v.webhook JOIN endpoints e ON e.webhook = w.ordinal
-     WHERE w.active = 1 AND w.deleted = 0 AND w.relay_until IS NULL
+     WHERE w.active = 1 AND w.deleted = 0 AND w.relay_until IS NULL AND w.batch_messages IS NULL
          AND e.breaker = 'closed' AND coalesce(e.paused_until, 0) <= $2
          AND NOT EXISTS (
              SELECT 1 FROM (

@@ -16,7 +16,7 @@ struct LeaseRow {
 }
 
 impl Store {
-    /// Makes leased deliveries due again at `now`, unattempted.
+    /// Makes leased deliveries due again at `now`, unattempted. Of a lane only the first is due.
     ///
     /// # Errors
     /// A failure of the database; the deliveries are due again when their leases run out.
@@ -39,7 +39,13 @@ impl Store {
             .execute(
                 over_rows!(
                     [webhook bigint, sequence bigint, lease_token bigint],
-                    "UPDATE deliveries SET lease_token = NULL, due_at = $2 FROM v
+                    "UPDATE deliveries SET lease_token = NULL,
+                         due_at = CASE WHEN deliveries.lane IS NOT NULL AND EXISTS (
+                                 SELECT 1 FROM deliveries d
+                                 WHERE d.webhook = deliveries.webhook AND d.lane = deliveries.lane
+                                     AND d.state = 'pending' AND d.sequence < deliveries.sequence)
+                             THEN NULL ELSE $2 END
+                     FROM v
                      WHERE deliveries.webhook = v.webhook AND deliveries.sequence = v.sequence
                          AND deliveries.lease_token = v.lease_token"
                 ),

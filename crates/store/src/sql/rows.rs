@@ -5,9 +5,10 @@ use std::time::Duration;
 use solana_pubkey::{PUBKEY_BYTES, Pubkey};
 
 use crate::{
-    ActiveWebhook, ApiKeyId, Breaker, Commitment, DeliveryOrder, EncryptionKeys, EndpointState,
-    EventKinds, Filters, MessageId, MessageKind, Revision, Secret, Secrets, StoreError, Tenant,
-    Timestamp, Webhook, WebhookDefinition, WebhookId, backend::Row, model::SealedColumn,
+    ActiveWebhook, ApiKeyId, Batch, Breaker, Commitment, DeliveryOrder, EncryptionKeys,
+    EndpointState, EventKinds, Filters, MessageId, MessageKind, Revision, Secret, Secrets,
+    StoreError, Tenant, Timestamp, Webhook, WebhookDefinition, WebhookId, backend::Row,
+    model::SealedColumn,
 };
 
 pub(super) fn webhook(row: &Row, keys: &EncryptionKeys) -> Result<Webhook, StoreError> {
@@ -33,6 +34,7 @@ pub(super) fn webhook(row: &Row, keys: &EncryptionKeys) -> Result<Webhook, Store
             headers: webhook_headers(row, keys)?,
             gzip: row.flag("gzip")?,
             heartbeat: heartbeat(row)?,
+            batch: batch(row)?,
         },
         disabled_reason: row.optional_text("disabled_reason")?,
         refused: row.optional_text("refused")?,
@@ -207,6 +209,21 @@ fn heartbeat(row: &Row) -> Result<Option<Duration>, StoreError> {
                 })
         })
         .transpose()
+}
+
+/// From `batch_messages`, `batch_bytes` and `batch_wait_ms` of a webhook.
+pub(super) fn batch(row: &Row) -> Result<Option<Batch>, StoreError> {
+    let Some(max_messages) = row.optional_integer("batch_messages")? else {
+        return Ok(None);
+    };
+    let corrupt = |_| StoreError::Corrupt {
+        what: "webhooks.batch_messages",
+    };
+    Ok(Some(Batch {
+        max_messages: u32::try_from(max_messages).map_err(corrupt)?,
+        max_bytes: row.count("batch_bytes")?,
+        max_wait: Duration::from_millis(row.unsigned("batch_wait_ms")?),
+    }))
 }
 
 fn filters(row: &Row) -> Result<Filters, StoreError> {

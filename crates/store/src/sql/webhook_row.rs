@@ -117,13 +117,15 @@ pub(super) async fn lock(
 }
 
 /// Columns of a definition, in this order: `url`, `wants_account_change`, `wants_transaction`, `wants_program_event`,
-/// `commitment`, `delivery_order`, `description`, `headers`, `gzip`, `heartbeat_seconds`, `active`.
+/// `commitment`, `delivery_order`, `description`, `headers`, `gzip`, `heartbeat_seconds`, `active`, `batch_messages`, `batch_bytes`,
+/// `batch_wait_ms`.
 pub(super) fn definition_columns(
     id: &WebhookId,
     definition: &WebhookDefinition,
     keys: &EncryptionKeys,
 ) -> Result<Vec<Value>, StoreError> {
     let headers = rows::headers_text(&definition.headers)?;
+    let batch = definition.batch;
     Ok(values![
         definition.url.as_str(),
         definition.events.account_change,
@@ -136,6 +138,9 @@ pub(super) fn definition_columns(
         definition.gzip,
         heartbeat_seconds(definition)?,
         definition.active,
+        batch.map(|batch| i64::from(batch.max_messages)),
+        batch.map(|batch| i64::from(batch.max_bytes)),
+        batch.map(|batch| i64::try_from(batch.max_wait.as_millis()).unwrap_or(i64::MAX)),
     ])
 }
 
@@ -166,10 +171,11 @@ pub(super) async fn update(
         .execute(
             "UPDATE webhooks SET url = $1, wants_account_change = $2, wants_transaction = $3,
                  wants_program_event = $4, commitment = $5, delivery_order = $6, description = $7,
-                 headers = $8, gzip = $9, heartbeat_seconds = $10, active = $11, disabled_reason = $12,
-                 refused = CASE WHEN matched_revision = $13 THEN refused END,
-                 matched_revision = $13, version = version + 1
-             WHERE ordinal = $14",
+                 headers = $8, gzip = $9, heartbeat_seconds = $10, active = $11, batch_messages = $12,
+                 batch_bytes = $13, batch_wait_ms = $14, disabled_reason = $15,
+                 refused = CASE WHEN matched_revision = $16 THEN refused END,
+                 matched_revision = $16, version = version + 1
+             WHERE ordinal = $17",
             columns,
         )
         .await?;

@@ -4,6 +4,7 @@
 
 mod active;
 mod api_keys;
+mod batches;
 mod encryption;
 mod fixture;
 mod history;

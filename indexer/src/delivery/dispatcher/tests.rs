@@ -1,5 +1,6 @@
 //! The dispatcher against a receiver on the loopback interface, over an SQLite file.
 
+mod batched;
 mod machine;
 mod receivers;
 

@@ -32,6 +32,7 @@ impl PartialSchema for NewWebhookBody {
                     .schema_type(Type::String)
                     .enum_values(Some([STREAM_URL]));
                 body.properties.insert("url".to_owned(), url.into());
+                body.properties.remove("batch");
             },
         );
         OneOfBuilder::new()

@@ -87,6 +87,9 @@ fn option_faults() -> Vec<Fault> {
         ("heartbeat", json!(9), "heartbeat"),
         ("heartbeat", json!(86_401), "heartbeat"),
         ("heartbeat", json!(-1), "heartbeat"),
+        ("batch", json!({ "maxMessages": 501 }), "batch.maxMessages"),
+        ("batch", json!({ "maxBytes": 1023 }), "batch.maxBytes"),
+        ("batch", json!({ "maxWaitMs": 5001 }), "batch.maxWaitMs"),
         ("id", json!("wh_1"), "id"),
         ("created", json!("2026-01-01T00:00:00Z"), "created"),
         ("temporary", json!("yes"), "temporary"),
@@ -260,5 +263,32 @@ async fn more_addresses_than_the_stream_serves_are_refused_with_the_limit_and_th
         (status, &added["added"]),
         (StatusCode::OK, &json!(1)),
         "one was there"
+    );
+}
+
+#[tokio::test]
+async fn batches_are_shown_as_they_will_be_made_and_null_ends_them() {
+    let api = api(false).await;
+    let mut body = valid();
+    body["batch"] = json!({ "maxMessages": 7 });
+    let (path, _) = api.created(&body).await;
+    let whole = json!({ "maxMessages": 7, "maxBytes": 1_048_576, "maxWaitMs": 1000 });
+    let (_, read) = api.call(Method::GET, &path, None).await;
+    assert_eq!(read["batch"], whole, "{read}");
+    let note = json!({ "description": "unchanged otherwise" });
+    let (_, noted) = api.call(Method::PATCH, &path, Some(&note)).await;
+    assert_eq!(noted["batch"], whole, "{noted}");
+    let alone = json!({ "batch": null });
+    let (_, ended) = api.call(Method::PATCH, &path, Some(&alone)).await;
+    assert_eq!(ended["batch"], Value::Null, "{ended}");
+
+    body["temporary"] = json!(true);
+    body.as_object_mut().expect("an object").remove("url");
+    let (status, refused) = api.post(&body).await;
+    let named = (status, &refused["field"]);
+    assert_eq!(
+        named,
+        (StatusCode::BAD_REQUEST, &json!("batch")),
+        "{refused}"
     );
 }

@@ -1,0 +1,154 @@
+//! Batches: what is leased together, and that a lane stays in order whatever becomes of its batches.
+
+use std::time::Duration;
+
+use sluice_store::{
+    AttemptResult, Batch, Commit, Commitment, DeliveryOrder, DeliveryState, LeasedDelivery,
+    NewMessage, Outcome, Store, WebhookId,
+};
+
+use crate::{fixture::*, on_both};
+
+on_both!(
+    a_message_waits_for_others_and_takes_along_what_came_meanwhile,
+    messages_that_fill_a_batch_do_not_wait,
+    a_lane_is_leased_in_order_and_none_overtakes_a_refused_batch,
+    an_unused_or_lost_batch_of_a_lane_is_leased_again_whole,
+);
+
+const BATCH: Batch = Batch {
+    max_messages: 4,
+    max_bytes: 1024 * 1024,
+    max_wait: Duration::from_secs(1),
+};
+
+async fn batched(store: &Store, order: DeliveryOrder) -> WebhookId {
+    let mut new = webhook(1);
+    new.definition.order = order;
+    new.definition.batch = Some(BATCH);
+    let created = store.create_webhook(&new, 10).await.expect("created");
+    assert_eq!(created.definition.batch, Some(BATCH));
+    created.id
+}
+
+fn numbered(webhook: &WebhookId, numbers: std::ops::RangeInclusive<u8>) -> Vec<NewMessage> {
+    numbers.map(|number| message(webhook, number)).collect()
+}
+
+/// Records one outcome for all of a batch, as a dispatcher does.
+async fn finish(store: &Store, batch: &[LeasedDelivery], status: u16, outcome: &Outcome) {
+    let results: Vec<AttemptResult> = batch
+        .iter()
+        .map(|each| result(each, status, outcome.clone()))
+        .collect();
+    let recorded = store.record(&results, &unchanged).await.expect("records");
+    assert!(recorded.counted.iter().all(|counted| *counted));
+}
+
+async fn a_message_waits_for_others_and_takes_along_what_came_meanwhile(fixture: &Fixture) {
+    let store = &fixture.store;
+    let id = batched(store, DeliveryOrder::None).await;
+    store_messages(store, &numbered(&id, 1..=1)).await;
+    assert!(lease(store, NOW).await.is_empty(), "it waits for others");
+    let later = NOW.after(BATCH.max_wait / 2);
+    let second = [message(&id, 2)];
+    let commit = Commit::slot(Commitment::Confirmed, 8, &second, later);
+    store.commit(&commit).await.expect("commits");
+    let leased = lease(store, NOW.after(BATCH.max_wait)).await;
+    assert_eq!(
+        sequences(&leased),
+        [1, 2],
+        "the second has not waited for long"
+    );
+    assert!(leased.iter().all(|each| each.batch == Some(BATCH)));
+    // What is refused waits for its own time, though it is within the wait of a batch.
+    let due = NOW.after(BATCH.max_wait * 2);
+    let at = due.after(BATCH.max_wait / 2);
+    finish(store, &leased, 500, &Outcome::Retry { at }).await;
+    let third = [message(&id, 3)];
+    let commit = Commit::slot(Commitment::Confirmed, 9, &third, due.before(BATCH.max_wait));
+    store.commit(&commit).await.expect("commits");
+    assert_eq!(sequences(&lease(store, due).await), [3]);
+    assert_eq!(sequences(&lease(store, at).await), [1, 2]);
+}
+
+async fn messages_that_fill_a_batch_do_not_wait(fixture: &Fixture) {
+    let store = &fixture.store;
+    let id = batched(store, DeliveryOrder::None).await;
+    store_messages(store, &numbered(&id, 1..=4)).await;
+    assert_eq!(sequences(&lease(store, NOW).await), [1, 2, 3, 4]);
+}
+
+async fn a_lane_is_leased_in_order_and_none_overtakes_a_refused_batch(fixture: &Fixture) {
+    let store = &fixture.store;
+    let id = batched(store, DeliveryOrder::Strict).await;
+    store_messages(store, &numbered(&id, 1..=10)).await;
+    let first = lease(store, NOW).await;
+    assert_eq!(sequences(&first), [1, 2, 3, 4]);
+    assert!(
+        first
+            .iter()
+            .all(|each| each.head == 1 && each.lease.in_order)
+    );
+    assert!(lease(store, NOW).await.is_empty(), "one batch at a time");
+    let at = NOW.after(Duration::from_secs(5));
+    finish(store, &first, 500, &Outcome::Retry { at }).await;
+    assert!(lease(store, NOW).await.is_empty(), "nothing overtakes it");
+    let half = lease(store, at).await;
+    assert_eq!(sequences(&half), [1, 2], "half as many, of the same");
+    finish(store, &half, 200, &Outcome::Delivered).await;
+    let rest = lease(store, at).await;
+    assert_eq!(
+        sequences(&rest),
+        [3, 4],
+        "the others of the refused ones, and no new one"
+    );
+    finish(store, &rest, 200, &Outcome::Delivered).await;
+    let next = lease(store, at).await;
+    assert_eq!(sequences(&next), [5, 6, 7, 8]);
+    finish(store, &next, 200, &Outcome::Delivered).await;
+    let last = lease(store, at).await;
+    assert_eq!(sequences(&last), [9, 10]);
+    finish(store, &last, 200, &Outcome::Delivered).await;
+    let states = deliveries(store, &id).await;
+    assert!(
+        states
+            .iter()
+            .all(|each| each.state == DeliveryState::Delivered)
+    );
+    let log = logs(store, &id).await;
+    let statuses =
+        |nth: usize| -> Vec<_> { log[nth].attempts.iter().map(|each| each.status).collect() };
+    assert_eq!(
+        (statuses(3), statuses(4)),
+        (vec![Some(500), Some(200)], vec![Some(200)])
+    );
+}
+
+async fn an_unused_or_lost_batch_of_a_lane_is_leased_again_whole(fixture: &Fixture) {
+    let store = &fixture.store;
+    let id = batched(store, DeliveryOrder::Strict).await;
+    store_messages(store, &numbered(&id, 1..=6)).await;
+    let unused: Vec<_> = lease(store, NOW)
+        .await
+        .into_iter()
+        .map(|each| each.lease)
+        .collect();
+    store.release(&unused, NOW).await.expect("releases");
+    let lost = lease(store, NOW).await;
+    assert_eq!(sequences(&lost), [1, 2, 3, 4]);
+    // Its process dies.
+    let over = NOW.after(LEASE);
+    let again = lease(&fixture.another().await, over).await;
+    assert_eq!(sequences(&again), [1, 2, 3, 4]);
+    let late = store
+        .record(&[result(&lost[1], 500, Outcome::Failed)], &unchanged)
+        .await;
+    assert_eq!(
+        late.expect("records").counted,
+        [false],
+        "its lease is another's"
+    );
+    finish(store, &again, 200, &Outcome::Delivered).await;
+    assert_eq!(sequences(&lease(store, over).await), [5, 6]);
+}
