@@ -154,5 +154,13 @@ fn next_state(state: EndpointState, result: &AttemptResult) -> EndpointState {
     };
     let attempt = &result.attempt;
     let took = (attempt.started, attempt.ended());
-    breaker::on_attempt(state, observation, took, MAX_IN_FLIGHT, result.jitter)
+    let in_order = result.lease.in_order;
+    breaker::on_attempt(
+        state,
+        observation,
+        took,
+        MAX_IN_FLIGHT,
+        in_order,
+        result.jitter,
+    )
 }

@@ -37,6 +37,8 @@ pub struct EndpointState {
     pub breaker: Breaker,
     /// Failed attempts in a row.
     pub failures: u32,
+    /// When the first of them ended, where it is known.
+    pub failing_since: Option<Timestamp>,
     /// How often in a row the circuit breaker tripped.
     pub trips: u32,
     /// No delivery is leased before.

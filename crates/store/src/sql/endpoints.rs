@@ -23,6 +23,7 @@ struct EndpointRow {
     webhook: i64,
     breaker: &'static str,
     failures: u32,
+    failing_since: Option<i64>,
     trips: u32,
     paused_until: Option<i64>,
     concurrency_limit: Option<u32>,
@@ -129,6 +130,7 @@ pub(super) async fn write(
                 webhook,
                 breaker: state.breaker.name(),
                 failures: state.failures,
+                failing_since: state.failing_since.map(Timestamp::unix_millis),
                 trips: state.trips,
                 paused_until: state.paused_until.map(Timestamp::unix_millis),
                 concurrency_limit: state.concurrency_limit,
@@ -143,10 +145,10 @@ pub(super) async fn write(
         .execute(
             over_rows!(
                 [
-                    webhook bigint, breaker text, failures bigint, trips bigint, paused_until bigint,
+                    webhook bigint, breaker text, failures bigint, failing_since bigint, trips bigint, paused_until bigint,
                     concurrency_limit bigint, last_triggered_at bigint
                 ],
-                "UPDATE endpoints SET breaker = v.breaker, failures = v.failures, trips = v.trips,
+                "UPDATE endpoints SET breaker = v.breaker, failures = v.failures, failing_since = v.failing_since, trips = v.trips,
                      paused_until = v.paused_until, concurrency_limit = v.concurrency_limit,
                      last_triggered_at = coalesce(v.last_triggered_at, endpoints.last_triggered_at)
                  FROM v WHERE endpoints.webhook = v.webhook"

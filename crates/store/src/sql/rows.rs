@@ -257,6 +257,7 @@ pub(super) fn endpoint(row: &Row) -> Result<EndpointState, StoreError> {
     Ok(EndpointState {
         breaker: breaker(row)?,
         failures: row.count("failures")?,
+        failing_since: row.optional_time("failing_since")?,
         trips: row.count("trips")?,
         paused_until: row.optional_time("paused_until")?,
         concurrency_limit: concurrency_limit(row)?,

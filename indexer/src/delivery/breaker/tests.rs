@@ -11,7 +11,7 @@ fn at(seconds: i64) -> Timestamp {
 
 /// The attempt took no time.
 fn next(state: EndpointState, observation: Observation, now: i64) -> EndpointState {
-    on_attempt(state, observation, (at(now), at(now)), MOST, MIDDLE)
+    on_attempt(state, observation, (at(now), at(now)), MOST, false, MIDDLE)
 }
 
 fn pause(state: EndpointState, now: i64) -> i64 {
@@ -37,6 +37,29 @@ fn failures_in_a_row_open_it_and_one_success_begins_anew() {
     let state = next(state, Observation::Failed, 0);
     assert_eq!(state.breaker, Breaker::Open);
     assert_eq!(pause(state, 0), 10);
+}
+
+#[test]
+fn an_endpoint_in_order_opens_it_by_the_time_for_which_it_fails() {
+    use Observation::{Accepted, Failed};
+    let after = |made: &[(Observation, i64)], in_order| {
+        let first = EndpointState::default();
+        let state = made.iter().fold(first, |state, (observation, now)| {
+            let took = (at(*now), at(*now));
+            on_attempt(state, *observation, took, MOST, in_order, MIDDLE)
+        });
+        (state.breaker, state.failures)
+    };
+    // As the schedule has it: at once, after five seconds, after five minutes.
+    let made = [(Failed, 0), (Failed, 5), (Failed, 305)];
+    assert_eq!(after(&made[..2], true), (Breaker::Closed, 2));
+    assert_eq!(after(&made, true), (Breaker::Open, 3));
+    let others = after(&made, false);
+    assert_eq!(others, (Breaker::Closed, 3), "others make more attempts");
+    assert_eq!(after(&[(Failed, 0), (Failed, 60)], true).0, Breaker::Open);
+    let anew = [(Failed, 0), (Accepted, 50), (Failed, 100), (Failed, 159)];
+    let state = after(&anew, true);
+    assert_eq!(state, (Breaker::Closed, 2), "counted from the first since");
 }
 
 #[test]
@@ -127,7 +150,14 @@ fn pauses_are_spread() {
             failures: FAILURES_TO_OPEN,
             ..EndpointState::default()
         };
-        let state = on_attempt(state, Observation::Failed, (at(0), at(0)), MOST, random);
+        let state = on_attempt(
+            state,
+            Observation::Failed,
+            (at(0), at(0)),
+            MOST,
+            false,
+            random,
+        );
         state.paused_until.map(Timestamp::unix_millis)
     };
     assert_eq!((pause(0), pause(u32::MAX)), (Some(8_000), Some(12_000)));
