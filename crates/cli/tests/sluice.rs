@@ -14,8 +14,8 @@ use nix::{
 };
 use service_kit::Clock;
 use sluice_store::{
-    Access, BodyTemplate, Commit, Commitment, EventKind, MessageId, MessageKind, NewMessage, Store,
-    Timestamp, WebhookId,
+    Access, BodyTemplate, Commit, Commitment, EventKind, Filters, MessageId, MessageKind,
+    NewMessage, NewWebhook, Secret, Store, Timestamp, WebhookDefinition, WebhookId,
 };
 use sluice_testkit::{
     free_port::free_port,
@@ -318,4 +318,69 @@ async fn the_doctor_says_what_to_do_of_each_failure_and_makes_nothing() {
     installation.store().await.close().await;
     let said = text(&installation.run(&["doctor"]).await.stdout);
     assert!(said.contains("ok       database: schema "), "{said}");
+}
+
+#[tokio::test]
+async fn keys_reencrypt_changes_the_encryption_key_and_a_wrong_one_is_refused() {
+    const OLD: &str = "AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE=";
+    const NEW: &str = "AgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgI=";
+    const CURRENT: &str = "SLUICE_STORE__ENCRYPTION_KEY";
+    const PREVIOUS: &str = "SLUICE_STORE__PREVIOUS_ENCRYPTION_KEY";
+    let installation = Installation::new().await;
+    let run = async |arguments: &[&str], keys: &[(&str, &str)]| {
+        let mut command = installation.sluice(arguments);
+        let output = command.envs(keys.iter().copied()).output();
+        timeout(PATIENCE, output)
+            .await
+            .expect("in time")
+            .expect("runs")
+    };
+    let plain = run(&["keys", "reencrypt"], &[]).await;
+    assert!(
+        text(&plain.stderr).contains("set store.encryption-key"),
+        "{plain:?}"
+    );
+    let new = NewWebhook {
+        id: WebhookId::from_random([1; 16]),
+        owner: Access::All,
+        definition: WebhookDefinition::new(
+            "https://example.com/".to_owned(),
+            [EventKind::Transaction].into_iter().collect(),
+            Filters {
+                accounts: vec![PROGRAM.parse().expect("an address")],
+                programs: Vec::new(),
+            },
+        ),
+        secret: Secret::from_random([1; 32]),
+        created: Timestamp::from_unix_millis(0),
+        relay_until: None,
+    };
+    let store = installation.store().await;
+    store.create_webhook(&new, 1).await.expect("created");
+    store.close().await;
+
+    let first = run(&["keys", "list"], &[(CURRENT, OLD)]).await;
+    assert!(
+        first.status.success(),
+        "it is sealed at the start: {first:?}"
+    );
+    for wrong in [&[][..], &[(CURRENT, NEW)]] {
+        let refused = run(&["keys", "list"], wrong).await;
+        assert!(!refused.status.success(), "{refused:?}");
+        assert!(text(&refused.stderr).contains(CURRENT), "{refused:?}");
+    }
+    let both = [(CURRENT, NEW), (PREVIOUS, OLD)];
+    let changed = run(&["keys", "reencrypt"], &both).await;
+    assert!(
+        text(&changed.stdout).contains("of 1 webhooks"),
+        "{changed:?}"
+    );
+    let done = run(&["keys", "reencrypt"], &[(CURRENT, NEW)]).await;
+    assert!(text(&done.stdout).contains("of 0 webhooks"), "{done:?}");
+    let malformed = run(&["keys", "list"], &[(CURRENT, "s3cret")]).await;
+    let fault = text(&malformed.stderr);
+    assert!(
+        fault.contains("store.encryption-key must be") && !fault.contains("s3cret"),
+        "{fault}"
+    );
 }
