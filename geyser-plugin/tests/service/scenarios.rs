@@ -11,13 +11,19 @@ use tonic::{Code, transport::Channel};
 use tonic_health::pb::{
     HealthCheckRequest, health_check_response::ServingStatus, health_client::HealthClient,
 };
-use yellowstone_grpc_proto::geyser::{
-    SlotStatus, SubscribeRequest, SubscribeRequestFilterAccounts, SubscribeRequestFilterBlocks,
-    SubscribeRequestFilterSlots, SubscribeRequestFilterTransactions, SubscribeUpdateBlock,
-    subscribe_update::UpdateOneof,
+use yellowstone_grpc_proto::{
+    cuckoo::CuckooFilter,
+    geyser::{
+        CommitmentLevel, CuckooFilter as WireCuckooFilter, SlotStatus, SubscribeRequest,
+        SubscribeRequestFilterAccounts, SubscribeRequestFilterAccountsFilter,
+        SubscribeRequestFilterBlocks, SubscribeRequestFilterSlots,
+        SubscribeRequestFilterTransactions, SubscribeUpdateBlock,
+        subscribe_request_filter_accounts_filter::Filter, subscribe_update::UpdateOneof,
+    },
 };
 
 use crate::{
+    at,
     chain::{Chain, Subscription},
     everything,
 };
@@ -201,6 +207,111 @@ async fn slot_duplicate() {
         "s:2 SLOT_PROCESSED",
     ];
     assert_eq!(statuses, once);
+    chain.stop().await;
+}
+
+/// Above processed all of a slot comes at once, as a block, once it has that commitment.
+#[tokio::test]
+async fn any_commitment() {
+    let chain = Chain::from_genesis("");
+    let levels = [CommitmentLevel::Confirmed, CommitmentLevel::Finalized];
+    let mut subscriptions = Vec::new();
+    for level in levels {
+        subscriptions.push(chain.subscribe(at(level, all_kinds())).await);
+    }
+    let reached = [SlotStatus::SlotConfirmed, SlotStatus::SlotFinalized];
+    plays(&chain, 1);
+    plays(&chain, 2);
+    for (mut subscription, status) in subscriptions.into_iter().zip(reached) {
+        chain.reports(1, status);
+        let mut content = Vec::new();
+        while content.last().is_none_or(|last| last != "m:block 1") {
+            let name = subscription.name().await;
+            if !name.starts_with("s:") {
+                content.push(name);
+            }
+        }
+        let whole = [
+            "a:account 10 in 1 v11",
+            "a:account 30 in 1 v12",
+            "t:transaction 0 in 1",
+            "t:transaction 1 in 1",
+            "e:entry 0 in 1",
+            "e:entry 1 in 1",
+            "b:whole block 1: 2 accounts, 2 transactions, 2 entries",
+            "m:block 1",
+        ];
+        assert_eq!(content, whole, "{status:?}");
+    }
+    chain.stop().await;
+}
+
+/// Filters of accounts, each with a name.
+fn accounts<const N: usize>(
+    filters: [(&str, SubscribeRequestFilterAccounts); N],
+) -> SubscribeRequest {
+    let filters = filters.map(|(name, filter)| (name.to_owned(), filter));
+    SubscribeRequest {
+        accounts: filters.into(),
+        ..SubscribeRequest::default()
+    }
+}
+
+/// Fields of a filter must all match, and of each field any value; an update names the filters that let it through.
+#[tokio::test]
+async fn filter_accounts() {
+    let chain = Chain::from_genesis("");
+    let text = |key: u8| bs58::encode([key; 32]).into_string();
+    let account = |account: u8, owner: &[u8]| SubscribeRequestFilterAccounts {
+        account: vec![text(account), text(99)],
+        owner: owner.iter().map(|owner| text(*owner)).collect(),
+        ..SubscribeRequestFilterAccounts::default()
+    };
+    let sized = SubscribeRequestFilterAccounts {
+        filters: vec![SubscribeRequestFilterAccountsFilter {
+            filter: Some(Filter::Datasize("clock".len() as u64)),
+        }],
+        ..SubscribeRequestFilterAccounts::default()
+    };
+    // The plugin is given the owner of account 30 as 3, and of account 10 as 1.
+    let request = accounts([
+        ("listed", account(10, &[])),
+        ("owned", account(30, &[3])),
+        ("owned by another", account(30, &[1])),
+        ("sized", sized),
+    ]);
+    let mut subscription = chain.subscribe(request).await;
+    plays(&chain, 1);
+    let mut names = Vec::new();
+    for name in subscription.names(3).await {
+        let (filters, what) = name.split_once(':').unwrap();
+        let mut filters: Vec<&str> = filters.split(',').collect();
+        filters.sort_unstable();
+        names.push(format!("{}:{what}", filters.join(",")));
+    }
+    let expected = [
+        "owned,sized:account 30 in 1 v10",
+        "listed:account 10 in 1 v11",
+        "owned:account 30 in 1 v12",
+    ];
+    assert_eq!(names, expected);
+    chain.stop().await;
+}
+
+#[tokio::test]
+async fn cuckoo() {
+    let chain = Chain::from_genesis("");
+    let mut addresses = CuckooFilter::<[u8; 32]>::with_capacity(100).unwrap();
+    addresses.insert(&[10; 32]).unwrap();
+    let filter = SubscribeRequestFilterAccounts {
+        cuckoo_accounts_filter: Some(WireCuckooFilter::from(&addresses)),
+        ..SubscribeRequestFilterAccounts::default()
+    };
+    let mut subscription = chain.subscribe(accounts([("cuckoo", filter)])).await;
+    plays(&chain, 1);
+    plays(&chain, 2);
+    let expected = ["cuckoo:account 10 in 1 v11", "cuckoo:account 10 in 2 v21"];
+    assert_eq!(subscription.names(2).await, expected);
     chain.stop().await;
 }
 

@@ -19,10 +19,16 @@ use tonic_health::pb::{
 };
 use validator::Validator;
 use watch::{Kind, Watch, all_kinds, blocks, full_blocks, sysvar_clock};
-use yellowstone_grpc_proto::geyser::{
-    CommitmentLevel, SlotStatus, SubscribeRequest, SubscribeRequestFilterAccounts,
-    SubscribeRequestFilterBlocks, subscribe_update::UpdateOneof,
+use yellowstone_grpc_proto::{
+    cuckoo::CuckooFilter,
+    geyser::{
+        CommitmentLevel, SlotStatus, SubscribeRequest, SubscribeRequestFilterAccounts,
+        SubscribeRequestFilterBlocks, subscribe_update::UpdateOneof,
+    },
 };
+
+/// The owner of every sysvar.
+const SYSVARS: &str = "Sysvar1111111111111111111111111111111111111";
 
 /// Blocks that a scenario looks at.
 const BLOCKS: usize = 5;
@@ -193,6 +199,108 @@ async fn slot_status_parent_present() {
             statuses.insert(slot.status());
         }
     }
+}
+
+/// At each commitment every slot comes whole: its accounts before its block metadata, and that before its status.
+#[tokio::test]
+async fn any_commitment() {
+    let validator = Validator::start().await;
+    replayable(&validator).await;
+    for (level, status) in [
+        (CommitmentLevel::Processed, SlotStatus::SlotProcessed),
+        (CommitmentLevel::Confirmed, SlotStatus::SlotConfirmed),
+        (CommitmentLevel::Finalized, SlotStatus::SlotFinalized),
+    ] {
+        let request = SubscribeRequest {
+            commitment: Some(level.into()),
+            ..all_kinds()
+        };
+        let mut watch = Watch::open(&validator, request).await;
+        let updates = watch.until_blocks(BLOCKS).await;
+        let blocks = updates.iter().filter(|(_, kind)| *kind == Kind::Block);
+        // The first may have begun before the subscription; of the last the rest is still to come.
+        let whole: Vec<u64> = blocks.map(|(slot, _)| *slot).collect();
+        for slot in &whole[1..BLOCKS - 1] {
+            let order = order(&updates, *slot);
+            let block = span(&order, Kind::Block);
+            assert!(span(&order, Kind::Account).1 < block.0, "{order:?}");
+            let meta = span(&order, Kind::BlockMeta);
+            assert!(block.1 < meta.0, "{order:?}");
+            assert!(meta.1 < span(&order, Kind::Status(status)).0, "{order:?}");
+        }
+        assert!(
+            whole.windows(2).all(|pair| pair[1] == pair[0] + 1),
+            "{level:?} {whole:?}"
+        );
+    }
+}
+
+fn accounts(filter: SubscribeRequestFilterAccounts) -> SubscribeRequest {
+    SubscribeRequest {
+        accounts: [("accounts".to_owned(), filter)].into(),
+        ..SubscribeRequest::default()
+    }
+}
+
+/// Writes that a subscription to accounts brings: slot, address and owner of each.
+async fn next_write(watch: &mut Watch) -> (u64, String, String) {
+    match watch.next().await {
+        UpdateOneof::Account(update) => {
+            let account = update.account.expect("an account");
+            let text = |address: &[u8]| bs58::encode(address).into_string();
+            (update.slot, text(&account.pubkey), text(&account.owner))
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn filter_accounts() {
+    let validator = Validator::start().await;
+    let owned = SubscribeRequestFilterAccounts {
+        owner: vec![SYSVARS.to_owned()],
+        ..SubscribeRequestFilterAccounts::default()
+    };
+    let mut watch = Watch::open(&validator, accounts(owned.clone())).await;
+    let mut addresses = HashSet::new();
+    while !addresses.contains(&sysvar_clock()) || addresses.len() < 2 {
+        let (_, address, owner) = next_write(&mut watch).await;
+        assert_eq!(owner, SYSVARS, "{address}");
+        addresses.insert(address);
+    }
+    let one_of_them = SubscribeRequestFilterAccounts {
+        account: vec![sysvar_clock()],
+        ..owned
+    };
+    let mut watch = Watch::open(&validator, accounts(one_of_them)).await;
+    for _ in 0..BLOCKS {
+        assert_eq!(next_write(&mut watch).await.1, sysvar_clock());
+    }
+}
+
+#[tokio::test]
+async fn cuckoo() {
+    let validator = Validator::start().await;
+    let mut addresses = CuckooFilter::<[u8; 32]>::with_capacity(100).unwrap();
+    let clock = bs58::decode(sysvar_clock()).into_vec().unwrap();
+    addresses.insert(&clock.try_into().unwrap()).unwrap();
+    let filter = SubscribeRequestFilterAccounts {
+        cuckoo_accounts_filter: Some((&addresses).into()),
+        ..SubscribeRequestFilterAccounts::default()
+    };
+    let mut watch = Watch::open(&validator, accounts(filter)).await;
+    let mut slots = Vec::new();
+    while slots.len() < BLOCKS {
+        let (slot, address, _) = next_write(&mut watch).await;
+        // Such a filter lets some others through: one of some thousands.
+        if address == sysvar_clock() {
+            slots.push(slot);
+        }
+    }
+    assert!(
+        slots.windows(2).all(|pair| pair[1] == pair[0] + 1),
+        "{slots:?}"
+    );
 }
 
 #[tokio::test]
