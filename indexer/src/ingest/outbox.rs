@@ -10,7 +10,7 @@ use sluice_store::{
     Commit, Commitment, KnownAccountChanges, NewMessage, PendingCommit, Store, StoreError,
     Timestamp, UnconfirmedSlot,
 };
-use tokio::{sync::Notify, try_join};
+use tokio::{join, sync::Notify};
 
 use crate::{
     delivery::capacity::{DispatchCapacity, Reservation},
@@ -193,7 +193,9 @@ impl CommitPipeline {
         let batch = mem::take(&mut self.batch);
         let given = u64::try_from(batch.messages.len()).unwrap_or(u64::MAX);
         let submitting = outbox.submit(self.pending.take(), self.received);
-        let (pending, new) = try_join!(outbox.commit(batch), submitting)?;
+        // What is stored is sent, also where the next batch cannot be stored.
+        let (pending, new) = join!(outbox.commit(batch), submitting);
+        let (new, pending) = (new?, pending?);
         self.pending = Some(pending);
         self.counts.given = self.counts.given.saturating_add(given);
         self.counts.new = self.counts.new.saturating_add(new);
@@ -205,8 +207,14 @@ impl CommitPipeline {
         if !self.batch.is_empty() {
             self.commit(outbox).await?;
         }
+        self.submit(outbox).await?;
+        Ok(mem::take(&mut self.counts))
+    }
+
+    /// Waits until what is committed is on the disk and submitted.
+    pub(crate) async fn submit(&mut self, outbox: &Outbox) -> Result<(), StoreError> {
         let new = outbox.submit(self.pending.take(), self.received).await?;
         self.counts.new = self.counts.new.saturating_add(new);
-        Ok(mem::take(&mut self.counts))
+        Ok(())
     }
 }

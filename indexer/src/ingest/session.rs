@@ -195,6 +195,25 @@ impl<'a> Session<'a> {
         received: Instant,
     ) -> Result<(), SessionEnd> {
         let mut pipeline = CommitPipeline::new(received);
+        let performed = self.perform_in(&mut pipeline, served, actions).await;
+        let outbox = &self.context.outbox;
+        if performed.is_err() {
+            // What is stored is leased to this process, and would wait for the end of its lease. The session ends for
+            // the first fault.
+            let _ = pipeline.submit(outbox).await;
+        }
+        performed?;
+        pipeline.flush(outbox).await?;
+        Ok(())
+    }
+
+    /// Performs actions; the last messages are left in the pipeline.
+    async fn perform_in(
+        &mut self,
+        pipeline: &mut CommitPipeline,
+        served: Served<'_>,
+        actions: Vec<Action>,
+    ) -> Result<(), SessionEnd> {
         for action in actions {
             match action {
                 Action::Emit {
@@ -209,7 +228,7 @@ impl<'a> Session<'a> {
                         events,
                         last_owners,
                     };
-                    self.emit(served, &mut pipeline, &emission).await?;
+                    self.emit(served, pipeline, &emission).await?;
                 }
                 Action::Retract {
                     slot,
@@ -227,12 +246,10 @@ impl<'a> Session<'a> {
                 Action::Checkpoint { .. } if !served.checkpoints => {}
                 Action::Checkpoint { commitment, slot } => {
                     self.forget_owners(commitment, slot);
-                    self.checkpoint(&mut pipeline, commitment, slot, received)
-                        .await?;
+                    self.checkpoint(pipeline, commitment, slot).await?;
                 }
             }
         }
-        pipeline.flush(&self.context.outbox).await?;
         Ok(())
     }
 
@@ -291,13 +308,12 @@ impl<'a> Session<'a> {
         pipeline: &mut CommitPipeline,
         commitment: Commitment,
         slot: u64,
-        received: Instant,
     ) -> Result<(), SessionEnd> {
-        let batch = &mut pipeline.batch;
         if !self.has_checkpoint {
-            self.report_gap(batch, received).await?;
+            self.report_gap(pipeline).await?;
             self.has_checkpoint = true;
         }
+        let batch = &mut pipeline.batch;
         if commitment == Commitment::Confirmed {
             batch.resolved.extend(self.resolve_through(slot));
         }

@@ -1,10 +1,10 @@
 //! Gap of a session: the slots since the checkpoint that no server replays, reported to all webhooks.
 
-use std::{sync::Arc, time::Instant};
+use std::sync::Arc;
 
 use sluice_store::{Commitment, EventKind};
 
-use super::{OutboxBatch, Session, SessionEnd};
+use super::{super::outbox::CommitPipeline, Session, SessionEnd};
 use crate::{
     events::{compose, subscription_index::Subscriptions},
     slots::{Gap, ResumePoint},
@@ -23,11 +23,7 @@ impl Session<'_> {
 
     /// Reports the slots of which nothing was emitted: those since the checkpoint, of a session that could not start
     /// there, or those that the server leaves out. They are stored together with the checkpoint that passes them.
-    pub(super) async fn report_gap(
-        &self,
-        batch: &mut OutboxBatch,
-        received: Instant,
-    ) -> Result<(), SessionEnd> {
+    pub(super) async fn report_gap(&self, pipeline: &mut CommitPipeline) -> Result<(), SessionEnd> {
         let now = self.now();
         for commitment in Commitment::ALL {
             let Some(gap) = self.gap(commitment) else {
@@ -45,13 +41,13 @@ impl Session<'_> {
             let lost = EventKind::ALL.into_iter().collect();
             let messages = compose::gap(&self.subscriptions, commitment, gap, lost, now);
             // Before what is emitted of the slots after it.
-            batch.messages.splice(0..0, messages);
+            pipeline.batch.messages.splice(0..0, messages);
         }
         if let Some(gap) = self.gap(Commitment::Finalized) {
             // So that a reconnect before the next finality does not ask for them again. No checkpoint passes a gap that is
             // not stored.
             let outbox = &self.context.outbox;
-            batch.flush(outbox, received).await?;
+            pipeline.flush(outbox).await?;
             outbox.checkpoint(Commitment::Finalized, gap.last).await?;
         }
         Ok(())
