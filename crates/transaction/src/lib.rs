@@ -10,6 +10,7 @@
 //! | whether another transaction is the planned one | `comparison` |
 //! | why a transaction failed | `failure` |
 //! | compute units and their price | `compute_table`, `compute_units`, `compute_budget`, `exchange` |
+//! | bytes of the accounts that are loaded | `loaded_bytes` |
 //! | the user's associated token accounts | `associated` |
 
 mod account_closing;
@@ -23,6 +24,7 @@ pub mod costs;
 mod durable_nonce;
 mod exchange;
 mod failure;
+pub mod loaded_bytes;
 pub mod lookup_table;
 pub mod plan;
 mod planned_instruction;

@@ -20,6 +20,7 @@ use crate::{
     compute_units::ExchangeUnits,
     costs::Costs,
     durable_nonce::DurableNonce,
+    loaded_bytes::loaded_bytes,
     lookup_table::LookupTable,
     planned_instruction::{PlannedInstruction, manifest},
     platform_fee::PlatformFee,
@@ -77,6 +78,8 @@ pub struct TransactionPlan {
     pub priority_fee: u64,
     /// Compute units beyond those of the instructions, for what a wallet appends.
     pub unit_headroom: u32,
+    /// Bytes that the transaction leaves free of what the network carries.
+    pub size_headroom: usize,
     /// Wire format of the transaction.
     pub version: TransactionVersion,
     /// The table that version 0 may name accounts by.
@@ -137,21 +140,38 @@ enum Wrapping {
 }
 
 impl TransactionPlan {
-    /// The unsigned transaction, with this blockhash unless a nonce takes its place.
+    /// The unsigned transaction, with this blockhash unless a nonce takes its place. What it may load is limited where there is
+    /// room for that instruction: it saves cost, and nothing else depends on it.
     ///
     /// # Errors
     /// When the accounts do not fit a message, which 40 accounts always do.
     pub fn transaction(&self, blockhash: Hash) -> Result<UnsignedTransaction, CompileError> {
+        let limited = self.built(blockhash, true)?;
+        if self.fits(&limited) {
+            return Ok(limited);
+        }
+        self.built(blockhash, false)
+    }
+
+    /// Whether the network carries the transaction with what is to be left free.
+    pub(crate) fn fits(&self, unsigned: &UnsignedTransaction) -> bool {
+        unsigned.bytes.len().saturating_add(self.size_headroom) <= self.version.size_limit()
+    }
+
+    fn built(&self, blockhash: Hash, limited: bool) -> Result<UnsignedTransaction, CompileError> {
         let blockhash = self.nonce.map_or(blockhash, |nonce| nonce.value);
         let advance = self.nonce.map(|nonce| nonce.advance());
         let creations = self.account_creations(blockhash);
         let swap = self.parts(&creations).into_instructions();
         let instructed = self.version.has_budget_instructions();
+        let loaded_bytes = loaded_bytes(&swap, self.token_2022_mints());
+        let limited = limited || !instructed;
+        let loads = (limited && instructed).then(|| limit_of_loaded_bytes(loaded_bytes));
         let PlannedUnits {
             modelled: modelled_units,
             planned: planned_units,
             limit: unit_limit,
-        } = self.units(advance.iter().chain(&swap), instructed);
+        } = self.units(advance.iter().chain(&loads).chain(&swap), instructed);
         let unit_price = unit_price(self.priority_fee, unit_limit);
         // A message that names the fee itself needs no price, and so no rounding.
         let (budget, priority_fee) = if instructed {
@@ -161,11 +181,12 @@ impl TransactionPlan {
         } else {
             (None, self.priority_fee)
         };
-        let before = advance.into_iter().chain(budget.into_iter().flatten());
-        let instructions: Vec<_> = before.chain(swap).collect();
+        let budget = budget.into_iter().flatten().chain(loads);
+        let instructions: Vec<_> = advance.into_iter().chain(budget).chain(swap).collect();
         let budget = MessageBudget {
             unit_limit,
             priority_fee,
+            loaded_bytes,
         };
         let format = Format {
             version: self.version,
@@ -181,6 +202,7 @@ impl TransactionPlan {
             modelled_units,
             planned_units,
             unit_limit,
+            loaded_bytes: limited.then_some(loaded_bytes),
             unit_price,
             costs: self.costs(priority_fee, creations),
             sol_output: self.sol_output(),
@@ -300,6 +322,14 @@ impl TransactionPlan {
             }
         }
         route
+    }
+
+    /// Mints of Token-2022 among those of the route.
+    fn token_2022_mints(&self) -> u32 {
+        let sides = [Some(self.input), self.middle, Some(self.output)];
+        let kinds = sides.into_iter().flatten().map(|side| side.token.kind);
+        let extended = kinds.filter(|kind| *kind != TokenKind::Spl);
+        extended.fold(0, |count, _| count.saturating_add(1))
     }
 
     const fn user(&self) -> &Pubkey {
@@ -531,6 +561,11 @@ fn budget_instructions(unit_price: u64, unit_limit: u32) -> [PlannedInstruction;
         PlannedInstruction::new(manifest::UNIT_PRICE, price, table::BUILTIN),
         PlannedInstruction::new(manifest::UNIT_LIMIT, limit, table::BUILTIN),
     ]
+}
+
+fn limit_of_loaded_bytes(bytes: u32) -> PlannedInstruction {
+    let limit = ComputeBudgetInstruction::set_loaded_accounts_data_size_limit(bytes);
+    PlannedInstruction::new(manifest::LOADED_BYTES, limit, table::BUILTIN)
 }
 
 const fn input_of(swap: &SwapAccounts) -> (Pubkey, Pubkey, Pubkey) {

@@ -43,6 +43,7 @@ pub(crate) mod manifest {
     );
     pub(crate) const UNIT_PRICE: Label = Label("setComputeUnitPrice", &[]);
     pub(crate) const UNIT_LIMIT: Label = Label("setComputeUnitLimit", &[]);
+    pub(crate) const LOADED_BYTES: Label = Label("setLoadedAccountsDataSizeLimit", &[]);
     pub(crate) const CREATE_TOKEN_ACCOUNT: Label = Label(
         "createTokenAccount",
         &[

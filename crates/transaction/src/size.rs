@@ -43,14 +43,12 @@ pub enum Remedy {
 }
 
 impl TransactionPlan {
-    /// The single changes after which the transaction fits, and leaves `headroom` bytes for what others append.
+    /// The single changes after which the transaction fits, and leaves free what it is to.
     #[must_use]
-    pub fn remedies(&self, blockhash: Hash, headroom: usize) -> Vec<Remedy> {
+    pub fn remedies(&self, blockhash: Hash) -> Vec<Remedy> {
         let fits = |(_, plan): &(Remedy, Self)| {
             let built = plan.transaction(blockhash);
-            built.is_ok_and(|built| {
-                built.bytes.len().saturating_add(headroom) <= plan.version.size_limit()
-            })
+            built.is_ok_and(|built| plan.fits(&built))
         };
         let smaller = self.smaller().into_iter().filter(fits);
         smaller.map(|(remedy, _)| remedy).collect()

@@ -42,6 +42,8 @@ pub struct UnsignedTransaction {
     pub planned_units: u32,
     /// Compute unit limit: those, and the headroom.
     pub unit_limit: u32,
+    /// The most bytes that its accounts may have together; `None` where it asks for no limit.
+    pub loaded_bytes: Option<u32>,
     /// Price of a compute unit, micro-lamports: of version 1 what the priority fee comes to, rounded down.
     pub unit_price: u64,
     /// What it costs the wallet.
@@ -60,10 +62,6 @@ impl UnsignedTransaction {
     }
 }
 
-/// Bytes of accounts that a transaction of version 1 may load: the most that the chain allows any, which the other versions
-/// have without asking. Left out, version 1 may load nothing.
-const LOADED_BYTES: u32 = 64 * 1024 * 1024;
-
 /// What version 1 asks for in the message itself.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MessageBudget {
@@ -71,6 +69,8 @@ pub(crate) struct MessageBudget {
     pub unit_limit: u32,
     /// Priority fee, lamports.
     pub priority_fee: u64,
+    /// Bytes of accounts that may be loaded: left out, version 1 may load nothing.
+    pub loaded_bytes: u32,
 }
 
 /// How a message is written.
@@ -121,7 +121,7 @@ pub(crate) fn compile(
             let config = v1::TransactionConfig::empty()
                 .with_compute_unit_limit(budget.unit_limit)
                 .with_priority_fee(budget.priority_fee)
-                .with_loaded_accounts_data_size_limit(LOADED_BYTES);
+                .with_loaded_accounts_data_size_limit(budget.loaded_bytes);
             let message =
                 v1::Message::try_compile_with_config(payer, &instructions, blockhash, config)?;
             VersionedMessage::V1(message)

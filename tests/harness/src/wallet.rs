@@ -113,6 +113,7 @@ impl Wallet {
             wraps_all: false,
             priority_fee: 12_345,
             unit_headroom: 0,
+            size_headroom: 0,
             version: case.version,
             lookup_table: None,
             rent: Rent {

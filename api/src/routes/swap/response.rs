@@ -42,6 +42,10 @@ pub struct TransactionResponse {
     compute_unit_price_micro_lamports: u64,
     compute_unit_price_micro_lamports_string: Digits,
     compute_units: ComputeUnitsView,
+    /// The most bytes that all its accounts may have together, by `setLoadedAccountsDataSizeLimit`, of version 1 in the message:
+    /// what the swap may load, and two MiB for what others append. Null where there is no room for that instruction.
+    #[schema(required)]
+    loaded_accounts_data_size_limit: Option<u32>,
     /// The service's address lookup table, by which the transaction names accounts; null where it names them all itself. Who
     /// checks the message reads the table from the chain.
     #[schema(required)]
@@ -211,6 +215,7 @@ impl TransactionResponse {
                 samples: executable.units.samples,
                 headroom: unsigned.unit_limit.saturating_sub(unsigned.planned_units),
             },
+            loaded_accounts_data_size_limit: unsigned.loaded_bytes,
             lookup_table: unsigned.lookup_table.as_ref().map(Address::new),
             size: unsigned.bytes.len(),
             amounts: Amounts::from(&executable.quote),

@@ -121,14 +121,7 @@ pub(super) async fn built(state: &AppState, swap: &Swap) -> Result<Built, ApiErr
     let unsigned = plan
         .transaction(latest.blockhash)
         .map_err(|error| ApiError::Internal(error.into()))?;
-    check_size(
-        state,
-        &plan,
-        &unsigned,
-        latest.blockhash,
-        swap.size_headroom,
-    )
-    .await?;
+    check_size(state, &plan, &unsigned, latest.blockhash).await?;
     if swap.check_balance {
         holdings.require_balance(swap, &executable, &unsigned.costs, &found)?;
     }
@@ -203,14 +196,14 @@ async fn check_size(
     plan: &TransactionPlan,
     unsigned: &UnsignedTransaction,
     blockhash: Hash,
-    headroom: usize,
 ) -> Result<(), SwapRefusal> {
     let size = unsigned.bytes.len();
     let limit = plan.version.size_limit();
+    let headroom = plan.size_headroom;
     if size.saturating_add(headroom) <= limit {
         return Ok(());
     }
-    let mut remedies = plan.remedies(blockhash, headroom);
+    let mut remedies = plan.remedies(blockhash);
     // The refusal is as true without a node that answers.
     if remedies.contains(&Remedy::WithVersion1)
         && !state.rpc().takes_version_1().await.unwrap_or(false)
@@ -254,6 +247,7 @@ pub(super) fn transaction_plan(
         wraps_all: swap.wrap_sol == WrapSol::Always,
         priority_fee: swap.priority_fee,
         unit_headroom: swap.unit_headroom,
+        size_headroom: swap.size_headroom,
         version: swap.version,
         lookup_table: state.rpc().lookup_table(),
         rent: found.rent,

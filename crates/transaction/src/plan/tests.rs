@@ -67,6 +67,7 @@ fn plan(input_mint: Pubkey, output_mint: Pubkey) -> TransactionPlan {
         wraps_all: false,
         priority_fee: 5_000,
         unit_headroom: 6_000,
+        size_headroom: 0,
         version: TransactionVersion::V0,
         lookup_table: None,
         rent: Rent {
@@ -99,8 +100,13 @@ fn unsigned_of(plan: &TransactionPlan) -> UnsignedTransaction {
 fn outline(plan: &TransactionPlan) -> Vec<&'static str> {
     let instructions = unsigned_of(plan).instructions;
     let names: Vec<_> = instructions.iter().map(|planned| planned.name).collect();
-    assert_eq!(names[..2], ["setComputeUnitPrice", "setComputeUnitLimit"]);
-    instructions[2..]
+    let budget = [
+        "setComputeUnitPrice",
+        "setComputeUnitLimit",
+        "setLoadedAccountsDataSizeLimit",
+    ];
+    assert_eq!(names[..3], budget);
+    instructions[3..]
         .iter()
         .map(
             |planned| match (planned.name, planned.instruction.data.as_slice()) {
@@ -134,7 +140,7 @@ fn sol_in_uses_what_is_wrapped_already_and_never_closes_it() {
     plan.input.account = held(ids::WRAPPED_SOL, 400);
     assert_eq!(outline(&plan), ["wrapSol", "syncWrappedSol", "guardedSwap"]);
     let built = unsigned_of(&plan);
-    let wrap = &built.instructions[2].instruction;
+    let wrap = &built.instructions[3].instruction;
     assert_eq!(wrap.data[4..12], 600u64.to_le_bytes());
     assert_eq!(built.costs.wrapped, 600);
     plan.input.account = held(ids::WRAPPED_SOL, 1_000);
@@ -327,6 +333,11 @@ fn the_limit_is_the_sum_of_the_instructions_with_headroom_and_the_price_is_what_
             built.instructions[1].instruction.data[1..],
             limit.to_le_bytes()
         );
+        let loaded = built.loaded_bytes.expect("there is room");
+        assert_eq!(
+            built.instructions[2].instruction.data[1..],
+            loaded.to_le_bytes()
+        );
     }
 }
 
@@ -342,7 +353,8 @@ fn assert_budget_of_the_message(plan: &TransactionPlan, built: &UnsignedTransact
     assert_eq!(message.config.priority_fee, Some(plan.priority_fee));
     assert_eq!(built.costs.priority_fee, plan.priority_fee);
     let loaded = message.config.loaded_accounts_data_size_limit;
-    assert_eq!(loaded, Some(64 << 20), "without it nothing may be loaded");
-    let budget = |planned: &PlannedInstruction| planned.name.starts_with("setComputeUnit");
+    assert!(loaded.is_some(), "without it nothing may be loaded");
+    assert_eq!(loaded, built.loaded_bytes);
+    let budget = |planned: &PlannedInstruction| planned.name.starts_with("set");
     assert!(!built.instructions.iter().any(budget));
 }

@@ -59,7 +59,7 @@ fn a_platform_is_paid_before_the_swap_from_the_account_that_pays_or_in_native_so
         panic!("one account is created");
     };
     assert_eq!((creation.owner, creation.rent_to), (key(40), None));
-    let pay = &built.instructions[3].instruction;
+    let pay = &built.instructions[4].instruction;
     assert_eq!(pay.data, [&[12][..], &40u64.to_le_bytes(), &[6]].concat());
     let paid: Vec<_> = pay.accounts.iter().map(|meta| meta.pubkey).collect();
     assert_eq!(paid, [key(4), key(8), key(41), key(1)]);
@@ -73,7 +73,7 @@ fn a_platform_is_paid_before_the_swap_from_the_account_that_pays_or_in_native_so
     let built = unsigned_of(&plan);
     assert_eq!((built.costs.wrapped, built.costs.platform_fee), (0, 40));
     assert_eq!(
-        built.instructions[2].instruction.accounts[1].pubkey,
+        built.instructions[3].instruction.accounts[1].pubkey,
         key(40)
     );
     let user_pays = built.costs.required;
