@@ -1,7 +1,6 @@
 //! Creation of a token account: its address and rent, and the instructions that create it (pure).
 
 use cpmm::ids;
-use solana_hash::Hash;
 use solana_instruction::{AccountMeta, Instruction};
 use solana_pubkey::Pubkey;
 use solana_system_interface::instruction::create_account_with_seed;
@@ -63,10 +62,11 @@ pub(crate) enum AssociatedInstruction {
 impl AccountCreation {
     /// Creation of an account of this transaction alone, which takes wrapped SOL and is closed at the end.
     ///
-    /// Its address is the user's own and follows from the blockhash, so that it cannot be known, and thus occupied, before
-    /// the transaction is built. Two transactions with the same one may share it, because each closes it.
-    pub(crate) fn temporary(user: &Pubkey, blockhash: Hash, rent: Rent, rent_to: Pubkey) -> Self {
-        let seed: String = blockhash.to_string().chars().take(SEED_LEN).collect();
+    /// Its address is the user's own and follows from the seed, which cannot be known, and the address thus not be occupied,
+    /// before the transaction is built: its first [`SEED_LEN`] characters. Two transactions with the same one may share it, because each
+    /// closes it.
+    pub(crate) fn temporary(user: &Pubkey, seed: &str, rent: Rent, rent_to: Pubkey) -> Self {
+        let seed: String = seed.chars().take(SEED_LEN).collect();
         let account = Pubkey::create_with_seed(user, &seed, &ids::SPL_TOKEN)
             .expect("a seed of at most 32 characters, for an owner that is not a derived address");
         let space = TokenKind::Spl.account_len();

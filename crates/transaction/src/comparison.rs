@@ -1,5 +1,6 @@
 //! Comparison: where a transaction differs first from the planned one, blockhash and signatures aside (pure).
 
+use solana_hash::Hash;
 use solana_message::{VersionedMessage, compiled_instruction::CompiledInstruction};
 use solana_transaction::versioned::VersionedTransaction;
 
@@ -35,6 +36,14 @@ pub fn difference(
     let planned = parse(&planned.bytes)?;
     let found = parse(found)?;
     Ok(first(&planned, &found))
+}
+
+/// The blockhash of a transaction, from which the address of an account of its own follows.
+///
+/// # Errors
+/// As [`difference`].
+pub fn blockhash(found: &[u8]) -> Result<Hash, NoTransaction> {
+    Ok(*parse(found)?.message.recent_blockhash())
 }
 
 fn parse(bytes: &[u8]) -> Result<VersionedTransaction, NoTransaction> {

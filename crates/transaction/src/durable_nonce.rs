@@ -7,6 +7,7 @@ use solana_system_interface::{instruction::advance_nonce_account, program};
 use crate::{
     compute_table::BUILTIN,
     planned_instruction::{PlannedInstruction, manifest},
+    route::SwapTerms,
 };
 
 /// Length of a nonce account: version, state, authority, value, and the fee of a signature at that time.
@@ -86,6 +87,16 @@ impl DurableNonce {
         })
     }
 
+    /// The seed of an account of the transaction alone. The value is known before the transaction is built, and what is signed
+    /// for is not.
+    pub(crate) fn seed(&self, terms: SwapTerms) -> String {
+        let bytes = self.value.to_bytes();
+        let (words, _) = bytes.as_chunks::<8>();
+        let word = |index: usize| words.get(index).map_or(0, |word| u64::from_le_bytes(*word));
+        let (first, second) = (word(0) ^ terms.amount_in, word(1) ^ terms.minimum_out);
+        format!("{first:016x}{second:016x}")
+    }
+
     /// Replaces the value. The chain looks for it in the first instruction of a transaction alone.
     pub(crate) fn advance(&self) -> PlannedInstruction {
         let advance = advance_nonce_account(&self.account, &self.authority);
@@ -124,6 +135,30 @@ mod tests {
                 value,
             };
             assert_eq!(found, expected);
+        }
+    }
+
+    #[test]
+    fn the_seed_is_another_one_for_other_amounts_and_for_another_value() {
+        let nonce = |value| DurableNonce {
+            account: ACCOUNT,
+            authority: USER,
+            value: Hash::new_from_array([value; 32]),
+        };
+        let terms = |amount_in, minimum_out| SwapTerms {
+            amount_in,
+            minimum_out,
+            expiry_slot: None,
+        };
+        let seeds = [
+            nonce(7).seed(terms(5, 4)),
+            nonce(7).seed(terms(5, 3)),
+            nonce(7).seed(terms(4, 4)),
+            nonce(8).seed(terms(5, 4)),
+        ];
+        for (index, seed) in seeds.iter().enumerate() {
+            assert_eq!(seed.len(), 32, "{seed}");
+            assert!(!seeds[..index].contains(seed), "{seed}");
         }
     }
 

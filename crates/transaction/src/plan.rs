@@ -2,16 +2,18 @@
 //!
 //! Without a cluster, so that every combination can be tested.
 
+mod budget;
+
 use std::sync::Arc;
 
 use cpmm::{TokenAccount, ids, instruction::SwapAccounts};
-use solana_compute_budget_interface::ComputeBudgetInstruction;
 use solana_hash::Hash;
 use solana_message::CompileError;
 use solana_pubkey::Pubkey;
 use solana_system_interface::instruction::transfer;
 use spl_token_interface::instruction::sync_native;
 
+use self::budget::{PlannedUnits, budget_instructions, limit_of_loaded_bytes};
 use crate::{
     account_closing::AccountClosing,
     account_creation::{AccountCreation, CreationMethod, SPL_TOKEN_IS_ONE},
@@ -20,7 +22,6 @@ use crate::{
     compute_units::ExchangeUnits,
     costs::Costs,
     durable_nonce::DurableNonce,
-    loaded_bytes::loaded_bytes,
     lookup_table::LookupTable,
     planned_instruction::{PlannedInstruction, manifest},
     platform_fee::PlatformFee,
@@ -120,13 +121,6 @@ pub struct ApartSwap {
     pub sol_output: Option<SolOutput>,
 }
 
-/// Compute units of a transaction.
-struct PlannedUnits {
-    modelled: u32,
-    planned: u32,
-    limit: u32,
-}
-
 /// The wrapped SOL account of a swap that pays or gets native SOL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Wrapping {
@@ -164,7 +158,7 @@ impl TransactionPlan {
         let creations = self.account_creations(blockhash);
         let swap = self.parts(&creations).into_instructions();
         let instructed = self.version.has_budget_instructions();
-        let loaded_bytes = loaded_bytes(&swap, self.token_2022_mints());
+        let loaded_bytes = self.loaded_bytes(&swap);
         let limited = limited || !instructed;
         let loads = (limited && instructed).then(|| limit_of_loaded_bytes(loaded_bytes));
         let PlannedUnits {
@@ -243,35 +237,6 @@ impl TransactionPlan {
         )
     }
 
-    /// What these instructions use, with those of the compute budget where there are any.
-    fn units<'a>(
-        &self,
-        instructions: impl Iterator<Item = &'a PlannedInstruction>,
-        instructed: bool,
-    ) -> PlannedUnits {
-        let budget = if instructed {
-            table::BUILTIN.saturating_mul(2)
-        } else {
-            0
-        };
-        let token_program = if self.unwraps_lamports {
-            0
-        } else {
-            table::OLDER_TOKEN_PROGRAM
-        };
-        let planned = instructions
-            .map(|planned| planned.units)
-            .fold(budget.saturating_add(token_program), u32::saturating_add);
-        let units = &self.exchange_units;
-        PlannedUnits {
-            modelled: planned
-                .saturating_sub(units.learned)
-                .saturating_add(units.modelled),
-            planned,
-            limit: planned.saturating_add(self.unit_headroom),
-        }
-    }
-
     /// The instructions after those of the compute budget.
     fn parts(&self, creations: &[AccountCreation]) -> SwapParts {
         let route = self.route_through(creations);
@@ -322,14 +287,6 @@ impl TransactionPlan {
             }
         }
         route
-    }
-
-    /// Mints of Token-2022 among those of the route.
-    fn token_2022_mints(&self) -> u32 {
-        let sides = [Some(self.input), self.middle, Some(self.output)];
-        let kinds = sides.into_iter().flatten().map(|side| side.token.kind);
-        let extended = kinds.filter(|kind| *kind != TokenKind::Spl);
-        extended.fold(0, |count, _| count.saturating_add(1))
     }
 
     const fn user(&self) -> &Pubkey {
@@ -465,7 +422,11 @@ impl TransactionPlan {
             let unwraps = self.unwrapping() == Some(Wrapping::Temporary);
             unwraps.then(|| self.rent_to(self.sol_receiver()))
         };
-        let temporary = |rent_to| AccountCreation::temporary(user, blockhash, self.rent, rent_to);
+        let seed = || match self.nonce {
+            None => blockhash.to_string(),
+            Some(nonce) => nonce.seed(self.terms),
+        };
+        let temporary = |rent_to| AccountCreation::temporary(user, &seed(), self.rent, rent_to);
         creations.extend(rent_to.map(temporary));
         creations
     }
@@ -552,20 +513,6 @@ impl SwapParts {
         set_up.extend(clean_up);
         set_up
     }
-}
-
-fn budget_instructions(unit_price: u64, unit_limit: u32) -> [PlannedInstruction; 2] {
-    let price = ComputeBudgetInstruction::set_compute_unit_price(unit_price);
-    let limit = ComputeBudgetInstruction::set_compute_unit_limit(unit_limit);
-    [
-        PlannedInstruction::new(manifest::UNIT_PRICE, price, table::BUILTIN),
-        PlannedInstruction::new(manifest::UNIT_LIMIT, limit, table::BUILTIN),
-    ]
-}
-
-fn limit_of_loaded_bytes(bytes: u32) -> PlannedInstruction {
-    let limit = ComputeBudgetInstruction::set_loaded_accounts_data_size_limit(bytes);
-    PlannedInstruction::new(manifest::LOADED_BYTES, limit, table::BUILTIN)
 }
 
 const fn input_of(swap: &SwapAccounts) -> (Pubkey, Pubkey, Pubkey) {

@@ -61,11 +61,8 @@ impl Wallet {
         let pools = Pools::open(svm, case);
         let keypair = keypair(name);
         let user = keypair.pubkey();
-        let fee_payer = if case.fee_payer {
-            self::keypair(&format!("{name}'s fee payer"))
-        } else {
-            self::keypair(name)
-        };
+        let other = if case.fee_payer { "'s fee payer" } else { "" };
+        let fee_payer = self::keypair(&format!("{name}{other}"));
         svm.enrich(user);
         svm.enrich(fee_payer.pubkey());
         let receiver = case

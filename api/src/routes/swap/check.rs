@@ -3,7 +3,7 @@
 use axum::{Json, extract::State};
 use base64::{Engine, prelude::BASE64_STANDARD};
 use serde::{Deserialize, Serialize};
-use sluice_transaction::comparison::{Difference, difference};
+use sluice_transaction::comparison::{Difference, NoTransaction, blockhash, difference};
 use utoipa::ToSchema;
 
 use super::{
@@ -101,9 +101,11 @@ pub async fn check(
     let request = body
         .request
         .ok_or(ApiError::MissingField { field: "request" })?;
-    let built = built(&state, &request.check()?).await?;
+    let unreadable = |fault: NoTransaction| ApiError::invalid("transaction", fault.to_string());
+    let blockhash = blockhash(&found).map_err(unreadable)?;
+    let built = built(&state, &request.check()?, Some(blockhash)).await?;
     let difference = difference(&built.unsigned, &found)
-        .map_err(|fault| ApiError::invalid("transaction", fault.to_string()))?
+        .map_err(unreadable)?
         .map(DifferenceView::from);
     Ok(Json(CheckResponse {
         equal: difference.is_none(),

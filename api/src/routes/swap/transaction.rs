@@ -76,7 +76,7 @@ async fn build(state: &AppState, swap: Swap) -> Result<TransactionResponse, ApiE
         executable,
         plan,
         unsigned,
-    } = built(state, &swap).await?;
+    } = built(state, &swap, None).await?;
     let simulation = if swap.simulate {
         let slot = executable.confirmed_slot;
         Some(simulated(state.rpc(), &swap, &unsigned, slot).await?)
@@ -101,11 +101,15 @@ pub(super) struct Built {
     pub(super) unsigned: UnsignedTransaction,
 }
 
-/// The transaction of a swap, as the chain is now.
+/// The transaction of a swap, as the chain is now; with this blockhash, or else a recent one.
 ///
 /// # Errors
 /// Why the chain would refuse it, or why that cannot be known.
-pub(super) async fn built(state: &AppState, swap: &Swap) -> Result<Built, ApiError> {
+pub(super) async fn built(
+    state: &AppState,
+    swap: &Swap,
+    blockhash: Option<Hash>,
+) -> Result<Built, ApiError> {
     let executable = executable_swap(state, swap, false)?;
     let (latest, found, ()) = tokio::try_join!(
         state.rpc().latest_blockhash(),
@@ -118,10 +122,11 @@ pub(super) async fn built(state: &AppState, swap: &Swap) -> Result<Built, ApiErr
         nonce: durable_nonce(swap, &found)?,
         ..transaction_plan(state, swap, &executable, &holdings, &found)
     };
+    let blockhash = blockhash.unwrap_or(latest.blockhash);
     let unsigned = plan
-        .transaction(latest.blockhash)
+        .transaction(blockhash)
         .map_err(|error| ApiError::Internal(error.into()))?;
-    check_size(state, &plan, &unsigned, latest.blockhash).await?;
+    check_size(state, &plan, &unsigned, blockhash).await?;
     if swap.check_balance {
         holdings.require_balance(swap, &executable, &unsigned.costs, &found)?;
     }

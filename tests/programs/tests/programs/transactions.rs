@@ -3,5 +3,6 @@
 //! Wallets are in every state that the API can meet.
 
 mod balances;
+mod loaded;
 mod nonce;
 mod units;

@@ -6,13 +6,14 @@ use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
 use futures::StreamExt;
 use rand::{Rng, RngCore, SeedableRng, rngs::StdRng, seq::IndexedRandom};
 use serde_json::{Value, json};
+use sluice_transaction::Associated;
 use solana_hash::Hash;
 use solana_message::VersionedMessage;
 use solana_pubkey::Pubkey;
 use solana_signature::Signature;
 use solana_transaction::versioned::VersionedTransaction;
 
-use crate::client::{Answer, Client, wallet};
+use crate::client::{AMOUNT, Answer, Client, wallet};
 
 /// Tampered transactions of each body.
 const TAMPERED: usize = 250;
@@ -83,6 +84,36 @@ async fn what_was_built_is_equal_with_any_blockhash_and_any_signatures() {
             assert_eq!(answer.body, json!({ "equal": true, "difference": null }));
         }
     }
+}
+
+#[tokio::test]
+async fn an_account_of_the_transaction_alone_is_built_again_when_the_blockhash_has_gone() {
+    let client = Client::start().await;
+    let pool = &client.harness.sol_pool;
+    let mints = pool.state.mints;
+    for mint in [mints.token_0, mints.token_1] {
+        let account = Associated::of(&wallet(), &mint, &cpmm::ids::SPL_TOKEN).address;
+        client.give(account, wallet(), mint, AMOUNT, false);
+    }
+    let path = format!(
+        "/v1/quote?inputMint={}&outputMint={}&amount={AMOUNT}",
+        mints.token_1, mints.token_0
+    );
+    let quoted = client.get(&path).await.body;
+    let body = client.body(&quoted["quote"]);
+    let answer = client.transaction(&body).await.body;
+    let instructions = answer["instructions"].as_array().expect("a list").iter();
+    let mut names = instructions.map(|instruction| &instruction["name"]);
+    assert!(
+        names.any(|name| name == "createTemporaryAccount"),
+        "{answer}"
+    );
+    while client.transaction(&body).await.body["blockhash"] == answer["blockhash"] {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    let transaction = BASE64.decode(answer["transaction"].as_str().expect("a transaction"));
+    let checked = client.check(&body, &transaction.expect("base64")).await;
+    assert_eq!(checked.body, json!({ "equal": true, "difference": null }));
 }
 
 #[tokio::test]

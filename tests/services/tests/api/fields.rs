@@ -9,6 +9,9 @@ use crate::client::{AMOUNT, Client, wallet};
 /// A thousandth of the SOL pool's reserve moves its price by ten basis points.
 const LARGE: u64 = 10_000_000_000;
 
+/// Bytes of the instruction that limits what a transaction loads.
+const LIMIT_INSTRUCTION: u64 = 8;
+
 /// The account that the guard takes the input from.
 fn input_account(answer: &Value) -> Value {
     let instructions = answer["instructions"].as_array().expect("a list");
@@ -131,10 +134,14 @@ async fn arrays_are_no_bodies() {
 async fn a_transaction_leaves_as_many_bytes_free_as_are_asked_for() {
     let client = Client::start().await;
     let mut body = client.body(&client.quote().await);
-    let size = client.transaction(&body).await.body["size"].as_u64();
-    let free = 1_232 - size.expect("a size");
+    let plain = client.transaction(&body).await.body;
+    assert!(plain["loadedAccountsDataSizeLimit"].is_u64(), "{plain}");
+    // The limit of what is loaded makes room first.
+    let free = 1_232 - plain["size"].as_u64().expect("a size") + LIMIT_INSTRUCTION;
     body["sizeHeadroom"] = json!(free);
-    assert_eq!(client.transaction(&body).await.status, 200);
+    let full = client.transaction(&body).await;
+    assert_eq!(full.status, 200, "{}", full.body);
+    assert_eq!(full.body["loadedAccountsDataSizeLimit"], Value::Null);
     body["sizeHeadroom"] = json!(free + 1);
     let refused = client.transaction(&body).await;
     let got = (refused.status.as_u16(), refused.code());

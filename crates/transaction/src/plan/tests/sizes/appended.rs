@@ -86,7 +86,9 @@ fn the_limit_of_what_is_loaded_is_left_out_only_where_it_has_no_room() {
         for (options, plan) in combinations(&row).into_iter().chain(with_fee(&row)) {
             let built = unsigned_of(&plan);
             let names = built.instructions.iter().map(|planned| planned.name);
-            let instructed = names.into_iter().any(|name| name == "setLoadedAccountsDataSizeLimit");
+            let instructed = names
+                .into_iter()
+                .any(|name| name == "setLoadedAccountsDataSizeLimit");
             let is_v1 = plan.version == TransactionVersion::V1;
             assert_eq!(built.loaded_bytes.is_some(), instructed || is_v1);
             let free = plan.version.size_limit().checked_sub(built.bytes.len());
@@ -113,7 +115,10 @@ fn the_limit_of_what_is_loaded_is_left_out_only_where_it_has_no_room() {
             assert_eq!(tight(free + 1), None);
         }
     }
-    assert!(with > without && without > 0, "{with} with, {without} without");
+    assert!(
+        with > without && without > 0,
+        "{with} with, {without} without"
+    );
 }
 
 #[test]
