@@ -33,6 +33,8 @@ pub struct Ask {
     pub pools: Option<Pools>,
     /// Whether routes of two pools are considered, where none is named. Only for an exact input.
     pub two_hops: bool,
+    /// Whether a named pool that opens later is priced as of its opening, for a transaction that is to be sent then.
+    pub before_opening: bool,
     /// The most that the amount may move the price.
     pub max_price_impact: Option<BasisPoints>,
     /// Commitment of the state that is quoted.
@@ -276,7 +278,7 @@ fn best_pool(ask: &Ask, pools: impl IntoIterator<Item = PoolView>) -> Result<Pri
 
 /// The pool that the caller named.
 fn named(view: &View, ask: &Ask, pool: Pubkey) -> Result<PoolView, Unpriced> {
-    let named = known(view, pool)?;
+    let named = known(view, ask, pool)?;
     if direction(&named.snapshot, &ask.input_mint, &ask.output_mint).is_none() {
         return Err(Unpriced::MintMismatch {
             pools: Pools::One(pool),
@@ -285,10 +287,15 @@ fn named(view: &View, ask: &Ask, pool: Pubkey) -> Result<PoolView, Unpriced> {
     Ok(named)
 }
 
-fn known(view: &View, pool: Pubkey) -> Result<PoolView, ApiError> {
-    view.pool(&pool).ok_or_else(|| ApiError::UnknownPool {
+fn known(view: &View, ask: &Ask, pool: Pubkey) -> Result<PoolView, ApiError> {
+    let mut known = view.pool(&pool).ok_or_else(|| ApiError::UnknownPool {
         pool: pool.to_string(),
-    })
+    })?;
+    if ask.before_opening {
+        let open_time = i64::try_from(known.snapshot.pool.open_time).unwrap_or(i64::MAX);
+        known.clock.unix_timestamp = known.clock.unix_timestamp.max(open_time);
+    }
+    Ok(known)
 }
 
 /// Which way a pool trades the one mint for the other, if it does.
@@ -344,6 +351,7 @@ mod tests {
             platform_rate: None,
             pools: None,
             two_hops: false,
+            before_opening: false,
             max_price_impact: None,
             commitment: QuoteCommitment::default(),
         };

@@ -5,7 +5,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::{
     error::ApiError,
-    routes::{health, mints, pools, quote, swap},
+    routes::{health, mints, pools, priority_fees, quote, swap},
     state::AppState,
 };
 
@@ -20,6 +20,7 @@ pub fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(pools::list::list))
         .routes(routes!(pools::get::get))
         .routes(routes!(mints::get))
+        .routes(routes!(priority_fees::get))
         .routes(routes!(health::live::live))
         .routes(routes!(health::ready::ready))
 }

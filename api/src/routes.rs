@@ -3,6 +3,7 @@
 pub mod health;
 pub mod mints;
 pub mod pools;
+pub mod priority_fees;
 pub mod quote;
 pub mod swap;
 pub mod webhooks;

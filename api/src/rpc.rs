@@ -9,6 +9,7 @@ mod call;
 mod deployment;
 mod feature_cache;
 mod lookup_table_cache;
+mod recent_fees;
 mod simulation;
 
 use std::{
@@ -26,12 +27,14 @@ use self::{
     call::Node,
     feature_cache::{FeatureCache, TRANSACTION_V1},
     lookup_table_cache::LookupTableCache,
+    recent_fees::RecentFees,
 };
-use crate::{error::ApiError, metrics::Metrics};
+use crate::{error::ApiError, extract::Pools, metrics::Metrics};
 
 pub use account::HeldAccount;
 pub use blockhash_cache::LatestBlockhash;
 pub use deployment::deployment_slot;
+pub use recent_fees::SlotPrice;
 pub use simulation::{Balances, Simulation, TokenBalance};
 
 /// Addresses of the accounts that a swap depends on.
@@ -89,6 +92,7 @@ pub struct Rpc {
     accounts: AccountBatcher,
     transaction_v1: FeatureCache,
     lookup_table: LookupTableCache,
+    recent_fees: RecentFees,
 }
 
 impl Rpc {
@@ -102,6 +106,7 @@ impl Rpc {
             accounts: AccountBatcher::start(Arc::clone(&node)),
             transaction_v1: FeatureCache::default(),
             lookup_table: LookupTableCache::default(),
+            recent_fees: RecentFees::default(),
             node,
         }
     }
@@ -163,6 +168,18 @@ impl Rpc {
     /// [`ApiError::RpcTimeout`] or [`ApiError::RpcFailed`].
     pub async fn exchange_deployment(&self) -> Result<u64, ApiError> {
         deployment::read(&self.node).await
+    }
+
+    /// The lowest prices at which transactions that write these accounts of `pools` landed in each of the last slots.
+    ///
+    /// # Errors
+    /// [`ApiError::RpcTimeout`] or [`ApiError::RpcFailed`].
+    pub async fn recent_prices(
+        &self,
+        pools: Pools,
+        accounts: &[Pubkey],
+    ) -> Result<Arc<[SlotPrice]>, ApiError> {
+        self.recent_fees.read(&self.node, pools, accounts).await
     }
 
     /// What the node says that this transaction would do in a state of `least_slot` or later.

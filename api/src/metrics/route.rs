@@ -17,6 +17,8 @@ pub enum Route {
     Pools,
     /// `/v1/mints/{mint}`.
     Mints,
+    /// `/v1/priority-fees`.
+    PriorityFees,
     /// Everything about webhooks.
     Webhooks,
     /// The health checks.
@@ -29,7 +31,7 @@ pub enum Route {
 
 impl Route {
     /// All of them, in the order in which they are declared.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Quote,
         Self::QuoteStream,
         Self::Transaction,
@@ -37,6 +39,7 @@ impl Route {
         Self::Check,
         Self::Pools,
         Self::Mints,
+        Self::PriorityFees,
         Self::Webhooks,
         Self::Health,
         Self::Description,
@@ -53,6 +56,7 @@ impl Route {
             "/v1/swap/instruction" => Self::Instruction,
             "/v1/swap/check" => Self::Check,
             "/v1/pools" => Self::Pools,
+            "/v1/priority-fees" => Self::PriorityFees,
             "/metrics" | "/openapi.json" => Self::Description,
             _ if path.starts_with("/v1/pools/") => Self::Pools,
             _ if path.starts_with("/v1/mints/") => Self::Mints,
@@ -73,6 +77,7 @@ impl Route {
             Self::Check => "/v1/swap/check",
             Self::Pools => "/v1/pools",
             Self::Mints => "/v1/mints",
+            Self::PriorityFees => "/v1/priority-fees",
             Self::Webhooks => "/api/webhooks",
             Self::Health => "/health",
             Self::Description => "description",
@@ -90,7 +95,10 @@ impl Route {
     /// Whether answering it asks the RPC node.
     #[must_use]
     pub const fn asks_node(self) -> bool {
-        matches!(self, Self::Transaction | Self::Instruction | Self::Check)
+        matches!(
+            self,
+            Self::Transaction | Self::Instruction | Self::Check | Self::PriorityFees
+        )
     }
 }
 

@@ -12,7 +12,7 @@ pub(super) fn named(view: &View, ask: &Ask, pools: [Pubkey; 2]) -> Result<Priced
     let mismatch = || Unpriced::MintMismatch {
         pools: Pools::Two(first, second),
     };
-    let views = [known(view, first)?, known(view, second)?];
+    let views = [known(view, ask, first)?, known(view, ask, second)?];
     let mints = &views[0].snapshot.pool.mints;
     let middle = [mints.token_0, mints.token_1]
         .into_iter()

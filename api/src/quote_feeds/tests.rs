@@ -111,6 +111,7 @@ fn question(amount: u64) -> Question {
             platform_rate: None,
             pools: None,
             two_hops: false,
+            before_opening: false,
             max_price_impact: None,
             commitment: QuoteCommitment::Processed,
         },

@@ -42,6 +42,14 @@ export class Pools {
     return this.#transport.call('getPool', { path: { id } }, options);
   }
 
+  /** The prices at which transactions landed lately in the accounts of a pool, or of both of two hops. */
+  priorityFees(
+    query: operations['getPriorityFees']['parameters']['query'],
+    options?: CallOptions,
+  ): Promise<Schemas['PriorityFeesResponse']> {
+    return this.#transport.call('getPriorityFees', { query }, options);
+  }
+
   /** What decides how a mint's token is traded. */
   mint(mint: string, options?: CallOptions): Promise<Schemas['MintResponse']> {
     return this.#transport.call('getMint', { path: { mint } }, options);

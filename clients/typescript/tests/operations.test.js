@@ -24,6 +24,7 @@ const CALLS = {
   deleteWebhook: ({ webhooks }) => webhooks.delete('w'),
   getMint: ({ pools }) => pools.mint('m'),
   getPool: ({ pools }) => pools.get('p'),
+  getPriorityFees: ({ pools }) => pools.priorityFees({ pool: 'p' }),
   getQuote: ({ quotes }) => quotes.get({}),
   getUsage: (sluice) => sluice.usage(),
   getWebhook: ({ webhooks }) => webhooks.get('w'),

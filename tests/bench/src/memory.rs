@@ -54,6 +54,7 @@ pub fn figures() -> Vec<Figure> {
         platform_rate: None,
         pools: None,
         two_hops: false,
+        before_opening: false,
         max_price_impact: None,
         commitment: QuoteCommitment::Processed,
     };
@@ -126,6 +127,7 @@ fn two_hops() -> f64 {
             platform_rate: None,
             pools: None,
             two_hops: true,
+            before_opening: false,
             max_price_impact: None,
             commitment: QuoteCommitment::Processed,
         };

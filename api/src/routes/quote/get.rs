@@ -127,6 +127,7 @@ pub(super) fn parse(query: &str) -> Result<(Ask, BasisPoints), ApiError> {
             .map(|pools| Pools::parse("pool", pools))
             .transpose()?,
         two_hops: two_hops(query.get("maxHops"))?,
+        before_opening: false,
         max_price_impact: query
             .get("maxPriceImpactBps")
             .map(|text| parse_slippage("maxPriceImpactBps", amount("maxPriceImpactBps", text)?))

@@ -43,6 +43,8 @@ pub struct ExecutableSwap {
     pub platform_account: Option<Associated>,
     /// Decimal places of the input token.
     pub input_decimals: u8,
+    /// Unix time from which all its pools swap, seconds.
+    pub open_time: u64,
     /// The slot that the market knew to be confirmed: a node of an older state might miss what the user has just done.
     pub confirmed_slot: u64,
     /// What is signed for.
@@ -150,6 +152,7 @@ pub fn executable_swap(
         platform_account: platform_account(state, swap, &priced, platform_share),
         platform_share,
         confirmed_slot,
+        open_time: open_time(&priced),
         input_decimals: priced.first.input_token().decimals,
         expected_in: (priced.mode() == SwapMode::ExactOut).then(|| priced.amount_in().get()),
         terms,
@@ -166,6 +169,11 @@ pub fn executable_swap(
         units: state.calibrator().units(&priced),
         receiver,
     })
+}
+
+fn open_time(priced: &Priced) -> u64 {
+    let times = priced.hops().map(|hop| hop.view.snapshot.pool.open_time);
+    times.max().unwrap_or(0)
 }
 
 /// Where a platform gets its share as tokens; none where there is nothing to get.

@@ -36,6 +36,9 @@ pub struct TransactionResponse {
     /// Last slot in which the guard lets the swap execute; null for none of its own.
     #[schema(required)]
     expiry_slot: Option<u64>,
+    /// Unix time from which its pools swap, seconds. A transaction that lands before fails with the exchange's error 6000; one for a
+    /// pool that was named may be built before, as of its opening.
+    open_time: u64,
     /// `computeUnits.learned` and `computeUnits.headroom`.
     compute_unit_limit: u32,
     /// Of version 1, which asks for a priority fee instead: what that comes to, rounded down.
@@ -206,6 +209,7 @@ impl TransactionResponse {
             blockhash: unsigned.blockhash.to_string(),
             last_valid_block_height,
             expiry_slot: executable.terms.expiry_slot,
+            open_time: executable.open_time,
             compute_unit_limit: unsigned.unit_limit,
             compute_unit_price_micro_lamports: unsigned.unit_price,
             compute_unit_price_micro_lamports_string: Digits(unsigned.unit_price),
@@ -332,6 +336,9 @@ pub struct InstructionResponse {
     /// Last slot in which the guard lets the swap execute; null for none.
     #[schema(required)]
     expiry_slot: Option<u64>,
+    /// Unix time from which its pools swap, seconds. A transaction that lands before fails with the exchange's error 6000; one for a
+    /// pool that was named may be built before, as of its opening.
+    open_time: u64,
     /// Compute units of this instruction alone.
     compute_unit_limit: u32,
     token_accounts: TokenAccounts,
@@ -453,6 +460,7 @@ impl InstructionResponse {
             platform_fee_received: arrives,
             platform_fee_received_string: arrives.map(Digits),
             expiry_slot: executable.terms.expiry_slot,
+            open_time: executable.open_time,
             compute_unit_limit: apart.parts.swap.units,
             compute_budget_instructions: ready(&apart.budget),
             setup_instructions: ready(&apart.parts.set_up),

@@ -13,6 +13,7 @@ mod nonce;
 mod platform;
 mod pools;
 mod precise_amounts;
+mod priority_fees;
 mod quote_stream;
 mod refusals;
 mod repetitions;

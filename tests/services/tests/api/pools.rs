@@ -1,6 +1,10 @@
 //! Pools and mints as data: by mint, page by page, alone, and as they are after they moved.
 
+use std::time::Duration;
+
+use cpmm::ids;
 use serde_json::{Value, json};
+use sluice_chain_types::RawAccount;
 use sluice_testkit::names::address;
 
 use crate::client::Client;
@@ -88,6 +92,42 @@ async fn a_pool_is_shown_as_it_is_now() {
     let ratio = is.and_then(Result::ok).zip(was.and_then(Result::ok));
     let (is, was) = ratio.expect("prices");
     assert!(is < was * 0.51, "{was} {is}");
+}
+
+#[tokio::test]
+async fn a_swap_is_built_before_its_pool_opens() {
+    /// In the year 2100, seconds.
+    const LATER: u64 = 4_102_444_800;
+
+    let client = Client::start().await;
+    let pool = &client.harness.sol_pool;
+    let quote = client.quote().await;
+    let mut state = pool.state.clone();
+    state.open_time = LATER;
+    client.harness.chain.write(RawAccount {
+        pubkey: pool.address,
+        owner: ids::PROGRAM_ID,
+        lamports: 10_000_000,
+        data: state.encode().into(),
+    });
+    let path = format!("/v1/pools/{}", pool.address);
+    while client.data(&path).await["pool"]["openTime"] != json!(state.open_time) {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert_eq!(client.data(&path).await["pool"]["isTradable"], json!(false));
+    let mut body = client.body(&quote);
+    for path in ["/v1/swap/transaction", "/v1/swap/instruction"] {
+        let built = client.post(path, &body).await;
+        assert_eq!(built.status, 200, "{}", built.body);
+        assert_eq!(built.body["openTime"], json!(state.open_time));
+        assert_eq!(built.body["quote"], quote);
+    }
+    // Without its name it is none that could be swapped in.
+    let fields = body["quote"].as_object_mut().expect("a quote");
+    fields.remove("pool");
+    let refused = client.transaction(&body).await;
+    let got = (refused.status.as_u16(), refused.code());
+    assert_eq!(got, (409, "pool_not_open"), "{}", refused.body);
 }
 
 #[tokio::test]

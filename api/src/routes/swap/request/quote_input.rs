@@ -74,6 +74,7 @@ impl QuoteInput {
                 .map(|pools| Pools::parse("quote.pool", pools))
                 .transpose()?,
             two_hops: false,
+            before_opening: true,
             max_price_impact,
         };
         if ask.input_mint == ask.output_mint {

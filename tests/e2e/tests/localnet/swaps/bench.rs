@@ -16,7 +16,9 @@ use solana_instruction::{AccountMeta, Instruction};
 use solana_keypair::Keypair;
 use solana_pubkey::Pubkey;
 use solana_signer::Signer;
-use solana_system_interface::instruction::{create_account_with_seed, transfer};
+use solana_system_interface::instruction::{
+    create_account_with_seed, create_nonce_account_with_seed, transfer,
+};
 use spl_associated_token_account_interface::instruction::create_associated_token_account_idempotent;
 use spl_token_interface::instruction::sync_native;
 
@@ -27,6 +29,12 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Opening a pool creates seven accounts, which is more than the 200,000 units of one instruction.
 const OPENING_UNITS: u32 = 600_000;
+
+/// Length of a nonce account.
+const NONCE_LEN: usize = 80;
+
+/// Longest seed of an address.
+const SEED_LEN: usize = 32;
 
 /// First bytes of two instructions that both token programs share.
 const MINT_TO: u8 = 7;
@@ -120,6 +128,20 @@ impl<'a> Bench<'a> {
         let done = chain.send_and_confirm(&transaction, true).await?;
         ensure!(done.error.is_none(), "{:?}: {:#?}", done.error, done.logs);
         Ok(())
+    }
+
+    /// A new nonce account that this wallet advances.
+    pub async fn nonce_account(&self, authority: &Pubkey) -> anyhow::Result<Pubkey> {
+        let payer = self.net.scene.wallet.pubkey();
+        let seed = &authority.to_string()[..SEED_LEN];
+        let account =
+            Pubkey::create_with_seed(&payer, seed, &solana_system_interface::program::ID)?;
+        let rpc = self.chain();
+        let rent = rpc.rpc().get_minimum_balance_for_rent_exemption(NONCE_LEN);
+        let create =
+            create_nonce_account_with_seed(&payer, &account, &payer, seed, authority, rent.await?);
+        self.act(&create).await?;
+        Ok(account)
     }
 
     /// A new wallet with these lamports and these token accounts.

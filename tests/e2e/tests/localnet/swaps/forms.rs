@@ -51,6 +51,8 @@ pub struct Row {
     fee_payer: bool,
     /// `transactionVersion`.
     version: &'static str,
+    /// Whether it carries a nonce that the fee payer advances.
+    nonce: bool,
 }
 
 /// The wallets of a row.
@@ -105,6 +107,7 @@ impl Row {
                     receiver: bits & 1 != 0,
                     fee_payer: bits & 2 != 0,
                     version: ["0", "legacy", "legacy", "1"][usize::from(bits)],
+                    nonce: bits == 3,
                 })
             })
             .collect()
@@ -117,6 +120,7 @@ impl Row {
         let answer = self.ask(bench, &wallets).await?;
         let receipt = send(bench, &answer, &wallets).await?;
         check_units(&answer, &receipt)?;
+        check_simulation(&answer, &receipt)?;
         let after = self.belongings(bench, &wallets).await?;
         let expected = self.expected(before, &answer, &receipt)?;
         ensure!(after == expected, "{after:?} instead of {expected:?}");
@@ -204,7 +208,12 @@ impl Row {
             "priorityFeeLamports": PRIORITY_FEE,
             "transactionVersion": self.version,
             "checkBalance": true,
+            "simulate": true,
         });
+        if self.nonce {
+            let authority = wallets.fee_payer.pubkey();
+            body["nonceAccount"] = json!(bench.nonce_account(&authority).await?.to_string());
+        }
         if matches!(self.form, Form::ExactOut) {
             body["swapMode"] = json!("ExactOut");
         }
@@ -277,6 +286,26 @@ impl Row {
         }
         Ok(after)
     }
+}
+
+/// The node executed the same before, in a state that may be older by the swaps of other rows.
+fn check_simulation(answer: &Value, receipt: &Confirmed) -> anyhow::Result<()> {
+    let simulation = &answer["simulation"];
+    let number = |value: &Value| value.as_u64().context("a number");
+    let (simulated, limit) = (&simulation["computeUnits"], &answer["computeUnitLimit"]);
+    ensure!(number(simulated)? <= number(limit)?, "{simulation}");
+    let (loaded, most) = (
+        &simulation["loadedAccountsDataSize"],
+        &answer["loadedAccountsDataSizeLimit"],
+    );
+    ensure!(number(loaded)? <= number(most)?, "{loaded} of {most}");
+    let payer = &simulation["lamports"][0];
+    let paid = number(&payer["before"])?.checked_sub(number(&payer["after"])?);
+    ensure!(
+        paid.is_none_or(|paid| paid >= receipt.fee),
+        "{simulation} without the fee"
+    );
+    Ok(())
 }
 
 async fn send(bench: &Bench<'_>, answer: &Value, wallets: &Wallets) -> anyhow::Result<Confirmed> {
