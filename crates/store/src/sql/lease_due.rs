@@ -8,6 +8,7 @@ use std::{
 use super::{
     endpoint_data::{DeliveryData, EndpointData},
     lease_followers::{LaneHead, lease_followers},
+    retried::retried,
     rows,
     store::Store,
     webhook_row,
@@ -153,7 +154,7 @@ impl Store {
             let held = request.shares.held(webhook.tenant).deliveries;
             (held, webhook.due_at)
         });
-        self.lease(&webhooks, request).await
+        retried!(self.lease(&webhooks, request))
     }
 
     /// Leases due deliveries of one temporary webhook; none when there is no such webhook, or it has ended.
@@ -178,7 +179,7 @@ impl Store {
             .iter()
             .map(due_webhook)
             .collect::<Result<Vec<_>, _>>()?;
-        self.lease(&webhooks, request).await
+        retried!(self.lease(&webhooks, request))
     }
 
     /// When the next delivery of any active webhook is due; it may have been for a while. `None` when none is
