@@ -1,8 +1,8 @@
-//! JSON answers, written into one buffer of a given capacity.
+//! Answers: JSON, written into one buffer of a given capacity, and streams of server-sent events.
 
 use axum::{
-    body::Bytes,
-    http::{HeaderValue, header},
+    body::{Body, Bytes},
+    http::{HeaderName, HeaderValue, header},
     response::{IntoResponse, Response},
 };
 use serde::Serialize;
@@ -32,4 +32,21 @@ pub fn text(body: &impl Serialize, room: usize) -> Result<Bytes, ApiError> {
 pub fn json_text(text: Bytes) -> Response {
     let json = HeaderValue::from_static("application/json");
     ([(header::CONTENT_TYPE, json)], text).into_response()
+}
+
+/// Answers with a stream of server-sent events.
+pub fn events(body: Body) -> Response {
+    let headers = [
+        (
+            header::CONTENT_TYPE,
+            HeaderValue::from_static("text/event-stream"),
+        ),
+        (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
+        // A proxy that gathers answers into large pieces would hold events back.
+        (
+            HeaderName::from_static("x-accel-buffering"),
+            HeaderValue::from_static("no"),
+        ),
+    ];
+    (headers, body).into_response()
 }

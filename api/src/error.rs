@@ -208,6 +208,11 @@ pub enum ApiError {
         /// The limit of the client, or `None` where that of all clients is reached.
         of_client: Option<usize>,
     },
+    /// As many transactions are followed as may be.
+    #[error(
+        "as many transactions are on their way as this server follows; send it again in a moment"
+    )]
+    TooManyTransactions,
     /// The service ends.
     #[error("the service is shutting down; connect again")]
     Stopping,
@@ -324,13 +329,11 @@ impl ApiError {
             ),
             Self::NotFound { .. } => problem(S::NOT_FOUND, C::NotFound, "Not found"),
             Self::Unauthorized { .. } => problem(S::UNAUTHORIZED, C::Unauthorized, "Unauthorized"),
-            Self::RateLimited { .. } | Self::TooManyRequests { .. } => {
-                passing(S::TOO_MANY_REQUESTS, C::RateLimited, "Too many requests")
-            }
-            Self::TooManyStreams { .. } => {
-                passing(S::TOO_MANY_REQUESTS, C::TooManyStreams, "Too many streams")
-            }
-            Self::Stopping => passing(S::SERVICE_UNAVAILABLE, C::Stopping, "Shutting down"),
+            Self::RateLimited { .. }
+            | Self::TooManyRequests { .. }
+            | Self::TooManyStreams { .. }
+            | Self::TooManyTransactions
+            | Self::Stopping => self.load_problem(),
             Self::TooManyWebhooks { .. }
             | Self::AddressQuota { .. }
             | Self::NotServed { .. }
@@ -352,6 +355,26 @@ impl ApiError {
                 "Database not available",
             ),
             Self::Internal(_) => problem(S::INTERNAL_SERVER_ERROR, C::Internal, "Internal error"),
+        }
+    }
+
+    /// What the service has no room or no time for.
+    const fn load_problem(&self) -> Problem {
+        use StatusCode as S;
+        match self {
+            Self::RateLimited { .. } | Self::TooManyRequests { .. } => {
+                passing(S::TOO_MANY_REQUESTS, C::RateLimited, "Too many requests")
+            }
+            Self::TooManyStreams { .. } => {
+                passing(S::TOO_MANY_REQUESTS, C::TooManyStreams, "Too many streams")
+            }
+            Self::TooManyTransactions => passing(
+                S::SERVICE_UNAVAILABLE,
+                C::TooManyTransactions,
+                "Too many transactions",
+            ),
+            Self::Stopping => passing(S::SERVICE_UNAVAILABLE, C::Stopping, "Shutting down"),
+            _ => problem(S::INTERNAL_SERVER_ERROR, C::Internal, "Internal error"),
         }
     }
 

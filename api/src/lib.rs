@@ -15,6 +15,7 @@ mod client;
 mod client_limits;
 pub mod error;
 pub mod extract;
+mod followed;
 mod idempotency;
 mod metrics;
 mod middleware;
@@ -27,6 +28,7 @@ mod router;
 pub mod routes;
 mod rpc;
 mod run;
+mod sender;
 mod server;
 mod state;
 

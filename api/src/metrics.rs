@@ -109,6 +109,7 @@ struct Parts {
     refusals: Family<Label, Counter>,
     connections: Gauge,
     streams: Gauge,
+    followed: Gauge,
     market: MarketGauges,
     servers: ServerMetrics,
 }
@@ -140,6 +141,7 @@ impl Default for Metrics {
             refusals: Family::default(),
             connections: Gauge::default(),
             streams: Gauge::default(),
+            followed: Gauge::default(),
             market: MarketGauges::default(),
             servers: ServerMetrics::default(),
         }))
@@ -181,6 +183,12 @@ impl Metrics {
         gauge.set(i64::try_from(open).unwrap_or(i64::MAX));
     }
 
+    /// So many transactions are followed.
+    pub fn followed(&self, transactions: usize) {
+        let transactions = i64::try_from(transactions).unwrap_or(i64::MAX);
+        self.0.followed.set(transactions);
+    }
+
     /// Everything, in the text format, with the market as it is now.
     #[must_use]
     pub fn text(&self, market: &Market) -> String {
@@ -211,6 +219,11 @@ impl Metrics {
             parts.connections.clone(),
         );
         r.register("streams", "Open streams of clients", parts.streams.clone());
+        r.register(
+            "followed_transactions",
+            "Transactions that were sent and are followed, or ended lately",
+            parts.followed.clone(),
+        );
         parts.market.register(r);
         parts.servers.register(r);
         open_metrics::text(&registry)
@@ -294,6 +307,7 @@ mod tests {
         metrics.refused("requests");
         metrics.opened(Opened::Connections, 3);
         metrics.opened(Opened::Streams, 2);
+        metrics.followed(4);
         let text = metrics.text(&Market::default());
         for line in [
             "sluice_api_request_duration_seconds_count{route=\"/v1/quote\",status=\"2xx\"} 1",
@@ -303,6 +317,7 @@ mod tests {
             "sluice_api_refusals_total{name=\"requests\"} 1",
             "sluice_api_connections 3",
             "sluice_api_streams 2",
+            "sluice_api_followed_transactions 4",
             "sluice_api_market_ready 0",
             "sluice_api_market_slot 0",
             "# EOF",

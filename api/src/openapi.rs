@@ -29,6 +29,7 @@ use crate::{
     tags(
         (name = "quote", description = "What the exchange pays."),
         (name = "swap", description = "Transactions and instructions under the guard."),
+        (name = "transactions", description = "Signed swaps on their way to the chain."),
         (name = "pools", description = "Pools and mints as of a slot."),
         (name = "webhooks", description = "Subscriptions to what happens on the chain."),
         (name = "health", description = "Whether Sluice works."),

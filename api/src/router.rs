@@ -5,7 +5,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::{
     error::ApiError,
-    routes::{health, mints, pools, priority_fees, quote, swap},
+    routes::{health, mints, pools, priority_fees, quote, swap, transactions},
     state::AppState,
 };
 
@@ -17,6 +17,9 @@ pub fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(swap::transaction::transaction))
         .routes(routes!(swap::instruction::instruction))
         .routes(routes!(swap::check::check))
+        .routes(routes!(transactions::send::send))
+        .routes(routes!(transactions::get::get))
+        .routes(routes!(transactions::stream::stream))
         .routes(routes!(pools::list::list))
         .routes(routes!(pools::get::get))
         .routes(routes!(mints::get))

@@ -6,4 +6,5 @@ pub mod pools;
 pub mod priority_fees;
 pub mod quote;
 pub mod swap;
+pub mod transactions;
 pub mod webhooks;

@@ -10,6 +10,7 @@ mod deployment;
 mod feature_cache;
 mod lookup_table_cache;
 mod recent_fees;
+mod send_nodes;
 mod simulation;
 
 use std::{
@@ -35,6 +36,7 @@ pub use account::HeldAccount;
 pub use blockhash_cache::LatestBlockhash;
 pub use deployment::deployment_slot;
 pub use recent_fees::SlotPrice;
+pub use send_nodes::SendNodes;
 pub use simulation::{Balances, Simulation, TokenBalance};
 
 /// Addresses of the accounts that a swap depends on.

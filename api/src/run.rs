@@ -24,9 +24,10 @@ use crate::{
     request_id::RequestIds,
     router::router,
     routes::webhooks,
-    rpc::Rpc,
+    rpc::{Rpc, SendNodes},
+    sender::{self, Sender},
     server::{self, Deadlines},
-    state::AppState,
+    state::{AppState, ChainAccess},
 };
 
 /// Serves the API until `shutdown`. The store is the process's one, which is closed where it was opened. Times of webhooks
@@ -80,18 +81,17 @@ pub async fn run(
     };
     let calibration = calibrator::run(Arc::clone(&calibrator), sources, shutdown.clone());
     let calibration = tokio::spawn(calibration);
+    let (sender, sending) = send(&config, Arc::clone(&rpc), &metrics, &shutdown);
     let shown = metrics::routes(metrics.clone(), market.clone(), config.api.metrics_for_all);
     let places = ClientPlaces::new(&config.api.clients, &metrics);
-    let unwraps = config.chain.unwrap_lamports;
-    let state = AppState::new(
+    let chain = ChainAccess {
         market,
         rpc,
-        store,
         calibrator,
-        unwraps,
-        places.streams,
-        shutdown.clone(),
-    );
+        sender,
+        unwraps_lamports: config.chain.unwrap_lamports,
+    };
+    let state = AppState::new(chain, store, places.streams, shutdown.clone());
     tracing::info!(%listen, "API listening");
     let routes = router(state, webhooks).merge(openapi::route()).merge(shown);
     serve(
@@ -108,7 +108,28 @@ pub async fn run(
     blockhashes.await.context("the blockhash task failed")?;
     table.await.context("the lookup table task failed")?;
     calibration.await.context("the calibration task failed")?;
+    sending.await.context("the sender's task failed")?;
     Ok(())
+}
+
+/// What sends transactions to all nodes, and the task that follows them until `shutdown`.
+fn send(
+    config: &Config,
+    rpc: Arc<Rpc>,
+    metrics: &Metrics,
+    shutdown: &CancellationToken,
+) -> (Arc<Sender>, JoinHandle<()>) {
+    let chain = &config.chain;
+    let urls = std::iter::once(&chain.rpc_url).chain(&chain.send_urls);
+    let nodes = SendNodes::new(urls, chain.rpc_timeout(), metrics);
+    let sender = Arc::new(Sender::new(rpc, nodes, metrics.clone()));
+    let sightings = sluice_market::watch_program(
+        swap_guard_interface::PROGRAM_ID,
+        endpoints(config),
+        shutdown.clone(),
+    );
+    let following = sender::run(Arc::clone(&sender), sightings, shutdown.clone());
+    (sender, tokio::spawn(following))
 }
 
 /// A clock that goes by the database's, and the task that keeps it so until `shutdown`.

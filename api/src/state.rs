@@ -9,7 +9,7 @@ use sluice_transaction::AssociatedAccounts;
 
 use crate::{
     calibrator::Calibrator, idempotency::IdempotentAnswers, places::Places,
-    quote_feeds::QuoteFeeds, rpc::Rpc,
+    quote_feeds::QuoteFeeds, rpc::Rpc, sender::Sender,
 };
 
 /// Shared by all handlers. A clone, of which every request makes several, is one pointer.
@@ -26,21 +26,43 @@ struct Parts {
     answers: IdempotentAnswers,
     streams: Places,
     quote_feeds: QuoteFeeds,
+    sender: Arc<Sender>,
+    shutdown: CancellationToken,
+}
+
+/// What handlers know of the chain, and send to it.
+pub(crate) struct ChainAccess {
+    /// The live view of every pool.
+    pub(crate) market: Market,
+    /// The node.
+    pub(crate) rpc: Arc<Rpc>,
+    /// What the exchange's swaps may use.
+    pub(crate) calibrator: Arc<Calibrator>,
+    /// What sends transactions.
+    pub(crate) sender: Arc<Sender>,
+    /// Whether the token program has `unwrapLamports`.
+    pub(crate) unwraps_lamports: bool,
 }
 
 impl AppState {
     /// Gathers what handlers may reach.
     pub(crate) fn new(
-        market: Market,
-        rpc: Arc<Rpc>,
+        chain: ChainAccess,
         store: Store,
-        calibrator: Arc<Calibrator>,
-        unwraps_lamports: bool,
         streams: Places,
         shutdown: CancellationToken,
     ) -> Self {
+        let ChainAccess {
+            market,
+            rpc,
+            calibrator,
+            sender,
+            unwraps_lamports,
+        } = chain;
         Self(Arc::new(Parts {
-            quote_feeds: QuoteFeeds::new(market.clone(), shutdown),
+            quote_feeds: QuoteFeeds::new(market.clone(), shutdown.clone()),
+            sender,
+            shutdown,
             market,
             rpc,
             store,
@@ -92,6 +114,18 @@ impl AppState {
     #[must_use]
     pub(crate) fn quote_feeds(&self) -> &QuoteFeeds {
         &self.0.quote_feeds
+    }
+
+    /// What sends and follows transactions.
+    #[must_use]
+    pub(crate) fn sender(&self) -> &Arc<Sender> {
+        &self.0.sender
+    }
+
+    /// Cancelled when the service ends.
+    #[must_use]
+    pub(crate) fn shutdown(&self) -> &CancellationToken {
+        &self.0.shutdown
     }
 
     /// Whether the cluster's token program has `unwrapLamports`.

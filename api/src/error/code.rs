@@ -63,6 +63,7 @@ problem_codes! {
     StoreUnavailable = "store_unavailable",
     TokenAccountUnusable = "token_account_unusable",
     TooManyStreams = "too_many_streams",
+    TooManyTransactions = "too_many_transactions",
     TooManyWebhooks = "too_many_webhooks",
     TransactionTooLarge = "transaction_too_large",
     TransactionVersionUnsupported = "transaction_version_unsupported",

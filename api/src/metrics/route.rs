@@ -13,6 +13,10 @@ pub enum Route {
     Instruction,
     /// `/v1/swap/check`.
     Check,
+    /// `POST /v1/transactions`.
+    Send,
+    /// What became of a transaction.
+    Follow,
     /// `/v1/pools` and each pool.
     Pools,
     /// `/v1/mints/{mint}`.
@@ -31,12 +35,14 @@ pub enum Route {
 
 impl Route {
     /// All of them, in the order in which they are declared.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 14] = [
         Self::Quote,
         Self::QuoteStream,
         Self::Transaction,
         Self::Instruction,
         Self::Check,
+        Self::Send,
+        Self::Follow,
         Self::Pools,
         Self::Mints,
         Self::PriorityFees,
@@ -55,9 +61,11 @@ impl Route {
             "/v1/swap/transaction" => Self::Transaction,
             "/v1/swap/instruction" => Self::Instruction,
             "/v1/swap/check" => Self::Check,
+            "/v1/transactions" => Self::Send,
             "/v1/pools" => Self::Pools,
             "/v1/priority-fees" => Self::PriorityFees,
             "/metrics" | "/openapi.json" => Self::Description,
+            _ if path.starts_with("/v1/transactions/") => Self::Follow,
             _ if path.starts_with("/v1/pools/") => Self::Pools,
             _ if path.starts_with("/v1/mints/") => Self::Mints,
             _ if path.starts_with("/api/webhooks") => Self::Webhooks,
@@ -75,6 +83,8 @@ impl Route {
             Self::Transaction => "/v1/swap/transaction",
             Self::Instruction => "/v1/swap/instruction",
             Self::Check => "/v1/swap/check",
+            Self::Send => "/v1/transactions",
+            Self::Follow => "/v1/transactions/{signature}",
             Self::Pools => "/v1/pools",
             Self::Mints => "/v1/mints",
             Self::PriorityFees => "/v1/priority-fees",
@@ -97,7 +107,7 @@ impl Route {
     pub const fn asks_node(self) -> bool {
         matches!(
             self,
-            Self::Transaction | Self::Instruction | Self::Check | Self::PriorityFees
+            Self::Transaction | Self::Instruction | Self::Check | Self::Send | Self::PriorityFees
         )
     }
 }

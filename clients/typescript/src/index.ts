@@ -4,6 +4,8 @@ export { Sluice } from './sluice.js';
 export type { CallOptions, ClientOptions, NamedCallOptions, OperationName } from './transport.js';
 export type { QuoteQuery, QuoteResponse, QuoteStreamOptions } from './quotes.js';
 export type { InstructionResponse, SwapRequest, TransactionResponse } from './swaps.js';
+export type { StreamOptions } from './reopening.js';
+export type { SendRequest, TransactionStatus } from './transactions.js';
 export type { Pool } from './pools.js';
 export type { ChangeOptions, StreamLine, Webhook, WebhookEvent } from './webhook-resource.js';
 export type * from './message.js';

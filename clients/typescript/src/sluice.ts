@@ -4,6 +4,7 @@ import type { components } from './generated/schema.js';
 import { Pools } from './pools.js';
 import { Quotes } from './quotes.js';
 import { Swaps } from './swaps.js';
+import { Transactions } from './transactions.js';
 import { type CallOptions, type ClientOptions, Transport } from './transport.js';
 import { Webhooks } from './webhook-resource.js';
 
@@ -13,6 +14,8 @@ export class Sluice {
   readonly quotes: Quotes;
   /** Transactions and instructions under the guard. */
   readonly swaps: Swaps;
+  /** Signed swaps on their way to the chain. */
+  readonly transactions: Transactions;
   /** Pools and mints as of a slot. */
   readonly pools: Pools;
   /** Subscriptions to what happens on the chain. */
@@ -23,6 +26,7 @@ export class Sluice {
     this.#transport = new Transport(options);
     this.quotes = new Quotes(this.#transport);
     this.swaps = new Swaps(this.#transport);
+    this.transactions = new Transactions(this.#transport);
     this.pools = new Pools(this.#transport);
     this.webhooks = new Webhooks(this.#transport);
   }

@@ -14,7 +14,7 @@ export type TransactionResponse = Schemas['TransactionResponse'];
 /** An instruction, and what its transaction must provide. */
 export type InstructionResponse = Schemas['InstructionResponse'];
 
-/** Builds swaps. Nothing is sent to the chain. */
+/** Builds swaps. Nothing is sent to the chain: `Transactions` does that. */
 export class Swaps {
   readonly #transport: Transport;
 

@@ -49,11 +49,12 @@ export interface RequestParts {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** Operations that change nothing though they are sent by POST. */
-const BUILDS: ReadonlySet<OperationName> = new Set<OperationName>([
+/** Operations of POST that may be repeated: they change nothing, or twice the same as once. */
+const REPEATABLE: ReadonlySet<OperationName> = new Set<OperationName>([
   'buildTransaction',
   'buildInstruction',
   'checkTransaction',
+  'sendTransaction',
 ]);
 
 /** Members that hold what was delivered to a webhook: every integer in it is a bigint. */
@@ -169,7 +170,7 @@ function isIdempotent(name: OperationName, parts: RequestParts): boolean {
   if (parts.headers?.['idempotency-key'] !== undefined) {
     return true;
   }
-  return method === 'GET' || method === 'PUT' || method === 'DELETE' || BUILDS.has(name);
+  return method === 'GET' || method === 'PUT' || method === 'DELETE' || REPEATABLE.has(name);
 }
 
 function read(text: string): unknown {

@@ -26,6 +26,7 @@ const CALLS = {
   getPool: ({ pools }) => pools.get('p'),
   getPriorityFees: ({ pools }) => pools.priorityFees({ pool: 'p' }),
   getQuote: ({ quotes }) => quotes.get({}),
+  getTransaction: ({ transactions }) => transactions.get('s'),
   getUsage: (sluice) => sluice.usage(),
   getWebhook: ({ webhooks }) => webhooks.get('w'),
   listDeliveries: ({ webhooks }) => all(webhooks.deliveries('w')),
@@ -41,8 +42,10 @@ const CALLS = {
   replaceWebhook: ({ webhooks }) => webhooks.replace('w', {}),
   reportMessage: ({ webhooks }) => webhooks.report('w', {}),
   rotateSecret: ({ webhooks }) => webhooks.rotateSecret('w'),
+  sendTransaction: ({ transactions }) => transactions.send({ transaction: 't' }),
   skipMessage: ({ webhooks }) => webhooks.skip('w', { id: 'm' }),
   streamQuotes: ({ quotes }) => quotes.stream({}).next(),
+  streamTransaction: ({ transactions }) => transactions.follow('s').next(),
   testWebhook: ({ webhooks }) => webhooks.test('w'),
 };
 
@@ -65,7 +68,8 @@ for (const { operationId, path, method, requestBody, ...operation } of operation
       url: 'https://sluice.test',
       fetch: async (url, request) => {
         sent.push({ url: new URL(url), ...request });
-        return new Response(isEvents ? `event: quote\ndata: ${PAGE}\n\n` : PAGE, { status: 200 });
+        const event = operationId === 'streamQuotes' ? 'quote' : 'status';
+        return new Response(isEvents ? `event: ${event}\ndata: ${PAGE}\n\n` : PAGE, { status: 200 });
       },
     });
     await CALLS[operationId](sluice);

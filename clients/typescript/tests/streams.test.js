@@ -50,6 +50,30 @@ test('quotes come as they change, and a lost stream goes on where it was', async
   assert.equal(lost[1].code, 'market_not_ready');
 });
 
+test('a transaction is followed to its last status, over a lost stream', async (t) => {
+  const status = (name) =>
+    `event: status\ndata: {"signature":"s","status":"${name}","commitment":null,"received":9007199254740993}\n\n`;
+  const { url, requests } = await serve(t, (_, response, nth) => {
+    stream(response);
+    if (nth === 1) {
+      response.write(': it stands\n\n' + status('sent'));
+      setTimeout(() => response.destroy(), 20);
+    } else if (nth === 2) {
+      response.end(status('processed') + end('stopping', true));
+    } else {
+      response.write(status('confirmed') + status('finalized'));
+    }
+  });
+  const names = [];
+  for await (const { status, received } of client(url).transactions.follow('s')) {
+    assert.equal(received, 9007199254740993n);
+    names.push(status);
+  }
+  assert.deepEqual(names, ['sent', 'processed', 'confirmed', 'finalized']);
+  assert.equal(requests.length, 3);
+  assert.equal(requests[0].url, '/v1/transactions/s/stream');
+});
+
 test('a problem that asking again cannot mend ends the stream', async (t) => {
   const ended = await serve(t, (_, response) => {
     stream(response);

@@ -41,6 +41,9 @@ pub use self::webhooks::{
 /// Highest rate of a backfill: a node of one's own serves hundreds of blocks a second, and nothing needs more.
 const MAX_BACKFILL_CALLS_PER_SECOND: u32 = 1_000;
 
+/// Most nodes besides `chain.rpc-url` to which signed transactions are sent: each gets every transaction, again and again.
+const MAX_SEND_URLS: usize = 7;
+
 /// The whole file.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
@@ -74,6 +77,9 @@ pub struct Config {
 pub struct ChainConfig {
     /// JSON-RPC endpoint of the cluster. May carry a key, so it is never logged whole.
     pub rpc_url: Url,
+    /// Further nodes to which signed transactions are sent. May carry keys, as `rpc_url`.
+    #[serde(default)]
+    pub send_urls: Vec<Url>,
     /// Deadline of one RPC call, milliseconds.
     #[serde(default = "default_rpc_timeout_ms")]
     pub rpc_timeout_ms: u64,
@@ -103,6 +109,28 @@ impl ChainConfig {
     #[must_use]
     pub const fn rpc_timeout(&self) -> Duration {
         Duration::from_millis(self.rpc_timeout_ms)
+    }
+
+    fn check(&self) -> Result<(), ConfigError> {
+        require_scheme("chain.rpc-url", &self.rpc_url)?;
+        for url in &self.send_urls {
+            require_scheme("chain.send-urls", url)?;
+        }
+        if self.send_urls.len() > MAX_SEND_URLS {
+            return Err(ConfigError::Range {
+                key: "chain.send-urls",
+                value: format!("a list of {}", self.send_urls.len()),
+                rule: "at most 7 nodes; chain.rpc-url is one besides",
+            });
+        }
+        if self.rpc_timeout_ms == 0 {
+            return Err(ConfigError::Range {
+                key: "chain.rpc-timeout-ms",
+                value: "0".to_owned(),
+                rule: "at least 1",
+            });
+        }
+        Ok(())
     }
 }
 
@@ -324,7 +352,7 @@ impl Config {
     }
 
     fn check(&self) -> Result<(), ConfigError> {
-        require_scheme("chain.rpc-url", &self.chain.rpc_url)?;
+        self.chain.check()?;
         self.geyser.check()?;
         self.freshness.check()?;
         if self.store.named().is_none() {
@@ -350,13 +378,6 @@ impl Config {
                 key: "api.keyless",
                 value: "true".to_owned(),
                 rule: "false unless api.listen is a loopback address: make an API key with `sluice keys add NAME`",
-            });
-        }
-        if self.chain.rpc_timeout_ms == 0 {
-            return Err(ConfigError::Range {
-                key: "chain.rpc-timeout-ms",
-                value: "0".to_owned(),
-                rule: "at least 1",
             });
         }
         self.api.cors_origins.check()?;

@@ -38,6 +38,21 @@ fn rejects_an_unknown_key_and_names_it() {
 }
 
 #[test]
+fn the_nodes_to_send_to_are_few_and_have_urls() {
+    let with =
+        |urls: &str| parse(&MINIMAL.replace("[chain]", &format!("[chain]\nsend-urls = {urls}")));
+    let config = with("[\"https://one.example/?key=s3cret\"]").expect("valid");
+    assert_eq!(config.chain.send_urls.len(), 1);
+    assert_eq!(parse(MINIMAL).expect("valid").chain.send_urls, []);
+    let eight = format!("[{}]", ["\"http://127.0.0.1:1\""; 8].join(","));
+    for bad in ["[\"ftp://s3cret\"]", &eight] {
+        let error = with(bad).expect_err("refused").to_string();
+        assert!(error.contains("chain.send-urls"), "{error}");
+        assert!(!error.contains("s3cret"), "{error}");
+    }
+}
+
+#[test]
 fn exactly_one_database_is_named() {
     let with = |store: &str| parse(&MINIMAL.replace("path = \"sluice.db\"", store));
     let url = "url = \"postgres://sluice:s3cret@db/sluice\"";

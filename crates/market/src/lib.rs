@@ -27,6 +27,7 @@ mod market_tree;
 mod missing_accounts;
 mod neighbours;
 mod node_watcher;
+mod program_watch;
 pub mod replay;
 mod run;
 mod settings;
@@ -43,6 +44,7 @@ use tokio::task::JoinHandle;
 
 pub use executions::{Execution, follow_executions};
 pub use freshness::Freshness;
+pub use program_watch::{Sighting, watch_program};
 pub use settings::{ReadLimits, Settings};
 pub use view::{Market, NotReady, PoolView, QuoteCommitment, STALE_AFTER, Status, View};
 

@@ -46,7 +46,7 @@ pub fn blockhash(found: &[u8]) -> Result<Hash, NoTransaction> {
     Ok(*parse(found)?.message.recent_blockhash())
 }
 
-fn parse(bytes: &[u8]) -> Result<VersionedTransaction, NoTransaction> {
+pub(crate) fn parse(bytes: &[u8]) -> Result<VersionedTransaction, NoTransaction> {
     let parsed: VersionedTransaction =
         wincode::deserialize_exact(bytes).map_err(|_| NoTransaction)?;
     // Another spelling of the same transaction has other signatures, and is none that was built here.

@@ -9,6 +9,7 @@
 //! | the result, and what it costs | `unsigned`, `version`, `lookup_table`, `size`, `costs`, `rent` |
 //! | whether another transaction is the planned one | `comparison` |
 //! | why a transaction failed | `failure` |
+//! | whether a transaction of a wallet may be sent | `signed` |
 //! | compute units and their price | `compute_table`, `compute_units`, `compute_budget`, `exchange` |
 //! | bytes of the accounts that are loaded | `loaded_bytes` |
 //! | the user's associated token accounts | `associated` |
@@ -31,6 +32,7 @@ mod planned_instruction;
 mod platform_fee;
 pub mod rent;
 mod route;
+mod signed;
 pub mod size;
 mod unsigned;
 mod version;
@@ -45,5 +47,6 @@ pub use plan::{ApartSwap, SwapParts, TokenSide, TransactionPlan};
 pub use planned_instruction::PlannedInstruction;
 pub use platform_fee::{PlatformFee, PlatformRate};
 pub use route::{Route, SwapTerms};
+pub use signed::{SignedFault, SignedSwap};
 pub use unsigned::{SolOutput, UnsignedTransaction};
 pub use version::TransactionVersion;

@@ -103,6 +103,8 @@ struct Play {
     scripted: HashMap<String, Value>,
     /// Parameters of the last such call, by method.
     params: HashMap<String, Value>,
+    /// Transactions that were taken, in order, those that came again too.
+    sent: Vec<Vec<u8>>,
     /// Calls not understood.
     unknown: Vec<String>,
     /// What stands in front of the node.
@@ -268,6 +270,12 @@ impl RpcNode {
     #[must_use]
     pub fn params(&self, method: &str) -> Option<Value> {
         self.asked.play().params.get(method).cloned()
+    }
+
+    /// The bytes of the transactions that it has taken, in order, those that came again too.
+    #[must_use]
+    pub fn sent(&self) -> Vec<Vec<u8>> {
+        self.asked.play().sent.clone()
     }
 
     /// Starts counting anew.

@@ -1,10 +1,18 @@
 //! Running chain: slots that pass by themselves on the scripted chain, with a Yellowstone server and a node.
 //!
-//! It stands for a validator without forks or faults, and its node: what it does not do, the simulations do. In a slot
-//! the clock is written, and what a test has queued. It is stricter in one thing: the node may be behind the stream for
-//! good.
+//! It stands for a validator without faults, and its node: what it does not do, the simulations do. In a slot the clock is
+//! written, and what a test has queued; a fork has one block, and never wins. It is stricter in one thing: the node may be
+//! behind the stream for good.
 
-use std::{collections::VecDeque, io, time::Duration};
+use std::{
+    collections::VecDeque,
+    io,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use cpmm::ids;
 use sluice_chain_types::RawAccount;
@@ -19,7 +27,7 @@ use tokio::{
 use crate::{
     accounts::{Account, Content},
     rpc_node::RpcNode,
-    scripted_chain::{BlockId, ScriptedChain, State},
+    scripted_chain::{BlockId, Ending, Message, ScriptedChain, State},
     scripted_pools,
     yellowstone_server::YellowstoneServer,
 };
@@ -57,6 +65,8 @@ impl Running {
 enum Queued {
     Write(Pubkey, Content),
     Transaction(Box<TransactionUpdate>),
+    /// In a block on which no other is built.
+    Aside(Box<TransactionUpdate>),
 }
 
 /// The chain. Dropping it ends it.
@@ -64,6 +74,8 @@ pub struct RunningChain {
     node: RpcNode,
     server: YellowstoneServer,
     queued: mpsc::UnboundedSender<Queued>,
+    /// Whether no block is confirmed.
+    held: Arc<AtomicBool>,
     task: AbortHandle,
 }
 
@@ -82,11 +94,14 @@ impl RunningChain {
         let chain = ScriptedChain::new(running.genesis, State::new());
         let server = YellowstoneServer::start(chain.clone()).await?;
         let (queued, waiting) = mpsc::unbounded_channel();
-        let task = tokio::spawn(pass(chain, running, node.clone(), waiting));
+        let held = Arc::new(AtomicBool::new(false));
+        let passing = pass(chain, running, node.clone(), waiting, Arc::clone(&held));
+        let task = tokio::spawn(passing);
         Ok(Self {
             node,
             server,
             queued,
+            held,
             task: task.abort_handle(),
         })
     }
@@ -114,6 +129,21 @@ impl RunningChain {
         let _ = self.queued.send(Queued::Transaction(Box::new(transaction)));
     }
 
+    /// Executes a transaction in a slot of a fork that is left behind.
+    pub fn execute_aside(&self, transaction: TransactionUpdate) {
+        let _ = self.queued.send(Queued::Aside(Box::new(transaction)));
+    }
+
+    /// Whether no block is confirmed from now on. What was held up is confirmed with the next slot.
+    pub fn hold_confirmations(&self, held: bool) {
+        self.held.store(held, Ordering::SeqCst);
+    }
+
+    /// Ends every stream that is open; each can be opened again at once.
+    pub fn cut(&self) {
+        self.server.chain().report(Message::End(Ending::Close));
+    }
+
     /// The slot that the node has reached.
     #[must_use]
     pub fn slot(&self) -> u64 {
@@ -126,6 +156,7 @@ async fn pass(
     running: Running,
     node: RpcNode,
     mut queued: mpsc::UnboundedReceiver<Queued>,
+    held: Arc<AtomicBool>,
 ) {
     let mut tip = chain.lock().tree.confirmed();
     let (mut unconfirmed, mut unfinalized) = (VecDeque::new(), VecDeque::new());
@@ -134,9 +165,15 @@ async fn pass(
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     for slot in running.genesis + 1.. {
         ticks.tick().await;
+        let below = tip;
+        let mut is_aside = false;
         tip = chain.open(slot, tip);
         while let Ok(queued) = queued.try_recv() {
             match queued {
+                Queued::Aside(transaction) => {
+                    is_aside = true;
+                    chain.execute(slot, *transaction);
+                }
                 Queued::Write(address, content) => chain.write(tip, address, content, None),
                 Queued::Transaction(transaction) => chain.execute(slot, *transaction),
             }
@@ -144,13 +181,19 @@ async fn pass(
         chain.write(tip, ids::CLOCK, (running.clock)(slot), None);
         chain.freeze(tip);
         chain.seal(tip);
+        if is_aside {
+            tip = below;
+            continue;
+        }
         unconfirmed.push_back(tip);
-        if let Some(block) = ripe(&mut unconfirmed, running.confirmed_behind) {
+        while !held.load(Ordering::SeqCst)
+            && let Some(block) = ripe(&mut unconfirmed, running.confirmed_behind)
+        {
             node.reach(chain.lock().tree.block(block).slot);
             chain.confirm(block);
             unfinalized.push_back(block);
         }
-        if let Some(block) = ripe(&mut unfinalized, FINALITY) {
+        while let Some(block) = ripe(&mut unfinalized, FINALITY) {
             chain.finalize(block);
         }
     }

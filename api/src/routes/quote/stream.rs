@@ -5,8 +5,8 @@ use std::convert::Infallible;
 use axum::{
     body::Body,
     extract::{Request, State},
-    http::{HeaderMap, HeaderName, HeaderValue, header},
-    response::{IntoResponse, Response},
+    http::{HeaderMap, HeaderName},
+    response::Response,
 };
 use bytes::Bytes;
 use futures::{Stream, StreamExt, stream};
@@ -17,6 +17,7 @@ use super::{
     wire::SwapModeName,
 };
 use crate::{
+    answer,
     client::Peer,
     error::{ApiError, ProblemBody},
     extract::{Address, PoolsText, PositiveAmount},
@@ -70,19 +71,7 @@ pub async fn stream(State(state): State<AppState>, request: Request) -> Result<R
     let peer = Peer::of(request.extensions());
     let place = state.streams().of_request(peer, request.headers())?;
     let reader = resumed(reader, request.headers());
-    let headers = [
-        (
-            header::CONTENT_TYPE,
-            HeaderValue::from_static("text/event-stream"),
-        ),
-        (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
-        // A proxy that gathers answers into large pieces would hold events back.
-        (
-            HeaderName::from_static("x-accel-buffering"),
-            HeaderValue::from_static("no"),
-        ),
-    ];
-    Ok((headers, Body::from_stream(events(reader, place))).into_response())
+    Ok(answer::events(Body::from_stream(events(reader, place))))
 }
 
 /// A reader of the quotes that the query asks for.

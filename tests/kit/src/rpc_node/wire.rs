@@ -128,6 +128,25 @@ pub fn parse(method: &str, params: &Value) -> Result<Call, String> {
     }
 }
 
+/// A transaction that is sent, and its signature: only as the API sends them, as they are and once.
+///
+/// # Errors
+/// As [`parse`].
+pub fn sent(params: &Value) -> Result<(Vec<u8>, String), String> {
+    /// Length of a signature; before the first one stands how many there are, in one byte.
+    const SIGNATURE: usize = 64;
+    let options = json!({"encoding": "base64", "skipPreflight": true, "maxRetries": 0});
+    if params[1] != options {
+        return Err(format!("sendTransaction with {}", params[1]));
+    }
+    let text = params[0].as_str().ok_or("a transaction is no string")?;
+    let decoded = BASE64_STANDARD.decode(text);
+    let bytes = decoded.map_err(|error| format!("a transaction: {error}"))?;
+    let signature = bytes.get(1..=SIGNATURE).ok_or("a transaction is short")?;
+    let signature = bs58::encode(signature).into_string();
+    Ok((bytes, signature))
+}
+
 fn key(value: &Value) -> Result<Pubkey, String> {
     let text = value.as_str().ok_or("a key is no string")?;
     text.parse().map_err(|error| format!("{text}: {error}"))

@@ -18,6 +18,7 @@ mod quote_stream;
 mod refusals;
 mod repetitions;
 mod rounds;
+mod sending;
 mod simulation;
 mod units;
 mod versions;

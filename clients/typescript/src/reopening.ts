@@ -1,0 +1,77 @@
+/** Reopening: a stream that is lost is opened again, after a growing pause, until it ends or asking again cannot help. */
+
+import { ConnectionError, ProblemError, SluiceError, TimeoutError, isProblem } from './problem.js';
+import { pauseAfter } from './retry.js';
+import { type Transport, pause, readAnswer } from './transport.js';
+
+/** How a stream is read. */
+export interface StreamOptions {
+  /** Ends the stream. */
+  readonly signal?: AbortSignal;
+  /** Called when the stream is lost; what came last may be out of date until the next comes. */
+  readonly onLost?: (reason: Error) => void;
+  /** After how much silence a stream counts as lost, milliseconds. Default 40,000: a sign of life comes every 15,000. */
+  readonly idleMs?: number;
+}
+
+/** What a stream keeps from one connection to the next. */
+export interface StreamState {
+  retry: number;
+  failures: number;
+}
+
+/** Of `StreamOptions.idleMs`. */
+export const DEFAULT_IDLE = 40_000;
+
+/** What each connection yields, one after the other. A connection returns why it ended, or nothing where that was the end. */
+export async function* reopening<Item>(
+  transport: Transport,
+  options: StreamOptions,
+  state: StreamState,
+  connection: (signal: AbortSignal) => AsyncGenerator<Item, Error | undefined, undefined>,
+): AsyncGenerator<Item, void, undefined> {
+  for (;;) {
+    const ended = new AbortController();
+    const abort = (): void => ended.abort(options.signal?.reason);
+    options.signal?.throwIfAborted();
+    options.signal?.addEventListener('abort', abort, { once: true });
+    let reason: Error | undefined;
+    try {
+      reason = yield* connection(ended.signal);
+    } catch (error) {
+      options.signal?.throwIfAborted();
+      reason = passing(error);
+    } finally {
+      options.signal?.removeEventListener('abort', abort);
+      ended.abort();
+    }
+    if (reason === undefined) {
+      return;
+    }
+    state.failures += 1;
+    options.onLost?.(reason);
+    const wait = pauseAfter(state.failures, state.retry, transport.random());
+    await pause(wait, options.signal);
+  }
+}
+
+/** Why a stream ended with this `end`; throws it where asking again cannot help. */
+export function endOf(data: string): Error {
+  const problem = readAnswer(data);
+  if (!isProblem(problem)) {
+    return new ConnectionError(`the stream ended with ${data}`);
+  }
+  return passing(new ProblemError(problem, undefined, 1));
+}
+
+/** The error where asking again may help; throws it where it does not. */
+function passing(error: unknown): Error {
+  const helps =
+    error instanceof ProblemError
+      ? error.retryable
+      : error instanceof ConnectionError || error instanceof TimeoutError || !(error instanceof SluiceError);
+  if (!helps || !(error instanceof Error)) {
+    throw error;
+  }
+  return error;
+}
