@@ -24,7 +24,7 @@ _TOKEN_PROGRAMS = {
 
 # The instructions that a swap may contain, by the first bytes of their data.
 _TRANSFER, _CREATE_WITH_SEED = 2, 3
-_UNIT_LIMIT, _UNIT_PRICE = 2, 3
+_UNIT_LIMIT, _UNIT_PRICE, _LOADED_BYTES = 2, 3, 4
 _CREATE, _CREATE_IDEMPOTENT = 0, 1
 _CLOSE_ACCOUNT, _SYNC_NATIVE, _INITIALIZE_ACCOUNT = 9, 17, 18
 
@@ -107,7 +107,9 @@ def _check_creation(program: Pubkey, data: bytes, stated: dict) -> None:
 def _check_costs(budget: dict[int, int], request: dict, answer: dict) -> None:
     """The budget is what the answer says, its fee is below the caller's ceiling, and all of it is stated."""
     costs, limit, price = answer["costs"], budget.pop(_UNIT_LIMIT), budget.pop(_UNIT_PRICE, 0)
+    loaded = budget.pop(_LOADED_BYTES, None)
     assert not budget, f"sets more of the budget: {budget}"
+    assert loaded == answer["loadedAccountsDataSizeLimit"], answer
     assert (limit, price) == (answer["computeUnitLimit"], answer["computeUnitPriceMicroLamports"]), answer
     priority_fee = -(-limit * price // _MICRO)
     ceiling = int(request.get("priorityFeeLamports") or 0)
