@@ -21,6 +21,7 @@ from guard_proof.errors import NotUnderstood
 
 from .by_the_proof import Reasons, decoded
 from .from_the_change import prove_from_the_change
+from .liveness import Accesses
 from .mutations import Mutation, mutations
 from .on_the_chain import Counterexamples, Refutation
 from .table import SAME, Row, Table
@@ -28,7 +29,7 @@ from .table import SAME, Row, Table
 #: Seconds between two lines of progress, and between two times that the table is written.
 PAUSE = 10.0
 #: Mutants that one execution of the guard serves; the table is written behind each.
-BATCH = 30
+BATCH = 100
 #: Results that a complete table has.
 SETTLED = ("equivalent", "refuted", "stricter")
 
@@ -115,10 +116,10 @@ class Run:
         # What is met late has not far to go.
         left.sort(key=lambda each: reasons.first_met(each[0]), reverse=True)
         for start in range(0, len(left), BATCH):
-            self._from_the_change(left[start : start + BATCH])
+            self._from_the_change(left[start : start + BATCH], reasons.accesses)
         print(f"from the change on: {len(left)} mutants", flush=True)
 
-    def _from_the_change(self, mutants: list[tuple[Mutation, Instruction]]) -> None:
+    def _from_the_change(self, mutants: list[tuple[Mutation, Instruction]], accesses: Accesses) -> None:
         if time.monotonic() > self._end:
             print(f"from the change on: the time is up, {len(mutants)} mutants of this batch are left", flush=True)
             return
@@ -126,7 +127,8 @@ class Run:
         changed: dict[int, dict[str, Instruction]] = {}
         for mutant, instruction in mutants:
             changed.setdefault(mutant.at, {})[mutant.name] = instruction
-        answers = prove_from_the_change(self._program, changed, Watch("from the change on", "mutants").show)
+        watch = Watch("from the change on", "mutants")
+        answers = prove_from_the_change(self._program, changed, accesses, watch.show)
         for name, answer in answers.items():
             row = self._table.row(name)
             row.proof = answer.text

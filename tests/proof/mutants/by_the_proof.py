@@ -192,6 +192,10 @@ class Reasons:
             instruction = code[each.at] if code and not each.is_data else None
             if instruction is not None:
                 self._machine.changed.setdefault(each.at, {})[each.name] = instruction
+            if not each.is_data and is_call(self._code[each.at]):
+                # What a call does is not compared.
+                self._machine.differ.add(each.name)
+                self._machine.differ_with_clock.add(each.name)
         self._start = given.start
 
     def run(self, watch: Callable[[int, int], None]) -> None:
@@ -232,6 +236,11 @@ class Reasons:
         if mutant.name not in self._machine.strange and is_only_a_code(self._code, code, mutant.at):
             return ONLY_A_CODE
         return ""
+
+    @property
+    def accesses(self) -> Accesses:
+        """Bytes of the stack that the guard was seen to read and to write."""
+        return self._memory.accesses
 
     def first_met(self, mutant: Mutation) -> int:
         """When the execution came to a changed instruction."""
@@ -304,6 +313,10 @@ def small_number(instruction: Instruction | None) -> int:
     if instruction is None or (instruction.kind, instruction.operation, instruction.source) != (Kind.ARITHMETIC, "mov", None):
         return 0
     return instruction.immediate if instruction.immediate < 256 else 0
+
+
+def is_call(instruction: Instruction | None) -> bool:
+    return instruction is not None and instruction.kind in (Kind.CALL, Kind.SYSCALL)
 
 
 def is_nothing(instruction: Instruction, at: int) -> bool:

@@ -2,7 +2,7 @@
 
 The guard is executed once, on every input at once. Where it comes to the changed instruction of a mutant, a process of its own
 goes on with the mutant, on those inputs alone on which the two instructions differ, and judges every end. All other inputs
-do not tell the mutant from the guard, of which the proof speaks.
+do not tell the mutant from the guard, of which the proof speaks; nor do those on which the two soon come to the same again.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import z3
 
 from guard_proof import specification
 from guard_proof.control import ControlFlow
-from guard_proof.decode import Instruction, decode
+from guard_proof.decode import Instruction, Kind, decode
 from guard_proof.elf import Program
 from guard_proof.errors import NotUnderstood, Undecided
 from guard_proof.interface import FORMS
@@ -29,6 +29,9 @@ from guard_proof.view import View
 
 from . import runtime
 from .effects import difference, effect
+from .forwards import Forwards
+from .liveness import Accesses
+from .meeting import Meeting
 from .runtime import RuntimeMemory, RuntimeSyscalls
 
 #: Every statement holds wherever the mutant differs, and no refusal is without a reason. An abort counts as a refusal.
@@ -50,6 +53,7 @@ class ForkingMachine(Machine):
     answers: dict[str, Answer]
     execution: Execution
     memory: RuntimeMemory
+    forwards: Forwards
     watch: Callable[[], None]
 
     def _compute(self, state: State, instruction: Instruction) -> None:
@@ -59,6 +63,15 @@ class ForkingMachine(Machine):
     def _branch(self, state: State, instruction: Instruction) -> list[State]:
         self._fork(state, instruction)
         return super()._branch(state, instruction)
+
+    def _call(self, state: State, instruction: Instruction) -> None:
+        self._fork(state, instruction)
+        super()._call(state, instruction)
+
+    def before_syscall(self, state: State) -> None:
+        instruction = self._code[state.at]
+        assert instruction is not None
+        self._fork(state, instruction)
 
     def _fork(self, state: State, instruction: Instruction) -> None:
         for name, changed in self.changed.get(state.at, {}).items():
@@ -77,10 +90,37 @@ class ForkingMachine(Machine):
             state.conditions.append(condition)
             if not self.execution.solver.is_possible(state.conditions):
                 return PROVED
-        self._code = [*self._code[: state.at], other, *self._code[state.at + 1 :]]
+        mutant = [*self._code[: state.at], other, *self._code[state.at + 1 :]]
+        if self.forwards.refuses(mutant, state) and not self._may_be_good(state):
+            return PROVED
+        self.memory.fewest_records = self._fewest_records(state)
+        left = Meeting(self._flow, self.execution.solver, self.forwards, self._step).apart(state, self._code, mutant)
+        if self.memory.faults:
+            left, self.memory.faults = [state], []
+        self._code = mutant
         self.memory.allows_anything = True
+        answers = (self._run_to_the_ends(each) for each in left)
+        return next((answer for answer in answers if answer != PROVED), PROVED)
+
+    def _step(self, state: State, instruction: Instruction) -> list[State]:
+        if instruction.kind == Kind.BRANCH:
+            return self._branch(state, instruction)
+        if instruction.kind == Kind.JUMP:
+            self._go(state, instruction.to)
+        elif instruction.kind == Kind.CALL:
+            self._call(state, instruction)
+        elif instruction.kind == Kind.EXIT:
+            self._return(state)
+        else:
+            self._compute(state, instruction)
+            state.at = instruction.next
+        return [state]
+
+    def _run_to_the_ends(self, state: State) -> str:
         self.memory.fewest_records = self._fewest_records(state)
         may_be_refused = not self._may_be_good(state)
+        if may_be_refused and self.forwards.refuses(self._code, state):
+            return PROVED
         found = {form.name: Findings(form.name) for form in FORMS} | {OTHER_DATA: Findings(OTHER_DATA)}
         for end in itertools.chain(self.run(state), [None]):
             while self.memory.faults:
@@ -128,6 +168,16 @@ class ForkingMachine(Machine):
             judge_refusal(found[form.name], view, z3.BoolVal(True), self.execution.solver)
 
 
+class AnnouncingSyscalls(RuntimeSyscalls):
+    """Shows each state before its system call is served."""
+
+    before: Callable[[State], None]
+
+    def serve(self, state: State, name: int) -> list[State]:
+        self.before(state)
+        return super().serve(state, name)
+
+
 def is_refused(end: State) -> bool:
     return end.is_aborted or isinstance(end.registers[0], int) and end.registers[0] != 0
 
@@ -141,16 +191,23 @@ def broken_in(found: dict[str, Findings]) -> str:
 
 
 def prove_from_the_change(
-    program: Program, changed: dict[int, dict[str, Instruction]], watch: Callable[[int, int], None]
+    program: Program, changed: dict[int, dict[str, Instruction]], accesses: Accesses, watch: Callable[[int, int], None]
 ) -> dict[str, Answer]:
-    """Of each mutant, by name, what the specification says of it; `changed` has its instruction, by its place."""
+    """Of each mutant, by name, what the specification says of it.
+
+    `changed` has its instruction, by its place; `accesses` are the guard's.
+    """
     given = Execution(program, max(len(form.accounts) for form in FORMS))
     runtime.assume_zeros_behind_data(given.solver, given.accounts)
     fresh = given.machine._services.fresh
     memory = RuntimeMemory(program.rodata, given.accounts, given.data, given.solver, fresh)
-    services = Services(memory, RuntimeSyscalls(memory, given.slot, fresh), given.solver, fresh)
+    syscalls = AnnouncingSyscalls(memory, given.slot, fresh)
+    services = Services(memory, syscalls, given.solver, fresh)
     code = decode(program.code)
-    machine = ForkingMachine(code, ControlFlow(code, program.entry), services)
+    flow = ControlFlow(code, program.entry)
+    machine = ForkingMachine(code, flow, services)
+    machine.forwards = Forwards(code, flow, program.rodata, accesses)
+    syscalls.before = machine.before_syscall
     machine.execution, machine.memory, machine.changed = given, memory, changed
     machine.answers = {name: Answer() for mutants in changed.values() for name in mutants}
     machine.watch = lambda: watch(sum(each.seconds > 0 for each in machine.answers.values()), len(machine.answers))

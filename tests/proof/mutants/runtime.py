@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 import z3
 
 from guard_proof import specification
-from guard_proof.accounts import DATA, KEY, LAMPORTS, LENGTH, OWNER, SIGNER, WRITABLE, Accounts, InstructionData
+from guard_proof.accounts import DATA, INPUT_END, KEY, LAMPORTS, LENGTH, OWNER, SIGNER, WRITABLE, Accounts, InstructionData
 from guard_proof.errors import NotUnderstood
 from guard_proof.memory import Memory
 from guard_proof.solver import Solver
@@ -29,6 +29,8 @@ KIND = 165
 MOST_CALLS = 2
 #: Bytes of the address that stands behind the data.
 BEHIND_DATA = 32
+#: Where the region of the read-only data ends.
+FIRST_REGION_END = 1 << 32
 #: Bytes of the clock.
 CLOCK_LENGTH = 40
 
@@ -65,7 +67,12 @@ class RuntimeMemory(Memory):
             if not self.allows_anything:
                 raise
             self.faults.append(state.copy())
+            state.conditions.append(z3.simplify(self._may_be_mapped(symbolic(address))))
             return part(self._anything(), 0, size)
+
+    def _may_be_mapped(self, address: z3.BitVecRef) -> z3.BoolRef:
+        """Whether something may stand there: behind the read-only data, which is the first region, and the input nothing does."""
+        return z3.And(z3.ULT(address, INPUT_END), z3.Or(z3.ULT(address, len(self._rodata)), z3.UGE(address, FIRST_REGION_END)))
 
     def _load_account(self, state: State, base: z3.BitVecRef, offset: int, size: int) -> Value:
         """Of a record that there may not be, its first word is what stands behind the last one, and the rest may not be there."""
@@ -73,10 +80,11 @@ class RuntimeMemory(Memory):
         if number >= self.fewest_records and (number, offset) != (0, -8):
             least = number if 0 <= offset and offset + size <= 8 else number + 1
             is_there = z3.UGE(self._accounts.count, least)
-            fault = state.copy()
-            fault.conditions.append(z3.simplify(z3.Not(is_there)))
-            self.faults.append(fault)
-            state.conditions.append(is_there)
+            if not self._solver.is_certain(state.conditions, is_there):
+                fault = state.copy()
+                fault.conditions.append(z3.simplify(z3.Not(is_there)))
+                self.faults.append(fault)
+                state.conditions.append(is_there)
         return super()._load_account(state, base, offset, size)
 
     def write_length(self, state: State, address: int, key: Value) -> None:
@@ -115,7 +123,15 @@ class RuntimeSyscalls(Syscalls):
             assert isinstance(call, Call)
             for listed in call.listed:
                 each.conditions += self._allowed(*listed)
+            for key in [key for key, *_ in (*call.listed, *call.infos)]:
+                each.conditions += self._mapped(key)
         return after
+
+    def _mapped(self, key: Value) -> list[z3.BoolRef]:
+        """That some memory may be where a key is read; of an account's own key it is known."""
+        if not isinstance(key, int) and self._memory.pointers.parse(key):
+            return []
+        return [z3.simplify(z3.ULT(symbolic(key), INPUT_END))]
 
     def _allowed(self, key: Value, writable: Value, signer: Value) -> list[z3.BoolRef]:
         """That the caller has the flags with which it hands an account on."""

@@ -60,6 +60,11 @@ class Reasoning(unittest.TestCase):
         found = reasons_of([(0xB7, 6, 0, 9), CALL_OVER_TWO, (0xBF, 0x60, 0, 0), EXIT, (0x15, 6, 1, 9), REFUSE, EXIT])
         self.assertEqual(found["constant at 0"], "", "the function looks at it")
 
+    def test_a_call_that_is_dropped_has_an_effect(self) -> None:
+        inner = [(0xB7, 0, 0, 7), EXIT]
+        found = reasons_of([(0xB7, 0, 0, 0), (0x85, 0x10, 0, 1), EXIT, *inner])
+        self.assertEqual(found["dropped call at 1"], "")
+
     def test_a_number_that_is_only_asked_for_zero_may_be_another_one(self) -> None:
         moved = [(0xB4, 3, 0, 1), (0x63, 0x3A, -8, 0), (0x61, 0xA4, -8, 0)]
         refuse = [REFUSE, EXIT, (0xB7, 0, 0, 8), EXIT]
@@ -75,6 +80,7 @@ class Reasoning(unittest.TestCase):
         self.assertEqual(found["constant at 0"], "")
         self.assertEqual(found["dropped store at 4"], "")
         self.assertEqual(found["constant at 8"], WITHOUT_EFFECT, "the system call has two arguments")
+        self.assertEqual(found["dropped syscall at 9"], "")
 
     def test_the_same_number_in_another_way_has_the_same_effect(self) -> None:
         found = reasons_of([(0xB7, 3, 0, 5), (0x25, 3, 1, 2), (0xB7, 0, 0, 1), EXIT])

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from guard_proof.accounts import DATA
 from guard_proof.interface import FORMS, Form
 from guard_proof.keys import EXCHANGE, TOKEN, TOKEN_2022
+from guard_proof.specification import is_unique
 
 from .chain import SLOT
 from .good import good_lists
@@ -115,6 +116,9 @@ TERMS: dict[str, Callable[[Terms], None]] = {
         balance("input", 0x7766554433221100), balance("output", 0x1122334455667788), balance("middle", 0x0000010203040505),
     ),
     "empty output": balance("output", 0),
+    "asks for nearly all there is": all_of(
+        setting(minimum_received=MOST - 79, received=MOST - 79), balance("output", 0),
+    ),
 }  # fmt: skip
 
 MIDDLE_TERMS: dict[str, Callable[[Terms], None]] = {
@@ -189,6 +193,16 @@ def repetitions(form: Form) -> Iterator[Scenario]:
                 stays.is_writable = kept.is_writable or gone.is_writable
                 stays.is_signer = kept.is_signer or gone.is_signer
             yield made
+    for name in form.accounts:
+        if not is_unique(form, name):
+            continue
+        # What is noted of one repetition is not forgotten at the next.
+        made = Terms(form, f"{name} is the {form.accounts[3]}, and a mint behind it is the authority").scenario()
+        kept = made.accounts[3]
+        kept.is_writable = True
+        made.put(name, kept)
+        made.put("input mint", made.account("authority"))
+        yield made
     made = Terms(form, "what may repeat is the user").scenario()
     for position, name in enumerate(form.accounts):
         if name not in form.written and not made.accounts[position].is_program and not name.endswith("mint"):
@@ -340,6 +354,10 @@ def token_accounts(form: Form, name: str) -> Iterator[Scenario]:
         yield taken_over(form, name, is_long)
     made = Terms(form, f"{name} of SPL Token is longer").scenario()
     made.account(name).data += b"\2\7\0\0\0"
+    yield made
+    made = Terms(form, f"{name} of Token-2022 has whole words of data", is_token_2022=True).scenario()
+    account = made.account(name)
+    account.data = account.data.ljust(176, b"\0")
     yield made
 
 
