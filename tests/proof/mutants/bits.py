@@ -32,6 +32,10 @@ class Bits:
         """With zeros outside of a mask."""
         return Bits(self.ones & mask, self.known & mask | MASK64 & ~mask, self.apart & mask)
 
+    def without(self, apart: int) -> Bits:
+        """With bits that may differ, of those that are not known."""
+        return Bits(self.ones, self.known, apart & ~self.known)
+
     def joined(self, other: Bits) -> Bits:
         """What is known of one that is either."""
         known = self.known & other.known & ~(self.ones ^ other.ones)

@@ -7,6 +7,7 @@ do not tell the mutant from the guard, of which the proof speaks; nor do those o
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import os
@@ -24,13 +25,14 @@ from guard_proof.errors import NotUnderstood, Undecided
 from guard_proof.interface import FORMS
 from guard_proof.machine import Machine, Services
 from guard_proof.proof import NEVER_ABORTS, OTHER_DATA, Execution, Findings, judge, judge_other, judge_refusal
-from guard_proof.state import State
+from guard_proof.state import State, SysvarFailed
+from guard_proof.values import symbolic
 from guard_proof.view import View
 
 from . import runtime
 from .effects import difference, effect
 from .forwards import Forwards
-from .liveness import Accesses
+from .liveness import Accesses, Code
 from .meeting import Meeting
 from .runtime import RuntimeMemory, RuntimeSyscalls
 
@@ -38,6 +40,11 @@ from .runtime import RuntimeMemory, RuntimeSyscalls
 PROVED = "proved from the change on"
 #: Processor seconds for one state of one mutant: the whole proof of the guard takes seventy.
 MOST_SECONDS = 200
+
+#: Bytes of the flags of an account, which a program copies at once.
+FLAGS_SIZE = 4
+#: What ends a straight stretch of code.
+FORKS = (Kind.BRANCH, Kind.CALL, Kind.SYSCALL, Kind.EXIT)
 
 
 @dataclass
@@ -91,9 +98,9 @@ class ForkingMachine(Machine):
             if not self.execution.solver.is_possible(state.conditions):
                 return PROVED
         mutant = [*self._code[: state.at], other, *self._code[state.at + 1 :]]
-        if self.forwards.refuses(mutant, state) and not self._may_be_good(state):
-            return PROVED
         self.memory.fewest_records = self._fewest_records(state)
+        if not self._may_be_good(state) and self._refuses(mutant, state):
+            return PROVED
         left = Meeting(self._flow, self.execution.solver, self.forwards, self._step).apart(state, self._code, mutant)
         if self.memory.faults:
             left, self.memory.faults = [state], []
@@ -101,6 +108,27 @@ class ForkingMachine(Machine):
         self.memory.allows_anything = True
         answers = (self._run_to_the_ends(each) for each in left)
         return next((answer for answer in answers if answer != PROVED), PROVED)
+
+    def _refuses(self, mutant: Code, state: State) -> bool:
+        """Whether the mutant refuses all inputs of a state, maybe for the zeros of a repetition that it takes for flags."""
+        if self.forwards.refuses(mutant, state):
+            return True
+        ahead = self._straight_on(mutant, state.copy())
+        if self.memory.faults:
+            self.memory.faults = []
+            return False
+        for address, (size, value) in list(ahead.stack.cells.items()):
+            is_flags = size == FLAGS_SIZE and not isinstance(value, int)
+            if is_flags and self.execution.solver.is_certain(ahead.conditions, symbolic(value) == 0):
+                ahead.stack.store(address, size, 0)
+        return self.forwards.refuses(mutant, ahead)
+
+    def _straight_on(self, mutant: Code, state: State) -> State:
+        """Up to the next branch or call, or what is not understood."""
+        with contextlib.suppress(NotUnderstood):
+            while (instruction := mutant[state.at]) and instruction.kind not in FORKS:
+                (state,) = self._step(state, instruction)
+        return state
 
     def _step(self, state: State, instruction: Instruction) -> list[State]:
         if instruction.kind == Kind.BRANCH:
@@ -111,10 +139,19 @@ class ForkingMachine(Machine):
             self._call(state, instruction)
         elif instruction.kind == Kind.EXIT:
             self._return(state)
+        elif instruction.kind == Kind.SYSCALL:
+            return self._read_clock(state, instruction)
         else:
             self._compute(state, instruction)
             state.at = instruction.next
         return [state]
+
+    def _read_clock(self, state: State, instruction: Instruction) -> list[State]:
+        """The clock is always given."""
+        after = [each for each in self._services.syscalls.serve(state, instruction.immediate) if not has_failed(each)]
+        for each in after:
+            each.at = instruction.next
+        return after
 
     def _run_to_the_ends(self, state: State) -> str:
         self.memory.fewest_records = self._fewest_records(state)
@@ -176,6 +213,10 @@ class AnnouncingSyscalls(RuntimeSyscalls):
     def serve(self, state: State, name: int) -> list[State]:
         self.before(state)
         return super().serve(state, name)
+
+
+def has_failed(state: State) -> bool:
+    return any(isinstance(event, SysvarFailed) for event in state.events)
 
 
 def is_refused(end: State) -> bool:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 import z3
 
+from guard_proof.accounts import INPUT_START
 from guard_proof.control import ControlFlow
 from guard_proof.decode import FRAME_POINTER, MASK64, Instruction, Kind
 from guard_proof.errors import NotUnderstood
@@ -19,6 +20,7 @@ from guard_proof.values import Value, same, symbolic
 
 from .bits import Bits, of
 from .forwards import Forwards, cells
+from .liveness import CLOCK
 
 #: Instructions of both together on one way. What has not met by then seldom does.
 MOST_STEPS = 160
@@ -28,6 +30,9 @@ MOST_APART = 6
 MOST_DIFFERENT = 6
 #: Behind the change a difference is soon looked at, or kept; behind that it is asked only where ways come together.
 SOON = 3
+
+#: What is known of an address in the input.
+INTO_INPUT = Bits(INPUT_START, 0xFFFF_FFFF << 32)
 
 Code = list[Instruction | None]
 #: Executes one instruction that is no system call, and gives back every state that may be next.
@@ -131,7 +136,12 @@ class Meeting:
         for low in range(0, 64, 8):
             if not self._is_zero(conditions, differ, low, 8):
                 apart |= sum(1 << bit for bit in range(low, low + 8) if not self._is_zero(conditions, differ, bit, 1))
-        return Bits(apart=apart)
+        return INTO_INPUT.without(apart) if self._are_into_input(conditions, one, other) else Bits(apart=apart)
+
+    def _are_into_input(self, conditions: list[z3.BoolRef], one: Value, other: Value) -> bool:
+        """Whether two values are addresses in the input, which are never zero."""
+        halves = [z3.Extract(63, 32, symbolic(each)) == INPUT_START >> 32 for each in (one, other)]
+        return self._solver.is_certain(conditions, z3.And(*halves))
 
     def _is_zero(self, conditions: list[z3.BoolRef], value: z3.BitVecRef, low: int, width: int) -> bool:
         return self._solver.is_certain(conditions, z3.Extract(low + width - 1, low, value) == 0)
@@ -140,6 +150,6 @@ class Meeting:
 def is_end(code: Code, state: State) -> bool:
     """Whether a way ends here, or calls what is not followed."""
     instruction = code[state.at] if 0 <= state.at < len(code) else None
-    if instruction is None or instruction.kind == Kind.SYSCALL:
+    if instruction is None or instruction.kind == Kind.SYSCALL and instruction.immediate != CLOCK:
         return True
     return instruction.kind == Kind.EXIT and not state.frames
