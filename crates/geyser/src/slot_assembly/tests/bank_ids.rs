@@ -195,3 +195,53 @@ fn a_bank_whose_creation_has_no_number_is_the_one_of_its_content() {
     end(&mut assembler, 1, "one");
     assert_eq!(given(&mut assembler), ["write 1", "block one"]);
 }
+
+#[test]
+fn what_builds_on_a_block_that_was_replaced_is_not_asked_for_again() {
+    let mut assembler = two_open_banks();
+    end(&mut assembler, 1, "one");
+    end(&mut assembler, 2, "two");
+    // Two slots on the first of them, which come and go with it.
+    let next = [created(12), meta(12), processed(12), created(13)];
+    for (bank, body) in (3..).zip(child_of("one").into_iter().chain(next)) {
+        let id = if bank < 6 { 3 } else { 4 };
+        assembler.update(0, update(id, body));
+    }
+    let on_one = [
+        "write 1",
+        "write 3",
+        "block one",
+        "block hash11",
+        "block hash12",
+    ];
+    assert_eq!(given(&mut assembler), on_one);
+    // The other one is built on and confirmed.
+    let [_, block, _] = child_of("two");
+    let block = match block {
+        Body::BlockMeta(meta) => Body::BlockMeta(crate::BlockMeta {
+            slot: 14,
+            blockhash: "hash14".into(),
+            ..meta
+        }),
+        body => body,
+    };
+    let status = |status| slot_status(14, Some(10), status);
+    for body in [
+        status(SlotStatus::CreatedBank),
+        block,
+        status(SlotStatus::Processed),
+    ] {
+        assembler.update(0, update(5, body));
+    }
+    let confirmed = slot_status(10, None, SlotStatus::Confirmed);
+    assembler.update(0, update(2, confirmed));
+    let replaced = [
+        "10 replaced",
+        "write 2",
+        "write 4",
+        "block two",
+        "block hash14",
+    ];
+    assert_eq!(given(&mut assembler), replaced);
+    assert!(!assembler.has_suspect(0), "11 and 12 went with the first");
+}
