@@ -1,4 +1,4 @@
-//! `GET /v1/priority-fees`: the prices at which transactions landed lately in the accounts of a pool, as levels.
+//! `GET /v1/priority-fees`: prices at which transactions landed lately in the accounts of a pool, as levels.
 
 use axum::{
     Json,

@@ -1,4 +1,4 @@
-//! Recent fees: the prices at which transactions landed lately in pools, from one call for all who ask within a moment.
+//! Recent fees: prices at which transactions landed lately in pools, from one call for all who ask at once.
 
 use std::{
     collections::HashMap,

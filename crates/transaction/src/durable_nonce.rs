@@ -1,4 +1,4 @@
-//! Durable nonce: the value of a nonce account, which a transaction carries in place of a recent blockhash (pure).
+//! Durable nonce: a nonce account's value, which a transaction carries in place of a blockhash (pure).
 
 use solana_hash::Hash;
 use solana_pubkey::Pubkey;

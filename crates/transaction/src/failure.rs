@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_code_is_told_in_the_chains_words() {
+    fn what_is_no_code_is_in_the_words_of_the_chain() {
         let failure = failed(&ids::SPL_TOKEN, "insufficient account keys for instruction");
         assert_eq!((failure.code, failure.name), (None, None));
         assert_eq!(failure.message, "insufficient account keys for instruction");

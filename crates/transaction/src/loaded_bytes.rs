@@ -1,4 +1,4 @@
-//! Loaded bytes: the most that the accounts of a swap's transaction may have together, from a checked table (pure).
+//! Loaded bytes: the most that a transaction's accounts may have together, from a checked table (pure).
 //!
 //! The chain counts every account of a transaction with its data, and each program's code. Without a limit a transaction is
 //! taken to load 64 MiB, and leaders reckon that room among its cost. A limit that is short makes a good swap fail and a page

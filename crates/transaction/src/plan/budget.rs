@@ -1,4 +1,4 @@
-//! Budget of a planned transaction: its compute units and their price, and what it may load, as instructions (pure).
+//! Budget of a planned transaction: compute units, their price, and what it may load, as instructions (pure).
 
 use solana_compute_budget_interface::ComputeBudgetInstruction;
 

@@ -1,4 +1,4 @@
-//! Simulated transactions: what the node is asked, what of its answer is passed on, and how a failure is told.
+//! Simulated transactions: what the node is asked, what is shown of its answer, how a failing one is refused.
 
 use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
 use serde_json::{Value, json};
