@@ -1,4 +1,4 @@
-//! Sender: sends signed transactions to every node, again until they are confirmed or cannot land, and follows them.
+//! Sender: sends signed swaps to all nodes, again until confirmed or past their height, and follows them.
 
 use std::{
     collections::HashMap,

@@ -1,4 +1,4 @@
-/** Reopening: a stream that is lost is opened again, after a growing pause, until it ends or asking again cannot help. */
+/** Reopening: opens a lost stream again, after a growing pause, while asking again can help. */
 
 import { ConnectionError, ProblemError, SluiceError, TimeoutError, isProblem } from './problem.js';
 import { pauseAfter } from './retry.js';

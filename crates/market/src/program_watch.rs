@@ -1,4 +1,4 @@
-//! Program watch: a program's transactions as they are executed, and what becomes of their slots, on a side stream.
+//! Program watch: a program's transactions as they are executed, and what becomes of their slots.
 //!
 //! Quotes do not depend on it. A connection that is lost is opened again where the last confirmed slot was, and what that
 //! does not bring back is said to be missed.

@@ -1,4 +1,4 @@
-//! Signed transactions that are sent to every node, and what becomes of them: forks, gaps, expiry, faults of nodes.
+//! Signed swaps that are sent to every node and followed: forks, gaps, expiry, faults of nodes, refusals.
 
 use std::time::Duration;
 
