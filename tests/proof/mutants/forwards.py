@@ -27,8 +27,10 @@ LAST_REGION = INPUT_START >> 32
 #: One byte of the stack: bits that are one, that are known, and that may differ. The runtime begins with zeros.
 Byte = tuple[int, int, int]
 ZERO: Byte = (0, 255, 0)
-#: Where a way stands: the places that open calls go back to, the instruction, and the rounds of the loops around it.
-Key = tuple[tuple[int, ...], int, tuple[tuple[int, int], ...]]
+#: Rounds of the loops around a place.
+Rounds = tuple[tuple[int, int], ...]
+#: Where a way stands: the places that open calls go back to and the rounds there, the instruction, and its rounds.
+Key = tuple[tuple[tuple[int, Rounds], ...], int, Rounds]
 #: How far guard and mutant differ in a value of theirs.
 Difference = Callable[[Value, Value], Bits]
 
@@ -51,7 +53,8 @@ class Way:
 
     @property
     def key(self) -> Key:
-        return tuple(back for back, *_ in self.frames), self.at, tuple(sorted(self.rounds.items()))
+        calls = tuple((back, tuple(sorted(rounds.items()))) for back, _, rounds in self.frames)
+        return calls, self.at, tuple(sorted(self.rounds.items()))
 
     @property
     def is_apart(self) -> bool:
