@@ -99,7 +99,7 @@ impl SlotAssembler {
         if has_what_is_due {
             return None;
         }
-        if self.builds_on_dead(source, slot) || self.builds_on_replaced(source, slot) {
+        if self.builds_on_dead(source, slot) {
             return None;
         }
         let elsewhere = entry.views.iter().enumerate();
@@ -168,44 +168,6 @@ impl SlotAssembler {
                 view.is_dead && view.banks.is_empty() && view.frozen_in.is_none()
             })
         })
-    }
-
-    /// Whether all that a source has delivered of a slot builds on a block that was replaced for good, and nothing that builds on
-    /// the slot names another block of it: then nothing is to come of it.
-    fn builds_on_replaced(&self, source: usize, slot: u64) -> bool {
-        let entry = self.slots.get(&slot);
-        let Some(view) = entry.and_then(|entry| entry.views.get(source)) else {
-            return false;
-        };
-        let is_known = |hash: &str| {
-            let mut banks = view.banks.iter();
-            banks.any(|bank| bank.blockhash() == Some(hash))
-        };
-        !view.banks.is_empty()
-            && view.banks.iter().all(|bank| self.is_left(bank))
-            && self.disputed(source, slot).all(is_known)
-    }
-
-    /// Whether a block is on a fork whose first block was replaced for good.
-    fn is_left(&self, bank: &CollectedBank) -> bool {
-        let mut block = bank.meta();
-        while let Some(meta) = block
-            && meta.parent_slot < meta.slot
-            && let Some(parent) = self.slots.get(&meta.parent_slot)
-        {
-            let hash = meta.parent_blockhash.as_str();
-            if parent.is_lost(hash) {
-                return true;
-            }
-            if parent.given.is_some() {
-                return false;
-            }
-            let mut banks = parent.banks();
-            block = banks
-                .find(|bank| bank.blockhash() == Some(hash))
-                .and_then(CollectedBank::meta);
-        }
-        false
     }
 
     /// Whether the creation of a child was reported.

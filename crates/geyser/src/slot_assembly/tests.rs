@@ -79,7 +79,7 @@ fn of_three_servers_that_lag_and_stand_still_each_slot_is_taken_whole_and_once()
 #[test]
 fn banks_of_a_slot_that_are_numbered_are_given_out_whole_though_written_in_turns() {
     run_prepared(40, 1, true, false, World::number_banks);
-    run_prepared(50, 2, true, true, World::number_banks);
+    run_prepared(20, 2, true, true, World::number_banks);
 }
 
 #[test]
