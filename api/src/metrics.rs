@@ -293,6 +293,9 @@ pub fn routes(metrics: Metrics, market: Market, to_all: bool) -> Router {
 
 #[cfg(test)]
 mod tests {
+    use sluice_market::Standing;
+    use sluice_testkit::watched_metrics;
+
     use super::*;
 
     #[test]
@@ -323,6 +326,27 @@ mod tests {
             "# EOF",
         ] {
             assert!(text.lines().any(|each| each == line), "{line}\n{text}");
+        }
+    }
+    #[test]
+    fn what_alerts_and_the_dashboard_read_is_exported() {
+        let metrics = Metrics::default();
+        metrics.answered(Route::Quote, StatusCode::OK, Duration::from_millis(1));
+        metrics.called("getLatestBlockhash", CallOutcome::Answered);
+        metrics.refused("requests");
+        metrics.0.servers.show(&[Standing {
+            server: "a:1".to_owned(),
+            is_connected: true,
+            slot: 9,
+            taken: 3,
+            followed: 2,
+            behind: Duration::from_millis(500),
+            contradictions: 1,
+        }]);
+        let text = metrics.text(&Market::default());
+        for name in watched_metrics::of("sluice_api_") {
+            let is_exported = |line: &str| line.split(['{', ' ']).next() == Some(name);
+            assert!(text.lines().any(is_exported), "{name} is not in\n{text}");
         }
     }
 }

@@ -273,6 +273,8 @@ fn as_gauge(number: u64) -> i64 {
 
 #[cfg(test)]
 mod tests {
+    use sluice_testkit::watched_metrics;
+
     use super::*;
 
     #[test]
@@ -289,15 +291,7 @@ mod tests {
             ..QueueStats::default()
         };
         metrics.queue(&stats, Timestamp::from_unix_seconds(70));
-        metrics.servers(&[Standing {
-            server: "a:1".to_owned(),
-            is_connected: true,
-            slot: 9,
-            taken: 3,
-            followed: 2,
-            behind: Duration::from_millis(500),
-            contradictions: 1,
-        }]);
+        metrics.servers(&[standing()]);
         let text = metrics.text();
         for line in [
             "sluice_indexer_stream_server_connected{server=\"a:1\"} 1",
@@ -316,6 +310,34 @@ mod tests {
             "# EOF",
         ] {
             assert!(text.lines().any(|each| each == line), "{line}\n{text}");
+        }
+    }
+    #[test]
+    fn what_alerts_and_the_dashboard_read_is_exported() {
+        let metrics = Metrics::default();
+        metrics.slot_seen(9);
+        metrics.stored(Commitment::Confirmed, 1);
+        metrics.session_ended("closed");
+        metrics.recorded(&Outcome::Delivered);
+        metrics.took(Stage::Pending, Duration::from_millis(3));
+        metrics.queue(&QueueStats::default(), Timestamp::from_unix_seconds(70));
+        metrics.servers(&[standing()]);
+        let text = metrics.text();
+        for name in watched_metrics::of("sluice_indexer_") {
+            let is_exported = |line: &str| line.split(['{', ' ']).next() == Some(name);
+            assert!(text.lines().any(is_exported), "{name} is not in\n{text}");
+        }
+    }
+
+    fn standing() -> Standing {
+        Standing {
+            server: "a:1".to_owned(),
+            is_connected: true,
+            slot: 9,
+            taken: 3,
+            followed: 2,
+            behind: Duration::from_millis(500),
+            contradictions: 1,
         }
     }
 }

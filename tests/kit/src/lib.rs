@@ -42,6 +42,8 @@ pub mod transaction_flow;
 #[cfg(feature = "chain")]
 pub mod updates;
 #[cfg(feature = "chain")]
+pub mod watched_metrics;
+#[cfg(feature = "chain")]
 pub mod webhook_receiver;
 #[cfg(feature = "chain")]
 pub mod yellowstone_server;
