@@ -237,7 +237,7 @@ pub enum ApiError {
         id: String,
     },
     /// No such path.
-    #[error("there is no such path; the README lists every route")]
+    #[error("there is no such path; GET /openapi.json lists every route")]
     NoRoute,
     /// The path exists, not with this method.
     #[error("this path does not answer to this method")]

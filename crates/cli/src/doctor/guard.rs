@@ -24,8 +24,7 @@ const PROGRAM_DATA_HEADER: usize = 45;
 const MOST_OWN_ZEROS: usize = 64;
 
 /// What to do when it is not there.
-const REMEDY: &str =
-    "deploy it (README, \"On mainnet\"); without it no swap that is built can be executed";
+const REMEDY: &str = "deploy it (docs/guard.md); without it no swap that is built can be executed";
 
 /// Looks at the guard's program.
 pub async fn check(chain: &ChainChecks) -> Finding {

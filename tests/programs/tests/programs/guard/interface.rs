@@ -15,7 +15,7 @@ use swap_guard_interface::{
     swap_exact_out, swap_exact_out_to, swap_to, swap_two_hops, swap_two_hops_to,
 };
 
-const README: &str = include_str!("../../../../../README.md");
+const GUIDE: &str = include_str!("../../../../../docs/guard.md");
 const IDL: &str = include_str!("../../../../../idls/swap_guard.json");
 
 fn idl() -> Value {
@@ -244,8 +244,8 @@ fn the_binary_says_how_to_report_what_is_wrong_with_it() {
 
 /// Integrators look a code up there, so that one without a row is one without a remedy.
 #[test]
-fn the_readme_has_a_row_for_each_error_and_for_nothing_else() {
-    let rows: Vec<(&str, &str)> = README
+fn the_guide_has_a_row_for_each_error_and_for_nothing_else() {
+    let rows: Vec<(&str, &str)> = GUIDE
         .lines()
         .skip_while(|line| *line != "| code | error | what to do |")
         .skip(2)
