@@ -59,9 +59,15 @@ class Meeting:
                 left.append(other)
             else:
                 try:
-                    pending += [(*pair, steps + 1) for pair in self._stepped(one, other, goes, guard, mutant)]
+                    following = self._stepped(one, other, goes, guard, mutant)
                 except NotUnderstood:
                     left.append(other)
+                    continue
+                if len(following) > 1 and has_returned(mutant, other):
+                    # It is judged by itself at once, and not once for each way into which the guard alone splits.
+                    left.append(other)
+                else:
+                    pending += [(*pair, steps + 1) for pair in following]
             if len(left) + len(pending) > MOST_APART:
                 return [state]
         return left
@@ -149,7 +155,17 @@ class Meeting:
 
 def is_end(code: Code, state: State) -> bool:
     """Whether a way ends here, or calls what is not followed."""
-    instruction = code[state.at] if 0 <= state.at < len(code) else None
+    instruction = instruction_at(code, state)
     if instruction is None or instruction.kind == Kind.SYSCALL and instruction.immediate != CLOCK:
         return True
-    return instruction.kind == Kind.EXIT and not state.frames
+    return has_returned(code, state)
+
+
+def has_returned(code: Code, state: State) -> bool:
+    """Whether nothing of the program is left but its return."""
+    instruction = instruction_at(code, state)
+    return instruction is not None and instruction.kind == Kind.EXIT and not state.frames
+
+
+def instruction_at(code: Code, state: State) -> Instruction | None:
+    return code[state.at] if 0 <= state.at < len(code) else None

@@ -75,6 +75,12 @@ class FromTheChange(unittest.TestCase):
         self.assertEqual(self.answer(program, MASK_AT, MASK_BUT_32), "refuted: swap: 0x8")
         self.assertEqual(self.answer(masked(limit=16, result=0), MASK_AT, MASK_BUT_32)[:13], "refuted: swap")
 
+    def test_a_mutant_that_has_returned_does_not_wait_for_the_guard(self) -> None:
+        """Where the mutant refuses, the guard goes eight ways, and accepts all, which is not the mutant's matter."""
+        ways = [cell for bit in (256, 512, 1024) for cell in ((0x45, 3, 1, bit), (0xB7, 5, 0, bit))]
+        asked = [LENGTH, (0xBF, 0x34, 0, 0), (0x57, 4, 0, 255), OTHER, (0x15, 4, len(ways) + 1, 64)]
+        self.assertEqual(self.answer([*asked, *ways, (0xB7, 0, 0, 0), EXIT], 2, MASK_BUT_32), PROVED)
+
     def test_bits_that_are_left_on_the_stack_count_only_where_they_are_looked_at(self) -> None:
         """The bit of 32 is kept, and others of the number are asked for later; or the bit itself is."""
         kept = [LENGTH, (0xBF, 0x34, 0, 0), (0x57, 4, 0, 255), (0x7B, 0x4A, -8, 0), (0xB7, 4, 0, 0), (0x79, 0xA4, -8, 0)]
