@@ -63,8 +63,8 @@ class Meeting:
                 except NotUnderstood:
                     left.append(other)
                     continue
-                if len(following) > 1 and has_returned(mutant, other):
-                    # It is judged by itself at once, and not once for each way into which the guard alone splits.
+                if len(following) > 1 and (has_returned(guard, one) or has_returned(mutant, other)):
+                    # Of the two one goes on alone, into any number of ways: the mutant is easier to judge before.
                     left.append(other)
                 else:
                     pending += [(*pair, steps + 1) for pair in following]

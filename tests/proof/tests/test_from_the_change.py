@@ -75,11 +75,18 @@ class FromTheChange(unittest.TestCase):
         self.assertEqual(self.answer(program, MASK_AT, MASK_BUT_32), "refuted: swap: 0x8")
         self.assertEqual(self.answer(masked(limit=16, result=0), MASK_AT, MASK_BUT_32)[:13], "refuted: swap")
 
-    def test_a_mutant_that_has_returned_does_not_wait_for_the_guard(self) -> None:
-        """Where the mutant refuses, the guard goes eight ways, and accepts all, which is not the mutant's matter."""
+    def test_where_one_has_returned_the_other_is_not_followed_into_its_ways(self) -> None:
+        """Guard or mutant goes eight ways where the other refuses, and what the guard does is not the mutant's matter."""
         ways = [cell for bit in (256, 512, 1024) for cell in ((0x45, 3, 1, bit), (0xB7, 5, 0, bit))]
-        asked = [LENGTH, (0xBF, 0x34, 0, 0), (0x57, 4, 0, 255), OTHER, (0x15, 4, len(ways) + 1, 64)]
-        self.assertEqual(self.answer([*asked, *ways, (0xB7, 0, 0, 0), EXIT], 2, MASK_BUT_32), PROVED)
+
+        def asked(mask: Cell, result: int) -> list[Cell]:
+            number = [LENGTH, (0xBF, 0x34, 0, 0), mask, OTHER, (0x15, 4, len(ways) + 1, 64)]
+            return [*number, *ways, (0xB7, 0, 0, result), EXIT]
+
+        mask = (0x57, 4, 0, 255)
+        self.assertEqual(self.answer(asked(mask, result=0), 2, MASK_BUT_32), PROVED)
+        self.assertEqual(self.answer(asked(MASK_BUT_32, result=8), 2, mask), PROVED)
+        self.assertEqual(self.answer(asked(MASK_BUT_32, result=0), 2, mask)[:8], "refuted:")
 
     def test_bits_that_are_left_on_the_stack_count_only_where_they_are_looked_at(self) -> None:
         """The bit of 32 is kept, and others of the number are asked for later; or the bit itself is."""
