@@ -200,6 +200,13 @@ impl Row {
             },
             slippage_bps: SLIPPAGE_BPS,
         };
+        // Before the quote, since it takes some slots, in which other rows move the pool.
+        let nonce = if self.nonce {
+            let authority = wallets.fee_payer.pubkey();
+            Some(bench.nonce_account(&authority).await?)
+        } else {
+            None
+        };
         let quote = bench.sluice().quote_with(&request, options).await?.quote;
         ensure!(quote.pool.contains(',') == matches!(self.form, Form::TwoHops(..)));
         let mut body = json!({
@@ -210,9 +217,8 @@ impl Row {
             "checkBalance": true,
             "simulate": true,
         });
-        if self.nonce {
-            let authority = wallets.fee_payer.pubkey();
-            body["nonceAccount"] = json!(bench.nonce_account(&authority).await?.to_string());
+        if let Some(nonce) = nonce {
+            body["nonceAccount"] = json!(nonce.to_string());
         }
         if matches!(self.form, Form::ExactOut) {
             body["swapMode"] = json!("ExactOut");

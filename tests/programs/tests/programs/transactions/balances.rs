@@ -10,6 +10,9 @@ use solana_pubkey::Pubkey;
 use solana_signer::Signer;
 use swap_guard_interface::Swapped;
 
+/// Instructions of the compute budget, which come before all others.
+const BUDGET: u8 = 3;
+
 /// Lamports of the wallets of a transaction, and the balances of its token accounts; `None` where there is no account.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Belongings {
@@ -413,7 +416,7 @@ fn a_wrapped_account_that_appears_meanwhile_is_not_emptied() {
     let before = belongings(&svm, &wallet);
     assert_eq!(before.input, Some(500));
     let refused = wallet.run(&mut svm).err().expect("it fails");
-    assert_eq!(refused.instruction, 2, "at the creation");
+    assert_eq!(refused.instruction, BUDGET, "at the creation");
     assert_eq!(belongings(&svm, &wallet).input, Some(500));
     assert_eq!(wallet.plan.route.first().input_mint, ids::WRAPPED_SOL);
 }
@@ -442,7 +445,7 @@ fn a_middle_account_that_appears_meanwhile_is_not_emptied() {
         let before = belongings(&svm, &wallet);
         assert_eq!(before.middle, Some(500), "{middle:?}");
         let refused = wallet.run(&mut svm).err().expect("it fails");
-        assert_eq!(refused.instruction, 2, "{middle:?}: at the creation");
+        assert_eq!(refused.instruction, BUDGET, "{middle:?}: at the creation");
         let after = belongings(&svm, &wallet);
         let tokens = |all: Belongings| [all.input, all.middle, all.output];
         assert_eq!(tokens(after), tokens(before), "{middle:?}");
