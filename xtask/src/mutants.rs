@@ -159,7 +159,7 @@ mod tests {
 
     #[test]
     fn every_mutant_fits_the_source_and_changes_it() {
-        let repo = Repo::at(PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/..")));
+        let repo = Repo::locate().expect("a checkout");
         let mut names = HashSet::new();
         for mutant in &MUTANTS {
             let good = fs::read_to_string(source(&repo, mutant)).expect("a file of the guard");
