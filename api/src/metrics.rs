@@ -343,10 +343,6 @@ mod tests {
             behind: Duration::from_millis(500),
             contradictions: 1,
         }]);
-        let text = metrics.text(&Market::default());
-        for name in watched_metrics::of("sluice_api_") {
-            let is_exported = |line: &str| line.split(['{', ' ']).next() == Some(name);
-            assert!(text.lines().any(is_exported), "{name} is not in\n{text}");
-        }
+        watched_metrics::assert_exported("sluice_api_", &metrics.text(&Market::default()));
     }
 }

@@ -322,11 +322,7 @@ mod tests {
         metrics.took(Stage::Pending, Duration::from_millis(3));
         metrics.queue(&QueueStats::default(), Timestamp::from_unix_seconds(70));
         metrics.servers(&[standing()]);
-        let text = metrics.text();
-        for name in watched_metrics::of("sluice_indexer_") {
-            let is_exported = |line: &str| line.split(['{', ' ']).next() == Some(name);
-            assert!(text.lines().any(is_exported), "{name} is not in\n{text}");
-        }
+        watched_metrics::assert_exported("sluice_indexer_", &metrics.text());
     }
 
     fn standing() -> Standing {

@@ -70,11 +70,13 @@ impl Scene {
         self.all.confirmed(slot, self.now);
     }
 
+    fn followed(&self, number: u64) -> &Followed {
+        let followed = self.all.get(&signature(number));
+        followed.expect("it is followed")
+    }
+
     fn state(&self, number: u64) -> State {
-        self.all
-            .get(&signature(number))
-            .expect("it is followed")
-            .state()
+        self.followed(number).state()
     }
 
     fn at(&self, number: u64) -> Option<(u64, Commitment)> {
@@ -242,23 +244,9 @@ fn one_is_followed_once_and_knows_how_many_nodes_accepted_it() {
     scene.all.accepted(&signature(0), 1);
     assert_eq!(scene.all.take_changed(), [signature(0)]);
     scene.follow(0).expect("no room is needed");
-    assert_eq!(
-        scene
-            .all
-            .get(&signature(0))
-            .expect("followed")
-            .accepted_by(),
-        1
-    );
+    assert_eq!(scene.followed(0).accepted_by(), 1);
     scene.all.accepted(&signature(0), 0);
-    assert_eq!(
-        scene
-            .all
-            .get(&signature(0))
-            .expect("followed")
-            .accepted_by(),
-        2
-    );
+    assert_eq!(scene.followed(0).accepted_by(), 2);
     let far = Signed {
         last_valid_block_height: Some(u64::MAX),
         ..signed(1)

@@ -1,6 +1,6 @@
 //! Send nodes: all nodes to which signed transactions are sent, each one by itself.
 
-use std::time::Duration;
+use std::{ops::Range, time::Duration};
 
 use serde_json::json;
 use solana_rpc_client_api::request::RpcRequest;
@@ -27,12 +27,8 @@ impl SendNodes {
     }
 
     /// The numbers of the nodes.
-    pub fn numbers(&self) -> impl Iterator<Item = u32> + use<> {
-        (0..)
-            .zip(&self.0)
-            .map(|(number, _)| number)
-            .collect::<Vec<_>>()
-            .into_iter()
+    pub fn numbers(&self) -> Range<u32> {
+        0..u32::try_from(self.0.len()).unwrap_or(u32::MAX)
     }
 
     /// Sends a transaction, base64, to the node of this number. It is not simulated before, and the node sends it on once:
