@@ -20,6 +20,7 @@ mod idempotency;
 mod metrics;
 mod middleware;
 pub mod openapi;
+mod pages;
 mod places;
 pub mod pricing;
 mod quote_feeds;

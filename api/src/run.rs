@@ -19,7 +19,7 @@ use crate::{
     client_limits::ClientLimits,
     metrics::{self, Metrics, Opened},
     middleware::{self, Layers},
-    openapi,
+    pages,
     places::{Most, Places},
     request_id::RequestIds,
     router::router,
@@ -93,7 +93,7 @@ pub async fn run(
     };
     let state = AppState::new(chain, store, places.streams, shutdown.clone());
     tracing::info!(%listen, "API listening");
-    let routes = router(state, webhooks).merge(openapi::route()).merge(shown);
+    let routes = router(state, webhooks).merge(pages::routes()).merge(shown);
     serve(
         listener,
         routes,

@@ -27,7 +27,7 @@ pub enum Route {
     Webhooks,
     /// The health checks.
     Health,
-    /// `/metrics` and `/openapi.json`.
+    /// `/metrics`, `/openapi.json` and the pages that describe Sluice.
     Description,
     /// No route.
     Other,
@@ -64,7 +64,8 @@ impl Route {
             "/v1/transactions" => Self::Send,
             "/v1/pools" => Self::Pools,
             "/v1/priority-fees" => Self::PriorityFees,
-            "/metrics" | "/openapi.json" => Self::Description,
+            "/metrics" | "/openapi.json" | "/docs" | "/llms.txt" => Self::Description,
+            _ if path.starts_with("/docs/") => Self::Description,
             _ if path.starts_with("/v1/transactions/") => Self::Follow,
             _ if path.starts_with("/v1/pools/") => Self::Pools,
             _ if path.starts_with("/v1/mints/") => Self::Mints,

@@ -10,6 +10,7 @@ mod forms;
 mod lookup_table;
 mod metrics;
 mod nonce;
+mod pages;
 mod platform;
 mod pools;
 mod precise_amounts;

@@ -1,0 +1,76 @@
+//! Reference: Swagger UI over `openapi.json`, with its script and style sheet from this server.
+
+use std::sync::LazyLock;
+
+use axum::{
+    Router,
+    http::{HeaderValue, header},
+    response::{IntoResponse, Response},
+    routing::get,
+};
+use bytes::Bytes;
+use utoipa_swagger_ui_vendored::SWAGGER_UI_VENDORED;
+
+use super::{archive::Archive, page};
+
+/// How long a browser may keep the script and the style sheet: they change with the version of Sluice alone.
+const KEPT: HeaderValue = HeaderValue::from_static("public, max-age=3600");
+
+static SCRIPT: LazyLock<Bytes> = LazyLock::new(|| packed("/dist/swagger-ui-bundle.js"));
+static STYLE: LazyLock<Bytes> = LazyLock::new(|| packed("/dist/swagger-ui.css"));
+
+pub fn routes() -> Router {
+    Router::new()
+        .route("/docs", get(async || html()))
+        .route("/docs/start.js", get(async || start()))
+        .route(
+            "/docs/swagger-ui.js",
+            get(async || asset("text/javascript; charset=utf-8", SCRIPT.clone())),
+        )
+        .route(
+            "/docs/swagger-ui.css",
+            get(async || asset("text/css; charset=utf-8", STYLE.clone())),
+        )
+}
+
+fn html() -> Response {
+    page(
+        "text/html; charset=utf-8",
+        include_str!("reference/reference.html"),
+    )
+}
+
+fn start() -> Response {
+    page(
+        "text/javascript; charset=utf-8",
+        include_str!("reference/start.js"),
+    )
+}
+
+fn asset(media_type: &'static str, packed: Bytes) -> Response {
+    let headers = [
+        (header::CONTENT_ENCODING, HeaderValue::from_static("gzip")),
+        (header::CACHE_CONTROL, KEPT),
+    ];
+    (headers, page(media_type, packed)).into_response()
+}
+
+/// A file of Swagger UI as gzip.
+///
+/// # Panics
+/// Never: a test finds both files in the pinned version.
+fn packed(name: &str) -> Bytes {
+    let archive = Archive::new(SWAGGER_UI_VENDORED).expect("an archive");
+    archive.gzip(name).expect("a file of Swagger UI").into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn swagger_ui_is_in_its_crate() {
+        assert!(SCRIPT.len() > 300_000, "{}", SCRIPT.len());
+        assert!(STYLE.len() > 20_000, "{}", STYLE.len());
+    }
+}

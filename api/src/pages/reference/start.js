@@ -1,0 +1,8 @@
+// Shows the description that this server gives of itself. No validator elsewhere is asked about it.
+SwaggerUIBundle({
+  url: "/openapi.json",
+  dom_id: "#reference",
+  deepLinking: true,
+  validatorUrl: null,
+  defaultModelsExpandDepth: 0,
+});
