@@ -9,11 +9,14 @@ const LISTED: [u8; 4] = *b"PK\x01\x02";
 /// First bytes of an entry before its content.
 const LOCAL: [u8; 4] = *b"PK\x03\x04";
 
-/// First bytes of the record that says where the list is. It is the last one where the archive has no comment.
+/// First bytes of the record that says where the list is. Nothing but the archive's comment follows it.
 const END: [u8; 4] = *b"PK\x05\x06";
 
-/// Bytes of that record.
+/// Bytes of that record without the comment.
 const END_LEN: usize = 22;
+
+/// Longest comment: its length is written in two bytes.
+const MAX_COMMENT: usize = 65_535;
 
 /// The compression that gzip knows.
 const DEFLATE: u16 = 8;
@@ -28,12 +31,18 @@ pub struct Archive<'a> {
 }
 
 impl<'a> Archive<'a> {
-    /// The archive in these bytes; `None` when its end has a comment or is no archive's.
+    /// The archive in these bytes; `None` when they end like none.
     #[must_use]
     pub fn new(bytes: &'a [u8]) -> Option<Self> {
-        let end = bytes.len().checked_sub(END_LEN)?;
+        let last = bytes.len().checked_sub(END_LEN)?;
+        // The last record whose comment is all that follows it.
+        let mut ends = (last.saturating_sub(MAX_COMMENT)..=last).rev();
+        let end = ends.find(|&end| {
+            let comment = end.checked_add(20).and_then(|offset| short(bytes, offset));
+            at(bytes, end) == Some(END) && comment == last.checked_sub(end)
+        })?;
         let list = usize::try_from(number(bytes, end.checked_add(16)?)?).ok()?;
-        (at(bytes, end)? == END).then_some(Self { bytes, list })
+        Some(Self { bytes, list })
     }
 
     /// The entry whose path ends with `name`, as a gzip file; `None` when there is none that is compressed by DEFLATE.
@@ -125,6 +134,13 @@ mod tests {
         ];
         assert_eq!(gzip, expected.concat());
         assert!(archive.gzip("/b.txt").is_none());
+        // With a comment, whose length stands before it.
+        let mut commented = bytes.clone();
+        let last = commented.len() - 2;
+        commented[last] = 3;
+        commented.extend(b"abc");
+        let archive = Archive::new(&commented).expect("an archive");
+        assert_eq!(archive.gzip("/a.txt"), Some(gzip));
     }
 
     #[test]
