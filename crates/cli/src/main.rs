@@ -1,8 +1,9 @@
-//! Binary `sluice`: the API, the indexer, or both; keys, a lookup table, a doctor, a listener for developers.
+//! Binary `sluice`: the API, the indexer, or both; keys, backups, a lookup table, a doctor, a listener.
 //!
 //! The only crate that knows both the API and the indexer. It opens the one store of the process, and closes it.
 
 mod api_keys;
+mod backup;
 mod config_file;
 mod doctor;
 mod listen;
@@ -35,6 +36,10 @@ enum Command {
     /// API keys: whose the webhooks are.
     #[command(subcommand)]
     Keys(api_keys::Command),
+    /// Writes everything in the store, as of one moment, to a new file, while processes use it.
+    Backup(backup::Arguments),
+    /// Fills an empty store with a backup, of the same kind of database or the other. No sluice may use the store.
+    Restore(backup::Arguments),
     /// Checks what a configuration names, from the node to the database, and says what to do where it is not well. Changes
     /// nothing; ends with an error when a check has failed.
     Doctor(FileArguments),
@@ -67,6 +72,8 @@ async fn main() -> anyhow::Result<()> {
             .await
         }
         Command::Keys(command) => api_keys::run(command, &Clock::system()).await,
+        Command::Backup(arguments) => backup::back_up(arguments).await,
+        Command::Restore(arguments) => backup::restore(arguments).await,
         Command::Doctor(file) => doctor::run(&file, &Clock::system()).await,
         Command::LookupTable(command) => lookup_table::run(command).await,
         Command::Listen(arguments) => listen::run(*arguments, Clock::system(), shutdown).await,

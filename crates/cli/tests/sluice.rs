@@ -3,6 +3,7 @@
 //! An indexer's part is played by the test, which stores messages as one would.
 
 use std::{
+    os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     process::{Output, Stdio},
     time::Duration,
@@ -382,5 +383,44 @@ async fn keys_reencrypt_changes_the_encryption_key_and_a_wrong_one_is_refused() 
     assert!(
         fault.contains("store.encryption-key must be") && !fault.contains("s3cret"),
         "{fault}"
+    );
+}
+
+#[tokio::test]
+async fn a_backup_of_a_running_api_is_restored_into_a_new_installation() {
+    let installation = Installation::new().await;
+    let missing = installation.run(&["backup", "first"]).await;
+    assert!(
+        text(&missing.stderr).contains("there is no database"),
+        "{missing:?}"
+    );
+    assert!(!database(installation.folder.path()).exists());
+    installation.key("somebody").await;
+    let _api = installation.serve().await;
+    let backup = installation.folder.path().join("first");
+    let made = installation.run(&["backup", "first"]).await;
+    assert!(made.status.success(), "{made:?}");
+    assert!(
+        text(&made.stdout).contains("holds 0 webhooks and 0 messages"),
+        "{made:?}"
+    );
+    let mode = std::fs::metadata(&backup).expect("is there").permissions();
+    assert_eq!(mode.mode() & 0o777, 0o600);
+    let again = installation.run(&["backup", "first"]).await;
+    assert!(
+        text(&again.stderr).contains("there is a file already"),
+        "{again:?}"
+    );
+
+    let other = Installation::new().await;
+    let backup = backup.to_str().expect("a path");
+    let restored = other.run(&["restore", backup]).await;
+    assert!(restored.status.success(), "{restored:?}");
+    let listed = text(&other.run(&["keys", "list"]).await.stdout);
+    assert!(listed.contains("somebody"), "{listed}");
+    let refused = other.run(&["restore", backup]).await;
+    assert!(
+        text(&refused.stderr).contains("the store has API keys already"),
+        "{refused:?}"
     );
 }

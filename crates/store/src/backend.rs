@@ -7,6 +7,7 @@
 //! number is a 64-bit integer and every flag 0 or 1, so that there is one way to read a column.
 
 mod answer;
+mod backup_file;
 mod bound;
 mod connection;
 mod file;
@@ -18,13 +19,16 @@ mod row;
 mod schema;
 mod sqlite;
 mod statement;
+mod table;
 
 pub use self::schema::SchemaVersion;
 pub(crate) use self::{
+    backup_file::{BackupFile, UnfinishedBackup},
     bound::{Bound, Kind, bound_rows},
     connection::{Connection, Durability, PendingWrite},
     postgres::{PostgresDatabase, PostgresLeadership},
     row::{Row, signed, unsigned},
     sqlite::{SqliteDatabase, SqliteLeadership},
     statement::{Sql, Value, database_time, json_rows, over_rows, values},
+    table::{Table, number_on},
 };

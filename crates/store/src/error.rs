@@ -37,6 +37,28 @@ pub enum StoreError {
         /// The first schema that is not known.
         version: i64,
     },
+    /// A backup could not be written or read.
+    #[error("the backup {}: {source}", path.display())]
+    Backup {
+        /// The file.
+        path: PathBuf,
+        /// Cause.
+        source: Cause,
+    },
+    /// A backup was to go into a store that is not empty.
+    #[error(
+        "the store has {what} already, and a backup goes into an empty one alone: let store.path or store.url name a new \
+         database"
+    )]
+    NotEmpty {
+        /// What it has.
+        what: String,
+    },
+    /// A backup was to go into a store in which a process leads.
+    #[error(
+        "a process leads in this store: stop every sluice that uses it, wait ten seconds, and restore then"
+    )]
+    Led,
     /// Something is encrypted under a key that this process does not have.
     #[error(
         "secrets and headers of webhooks are encrypted under the key {id}, which is not configured: set store.encryption-key \

@@ -20,6 +20,7 @@
 //! - **The queue is never in memory.** The price of leasing depends on what is leased, not on what is pending.
 //! - **Secrets are sealed.** Under an encryption key ([`Store::encrypted`]) neither a signing secret nor a header of an owner
 //!   is stored as it is.
+//! - **A backup is of one moment.** Messages, deliveries and checkpoint fit together, and what came after is made again.
 //! - **A vanished file is noticed.** SQLite keeps writing happily into a deleted file and loses it all
 //!   at exit; every access checks that the path still names the file that was opened.
 //!
@@ -33,6 +34,7 @@
 //! | history | [`Store::messages_after`], [`Store::deliveries`], [`Store::redeliver`], [`Store::skip`] |
 //! | encryption | [`Store::encrypted`], [`Store::reencrypt`] |
 //! | compute units | [`Store::learned_units`], [`Store::keep_learned_units`] |
+//! | backups | [`Store::back_up`], [`Store::restore`] |
 //! | upkeep | [`Store::prune`], [`Store::queue_stats`], [`Store::check`], [`Store::server_time`], [`Store::schema_of_file`], [`Store::schema_of_server`] |
 //!
 //! The types of `model` know no SQL; `sql` holds the statements, and `backend`, which speaks to the two databases, is
@@ -49,17 +51,17 @@ pub use backend::private_cluster as testing;
 pub use error::StoreError;
 pub use model::{
     Access, AccountGap, ActiveChanges, ActiveWebhook, ActiveWebhooks, AddressLimits, ApiKey,
-    ApiKeyHash, ApiKeyId, ApiKeySecret, Attempt, AttemptResult, Batch, BodyTemplate, Breaker,
-    Commit, Committed, CreatedWebhook, Delivery, DeliveryLog, DeliveryOrder, DeliveryQuery,
-    DeliveryState, EncryptionKeys, EndpointChange, EndpointState, EventKind, EventKinds,
-    FilterChange, FilterEdit, FilterEdited, FilterLimits, FilterState, Filters, Idempotency,
-    InvalidEncryptionKey, InvalidId, KnownAccount, KnownAccountChanges, Lease, LeaseLimits,
-    LeaseRequest, LeaseToken, LeasedDelivery, Load, MAX_BATCH_BYTES, MAX_BATCH_MESSAGES,
-    MAX_BATCH_WAIT, MAX_PREVIOUS_SECRETS, MAX_RESPONSE_BYTES, MIN_BATCH_BYTES, MessageId,
-    MessageKind, MessagePage, NewApiKey, NewMessage, NewWebhook, Observation, Outcome, QueueStats,
-    Quotas, Recorded, Redeliver, Removed, ResumeState, Retention, Revision, Secret, Secrets,
-    Skipped, SlotMessage, StoredMessage, Tenant, TenantShares, Timestamp, Timings, UnconfirmedSlot,
-    Usage, Webhook, WebhookDefinition, WebhookId, WebhookPage,
+    ApiKeyHash, ApiKeyId, ApiKeySecret, Attempt, AttemptResult, Backup, Batch, BodyTemplate,
+    Breaker, Commit, Committed, CreatedWebhook, Delivery, DeliveryLog, DeliveryOrder,
+    DeliveryQuery, DeliveryState, EncryptionKeys, EndpointChange, EndpointState, EventKind,
+    EventKinds, FilterChange, FilterEdit, FilterEdited, FilterLimits, FilterState, Filters,
+    Idempotency, InvalidEncryptionKey, InvalidId, KnownAccount, KnownAccountChanges, Lease,
+    LeaseLimits, LeaseRequest, LeaseToken, LeasedDelivery, Load, MAX_BATCH_BYTES,
+    MAX_BATCH_MESSAGES, MAX_BATCH_WAIT, MAX_PREVIOUS_SECRETS, MAX_RESPONSE_BYTES, MIN_BATCH_BYTES,
+    MessageId, MessageKind, MessagePage, NewApiKey, NewMessage, NewWebhook, Observation, Outcome,
+    QueueStats, Quotas, Recorded, Redeliver, Removed, ResumeState, Retention, Revision, Secret,
+    Secrets, Skipped, SlotMessage, StoredMessage, Tenant, TenantShares, Timestamp, Timings,
+    UnconfirmedSlot, Usage, Webhook, WebhookDefinition, WebhookId, WebhookPage,
 };
 pub use sluice_chain_types::Commitment;
 pub use sql::{Leadership, PendingCommit, Store};

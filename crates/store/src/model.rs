@@ -4,6 +4,7 @@ mod active;
 mod address_limits;
 mod api_keys;
 mod attempt;
+mod backup;
 mod batch;
 mod checkpoint;
 mod delivery;
@@ -31,6 +32,7 @@ pub use self::{
     attempt::{
         Attempt, AttemptResult, MAX_RESPONSE_BYTES, Observation, Outcome, Recorded, Timings,
     },
+    backup::Backup,
     batch::{Batch, MAX_BATCH_BYTES, MAX_BATCH_MESSAGES, MAX_BATCH_WAIT, MIN_BATCH_BYTES},
     checkpoint::{AccountGap, ResumeState, UnconfirmedSlot},
     delivery::{Delivery, DeliveryLog, DeliveryQuery, DeliveryState, Redeliver, Skipped},

@@ -4,6 +4,7 @@ mod account_gaps;
 mod active;
 mod address_limits;
 mod api_keys;
+mod backup;
 mod checkpoints;
 mod commit;
 mod encryption;

@@ -237,6 +237,27 @@ async fn the_fourth_schema_keeps_what_it_renames_in_sqlite() {
 }
 
 #[tokio::test]
+async fn a_backup_of_an_earlier_schema_is_restored_and_left_as_it_was() {
+    let folder = tempfile::tempdir().expect("temporary folder");
+    let backup = folder.path().join("backup");
+    of_schema(3, &before_renames("zeroblob(64)"), &backup).await;
+    let before = std::fs::read(&backup).expect("reads");
+    let cluster =
+        PrivateCluster::shared(Path::new(env!("CARGO_TARGET_TMPDIR"))).expect("PostgreSQL starts");
+    let name = format!("earlier_backup_{}", std::process::id());
+    let url = cluster.create_database(&name).await.expect("creates");
+    let store = Store::connect(&url).await.expect("connects");
+    store.restore(&backup).await.expect("restores");
+    expect_everything(&store).await;
+    let store = Store::open(&folder.path().join("sluice.db")).await;
+    let store = store.expect("opens");
+    store.restore(&backup).await.expect("restores");
+    expect_everything(&store).await;
+    assert!(before == std::fs::read(&backup).expect("reads"));
+    assert!(!folder.path().join("backup.migrated").exists());
+}
+
+#[tokio::test]
 async fn the_fourth_schema_keeps_what_it_renames_in_postgres() {
     let cluster =
         PrivateCluster::shared(Path::new(env!("CARGO_TARGET_TMPDIR"))).expect("PostgreSQL starts");

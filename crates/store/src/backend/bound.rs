@@ -22,14 +22,15 @@ const MAX_ROWS: usize = 256;
 pub(crate) enum Kind {
     Bigint,
     Text,
+    Bytes,
 }
 
 /// A statement about the rows of a table `v`. In SQLite there may be more rows than were given, with nothing but
 /// nulls, so `rest` must not take those whose first column is null.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Bound {
-    pub(crate) columns: &'static [(&'static str, Kind)],
-    pub(crate) rest: &'static str,
+pub(crate) struct Bound<'a> {
+    pub(crate) columns: &'a [(&'a str, Kind)],
+    pub(crate) rest: &'a str,
 }
 
 /// A [`Bound`].
@@ -49,7 +50,7 @@ impl Connection {
     /// Runs a statement over rows, each with a value for every column, and returns its rows.
     pub(crate) async fn rows_over(
         &mut self,
-        bound: Bound,
+        bound: Bound<'_>,
         mut given: Vec<Vec<Value>>,
     ) -> Result<Vec<Row>, StoreError> {
         let mut found = Vec::new();
@@ -64,7 +65,7 @@ impl Connection {
     /// Runs a statement over rows and counts the rows that it changed.
     pub(crate) async fn execute_over(
         &mut self,
-        bound: Bound,
+        bound: Bound<'_>,
         mut given: Vec<Vec<Value>>,
     ) -> Result<u64, StoreError> {
         let mut changed = 0_u64;
@@ -105,7 +106,7 @@ impl Connection {
 
     async fn run_over(
         &mut self,
-        bound: Bound,
+        bound: Bound<'_>,
         given: Vec<Vec<Value>>,
     ) -> Result<Vec<Row>, StoreError> {
         Ok(match self {
@@ -137,7 +138,7 @@ impl Connection {
     }
 }
 
-impl Bound {
+impl Bound<'_> {
     fn names(&self) -> String {
         let names: Vec<&str> = self.columns.iter().map(|(name, _)| *name).collect();
         names.join(", ")
@@ -176,6 +177,7 @@ impl Bound {
             .map(|(at, (_, kind))| match kind {
                 Kind::Bigint => format!("CAST(${} AS bigint[])", at + 1),
                 Kind::Text => format!("CAST(${} AS text[])", at + 1),
+                Kind::Bytes => format!("CAST(${} AS bytea[])", at + 1),
             })
             .collect();
         let text = format!(
@@ -191,6 +193,7 @@ impl Bound {
             query = match kind {
                 Kind::Bigint => query.bind(column.map(integer).collect::<Vec<_>>()),
                 Kind::Text => query.bind(column.map(text_of).collect::<Vec<_>>()),
+                Kind::Bytes => query.bind(column.map(bytes_of).collect::<Vec<_>>()),
             };
         }
         query
@@ -207,6 +210,13 @@ fn integer(value: Option<Value>) -> Option<i64> {
 fn text_of(value: Option<Value>) -> Option<String> {
     match value {
         Some(Value::Text(value)) => value,
+        _ => None,
+    }
+}
+
+fn bytes_of(value: Option<Value>) -> Option<Vec<u8>> {
+    match value {
+        Some(Value::Bytes(value)) => Some(value),
         _ => None,
     }
 }

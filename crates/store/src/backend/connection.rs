@@ -3,8 +3,8 @@
 use std::{io, sync::Arc};
 
 use sqlx::{
-    Postgres, Sqlite, Transaction, migrate::MigrateError, pool::PoolConnection, postgres::PgRow,
-    sqlite::SqliteRow,
+    AssertSqlSafe, Postgres, Sqlite, Transaction, migrate::MigrateError, pool::PoolConnection,
+    postgres::PgRow, sqlite::SqliteRow,
 };
 use tokio::{sync::OwnedMutexGuard, task::JoinHandle};
 
@@ -70,6 +70,31 @@ impl Connection {
             }
             Self::PostgresTransaction(transaction) => {
                 answered(postgres_query(sql, values).execute(&mut **transaction))
+                    .await?
+                    .rows_affected()
+            }
+        })
+    }
+
+    /// Runs a statement that was put together of names of the schema, and counts the rows that it changed.
+    pub(super) async fn execute_text(&mut self, text: String) -> Result<u64, StoreError> {
+        let text = AssertSqlSafe(text);
+        Ok(match self {
+            Self::SqliteRead(connection) => sqlx::query(text)
+                .execute(&mut **connection)
+                .await?
+                .rows_affected(),
+            Self::SqliteTransaction { transaction, .. } => sqlx::query(text)
+                .execute(&mut **transaction)
+                .await?
+                .rows_affected(),
+            Self::PostgresRead(connection) => {
+                answered(sqlx::query(text).execute(&mut **connection))
+                    .await?
+                    .rows_affected()
+            }
+            Self::PostgresTransaction(transaction) => {
+                answered(sqlx::query(text).execute(&mut **transaction))
                     .await?
                     .rows_affected()
             }

@@ -2,6 +2,7 @@
 
 use sqlx::{Row as _, postgres::PgRow, sqlite::SqliteRow};
 
+use super::{bound::Kind, statement::Value};
 use crate::StoreError;
 
 /// One row of an answer.
@@ -13,10 +14,10 @@ pub(crate) enum Row {
 
 macro_rules! column {
     ($row:expr, $name:expr) => {
-        Ok(match $row {
-            Row::Sqlite(row) => row.try_get($name)?,
-            Row::Postgres(row) => row.try_get($name)?,
-        })
+        match $row {
+            Row::Sqlite(row) => row.try_get($name).map_err(StoreError::from),
+            Row::Postgres(row) => row.try_get($name).map_err(StoreError::from),
+        }
     };
 }
 
@@ -39,6 +40,18 @@ impl Row {
 
     pub(crate) fn bytes(&self, name: &str) -> Result<Vec<u8>, StoreError> {
         column!(self, name)
+    }
+
+    /// What the column at this place holds, of whichever table it is.
+    pub(crate) fn value(&self, at: usize, kind: Kind) -> Result<Value, StoreError> {
+        Ok(match kind {
+            Kind::Bigint => Value::Integer(column!(self, at)?),
+            Kind::Text => Value::Text(column!(self, at)?),
+            Kind::Bytes => {
+                let bytes: Option<Vec<u8>> = column!(self, at)?;
+                bytes.map_or(Value::Integer(None), Value::Bytes)
+            }
+        })
     }
 
     pub(crate) fn flag(&self, name: &str) -> Result<bool, StoreError> {

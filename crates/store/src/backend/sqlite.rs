@@ -121,6 +121,17 @@ impl SqliteDatabase {
         })))
     }
 
+    /// Writes everything as of one moment to an empty file, while others read and write.
+    pub(crate) async fn vacuum_into(&self, path: &Path) -> Result<(), StoreError> {
+        self.check_file()?;
+        let mut connection = self.0.reader.acquire().await?;
+        sqlx::query("VACUUM INTO $1")
+            .bind(path.to_string_lossy().into_owned())
+            .execute(&mut *connection)
+            .await?;
+        Ok(())
+    }
+
     /// The schema of the file at this path, which is only read; `None` when there is no file.
     pub(crate) async fn schema(path: &Path) -> Result<Option<SchemaVersion>, StoreError> {
         if !path.exists() {
@@ -256,7 +267,7 @@ fn millis(duration: Duration) -> i64 {
     i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
 }
 
-fn pool(connections: u32) -> SqlitePoolOptions {
+pub(super) fn pool(connections: u32) -> SqlitePoolOptions {
     SqlitePoolOptions::new()
         .max_connections(connections)
         .acquire_timeout(ACQUIRE_TIMEOUT)
@@ -291,7 +302,7 @@ fn is_busy(error: &sqlx::Error) -> bool {
 }
 
 /// Runs in one transaction, so that two processes starting at once do not migrate twice.
-async fn migrate(pool: &SqlitePool) -> Result<(), sqlx::Error> {
+pub(super) async fn migrate(pool: &SqlitePool) -> Result<(), sqlx::Error> {
     let mut transaction = pool.begin_with("BEGIN IMMEDIATE").await?;
     // Not `run`, whose lifetimes keep the future of `open` from being spawned.
     schema::sqlite_migrations()

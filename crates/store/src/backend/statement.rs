@@ -68,6 +68,17 @@ pub(crate) enum Value {
     Bytes(Vec<u8>),
 }
 
+impl Value {
+    /// Bytes that it takes beside the value itself.
+    pub(super) fn len(&self) -> usize {
+        match self {
+            Self::Integer(_) => 0,
+            Self::Text(text) => text.as_ref().map_or(0, String::len),
+            Self::Bytes(bytes) => bytes.len(),
+        }
+    }
+}
+
 impl From<i64> for Value {
     fn from(value: i64) -> Self {
         Self::Integer(Some(value))

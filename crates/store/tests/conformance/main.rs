@@ -4,6 +4,7 @@
 
 mod active;
 mod api_keys;
+mod backups;
 mod batches;
 mod encryption;
 mod fixture;
