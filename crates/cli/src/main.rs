@@ -1,4 +1,4 @@
-//! Binary `sluice`: the API, the indexer, or both; keys, backups, a lookup table, a doctor, a listener.
+//! Binary `sluice`: API, indexer, or both; configurations, keys, backups, a lookup table, a doctor, a listener.
 //!
 //! The only crate that knows both the API and the indexer. It opens the one store of the process, and closes it.
 
@@ -6,6 +6,7 @@ mod api_keys;
 mod backup;
 mod config_file;
 mod doctor;
+mod init;
 mod listen;
 mod lookup_table;
 mod node;
@@ -33,6 +34,8 @@ enum Command {
     Api(FileArguments),
     /// The indexer alone.
     Indexer(FileArguments),
+    /// Writes a configuration for a cluster, with every setting explained.
+    Init(init::Arguments),
     /// API keys: whose the webhooks are.
     #[command(subcommand)]
     Keys(api_keys::Command),
@@ -71,6 +74,7 @@ async fn main() -> anyhow::Result<()> {
             })
             .await
         }
+        Command::Init(arguments) => init::run(&arguments),
         Command::Keys(command) => api_keys::run(command, &Clock::system()).await,
         Command::Backup(arguments) => backup::back_up(arguments).await,
         Command::Restore(arguments) => backup::restore(arguments).await,

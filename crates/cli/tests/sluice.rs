@@ -298,6 +298,41 @@ async fn a_new_key_takes_over_the_webhooks_of_another() {
 }
 
 #[tokio::test]
+async fn init_writes_a_configuration_that_the_doctor_reads_and_replaces_none() {
+    let installation = Installation::new().await;
+    let file = "made/by/init.toml";
+    let made = installation.folder.path().join(file);
+    std::fs::create_dir_all(made.parent().expect("a folder")).expect("made");
+    for cluster in ["localnet", "mainnet"] {
+        let init = ["init", "--cluster", cluster, "--config", file];
+        let output = installation.run(&init).await;
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        let mode = std::fs::metadata(&made).expect("written").permissions();
+        assert_eq!(
+            std::os::unix::fs::PermissionsExt::mode(&mode) & 0o777,
+            0o600
+        );
+        let written = std::fs::read_to_string(&made).expect("a text");
+        let again = installation.run(&init).await;
+        assert!(!again.status.success());
+        assert!(
+            text(&again.stderr).contains("is there already"),
+            "{}",
+            text(&again.stderr)
+        );
+        assert_eq!(std::fs::read_to_string(&made).expect("a text"), written);
+        // Nothing answers at these addresses, which the doctor finds out only from a file that it has read.
+        let doctor = installation.run(&["doctor", "--config", file]).await;
+        assert!(
+            text(&doctor.stdout).contains("RPC node"),
+            "{}",
+            text(&doctor.stderr)
+        );
+        std::fs::remove_file(&made).expect("removed");
+    }
+}
+
+#[tokio::test]
 async fn the_doctor_says_what_to_do_of_each_failure_and_makes_nothing() {
     let installation = Installation::new().await;
     let checked = installation.run(&["doctor"]).await;
