@@ -1,5 +1,7 @@
 //! OpenAPI document, derived from the registered routes and from the types that they take and answer.
 
+mod examples;
+
 use std::sync::LazyLock;
 
 use axum::{
@@ -58,6 +60,7 @@ pub fn document() -> String {
     let mut document = Document::openapi();
     document.merge(router::routes().into_openapi());
     document.merge(webhooks::description());
+    examples::add(&mut document);
     let mut text = document
         .to_pretty_json()
         .expect("the document consists of what JSON can say");
@@ -84,6 +87,31 @@ mod tests {
         for name in names {
             let schema = &document["components"]["schemas"][name];
             assert!(schema.is_object(), "{name} is missing");
+        }
+    }
+
+    #[test]
+    fn every_operation_has_an_example_unless_nothing_goes_in_or_out() {
+        let document: Value = serde_json::from_str(&document()).expect("JSON");
+        let paths = document["paths"].as_object().expect("an object").values();
+        for operation in paths.flat_map(|path| path.as_object().expect("operations").values()) {
+            let name = &operation["operationId"];
+            let responses = operation["responses"].as_object().expect("answers");
+            let well = responses
+                .iter()
+                .filter(|(status, _)| status.starts_with('2'));
+            let answered = well.filter_map(|(_, response)| response["content"].as_object());
+            let asked = operation["requestBody"]["content"].as_object();
+            for content in answered.chain(asked).flat_map(|content| content.values()) {
+                assert!(!content["example"].is_null(), "{name}");
+            }
+            for parameter in operation["parameters"].as_array().into_iter().flatten() {
+                let required = parameter["required"] == true;
+                assert!(
+                    !required || !parameter["example"].is_null(),
+                    "{name}: {parameter}"
+                );
+            }
         }
     }
 

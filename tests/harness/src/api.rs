@@ -2,7 +2,10 @@
 //!
 //! What a real validator does not do on demand, the node and the chain do: fail, be slow, move a pool.
 
-use std::time::{Duration, Instant};
+use std::{
+    path::PathBuf,
+    time::{Duration, Instant},
+};
 
 use anyhow::{Context, ensure};
 use cpmm::{TokenProgram, TransferFeeConfig, ids};
@@ -64,6 +67,8 @@ pub struct ApiHarness {
     pub fee_pool: Pool,
     /// A pool of the SPL token of [`ApiHarness::sol_pool`] and another one: the second of two hops from SOL.
     pub far_pool: Pool,
+    /// The database file that it keeps webhooks in.
+    pub database: PathBuf,
     shutdown: CancellationToken,
     api: JoinHandle<anyhow::Result<()>>,
     _folder: TempDir,
@@ -108,6 +113,7 @@ impl ApiHarness {
             sol_pool,
             fee_pool,
             far_pool,
+            database: folder.path().join("sluice.db"),
             shutdown,
             api,
             _folder: folder,

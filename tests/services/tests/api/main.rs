@@ -5,6 +5,7 @@ mod check;
 mod client;
 mod crowd;
 mod damage;
+mod examples;
 mod fields;
 mod forms;
 mod lookup_table;

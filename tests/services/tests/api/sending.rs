@@ -72,7 +72,7 @@ impl Signed {
 
 impl Client {
     /// As `start`, once all of a new transaction's life is seen, with these nodes more to send to.
-    async fn start_sending(more: &[&RpcNode]) -> Self {
+    pub async fn start_sending(more: &[&RpcNode]) -> Self {
         let urls: Vec<_> = more.iter().map(|node| node.url()).collect();
         let chain = format!("send-urls = {}", json!(urls));
         let lines = Lines {
