@@ -1,18 +1,20 @@
-//! Authentication: requests by API key, or from a loopback address where the configuration allows it.
+//! Authentication: requests by API key or session, or from a loopback address where the configuration allows it.
 //!
-//! An API key becomes the [`Access`] that every operation on webhooks needs. In keyless mode (`api.keyless`), until the first
+//! An API key becomes the [`Access`] that every operation on webhooks needs; so does a session of the console, which was
+//! opened with one. In keyless mode (`api.keyless`), until the first
 //! is made, a caller on this machine may do everything, and others nothing: the listener is bound to a loopback address, and
 //! the request must look like one made here. A page in a browser that has bound a foreign name to this address, or a
 //! proxy that passes on what it was sent, does not. A proxy that hides whom it speaks for would, so the mode is never on
 //! by itself.
 
 mod caller_limiter;
+mod sessions;
 
-use std::{net::IpAddr, sync::Arc};
+use std::{net::IpAddr, sync::Arc, time::Instant};
 
 use axum::{
     extract::{FromRequestParts, Request, State},
-    http::{HeaderMap, header, request::Parts},
+    http::{HeaderMap, HeaderName, Method, header, request::Parts},
     middleware::Next,
     response::Response,
 };
@@ -21,6 +23,14 @@ use sluice_store::{Access, ApiKeyHash, Store};
 use crate::error::ApiError;
 
 pub use caller_limiter::{CallerLimiter, RateLimit};
+use sessions::Sessions;
+pub use sessions::{Session, SessionBytes};
+
+/// Cookie with the name of a console's session.
+pub const SESSION_COOKIE: &str = "sluice_session";
+
+/// Header with the token that a request of a session brings when it changes something.
+pub const CSRF_TOKEN: HeaderName = HeaderName::from_static("x-csrf-token");
 
 /// Longest key that is looked up. Ours are shorter.
 const MAX_KEY_BYTES: usize = 128;
@@ -41,6 +51,7 @@ pub struct Authenticator {
     store: Store,
     limiter: Arc<CallerLimiter>,
     keyless: bool,
+    sessions: Arc<Sessions>,
 }
 
 impl Authenticator {
@@ -51,26 +62,91 @@ impl Authenticator {
             store,
             limiter: Arc::new(limiter),
             keyless,
+            sessions: Arc::default(),
         }
     }
 
-    async fn access(&self, headers: &HeaderMap) -> Result<Access, ApiError> {
-        let Some(key) = bearer_token(headers)? else {
+    /// Who may do what a request of this method and with these headers asks.
+    async fn access(&self, method: &Method, headers: &HeaderMap) -> Result<Access, ApiError> {
+        let refused = |fault| ApiError::Unauthorized {
+            fault,
+            with_key: true,
+        };
+        if let Some(key) = bearer_token(headers)? {
+            let found = self.by_key(key).await?;
+            return found.ok_or(refused(
+                "this API key does not exist or was revoked; `sluice keys list` shows which do",
+            ));
+        }
+        let Some(session) = self.session(headers) else {
             return self.without_key(headers).await;
         };
-        let found = if key.len() <= MAX_KEY_BYTES {
-            self.store
-                .api_key_by_hash(&ApiKeyHash::of(key))
-                .await
-                .map_err(|error| ApiError::StoreUnavailable(error.into()))?
-        } else {
-            None
+        let brought = headers.get(CSRF_TOKEN);
+        if !method.is_safe()
+            && brought.is_none_or(|token| token.as_bytes() != session.csrf_token.as_bytes())
+        {
+            return Err(refused(
+                "a request of the console that changes something needs the page's token in x-csrf-token: reload the page",
+            ));
+        }
+        let found = self.by_hash(&session.key).await?;
+        found.ok_or(refused(
+            "the API key of this session was revoked: sign in with another",
+        ))
+    }
+
+    /// What a key gives access to; nothing when there is no such key.
+    async fn by_key(&self, key: &str) -> Result<Option<Access>, ApiError> {
+        if key.len() > MAX_KEY_BYTES {
+            return Ok(None);
+        }
+        self.by_hash(&ApiKeyHash::of(key)).await
+    }
+
+    async fn by_hash(&self, hash: &ApiKeyHash) -> Result<Option<Access>, ApiError> {
+        let found = self.store.api_key_by_hash(hash).await;
+        let found = found.map_err(|error| ApiError::StoreUnavailable(error.into()))?;
+        Ok(found.map(Access::Key))
+    }
+
+    /// The session that a request is of.
+    fn session(&self, headers: &HeaderMap) -> Option<Session> {
+        self.sessions.find(session_cookie(headers)?, Instant::now())
+    }
+
+    /// Opens a session for a key, and answers its name; nothing when there is no such key.
+    ///
+    /// # Errors
+    /// [`ApiError::StoreUnavailable`].
+    pub async fn sign_in(
+        &self,
+        key: &str,
+        random: SessionBytes,
+    ) -> Result<Option<String>, ApiError> {
+        let found = self.by_key(key).await?;
+        let open = |_| {
+            self.sessions
+                .open(ApiKeyHash::of(key), random, Instant::now())
         };
-        let key = found.ok_or(ApiError::Unauthorized {
-            fault: "this API key does not exist or was revoked; `sluice keys list` shows which do",
-            with_key: true,
-        })?;
-        Ok(Access::Key(key))
+        Ok(found.map(open))
+    }
+
+    /// Ends the session that a request is of, if it brings the session's token.
+    pub fn sign_out(&self, headers: &HeaderMap, csrf_token: &str) {
+        if let (Some(name), Some(session)) = (session_cookie(headers), self.session(headers))
+            && session.csrf_token == csrf_token
+        {
+            self.sessions.close(name);
+        }
+    }
+
+    /// The session under which a page is shown; none where callers on this machine need no key.
+    ///
+    /// # Errors
+    /// [`ApiError::Unauthorized`] where a key is needed and no session is open, [`ApiError::StoreUnavailable`].
+    pub async fn page_session(&self, headers: &HeaderMap) -> Result<Option<Session>, ApiError> {
+        self.access(&Method::GET, headers).await?;
+        Ok(self.session(headers))
     }
 
     async fn without_key(&self, headers: &HeaderMap) -> Result<Access, ApiError> {
@@ -104,7 +180,9 @@ pub async fn authenticate(
     mut request: Request,
     next: Next,
 ) -> Result<Response, ApiError> {
-    let access = authenticator.access(request.headers()).await?;
+    let access = authenticator
+        .access(request.method(), request.headers())
+        .await?;
     if access.api_key().is_some() {
         authenticator.limiter.count(&access)?;
     }
@@ -121,7 +199,9 @@ pub async fn authenticate_unmetered(
     mut request: Request,
     next: Next,
 ) -> Result<Response, ApiError> {
-    let access = authenticator.access(request.headers()).await?;
+    let access = authenticator
+        .access(request.method(), request.headers())
+        .await?;
     request.extensions_mut().insert(access);
     Ok(next.run(request).await)
 }
@@ -141,6 +221,16 @@ impl<S: Send + Sync> FromRequestParts<S> for Caller {
             ))
         })
     }
+}
+
+/// The name of a session in the cookies of a request.
+fn session_cookie(headers: &HeaderMap) -> Option<&str> {
+    let cookies = headers.get_all(header::COOKIE).into_iter();
+    let mut pairs = cookies
+        .filter_map(|cookies| cookies.to_str().ok())
+        .flat_map(|cookies| cookies.split(';'))
+        .filter_map(|pair| pair.trim().split_once('='));
+    pairs.find_map(|(name, value)| (name == SESSION_COOKIE).then_some(value))
 }
 
 /// The bearer token, if there is an Authorization header.
@@ -212,6 +302,14 @@ mod tests {
             assert_eq!(token(bad), Err("unauthorized"), "{bad:?}");
         }
         assert!(bearer_token(&HeaderMap::new()).is_ok_and(|token| token.is_none()));
+    }
+
+    #[test]
+    fn the_session_is_found_among_other_cookies() {
+        let of = |value| session_cookie(&headers(&[("cookie", value)])).map(str::to_owned);
+        assert_eq!(of("a=b; sluice_session=1f; c=d"), Some("1f".to_owned()));
+        assert_eq!(of("xsluice_session=1f"), None);
+        assert_eq!(of(""), None);
     }
 
     #[test]

@@ -13,6 +13,7 @@ pub mod auth;
 mod calibrator;
 mod client;
 mod client_limits;
+mod console;
 pub mod error;
 pub mod extract;
 mod followed;

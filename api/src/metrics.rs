@@ -271,6 +271,12 @@ impl MarketGauges {
     }
 }
 
+/// The metrics as an answer.
+pub fn answer(metrics: &Metrics, market: &Market) -> Response {
+    let media_type = [(CONTENT_TYPE, open_metrics::MEDIA_TYPE)];
+    (media_type, metrics.text(market)).into_response()
+}
+
 /// The route of the metrics. They name the stream's servers, which are nobody's matter but the operator's: only
 /// requests from this machine are answered, unless `to_all`.
 pub fn routes(metrics: Metrics, market: Market, to_all: bool) -> Router {
@@ -280,11 +286,7 @@ pub fn routes(metrics: Metrics, market: Market, to_all: bool) -> Router {
         if !to_all && !is_here {
             return ApiError::NoRoute.into_response();
         }
-        (
-            [(CONTENT_TYPE, open_metrics::MEDIA_TYPE)],
-            metrics.text(&market),
-        )
-            .into_response()
+        answer(&metrics, &market)
     };
     Router::new()
         .route("/metrics", get(serve))

@@ -12,10 +12,6 @@ use axum::{
 
 use crate::openapi;
 
-/// What a page may load: what this server answers, and pictures that stand in its own style sheets.
-const POLICY: &str = "default-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'self'; \
-                      frame-ancestors 'none'";
-
 /// The routes of the pages and of the description that they show, which need no key and change nothing.
 pub fn routes() -> Router {
     documents::routes()
@@ -23,13 +19,13 @@ pub fn routes() -> Router {
         .merge(reference::routes())
 }
 
-/// A page or a part of one.
-fn page(media_type: &'static str, body: impl IntoResponse) -> Response {
+/// A page or a part of one, which may load what `policy` says.
+pub fn page(media_type: &'static str, policy: &'static str, body: impl IntoResponse) -> Response {
     let headers: [(HeaderName, HeaderValue); 4] = [
         (header::CONTENT_TYPE, HeaderValue::from_static(media_type)),
         (
             header::CONTENT_SECURITY_POLICY,
-            HeaderValue::from_static(POLICY),
+            HeaderValue::from_static(policy),
         ),
         (
             header::X_CONTENT_TYPE_OPTIONS,

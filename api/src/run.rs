@@ -5,10 +5,11 @@ use std::{num::NonZeroUsize, sync::Arc, time::SystemTime};
 use anyhow::Context;
 use axum::Router;
 use service_kit::{CancellationToken, Clock, ReferenceClock};
-use sluice_config::{ApiConfig, ClientLimitsConfig, Config};
-use sluice_market::Endpoint;
+use sluice_config::{ApiConfig, ClientLimitsConfig, Config, WebhooksConfig};
+use sluice_market::{Endpoint, Market};
 use sluice_store::{Store, StoreError};
 use sluice_transaction::Exchange;
+use sluice_webhook_client::Client;
 use solana_pubkey::Pubkey;
 use tokio::{net::TcpListener, task::JoinHandle};
 
@@ -17,6 +18,7 @@ use crate::{
     calibrator::{self, Calibrator},
     client::Proxies,
     client_limits::ClientLimits,
+    console,
     metrics::{self, Metrics, Opened},
     middleware::{self, Layers},
     pages,
@@ -55,17 +57,13 @@ pub async fn run(
         config.chain.rpc_timeout(),
         metrics.clone(),
     ));
-    let client = sluice_webhook_client::Client::new(
-        config.webhooks.delivery_timeout(),
-        webhooks::Settings::from(&config.webhooks).reach,
-    )
-    .context("cannot set up the HTTP client for tests of webhooks")?;
+    let authenticator = authenticator(&config.api, &store).await?;
     let (clock, following) = follow_database(&host, store.clone(), shutdown.clone()).await?;
     let webhooks = webhooks::router(
         store.clone(),
         webhooks::Settings::from(&config.webhooks),
-        client,
-        authenticator(&config.api, &store).await?,
+        test_client(&config.webhooks)?,
+        authenticator.clone(),
         clock,
         shutdown.clone(),
     );
@@ -82,7 +80,7 @@ pub async fn run(
     let calibration = calibrator::run(Arc::clone(&calibrator), sources, shutdown.clone());
     let calibration = tokio::spawn(calibration);
     let (sender, sending) = send(&config, Arc::clone(&rpc), &metrics, &shutdown);
-    let shown = metrics::routes(metrics.clone(), market.clone(), config.api.metrics_for_all);
+    let shown = shown(&config.api, &metrics, &market, authenticator);
     let places = ClientPlaces::new(&config.api.clients, &metrics);
     let chain = ChainAccess {
         market,
@@ -93,7 +91,7 @@ pub async fn run(
     };
     let state = AppState::new(chain, store, places.streams, shutdown.clone());
     tracing::info!(%listen, "API listening");
-    let routes = router(state, webhooks).merge(pages::routes()).merge(shown);
+    let routes = router(state, webhooks).merge(shown);
     serve(
         listener,
         routes,
@@ -110,6 +108,26 @@ pub async fn run(
     calibration.await.context("the calibration task failed")?;
     sending.await.context("the sender's task failed")?;
     Ok(())
+}
+
+/// The client that sends tests of webhooks.
+fn test_client(config: &WebhooksConfig) -> anyhow::Result<Client> {
+    let reach = webhooks::Settings::from(config).reach;
+    Client::new(config.delivery_timeout(), reach)
+        .context("cannot set up the HTTP client for tests of webhooks")
+}
+
+/// What is shown to people and to machines that watch: metrics, pages, the console.
+fn shown(
+    api: &ApiConfig,
+    metrics: &Metrics,
+    market: &Market,
+    authenticator: Authenticator,
+) -> Router {
+    let (metrics, market) = (metrics.clone(), market.clone());
+    metrics::routes(metrics.clone(), market.clone(), api.metrics_for_all)
+        .merge(pages::routes())
+        .merge(console::routes(authenticator, metrics, market))
 }
 
 /// What sends transactions to all nodes, and the task that follows them until `shutdown`.

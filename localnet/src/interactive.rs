@@ -114,6 +114,7 @@ fn webhook_line(api: &str, scene: &Scene) -> String {
 
 fn inventory(net: &Localnet) -> String {
     let (scene, startup) = (&net.scene, &net.startup);
+    let api = net.sluice().api();
     let token = |token: &Token| {
         let note = if token.has_transfer_fee {
             ", Token-2022 with a 1 % transfer fee"
@@ -135,7 +136,8 @@ fn inventory(net: &Localnet) -> String {
         .map(|pool| format!("  {:<9} {}\n", pool.name(), pool.address))
         .collect();
     format!(
-        "Sluice is up. API {}, JSON-RPC {}, Yellowstone gRPC {}\n\
+        "Console   {api}/console\n\
+         Sluice is up. API {api}, JSON-RPC {}, Yellowstone gRPC {}\n\
          guard     {}\n\
          exchange  {}\n\
          plugin    {}\n\
@@ -143,7 +145,6 @@ fn inventory(net: &Localnet) -> String {
          processes validator {}, Sluice {}\n\
          logs      {}, {}\n\n\
          Tokens\n{tokens}Pools\n{pools}",
-        net.sluice().api(),
         net.validator.rpc_url(),
         net.validator.grpc_url(),
         startup.guard,

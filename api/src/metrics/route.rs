@@ -29,13 +29,15 @@ pub enum Route {
     Health,
     /// `/metrics`, `/openapi.json` and the pages that describe Sluice.
     Description,
+    /// The console.
+    Console,
     /// No route.
     Other,
 }
 
 impl Route {
     /// All of them, in the order in which they are declared.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Quote,
         Self::QuoteStream,
         Self::Transaction,
@@ -49,6 +51,7 @@ impl Route {
         Self::Webhooks,
         Self::Health,
         Self::Description,
+        Self::Console,
         Self::Other,
     ];
 
@@ -65,6 +68,8 @@ impl Route {
             "/v1/pools" => Self::Pools,
             "/v1/priority-fees" => Self::PriorityFees,
             "/metrics" | "/openapi.json" | "/docs" | "/llms.txt" => Self::Description,
+            "/console" => Self::Console,
+            _ if path.starts_with("/console/") => Self::Console,
             _ if path.starts_with("/docs/") => Self::Description,
             _ if path.starts_with("/v1/transactions/") => Self::Follow,
             _ if path.starts_with("/v1/pools/") => Self::Pools,
@@ -92,6 +97,7 @@ impl Route {
             Self::Webhooks => "/api/webhooks",
             Self::Health => "/health",
             Self::Description => "description",
+            Self::Console => "/console",
             Self::Other => "other",
         }
     }

@@ -19,6 +19,9 @@ macro_rules! documents {
     };
 }
 
+/// Text loads nothing.
+const POLICY: &str = "default-src 'none'; frame-ancestors 'none'";
+
 /// What users and operators read. How the code is built stands in the repository alone.
 static DOCUMENTS: [Document; 6] = documents![
     "api.md",
@@ -38,12 +41,12 @@ pub fn routes() -> Router {
 async fn document(Path(name): Path<String>) -> Result<Response, ApiError> {
     let found = DOCUMENTS.iter().find(|document| document.name == name);
     let document = found.ok_or(ApiError::NoRoute)?;
-    Ok(page("text/markdown; charset=utf-8", document.text))
+    Ok(page("text/markdown; charset=utf-8", POLICY, document.text))
 }
 
 async fn list() -> Response {
     static LIST: LazyLock<String> = LazyLock::new(llms_txt);
-    page("text/plain; charset=utf-8", LIST.as_str())
+    page("text/plain; charset=utf-8", POLICY, LIST.as_str())
 }
 
 /// The list in the form of llmstxt.org: what this is, then links, each with what is found there.

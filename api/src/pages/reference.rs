@@ -13,6 +13,10 @@ use utoipa_swagger_ui_vendored::SWAGGER_UI_VENDORED;
 
 use super::{archive::Archive, page};
 
+/// What the reference may load: what this server answers, and pictures that stand in its style sheet.
+const POLICY: &str = "default-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'self'; \
+                      frame-ancestors 'none'";
+
 /// How long a browser may keep the script and the style sheet: they change with the version of Sluice alone.
 const KEPT: HeaderValue = HeaderValue::from_static("public, max-age=3600");
 
@@ -36,6 +40,7 @@ pub fn routes() -> Router {
 fn html() -> Response {
     page(
         "text/html; charset=utf-8",
+        POLICY,
         include_str!("reference/reference.html"),
     )
 }
@@ -43,6 +48,7 @@ fn html() -> Response {
 fn start() -> Response {
     page(
         "text/javascript; charset=utf-8",
+        POLICY,
         include_str!("reference/start.js"),
     )
 }
@@ -52,7 +58,7 @@ fn asset(media_type: &'static str, packed: Bytes) -> Response {
         (header::CONTENT_ENCODING, HeaderValue::from_static("gzip")),
         (header::CACHE_CONTROL, KEPT),
     ];
-    (headers, page(media_type, packed)).into_response()
+    (headers, page(media_type, POLICY, packed)).into_response()
 }
 
 /// A file of Swagger UI as gzip.

@@ -1,0 +1,25 @@
+//! Assets: the console's style sheet and scripts, built into the binary.
+
+const STYLE: &str = "text/css; charset=utf-8";
+const SCRIPT: &str = "text/javascript; charset=utf-8";
+
+/// The files by their names, each with its media type.
+const ASSETS: [(&str, &str, &str); 6] = [
+    ("console.css", STYLE, include_str!("console.css")),
+    ("page.js", SCRIPT, include_str!("page.js")),
+    ("overview.js", SCRIPT, include_str!("overview.js")),
+    ("pools.js", SCRIPT, include_str!("pools.js")),
+    ("webhooks.js", SCRIPT, include_str!("webhooks.js")),
+    ("usage.js", SCRIPT, include_str!("usage.js")),
+];
+
+/// Media type and text of the file of this name.
+pub fn find(name: &str) -> Option<(&'static str, &'static str)> {
+    let found = ASSETS.iter().find(|(known, ..)| *known == name);
+    found.map(|&(_, media_type, text)| (media_type, text))
+}
+
+#[cfg(test)]
+pub fn all() -> impl Iterator<Item = (&'static str, &'static str)> {
+    ASSETS.iter().map(|&(name, _, text)| (name, text))
+}

@@ -1,0 +1,132 @@
+// What all pages share: elements, calls of the API, tables, plots, and the switch between light and dark.
+
+const meta = (name) => document.querySelector(`meta[name="${name}"]`)?.content ?? '';
+
+export const byId = (id) => document.getElementById(id);
+
+// An element with attributes and children. Text stays text: nothing that the API answers is read as HTML.
+export function element(name, attributes = {}, ...children) {
+  const made = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) {
+    if (typeof value === 'function') made.addEventListener(key, value);
+    else if (value !== null && value !== false) made.setAttribute(key, value === true ? '' : value);
+  }
+  made.append(...children.filter((child) => child !== null && child !== undefined));
+  return made;
+}
+
+export function shape(name, attributes = {}, text = '') {
+  const made = document.createElementNS('http://www.w3.org/2000/svg', name);
+  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+  made.textContent = text;
+  return made;
+}
+
+export class Problem extends Error {
+  constructor(status, body) {
+    super(body?.detail ?? body?.title ?? `status ${status}`);
+    this.status = status;
+    this.code = body?.code;
+  }
+}
+
+// Integers beyond 2^53 stay exact: they are read as strings of digits.
+const exact = (text) =>
+  JSON.parse(text, (_, value, context) =>
+    typeof value === 'number' && Number.isInteger(value) && !Number.isSafeInteger(value) ? (context?.source ?? value) : value,
+  );
+
+export async function call(path, { method = 'GET', body, headers = {} } = {}) {
+  const sent = { ...headers };
+  if (body !== undefined) sent['content-type'] = 'application/json';
+  if (method !== 'GET') sent['x-csrf-token'] = meta('csrf-token');
+  const answer = await fetch(path, { method, headers: sent, body: body === undefined ? undefined : JSON.stringify(body) });
+  const text = await answer.text();
+  if (answer.status === 401) location.assign('/console/sign-in');
+  let read = null;
+  try {
+    read = text === '' ? null : exact(text);
+  } catch {
+    read = text;
+  }
+  if (!answer.ok) throw new Problem(answer.status, read);
+  return read;
+}
+
+export const say = (text) => {
+  byId('notice').textContent = text;
+};
+
+// Runs what a person has asked for, and says what became of it where it fails.
+export const attempt = (work) => async (event) => {
+  event?.preventDefault?.();
+  say('');
+  try {
+    await work(event);
+  } catch (error) {
+    say(error.message);
+  }
+};
+
+export function fillTable(table, columns, rows, empty = 'none') {
+  const cell = (name, value, number) => element(name, number ? { class: 'number' } : {}, value instanceof Node ? value : String(value ?? ''));
+  const head = element('tr', {}, ...columns.map(([title, , number]) => {
+    const made = cell('th', title, number);
+    made.setAttribute('scope', 'col');
+    return made;
+  }));
+  const body = rows.map((row) => element('tr', {}, ...columns.map(([, value, number]) => cell('td', value(row), number))));
+  if (rows.length === 0) body.push(element('tr', {}, element('td', { colspan: String(columns.length) }, empty)));
+  table.replaceChildren(element('thead', {}, head), element('tbody', {}, ...body));
+}
+
+export const facts = (list, pairs) =>
+  list.replaceChildren(...pairs.flatMap(([name, value]) => [element('dt', {}, name), element('dd', {}, value instanceof Node ? value : String(value ?? '–'))]));
+
+// A line through points [x, y], with the ends of both axes named.
+export function plot(title, points, { x, y }) {
+  const [width, height, left, bottom] = [640, 220, 60, 30];
+  const svg = shape('svg', { viewBox: `0 0 ${width} ${height}`, role: 'img', 'aria-label': title });
+  if (points.length < 2) return svg;
+  const span = (values) => [Math.min(...values), Math.max(...values)];
+  const [low, high] = span(points.map(([value]) => value));
+  let [bottomValue, topValue] = span(points.map(([, value]) => value));
+  if (bottomValue === topValue) [bottomValue, topValue] = [bottomValue * 0.999, topValue * 1.001 + 1e-12];
+  const across = (value) => left + ((value - low) / (high - low || 1)) * (width - left - 10);
+  const up = (value) => height - bottom - ((value - bottomValue) / (topValue - bottomValue)) * (height - bottom - 15);
+  svg.append(
+    shape('line', { class: 'axis', x1: left, y1: height - bottom, x2: width - 10, y2: height - bottom }),
+    shape('line', { class: 'axis', x1: left, y1: 15, x2: left, y2: height - bottom }),
+    shape('polyline', { class: 'line', points: points.map(([a, b]) => `${across(a).toFixed(1)},${up(b).toFixed(1)}`).join(' ') }),
+    shape('text', { x: 2, y: 20 }, y(topValue)),
+    shape('text', { x: 2, y: height - bottom }, y(bottomValue)),
+    shape('text', { x: left, y: height - 8 }, x(low)),
+    shape('text', { x: width - 10, y: height - 8, 'text-anchor': 'end' }, x(high)),
+  );
+  return svg;
+}
+
+// Smallest units as whole tokens, exactly.
+export function whole(units, decimals) {
+  if (units === null || units === undefined) return '–';
+  const digits = String(units).padStart(decimals + 1, '0');
+  const [before, after] = [digits.slice(0, digits.length - decimals), digits.slice(digits.length - decimals).replace(/0+$/, '')];
+  return before.replace(/\B(?=(\d{3})+$)/g, '\u202f') + (decimals > 0 && after !== '' ? `.${after}` : '');
+}
+
+// Whole tokens as smallest units, or null where it is no amount.
+export function units(text, decimals) {
+  const match = /^(\d+)(?:\.(\d*))?$/.exec(text.trim());
+  if (match === null || (match[2] ?? '').length > decimals) return null;
+  return BigInt(match[1] + (match[2] ?? '').padEnd(decimals, '0')).toString();
+}
+
+const root = document.documentElement;
+const kept = localStorage.getItem('theme');
+if (kept === 'light' || kept === 'dark') root.dataset.theme = kept;
+byId('theme').addEventListener('click', () => {
+  const dark = root.dataset.theme ? root.dataset.theme === 'dark' : matchMedia('(prefers-color-scheme: dark)').matches;
+  root.dataset.theme = dark ? 'light' : 'dark';
+  localStorage.setItem('theme', root.dataset.theme);
+});
+for (const link of document.querySelectorAll('nav a')) if (link.pathname === location.pathname) link.setAttribute('aria-current', 'page');

@@ -1,0 +1,161 @@
+// Pools: search, live price by the quote stream, what an amount pays, and how the impact grows.
+
+import { attempt, byId, call, element, facts, fillTable, plot, say, units, whole } from './page.js';
+
+// Points of the plot: a pool is asked about amounts from a ten-thousandth to nearly half of its reserve.
+const IMPACT_STEPS = [1, 3, 10, 30, 100, 300, 1000, 2000, 3000, 4000, 5000];
+const IMPACT_OF = 10_000n;
+
+// How much of the past the chart keeps.
+const HISTORY_MS = 10 * 60 * 1000;
+
+let cursor = null;
+let shown = null;
+let stream = null;
+let history = [];
+
+const pair = ({ tokens }) => tokens.map(({ mint }) => `${mint.slice(0, 6)}…`).join(' / ');
+
+const COLUMNS = [
+  ['Pool', (pool) => element('button', { type: 'button', class: 'key', click: attempt(() => open(pool.pool)) }, pool.pool)],
+  ['Tokens', pair],
+  ['Price', ({ price }) => price ?? '–', true],
+  ['Fee', ({ fees }) => `${(fees.tradePpm + fees.creatorPpm) / 10_000} %`, true],
+  ['State', ({ isTradable, reason }) => (isTradable ? 'swaps' : reason)],
+];
+let rows = [];
+
+async function search(more = false) {
+  const address = byId('address').value.trim();
+  const query = new URLSearchParams({ limit: '20' });
+  if (address !== '') query.set('mint', address);
+  if (more) query.set('cursor', cursor);
+  else rows = [];
+  let page = await call(`/v1/pools?${query}`);
+  if (!more && page.pools.length === 0 && address !== '') {
+    // Not a mint that is traded: then it may be a pool.
+    const { pool } = await call(`/v1/pools/${encodeURIComponent(address)}`);
+    page = { pools: [pool], cursor: null };
+  }
+  cursor = page.cursor;
+  rows.push(...page.pools);
+  fillTable(byId('found'), COLUMNS, rows, 'no pool');
+  byId('more').hidden = cursor === null;
+}
+
+function describe({ pool, slot }) {
+  const [first, second] = pool.tokens;
+  facts(byId('facts'), [
+    ['pool', element('span', { class: 'key' }, pool.pool)],
+    ['state', pool.isTradable ? 'swaps' : pool.reason],
+    ['slot', slot],
+    [`reserve of ${first.mint}`, whole(first.reserveString, first.decimals)],
+    [`reserve of ${second.mint}`, whole(second.reserveString, second.decimals)],
+    ['price by the reserves', pool.price],
+    ['trade fee', `${pool.fees.tradePpm / 10_000} %`],
+    ['creator fee', `${pool.fees.creatorPpm / 10_000} %`],
+    ['fee configuration', element('span', { class: 'key' }, pool.config)],
+    ['opened', pool.openTime === 0 ? 'always open' : new Date(pool.openTime * 1000).toISOString()],
+  ]);
+}
+
+async function open(address) {
+  const answer = await call(`/v1/pools/${encodeURIComponent(address)}`);
+  shown = answer.pool;
+  byId('detail').hidden = false;
+  byId('detail-title').textContent = `Pool ${pair(shown)}`;
+  describe(answer);
+  byId('direction').replaceChildren(...[0, 1].map((from) =>
+    element('option', { value: String(from) }, `${shown.tokens[from].mint} → ${shown.tokens[1 - from].mint}`)));
+  byId('answer').textContent = '';
+  history = [];
+  byId('history').replaceChildren();
+  follow();
+  await impact();
+  byId('detail-title').scrollIntoView();
+}
+
+const sides = () => {
+  const from = Number(byId('direction').value);
+  return [shown.tokens[from], shown.tokens[1 - from]];
+};
+
+const question = (amount) => {
+  const [input, output] = sides();
+  return new URLSearchParams({ inputMint: input.mint, outputMint: output.mint, amount, pool: shown.pool });
+};
+
+// One whole token, or a thousandth of what the pool has where it has less than a thousand.
+function probe() {
+  const [input] = sides();
+  const one = 10n ** BigInt(input.decimals);
+  const most = BigInt(input.reserveString ?? '0') / 1000n;
+  return String(one < most ? one : most > 0n ? most : 1n);
+}
+
+function follow() {
+  stream?.close();
+  if (!shown.isTradable) {
+    byId('live').textContent = shown.reason;
+    return;
+  }
+  const followed = shown.pool;
+  const amount = probe();
+  stream = new EventSource(`/v1/quote/stream?${question(amount)}`);
+  stream.addEventListener('quote', (event) => {
+    const { context } = JSON.parse(event.data);
+    const [input, output] = sides();
+    const paid = context.amounts.outAmount;
+    byId('live').textContent = `${whole(amount, input.decimals)} pays ${whole(paid, output.decimals)}, as of slot ${context.slot}`;
+    const now = Date.now();
+    history = history.filter(([time]) => now - time < HISTORY_MS);
+    const per = (Number(paid) / 10 ** output.decimals) / (Number(amount) / 10 ** input.decimals);
+    history.push([now, per]);
+    const axes = { x: (value) => new Date(value).toLocaleTimeString(), y: (value) => value.toPrecision(6) };
+    byId('history').replaceChildren(plot('Price over the last minutes', history, axes));
+    call(`/v1/pools/${followed}`).then((answer) => followed === shown.pool && describe(answer), () => {});
+  });
+  stream.addEventListener('end', (event) => {
+    stream.close();
+    byId('live').textContent = JSON.parse(event.data).detail ?? 'the stream has ended';
+  });
+}
+
+async function impact() {
+  byId('impact').replaceChildren();
+  if (!shown.isTradable) return;
+  const [input] = sides();
+  const reserve = BigInt(input.reserveString ?? '0');
+  const asked = shown.pool;
+  const points = [];
+  for (const step of IMPACT_STEPS) {
+    const amount = (reserve * BigInt(step)) / IMPACT_OF;
+    if (amount === 0n) continue;
+    const { context } = await call(`/v1/quote?${question(String(amount))}`);
+    points.push([Number(amount) / 10 ** input.decimals, context.priceImpactBps / 100]);
+  }
+  if (asked !== shown.pool) return;
+  const axes = { x: (value) => value.toPrecision(3), y: (value) => `${value.toFixed(1)} %` };
+  byId('impact').replaceChildren(plot('Price impact by amount', points, axes));
+}
+
+async function ask() {
+  const [input, output] = sides();
+  const amount = units(byId('amount').value, input.decimals);
+  if (amount === null) {
+    say(`Amount: a number with at most ${input.decimals} digits after the point`);
+    return;
+  }
+  const { context } = await call(`/v1/quote?${question(amount)}`);
+  byId('answer').textContent = `pays ${whole(context.amounts.outAmount, output.decimals)}, at least ${whole(context.amounts.minimumOut, output.decimals)}; it moves the price by ${context.priceImpactBps / 100} %`;
+}
+
+byId('search').addEventListener('submit', attempt(() => search()));
+byId('more').addEventListener('click', attempt(() => search(true)));
+byId('ask').addEventListener('submit', attempt(ask));
+byId('direction').addEventListener('change', attempt(async () => {
+  history = [];
+  follow();
+  await impact();
+}));
+attempt(() => search())();

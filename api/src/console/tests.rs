@@ -1,0 +1,237 @@
+//! Tests of the console's pages: what they load, what they name, who may see them.
+
+use std::{collections::BTreeSet, num::NonZeroU32};
+
+use axum::{body::Body, http::Request};
+use http_body_util::BodyExt;
+use sluice_store::{ApiKeyHash, ApiKeyId, NewApiKey, Store, Timestamp};
+use tempfile::TempDir;
+use tower::ServiceExt;
+
+use super::*;
+use crate::auth::{CSRF_TOKEN, CallerLimiter, RateLimit};
+
+const KEY: &str = "sluice_a_key_of_the_tests";
+
+struct Site {
+    router: Router,
+    store: Store,
+    _folder: TempDir,
+}
+
+impl Site {
+    async fn new(keyless: bool) -> Self {
+        let folder = tempfile::tempdir().expect("temporary folder");
+        let path = folder.path().join("sluice.db");
+        let store = Store::open(&path).await.expect("opens");
+        let limit = RateLimit {
+            per_minute: NonZeroU32::MAX,
+            burst: NonZeroU32::MAX,
+        };
+        let limiter = CallerLimiter::new(limit);
+        let authenticator = Authenticator::new(store.clone(), limiter, keyless);
+        Self {
+            router: routes(authenticator, Metrics::default(), Market::default()),
+            store,
+            _folder: folder,
+        }
+    }
+
+    async fn with_key() -> Self {
+        let site = Self::new(false).await;
+        let key = NewApiKey {
+            id: ApiKeyId::from_random([1; 8]),
+            name: "tests".to_owned(),
+            hash: ApiKeyHash::of(KEY),
+            created: Timestamp::from(std::time::SystemTime::UNIX_EPOCH),
+        };
+        site.store.create_api_key(&key).await.expect("stores");
+        site
+    }
+
+    async fn send(&self, request: Request<Body>) -> Response {
+        let answer = self.router.clone().oneshot(request).await;
+        answer.expect("infallible")
+    }
+
+    async fn get(&self, path: &str, cookie: Option<&str>) -> Response {
+        let mut request = Request::get(path);
+        if let Some(cookie) = cookie {
+            request = request.header("cookie", cookie);
+        }
+        self.send(request.body(Body::empty()).expect("a request"))
+            .await
+    }
+
+    async fn sign_in(&self, key: &str) -> Response {
+        let request = Request::post(SIGN_IN).body(Body::from(format!("key={key}")));
+        self.send(request.expect("a request")).await
+    }
+
+    /// The cookie of a session.
+    async fn cookie(&self) -> String {
+        let answer = self.sign_in(KEY).await;
+        assert_eq!(answer.status(), StatusCode::SEE_OTHER);
+        assert_eq!(answer.headers()[LOCATION], "/console");
+        let cookie = answer.headers()[SET_COOKIE].to_str().expect("a text");
+        for part in ["; HttpOnly", "; SameSite=Strict", "; Path=/"] {
+            assert!(cookie.contains(part), "{cookie}");
+        }
+        cookie.split(';').next().expect("a pair").to_owned()
+    }
+}
+
+async fn text(response: Response) -> String {
+    let body = response.into_body().collect().await.expect("a body");
+    String::from_utf8(body.to_bytes().to_vec()).expect("text")
+}
+
+/// The values of an attribute in a page.
+fn values<'a>(html: &'a str, attribute: &str) -> Vec<&'a str> {
+    let begins = format!(" {attribute}=\"");
+    let rests: Vec<_> = html.split(begins.as_str()).skip(1).collect();
+    rests
+        .into_iter()
+        .filter_map(|rest| rest.split('"').next())
+        .collect()
+}
+
+#[tokio::test]
+async fn every_page_loads_from_this_server_alone_and_names_its_inputs() {
+    let site = Site::new(true).await;
+    let paths = PAGES.iter().map(|page| page.path).chain([SIGN_IN]);
+    for path in paths {
+        let response = site.get(path, None).await;
+        assert_eq!(response.status(), StatusCode::OK, "{path}");
+        let headers = response.headers();
+        assert_eq!(headers["content-security-policy"], POLICY, "{path}");
+        assert_eq!(headers[CACHE_CONTROL], "no-store", "{path}");
+        let html = text(response).await;
+        for forbidden in ["://", " style=", " onclick=", "<style", "{main}", "{title}"] {
+            let place = html.replace("placeholder=\"https://example.com/hook\"", "");
+            assert!(!place.contains(forbidden), "{path}: {forbidden}");
+        }
+        for script in html.split("<script").skip(1) {
+            assert!(script.contains(" src=\"/"), "{path}: a script in the page");
+        }
+        for loaded in values(&html, "src") {
+            let loaded = site.get(loaded, None).await;
+            assert_eq!(loaded.status(), StatusCode::OK, "{path}");
+        }
+        let ids: Vec<_> = values(&html, "id");
+        let unique: BTreeSet<_> = ids.iter().collect();
+        assert_eq!(ids.len(), unique.len(), "{path}: {ids:?}");
+        let labelled = values(&html, "for");
+        for tag in ["<input ", "<select ", "<textarea "] {
+            for rest in html.split(tag).skip(1) {
+                let rest = rest.split('>').next().expect("an end");
+                let input = format!("{tag}{rest}");
+                let id = values(&input, "id");
+                let inside = rest.contains("type=\"checkbox\"") || rest.contains("hidden");
+                let named = id.first().is_some_and(|id| labelled.contains(id));
+                assert!(inside || named, "{path}: {tag}{rest} has no label");
+            }
+        }
+    }
+}
+
+#[test]
+fn no_script_names_another_host_or_reads_text_as_html() {
+    for (name, text) in assets::all() {
+        let own = text.replace("http://www.w3.org/2000/svg", "");
+        for forbidden in [
+            "://",
+            "innerHTML",
+            "outerHTML",
+            "insertAdjacentHTML",
+            "eval(",
+        ] {
+            assert!(!own.contains(forbidden), "{name}: {forbidden}");
+        }
+    }
+}
+
+#[test]
+fn every_place_that_a_script_fills_is_in_its_page() {
+    for page in &PAGES {
+        let (_, script) = assets::find(page.script).expect("a script");
+        let layout = include_str!("layout.html");
+        for rest in script.split("byId('").skip(1) {
+            let id = rest.split('\'').next().expect("an end");
+            let place = format!(" id=\"{id}\"");
+            assert!(
+                page.main.contains(&place) || layout.contains(&place),
+                "{}: {id}",
+                page.script
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_key_opens_a_session_and_signing_out_ends_it() {
+    let site = Site::with_key().await;
+    for page in &PAGES {
+        let sent = site.get(page.path, None).await;
+        assert_eq!(sent.status(), StatusCode::SEE_OTHER);
+        assert_eq!(sent.headers()[LOCATION], SIGN_IN);
+    }
+    assert_eq!(site.get("/console/metrics", None).await.status(), 401);
+    let refused = site.sign_in("sluice_another").await;
+    assert_eq!(refused.status(), StatusCode::UNAUTHORIZED);
+    assert!(!refused.headers().contains_key(SET_COOKIE));
+
+    let cookie = site.cookie().await;
+    let page = text(site.get("/console", Some(&cookie)).await).await;
+    let token = values(&page, "content").pop().expect("a token").to_owned();
+    assert_eq!(token.len(), 64, "{page}");
+    let metrics = site.get("/console/metrics", Some(&cookie)).await;
+    assert!(text(metrics).await.contains("sluice_api_"));
+
+    let sign_out = async |token: &str| {
+        let request = Request::post("/console/sign-out").header("cookie", &cookie);
+        let request = request.body(Body::from(format!("token={token}")));
+        site.send(request.expect("a request")).await
+    };
+    sign_out("forged").await;
+    assert_eq!(site.get("/console", Some(&cookie)).await.status(), 200);
+    sign_out(&token).await;
+    assert_eq!(site.get("/console", Some(&cookie)).await.status(), 303);
+}
+
+#[tokio::test]
+async fn a_session_changes_nothing_without_its_token() {
+    let site = Site::with_key().await;
+    let limiter = CallerLimiter::new(RateLimit {
+        per_minute: NonZeroU32::MAX,
+        burst: NonZeroU32::MAX,
+    });
+    let authenticator = Authenticator::new(site.store.clone(), limiter, false);
+    let name = authenticator.sign_in(KEY, [[1; 32], [2; 32]]).await;
+    let name = name.expect("the store answers").expect("a session");
+    let guarded = Router::new()
+        .route("/", get(async || "read").post(async || "changed"))
+        .layer(axum::middleware::from_fn_with_state(
+            authenticator,
+            crate::auth::authenticate,
+        ));
+    let send = async |method: &str, token: Option<&str>| {
+        let mut request = Request::builder().method(method).uri("/");
+        request = request.header("cookie", format!("{SESSION_COOKIE}={name}"));
+        if let Some(token) = token {
+            request = request.header(CSRF_TOKEN, token);
+        }
+        let request = request.body(Body::empty()).expect("a request");
+        let answer = guarded.clone().oneshot(request).await;
+        answer.expect("infallible").status().as_u16()
+    };
+    assert_eq!(send("GET", None).await, 200);
+    assert_eq!(send("POST", None).await, 401);
+    assert_eq!(send("POST", Some("forged")).await, 401);
+    assert_eq!(send("POST", Some(&"02".repeat(32))).await, 200);
+    // A revoked key ends its sessions.
+    let now = Timestamp::from(std::time::SystemTime::UNIX_EPOCH);
+    let revoked = site.store.revoke_api_key("tests", now).await;
+    assert!(revoked.is_ok_and(|revoked| revoked.is_some()));
+    assert_eq!(send("GET", None).await, 401);
+}

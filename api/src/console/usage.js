@@ -1,0 +1,33 @@
+// Usage: what the key has of its quotas, and the messages that were given up.
+
+import { attempt, byId, call, element, facts, fillTable, say } from './page.js';
+
+// Webhooks whose dead letters are read, and letters of each: a page of both, for more the webhook's own page has them.
+const MOST = '100';
+
+const quota = ({ used, limit }) => `${used} of ${limit ?? 'any number'}`;
+
+async function show() {
+  const { webhooks, addresses } = await call('/api/usage');
+  facts(byId('usage'), [['webhooks', quota(webhooks)], ['watched addresses', quota(addresses)]]);
+  const page = await call(`/api/webhooks?limit=${MOST}`);
+  const rows = [];
+  for (const { id, url } of page.webhooks) {
+    const failed = await call(`/api/webhooks/${encodeURIComponent(id)}/deliveries?state=failed&limit=${MOST}`);
+    rows.push(...failed.deliveries.map((delivery) => ({ webhook: id, url, ...delivery })));
+  }
+  fillTable(byId('dead'), [
+    ['Webhook', ({ webhook }) => webhook],
+    ['URL', ({ url }) => url],
+    ['Number', ({ sequence }) => sequence, true],
+    ['Type', ({ type }) => type],
+    ['Why', ({ attempts }) => attempts.at(-1)?.error ?? 'not known'],
+    ['', ({ webhook, id, sequence }) => element('button', { type: 'button', 'aria-label': `Redeliver message ${sequence} of ${webhook}`, click: attempt(async () => {
+      await call(`/api/webhooks/${encodeURIComponent(webhook)}/redeliver`, { method: 'POST', body: { id } });
+      say(`Message ${sequence} is sent once more.`);
+      await show();
+    }) }, 'Redeliver')],
+  ], rows, 'no dead letter');
+}
+
+attempt(show)();

@@ -1,0 +1,205 @@
+// Webhooks: list, create, edit, pause, test, rotate, delete; deliveries with how long each part took.
+
+import { attempt, byId, call, element, facts, fillTable, say, shape } from './page.js';
+
+let shown = null;
+let version = null;
+let listed = [];
+let cursor = null;
+let deliveries = [];
+let deliveryCursor = null;
+
+const path = (rest = '') => `/api/webhooks/${encodeURIComponent(shown.id)}${rest}`;
+const lines = (id) => byId(id).value.split(/\s+/).filter((line) => line !== '');
+
+async function list(more = false) {
+  const query = new URLSearchParams({ limit: '50' });
+  if (more) query.set('cursor', cursor);
+  else listed = [];
+  const page = await call(`/api/webhooks?${query}`);
+  listed.push(...page.webhooks);
+  cursor = page.nextCursor;
+  byId('more').hidden = cursor === null;
+  fillTable(byId('list'), [
+    ['Webhook', (webhook) => element('button', { type: 'button', class: 'key', click: attempt(() => open(webhook.id)) }, webhook.id)],
+    ['URL', ({ url }) => url],
+    ['Events', ({ events }) => events.join(', ')],
+    ['State', ({ active, status }) => (active ? (status.refused ?? 'active') : (status.disabledReason ?? 'paused'))],
+    ['Last event', ({ lastTriggered }) => lastTriggered ?? 'none yet'],
+  ], listed, 'no webhook yet');
+}
+
+function show(webhook) {
+  shown = webhook;
+  version = webhook.status.version;
+  byId('detail').hidden = false;
+  byId('detail-title').textContent = `Webhook ${webhook.id}`;
+  byId('pause').textContent = webhook.active ? 'Pause' : 'Resume';
+  facts(byId('facts'), [
+    ['URL', webhook.url],
+    ['description', webhook.description],
+    ['events', webhook.events.join(', ')],
+    ['commitment', webhook.commitment],
+    ['order', webhook.order],
+    ['accounts', webhook.filters.accounts.join(' ')],
+    ['programs', webhook.filters.programs.join(' ')],
+    ['state', webhook.active ? 'active' : (webhook.status.disabledReason ?? 'paused')],
+    ['refused by the stream', webhook.status.refused ?? 'no'],
+    ['created', webhook.created],
+  ]);
+}
+
+async function open(id) {
+  byId('editor').hidden = true;
+  byId('secret').textContent = '';
+  show(await call(`/api/webhooks/${encodeURIComponent(id)}`));
+  await read();
+  byId('detail-title').scrollIntoView();
+}
+
+// The parts of an attempt, one after the other, as bars on one line.
+function waterfall(attempt) {
+  const marks = [['name', attempt.resolvedMicros], ['connect', attempt.connectedMicros], ['TLS', attempt.securedMicros], ['first byte', attempt.firstByteMicros], ['body', attempt.durationMicros]].filter(([, at]) => at !== null && at !== undefined);
+  const all = attempt.durationMicros || 1;
+  const said = marks.map(([name, at]) => `${name} until ${(at / 1000).toFixed(1)} ms`).join(', ');
+  const svg = shape('svg', { viewBox: '0 0 200 14', role: 'img', 'aria-label': said });
+  svg.append(shape('title', {}, said));
+  let from = 0;
+  for (const [, at] of marks) {
+    const [x, width] = [(from / all) * 200, Math.max(((at - from) / all) * 200, 0.5)];
+    svg.append(shape('rect', { class: 'bar', x: x.toFixed(1), y: 1, height: 12, width: width.toFixed(1) }));
+    from = at;
+  }
+  return svg;
+}
+
+const attempts = ({ attempts: made }) =>
+  element('div', {}, ...made.map((each) =>
+    element('details', {},
+      element('summary', {}, `${each.number}: ${each.status ?? 'no answer'}, ${(each.durationMicros / 1000).toFixed(1)} ms${each.error ? `, ${each.error}` : ''}`),
+      waterfall(each),
+      element('pre', { class: 'wide' }, each.requestHeaders.map(([name, value]) => `${name}: ${value}`).join('\n') + `\n\n${each.response ?? ''}`))));
+
+async function read(more = false) {
+  const query = new URLSearchParams({ limit: '20' });
+  if (byId('state').value !== '') query.set('state', byId('state').value);
+  if (more) query.set('cursor', deliveryCursor);
+  else deliveries = [];
+  const page = await call(path(`/deliveries?${query}`));
+  deliveries.push(...page.deliveries);
+  deliveryCursor = page.nextCursor;
+  byId('more-deliveries').hidden = deliveryCursor === null;
+  fillTable(byId('deliveries'), [
+    ['Number', ({ sequence }) => sequence, true],
+    ['Type', ({ type }) => type],
+    ['Slot', ({ slot }) => slot, true],
+    ['State', ({ state, nextAttempt }) => (nextAttempt ? `${state}, again ${nextAttempt}` : state)],
+    ['Attempts', attempts],
+    ['', ({ id, sequence }) => element('button', { type: 'button', 'aria-label': `Redeliver message ${sequence}`, click: attempt(async () => {
+      await call(path('/redeliver'), { method: 'POST', body: { id } });
+      say(`Message ${sequence} is sent once more.`);
+      await read();
+    }) }, 'Redeliver')],
+  ], deliveries, 'no delivery');
+}
+
+function edit(webhook) {
+  const form = byId('definition');
+  form.reset();
+  byId('fault').textContent = '';
+  byId('editor').hidden = false;
+  byId('editor-title').textContent = webhook ? `Edit ${webhook.id}` : 'New webhook';
+  byId('save').textContent = webhook ? 'Save' : 'Create';
+  byId('detail').hidden = true;
+  shown = webhook;
+  if (webhook) {
+    for (const name of ['url', 'commitment', 'order']) form.elements[name].value = webhook[name];
+    form.elements.description.value = webhook.description ?? '';
+    for (const box of form.querySelectorAll('[name="events"]')) box.checked = webhook.events.includes(box.value);
+    for (const name of ['accounts', 'programs']) form.elements[name].value = webhook.filters[name].join('\n');
+  }
+  byId('url').focus();
+}
+
+const ADDRESS = /^[1-9A-HJ-NP-Za-km-z]{32,44}$/;
+
+// What is wrong with the form, before the API is asked.
+function fault() {
+  for (const id of ['accounts', 'programs']) {
+    const wrong = lines(id).find((line) => !ADDRESS.test(line));
+    if (wrong !== undefined) return `${id}: ${wrong} is no address; write base58, one a line`;
+  }
+  if (lines('accounts').length + lines('programs').length === 0) return 'accounts, programs: name at least one address';
+  if (document.querySelectorAll('[name="events"]:checked').length === 0) return 'events: choose at least one kind';
+  return '';
+}
+
+async function save(event) {
+  event.preventDefault();
+  const wrong = fault();
+  byId('fault').textContent = wrong;
+  if (wrong !== '') return;
+  const form = byId('definition');
+  const body = {
+    url: form.elements.url.value,
+    events: [...form.querySelectorAll('[name="events"]:checked')].map(({ value }) => value),
+    filters: { accounts: lines('accounts'), programs: lines('programs') },
+    commitment: form.elements.commitment.value,
+    order: form.elements.order.value,
+    description: form.elements.description.value === '' ? null : form.elements.description.value,
+  };
+  try {
+    if (shown) {
+      await call(path(), { method: 'PATCH', body, headers: { 'if-match': `"${version}"` } });
+      await open(shown.id);
+    } else {
+      const { webhook, secret } = await call('/api/webhooks', { method: 'POST', body });
+      await open(webhook.id);
+      byId('secret').textContent = `Secret, shown this once: ${secret}`;
+    }
+    await list();
+  } catch (error) {
+    byId('fault').textContent = error.message;
+  }
+}
+
+async function change(body) {
+  show(await call(path(), { method: 'PATCH', body }));
+  await list();
+}
+
+byId('definition').addEventListener('submit', save);
+byId('definition').addEventListener('input', () => {
+  byId('fault').textContent = fault();
+});
+byId('new').addEventListener('click', () => edit(null));
+byId('edit').addEventListener('click', () => edit(shown));
+byId('cancel').addEventListener('click', () => {
+  byId('editor').hidden = true;
+});
+byId('more').addEventListener('click', attempt(() => list(true)));
+byId('more-deliveries').addEventListener('click', attempt(() => read(true)));
+byId('reload').addEventListener('click', attempt(() => read()));
+byId('state').addEventListener('change', attempt(() => read()));
+byId('pause').addEventListener('click', attempt(() => change({ active: !shown.active })));
+byId('test').addEventListener('click', attempt(async () => {
+  const { results } = await call(path('/test'), { method: 'POST' });
+  say(results.map(({ type, accepted, status, error }) => `${type}: ${accepted ? `accepted, ${status}` : (error ?? status)}`).join('; '));
+}));
+byId('rotate').addEventListener('click', attempt(async () => {
+  if (!confirm('Sign with a new secret from now on?')) return;
+  const { secret, previousSecretUntil } = await call(path('/rotate-secret'), { method: 'POST' });
+  byId('secret').textContent = `New secret, shown this once: ${secret}. The one before signs as well until ${previousSecretUntil}.`;
+}));
+byId('redeliver-failed').addEventListener('click', attempt(async () => {
+  const { redelivered } = await call(path('/redeliver'), { method: 'POST', body: { failed: true } });
+  say(`${redelivered} are sent once more.`);
+  await read();
+}));
+byId('delete').addEventListener('click', attempt(async () => {
+  if (!confirm(`Delete ${shown.id} with its messages?`)) return;
+  await call(path(), { method: 'DELETE' });
+  byId('detail').hidden = true;
+  await list();
+}));
+attempt(() => list())();
