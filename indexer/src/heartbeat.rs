@@ -49,7 +49,7 @@ impl HeartbeatWriter {
         while !shutdown.is_cancelled() {
             match self.write_due(&mut written).await {
                 Ok(()) => outage.recovered(),
-                Err(error) => outage.failed("the database does not answer", &error),
+                Err(error) => outage.failed(error.outage(), &error),
             }
             tokio::select! {
                 () = shutdown.cancelled() => {}

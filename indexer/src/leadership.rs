@@ -53,7 +53,10 @@ where
                     tracing::info!("another process is the leader; this one stands by");
                 }
             }
-            Err(error) => outage.failed("the database does not answer", &error),
+            Err(error) => {
+                show_failure(&error, observers);
+                outage.failed(error.outage(), &error);
+            }
         }
         tokio::select! {
             () = shutdown.cancelled() => {}
@@ -92,6 +95,7 @@ where
     if let Some(error) = cause {
         tracing::error!(%error, "leadership is lost");
         status.leads(None);
+        show_failure(&error, (status, metrics));
         let ending = async { while tasks.join_next().await.is_some() {} };
         if timeout(ENDING, ending).await.is_err() {
             tasks.shutdown().await;
@@ -103,6 +107,12 @@ where
         tracing::warn!(%error, "leadership was not released; it ends with this process");
     }
     true
+}
+
+/// Shows why no process may be at work: the stream of this one has ended with its leadership.
+fn show_failure(error: &StoreError, (status, metrics): Observers<'_>) {
+    status.disconnected(error.to_string());
+    metrics.store_failed(error);
 }
 
 /// Returns when leadership is lost.

@@ -14,7 +14,7 @@ use prometheus_client::{
 };
 use service_kit::open_metrics;
 use sluice_geyser::{ServerMetrics, Standing};
-use sluice_store::{Commitment, Outcome, QueueStats, Timestamp};
+use sluice_store::{Commitment, Outcome, QueueStats, StoreError, Timestamp};
 
 /// Bounds of the latency buckets: from a tenth of a millisecond to a minute and a half.
 const FIRST_BUCKET: f64 = 0.0001;
@@ -60,6 +60,7 @@ pub struct Metrics {
     forgotten_accounts: Counter,
     attempts: Family<Label, Counter>,
     latency: Family<Label, Histogram>,
+    store_failures: Family<Label, Counter>,
     leader: Gauge,
     queue: Family<Label, Gauge>,
     oldest: Gauge,
@@ -81,6 +82,7 @@ impl Default for Metrics {
             latency: Family::new_with_constructor(|| {
                 Histogram::new(exponential_buckets(FIRST_BUCKET, BUCKET_FACTOR, BUCKETS))
             }),
+            store_failures: Family::default(),
             leader: Gauge::default(),
             queue: Family::default(),
             oldest: Gauge::default(),
@@ -150,6 +152,18 @@ impl Metrics {
         histogram.observe(time.as_secs_f64());
     }
 
+    /// The database did not do what was asked.
+    pub fn store_failed(&self, error: &StoreError) {
+        let name = match error {
+            StoreError::Full(_) => "full",
+            StoreError::NoAnswer { .. } => "noAnswer",
+            StoreError::Conflict(_) => "conflict",
+            StoreError::NotLeader => "notLeader",
+            _ => "other",
+        };
+        self.store_failures.get_or_create(&Label { name }).inc();
+    }
+
     /// Whether this process is the leader.
     pub fn leader(&self, leads: bool) {
         self.leader.set(leads.into());
@@ -196,6 +210,11 @@ impl Metrics {
             "Time that a stage between the stream and the endpoint took",
             Unit::Seconds,
             self.latency.clone(),
+        );
+        r.register(
+            "store_failures",
+            "Failures of the database while the indexer worked, by kind; full is a full disk",
+            self.store_failures.clone(),
         );
         r.register(
             "leader",
@@ -285,6 +304,7 @@ mod tests {
         metrics.clone().recorded(&Outcome::Delivered);
         metrics.took(Stage::Stored, Duration::from_millis(3));
         metrics.known_accounts_forgotten(12);
+        metrics.store_failed(&StoreError::Full("no room".into()));
         let stats = QueueStats {
             pending: 4,
             oldest_pending: Some(Timestamp::from_unix_seconds(10)),
@@ -302,6 +322,7 @@ mod tests {
             "sluice_indexer_stream_server_contradictions_total{server=\"a:1\"} 1",
             "sluice_indexer_slot{name=\"seen\"} 9",
             "sluice_indexer_known_accounts_forgotten_total 12",
+            "sluice_indexer_store_failures_total{name=\"full\"} 1",
             "sluice_indexer_slot{name=\"confirmed\"} 7",
             "sluice_indexer_delivery_attempts_total{name=\"delivered\"} 1",
             "sluice_indexer_stage_latency_seconds_count{name=\"stored\"} 1",
@@ -318,6 +339,7 @@ mod tests {
         metrics.slot_seen(9);
         metrics.stored(Commitment::Confirmed, 1);
         metrics.session_ended("closed");
+        metrics.store_failed(&StoreError::NotLeader);
         metrics.recorded(&Outcome::Delivered);
         metrics.took(Stage::Pending, Duration::from_millis(3));
         metrics.queue(&QueueStats::default(), Timestamp::from_unix_seconds(70));

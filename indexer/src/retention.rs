@@ -36,7 +36,7 @@ pub async fn run(store: Store, limits: Limits, clock: Clock, shutdown: Cancellat
                 outage.recovered();
                 log(&removed, limits);
             }
-            Err(error) => outage.failed("the database does not answer", &error),
+            Err(error) => outage.failed(error.outage(), &error),
         }
         tokio::select! {
             () = shutdown.cancelled() => {}

@@ -45,7 +45,7 @@ impl SubscriptionWatcher {
         while !shutdown.is_cancelled() {
             match self.refresh().await {
                 Ok(()) => outage.recovered(),
-                Err(error) => outage.failed("the database does not answer", &error),
+                Err(error) => outage.failed(error.outage(), &error),
             }
             tokio::select! {
                 () = shutdown.cancelled() => {}

@@ -156,7 +156,23 @@ pub enum StoreError {
     /// The database undid the transaction for the sake of another one, each time that it was tried.
     #[error("other transactions were in the way: {0}")]
     Conflict(#[source] Cause),
-    /// The database refused or failed: disk full, locked for too long, input/output error.
+    /// The disk of the database has no room; nothing of the transaction is stored.
+    #[error(
+        "the disk of the database is full: make room on it, and everything goes on by itself ({0})"
+    )]
+    Full(#[source] Cause),
+    /// The database refused or failed: locked for too long, input/output error.
     #[error("the database failed: {0}")]
     Database(#[source] Cause),
+}
+
+impl StoreError {
+    /// What kind of outage of the database it shows, for a log of outages.
+    #[must_use]
+    pub const fn outage(&self) -> &'static str {
+        match self {
+            Self::Full(_) => "the disk of the database is full",
+            _ => "the database does not answer",
+        }
+    }
 }

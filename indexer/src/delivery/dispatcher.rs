@@ -190,8 +190,8 @@ impl Dispatcher {
                     }
                 }
                 Err(error) => {
-                    let outage = &mut in_flight.outage;
-                    outage.failed("the database does not answer", &error);
+                    self.metrics.store_failed(&error);
+                    in_flight.outage.failed(error.outage(), &error);
                     break;
                 }
             }

@@ -75,7 +75,10 @@ impl Recorder {
             let (ends, reserved): (Vec<_>, Vec<_>) = batch.drain(..).unzip();
             match self.record(ends).await {
                 Ok(()) => self.outage.recovered(),
-                Err(error) => self.outage.failed("the database does not answer", &error),
+                Err(error) => {
+                    self.metrics.store_failed(&error);
+                    self.outage.failed(error.outage(), &error);
+                }
             }
             drop(reserved);
             self.recorded.notify_one();

@@ -64,6 +64,9 @@ impl Follower {
                 },
             };
             self.context.outbox.metrics.session_ended(end.kind());
+            if let SessionEnd::Store(error) = &end {
+                self.context.outbox.metrics.store_failed(error);
+            }
             policy = policy.next(&end);
             self.context.status.disconnected(end.to_string());
             let pause = reconnect.failed(&end, rand::random());

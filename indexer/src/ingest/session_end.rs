@@ -47,6 +47,7 @@ impl SessionEnd {
             }
             Self::Stream(StreamError::NotReplayed { .. }) => "a slot is not replayed",
             Self::Stream(_) => "the stream is lost",
+            Self::Store(error @ StoreError::Full(_)) => error.outage(),
             Self::Store(_) => "the database does not store what was read",
             Self::Tree(ForkTreeError::Full { .. }) => "slots are not confirmed",
             Self::Tree(ForkTreeError::Gap(_)) => "the stream left out blocks",

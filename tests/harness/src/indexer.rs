@@ -94,7 +94,15 @@ impl IndexerHarness {
     /// # Panics
     /// When it cannot be created.
     pub async fn sqlite() -> Self {
-        let folder = tempfile::tempdir().expect("temporary folder");
+        Self::sqlite_in(&std::env::temp_dir()).await
+    }
+
+    /// With an SQLite file in a new folder of this one.
+    ///
+    /// # Panics
+    /// When it cannot be created.
+    pub async fn sqlite_in(folder: &Path) -> Self {
+        let folder = tempfile::tempdir_in(folder).expect("temporary folder");
         let path = folder.path().join("sluice.db");
         let _folder = folder;
         Self::on(Place::File { path, _folder }).await

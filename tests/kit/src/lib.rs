@@ -1,6 +1,6 @@
 //! Test kit: doubles of everything around the services, each as strict as the real thing or stricter.
 //!
-//! Without features it is names and pools, which is all that the tests on a validator's bank take.
+//! Without features it is names, pools and a small disk, which is all that the tests on a validator's bank take.
 
 #[cfg(feature = "chain")]
 pub mod accounts;
@@ -35,6 +35,7 @@ pub mod running_chain;
 pub mod scripted_chain;
 #[cfg(feature = "chain")]
 pub mod scripted_pools;
+pub mod small_disk;
 #[cfg(feature = "svm")]
 pub mod svm;
 #[cfg(feature = "chain")]

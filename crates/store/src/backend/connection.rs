@@ -1,6 +1,9 @@
 //! Connection to one of the databases: runs statements, and makes what they wrote permanent.
 
-use std::{io, sync::Arc};
+use std::{
+    io::{self, ErrorKind},
+    sync::Arc,
+};
 
 use sqlx::{
     AssertSqlSafe, Postgres, Sqlite, Transaction, migrate::MigrateError, pool::PoolConnection,
@@ -30,6 +33,8 @@ pub(crate) enum Durability {
 pub(crate) struct Turn {
     /// What the connection was last set up for.
     pub(super) durability: Option<Durability>,
+    /// Whether the last transaction was not committed.
+    pub(super) undone: bool,
 }
 
 /// A turn with the database. One that writes is a transaction; dropping it undoes it.
@@ -192,7 +197,9 @@ impl Connection {
             } => {
                 file.check()?;
                 transaction.commit().await?;
-                drop(turn);
+                if let Some(mut turn) = turn {
+                    turn.undone = false;
+                }
                 let waits = durability == Durability::Durable;
                 return Ok(PendingWrite(waits.then(|| file.sync())));
             }
@@ -212,7 +219,10 @@ impl PendingWrite {
     pub(crate) async fn durable(self) -> Result<(), StoreError> {
         if let Some(syncing) = self.0 {
             let synced = syncing.await.map_err(io::Error::from).flatten();
-            synced.map_err(|error| StoreError::Database(error.into()))?;
+            synced.map_err(|error| match error.kind() {
+                ErrorKind::StorageFull | ErrorKind::QuotaExceeded => StoreError::Full(error.into()),
+                _ => StoreError::Database(error.into()),
+            })?;
         }
         Ok(())
     }
@@ -231,15 +241,19 @@ pub(super) fn open_error(place: String, error: sqlx::Error) -> StoreError {
     }
 }
 
+/// What the databases answer when a disk has no room: PostgreSQL's state, and SQLite's code.
+const FULL: [&str; 2] = ["53100", "13"];
+
 /// What PostgreSQL answers when it undoes a transaction for the sake of another: a serialization failure, a deadlock.
 const CONFLICTS: [&str; 2] = ["40001", "40P01"];
 
 impl From<sqlx::Error> for StoreError {
     fn from(error: sqlx::Error) -> Self {
         let code = error.as_database_error().and_then(|error| error.code());
-        if code.is_some_and(|code| CONFLICTS.contains(&code.as_ref())) {
-            return Self::Conflict(error.into());
+        match code.as_deref() {
+            Some(code) if CONFLICTS.contains(&code) => Self::Conflict(error.into()),
+            Some(code) if FULL.contains(&code) => Self::Full(error.into()),
+            _ => Self::Database(error.into()),
         }
-        Self::Database(error.into())
     }
 }

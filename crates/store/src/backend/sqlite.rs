@@ -16,7 +16,7 @@ use std::{
 };
 
 use sqlx::{
-    SqlitePool,
+    Connection as _, SqlitePool,
     sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
 };
 use tokio::sync::Mutex;
@@ -121,6 +121,17 @@ impl SqliteDatabase {
         })))
     }
 
+    /// Lets the file grow no further than to so many pages.
+    #[cfg(feature = "private-cluster")]
+    pub(crate) async fn limit_pages(&self, pages: u32) -> Result<(), StoreError> {
+        let _turn = self.0.turn.lock().await;
+        let limit = format!("PRAGMA max_page_count = {pages}");
+        sqlx::query(sqlx::AssertSqlSafe(limit))
+            .execute(&self.0.writer)
+            .await?;
+        Ok(())
+    }
+
     /// Writes everything as of one moment to an empty file, while others read and write.
     pub(crate) async fn vacuum_into(&self, path: &Path) -> Result<(), StoreError> {
         self.check_file()?;
@@ -172,6 +183,9 @@ impl SqliteDatabase {
     pub(crate) async fn write(&self, durability: Durability) -> Result<Connection, StoreError> {
         let mut turn = Arc::clone(&self.0.turn).lock_owned().await;
         self.check_file()?;
+        if std::mem::replace(&mut turn.undone, true) && self.drop_broken_writer().await? {
+            turn.durability = None;
+        }
         if turn.durability != Some(durability) {
             let setting = match durability {
                 Durability::Durable => FOLD_LATE,
@@ -188,6 +202,20 @@ impl SqliteDatabase {
             durability,
             turn: Some(turn),
         })
+    }
+
+    /// Closes the connection that writes if it takes itself to be in a transaction that is over: where the disk is full,
+    /// SQLite may have undone one by itself, and the library, which is refused to undo it once more, begins no other then.
+    /// Returns whether it was closed.
+    async fn drop_broken_writer(&self) -> Result<bool, StoreError> {
+        let mut connection = self.0.writer.acquire().await?;
+        // The undoing is on its way to the connection's thread before this.
+        connection.ping().await?;
+        let broken = connection.is_in_transaction();
+        if broken {
+            connection.close().await?;
+        }
+        Ok(broken)
     }
 
     /// Takes the lock of the leader and a new epoch, unless another process or another caller holds the lock and its lease

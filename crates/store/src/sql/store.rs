@@ -92,6 +92,18 @@ impl Store {
         self.write(Durability::Relaxed).await
     }
 
+    /// Lets an SQLite file grow no further than to so many pages, for tests of a disk that is full.
+    ///
+    /// # Errors
+    /// A failure of the database.
+    #[cfg(feature = "private-cluster")]
+    pub async fn limit_pages(&self, pages: u32) -> Result<(), StoreError> {
+        match &self.database {
+            Database::Sqlite(database) => database.limit_pages(pages).await,
+            Database::Postgres(_) => Ok(()),
+        }
+    }
+
     pub(super) async fn read(&self) -> Result<Connection, StoreError> {
         match &self.database {
             Database::Sqlite(database) => database.read().await,

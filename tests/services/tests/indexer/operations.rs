@@ -12,7 +12,10 @@ use sluice_store::{
 use tokio::time::sleep;
 
 use sluice_harness::indexer::{Indexer, IndexerHarness, PATIENCE, freeze_and_confirm, send, soon};
-use sluice_testkit::updates::{account_of, block, created, key, program, whole};
+use sluice_testkit::{
+    small_disk::SmallDisk,
+    updates::{account_of, block, created, key, program, whole},
+};
 
 use crate::{
     expectations::{Ending, Surroundings},
@@ -72,6 +75,19 @@ async fn a_database_file_that_is_gone_for_a_while_shows_in_the_readiness() {
     let move_away = || std::fs::rename(&here, &away).expect("moves the database away");
     let put_back = async || std::fs::rename(&away, &here).expect("puts it back");
     survive_outage(harness, "is gone", move_away, put_back).await;
+}
+
+#[tokio::test]
+async fn a_disk_that_is_full_for_a_while_shows_in_the_readiness() {
+    let folder = tempfile::tempdir().expect("temporary folder");
+    let Some(disk) = SmallDisk::mount(folder.path(), "64m").expect("mount runs") else {
+        eprintln!("not tried: only root may make a disk of its own");
+        return;
+    };
+    let harness = IndexerHarness::sqlite_in(folder.path()).await;
+    let fill = || drop(disk.fill().expect("fills"));
+    let make_room = async || std::fs::remove_file(folder.path().join("ballast")).expect("removes");
+    survive_outage(harness, "the disk of the database is full", fill, make_room).await;
 }
 
 #[tokio::test]
