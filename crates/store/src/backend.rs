@@ -24,11 +24,11 @@ mod table;
 pub use self::schema::SchemaVersion;
 pub(crate) use self::{
     backup_file::{BackupFile, UnfinishedBackup},
-    bound::{Bound, Kind, bound_rows},
+    bound::{Bound, bound_rows},
     connection::{Connection, Durability, PendingWrite},
     postgres::{PostgresDatabase, PostgresLeadership},
     row::{Row, signed, unsigned},
     sqlite::{SqliteDatabase, SqliteLeadership},
-    statement::{Sql, Value, database_time, json_rows, over_rows, values},
+    statement::{Kind, Sql, Value, database_time, json_rows, over_rows, values},
     table::{Table, number_on},
 };

@@ -9,21 +9,13 @@ use super::{
     answer::answered,
     connection::Connection,
     row::Row,
-    statement::{PostgresQuery, SqliteQuery, Value},
+    statement::{Kind, PostgresQuery, SqliteQuery, Value},
 };
 use crate::StoreError;
 
 /// Most rows of one statement in SQLite, a power of two: it allows 32,766 parameters, of which the widest of our rows
 /// take fifteen.
 const MAX_ROWS: usize = 256;
-
-/// What a column holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
-    Bigint,
-    Text,
-    Bytes,
-}
 
 /// A statement about the rows of a table `v`. In SQLite there may be more rows than were given, with nothing but
 /// nulls, so `rest` must not take those whose first column is null.

@@ -2,7 +2,7 @@
 
 use sqlx::{Row as _, postgres::PgRow, sqlite::SqliteRow};
 
-use super::{bound::Kind, statement::Value};
+use super::statement::{Kind, Value};
 use crate::StoreError;
 
 /// One row of an answer.

@@ -60,6 +60,14 @@ pub(crate) fn json_rows<T: Serialize>(rows: &[T]) -> Result<String, StoreError> 
     serde_json::to_string(rows).map_err(|error| StoreError::Database(error.into()))
 }
 
+/// What a column holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Bigint,
+    Text,
+    Bytes,
+}
+
 /// A parameter.
 #[derive(Clone, Debug)]
 pub(crate) enum Value {

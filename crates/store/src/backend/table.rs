@@ -5,10 +5,10 @@ use sqlx::AssertSqlSafe;
 
 use super::{
     answer::answered,
-    bound::{Bound, Kind},
+    bound::Bound,
     connection::Connection,
     row::Row,
-    statement::{Value, values},
+    statement::{Kind, Value, values},
 };
 use crate::StoreError;
 
