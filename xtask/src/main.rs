@@ -194,6 +194,7 @@ fn run(arguments: Arguments) -> Result<ExitCode> {
         Task::Typescript => clients::typescript::run(&repo)?,
         Task::Build { part } => build::run(&repo, &cache, part)?,
         Task::Bench { subject, check } => {
+            packages::require(&repo, subject.packages_needed(), "The measurement")?;
             if subject.needs_programs() {
                 programs::build(&repo, &cache)?;
             }

@@ -71,7 +71,12 @@ impl Stages {
 
 fn all(repo: &Repo, cache: &Cache, stages: &mut Stages) -> Result<()> {
     stages.stage("system packages", || {
-        let tests_need = [clients::packages_needed(repo), postgres::packages_needed()].concat();
+        let tests_need = [
+            clients::packages_needed(repo),
+            postgres::packages_needed(),
+            bench::Subject::Requests.packages_needed(),
+        ]
+        .concat();
         system_packages::require(repo, cache, &tests_need)
     })?;
     let nextest = stages.stage("set up test runner", || Nextest::set_up(repo, cache))?;
@@ -109,6 +114,9 @@ fn all(repo: &Repo, cache: &Cache, stages: &mut Stages) -> Result<()> {
     })?;
     stages.stage("figures of the guard", || {
         bench::check(repo, bench::Subject::Guard)
+    })?;
+    stages.stage("instructions of requests", || {
+        bench::check(repo, bench::Subject::Requests)
     })?;
     stages.stage("tests of the prover", || prove::test(repo))?;
     stages.stage("proof of the guard", || prove::check(repo))?;

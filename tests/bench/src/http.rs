@@ -116,7 +116,7 @@ async fn ready(api: SocketAddr, request: &Bytes) -> anyhow::Result<Vec<u8>> {
         .context("the API does not quote")
 }
 
-async fn first_answer(api: SocketAddr, request: &Bytes) -> io::Result<Vec<u8>> {
+pub(crate) async fn first_answer(api: SocketAddr, request: &Bytes) -> io::Result<Vec<u8>> {
     let mut client = LoadClient::connect(api, 1, [request.clone()]).await?;
     client.answer().await
 }
@@ -178,7 +178,12 @@ async fn go_on(chain: &ScriptedChain) {
 
 /// A route that answers these bytes.
 fn serve_bare(answer: Vec<u8>) -> io::Result<SocketAddr> {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+    serve_bare_at(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), answer)
+}
+
+/// As [`serve_bare`], at this address.
+pub(crate) fn serve_bare_at(address: SocketAddr, answer: Vec<u8>) -> io::Result<SocketAddr> {
+    let listener = TcpListener::bind(address)?;
     listener.set_nonblocking(true)?;
     let address = listener.local_addr()?;
     let answer = Bytes::from(answer);
@@ -199,7 +204,8 @@ fn serve_bare(answer: Vec<u8>) -> io::Result<SocketAddr> {
     Ok(address)
 }
 
-fn on_one_thread<F: Future>(future: F) -> F::Output {
+/// Runs this on a runtime of one thread.
+pub fn on_one_thread<F: Future>(future: F) -> F::Output {
     runtime::Builder::new_current_thread()
         .enable_all()
         .build()

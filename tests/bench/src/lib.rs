@@ -3,6 +3,7 @@
 #[cfg(feature = "svm")]
 pub mod guard;
 pub mod http;
+pub mod instructions;
 pub mod memory;
 pub mod quote_streams;
 pub mod resume;

@@ -36,6 +36,9 @@ use crate::{
 /// First argument of the process that serves.
 pub const CHILD: &str = "serve-streams";
 
+/// What precedes the address in the line of the process that serves that names it.
+const LISTENS: &str = "listens on ";
+
 /// Readers, unless an argument names another number.
 const READERS: usize = 10_000;
 
@@ -163,8 +166,13 @@ impl Server {
             .spawn()?;
         let output = child.stdout.take().context("its output is piped")?;
         let mut lines = BufReader::new(output).lines();
-        let first = lines.next_line().await?.context("the server ended")?;
-        let address = first.parse().context("the server says where it listens")?;
+        // The chain behind it writes its slots meanwhile.
+        let address = loop {
+            let line = lines.next_line().await?.context("the server ended")?;
+            if let Some(address) = line.strip_prefix(LISTENS) {
+                break address.parse().context("where the server listens")?;
+            }
+        };
         Ok(Self {
             child,
             lines,
@@ -208,7 +216,7 @@ pub fn serve() -> anyhow::Result<()> {
     let address = http::serve_api(folder.path(), settings, shutdown, |chain| async move {
         trade(&chain).await;
     })?;
-    println!("{address}");
+    println!("{LISTENS}{address}");
     loop {
         std::thread::park();
     }

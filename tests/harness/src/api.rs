@@ -3,6 +3,7 @@
 //! What a real validator does not do on demand, the node and the chain do: fail, be slow, move a pool.
 
 use std::{
+    ops::Deref,
     path::PathBuf,
     time::{Duration, Instant},
 };
@@ -51,11 +52,9 @@ pub struct Lines<'a> {
     pub api: &'a str,
 }
 
-/// The API with its surroundings. Dropping it ends all of them.
-pub struct ApiHarness {
-    /// Where the API listens: `http://127.0.0.1:port`.
-    pub url: String,
-    /// Its port.
+/// What the API has around it: a node, a running chain and three pools. Dropping it ends all of them.
+pub struct ApiSurroundings {
+    /// The port on which the API is to listen.
     pub port: u16,
     /// The node that it asks.
     pub node: RpcNode,
@@ -65,13 +64,70 @@ pub struct ApiHarness {
     pub sol_pool: Pool,
     /// A pool of an SPL token and a Token-2022 one with a transfer fee.
     pub fee_pool: Pool,
-    /// A pool of the SPL token of [`ApiHarness::sol_pool`] and another one: the second of two hops from SOL.
+    /// A pool of the SPL token of [`ApiSurroundings::sol_pool`] and another one: the second of two hops from SOL.
     pub far_pool: Pool,
     /// The database file that it keeps webhooks in.
     pub database: PathBuf,
+    /// The configuration of an API in the midst of it.
+    pub config: String,
+    _folder: TempDir,
+}
+
+impl ApiSurroundings {
+    /// Starts all of it. A call of the API to the node ends after `rpc_timeout`; `lines` are added to its configuration.
+    ///
+    /// # Errors
+    /// When a part does not start.
+    pub async fn start(rpc_timeout: Duration, lines: Lines<'_>) -> anyhow::Result<Self> {
+        let mut node = RpcNode::holding([]).await?;
+        let mut sol_pool = PoolSpec::of(TokenSpec::spl(RESERVE), TokenSpec::spl(RESERVE))
+            .open(&mut node, "sol pool");
+        sol_pool.wrap_first(&mut node);
+        let fee: TransferFeeConfig = constant_fee(100);
+        let taxed = TokenSpec::with_fee(RESERVE, fee);
+        ensure!(taxed.program == TokenProgram::Token2022);
+        let fee_pool = PoolSpec::of(TokenSpec::spl(RESERVE), taxed).open(&mut node, "fee pool");
+        let far_pool = far_pool(&mut node, &sol_pool);
+
+        let folder = tempfile::tempdir()?;
+        let chain = RunningChain::start(node.clone(), RUNNING).await?;
+        let port = free_port()?;
+        let config = config(&node.url(), &chain, port, rpc_timeout, &folder, lines);
+        Ok(Self {
+            port,
+            node,
+            chain,
+            sol_pool,
+            fee_pool,
+            far_pool,
+            database: folder.path().join("sluice.db"),
+            config,
+            _folder: folder,
+        })
+    }
+
+    /// Where the API listens: `http://127.0.0.1:port`.
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("http://127.0.0.1:{}", self.port)
+    }
+}
+
+/// The API with its surroundings. Dropping it ends all of them.
+pub struct ApiHarness {
+    /// Where the API listens: `http://127.0.0.1:port`.
+    pub url: String,
+    surroundings: ApiSurroundings,
     shutdown: CancellationToken,
     api: JoinHandle<anyhow::Result<()>>,
-    _folder: TempDir,
+}
+
+impl Deref for ApiHarness {
+    type Target = ApiSurroundings;
+
+    fn deref(&self) -> &ApiSurroundings {
+        &self.surroundings
+    }
 }
 
 impl ApiHarness {
@@ -88,35 +144,15 @@ impl ApiHarness {
     /// # Errors
     /// As [`ApiHarness::start`].
     pub async fn start_with(rpc_timeout: Duration, lines: Lines<'_>) -> anyhow::Result<Self> {
-        let mut node = RpcNode::holding([]).await?;
-        let mut sol_pool = PoolSpec::of(TokenSpec::spl(RESERVE), TokenSpec::spl(RESERVE))
-            .open(&mut node, "sol pool");
-        sol_pool.wrap_first(&mut node);
-        let fee: TransferFeeConfig = constant_fee(100);
-        let taxed = TokenSpec::with_fee(RESERVE, fee);
-        ensure!(taxed.program == TokenProgram::Token2022);
-        let fee_pool = PoolSpec::of(TokenSpec::spl(RESERVE), taxed).open(&mut node, "fee pool");
-        let far_pool = far_pool(&mut node, &sol_pool);
-
-        let folder = tempfile::tempdir()?;
-        let chain = RunningChain::start(node.clone(), RUNNING).await?;
-        let port = free_port()?;
-        let text = config(&node.url(), &chain, port, rpc_timeout, &folder, lines);
-        let config = Config::parse(&text, "harness.toml".as_ref())?;
+        let surroundings = ApiSurroundings::start(rpc_timeout, lines).await?;
+        let config = Config::parse(&surroundings.config, "harness.toml".as_ref())?;
         let shutdown = CancellationToken::new();
         let api = tokio::spawn(services::api(config, shutdown.clone()));
         let harness = Self {
-            url: format!("http://127.0.0.1:{port}"),
-            port,
-            node,
-            chain,
-            sol_pool,
-            fee_pool,
-            far_pool,
-            database: folder.path().join("sluice.db"),
+            url: surroundings.url(),
+            surroundings,
             shutdown,
             api,
-            _folder: folder,
         };
         harness.until_ready().await?;
         Ok(harness)

@@ -19,9 +19,9 @@ use sluice_chain_types::RawAccount;
 use sluice_geyser::{Endpoint, TransactionUpdate};
 use solana_pubkey::Pubkey;
 use tokio::{
-    sync::mpsc,
+    sync::{mpsc, watch},
     task::AbortHandle,
-    time::{MissedTickBehavior, interval},
+    time::sleep,
 };
 
 use crate::{
@@ -76,6 +76,8 @@ pub struct RunningChain {
     queued: mpsc::UnboundedSender<Queued>,
     /// Whether no block is confirmed.
     held: Arc<AtomicBool>,
+    /// Time between two slots.
+    slot_time: watch::Sender<Duration>,
     task: AbortHandle,
 }
 
@@ -95,13 +97,23 @@ impl RunningChain {
         let server = YellowstoneServer::start(chain.clone()).await?;
         let (queued, waiting) = mpsc::unbounded_channel();
         let held = Arc::new(AtomicBool::new(false));
-        let passing = pass(chain, running, node.clone(), waiting, Arc::clone(&held));
+        let slot_time = watch::Sender::new(running.slot_time);
+        let pace = slot_time.subscribe();
+        let passing = pass(
+            chain,
+            running,
+            node.clone(),
+            waiting,
+            Arc::clone(&held),
+            pace,
+        );
         let task = tokio::spawn(passing);
         Ok(Self {
             node,
             server,
             queued,
             held,
+            slot_time,
             task: task.abort_handle(),
         })
     }
@@ -134,6 +146,11 @@ impl RunningChain {
         let _ = self.queued.send(Queued::Aside(Box::new(transaction)));
     }
 
+    /// Lets a slot pass in this time from the next one on.
+    pub fn pace(&self, slot_time: Duration) {
+        self.slot_time.send_replace(slot_time);
+    }
+
     /// Whether no block is confirmed from now on. What was held up is confirmed with the next slot.
     pub fn hold_confirmations(&self, held: bool) {
         self.held.store(held, Ordering::SeqCst);
@@ -157,14 +174,14 @@ async fn pass(
     node: RpcNode,
     mut queued: mpsc::UnboundedReceiver<Queued>,
     held: Arc<AtomicBool>,
+    slot_time: watch::Receiver<Duration>,
 ) {
     let mut tip = chain.lock().tree.confirmed();
     let (mut unconfirmed, mut unfinalized) = (VecDeque::new(), VecDeque::new());
-    let mut ticks = interval(running.slot_time);
-    // On a busy machine slots are longer, and do not come at once.
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     for slot in running.genesis + 1.. {
-        ticks.tick().await;
+        // On a busy machine slots are longer, and do not come at once.
+        let pause = *slot_time.borrow();
+        sleep(pause).await;
         let below = tip;
         let mut is_aside = false;
         tip = chain.open(slot, tip);
