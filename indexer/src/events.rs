@@ -1,9 +1,10 @@
 //! Events: matches what happened in a slot with webhooks, and composes their messages (pure).
 //!
-//! [`subscription_index`] finds the webhooks that an event matches, [`compose`] writes their messages, with the
+//! [`subscription_index`] finds the webhooks whose addresses an event touches, [`conditions`] which of them want it, [`compose`] writes their messages, with the
 //! [`payload`] of each and the [`message_id`] that follows from the event.
 
 pub mod compose;
+pub mod conditions;
 pub mod idl;
 pub mod message_id;
 pub mod payload;

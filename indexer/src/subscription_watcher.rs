@@ -108,6 +108,7 @@ mod tests {
                 accounts: vec![Pubkey::new_from_array([account; 32])],
                 programs: Vec::new(),
             },
+            conditions: sluice_store::Conditions::default(),
             commitment: Commitment::Confirmed,
             heartbeat: None,
             filter_digest: String::new(),

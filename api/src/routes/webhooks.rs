@@ -24,6 +24,7 @@ mod delete;
 mod deliveries;
 mod etag;
 mod events;
+mod filters_view;
 mod get;
 mod limits;
 mod list;

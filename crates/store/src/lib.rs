@@ -52,16 +52,17 @@ pub use error::StoreError;
 pub use model::{
     Access, AccountGap, ActiveChanges, ActiveWebhook, ActiveWebhooks, AddressLimits, ApiKey,
     ApiKeyHash, ApiKeyId, ApiKeySecret, Attempt, AttemptResult, Backup, Batch, BodyTemplate,
-    Breaker, Commit, Committed, CreatedWebhook, Delivery, DeliveryLog, DeliveryOrder,
+    Breaker, Commit, Committed, Conditions, CreatedWebhook, Delivery, DeliveryLog, DeliveryOrder,
     DeliveryQuery, DeliveryState, EncryptionKeys, EndpointChange, EndpointState, EventKind,
     EventKinds, FilterChange, FilterEdit, FilterEdited, FilterLimits, FilterState, Filters,
-    Idempotency, InvalidEncryptionKey, InvalidId, KnownAccount, KnownAccountChanges, Lease,
-    LeaseLimits, LeaseRequest, LeaseToken, LeasedDelivery, Load, MAX_BATCH_BYTES,
-    MAX_BATCH_MESSAGES, MAX_BATCH_WAIT, MAX_PREVIOUS_SECRETS, MAX_RESPONSE_BYTES, MIN_BATCH_BYTES,
-    MessageId, MessageKind, MessagePage, NewApiKey, NewMessage, NewWebhook, Observation, Outcome,
-    QueueStats, Quotas, Recorded, Redeliver, Removed, ResumeState, Retention, Revision, Secret,
-    Secrets, Skipped, SlotMessage, StoredMessage, Tenant, TenantShares, Timestamp, Timings,
-    UnconfirmedSlot, Usage, Webhook, WebhookDefinition, WebhookId, WebhookPage,
+    Idempotency, InstructionPrefix, InvalidEncryptionKey, InvalidId, KnownAccount,
+    KnownAccountChanges, Lease, LeaseLimits, LeaseRequest, LeaseToken, LeasedDelivery, Load,
+    MAX_BATCH_BYTES, MAX_BATCH_MESSAGES, MAX_BATCH_WAIT, MAX_PREVIOUS_SECRETS, MAX_RESPONSE_BYTES,
+    MIN_BATCH_BYTES, Memcmp, MessageId, MessageKind, MessagePage, NewApiKey, NewMessage,
+    NewWebhook, Observation, Outcome, QueueStats, Quotas, Recorded, Redeliver, Removed,
+    ResumeState, Retention, Revision, Secret, Secrets, Skipped, SlotMessage, StoredMessage, Tenant,
+    TenantShares, Timestamp, Timings, TransactionOutcome, UnconfirmedSlot, Usage, Webhook,
+    WebhookDefinition, WebhookId, WebhookPage,
 };
 pub use sluice_chain_types::Commitment;
 pub use sql::{Leadership, PendingCommit, Store};

@@ -7,6 +7,7 @@ mod attempt;
 mod backup;
 mod batch;
 mod checkpoint;
+mod conditions;
 mod delivery;
 mod encryption;
 mod endpoint;
@@ -35,6 +36,7 @@ pub use self::{
     backup::Backup,
     batch::{Batch, MAX_BATCH_BYTES, MAX_BATCH_MESSAGES, MAX_BATCH_WAIT, MIN_BATCH_BYTES},
     checkpoint::{AccountGap, ResumeState, UnconfirmedSlot},
+    conditions::{Conditions, InstructionPrefix, Memcmp, TransactionOutcome},
     delivery::{Delivery, DeliveryLog, DeliveryQuery, DeliveryState, Redeliver, Skipped},
     encryption::{EncryptionKeys, InvalidEncryptionKey},
     endpoint::{Breaker, EndpointChange, EndpointState},

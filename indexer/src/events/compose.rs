@@ -5,12 +5,13 @@ use std::{collections::HashSet, sync::Arc};
 use serde::Serialize;
 use sluice_geyser::{AccountUpdate, TransactionUpdate};
 use sluice_store::{
-    Commitment, EventKind, EventKinds, MessageId, MessageKind, NewMessage, Revision, SlotMessage,
-    Timestamp, WebhookId,
+    Commitment, Conditions, EventKind, EventKinds, MessageId, MessageKind, NewMessage, Revision,
+    SlotMessage, Timestamp, WebhookId,
 };
 use solana_pubkey::Pubkey;
 
 use super::{
+    conditions::{self, EventName},
     idl::Idls,
     message_id::{BlockId, MessageIdentity, message_id, retraction_id},
     payload,
@@ -116,6 +117,7 @@ impl<'a> Composer<'a> {
         for owner in self.last_owners.of(&account.pubkey) {
             self.index.watchers_of_program(owner, &mut self.matched);
             self.matched.retain(|each| !composed.contains(each));
+            self.keep_those_that_want(|conditions| conditions::account(conditions, account));
             composed.extend_from_slice(&self.matched);
             self.push(identity, Some(&account.pubkey), || {
                 payload::account_change(account, Some(owner))
@@ -124,6 +126,7 @@ impl<'a> Composer<'a> {
         self.index
             .account_change(&account.pubkey, &account.owner, &mut self.matched);
         self.matched.retain(|each| !composed.contains(each));
+        self.keep_those_that_want(|conditions| conditions::account(conditions, account));
         self.push(identity, Some(&account.pubkey), || {
             payload::account_change(account, None)
         });
@@ -134,6 +137,7 @@ impl<'a> Composer<'a> {
         let signer = transaction.account_keys.first();
         self.index
             .transaction(&transaction.account_keys, &programs, &mut self.matched);
+        self.keep_those_that_want(|conditions| conditions::transaction(conditions, transaction));
         self.push(
             MessageIdentity::Transaction(self.block, &transaction.signature),
             signer,
@@ -145,12 +149,25 @@ impl<'a> Composer<'a> {
         let idls = self.idls;
         for (number, event) in program_events(transaction).iter().enumerate() {
             self.index.program_event(&event.program, &mut self.matched);
+            let name = EventName::new(event, idls);
+            self.keep_those_that_want(|conditions| {
+                conditions::transaction(conditions, transaction) && name.is_wanted(conditions)
+            });
             self.push(
                 MessageIdentity::ProgramEvent(self.block, &transaction.signature, event.path),
                 signer,
                 || payload::program_event(event, &transaction.signature, number, idls),
             );
         }
+    }
+
+    /// Leaves those of the matched webhooks whose conditions are met.
+    fn keep_those_that_want(&mut self, met: impl Fn(&Conditions) -> bool) {
+        let subscriptions = self.subscriptions;
+        self.matched.retain(|index| {
+            let webhook = subscriptions.webhook(*index);
+            webhook.is_some_and(|webhook| webhook.wants(&met))
+        });
     }
 
     /// One message per webhook matched; the part that does not depend on the webhook is written once.
@@ -299,7 +316,10 @@ pub fn account_states(
         index.watchers_of(&state.pubkey, &mut watching);
         let suffix = payload::suffix(state.slot, commitment, &payload::account_state(state));
         let identity = MessageIdentity::AccountState(state.slot, gap, &state.pubkey);
-        let webhooks = watching.iter().filter_map(|at| subscriptions.webhook(*at));
+        let webhooks = watching
+            .iter()
+            .filter_map(|at| subscriptions.webhook(*at))
+            .filter(|webhook| webhook.wants(|conditions| conditions::account(conditions, state)));
         messages.extend(webhooks.map(|webhook| NewMessage {
             id: message_id(&webhook.id, commitment, identity),
             webhook: webhook.id.clone(),

@@ -1,8 +1,8 @@
 //! Subscriber: an active webhook as events are matched with it and composed for it (pure).
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
-use sluice_store::{ActiveWebhook, Commitment, EventKinds, WebhookId};
+use sluice_store::{ActiveWebhook, Commitment, Conditions, EventKinds, WebhookId};
 
 /// An active webhook, without its endpoint and its addresses.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,6 +20,8 @@ pub struct Subscriber {
     /// How many programs it watches.
     pub programs: usize,
     events: EventKinds,
+    /// What an event must be; `None` where touching an address is enough.
+    conditions: Option<Arc<Conditions>>,
 }
 
 impl Subscriber {
@@ -27,6 +29,12 @@ impl Subscriber {
     pub(super) fn matches_like(&self, other: &Self) -> bool {
         (self.commitment, self.events, &self.filter_digest)
             == (other.commitment, other.events, &other.filter_digest)
+            && self.conditions == other.conditions
+    }
+
+    /// Whether an event is what it asks for, where `met` judges its conditions.
+    pub(super) fn wants(&self, met: impl FnOnce(&Conditions) -> bool) -> bool {
+        self.conditions.as_deref().is_none_or(met)
     }
 
     /// Those of these kinds of events that it wants.
@@ -48,6 +56,8 @@ impl From<&ActiveWebhook> for Subscriber {
             accounts: webhook.filters.accounts.len(),
             programs: webhook.filters.programs.len(),
             events: webhook.events,
+            conditions: (!webhook.conditions.is_empty())
+                .then(|| Arc::new(webhook.conditions.clone())),
         }
     }
 }

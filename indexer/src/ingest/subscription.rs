@@ -80,7 +80,9 @@ fn addresses<'a>(addresses: impl Iterator<Item = &'a Pubkey>) -> Vec<Pubkey> {
 
 #[cfg(test)]
 mod tests {
-    use sluice_store::{ActiveWebhook, ActiveWebhooks, EventKind, Filters, Revision, WebhookId};
+    use sluice_store::{
+        ActiveWebhook, ActiveWebhooks, Conditions, EventKind, Filters, Revision, WebhookId,
+    };
 
     use super::*;
 
@@ -97,6 +99,7 @@ mod tests {
                 accounts: vec![address(2), address(1)],
                 programs: vec![address(3)],
             },
+            conditions: Conditions::default(),
             commitment: sluice_store::Commitment::Confirmed,
             heartbeat: None,
             filter_digest: String::new(),

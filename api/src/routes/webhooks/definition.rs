@@ -1,6 +1,7 @@
 //! Webhook definition as requests write it: body of create, replace and change, checked field by field.
 
 pub(super) mod bodies;
+mod filters;
 
 use std::{collections::BTreeMap, collections::HashSet, time::Duration};
 
@@ -12,6 +13,7 @@ use solana_pubkey::Pubkey;
 use url::{Host, Url};
 use utoipa::ToSchema;
 
+use self::filters::FiltersBody;
 use super::{
     batch::{self, BatchBody},
     limits::{
@@ -78,17 +80,6 @@ pub(super) struct DefinitionBody {
     last_triggered: Option<IgnoredAny>,
     #[schema(schema_with = schema::ignored)]
     status: Option<IgnoredAny>,
-}
-
-/// What the events are about: at least one account or program. A list that is absent or null stays as it is; in a new
-/// definition it is empty.
-#[derive(Clone, Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct FiltersBody {
-    #[schema(schema_with = schema::optional_accounts)]
-    accounts: Option<Vec<String>>,
-    #[schema(schema_with = schema::optional_programs)]
-    programs: Option<Vec<String>>,
 }
 
 /// Distinguishes null from absence.
@@ -187,7 +178,7 @@ impl DefinitionBody {
             after.events = events(&required("events", names)?)?;
         }
         if let Some(body) = self.filters {
-            after.filters = filters(required("filters", body)?, after.filters, settings)?;
+            required("filters", body)?.over(&mut after, settings)?;
         }
         if let Some(active) = self.active {
             after.active = active.unwrap_or(true);
@@ -234,6 +225,7 @@ fn required<T>(field: &'static str, value: Option<T>) -> Result<T, ApiError> {
 
 /// Fields that are right by themselves may still ask for nothing together.
 fn check_together(definition: &WebhookDefinition) -> Result<(), ApiError> {
+    filters::check_together(&definition.conditions, definition.events)?;
     let filters = &definition.filters;
     if !filters.match_nothing(definition.events) {
         return Ok(());
@@ -323,28 +315,6 @@ fn events(names: &[String]) -> Result<EventKinds, ApiError> {
         kinds = kinds.iter().chain([kind]).collect();
     }
     Ok(kinds)
-}
-
-fn filters(body: FiltersBody, before: Filters, settings: &Settings) -> Result<Filters, ApiError> {
-    let limits = settings.addresses;
-    let list = |field, texts: Option<Vec<String>>, before, limit| match texts {
-        Some(texts) => addresses(field, &texts, limit),
-        None => Ok(before),
-    };
-    Ok(Filters {
-        accounts: list(
-            "filters.accounts",
-            body.accounts,
-            before.accounts,
-            limits.accounts,
-        )?,
-        programs: list(
-            "filters.programs",
-            body.programs,
-            before.programs,
-            limits.programs,
-        )?,
-    })
 }
 
 /// Repeated addresses are kept once: a list put together from several sources is no mistake.

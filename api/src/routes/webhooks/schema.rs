@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use sluice_config::WebhooksConfig;
-use sluice_store::{Commitment, DeliveryOrder, WebhookDefinition};
+use sluice_store::{Commitment, DeliveryOrder, TransactionOutcome, WebhookDefinition};
 use utoipa::{
     PartialSchema, ToSchema,
     openapi::{
@@ -185,6 +185,25 @@ pub(super) fn report_duration() -> Object {
         .maximum(Some(u64::from(u32::MAX)))
         .description(Some("How long the receiver took, milliseconds."))
         .build()
+}
+
+pub(super) fn outcome() -> Object {
+    let names = TransactionOutcome::ALL.map(TransactionOutcome::name);
+    one_of(
+        &names,
+        "Whether transactions must have succeeded or failed.",
+    )
+}
+
+pub(super) fn optional_outcome() -> Object {
+    or_null(outcome(), TransactionOutcome::default().name())
+}
+
+pub(super) fn optional_encoding() -> Object {
+    or_null(
+        one_of(&["base58", "base64"], "How the bytes are written."),
+        "base58",
+    )
 }
 
 /// A field that may hold anything.

@@ -6,8 +6,7 @@ use serde::Serialize;
 use sluice_store::{FilterState, Store, StoreError, Webhook, WebhookDefinition};
 use utoipa::ToSchema;
 
-use super::{batch::BatchView, schema};
-use crate::extract::Address;
+use super::{batch::BatchView, filters_view::FiltersView, schema};
 
 /// A webhook on the wire.
 #[derive(Debug, Serialize, ToSchema)]
@@ -41,16 +40,6 @@ pub(super) struct WebhookView {
     #[schema(required)]
     batch: Option<BatchView>,
     status: Status,
-}
-
-/// What the events are about.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = WebhookFilters)]
-struct FiltersView {
-    #[schema(value_type = Vec<Address>)]
-    accounts: Vec<String>,
-    #[schema(value_type = Vec<Address>)]
-    programs: Vec<String>,
 }
 
 /// What the service has to say about a webhook.
@@ -127,6 +116,7 @@ impl WebhookView {
             url,
             events,
             filters,
+            conditions,
             active,
             commitment,
             order,
@@ -141,10 +131,7 @@ impl WebhookView {
             id: webhook.id.to_string(),
             url,
             events: events.iter().map(sluice_store::EventKind::name).collect(),
-            filters: FiltersView {
-                accounts: filters.accounts.iter().map(ToString::to_string).collect(),
-                programs: filters.programs.iter().map(ToString::to_string).collect(),
-            },
+            filters: FiltersView::of(&filters, &conditions),
             active,
             created: webhook.created.to_string(),
             last_triggered: webhook.last_triggered.map(text),

@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use sluice_chain_types::Commitment;
 
-use super::{event_kind::EventKinds, filter_state::Revision, filters::Filters, id::WebhookId};
+use super::{
+    conditions::Conditions, event_kind::EventKinds, filter_state::Revision, filters::Filters,
+    id::WebhookId,
+};
 
 /// An active webhook, as far as matching needs it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,6 +18,8 @@ pub struct ActiveWebhook {
     pub events: EventKinds,
     /// Addresses subscribed to.
     pub filters: Filters,
+    /// What else its events must be.
+    pub conditions: Conditions,
     /// Commitment at which its events are emitted.
     pub commitment: Commitment,
     /// Interval of heartbeats; `None` for none.

@@ -21,6 +21,7 @@ impl Idempotency {
             url,
             events: _,
             filters,
+            conditions,
             active,
             commitment,
             order,
@@ -47,6 +48,9 @@ impl Idempotency {
         if let (Some(batch), Some(asked)) = (batch, asked.as_array_mut()) {
             let wait = batch.max_wait.as_millis();
             asked.push(format!("{}/{}/{wait}", batch.max_messages, batch.max_bytes).into());
+        }
+        if let (false, Some(asked)) = (conditions.is_empty(), asked.as_array_mut()) {
+            asked.push(serde_json::to_value(conditions).unwrap_or_default());
         }
         Self {
             key,

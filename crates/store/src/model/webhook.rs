@@ -7,6 +7,7 @@ use sluice_chain_types::Commitment;
 use super::{
     api_keys::{Access, ApiKeyId},
     batch::Batch,
+    conditions::Conditions,
     event_kind::EventKinds,
     filter_state::Revision,
     filters::Filters,
@@ -57,6 +58,8 @@ pub struct WebhookDefinition {
     pub events: EventKinds,
     /// Addresses subscribed to.
     pub filters: Filters,
+    /// What else its events must be.
+    pub conditions: Conditions,
     /// Whether it matches and delivers. Deliveries that are pending when it is switched off are kept, and
     /// made when it is switched on again.
     pub active: bool,
@@ -87,6 +90,7 @@ impl WebhookDefinition {
             url,
             events,
             filters,
+            conditions: Conditions::default(),
             active: true,
             commitment: Self::DEFAULT_COMMITMENT,
             order: DeliveryOrder::default(),

@@ -74,7 +74,8 @@ impl Store {
         if definition.filters.match_nothing(definition.events) {
             return Err(StoreError::MatchesNothing);
         }
-        webhook_row::replace_filters(&mut write, ordinal, &definition.filters).await?;
+        let (filters, conditions) = (&definition.filters, &definition.conditions);
+        webhook_row::replace_filters(&mut write, ordinal, filters, conditions).await?;
         webhook_row::update(&mut write, ordinal, &before, &definition, &self.keys).await?;
         if before.definition.filters.count() < definition.filters.count() {
             check_addresses(&mut write, ordinal).await?;

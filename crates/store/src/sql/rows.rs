@@ -5,7 +5,7 @@ use std::time::Duration;
 use solana_pubkey::{PUBKEY_BYTES, Pubkey};
 
 use crate::{
-    ActiveWebhook, ApiKeyId, Batch, Breaker, Commitment, DeliveryOrder, EncryptionKeys,
+    ActiveWebhook, ApiKeyId, Batch, Breaker, Commitment, Conditions, DeliveryOrder, EncryptionKeys,
     EndpointState, EventKinds, Filters, MessageId, MessageKind, Revision, Secret, Secrets,
     StoreError, Tenant, Timestamp, Webhook, WebhookDefinition, WebhookId, backend::Row,
     model::SealedColumn,
@@ -27,6 +27,7 @@ pub(super) fn webhook(row: &Row, keys: &EncryptionKeys) -> Result<Webhook, Store
             url: row.text("url")?,
             events: events(row)?,
             filters,
+            conditions: conditions(row)?,
             active: row.flag("active")?,
             commitment: commitment(row)?,
             order: order(row)?,
@@ -52,6 +53,7 @@ pub(super) fn active_webhook(row: &Row) -> Result<ActiveWebhook, StoreError> {
         events: events(row)?,
         filter_digest: digest(row, &filters)?,
         filters,
+        conditions: conditions(row)?,
         commitment: commitment(row)?,
         heartbeat: heartbeat(row)?,
     })
@@ -230,6 +232,27 @@ fn filters(row: &Row) -> Result<Filters, StoreError> {
     Ok(Filters {
         accounts: addresses_of(&row.bytes("accounts")?),
         programs: addresses_of(&row.bytes("programs")?),
+    })
+}
+
+/// Null where there are none, as in rows of earlier releases.
+fn conditions(row: &Row) -> Result<Conditions, StoreError> {
+    let Some(stored) = row.optional_text("conditions")? else {
+        return Ok(Conditions::default());
+    };
+    serde_json::from_str(&stored).map_err(|_| StoreError::Corrupt {
+        what: "filters.conditions",
+    })
+}
+
+/// The stored form of conditions.
+pub(super) fn conditions_text(conditions: &Conditions) -> Result<Option<String>, StoreError> {
+    if conditions.is_empty() {
+        return Ok(None);
+    }
+    let text = serde_json::to_string(conditions);
+    text.map(Some).map_err(|_| StoreError::Corrupt {
+        what: "filters.conditions",
     })
 }
 

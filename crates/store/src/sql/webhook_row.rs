@@ -2,15 +2,15 @@
 
 use super::rows;
 use crate::{
-    Access, ApiKeyId, EncryptionKeys, Filters, Revision, StoreError, Webhook, WebhookDefinition,
-    WebhookId,
+    Access, ApiKeyId, Conditions, EncryptionKeys, Filters, Revision, StoreError, Webhook,
+    WebhookDefinition, WebhookId,
     backend::{Connection, Row, Value, signed, unsigned, values},
     model::SealedColumn,
 };
 
 /// Whole webhooks of an API key (`$1`, null for all) after an ordinal (`$2`), or of an id (`$3`).
 pub(super) const SELECT: &str = "
-    SELECT w.*, k.id AS api_key_id, f.accounts, f.programs, f.digest, e.last_triggered_at
+    SELECT w.*, k.id AS api_key_id, f.accounts, f.programs, f.digest, f.conditions, e.last_triggered_at
     FROM webhooks w
     JOIN filters f ON f.webhook = w.ordinal
     JOIN endpoints e ON e.webhook = w.ordinal
@@ -215,7 +215,9 @@ fn changes_matching(before: &WebhookDefinition, after: &WebhookDefinition) -> bo
             definition.heartbeat,
         )
     };
-    matching(before) != matching(after) || before.filters != after.filters
+    matching(before) != matching(after)
+        || before.filters != after.filters
+        || before.conditions != after.conditions
 }
 
 fn heartbeat_seconds(definition: &WebhookDefinition) -> Result<Option<i64>, StoreError> {
@@ -225,20 +227,22 @@ fn heartbeat_seconds(definition: &WebhookDefinition) -> Result<Option<i64>, Stor
         .transpose()
 }
 
-/// Writes the filters of a webhook, whole.
+/// Writes the filters and conditions of a webhook, whole.
 pub(super) async fn replace_filters(
     write: &mut Connection,
     ordinal: i64,
     filters: &Filters,
+    conditions: &Conditions,
 ) -> Result<(), StoreError> {
     write
         .execute(
-            "UPDATE filters SET accounts = $2, programs = $3, digest = $4 WHERE webhook = $1",
+            "UPDATE filters SET accounts = $2, programs = $3, digest = $4, conditions = $5 WHERE webhook = $1",
             values![
                 ordinal,
                 rows::address_bytes(&filters.accounts),
                 rows::address_bytes(&filters.programs),
-                filters.digest()
+                filters.digest(),
+                rows::conditions_text(conditions)?
             ],
         )
         .await?;

@@ -164,8 +164,11 @@ impl Store {
         else {
             return Ok(None);
         };
-        if before.definition.filters != definition.filters {
-            webhook_row::replace_filters(&mut write, ordinal, &definition.filters).await?;
+        if before.definition.filters != definition.filters
+            || before.definition.conditions != definition.conditions
+        {
+            let (filters, conditions) = (&definition.filters, &definition.conditions);
+            webhook_row::replace_filters(&mut write, ordinal, filters, conditions).await?;
         }
         update(&mut write, ordinal, &before, definition, &self.keys).await?;
         if before.definition.filters.count() < definition.filters.count() {
@@ -382,12 +385,14 @@ async fn insert(
         .integer("ordinal")?;
     write
         .execute(
-            "INSERT INTO filters (webhook, accounts, programs, digest) VALUES ($1, $2, $3, $4)",
+            "INSERT INTO filters (webhook, accounts, programs, digest, conditions)
+             VALUES ($1, $2, $3, $4, $5)",
             values![
                 ordinal,
                 rows::address_bytes(&definition.filters.accounts),
                 rows::address_bytes(&definition.filters.programs),
-                definition.filters.digest()
+                definition.filters.digest(),
+                rows::conditions_text(&definition.conditions)?
             ],
         )
         .await?;

@@ -1,14 +1,15 @@
 //! Active webhooks, revisions, and filters in force.
 
 use sluice_store::{
-    Access, AddressLimits, Commit, Commitment, FilterChange, FilterEdit, FilterLimits, FilterState,
-    Filters, Revision, StoreError, WebhookDefinition,
+    Access, AddressLimits, Commit, Commitment, Conditions, FilterChange, FilterEdit, FilterLimits,
+    FilterState, Filters, Revision, StoreError, WebhookDefinition,
 };
 
 use crate::{fixture::*, on_both};
 
 on_both!(
     the_revision_counts_what_changes_matching_and_nothing_else,
+    conditions_are_matched_anew_when_they_change_and_kept_when_addresses_do,
     changes_name_what_changed_and_what_is_left,
     addresses_are_added_and_removed_once,
     an_edit_cannot_empty_or_overfill_a_filter,
@@ -56,6 +57,47 @@ async fn the_revision_counts_what_changes_matching_and_nothing_else(fixture: &Fi
         .expect("deletes");
     assert_eq!(revision().await, Revision(4));
     assert_eq!(update(changed.clone()).await, None);
+}
+
+async fn conditions_are_matched_anew_when_they_change_and_kept_when_addresses_do(
+    fixture: &Fixture,
+) {
+    let store = &fixture.store;
+    let mut new = webhook(1);
+    new.definition.conditions.event_names = vec!["SwapEvent".to_owned()];
+    let created = store.create_webhook(&new, 10).await.expect("created");
+    assert_eq!(created.definition, new.definition);
+    let mut changed = created.definition;
+    changed.conditions = Conditions {
+        data_size: Some(165),
+        ..Conditions::default()
+    };
+    store
+        .update_webhook(&Access::All, &created.id, &changed, None)
+        .await
+        .expect("updates");
+    let active = store.active_webhooks().await.expect("reads");
+    assert_eq!(active.revision, Revision(2));
+    assert_eq!(active.webhooks[0].conditions, changed.conditions);
+    assert_eq!(active.webhooks[0].filters, changed.filters);
+
+    let edit = FilterEdit {
+        add: Filters {
+            accounts: vec![address(77)],
+            programs: Vec::new(),
+        },
+        remove: Filters::default(),
+    };
+    let limits = FilterLimits {
+        accounts: 100,
+        programs: 100,
+    };
+    let edited = store
+        .edit_filters(&Access::All, &created.id, &edit, limits, None)
+        .await
+        .expect("edits")
+        .expect("is there");
+    assert_eq!(edited.webhook.definition.conditions, changed.conditions);
 }
 
 async fn changes_name_what_changed_and_what_is_left(fixture: &Fixture) {

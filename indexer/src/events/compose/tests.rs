@@ -2,7 +2,10 @@
 
 use serde_json::Value;
 use sluice_geyser::Instruction;
-use sluice_store::{ActiveWebhook, ActiveWebhooks, EventKind, Filters, Revision, WebhookId};
+use sluice_store::{
+    ActiveWebhook, ActiveWebhooks, Conditions, EventKind, Filters, Revision, TransactionOutcome,
+    WebhookId,
+};
 
 use super::*;
 use crate::slots::{SlotEvent, slot_events::fixtures};
@@ -12,6 +15,7 @@ fn subscriptions(commitment: Commitment, filters: &Filters) -> Subscriptions {
         id: WebhookId::from_random([number; 16]),
         events: EventKind::ALL.into_iter().collect(),
         filters: filters.clone(),
+        conditions: Conditions::default(),
         commitment,
         heartbeat: None,
         filter_digest: filters.digest(),
@@ -303,4 +307,50 @@ fn a_gap_is_reported_to_every_webhook_of_its_commitment() {
                 .iter()
                 .all(|kind| kinds.iter().any(|each| kind == each))
     );
+}
+
+#[test]
+fn a_webhook_with_conditions_gets_what_meets_them_and_its_neighbour_everything() {
+    let filters = Filters {
+        accounts: Vec::new(),
+        programs: vec![fixtures::program()],
+    };
+    let webhook = |number, conditions| ActiveWebhook {
+        id: WebhookId::from_random([number; 16]),
+        events: EventKind::ALL.into_iter().collect(),
+        filters: filters.clone(),
+        conditions,
+        commitment: Commitment::Confirmed,
+        heartbeat: None,
+        filter_digest: filters.digest(),
+    };
+    let kinds = |conditions| {
+        let subscriptions = Subscriptions::new(&ActiveWebhooks {
+            revision: Revision(1),
+            webhooks: vec![webhook(1, conditions), webhook(2, Conditions::default())],
+        });
+        let composed = compose(&subscriptions, Commitment::Confirmed, &slot_events());
+        let of_first = bodies(&composed);
+        assert_eq!(composed.len(), of_first.len() + 5, "the neighbour's");
+        let kinds = of_first
+            .iter()
+            .map(|body| body["type"].as_str().expect("text").to_owned());
+        kinds.collect::<Vec<_>>()
+    };
+    let (change, event, transaction) = ("accountChange", "programEvent", "transaction");
+    let failed = Conditions {
+        outcome: TransactionOutcome::Failed,
+        ..Conditions::default()
+    };
+    assert_eq!(kinds(failed), [change, change]);
+    let named = Conditions {
+        event_names: vec!["Swap".to_owned()],
+        ..Conditions::default()
+    };
+    assert_eq!(kinds(named), [transaction, transaction, change, change]);
+    let sized = Conditions {
+        data_size: Some(4),
+        ..Conditions::default()
+    };
+    assert_eq!(kinds(sized), [transaction, transaction, event]);
 }

@@ -1,6 +1,6 @@
 //! Subscription index: which webhooks an event matches, and what an address costs.
 
-use sluice_store::{ActiveWebhook, EventKind, Filters};
+use sluice_store::{ActiveWebhook, Conditions, EventKind, Filters};
 
 use super::*;
 
@@ -22,6 +22,7 @@ fn live(number: u8, (events, accounts, programs): Definition<'_>) -> ActiveWebho
         events: events.iter().copied().collect(),
         filter_digest: filters.digest(),
         filters,
+        conditions: Conditions::default(),
         commitment: Commitment::Confirmed,
         heartbeat: None,
     }
@@ -169,6 +170,9 @@ fn only_what_is_new_or_otherwise_is_changed() {
         ..two.clone()
     };
     assert_eq!(changed(vec![one.clone(), later]), vec![two.id.clone()]);
+    let mut choosier = two.clone();
+    choosier.conditions.without_votes = true;
+    assert_eq!(changed(vec![one.clone(), choosier]), vec![two.id.clone()]);
     let new = before.changed_since(&Subscriptions::default());
     assert_eq!(ids(&new), [one.id, two.id]);
 }

@@ -1,7 +1,9 @@
 //! Filter round: when the changed webhooks are handed over, and from which slot their filter is in force.
 
 use sluice_geyser::{BlockMeta, SlotStatus, SlotUpdate, Update};
-use sluice_store::{ActiveWebhook, ActiveWebhooks, EventKind, Filters, Revision, WebhookId};
+use sluice_store::{
+    ActiveWebhook, ActiveWebhooks, Conditions, EventKind, Filters, Revision, WebhookId,
+};
 use solana_pubkey::Pubkey;
 
 use super::*;
@@ -14,6 +16,7 @@ fn subscriptions(commitment: Commitment) -> Subscriptions {
             accounts: vec![Pubkey::new_from_array([1; 32])],
             programs: Vec::new(),
         },
+        conditions: Conditions::default(),
         commitment,
         heartbeat: None,
         filter_digest: String::new(),

@@ -1,8 +1,8 @@
 //! Resume policy: what follows from the end of a session, and from what is stored.
 
 use sluice_store::{
-    ActiveWebhook, ActiveWebhooks, EventKind, FilterChange, Filters, Revision, UnconfirmedSlot,
-    WebhookId,
+    ActiveWebhook, ActiveWebhooks, Conditions, EventKind, FilterChange, Filters, Revision,
+    UnconfirmedSlot, WebhookId,
 };
 use solana_pubkey::Pubkey;
 
@@ -100,6 +100,7 @@ fn subscriptions(commitment: Commitment) -> Subscriptions {
             accounts: vec![Pubkey::new_from_array([1; 32])],
             programs: Vec::new(),
         },
+        conditions: Conditions::default(),
         commitment,
         heartbeat: None,
         filter_digest: String::new(),
