@@ -4,7 +4,7 @@
 //! ([`process`]) on a real database ([`database`]), and they deliver to receivers that answer in every wrong way
 //! ([`receiver`]). All but the stream and the receivers is killed with SIGKILL, and the processes ([`fleet`]) are suspended
 //! with SIGSTOP as well, for so long that others take over ([`run`]). Then there is time to deliver what is owed
-//! ([`drained`]). What arrived is kept ([`ledger`]) and held against the chain ([`verdict`]): no count, id or checkpoint of
+//! ([`drained`]). What arrived is kept ([`ledger`]), or written down ([`history`]), and held against the chain ([`verdict`]): no count, id or checkpoint of
 //! the database has a say in what should have arrived.
 
 pub mod database;
@@ -12,6 +12,7 @@ pub mod drained;
 pub mod events;
 pub mod feed;
 pub mod fleet;
+pub mod history;
 pub mod ledger;
 pub mod numbered_chain;
 pub mod process;

@@ -39,6 +39,20 @@ impl Arrived {
     }
 }
 
+/// Longest time, in seconds, between the signing of a message and its arrival, as the interface says.
+const TOLERANCE: u64 = 300;
+
+/// The headers of a message, as they were written down.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Headers {
+    /// Id of the message.
+    pub id: Option<String>,
+    /// When it was signed, unix seconds.
+    pub timestamp: Option<String>,
+    /// One signature or several, with blanks between them.
+    pub signature: Option<String>,
+}
+
 /// What one webhook was sent.
 pub struct Received {
     verifier: Verifier,
@@ -99,21 +113,62 @@ impl Ledger {
         accepted: bool,
         now: u64,
     ) -> Result<(), String> {
-        let received = self
-            .webhooks
-            .get_mut(webhook)
-            .ok_or_else(|| format!("a message for {webhook:?}, which no script made"))?;
+        let received = self.received(webhook)?;
         let id = headers
             .get(HEADER_WEBHOOK_ID)
             .and_then(|id| id.to_str().ok())
-            .ok_or("a message without an id")?
-            .to_owned();
+            .ok_or("a message without an id")?;
         received
             .verifier
             .verify(body, headers)
             .map_err(|error| format!("{id} is not signed as it should be: {error}"))?;
+        received.keep(id, body, accepted, now)
+    }
+
+    /// As [`Ledger::take`], of a request that came at `at`, unix seconds, and was written down.
+    pub fn take_written(
+        &mut self,
+        webhook: &str,
+        headers: &Headers,
+        body: &[u8],
+        accepted: bool,
+        at: i64,
+    ) {
+        self.clock += 1;
+        let now = self.clock;
+        let taken = self.received(webhook).and_then(|received| {
+            let id = headers.id.as_deref().ok_or("a message without an id")?;
+            let signed = is_signed(&received.verifier, id, headers, body, at);
+            signed.map_err(|fault| format!("{id} is not signed as it should be: {fault}"))?;
+            received.keep(id, body, accepted, now)
+        });
+        if let Err(fault) = taken {
+            self.fault(fault);
+        }
+    }
+
+    fn received(&mut self, webhook: &str) -> Result<&mut Received, String> {
+        let received = self.webhooks.get_mut(webhook);
+        received.ok_or_else(|| format!("a message for {webhook:?}, which no script made"))
+    }
+
+    /// Messages that a receiver has accepted.
+    #[must_use]
+    pub fn accepted(&self) -> usize {
+        let messages = self
+            .webhooks
+            .values()
+            .flat_map(|each| each.messages.values());
+        messages
+            .filter(|message| message.first_acceptance.is_some())
+            .count()
+    }
+}
+
+impl Received {
+    fn keep(&mut self, id: &str, body: &[u8], accepted: bool, now: u64) -> Result<(), String> {
         let digest = Sha256::digest(body).into();
-        let message = match received.messages.entry(id.clone()) {
+        let message = match self.messages.entry(id.to_owned()) {
             std::collections::btree_map::Entry::Occupied(known) => known.into_mut(),
             std::collections::btree_map::Entry::Vacant(fresh) => {
                 let body: Value = serde_json::from_slice(body)
@@ -136,16 +191,30 @@ impl Ledger {
         }
         Ok(())
     }
+}
 
-    /// Messages that a receiver has accepted.
-    #[must_use]
-    pub fn accepted(&self) -> usize {
-        let messages = self
-            .webhooks
-            .values()
-            .flat_map(|each| each.messages.values());
-        messages
-            .filter(|message| message.first_acceptance.is_some())
-            .count()
+/// Whether the webhook's secret has made one of the signatures, a short time before it came.
+fn is_signed(
+    verifier: &Verifier,
+    id: &str,
+    headers: &Headers,
+    body: &[u8],
+    at: i64,
+) -> Result<(), String> {
+    let timestamp = headers
+        .timestamp
+        .as_deref()
+        .and_then(|text| text.parse().ok());
+    let timestamp: i64 = timestamp.ok_or("no timestamp")?;
+    let signatures = headers.signature.as_deref().ok_or("no signature")?;
+    let own = verifier
+        .sign(id, timestamp, body)
+        .map_err(|error| error.to_string())?;
+    if signatures.split(' ').all(|signature| signature != own) {
+        return Err("by another secret, or something else was signed".to_owned());
     }
+    if timestamp.abs_diff(at) > TOLERANCE {
+        return Err(format!("the timestamp is {} s off", timestamp.abs_diff(at)));
+    }
+    Ok(())
 }

@@ -387,4 +387,4 @@ pub fn first_faults(findings: &[Finding], most_each: usize) -> Vec<String> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -27,13 +27,19 @@ impl Case {
         for _ in 0..600 {
             chain.step(true);
         }
+        let promise = Promise {
+            webhook: WebhookId::from_random([1; 16]).to_string(),
+            subscriber,
+            since: 0,
+        };
+        Self::telling(promise, chain.blocks())
+    }
+
+    /// Everything that these blocks call for arrives, once, one after the other.
+    fn telling(promise: Promise, blocks: Vec<Block>) -> Self {
         let mut case = Self {
-            promise: Promise {
-                webhook: WebhookId::from_random([1; 16]).to_string(),
-                subscriber,
-                since: 0,
-            },
-            blocks: chain.blocks(),
+            promise,
+            blocks,
             messages: BTreeMap::new(),
         };
         for block in case.blocks.clone() {
@@ -98,6 +104,12 @@ impl Case {
     }
 }
 
+/// The bodies of everything that a webhook is told of these blocks, in order.
+pub(crate) fn told(promise: &Promise, blocks: &[Block]) -> Vec<Value> {
+    let messages = Case::telling(promise.clone(), blocks.to_vec()).messages;
+    messages.into_values().map(|arrived| arrived.body).collect()
+}
+
 fn id(sequence: usize) -> String {
     format!("msg_{sequence:06}")
 }
@@ -106,7 +118,7 @@ fn body_kind(event: &Event) -> String {
     event.what.kind().name().to_owned()
 }
 
-fn data(event: &Event) -> Value {
+pub(crate) fn data(event: &Event) -> Value {
     let written = |bytes: Vec<u8>| STANDARD.encode(bytes);
     let number = event.number.to_le_bytes().to_vec();
     match &event.what {
