@@ -75,6 +75,9 @@ pub async fn serve<S>(
             request.extensions_mut().insert(Peer(address));
             request
         });
+        // On the heap, where it is let go with the answer's head: otherwise a connection keeps the room of the longest
+        // future of all routes for as long as its stream lasts, and a request is copied with it from layer to layer.
+        let service = service.map_future(Box::pin);
         let connection = connection(stream, service, place, deadlines, shutdown.clone());
         open.spawn(connection);
     }
