@@ -1,4 +1,4 @@
-//! `clients`: swaps with the tools that integrators use, in JavaScript and Python.
+//! `clients`: swaps with the tools that integrators use, in JavaScript and Python, and the console in a browser.
 //!
 //! The TypeScript client is one of them: it is built and tested here.
 //!
@@ -29,9 +29,12 @@ use self::python::Python;
 /// The tests of `tests/e2e/tests/localnet/clients.rs`, as the test runner names them.
 const TESTS: [&str; 3] = ["--test", "localnet", "clients::"];
 
-/// System packages that are due because the machine's own interpreters do not do.
-pub fn packages_needed(repo: &Repo) -> &'static [Package] {
-    python::packages_needed(repo)
+/// The browser that the console is tested in: without windows, or the whole one where that is there already.
+const BROWSER: Package = Package::or_tool("chromium-headless-shell", "chromium");
+
+/// System packages that are due: the browser, and interpreters where the machine's own do not do.
+pub fn packages_needed(repo: &Repo) -> Vec<Package> {
+    [python::packages_needed(repo), &[BROWSER]].concat()
 }
 
 /// Finds the interpreters and installs what the lock files name.
@@ -48,7 +51,7 @@ pub fn set_up(repo: &Repo) -> Result<()> {
 pub fn run(repo: &Repo, cache: &Cache) -> Result<()> {
     let replacement = exchange::replacement()?;
     let geyser = plugin::Replacement::find(repo)?;
-    system_packages::require(repo, cache, packages_needed(repo))?;
+    system_packages::require(repo, cache, &packages_needed(repo))?;
     let nextest = Nextest::set_up(repo, cache)?;
     let validator = validator::set_up(repo, cache)?;
     set_up(repo)?;

@@ -72,7 +72,7 @@ impl Stages {
 fn all(repo: &Repo, cache: &Cache, stages: &mut Stages) -> Result<()> {
     stages.stage("system packages", || {
         let tests_need = [
-            clients::packages_needed(repo),
+            &clients::packages_needed(repo),
             postgres::packages_needed(),
             bench::Subject::Requests.packages_needed(),
         ]

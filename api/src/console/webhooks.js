@@ -78,7 +78,7 @@ const attempts = ({ attempts: made }) =>
     element('details', {},
       element('summary', {}, `${each.number}: ${each.status ?? 'no answer'}, ${(each.durationMicros / 1000).toFixed(1)} ms${each.error ? `, ${each.error}` : ''}`),
       waterfall(each),
-      element('pre', { class: 'wide' }, each.requestHeaders.map(([name, value]) => `${name}: ${value}`).join('\n') + `\n\n${each.response ?? ''}`))));
+      element('pre', { class: 'wide', tabindex: '0' }, each.requestHeaders.map(([name, value]) => `${name}: ${value}`).join('\n') + `\n\n${each.response ?? ''}`))));
 
 async function read(more = false) {
   const query = new URLSearchParams({ limit: '20' });

@@ -23,12 +23,13 @@ macro_rules! documents {
 const POLICY: &str = "default-src 'none'; frame-ancestors 'none'";
 
 /// What users and operators read. How the code is built stands in the repository alone.
-static DOCUMENTS: [Document; 6] = documents![
+static DOCUMENTS: [Document; 7] = documents![
     "api.md",
     "swaps.md",
     "webhooks.md",
     "guard.md",
     "operations.md",
+    "comparison.md",
     "vocabulary.md",
 ];
 

@@ -31,7 +31,9 @@ pub struct NodeJs {
 /// Finds or installs Node, and installs the packages of the tests.
 pub fn set_up(repo: &Repo, python: &Python) -> Result<NodeJs> {
     let node = find(repo, python)?;
-    install(repo, &node, &sources(repo).join("node"), "node")?;
+    for name in ["node", "browser"] {
+        install(repo, &node, &sources(repo).join(name), name)?;
+    }
     Ok(node)
 }
 

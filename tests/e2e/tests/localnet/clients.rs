@@ -113,6 +113,7 @@ impl Folders {
 
 fn suites(folders: &Folders) -> anyhow::Result<Vec<Suite>> {
     let node = folders.suites.join("node");
+    let browser = folders.suites.join("browser");
     let examples = folders.typescript.join("examples");
     let words = |words: &[&str]| words.iter().map(OsString::from).collect::<Vec<_>>();
     // Through the interpreter: the installed script names the folder that it was installed from.
@@ -123,6 +124,12 @@ fn suites(folders: &Folders) -> anyhow::Result<Vec<Suite>> {
             name: "JavaScript: @solana/web3.js, @solana/kit, standardwebhooks",
             arguments: javascript_tests(&node)?,
             folder: node,
+            program: folders.tool("bin/node")?,
+        },
+        Suite {
+            name: "Chromium: the console",
+            arguments: javascript_tests(&browser)?,
+            folder: browser,
             program: folders.tool("bin/node")?,
         },
         Suite {

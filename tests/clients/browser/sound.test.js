@@ -1,0 +1,36 @@
+// Console in Chromium: every page in both themes, wide and narrow, without a fault of policy or of accessibility.
+
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { test } from 'node:test';
+
+import { open } from './browser.js';
+
+const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+
+const PAGES = ['/console', '/console/pools', '/console/webhooks', '/console/usage', '/console/sign-in'];
+const WIDTHS = [360, 1280];
+const SERIOUS = ['serious', 'critical'];
+
+for (const scheme of ['light', 'dark']) {
+  for (const width of WIDTHS) {
+    for (const path of PAGES) {
+      test(`${path} is sound: ${scheme}, ${width} px`, async () => {
+        const { page, faults, close } = await open(path, { scheme, width });
+        await page.locator('h1').waitFor();
+        if (path === '/console/pools') await page.locator('#found tbody button').first().click();
+        if (path === '/console/webhooks') await page.locator('#new').click();
+        await page.waitForTimeout(300);
+        const [wide, screen] = await page.evaluate(() => [document.documentElement.scrollWidth, innerWidth]);
+        assert.ok(wide <= screen, `${wide} px of content on ${screen}`);
+        await page.evaluate(AXE);
+        const { violations } = await page.evaluate(() => globalThis.axe.run());
+        const serious = violations.filter(({ impact }) => SERIOUS.includes(impact));
+        assert.deepEqual(serious.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(' ')}`), []);
+        assert.deepEqual(faults, []);
+        await close();
+      });
+    }
+  }
+}
