@@ -18,7 +18,7 @@ use yellowstone_grpc_proto::{
 use crate::{
     error::StreamError,
     update::{
-        AccountUpdate, BlockMeta, Body, InnerInstruction, Instruction, SlotUpdate,
+        AccountUpdate, BlockMeta, Body, InnerInstruction, Instruction, SlotUpdate, TokenBalance,
         TransactionUpdate, Update,
     },
 };
@@ -219,6 +219,39 @@ fn transaction(
         compute_units: meta.compute_units_consumed,
         pre_balances: meta.pre_balances,
         post_balances: meta.post_balances,
+        pre_token_balances: token_balances(meta.pre_token_balances)?,
+        post_token_balances: token_balances(meta.post_token_balances)?,
+    })
+}
+
+fn token_balances(balances: Vec<block::TokenBalance>) -> Result<Vec<TokenBalance>, StreamError> {
+    balances.into_iter().map(token_balance).collect()
+}
+
+fn token_balance(balance: block::TokenBalance) -> Result<TokenBalance, StreamError> {
+    let key = |text: &str, what: &str| {
+        text.parse()
+            .map_err(|_| broken(format!("the {what} of a token balance is {text:?}")))
+    };
+    // Texts that an old validator did not record are empty.
+    let optional = |text: &str, what| (!text.is_empty()).then(|| key(text, what)).transpose();
+    let amount = balance
+        .ui_token_amount
+        .ok_or_else(|| broken("a token balance without its amount"))?;
+    Ok(TokenBalance {
+        account_index: index(
+            balance.account_index,
+            "the account index of a token balance",
+        )?,
+        mint: key(&balance.mint, "mint")?,
+        owner: optional(&balance.owner, "owner")?,
+        program: optional(&balance.program_id, "program")?,
+        amount: amount
+            .amount
+            .parse()
+            .map_err(|_| broken(format!("a token balance of {:?}", amount.amount)))?,
+        decimals: index(amount.decimals, "the decimals of a token balance")?,
+        shown_amount: amount.ui_amount_string,
     })
 }
 

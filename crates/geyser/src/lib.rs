@@ -43,6 +43,6 @@ pub use slot_stream::SlotStream;
 pub use sluice_chain_types::{Commitment, SlotStatus};
 pub use stream::Stream;
 pub use update::{
-    AccountUpdate, BlockMeta, Body, InnerInstruction, Instruction, SlotUpdate, TransactionUpdate,
-    Update,
+    AccountUpdate, BlockMeta, Body, InnerInstruction, Instruction, SlotUpdate, TokenBalance,
+    TransactionUpdate, Update,
 };

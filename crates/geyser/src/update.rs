@@ -117,6 +117,29 @@ pub struct TransactionUpdate {
     pub pre_balances: Vec<u64>,
     /// Lamports of every account after, in the order of `account_keys`.
     pub post_balances: Vec<u64>,
+    /// Tokens in the accounts that are token accounts before it.
+    pub pre_token_balances: Vec<TokenBalance>,
+    /// Tokens in the accounts that are token accounts after it.
+    pub post_token_balances: Vec<TokenBalance>,
+}
+
+/// The tokens in a token account before or after a transaction.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TokenBalance {
+    /// Index of the token account in `account_keys`.
+    pub account_index: u8,
+    /// Mint of the tokens.
+    pub mint: Pubkey,
+    /// Owner of the token account; absent where an old validator did not record it.
+    pub owner: Option<Pubkey>,
+    /// The token program; absent where an old validator did not record it.
+    pub program: Option<Pubkey>,
+    /// How many, in the smallest unit.
+    pub amount: u64,
+    /// Decimals of the mint.
+    pub decimals: u8,
+    /// The amount as the mint has it shown.
+    pub shown_amount: String,
 }
 
 /// An instruction of a transaction's message.

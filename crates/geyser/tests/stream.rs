@@ -12,8 +12,8 @@ use std::{
 use bytes::Bytes;
 use sluice_geyser::{
     AccountFilter, AccountUpdate, BlockMeta, Body, Commitment, Endpoint, InnerInstruction,
-    Instruction, Request, SlotStatus, SlotUpdate, Stream, StreamError, TransactionFilter,
-    TransactionUpdate, Update, limits,
+    Instruction, Request, SlotStatus, SlotUpdate, Stream, StreamError, TokenBalance,
+    TransactionFilter, TransactionUpdate, Update, limits,
     scripted::{Code, Connection, ScriptedServer},
 };
 use solana_pubkey::Pubkey;
@@ -85,6 +85,18 @@ fn account(slot: u64, data: Bytes) -> Update {
     }
 }
 
+fn tokens(amount: u64, owner: Option<Pubkey>) -> TokenBalance {
+    TokenBalance {
+        account_index: 1,
+        mint: key(3),
+        owner,
+        program: owner.map(|_| key(4)),
+        amount,
+        decimals: 6,
+        shown_amount: format!("{}.{:06}", amount / 1_000_000, amount % 1_000_000),
+    }
+}
+
 fn transaction() -> Update {
     let inner = InnerInstruction {
         program_index: 2,
@@ -115,6 +127,8 @@ fn transaction() -> Update {
             compute_units: Some(28_472),
             pre_balances: vec![10, 20, 30],
             post_balances: vec![9, 21, 30],
+            pre_token_balances: vec![tokens(0, Some(key(2)))],
+            post_token_balances: vec![tokens(1_500_000, Some(key(2))), tokens(7, None)],
         })),
     }
 }

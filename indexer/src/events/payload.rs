@@ -10,8 +10,9 @@
 //!   lamports and is owned by the system program. `lastOwner`, which no other change has, is the program that the webhook
 //!   watches and that owned the account before: with this change it was closed or came to another program.
 //! - `transaction`: `signature`, `index` (position in the block), `error` (text, or null), `fee` (lamports),
-//!   `computeUnits` (or null), `accountKeys`, `programs` (invoked at any depth), `logs` (or null when the
-//!   validator kept none), and `logsTruncated`: true, only where the validator cut the logs. Events that the programs
+//!   `computeUnits` (or null), `accountKeys` (loaded ones at the end), `programs` (invoked at any depth), and in the shapes of
+//!   `getTransaction` with encoding `json`: `instructions`, `innerInstructions`, `preBalances`, `postBalances`,
+//!   `preTokenBalances`, `postTokenBalances`, whose indexes count in `accountKeys`; `logs` (or null when the validator kept none), and `logsTruncated`: true, only where the validator cut the logs. Events that the programs
 //!   logged after the cut are missing then; those that they emitted by instructions are all there.
 //! - `programEvent`: `programId`, `signature`, `index` (position among the events of the transaction),
 //!   `discriminator` (hex of the first eight bytes, or null when there are fewer), `data` (base64, with the
@@ -32,6 +33,8 @@
 //!
 //! Integers are JSON integers of up to 64 bits; readers whose numbers are floating point lose precision
 //! above 2^53 and should parse them as big integers.
+
+mod execution;
 
 use std::{io::Write, sync::Arc};
 
@@ -153,6 +156,12 @@ pub fn transaction(transaction: &TransactionUpdate, programs: &[Pubkey]) -> Valu
         "computeUnits": transaction.compute_units,
         "accountKeys": texts(&transaction.account_keys),
         "programs": texts(programs),
+        "instructions": execution::instructions(transaction),
+        "innerInstructions": execution::inner_instructions(transaction),
+        "preBalances": transaction.pre_balances,
+        "postBalances": transaction.post_balances,
+        "preTokenBalances": execution::token_balances(&transaction.pre_token_balances),
+        "postTokenBalances": execution::token_balances(&transaction.post_token_balances),
         "logs": logs,
     });
     if logs_truncated(transaction) {

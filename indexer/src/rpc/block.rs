@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use serde::Deserialize;
 use serde_json::Value;
-use sluice_geyser::{BlockMeta, InnerInstruction, Instruction, TransactionUpdate};
+use sluice_geyser::{BlockMeta, InnerInstruction, Instruction, TokenBalance, TransactionUpdate};
 use solana_pubkey::{ParsePubkeyError, Pubkey, pubkey};
 use solana_signature::ParseSignatureError;
 use solana_transaction_error::TransactionError;
@@ -40,6 +40,9 @@ pub enum BlockError {
     /// Instruction data is not base58.
     #[error("the data of an instruction is not understood: {0}")]
     Data(#[from] bs58::decode::Error),
+    /// An amount of tokens is no number.
+    #[error("an amount of tokens is not understood: {0}")]
+    Amount(#[from] std::num::ParseIntError),
     /// A transaction without a signature.
     #[error("a transaction has no signature")]
     Unsigned,
@@ -108,11 +111,38 @@ struct WireResult<'a> {
     pre_balances: Vec<u64>,
     post_balances: Vec<u64>,
     #[serde(borrow)]
+    pre_token_balances: Option<Vec<WireTokenBalance<'a>>>,
+    #[serde(borrow)]
+    post_token_balances: Option<Vec<WireTokenBalance<'a>>>,
+    #[serde(borrow)]
     inner_instructions: Option<Vec<WireInnerInstructions<'a>>>,
     log_messages: Option<Vec<String>>,
     #[serde(borrow)]
     loaded_addresses: Option<WireLoadedAddresses<'a>>,
     compute_units_consumed: Option<u64>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct WireTokenBalance<'a> {
+    account_index: u8,
+    #[serde(borrow)]
+    mint: Cow<'a, str>,
+    #[serde(borrow)]
+    owner: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    program_id: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    ui_token_amount: WireTokenAmount<'a>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct WireTokenAmount<'a> {
+    #[serde(borrow)]
+    amount: Cow<'a, str>,
+    decimals: u8,
+    ui_amount_string: String,
 }
 
 #[derive(Debug, Deserialize)]
@@ -213,6 +243,8 @@ impl WireTransaction<'_> {
             compute_units: meta.compute_units_consumed,
             pre_balances: meta.pre_balances,
             post_balances: meta.post_balances,
+            pre_token_balances: token_balances(meta.pre_token_balances)?,
+            post_token_balances: token_balances(meta.post_token_balances)?,
         })
     }
 }
@@ -231,6 +263,27 @@ fn inner_instruction(wire: WireInstruction<'_>) -> Result<InnerInstruction, Bloc
         data: bs58::decode(&*wire.data).into_vec()?,
         accounts: wire.accounts,
         stack_height: wire.stack_height,
+    })
+}
+
+fn token_balances(
+    wire: Option<Vec<WireTokenBalance<'_>>>,
+) -> Result<Vec<TokenBalance>, BlockError> {
+    let wire = wire.unwrap_or_default().into_iter();
+    wire.map(token_balance).collect()
+}
+
+fn token_balance(wire: WireTokenBalance<'_>) -> Result<TokenBalance, BlockError> {
+    let key = |text: Option<Cow<'_, str>>| text.map(|text| text.parse()).transpose();
+    let amount = wire.ui_token_amount;
+    Ok(TokenBalance {
+        account_index: wire.account_index,
+        mint: wire.mint.parse()?,
+        owner: key(wire.owner)?,
+        program: key(wire.program_id)?,
+        amount: amount.amount.parse()?,
+        decimals: amount.decimals,
+        shown_amount: amount.ui_amount_string,
     })
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, btree_map::Entry, hash_map};
 
-use sluice_geyser::{AccountUpdate, TransactionUpdate};
+use sluice_geyser::{AccountUpdate, TokenBalance, TransactionUpdate};
 use solana_pubkey::Pubkey;
 
 /// Fixed cost of an update that is held, bytes: its fields, and its place in the maps.
@@ -38,12 +38,23 @@ impl SlotEvent {
                     .inner_instructions
                     .iter()
                     .flat_map(|(_, inner)| inner);
-                let data: usize = inner.map(|instruction| instruction.data.len()).sum();
+                let inner: usize = inner.map(|instruction| instruction.data.len()).sum();
+                let outer = transaction.instructions.iter();
+                let outer: usize = outer.map(|instruction| instruction.data.len()).sum();
+                let (before, after) = (
+                    &transaction.pre_token_balances,
+                    &transaction.post_token_balances,
+                );
+                let tokens = before.len().saturating_add(after.len());
+                let tokens = tokens.saturating_mul(size_of::<TokenBalance>());
                 let keys = transaction
                     .account_keys
                     .len()
                     .saturating_mul(size_of::<Pubkey>());
-                logs.saturating_add(data).saturating_add(keys)
+                logs.saturating_add(inner)
+                    .saturating_add(outer)
+                    .saturating_add(tokens)
+                    .saturating_add(keys)
             }
         };
         bytes.saturating_add(UPDATE_BYTES)
@@ -209,6 +220,8 @@ pub(crate) mod fixtures {
             compute_units: Some(100),
             pre_balances: Vec::new(),
             post_balances: Vec::new(),
+            pre_token_balances: Vec::new(),
+            post_token_balances: Vec::new(),
         }
     }
 }

@@ -118,6 +118,8 @@ pub fn transaction(slot: u64, number: u8) -> Update {
         compute_units: Some(1234),
         pre_balances: vec![1, 1],
         post_balances: vec![1, 1],
+        pre_token_balances: Vec::new(),
+        post_token_balances: Vec::new(),
     };
     update("transactions", Body::Transaction(Box::new(transaction)))
 }

@@ -69,6 +69,8 @@ fn real_data(kind: EventKind) -> Value {
                 compute_units: Some(0),
                 pre_balances: Vec::new(),
                 post_balances: Vec::new(),
+                pre_token_balances: Vec::new(),
+                post_token_balances: Vec::new(),
             };
             payload::transaction(&transaction, &[key(2)])
         }

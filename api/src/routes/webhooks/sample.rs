@@ -57,6 +57,12 @@ fn data(definition: &WebhookDefinition, kind: EventKind) -> Value {
             "computeUnits": 0,
             "accountKeys": [account, program],
             "programs": [program],
+            "instructions": [],
+            "innerInstructions": [],
+            "preBalances": [],
+            "postBalances": [],
+            "preTokenBalances": [],
+            "postTokenBalances": [],
             "logs": [],
         }),
         EventKind::ProgramEvent => json!({

@@ -3,6 +3,7 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use sluice_chain_types::SlotStatus;
+use solana_pubkey::Pubkey;
 use solana_transaction_error::TransactionError;
 use yellowstone_grpc_proto::{
     geyser::{self as proto, subscribe_update::UpdateOneof},
@@ -11,7 +12,8 @@ use yellowstone_grpc_proto::{
 };
 
 use crate::update::{
-    AccountUpdate, BlockMeta, Body, InnerInstruction, SlotUpdate, TransactionUpdate, Update,
+    AccountUpdate, BlockMeta, Body, InnerInstruction, SlotUpdate, TokenBalance, TransactionUpdate,
+    Update,
 };
 
 pub(super) fn update(update: Update) -> proto::SubscribeUpdate {
@@ -123,6 +125,16 @@ fn transaction(
         fee: update.fee,
         pre_balances: update.pre_balances,
         post_balances: update.post_balances,
+        pre_token_balances: update
+            .pre_token_balances
+            .into_iter()
+            .map(token_balance)
+            .collect(),
+        post_token_balances: update
+            .post_token_balances
+            .into_iter()
+            .map(token_balance)
+            .collect(),
         inner_instructions: update
             .inner_instructions
             .into_iter()
@@ -145,6 +157,22 @@ fn transaction(
             }),
             meta: Some(meta),
             index: update.index,
+        }),
+    }
+}
+
+fn token_balance(balance: TokenBalance) -> block::TokenBalance {
+    let text = |key: Option<Pubkey>| key.map(|key| key.to_string()).unwrap_or_default();
+    block::TokenBalance {
+        account_index: balance.account_index.into(),
+        mint: balance.mint.to_string(),
+        owner: text(balance.owner),
+        program_id: text(balance.program),
+        ui_token_amount: Some(block::UiTokenAmount {
+            ui_amount: balance.shown_amount.parse().unwrap_or_default(),
+            decimals: balance.decimals.into(),
+            amount: balance.amount.to_string(),
+            ui_amount_string: balance.shown_amount,
         }),
     }
 }

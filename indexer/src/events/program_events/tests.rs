@@ -28,6 +28,8 @@ fn transaction(logs: &[&str]) -> TransactionUpdate {
         compute_units: None,
         pre_balances: Vec::new(),
         post_balances: Vec::new(),
+        pre_token_balances: Vec::new(),
+        post_token_balances: Vec::new(),
     }
 }
 

@@ -83,6 +83,13 @@ fn swap() -> Value {
             "loadedAddresses": { "readonly": [key(14).to_string()], "writable": [key(13).to_string()] },
             "logMessages": ["Program log: one", "Log truncated"],
             "postBalances": [1],
+            "postTokenBalances": [{
+                "accountIndex": 3,
+                "mint": key(20).to_string(),
+                "owner": key(21).to_string(),
+                "programId": key(22).to_string(),
+                "uiTokenAmount": { "amount": "1500000", "decimals": 6, "uiAmount": 1.5, "uiAmountString": "1.5" },
+            }],
             "preBalances": [2],
             "returnData": { "data": ["AQ==", "base64"], "programId": key(12).to_string() },
         },
@@ -115,6 +122,18 @@ fn failed(error: Value) -> Value {
     failed["meta"]["logMessages"] = Value::Null;
     failed["meta"]["innerInstructions"] = Value::Null;
     failed
+}
+
+fn tokens() -> TokenBalance {
+    TokenBalance {
+        account_index: 3,
+        mint: key(20),
+        owner: Some(key(21)),
+        program: Some(key(22)),
+        amount: 1_500_000,
+        decimals: 6,
+        shown_amount: "1.5".to_owned(),
+    }
 }
 
 #[test]
@@ -183,6 +202,8 @@ fn a_block_is_what_the_stream_would_have_sent() {
         compute_units: Some(31_000),
         pre_balances: vec![2],
         post_balances: vec![1],
+        pre_token_balances: Vec::new(),
+        post_token_balances: vec![tokens()],
     };
     assert_eq!(*swap, expected);
 }

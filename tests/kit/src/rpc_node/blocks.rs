@@ -7,7 +7,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
-use sluice_geyser::{BlockMeta, Body, InnerInstruction, Instruction, TransactionUpdate, Update};
+use sluice_geyser::{
+    BlockMeta, Body, InnerInstruction, Instruction, TokenBalance, TransactionUpdate, Update,
+};
 
 /// Widest range of `getBlocks` that is answered; public nodes take 500,000 slots, many providers far fewer.
 const MOST_LISTED: u64 = 1_000;
@@ -191,9 +193,9 @@ fn transaction(one: &TransactionUpdate) -> Value {
             "loadedAddresses": { "readonly": [], "writable": [] },
             "logMessages": (!one.logs_missing).then_some(&one.log_messages),
             "postBalances": one.post_balances,
-            "postTokenBalances": [],
+            "postTokenBalances": token_balances(&one.post_token_balances),
             "preBalances": one.pre_balances,
-            "preTokenBalances": [],
+            "preTokenBalances": token_balances(&one.pre_token_balances),
             "rewards": null,
             "status": { "Ok": null },
         },
@@ -213,6 +215,25 @@ fn transaction(one: &TransactionUpdate) -> Value {
         },
         "version": VERSION,
     })
+}
+
+fn token_balances(balances: &[TokenBalance]) -> Vec<Value> {
+    let balance = |one: &TokenBalance| {
+        let shown: Option<f64> = one.shown_amount.parse().ok();
+        json!({
+            "accountIndex": one.account_index,
+            "mint": one.mint.to_string(),
+            "owner": one.owner.map(|owner| owner.to_string()),
+            "programId": one.program.map(|program| program.to_string()),
+            "uiTokenAmount": {
+                "amount": one.amount.to_string(),
+                "decimals": one.decimals,
+                "uiAmount": shown.filter(|shown| *shown > 0.0),
+                "uiAmountString": one.shown_amount,
+            },
+        })
+    };
+    balances.iter().map(balance).collect()
 }
 
 fn instruction(one: &Instruction) -> Value {

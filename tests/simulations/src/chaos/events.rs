@@ -168,6 +168,8 @@ impl NumberedEvents {
             compute_units: Some(1_234),
             pre_balances: vec![1, 1, 1],
             post_balances: vec![1, 1, 1],
+            pre_token_balances: Vec::new(),
+            post_token_balances: Vec::new(),
         }
     }
 

@@ -65,6 +65,8 @@ fn transaction(slot: u64, number: u8) -> Update {
         compute_units: None,
         pre_balances: Vec::new(),
         post_balances: Vec::new(),
+        pre_token_balances: Vec::new(),
+        post_token_balances: Vec::new(),
     };
     Update {
         body: Body::Transaction(Box::new(transaction)),

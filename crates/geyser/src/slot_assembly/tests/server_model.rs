@@ -545,5 +545,7 @@ pub(super) fn transaction(slot: u64, signature: Signature) -> TransactionUpdate 
         compute_units: None,
         pre_balances: Vec::new(),
         post_balances: Vec::new(),
+        pre_token_balances: Vec::new(),
+        post_token_balances: Vec::new(),
     }
 }
