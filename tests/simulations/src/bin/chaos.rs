@@ -1,9 +1,13 @@
 //! Chaos: kills everything at random and counts what arrives; see `cargo xtask chaos`.
 
-use std::{process::ExitCode, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    process::ExitCode,
+    time::Duration,
+};
 
 use clap::{Parser, ValueEnum};
-use sluice_simulations::chaos::{Kind, Plan, run};
+use sluice_simulations::chaos::{Kind, Plan, history::History, run};
 
 /// How long everything owed may take to arrive once nothing is killed any more: leases of the dead run out after
 /// 16 s, receivers that were given up are tried again within minutes.
@@ -21,6 +25,9 @@ struct Arguments {
     /// On which database.
     #[arg(long, value_enum, default_value_t = Which::Both)]
     store: Which,
+    /// Only judges the history of an earlier run, which is kept when that was not clean.
+    #[arg(long, value_name = "HISTORY")]
+    check: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -48,7 +55,27 @@ async fn main() -> ExitCode {
     }
 }
 
+/// Judges a history, and prints what is wrong.
+fn check(history: &Path) -> anyhow::Result<bool> {
+    let history = std::fs::read_to_string(history)?;
+    let history = History::parse(&history).map_err(anyhow::Error::msg)?;
+    let judged = history.judge().map_err(anyhow::Error::msg)?;
+    let faults: Vec<_> = judged.all_faults().collect();
+    for fault in &faults {
+        println!("{fault}");
+    }
+    println!(
+        "{} arrivals, {} faults",
+        history.arrivals.len(),
+        faults.len()
+    );
+    Ok(faults.is_empty())
+}
+
 async fn all(arguments: &Arguments) -> anyhow::Result<bool> {
+    if let Some(history) = &arguments.check {
+        return check(history);
+    }
     let kinds: &[Kind] = match arguments.store {
         Which::Sqlite => &[Kind::Sqlite],
         Which::Postgres => &[Kind::Postgres],

@@ -94,7 +94,10 @@ impl History {
 
     /// The lines of the file.
     pub fn lines(&self) -> impl Iterator<Item = String> {
-        let webhooks = self.webhooks.iter().map(webhook_line);
+        let webhooks = self
+            .webhooks
+            .iter()
+            .map(|(promise, secret)| webhook_line(promise, secret));
         let blocks = self.blocks.iter().map(block_line);
         let arrivals = self.arrivals.iter().map(Arrival::line);
         webhooks.chain(blocks).chain(arrivals)
@@ -145,7 +148,9 @@ impl Arrival {
     }
 }
 
-fn webhook_line((promise, secret): &(Promise, String)) -> String {
+/// The line of a webhook with this secret.
+#[must_use]
+pub fn webhook_line(promise: &Promise, secret: &str) -> String {
     let Subscriber {
         filters,
         kinds,
@@ -186,7 +191,9 @@ fn webhook_of(line: &Value) -> Result<(Promise, String), String> {
     Ok((promise, text(line, "secret")?.to_owned()))
 }
 
-fn block_line(block: &Block) -> String {
+/// The line of a block.
+#[must_use]
+pub fn block_line(block: &Block) -> String {
     json!({ "block": {
         "slot": block.slot,
         "kept": block.fate == Fate::Kept,

@@ -6,7 +6,9 @@ use axum::http::HeaderMap;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use sluice_store::WebhookId;
-use standardwebhooks::{HEADER_WEBHOOK_ID, Webhook as Verifier};
+use standardwebhooks::{
+    HEADER_WEBHOOK_ID, HEADER_WEBHOOK_SIGNATURE, HEADER_WEBHOOK_TIMESTAMP, Webhook as Verifier,
+};
 
 /// Most faults kept: a few show the pattern.
 const MOST_FAULTS: usize = 100;
@@ -51,6 +53,19 @@ pub struct Headers {
     pub timestamp: Option<String>,
     /// One signature or several, with blanks between them.
     pub signature: Option<String>,
+}
+
+impl Headers {
+    /// Those of a request.
+    #[must_use]
+    pub fn of(headers: &HeaderMap) -> Self {
+        let text = |name| headers.get(name)?.to_str().ok().map(str::to_owned);
+        Self {
+            id: text(HEADER_WEBHOOK_ID),
+            timestamp: text(HEADER_WEBHOOK_TIMESTAMP),
+            signature: text(HEADER_WEBHOOK_SIGNATURE),
+        }
+    }
 }
 
 /// What one webhook was sent.

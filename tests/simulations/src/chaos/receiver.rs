@@ -1,12 +1,13 @@
 //! Receivers that answer as receivers do: mostly well, and else in every wrong way, drawn by a seed.
 
 use std::{
-    io,
+    fs::File,
+    io::{self, BufWriter, Write},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
-    time::{Duration, Instant},
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
 use axum::http::{HeaderMap, HeaderValue};
@@ -17,7 +18,10 @@ use sluice_testkit::webhook_receiver::{
 };
 use standardwebhooks::HEADER_WEBHOOK_ID;
 
-use super::ledger::Ledger;
+use super::{
+    history::Arrival,
+    ledger::{Headers, Ledger},
+};
 
 /// Path of the receivers; the webhook's id follows.
 const HOOK: &str = "/hook/";
@@ -117,6 +121,8 @@ struct Drawn {
     begun: Instant,
     healed: AtomicBool,
     ledger: Mutex<Ledger>,
+    /// The lines of the history.
+    written: Mutex<BufWriter<File>>,
     answered: Mutex<std::collections::BTreeMap<Answer, u64>>,
     asked: Mutex<std::collections::HashMap<String, u64>>,
 }
@@ -132,12 +138,13 @@ impl Receivers {
     ///
     /// # Errors
     /// When no port can be bound.
-    pub async fn start(seed: u64) -> io::Result<Self> {
+    pub async fn start(seed: u64, history: File) -> io::Result<Self> {
         let drawn = Arc::new(Drawn {
             seed,
             begun: Instant::now(),
             healed: AtomicBool::new(false),
             ledger: Mutex::default(),
+            written: Mutex::new(BufWriter::new(history)),
             answered: Mutex::default(),
             asked: Mutex::default(),
         });
@@ -165,6 +172,22 @@ impl Receivers {
             ledger.fault(fault);
         }
         ledger
+    }
+
+    /// Writes a line of the history.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn write(&self, line: &str) -> io::Result<()> {
+        writeln!(lock(&self.drawn.written), "{line}")
+    }
+
+    /// Writes everything that is still to be written to the file of the history.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn flush(&self) -> io::Result<()> {
+        lock(&self.drawn.written).flush()
     }
 
     /// How often each answer was given.
@@ -202,6 +225,11 @@ impl Replies for Seeded {
         if let Some(webhook) = request.path.strip_prefix(HOOK) {
             let mut ledger = lock(&self.0.ledger);
             ledger.take(webhook, &request.headers, &request.body, accepted);
+            // While the ledger is held, so that both have one order.
+            let written = self.0.write(webhook, request, accepted);
+            if let Err(error) = written {
+                ledger.fault(format!("the history cannot be written: {error}"));
+            }
         }
     }
 
@@ -211,6 +239,23 @@ impl Replies for Seeded {
 }
 
 impl Drawn {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "senders sign by the system's clock"
+    )]
+    fn write(&self, webhook: &str, request: &ReceivedRequest, accepted: bool) -> io::Result<()> {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        let seconds = now.map_err(io::Error::other)?.as_secs();
+        let arrival = Arrival {
+            webhook: webhook.to_owned(),
+            headers: Headers::of(&request.headers),
+            body: String::from_utf8_lossy(&request.body).into_owned(),
+            accepted,
+            at: i64::try_from(seconds).map_err(io::Error::other)?,
+        };
+        writeln!(lock(&self.written), "{}", arrival.line())
+    }
+
     /// The same for the same attempt at the same message of the same run, whatever happens beside it.
     fn answer(&self, webhook: &str, headers: &HeaderMap) -> Answer {
         if self.healed.load(Ordering::SeqCst) {

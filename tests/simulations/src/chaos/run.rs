@@ -1,7 +1,8 @@
 //! Run of the chaos: kills and suspends processes at random, then waits until all that is owed arrived.
 
 use std::{
-    fs, io,
+    fs::{self, File},
+    io,
     ops::Range,
     os::unix::fs::PermissionsExt,
     time::{Duration, Instant, SystemTime},
@@ -20,12 +21,13 @@ use super::{
     drained::{all_in_force, is_drained},
     feed::Feed,
     fleet::Fleet,
+    history::{History, block_line, webhook_line},
     numbered_chain::Fate,
     process::{Process, beside_this_executable},
     receiver::Receivers,
     report::{Kills, Report},
     subscriber::{Subscriber, from_the_start, latecomers},
-    verdict::{Played, Promise, first_faults, judge},
+    verdict::{Promise, first_faults},
 };
 
 /// How long the first webhooks may take to be in force, and a new one to be written while everything is killed.
@@ -52,6 +54,9 @@ const KILLS_PER_BIRTH: u32 = 12;
 
 /// Starts that may fail while nothing is killed yet. A process that finds its database busy tries for longer.
 const MOST_FAILED_STARTS: u32 = 10;
+
+/// Name of the file with the history of the run.
+const HISTORY: &str = "history.jsonl";
 
 /// Faults shown of each webhook.
 const MOST_FAULTS: usize = 5;
@@ -87,7 +92,7 @@ pub async fn run(plan: Plan, progress: impl Fn(String)) -> anyhow::Result<Report
         return Err(error.context(format!("logs and database are in {}", kept.display())));
     }
     trial.fleet.end().await?;
-    let report = trial.report(begun.elapsed());
+    let report = trial.report(begun.elapsed())?;
     if !report.is_clean() {
         let kept = trial.folder.keep();
         progress(format!("logs and database are in {}", kept.display()));
@@ -132,7 +137,8 @@ impl Trial {
         fs::hard_link(&sluice, &binary)?;
         let database = Database::make(plan.kind, folder.path()).await?;
         let feed = Feed::start(plan.seed).await?;
-        let receivers = Receivers::start(plan.seed).await?;
+        let history = File::create(folder.path().join(HISTORY))?;
+        let receivers = Receivers::start(plan.seed, history).await?;
         let (endpoint, setting) = (feed.endpoint().url.as_str(), database.setting());
         let processes = (0..plan.kind.processes())
             .map(|number| Process::new(number, &binary, folder.path(), endpoint, &setting))
@@ -266,12 +272,15 @@ impl Trial {
             self.tend().await?;
             sleep(POLL).await;
         };
-        self.promises.push(Promise {
+        let promise = Promise {
             webhook: id.to_string(),
             subscriber,
             // Before anything was read, everything from the first event on.
             since: since.unwrap_or(0),
-        });
+        };
+        let line = webhook_line(&promise, new.secret.expose());
+        self.receivers.write(&line)?;
+        self.promises.push(promise);
         Ok(())
     }
 
@@ -374,24 +383,27 @@ impl Trial {
         Ok(false)
     }
 
-    fn report(&self, took: Duration) -> Report {
+    /// Judges what was written down, and not what this process remembers.
+    fn report(&self, took: Duration) -> anyhow::Result<Report> {
         let blocks = self.feed.blocks();
-        let played = Played::new(&blocks);
-        let ledger = self.receivers.ledger();
-        let findings: Vec<_> = self
-            .promises
-            .iter()
-            .filter_map(|promise| {
-                let received = ledger.webhooks.get(&promise.webhook)?;
-                Some(judge(promise, &played, &received.messages))
-            })
-            .collect();
+        for block in &blocks {
+            self.receivers.write(&block_line(block))?;
+        }
+        let met = self.receivers.ledger().faults.clone();
+        self.receivers.flush()?;
+        let written = fs::read_to_string(self.folder.path().join(HISTORY))?;
+        let history = History::parse(&written).map_err(anyhow::Error::msg)?;
+        let judged = history.judge().map_err(anyhow::Error::msg)?;
+        ensure!(
+            judged.findings.len() == self.promises.len(),
+            "the history is of other webhooks"
+        );
         let mut faults = self.faults.clone();
-        faults.extend(ledger.faults.iter().cloned());
-        faults.extend(first_faults(&findings, MOST_FAULTS));
+        faults.extend(met.into_iter().chain(judged.faults));
+        faults.extend(first_faults(&judged.findings, MOST_FAULTS));
         let events: usize = blocks.iter().map(|block| block.events.len()).sum();
         let dropped = blocks.iter().filter(|block| block.fate == Fate::Dropped);
-        Report {
+        Ok(Report {
             kind: self.plan.kind,
             seed: self.plan.seed,
             kills: self.kills,
@@ -401,11 +413,11 @@ impl Trial {
             starts: self.fleet.processes.iter().map(Process::starts).sum(),
             events: u64::try_from(events).unwrap_or(u64::MAX),
             dropped_blocks: u64::try_from(dropped.count()).unwrap_or(u64::MAX),
-            findings,
+            findings: judged.findings,
             answered: self.receivers.answered(),
             faults,
             took,
-        }
+        })
     }
 }
 
