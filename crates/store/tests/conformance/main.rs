@@ -17,6 +17,7 @@ mod order;
 mod races;
 mod retention;
 mod slots;
+mod stats;
 mod webhooks;
 
 /// Runs each function once per database.
