@@ -1,4 +1,4 @@
-//! `sluice backup` and `sluice restore`: everything in the store to one file, and from there into an empty database.
+//! `sluice backup` and `sluice restore`: the whole store to one file, and from it into an empty one.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! A disk that is full: nothing that was promised is lost, and everything goes on by itself once there is room.
+//! A disk that is full: nothing that was promised is lost, and work goes on by itself once there is room.
 
 use std::{path::Path, sync::Arc};
 

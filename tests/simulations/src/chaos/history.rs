@@ -1,4 +1,4 @@
-//! History of a run: webhooks, blocks and arrivals, written down as lines of JSON and judged afterwards (pure).
+//! History of a run: webhooks, blocks and arrivals as lines of JSON, to be judged afterwards (pure).
 //!
 //! Whoever has the file can judge it: neither the processes nor the database of the run are needed. A line is an object
 //! with one member, `webhook`, `block` or `arrival`; arrivals stand in the order in which they came.
