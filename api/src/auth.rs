@@ -75,7 +75,7 @@ impl Authenticator {
         if let Some(key) = bearer_token(headers)? {
             let found = self.by_key(key).await?;
             return found.ok_or(refused(
-                "this API key does not exist or was revoked; `sluice keys list` shows which do",
+                "this API key does not exist, was revoked or has expired; `sluice keys list` shows which do",
             ));
         }
         let Some(session) = self.session(headers) else {
@@ -91,7 +91,7 @@ impl Authenticator {
         }
         let found = self.by_hash(&session.key).await?;
         found.ok_or(refused(
-            "the API key of this session was revoked: sign in with another",
+            "the API key of this session was revoked or has expired: sign in with another",
         ))
     }
 

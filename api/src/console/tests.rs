@@ -44,6 +44,7 @@ impl Site {
             name: "tests".to_owned(),
             hash: ApiKeyHash::of(KEY),
             created: Timestamp::from(std::time::SystemTime::UNIX_EPOCH),
+            expires: None,
         };
         site.store.create_api_key(&key).await.expect("stores");
         site

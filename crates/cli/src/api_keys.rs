@@ -1,5 +1,7 @@
 //! `sluice keys`: makes, lists, limits and revokes API keys, and encrypts secrets under another key.
 
+use std::time::Duration;
+
 use anyhow::{Context, bail, ensure};
 use clap::{Args, Subcommand};
 use service_kit::Clock;
@@ -9,6 +11,12 @@ use crate::config_file::{FileArguments, with_store};
 
 /// Longest name of a key, characters: it is a column of a list.
 const MAX_NAME_CHARS: usize = 60;
+
+/// A day.
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// Longest life that a key may be given, days: ten years. One that is to live longer is made without an end.
+const MAX_DAYS: i64 = 3650;
 
 /// Start of the identifiers of keys, which a name must not look like.
 const ID_PREFIX: &str = "key_";
@@ -34,6 +42,9 @@ pub enum Command {
 pub struct AddArguments {
     /// A name by which people know it, such as the service that uses it.
     name: String,
+    /// Days after which it stops being accepted by itself. Its webhooks go on until it is revoked, or another key takes them over.
+    #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u32).range(1..=MAX_DAYS))]
+    expires_in_days: Option<u32>,
     #[command(flatten)]
     adopt: Adopt,
     #[command(flatten)]
@@ -82,13 +93,19 @@ pub struct RevokeArguments {
 pub async fn run(command: Command, clock: &Clock) -> anyhow::Result<()> {
     let now = Timestamp::from(clock.now());
     match command {
-        Command::Add(AddArguments { name, adopt, file }) => {
+        Command::Add(AddArguments {
+            name,
+            expires_in_days,
+            adopt,
+            file,
+        }) => {
             check_name(&name)?;
-            with_store(&file, |_, store| add(store, name, adopt, now)).await
+            let expires = expires_in_days.map(|days| now.after(DAY.saturating_mul(days)));
+            with_store(&file, |_, store| add(store, name, adopt, (now, expires))).await
         }
         Command::List(file) => {
             let keys = with_store(&file, |_, store| async move { Ok(store.api_keys().await?) });
-            print!("{}", table(&keys.await?));
+            print!("{}", table(&keys.await?, now));
             Ok(())
         }
         Command::Limit(LimitArguments {
@@ -110,7 +127,12 @@ pub async fn run(command: Command, clock: &Clock) -> anyhow::Result<()> {
     }
 }
 
-async fn add(store: Store, name: String, adopt: Adopt, now: Timestamp) -> anyhow::Result<()> {
+async fn add(
+    store: Store,
+    name: String,
+    adopt: Adopt,
+    (now, expires): (Timestamp, Option<Timestamp>),
+) -> anyhow::Result<()> {
     let from = match &adopt.adopt_from {
         None => None,
         Some(key) => Some(find(&store, key).await?),
@@ -121,6 +143,7 @@ async fn add(store: Store, name: String, adopt: Adopt, now: Timestamp) -> anyhow
         name,
         hash: secret.hash(),
         created: now,
+        expires,
     };
     let key = store.create_api_key(&new).await?;
     // The key alone goes to standard output, so that a script can take it from there.
@@ -211,12 +234,14 @@ fn check_name(name: &str) -> anyhow::Result<()> {
 }
 
 /// One line per key.
-fn table(keys: &[ApiKey]) -> String {
+fn table(keys: &[ApiKey], now: Timestamp) -> String {
     let mut lines = String::new();
     for key in keys {
-        let state = match key.revoked {
-            None => "in use".to_owned(),
-            Some(time) => format!("revoked {time}"),
+        let state = match (key.revoked, key.expires) {
+            (Some(time), _) => format!("revoked {time}"),
+            (None, Some(time)) if time <= now => format!("expired {time}"),
+            (None, Some(time)) => format!("in use until {time}"),
+            (None, None) => "in use".to_owned(),
         };
         lines.push_str(&format!(
             "{}  {:width$}  {} webhooks  made {}  {state}{}\n",

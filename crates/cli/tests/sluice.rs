@@ -257,6 +257,14 @@ async fn keys_are_shown_once_listed_without_their_secret_and_revoked() {
     let file = std::fs::read(database(installation.folder.path())).expect("reads");
     assert!(!text(&file).contains(&key), "hashed at rest");
 
+    let passing = ["keys", "add", "passing", "--expires-in-days", "30"];
+    let added = installation.run(&passing).await;
+    assert!(added.status.success(), "{added:?}");
+    let listed = text(&installation.run(&["keys", "list"]).await.stdout);
+    assert!(listed.contains("in use until"), "{listed}");
+    let endless = ["keys", "add", "endless", "--expires-in-days", "0"];
+    assert!(!installation.run(&endless).await.status.success());
+
     let limit = ["keys", "limit", "ci", "--addresses", "500"];
     let limited = installation.run(&limit).await;
     assert!(limited.status.success(), "{limited:?}");

@@ -51,7 +51,7 @@ pub(super) fn store_error(error: StoreError) -> ApiError {
         ),
         // Revoked since the request was let in.
         StoreError::NoSuchApiKey { .. } => ApiError::Unauthorized {
-            fault: "this API key does not exist or was revoked",
+            fault: "this API key does not exist, was revoked or has expired",
             with_key: true,
         },
         other => ApiError::StoreUnavailable(other.into()),

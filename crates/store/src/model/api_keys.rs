@@ -78,6 +78,8 @@ pub struct NewApiKey {
     pub hash: ApiKeyHash,
     /// Time of creation.
     pub created: Timestamp,
+    /// When it stops being accepted by itself; `None` where that is only when it is revoked.
+    pub expires: Option<Timestamp>,
 }
 
 /// What an API key may have. `None` is the configured limit, or none where nothing is configured.
@@ -109,8 +111,10 @@ pub struct ApiKey {
     pub name: String,
     /// Time of creation.
     pub created: Timestamp,
-    /// When it stopped being accepted.
+    /// When it was revoked.
     pub revoked: Option<Timestamp>,
+    /// When it stops being accepted by itself; `None` where that is only when it is revoked.
+    pub expires: Option<Timestamp>,
     /// Webhooks that belong to it.
     pub webhooks: u32,
     /// The limits that it has of its own.

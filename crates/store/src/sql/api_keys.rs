@@ -3,16 +3,30 @@
 use super::{quotas::quotas, retried::retried, rows, store::Store, webhook_row};
 use crate::{
     Access, ApiKey, ApiKeyHash, ApiKeyId, NewApiKey, Quotas, StoreError, Timestamp,
-    backend::{Connection, Durability, Row, values},
+    backend::{Connection, Durability, Row, Sql, database_time, values},
 };
 
 /// Why the webhooks of a revoked API key are off.
 const REVOKED: &str = "the API key it belongs to was revoked";
 
 const SELECT: &str = "
-    SELECT k.id, k.name, k.created_at, k.revoked_at, k.max_webhooks, k.max_addresses,
+    SELECT k.id, k.name, k.created_at, k.revoked_at, k.expires_at, k.max_webhooks, k.max_addresses,
         (SELECT count(*) FROM webhooks w WHERE w.api_key = k.ordinal AND w.deleted = 0) AS webhooks
     FROM api_keys k WHERE CAST($1 AS TEXT) IS NULL OR k.id = $1 ORDER BY k.ordinal";
+
+/// The API key of a hash, while it is accepted.
+const ACCEPTED: Sql = Sql {
+    sqlite: concat!(
+        "SELECT id FROM api_keys WHERE hash = $1 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > ",
+        database_time!(sqlite),
+        ")"
+    ),
+    postgres: concat!(
+        "SELECT id FROM api_keys WHERE hash = $1 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > ",
+        database_time!(postgres),
+        ")"
+    ),
+};
 
 impl Store {
     /// Stores an API key.
@@ -24,13 +38,15 @@ impl Store {
         let mut write = self.write(Durability::Durable).await?;
         let stored = write
             .execute(
-                "INSERT INTO api_keys (id, name, hash, created_at) VALUES ($1, $2, $3, $4)
+                "INSERT INTO api_keys (id, name, hash, created_at, expires_at)
+                 VALUES ($1, $2, $3, $4, $5)
                  ON CONFLICT (name) DO NOTHING",
                 values![
                     new.id.as_str(),
                     new.name.as_str(),
                     new.hash.as_str(),
-                    new.created
+                    new.created,
+                    new.expires
                 ],
             )
             .await?;
@@ -45,6 +61,7 @@ impl Store {
             name: new.name.clone(),
             created: new.created,
             revoked: None,
+            expires: new.expires,
             webhooks: 0,
             quotas: Quotas::default(),
         })
@@ -74,18 +91,13 @@ impl Store {
         Ok(found.is_some())
     }
 
-    /// The API key of this hash, unless it was revoked.
+    /// The API key of this hash, unless it was revoked or has expired.
     ///
     /// # Errors
     /// A failure of the database.
     pub async fn api_key_by_hash(&self, hash: &ApiKeyHash) -> Result<Option<ApiKeyId>, StoreError> {
         let mut read = self.read().await?;
-        let row = read
-            .row(
-                "SELECT id FROM api_keys WHERE hash = $1 AND revoked_at IS NULL",
-                values![hash.as_str()],
-            )
-            .await?;
+        let row = read.row(ACCEPTED, values![hash.as_str()]).await?;
         row.map(|row| rows::api_key_id(&row, "id")).transpose()
     }
 
@@ -188,6 +200,7 @@ fn api_key_of(row: &Row) -> Result<ApiKey, StoreError> {
         name: row.text("name")?,
         created: row.time("created_at")?,
         revoked: row.optional_time("revoked_at")?,
+        expires: row.optional_time("expires_at")?,
         webhooks: row.count("webhooks")?,
         quotas: quotas(row)?,
     })

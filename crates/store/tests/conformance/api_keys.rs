@@ -2,13 +2,14 @@
 
 use sluice_store::{
     Access, ApiKeyHash, ApiKeyId, ApiKeySecret, FilterEdit, FilterLimits, Filters, NewApiKey,
-    NewWebhook, Quotas, Store, StoreError, WebhookId,
+    NewWebhook, Quotas, Store, StoreError, Timestamp, WebhookId,
 };
 
 use crate::{fixture::*, on_both};
 
 on_both!(
     a_key_is_known_by_its_hash_until_it_is_revoked,
+    an_expired_key_is_not_known_while_its_webhooks_go_on,
     a_webhook_exists_for_its_key_alone,
     webhooks_of_a_revoked_key_stop_and_can_be_adopted,
     a_key_is_kept_to_its_quotas_and_others_are_not,
@@ -31,6 +32,7 @@ async fn a_key_is_known_by_its_hash_until_it_is_revoked(fixture: &Fixture) {
         name: "one".to_owned(),
         hash: ApiKeySecret::from_random([2; 32]).hash(),
         created: NOW,
+        expires: None,
     };
     assert!(matches!(
         store.create_api_key(&same_name).await,
@@ -48,6 +50,39 @@ async fn a_key_is_known_by_its_hash_until_it_is_revoked(fixture: &Fixture) {
     );
     let keys = store.api_keys().await.expect("lists");
     assert_eq!((keys.len(), keys[0].revoked), (1, Some(NOW)));
+}
+
+async fn an_expired_key_is_not_known_while_its_webhooks_go_on(fixture: &Fixture) {
+    // The database judges by its own clock: these are the years 2001 and 2100.
+    const PAST: Timestamp = Timestamp::from_unix_seconds(1_000_000_000);
+    const FUTURE: Timestamp = Timestamp::from_unix_seconds(4_102_444_800);
+    let store = &fixture.store;
+    let key = async |number: u8, expires: Timestamp| {
+        let secret = ApiKeySecret::from_random([number; 32]);
+        let new = NewApiKey {
+            id: ApiKeyId::from_random([number; 8]),
+            name: number.to_string(),
+            hash: secret.hash(),
+            created: NOW,
+            expires: Some(expires),
+        };
+        let created = store.create_api_key(&new).await.expect("created");
+        assert_eq!(created.expires, Some(expires));
+        let found = store.api_key_by_hash(&secret.hash()).await.expect("reads");
+        (created.id, found)
+    };
+    let (later, found) = key(1, FUTURE).await;
+    assert_eq!(found.as_ref(), Some(&later));
+    let (expired, found) = key(2, PAST).await;
+    assert_eq!(found, None);
+    let mut new = webhook(1);
+    new.owner = Access::Key(expired.clone());
+    let webhook = store.create_webhook(&new, 1).await.expect("created");
+    assert_eq!(webhook.api_key, Some(expired));
+    let active = store.active_webhooks().await.expect("reads");
+    assert_eq!(active.webhooks.len(), 1);
+    let keys = store.api_keys().await.expect("lists");
+    assert_eq!(keys[1].expires, Some(PAST));
 }
 
 async fn a_webhook_exists_for_its_key_alone(fixture: &Fixture) {

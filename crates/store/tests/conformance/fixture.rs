@@ -162,6 +162,7 @@ pub async fn with_key(store: &Store, number: u8, name: &str) -> (ApiKeyId, ApiKe
         name: name.to_owned(),
         hash: secret.hash(),
         created: NOW,
+        expires: None,
     };
     store.create_api_key(&new).await.expect("created");
     (id, secret)

@@ -17,6 +17,7 @@ impl Api {
             name: format!("key {number}"),
             hash: secret.hash(),
             created: now(),
+            expires: None,
         };
         self.store.create_api_key(&new).await.expect("stores");
         Key {

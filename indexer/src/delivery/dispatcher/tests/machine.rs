@@ -136,6 +136,7 @@ impl Machine {
             name: number.to_string(),
             hash: ApiKeySecret::from_random([number; 32]).hash(),
             created: Timestamp::from(Clock::system().now()),
+            expires: None,
         };
         self.store.create_api_key(&key).await.expect("created");
         let (url, order) = (receiver.url(), DeliveryOrder::None);
