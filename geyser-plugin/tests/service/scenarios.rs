@@ -1,7 +1,7 @@
 //! Scenarios of Yellowstone's own end-to-end suite, on a scripted validator.
 //!
-//! `tests/e2e` plays the same ones on a real validator. Here the script adds what that one does at random: statuses
-//! before content, transactions and entries after the block meta, statuses without a parent.
+//! `tests/validator` plays the same ones on a real validator. Here the script adds what that one does at random:
+//! statuses before content, transactions and entries after the block meta, statuses without a parent.
 
 use std::time::Duration;
 
@@ -87,6 +87,7 @@ fn plays(chain: &Chain, slot: u64) {
     chain.records(slot, 1, slot as u8);
 }
 
+/// Scenario `event-ordering`: a created bank, then its content, the block, its metadata and its status.
 #[tokio::test]
 async fn event_ordering() {
     let chain = Chain::from_genesis("");
@@ -110,6 +111,7 @@ async fn event_ordering() {
     chain.stop().await;
 }
 
+/// Scenario `replay-ordering`: a replayed slot comes as content, block, block metadata, and then statuses.
 #[tokio::test]
 async fn replay_ordering() {
     let chain = Chain::from_genesis("");
@@ -137,7 +139,7 @@ async fn replay_ordering() {
     chain.stop().await;
 }
 
-/// Replayed statuses carry parents.
+/// Scenario `replay`: replayed statuses carry parents.
 #[tokio::test]
 async fn replay() {
     let chain = Chain::from_genesis("");
@@ -157,6 +159,7 @@ async fn replay() {
     chain.stop().await;
 }
 
+/// Scenario `slot-status-parent-present`: every status of a slot names its parent.
 #[tokio::test]
 async fn slot_status_parent_present() {
     let chain = Chain::from_genesis("");
@@ -182,6 +185,7 @@ async fn slot_status_parent_present() {
     chain.stop().await;
 }
 
+/// Scenario `slot-duplicate`: a status of a slot comes once.
 #[tokio::test]
 async fn slot_duplicate() {
     let chain = Chain::from_genesis("");
@@ -210,7 +214,7 @@ async fn slot_duplicate() {
     chain.stop().await;
 }
 
-/// Above processed all of a slot comes at once, as a block, once it has that commitment.
+/// Scenario `any-commitment`: above processed a slot comes all at once, as a block, once it is committed.
 #[tokio::test]
 async fn any_commitment() {
     let chain = Chain::from_genesis("");
@@ -257,7 +261,9 @@ fn accounts<const N: usize>(
     }
 }
 
-/// Fields of a filter must all match, and of each field any value; an update names the filters that let it through.
+/// Scenario `filter-accounts`: all fields of a filter must match, and of each field any value.
+///
+/// An update names the filters that let it through.
 #[tokio::test]
 async fn filter_accounts() {
     let chain = Chain::from_genesis("");
@@ -298,6 +304,7 @@ async fn filter_accounts() {
     chain.stop().await;
 }
 
+/// Scenario `cuckoo`: a cuckoo filter lets the accounts through that it stands for.
 #[tokio::test]
 async fn cuckoo() {
     let chain = Chain::from_genesis("");
@@ -319,6 +326,7 @@ fn sysvar() -> String {
     bs58::encode([SYSVAR; 32]).into_string()
 }
 
+/// Scenario `sysvar-account`: each write of a sysvar is sent as it happens.
 #[tokio::test]
 async fn sysvar_account() {
     let chain = Chain::from_genesis("");
@@ -351,6 +359,7 @@ async fn next_block(subscription: &mut Subscription) -> SubscribeUpdateBlock {
     }
 }
 
+/// Scenario `sysvar-block`: a block that is filtered by a sysvar holds what was written to that account last.
 #[tokio::test]
 async fn sysvar_block() {
     let chain = Chain::from_genesis("");
@@ -369,6 +378,7 @@ async fn sysvar_block() {
     chain.stop().await;
 }
 
+/// Scenario `full-blocks`: every block holds all accounts, transactions and entries of its slot.
 #[tokio::test]
 async fn full_blocks() {
     let chain = Chain::from_genesis("");
@@ -393,6 +403,7 @@ async fn full_blocks() {
     chain.stop().await;
 }
 
+/// Scenario `block-subscription-replay`: replayed blocks are followed by the live ones without a gap.
 #[tokio::test]
 async fn block_subscription_replay() {
     let chain = Chain::from_genesis("");
@@ -410,6 +421,7 @@ async fn block_subscription_replay() {
     chain.stop().await;
 }
 
+/// Scenario `health-routes`: the health check answers for the server and the service, and for no other.
 #[tokio::test]
 async fn health_routes() {
     let chain =

@@ -79,6 +79,7 @@ fn span(order: &[Kind], kind: Kind) -> (usize, usize) {
         .unwrap_or_else(|| panic!("no {kind:?} in {order:?}"))
 }
 
+/// Scenario `event-ordering`: a created bank, then its content, the block, its metadata and its status.
 #[tokio::test]
 async fn event_ordering() {
     let validator = Validator::start().await;
@@ -120,6 +121,7 @@ async fn event_ordering() {
     assert!(with_vote > 0, "no transaction in {updates:?}");
 }
 
+/// Scenario `replay-ordering`: a replayed slot comes as content, block, block metadata, and then statuses.
 #[tokio::test]
 async fn replay_ordering() {
     let validator = Validator::start().await;
@@ -139,7 +141,7 @@ async fn replay_ordering() {
     assert!(order[5..].contains(&Kind::Status(SlotStatus::SlotProcessed)));
 }
 
-/// Replay begins where it was asked to, misses no block up to the live stream, and its statuses carry parents.
+/// Scenario `replay`: it begins where it was asked to and misses no block, and its statuses carry parents.
 #[tokio::test]
 async fn replay() {
     let validator = Validator::start().await;
@@ -171,6 +173,7 @@ async fn replay() {
     }
 }
 
+/// Scenario `slot-duplicate`: a status of a slot comes once.
 #[tokio::test]
 async fn slot_duplicate() {
     let validator = Validator::start().await;
@@ -186,6 +189,7 @@ async fn slot_duplicate() {
     }
 }
 
+/// Scenario `slot-status-parent-present`: every status of a slot names its parent.
 #[tokio::test]
 async fn slot_status_parent_present() {
     let validator = Validator::start().await;
@@ -201,7 +205,7 @@ async fn slot_status_parent_present() {
     }
 }
 
-/// At each commitment every slot comes whole: its accounts before its block metadata, and that before its status.
+/// Scenario `any-commitment`: at each, every slot comes whole, accounts first, then its metadata and status.
 #[tokio::test]
 async fn any_commitment() {
     let validator = Validator::start().await;
@@ -254,6 +258,7 @@ async fn next_write(watch: &mut Watch) -> (u64, String, String) {
     }
 }
 
+/// Scenario `filter-accounts`: writes of an owner's accounts come, or of those of them that are listed.
 #[tokio::test]
 async fn filter_accounts() {
     let validator = Validator::start().await;
@@ -278,6 +283,7 @@ async fn filter_accounts() {
     }
 }
 
+/// Scenario `cuckoo`: a cuckoo filter lets the accounts through that it stands for.
 #[tokio::test]
 async fn cuckoo() {
     let validator = Validator::start().await;
@@ -303,6 +309,7 @@ async fn cuckoo() {
     );
 }
 
+/// Scenario `sysvar-account`: the clock's account comes once in every slot.
 #[tokio::test]
 async fn sysvar_account() {
     let validator = Validator::start().await;
@@ -328,6 +335,7 @@ async fn sysvar_account() {
     );
 }
 
+/// Scenario `sysvar-block`: a block that is filtered by the clock holds that account and no other.
 #[tokio::test]
 async fn sysvar_block() {
     let validator = Validator::start().await;
@@ -354,6 +362,7 @@ async fn sysvar_block() {
     }
 }
 
+/// Scenario `full-blocks`: every block holds all that it counts, at each commitment.
 #[tokio::test]
 async fn full_blocks_at_every_commitment() {
     let validator = Validator::start().await;
@@ -393,6 +402,7 @@ async fn full_blocks_at_every_commitment() {
     }
 }
 
+/// Scenario `block-subscription-replay`: replayed blocks are followed by the live ones without a gap.
 #[tokio::test]
 async fn block_subscription_replay() {
     let validator = Validator::start().await;
@@ -411,6 +421,7 @@ async fn block_subscription_replay() {
     );
 }
 
+/// Scenario `health-routes`: the health check answers for the server and the service, and for no other.
 #[tokio::test]
 async fn health_routes() {
     let validator = Validator::start().await;
