@@ -142,7 +142,7 @@ async fn sign_in(State(console): State<Console>, headers: HeaderMap, body: Bytes
                 format!("{SESSION_COOKIE}={name}; Path=/; HttpOnly; SameSite=Strict{secure}");
             with_cookie(to("/console"), &cookie)
         }
-        Ok(None) => sign_in_page("There is no such key, or it was revoked."),
+        Ok(None) => sign_in_page("There is no such key, or it was revoked or has expired."),
         Err(error) => error.into_response(),
     }
 }

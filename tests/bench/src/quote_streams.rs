@@ -3,6 +3,7 @@
 //! The API and the chain before it are a process of their own, so that its memory is the readers' alone, and neither
 //! process needs more files than a system lets one have.
 
+pub mod bare;
 mod readers;
 
 use std::{
@@ -62,7 +63,7 @@ pub async fn figures(readers: Option<usize>) -> anyhow::Result<Vec<Figure>> {
 }
 
 async fn measure(count: usize) -> anyhow::Result<Vec<Figure>> {
-    let mut server = Server::start().await?;
+    let mut server = Server::start(&[CHILD]).await?;
     let readers = Readers::new(server.address, path());
     readers.open(1, None);
     readers.until(1, 0, PATIENCE).await?;
@@ -71,12 +72,12 @@ async fn measure(count: usize) -> anyhow::Result<Vec<Figure>> {
     readers.until(count, 0, PATIENCE).await?;
     let grown = (server.resident()? - before) * 1_024.0 * 1_024.0;
     let slots = server.slots(SLOTS).await?;
-    let mut lags = readers.last_after(&slots, count);
-    let whole = lags.len();
-    ensure!(whole > 0, "no slot reached every reader");
-    lags.sort_unstable();
-    let p99 = lags[(whole * 99).div_ceil(100) - 1];
+    let (p99, whole) = p99_of(readers.last_after(&slots, count))?;
+    let event = readers.longest();
     let again = reconnect(&mut server, &readers, count).await?;
+    readers.close();
+    drop(server);
+    let bare = bare_p99(count, event).await?;
     println!(
         "{whole} of {SLOTS} slots reached all {count} readers; the others were skipped by some"
     );
@@ -86,6 +87,18 @@ async fn measure(count: usize) -> anyhow::Result<Vec<Figure>> {
             p99.as_secs_f64() * 1_000.0,
             "ms",
             Limit::AtMost(50.0),
+        ),
+        Figure::new(
+            "Bare writes of as many bytes: from the first to the last reader, p99",
+            bare.as_secs_f64() * 1_000.0,
+            "ms",
+            Limit::None,
+        ),
+        Figure::new(
+            "Quote streams: seal to the last reader, p99, against bare writes",
+            p99.as_secs_f64() / bare.as_secs_f64(),
+            "ratio",
+            Limit::None,
         ),
         Figure::new(
             "Quote streams: resident memory of a reader",
@@ -106,6 +119,25 @@ async fn measure(count: usize) -> anyhow::Result<Vec<Figure>> {
             Limit::AtMost(0.0),
         ),
     ])
+}
+
+/// The lag that 99 of 100 slots did not exceed, and of how many slots.
+fn p99_of(mut lags: Vec<Duration>) -> anyhow::Result<(Duration, usize)> {
+    lags.sort_unstable();
+    let last = (lags.len() * 99).div_ceil(100).checked_sub(1);
+    let p99 = last.and_then(|last| lags.get(last));
+    Ok((*p99.context("no slot reached every reader")?, lags.len()))
+}
+
+/// The same of a loop that writes events of this length and does nothing else.
+async fn bare_p99(count: usize, event: usize) -> anyhow::Result<Duration> {
+    let mut server = Server::start(&[bare::CHILD, &event.to_string()]).await?;
+    let readers = Readers::new(server.address, path());
+    readers.open(count, None);
+    readers.until(count, 0, PATIENCE).await?;
+    let slots = server.slots(SLOTS).await?;
+    readers.close();
+    Ok(p99_of(readers.last_after(&slots, count))?.0)
 }
 
 /// What came of all readers connecting again.
@@ -158,9 +190,9 @@ struct Server {
 }
 
 impl Server {
-    async fn start() -> anyhow::Result<Self> {
+    async fn start(words: &[&str]) -> anyhow::Result<Self> {
         let mut child = Command::new(env::current_exe()?)
-            .arg(CHILD)
+            .args(words)
             .stdout(Stdio::piped())
             .kill_on_drop(true)
             .spawn()?;

@@ -29,7 +29,6 @@ pub struct SendRequest {
     transaction: Option<String>,
     /// Last block height at which it can land, as it was answered with the transaction. Without it a transaction that did not
     /// land may end as `unknown` where it would have been `expired`. Default that of a blockhash of now, which is later.
-    #[schema(value_type = Option<u64>)]
     last_valid_block_height: Option<Amount>,
 }
 

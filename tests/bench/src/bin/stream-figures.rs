@@ -5,7 +5,7 @@
 use std::{env, path::Path};
 
 use anyhow::{Context, bail};
-use sluice_bench::quote_streams;
+use sluice_bench::quote_streams::{self, bare};
 use sluice_testkit::figure;
 use tokio::runtime;
 
@@ -14,6 +14,7 @@ fn main() -> anyhow::Result<()> {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let (file, readers) = match arguments[..] {
         [quote_streams::CHILD] => return quote_streams::serve(),
+        [bare::CHILD, length] => return bare::serve(length.parse().context("a length")?),
         [file] => (file, None),
         [file, readers] => (file, Some(readers.parse().context("a number of readers")?)),
         _ => bail!("usage: stream-figures <file to write> [readers]"),

@@ -41,6 +41,8 @@ struct Seen {
     slots: BTreeMap<u64, (usize, Option<SystemTime>)>,
     /// The newest slot that each reader was given.
     newest: Vec<u64>,
+    /// Bytes of the longest event.
+    longest: usize,
 }
 
 impl Readers {
@@ -90,6 +92,11 @@ impl Readers {
         let slot = slot.max(1);
         let seen = self.seen.borrow();
         seen.newest.iter().filter(|newest| **newest >= slot).count()
+    }
+
+    /// Bytes of the longest event so far.
+    pub fn longest(&self) -> usize {
+        self.seen.borrow().longest
     }
 
     /// Waits until so many readers were given this slot or a later one.
@@ -142,8 +149,9 @@ async fn read_once(
     let mut text = Vec::with_capacity(ROOM);
     while stream.read_buf(&mut text).await? > 0 {
         let now = Clock::system().now();
-        while let Some(slot) = next_slot(&mut text) {
+        while let Some((slot, length)) = next_slot(&mut text) {
             let mut seen = seen.borrow_mut();
+            seen.longest = seen.longest.max(length);
             let (readers, last) = seen.slots.entry(slot).or_default();
             *readers += 1;
             *last = Some(now);
@@ -155,16 +163,16 @@ async fn read_once(
     Ok(())
 }
 
-/// Takes the first whole event out of the text; the slot that it is of.
-fn next_slot(text: &mut Vec<u8>) -> Option<u64> {
+/// Takes the first whole event out of the text; the slot that it is of, and its length.
+fn next_slot(text: &mut Vec<u8>) -> Option<(u64, usize)> {
     loop {
         let end = text.windows(2).position(|pair| pair == b"\n\n")? + 2;
         let event: Vec<u8> = text.drain(..end).collect();
         let mut lines = event.split(|byte| *byte == b'\n');
         let id = lines.find_map(|line| line.strip_prefix(b"id: "));
         let slot = id.and_then(|id| std::str::from_utf8(id).ok()?.parse().ok());
-        if slot.is_some() {
-            return slot;
+        if let Some(slot) = slot {
+            return Some((slot, end));
         }
     }
 }
