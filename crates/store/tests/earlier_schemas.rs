@@ -75,7 +75,8 @@ async fn of_schema(version: i64, content: &str, path: &Path) {
     let mut connection = SqliteConnection::connect_with(&options)
         .await
         .expect("opens");
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("migrations/sqlite");
+    // From the folder of this package, in which its tests run.
+    let folder = Path::new("migrations/sqlite");
     Migrator::new(folder)
         .await
         .expect("reads the migrations")
@@ -264,7 +265,7 @@ async fn the_fourth_schema_keeps_what_it_renames_in_postgres() {
     let name = format!("earlier_schema_{}", std::process::id());
     let url = cluster.create_database(&name).await.expect("creates");
     let mut connection = PgConnection::connect(&url).await.expect("connects");
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("migrations/postgres");
+    let folder = Path::new("migrations/postgres");
     Migrator::new(folder)
         .await
         .expect("reads the migrations")

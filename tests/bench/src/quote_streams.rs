@@ -13,7 +13,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use anyhow::{Context, ensure};
+use anyhow::Context;
 use cpmm::ids;
 use service_kit::{CancellationToken, Clock};
 use sluice_testkit::{

@@ -15,11 +15,9 @@ use crate::{
     platform_fee::{PlatformFee, PlatformRate},
 };
 
-/// Where the client's tests read them.
-const FILE: &str = concat!(
-    env!("CARGO_MANIFEST_DIR"),
-    "/../../clients/typescript/tests/transactions.json"
-);
+/// Where the client's tests read them, from the folder of this package, in which its tests run: a compiled test may have come
+/// from another checkout.
+const FILE: &str = "../../clients/typescript/tests/transactions.json";
 
 /// Set to write the file anew.
 const WRITE: &str = "SLUICE_WRITE_TRANSACTIONS";
