@@ -12,7 +12,9 @@ mod clean_tools;
 mod clients;
 mod command;
 mod compiler;
+mod debian_tool;
 mod deny;
+mod deployment;
 mod exchange;
 mod generated;
 mod guard_tests;
@@ -27,6 +29,7 @@ mod openapi;
 mod packages;
 mod plugin;
 mod postgres;
+mod private_apt;
 mod programs;
 mod prove;
 mod publish;
@@ -170,6 +173,8 @@ enum Task {
     },
     /// Check which packages and modules import which.
     Imports,
+    /// Check alerts, unit, container file and manifests of deploy/.
+    Deployment,
     /// Remove every downloaded or built tool from the cache.
     CleanTools,
 }
@@ -233,6 +238,14 @@ fn run(arguments: Arguments) -> Result<ExitCode> {
         }
         Task::Deny { install } => deny::run(&repo, &cache, install)?,
         Task::Imports => imports::check(&repo)?,
+        Task::Deployment => {
+            packages::require(
+                &repo,
+                deployment::packages_needed(),
+                "The check of the unit",
+            )?;
+            deployment::check(&repo, &cache)?;
+        }
         Task::CleanTools => clean_tools::run(&cache)?,
     }
     Ok(ExitCode::SUCCESS)

@@ -12,8 +12,8 @@ use crate::repo::Repo;
 use crate::step::{Step, human};
 use crate::workspaces::Workspace;
 use crate::{
-    bench, binaries, clients, exchange, guard_tests, idl, imports, lint, miri, openapi, plugin,
-    postgres, programs, prove, sanitizer, system_packages, validator,
+    bench, binaries, clients, deployment, exchange, guard_tests, idl, imports, lint, miri, openapi,
+    plugin, postgres, programs, prove, sanitizer, system_packages, validator,
 };
 
 /// Runs all stages and closes with the time table and, as the very last line, the counts.
@@ -75,6 +75,7 @@ fn all(repo: &Repo, cache: &Cache, stages: &mut Stages) -> Result<()> {
             &clients::packages_needed(repo),
             postgres::packages_needed(),
             bench::Subject::Requests.packages_needed(),
+            deployment::packages_needed(),
         ]
         .concat();
         system_packages::require(repo, cache, &tests_need)
@@ -84,6 +85,7 @@ fn all(repo: &Repo, cache: &Cache, stages: &mut Stages) -> Result<()> {
     println!("==> Validator: {}", validator.display());
     stages.stage("format", || lint::formatting(repo))?;
     stages.stage("imports", || imports::check(repo))?;
+    stages.stage("deployment files", || deployment::check(repo, cache))?;
     stages.stage("clippy", || lint::clippy(repo))?;
     stages.stage("build programs", || programs::build(repo, cache))?;
     stages.tests("program tests (native)", || test_programs(repo, &nextest))?;

@@ -168,3 +168,49 @@ fn the_files_own_faults_keep_their_line() {
     let table: toml::Table = SHORT.parse().expect("TOML");
     assert!(Config::deserialize(Node::from(toml::Value::Table(table))).is_ok());
 }
+
+/// The variables that a file of `deploy/` sets, as a container file, a compose file or a kustomization writes them.
+fn variables_of(file: &'static str) -> Vec<(&'static str, &'static str)> {
+    let assignment = |line: &'static str| {
+        let line = line.trim().trim_end_matches(" \\");
+        let line = line.strip_prefix("ENV ").unwrap_or(line);
+        let line = line.strip_prefix("- ").unwrap_or(line);
+        let (name, value) = line.split_once(['=', ':'])?;
+        is_setting(name).then(|| (name, value.trim().trim_matches('"')))
+    };
+    file.lines().filter_map(assignment).collect()
+}
+
+/// What an orchestrator mounts.
+fn read_mounted(path: &Path) -> io::Result<String> {
+    match path.file_name().and_then(std::ffi::OsStr::to_str) {
+        Some("store-url") => {
+            Ok("postgres://sluice:pass@postgres/sluice?sslmode=disable\n".to_owned())
+        }
+        Some("encryption-key") => Ok("BwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwc=\n".to_owned()),
+        _ => Err(io::ErrorKind::NotFound.into()),
+    }
+}
+
+#[test]
+fn what_deploy_sets_is_a_configuration_without_a_file() {
+    let image = variables_of(include_str!("../../../../deploy/container/Dockerfile"));
+    assert!(!image.is_empty(), "the container file sets nothing");
+    for file in [
+        include_str!("../../../../deploy/container/compose.yaml"),
+        include_str!("../../../../deploy/kubernetes/kustomization.yaml"),
+    ] {
+        let set = variables_of(file);
+        assert!(set.len() > 3, "{set:?}");
+        let is_set = |name| set.iter().any(|(other, _)| *other == name);
+        // What is set beside an image replaces what the image sets.
+        let kept = image.iter().filter(|(name, _)| !is_set(*name));
+        let all: Vec<_> = kept.chain(&set).copied().collect();
+        let found = overrides(variables(&all), read_mounted).expect("readable");
+        let config = Config::with_overrides("", Path::new("/dev/null"), found).expect("valid");
+        assert!(matches!(config.store.database(), Database::Server(_)));
+        assert!(config.store.encryption_key().is_some());
+        assert!(config.api.listen.ip().is_unspecified());
+        assert!(config.indexer.listen.ip().is_unspecified());
+    }
+}
