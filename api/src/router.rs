@@ -18,6 +18,7 @@ pub fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(swap::instruction::instruction))
         .routes(routes!(swap::check::check))
         .routes(routes!(transactions::send::send))
+        .routes(routes!(transactions::explain::explain))
         .routes(routes!(transactions::get::get))
         .routes(routes!(transactions::stream::stream))
         .routes(routes!(pools::list::list))

@@ -8,6 +8,7 @@ mod blockhash_cache;
 mod call;
 mod deployment;
 mod feature_cache;
+mod landed;
 mod lookup_table_cache;
 mod recent_fees;
 mod send_nodes;
@@ -21,6 +22,7 @@ use std::{
 use service_kit::CancellationToken;
 use sluice_transaction::{LookupTable, rent::Rent};
 use solana_pubkey::Pubkey;
+use solana_signature::Signature;
 
 use self::{
     account_batcher::AccountBatcher,
@@ -35,6 +37,7 @@ use crate::{error::ApiError, extract::Pools, metrics::Metrics};
 pub use account::HeldAccount;
 pub use blockhash_cache::LatestBlockhash;
 pub use deployment::deployment_slot;
+pub use landed::Landed;
 pub use recent_fees::SlotPrice;
 pub use send_nodes::SendNodes;
 pub use simulation::{Balances, Simulation, TokenBalance};
@@ -194,6 +197,14 @@ impl Rpc {
         least_slot: u64,
     ) -> Result<Simulation, ApiError> {
         simulation::simulate(&self.node, transaction, least_slot).await
+    }
+
+    /// The transaction of this signature, where a confirmed block has it.
+    ///
+    /// # Errors
+    /// [`ApiError::RpcTimeout`] or [`ApiError::RpcFailed`].
+    pub async fn landed(&self, signature: &Signature) -> Result<Option<Landed>, ApiError> {
+        landed::landed(&self.node, signature).await
     }
 
     /// The accounts of a swap, read by one call.

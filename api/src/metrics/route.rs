@@ -15,6 +15,8 @@ pub enum Route {
     Check,
     /// `POST /v1/transactions`.
     Send,
+    /// `/v1/transactions/explain`.
+    Explain,
     /// What became of a transaction.
     Follow,
     /// `/v1/pools` and each pool.
@@ -37,13 +39,14 @@ pub enum Route {
 
 impl Route {
     /// All of them, in the order in which they are declared.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::Quote,
         Self::QuoteStream,
         Self::Transaction,
         Self::Instruction,
         Self::Check,
         Self::Send,
+        Self::Explain,
         Self::Follow,
         Self::Pools,
         Self::Mints,
@@ -65,6 +68,7 @@ impl Route {
             "/v1/swap/instruction" => Self::Instruction,
             "/v1/swap/check" => Self::Check,
             "/v1/transactions" => Self::Send,
+            "/v1/transactions/explain" => Self::Explain,
             "/v1/pools" => Self::Pools,
             "/v1/priority-fees" => Self::PriorityFees,
             "/metrics" | "/openapi.json" | "/docs" | "/llms.txt" => Self::Description,
@@ -90,6 +94,7 @@ impl Route {
             Self::Instruction => "/v1/swap/instruction",
             Self::Check => "/v1/swap/check",
             Self::Send => "/v1/transactions",
+            Self::Explain => "/v1/transactions/explain",
             Self::Follow => "/v1/transactions/{signature}",
             Self::Pools => "/v1/pools",
             Self::Mints => "/v1/mints",
@@ -114,7 +119,12 @@ impl Route {
     pub const fn asks_node(self) -> bool {
         matches!(
             self,
-            Self::Transaction | Self::Instruction | Self::Check | Self::Send | Self::PriorityFees
+            Self::Transaction
+                | Self::Instruction
+                | Self::Check
+                | Self::Send
+                | Self::Explain
+                | Self::PriorityFees
         )
     }
 }

@@ -1,5 +1,7 @@
-//! `/v1/transactions`: sends signed swaps, and says what became of them.
+//! `/v1/transactions`: sends signed swaps, says what became of them, and explains any transaction.
 
+pub mod explain;
+mod explained;
 pub mod get;
 pub mod send;
 pub mod stream;

@@ -139,7 +139,7 @@ fn failed_instruction(error: &Value) -> Option<usize> {
 }
 
 /// The name of an error, such as `BlockhashNotFound`, or all that is said of it.
-fn words(error: &Value) -> String {
+pub(super) fn words(error: &Value) -> String {
     match error {
         Value::String(name) => name.clone(),
         other => other.to_string(),

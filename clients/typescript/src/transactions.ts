@@ -15,6 +15,12 @@ export type SendRequest = Schemas['SendRequest'];
 /** What is known of a transaction. */
 export type TransactionStatus = Schemas['TransactionStatus'];
 
+/** A transaction in base64, or the signature of one that has landed. */
+export type ExplainRequest = Schemas['ExplainRequest'];
+
+/** What a transaction does, by the service's own reading. */
+export type ExplanationResponse = Schemas['ExplanationResponse'];
+
 /** Statuses after which nothing more is expected. One that failed is final with its `commitment`. */
 const LAST: ReadonlySet<string> = new Set(['finalized', 'expired', 'unknown']);
 
@@ -29,6 +35,11 @@ export class Transactions {
   /** Sends a signed swap to every node of the service, again until it is confirmed or cannot land. Twice is as once. */
   send(body: SendRequest, options?: CallOptions): Promise<TransactionStatus> {
     return this.#transport.call('sendTransaction', { body }, options);
+  }
+
+  /** What any transaction does, instruction by instruction, as the service reads it; `explain` asks nobody. */
+  explain(body: ExplainRequest, options?: CallOptions): Promise<ExplanationResponse> {
+    return this.#transport.call('explainTransaction', { body }, options);
   }
 
   /** What is known of a transaction that was sent. */

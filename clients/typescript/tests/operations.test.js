@@ -22,6 +22,7 @@ const CALLS = {
   checkTransaction: ({ swaps }) => swaps.check({}),
   createWebhook: ({ webhooks }) => webhooks.create({}),
   deleteWebhook: ({ webhooks }) => webhooks.delete('w'),
+  explainTransaction: ({ transactions }) => transactions.explain({ transaction: 't' }),
   getMint: ({ pools }) => pools.mint('m'),
   getPool: ({ pools }) => pools.get('p'),
   getPriorityFees: ({ pools }) => pools.priorityFees({ pool: 'p' }),

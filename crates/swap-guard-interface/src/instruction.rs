@@ -68,6 +68,69 @@ pub struct TwoHopAccounts {
     pub second: SwapAccounts,
 }
 
+/// The amounts of a swap: which of them is fixed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SwapAmounts {
+    /// What goes in is fixed.
+    ExactIn(SwapArgs),
+    /// What comes out is fixed.
+    ExactOut(ExactOutArgs),
+}
+
+/// What an instruction of the guard says beside its accounts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DecodedSwap {
+    /// What is signed for.
+    pub amounts: SwapAmounts,
+    /// Whether it goes through two pools, with the accounts of [`TwoHopAccounts`].
+    pub has_two_hops: bool,
+    /// The wallet that gets the output, if it is not the user.
+    pub receiver: Option<Pubkey>,
+}
+
+impl DecodedSwap {
+    /// Reads an instruction's data; `None` where the guard would refuse them.
+    #[must_use]
+    pub fn read(data: &[u8]) -> Option<Self> {
+        let (discriminator, rest) = data.split_first_chunk::<8>()?;
+        let (numbers, rest) = rest.split_first_chunk::<24>()?;
+        let number = |at: usize| {
+            let bytes = numbers.get(at..)?.first_chunk::<8>()?;
+            Some(u64::from_le_bytes(*bytes))
+        };
+        let [first, second, expiry_slot] = [number(0)?, number(8)?, number(16)?];
+        let exact_in = SwapAmounts::ExactIn(SwapArgs {
+            amount_in: first,
+            minimum_out: second,
+            expiry_slot,
+        });
+        let exact_out = SwapAmounts::ExactOut(ExactOutArgs {
+            maximum_in: first,
+            amount_out: second,
+            expiry_slot,
+        });
+        let (amounts, has_two_hops, has_receiver) = match *discriminator {
+            SWAP_DISCRIMINATOR => (exact_in, false, false),
+            SWAP_TO_DISCRIMINATOR => (exact_in, false, true),
+            SWAP_EXACT_OUT_DISCRIMINATOR => (exact_out, false, false),
+            SWAP_EXACT_OUT_TO_DISCRIMINATOR => (exact_out, false, true),
+            SWAP_TWO_HOPS_DISCRIMINATOR => (exact_in, true, false),
+            SWAP_TWO_HOPS_TO_DISCRIMINATOR => (exact_in, true, true),
+            _ => return None,
+        };
+        let receiver = match (has_receiver, rest) {
+            (false, []) => None,
+            (true, rest) => Some(Pubkey::new_from_array(rest.try_into().ok()?)),
+            (false, _) => return None,
+        };
+        Some(Self {
+            amounts,
+            has_two_hops,
+            receiver,
+        })
+    }
+}
+
 impl TwoHopAccounts {
     /// The twenty-two accounts in the guard's order: user (S), exchange program, authority, first_amm_config,
     /// first_pool_state (W), input_token_account (W), middle_token_account (W), output_token_account (W),
@@ -216,5 +279,51 @@ mod tests {
             let hash = Sha256::digest(format!("global:{name}"));
             assert_eq!(discriminator, hash[..8], "{name}");
         }
+    }
+
+    #[test]
+    fn what_is_written_is_read_and_nothing_else() {
+        let numbers = [u64::MAX, 1, NO_EXPIRY];
+        let receiver = Pubkey::from([7; 32]);
+        let exact_in = SwapAmounts::ExactIn(SwapArgs {
+            amount_in: u64::MAX,
+            minimum_out: 1,
+            expiry_slot: NO_EXPIRY,
+        });
+        let exact_out = SwapAmounts::ExactOut(ExactOutArgs {
+            maximum_in: u64::MAX,
+            amount_out: 1,
+            expiry_slot: NO_EXPIRY,
+        });
+        for (discriminator, amounts, has_two_hops, receiver) in [
+            (SWAP_DISCRIMINATOR, exact_in, false, None),
+            (SWAP_EXACT_OUT_DISCRIMINATOR, exact_out, false, None),
+            (SWAP_TWO_HOPS_DISCRIMINATOR, exact_in, true, None),
+            (SWAP_TO_DISCRIMINATOR, exact_in, false, Some(receiver)),
+            (
+                SWAP_EXACT_OUT_TO_DISCRIMINATOR,
+                exact_out,
+                false,
+                Some(receiver),
+            ),
+            (
+                SWAP_TWO_HOPS_TO_DISCRIMINATOR,
+                exact_in,
+                true,
+                Some(receiver),
+            ),
+        ] {
+            let mut data = encode(discriminator, numbers, receiver.as_ref());
+            let expected = DecodedSwap {
+                amounts,
+                has_two_hops,
+                receiver,
+            };
+            assert_eq!(DecodedSwap::read(&data), Some(expected));
+            assert_eq!(DecodedSwap::read(&data[..data.len() - 1]), None);
+            data.push(0);
+            assert_eq!(DecodedSwap::read(&data), None);
+        }
+        assert_eq!(DecodedSwap::read(&[0; 32]), None);
     }
 }

@@ -18,9 +18,9 @@ pub use event::{
     Swapped,
 };
 pub use instruction::{
-    ExactOutArgs, NO_EXPIRY, SWAP_DISCRIMINATOR, SWAP_EXACT_OUT_DISCRIMINATOR,
+    DecodedSwap, ExactOutArgs, NO_EXPIRY, SWAP_DISCRIMINATOR, SWAP_EXACT_OUT_DISCRIMINATOR,
     SWAP_EXACT_OUT_TO_DISCRIMINATOR, SWAP_TO_DISCRIMINATOR, SWAP_TWO_HOPS_DISCRIMINATOR,
-    SWAP_TWO_HOPS_TO_DISCRIMINATOR, SwapArgs, TwoHopAccounts, swap, swap_exact_out,
+    SWAP_TWO_HOPS_TO_DISCRIMINATOR, SwapAmounts, SwapArgs, TwoHopAccounts, swap, swap_exact_out,
     swap_exact_out_to, swap_to, swap_two_hops, swap_two_hops_to,
 };
 

@@ -8,6 +8,7 @@
 //! | what stands in place of a recent blockhash | `durable_nonce` |
 //! | the result, and what it costs | `unsigned`, `version`, `lookup_table`, `size`, `costs`, `rent` |
 //! | whether another transaction is the planned one | `comparison` |
+//! | what any transaction does, and what it may cost | `explanation` |
 //! | why a transaction failed | `failure` |
 //! | whether a transaction of a wallet may be sent | `signed` |
 //! | compute units and their price | `compute_table`, `compute_units`, `compute_budget`, `exchange` |
@@ -24,6 +25,7 @@ pub mod compute_units;
 pub mod costs;
 mod durable_nonce;
 mod exchange;
+pub mod explanation;
 mod failure;
 pub mod loaded_bytes;
 pub mod lookup_table;

@@ -133,6 +133,12 @@ impl LookupTable {
         }
     }
 
+    /// What stands at this index, if `table` is this one.
+    pub(crate) fn entry(&self, table: &Pubkey, index: u8) -> Option<Pubkey> {
+        let entry = self.account.addresses.get(usize::from(index)).copied();
+        entry.filter(|_| *table == self.account.key)
+    }
+
     /// Its address.
     #[must_use]
     pub const fn address(&self) -> Pubkey {

@@ -33,6 +33,13 @@ impl PlannedInstruction {
 #[derive(Clone, Copy)]
 pub(crate) struct Label(&'static str, &'static [&'static str]);
 
+impl Label {
+    /// The name, and the roles.
+    pub(crate) const fn parts(self) -> (&'static str, &'static [&'static str]) {
+        (self.0, self.1)
+    }
+}
+
 /// Names and roles, as the manifest shows them.
 pub(crate) mod manifest {
     use super::Label;

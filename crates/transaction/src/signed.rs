@@ -74,7 +74,7 @@ impl SignedSwap {
     }
 }
 
-const fn version(message: &VersionedMessage) -> TransactionVersion {
+pub(crate) const fn version(message: &VersionedMessage) -> TransactionVersion {
     match message {
         VersionedMessage::Legacy(_) => TransactionVersion::Legacy,
         VersionedMessage::V0(_) => TransactionVersion::V0,

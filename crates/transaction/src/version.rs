@@ -21,6 +21,16 @@ impl TransactionVersion {
     /// Every version.
     pub const ALL: [Self; 3] = [Self::Legacy, Self::V0, Self::V1];
 
+    /// The name on the wire.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Legacy => "legacy",
+            Self::V0 => "0",
+            Self::V1 => "1",
+        }
+    }
+
     /// The most bytes of a transaction that the network carries.
     #[must_use]
     pub const fn size_limit(self) -> usize {

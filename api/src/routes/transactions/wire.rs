@@ -68,7 +68,7 @@ enum StatusName {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = TransactionFailure)]
-struct FailureView {
+pub(super) struct FailureView {
     /// Whose error it is: `guard`, `exchange`, `tokenProgram` or `other`. A code means something with its program alone.
     source: &'static str,
     /// The program that failed first; null where the logs do not say.

@@ -34,7 +34,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const RECORD: &str = "SLUICE_RECORD_EXAMPLES";
 
 /// All operations, in an order in which each finds what it needs.
-const ORDER: [&str; 33] = [
+const ORDER: [&str; 34] = [
     "live",
     "ready",
     "getQuote",
@@ -46,6 +46,7 @@ const ORDER: [&str; 33] = [
     "buildTransaction",
     "buildInstruction",
     "checkTransaction",
+    "explainTransaction",
     "sendTransaction",
     "getTransaction",
     "streamTransaction",

@@ -6,6 +6,7 @@ mod client;
 mod crowd;
 mod damage;
 mod examples;
+mod explain;
 mod fields;
 mod forms;
 mod lookup_table;

@@ -11,6 +11,7 @@ use super::{
 };
 use crate::{
     associated::Associated,
+    explanation::{Explanation, LookedUp},
     lookup_table::FIXED_ADDRESSES,
     platform_fee::{PlatformFee, PlatformRate},
 };
@@ -196,4 +197,66 @@ fn the_clients_transactions_are_what_is_built() {
         present == text,
         "{FILE} is out of date: run this test with {WRITE}=1"
     );
+}
+
+#[test]
+fn every_instruction_that_is_built_is_explained_with_the_roles_and_costs_of_the_plan() {
+    for (way, base) in ways() {
+        for variant in 0..8 {
+            let plan = varied(base.clone(), variant);
+            let built = unsigned_of(&plan);
+            let table = plan.lookup_table.as_deref();
+            let read = Explanation::read(&built.bytes, LookedUp::In(table)).expect("a transaction");
+            let name = format!("{way}, variant {variant}");
+            assert!(read.is_known() && read.calls_guard(), "{name}");
+            assert_eq!(read.has_nonce, plan.nonce.is_some(), "{name}");
+            assert_eq!(read.costs.base_fee, built.costs.base_fee, "{name}");
+            assert_eq!(read.costs.priority_fee, built.costs.priority_fee, "{name}");
+            assert_eq!(read.costs.unit_limit, Some(built.unit_limit), "{name}");
+            assert_eq!(read.steps.len(), built.instructions.len(), "{name}");
+            for (step, planned) in read.steps.iter().zip(&built.instructions) {
+                let instruction = &planned.instruction;
+                assert_eq!(step.program, instruction.program_id, "{name}");
+                assert_eq!(step.caution, None, "{name}: {}", step.says);
+                assert_eq!(step.accounts.len(), instruction.accounts.len(), "{name}");
+                for (account, meta) in step.accounts.iter().zip(&instruction.accounts) {
+                    assert_eq!(account.address, Some(meta.pubkey), "{name}");
+                    assert!(account.role.is_some(), "{name}: {}", step.says);
+                    // A transaction merges what its instructions ask of an account.
+                    assert!(account.is_signer >= meta.is_signer, "{name}");
+                    assert!(account.is_writable >= meta.is_writable, "{name}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn what_stands_in_a_table_that_is_not_at_hand_is_said_to_be_unknown() {
+    let plan = varied(ways()[2].1.clone(), 2);
+    let built = unsigned_of(&plan);
+    let table = plan.lookup_table.as_deref().expect("a table");
+    let with = Explanation::read(&built.bytes, LookedUp::In(Some(table))).expect("a transaction");
+    let without = Explanation::read(&built.bytes, LookedUp::In(None)).expect("a transaction");
+    let unknown = |read: &Explanation| {
+        let accounts = read.steps.iter().flat_map(|step| &step.accounts);
+        accounts.filter(|account| account.address.is_none()).count()
+    };
+    assert_eq!(unknown(&with), 0);
+    assert!(unknown(&without) > 0);
+    // As the chain resolves them: those that may be written first, of which swaps have none in a table.
+    let message = transaction_of(&built.bytes).message;
+    let lookups = message.address_table_lookups().expect("version 0");
+    let resolved: Vec<_> = lookups[0]
+        .readonly_indexes
+        .iter()
+        .map(|&index| table.addresses()[usize::from(index)])
+        .collect();
+    assert!(lookups[0].writable_indexes.is_empty());
+    let resolved = Explanation::read(&built.bytes, LookedUp::Resolved(&resolved));
+    assert_eq!(resolved, Ok(with));
+}
+
+fn transaction_of(bytes: &[u8]) -> VersionedTransaction {
+    wincode::deserialize_exact(bytes).expect("a transaction")
 }
