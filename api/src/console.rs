@@ -4,9 +4,10 @@
 //! they do not allow. Nothing of a request is put into a page but a fault from a fixed list.
 
 mod assets;
+mod demo_wallet;
 
 use axum::{
-    Router,
+    Json, Router,
     body::Bytes,
     extract::{Path, State},
     http::{
@@ -19,8 +20,10 @@ use axum::{
 use sluice_market::Market;
 use url::form_urlencoded;
 
+pub use self::demo_wallet::DemoWallet;
+
 use crate::{
-    auth::{Authenticator, SESSION_COOKIE, Session},
+    auth::{Authenticator, SESSION_COOKIE, Session, from_this_machine},
     error::ApiError,
     metrics::{self, Metrics},
     pages,
@@ -42,7 +45,7 @@ struct Page {
 }
 
 /// The pages, in the order of the navigation.
-const PAGES: [Page; 4] = [
+const PAGES: [Page; 6] = [
     Page {
         path: "/console",
         title: "Overview",
@@ -54,6 +57,18 @@ const PAGES: [Page; 4] = [
         title: "Pools",
         main: include_str!("console/pools.html"),
         script: "pools.js",
+    },
+    Page {
+        path: "/console/swap",
+        title: "Swap",
+        main: include_str!("console/swap.html"),
+        script: "swap.js",
+    },
+    Page {
+        path: "/console/explain",
+        title: "Explain",
+        main: include_str!("console/explain.html"),
+        script: "explain.js",
     },
     Page {
         path: "/console/webhooks",
@@ -75,10 +90,16 @@ struct Console {
     authenticator: Authenticator,
     metrics: Metrics,
     market: Market,
+    demo_wallet: Option<DemoWallet>,
 }
 
-/// The routes of the console.
-pub fn routes(authenticator: Authenticator, metrics: Metrics, market: Market) -> Router {
+/// The routes of the console; its pages sign with the demo wallet where there is one.
+pub fn routes(
+    authenticator: Authenticator,
+    metrics: Metrics,
+    market: Market,
+    demo_wallet: Option<DemoWallet>,
+) -> Router {
     let mut router = Router::new();
     for page in &PAGES {
         let show = async |State(console): State<Console>, headers: HeaderMap| {
@@ -90,22 +111,49 @@ pub fn routes(authenticator: Authenticator, metrics: Metrics, market: Market) ->
         .route(SIGN_IN, get(async || sign_in_page("")).post(sign_in))
         .route("/console/sign-out", post(sign_out))
         .route("/console/metrics", get(show_metrics))
+        .route("/console/demo-wallet", get(show_demo_wallet))
         .route("/console/assets/{name}", get(asset))
+        // Browsers ask for it by themselves where a page names none, as the reference.
+        .route(
+            "/favicon.ico",
+            get(async || asset(Path(assets::ICON.to_owned())).await),
+        )
         .with_state(Console {
             authenticator,
             metrics,
             market,
+            demo_wallet,
         })
 }
 
 impl Console {
     async fn show(&self, page: &Page, headers: &HeaderMap) -> Response {
         match self.authenticator.page_session(headers).await {
-            Ok(session) => html(StatusCode::OK, page.title, page.main, page.script, session),
+            Ok(session) => {
+                let frame = Frame {
+                    title: page.title,
+                    main: page.main,
+                    script: page.script,
+                    has_demo_wallet: self.demo_wallet.is_some(),
+                };
+                html(StatusCode::OK, &frame, session)
+            }
             Err(ApiError::Unauthorized { .. }) => to(SIGN_IN),
             Err(error) => error.into_response(),
         }
     }
+}
+
+/// The demo wallet, for who may see the console, on this machine alone.
+async fn show_demo_wallet(
+    State(console): State<Console>,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
+    console.authenticator.page_session(&headers).await?;
+    let wallet = console.demo_wallet.filter(|_| from_this_machine(&headers));
+    let wallet = wallet.ok_or(ApiError::NoRoute)?;
+    let kept = [(CACHE_CONTROL, HeaderValue::from_static("no-store"))];
+    Ok((kept, Json(wallet.shown())).into_response())
 }
 
 /// The metrics, for who may see the console.
@@ -128,7 +176,13 @@ fn sign_in_page(fault: &'static str) -> Response {
         StatusCode::UNAUTHORIZED
     };
     let main = include_str!("console/sign_in.html").replace("{fault}", fault);
-    html(status, "Sign in", &main, "", None)
+    let page = Frame {
+        title: "Sign in",
+        main: &main,
+        script: "",
+        has_demo_wallet: false,
+    };
+    html(status, &page, None)
 }
 
 /// Opens a session for the key of a form.
@@ -168,14 +222,16 @@ fn by_tls(headers: &HeaderMap) -> bool {
     scheme.is_some_and(|scheme| scheme.as_bytes() == b"https")
 }
 
+/// What is put into the layout.
+struct Frame<'a> {
+    title: &'static str,
+    main: &'a str,
+    script: &'static str,
+    has_demo_wallet: bool,
+}
+
 /// A whole page. All that is put in is the console's own but the session's token, which is hexadecimal.
-fn html(
-    status: StatusCode,
-    title: &str,
-    main: &str,
-    script: &str,
-    session: Option<Session>,
-) -> Response {
+fn html(status: StatusCode, frame: &Frame<'_>, session: Option<Session>) -> Response {
     let token = session.map(|session| session.csrf_token);
     let sign_out = token.as_ref().map_or(String::new(), |token| {
         format!(
@@ -183,16 +239,20 @@ fn html(
              <input type=\"hidden\" name=\"token\" value=\"{token}\"><button>Sign out</button></form>"
         )
     });
-    let script = match script {
+    let script = match frame.script {
         "" => String::new(),
         name => format!("<script type=\"module\" src=\"/console/assets/{name}\"></script>"),
     };
     let text = include_str!("console/layout.html")
-        .replace("{title}", title)
+        .replace("{title}", frame.title)
         .replace("{csrf}", token.as_deref().unwrap_or_default())
+        .replace(
+            "{demo_wallet}",
+            if frame.has_demo_wallet { "yes" } else { "" },
+        )
         .replace("{script}", &script)
         .replace("{sign_out}", &sign_out)
-        .replace("{main}", main);
+        .replace("{main}", frame.main);
     let mut response = pages::page("text/html; charset=utf-8", POLICY, text);
     *response.status_mut() = status;
     // It holds the session's token.

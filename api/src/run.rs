@@ -18,7 +18,7 @@ use crate::{
     calibrator::{self, Calibrator},
     client::Proxies,
     client_limits::ClientLimits,
-    console,
+    console::{self, DemoWallet},
     metrics::{self, Metrics, Opened},
     middleware::{self, Layers},
     pages,
@@ -80,7 +80,7 @@ pub async fn run(
     let calibration = calibrator::run(Arc::clone(&calibrator), sources, shutdown.clone());
     let calibration = tokio::spawn(calibration);
     let (sender, sending) = send(&config, Arc::clone(&rpc), &metrics, &shutdown);
-    let shown = shown(&config.api, &metrics, &market, authenticator);
+    let shown = shown(&config.api, &metrics, &market, authenticator)?;
     let places = ClientPlaces::new(&config.api.clients, &metrics);
     let chain = ChainAccess {
         market,
@@ -123,11 +123,22 @@ fn shown(
     metrics: &Metrics,
     market: &Market,
     authenticator: Authenticator,
-) -> Router {
+) -> anyhow::Result<Router> {
     let (metrics, market) = (metrics.clone(), market.clone());
-    metrics::routes(metrics.clone(), market.clone(), api.metrics_for_all)
-        .merge(pages::routes())
-        .merge(console::routes(authenticator, metrics, market))
+    let demo_wallet = api.demo_wallet.as_deref().map(DemoWallet::read);
+    let demo_wallet = demo_wallet.transpose()?;
+    if demo_wallet.is_some() {
+        tracing::warn!(
+            "api.demo-wallet: whoever opens the console on this machine signs with its key"
+        );
+    }
+    let routes = metrics::routes(metrics.clone(), market.clone(), api.metrics_for_all);
+    Ok(routes.merge(pages::routes()).merge(console::routes(
+        authenticator,
+        metrics,
+        market,
+        demo_wallet,
+    )))
 }
 
 /// What sends transactions to all nodes, and the task that follows them until `shutdown`.

@@ -2,6 +2,7 @@
 
 use std::{
     fs,
+    path::Path,
     time::{Duration, Instant},
 };
 
@@ -112,13 +113,14 @@ impl Service {
 
 fn configuration(exchange: &str, validator: &Validator, ports: &Ports, dir: &WorkDir) -> String {
     // A TOML basic string escapes as JSON does.
-    let database = serde_json::Value::from(dir.database().to_string_lossy()).to_string();
+    let text = |path: &Path| serde_json::Value::from(path.to_string_lossy()).to_string();
+    let (database, wallet) = (text(&dir.database()), text(&dir.wallet()));
     format!(
         "# Written by sluice-localnet at every start.\n\
          [chain]\nrpc-url = \"{}\"\nexchange = \"{}\"\n\n\
          [[geyser.endpoints]]\nurl = \"{}\"\n\n\
          [store]\npath = {database}\n\n\
-         [api]\nlisten = \"127.0.0.1:{}\"\nkeyless = true\n\n\
+         [api]\nlisten = \"127.0.0.1:{}\"\nkeyless = true\ndemo-wallet = {wallet}\n\n\
          [indexer]\nlisten = \"127.0.0.1:{}\"\n\n\
          [webhooks]\nallow-http-loopback = true\n",
         validator.rpc_url(),

@@ -1,16 +1,24 @@
-//! Assets: the console's style sheet and scripts, built into the binary.
+//! Assets: the console's style sheet, scripts and icon, built into the binary.
 
 const STYLE: &str = "text/css; charset=utf-8";
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 
+/// The icon of all pages.
+pub const ICON: &str = "icon.svg";
+
 /// The files by their names, each with its media type.
-const ASSETS: [(&str, &str, &str); 6] = [
+const ASSETS: [(&str, &str, &str); 11] = [
     ("console.css", STYLE, include_str!("console.css")),
     ("page.js", SCRIPT, include_str!("page.js")),
     ("overview.js", SCRIPT, include_str!("overview.js")),
     ("pools.js", SCRIPT, include_str!("pools.js")),
+    ("swap.js", SCRIPT, include_str!("swap.js")),
+    ("explain.js", SCRIPT, include_str!("explain.js")),
+    ("explanation.js", SCRIPT, include_str!("explanation.js")),
+    ("wallets.js", SCRIPT, include_str!("wallets.js")),
     ("webhooks.js", SCRIPT, include_str!("webhooks.js")),
     ("usage.js", SCRIPT, include_str!("usage.js")),
+    (ICON, "image/svg+xml", include_str!("icon.svg")),
 ];
 
 /// Media type and text of the file of this name.

@@ -31,16 +31,17 @@ export class Problem extends Error {
 }
 
 // Integers beyond 2^53 stay exact: they are read as strings of digits.
-const exact = (text) =>
+export const exact = (text) =>
   JSON.parse(text, (_, value, context) =>
     typeof value === 'number' && Number.isInteger(value) && !Number.isSafeInteger(value) ? (context?.source ?? value) : value,
   );
 
-export async function call(path, { method = 'GET', body, headers = {} } = {}) {
+// `json` is a body that is written already.
+export async function call(path, { method = 'GET', body, json = body === undefined ? undefined : JSON.stringify(body), headers = {} } = {}) {
   const sent = { ...headers };
-  if (body !== undefined) sent['content-type'] = 'application/json';
+  if (json !== undefined) sent['content-type'] = 'application/json';
   if (method !== 'GET') sent['x-csrf-token'] = meta('csrf-token');
-  const answer = await fetch(path, { method, headers: sent, body: body === undefined ? undefined : JSON.stringify(body) });
+  const answer = await fetch(path, { method, headers: sent, body: json });
   const text = await answer.text();
   if (answer.status === 401) location.assign('/console/sign-in');
   let read = null;

@@ -21,6 +21,10 @@ struct Site {
 
 impl Site {
     async fn new(keyless: bool) -> Self {
+        Self::with_wallet(keyless, None).await
+    }
+
+    async fn with_wallet(keyless: bool, wallet: Option<DemoWallet>) -> Self {
         let folder = tempfile::tempdir().expect("temporary folder");
         let path = folder.path().join("sluice.db");
         let store = Store::open(&path).await.expect("opens");
@@ -31,7 +35,7 @@ impl Site {
         let limiter = CallerLimiter::new(limit);
         let authenticator = Authenticator::new(store.clone(), limiter, keyless);
         Self {
-            router: routes(authenticator, Metrics::default(), Market::default()),
+            router: routes(authenticator, Metrics::default(), Market::default(), wallet),
             store,
             _folder: folder,
         }
@@ -152,19 +156,30 @@ fn no_script_names_another_host_or_reads_text_as_html() {
     }
 }
 
+/// The texts of a script and of those that it imports.
+fn with_imports(script: &str) -> Vec<&'static str> {
+    let (_, text) = assets::find(script).expect("a script");
+    let imported = text.split("from './").skip(1);
+    let imported = imported.filter_map(|rest| rest.split('\'').next());
+    let mut all = vec![text];
+    all.extend(imported.flat_map(with_imports));
+    all
+}
+
 #[test]
 fn every_place_that_a_script_fills_is_in_its_page() {
     for page in &PAGES {
-        let (_, script) = assets::find(page.script).expect("a script");
         let layout = include_str!("layout.html");
-        for rest in script.split("byId('").skip(1) {
-            let id = rest.split('\'').next().expect("an end");
-            let place = format!(" id=\"{id}\"");
-            assert!(
-                page.main.contains(&place) || layout.contains(&place),
-                "{}: {id}",
-                page.script
-            );
+        for script in with_imports(page.script) {
+            for rest in script.split("byId('").skip(1) {
+                let id = rest.split('\'').next().expect("an end");
+                let place = format!(" id=\"{id}\"");
+                assert!(
+                    page.main.contains(&place) || layout.contains(&place),
+                    "{}: {id}",
+                    page.script
+                );
+            }
         }
     }
 }
@@ -198,6 +213,56 @@ async fn a_key_opens_a_session_and_signing_out_ends_it() {
     assert_eq!(site.get("/console", Some(&cookie)).await.status(), 200);
     sign_out(&token).await;
     assert_eq!(site.get("/console", Some(&cookie)).await.status(), 303);
+}
+
+#[tokio::test]
+async fn the_demo_wallet_is_shown_on_this_machine_and_only_where_one_is_set() {
+    let folder = tempfile::tempdir().expect("temporary folder");
+    let path = folder.path().join("wallet.json");
+    let bytes = serde_json::to_string(&[7_u8; 64].to_vec()).expect("JSON");
+    std::fs::write(&path, bytes).expect("writable");
+    let wallet = DemoWallet::read(&path).expect("a key pair");
+    let asked = "/console/demo-wallet";
+
+    let site = Site::with_wallet(true, Some(wallet)).await;
+    let page = text(site.get("/console/swap", None).await).await;
+    assert!(page.contains("name=\"demo-wallet\" content=\"yes\""));
+    let shown = site.get(asked, None).await;
+    assert_eq!(shown.status(), StatusCode::OK);
+    assert_eq!(shown.headers()[CACHE_CONTROL], "no-store");
+    assert!(text(shown).await.contains(&"07".repeat(32)));
+    // A page that has bound a foreign name to this address, and what a proxy passes on.
+    for (name, value) in [
+        ("host", "rebound.example.com"),
+        ("x-forwarded-for", "9.9.9.9"),
+    ] {
+        let request = Request::get(asked).header(name, value).body(Body::empty());
+        let answer = site.send(request.expect("a request")).await;
+        assert_eq!(answer.status(), StatusCode::UNAUTHORIZED, "{name}");
+    }
+
+    let without = Site::new(true).await;
+    let page = text(without.get("/console/swap", None).await).await;
+    assert!(page.contains("name=\"demo-wallet\" content=\"\""));
+    assert_eq!(
+        without.get(asked, None).await.status(),
+        StatusCode::NOT_FOUND
+    );
+    let closed = Site::with_key().await;
+    assert_eq!(
+        closed.get(asked, None).await.status(),
+        StatusCode::UNAUTHORIZED
+    );
+}
+
+#[tokio::test]
+async fn browsers_find_the_icon_where_they_look_for_it() {
+    let site = Site::new(true).await;
+    for path in ["/favicon.ico", "/console/assets/icon.svg"] {
+        let icon = site.get(path, None).await;
+        assert_eq!(icon.status(), StatusCode::OK);
+        assert_eq!(icon.headers()["content-type"], "image/svg+xml");
+    }
 }
 
 #[tokio::test]

@@ -24,7 +24,7 @@ use std::{
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 use thiserror::Error;
-use url::Url;
+use url::{Host, Url};
 
 pub use self::bootstrap::BootstrapConfig;
 pub use self::client_limits::ClientLimitsConfig;
@@ -210,6 +210,8 @@ pub struct ApiConfig {
     pub cors_origins: CorsOrigins,
     /// Whether `/metrics` is answered to requests from other machines.
     pub metrics_for_all: bool,
+    /// Key pair file of a localnet, with which pages of the console sign.
+    pub demo_wallet: Option<PathBuf>,
     /// What one client may ask for.
     pub clients: ClientLimitsConfig,
 }
@@ -223,6 +225,7 @@ impl Default for ApiConfig {
             rate_limit_burst: const { NonZeroU32::new(100).expect("not zero") },
             cors_origins: CorsOrigins::default(),
             metrics_for_all: false,
+            demo_wallet: None,
             clients: ClientLimitsConfig::default(),
         }
     }
@@ -380,6 +383,16 @@ impl Config {
                 rule: "false unless api.listen is a loopback address: make an API key with `sluice keys add NAME`",
             });
         }
+        if let Some(wallet) = &self.api.demo_wallet
+            && !(self.api.keyless && is_of_this_machine(&self.chain.rpc_url))
+        {
+            return Err(ConfigError::Range {
+                key: "api.demo-wallet",
+                value: wallet.display().to_string(),
+                rule: "absent unless api.keyless is true and chain.rpc-url is of this machine: pages sign with its key, which is for \
+                       localnets alone",
+            });
+        }
         self.api.cors_origins.check()?;
         self.api.clients.check()?;
         self.bootstrap.check()?;
@@ -391,6 +404,16 @@ impl Config {
             });
         }
         self.webhooks.check()
+    }
+}
+
+/// Whether a URL names this machine by a loopback address or as `localhost`.
+fn is_of_this_machine(url: &Url) -> bool {
+    match url.host() {
+        Some(Host::Domain(name)) => name.eq_ignore_ascii_case("localhost"),
+        Some(Host::Ipv4(address)) => address.is_loopback(),
+        Some(Host::Ipv6(address)) => address.is_loopback(),
+        None => false,
     }
 }
 

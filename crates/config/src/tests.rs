@@ -54,6 +54,35 @@ fn the_nodes_to_send_to_are_few_and_have_urls() {
 }
 
 #[test]
+fn a_demo_wallet_is_for_a_keyless_localnet_alone() {
+    let with = |url: &str, api: &str| {
+        let text = MINIMAL.replace("http://127.0.0.1:8899", url);
+        parse(&format!(
+            "{text}\n[api]\ndemo-wallet = \"wallet.json\"\n{api}"
+        ))
+    };
+    for url in [
+        "http://127.0.0.1:8899",
+        "http://localhost:8899",
+        "http://[::1]:1",
+    ] {
+        assert!(with(url, "keyless = true").is_ok(), "{url}");
+        let error = with(url, "").expect_err("with keys").to_string();
+        assert!(error.contains("api.demo-wallet"), "{error}");
+    }
+    for url in [
+        "https://mainnet.example.com",
+        "http://10.0.0.1:8899",
+        "http://localhost.example.com",
+    ] {
+        let error = with(url, "keyless = true")
+            .expect_err("elsewhere")
+            .to_string();
+        assert!(error.contains("api.demo-wallet"), "{error}");
+    }
+}
+
+#[test]
 fn exactly_one_database_is_named() {
     let with = |store: &str| parse(&MINIMAL.replace("path = \"sluice.db\"", store));
     let url = "url = \"postgres://sluice:s3cret@db/sluice\"";

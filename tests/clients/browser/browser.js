@@ -31,7 +31,7 @@ export async function open(path, { scheme = 'light', width = 1280 } = {}) {
   const faults = [];
   page.on('pageerror', (error) => faults.push(`${error}`));
   page.on('console', (message) => {
-    if (message.type() === 'error' && !message.location().url.endsWith('/favicon.ico')) faults.push(message.text());
+    if (message.type() === 'error') faults.push(message.text());
   });
   page.on('request', (request) => {
     const url = new URL(request.url());
@@ -40,4 +40,28 @@ export async function open(path, { scheme = 'light', width = 1280 } = {}) {
   const answer = await page.goto(path);
   assert.equal(answer.status(), 200, path);
   return { page, faults, close: () => context.close() };
+}
+
+// A quote in the playground, and its transaction for the demo wallet.
+export async function quoteAndBuild(page) {
+  await page.locator('#input-mint').fill(process.env.SLUICE_MINT_SOL);
+  await page.locator('#output-mint').fill(process.env.SLUICE_MINT_USDL);
+  await page.locator('#amount-in').fill('0.5');
+  await page.locator('#live', { hasText: 'as of slot' }).waitFor();
+  assert.ok(Number(await page.locator('#amount-out').inputValue()) > 0);
+  await page.locator('#fees tbody td', { hasText: 'trade' }).first().waitFor();
+  await page.locator('#connect').click();
+  await page.locator('#account', { hasText: 'connected' }).waitFor();
+  await page.locator('#build:enabled').click();
+  await page.locator('#explanation li').first().waitFor();
+  await page.locator('#checked:not(:text-is("…"))').waitFor();
+}
+
+// A transaction of the API's own description, explained.
+export async function explainSample(page) {
+  const document = await (await fetch(`${API}/openapi.json`)).json();
+  const { transaction } = document.paths['/v1/transactions/explain'].post.requestBody.content['application/json'].example;
+  await page.locator('#subject').fill(transaction);
+  await page.locator('#ask button').click();
+  await page.locator('#explanation li').first().waitFor();
 }

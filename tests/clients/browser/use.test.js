@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { open } from './browser.js';
+import { open, quoteAndBuild } from './browser.js';
 
 test('the overview says how it stands', async () => {
   const { page, faults, close } = await open('/console');
@@ -69,6 +69,79 @@ test('a webhook is made, edited, paused and deleted by keyboard alone', async ()
   await press('#delete');
   await page.locator('#detail').waitFor({ state: 'hidden' });
   assert.deepEqual(faults, []);
+  await close();
+});
+
+test('the playground quotes either side, and runs a whole swap with the demo wallet', async () => {
+  const { page, faults, close } = await open('/console/swap');
+  await quoteAndBuild(page);
+  // What is signed is explained by its bytes, and is what was asked for.
+  await page.locator('#checked', { hasText: 'this very transaction' }).waitFor();
+  await page.locator('#explanation li strong', { hasText: 'guardedSwap' }).waitFor();
+  assert.equal(await page.locator('#explanation .wrong').count(), 0);
+  await page.locator('#sign').press('Enter');
+  await page.locator('#steps li', { hasText: 'confirmed' }).waitFor({ timeout: 60_000 });
+  const outcome = await page.locator('#outcome').textContent();
+  assert.match(outcome, /received against quotedexactly as quoted/);
+  // An exact output as well: what is paid follows.
+  await page.locator('#amount-out').fill('0.25');
+  await page.locator('#quote', { hasText: 'paid at most' }).waitFor();
+  assert.ok(Number(await page.locator('#amount-in').inputValue()) > 0);
+  // What landed is explained by its signature.
+  await page.locator('#outcome a').click();
+  await page.locator('#explanation', { hasText: 'succeeded' }).waitFor();
+  assert.deepEqual(faults, []);
+  await close();
+});
+
+test('a wallet of the standard signs, and what it changes is shown before it is sent', async () => {
+  const { page, faults, close } = await open('/console');
+  const { publicKey } = await (await page.request.get('/console/demo-wallet')).json();
+  // A wallet that registers both ways, and changes the last instruction of what it is to sign.
+  await page.addInitScript((address) => {
+    const account = { address, chains: ['solana:localnet'], features: [], publicKey: new Uint8Array(32) };
+    const signTransaction = async ({ transaction }) => {
+      const changed = transaction.slice();
+      changed[changed.length - 2] ^= 1;
+      return [{ signedTransaction: changed }];
+    };
+    const wallet = {
+      version: '1.0.0',
+      name: 'Test wallet',
+      icon: 'data:image/svg+xml,',
+      chains: ['solana:localnet'],
+      accounts: [],
+      features: {
+        'standard:connect': { version: '1.0.0', connect: async () => ({ accounts: [account] }) },
+        'solana:signTransaction': { version: '1.0.0', supportedTransactionVersions: ['legacy', 0], signTransaction },
+      },
+    };
+    const register = ({ register: add }) => add(wallet);
+    addEventListener('wallet-standard:app-ready', ({ detail }) => register(detail));
+    dispatchEvent(new CustomEvent('wallet-standard:register-wallet', { detail: register }));
+  }, publicKey);
+  await page.goto('/console/swap');
+  const names = page.locator('#wallet option');
+  await names.nth(1).waitFor({ state: 'attached' });
+  assert.deepEqual(await names.allTextContents(), ['Demo wallet of this localnet', 'Test wallet']);
+  await page.locator('#wallet').selectOption({ label: 'Test wallet' });
+  await quoteAndBuild(page);
+  await page.locator('#sign').click();
+  await page.locator('#checked', { hasText: 'has changed the transaction' }).waitFor();
+  await page.locator('#explanation .wrong').first().waitFor();
+  assert.ok(await page.locator('#send-changed').isVisible());
+  assert.ok(await page.locator('#sent').isHidden());
+  assert.deepEqual(faults, []);
+  await close();
+});
+
+test('what is pasted is explained, and what is none is refused in words', async () => {
+  const { page, faults, close } = await open('/console/explain');
+  await page.locator('#subject').fill('AAAA');
+  await page.locator('#ask button').click();
+  await page.locator('#fault', { hasText: 'signature' }).waitFor();
+  // The refusal itself is the only thing that the browser notes.
+  assert.equal(faults.length, 1, faults.join(', '));
   await close();
 });
 

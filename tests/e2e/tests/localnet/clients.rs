@@ -47,7 +47,7 @@ async fn clients_of_other_languages_swap_and_verify() -> anyhow::Result<()> {
     for suite in &suites {
         let begun = Instant::now();
         println!("==> {}", suite.name);
-        match suite.run(&net.net).await {
+        match suite.run(&net.net, &folders).await {
             Ok(status) if status.success() => {}
             Ok(status) => failed.push(format!("{}: {status}", suite.name)),
             Err(error) => failed.push(format!("{}: {error:#}", suite.name)),
@@ -181,11 +181,13 @@ fn javascript_tests(folder: &Path) -> anyhow::Result<Vec<OsString>> {
 }
 
 impl Suite {
-    async fn run(&self, net: &Localnet) -> anyhow::Result<ExitStatus> {
+    async fn run(&self, net: &Localnet, folders: &Folders) -> anyhow::Result<ExitStatus> {
         let mut child = Command::new(&self.program)
             .args(&self.arguments)
             .current_dir(&self.folder)
             .envs(environment(net))
+            // Pictures of the console's pages: output like what is built, and compared with nothing.
+            .env("SLUICE_SCREENSHOTS", folders.tools.join("screenshots"))
             .stdin(Stdio::null())
             // One stream, so that what is said stays in its order.
             .stderr(io::stdout().as_fd().try_clone_to_owned()?)

@@ -1,0 +1,255 @@
+// Swap playground: a live quote for an amount on either side, its transaction explained, signed, sent and followed.
+
+import { attempt, byId, call, element, exact, facts, fillTable, say, units, whole } from './page.js';
+import { show, verdict } from './explanation.js';
+import { fromBase64, messageOf, offer, toBase64 } from './wallets.js';
+
+// After how long without a key the amount is asked for, milliseconds: who types asks once.
+const PAUSE_MS = 250;
+
+// After how long a stream is opened again that was refused though there is a quote, milliseconds.
+const RETRY_MS = 2000;
+
+// Statuses after which nothing more is expected.
+const LAST = ['finalized', 'expired', 'unknown'];
+
+const tokens = new Map();
+let mode = 'ExactIn';
+let stream = null;
+let following = null;
+let pause = null;
+let asking = 0;
+let quoted = null;
+let wallet = null;
+let owner = null;
+let built = null;
+
+// A mint, asked for once.
+function token(mint) {
+  if (!tokens.has(mint)) {
+    const asked = call(`/v1/mints/${encodeURIComponent(mint)}`);
+    asked.catch(() => tokens.delete(mint));
+    tokens.set(mint, asked);
+  }
+  return tokens.get(mint);
+}
+
+const sides = () => Promise.all(['input-mint', 'output-mint'].map((id) => token(byId(id).value.trim())));
+const key = (address) => element('span', { class: 'key' }, address);
+const isExactIn = () => mode === 'ExactIn';
+
+function stop(text) {
+  stream?.close();
+  stream = null;
+  quoted = null;
+  byId('live').textContent = text;
+  byId('build').disabled = true;
+}
+
+async function question() {
+  const [input, output] = await sides();
+  const fixed = isExactIn() ? input : output;
+  const text = byId(isExactIn() ? 'amount-in' : 'amount-out').value;
+  const amount = units(text, fixed.decimals);
+  if (text.trim() === '') return null;
+  if (amount === null || amount === '0') throw new Error(`Amount: a number above 0 with at most ${fixed.decimals} digits after the point`);
+  const query = new URLSearchParams({ inputMint: input.mint, outputMint: output.mint, amount, slippageBps: byId('slippage').value, swapMode: mode });
+  if (isExactIn() && byId('two-hops').checked) query.set('maxHops', '2');
+  return query;
+}
+
+async function ask() {
+  stop('…');
+  byId('fixed').textContent = isExactIn() ? 'What you pay is fixed; what you receive follows.' : 'What you receive is fixed; what you pay follows, and may be the maximum.';
+  asking += 1;
+  const turnOfThis = asking;
+  const query = await question();
+  if (turnOfThis !== asking) return;
+  if (query === null) {
+    stop('Type an amount on either side.');
+    return;
+  }
+  const mine = new EventSource(`/v1/quote/stream?${query}`);
+  stream = mine;
+  mine.addEventListener('quote', (event) => mine === stream && present(exact(event.data)).catch((error) => say(error.message)));
+  mine.addEventListener('end', (event) => {
+    const problem = exact(event.data);
+    if (mine === stream && !problem.retryable) stop(problem.detail);
+    else if (mine === stream) byId('live').textContent = `${problem.detail}; asking again`;
+  });
+  mine.addEventListener('error', () => {
+    // A refusal has no events: what it says is asked for.
+    if (mine === stream && mine.readyState === EventSource.CLOSED) call(`/v1/quote?${query}`).then(() => askIn(RETRY_MS), (error) => stop(error.message));
+  });
+}
+
+function askIn(milliseconds) {
+  clearTimeout(pause);
+  pause = setTimeout(() => ask().catch((error) => stop(error.message)), milliseconds);
+}
+
+const typed = attempt(async () => {
+  stop('…');
+  askIn(PAUSE_MS);
+});
+
+// Which side is typed on decides which amount is fixed.
+const side = (fixed) => (event) => {
+  mode = fixed;
+  return typed(event);
+};
+
+async function present(answer) {
+  const { quote, context } = answer;
+  const [input, output] = await sides();
+  quoted = { quote, context, input, output, mode };
+  const [paid, received] = [context.expectedInString ?? context.amounts.amountIn, context.amounts.outAmount];
+  const other = byId(isExactIn() ? 'amount-out' : 'amount-in');
+  if (other !== document.activeElement) other.value = isExactIn() ? plain(received, output.decimals) : plain(paid, input.decimals);
+  byId('live').textContent = `${whole(paid, input.decimals)} pays ${whole(received, output.decimals)}, as of slot ${context.slot}`;
+  byId('build').disabled = owner === null;
+  facts(byId('quote'), [
+    ['route', element('ul', {}, ...quote.pool.split(',').map((pool) => element('li', {}, key(pool))))],
+    isExactIn() ? ['received at least', whole(context.amounts.minimumOut, output.decimals)] : ['paid at most', whole(context.amounts.amountIn, input.decimals)],
+    ['it moves the price by', `${context.priceImpactBps / 100} %`],
+    ['meant until slot', context.expirySlot],
+  ]);
+  const fees = await Promise.all(context.fees.map(async (fee) => ({ ...fee, decimals: (await token(fee.mint)).decimals })));
+  fillTable(byId('fees'), [
+    ['Fee', ({ kind }) => kind],
+    ['Amount', ({ amountString, decimals }) => whole(amountString, decimals), true],
+    ['Mint', ({ mint }) => key(mint)],
+    ['Pool', ({ pool }) => (pool === undefined ? '' : key(pool))],
+  ], fees, 'no fee');
+  fillTable(byId('others'), [
+    ['Pool', ({ pool }) => key(pool)],
+    [isExactIn() ? 'Would pay' : 'Would take', ({ outAmountString, amountInString }) => whole(isExactIn() ? outAmountString : amountInString, (isExactIn() ? output : input).decimals), true],
+    ['Why not', ({ reason }) => reason],
+  ], context.alternatives, 'no other pool');
+}
+
+// An amount as it is typed: without the spaces that are shown between thousands.
+const plain = (amount, decimals) => whole(amount, decimals).replaceAll('\u202f', '');
+
+const connect = attempt(async () => {
+  wallet = chosen();
+  owner = await wallet.connect();
+  byId('account').textContent = `connected: ${owner}`;
+  byId('build').disabled = quoted === null;
+});
+
+const build = attempt(async () => {
+  const asked = quoted;
+  const body = { quote: asked.quote, userPublicKey: owner, swapMode: asked.mode, priorityFeeLamports: byId('priority').value, transactionVersion: wallet.version };
+  const answer = await call('/v1/swap/transaction', { method: 'POST', body });
+  built = { answer, asked, body };
+  const { costs } = answer;
+  facts(byId('terms'), [
+    ['received, at the quote', whole(answer.amounts.outAmount, asked.output.decimals)],
+    ['received at least', whole(answer.amounts.minimumOut, asked.output.decimals)],
+    ['fees, lamports', `${costs.baseFeeLamportsString} and ${costs.priorityFeeLamportsString} for priority`],
+    ['rent', costs.rent.length === 0 ? 'none' : element('ul', {}, ...costs.rent.map((rent) => element('li', {}, `${rent.lamportsString} lamports for `, key(rent.account), rent.comesBack ? ', which come back' : '')))],
+    ['the wallet needs', `${whole(costs.requiredLamportsString, 9)} SOL`],
+    ['lands up to block height', answer.lastValidBlockHeight],
+  ]);
+  byId('built').hidden = false;
+  byId('sent').hidden = true;
+  byId('sign').hidden = false;
+  byId('send-changed').hidden = true;
+  byId('checked').textContent = '…';
+  show(byId('explanation'), await call('/v1/transactions/explain', { method: 'POST', body: { transaction: answer.transaction } }));
+  byId('built').focus();
+  const request = { ...body, quote: answer.quote };
+  const compared = call('/v1/swap/check', { method: 'POST', body: { transaction: answer.transaction, request } });
+  byId('checked').textContent = await compared.then(verdict, (error) => `It could not be compared: ${error.message}`);
+});
+
+const sign = attempt(async () => {
+  const bytes = fromBase64(built.answer.transaction);
+  const signed = await wallet.sign(bytes);
+  built.signed = toBase64(signed);
+  const [before, after] = [messageOf(bytes), messageOf(signed)];
+  if (before.length === after.length && before.every((byte, index) => byte === after[index])) {
+    await send();
+    return;
+  }
+  // Wallets add assertions of their own, and a page must not send what nobody has seen.
+  show(byId('explanation'), await call('/v1/transactions/explain', { method: 'POST', body: { transaction: built.signed } }));
+  byId('checked').textContent = 'The wallet has changed the transaction: this is what it signed.';
+  byId('sign').hidden = true;
+  byId('send-changed').hidden = false;
+  byId('built').focus();
+});
+
+async function send() {
+  const { answer, signed } = built;
+  const begun = performance.now();
+  const sent = await call('/v1/transactions', { method: 'POST', body: { transaction: signed, lastValidBlockHeight: String(answer.lastValidBlockHeight) } });
+  byId('steps').replaceChildren();
+  facts(byId('outcome'), []);
+  byId('sent').hidden = false;
+  byId('sent').focus();
+  follow(sent.signature, begun);
+}
+
+function follow(signature, begun) {
+  let last = '';
+  following?.close();
+  const mine = new EventSource(`/v1/transactions/${signature}/stream`);
+  following = mine;
+  mine.addEventListener('status', (event) => {
+    const status = exact(event.data);
+    const named = status.status === 'failed' ? `failed, ${status.commitment}` : status.status;
+    byId('status').textContent = named;
+    if (named !== last) byId('steps').append(element('li', {}, `${named} after ${Math.round(performance.now() - begun)} ms${status.slot === null ? '' : `, slot ${status.slot}`}`));
+    last = named;
+    outcome(signature, status);
+    if (LAST.includes(status.status) || status.commitment === 'finalized') mine.close();
+  });
+  mine.addEventListener('end', (event) => {
+    mine.close();
+    say(exact(event.data).detail);
+  });
+}
+
+function outcome(signature, { spentString, receivedString, error }) {
+  const { answer, asked } = built;
+  const difference = receivedString === null ? null : BigInt(receivedString) - BigInt(answer.amounts.outAmount);
+  facts(byId('outcome'), [
+    ['signature', element('a', { class: 'key', href: `/console/explain?signature=${signature}` }, signature)],
+    ['spent', whole(spentString, asked.input.decimals)],
+    ['received', whole(receivedString, asked.output.decimals)],
+    ['quoted', whole(answer.amounts.outAmount, asked.output.decimals)],
+    ['received against quoted', difference === null ? '–' : difference === 0n ? 'exactly as quoted' : `${difference > 0n ? '+' : '−'}${whole(difference < 0n ? -difference : difference, asked.output.decimals)}`],
+    ...(error === null ? [] : [['why it failed', element('span', { class: 'wrong' }, `${error.name ?? error.source}: ${error.message}`)]]),
+  ]);
+}
+
+const turn = attempt(async () => {
+  const [input, output] = [byId('input-mint'), byId('output-mint')];
+  [input.value, output.value] = [output.value, input.value];
+  await typed();
+});
+
+async function start() {
+  const { pools } = await call('/v1/pools?limit=100');
+  const mints = new Set(pools.flatMap((pool) => pool.tokens.map(({ mint }) => mint)));
+  byId('mints').append(...[...mints].map((mint) => element('option', { value: mint })));
+  const first = pools.find(({ isTradable }) => isTradable);
+  if (first === undefined) return;
+  ['input-mint', 'output-mint'].forEach((id, index) => {
+    if (byId(id).value === '') byId(id).value = first.tokens[index].mint;
+  });
+}
+
+const chosen = offer(byId('wallet'));
+byId('amount-in').addEventListener('input', side('ExactIn'));
+byId('amount-out').addEventListener('input', side('ExactOut'));
+for (const id of ['input-mint', 'output-mint', 'slippage', 'two-hops']) byId(id).addEventListener('change', typed);
+byId('ask').addEventListener('submit', typed);
+byId('turn').addEventListener('click', turn);
+byId('connect').addEventListener('click', connect);
+byId('build').addEventListener('click', build);
+byId('sign').addEventListener('click', sign);
+byId('send-changed').addEventListener('click', attempt(send));
+attempt(start)();
