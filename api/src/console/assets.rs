@@ -7,7 +7,7 @@ const SCRIPT: &str = "text/javascript; charset=utf-8";
 pub const ICON: &str = "icon.svg";
 
 /// The files by their names, each with its media type.
-const ASSETS: [(&str, &str, &str); 11] = [
+const ASSETS: [(&str, &str, &str); 13] = [
     ("console.css", STYLE, include_str!("console.css")),
     ("page.js", SCRIPT, include_str!("page.js")),
     ("overview.js", SCRIPT, include_str!("overview.js")),
@@ -17,6 +17,8 @@ const ASSETS: [(&str, &str, &str); 11] = [
     ("explanation.js", SCRIPT, include_str!("explanation.js")),
     ("wallets.js", SCRIPT, include_str!("wallets.js")),
     ("webhooks.js", SCRIPT, include_str!("webhooks.js")),
+    ("conditions.js", SCRIPT, include_str!("conditions.js")),
+    ("events.js", SCRIPT, include_str!("events.js")),
     ("usage.js", SCRIPT, include_str!("usage.js")),
     (ICON, "image/svg+xml", include_str!("icon.svg")),
 ];

@@ -1,5 +1,7 @@
-// Webhooks: list, create, edit, pause, test, rotate, delete; deliveries with how long each part took.
+// Webhooks: list, create, edit, pause, test, rotate, delete; deliveries with how long each part took; events in order.
 
+import * as conditions from './conditions.js';
+import * as events from './events.js';
 import { attempt, byId, call, element, facts, fillTable, say, shape } from './page.js';
 
 let shown = null;
@@ -10,7 +12,6 @@ let deliveries = [];
 let deliveryCursor = null;
 
 const path = (rest = '') => `/api/webhooks/${encodeURIComponent(shown.id)}${rest}`;
-const lines = (id) => byId(id).value.split(/\s+/).filter((line) => line !== '');
 
 async function list(more = false) {
   const query = new URLSearchParams({ limit: '50' });
@@ -43,6 +44,7 @@ function show(webhook) {
     ['order', webhook.order],
     ['accounts', webhook.filters.accounts.join(' ')],
     ['programs', webhook.filters.programs.join(' ')],
+    ...conditions.describe(webhook.filters),
     ['state', webhook.active ? 'active' : (webhook.status.disabledReason ?? 'paused')],
     ['refused by the stream', webhook.status.refused ?? 'no'],
     ['created', webhook.created],
@@ -54,6 +56,7 @@ async function open(id) {
   byId('secret').textContent = '';
   show(await call(`/api/webhooks/${encodeURIComponent(id)}`));
   await read();
+  await events.open(path());
   byId('detail-title').scrollIntoView();
 }
 
@@ -112,6 +115,7 @@ function edit(webhook) {
   byId('save').textContent = webhook ? 'Save' : 'Create';
   byId('detail').hidden = true;
   shown = webhook;
+  conditions.fill(webhook?.filters);
   if (webhook) {
     for (const name of ['url', 'commitment', 'order']) form.elements[name].value = webhook[name];
     form.elements.description.value = webhook.description ?? '';
@@ -121,17 +125,17 @@ function edit(webhook) {
   byId('url').focus();
 }
 
-const ADDRESS = /^[1-9A-HJ-NP-Za-km-z]{32,44}$/;
+const kinds = () => [...document.querySelectorAll('[name="events"]:checked')].map(({ value }) => value);
 
 // What is wrong with the form, before the API is asked.
 function fault() {
   for (const id of ['accounts', 'programs']) {
-    const wrong = lines(id).find((line) => !ADDRESS.test(line));
+    const wrong = conditions.words(id).find((word) => !conditions.ADDRESS.test(word));
     if (wrong !== undefined) return `${id}: ${wrong} is no address; write base58, one a line`;
   }
-  if (lines('accounts').length + lines('programs').length === 0) return 'accounts, programs: name at least one address';
-  if (document.querySelectorAll('[name="events"]:checked').length === 0) return 'events: choose at least one kind';
-  return '';
+  if (conditions.words('accounts').length + conditions.words('programs').length === 0) return 'accounts, programs: name at least one address';
+  if (kinds().length === 0) return 'events: choose at least one kind';
+  return conditions.fault(kinds());
 }
 
 async function save(event) {
@@ -142,8 +146,8 @@ async function save(event) {
   const form = byId('definition');
   const body = {
     url: form.elements.url.value,
-    events: [...form.querySelectorAll('[name="events"]:checked')].map(({ value }) => value),
-    filters: { accounts: lines('accounts'), programs: lines('programs') },
+    events: kinds(),
+    filters: { accounts: conditions.words('accounts'), programs: conditions.words('programs'), ...conditions.read() },
     commitment: form.elements.commitment.value,
     order: form.elements.order.value,
     description: form.elements.description.value === '' ? null : form.elements.description.value,
@@ -186,6 +190,8 @@ byId('test').addEventListener('click', attempt(async () => {
   const { results } = await call(path('/test'), { method: 'POST' });
   say(results.map(({ type, accepted, status, error }) => `${type}: ${accepted ? `accepted, ${status}` : (error ?? status)}`).join('; '));
 }));
+byId('read-events').addEventListener('click', attempt(() => events.open(path())));
+byId('earlier-events').addEventListener('click', attempt(() => events.earlier()));
 byId('rotate').addEventListener('click', attempt(async () => {
   if (!confirm('Sign with a new secret from now on?')) return;
   const { secret, previousSecretUntil } = await call(path('/rotate-secret'), { method: 'POST' });

@@ -72,6 +72,66 @@ test('a webhook is made, edited, paused and deleted by keyboard alone', async ()
   await close();
 });
 
+test('conditions of a webhook are checked in the form, saved, and shown again to be edited', async () => {
+  const { page, faults, close } = await open('/console/webhooks');
+  page.on('dialog', (dialog) => dialog.accept());
+  await page.locator('#new').click();
+  await page.locator('#url').fill('https://example.com/conditions');
+  await page.locator('#programs').fill('11111111111111111111111111111112');
+  await page.locator('#conditions summary').click();
+  await page.locator('#outcome').selectOption('succeeded');
+  await page.locator('#votes').uncheck();
+  await page.locator('#instructions').fill('11111111111111111111111111111112 xyz');
+  await page.locator('#fault', { hasText: 'hexadecimal' }).waitFor();
+  await page.locator('#instructions').fill('11111111111111111111111111111112 0200ff');
+  await page.locator('#data-size').fill('165');
+  await page.locator('#fault', { hasText: 'choose accountChange' }).waitFor();
+  await page.locator('#data-size').fill('');
+  await page.locator('#accounts-excluded').fill('11111111111111111111111111111113');
+  await page.locator('#save').click();
+  const facts = page.locator('#facts');
+  await facts.filter({ hasText: '0200ff' }).waitFor();
+  for (const text of ['succeeded', 'do not match', '11111111111111111111111111111113']) assert.ok((await facts.textContent()).includes(text), text);
+  await page.locator('#edit').click();
+  assert.equal(await page.locator('#instructions').inputValue(), '11111111111111111111111111111112 0200ff');
+  // What is taken out of the form is taken away.
+  await page.locator('#outcome').selectOption('any');
+  await page.locator('#save').click();
+  await facts.filter({ hasNotText: 'succeeded' }).filter({ hasText: '0200ff' }).waitFor();
+  await page.locator('#delete').click();
+  await page.locator('#detail').waitFor({ state: 'hidden' });
+  assert.deepEqual(faults, []);
+  await close();
+});
+
+test('events stand in their order, told beside what took it back', async () => {
+  const { page, faults, close } = await open('/console/webhooks');
+  page.on('dialog', (dialog) => dialog.accept());
+  const body = { url: 'https://example.com/events', events: ['transaction'], filters: { programs: ['11111111111111111111111111111112'] } };
+  const { webhook } = await (await page.request.post('/api/webhooks', { data: body })).json();
+  const message = (sequence, type, data) => ({ id: `msg_${sequence}`, body: { type, sequence, slot: 7, commitment: 'processed', data } });
+  const all = [
+    message(1, 'transaction', { signature: 'first' }),
+    message(2, 'transaction', { signature: 'second' }),
+    message(3, 'reverted', { messageId: 'msg_1', sequence: 1, type: 'transaction', reason: 'abandoned' }),
+  ];
+  await page.route('**/events?*', (route) => {
+    const query = new URL(route.request().url()).searchParams;
+    const events = all.filter(({ body: { sequence } }) => sequence > Number(query.get('after'))).slice(0, Number(query.get('limit')));
+    return route.fulfill({ json: { events, lastSequence: 3, oldestKept: 1 } });
+  });
+  await page.reload();
+  await page.locator('#list button', { hasText: webhook.id }).click();
+  const row = (number) => page.locator('#events tbody tr', { has: page.locator(`#event-${number}`) });
+  await row(1).filter({ hasText: 'taken back by number 3, abandoned' }).waitFor();
+  await row(2).filter({ hasText: 'stands' }).waitFor();
+  await row(3).filter({ hasText: 'takes back number 1, abandoned' }).waitFor();
+  await page.locator('#delete').click();
+  await page.locator('#detail').waitFor({ state: 'hidden' });
+  assert.deepEqual(faults, []);
+  await close();
+});
+
 test('the playground quotes either side, and runs a whole swap with the demo wallet', async () => {
   const { page, faults, close } = await open('/console/swap');
   await quoteAndBuild(page);
