@@ -8,6 +8,7 @@
 
 mod node;
 pub mod python;
+pub mod rust;
 pub mod typescript;
 
 use std::fs;

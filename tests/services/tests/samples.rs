@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 use sluice_api::routes::webhooks::sample_body;
+use sluice_client::webhooks::{Content, Message};
 use sluice_geyser::{AccountUpdate, TransactionUpdate};
 use sluice_indexer::events::{
     idl::Idls,
@@ -124,5 +125,7 @@ fn a_sample_has_the_shape_of_a_real_delivery() {
         );
         real["sequence"] = 0.into();
         assert_eq!(sample, real, "{kind}");
+        let read: Message = serde_json::from_value(real).expect("the Rust client reads it");
+        assert!(!matches!(read.content, Content::Other { .. }), "{kind}");
     }
 }

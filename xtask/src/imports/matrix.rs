@@ -22,6 +22,7 @@ crates/console: api | DOUBLED REAL
 api: crates/cli | DOUBLED REAL
 indexer: crates/cli | DOUBLED REAL
 localnet: | REAL
+clients/rust: | DOUBLED REAL
 tests/kit: | crates/market crates/store crates/webhook-client crates/cli api indexer tests/bank tests/fuzz DOUBLED REAL
 tests/harness: | DOUBLED
 programs/swap-guard: programs/test-cpi-caller programs/bench-guard-heap programs/bench-guard-silent programs/test-guard-reference |

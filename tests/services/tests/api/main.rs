@@ -21,6 +21,7 @@ mod quote_stream;
 mod refusals;
 mod repetitions;
 mod rounds;
+mod rust_client;
 mod sending;
 mod simulation;
 mod units;

@@ -1,0 +1,126 @@
+//! The Rust client as it is published: packed, and used from a folder that has nothing else of this repository.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, ensure};
+
+use super::installed;
+use crate::cache::remove;
+use crate::command::{capture, command};
+use crate::repo::Repo;
+use crate::step::Step;
+use crate::workspaces::Workspace;
+
+/// The published package.
+const PACKAGE: &str = "sluice-client";
+
+/// What a user writes: each part of the client is named once.
+const USER: &str = r#"
+use sluice_client::{Client, Error, webhooks, wire::GetQuoteQuery};
+
+async fn quote(client: &Client, query: &GetQuoteQuery) -> Result<u64, Error> {
+    Ok(client.get_quote(query).await?.quote.out_amount)
+}
+
+fn main() {
+    let client = Client::new("https://sluice.example").expect("a URL");
+    let query = GetQuoteQuery { amount: u64::MAX, ..GetQuoteQuery::default() };
+    drop(quote(&client, &query));
+    let secrets = webhooks::Secrets::new(["whsec_AAAA"]);
+    println!("{secrets:?}");
+}
+"#;
+
+/// Crates of the validator, of which none may be among the client's dependencies.
+const VALIDATORS: [&str; 3] = ["solana-", "agave-", "spl-"];
+
+/// Packs it and builds a user of it, without the network and with the versions of the lock file.
+pub fn check(repo: &Repo) -> Result<()> {
+    let step = Step::begin(
+        repo,
+        "rust-client",
+        "Packing the Rust client and building a user of it",
+        "what is published must build where nothing of this repository is",
+        "2 minutes from nothing",
+    )?;
+    let words = [
+        "package",
+        "--package",
+        PACKAGE,
+        "--locked",
+        "--offline",
+        "--no-verify",
+        "--allow-dirty",
+    ];
+    step.run(&mut Workspace::root(repo).cargo(repo, &words))?;
+    let folder = std::env::temp_dir().join(format!("sluice-client-{}", std::process::id()));
+    remove(&folder)?;
+    let outcome = use_from(repo, &step, &folder);
+    remove(&folder)?;
+    outcome?;
+    step.done();
+    Ok(())
+}
+
+fn use_from(repo: &Repo, step: &Step, folder: &Path) -> Result<()> {
+    let packed = packed(repo)?;
+    fs::create_dir_all(folder.join("src"))
+        .with_context(|| format!("cannot create {}", folder.display()))?;
+    let mut unpack = command(repo, "tar");
+    step.run(unpack.arg("-xzf").arg(&packed).arg("-C").arg(folder))?;
+    let name = packed.file_stem().context("the package has a name")?;
+    let manifest = format!(
+        "[package]\nname = \"user\"\nversion = \"0.0.0\"\nedition = \"2024\"\n\n[dependencies]\n\
+         {PACKAGE} = {{ path = {:?}, features = [\"axum\"] }}\n\n[workspace]\n",
+        folder.join(name)
+    );
+    fs::write(folder.join("Cargo.toml"), manifest)?;
+    fs::write(folder.join("src/main.rs"), USER)?;
+    // The versions that are tested here, without asking a registry for newer ones.
+    fs::copy(repo.root().join("Cargo.lock"), folder.join("Cargo.lock"))?;
+    let target = std::path::absolute(installed(repo).join("rust"))?;
+    let cargo = |words: &[&str]| {
+        let mut cargo = crate::command::cargo(repo);
+        cargo.current_dir(folder).args(words);
+        cargo.env("CARGO_TARGET_DIR", &target);
+        cargo
+    };
+    step.run(&mut cargo(&["check", "--offline", "--quiet"]))?;
+    let tree = capture(&mut cargo(&[
+        "tree",
+        "--offline",
+        "--prefix",
+        "none",
+        "--edges",
+        "normal",
+    ]))?;
+    let found: Vec<&str> = tree
+        .lines()
+        .filter(|line| VALIDATORS.iter().any(|begin| line.starts_with(begin)))
+        .collect();
+    ensure!(
+        found.is_empty(),
+        "the client depends on crates of the validator: {}",
+        found.join(", ")
+    );
+    Ok(())
+}
+
+/// The package's file.
+fn packed(repo: &Repo) -> Result<PathBuf> {
+    let manifest = repo.root().join("Cargo.toml");
+    let text = fs::read_to_string(&manifest)
+        .with_context(|| format!("cannot read {}", manifest.display()))?;
+    let version = text
+        .lines()
+        .find_map(|line| line.strip_prefix("version = "));
+    let version = version
+        .context("the workspace has a version")?
+        .trim_matches('"');
+    let file = repo
+        .target()
+        .join(format!("package/{PACKAGE}-{version}.crate"));
+    ensure!(file.is_file(), "cargo left no {}", file.display());
+    Ok(file)
+}
