@@ -54,6 +54,7 @@ pub fn check(repo: &Repo, cache: &Cache) -> Result<()> {
     alerts(repo, &step, &promtool)?;
     unit(repo, &step)?;
     container_file(repo, &step, &interpreter)?;
+    scripts(repo, &step, &interpreter)?;
     manifests(repo, &step, &kubectl, &interpreter)?;
     step.done();
     Ok(())
@@ -138,6 +139,21 @@ fn container_file(repo: &Repo, step: &Step, interpreter: &Path) -> Result<()> {
         "the container file builds with another compiler than rust-toolchain.toml pins, {pinned}"
     );
     Ok(())
+}
+
+/// Scripts that run as root, on machines of others.
+const SCRIPTS: [&str; 5] = [
+    "checks/image.sh",
+    "checks/package.sh",
+    "debian/postinst",
+    "debian/postrm",
+    "debian/prerm",
+];
+
+fn scripts(repo: &Repo, step: &Step, interpreter: &Path) -> Result<()> {
+    let mut judge = command(repo, interpreter.with_file_name("shellcheck"));
+    let folder = folder(repo);
+    step.run(judge.args(SCRIPTS.map(|name| folder.join(name))))
 }
 
 fn pinned_compiler(repo: &Repo) -> Result<String> {

@@ -34,6 +34,7 @@ mod programs;
 mod prove;
 mod publish;
 mod registry_tool;
+mod release;
 mod repo;
 mod sanitizer;
 mod sbf;
@@ -175,6 +176,15 @@ enum Task {
     Imports,
     /// Check alerts, unit, container file and manifests of deploy/.
     Deployment,
+    /// Make everything that is published, under target/release-artifacts: program, package, image, bill of materials.
+    Release {
+        /// Build twice, the second time from another folder, and compare the bytes.
+        #[arg(long)]
+        compare: bool,
+        /// Only check what needs no release build: the bill, the licences, and a package with the program as tests have it.
+        #[arg(long, conflicts_with = "compare")]
+        check: bool,
+    },
     /// Remove every downloaded or built tool from the cache.
     CleanTools,
 }
@@ -246,6 +256,12 @@ fn run(arguments: Arguments) -> Result<ExitCode> {
             )?;
             deployment::check(&repo, &cache)?;
         }
+        Task::Release { check: true, .. } => {
+            packages::require(&repo, release::packages_needed(), "The trial of a package")?;
+            binaries::build(&repo)?;
+            release::check(&repo)?;
+        }
+        Task::Release { compare, .. } => release::run(&repo, compare)?,
         Task::CleanTools => clean_tools::run(&cache)?,
     }
     Ok(ExitCode::SUCCESS)

@@ -13,7 +13,7 @@ use crate::step::{Step, human};
 use crate::workspaces::Workspace;
 use crate::{
     bench, binaries, clients, deployment, exchange, guard_tests, idl, imports, lint, miri, openapi,
-    plugin, postgres, programs, prove, sanitizer, system_packages, validator,
+    plugin, postgres, programs, prove, release, sanitizer, system_packages, validator,
 };
 
 /// Runs all stages and closes with the time table and, as the very last line, the counts.
@@ -76,6 +76,7 @@ fn all(repo: &Repo, cache: &Cache, stages: &mut Stages) -> Result<()> {
             postgres::packages_needed(),
             bench::Subject::Requests.packages_needed(),
             deployment::packages_needed(),
+            release::packages_needed(),
         ]
         .concat();
         system_packages::require(repo, cache, &tests_need)
@@ -106,8 +107,10 @@ fn all(repo: &Repo, cache: &Cache, stages: &mut Stages) -> Result<()> {
     let geyser = plugin::Replacement::find(repo)?;
     stages.stage("build plugin", || plugin::build(repo))?;
     stages.stage("build binaries", || binaries::build(repo).map(drop))?;
+    stages.stage("Debian package", || release::check(repo))?;
     stages.stage("set up clients", || clients::set_up(repo))?;
     stages.tests("TypeScript client", || clients::typescript::test(repo))?;
+    stages.stage("Rust client", || clients::rust::check(repo))?;
     stages.tests("root tests", || {
         test_root(repo, &nextest, &validator, &geyser)
     })?;
