@@ -213,6 +213,26 @@ pub enum ApiError {
         "as many transactions are on their way as this server follows; send it again in a moment"
     )]
     TooManyTransactions,
+    /// A page of another origin asks for a WebSocket, and may not.
+    #[error(
+        "Origin: pages of {origin} may not open a WebSocket here; open it from a page of this host, or have the operator add \
+         the origin to api.cors-origins"
+    )]
+    OriginRefused {
+        /// Of which page.
+        origin: String,
+    },
+    /// A reader of a stream sends a message down its WebSocket.
+    #[error("this stream takes no messages; to ask for another one, open another WebSocket")]
+    UnexpectedMessage,
+    /// It sends a long one.
+    #[error(
+        "a message is longer than {limit} bytes, and this stream takes none; send nothing but pings"
+    )]
+    MessageTooLarge {
+        /// Limit, bytes.
+        limit: usize,
+    },
     /// The service ends.
     #[error("the service is shutting down; connect again")]
     Stopping,
@@ -291,6 +311,12 @@ impl ApiError {
         self.problem().code.as_str()
     }
 
+    /// Whether the same request may succeed later.
+    #[must_use]
+    pub const fn is_retryable(&self) -> bool {
+        self.problem().retryable
+    }
+
     const fn problem(&self) -> Problem {
         use StatusCode as S;
         const REFUSED: S = S::UNPROCESSABLE_ENTITY;
@@ -334,6 +360,9 @@ impl ApiError {
             | Self::TooManyStreams { .. }
             | Self::TooManyTransactions
             | Self::Stopping => self.load_problem(),
+            Self::OriginRefused { .. } | Self::UnexpectedMessage | Self::MessageTooLarge { .. } => {
+                self.socket_problem()
+            }
             Self::TooManyWebhooks { .. }
             | Self::AddressQuota { .. }
             | Self::NotServed { .. }
@@ -374,6 +403,23 @@ impl ApiError {
                 "Too many transactions",
             ),
             Self::Stopping => passing(S::SERVICE_UNAVAILABLE, C::Stopping, "Shutting down"),
+            _ => problem(S::INTERNAL_SERVER_ERROR, C::Internal, "Internal error"),
+        }
+    }
+
+    /// What a WebSocket is not for.
+    const fn socket_problem(&self) -> Problem {
+        use StatusCode as S;
+        match self {
+            Self::OriginRefused { .. } => problem(S::FORBIDDEN, C::OriginRefused, "Origin refused"),
+            Self::UnexpectedMessage => {
+                problem(S::BAD_REQUEST, C::UnexpectedMessage, "Unexpected message")
+            }
+            Self::MessageTooLarge { .. } => problem(
+                S::PAYLOAD_TOO_LARGE,
+                C::MessageTooLarge,
+                "Message too large",
+            ),
             _ => problem(S::INTERNAL_SERVER_ERROR, C::Internal, "Internal error"),
         }
     }

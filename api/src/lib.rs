@@ -32,7 +32,9 @@ mod rpc;
 mod run;
 mod sender;
 mod server;
+mod sockets;
 mod state;
+mod stream_end;
 
 pub use run::run;
 pub use state::AppState;

@@ -89,7 +89,8 @@ pub async fn run(
         sender,
         unwraps_lamports: config.chain.unwrap_lamports,
     };
-    let state = AppState::new(chain, store, places.streams, shutdown.clone());
+    let origins = config.api.cors_origins.clone();
+    let state = AppState::new(chain, store, places.streams, origins, shutdown.clone());
     tracing::info!(%listen, "API listening");
     let routes = router(state, webhooks).merge(shown);
     serve(

@@ -2,10 +2,10 @@
 
 mod write_deadline;
 
-use std::{convert::Infallible, io, time::Duration};
+use std::{convert::Infallible, io, sync::Arc, time::Duration};
 
 use axum::{body::Body, extract::Request, http, response::Response};
-use hyper::{body::Incoming, server::conn::http1};
+use hyper::{body::Incoming, server::conn::http1, upgrade::OnUpgrade};
 use hyper_util::{
     rt::{TokioIo, TokioTimer},
     service::TowerToHyperService,
@@ -13,6 +13,7 @@ use hyper_util::{
 use service_kit::CancellationToken;
 use tokio::{
     net::{TcpListener, TcpStream},
+    sync::mpsc,
     task::JoinSet,
 };
 use tower::{Service, ServiceExt};
@@ -40,7 +41,23 @@ pub struct Deadlines {
     pub write: Duration,
 }
 
-/// Serves until `shutdown`, and then until the requests under way are answered.
+/// What counts a connection as open, and is waited for at the end: the server holds it while it speaks HTTP on the
+/// connection, and a WebSocket, for which the server gives the connection away, for as long as it lasts.
+#[derive(Clone)]
+pub struct Hold {
+    _held: Arc<(Place, mpsc::Sender<Infallible>)>,
+}
+
+impl Hold {
+    fn new(place: Place, open: &mpsc::Sender<Infallible>) -> Self {
+        Self {
+            _held: Arc::new((place, open.clone())),
+        }
+    }
+}
+
+/// Serves until `shutdown`, and then until the requests under way are answered and what connections were given away for
+/// has ended.
 pub async fn serve<S>(
     listener: TcpListener,
     service: S,
@@ -52,6 +69,8 @@ pub async fn serve<S>(
     S::Future: Send,
 {
     let mut open = JoinSet::new();
+    // Nothing is sent: that it is closed says that nothing is held any more.
+    let (held, mut let_go) = mpsc::channel(1);
     loop {
         let accepted = tokio::select! {
             () = shutdown.cancelled() => break,
@@ -70,26 +89,32 @@ pub async fn serve<S>(
             // Dropped, and so closed: an answer would need what is missing.
             continue;
         };
+        let hold = Hold::new(place, &held);
         let service = service.clone().map_request(move |request| {
             let mut request: Request = http::Request::map(request, Body::new);
-            request.extensions_mut().insert(Peer(address));
+            let extensions = request.extensions_mut();
+            extensions.insert(Peer(address));
+            if extensions.get::<OnUpgrade>().is_some() {
+                extensions.insert(hold.clone());
+            }
             request
         });
         // On the heap, where it is let go with the answer's head: otherwise a connection keeps the room of the longest
         // future of all routes for as long as its stream lasts, and a request is copied with it from layer to layer.
         let service = service.map_future(Box::pin);
-        let connection = connection(stream, service, place, deadlines, shutdown.clone());
+        let connection = connection(stream, service, deadlines, shutdown.clone());
         open.spawn(connection);
     }
     drop(listener);
     while open.join_next().await.is_some() {}
+    drop(held);
+    let _ = let_go.recv().await;
 }
 
-/// Serves one connection to its end.
+/// Serves one connection to its end, or until it is given away.
 async fn connection<S>(
     stream: TcpStream,
     service: S,
-    place: Place,
     deadlines: Deadlines,
     shutdown: CancellationToken,
 ) where
@@ -107,7 +132,8 @@ async fn connection<S>(
     let serving = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(deadlines.head)
-        .serve_connection(io, TowerToHyperService::new(service));
+        .serve_connection(io, TowerToHyperService::new(service))
+        .with_upgrades();
     let mut serving = std::pin::pin!(serving);
     let ended = tokio::select! {
         ended = serving.as_mut() => ended,
@@ -119,7 +145,6 @@ async fn connection<S>(
     if let Err(error) = ended {
         tracing::debug!(%error, "a connection ended");
     }
-    drop(place);
 }
 
 /// Waits where another attempt would fail at once; a connection that its client gave up is no reason to.

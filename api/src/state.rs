@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use service_kit::CancellationToken;
+use sluice_config::CorsOrigins;
 use sluice_market::Market;
 use sluice_store::Store;
 use sluice_transaction::AssociatedAccounts;
@@ -25,6 +26,7 @@ struct Parts {
     associated: AssociatedAccounts,
     answers: IdempotentAnswers,
     streams: Places,
+    origins: CorsOrigins,
     quote_feeds: QuoteFeeds,
     sender: Arc<Sender>,
     shutdown: CancellationToken,
@@ -50,6 +52,7 @@ impl AppState {
         chain: ChainAccess,
         store: Store,
         streams: Places,
+        origins: CorsOrigins,
         shutdown: CancellationToken,
     ) -> Self {
         let ChainAccess {
@@ -71,6 +74,7 @@ impl AppState {
             associated: AssociatedAccounts::default(),
             answers: IdempotentAnswers::default(),
             streams,
+            origins,
         }))
     }
 
@@ -108,6 +112,12 @@ impl AppState {
     #[must_use]
     pub(crate) fn streams(&self) -> &Places {
         &self.0.streams
+    }
+
+    /// The web pages that may call the public routes.
+    #[must_use]
+    pub(crate) fn origins(&self) -> &CorsOrigins {
+        &self.0.origins
     }
 
     /// The quotes that streams show.

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use bytes::Bytes;
 use service_kit::CancellationToken;
 use tokio::{
     sync::watch,
@@ -10,7 +9,7 @@ use tokio::{
 };
 
 use super::{Answer, OpenFeeds, Question, Source, reader::Shown};
-use crate::error::ApiError;
+use crate::{error::ApiError, stream_end::StreamEnd};
 
 /// How often a feed does what no change of the market makes it do.
 #[derive(Clone, Copy, Debug)]
@@ -104,7 +103,7 @@ impl<S: Source, A: Answer, P: Fn() -> Result<A, ApiError>> Feed<S, A, P> {
     fn end(self, reason: &ApiError) {
         // First, so that who connects again is not given a feed that has ended.
         self.open.remove(&self.question, &self.shown);
-        let problem = Bytes::from(reason.document().to_string());
-        self.shown.send_modify(|shown| shown.end(problem));
+        let end = StreamEnd::from(reason);
+        self.shown.send_modify(|shown| shown.end(end));
     }
 }

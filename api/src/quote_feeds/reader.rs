@@ -2,6 +2,9 @@
 
 use bytes::Bytes;
 use tokio::sync::watch;
+use tokio_tungstenite::tungstenite::Utf8Bytes;
+
+use crate::{sockets::SocketEvent, stream_end::StreamEnd};
 
 /// What a feed shows: always the newest alone.
 #[derive(Clone, Debug)]
@@ -17,8 +20,8 @@ pub(super) struct Shown {
     beats: u64,
     /// The slot up to which the quote is known to be true.
     true_at: u64,
-    /// Why there is no quote any more: a problem document.
-    end: Option<Bytes>,
+    /// Why there is no quote any more.
+    end: Option<StreamEnd>,
 }
 
 /// What is sent down a stream.
@@ -30,8 +33,8 @@ pub enum Event {
         slot: u64,
         /// The whole of a server-sent event.
         sse: Bytes,
-        /// The answer as JSON, which is a part of it.
-        json: Bytes,
+        /// The same as a message of a WebSocket.
+        message: Utf8Bytes,
     },
     /// The stream stands, and the quote is still true.
     Beat {
@@ -39,20 +42,18 @@ pub enum Event {
         slot: u64,
     },
     /// The last event.
-    End {
-        /// Why, as a problem document.
-        problem: Bytes,
-    },
+    End(StreamEnd),
 }
 
 impl Event {
     /// A quote, written once for all readers; `json` is one line.
     fn quote(slot: u64, json: &[u8]) -> Self {
-        let head = format!("event: quote\nid: {slot}\ndata: ");
-        let (begin, end) = (head.len(), head.len().saturating_add(json.len()));
-        let sse = Bytes::from([head.as_bytes(), json, b"\n\n"].concat());
-        let json = sse.slice(begin..end);
-        Self::Quote { slot, sse, json }
+        let json = String::from_utf8_lossy(json);
+        Self::Quote {
+            slot,
+            sse: format!("event: quote\nid: {slot}\ndata: {json}\n\n").into(),
+            message: format!(r#"{{"event":"quote","id":{slot},"data":{json}}}"#).into(),
+        }
     }
 
     /// The event as it goes down a stream of server-sent events.
@@ -62,10 +63,17 @@ impl Event {
             Self::Quote { sse, .. } => sse,
             // A comment, which a reader need not know of.
             Self::Beat { slot } => format!(": true in slot {slot}\n\n").into(),
-            Self::End { problem } => {
-                let problem = String::from_utf8_lossy(&problem);
-                format!("event: end\ndata: {problem}\n\n").into()
-            }
+            Self::End(end) => end.sse(),
+        }
+    }
+
+    /// The event as it goes down a WebSocket.
+    #[must_use]
+    pub fn into_socket(self) -> SocketEvent {
+        match self {
+            Self::Quote { message, .. } => SocketEvent::Message(message),
+            Self::Beat { slot } => SocketEvent::Beat(format!("true in slot {slot}").into()),
+            Self::End(end) => SocketEvent::End(end),
         }
     }
 }
@@ -101,8 +109,8 @@ impl Shown {
     }
 
     /// There is no quote any more.
-    pub(super) fn end(&mut self, problem: Bytes) {
-        self.end = Some(problem);
+    pub(super) fn end(&mut self, end: StreamEnd) {
+        self.end = Some(end);
     }
 }
 
@@ -159,9 +167,9 @@ impl Reader {
             self.number = shown.number;
             return Some(shown.quote.clone());
         }
-        if let Some(problem) = shown.end.clone() {
+        if let Some(end) = shown.end.clone() {
             self.has_ended = true;
-            return Some(Event::End { problem });
+            return Some(Event::End(end));
         }
         (beats != shown.beats).then_some(Event::Beat {
             slot: shown.true_at,

@@ -137,20 +137,22 @@ fn read(feeds: &QuoteFeeds<Scene>, scene: &Scene) -> Reader {
 /// Slot and answer of the next event, which is a quote.
 async fn quote(reader: &mut Reader) -> (u64, String) {
     match reader.next().await {
-        Some(Event::Quote { slot, json, .. }) => {
-            (slot, String::from_utf8_lossy(&json).into_owned())
+        Some(Event::Quote { slot, message, .. }) => {
+            let head = format!("{{\"event\":\"quote\",\"id\":{slot},\"data\":");
+            let data = message.strip_prefix(&head).expect("the slot");
+            let data = data.strip_suffix('}').expect("an object");
+            (slot, data.to_owned())
         }
         other => panic!("no quote but {other:?}"),
     }
 }
 
 async fn end(reader: &mut Reader) -> String {
-    let Some(Event::End { problem }) = reader.next().await else {
+    let Some(Event::End(end)) = reader.next().await else {
         panic!("no end");
     };
     assert_eq!(reader.next().await, None, "something after the end");
-    let problem: serde_json::Value = serde_json::from_slice(&problem).expect("JSON");
-    problem["code"].as_str().expect("a code").to_owned()
+    end.close().reason.to_string()
 }
 
 #[tokio::test]

@@ -1,4 +1,5 @@
-//! Quote streams: latency from seal to the last of 10,000 readers, memory of each, all reconnecting at once.
+//! Quote streams: latency from seal to the last of 10,000 readers, memory of each, all reconnecting at once, as server-sent
+//! events and over WebSocket.
 //!
 //! The API and the chain before it are a process of their own, so that its memory is the readers' alone, and neither
 //! process needs more files than a system lets one have.
@@ -28,7 +29,7 @@ use tokio::{
     time::sleep,
 };
 
-use self::readers::Readers;
+use self::readers::{Readers, Way};
 use crate::{
     http::{self, FIRST_SLOT, SLOT_TIME},
     start::resident_of,
@@ -45,6 +46,22 @@ const READERS: usize = 10_000;
 
 /// Slots that are measured: half a minute.
 const SLOTS: usize = 75;
+
+/// What is measured of readers of server-sent events.
+const OF_EVENTS: [&str; 4] = [
+    "Quote streams: seal to the last reader, p99",
+    "Quote streams: resident memory of a reader",
+    "Quote streams: all connect again at once, until each has the newest quote",
+    "Quote streams: readers that lost the newest quote by it",
+];
+
+/// The same of readers over WebSocket.
+const OF_MESSAGES: [&str; 4] = [
+    "Quote streams over WebSocket: seal to the last reader, p99",
+    "Quote streams over WebSocket: resident memory of a reader",
+    "Quote streams over WebSocket: all connect again at once, until each has the newest quote",
+    "Quote streams over WebSocket: readers that lost the newest quote by it",
+];
 
 /// What is swapped: enough that each change of the pool changes what comes out.
 const AMOUNT: u64 = 100_000;
@@ -63,62 +80,85 @@ pub async fn figures(readers: Option<usize>) -> anyhow::Result<Vec<Figure>> {
 }
 
 async fn measure(count: usize) -> anyhow::Result<Vec<Figure>> {
-    let mut server = Server::start(&[CHILD]).await?;
-    let readers = Readers::new(server.address, path());
-    readers.open(1, None);
-    readers.until(1, 0, PATIENCE).await?;
-    let before = server.resident()?;
-    readers.open(count - 1, None);
-    readers.until(count, 0, PATIENCE).await?;
-    let grown = (server.resident()? - before) * 1_024.0 * 1_024.0;
-    let slots = server.slots(SLOTS).await?;
-    let (p99, whole) = p99_of(readers.last_after(&slots, count))?;
-    let event = readers.longest();
-    let again = reconnect(&mut server, &readers, count).await?;
-    readers.close();
-    drop(server);
-    let bare = bare_p99(count, event).await?;
-    println!(
-        "{whole} of {SLOTS} slots reached all {count} readers; the others were skipped by some"
-    );
-    Ok(vec![
-        Figure::new(
-            "Quote streams: seal to the last reader, p99",
-            p99.as_secs_f64() * 1_000.0,
-            "ms",
-            Limit::AtMost(50.0),
-        ),
-        Figure::new(
-            "Bare writes of as many bytes: from the first to the last reader, p99",
-            bare.as_secs_f64() * 1_000.0,
-            "ms",
-            Limit::None,
-        ),
-        Figure::new(
-            "Quote streams: seal to the last reader, p99, against bare writes",
-            p99.as_secs_f64() / bare.as_secs_f64(),
-            "ratio",
-            Limit::None,
-        ),
-        Figure::new(
-            "Quote streams: resident memory of a reader",
-            grown / as_f64(count),
-            "bytes",
-            Limit::AtMost(20_000.0),
-        ),
-        Figure::new(
-            "Quote streams: all connect again at once, until each has the newest quote",
-            again.took.as_secs_f64(),
-            "s",
-            Limit::None,
-        ),
-        Figure::new(
-            "Quote streams: readers that lost the newest quote by it",
-            as_f64(again.lost),
-            "readers",
-            Limit::AtMost(0.0),
-        ),
-    ])
+    let events = Measured::of(Way::Events, count).await?;
+    let bare = bare_p99(count, events.event).await?;
+    let messages = Measured::of(Way::Messages, count).await?;
+    let mut figures = events.figures(OF_EVENTS);
+    figures.push(Figure::new(
+        "Bare writes of as many bytes: from the first to the last reader, p99",
+        bare.as_secs_f64() * 1_000.0,
+        "ms",
+        Limit::None,
+    ));
+    figures.push(ratio(
+        "Quote streams: seal to the last reader, p99, against bare writes",
+        events.p99,
+        bare,
+    ));
+    figures.extend(messages.figures(OF_MESSAGES));
+    figures.push(ratio(
+        "Quote streams over WebSocket: seal to the last reader, p99, against server-sent events",
+        messages.p99,
+        events.p99,
+    ));
+    Ok(figures)
+}
+
+fn ratio(name: &'static str, one: Duration, other: Duration) -> Figure {
+    let ratio = one.as_secs_f64() / other.as_secs_f64();
+    Figure::new(name, ratio, "ratio", Limit::None)
+}
+
+/// What readers of one way were given, and what they cost.
+struct Measured {
+    p99: Duration,
+    /// Resident memory of each, bytes.
+    memory: f64,
+    /// Bytes of the longest event.
+    event: usize,
+    again: Again,
+}
+
+impl Measured {
+    async fn of(way: Way, count: usize) -> anyhow::Result<Self> {
+        let mut server = Server::start(&[CHILD]).await?;
+        let readers = Readers::new(server.address, path(), way);
+        readers.open(1, None);
+        readers.until(1, 0, PATIENCE).await?;
+        let before = server.resident()?;
+        readers.open(count - 1, None);
+        readers.until(count, 0, PATIENCE).await?;
+        let grown = (server.resident()? - before) * 1_024.0 * 1_024.0;
+        let slots = server.slots(SLOTS).await?;
+        let (p99, whole) = p99_of(readers.last_after(&slots, count))?;
+        let event = readers.longest();
+        let again = reconnect(&mut server, &readers, count).await?;
+        readers.close();
+        println!(
+            "{way:?}: {whole} of {SLOTS} slots reached all {count} readers; the others were skipped by some"
+        );
+        Ok(Self {
+            p99,
+            memory: grown / as_f64(count),
+            event,
+            again,
+        })
+    }
+
+    fn figures(&self, names: [&'static str; 4]) -> Vec<Figure> {
+        let [last, memory, again, lost] = names;
+        vec![
+            Figure::new(
+                last,
+                self.p99.as_secs_f64() * 1_000.0,
+                "ms",
+                Limit::AtMost(50.0),
+            ),
+            Figure::new(memory, self.memory, "bytes", Limit::AtMost(20_000.0)),
+            Figure::new(again, self.again.took.as_secs_f64(), "s", Limit::None),
+            Figure::new(lost, as_f64(self.again.lost), "readers", Limit::AtMost(0.0)),
+        ]
+    }
 }
 
 /// The lag that 99 of 100 slots did not exceed, and of how many slots.
@@ -132,7 +172,7 @@ fn p99_of(mut lags: Vec<Duration>) -> anyhow::Result<(Duration, usize)> {
 /// The same of a loop that writes events of this length and does nothing else.
 async fn bare_p99(count: usize, event: usize) -> anyhow::Result<Duration> {
     let mut server = Server::start(&[bare::CHILD, &event.to_string()]).await?;
-    let readers = Readers::new(server.address, path());
+    let readers = Readers::new(server.address, path(), Way::Events);
     readers.open(count, None);
     readers.until(count, 0, PATIENCE).await?;
     let slots = server.slots(SLOTS).await?;

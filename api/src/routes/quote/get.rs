@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// Every parameter of this endpoint.
-const PARAMETERS: [&str; 11] = [
+pub(super) const PARAMETERS: [&str; 11] = [
     "inputMint",
     "outputMint",
     "amount",
@@ -113,8 +113,12 @@ pub(super) fn quoted(
     Ok(QuoteResponse::new(&priced, slippage, ask.commitment))
 }
 
-pub(super) fn parse(query: &str) -> Result<(Ask, BasisPoints), ApiError> {
-    let query = QueryMap::parse(query, &PARAMETERS)?;
+fn parse(query: &str) -> Result<(Ask, BasisPoints), ApiError> {
+    read(&QueryMap::parse(query, &PARAMETERS)?)
+}
+
+/// What the parameters ask, and the slippage.
+pub(super) fn read(query: &QueryMap) -> Result<(Ask, BasisPoints), ApiError> {
     let amount =
         |name: &str, text: &str| Amount::parse(text).map_err(|rule| ApiError::invalid(name, rule));
     let ask = Ask {
@@ -132,7 +136,7 @@ pub(super) fn parse(query: &str) -> Result<(Ask, BasisPoints), ApiError> {
             .get("maxPriceImpactBps")
             .map(|text| parse_slippage("maxPriceImpactBps", amount("maxPriceImpactBps", text)?))
             .transpose()?,
-        platform_rate: platform_rate(&query)?,
+        platform_rate: platform_rate(query)?,
         commitment: commitment(query.get("commitment"))?.into(),
     };
     if ask.input_mint == ask.output_mint {

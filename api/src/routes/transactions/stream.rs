@@ -1,4 +1,4 @@
-//! `GET /v1/transactions/{signature}/stream`: what becomes of a transaction, as server-sent events.
+//! `GET /v1/transactions/{signature}/stream`: what becomes of a transaction, as server-sent events or over WebSocket.
 
 use std::{convert::Infallible, time::Duration};
 
@@ -21,7 +21,9 @@ use crate::{
     extract::QueryMap,
     followed::Followed,
     places::Place,
+    sockets::{self, SocketEvent, SocketEvents},
     state::AppState,
+    stream_end::StreamEnd,
 };
 
 /// After how much silence a comment shows that the stream stands: proxies commonly close a connection on which nothing came
@@ -34,6 +36,10 @@ const BEAT: Duration = Duration::from_secs(15);
 /// `/v1/transactions/{signature}` answers. A reader that is slow is given the newest, and none of those between. A comment
 /// every 15 seconds shows that the stream stands. It ends after the last status, of a transaction of which nothing more is
 /// expected; when the service stops, with `event: end` and a problem as `data`.
+///
+/// With `Upgrade: websocket` the same comes over WebSocket: each event is a text message
+/// `{"event": "status", "data": <status>}`, the sign of life a ping. After the last status the server closes with 1000; after
+/// `end`, and what the reader must not send, as a stream of quotes.
 #[utoipa::path(
     get,
     path = "/v1/transactions/{signature}/stream",
@@ -41,6 +47,7 @@ const BEAT: Duration = Duration::from_secs(15);
     operation_id = "streamTransaction",
     params(("signature" = String, Path, description = "Its first signature, base 58.")),
     responses(
+        (status = 101, description = "The stream over WebSocket, where `Upgrade: websocket` asks for it."),
         (status = 200, description = "The stream; `data` of each event `status` is a status.", body = TransactionStatus, content_type = "text/event-stream"),
         (status = "4XX", description = "Refused; `code` says why.", body = ProblemBody, content_type = "application/problem+json"),
         (status = "5XX", description = "Not possible at the moment; `code` says why.", body = ProblemBody, content_type = "application/problem+json"),
@@ -49,8 +56,9 @@ const BEAT: Duration = Duration::from_secs(15);
 pub async fn stream(
     State(state): State<AppState>,
     Path(text): Path<String>,
-    request: Request,
+    mut request: Request,
 ) -> Result<Response, ApiError> {
+    let opening = sockets::asked(state.origins(), &mut request)?;
     QueryMap::parse(request.uri().query().unwrap_or_default(), &[])?;
     let signature = signature(&text)?;
     let place = state
@@ -64,7 +72,10 @@ pub async fn stream(
         shutdown: state.shutdown().clone(),
         _place: place,
     };
-    Ok(answer::events(Body::from_stream(reading.events())))
+    Ok(match opening {
+        Some(opening) => opening.answer(reading),
+        None => answer::events(Body::from_stream(reading.events())),
+    })
 }
 
 /// What is sent next.
@@ -76,6 +87,37 @@ enum Next {
     Change,
     /// Nothing.
     Nothing,
+}
+
+/// What is sent down a stream.
+enum Event {
+    /// What is known now, as JSON.
+    Status { json: String },
+    /// The stream stands.
+    Beat,
+    /// The last event.
+    End(StreamEnd),
+}
+
+impl Event {
+    fn into_sse(self) -> Bytes {
+        match self {
+            Self::Status { json } => format!("event: status\ndata: {json}\n\n").into(),
+            // A comment, which a reader need not know of.
+            Self::Beat => Bytes::from_static(b": it stands\n\n"),
+            Self::End(end) => end.sse(),
+        }
+    }
+
+    fn into_socket(self) -> SocketEvent {
+        match self {
+            Self::Status { json } => {
+                SocketEvent::Message(format!(r#"{{"event":"status","data":{json}}}"#).into())
+            }
+            Self::Beat => SocketEvent::Beat("it stands".into()),
+            Self::End(end) => SocketEvent::End(end),
+        }
+    }
 }
 
 /// One open stream, which holds its place until it is dropped.
@@ -91,11 +133,11 @@ impl Reading {
     fn events(self) -> impl Stream<Item = Result<Bytes, Infallible>> {
         stream::unfold(self, async |mut reading| {
             let event = reading.event().await?;
-            Some((Ok(event), reading))
+            Some((Ok(event.into_sse()), reading))
         })
     }
 
-    async fn event(&mut self) -> Option<Bytes> {
+    async fn event(&mut self) -> Option<Event> {
         match self.next {
             Next::Nothing => return None,
             Next::Status => {}
@@ -104,7 +146,7 @@ impl Reading {
                 let shutdown = self.shutdown.clone();
                 match shutdown.run_until_cancelled(change).await {
                     None => return Some(self.end(&ApiError::Stopping)),
-                    Some(Err(_)) => return Some(Bytes::from_static(b": it stands\n\n")),
+                    Some(Err(_)) => return Some(Event::Beat),
                     // The sender ends with the service.
                     Some(Ok(Err(_))) => return Some(self.end(&ApiError::Stopping)),
                     Some(Ok(Ok(()))) => {}
@@ -121,13 +163,19 @@ impl Reading {
             TransactionStatus::new(&self.signature, &followed)
         };
         match serde_json::to_string(&status) {
-            Ok(json) => Some(format!("event: status\ndata: {json}\n\n").into()),
+            Ok(json) => Some(Event::Status { json }),
             Err(error) => Some(self.end(&ApiError::Internal(error.into()))),
         }
     }
 
-    fn end(&mut self, reason: &ApiError) -> Bytes {
+    fn end(&mut self, reason: &ApiError) -> Event {
         self.next = Next::Nothing;
-        format!("event: end\ndata: {}\n\n", reason.document()).into()
+        Event::End(StreamEnd::from(reason))
+    }
+}
+
+impl SocketEvents for Reading {
+    async fn next(&mut self) -> Option<SocketEvent> {
+        Some(self.event().await?.into_socket())
     }
 }

@@ -1,4 +1,4 @@
-//! Readers: connections that read a quote stream, and when each slot came to the last of them.
+//! Readers: connections that read a quote stream, by events or by messages, and when each slot came to the last of them.
 
 use std::{
     cell::RefCell,
@@ -26,10 +26,41 @@ const PAUSE: Duration = Duration::from_millis(200);
 /// Room for what a reader has not taken apart yet: two events.
 const ROOM: usize = 4_096;
 
+/// How readers are sent what they read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// As server-sent events.
+    Events,
+    /// As messages over WebSocket.
+    Messages,
+}
+
+impl Way {
+    /// The headers of a request that asks for it.
+    const fn headers(self) -> &'static str {
+        match self {
+            Self::Events => "",
+            Self::Messages => {
+                "connection: upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\n\
+                 sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
+            }
+        }
+    }
+
+    /// Takes the first whole event with a slot out of what was received after the head; the slot, and its length.
+    fn next_slot(self, received: &mut Vec<u8>) -> Option<(u64, usize)> {
+        match self {
+            Self::Events => next_slot(received),
+            Self::Messages => next_message_slot(received),
+        }
+    }
+}
+
 /// Readers of one stream.
 pub struct Readers {
     address: SocketAddr,
     path: String,
+    way: Way,
     seen: Rc<RefCell<Seen>>,
     closed: watch::Sender<()>,
 }
@@ -46,10 +77,11 @@ struct Seen {
 }
 
 impl Readers {
-    pub fn new(address: SocketAddr, path: String) -> Self {
+    pub fn new(address: SocketAddr, path: String, way: Way) -> Self {
         Self {
             address,
             path,
+            way,
             seen: Rc::default(),
             closed: watch::Sender::new(()),
         }
@@ -58,23 +90,25 @@ impl Readers {
     /// Opens so many more at once.
     pub fn open(&self, count: usize, last_event_id: Option<u64>) {
         let resume = last_event_id.map_or(String::new(), |id| format!("last-event-id: {id}\r\n"));
-        let request = format!("GET {} HTTP/1.1\r\nhost: a\r\n{resume}\r\n", self.path);
+        let (path, headers) = (&self.path, self.way.headers());
+        let request = format!("GET {path} HTTP/1.1\r\nhost: a\r\n{headers}{resume}\r\n");
         let request: Rc<str> = request.into();
         for _ in 0..count {
             let mut seen = self.seen.borrow_mut();
             let number = seen.newest.len();
             seen.newest.push(0);
             drop(seen);
-            let read = read(
-                self.address,
-                Rc::clone(&request),
-                Rc::clone(&self.seen),
+            let reader = Reader {
+                address: self.address,
+                way: self.way,
+                request: Rc::clone(&request),
+                seen: Rc::clone(&self.seen),
                 number,
-            );
+            };
             let mut closed = self.closed.subscribe();
             spawn_local(async move {
                 tokio::select! {
-                    () = read => {}
+                    () = reader.read() => {}
                     _ = closed.changed() => {}
                 }
             });
@@ -127,40 +161,60 @@ impl Readers {
     }
 }
 
-/// One reader, which connects again until it is served.
-async fn read(address: SocketAddr, request: Rc<str>, seen: Rc<RefCell<Seen>>, number: usize) {
-    loop {
-        let read = read_once(address, &request, &seen, number).await;
-        if let Err(error) = read {
-            eprintln!("reader {number}: {error}");
+/// One reader.
+struct Reader {
+    address: SocketAddr,
+    way: Way,
+    request: Rc<str>,
+    seen: Rc<RefCell<Seen>>,
+    number: usize,
+}
+
+impl Reader {
+    /// Reads, and connects again until it is served.
+    async fn read(self) {
+        loop {
+            if let Err(error) = self.read_once().await {
+                eprintln!("reader {}: {error}", self.number);
+            }
+            sleep(PAUSE).await;
         }
-        sleep(PAUSE).await;
+    }
+
+    async fn read_once(&self) -> std::io::Result<()> {
+        let mut stream = TcpStream::connect(self.address).await?;
+        stream.write_all(self.request.as_bytes()).await?;
+        let mut received = Vec::with_capacity(ROOM);
+        let mut has_head = false;
+        while stream.read_buf(&mut received).await? > 0 {
+            let now = Clock::system().now();
+            has_head = has_head || take_head(&mut received);
+            while has_head && let Some((slot, length)) = self.way.next_slot(&mut received) {
+                self.note(slot, length, now);
+            }
+        }
+        Ok(())
+    }
+
+    fn note(&self, slot: u64, length: usize, now: SystemTime) {
+        let mut seen = self.seen.borrow_mut();
+        seen.longest = seen.longest.max(length);
+        let (readers, last) = seen.slots.entry(slot).or_default();
+        *readers += 1;
+        *last = Some(now);
+        if let Some(newest) = seen.newest.get_mut(self.number) {
+            *newest = slot.max(*newest);
+        }
     }
 }
 
-async fn read_once(
-    address: SocketAddr,
-    request: &str,
-    seen: &RefCell<Seen>,
-    number: usize,
-) -> std::io::Result<()> {
-    let mut stream = TcpStream::connect(address).await?;
-    stream.write_all(request.as_bytes()).await?;
-    let mut text = Vec::with_capacity(ROOM);
-    while stream.read_buf(&mut text).await? > 0 {
-        let now = Clock::system().now();
-        while let Some((slot, length)) = next_slot(&mut text) {
-            let mut seen = seen.borrow_mut();
-            seen.longest = seen.longest.max(length);
-            let (readers, last) = seen.slots.entry(slot).or_default();
-            *readers += 1;
-            *last = Some(now);
-            if let Some(newest) = seen.newest.get_mut(number) {
-                *newest = slot.max(*newest);
-            }
-        }
+/// Takes the head of the answer away, once it is whole; whether it was.
+fn take_head(received: &mut Vec<u8>) -> bool {
+    let end = received.windows(4).position(|four| four == b"\r\n\r\n");
+    if let Some(end) = end {
+        received.drain(..end + 4);
     }
-    Ok(())
+    end.is_some()
 }
 
 /// Takes the first whole event out of the text; the slot that it is of, and its length.
@@ -175,4 +229,32 @@ fn next_slot(text: &mut Vec<u8>) -> Option<(u64, usize)> {
             return Some((slot, end));
         }
     }
+}
+
+/// As [`next_slot`], of messages: each is in one frame of a server, which is not masked.
+fn next_message_slot(received: &mut Vec<u8>) -> Option<(u64, usize)> {
+    loop {
+        let (head, length) = match *received.get(1)? {
+            126 => (
+                4,
+                usize::from(u16::from_be_bytes([*received.get(2)?, *received.get(3)?])),
+            ),
+            short => (2, short.into()),
+        };
+        let end = head + length;
+        let message = received.get(head..end)?;
+        let slot = id_of(message);
+        received.drain(..end);
+        if let Some(slot) = slot {
+            return Some((slot, end));
+        }
+    }
+}
+
+/// The id that a message names before its data.
+fn id_of(message: &[u8]) -> Option<u64> {
+    const NAME: &[u8] = b"\"id\":";
+    let begin = message.windows(NAME.len()).position(|part| part == NAME)? + NAME.len();
+    let id = message[begin..].split(|byte| *byte == b',').next()?;
+    std::str::from_utf8(id).ok()?.parse().ok()
 }

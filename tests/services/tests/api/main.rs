@@ -24,5 +24,6 @@ mod rounds;
 mod rust_client;
 mod sending;
 mod simulation;
+mod sockets;
 mod units;
 mod versions;

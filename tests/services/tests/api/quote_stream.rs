@@ -114,7 +114,7 @@ impl Client {
     }
 
     /// Closes the SOL pool's account.
-    fn close_pool(&self) {
+    pub fn close_pool(&self) {
         self.harness.chain.write(RawAccount {
             pubkey: self.harness.sol_pool.address,
             owner: Pubkey::default(),

@@ -418,3 +418,27 @@ async fn a_stream_ends_in_order_when_the_service_stops() {
     let last = statuses(stream).await.pop().expect("an end");
     assert_eq!(last["code"], json!("stopping"));
 }
+
+#[tokio::test]
+async fn a_swap_is_followed_over_a_socket_which_closes_after_the_last_status() {
+    let client = Client::start_sending(&[]).await;
+    let swap = client.signed(1).await;
+    client.sent(&swap).await;
+    let path = format!("/v1/transactions/{}/stream", swap.signature);
+    let mut socket = client.socket(&path, &[]).await;
+    let first = socket.event().await;
+    assert_eq!(first["event"], "status");
+    assert_eq!(first["data"]["status"], "sent");
+    client.harness.chain.execute(swap.succeeded());
+    let known = client.until(&swap, "finalized").await;
+    let (last, close, reason) = socket.end().await;
+    let last = last.expect("a last status");
+    assert_eq!(last, json!({ "event": "status", "data": known }));
+    assert_eq!((close, reason.as_str()), (1000, ""));
+    let other = client.signed(2).await;
+    client.sent(&other).await;
+    let path = format!("/v1/transactions/{}/stream", other.signature);
+    let socket = client.socket(&path, &[]).await;
+    client.harness.stop().await.expect("ends in order");
+    socket.ends_with("stopping", 1001).await;
+}
