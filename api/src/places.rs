@@ -84,6 +84,19 @@ impl Places {
         self.take(self.0.proxies.client(peer, headers), false)
     }
 
+    /// How many are free, and how many there are.
+    pub fn free(&self) -> (usize, usize) {
+        let of_all = self.0.most.of_all;
+        let taken = self.0.taken.lock().all;
+        (of_all.saturating_sub(taken), of_all)
+    }
+
+    /// So many give up theirs for others, at the limit of all.
+    pub fn given_up(&self, count: usize) {
+        let shared = &self.0;
+        (0..count).for_each(|_| shared.metrics.refused(shared.of.name()));
+    }
+
     fn take(&self, client: Client, is_proxy: bool) -> Result<Place, Full> {
         let shared = &self.0;
         let most = &shared.most;

@@ -1,10 +1,16 @@
 //! Server: HTTP/1.1 connections, no more than are allowed, each with deadlines that end one that drips.
 
+mod idle;
 mod write_deadline;
 
 use std::{convert::Infallible, io, sync::Arc, time::Duration};
 
-use axum::{body::Body, extract::Request, http, response::Response};
+use axum::{
+    body::{Body, HttpBody},
+    extract::Request,
+    http,
+    response::Response,
+};
 use hyper::{body::Incoming, server::conn::http1, upgrade::OnUpgrade};
 use hyper_util::{
     rt::{TokioIo, TokioTimer},
@@ -18,7 +24,10 @@ use tokio::{
 };
 use tower::{Service, ServiceExt};
 
-use self::write_deadline::WriteDeadline;
+use self::{
+    idle::{Connection, IdleConnections},
+    write_deadline::WriteDeadline,
+};
 use crate::{
     client::Peer,
     places::{Place, Places},
@@ -69,6 +78,7 @@ pub async fn serve<S>(
     S::Future: Send,
 {
     let mut open = JoinSet::new();
+    let idle = IdleConnections::default();
     // Nothing is sent: that it is closed says that nothing is held any more.
     let (held, mut let_go) = mpsc::channel(1);
     loop {
@@ -85,12 +95,16 @@ pub async fn serve<S>(
                 continue;
             }
         };
+        make_room(&connections, &idle).await;
         let Ok(place) = connections.of_peer(address.ip()) else {
             // Dropped, and so closed: an answer would need what is missing.
             continue;
         };
+        let watched = idle.open();
+        let (asked, answered) = (watched.note(), watched.note());
         let hold = Hold::new(place, &held);
         let service = service.clone().map_request(move |request| {
+            asked.asked();
             let mut request: Request = http::Request::map(request, Body::new);
             let extensions = request.extensions_mut();
             extensions.insert(Peer(address));
@@ -99,10 +113,17 @@ pub async fn serve<S>(
             }
             request
         });
+        let service = service.map_response(move |answer: Response| {
+            // Of a stream nobody knows where it ends, and it gives way to nobody.
+            if answer.body().size_hint().exact().is_some() {
+                answered.answered();
+            }
+            answer
+        });
         // On the heap, where it is let go with the answer's head: otherwise a connection keeps the room of the longest
         // future of all routes for as long as its stream lasts, and a request is copied with it from layer to layer.
         let service = service.map_future(Box::pin);
-        let connection = connection(stream, service, deadlines, shutdown.clone());
+        let connection = connection(stream, service, watched, deadlines, shutdown.clone());
         open.spawn(connection);
     }
     drop(listener);
@@ -115,6 +136,7 @@ pub async fn serve<S>(
 async fn connection<S>(
     stream: TcpStream,
     service: S,
+    watched: Connection,
     deadlines: Deadlines,
     shutdown: CancellationToken,
 ) where
@@ -137,6 +159,7 @@ async fn connection<S>(
     let mut serving = std::pin::pin!(serving);
     let ended = tokio::select! {
         ended = serving.as_mut() => ended,
+        () = watched.gives_way() => return,
         () = shutdown.cancelled() => {
             serving.as_mut().graceful_shutdown();
             serving.await
@@ -144,6 +167,15 @@ async fn connection<S>(
     };
     if let Err(error) = ended {
         tracing::debug!(%error, "a connection ended");
+    }
+}
+
+/// Has connections give way where places run short, and waits for them where there is no place before.
+async fn make_room(connections: &Places, idle: &IdleConnections) {
+    let (free, of_all) = connections.free();
+    connections.given_up(idle.make_room(free, of_all));
+    while connections.free().0 == 0 && idle.are_leaving() {
+        tokio::task::yield_now().await;
     }
 }
 

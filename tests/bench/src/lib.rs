@@ -1,5 +1,6 @@
 //! Benchmarks: what the guard, quotes, transactions and webhooks cost, as figures with limits.
 
+pub mod crowd;
 #[cfg(feature = "svm")]
 pub mod guard;
 pub mod http;

@@ -233,6 +233,14 @@ impl Connection {
     }
 }
 
+/// Whether an answer is there to its end.
+///
+/// # Errors
+/// When it is not of the 200s, or does not say how long it is.
+pub fn is_whole(answer: &[u8]) -> io::Result<bool> {
+    Ok(body(answer)?.is_some_and(|body| answer.len() >= body.end))
+}
+
 /// Where the body is, once the head is there.
 fn body(answer: &[u8]) -> io::Result<Option<Range<usize>>> {
     let Some(end) = answer.windows(4).position(|four| four == b"\r\n\r\n") else {

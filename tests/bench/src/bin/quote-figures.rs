@@ -10,9 +10,10 @@ use sluice_testkit::figure;
 use tokio::runtime::Runtime;
 
 /// What can be measured by itself.
-const PARTS: [&str; 7] = [
+const PARTS: [&str; 8] = [
     "memory",
     "http",
+    "crowd",
     "updates",
     "servers",
     "start",
@@ -27,6 +28,7 @@ fn main() -> anyhow::Result<()> {
         [bench::start::CHILD, geyser, rpc] => {
             Runtime::new()?.block_on(bench::start::hold(geyser, rpc))
         }
+        [bench::crowd::CHILD] => Runtime::new()?.block_on(bench::crowd::serve()),
         [bench::strangers::CHILD] => bench::strangers::watch(),
         [file, ref parts @ ..] => measure(Path::new(file), parts),
         [] => bail!(
@@ -42,6 +44,7 @@ fn measure(file: &Path, parts: &[&str]) -> anyhow::Result<()> {
         figures.extend(match *part {
             "memory" => bench::memory::figures(),
             "http" => bench::http::figures()?,
+            "crowd" => Runtime::new()?.block_on(bench::crowd::figures())?,
             "updates" => Runtime::new()?.block_on(bench::updates::figures())?,
             "start" => Runtime::new()?.block_on(bench::start::figures())?,
             "servers" => Runtime::new()?.block_on(bench::servers::figures())?,

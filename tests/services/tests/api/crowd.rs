@@ -213,3 +213,51 @@ async fn a_body_that_drips_is_refused() {
     read.expect("an answer");
     assert_eq!(&answer, b"HTTP/1.1 408");
 }
+
+#[tokio::test]
+async fn who_comes_next_finds_room_also_where_many_clients_drip_on_every_place() {
+    const PLACES: usize = 64;
+    let settings =
+        format!("[api.clients]\nloopback = true\nconnections = {PLACES}\nhead-timeout-ms = 600000");
+    let client = Client::start_as(&settings).await;
+    let mut streaming = client.connect_from(254).await;
+    let mints = client.harness.sol_pool.state.mints;
+    let asked = format!(
+        "GET /v1/quote/stream?inputMint={}&outputMint={}&amount=1000000 HTTP/1.1\r\nhost: a\r\n\r\n",
+        mints.token_0, mints.token_1
+    );
+    let written = streaming.write_all(asked.as_bytes()).await;
+    written.expect("a connection");
+    let mut dripping = Vec::new();
+    // Each of another client, so that only the limit of all is in their way.
+    for last in 2..=250 {
+        let mut stream = client.connect_from(last).await;
+        let _ = stream.write_all(b"GET /v1/quote HTTP/1.1\r\nx: ").await;
+        dripping.push(stream);
+        if last % 50 == 0 {
+            // On a new connection each time.
+            let mut next = client.connect_from(251).await;
+            let request = b"GET /health/live HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n";
+            next.write_all(request).await.expect("room");
+            let mut answer = String::new();
+            let read = soon(next.read_to_string(&mut answer)).await;
+            read.expect("an answer");
+            assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+        }
+    }
+    // The first have given way; the stream, which is older than all of them, has not.
+    end(&mut dripping[0]).await;
+    let mut bytes = [0; 1_024];
+    let mut events = String::new();
+    let read = async {
+        while events.matches("event: quote").count() == 0 {
+            let read = streaming.read(&mut bytes).await.expect("a stream");
+            assert_ne!(read, 0, "the stream gave way");
+            events.push_str(&String::from_utf8_lossy(&bytes[..read]));
+        }
+        // It is not at its end either.
+        let more = timeout(Duration::from_millis(100), streaming.read(&mut bytes)).await;
+        assert!(!matches!(more, Ok(Ok(0) | Err(_))), "the stream gave way");
+    };
+    soon(read).await;
+}
