@@ -19,6 +19,7 @@ mod row;
 mod schema;
 mod sqlite;
 mod statement;
+mod syncs;
 mod table;
 
 pub use self::schema::SchemaVersion;

@@ -215,6 +215,11 @@ impl Connection {
 pub(crate) struct PendingWrite(Option<JoinHandle<io::Result<()>>>);
 
 impl PendingWrite {
+    /// A sync that has begun.
+    pub(super) const fn begun(sync: JoinHandle<io::Result<()>>) -> Self {
+        Self(Some(sync))
+    }
+
     /// Waits until it is on the disk, as far as it must be.
     pub(crate) async fn durable(self) -> Result<(), StoreError> {
         if let Some(syncing) = self.0 {

@@ -5,11 +5,12 @@ use std::{
     io,
     os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt},
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use tokio::task::{JoinHandle, spawn_blocking};
 
-use super::network_disk;
+use super::{network_disk, syncs::Syncs};
 use crate::StoreError;
 
 /// The file that was opened, as the file system identifies it.
@@ -18,6 +19,7 @@ pub(crate) struct DatabaseFile {
     path: PathBuf,
     device: u64,
     inode: u64,
+    syncs: Arc<Syncs>,
 }
 
 impl DatabaseFile {
@@ -28,6 +30,7 @@ impl DatabaseFile {
             path: path.to_owned(),
             device: metadata.dev(),
             inode: metadata.ino(),
+            syncs: Arc::default(),
         })
     }
 
@@ -52,8 +55,26 @@ impl DatabaseFile {
 
     /// Begins to wait for the disk to have everything that was written until now. SQLite would do so while it lets no other write.
     pub(super) fn sync(&self) -> JoinHandle<io::Result<()>> {
-        let log = log_of(&self.path);
-        spawn_blocking(move || File::open(log)?.sync_data())
+        let sync = self.syncs.begin();
+        // Opened here: a descriptor is told of a failure only if it is older than it, or the first to ask.
+        let log = File::open(log_of(&self.path));
+        spawn_blocking(move || sync.run(|| log?.sync_data()))
+    }
+
+    /// Whether a sync failed since the log was last folded: the disk may lack pages of it, and will not say so again.
+    pub(super) fn lacks_pages(&self) -> bool {
+        self.syncs.failed()
+    }
+
+    /// The log was folded into the database, and the disk has that.
+    pub(super) fn folded(&self) {
+        self.syncs.forget_failure();
+    }
+
+    /// Lets the next syncs fail.
+    #[cfg(feature = "private-cluster")]
+    pub(super) fn fail_syncs(&self, count: u32) {
+        self.syncs.fail_next(count);
     }
 }
 

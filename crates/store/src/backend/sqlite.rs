@@ -6,7 +6,8 @@
 //!
 //! SQLite itself waits for the disk only when it folds its log into the database (`synchronous = NORMAL`). Writes whose
 //! loss would only repeat work (leases, results of attempts) leave it at that. All others do not return before the log
-//! is on the disk, for which they wait when they have given their turn to the next.
+//! is on the disk, for which they wait when they have given their turn to the next. Where that fails, the log is folded
+//! before anything else is written.
 
 use std::{
     fs::{File, TryLockError},
@@ -16,13 +17,13 @@ use std::{
 };
 
 use sqlx::{
-    Connection as _, SqlitePool,
+    Connection as _, Row as _, SqlitePool,
     sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
 };
 use tokio::sync::Mutex;
 
 use super::{
-    connection::{self, Connection, Durability, Turn},
+    connection::{self, Connection, Durability, PendingWrite, Turn},
     file::{self, DatabaseFile},
     schema::{self, SchemaVersion},
     statement::{database_time, values},
@@ -186,6 +187,9 @@ impl SqliteDatabase {
         if std::mem::replace(&mut turn.undone, true) && self.drop_broken_writer().await? {
             turn.durability = None;
         }
+        if self.0.file.lacks_pages() {
+            self.fold().await?;
+        }
         if turn.durability != Some(durability) {
             let setting = match durability {
                 Durability::Durable => FOLD_LATE,
@@ -202,6 +206,30 @@ impl SqliteDatabase {
             durability,
             turn: Some(turn),
         })
+    }
+
+    /// Folds the whole log into the database and empties it: what a failed sync left out of the log is in the database then,
+    /// and what follows stands behind no hole. Nothing is written before that is done. Other processes on the file are not
+    /// told of the failure; the log is whole for them too once it is folded.
+    async fn fold(&self) -> Result<(), StoreError> {
+        let folded = sqlx::query("PRAGMA wal_checkpoint(TRUNCATE)")
+            .fetch_one(&self.0.writer)
+            .await?;
+        if folded.try_get::<i64, _>("busy")? != 0 {
+            return Err(StoreError::Database(
+                "a sync of its log failed, and the log cannot be folded while another reads it"
+                    .into(),
+            ));
+        }
+        self.0.file.folded();
+        // Whether the disk takes writes again: a failure counts as one more.
+        PendingWrite::begun(self.0.file.sync()).durable().await
+    }
+
+    /// Lets the next syncs of the log fail.
+    #[cfg(feature = "private-cluster")]
+    pub(crate) fn fail_syncs(&self, count: u32) {
+        self.0.file.fail_syncs(count);
     }
 
     /// Closes the connection that writes if it takes itself to be in a transaction that is over: where the disk is full,

@@ -104,6 +104,14 @@ impl Store {
         }
     }
 
+    /// Lets the next waits for an SQLite file's log to be on the disk fail, for tests of a disk that fails.
+    #[cfg(feature = "private-cluster")]
+    pub fn fail_syncs(&self, count: u32) {
+        if let Database::Sqlite(database) = &self.database {
+            database.fail_syncs(count);
+        }
+    }
+
     pub(super) async fn read(&self) -> Result<Connection, StoreError> {
         match &self.database {
             Database::Sqlite(database) => database.read().await,
