@@ -15,6 +15,8 @@ mod network_disk;
 mod postgres;
 #[cfg(feature = "private-cluster")]
 pub mod private_cluster;
+#[cfg(feature = "private-cluster")]
+mod recording;
 mod row;
 mod schema;
 mod sqlite;

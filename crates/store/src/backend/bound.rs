@@ -149,6 +149,10 @@ impl Bound<'_> {
             vec![row.as_str(); rows].join(", "),
             self.rest
         );
+        #[cfg(feature = "private-cluster")]
+        if rows == 1 {
+            super::recording::record("sqlite", &text);
+        }
         let query: Query<'static, Sqlite, SqliteArguments> = sqlx::query(AssertSqlSafe(text));
         let missing = (rows - given.len()) * width;
         let values = given.into_iter().flatten();
@@ -178,6 +182,8 @@ impl Bound<'_> {
             self.names(),
             self.rest
         );
+        #[cfg(feature = "private-cluster")]
+        super::recording::record("postgres", &text);
         let mut rows: Vec<_> = given.into_iter().map(Vec::into_iter).collect();
         let mut query: PostgresQuery = sqlx::query::<Postgres>(AssertSqlSafe(text));
         for (_, kind) in self.columns {

@@ -145,6 +145,8 @@ pub(super) type SqliteQuery = sqlx::query::Query<'static, Sqlite, SqliteArgument
 pub(super) type PostgresQuery = sqlx::query::Query<'static, Postgres, PgArguments>;
 
 pub(super) fn sqlite_query(sql: Sql, values: Vec<Value>) -> SqliteQuery {
+    #[cfg(feature = "private-cluster")]
+    super::recording::record("sqlite", sql.sqlite);
     values
         .into_iter()
         .fold(sqlx::query(sql.sqlite), |query, value| match value {
@@ -155,6 +157,8 @@ pub(super) fn sqlite_query(sql: Sql, values: Vec<Value>) -> SqliteQuery {
 }
 
 pub(super) fn postgres_query(sql: Sql, values: Vec<Value>) -> PostgresQuery {
+    #[cfg(feature = "private-cluster")]
+    super::recording::record("postgres", sql.postgres);
     values
         .into_iter()
         .fold(sqlx::query(sql.postgres), |query, value| match value {
