@@ -158,6 +158,11 @@ pub enum ApiError {
         /// How many are allowed.
         limit: u32,
     },
+    /// The backfill of the webhook that was asked for before is not done.
+    #[error(
+        "the one that was asked for before is not done yet; see how far it is, and ask again when it is done"
+    )]
+    BackfillPending,
     /// The idempotency key was given with another request, which created a webhook.
     #[error(
         "Idempotency-Key: was given with another request, which created {webhook}; repeat that request unchanged, or choose \
@@ -366,6 +371,7 @@ impl ApiError {
             Self::TooManyWebhooks { .. }
             | Self::AddressQuota { .. }
             | Self::NotServed { .. }
+            | Self::BackfillPending
             | Self::IdempotencyKeyReused { .. }
             | Self::VersionConflict { .. }
             | Self::WrongKindOfWebhook { .. } => self.webhook_problem(),
@@ -446,6 +452,7 @@ impl ApiError {
                 C::IdempotencyKeyReused,
                 "Idempotency key reused",
             ),
+            Self::BackfillPending => problem(S::CONFLICT, C::BackfillPending, "Backfill not done"),
             Self::VersionConflict { .. } => problem(
                 S::PRECONDITION_FAILED,
                 C::VersionConflict,

@@ -2,7 +2,8 @@
 //!
 //! [`follower`] opens one session after the other; `resume` decides where each begins; `session` turns the updates of a
 //! connection into commits; `filter_round` changes its filter without a new connection, with the help of a `side_stream`;
-//! `program_reader` finds the accounts that watched programs own; [`subscription`] is the filter that the stream is asked for; `outbox` stores messages with
+//! `program_reader` finds the accounts that watched programs own; `pauses` tells webhooks what they did not watch, and
+//! [`requested_backfill`] reads what their owners ask for; [`subscription`] is the filter that the stream is asked for; `outbox` stores messages with
 //! their checkpoint and submits them to the dispatcher.
 
 pub(crate) mod backfill;
@@ -12,9 +13,11 @@ mod filter_round;
 pub mod follower;
 mod limit_probe;
 pub(crate) mod outbox;
+mod pauses;
 mod program_reader;
 mod reconnect;
 mod refusals;
+pub(crate) mod requested_backfill;
 mod resume;
 pub(crate) mod session;
 mod session_end;

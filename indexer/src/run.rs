@@ -23,7 +23,10 @@ use crate::{
     events::{idl::Idls, subscription_index::Subscriptions},
     health::{self, Health},
     heartbeat::HeartbeatWriter,
-    ingest::{backfill::Backfill, follower::Follower, outbox::Outbox, session::SessionContext},
+    ingest::{
+        backfill::Backfill, follower::Follower, outbox::Outbox,
+        requested_backfill::RequestedBackfills, session::SessionContext,
+    },
     leadership,
     metrics::Metrics,
     retention,
@@ -204,6 +207,19 @@ impl LeaderTasks {
 
     /// Starts them on a store that takes their writes while this process leads.
     fn start(&self, tasks: &mut JoinSet<()>, store: &Store, stop: &CancellationToken) {
+        let outbox = Outbox {
+            store: store.clone(),
+            stored: Arc::clone(&self.stored),
+            capacity: self.capacity.clone(),
+            metrics: self.metrics.clone(),
+            clock: self.clock.clone(),
+        };
+        let backfills = RequestedBackfills {
+            node: self.node.clone(),
+            outbox: outbox.clone(),
+            idls: Arc::clone(&self.idls),
+            status: self.status.clone(),
+        };
         let follower = Follower {
             servers: self.servers.clone(),
             probes_limits: self.probes_limits,
@@ -211,13 +227,7 @@ impl LeaderTasks {
             subscriptions: self.subscriptions.clone(),
             backfill: self.node.clone().map(Backfill::new),
             context: SessionContext {
-                outbox: Outbox {
-                    store: store.clone(),
-                    stored: Arc::clone(&self.stored),
-                    capacity: self.capacity.clone(),
-                    metrics: self.metrics.clone(),
-                    clock: self.clock.clone(),
-                },
+                outbox,
                 idls: Arc::clone(&self.idls),
                 status: self.status.clone(),
             },
@@ -230,6 +240,7 @@ impl LeaderTasks {
         };
         tasks.spawn(follower.run(stop.clone()));
         tasks.spawn(heartbeats.run(stop.clone()));
+        tasks.spawn(backfills.run(stop.clone()));
         tasks.spawn(retention::run(
             store.clone(),
             self.retention,

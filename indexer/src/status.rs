@@ -59,6 +59,12 @@ impl Status {
         stream.fault = Some(reason);
     }
 
+    /// Whether the stream is open.
+    #[must_use]
+    pub fn is_connected(&self) -> bool {
+        self.stream.lock().connected
+    }
+
     /// A slot was seen at `now`.
     pub fn saw_slot(&self, slot: u64, now: Instant) {
         let mut stream = self.stream.lock();

@@ -31,6 +31,7 @@ problem_codes! {
     AddressQuota = "address_quota",
     AmountTooLarge = "amount_too_large",
     AmountTooSmall = "amount_too_small",
+    BackfillPending = "backfill_pending",
     BodyTimeout = "body_timeout",
     BodyTooLarge = "body_too_large",
     FeeWalletUnusable = "fee_wallet_unusable",

@@ -1,6 +1,7 @@
 //! `/api/webhooks`: manages webhooks, their messages, and the relay streams of temporary ones.
 //!
 //! These routes write definitions to the database; the indexer reads them there, matches and delivers. Of
+//! what it is asked to read again (`backfill`) it reads there, too. Of
 //! deliveries they write four things: a redelivery makes messages due again; a message is skipped; a changed URL or a webhook
 //! switched on again resets its circuit breaker; and the messages of a temporary webhook are leased here, go
 //! down the connection that its owner holds open, and are recorded as reported or released. A test is sent from
@@ -11,12 +12,13 @@
 //! | what may be written, what is read | `definition`, `settings`, `view` |
 //! | what a caller has of what is limited | `usage` |
 //! | a webhook | `create`, `get`, `list`, `update`, `delete`, `addresses`, `rotate_secret` |
-//! | what became of it | `deliveries`, `events`, `redeliver`, `skip`, `test`, `sample` |
+//! | what became of it | `deliveries`, `events`, `redeliver`, `skip`, `backfill`, `test`, `sample` |
 //! | a temporary webhook's connection | `relay`, `relay_streams` |
 //! | the routes and what they share | `router`, `state`, `limits`, `problem`, `etag`, `paging` |
 //! | the description of all this | `openapi`, `schema`, `parts`, `batch` |
 
 mod addresses;
+mod backfill;
 mod batch;
 mod create;
 mod definition;

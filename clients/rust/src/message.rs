@@ -46,6 +46,8 @@ pub enum Content {
     Heartbeat(Heartbeat),
     /// The stream's server refuses the webhook's filter.
     FilterRefused(FilterRefused),
+    /// The webhook was switched off and watches again.
+    Resumed(Resumed),
     /// A type of a later version of the service: ignore what you do not know.
     Other {
         /// Its name.
@@ -190,6 +192,16 @@ pub struct FilterRefused {
     pub digest: String,
 }
 
+/// Slots that were not watched, because the webhook was switched off, both included.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Resumed {
+    /// The first one.
+    pub first_slot: u64,
+    /// The last one.
+    pub last_slot: u64,
+}
+
 /// A message as it is written.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -218,6 +230,7 @@ impl TryFrom<Envelope> for Message {
             "gap" => Content::Gap(serde_json::from_value(data)?),
             "heartbeat" => Content::Heartbeat(serde_json::from_value(data)?),
             "filterRefused" => Content::FilterRefused(serde_json::from_value(data)?),
+            "resumed" => Content::Resumed(serde_json::from_value(data)?),
             _ => Content::Other { kind, data },
         };
         Ok(Self {

@@ -12,7 +12,7 @@ use thiserror::Error;
 pub use crate::axum::{MOST_BYTES_SENT, Secrets, Verified};
 pub use crate::message::{
     AccountChange, Content, ExecutedTransaction, FilterRefused, Gap, Heartbeat, Message,
-    ProgramEvent, Reverted, WatchedFilter,
+    ProgramEvent, Resumed, Reverted, WatchedFilter,
 };
 
 /// The most that a compressed body may become: an account of 10 MiB is 14 MiB in base64.

@@ -100,6 +100,12 @@ export interface FilterRefused {
   readonly digest: string;
 }
 
+/** The webhook was switched off and watches again: these slots, both included, were not watched. */
+export interface Resumed {
+  readonly firstSlot: bigint;
+  readonly lastSlot: bigint;
+}
+
 /** A message of a webhook. A newer service may send types that are not listed: ignore what you do not know. */
 export type WebhookMessage =
   | Envelope<'accountChange', AccountChange>
@@ -108,4 +114,5 @@ export type WebhookMessage =
   | Envelope<'reverted', Reverted>
   | Envelope<'gap', Gap>
   | Envelope<'heartbeat', Heartbeat>
-  | Envelope<'filterRefused', FilterRefused>;
+  | Envelope<'filterRefused', FilterRefused>
+  | Envelope<'resumed', Resumed>;

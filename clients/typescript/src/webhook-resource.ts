@@ -144,6 +144,26 @@ export class Webhooks {
     return this.#transport.call('skipMessage', { path: { id }, body }, options);
   }
 
+  /** Has slots told that the webhook did not watch: as a `resumed` message names them, for example. */
+  requestBackfill(id: string, body: Schemas['BackfillBody'], options?: CallOptions): Promise<Schemas['Backfill']> {
+    return this.#transport.call('requestBackfill', { path: { id }, body }, options);
+  }
+
+  /** How far the newest backfill is. */
+  backfill(id: string, options?: CallOptions): Promise<Schemas['Backfill']> {
+    return this.#transport.call('getBackfill', { path: { id } }, options);
+  }
+
+  /** Has the last slots matched, and nothing stored or sent. */
+  requestDryRun(id: string, body: Schemas['DryRunBody'], options?: CallOptions): Promise<Schemas['DryRun']> {
+    return this.#transport.call('requestDryRun', { path: { id }, body }, options);
+  }
+
+  /** How far the newest dry run is, and what it has found. */
+  dryRun(id: string, options?: CallOptions): Promise<Schemas['DryRun']> {
+    return this.#transport.call('getDryRun', { path: { id } }, options);
+  }
+
   /** Makes a new secret; the one before signs beside it for a while. */
   rotateSecret(id: string, body: Schemas['RotateBody'] = {}, options?: CallOptions): Promise<Schemas['Rotated']> {
     return this.#transport.call('rotateSecret', { path: { id }, body }, options);

@@ -74,6 +74,9 @@ pub enum StoreError {
         /// The limit.
         limit: u32,
     },
+    /// A backfill was asked for while the one before is not done.
+    #[error("a backfill of the webhook is not done yet")]
+    BackfillPending,
     /// The idempotency key was given with a request for another webhook.
     #[error("the idempotency key was given with another request for webhook {webhook}")]
     IdempotencyKeyReused {

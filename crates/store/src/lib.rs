@@ -29,7 +29,8 @@
 //! | API keys | [`Store::create_api_key`], [`Store::api_key_by_hash`], [`Store::api_keys`], [`Store::revoke_api_key`], [`Store::set_quotas`], [`Store::usage`], [`Store::adopt_webhooks`] |
 //! | webhooks | [`Store::create_webhook`], [`Store::create_webhook_once`], [`Store::webhook`], [`Store::list_webhooks`], [`Store::update_webhook`], [`Store::edit_filters`], [`Store::rotate_secret`], [`Store::secrets`], [`Store::delete_webhook`] |
 //! | active webhooks | [`Store::webhook_revision`], [`Store::active_webhooks`], [`Store::active_changes`], [`Store::filter_change`], [`Store::record_filter_state`] |
-//! | the chain | [`Store::commit`], [`Store::checkpoint`], [`Store::unconfirmed_slots`], [`Store::messages_of_slot`], [`Store::account_gaps`], [`Store::try_acquire_leadership`] |
+//! | the chain | [`Store::commit`], [`Store::checkpoint`], [`Store::unconfirmed_slots`], [`Store::messages_of_slot`], [`Store::account_gaps`], [`Store::ended_pauses`], [`Store::try_acquire_leadership`] |
+//! | requested backfills | [`Store::request_backfill`], [`Store::backfill`], [`Store::next_backfill`], [`Store::record_backfill`] |
 //! | delivery | [`Store::commit_pending`], [`Store::lease_due`], [`Store::lease_relayed`], [`Store::record`], [`Store::release`], [`Store::endpoint`], [`Store::next_due`] |
 //! | history | [`Store::messages_after`], [`Store::deliveries`], [`Store::redeliver`], [`Store::skip`] |
 //! | encryption | [`Store::encrypted`], [`Store::reencrypt`] |
@@ -51,18 +52,19 @@ pub use backend::private_cluster as testing;
 pub use error::StoreError;
 pub use model::{
     Access, AccountGap, ActiveChanges, ActiveWebhook, ActiveWebhooks, AddressLimits, ApiKey,
-    ApiKeyHash, ApiKeyId, ApiKeySecret, Attempt, AttemptResult, Backup, Batch, BodyTemplate,
-    Breaker, Commit, Committed, Conditions, CreatedWebhook, Delivery, DeliveryLog, DeliveryOrder,
-    DeliveryQuery, DeliveryState, EncryptionKeys, EndpointChange, EndpointState, EventKind,
-    EventKinds, FilterChange, FilterEdit, FilterEdited, FilterLimits, FilterState, Filters,
-    Idempotency, InstructionPrefix, InvalidEncryptionKey, InvalidId, KnownAccount,
-    KnownAccountChanges, Lease, LeaseLimits, LeaseRequest, LeaseToken, LeasedDelivery, Load,
-    MAX_BATCH_BYTES, MAX_BATCH_MESSAGES, MAX_BATCH_WAIT, MAX_PREVIOUS_SECRETS, MAX_RESPONSE_BYTES,
-    MIN_BATCH_BYTES, Memcmp, MessageId, MessageKind, MessagePage, NewApiKey, NewMessage,
-    NewWebhook, Observation, Outcome, QueueStats, Quotas, Recorded, Redeliver, Removed,
-    ResumeState, Retention, Revision, Secret, Secrets, Skipped, SlotMessage, StoredMessage, Tenant,
-    TenantShares, Timestamp, Timings, TransactionOutcome, UnconfirmedSlot, Usage, Webhook,
-    WebhookDefinition, WebhookId, WebhookPage,
+    ApiKeyHash, ApiKeyId, ApiKeySecret, Attempt, AttemptResult, Backfill, BackfillKind,
+    BackfillRequest, BackfillState, BackfillTurn, Backup, Batch, BodyTemplate, Breaker, Commit,
+    Committed, Conditions, CreatedWebhook, Delivery, DeliveryLog, DeliveryOrder, DeliveryQuery,
+    DeliveryState, EncryptionKeys, EndpointChange, EndpointState, EventKind, EventKinds,
+    FilterChange, FilterEdit, FilterEdited, FilterLimits, FilterState, Filters, Idempotency,
+    InstructionPrefix, InvalidEncryptionKey, InvalidId, KnownAccount, KnownAccountChanges, Lease,
+    LeaseLimits, LeaseRequest, LeaseToken, LeasedDelivery, Load, MAX_BATCH_BYTES,
+    MAX_BATCH_MESSAGES, MAX_BATCH_WAIT, MAX_PREVIOUS_SECRETS, MAX_RESPONSE_BYTES, MIN_BATCH_BYTES,
+    Memcmp, MessageId, MessageKind, MessagePage, NewApiKey, NewMessage, NewWebhook, Observation,
+    Outcome, Pause, QueueStats, Quotas, Recorded, Redeliver, Removed, ResumeState, Retention,
+    Revision, Secret, Secrets, Skipped, SlotMessage, StoredMessage, Tenant, TenantShares,
+    Timestamp, Timings, TransactionOutcome, UnconfirmedSlot, Usage, Webhook, WebhookDefinition,
+    WebhookId, WebhookPage,
 };
 pub use sluice_chain_types::Commitment;
 pub use sql::{Leadership, PendingCommit, Store};

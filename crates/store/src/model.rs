@@ -4,6 +4,7 @@ mod active;
 mod address_limits;
 mod api_keys;
 mod attempt;
+mod backfill;
 mod backup;
 mod batch;
 mod checkpoint;
@@ -19,6 +20,7 @@ mod idempotency;
 mod known_account;
 mod lease;
 mod message;
+mod pause;
 mod queue_stats;
 mod retention;
 mod secret;
@@ -33,6 +35,7 @@ pub use self::{
     attempt::{
         Attempt, AttemptResult, MAX_RESPONSE_BYTES, Observation, Outcome, Recorded, Timings,
     },
+    backfill::{Backfill, BackfillKind, BackfillRequest, BackfillState, BackfillTurn},
     backup::Backup,
     batch::{Batch, MAX_BATCH_BYTES, MAX_BATCH_MESSAGES, MAX_BATCH_WAIT, MIN_BATCH_BYTES},
     checkpoint::{AccountGap, ResumeState, UnconfirmedSlot},
@@ -51,6 +54,7 @@ pub use self::{
         BodyTemplate, Commit, Committed, MessageKind, MessagePage, NewMessage, SlotMessage,
         StoredMessage,
     },
+    pause::Pause,
     queue_stats::QueueStats,
     retention::{Removed, Retention},
     secret::{MAX_PREVIOUS_SECRETS, Secret, Secrets},

@@ -1,12 +1,12 @@
-//! Composes the messages of a slot's events, of retractions, of reinstated events and of gaps (pure).
+//! Composes the messages of a slot's events, of retractions, of reinstated events, of gaps and of pauses (pure).
 
 use std::{collections::HashSet, sync::Arc};
 
 use serde::Serialize;
 use sluice_geyser::{AccountUpdate, TransactionUpdate};
 use sluice_store::{
-    Commitment, Conditions, EventKind, EventKinds, MessageId, MessageKind, NewMessage, Revision,
-    SlotMessage, Timestamp, WebhookId,
+    Commitment, Conditions, EventKind, EventKinds, MessageId, MessageKind, NewMessage, Pause,
+    Revision, SlotMessage, Timestamp, WebhookId,
 };
 use solana_pubkey::Pubkey;
 
@@ -296,6 +296,26 @@ pub fn filter_refused(
         slot,
         order_key: None,
         body: payload::template(kind, now, &webhook.id, suffix),
+    }
+}
+
+/// The `resumed` message to a webhook that was switched off and watches again.
+#[must_use]
+pub fn resumed(pause: &Pause, now: Timestamp) -> NewMessage {
+    let (kind, commitment) = (MessageKind::Resumed, pause.commitment);
+    let slots = Gap {
+        first: pause.first_slot,
+        last: pause.last_slot,
+    };
+    let suffix = payload::suffix(slots.last, commitment, &payload::resumed(slots));
+    NewMessage {
+        id: message_id(&pause.webhook, commitment, MessageIdentity::Resumed(slots)),
+        webhook: pause.webhook.clone(),
+        kind,
+        commitment,
+        slot: slots.last,
+        order_key: None,
+        body: payload::template(kind, now, &pause.webhook, suffix),
     }
 }
 

@@ -16,6 +16,7 @@
 //! - gap: its first and its last slot; its slot is the last;
 //! - accountChange of origin snapshot: the word `state`, the slot of which the account is, the first and the last slot of
 //!   the gap, and the account;
+//! - resumed: the first and the last slot that were not watched; its slot is the last;
 //! - filterRefused: the revision of the webhooks at which the filter was refused; it stands in for the slot;
 //! - heartbeat: its number since 1970, counted in the webhook's own interval; that stands in for the slot.
 //!
@@ -54,6 +55,8 @@ pub enum MessageIdentity<'a> {
     Reverted(u64, &'a MessageId),
     /// Slots cannot be read any more.
     Gap(Gap),
+    /// Slots were not watched, because the webhook was switched off.
+    Resumed(Gap),
     /// An account as it was in this slot, which is sent after a gap.
     AccountState(u64, Gap, &'a Pubkey),
     /// A heartbeat of this number.
@@ -86,6 +89,7 @@ impl MessageIdentity<'_> {
             Self::ProgramEvent(..) => MessageKind::Event(EventKind::ProgramEvent),
             Self::Reverted(..) => MessageKind::Reverted,
             Self::Gap(_) => MessageKind::Gap,
+            Self::Resumed(_) => MessageKind::Resumed,
             Self::Heartbeat(_) => MessageKind::Heartbeat,
             Self::FilterRefused(_) => MessageKind::FilterRefused,
         }
@@ -97,7 +101,7 @@ impl MessageIdentity<'_> {
             Self::AccountChange(block, ..)
             | Self::Transaction(block, _)
             | Self::ProgramEvent(block, ..) => block.slot,
-            Self::Gap(gap) => gap.last,
+            Self::Gap(gap) | Self::Resumed(gap) => gap.last,
             Self::Reverted(slot, _)
             | Self::Heartbeat(slot)
             | Self::FilterRefused(slot)
@@ -154,7 +158,7 @@ pub fn message_id(
             hasher.add(path.to_string().as_bytes());
         }
         MessageIdentity::Reverted(_, first) => hasher.add(first.as_str().as_bytes()),
-        MessageIdentity::Gap(gap) => {
+        MessageIdentity::Gap(gap) | MessageIdentity::Resumed(gap) => {
             hasher.add(&gap.first.to_le_bytes());
             hasher.add(&gap.last.to_le_bytes());
         }
@@ -257,6 +261,7 @@ mod tests {
             MessageIdentity::Reverted(7, &retracted),
             MessageIdentity::Gap(Gap { first: 7, last: 8 }),
             MessageIdentity::Gap(Gap { first: 7, last: 9 }),
+            MessageIdentity::Resumed(Gap { first: 7, last: 8 }),
             MessageIdentity::AccountState(7, Gap { first: 7, last: 9 }, &key),
             MessageIdentity::AccountState(8, Gap { first: 7, last: 9 }, &key),
             MessageIdentity::AccountState(8, Gap { first: 7, last: 8 }, &key),

@@ -28,8 +28,10 @@
 //!   `filter`: `digest`, `accounts` and `programs` of what is watched.
 //! - `filterRefused`: `reason`, the words with which the stream's server refuses the webhook's filter, and `digest` of the
 //!   filter. No event is matched for the webhook until it is edited.
+//! - `resumed`: `firstSlot` and `lastSlot`, both included, which were not watched, because the webhook was switched off; what
+//!   is told of them already stays told, and the webhook can ask for the rest of them by a backfill.
 //!
-//! Of the last three kinds, `timestamp` is when they were written, and `slot` the last one they name, or the last one read.
+//! Of the last four kinds, `timestamp` is when they were written, and `slot` the last one they name, or the last one read.
 //!
 //! Integers are JSON integers of up to 64 bits; readers whose numbers are floating point lose precision
 //! above 2^53 and should parse them as big integers.
@@ -214,6 +216,15 @@ pub fn gap(gap: Gap, lost: EventKinds, kinds: EventKinds) -> Value {
         "lastSlot": gap.last,
         "reason": reason,
         "kinds": kinds.iter().map(EventKind::name).collect::<Vec<_>>(),
+    })
+}
+
+/// The `data` of a `resumed`.
+#[must_use]
+pub fn resumed(pause: Gap) -> Value {
+    json!({
+        "firstSlot": pause.first,
+        "lastSlot": pause.last,
     })
 }
 

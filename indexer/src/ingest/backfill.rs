@@ -25,6 +25,7 @@ use tokio::{
 
 use super::{
     backfill_error::{BackfillError, REACH_PATIENCE},
+    pauses,
     reconnect::Reconnect,
     resume::ResumePolicy,
     session::{Session, SessionContext},
@@ -89,6 +90,7 @@ impl Backfill {
             };
             let tip = self.reach(last.unwrap_or(0)).await?;
             let subscriptions = Arc::clone(&subscriptions.borrow());
+            pauses::report(&context.outbox).await?;
             let ledger = self.node.first_available_block().await?;
             let mut resume = ResumePolicy::new().resume_point(state.clone(), &subscriptions);
             let needed = resume.from_slot.unwrap_or(0);

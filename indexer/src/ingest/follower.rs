@@ -18,7 +18,7 @@ use tokio::{sync::watch, task::JoinSet, time::sleep};
 use super::{
     backfill::{Backfill, account_gaps},
     filter_probe::{Prober, Probing, probe},
-    limit_probe,
+    limit_probe, pauses,
     program_reader::ProgramReader,
     reconnect::Reconnect,
     refusals::Refusals,
@@ -116,6 +116,7 @@ impl Follower {
         };
         let mut changes = self.caught_up_subscriptions().await?;
         let mut wanted = refusals.wanted(&changes.borrow_and_update());
+        pauses::report(&self.context.outbox).await?;
         if refusals.are_suspected() {
             let tried = Arc::clone(&wanted);
             let probed = probe(&prober, tried, Arc::default()).await?;
@@ -165,6 +166,7 @@ impl Follower {
                 changed = changes.changed() => {
                     changed.map_err(|_| SessionEnd::Unwatched)?;
                     wanted = refusals.wanted(&changes.borrow_and_update());
+                    pauses::report(&self.context.outbox).await?;
                 }
             }
         }

@@ -23,5 +23,12 @@ pub(super) const MIN_HEARTBEAT_SECS: u64 = 10;
 /// Longest time between two heartbeats, seconds: a day.
 pub(super) const MAX_HEARTBEAT_SECS: u64 = 24 * 60 * 60;
 
+/// Most slots of a backfill: three hours of a chain whose slots take 400 ms, and at ten calls a second most of an hour of
+/// reading.
+pub(super) const MAX_BACKFILL_SLOTS: u64 = 27_000;
+
+/// Most slots of a dry run: some minutes of the chain, which show whether a filter is what its owner means.
+pub(super) const MAX_DRY_RUN_SLOTS: u64 = 1_000;
+
 /// Longest overlap that a request may ask for, seconds.
 pub(super) const MAX_OVERLAP_SECS: u64 = MAX_SECRET_OVERLAP_HOURS as u64 * 3600;

@@ -33,6 +33,7 @@ pub(super) fn store_error(error: StoreError) -> ApiError {
         StoreError::TooManyWebhooks { limit } => ApiError::TooManyWebhooks { limit },
         StoreError::AddressQuota { count, limit } => ApiError::AddressQuota { count, limit },
         StoreError::IdempotencyKeyReused { webhook } => ApiError::IdempotencyKeyReused { webhook },
+        StoreError::BackfillPending => ApiError::BackfillPending,
         StoreError::VersionConflict { current } => ApiError::VersionConflict { current },
         StoreError::TooManyAddresses { what, count, limit } => ApiError::invalid(
             what,

@@ -10,9 +10,9 @@ use utoipa::OpenApi;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
-    addresses, create, delete, deliveries, events, get, list, openapi::Components, redeliver,
-    relay, relay_streams::RelayStreams, rotate_secret, settings::Settings, skip, state::State,
-    test, update, usage,
+    addresses, backfill, create, delete, deliveries, events, get, list, openapi::Components,
+    redeliver, relay, relay_streams::RelayStreams, rotate_secret, settings::Settings, skip,
+    state::State, test, update, usage,
 };
 use crate::auth::{self, Authenticator, CallerLimiter};
 
@@ -33,6 +33,8 @@ fn metered() -> OpenApiRouter<State> {
         .routes(routes!(deliveries::handler))
         .routes(routes!(redeliver::handler))
         .routes(routes!(skip::handler))
+        .routes(routes!(backfill::request, backfill::get))
+        .routes(routes!(backfill::request_dry_run, backfill::get_dry_run))
         .routes(routes!(events::handler))
         .routes(routes!(usage::handler))
         .routes(routes!(relay::open))

@@ -44,6 +44,7 @@ impl PartialSchema for MessageKind {
             Kind::Gap,
             Kind::Heartbeat,
             Kind::FilterRefused,
+            Kind::Resumed,
         ];
         let names: Vec<&'static str> = events.into_iter().chain(others).map(Kind::name).collect();
         one_of(&names, "What the message is about.").into()
@@ -84,6 +85,11 @@ impl ToSchema for DeliveryState {}
 pub(super) fn commitment() -> Object {
     let names = Commitment::ALL.map(Commitment::name);
     one_of(&names, "At which commitment events are sent.")
+}
+
+pub(super) fn backfill_state() -> Object {
+    let names = sluice_store::BackfillState::ALL.map(sluice_store::BackfillState::name);
+    one_of(&names, "How far it is.")
 }
 
 pub(super) fn order() -> Object {

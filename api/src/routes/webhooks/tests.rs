@@ -1,6 +1,7 @@
 //! Tests of the webhook routes over a real database, as a client sees them.
 
 mod access;
+mod backfill;
 mod definition;
 mod edits;
 mod history;

@@ -62,6 +62,8 @@ pub enum MessageKind {
     Heartbeat,
     /// The stream's server refuses the webhook's filter.
     FilterRefused,
+    /// The webhook was switched off and watches again.
+    Resumed,
 }
 
 impl MessageKind {
@@ -74,6 +76,7 @@ impl MessageKind {
             Self::Gap => "gap",
             Self::Heartbeat => "heartbeat",
             Self::FilterRefused => "filterRefused",
+            Self::Resumed => "resumed",
         }
     }
 
@@ -85,6 +88,7 @@ impl MessageKind {
             "gap" => Some(Self::Gap),
             "heartbeat" => Some(Self::Heartbeat),
             "filterRefused" => Some(Self::FilterRefused),
+            "resumed" => Some(Self::Resumed),
             event => EventKind::from_name(event).map(Self::Event),
         }
     }

@@ -1,6 +1,6 @@
 //! API keys: creates, lists and revokes them, and gives webhooks to another one.
 
-use super::{quotas::quotas, retried::retried, rows, store::Store, webhook_row};
+use super::{pauses, quotas::quotas, retried::retried, rows, store::Store, webhook_row};
 use crate::{
     Access, ApiKey, ApiKeyHash, ApiKeyId, NewApiKey, Quotas, StoreError, Timestamp,
     backend::{Connection, Durability, Row, Sql, database_time, values},
@@ -139,6 +139,7 @@ impl Store {
             .await?;
         if any.is_some() {
             webhook_row::bump_revision(&mut write).await?;
+            pauses::begin_all_of(&mut write, key).await?;
         }
         write
             .execute(

@@ -1,6 +1,6 @@
 //! The row of a webhook: reading it, locking it and writing it, for every operation on webhooks.
 
-use super::rows;
+use super::{pauses, rows};
 use crate::{
     Access, ApiKeyId, Conditions, EncryptionKeys, Filters, Revision, StoreError, Webhook,
     WebhookDefinition, WebhookId,
@@ -54,6 +54,7 @@ pub(super) async fn disable(
         return Ok(());
     }
     bump_revision(write).await?;
+    pauses::begin(write, ordinal).await?;
     write
         .execute(
             "UPDATE webhooks SET active = 0, disabled_reason = $3, version = version + 1
@@ -161,6 +162,11 @@ pub(super) async fn update(
     } else {
         before.matched_revision
     };
+    match (before.definition.active, definition.active) {
+        (true, false) => pauses::begin(write, ordinal).await?,
+        (false, true) => pauses::end(write, ordinal).await?,
+        _ => {}
+    }
     let mut columns = definition_columns(&before.id, definition, keys)?;
     columns.extend(values![
         disabled_reason,

@@ -4,6 +4,7 @@
 
 mod active;
 mod api_keys;
+mod backfills;
 mod backups;
 mod batches;
 mod encryption;
@@ -14,6 +15,7 @@ mod learned_units;
 mod lease_on_insert;
 mod leases;
 mod order;
+mod pauses;
 mod races;
 mod retention;
 mod slots;

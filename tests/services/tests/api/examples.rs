@@ -34,7 +34,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const RECORD: &str = "SLUICE_RECORD_EXAMPLES";
 
 /// All operations, in an order in which each finds what it needs.
-const ORDER: [&str; 34] = [
+const ORDER: [&str; 38] = [
     "live",
     "ready",
     "getQuote",
@@ -65,6 +65,10 @@ const ORDER: [&str; 34] = [
     "listDeliveries",
     "redeliver",
     "skipMessage",
+    "requestBackfill",
+    "getBackfill",
+    "requestDryRun",
+    "getDryRun",
     "testWebhook",
     "openStream",
     "reportMessage",

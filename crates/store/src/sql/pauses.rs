@@ -1,0 +1,100 @@
+//! Pauses: notes which slots a webhook that is switched off does not watch, until it was told of them.
+
+use super::{rows, store::Store};
+use crate::{
+    Pause, StoreError,
+    backend::{Connection, Durability, signed, values},
+};
+
+/// Notes the pauses of webhooks of `w` that are about to be switched off. One that was not told of an earlier pause is told of
+/// both as one. Before the first checkpoint nothing was watched that could be missed.
+macro_rules! begin {
+    ($condition:literal) => {
+        concat!(
+            "INSERT INTO pauses (webhook, first_slot)
+             SELECT w.ordinal, c.slot + 1 FROM webhooks w JOIN checkpoints c ON c.commitment =
+                 CASE w.commitment WHEN 'finalized' THEN 'finalized' ELSE 'confirmed' END
+             WHERE w.active = 1 AND w.deleted = 0 AND ",
+            $condition,
+            " ON CONFLICT (webhook) DO UPDATE SET last_slot = NULL"
+        )
+    };
+}
+
+impl Store {
+    /// The pauses that are over, and of which their webhooks were not told yet.
+    ///
+    /// # Errors
+    /// A failure of the database.
+    pub async fn ended_pauses(&self) -> Result<Vec<Pause>, StoreError> {
+        let mut read = self.read().await?;
+        let found = read
+            .rows(
+                "SELECT w.id, w.commitment, p.first_slot, p.last_slot
+                 FROM pauses p JOIN webhooks w ON w.ordinal = p.webhook
+                 WHERE p.last_slot IS NOT NULL AND w.deleted = 0 ORDER BY p.webhook",
+                values![],
+            )
+            .await?;
+        let pause = |row| {
+            Ok(Pause {
+                webhook: rows::webhook_id(row, "id")?,
+                commitment: rows::commitment(row)?,
+                first_slot: row.unsigned("first_slot")?,
+                last_slot: row.unsigned("last_slot")?,
+            })
+        };
+        found.iter().map(pause).collect()
+    }
+
+    /// Forgets a pause of which its webhook was told, unless it was switched off again meanwhile.
+    ///
+    /// # Errors
+    /// A failure of the database.
+    pub async fn forget_pause(&self, pause: &Pause) -> Result<(), StoreError> {
+        let mut write = self.write(Durability::Durable).await?;
+        write
+            .execute(
+                "DELETE FROM pauses
+                 WHERE webhook = (SELECT ordinal FROM webhooks WHERE id = $1) AND last_slot = $2",
+                values![pause.webhook.as_str(), signed(pause.last_slot, "slot")?],
+            )
+            .await?;
+        write.commit().await
+    }
+}
+
+/// A webhook is about to be switched off.
+pub(super) async fn begin(write: &mut Connection, webhook: i64) -> Result<(), StoreError> {
+    write
+        .execute(begin!("w.ordinal = $1"), values![webhook])
+        .await?;
+    Ok(())
+}
+
+/// All webhooks of an API key are about to be switched off.
+pub(super) async fn begin_all_of(write: &mut Connection, api_key: i64) -> Result<(), StoreError> {
+    write
+        .execute(begin!("w.api_key = $1"), values![api_key])
+        .await?;
+    Ok(())
+}
+
+/// A webhook is switched on: what follows the checkpoint is watched again.
+pub(super) async fn end(write: &mut Connection, webhook: i64) -> Result<(), StoreError> {
+    write
+        .execute(
+            "UPDATE pauses SET last_slot = (SELECT slot FROM checkpoints WHERE commitment = 'confirmed')
+             WHERE webhook = $1",
+            values![webhook],
+        )
+        .await?;
+    // Not a slot has passed.
+    write
+        .execute(
+            "DELETE FROM pauses WHERE webhook = $1 AND last_slot < first_slot",
+            values![webhook],
+        )
+        .await?;
+    Ok(())
+}
