@@ -54,7 +54,7 @@ pub(crate) fn spawn(
         .map_err(no_thread)?;
     let (opened, opening) = oneshot::channel();
     let reading = async move {
-        match open(&endpoint, request, stall_timeout).await {
+        match open(&endpoint, &request, stall_timeout).await {
             Ok((reader, stream)) => {
                 if opened.send(Ok(stream)).is_ok() {
                     reader.run().await;
@@ -81,12 +81,12 @@ pub(crate) fn spawn(
 
 async fn open(
     endpoint: &Endpoint,
-    request: Request,
+    request: &Request,
     stall_timeout: Duration,
 ) -> Result<(Reader, Opened), StreamError> {
     let mut client = connect(endpoint).await?;
     let replay_asked = request.from_slot.is_some();
-    let subscription = client.subscribe_with_request(Some(wire::subscribe(&request)));
+    let subscription = client.subscribe_with_request(Some(wire::subscribe(request)));
     let (sink, messages) = timeout(limits::SUBSCRIBE_TIMEOUT, subscription)
         .await
         .map_err(|_| {
@@ -97,11 +97,7 @@ async fn open(
             GeyserGrpcClientError::TonicStatus(status) => classify(&status, replay_asked),
             GeyserGrpcClientError::TransportError(error) => StreamError::Connect(causes(&error)),
         })?;
-    let requests = Arc::new(Mutex::new(Requests {
-        sink,
-        current: request,
-        replay_asked,
-    }));
+    let requests = Arc::new(Mutex::new(Requests { sink, replay_asked }));
     let (sender, arrived) = update_queue(limits::QUEUED_UPDATES);
     let reader = Reader {
         messages,
@@ -113,20 +109,16 @@ async fn open(
 }
 
 /// The sending half. Held as long as the stream lives, since a server takes its loss for the end.
-/// One lock orders filter changes and ping answers, so that an answer never restores old filters.
 pub(crate) struct Requests {
     sink: SubscribeRequestSink,
-    current: Request,
     replay_asked: bool,
 }
 
 impl Requests {
     /// Asks for something else from here on.
     pub(crate) async fn replace(&mut self, request: Request) -> Result<(), StreamError> {
-        let message = wire::subscribe(&request);
         self.replay_asked |= request.from_slot.is_some();
-        self.current = request;
-        self.send(message).await
+        self.send(wire::subscribe(&request)).await
     }
 
     async fn send(&mut self, message: SubscribeRequest) -> Result<(), StreamError> {
@@ -202,8 +194,7 @@ impl Reader {
         /// Pongs are not awaited, so one id serves for all.
         const PING_ID: i32 = 1;
         let mut requests = self.requests.lock().await;
-        let answer = wire::ping_answer(&requests.current, PING_ID);
-        requests.send(answer).await
+        requests.send(wire::ping_answer(PING_ID)).await
     }
 }
 

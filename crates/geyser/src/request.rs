@@ -46,8 +46,7 @@ pub struct Request {
     pub slots: Option<String>,
     /// Name of the filter of block metadata; `None` subscribes to none.
     pub blocks_meta: Option<String>,
-    /// Replays from this slot on before going live; servers keep a short window only. It is sent
-    /// once and is not repeated when the stream answers the server's pings.
+    /// Replays from this slot on before going live; servers keep a short window only.
     pub from_slot: Option<u64>,
 }
 

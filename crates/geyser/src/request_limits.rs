@@ -5,7 +5,7 @@ use crate::request::Request;
 /// Largest request that servers decode unless they are set to more, bytes. They end the stream of a larger one without a word.
 const MAX_REQUEST_BYTES: usize = 4 * 1024 * 1024;
 
-/// Bytes of a request that are left to what is no key: names of filters, a ping.
+/// Bytes of a request that are left to what is no key, as names of filters.
 const RESERVED_BYTES: usize = 4096;
 
 /// Most bytes of a key in a request: 44 of base 58, and what says so.

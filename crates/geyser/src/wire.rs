@@ -67,15 +67,12 @@ pub(crate) fn subscribe(request: &Request) -> SubscribeRequest {
     }
 }
 
-/// The answer to a server's ping. Servers of the reference implementation look at the ping alone
-/// and ignore the rest; some others take any message as the new subscription, and an answer without
-/// filters would silence them. So the answer carries the subscription in force, without `from_slot`,
-/// which would make servers of the latter kind replay at every ping.
-pub(crate) fn ping_answer(request: &Request, id: i32) -> SubscribeRequest {
+/// The answer to a server's ping: a ping and nothing else. Servers look at the ping alone and keep the subscription; with all its
+/// keys the answer would be megabytes every ten seconds, which the server has to decode in order to ignore them.
+pub(crate) fn ping_answer(id: i32) -> SubscribeRequest {
     SubscribeRequest {
-        from_slot: None,
         ping: Some(SubscribeRequestPing { id }),
-        ..subscribe(request)
+        ..SubscribeRequest::default()
     }
 }
 
