@@ -15,7 +15,7 @@
 //! a commitment. That it has a child proves nothing: the validator had frozen it, but the server may not have had the block yet.
 //!
 //! Every other slot is *suspect*: it is held back, with all that builds on it, until it has been asked for again
-//! ([`SlotAssembler::replay_due`]).
+//! ([`SlotAssembler::replay_due`]). One that the chain has left is not asked for: nothing of it can be given out.
 //!
 //! # Several banks of a slot
 //!

@@ -92,7 +92,7 @@ impl SlotAssembler {
     fn choose(&mut self, slot: u64) {
         // A fork that was left, and of several servers perhaps one that only one of them has.
         let has_others = self.sources.len() > 2;
-        if has_others && self.confirmed.is_some_and(|confirmed| slot < confirmed) {
+        if has_others && self.is_left(slot) {
             return;
         }
         // Most slots wait for their parents, hundreds of them during a replay.

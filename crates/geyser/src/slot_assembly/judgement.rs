@@ -87,6 +87,9 @@ impl SlotAssembler {
         let entry = self.slots.get(&slot)?;
         let view = entry.views.get(source)?;
         let frozen_in = view.frozen_in?;
+        if entry.given.is_none() && (self.is_left(slot) || self.builds_on_others(source, slot)) {
+            return None;
+        }
         let whole = self.whole_banks(slot);
         let has_what_is_due = match entry.given {
             None => !whole.is_empty(),
@@ -117,6 +120,12 @@ impl SlotAssembler {
         }
         let ended = self.ended(source, slot).iter();
         Some(ended.map(|ended| ended.ended_in).max().unwrap_or(frozen_in))
+    }
+
+    /// Whether a slot that was not given out is below one that is confirmed, which then does not build on it. When that one is
+    /// withdrawn, it is not any more.
+    pub(super) fn is_left(&self, slot: u64) -> bool {
+        self.confirmed.is_some_and(|confirmed| slot < confirmed)
     }
 
     /// Blocks of a slot, other than the one that was given out, that what builds on the slot names at this source, and that
@@ -168,6 +177,40 @@ impl SlotAssembler {
                 view.is_dead && view.banks.is_empty() && view.frozen_in.is_none()
             })
         })
+    }
+
+    /// Whether each block of a slot that a source has delivered, or names as a parent, builds on one in the place of which another
+    /// was given out: until that one is replaced, nothing of the slot can be given out.
+    fn builds_on_others(&self, source: usize, slot: u64) -> bool {
+        let entry = self.slots.get(&slot);
+        let Some(view) = entry.and_then(|entry| entry.views.get(source)) else {
+            return false;
+        };
+        let is_on_another = |bank: &CollectedBank| {
+            let hash = bank.blockhash();
+            hash.is_some_and(|hash| self.is_on_another(source, slot, hash))
+        };
+        let is_delivered = |hash: &str| {
+            let mut banks = view.banks.iter();
+            banks.any(|bank| bank.blockhash() == Some(hash))
+        };
+        !view.banks.is_empty()
+            && view.banks.iter().all(is_on_another)
+            && self.disputed(source, slot).all(is_delivered)
+    }
+
+    /// Whether of the next slot below a block of which something was given out that is another block than the one it builds on.
+    fn is_on_another(&self, source: usize, slot: u64, blockhash: &str) -> bool {
+        let parent_of = |slot: u64, hash: &str| {
+            let view = self.slots.get(&slot)?.views.get(source)?;
+            let mut metas = view.banks.iter().filter_map(CollectedBank::meta);
+            let meta = metas.find(|meta| meta.blockhash == hash)?;
+            Some((meta.parent_slot, meta.parent_blockhash.as_str()))
+        };
+        let given = |slot: u64| self.slots.get(&slot)?.given.as_ref();
+        let parent = parent_of(slot, blockhash);
+        let mut ancestry = std::iter::successors(parent, |(slot, hash)| parent_of(*slot, hash));
+        ancestry.any(|(slot, hash)| given(slot).is_some_and(|given| given.blockhash != hash))
     }
 
     /// Whether the creation of a child was reported.

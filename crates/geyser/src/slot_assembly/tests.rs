@@ -2,6 +2,7 @@
 
 mod bank_ids;
 mod late;
+mod left_forks;
 mod server_model;
 mod world;
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use sluice_chain_types::SlotStatus;
 
 use super::{
-    super::*,
+    super::{source::main_source, *},
     server_model::{BankTruth, Connection, Random, VERSIONS_OF_A_SERVER, Validator},
 };
 use crate::update::SlotUpdate;
@@ -131,8 +131,9 @@ pub(super) struct World {
     ignores_later: bool,
     /// Replays asked for, by source.
     pub(super) asked: Vec<u64>,
+    /// Requests sent for a slot that was to be delivered again, by source and slot.
+    pub(super) asked_for: BTreeMap<(usize, u64), u64>,
     pub(super) reconnects: u64,
-    side: usize,
     /// Steps of the others for one of a server.
     pub(super) pace: Vec<u64>,
     /// Whether a server stands still now and then, without being lost.
@@ -150,7 +151,6 @@ impl World {
         for _ in 0..40 {
             validator.step(&mut random);
         }
-        let side = 1;
         Self {
             random,
             validator,
@@ -160,8 +160,8 @@ impl World {
             generation: Generation::default(),
             ignores_later,
             asked: vec![0; 2 * servers],
+            asked_for: BTreeMap::new(),
             reconnects: 0,
-            side,
             pace: vec![1; servers],
             freezes: false,
             frozen: vec![false; 2 * servers],
@@ -276,8 +276,9 @@ impl World {
     }
 
     fn obey(&mut self, source: usize) {
+        let (main, side) = (main_source(source), main_source(source) + 1);
         let Some(due) = self.assembler.replay_due(source, false) else {
-            if source == self.side && !self.assembler.has_suspect(0) {
+            if source == side && !self.assembler.has_suspect(main) {
                 self.connections[source] = None;
                 self.assembler.disconnected(source);
             }
@@ -287,6 +288,7 @@ impl World {
         match due.path {
             ReplayPath::SameStream => {
                 assert!(self.assembler.may_request(source));
+                self.note_asked(source);
                 self.generation = self.generation.next();
                 let request = SentRequest {
                     generation: self.generation,
@@ -298,15 +300,23 @@ impl World {
                 }
                 self.assembler.requested(source, request);
             }
-            ReplayPath::SideStream if self.connections[self.side].is_none() => {
-                self.connect(self.side, Some(due.from_slot));
+            ReplayPath::SideStream if self.connections[side].is_none() => {
+                self.note_asked(source);
+                self.connect(side, Some(due.from_slot));
             }
             // The side stream has found out nothing: it is opened anew, at another moment.
-            ReplayPath::SideStream if source == self.side => {
+            ReplayPath::SideStream if source == side => {
                 self.connections[source] = None;
                 self.assembler.disconnected(source);
             }
             ReplayPath::SideStream => {}
+        }
+    }
+
+    /// A request is sent for the first slot that a source is to deliver again.
+    fn note_asked(&mut self, source: usize) {
+        if let Some(slot) = self.assembler.first_suspect(source) {
+            *self.asked_for.entry((source, slot)).or_default() += 1;
         }
     }
 
