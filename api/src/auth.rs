@@ -68,18 +68,29 @@ impl Authenticator {
 
     /// Who may do what a request of this method and with these headers asks.
     async fn access(&self, method: &Method, headers: &HeaderMap) -> Result<Access, ApiError> {
+        let (access, _) = self.access_by(method, headers).await?;
+        Ok(access)
+    }
+
+    /// [`Self::access`], with the session that gives it; none where a key does, or nothing is needed.
+    async fn access_by(
+        &self,
+        method: &Method,
+        headers: &HeaderMap,
+    ) -> Result<(Access, Option<Session>), ApiError> {
         let refused = |fault| ApiError::Unauthorized {
             fault,
             with_key: true,
         };
         if let Some(key) = bearer_token(headers)? {
             let found = self.by_key(key).await?;
-            return found.ok_or(refused(
+            let access = found.ok_or(refused(
                 "this API key does not exist, was revoked or has expired; `sluice keys list` shows which do",
-            ));
+            ))?;
+            return Ok((access, None));
         }
         let Some(session) = self.session(headers) else {
-            return self.without_key(headers).await;
+            return Ok((self.without_key(headers).await?, None));
         };
         let brought = headers.get(CSRF_TOKEN);
         if !method.is_safe()
@@ -90,9 +101,10 @@ impl Authenticator {
             ));
         }
         let found = self.by_hash(&session.key).await?;
-        found.ok_or(refused(
+        let access = found.ok_or(refused(
             "the API key of this session was revoked or has expired: sign in with another",
-        ))
+        ))?;
+        Ok((access, Some(session)))
     }
 
     /// What a key gives access to; nothing when there is no such key.
@@ -140,13 +152,13 @@ impl Authenticator {
         }
     }
 
-    /// The session under which a page is shown; none where callers on this machine need no key.
+    /// The session under which a page is shown; none where a request brings its key, or callers on this machine need none.
     ///
     /// # Errors
     /// [`ApiError::Unauthorized`] where a key is needed and no session is open, [`ApiError::StoreUnavailable`].
     pub async fn page_session(&self, headers: &HeaderMap) -> Result<Option<Session>, ApiError> {
-        self.access(&Method::GET, headers).await?;
-        Ok(self.session(headers))
+        let (_, session) = self.access_by(&Method::GET, headers).await?;
+        Ok(session)
     }
 
     async fn without_key(&self, headers: &HeaderMap) -> Result<Access, ApiError> {

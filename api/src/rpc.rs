@@ -39,7 +39,7 @@ pub use blockhash_cache::LatestBlockhash;
 pub use deployment::deployment_slot;
 pub use landed::Landed;
 pub use recent_fees::SlotPrice;
-pub use send_nodes::SendNodes;
+pub use send_nodes::{SendNode, SendNodes};
 pub use simulation::{Balances, Simulation, TokenBalance};
 
 /// Addresses of the accounts that a swap depends on.

@@ -1,7 +1,8 @@
 //! Sender: sends signed swaps to all nodes, again until confirmed or past their height, and follows them.
 
+mod readers;
+
 use std::{
-    collections::HashMap,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -17,11 +18,12 @@ use tokio::{
     time::{MissedTickBehavior, interval},
 };
 
+use self::readers::Readers;
 use crate::{
     error::ApiError,
     followed::{BLOCKHASH_LIFE, Followed, FollowedTransactions, Full, Outcome, Signed},
     metrics::Metrics,
-    rpc::{Rpc, SendNodes},
+    rpc::{Rpc, SendNode, SendNodes},
 };
 
 /// Pause between two rounds of sending: about five slots, so that every few leaders get it.
@@ -37,8 +39,7 @@ pub struct Sender {
     nodes: SendNodes,
     metrics: Metrics,
     followed: Mutex<FollowedTransactions>,
-    /// Those who read what becomes of one.
-    readers: Mutex<HashMap<Signature, watch::Sender<Followed>>>,
+    readers: Readers,
 }
 
 impl Sender {
@@ -50,7 +51,7 @@ impl Sender {
             nodes,
             metrics,
             followed: Mutex::default(),
-            readers: Mutex::default(),
+            readers: Readers::default(),
         }
     }
 
@@ -70,11 +71,11 @@ impl Sender {
         let followed = self.followed.lock().follow(signed, height, Instant::now());
         followed.map_err(|Full| ApiError::TooManyTransactions)?;
         let (accepted, mut first) = mpsc::channel(1);
-        for node in self.nodes.numbers() {
+        for node in self.nodes.iter() {
             let (sender, transaction) = (Arc::clone(self), Arc::clone(&transaction));
-            let accepted = accepted.clone();
+            let (node, accepted) = (Arc::clone(node), accepted.clone());
             tokio::spawn(async move {
-                if sender.send_to(node, &signature, &transaction).await {
+                if sender.send_to(&node, &signature, &transaction).await {
                     let _ = accepted.try_send(());
                 }
             });
@@ -85,15 +86,20 @@ impl Sender {
     }
 
     /// Sends a transaction to one node; whether it accepted it.
-    async fn send_to(&self, node: u32, signature: &Signature, transaction: &str) -> bool {
-        match self.nodes.send(node, transaction).await {
+    async fn send_to(&self, node: &SendNode, signature: &Signature, transaction: &str) -> bool {
+        let number = node.number();
+        match node.send(transaction).await {
             Ok(()) => {
-                self.followed.lock().accepted(signature, node);
+                self.followed.lock().accepted(signature, number);
                 self.show_changes();
                 true
             }
             Err(error) => {
-                tracing::debug!(node, code = error.code(), "a transaction was not accepted");
+                tracing::debug!(
+                    node = number,
+                    code = error.code(),
+                    "a transaction was not accepted"
+                );
                 false
             }
         }
@@ -108,29 +114,17 @@ impl Sender {
     /// What is known of a transaction, and whatever becomes known: the newest alone.
     #[must_use]
     pub fn read(&self, signature: &Signature) -> Option<watch::Receiver<Followed>> {
-        let mut readers = self.readers.lock();
-        // Under the lock of the readers, so that no change falls between the two.
-        let followed = self.get(signature)?;
-        let shown = readers
-            .entry(*signature)
-            .or_insert_with(|| watch::Sender::new(followed));
-        Some(shown.subscribe())
+        self.readers.read(signature, || self.get(signature))
     }
 
-    /// Shows readers what has changed, and forgets those that are gone.
+    /// Shows readers what has changed.
     fn show_changes(&self) {
-        let mut readers = self.readers.lock();
-        let mut followed = self.followed.lock();
-        for signature in followed.take_changed() {
-            if let Some(shown) = readers.get(&signature)
-                && let Some(now) = followed.get(&signature)
-            {
-                shown.send_replace(now.clone());
-            }
-        }
-        self.metrics.followed(followed.len());
-        drop(followed);
-        readers.retain(|_, shown| shown.receiver_count() > 0);
+        let changed = {
+            let mut followed = self.followed.lock();
+            self.metrics.followed(followed.len());
+            followed.take_changed()
+        };
+        self.readers.show(&changed, |signature| self.get(signature));
     }
 
     fn see(&self, sighting: Sighting) {
@@ -182,16 +176,20 @@ impl Sender {
             followed.unconfirmed(height)
         };
         self.show_changes();
+        self.readers.forget_gone();
         let calls: Vec<_> = unconfirmed
             .into_iter()
-            .flat_map(|one| self.nodes.numbers().map(move |node| (node, one.clone())))
+            .flat_map(|one| {
+                let nodes = self.nodes.iter();
+                nodes.map(move |node| (Arc::clone(node), one.clone()))
+            })
             .collect();
         let calls = futures::stream::iter(calls);
         calls
             .for_each_concurrent(SENT_AT_ONCE, |(node, (signature, transaction))| {
                 let sender = Arc::clone(&self);
                 async move {
-                    sender.send_to(node, &signature, &transaction).await;
+                    sender.send_to(&node, &signature, &transaction).await;
                 }
             })
             .await;

@@ -142,7 +142,7 @@ fn measure_guard(repo: &Repo) -> Result<Value> {
         "what it adds to a swap is paid by every user of it",
         "a few minutes from nothing, seconds after an edit",
     )?;
-    measure_test_build(repo, step, "guard-figures", "guard.json")
+    measure(repo, step, Build::Test, "guard-figures", "guard.json")
 }
 
 fn measure_requests(repo: &Repo) -> Result<Value> {
@@ -153,25 +153,13 @@ fn measure_requests(repo: &Repo) -> Result<Value> {
         "unlike times, they are the same on every machine",
         "a few minutes from nothing, two minutes after an edit",
     )?;
-    measure_test_build(repo, step, "instruction-figures", "requests.json")
-}
-
-/// Builds a program as the tests are built, and runs it: it writes figures that no machine changes to the file named as its
-/// argument.
-fn measure_test_build(repo: &Repo, step: Step, program: &str, file: &str) -> Result<Value> {
-    // The whole workspace is named so that its crates get the same features as in a test run, and are compiled once.
-    let words = ["build", "--workspace", "--locked", "--bin", program];
-    step.run(&mut Workspace::root(repo).cargo(repo, &words))?;
-    let folder = repo.target().join("bench");
-    fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
-    let file = folder.join(file);
-    let mut measure = command(repo, repo.target().join("debug").join(program));
-    let (status, _) = step.run_in_full_view(measure.arg(&file))?;
-    if !status.success() {
-        bail!("the measurement ended with {status}, see the output above");
-    }
-    step.done();
-    read(&file)
+    measure(
+        repo,
+        step,
+        Build::Test,
+        "instruction-figures",
+        "requests.json",
+    )
 }
 
 fn measure_quote(repo: &Repo) -> Result<Value> {
@@ -182,7 +170,7 @@ fn measure_quote(repo: &Repo) -> Result<Value> {
         "a quote that is late is a quote of another price",
         "10 minutes from nothing, for the release build; two minutes after it",
     )?;
-    measure_here(repo, step, "quote-figures", "quote.json")
+    measure(repo, step, Build::Release, "quote-figures", "quote.json")
 }
 
 fn measure_build(repo: &Repo) -> Result<Value> {
@@ -193,7 +181,7 @@ fn measure_build(repo: &Repo) -> Result<Value> {
         "a swap that waits for its transaction meets another price",
         "10 minutes from nothing, for the release build; a minute after it, some minutes on a busy machine",
     )?;
-    measure_here(repo, step, "build-figures", "build.json")
+    measure(repo, step, Build::Release, "build-figures", "build.json")
 }
 
 fn measure_stream(repo: &Repo) -> Result<Value> {
@@ -204,7 +192,7 @@ fn measure_stream(repo: &Repo) -> Result<Value> {
         "a price that comes late to the last of ten thousand is another price",
         "10 minutes from nothing, for the release build; two minutes after it",
     )?;
-    measure_here(repo, step, "stream-figures", "stream.json")
+    measure(repo, step, Build::Release, "stream-figures", "stream.json")
 }
 
 fn measure_webhooks(repo: &Repo) -> Result<Value> {
@@ -215,28 +203,61 @@ fn measure_webhooks(repo: &Repo) -> Result<Value> {
         "an event that waits in a queue is an event that comes too late",
         "10 minutes from nothing, for the release build; three minutes after it",
     )?;
-    measure_here(repo, step, "webhook-figures", "webhooks.json")
+    measure(
+        repo,
+        step,
+        Build::Release,
+        "webhook-figures",
+        "webhooks.json",
+    )
 }
 
-/// Builds and runs a program that measures this machine and writes its figures to the file named as its argument.
-fn measure_here(repo: &Repo, step: Step, program: &str, file: &str) -> Result<Value> {
-    // Without the features for tests on a chain in memory: those take twice as long to compile as all the rest.
-    let words = [
-        "build",
-        "--release",
-        "--locked",
-        "--package",
-        "sluice-bench",
-        "--no-default-features",
-        "--bin",
-        program,
-    ];
+/// How a program that measures is built.
+#[derive(Clone, Copy)]
+enum Build {
+    /// As the tests are: for figures that no machine changes.
+    Test,
+    /// To measure this machine.
+    Release,
+}
+
+impl Build {
+    /// The words of cargo before the name of the program.
+    const fn words(self) -> &'static [&'static str] {
+        match self {
+            // The whole workspace is named so that its crates get the same features as in a test run, and are compiled once.
+            Self::Test => &["build", "--workspace", "--locked", "--bin"],
+            // Without the features for tests on a chain in memory: those take twice as long to compile as all the rest.
+            Self::Release => &[
+                "build",
+                "--release",
+                "--locked",
+                "--package",
+                "sluice-bench",
+                "--no-default-features",
+                "--bin",
+            ],
+        }
+    }
+
+    /// Where cargo puts what it has built.
+    const fn folder(self) -> &'static str {
+        match self {
+            Self::Test => "debug",
+            Self::Release => "release",
+        }
+    }
+}
+
+/// Builds and runs a program that writes its figures to the file named as its argument.
+fn measure(repo: &Repo, step: Step, build: Build, program: &str, file: &str) -> Result<Value> {
+    let words = [build.words(), &[program]].concat();
     step.run(&mut Workspace::root(repo).cargo(repo, &words))?;
     let folder = repo.target().join("bench");
     fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
     let file = folder.join(file);
-    let mut measure = command(repo, repo.target().join("release").join(program));
-    let (status, _) = step.run_in_full_view(measure.arg(&file))?;
+    let built = repo.target().join(build.folder()).join(program);
+    let (status, _) = step.run_in_full_view(command(repo, built).arg(&file))?;
     if !status.success() {
         bail!("the measurement ended with {status}, see the output above");
     }

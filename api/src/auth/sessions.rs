@@ -35,7 +35,7 @@ pub struct Sessions(Mutex<HashMap<String, Session>>);
 impl Sessions {
     /// Opens a session for a key, and answers its name.
     pub fn open(&self, key: ApiKeyHash, [name, token]: SessionBytes, now: Instant) -> String {
-        let name = hex(&name);
+        let name = hex::encode(name);
         let mut open = self.0.lock();
         open.retain(|_, session| session.ends > now);
         if open.len() >= MAX_SESSIONS {
@@ -46,7 +46,7 @@ impl Sessions {
         }
         let session = Session {
             key,
-            csrf_token: hex(&token),
+            csrf_token: hex::encode(token),
             ends: now + LIFETIME,
         };
         open.insert(name.clone(), session);
@@ -71,10 +71,6 @@ impl fmt::Debug for Sessions {
         // Their names open the console.
         write!(f, "Sessions({})", self.0.lock().len())
     }
-}
-
-fn hex(bytes: &[u8; 32]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

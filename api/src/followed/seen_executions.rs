@@ -1,6 +1,6 @@
 //! Seen executions: the guard's transactions of late, for one that had landed before it was sent here (pure).
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 
 use solana_signature::Signature;
 
@@ -19,17 +19,13 @@ const BEGINNING: u64 = 2;
 /// Blocks for which a blockhash lives, its own not counted.
 pub const BLOCKHASH_LIFE: u64 = 150;
 
-#[derive(Debug)]
-struct Seen {
-    signature: Signature,
-    slot: u64,
-    outcome: Outcome,
-}
-
 /// What the guard executed of late.
 #[derive(Debug, Default)]
 pub(super) struct SeenExecutions {
-    seen: VecDeque<Seen>,
+    /// The slots that executed a transaction, with what came of it: one, or one for each fork.
+    by_signature: HashMap<Signature, Vec<(u64, Outcome)>>,
+    /// All of them as they came: slot and transaction.
+    order: VecDeque<(u64, Signature)>,
     /// Height above which every execution is among them.
     whole_above: Option<u64>,
     /// Height of the newest block.
@@ -51,37 +47,52 @@ impl SeenExecutions {
 
     /// A slot executed a transaction; whether that was news.
     pub(super) fn executed(&mut self, signature: Signature, slot: u64, outcome: &Outcome) -> bool {
-        if self.of(&signature).any(|(known, _)| known == slot) {
+        let executions = self.by_signature.entry(signature).or_default();
+        if executions.iter().any(|(known, _)| *known == slot) {
             return false;
         }
-        let outcome = outcome.clone();
-        self.seen.push_back(Seen {
-            signature,
-            slot,
-            outcome,
-        });
-        while let Some(oldest) = self.seen.front() {
-            let is_old = oldest.slot.saturating_add(SLOTS_SEEN) < slot;
-            if !is_old && self.seen.len() <= MOST_SEEN {
+        executions.push((slot, outcome.clone()));
+        self.order.push_back((slot, signature));
+        while let Some((oldest, signature)) = self.order.front().copied() {
+            let is_old = oldest.saturating_add(SLOTS_SEEN) < slot;
+            if !is_old && self.order.len() <= MOST_SEEN {
                 break;
             }
             if !is_old {
                 self.whole_above = Some(self.newest);
             }
-            self.seen.pop_front();
+            self.order.pop_front();
+            self.forget(&signature, oldest);
         }
         true
     }
 
     /// What this slot executed has not been executed.
     pub(super) fn undone(&mut self, slot: u64) {
-        self.seen.retain(|seen| seen.slot != slot);
+        let mut order = std::mem::take(&mut self.order);
+        order.retain(|(of, signature)| {
+            let is_kept = *of != slot;
+            if !is_kept {
+                self.forget(signature, slot);
+            }
+            is_kept
+        });
+        self.order = order;
+    }
+
+    fn forget(&mut self, signature: &Signature, slot: u64) {
+        if let Some(executions) = self.by_signature.get_mut(signature) {
+            executions.retain(|(of, _)| *of != slot);
+            if executions.is_empty() {
+                self.by_signature.remove(signature);
+            }
+        }
     }
 
     /// The slots that executed a transaction, with what came of it.
     pub(super) fn of(&self, signature: &Signature) -> impl Iterator<Item = (u64, &Outcome)> {
-        let seen = self.seen.iter().filter(|seen| seen.signature == *signature);
-        seen.map(|seen| (seen.slot, &seen.outcome))
+        let seen = self.by_signature.get(signature).into_iter().flatten();
+        seen.map(|(slot, outcome)| (*slot, outcome))
     }
 
     /// Whether every execution is among them of a transaction that can land up to this height.
@@ -117,6 +128,9 @@ mod tests {
         assert_eq!(slots(&seen, 1), [11]);
         seen.executed(signature(2), 12 + SLOTS_SEEN, &outcome);
         assert_eq!(slots(&seen, 1), [] as [u64; 0]);
+        assert_eq!((seen.order.len(), seen.by_signature.len()), (1, 1));
+        seen.undone(12 + SLOTS_SEEN);
+        assert!(seen.order.is_empty() && seen.by_signature.is_empty());
     }
 
     #[test]
@@ -131,7 +145,8 @@ mod tests {
         for number in 0..=MOST_SEEN as u64 {
             seen.executed(signature(number), 5, &Outcome::Succeeded(None));
         }
-        assert_eq!(seen.seen.len(), MOST_SEEN);
+        assert_eq!(seen.order.len(), MOST_SEEN);
+        assert_eq!(seen.by_signature.len(), MOST_SEEN);
         let first = 2_000 + BLOCKHASH_LIFE;
         assert!(seen.is_whole_for(first) && !seen.is_whole_for(first - 1));
     }

@@ -1,6 +1,6 @@
 //! Send nodes: all nodes to which signed transactions are sent, each one by itself.
 
-use std::{ops::Range, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use serde_json::json;
 use solana_rpc_client_api::request::RpcRequest;
@@ -10,7 +10,13 @@ use super::call::Node;
 use crate::{error::ApiError, metrics::Metrics};
 
 /// The nodes.
-pub struct SendNodes(Vec<Node>);
+pub struct SendNodes(Vec<Arc<SendNode>>);
+
+/// One of them.
+pub struct SendNode {
+    number: u32,
+    node: Node,
+}
 
 impl SendNodes {
     /// The nodes at these URLs; each call ends after `deadline`.
@@ -19,30 +25,33 @@ impl SendNodes {
         deadline: Duration,
         metrics: &Metrics,
     ) -> Self {
-        let urls = urls.into_iter();
-        Self(
-            urls.map(|url| Node::new(url.as_str(), deadline, metrics.clone()))
-                .collect(),
-        )
+        let node = |(number, url): (u32, &Url)| {
+            let node = Node::new(url.as_str(), deadline, metrics.clone());
+            Arc::new(SendNode { number, node })
+        };
+        Self((0..).zip(urls).map(node).collect())
     }
 
-    /// The numbers of the nodes.
-    pub fn numbers(&self) -> Range<u32> {
-        0..u32::try_from(self.0.len()).unwrap_or(u32::MAX)
+    /// All of them.
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<SendNode>> {
+        self.0.iter()
+    }
+}
+
+impl SendNode {
+    /// Its number among the nodes, from 0 on.
+    pub const fn number(&self) -> u32 {
+        self.number
     }
 
-    /// Sends a transaction, base64, to the node of this number. It is not simulated before, and the node sends it on once:
-    /// when it is to be sent again is decided here.
+    /// Sends it a transaction, base64. It is not simulated before, and the node sends it on once: when it is to be sent again
+    /// is decided here.
     ///
     /// # Errors
     /// [`ApiError::RpcTimeout`] or [`ApiError::RpcFailed`].
-    pub async fn send(&self, number: u32, transaction: &str) -> Result<(), ApiError> {
-        let index = usize::try_from(number).unwrap_or(usize::MAX);
-        let Some(node) = self.0.get(index) else {
-            return Ok(());
-        };
+    pub async fn send(&self, transaction: &str) -> Result<(), ApiError> {
         let options = json!({"encoding": "base64", "skipPreflight": true, "maxRetries": 0});
-        let call = node.call("sendTransaction", async |client| {
+        let call = self.node.call("sendTransaction", async |client| {
             let params = json!([transaction, options]);
             client
                 .send::<String>(RpcRequest::SendTransaction, params)

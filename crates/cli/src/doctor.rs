@@ -1,4 +1,4 @@
-//! `sluice doctor`: checks node, streams, guard, database and clock of a configuration, and says what to do.
+//! `sluice doctor`: checks nodes, streams, guard, database and clock of a configuration, and says what to do.
 //!
 //! It writes nothing: the database is looked at, not brought up to date.
 
@@ -7,6 +7,7 @@ mod database;
 mod guard;
 mod machine;
 mod report;
+mod send_node;
 mod stream;
 
 use service_kit::Clock;
@@ -33,6 +34,14 @@ pub async fn run(file: &FileArguments, clock: &Clock) -> anyhow::Result<()> {
         report.add("guard", &guard::check(&chain).await);
         if let Some(table) = &config.chain.lookup_table {
             report.add("lookup table", &chain.lookup_table(table).await);
+        }
+    }
+    if !config.chain.send_urls.is_empty() {
+        let genesis = chain.genesis().await;
+        for url in &config.chain.send_urls {
+            let deadline = config.chain.rpc_timeout();
+            let (name, finding) = send_node::check(url, deadline, genesis, slot).await;
+            report.add(&format!("send node {name}"), &finding);
         }
     }
     for endpoint in &config.geyser.endpoints() {

@@ -13,6 +13,7 @@ use nix::{
     sys::signal::{Signal, kill},
     unistd::Pid,
 };
+use serde_json::json;
 use service_kit::Clock;
 use sluice_store::{
     Access, BodyTemplate, Commit, Commitment, EventKind, Filters, MessageId, MessageKind,
@@ -20,8 +21,10 @@ use sluice_store::{
 };
 use sluice_testkit::{
     free_port::free_port,
+    rpc_node::RpcNode,
     webhook_receiver::{Reply, WebhookReceiver},
 };
+use solana_hash::Hash;
 use tempfile::TempDir;
 use tokio::{
     io::{AsyncBufReadExt, BufReader, Lines},
@@ -362,6 +365,57 @@ async fn the_doctor_says_what_to_do_of_each_failure_and_makes_nothing() {
     installation.store().await.close().await;
     let said = text(&installation.run(&["doctor"]).await.stdout);
     assert!(said.contains("ok       database: schema "), "{said}");
+}
+
+#[tokio::test]
+async fn the_doctor_names_each_node_that_transactions_are_sent_to_and_what_is_wrong_with_it() {
+    let node = async |cluster: &[u8]| {
+        let node = RpcNode::holding([]).await.expect("a free port");
+        if let Ok(cluster) = <[u8; 32]>::try_from(cluster) {
+            let genesis = Hash::new_from_array(cluster).to_string();
+            node.script("getGenesisHash", genesis.into());
+        }
+        node.reach(7);
+        node
+    };
+    let (main, same, foreign) = (
+        node(&[1; 32]).await,
+        node(&[1; 32]).await,
+        node(&[2; 32]).await,
+    );
+    // It takes transactions, and nothing else.
+    let silent = node(&[]).await;
+    main.script(
+        "getVersion",
+        json!({"solana-core": "3.0.0", "feature-set": 1}),
+    );
+    main.script("getHealth", "ok".into());
+    let away = "http://user:password@127.0.0.1:1/?api-key=secret".to_owned();
+    let urls = [same.url(), foreign.url(), silent.url(), away];
+    let installation = Installation::new().await;
+    let file = installation.folder.path().join("sluice.toml");
+    let text_of_file = std::fs::read_to_string(&file).expect("a text");
+    let chain = format!("rpc-url = {:?}\nsend-urls = {urls:?}\n", main.url());
+    let changed = text_of_file.replacen("rpc-url = \"http://127.0.0.1:1\"\n", &chain, 1);
+    std::fs::write(&file, changed).expect("writes");
+    let checked = installation.run(&["doctor"]).await;
+    let said = text(&checked.stdout);
+    for line in [
+        format!("ok       send node {}: slot 7", same.url()),
+        format!(
+            "FAILED   send node {}: it is of another cluster",
+            foreign.url()
+        ),
+        format!("warning  send node {}: it does not say", silent.url()),
+        "FAILED   send node http://127.0.0.1:1: it does not answer".to_owned(),
+    ] {
+        assert!(said.contains(&line), "no {line:?} in: {said}");
+    }
+    let all = format!("{said}{}", text(&checked.stderr));
+    assert!(
+        !all.contains("secret") && !all.contains("password"),
+        "{all}"
+    );
 }
 
 #[tokio::test]

@@ -9,6 +9,7 @@ use sluice_transaction::{
     lookup_table::{CONFIGURATIONS, FIXED_ADDRESSES},
 };
 use solana_commitment_config::CommitmentConfig;
+use solana_hash::Hash;
 use solana_pubkey::{Pubkey, pubkey};
 use solana_rpc_client::nonblocking::rpc_client::RpcClient;
 
@@ -66,6 +67,11 @@ impl ChainChecks {
             ),
         };
         (finding, Some(slot))
+    }
+
+    /// The hash of the cluster's first block, by which clusters are told apart; `None` where the node does not say it.
+    pub async fn genesis(&self) -> Option<Hash> {
+        self.rpc.get_genesis_hash().await.ok()
     }
 
     /// Whether the chain's time is that of this machine, give or take `limit`.

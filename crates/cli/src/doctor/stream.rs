@@ -11,8 +11,8 @@ use super::report::Finding;
 /// Time in which a slot must have come. Chains make two to five a second.
 const FIRST_SLOT: Duration = Duration::from_secs(10);
 
-/// Slots by which a stream may be behind the node without a word: they were asked one after the other.
-const BEHIND: u64 = 64;
+/// Slots by which a stream, or another node, may be behind the node without a word: they were asked one after the other.
+pub const BEHIND: u64 = 64;
 
 /// Slots that a replay should reach back to, so that what was finalized last is in it.
 const REPLAYED: u64 = 64;
