@@ -29,7 +29,7 @@ const LP_DECIMALS: u8 = 9;
 
 /// Transfer fee of the fee-bearing mint, basis points: large enough that a quote which forgets it is
 /// refused by the guard.
-const TRANSFER_FEE_BASIS_POINTS: u16 = 100;
+pub const TRANSFER_FEE_BASIS_POINTS: u16 = 100;
 
 /// The exchange's published figures for fee configuration 0.
 const TRADE_FEE_RATE: FeeRate = FeeRate(2_500);

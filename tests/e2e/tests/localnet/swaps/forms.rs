@@ -1,4 +1,4 @@
-//! Exact outputs, two hops, other receivers and other fee payers on a real chain: who paid and who got what.
+//! Exact outputs, two hops, other receivers, other fee payers and platforms' fees on a real chain: who paid and who got what.
 
 use anyhow::{Context, ensure};
 use cpmm::ids;
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use sluice_localnet::{
     chain::{Confirmed, sign_encoded_by},
     rest::QuoteRequest,
-    scene::{LAMPORTS_PER_SOL, Token},
+    scene::{LAMPORTS_PER_SOL, TRANSFER_FEE_BASIS_POINTS, Token},
 };
 use solana_keypair::Keypair;
 use solana_pubkey::Pubkey;
@@ -29,6 +29,12 @@ const SLIPPAGE_BPS: u16 = 300;
 
 /// Ceiling of the priority fee, lamports.
 const PRIORITY_FEE: u64 = 7_777;
+
+/// What a platform takes of the input, basis points: no divisor of the amounts, so that what is rounded off shows.
+const PLATFORM_FEE_BPS: u64 = 37;
+
+/// What a platform's account holds that is there before, smallest units.
+const PLATFORM: u64 = 5;
 
 /// The instruction that a row takes.
 #[derive(Clone, Copy, Debug)]
@@ -53,6 +59,8 @@ pub struct Row {
     version: &'static str,
     /// Whether it carries a nonce that the fee payer advances.
     nonce: bool,
+    /// Whether the platform that takes a fee has an account of the input token; `None` where there is no platform.
+    platform: Option<bool>,
 }
 
 /// The wallets of a row.
@@ -60,6 +68,7 @@ struct Wallets {
     user: Keypair,
     fee_payer: Keypair,
     receiver: Pubkey,
+    platform: Option<Pubkey>,
 }
 
 /// What the wallets have; `None` where there is no account.
@@ -74,10 +83,13 @@ struct Belongings {
     output: Option<u64>,
     /// The other receiver's.
     received: Option<u64>,
+    /// The platform's lamports, and its tokens of the input.
+    platform: u64,
+    platform_input: Option<u64>,
 }
 
 impl Row {
-    /// Every row: each form with and without a receiver and a fee payer.
+    /// Every row: each form with and without a receiver, a fee payer and a platform.
     pub fn all(bench: &Bench<'_>) -> Vec<Self> {
         let scene = &bench.net.scene;
         let one_pool = [
@@ -97,20 +109,38 @@ impl Row {
         .flat_map(|(from, middle, to)| {
             [false, true].map(|there| (from, to, Form::TwoHops(middle, there)))
         });
-        one_pool
-            .chain(two_pools)
-            .flat_map(|(from, to, form)| {
-                (0..4u8).map(move |bits| Self {
-                    from,
-                    to,
-                    form,
-                    receiver: bits & 1 != 0,
-                    fee_payer: bits & 2 != 0,
-                    version: ["0", "legacy", "legacy", "1"][usize::from(bits)],
-                    nonce: bits == 3,
-                })
+        let swaps = one_pool.chain(two_pools).flat_map(|(from, to, form)| {
+            (0..4u8).map(move |bits| Self {
+                from,
+                to,
+                form,
+                receiver: bits & 1 != 0,
+                fee_payer: bits & 2 != 0,
+                version: ["0", "legacy", "legacy", "1"][usize::from(bits)],
+                nonce: bits == 3,
+                platform: None,
             })
-            .collect()
+        });
+        let swaps: Vec<Self> = swaps.collect();
+        // Its account is there where another wallet gets the output, and created where one wallet does all or three do it.
+        let with_platform = swaps.iter().enumerate().filter(|(n, _)| n % 4 != 2);
+        let with_platform = with_platform.map(|(n, row)| Self {
+            // Not all of them fit into the older ones.
+            version: if matches!(row.form, Form::TwoHops(..)) {
+                "1"
+            } else {
+                row.version
+            },
+            nonce: false,
+            platform: Some(n % 4 == 1),
+            ..*row
+        });
+        with_platform.chain(swaps.iter().copied()).collect()
+    }
+
+    /// Whether the platform gets its fee as native SOL.
+    fn pays_platform_in_sol(&self) -> bool {
+        self.from.mint == ids::WRAPPED_SOL
     }
 
     /// Makes the wallets, swaps, and compares.
@@ -152,10 +182,18 @@ impl Row {
         } else {
             user.pubkey()
         };
+        let platform = match self.platform {
+            None => None,
+            // The chain takes lamports only to a wallet that has some already.
+            Some(_) if self.pays_platform_in_sol() => Some(bench.wallet(LAMPORTS, &[]).await?),
+            Some(true) => Some(bench.wallet(0, &[(self.from, PLATFORM)]).await?),
+            Some(false) => Some(Keypair::new()),
+        };
         Ok(Wallets {
             user,
             fee_payer,
             receiver,
+            platform: platform.map(|platform| platform.pubkey()),
         })
     }
 
@@ -180,6 +218,14 @@ impl Row {
             },
             output: tokens(&self.to, &user).await?,
             received: tokens(&self.to, &wallets.receiver).await?,
+            platform: match &wallets.platform {
+                Some(platform) => chain.lamports(platform).await?,
+                None => 0,
+            },
+            platform_input: match &wallets.platform {
+                Some(platform) => tokens(&self.from, platform).await?,
+                None => None,
+            },
         })
     }
 
@@ -207,7 +253,11 @@ impl Row {
         } else {
             None
         };
-        let quote = bench.sluice().quote_with(&request, options).await?.quote;
+        let options = match wallets.platform {
+            Some(_) => format!("{options}&platformFeeBps={PLATFORM_FEE_BPS}"),
+            None => options.to_owned(),
+        };
+        let quote = bench.sluice().quote_with(&request, &options).await?.quote;
         ensure!(quote.pool.contains(',') == matches!(self.form, Form::TwoHops(..)));
         let mut body = json!({
             "quote": quote,
@@ -228,6 +278,10 @@ impl Row {
         }
         if self.fee_payer {
             body["feePayer"] = json!(wallets.fee_payer.pubkey().to_string());
+        }
+        if let Some(platform) = &wallets.platform {
+            body["platformFeeBps"] = json!(PLATFORM_FEE_BPS);
+            body["feeWallet"] = json!(platform.to_string());
         }
         let answer = bench.sluice().swap(body).await?;
         ensure!(answer["quote"] == json!(quote), "{}", answer["quote"]);
@@ -254,11 +308,26 @@ impl Row {
         let Swapped {
             spent, received, ..
         } = swapped(receipt)?;
+        let most = lamports(&answer["quote"]["amountIn"])?;
+        let platform_fee = match self.platform {
+            Some(_) => most * PLATFORM_FEE_BPS / 10_000,
+            None => 0,
+        };
         if matches!(self.form, Form::ExactOut) {
             ensure!(answer["quote"]["outAmount"] == json!(received));
-            ensure!(lamports(&answer["quote"]["amountIn"])? > spent);
+            ensure!(most > spent + platform_fee);
+        } else {
+            ensure!(
+                most == spent + platform_fee,
+                "{most} is not {spent} and {platform_fee}"
+            );
         }
+        let spent = spent + platform_fee;
         let mut after = before;
+        if self.platform.is_some() {
+            ensure!(platform_fee > 0 && answer["platformFee"] == json!(platform_fee));
+            self.charge(platform_fee, &mut after);
+        }
         after.fee_payer -= fee + kept;
         if !self.fee_payer {
             after.user = after.fee_payer;
@@ -291,6 +360,22 @@ impl Row {
             (after.receiver, after.output) = (after.user, after.received);
         }
         Ok(after)
+    }
+}
+
+impl Row {
+    /// The platform gets its fee.
+    fn charge(&self, fee: u64, after: &mut Belongings) {
+        if self.pays_platform_in_sol() {
+            after.platform += fee;
+            return;
+        }
+        let withheld = if self.from.has_transfer_fee {
+            (fee * u64::from(TRANSFER_FEE_BASIS_POINTS)).div_ceil(10_000)
+        } else {
+            0
+        };
+        after.platform_input = Some(after.platform_input.unwrap_or(0) + fee - withheld);
     }
 }
 
