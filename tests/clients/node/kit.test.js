@@ -1,4 +1,4 @@
-// A swap with @solana/kit: by the transaction that the API builds, in both versions, and by its instruction.
+// A swap with @solana/kit: by the transaction that the API builds, in every version, and by its instruction.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -12,6 +12,7 @@ import {
   createSolanaRpc,
   createSolanaRpcSubscriptions,
   createTransactionMessage,
+  generateKeyPairSigner,
   getCompiledTransactionMessageDecoder,
   getSignatureFromTransaction,
   getTransactionDecoder,
@@ -34,11 +35,11 @@ const rpcSubscriptions = createSolanaRpcSubscriptions(rpcWebSocketUrl);
 const sendAndConfirm = sendAndConfirmTransactionFactory({ rpc, rpcSubscriptions });
 const wallet = await createKeyPairSignerFromBytes(walletBytes);
 
-// Smallest units of a mint in all token accounts of the wallet, whichever token program owns the mint.
-async function balanceOf(mint) {
+// Smallest units of a mint in all token accounts of a wallet, whichever token program owns the mint.
+async function balanceOf(mint, owner = wallet.address) {
   const owned = await rpc
     .getTokenAccountsByOwner(
-      wallet.address,
+      owner,
       { mint: address(mint) },
       { commitment: 'confirmed', encoding: 'jsonParsed' },
     )
@@ -48,16 +49,22 @@ async function balanceOf(mint) {
     .reduce((sum, amount) => sum + amount, 0n);
 }
 
+async function lamports(owner = wallet.address) {
+  const { value } = await rpc.getBalance(owner, { commitment: 'confirmed' }).send();
+  return value;
+}
+
 // What a wallet checks before it signs, from the bytes and not from what stands beside them.
-function check(answer, version) {
+function check(answer, version, signers = [wallet.address]) {
   const bytes = Buffer.from(answer.transaction, 'base64');
   assert.equal(bytes.length, answer.size);
   const transaction = getTransactionDecoder().decode(bytes);
-  assert.deepEqual(Object.entries(transaction.signatures), [[wallet.address, null]]);
+  const unsigned = signers.map((signer) => [signer, null]);
+  assert.deepEqual(Object.entries(transaction.signatures), unsigned);
   const message = getCompiledTransactionMessageDecoder().decode(transaction.messageBytes);
   assert.equal(message.version, version);
-  assert.equal(message.header.numSignerAccounts, 1);
-  assert.equal(message.staticAccounts[0], wallet.address);
+  assert.equal(message.header.numSignerAccounts, signers.length);
+  assert.deepEqual(message.staticAccounts.slice(0, signers.length), signers);
   assert.equal(message.lifetimeToken, answer.blockhash);
   return transaction;
 }
@@ -76,7 +83,7 @@ async function send(signed, { blockhash, lastValidBlockHeight }) {
     .getTransaction(getSignatureFromTransaction(signed), {
       commitment: 'confirmed',
       encoding: 'json',
-      maxSupportedTransactionVersion: 0,
+      maxSupportedTransactionVersion: 1,
     })
     .send();
   return landed.meta.fee;
@@ -87,14 +94,14 @@ function checkReceived(quote, gained) {
   assert.ok(gained >= BigInt(quote.minimumOut));
 }
 
-for (const version of [0, 'legacy']) {
+for (const version of [0, 'legacy', 1]) {
   test(`a transaction of version ${version} pays SOL for a token`, async () => {
     const wanted = await quote(mints.SOL, mints.USDL, 700_000_000);
     const answer = await post('/v1/swap/transaction', {
       quote: wanted,
       userPublicKey: wallet.address,
       priorityFeeLamports: PRIORITY_FEE,
-      asLegacyTransaction: version === 'legacy',
+      transactionVersion: version,
     });
     const transaction = check(answer, version);
     const before = await balanceOf(mints.USDL);
@@ -102,6 +109,46 @@ for (const version of [0, 'legacy']) {
     const fee = await send(signed, answer);
     assert.ok(fee <= BigInt(BASE_FEE + PRIORITY_FEE), `${fee} lamports`);
     checkReceived(wanted, (await balanceOf(mints.USDL)) - before);
+  });
+}
+
+// Lamports of new accounts that stay with them.
+const keptRent = ({ costs }) =>
+  costs.rent.filter(({ comesBack }) => !comesBack).reduce((sum, { lamports }) => sum + BigInt(lamports), 0n);
+
+for (const version of [0, 1]) {
+  test(`in version ${version} a sponsor pays for a user without SOL, and another wallet receives`, async () => {
+    const [user, receiver] = [await generateKeyPairSigner(), await generateKeyPairSigner()];
+    const bought = await quote(mints.SOL, mints.USDL, 300_000_000);
+    const gift = await post('/v1/swap/transaction', {
+      quote: bought,
+      userPublicKey: wallet.address,
+      receiver: user.address,
+      transactionVersion: version,
+    });
+    await send(await signTransaction([wallet.keyPair], check(gift, version)), gift);
+    checkReceived(bought, await balanceOf(mints.USDL, user.address));
+
+    const sold = await quote(mints.USDL, mints.ALFA, bought.outAmount);
+    const answer = await post('/v1/swap/transaction', {
+      quote: sold,
+      userPublicKey: user.address,
+      feePayer: wallet.address,
+      receiver: receiver.address,
+      priorityFeeLamports: PRIORITY_FEE,
+      transactionVersion: version,
+    });
+    const transaction = check(answer, version, [wallet.address, user.address]);
+    const [before, alfa] = [await lamports(), await balanceOf(mints.ALFA)];
+    const fee = await send(await signTransaction([wallet.keyPair, user.keyPair], transaction), answer);
+    assert.ok(fee <= BigInt(2 * BASE_FEE + PRIORITY_FEE), `${fee} lamports`);
+    assert.equal(before - (await lamports()), fee + keptRent(answer));
+    checkReceived(sold, await balanceOf(mints.ALFA, receiver.address));
+    assert.equal(await balanceOf(mints.ALFA), alfa);
+    assert.equal(await balanceOf(mints.USDL, user.address), 0n);
+    for (const other of [user, receiver]) {
+      assert.equal(await lamports(other.address), 0n);
+    }
   });
 }
 

@@ -13,9 +13,9 @@ export const connection = new Connection(rpcUrl, {
 
 export const wallet = Keypair.fromSecretKey(walletBytes);
 
-// Smallest units of a mint in all token accounts of the wallet, whichever token program owns the mint.
-export async function balanceOf(mint) {
-  const owned = await connection.getParsedTokenAccountsByOwner(wallet.publicKey, {
+// Smallest units of a mint in all token accounts of a wallet, whichever token program owns the mint.
+export async function balanceOf(mint, owner = wallet.publicKey) {
+  const owned = await connection.getParsedTokenAccountsByOwner(owner, {
     mint: new PublicKey(mint),
   });
   return owned.value
@@ -23,8 +23,8 @@ export async function balanceOf(mint) {
     .reduce((sum, amount) => sum + amount, 0n);
 }
 
-export function lamports() {
-  return connection.getBalance(wallet.publicKey);
+export function lamports(owner = wallet.publicKey) {
+  return connection.getBalance(owner);
 }
 
 // Sends what is signed, waits until it is confirmed, and returns its signature and the fee it paid, lamports.
@@ -37,7 +37,7 @@ export async function sendAndConfirm(bytes, { blockhash, lastValidBlockHeight })
   assert.equal(value.err, null);
   const landed = await connection.getTransaction(signature, {
     commitment: 'confirmed',
-    maxSupportedTransactionVersion: 0,
+    maxSupportedTransactionVersion: 1,
   });
   return { signature, fee: landed.meta.fee };
 }

@@ -1,10 +1,11 @@
-// Swap with @solana/web3.js 1.x: by the transaction of the API, in both versions, and by its instruction.
+// Swap with @solana/web3.js 1.x: by the transaction of the API, in the versions that it signs, and by its instruction.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
 import {
   ComputeBudgetProgram,
+  Keypair,
   PublicKey,
   Transaction,
   TransactionInstruction,
@@ -27,14 +28,15 @@ function swapTransaction(quote, more = {}) {
 }
 
 // What a wallet checks before it signs, from the bytes and not from what stands beside them.
-function checkVersioned(answer) {
+function checkVersioned(answer, signers = [userPublicKey]) {
   const bytes = Buffer.from(answer.transaction, 'base64');
   assert.equal(bytes.length, answer.size);
   const transaction = VersionedTransaction.deserialize(bytes);
   const { message } = transaction;
   assert.equal(transaction.version, 0);
-  assert.equal(message.header.numRequiredSignatures, 1);
-  assert.equal(message.staticAccountKeys[0].toBase58(), userPublicKey);
+  assert.equal(message.header.numRequiredSignatures, signers.length);
+  const first = message.staticAccountKeys.slice(0, signers.length);
+  assert.deepEqual(first.map(String), signers);
   assert.equal(message.recentBlockhash, answer.blockhash);
   assert.equal(message.addressTableLookups.length, 0);
   assert.ok(transaction.signatures.every((signature) => signature.every((byte) => byte === 0)));
@@ -69,6 +71,49 @@ test('a version 0 transaction pays a token for SOL', async () => {
   transaction.sign([wallet]);
   const { fee } = await sendAndConfirm(transaction.serialize(), answer);
   checkReceived(wanted, BigInt((await lamports()) - before + fee));
+});
+
+// Lamports of new accounts that stay with them.
+const keptRent = ({ costs }) =>
+  costs.rent.filter(({ comesBack }) => !comesBack).reduce((sum, { lamports }) => sum + lamports, 0);
+
+test('what another wallet receives it swaps at the cost of a sponsor, without any SOL', async () => {
+  const user = Keypair.generate();
+  const bought = await quote(mints.SOL, mints.USDL, 400_000_000);
+  const gift = await swapTransaction(bought, { receiver: user.publicKey.toBase58() });
+  const given = checkVersioned(gift);
+  const [own, lamportsBefore] = [await balanceOf(mints.USDL), await lamports()];
+  given.sign([wallet]);
+  const { fee } = await sendAndConfirm(given.serialize(), gift);
+  assert.equal(lamportsBefore - (await lamports()), bought.amountIn + fee + keptRent(gift));
+  assert.equal(await balanceOf(mints.USDL), own);
+  checkReceived(bought, await balanceOf(mints.USDL, user.publicKey));
+  assert.equal(await lamports(user.publicKey), 0);
+
+  const sold = await quote(mints.USDL, mints.SOL, bought.outAmount);
+  const answer = await swapTransaction(sold, {
+    userPublicKey: user.publicKey.toBase58(),
+    feePayer: userPublicKey,
+  });
+  const transaction = checkVersioned(answer, [userPublicKey, user.publicKey.toBase58()]);
+  const sponsorBefore = await lamports();
+  transaction.sign([wallet, user]);
+  const paid = await sendAndConfirm(transaction.serialize(), answer);
+  assert.ok(paid.fee <= 2 * BASE_FEE + PRIORITY_FEE, `${paid.fee} lamports`);
+  assert.equal(sponsorBefore - (await lamports()), paid.fee + keptRent(answer));
+  checkReceived(sold, BigInt(await lamports(user.publicKey)));
+  assert.equal(await balanceOf(mints.USDL, user.publicKey), 0n);
+});
+
+test('a transaction of version 1 is read, and not signed by this library', async () => {
+  const wanted = await quote(mints.SOL, mints.USDL, 100_000_000);
+  const answer = await swapTransaction(wanted, { transactionVersion: 1 });
+  const transaction = VersionedTransaction.deserialize(Buffer.from(answer.transaction, 'base64'));
+  assert.equal(transaction.version, 1);
+  assert.equal(transaction.message.staticAccountKeys[0].toBase58(), userPublicKey);
+  assert.equal(transaction.message.recentBlockhash, answer.blockhash);
+  // Where it signs them one day, they are to be sent here as well.
+  assert.throws(() => transaction.sign([wallet]), /version 1 transaction messages is not supported/);
 });
 
 test('a legacy transaction buys a Token-2022 token with a transfer fee', async () => {

@@ -113,16 +113,16 @@ def rpc(method: str, *params: object) -> object:
     return answer["result"]
 
 
-def balance_of(mint: str) -> int:
-    """Smallest units of a mint in all token accounts of the wallet, whichever token program owns the mint."""
+def balance_of(mint: str, owner: str = USER) -> int:
+    """Smallest units of a mint in all token accounts of a wallet, whichever token program owns the mint."""
     options = {"commitment": "confirmed", "encoding": "jsonParsed"}
-    accounts = rpc("getTokenAccountsByOwner", USER, {"mint": mint}, options)["value"]
+    accounts = rpc("getTokenAccountsByOwner", owner, {"mint": mint}, options)["value"]
     amounts = (account["account"]["data"]["parsed"]["info"]["tokenAmount"]["amount"] for account in accounts)
     return sum(int(amount) for amount in amounts)
 
 
-def lamports() -> int:
-    return rpc("getBalance", USER, {"commitment": "confirmed"})["value"]
+def lamports(owner: str = USER) -> int:
+    return rpc("getBalance", owner, {"commitment": "confirmed"})["value"]
 
 
 def latest_blockhash() -> dict:
@@ -143,7 +143,7 @@ def send_and_confirm(transaction: bytes, last_valid_block_height: int) -> tuple[
         if time.monotonic() > deadline:
             raise TimeoutError(f"{signature} was not confirmed within {CONFIRM_DEADLINE} s")
         time.sleep(POLL)
-    options = {"commitment": "confirmed", "encoding": "json", "maxSupportedTransactionVersion": 0}
+    options = {"commitment": "confirmed", "encoding": "json", "maxSupportedTransactionVersion": 1}
     landed = rpc("getTransaction", signature, options)
     return signature, landed["meta"]["fee"]
 

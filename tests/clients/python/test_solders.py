@@ -1,4 +1,4 @@
-"""Swap with `solders`: by the transaction that the API builds, in both versions, and by its instruction."""
+"""Swap with `solders`: by the transaction that the API builds, in every version, and by its instruction."""
 
 import base64
 import json
@@ -7,6 +7,7 @@ import unittest
 from solders.compute_budget import set_compute_unit_limit
 from solders.hash import Hash
 from solders.instruction import AccountMeta, Instruction
+from solders.keypair import Keypair
 from solders.message import Message, MessageV0, to_bytes_versioned
 from solders.pubkey import Pubkey
 from solders.signature import Signature
@@ -24,13 +25,19 @@ def swap_transaction(quote: dict, **more: object) -> dict:
     return localnet.post("/v1/swap/transaction", {**body, **more})
 
 
-def sign(transaction: VersionedTransaction) -> bytes:
-    """The transaction with the wallet's signature in place of the empty one, its message untouched."""
+def sign(transaction: VersionedTransaction, signers: tuple[Keypair, ...] = (localnet.WALLET,)) -> bytes:
+    """The transaction with signatures in place of the empty ones, its message untouched."""
     message = transaction.message
-    signed = VersionedTransaction.populate(message, [localnet.WALLET.sign_message(to_bytes_versioned(message))])
+    message_bytes = to_bytes_versioned(message)
+    signed = VersionedTransaction.populate(message, [signer.sign_message(message_bytes) for signer in signers])
     if not all(signed.verify_with_results()):
         raise AssertionError("the signature does not verify")
     return bytes(signed)
+
+
+def kept_rent(answer: dict) -> int:
+    """Lamports of new accounts that stay with them."""
+    return sum(rent["lamports"] for rent in answer["costs"]["rent"] if not rent["comesBack"])
 
 
 def to_instruction(wire: dict, keys: list[dict]) -> Instruction:
@@ -43,17 +50,19 @@ def to_instruction(wire: dict, keys: list[dict]) -> Instruction:
 
 
 class Swap(unittest.TestCase):
-    def check(self, answer: dict, version: object) -> VersionedTransaction:
+    def check(
+        self, answer: dict, version: object, signers: tuple[Keypair, ...] = (localnet.WALLET,)
+    ) -> VersionedTransaction:
         """What a wallet checks before it signs, from the bytes and not from what stands beside them."""
         transaction_bytes = base64.b64decode(answer["transaction"], validate=True)
         self.assertEqual(len(transaction_bytes), answer["size"])
         transaction = VersionedTransaction.from_bytes(transaction_bytes)
         message = transaction.message
         self.assertEqual(transaction.version(), version)
-        self.assertEqual(message.header.num_required_signatures, 1)
-        self.assertEqual(message.account_keys[0], localnet.WALLET.pubkey())
+        self.assertEqual(message.header.num_required_signatures, len(signers))
+        self.assertEqual(message.account_keys[: len(signers)], [signer.pubkey() for signer in signers])
         self.assertEqual(str(message.recent_blockhash), answer["blockhash"])
-        self.assertEqual(transaction.signatures, [Signature.default()])
+        self.assertEqual(transaction.signatures, [Signature.default()] * len(signers))
         return transaction
 
     def check_received(self, quote: dict, gained: int) -> None:
@@ -80,6 +89,37 @@ class Swap(unittest.TestCase):
         before = localnet.lamports()
         _, fee = localnet.send_and_confirm(sign(transaction), answer["lastValidBlockHeight"])
         self.check_received(quote, localnet.lamports() - before + fee)
+
+    def test_a_sponsor_pays_for_a_user_without_sol_and_another_wallet_receives(self) -> None:
+        for version in (0, 1):
+            with self.subTest(version=version):
+                user, receiver = Keypair(), Keypair()
+                bought = localnet.quote(localnet.SOL, localnet.USDL, 250_000_000)
+                gift = swap_transaction(bought, receiver=str(user.pubkey()), transactionVersion=version)
+                before, own = localnet.lamports(), localnet.balance_of(localnet.USDL)
+                signed = sign(self.check(gift, version))
+                _, fee = localnet.send_and_confirm(signed, gift["lastValidBlockHeight"])
+                self.assertEqual(before - localnet.lamports(), bought["amountIn"] + fee + kept_rent(gift))
+                self.assertEqual(localnet.balance_of(localnet.USDL), own)
+                self.check_received(bought, localnet.balance_of(localnet.USDL, str(user.pubkey())))
+
+                sold = localnet.quote(localnet.USDL, localnet.SOL, bought["outAmount"])
+                answer = swap_transaction(
+                    sold,
+                    userPublicKey=str(user.pubkey()),
+                    feePayer=localnet.USER,
+                    receiver=str(receiver.pubkey()),
+                    transactionVersion=version,
+                )
+                signers = (localnet.WALLET, user)
+                before = localnet.lamports()
+                signed = sign(self.check(answer, version, signers), signers)
+                _, fee = localnet.send_and_confirm(signed, answer["lastValidBlockHeight"])
+                self.assertLessEqual(fee, 2 * localnet.BASE_FEE + PRIORITY_FEE)
+                self.assertEqual(before - localnet.lamports(), fee + kept_rent(answer))
+                self.check_received(sold, localnet.lamports(str(receiver.pubkey())))
+                self.assertEqual(localnet.lamports(str(user.pubkey())), 0)
+                self.assertEqual(localnet.balance_of(localnet.USDL, str(user.pubkey())), 0)
 
     def test_a_token_2022_token_is_sold_net_of_its_transfer_fee(self) -> None:
         bought = localnet.quote(localnet.USDL, localnet.LEVY, 35_000_000)
