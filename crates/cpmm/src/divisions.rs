@@ -50,7 +50,7 @@ impl Division {
     }
 }
 
-/// How many of a swap's divisions are wide, by their divisors. At most eleven together.
+/// How many of a swap's divisions are wide, by their divisors. At most thirteen together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct DivisionCount {
     /// Those with a divisor below 2^32.
@@ -111,7 +111,7 @@ impl SwapOperands {
 
 impl PoolSnapshot {
     /// Every division of the swap with these numbers, of which this snapshot has the rates. A rate of zero still divides
-    /// where the input is fixed; a transfer fee of zero basis points never does.
+    /// where the input is fixed, and not where a fee is found backwards; a transfer fee of zero basis points never does.
     pub fn divisions(
         &self,
         direction: Direction,
@@ -120,28 +120,32 @@ impl PoolSnapshot {
     ) -> impl Iterator<Item = Division> {
         let input = direction.input_ref::<Arc<Mint>>(&self.mints);
         let output = direction.output_ref::<Arc<Mint>>(&self.mints);
-        let transfers: [Option<Division>; 4] = match operands.fixed {
+        let transfers: [[Option<Division>; 3]; 2] = match operands.fixed {
             FixedAmount::In => [
-                transfer_division(input, operands.amount_in, clock),
-                transfer_division(output, operands.amount_out, clock),
-                None,
-                None,
+                [
+                    transfer_division(input, operands.amount_in, clock),
+                    None,
+                    None,
+                ],
+                [
+                    transfer_division(output, operands.amount_out, clock),
+                    None,
+                    None,
+                ],
             ],
             FixedAmount::Out => [
-                inverse_transfer_division(output, operands.received(), clock),
-                transfer_division(output, operands.amount_out, clock),
-                inverse_transfer_division(input, operands.in_net(), clock),
-                transfer_division(input, operands.amount_in, clock),
+                inverse_transfer_divisions(output, operands.received(), operands.amount_out, clock),
+                inverse_transfer_divisions(input, operands.in_net(), operands.amount_in, clock),
             ],
         };
         operands
             .curve_divisions()
             .into_iter()
             .chain(self.fee_divisions(operands))
-            .chain(transfers.into_iter().flatten())
+            .chain(transfers.into_iter().flatten().flatten())
     }
 
-    fn fee_divisions(&self, operands: &SwapOperands) -> [Division; 4] {
+    fn fee_divisions(&self, operands: &SwapOperands) -> impl Iterator<Item = Division> {
         let (trade, creator) = (
             u128::from(self.config.trade_fee_rate.0),
             u128::from(self.creator_rate().0),
@@ -159,24 +163,28 @@ impl PoolSnapshot {
             )
         };
         let fee = match operands.fixed {
-            FixedAmount::In => rounded_up(operands.in_net(), on_input, FeeRate::DENOMINATOR),
+            FixedAmount::In => Some(rounded_up(
+                operands.in_net(),
+                on_input,
+                FeeRate::DENOMINATOR,
+            )),
             FixedAmount::Out => before_fee(operands.curve_in, on_input),
         };
         let creators = if operands.creator_fee_on_input {
             let total = trade_fee.saturating_add(u128::from(operands.creator_fee));
-            Division::new(total.saturating_mul(creator), on_input)
+            Some(Division::new(total.saturating_mul(creator), on_input))
         } else {
             match operands.fixed {
-                FixedAmount::In => rounded_up(operands.curve_out, creator, FeeRate::DENOMINATOR),
+                FixedAmount::In => Some(rounded_up(
+                    operands.curve_out,
+                    creator,
+                    FeeRate::DENOMINATOR,
+                )),
                 FixedAmount::Out => before_fee(operands.amount_out, creator),
             }
         };
-        [
-            fee,
-            creators,
-            share(self.config.protocol_fee_rate),
-            share(self.config.fund_fee_rate),
-        ]
+        let shares = [self.config.protocol_fee_rate, self.config.fund_fee_rate].map(share);
+        fee.into_iter().chain(creators).chain(shares)
     }
 }
 
@@ -188,10 +196,10 @@ fn rounded_up(amount: Amount, factor: u128, divisor: u128) -> Division {
     Division::new(numerator, divisor)
 }
 
-/// What must be given so that `amount` is left of it after a fee.
-fn before_fee(amount: Amount, rate: u128) -> Division {
+/// What must be given so that `amount` is left of it after a fee; without one nothing is divided.
+fn before_fee(amount: Amount, rate: u128) -> Option<Division> {
     let kept = FeeRate::DENOMINATOR.saturating_sub(rate);
-    rounded_up(amount, FeeRate::DENOMINATOR, kept)
+    (rate > 0).then(|| rounded_up(amount, FeeRate::DENOMINATOR, kept))
 }
 
 fn transfer_division(mint: &Mint, amount: Amount, clock: &Clock) -> Option<Division> {
@@ -200,8 +208,32 @@ fn transfer_division(mint: &Mint, amount: Amount, clock: &Clock) -> Option<Divis
     (basis_points > 0).then(|| rounded_up(amount, basis_points, whole))
 }
 
-fn inverse_transfer_division(mint: &Mint, net: Amount, clock: &Clock) -> Option<Division> {
-    let basis_points = u128::from(mint.transfer_fee?.at(clock.epoch).basis_points);
+/// What finding the fee backwards divides, by which `net` is left of `sum`: the amount before the fee, the fee of that amount,
+/// and once more that of the sum, which must be the same. A fee of the whole is its cap, which nothing is divided for.
+fn inverse_transfer_divisions(
+    mint: &Mint,
+    net: Amount,
+    sum: Amount,
+    clock: &Clock,
+) -> [Option<Division>; 3] {
     let whole = u128::from(BasisPoints::MAX.get());
-    (basis_points > 0).then(|| rounded_up(net, whole, whole.saturating_sub(basis_points)))
+    let fee = mint.transfer_fee.map(|config| *config.at(clock.epoch));
+    let Some(fee) = fee.filter(|fee| (1..whole).contains(&u128::from(fee.basis_points))) else {
+        return [None; 3];
+    };
+    let before = rounded_up(
+        net,
+        whole,
+        whole.saturating_sub(u128::from(fee.basis_points)),
+    );
+    let gross = before.numerator.checked_div(before.divisor);
+    let raised = gross.map(|gross| gross.saturating_sub(u128::from(net)));
+    let raised = raised.map_or(u64::MAX, |raised| u64::try_from(raised).unwrap_or(u64::MAX));
+    let raised = Amount::new(raised.min(fee.maximum_fee));
+    let taken = net.checked_add(raised).unwrap_or(Amount::MAX);
+    [
+        Some(before),
+        transfer_division(mint, taken, clock),
+        transfer_division(mint, sum, clock),
+    ]
 }
