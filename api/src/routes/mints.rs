@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 
 use crate::{
     error::{ApiError, ProblemBody},
-    extract::{Address, Digits, QueryMap, parse_pubkey},
+    extract::{Address, Digits, Extensions, QueryMap, parse_pubkey},
     state::AppState,
 };
 
@@ -25,9 +25,12 @@ pub struct MintResponse {
     token_program: Address,
     /// Decimal places of one whole token.
     decimals: u8,
-    /// Tokens in existence.
-    supply: u64,
-    supply_string: Digits,
+    /// Tokens in existence, as last seen: the stream shows mints of Token-2022, and one of SPL Token is read once. Null until then.
+    #[schema(required)]
+    supply: Option<u64>,
+    #[schema(required)]
+    supply_string: Option<Digits>,
+    extensions: Extensions,
     /// What the mint withholds from each transfer in this epoch; null where it takes nothing.
     #[schema(required)]
     transfer_fee: Option<TransferFeeBody>,
@@ -109,7 +112,8 @@ pub async fn get(
         token_program: Address::new(&token_program),
         decimals: mint.decimals,
         supply: mint.supply,
-        supply_string: Digits(mint.supply),
+        supply_string: mint.supply.map(Digits),
+        extensions: Extensions::of(mint),
         transfer_fee: fee.map(TransferFeeBody::from),
         unsupported_extension: mint.unsupported_extension,
         pools: count,

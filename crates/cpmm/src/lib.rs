@@ -17,6 +17,7 @@ mod divisions;
 mod event;
 mod exact_out;
 mod exchange_error;
+mod extensions;
 #[cfg(feature = "fixtures")]
 pub mod fixtures;
 pub mod ids;
@@ -38,6 +39,7 @@ pub use divisions::{Division, DivisionCount};
 pub use event::{FixedAmount, SWAP_EVENT_DISCRIMINATOR, SWAP_EVENT_LEN, SwapEvent};
 pub use exact_out::{ExactOutQuote, maximum_in};
 pub use exchange_error::exchange_error;
+pub use extensions::{MintExtensions, extension_name};
 pub use operands::SwapOperands;
 pub use quote::{Clock, Direction, ExactInQuote, PoolSnapshot, minimum_out};
 pub use refusal::Refusal;

@@ -8,6 +8,7 @@ use solana_pubkey::Pubkey;
 
 use crate::{
     bytes::{DecodeError, Reader, Writer},
+    extensions::MintExtensions,
     ids,
     transfer_fee::{TransferFee, TransferFeeConfig},
 };
@@ -72,17 +73,16 @@ impl TokenProgram {
 /// What a quote needs to know of a mint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mint {
-    /// Tokens in existence, smallest units.
-    pub supply: u64,
+    /// Tokens in existence, smallest units; `None` where the mint was not read, and the rest is known by its pool.
+    pub supply: Option<u64>,
     /// Decimal places of one whole token.
     pub decimals: u8,
     /// Transfer fee schedules, if the mint has any.
     pub transfer_fee: Option<TransferFeeConfig>,
     /// The first extension that may stop or change a transfer, by its record type.
     pub unsupported_extension: Option<u16>,
-    /// How many extensions it has that change nothing about a swap but the units it takes: the token program passes by
-    /// each when it looks for another.
-    pub neutral_extensions: u8,
+    /// Its extensions, all but the transfer fee.
+    pub other_extensions: MintExtensions,
 }
 
 impl Mint {
@@ -90,12 +90,41 @@ impl Mint {
     #[must_use]
     pub const fn plain(decimals: u8, supply: u64) -> Self {
         Self {
-            supply,
+            supply: Some(supply),
+            ..Self::unread(decimals)
+        }
+    }
+
+    /// A mint of SPL Token that was not read. Such a mint has no extensions, cannot be closed, and keeps its decimals, which its
+    /// pools name: all that a quote needs is known without it.
+    #[must_use]
+    pub const fn unread(decimals: u8) -> Self {
+        Self {
+            supply: None,
             decimals,
             transfer_fee: None,
             unsupported_extension: None,
-            neutral_extensions: 0,
+            other_extensions: MintExtensions::NONE,
         }
+    }
+
+    /// Every extension that it has.
+    #[must_use]
+    pub const fn extensions(&self) -> MintExtensions {
+        if self.transfer_fee.is_some() {
+            self.other_extensions.with(EXTENSION_TRANSFER_FEE_CONFIG)
+        } else {
+            self.other_extensions
+        }
+    }
+
+    /// How many extensions it has that change nothing about a swap but the units it takes: the token program passes by
+    /// each when it looks for another.
+    #[must_use]
+    pub fn neutral_extensions(&self) -> u8 {
+        let kinds = self.other_extensions.iter();
+        let neutral = kinds.filter(|kind| NEUTRAL_MINT_EXTENSIONS.contains(kind));
+        neutral.fold(0, |count, _| u8::saturating_add(count, 1))
     }
 
     /// Decodes an account's data, whichever token program owns it.
@@ -142,15 +171,12 @@ impl Mint {
                 break;
             }
             let (record, rest) = records.get(4..)?.split_at_checked(usize::from(len))?;
-            match kind {
-                EXTENSION_TRANSFER_FEE_CONFIG => {
-                    self.transfer_fee = Some(read_transfer_fee_config(record)?);
-                }
-                neutral if NEUTRAL_MINT_EXTENSIONS.contains(&neutral) => {
-                    self.neutral_extensions = self.neutral_extensions.saturating_add(1);
-                }
-                other => {
-                    self.unsupported_extension.get_or_insert(other);
+            if kind == EXTENSION_TRANSFER_FEE_CONFIG {
+                self.transfer_fee = Some(read_transfer_fee_config(record)?);
+            } else {
+                self.other_extensions = self.other_extensions.with(kind);
+                if !NEUTRAL_MINT_EXTENSIONS.contains(&kind) {
+                    self.unsupported_extension.get_or_insert(kind);
                 }
             }
             records = rest;
@@ -164,7 +190,7 @@ impl Mint {
         let base = Writer::default()
             .u32(1)
             .pubkey(authority)
-            .u64(self.supply)
+            .u64(self.supply.unwrap_or(0))
             .u8(self.decimals)
             .u8(1)
             .pad_to(MINT_LEN);
@@ -396,6 +422,27 @@ mod tests {
         let mint = Mint::decode(&data).expect("a mint with a hook is a mint");
         assert_eq!(mint.unsupported_extension, Some(TRANSFER_HOOK));
         assert!(mint.transfer_fee.is_some());
+        let kinds: Vec<_> = mint.extensions().iter().collect();
+        assert_eq!(kinds, [EXTENSION_TRANSFER_FEE_CONFIG, TRANSFER_HOOK]);
+    }
+
+    #[test]
+    fn extensions_that_change_nothing_are_counted_and_stop_no_transfer() {
+        let mut data = fee_mint().encode(&Pubkey::from([1; 32]));
+        for kind in NEUTRAL_MINT_EXTENSIONS {
+            data.extend_from_slice(&kind.to_le_bytes());
+            data.extend_from_slice(&0u16.to_le_bytes());
+        }
+        let mint = Mint::decode(&data).expect("a mint");
+        assert_eq!(mint.unsupported_extension, None);
+        assert_eq!(
+            usize::from(mint.neutral_extensions()),
+            NEUTRAL_MINT_EXTENSIONS.len()
+        );
+        assert_eq!(
+            mint.extensions().iter().count(),
+            NEUTRAL_MINT_EXTENSIONS.len() + 1
+        );
     }
 
     #[test]

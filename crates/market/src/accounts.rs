@@ -118,6 +118,11 @@ impl Accounts {
         }
     }
 
+    /// Whether a slot, or one below it down to the confirmed head, wrote an account.
+    pub(crate) fn is_written(&self, slot: u64, pubkey: &Pubkey) -> bool {
+        self.last_write(slot, pubkey).is_some()
+    }
+
     /// The last write above the confirmed head that a slot sees, and the slot that made it.
     fn last_write(&self, slot: u64, pubkey: &Pubkey) -> Option<(u64, &Write)> {
         let mut at = slot;

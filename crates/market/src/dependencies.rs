@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use cpmm::{DecodeError, PerToken, PoolSnapshot, PoolState, TokenProgram};
+use cpmm::{DecodeError, Mint, PerToken, PoolSnapshot, PoolState, TokenProgram};
 use solana_pubkey::Pubkey;
 
 use crate::decoded_account::{DecodedAccount, Vault};
@@ -124,11 +124,16 @@ pub(crate) fn pool_snapshot<'a>(
         }),
     };
     let program = |id: Pubkey| TokenProgram::from_id(&id);
-    let mint = |key, token_program| match find("mint", key)? {
-        DecodedAccount::Mint(owner, mint) if program(token_program) == Some(*owner) => {
+    let mint = |key, token_program, decimals| match (program(token_program), find("mint", key)) {
+        (Some(program), Ok(DecodedAccount::Mint(owner, mint))) if program == *owner => {
             Ok(Arc::clone(mint))
         }
-        _ => Err(Incomplete::Mismatch { what: "mint", key }),
+        // Its pool exists, so it did before, and nothing of it that a quote needs has changed since.
+        (Some(TokenProgram::Spl), Err(Incomplete::Unknown { .. })) => {
+            Ok(Arc::new(Mint::unread(decimals)))
+        }
+        (_, Err(incomplete)) => Err(incomplete),
+        (_, Ok(_)) => Err(Incomplete::Mismatch { what: "mint", key }),
     };
     let vault = |key, mint, token_program| match find("vault", key)? {
         DecodedAccount::Vault(vault)
@@ -138,7 +143,7 @@ pub(crate) fn pool_snapshot<'a>(
         }
         _ => Err(Incomplete::Mismatch { what: "vault", key }),
     };
-    let (programs, mints) = (&pool.token_programs, &pool.mints);
+    let (programs, mints, decimals) = (&pool.token_programs, &pool.mints, &pool.mint_decimals);
     let vaults = PerToken::new(
         vault(pool.vaults.token_0, mints.token_0, programs.token_0)?,
         vault(pool.vaults.token_1, mints.token_1, programs.token_1)?,
@@ -148,8 +153,8 @@ pub(crate) fn pool_snapshot<'a>(
         vault_amounts: PerToken::new(vaults.token_0.amount, vaults.token_1.amount),
         vaults_frozen: vaults.token_0.frozen || vaults.token_1.frozen,
         mints: PerToken::new(
-            mint(mints.token_0, programs.token_0)?,
-            mint(mints.token_1, programs.token_1)?,
+            mint(mints.token_0, programs.token_0, decimals.token_0)?,
+            mint(mints.token_1, programs.token_1, decimals.token_1)?,
         ),
         pool: Arc::clone(pool),
     })

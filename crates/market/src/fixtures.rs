@@ -37,7 +37,7 @@ pub(crate) fn pool_state(open_time: u64) -> PoolState {
         mints: PerToken::new(key(MINT_0), key(MINT_1)),
         token_programs: PerToken::new(ids::SPL_TOKEN, ids::TOKEN_2022),
         observation: key(92),
-        mint_decimals: PerToken::new(9, 6),
+        mint_decimals: PerToken::new(6, 6),
         lp_supply: 1,
         open_time,
         ..blank_pool()

@@ -27,6 +27,22 @@
 //! it, or, without such a write, what the snapshot says; and the writes of C itself are contained in the
 //! snapshot, so that applying them again changes nothing.
 //!
+//! # From which slot on a pool is quoted
+//!
+//! From the one that opens it, if what its quotes need besides is known there. The exchange opens no pool of mints that do
+//! not exist, so what is left to know of a mint is what it says:
+//!
+//! - Of a mint of SPL Token a quote needs the program and the decimals, which the pool names and which never change. It is
+//!   not waited for; it is read for its supply.
+//! - A mint of Token-2022 that was written above the confirmed head, as that of a token issued together with its pool, has
+//!   come by the stream, which shows every write of every such mint.
+//! - An older one is read, at some confirmed slot C that is not below the pool's. As the stream shows every write of it, it
+//!   was the same in each slot of C's ancestry after which it shows none: without a write above the confirmed head, in all
+//!   that builds on the head, the pool's slot among it. So the pool is quoted in its own slot as soon as C is sealed here, and
+//!   not before: until then a write up to C may be on its way. Where there is a write it is known by that, from its slot on.
+//! - The bytes of a transfer fee hold for every epoch: both schedules are in them, and a quote takes the one of its slot's
+//!   clock.
+//!
 //! The first confirmed head is the highest context slot B of the first snapshots: each account is brought
 //! from its own context slot to B with the writes of the slots between, all of which the stream delivered.
 
@@ -35,6 +51,7 @@ mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use cpmm::TokenProgram;
 use sluice_chain_types::SlotStatus;
 use sluice_geyser::{AccountUpdate, SlotUpdate};
 use solana_pubkey::Pubkey;
@@ -414,22 +431,26 @@ impl MarketTree {
         }
     }
 
-    /// Puts a snapshot into every state that builds on its slot and lacks it. States that are begun
-    /// later have it from their parents.
+    /// Puts a snapshot into every state for which it is true and which lacks it. States that are begun later have it from
+    /// their parents.
     fn join(&mut self, snapshot: AccountSnapshot, head: u64) {
         let context = snapshot.context_slot;
-        let keys: Vec<Pubkey> = snapshot
-            .accounts
-            .iter()
-            .map(|(pubkey, _)| *pubkey)
-            .collect();
+        let (mut since_head, mut since_context) = (Vec::new(), Vec::new());
         for (pubkey, account) in snapshot.accounts {
             let exists = account != DecodedAccount::Absent;
             self.missing.resolve(&pubkey, exists, context);
+            // The stream does not show writes of SPL mints, so one may be younger than the head.
+            let is_shown = !matches!(account, DecodedAccount::Mint(TokenProgram::Spl, _));
+            let is_as_at_head = is_shown && !self.accounts.is_written(context, &pubkey);
+            if context <= head || (exists && is_as_at_head) {
+                since_head.push(pubkey);
+            } else {
+                since_context.push(pubkey);
+            }
             if !exists {
                 continue;
             }
-            if context <= head {
+            if context <= head || is_as_at_head {
                 self.accounts.add(pubkey, account);
             } else if matches!(
                 self.accounts.get(context, &pubkey),
@@ -440,15 +461,21 @@ impl MarketTree {
                     .write(context, pubkey, Write { version, account });
             }
         }
-        let mut true_for = BTreeSet::from([context.max(head)]);
+        self.refresh_from(head, &since_head);
+        self.refresh_from(context, &since_context);
+    }
+
+    /// Renews the pools that depend on these accounts in a slot and in all that builds on it.
+    fn refresh_from(&mut self, first: u64, accounts: &[Pubkey]) {
+        let mut renewed = BTreeSet::from([first]);
         for (slot, bank) in &mut self.banks {
-            if bank.parent.is_some_and(|parent| true_for.contains(&parent)) {
-                true_for.insert(*slot);
+            if bank.parent.is_some_and(|parent| renewed.contains(&parent)) {
+                renewed.insert(*slot);
             }
-            let Some(state) = bank.state_mut().filter(|_| true_for.contains(slot)) else {
+            let Some(state) = bank.state_mut().filter(|_| renewed.contains(slot)) else {
                 continue;
             };
-            for pool in keys.iter().flat_map(|key| self.index.pools_with(key)) {
+            for pool in accounts.iter().flat_map(|key| self.index.pools_with(key)) {
                 let get = |pubkey: &Pubkey| self.accounts.get(*slot, pubkey);
                 state.refresh(pool, get, &mut self.missing);
             }

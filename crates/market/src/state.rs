@@ -145,15 +145,18 @@ impl State {
             self.remove(&address);
             return;
         };
-        match pool_snapshot(pool, &get) {
+        let snapshot = pool_snapshot(pool, &get);
+        if !snapshot.as_ref().is_ok_and(is_read) {
+            let unknown =
+                |pubkey: &Pubkey| matches!(get(pubkey), None | Some(DecodedAccount::Absent));
+            missing.add(dependencies(pool).into_iter().filter(unknown));
+        }
+        match snapshot {
             Ok(snapshot) => {
                 self.set_incomplete(address, None);
                 self.insert(address, snapshot);
             }
             Err(reason) => {
-                let unknown =
-                    |pubkey: &Pubkey| matches!(get(pubkey), None | Some(DecodedAccount::Absent));
-                missing.add(dependencies(pool).into_iter().filter(unknown));
                 self.remove(&address);
                 self.set_incomplete(address, Some(reason));
             }
@@ -207,6 +210,11 @@ impl State {
             self.pairs.insert_mut(key, rest);
         }
     }
+}
+
+/// Whether both mints were read. What is known of one without that is enough to quote, and not to show it.
+fn is_read(pool: &PoolSnapshot) -> bool {
+    pool.mints.token_0.supply.is_some() && pool.mints.token_1.supply.is_some()
 }
 
 fn mints(pool: &PoolSnapshot) -> Pair {

@@ -20,58 +20,13 @@ const ACCOUNT_TYPE_MINT: u8 = 1;
 /// of pools as for one, and never changes:
 ///
 /// - pools and configurations by their owner, vaults by their authority under both token programs;
-/// - Token-2022 mints with extensions, all of the chain's: their transfer fees change. Mints without
-///   extensions never change in what a quote needs, so they are only read;
+/// - Token-2022 mints, all of the chain's, those with extensions by their type byte, the others by their length: transfer
+///   fees change, and of a pool that is opened together with its token the mint is known at once. What a quote needs of an
+///   SPL mint is known by its pools;
 /// - accounts without lamports: a closed account drops out of every filter on owner or data. Some
 ///   servers refuse a filter without an owner; `watch_closed` leaves it out for them.
 pub(crate) fn request(watch_closed: bool, from_slot: Option<u64>) -> Request {
-    let owned = |owner: Pubkey, len: Option<usize>, memcmp: (u64, Vec<u8>)| AccountFilter {
-        owners: vec![owner],
-        datasize: len.and_then(|len| u64::try_from(len).ok()),
-        memcmp: vec![memcmp],
-        ..AccountFilter::default()
-    };
-    let exchange = |len: usize, discriminator: [u8; 8]| {
-        owned(ids::PROGRAM_ID, Some(len), (0, discriminator.to_vec()))
-    };
-    let vaults = |token_program: Pubkey| AccountFilter {
-        token_account_state: true,
-        ..owned(
-            token_program,
-            None,
-            (
-                TOKEN_ACCOUNT_OWNER_OFFSET,
-                ids::AUTHORITY.to_bytes().to_vec(),
-            ),
-        )
-    };
-    let mut accounts = BTreeMap::from([
-        (
-            "pools",
-            exchange(cpmm::POOL_STATE_LEN, cpmm::POOL_STATE_DISCRIMINATOR),
-        ),
-        (
-            "configs",
-            exchange(cpmm::AMM_CONFIG_LEN, cpmm::AMM_CONFIG_DISCRIMINATOR),
-        ),
-        ("vaults-spl", vaults(ids::SPL_TOKEN)),
-        ("vaults-2022", vaults(ids::TOKEN_2022)),
-        (
-            "mints-2022",
-            owned(
-                ids::TOKEN_2022,
-                None,
-                (ACCOUNT_TYPE_OFFSET, vec![ACCOUNT_TYPE_MINT]),
-            ),
-        ),
-        (
-            "clock",
-            AccountFilter {
-                pubkeys: vec![ids::CLOCK],
-                ..AccountFilter::default()
-            },
-        ),
-    ]);
+    let mut accounts = account_filters();
     if watch_closed {
         let closed = AccountFilter {
             lamports: Some(0),
@@ -92,9 +47,83 @@ pub(crate) fn request(watch_closed: bool, from_slot: Option<u64>) -> Request {
     }
 }
 
+/// Those that every server takes.
+fn account_filters() -> BTreeMap<&'static str, AccountFilter> {
+    let owned = |owner: Pubkey, len: Option<usize>, memcmp: (u64, Vec<u8>)| AccountFilter {
+        owners: vec![owner],
+        datasize: len.and_then(|len| u64::try_from(len).ok()),
+        memcmp: vec![memcmp],
+        ..AccountFilter::default()
+    };
+    let exchange = |len: usize, discriminator: [u8; 8]| {
+        owned(ids::PROGRAM_ID, Some(len), (0, discriminator.to_vec()))
+    };
+    let vaults = |token_program: Pubkey| AccountFilter {
+        token_account_state: true,
+        ..owned(
+            token_program,
+            None,
+            (
+                TOKEN_ACCOUNT_OWNER_OFFSET,
+                ids::AUTHORITY.to_bytes().to_vec(),
+            ),
+        )
+    };
+    BTreeMap::from([
+        (
+            "pools",
+            exchange(cpmm::POOL_STATE_LEN, cpmm::POOL_STATE_DISCRIMINATOR),
+        ),
+        (
+            "configs",
+            exchange(cpmm::AMM_CONFIG_LEN, cpmm::AMM_CONFIG_DISCRIMINATOR),
+        ),
+        ("vaults-spl", vaults(ids::SPL_TOKEN)),
+        ("vaults-2022", vaults(ids::TOKEN_2022)),
+        (
+            "mints-2022",
+            owned(
+                ids::TOKEN_2022,
+                None,
+                (ACCOUNT_TYPE_OFFSET, vec![ACCOUNT_TYPE_MINT]),
+            ),
+        ),
+        (
+            "mints-2022-plain",
+            AccountFilter {
+                owners: vec![ids::TOKEN_2022],
+                datasize: u64::try_from(cpmm::MINT_LEN).ok(),
+                ..AccountFilter::default()
+            },
+        ),
+        (
+            "clock",
+            AccountFilter {
+                pubkeys: vec![ids::CLOCK],
+                ..AccountFilter::default()
+            },
+        ),
+    ])
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_mint_of_token_2022_is_asked_for_and_none_of_spl_token() {
+        let accounts = request(true, None).accounts;
+        let plain = accounts
+            .values()
+            .filter(|filter| filter.datasize == Some(82));
+        let owners: Vec<_> = plain.map(|filter| filter.owners.as_slice()).collect();
+        assert_eq!(owners, [[ids::TOKEN_2022].as_slice()]);
+        let extended = (ACCOUNT_TYPE_OFFSET, vec![ACCOUNT_TYPE_MINT]);
+        let extended = accounts
+            .values()
+            .filter(|filter| filter.memcmp == [extended.clone()]);
+        assert_eq!(extended.count(), 1);
+    }
 
     #[test]
     fn the_filter_on_closed_accounts_can_be_left_out() {

@@ -132,10 +132,10 @@ pub struct TokenShape {
 impl TokenShape {
     /// The shape of a mint.
     #[must_use]
-    pub const fn of(program: TokenProgram, mint: &Mint) -> Self {
+    pub fn of(program: TokenProgram, mint: &Mint) -> Self {
         Self {
             kind: TokenKind::of(program, mint),
-            neutral_extensions: mint.neutral_extensions,
+            neutral_extensions: mint.neutral_extensions(),
         }
     }
 

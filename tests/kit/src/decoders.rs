@@ -1,7 +1,7 @@
 //! Every decoder of bytes from outside behind one function, for the fuzzer and for tests that mutate accounts.
 
 use bytes::Bytes;
-use cpmm::{AmmConfig, Mint, PoolState, TokenAccount, TokenAccountKind};
+use cpmm::{AmmConfig, Mint, MintExtensions, PoolState, TokenAccount, TokenAccountKind};
 use solana_pubkey::Pubkey;
 
 /// Feeds bytes to every decoder. None may panic, and whatever one of them understands must survive being written
@@ -20,7 +20,7 @@ pub fn decode_everything(data: &[u8]) {
         // Of the extensions only the transfer fee is written.
         let plain = Mint {
             unsupported_extension: None,
-            neutral_extensions: 0,
+            other_extensions: MintExtensions::NONE,
             ..mint
         };
         assert_eq!(Mint::decode(&plain.encode(&Pubkey::default())), Ok(plain));

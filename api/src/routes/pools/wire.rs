@@ -1,13 +1,13 @@
-//! Pool on the wire: reserves, price, fees, and whether the chain would swap through it now.
+//! Pool on the wire: reserves, price, fees, extensions of its mints, and whether the chain would swap through it now.
 
-use cpmm::{Amount, FeeRate, PerToken};
+use cpmm::{Amount, FeeRate, Mint, PerToken};
 use serde::Serialize;
 use sluice_market::PoolView;
 use solana_pubkey::Pubkey;
 use utoipa::ToSchema;
 
 use super::price::price;
-use crate::extract::{Address, Digits};
+use crate::extract::{Address, Digits, Extensions};
 
 /// A pool, as of the slot of the answer. Amounts are smallest units.
 #[derive(Debug, Serialize, ToSchema)]
@@ -23,6 +23,8 @@ pub struct Pool {
     fees: PoolFees,
     /// Unix time from which it swaps, seconds.
     open_time: u64,
+    /// What the exchange has switched off, as it stores it: bit 0 deposits, bit 1 withdrawals, bit 2 swaps.
+    status: u8,
     /// Whether the chain would swap through it now.
     is_tradable: bool,
     /// Why not; null where it would.
@@ -41,6 +43,7 @@ struct PoolToken {
     mint: Address,
     token_program: Address,
     decimals: u8,
+    extensions: Extensions,
     vault: Address,
     /// What is traded with: the vault's balance less the fees that are not collected yet. Null where it holds less than these.
     #[schema(required)]
@@ -87,14 +90,14 @@ impl Pool {
                 PoolToken::new(
                     &pool.mints.token_0,
                     &pool.token_programs.token_0,
-                    snapshot.mints.token_0.decimals,
+                    &snapshot.mints.token_0,
                     &pool.vaults.token_0,
                     reserve_0,
                 ),
                 PoolToken::new(
                     &pool.mints.token_1,
                     &pool.token_programs.token_1,
-                    snapshot.mints.token_1.decimals,
+                    &snapshot.mints.token_1,
                     &pool.vaults.token_1,
                     reserve_1,
                 ),
@@ -111,6 +114,7 @@ impl Pool {
                 creator_ppm: creator_fee.0,
             },
             open_time: pool.open_time,
+            status: pool.status,
             is_tradable: refusal.is_none(),
             reason: refusal.map(|refusal| refusal.to_string()),
             config: Address::new(&pool.amm_config),
@@ -121,16 +125,17 @@ impl Pool {
 
 impl PoolToken {
     fn new(
-        mint: &Pubkey,
+        address: &Pubkey,
         token_program: &Pubkey,
-        decimals: u8,
+        mint: &Mint,
         vault: &Pubkey,
         reserve: Option<u64>,
     ) -> Self {
         Self {
-            mint: Address::new(mint),
+            mint: Address::new(address),
             token_program: Address::new(token_program),
-            decimals,
+            decimals: mint.decimals,
+            extensions: Extensions::of(mint),
             vault: Address::new(vault),
             reserve,
             reserve_string: reserve.map(Digits),

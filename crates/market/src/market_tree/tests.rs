@@ -138,6 +138,12 @@ impl World {
             .map(Self::balances)
     }
 
+    /// Supply of the pool's first mint, which is one of SPL Token.
+    fn supply_0(&self) -> Option<u64> {
+        let pool = self.pool(|heads| heads.processed)?;
+        pool.mints.token_0.supply
+    }
+
     /// Processed head and confirmed head.
     fn heads(&self) -> (u64, u64) {
         let heads = self.tree.processed_head().zip(self.tree.confirmed_head);

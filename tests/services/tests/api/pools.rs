@@ -131,6 +131,38 @@ async fn a_swap_is_built_before_its_pool_opens() {
 }
 
 #[tokio::test]
+async fn a_pool_is_shown_with_its_status_and_its_mints_with_their_extensions() {
+    /// Bits of deposits and swaps.
+    const NO_DEPOSIT_AND_NO_SWAP: u8 = 0b101;
+
+    let client = Client::start().await;
+    let pool = &client.harness.fee_pool;
+    let path = format!("/v1/pools/{}", pool.address);
+    let before = client.data(&path).await;
+    assert_eq!(before["pool"]["status"], json!(0));
+    let tokens = &before["pool"]["tokens"];
+    assert_eq!(tokens[0]["extensions"], json!([]));
+    assert_eq!(tokens[1]["extensions"], json!(["TransferFeeConfig"]));
+    let mut state = pool.state.clone();
+    state.status = NO_DEPOSIT_AND_NO_SWAP;
+    client.harness.chain.write(RawAccount {
+        pubkey: pool.address,
+        owner: ids::PROGRAM_ID,
+        lamports: 10_000_000,
+        data: state.encode().into(),
+    });
+    let after = loop {
+        let shown = client.data(&path).await;
+        if shown["pool"]["status"] != json!(0) {
+            break shown;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    };
+    assert_eq!(after["pool"]["status"], json!(NO_DEPOSIT_AND_NO_SWAP));
+    assert_eq!(after["pool"]["isTradable"], json!(false));
+}
+
+#[tokio::test]
 async fn a_mint_is_shown_with_what_it_withholds() {
     let client = Client::start().await;
     let mints = client.harness.fee_pool.state.mints;
@@ -138,6 +170,8 @@ async fn a_mint_is_shown_with_what_it_withholds() {
     let with_fee = client.data(&format!("/v1/mints/{taxed}")).await;
     let without = client.data(&format!("/v1/mints/{plain}")).await;
     assert_eq!(with_fee["transferFee"]["basisPoints"], json!(100));
+    assert_eq!(with_fee["extensions"], json!(["TransferFeeConfig"]));
+    assert_eq!(without["extensions"], json!([]));
     assert_eq!(without["transferFee"], Value::Null);
     assert_eq!(without["pools"], json!(1));
     let supply = with_fee["supply"].as_u64().expect("an amount");

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use cpmm::PoolSnapshot;
+use cpmm::{PoolSnapshot, ids};
 use sluice_testkit::{
     accounts::Content,
     scripted_chain::{ChainRecord, ScriptedChain},
@@ -162,7 +162,7 @@ pub fn differing(
         .pools
         .iter()
         .find_map(|(key, pool)| match seen.pools.get(key) {
-            Some(seen) if seen == pool => None,
+            Some(seen) if is_same(seen, pool) => None,
             Some(seen) => Some(format!(
                 "slot {slot}: pool {key} is torn or stale:\nseen {}\nreal {}",
                 brief(seen),
@@ -176,18 +176,47 @@ pub fn differing(
         })
 }
 
-/// Whether the pool, or a mint of it, is younger than the market may be: some slot had none of it. Mints are reported by the
-/// stream only once a pool has them, so the mint of a new pool is read by RPC, which takes a moment.
+/// Whether a pool is what it was seen as. The supply of a mint, which no quote needs, may be unknown.
+fn is_same(seen: &PoolSnapshot, pool: &PoolSnapshot) -> bool {
+    let mut seen = seen.clone();
+    for (seen, real) in [
+        (&mut seen.mints.token_0, &pool.mints.token_0),
+        (&mut seen.mints.token_1, &pool.mints.token_1),
+    ] {
+        if seen.supply.is_none() {
+            Arc::make_mut(seen).supply = real.supply;
+        }
+    }
+    seen == *pool
+}
+
+/// Whether the market may have to read an account of the pool, which takes a moment. The stream shows the accounts of a pool
+/// from the slot that opens it, and mints of Token-2022 whenever they are written, but what no pool names is forgotten: a
+/// vault that is older than the pool, and such a mint that is older or not of the same fork. A mint of SPL Token is not waited
+/// for.
 fn waits_for_rpc(record: &ChainRecord, key: &Pubkey, pool: &PoolSnapshot) -> bool {
-    let parts = [*key, pool.pool.mints.token_0, pool.pool.mints.token_1];
     let (first, last) = (record.tree.genesis(), record.tree.last());
     let lacks = |slot: u64, part: &Pubkey| {
         let content = record.tree.get(slot, part);
         matches!(content, None | Some(Content::Closed))
     };
     let exists = |slot: &u64| *slot == first || record.tree.parent(*slot).is_some();
-    let mut slots = (first..=last).filter(exists);
-    slots.any(|slot| parts.iter().any(|part| lacks(slot, part)))
+    let slots = || (first..=last).filter(exists);
+    let without_pool = || slots().filter(|slot| lacks(*slot, key));
+    let state = &pool.pool;
+    let vaults = [state.vaults.token_0, state.vaults.token_1];
+    if without_pool().any(|slot| vaults.iter().any(|vault| !lacks(slot, vault))) {
+        return true;
+    }
+    let (programs, mints) = (&state.token_programs, &state.mints);
+    let mints = [
+        (programs.token_0, mints.token_0),
+        (programs.token_1, mints.token_1),
+    ];
+    let mut followed = mints
+        .iter()
+        .filter(|(program, _)| *program == ids::TOKEN_2022);
+    followed.any(|(_, mint)| without_pool().any(|slot| !lacks(slot, mint)))
 }
 
 /// What a swap moves.

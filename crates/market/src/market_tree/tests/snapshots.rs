@@ -174,27 +174,81 @@ fn a_vault_that_was_closed_and_opened_again_is_the_one_that_was_opened() {
 }
 
 #[test]
-fn a_new_pool_appears_when_its_mints_were_read() {
-    let mut world = World::default();
-    world.first_snapshot(10, &[]);
-    world.tree.first_snapshots_complete();
-    world
-        .seal(10)
-        .write(11, 1, POOL, pool(1))
-        .write(11, 2, CONFIG, config())
-        .write(11, 3, VAULT_0, vault(0, 100))
-        .write(11, 4, VAULT_1, vault(1, 200))
-        .seal(11);
+fn a_pool_is_quoted_in_the_slot_that_made_it_and_its_mints() {
+    let mut world = without_pools();
+    world.write(11, 1, MINT_1, mint(1));
+    create_pool(&mut world, 11, &[]);
+    assert_eq!(world.quoted(), None, "slot 11 is not sealed");
+    world.seal(11);
+    assert_eq!(world.quoted(), Some((1, 100, 200)));
+    assert!(world.incomplete().is_empty());
+    // What there is of the other one, which the stream does not show, is read once.
+    assert_eq!(world.tree.take_missing(), [key(MINT_0)]);
+    assert_eq!(world.supply_0(), None);
+    world.seal(12).snapshot(12, &[(MINT_0, Some(mint(0)))]);
+    assert_eq!(world.supply_0(), Some(1_000));
+    world.confirm(12).seal(13);
+    assert_eq!(world.supply_0(), Some(1_000));
+    assert!(world.tree.take_missing().is_empty());
+}
+
+#[test]
+fn a_pool_of_an_older_mint_is_quoted_in_its_own_slot_once_that_is_read() {
+    let mut world = without_pools();
+    create_pool(&mut world, 11, &[]);
+    world.seal(11);
     assert_eq!(world.quoted(), None);
     assert_eq!(world.tree.take_missing(), [key(MINT_0), key(MINT_1)]);
     assert!(world.tree.take_missing().is_empty(), "handed out once");
-    world.snapshot(13, &[(MINT_0, Some(mint(0))), (MINT_1, Some(mint(1)))]);
-    world.seal(12);
-    assert_eq!(world.quoted(), None, "the snapshot is of slot 13");
-    world.seal(13);
-    assert_eq!(world.quoted(), Some((1, 100, 200)));
+    // A fork that lacks the pool has the mint all the same.
+    world.seal_on(12, 10).seal_on(13, 11);
+    world.snapshot(14, &[(MINT_0, Some(mint(0))), (MINT_1, Some(mint(1)))]);
+    assert_eq!(world.quoted(), None, "a write of slot 14 may be on its way");
     world.seal(14);
     assert_eq!(world.quoted(), Some((1, 100, 200)));
+    for slot in [11, 13] {
+        world.confirm(slot);
+        assert_eq!(world.confirmed(), Some((1, 100, 200)), "slot {slot}");
+    }
+}
+
+#[test]
+fn a_mint_that_was_written_after_the_pool_is_known_from_that_slot_on() {
+    let mut world = without_pools();
+    create_pool(&mut world, 11, &[]);
+    world
+        .seal(11)
+        .write(12, 1, MINT_1, mint_with_hook())
+        .seal(12);
+    assert_eq!(world.quoted(), Some((1, 100, 200)), "slot 12 wrote it");
+    world
+        .seal(13)
+        .snapshot(13, &[(MINT_1, Some(mint_with_hook()))]);
+    world.confirm(11);
+    assert_eq!(
+        world.confirmed(),
+        None,
+        "what it was in slot 11 is not known"
+    );
+    world.confirm(12);
+    assert_eq!(world.confirmed(), Some((1, 100, 200)));
+}
+
+#[test]
+fn what_was_read_of_a_mint_of_spl_token_is_not_taken_for_older_than_it_is() {
+    let mut world = without_pools();
+    world.write(11, 1, MINT_1, mint(1));
+    create_pool(&mut world, 11, &[]);
+    world
+        .seal(11)
+        .seal(12)
+        .snapshot(12, &[(MINT_0, Some(mint(0)))]);
+    assert_eq!(world.supply_0(), Some(1_000));
+    world.dead(12);
+    assert_eq!(
+        (world.quoted(), world.supply_0()),
+        (Some((1, 100, 200)), None)
+    );
 }
 
 #[test]
