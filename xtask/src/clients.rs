@@ -3,9 +3,10 @@
 //! The TypeScript client is one of them: it is built and tested here.
 //!
 //! Interpreters are the machine's own where they are recent enough. Packages come from npm and PyPI, exactly those whose
-//! hashes stand in the lock files of `tests/clients` and `clients/typescript`, into `target/clients`; while a lock file and its interpreter stay
+//! hashes stand in the lock files of `tests/clients`, `clients/typescript` and `clients/guard`, into `target/clients`; while a lock file and its interpreter stay
 //! the same, nothing is installed again and no network is needed.
 
+pub mod guard;
 mod node;
 pub mod python;
 pub mod rust;
@@ -45,7 +46,8 @@ pub fn set_up(repo: &Repo) -> Result<()> {
         python.environment(repo, &sources(repo).join(environment))?;
     }
     let node = node::set_up(repo, &python)?;
-    typescript::build(repo, &node)
+    typescript::build(repo, &node)?;
+    guard::build(repo, &node)
 }
 
 /// Sets everything up and runs the clients' tests, and no others.

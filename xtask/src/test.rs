@@ -110,6 +110,7 @@ fn all(repo: &Repo, cache: &Cache, stages: &mut Stages) -> Result<()> {
     stages.stage("Debian package", || release::check(repo))?;
     stages.stage("set up clients", || clients::set_up(repo))?;
     stages.tests("TypeScript client", || clients::typescript::test(repo))?;
+    stages.tests("guard's client", || clients::guard::test(repo))?;
     stages.stage("Rust client", || clients::rust::check(repo))?;
     stages.tests("root tests", || {
         test_root(repo, &nextest, &validator, &geyser)

@@ -18,7 +18,7 @@ use crate::step::Step;
 const PACKAGES: &str = "typescript";
 
 /// How long one of its tests may take, milliseconds: on a busy machine some need a minute.
-const TEST_TIMEOUT: &str = "--test-timeout=300000";
+pub(super) const TEST_TIMEOUT: &str = "--test-timeout=300000";
 
 /// Builds it and runs its tests, and no others.
 pub fn run(repo: &Repo) -> Result<()> {
@@ -75,7 +75,7 @@ pub fn test(repo: &Repo) -> Result<Counts> {
 }
 
 /// The compiler's script.
-const COMPILER: &str = "node_modules/typescript/lib/tsc.js";
+pub(super) const COMPILER: &str = "node_modules/typescript/lib/tsc.js";
 
 /// Holds the path of the package manager's script.
 const NPM: &str = "bin/npm-script";
@@ -84,14 +84,14 @@ fn folder(repo: &Repo) -> PathBuf {
     repo.root().join("clients/typescript")
 }
 
-fn script(repo: &Repo, folder: &Path) -> Command {
+pub(super) fn script(repo: &Repo, folder: &Path) -> Command {
     let mut node = command(repo, installed(repo).join("bin/node"));
     node.current_dir(folder);
     node
 }
 
 /// The counts at the end of what Node's test runner says.
-fn counts(lines: &[String]) -> Result<Counts> {
+pub(super) fn counts(lines: &[String]) -> Result<Counts> {
     let number = |name: &str| {
         let mut lines = lines.iter().rev();
         lines.find_map(|line| {
