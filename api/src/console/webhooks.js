@@ -1,6 +1,7 @@
-// Webhooks: list, create, edit, pause, test, rotate, delete; deliveries with how long each part took; events in order.
+// Webhooks: list, create, edit, pause, test, rotate, delete; deliveries with how long each part took; dry runs; events in order.
 
 import * as conditions from './conditions.js';
+import * as dryRun from './dry-run.js';
 import * as events from './events.js';
 import { attempt, byId, call, element, facts, fillTable, say, shape } from './page.js';
 
@@ -56,6 +57,7 @@ async function open(id) {
   byId('secret').textContent = '';
   show(await call(`/api/webhooks/${encodeURIComponent(id)}`));
   await read();
+  dryRun.close(path());
   await events.open(path());
   byId('detail-title').scrollIntoView();
 }
@@ -190,6 +192,7 @@ byId('test').addEventListener('click', attempt(async () => {
   const { results } = await call(path('/test'), { method: 'POST' });
   say(results.map(({ type, accepted, status, error }) => `${type}: ${accepted ? `accepted, ${status}` : (error ?? status)}`).join('; '));
 }));
+byId('dry-run').addEventListener('submit', attempt(() => dryRun.run(path())));
 byId('read-events').addEventListener('click', attempt(() => events.open(path())));
 byId('earlier-events').addEventListener('click', attempt(() => events.earlier()));
 byId('rotate').addEventListener('click', attempt(async () => {

@@ -132,6 +132,22 @@ test('events stand in their order, told beside what took it back', async () => {
   await close();
 });
 
+test('a dry run says what a filter would have matched', async () => {
+  const { page, faults, close } = await open('/console/webhooks');
+  page.on('dialog', (dialog) => dialog.accept());
+  const body = { url: 'https://example.com/dry-run', events: ['transaction'], filters: { programs: ['Vote111111111111111111111111111111111111111'] } };
+  const { webhook } = await (await page.request.post('/api/webhooks', { data: body })).json();
+  await page.reload();
+  await page.locator('#list button', { hasText: webhook.id }).click();
+  await page.locator('#dry-run-slots').fill('3');
+  await page.locator('#dry-run-slots').press('Enter');
+  await page.locator('#dry-run-facts', { hasText: 'statedone' }).waitFor({ timeout: 60_000 });
+  await page.locator('#delete').click();
+  await page.locator('#detail').waitFor({ state: 'hidden' });
+  assert.deepEqual(faults, []);
+  await close();
+});
+
 test('the playground quotes either side, and runs a whole swap with the demo wallet', async () => {
   const { page, faults, close } = await open('/console/swap');
   await quoteAndBuild(page);
