@@ -7,6 +7,7 @@ pub mod compose;
 pub mod conditions;
 pub mod idl;
 pub mod message_id;
+pub mod operations;
 pub mod payload;
 pub mod program_events;
 pub mod subscriber;

@@ -10,6 +10,7 @@ pub mod heartbeat;
 pub mod ingest;
 pub mod leadership;
 pub mod metrics;
+mod operation_writer;
 mod retention;
 pub mod rpc;
 pub mod run;

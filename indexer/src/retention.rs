@@ -57,6 +57,13 @@ fn log(removed: &Removed, limits: Limits) {
             "finished messages removed before their time, for want of room"
         );
     }
+    if removed.for_quotas > 0 {
+        let messages = removed.for_quotas;
+        tracing::warn!(
+            messages,
+            "messages removed of owners who had more than their quota says"
+        );
+    }
     for (webhook, messages) in &removed.undelivered {
         tracing::error!(%webhook, messages, "messages that were not accepted in time are removed");
     }

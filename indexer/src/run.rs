@@ -29,6 +29,7 @@ use crate::{
     },
     leadership,
     metrics::Metrics,
+    operation_writer::OperationWriter,
     retention,
     rpc::Node,
     status::Status,
@@ -239,7 +240,13 @@ impl LeaderTasks {
             clock: self.clock.clone(),
         };
         tasks.spawn(follower.run(stop.clone()));
+        let operations = OperationWriter {
+            store: store.clone(),
+            stored: Arc::clone(&self.stored),
+            clock: self.clock.clone(),
+        };
         tasks.spawn(heartbeats.run(stop.clone()));
+        tasks.spawn(operations.run(stop.clone()));
         tasks.spawn(backfills.run(stop.clone()));
         tasks.spawn(retention::run(
             store.clone(),

@@ -11,6 +11,7 @@
 //! |---|---|
 //! | what may be written, what is read | `definition`, `settings`, `view` |
 //! | what a caller has of what is limited | `usage` |
+//! | what it is told of others | `operations` |
 //! | a webhook | `create`, `get`, `list`, `update`, `delete`, `addresses`, `rotate_secret` |
 //! | what became of it | `deliveries`, `events`, `redeliver`, `skip`, `backfill`, `test`, `sample` |
 //! | a temporary webhook's connection | `relay`, `relay_streams` |
@@ -31,6 +32,7 @@ mod get;
 mod limits;
 mod list;
 mod openapi;
+mod operations;
 mod paging;
 mod parts;
 mod problem;

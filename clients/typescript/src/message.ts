@@ -85,6 +85,8 @@ export interface Gap {
   readonly lastSlot: bigint;
   readonly reason: string;
   readonly kinds: readonly ('accountChange' | 'transaction' | 'programEvent')[];
+  /** The webhook for which they are missing, where it is another one. */
+  readonly webhook?: string;
 }
 
 /** Nothing was missed up to a slot. */
@@ -98,12 +100,33 @@ export interface Heartbeat {
 export interface FilterRefused {
   readonly reason: string;
   readonly digest: string;
+  /** The webhook whose filter it is, where it is another one. */
+  readonly webhook?: string;
 }
 
 /** The webhook was switched off and watches again: these slots, both included, were not watched. */
 export interface Resumed {
   readonly firstSlot: bigint;
   readonly lastSlot: bigint;
+}
+
+/** Another webhook of the same owner's was switched off by the service. */
+export interface EndpointDisabled {
+  readonly webhook: string;
+  readonly reason: string;
+}
+
+/** The endpoint of another webhook of the same owner's fails. */
+export interface EndpointFailing {
+  readonly webhook: string;
+  readonly since: string | null;
+}
+
+/** Nothing is left of a quota. */
+export interface QuotaUsedUp {
+  readonly quota: string;
+  readonly used: bigint;
+  readonly limit: bigint;
 }
 
 /** A message of a webhook. A newer service may send types that are not listed: ignore what you do not know. */
@@ -115,4 +138,7 @@ export type WebhookMessage =
   | Envelope<'gap', Gap>
   | Envelope<'heartbeat', Heartbeat>
   | Envelope<'filterRefused', FilterRefused>
-  | Envelope<'resumed', Resumed>;
+  | Envelope<'resumed', Resumed>
+  | Envelope<'endpoint.disabled', EndpointDisabled>
+  | Envelope<'endpoint.failing', EndpointFailing>
+  | Envelope<'quota', QuotaUsedUp>;

@@ -144,6 +144,16 @@ export class Webhooks {
     return this.#transport.call('skipMessage', { path: { id }, body }, options);
   }
 
+  /** Has the webhook told what becomes of the caller's other webhooks. */
+  setOperations(id: string, body: Schemas['OperationsBody'], options?: CallOptions): Promise<Schemas['Operations']> {
+    return this.#transport.call('setOperations', { path: { id }, body }, options);
+  }
+
+  /** Of which operations the webhook is told. */
+  operations(id: string, options?: CallOptions): Promise<Schemas['Operations']> {
+    return this.#transport.call('getOperations', { path: { id } }, options);
+  }
+
   /** Has slots told that the webhook did not watch: as a `resumed` message names them, for example. */
   requestBackfill(id: string, body: Schemas['BackfillBody'], options?: CallOptions): Promise<Schemas['Backfill']> {
     return this.#transport.call('requestBackfill', { path: { id }, body }, options);

@@ -73,6 +73,9 @@ pub struct LimitArguments {
     /// Most addresses that its webhooks watch together, each counted once for each webhook.
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     addresses: Option<u32>,
+    /// Most MiB of messages that are kept for its webhooks: beyond them the oldest are removed, delivered or not.
+    #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u32).range(1..))]
+    stored_mib: Option<u32>,
     #[command(flatten)]
     file: FileArguments,
 }
@@ -112,11 +115,13 @@ pub async fn run(command: Command, clock: &Clock) -> anyhow::Result<()> {
             key,
             webhooks,
             addresses,
+            stored_mib,
             file,
         }) => {
             let quotas = Quotas {
                 webhooks,
                 addresses,
+                stored_mib,
             };
             with_store(&file, |_, store| limit(store, key, quotas)).await
         }
@@ -182,7 +187,8 @@ fn limits(quotas: Quotas) -> String {
         })
     };
     let (webhooks, addresses) = (words(quotas.webhooks), words(quotas.addresses));
-    format!("webhooks: {webhooks}, addresses: {addresses}")
+    let stored = words(quotas.stored_mib);
+    format!("webhooks: {webhooks}, addresses: {addresses}, stored MiB: {stored}")
 }
 
 async fn revoke(store: Store, key: String, now: Timestamp) -> anyhow::Result<()> {

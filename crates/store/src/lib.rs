@@ -33,6 +33,7 @@
 //! | requested backfills | [`Store::request_backfill`], [`Store::backfill`], [`Store::next_backfill`], [`Store::record_backfill`] |
 //! | delivery | [`Store::commit_pending`], [`Store::lease_due`], [`Store::lease_relayed`], [`Store::record`], [`Store::release`], [`Store::endpoint`], [`Store::next_due`] |
 //! | history | [`Store::messages_after`], [`Store::deliveries`], [`Store::redeliver`], [`Store::skip`] |
+//! | operational webhooks | [`Store::set_operations`], [`Store::operations`], [`Store::operation_recipients`], [`Store::troubled_webhooks`], [`Store::used_up_quotas`] |
 //! | encryption | [`Store::encrypted`], [`Store::reencrypt`] |
 //! | compute units | [`Store::learned_units`], [`Store::keep_learned_units`] |
 //! | backups | [`Store::back_up`], [`Store::restore`] |
@@ -61,10 +62,10 @@ pub use model::{
     LeaseLimits, LeaseRequest, LeaseToken, LeasedDelivery, Load, MAX_BATCH_BYTES,
     MAX_BATCH_MESSAGES, MAX_BATCH_WAIT, MAX_PREVIOUS_SECRETS, MAX_RESPONSE_BYTES, MIN_BATCH_BYTES,
     Memcmp, MessageId, MessageKind, MessagePage, NewApiKey, NewMessage, NewWebhook, Observation,
-    Outcome, Pause, QueueStats, Quotas, Recorded, Redeliver, Removed, ResumeState, Retention,
-    Revision, Secret, Secrets, Skipped, SlotMessage, StoredMessage, Tenant, TenantShares,
-    Timestamp, Timings, TransactionOutcome, UnconfirmedSlot, Usage, Webhook, WebhookDefinition,
-    WebhookId, WebhookPage,
+    OperationKind, OperationRecipient, Outcome, Pause, QueueStats, Quotas, Recorded, Redeliver,
+    Removed, ResumeState, Retention, Revision, Secret, Secrets, Skipped, SlotMessage,
+    StoredMessage, Tenant, TenantShares, Timestamp, Timings, TransactionOutcome, TroubledWebhook,
+    UnconfirmedSlot, Usage, UsedUpQuota, Webhook, WebhookDefinition, WebhookId, WebhookPage,
 };
 pub use sluice_chain_types::Commitment;
 pub use sql::{Leadership, PendingCommit, Store};

@@ -20,6 +20,7 @@ mod idempotency;
 mod known_account;
 mod lease;
 mod message;
+mod operation;
 mod pause;
 mod queue_stats;
 mod retention;
@@ -54,6 +55,7 @@ pub use self::{
         BodyTemplate, Commit, Committed, MessageKind, MessagePage, NewMessage, SlotMessage,
         StoredMessage,
     },
+    operation::{OperationKind, OperationRecipient, TroubledWebhook, UsedUpQuota},
     pause::Pause,
     queue_stats::QueueStats,
     retention::{Removed, Retention},

@@ -22,6 +22,7 @@ mod learned_units;
 mod lease_due;
 mod lease_followers;
 mod lease_on_insert;
+mod operations;
 mod pauses;
 mod quotas;
 mod record;

@@ -18,12 +18,15 @@
 //!   the gap, and the account;
 //! - resumed: the first and the last slot that were not watched; its slot is the last;
 //! - filterRefused: the revision of the webhooks at which the filter was refused; it stands in for the slot;
+//! - of another webhook: the word `operation`, a name and a number. For endpoint.disabled and filter.refused they are the other
+//!   webhook's id and its version or revision, for endpoint.failing its id and since when it fails, for a gap the id of the
+//!   other's message and its slot, for quota the quota with its limit and the day. The number stands in for the slot;
 //! - heartbeat: its number since 1970, counted in the webhook's own interval; that stands in for the slot.
 //!
 //! Each part is preceded by its length (u32, little endian), so that no two lists of parts look alike.
 
 use sha2::{Digest, Sha256};
-use sluice_store::{Commitment, EventKind, MessageId, MessageKind, WebhookId};
+use sluice_store::{Commitment, EventKind, MessageId, MessageKind, OperationKind, WebhookId};
 use solana_pubkey::Pubkey;
 use solana_signature::Signature;
 
@@ -63,6 +66,8 @@ pub enum MessageIdentity<'a> {
     Heartbeat(u64),
     /// The filter is refused at this revision.
     FilterRefused(u64),
+    /// Something became of what has this name; the number tells it from what became of it before.
+    Operation(OperationKind, &'a str, u64),
 }
 
 impl MessageIdentity<'_> {
@@ -92,6 +97,7 @@ impl MessageIdentity<'_> {
             Self::Resumed(_) => MessageKind::Resumed,
             Self::Heartbeat(_) => MessageKind::Heartbeat,
             Self::FilterRefused(_) => MessageKind::FilterRefused,
+            Self::Operation(kind, ..) => kind.message_kind(),
         }
     }
 
@@ -105,6 +111,7 @@ impl MessageIdentity<'_> {
             Self::Reverted(slot, _)
             | Self::Heartbeat(slot)
             | Self::FilterRefused(slot)
+            | Self::Operation(_, _, slot)
             | Self::AccountState(slot, ..) => *slot,
         }
     }
@@ -170,6 +177,11 @@ pub fn message_id(
             hasher.add(pubkey.as_ref());
         }
         MessageIdentity::Heartbeat(number) | MessageIdentity::FilterRefused(number) => {
+            hasher.add(&number.to_le_bytes());
+        }
+        MessageIdentity::Operation(_, name, number) => {
+            hasher.add(b"operation");
+            hasher.add(name.as_bytes());
             hasher.add(&number.to_le_bytes());
         }
     }
@@ -269,6 +281,10 @@ mod tests {
             MessageIdentity::Heartbeat(7),
             MessageIdentity::Heartbeat(8),
             MessageIdentity::FilterRefused(8),
+            MessageIdentity::Operation(OperationKind::Gap, "wh_1", 8),
+            MessageIdentity::Operation(OperationKind::Gap, "wh_2", 8),
+            MessageIdentity::Operation(OperationKind::Quota, "wh_1", 8),
+            MessageIdentity::Operation(OperationKind::Quota, "wh_1", 9),
         ];
         let mut ids = HashSet::new();
         for identity in identities {

@@ -31,7 +31,12 @@
 //! - `resumed`: `firstSlot` and `lastSlot`, both included, which were not watched, because the webhook was switched off; what
 //!   is told of them already stays told, and the webhook can ask for the rest of them by a backfill.
 //!
-//! Of the last four kinds, `timestamp` is when they were written, and `slot` the last one they name, or the last one read.
+//! - `endpoint.disabled`: `webhook`, another one of the same owner's, which the service switched off, and `reason`;
+//!   `endpoint.failing`: `webhook` and `since`, when the first of its failed attempts in a row ended, or null; `quota`: `quota`
+//!   (`webhooks`, `addresses`), what is `used` of it and its `limit`. A `gap` or a `filterRefused` of another webhook of the same
+//!   owner's has a member `webhook`, too. They go to webhooks whose owner asks for them.
+//!
+//! Of the last kinds from `heartbeat` on, `timestamp` is when they were written, and `slot` the last one they name, or the last one read.
 //!
 //! Integers are JSON integers of up to 64 bits; readers whose numbers are floating point lose precision
 //! above 2^53 and should parse them as big integers.

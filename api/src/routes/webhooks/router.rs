@@ -11,8 +11,8 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
     addresses, backfill, create, delete, deliveries, events, get, list, openapi::Components,
-    redeliver, relay, relay_streams::RelayStreams, rotate_secret, settings::Settings, skip,
-    state::State, test, update, usage,
+    operations, redeliver, relay, relay_streams::RelayStreams, rotate_secret, settings::Settings,
+    skip, state::State, test, update, usage,
 };
 use crate::auth::{self, Authenticator, CallerLimiter};
 
@@ -33,6 +33,7 @@ fn metered() -> OpenApiRouter<State> {
         .routes(routes!(deliveries::handler))
         .routes(routes!(redeliver::handler))
         .routes(routes!(skip::handler))
+        .routes(routes!(operations::put, operations::get))
         .routes(routes!(backfill::request, backfill::get))
         .routes(routes!(backfill::request_dry_run, backfill::get_dry_run))
         .routes(routes!(events::handler))

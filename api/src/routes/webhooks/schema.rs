@@ -2,7 +2,9 @@
 
 use serde_json::Value;
 use sluice_config::WebhooksConfig;
-use sluice_store::{Commitment, DeliveryOrder, TransactionOutcome, WebhookDefinition};
+use sluice_store::{
+    Commitment, DeliveryOrder, OperationKind, TransactionOutcome, WebhookDefinition,
+};
 use utoipa::{
     PartialSchema, ToSchema,
     openapi::{
@@ -46,12 +48,33 @@ impl PartialSchema for MessageKind {
             Kind::FilterRefused,
             Kind::Resumed,
         ];
-        let names: Vec<&'static str> = events.into_iter().chain(others).map(Kind::name).collect();
+        let operations = OperationKind::ALL.map(OperationKind::message_kind);
+        let operations = operations
+            .into_iter()
+            .filter(|kind| matches!(kind, Kind::Operation(_)));
+        let kinds = events.into_iter().chain(others).chain(operations);
+        let names: Vec<&'static str> = kinds.map(Kind::name).collect();
         one_of(&names, "What the message is about.").into()
     }
 }
 
 impl ToSchema for MessageKind {}
+
+/// What an operational message is about.
+pub(super) struct OperationKindName;
+
+impl PartialSchema for OperationKindName {
+    fn schema() -> RefOr<Schema> {
+        let names = OperationKind::ALL.map(OperationKind::name);
+        one_of(&names, "What becomes of a webhook.").into()
+    }
+}
+
+impl ToSchema for OperationKindName {
+    fn name() -> std::borrow::Cow<'static, str> {
+        "OperationKind".into()
+    }
+}
 
 /// The number of a message among those of its webhook: any of 64 bits, where the derived description
 /// stops at 63.

@@ -89,6 +89,8 @@ pub struct Quotas {
     pub webhooks: Option<u32>,
     /// Addresses that its webhooks watch together, each counted once for each webhook.
     pub addresses: Option<u32>,
+    /// MiB of the messages that are kept for its webhooks.
+    pub stored_mib: Option<u32>,
 }
 
 /// What an API key has, of what is limited by quotas.
@@ -98,6 +100,8 @@ pub struct Usage {
     pub webhooks: u32,
     /// Addresses that its webhooks watch together, each counted once for each webhook.
     pub addresses: u64,
+    /// Bytes of the messages that are kept for its webhooks, those that nobody accepts included.
+    pub stored_bytes: u64,
     /// The limits that it has of its own.
     pub quotas: Quotas,
 }

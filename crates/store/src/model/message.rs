@@ -9,6 +9,7 @@ use super::{
     event_kind::EventKind,
     id::{MessageId, WebhookId},
     known_account::KnownAccountChanges,
+    operation::OperationKind,
     timestamp::Timestamp,
 };
 
@@ -64,6 +65,8 @@ pub enum MessageKind {
     FilterRefused,
     /// The webhook was switched off and watches again.
     Resumed,
+    /// Something became of another webhook of the owner's, other than a gap or the refusal of its filter.
+    Operation(OperationKind),
 }
 
 impl MessageKind {
@@ -77,6 +80,7 @@ impl MessageKind {
             Self::Heartbeat => "heartbeat",
             Self::FilterRefused => "filterRefused",
             Self::Resumed => "resumed",
+            Self::Operation(kind) => kind.name(),
         }
     }
 
@@ -89,7 +93,9 @@ impl MessageKind {
             "heartbeat" => Some(Self::Heartbeat),
             "filterRefused" => Some(Self::FilterRefused),
             "resumed" => Some(Self::Resumed),
-            event => EventKind::from_name(event).map(Self::Event),
+            other => EventKind::from_name(other)
+                .map(Self::Event)
+                .or_else(|| OperationKind::from_name(other).map(Self::Operation)),
         }
     }
 }

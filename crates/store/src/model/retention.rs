@@ -25,6 +25,8 @@ pub struct Removed {
     pub finished: u64,
     /// Finished messages that were young, for want of room.
     pub for_room: u64,
+    /// Messages of owners who had more of them than their quota says.
+    pub for_quotas: u64,
     /// Messages that were not accepted in time, counted per webhook.
     pub undelivered: Vec<(WebhookId, u64)>,
     /// Whether more is kept than allowed, because it is not delivered yet.

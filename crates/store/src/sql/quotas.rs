@@ -23,12 +23,13 @@ impl Store {
         let mut write = self.write(Durability::Durable).await?;
         let changed = write
             .execute(
-                "UPDATE api_keys SET max_webhooks = $2, max_addresses = $3
+                "UPDATE api_keys SET max_webhooks = $2, max_addresses = $3, max_stored_mib = $4
                  WHERE (id = $1 OR name = $1) AND revoked_at IS NULL",
                 values![
                     id_or_name,
                     quotas.webhooks.map(i64::from),
-                    quotas.addresses.map(i64::from)
+                    quotas.addresses.map(i64::from),
+                    quotas.stored_mib.map(i64::from)
                 ],
             )
             .await?;
@@ -50,11 +51,29 @@ impl Store {
             Access::All => None,
             Access::Key(key) => Some(webhook_row::api_key_ordinal(&mut snapshot, key).await?),
         };
-        usage_of(&mut snapshot, api_key).await
+        let mut usage = usage_of(&mut snapshot, api_key).await?;
+        (usage.stored_bytes, _) = stored(&mut snapshot, api_key).await?;
+        Ok(usage)
     }
 }
 
-/// What the owner uses, as this transaction sees it.
+/// Bytes of the bodies that are kept for an owner's webhooks, and how many these are. It looks at each of them.
+pub(super) async fn stored(
+    connection: &mut Connection,
+    api_key: Option<i64>,
+) -> Result<(u64, u64), StoreError> {
+    let row = connection
+        .one_row(
+            "SELECT CAST(coalesce(sum(octet_length(m.body)), 0) AS BIGINT) AS bytes, count(*) AS messages
+             FROM webhooks w JOIN messages m ON m.webhook = w.ordinal
+             WHERE w.api_key = $1 OR (w.api_key IS NULL AND CAST($1 AS BIGINT) IS NULL)",
+            values![api_key],
+        )
+        .await?;
+    Ok((row.unsigned("bytes")?, row.unsigned("messages")?))
+}
+
+/// What the owner uses, as this transaction sees it, but for what is stored for it.
 pub(super) async fn usage_of(
     connection: &mut Connection,
     api_key: Option<i64>,
@@ -62,13 +81,14 @@ pub(super) async fn usage_of(
     let used = connection.one_row(USED, values![api_key]).await?;
     let limits = connection
         .row(
-            "SELECT max_webhooks, max_addresses FROM api_keys WHERE ordinal = $1",
+            "SELECT max_webhooks, max_addresses, max_stored_mib FROM api_keys WHERE ordinal = $1",
             values![api_key],
         )
         .await?;
     Ok(Usage {
         webhooks: used.count("webhooks")?,
         addresses: used.unsigned("addresses")?,
+        stored_bytes: 0,
         quotas: limits.as_ref().map(quotas).transpose()?.unwrap_or_default(),
     })
 }
@@ -109,5 +129,6 @@ pub(super) fn quotas(row: &Row) -> Result<Quotas, StoreError> {
     Ok(Quotas {
         webhooks: limit("max_webhooks")?,
         addresses: limit("max_addresses")?,
+        stored_mib: limit("max_stored_mib")?,
     })
 }

@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::{
     lanes::{self, Lane},
+    quotas::stored,
     retried::retried,
     rows,
     store::Store,
@@ -30,6 +31,15 @@ const OLD_FINISHED: &str = "
 const FINISHED_OF_TENANT: &str = "
     SELECT d.webhook, d.sequence, d.lane FROM deliveries d JOIN webhooks w ON w.ordinal = d.webhook
     WHERE d.finished_at < $1 AND coalesce(w.api_key, 0) = $3 ORDER BY d.finished_at LIMIT $2";
+
+/// Those of them that nobody has accepted yet.
+const UNDELIVERED_OF_TENANT: &str = "
+    SELECT d.webhook, d.sequence, d.lane FROM deliveries d JOIN webhooks w ON w.ordinal = d.webhook
+    WHERE d.state = 'pending' AND d.lease_token IS NULL AND d.created_at < $1 AND coalesce(w.api_key, 0) = $3
+    ORDER BY d.created_at, d.sequence LIMIT $2";
+
+/// Bytes of a MiB.
+const MIB: u64 = 1024 * 1024;
 
 const OLD_UNDELIVERED: &str = "
     SELECT webhook, sequence, lane FROM deliveries
@@ -71,10 +81,57 @@ impl Store {
         if let Some(before) = retention.undelivered_before {
             removed.undelivered = self.remove_undelivered(before, retention.now).await?;
         }
+        self.keep_to_quotas(retention.now, &mut removed).await?;
         if let Some(limit) = retention.max_bytes {
             self.make_room(limit, retention.now, &mut removed).await?;
         }
         Ok(removed)
+    }
+
+    /// Removes messages of the owners of whom more is kept than their quota says: finished ones first, then those that nobody
+    /// has accepted, the oldest first. What is leased stays.
+    async fn keep_to_quotas(
+        &self,
+        now: Timestamp,
+        removed: &mut Removed,
+    ) -> Result<(), StoreError> {
+        let mut read = self.read().await?;
+        let limited = read
+            .rows(
+                "SELECT ordinal, max_stored_mib FROM api_keys WHERE max_stored_mib IS NOT NULL ORDER BY ordinal",
+                values![],
+            )
+            .await?;
+        drop(read);
+        for row in &limited {
+            let tenant = row.integer("ordinal")?;
+            let limit = row.unsigned("max_stored_mib")?.saturating_mul(MIB);
+            for select in [FINISHED_OF_TENANT, UNDELIVERED_OF_TENANT] {
+                loop {
+                    let excess = self.excess_of(tenant, limit).await?;
+                    if excess == 0 {
+                        break;
+                    }
+                    let of_tenant = (tenant, excess.min(CHUNK));
+                    let chunk = self.remove_of_tenant(select, of_tenant, now).await?;
+                    if chunk.messages.is_empty() {
+                        break;
+                    }
+                    let count = total(&chunk.messages);
+                    removed.for_quotas = removed.for_quotas.saturating_add(count);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// About how many messages a tenant has too many, where no more than `limit` bytes are to be kept.
+    async fn excess_of(&self, tenant: i64, limit: u64) -> Result<i64, StoreError> {
+        let mut read = self.read().await?;
+        let (bytes, messages) = stored(&mut read, Some(tenant)).await?;
+        let over = u128::from(bytes.saturating_sub(limit));
+        let excess = (over * u128::from(messages)).div_ceil(u128::from(bytes.max(1)));
+        Ok(i64::try_from(excess).unwrap_or(i64::MAX))
     }
 
     /// Removes finished messages until no more than `limit` bytes are kept: of the tenant with most bytes, and of none
@@ -95,7 +152,9 @@ impl Store {
                 removed.too_large = true;
                 break;
             };
-            let chunk = self.remove_of_tenant(tenant, now).await?;
+            let chunk = self
+                .remove_of_tenant(FINISHED_OF_TENANT, (tenant, CHUNK), now)
+                .await?;
             if chunk.messages.is_empty() {
                 without_finished.insert(tenant);
             }
@@ -235,14 +294,15 @@ impl Store {
         retried!(self.try_remove(select, values![before, CHUNK], now))
     }
 
-    /// Removes one chunk of a tenant's finished messages, the oldest first.
+    /// Removes one chunk of what `select` finds of a tenant's messages.
     async fn remove_of_tenant(
         &self,
-        tenant: i64,
+        select: &'static str,
+        (tenant, most): (i64, i64),
         now: Timestamp,
     ) -> Result<RemovedChunk, StoreError> {
         let any_time = i64::MAX;
-        retried!(self.try_remove(FINISHED_OF_TENANT, values![any_time, CHUNK, tenant], now))
+        retried!(self.try_remove(select, values![any_time, most, tenant], now))
     }
 
     async fn try_remove(

@@ -151,6 +151,7 @@ async fn webhooks_of_a_revoked_key_stop_and_can_be_adopted(fixture: &Fixture) {
 const QUOTAS: Quotas = Quotas {
     webhooks: Some(2),
     addresses: Some(7),
+    stored_mib: None,
 };
 
 /// A webhook of a key, which watches three addresses.

@@ -14,6 +14,7 @@ mod leadership;
 mod learned_units;
 mod lease_on_insert;
 mod leases;
+mod operations;
 mod order;
 mod pauses;
 mod races;

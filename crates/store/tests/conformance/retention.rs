@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use sluice_store::{Access, Outcome, Removed, Retention, Timestamp};
+use sluice_store::{Access, BodyTemplate, Outcome, Quotas, Removed, Retention, Timestamp};
 
 use crate::{fixture::*, on_both};
 
@@ -10,6 +10,7 @@ on_both!(
     pruning_takes_old_finished_messages_only,
     a_bounded_size_takes_finished_messages_and_says_when_that_is_not_enough,
     room_is_made_of_the_largest_tenant_s_messages_and_not_of_another_s,
+    an_owner_is_kept_to_its_quota_and_no_other_pays_for_it,
     undelivered_messages_go_only_for_their_age_and_are_reported,
 );
 
@@ -110,6 +111,49 @@ async fn room_is_made_of_the_largest_tenant_s_messages_and_not_of_another_s(fixt
     let removed = store.prune(&tight(1)).await.expect("prunes");
     assert_eq!((removed.for_room, removed.too_large), (0, true));
     assert_eq!((kept(small).await, kept(large).await), (2, 10));
+}
+
+async fn an_owner_is_kept_to_its_quota_and_no_other_pays_for_it(fixture: &Fixture) {
+    const BODY: usize = 300_000;
+    let store = &fixture.store;
+    let mut ids = Vec::new();
+    for (number, name) in [(1, "greedy"), (2, "other")] {
+        let (key, _) = with_key(store, number, name).await;
+        let mut new = webhook(number);
+        new.owner = Access::Key(key);
+        ids.push(store.create_webhook(&new, 100).await.expect("created").id);
+    }
+    let (greedy, other) = (&ids[0], &ids[1]);
+    let large = |id, number| {
+        let mut large = message(id, number);
+        let rest = format!(",\"data\":\"{}\"}}", "x".repeat(BODY));
+        large.body = BodyTemplate::new("{\"sequence\":".to_owned(), rest.into());
+        large
+    };
+    store_messages(store, &[large(greedy, 1), large(greedy, 2)]).await;
+    accept(store, &lease(store, NOW).await).await;
+    let waiting: Vec<_> = (3..=8).map(|number| large(greedy, number)).collect();
+    store_messages(store, &waiting).await;
+    let of_other: Vec<_> = (1..=8).map(|number| large(other, number)).collect();
+    store_messages(store, &of_other).await;
+    let quotas = Quotas {
+        stored_mib: Some(1),
+        ..Quotas::default()
+    };
+    assert!(store.set_quotas("greedy", quotas).await.expect("sets"));
+
+    let removed = store.prune(&keep(NOW)).await.expect("prunes");
+    assert_eq!(removed.for_quotas, 2 + 3, "delivered ones first");
+    let kept: Vec<_> = deliveries(store, greedy).await;
+    let kept: Vec<_> = kept.iter().map(|delivery| delivery.sequence).collect();
+    assert_eq!(kept, [6, 7, 8]);
+    assert_eq!(deliveries(store, other).await.len(), 8);
+    let again = store.prune(&keep(NOW)).await.expect("prunes");
+    assert_eq!(again, Removed::default());
+    let access = Access::Key(store.api_keys().await.expect("reads")[0].id.clone());
+    let usage = store.usage(&access).await.expect("reads");
+    assert!((3 * 300_000..1 << 20).contains(&usage.stored_bytes));
+    assert_eq!(usage.quotas, quotas);
 }
 
 async fn undelivered_messages_go_only_for_their_age_and_are_reported(fixture: &Fixture) {

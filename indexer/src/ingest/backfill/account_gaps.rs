@@ -6,7 +6,9 @@
 use std::{sync::Arc, time::Instant};
 
 use sluice_geyser::AccountUpdate;
-use sluice_store::{AccountGap, Commitment, EventKind, EventKinds, StoreError, Timestamp};
+use sluice_store::{
+    AccountGap, Commitment, EventKind, EventKinds, OperationKind, StoreError, Timestamp,
+};
 use solana_pubkey::Pubkey;
 
 use super::super::{
@@ -15,7 +17,7 @@ use super::super::{
     session_end::SessionEnd,
 };
 use crate::{
-    events::{compose, subscription_index::Subscriptions},
+    events::{compose, operations, subscription_index::Subscriptions},
     rpc::Node,
     slots::{Gap, ResumePoint},
 };
@@ -91,8 +93,15 @@ async fn report_at(
 ) -> Result<(), SessionEnd> {
     let lost: EventKinds = [EventKind::AccountChange].into_iter().collect();
     let now = || Timestamp::from(outbox.clock.now());
+    let mut messages = compose::gap(subscriptions, commitment, gap, lost, now());
+    let recipients = outbox
+        .store
+        .operation_recipients(OperationKind::Gap)
+        .await?;
+    let of_gap = (commitment, gap, lost);
+    messages.extend(operations::gaps(subscriptions, &recipients, of_gap, now()));
     let mut batch = OutboxBatch {
-        messages: compose::gap(subscriptions, commitment, gap, lost, now()),
+        messages,
         ..OutboxBatch::default()
     };
     batch.flush(outbox, Instant::now()).await?;

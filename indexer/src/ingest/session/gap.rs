@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use sluice_store::{Commitment, EventKind};
+use sluice_store::{Commitment, EventKind, OperationKind};
 
 use super::{super::outbox::CommitPipeline, Session, SessionEnd};
 use crate::{
-    events::{compose, subscription_index::Subscriptions},
+    events::{compose, operations, subscription_index::Subscriptions},
     slots::{Gap, ResumePoint},
 };
 
@@ -39,7 +39,16 @@ impl Session<'_> {
                 self.context.outbox.metrics.gap(gap.slots());
             }
             let lost = EventKind::ALL.into_iter().collect();
-            let messages = compose::gap(&self.subscriptions, commitment, gap, lost, now);
+            let mut messages = compose::gap(&self.subscriptions, commitment, gap, lost, now);
+            let store = &self.context.outbox.store;
+            let recipients = store.operation_recipients(OperationKind::Gap).await?;
+            let of_gap = (commitment, gap, lost);
+            messages.extend(operations::gaps(
+                &self.subscriptions,
+                &recipients,
+                of_gap,
+                now,
+            ));
             // Before what is emitted of the slots after it.
             pipeline.batch.messages.splice(0..0, messages);
         }

@@ -34,7 +34,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const RECORD: &str = "SLUICE_RECORD_EXAMPLES";
 
 /// All operations, in an order in which each finds what it needs.
-const ORDER: [&str; 38] = [
+const ORDER: [&str; 40] = [
     "live",
     "ready",
     "getQuote",
@@ -65,6 +65,8 @@ const ORDER: [&str; 38] = [
     "listDeliveries",
     "redeliver",
     "skipMessage",
+    "setOperations",
+    "getOperations",
     "requestBackfill",
     "getBackfill",
     "requestDryRun",

@@ -15,6 +15,7 @@ mod gaps;
 mod leadership;
 mod many_keys;
 mod operations;
+mod owners;
 mod pauses;
 mod storm;
 mod two_servers;

@@ -188,6 +188,7 @@ async fn a_key_sees_its_quotas_and_is_refused_beyond_them() {
     let quotas = Quotas {
         webhooks: None,
         addresses: Some(5),
+        stored_mib: Some(2),
     };
     assert!(api.store.set_quotas("key 1", quotas).await.expect("sets"));
     let body = valid();
@@ -210,6 +211,7 @@ async fn a_key_sees_its_quotas_and_is_refused_beyond_them() {
         json!({
             "webhooks": { "used": 1, "limit": MAX_WEBHOOKS },
             "addresses": { "used": 3, "limit": 5 },
+            "storedBytes": { "used": 0, "limit": 2 << 20 },
         })
     );
 }

@@ -1,0 +1,210 @@
+//! Operational webhooks: which webhooks are told what becomes of their owner's others, and what there is to tell.
+
+use std::collections::BTreeSet;
+
+use super::{quotas::usage_of, retried::retried, rows, store::Store, webhook_row};
+use crate::{
+    Access, OperationKind, OperationRecipient, Revision, StoreError, TroubledWebhook, UsedUpQuota,
+    WebhookId,
+    backend::{Durability, Row, values},
+};
+
+/// Operational webhooks `o` that are on, as `r`, and the other webhooks `w` of their owners.
+macro_rules! pairs {
+    ($select:literal, $rest:literal) => {
+        concat!(
+            "SELECT ",
+            $select,
+            " FROM operational_webhooks o JOIN webhooks r ON r.ordinal = o.webhook
+             JOIN webhooks w ON w.ordinal <> r.ordinal
+                 AND (w.api_key = r.api_key OR (w.api_key IS NULL AND r.api_key IS NULL))
+             JOIN endpoints e ON e.webhook = w.ordinal JOIN filters f ON f.webhook = w.ordinal
+             WHERE r.active = 1 AND r.deleted = 0 AND w.deleted = 0 AND ",
+            $rest
+        )
+    };
+}
+
+impl Store {
+    /// Has a webhook told of these kinds of operations, and of no others. `None` when there is no such webhook.
+    ///
+    /// # Errors
+    /// A failure of the database.
+    pub async fn set_operations(
+        &self,
+        access: &Access,
+        id: &WebhookId,
+        kinds: &BTreeSet<OperationKind>,
+    ) -> Result<Option<()>, StoreError> {
+        retried!(self.try_set_operations(access, id, kinds))
+    }
+
+    async fn try_set_operations(
+        &self,
+        access: &Access,
+        id: &WebhookId,
+        kinds: &BTreeSet<OperationKind>,
+    ) -> Result<Option<()>, StoreError> {
+        let mut write = self.write(Durability::Durable).await?;
+        let locked = webhook_row::lock(&mut write, access, id, None, &self.keys).await?;
+        let Some((webhook, _)) = locked else {
+            return Ok(None);
+        };
+        if kinds.is_empty() {
+            let delete = "DELETE FROM operational_webhooks WHERE webhook = $1";
+            write.execute(delete, values![webhook]).await?;
+        } else {
+            let names: Vec<_> = kinds.iter().map(|kind| kind.name()).collect();
+            let names = serde_json::to_string(&names).unwrap_or_default();
+            write
+                .execute(
+                    "INSERT INTO operational_webhooks (webhook, kinds) VALUES ($1, $2)
+                     ON CONFLICT (webhook) DO UPDATE SET kinds = excluded.kinds",
+                    values![webhook, names],
+                )
+                .await?;
+        }
+        write.commit().await?;
+        Ok(Some(()))
+    }
+
+    /// Of which kinds of operations a webhook is told. `None` when there is no such webhook.
+    ///
+    /// # Errors
+    /// A failure of the database.
+    pub async fn operations(
+        &self,
+        access: &Access,
+        id: &WebhookId,
+    ) -> Result<Option<BTreeSet<OperationKind>>, StoreError> {
+        let mut read = self.read().await?;
+        let found = webhook_row::select_row(&mut read, access, id).await?;
+        let Some(found) = found else {
+            return Ok(None);
+        };
+        let row = read
+            .row(
+                "SELECT kinds FROM operational_webhooks WHERE webhook = $1",
+                values![found.integer("ordinal")?],
+            )
+            .await?;
+        let kinds = row.as_ref().map(kinds).transpose()?;
+        Ok(Some(kinds.unwrap_or_default()))
+    }
+
+    /// Who is told of operations of a kind, and of which webhooks: never of itself.
+    ///
+    /// # Errors
+    /// A failure of the database.
+    pub async fn operation_recipients(
+        &self,
+        kind: OperationKind,
+    ) -> Result<Vec<OperationRecipient>, StoreError> {
+        let mut read = self.read().await?;
+        let found = read
+            .rows(
+                pairs!(
+                    "r.id AS recipient, w.id AS subject, o.kinds",
+                    "1 = 1 ORDER BY r.ordinal, w.ordinal"
+                ),
+                values![],
+            )
+            .await?;
+        let mut recipients = Vec::new();
+        for row in &found {
+            if kinds(row)?.contains(&kind) {
+                recipients.push(OperationRecipient {
+                    webhook: rows::webhook_id(row, "recipient")?,
+                    subject: rows::webhook_id(row, "subject")?,
+                });
+            }
+        }
+        Ok(recipients)
+    }
+
+    /// The webhooks that are not served as their owners mean it, with whoever is told of that and of which kinds.
+    ///
+    /// # Errors
+    /// A failure of the database.
+    pub async fn troubled_webhooks(
+        &self,
+    ) -> Result<Vec<(WebhookId, BTreeSet<OperationKind>, TroubledWebhook)>, StoreError> {
+        let mut read = self.read().await?;
+        let found = read
+            .rows(
+                pairs!(
+                    "r.id AS recipient, o.kinds, w.id, w.version, w.disabled_reason, w.refused, w.matched_revision, f.digest,
+                     e.breaker, e.failing_since",
+                    "(w.disabled_reason IS NOT NULL OR w.refused IS NOT NULL OR e.breaker <> 'closed')
+                     ORDER BY r.ordinal, w.ordinal"
+                ),
+                values![],
+            )
+            .await?;
+        let troubled = |row| {
+            let webhook = TroubledWebhook {
+                id: rows::webhook_id(row, "id")?,
+                version: row.unsigned("version")?,
+                disabled_reason: row.optional_text("disabled_reason")?,
+                refused: row.optional_text("refused")?,
+                matched_revision: Revision(row.unsigned("matched_revision")?),
+                filter_digest: row.text("digest")?,
+                breaker: rows::breaker(row)?,
+                failing_since: row.optional_time("failing_since")?,
+            };
+            Ok((rows::webhook_id(row, "recipient")?, kinds(row)?, webhook))
+        };
+        found.iter().map(troubled).collect()
+    }
+
+    /// The quotas of which nothing is left, where a webhook of their owner is told so.
+    ///
+    /// # Errors
+    /// A failure of the database.
+    pub async fn used_up_quotas(&self) -> Result<Vec<UsedUpQuota>, StoreError> {
+        let mut read = self.read().await?;
+        let found = read
+            .rows(
+                "SELECT w.id, w.api_key, o.kinds FROM operational_webhooks o JOIN webhooks w ON w.ordinal = o.webhook
+                 WHERE w.active = 1 AND w.deleted = 0 AND w.api_key IS NOT NULL ORDER BY w.ordinal",
+                values![],
+            )
+            .await?;
+        let mut used_up = Vec::new();
+        for row in &found {
+            if !kinds(row)?.contains(&OperationKind::Quota) {
+                continue;
+            }
+            let webhook = rows::webhook_id(row, "id")?;
+            let usage = usage_of(&mut read, row.optional_integer("api_key")?).await?;
+            let quotas = [
+                ("webhooks", u64::from(usage.webhooks), usage.quotas.webhooks),
+                ("addresses", usage.addresses, usage.quotas.addresses),
+            ];
+            for (quota, used, limit) in quotas {
+                let Some(limit) = limit.filter(|limit| used >= u64::from(*limit)) else {
+                    continue;
+                };
+                used_up.push(UsedUpQuota {
+                    webhook: webhook.clone(),
+                    quota,
+                    used,
+                    limit,
+                });
+            }
+        }
+        Ok(used_up)
+    }
+}
+
+fn kinds(row: &Row) -> Result<BTreeSet<OperationKind>, StoreError> {
+    const CORRUPT: StoreError = StoreError::Corrupt {
+        what: "operational_webhooks.kinds",
+    };
+    let names: Vec<String> = serde_json::from_str(&row.text("kinds")?).map_err(|_| CORRUPT)?;
+    // A later release may know more of them.
+    Ok(names
+        .iter()
+        .filter_map(|name| OperationKind::from_name(name))
+        .collect())
+}

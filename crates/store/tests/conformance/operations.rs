@@ -1,0 +1,113 @@
+//! Operational webhooks: who is told what becomes of which webhooks.
+
+use std::collections::BTreeSet;
+
+use sluice_store::{
+    Access, ApiKeyId, Breaker, OperationKind, Outcome, Quotas, Store, UsedUpQuota, WebhookId,
+};
+
+use crate::{fixture::*, on_both};
+
+on_both!(
+    a_webhook_is_told_of_its_owners_others_and_never_of_itself,
+    trouble_is_shown_while_it_lasts,
+    a_quota_that_is_used_up_is_shown_to_whoever_asked,
+);
+
+async fn owned(store: &Store, number: u8, owner: Option<&ApiKeyId>) -> WebhookId {
+    let mut new = webhook(number);
+    if let Some(owner) = owner {
+        new.owner = Access::Key(owner.clone());
+    }
+    store.create_webhook(&new, 100).await.expect("created").id
+}
+
+async fn tell(store: &Store, id: &WebhookId, kinds: &[OperationKind]) {
+    let kinds: BTreeSet<_> = kinds.iter().copied().collect();
+    let set = store.set_operations(&Access::All, id, &kinds).await;
+    set.expect("sets").expect("exists");
+    let read = store.operations(&Access::All, id).await;
+    assert_eq!(read.expect("reads"), Some(kinds));
+}
+
+async fn a_webhook_is_told_of_its_owners_others_and_never_of_itself(fixture: &Fixture) {
+    let store = &fixture.store;
+    let (one, _) = with_key(store, 1, "one").await;
+    let (other, _) = with_key(store, 2, "other").await;
+    let told = owned(store, 1, Some(&one)).await;
+    let subject = owned(store, 2, Some(&one)).await;
+    owned(store, 3, Some(&other)).await;
+    owned(store, 4, None).await;
+    let pairs = async |kind| {
+        let recipients = store.operation_recipients(kind).await.expect("reads");
+        let recipients = recipients.into_iter();
+        let pairs = recipients.map(|pair| (pair.webhook, pair.subject));
+        pairs.collect::<Vec<_>>()
+    };
+    assert_eq!(pairs(OperationKind::Gap).await, []);
+    tell(store, &told, &[OperationKind::Gap]).await;
+    let pair = (told.clone(), subject.clone());
+    assert_eq!(pairs(OperationKind::Gap).await, [pair]);
+    assert_eq!(pairs(OperationKind::Quota).await, []);
+    let kinds = BTreeSet::from([OperationKind::Gap]);
+    let stranger = Access::Key(other);
+    let strange = store.set_operations(&stranger, &told, &kinds).await;
+    assert_eq!(strange.expect("asks"), None);
+    tell(store, &told, &[]).await;
+    assert_eq!(pairs(OperationKind::Gap).await, []);
+}
+
+async fn trouble_is_shown_while_it_lasts(fixture: &Fixture) {
+    let store = &fixture.store;
+    let told = owned(store, 1, None).await;
+    let subject = owned(store, 2, None).await;
+    tell(store, &told, &OperationKind::ALL).await;
+    let troubled = async || store.troubled_webhooks().await.expect("reads");
+    assert_eq!(troubled().await, []);
+    store_messages(store, &[message(&subject, 1)]).await;
+    let leased = lease(store, NOW).await;
+    let gone = Outcome::Gone {
+        reason: "answered 410".to_owned(),
+        retry_at: NOW,
+    };
+    record(store, &leased[0], 410, gone).await;
+    let revision = store.webhook_revision().await.expect("reads");
+    let recorded = store.record_refusal(&subject, revision, "too many").await;
+    assert!(recorded.expect("records"));
+    let found = troubled().await;
+    let [(recipient, kinds, webhook)] = &found[..] else {
+        panic!("{found:?}")
+    };
+    assert_eq!((recipient, kinds.len()), (&told, 5));
+    assert_eq!(webhook.id, subject);
+    assert_eq!(webhook.disabled_reason.as_deref(), Some("answered 410"));
+    assert_eq!(webhook.refused.as_deref(), Some("too many"));
+    assert_eq!(webhook.breaker, Breaker::Closed);
+    store
+        .update_webhook(&Access::All, &subject, &definition(), None)
+        .await
+        .expect("updates")
+        .expect("exists");
+    assert_eq!(troubled().await, [], "it is on, and its filter is new");
+}
+
+async fn a_quota_that_is_used_up_is_shown_to_whoever_asked(fixture: &Fixture) {
+    let store = &fixture.store;
+    let (key, _) = with_key(store, 1, "tenant").await;
+    let told = owned(store, 1, Some(&key)).await;
+    let quotas = Quotas {
+        webhooks: Some(1),
+        addresses: Some(100),
+        stored_mib: None,
+    };
+    assert!(store.set_quotas("tenant", quotas).await.expect("sets"));
+    assert_eq!(store.used_up_quotas().await.expect("reads"), []);
+    tell(store, &told, &[OperationKind::Quota]).await;
+    let used_up = UsedUpQuota {
+        webhook: told,
+        quota: "webhooks",
+        used: 1,
+        limit: 1,
+    };
+    assert_eq!(store.used_up_quotas().await.expect("reads"), [used_up]);
+}
