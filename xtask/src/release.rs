@@ -83,8 +83,8 @@ pub fn run(repo: &Repo, compare: bool) -> Result<()> {
 /// Checks what needs no release build: the bill by its schema, that every part has a licence, and a package with the program as
 /// the tests have it.
 pub fn check(repo: &Repo) -> Result<()> {
+    // Not emptied: what a release was built with lies there too.
     let scratch = scratch(repo);
-    remove(&scratch)?;
     fs::create_dir_all(&scratch).with_context(|| format!("cannot create {}", scratch.display()))?;
     let parts = Parts::read(repo)?;
     let papers = papers(repo, &parts, &scratch)?;

@@ -40,7 +40,7 @@ pub fn build(repo: &Repo, place: &Place) -> Result<PathBuf> {
         "release-build",
         &format!(
             "Building sluice for publishing in {}",
-            repo.shown(&place.sources)
+            place.sources.display()
         ),
         "optimized, and without a trace of the folders that it was built in",
         "10 minutes from nothing on two cores",
