@@ -36,10 +36,11 @@
 //!   not waited for; it is read for its supply.
 //! - A mint of Token-2022 that was written above the confirmed head, as that of a token issued together with its pool, has
 //!   come by the stream, which shows every write of every such mint.
-//! - An older one is read, at some confirmed slot C that is not below the pool's. As the stream shows every write of it, it
-//!   was the same in each slot of C's ancestry after which it shows none: without a write above the confirmed head, in all
-//!   that builds on the head, the pool's slot among it. So the pool is quoted in its own slot as soon as C is sealed here, and
-//!   not before: until then a write up to C may be on its way. Where there is a write it is known by that, from its slot on.
+//! - An older one is read, at some confirmed slot C. As the stream shows every write of it, it was the same in each slot of
+//!   C's ancestry after which none is shown, and is in all that builds on C until one is: without a write above the confirmed
+//!   head, in all that builds on the head, the pool's slot among it. So the pool is quoted in its own slot as soon as C is
+//!   sealed here, and not before: until then a write up to C may be on its way. Where there is a write it is known by that,
+//!   from its slot on.
 //! - The bytes of a transfer fee hold for every epoch: both schedules are in them, and a quote takes the one of its slot's
 //!   clock.
 //!

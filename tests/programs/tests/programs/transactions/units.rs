@@ -26,7 +26,7 @@ use solana_pubkey::Pubkey;
 const MOST_OVER: u64 = 15;
 
 /// The same for an exact output in random pools, whose arithmetic varies more.
-const MOST_OVER_EXACT_OUT: u64 = 15;
+const MOST_OVER_EXACT_OUT: u64 = 20;
 
 /// Swaps after which limits must fit, whatever the build of the exchange.
 const TAUGHT: usize = 300;

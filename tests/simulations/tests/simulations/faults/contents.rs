@@ -142,6 +142,7 @@ async fn the_other_pools_stay_quotable_while_the_mint_of_a_new_one_is_read() {
         scenario.exchange.tokens[0],
         token,
     );
+    scenario.chain.lock().hold_node();
     // Older than what is kept of a mint that no pool names.
     write(&mut scenario, [(token.mint, token.content(0))]);
     for _ in 0..3 {
@@ -149,7 +150,6 @@ async fn the_other_pools_stay_quotable_while_the_mint_of_a_new_one_is_read() {
         scenario.confirm(slot);
     }
     scenario.agree().await;
-    scenario.chain.lock().hold_node();
     write(&mut scenario, pool.opening());
     for _ in 0..10 {
         scenario.pass();
