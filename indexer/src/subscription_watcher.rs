@@ -107,6 +107,7 @@ mod tests {
             filters: Filters {
                 accounts: vec![Pubkey::new_from_array([account; 32])],
                 programs: Vec::new(),
+                ..Filters::default()
             },
             conditions: sluice_store::Conditions::default(),
             commitment: Commitment::Confirmed,

@@ -46,6 +46,7 @@ function show(webhook) {
     ['accounts', webhook.filters.accounts.join(' ')],
     ['programs', webhook.filters.programs.join(' ')],
     ...conditions.describe(webhook.filters),
+    ['token owners', (webhook.filters.tokenOwners ?? []).join(' ')],
     ['state', webhook.active ? 'active' : (webhook.status.disabledReason ?? 'paused')],
     ['refused by the stream', webhook.status.refused ?? 'no'],
     ['created', webhook.created],

@@ -447,6 +447,7 @@ async fn keys_reencrypt_changes_the_encryption_key_and_a_wrong_one_is_refused() 
             Filters {
                 accounts: vec![PROGRAM.parse().expect("an address")],
                 programs: Vec::new(),
+                ..Filters::default()
             },
         ),
         secret: Secret::from_random([1; 32]),

@@ -55,7 +55,7 @@ pub struct WebhooksConfig {
     pub tests_per_minute: NonZeroU32,
     /// Most webhooks of one API key.
     pub max_per_key: u32,
-    /// Most accounts of one webhook. The longest body that is read follows from it.
+    /// Most accounts of one webhook, and most owners of token accounts. The longest body that is read follows from it.
     pub max_accounts: usize,
     /// Most programs of one webhook.
     pub max_programs: usize,

@@ -139,4 +139,7 @@ pub struct TransactionFilter {
     pub votes: Option<bool>,
     /// Only failed transactions, or none; `None` for both.
     pub failed: Option<bool>,
+    /// Whether a transaction names the owners of the token accounts in its balances, too. Servers that do not know the option
+    /// go by what is named alone.
+    pub token_owners: bool,
 }

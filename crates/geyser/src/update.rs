@@ -123,6 +123,15 @@ pub struct TransactionUpdate {
     pub post_token_balances: Vec<TokenBalance>,
 }
 
+impl TransactionUpdate {
+    /// The owners of the token accounts that it had or has balances of, those of closed ones included; some several times.
+    pub fn token_owners(&self) -> impl Iterator<Item = &Pubkey> {
+        let balances = self.pre_token_balances.iter();
+        let balances = balances.chain(&self.post_token_balances);
+        balances.filter_map(|balance| balance.owner.as_ref())
+    }
+}
+
 /// The tokens in a token account before or after a transaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TokenBalance {

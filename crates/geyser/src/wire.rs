@@ -9,7 +9,7 @@ use yellowstone_grpc_proto::prelude::{
     SubscribeRequestFilterAccountsFilter, SubscribeRequestFilterAccountsFilterLamports,
     SubscribeRequestFilterAccountsFilterMemcmp, SubscribeRequestFilterBlocksMeta,
     SubscribeRequestFilterSlots, SubscribeRequestFilterTransactions, SubscribeRequestPing,
-    subscribe_request_filter_accounts_filter::Filter,
+    TokenAccountExpansionControlFlag, subscribe_request_filter_accounts_filter::Filter,
     subscribe_request_filter_accounts_filter_lamports::Cmp,
     subscribe_request_filter_accounts_filter_memcmp::Data,
 };
@@ -139,6 +139,9 @@ fn transactions(filter: &TransactionFilter) -> SubscribeRequestFilterTransaction
         account_include: base58(&filter.account_include),
         account_exclude: base58(&filter.account_exclude),
         account_required: base58(&filter.account_required),
+        token_accounts: filter
+            .token_owners
+            .then(|| TokenAccountExpansionControlFlag::All.into()),
         ..SubscribeRequestFilterTransactions::default()
     }
 }

@@ -54,6 +54,7 @@ fn request() -> Request {
         account_required: vec![key(6)],
         votes: Some(false),
         failed: None,
+        token_owners: true,
     };
     Request {
         commitment: Commitment::Confirmed,

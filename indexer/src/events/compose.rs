@@ -135,8 +135,12 @@ impl<'a> Composer<'a> {
     fn transaction(&mut self, transaction: &TransactionUpdate) {
         let programs = invoked_programs(transaction);
         let signer = transaction.account_keys.first();
-        self.index
-            .transaction(&transaction.account_keys, &programs, &mut self.matched);
+        self.index.transaction(
+            &transaction.account_keys,
+            &programs,
+            transaction.token_owners(),
+            &mut self.matched,
+        );
         self.keep_those_that_want(|conditions| conditions::transaction(conditions, transaction));
         self.push(
             MessageIdentity::Transaction(self.block, &transaction.signature),

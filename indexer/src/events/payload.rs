@@ -25,7 +25,7 @@
 //!   read: events emitted at `processed` in them are neither confirmed nor retracted. It is `accountChange` alone where
 //!   the slots were read by RPC; the accounts that the webhook watches by address follow as they are now.
 //! - `heartbeat`: `lastSlot` (the last one read at the webhook's commitment, or null), `lastSequence`, and
-//!   `filter`: `digest`, `accounts` and `programs` of what is watched.
+//!   `filter`: `digest`, `accounts`, `programs` and `tokenOwners` of what is watched.
 //! - `filterRefused`: `reason`, the words with which the stream's server refuses the webhook's filter, and `digest` of the
 //!   filter. No event is matched for the webhook until it is edited.
 //! - `resumed`: `firstSlot` and `lastSlot`, both included, which were not watched, because the webhook was switched off; what
@@ -243,6 +243,7 @@ pub fn heartbeat(webhook: &Subscriber, last_slot: Option<u64>, last_sequence: u6
             "digest": webhook.filter_digest,
             "accounts": webhook.accounts,
             "programs": webhook.programs,
+            "tokenOwners": webhook.token_owners,
         },
     })
 }

@@ -19,6 +19,8 @@ pub struct Subscriber {
     pub accounts: usize,
     /// How many programs it watches.
     pub programs: usize,
+    /// How many owners of token accounts it watches.
+    pub token_owners: usize,
     events: EventKinds,
     /// What an event must be; `None` where touching an address is enough.
     conditions: Option<Arc<Conditions>>,
@@ -55,6 +57,7 @@ impl From<&ActiveWebhook> for Subscriber {
             filter_digest: webhook.filter_digest.clone(),
             accounts: webhook.filters.accounts.len(),
             programs: webhook.filters.programs.len(),
+            token_owners: webhook.filters.token_owners.len(),
             events: webhook.events,
             conditions: (!webhook.conditions.is_empty())
                 .then(|| Arc::new(webhook.conditions.clone())),

@@ -24,6 +24,7 @@ const CHANGES_BY_OWNER: Criteria = 1 << 1;
 const TRANSACTIONS_MENTIONING: Criteria = 1 << 2;
 const TRANSACTIONS_INVOKING: Criteria = 1 << 3;
 const EVENTS_OF_PROGRAM: Criteria = 1 << 4;
+const TRANSACTIONS_OF_TOKEN_OWNER: Criteria = 1 << 5;
 
 /// The webhooks that watch an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,17 +70,17 @@ impl Subscriptions {
         // All at once: tables that are outgrown would leave as much memory behind as the last one holds.
         for webhook in &active.webhooks {
             let index = &mut subscriptions.indexes[place(webhook.commitment)];
-            let addresses = webhook.filters.accounts.len() + webhook.filters.programs.len();
-            index.expected = index.expected.saturating_add(addresses);
+            index.expected = index.expected.saturating_add(webhook.filters.count());
         }
         for index in &mut subscriptions.indexes {
             index.addresses.reserve(index.expected);
         }
         for (subscriber, webhook) in (0..).zip(&active.webhooks) {
             let index = &mut subscriptions.indexes[place(webhook.commitment)];
-            let (of_accounts, of_programs) = criteria(webhook.events);
+            let (of_accounts, of_programs, of_token_owners) = criteria(webhook.events);
             index.add(&webhook.filters.accounts, subscriber, of_accounts);
             index.add(&webhook.filters.programs, subscriber, of_programs);
+            index.add(&webhook.filters.token_owners, subscriber, of_token_owners);
         }
         for index in &mut subscriptions.indexes {
             index.addresses.shrink_to_fit();
@@ -208,15 +209,25 @@ impl Subscriptions {
         self.addresses(TRANSACTIONS_MENTIONING | TRANSACTIONS_INVOKING | EVENTS_OF_PROGRAM)
     }
 
-    /// Whether one of these addresses is such that a transaction which mentions it must be read.
+    /// Owners of token accounts, of which a transaction that is streamed must show one in its token balances where it
+    /// mentions none of the [addresses](Self::mentioned_addresses).
+    pub fn token_owners(&self) -> impl Iterator<Item = &Pubkey> {
+        self.addresses(TRANSACTIONS_OF_TOKEN_OWNER)
+    }
+
+    /// Whether a transaction must be read that mentions these addresses, and has token accounts of these owners.
     #[must_use]
-    pub fn mentions(&self, addresses: &[Pubkey]) -> bool {
+    pub fn reads(&self, mentioned: &[Pubkey], token_owners: &[Pubkey]) -> bool {
         const ANY: Criteria = TRANSACTIONS_MENTIONING | TRANSACTIONS_INVOKING | EVENTS_OF_PROGRAM;
-        let mut indexes = self
-            .indexes
-            .iter()
-            .filter(|index| index.criteria & ANY != 0);
-        indexes.any(|index| addresses.iter().any(|address| index.matches(address, ANY)))
+        let any = |index: &SubscriptionIndex, addresses: &[Pubkey], criteria: Criteria| {
+            index.criteria & criteria != 0
+                && addresses
+                    .iter()
+                    .any(|address| index.matches(address, criteria))
+        };
+        self.indexes.iter().any(|index| {
+            any(index, mentioned, ANY) || any(index, token_owners, TRANSACTIONS_OF_TOKEN_OWNER)
+        })
     }
 
     /// Accounts that are watched by address at this commitment.
@@ -264,11 +275,13 @@ impl SubscriptionIndex {
         self.collect(program, CHANGES_BY_OWNER, found);
     }
 
-    /// The webhooks that a transaction matches: it mentions an account they watch, or invokes a program they watch.
-    pub fn transaction(
+    /// The webhooks that a transaction matches: it mentions an account they watch, invokes a program they watch, or had or has
+    /// token accounts of an owner they watch.
+    pub fn transaction<'a>(
         &self,
         mentioned: &[Pubkey],
         invoked: &[Pubkey],
+        token_owners: impl Iterator<Item = &'a Pubkey>,
         found: &mut Vec<SubscriberIndex>,
     ) {
         found.clear();
@@ -279,6 +292,11 @@ impl SubscriptionIndex {
         }
         for program in invoked {
             self.collect(program, TRANSACTIONS_INVOKING, found);
+        }
+        if self.watches_token_owners() {
+            for owner in token_owners {
+                self.collect(owner, TRANSACTIONS_OF_TOKEN_OWNER, found);
+            }
         }
         in_order(found);
     }
@@ -294,6 +312,10 @@ impl SubscriptionIndex {
     #[must_use]
     pub const fn wants_program_events(&self) -> bool {
         self.criteria & EVENTS_OF_PROGRAM != 0
+    }
+
+    const fn watches_token_owners(&self) -> bool {
+        self.criteria & TRANSACTIONS_OF_TOKEN_OWNER != 0
     }
 
     fn collect(&self, address: &Pubkey, criterion: Criteria, found: &mut Vec<SubscriberIndex>) {
@@ -417,9 +439,9 @@ fn join(
     }
 }
 
-/// The criteria of the accounts and of the programs of a webhook that wants these kinds of events.
-const fn criteria(events: EventKinds) -> (Criteria, Criteria) {
-    let (mut of_accounts, mut of_programs) = (0, 0);
+/// The criteria of the accounts, the programs and the token owners of a webhook that wants these kinds of events.
+const fn criteria(events: EventKinds) -> (Criteria, Criteria, Criteria) {
+    let (mut of_accounts, mut of_programs, mut of_token_owners) = (0, 0, 0);
     if events.account_change {
         of_accounts |= CHANGES_OF_ACCOUNT;
         of_programs |= CHANGES_BY_OWNER;
@@ -427,11 +449,12 @@ const fn criteria(events: EventKinds) -> (Criteria, Criteria) {
     if events.transaction {
         of_accounts |= TRANSACTIONS_MENTIONING;
         of_programs |= TRANSACTIONS_INVOKING;
+        of_token_owners |= TRANSACTIONS_OF_TOKEN_OWNER;
     }
     if events.program_event {
         of_programs |= EVENTS_OF_PROGRAM;
     }
-    (of_accounts, of_programs)
+    (of_accounts, of_programs, of_token_owners)
 }
 
 const fn place(commitment: Commitment) -> usize {

@@ -18,6 +18,7 @@ use std::{sync::Arc, time::Duration};
 
 use sluice_geyser::{Body, SlotStatus, SlotUpdate, Update};
 use sluice_store::{Commitment, FilterState};
+use solana_pubkey::Pubkey;
 use tokio::{
     sync::watch,
     time::{Instant, sleep},
@@ -171,7 +172,9 @@ impl Backfill {
     ) -> Result<Fed, SessionEnd> {
         let finalized = self.node.slot(Commitment::Finalized).await?;
         let subscriptions = session.served();
-        let wanted = Arc::new(move |keys: &[solana_pubkey::Pubkey]| subscriptions.mentions(keys));
+        let wanted = Arc::new(move |mentioned: &[Pubkey], token_owners: &[Pubkey]| {
+            subscriptions.reads(mentioned, token_owners)
+        });
         // Everything up to here is known.
         let mut known = first.saturating_sub(1);
         let mut next = first;

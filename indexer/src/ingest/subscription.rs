@@ -1,6 +1,6 @@
 //! Subscription: the filter that the stream is asked for, made from the active webhooks (pure).
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use sluice_geyser::{AccountFilter, Commitment, Request, TransactionFilter};
 use solana_pubkey::Pubkey;
@@ -19,6 +19,10 @@ const CLOSED: &str = "closed";
 
 /// Filter of transactions.
 const TRANSACTIONS: &str = "transactions";
+
+/// Filter of transactions by the owners of the token accounts in their balances. In one filter with the addresses that must
+/// be named, each of those would be looked for among the owners, too.
+const TOKEN_OWNERS: &str = "token_owners";
 
 /// Filter of block metadata.
 const BLOCKS_META: &str = "blocks_meta";
@@ -64,7 +68,16 @@ pub fn request(subscriptions: &Subscriptions, from_slot: Option<u64>) -> Request
             account_include: mentioned,
             ..TransactionFilter::default()
         };
-        request.transactions = BTreeMap::from([(TRANSACTIONS.to_owned(), filter)]);
+        request.transactions.insert(TRANSACTIONS.to_owned(), filter);
+    }
+    let token_owners = addresses(subscriptions.token_owners());
+    if !token_owners.is_empty() {
+        let filter = TransactionFilter {
+            account_include: token_owners,
+            token_owners: true,
+            ..TransactionFilter::default()
+        };
+        request.transactions.insert(TOKEN_OWNERS.to_owned(), filter);
     }
     request
 }
@@ -98,6 +111,7 @@ mod tests {
             filters: Filters {
                 accounts: vec![address(2), address(1)],
                 programs: vec![address(3)],
+                token_owners: vec![address(4)],
             },
             conditions: Conditions::default(),
             commitment: sluice_store::Commitment::Confirmed,
@@ -127,6 +141,10 @@ mod tests {
             (None, None),
             "failed ones are news too"
         );
+        assert!(!transactions.token_owners);
+        let token_owners = &request.transactions[TOKEN_OWNERS];
+        assert_eq!(token_owners.account_include, [address(4)]);
+        assert!(token_owners.token_owners);
     }
 
     #[test]

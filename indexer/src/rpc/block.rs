@@ -161,20 +161,21 @@ struct WireLoadedAddresses<'a> {
 }
 
 impl WireBlock<'_> {
-    /// The block of `slot`, with the transactions whose account keys are `wanted`; the others are not converted.
+    /// The block of `slot`, with the transactions that are `wanted` by their account keys and the owners of their token
+    /// accounts; the others are not converted.
     ///
     /// # Errors
     /// [`BlockError`].
     pub fn convert(
         self,
         slot: u64,
-        wanted: impl Fn(&[Pubkey]) -> bool,
+        wanted: impl Fn(&[Pubkey], &[Pubkey]) -> bool,
     ) -> Result<Block, BlockError> {
         let count = u64::try_from(self.transactions.len()).unwrap_or(u64::MAX);
         let mut transactions = Vec::new();
         for (index, each) in (0..).zip(self.transactions) {
             let account_keys = each.account_keys()?;
-            if wanted(&account_keys) {
+            if wanted(&account_keys, &each.token_owners()?) {
                 transactions.push(each.convert(slot, index, account_keys)?);
             }
         }
@@ -205,6 +206,18 @@ impl WireTransaction<'_> {
             .flat_map(|loaded| loaded.writable.iter().chain(&loaded.readonly));
         let keys = self.transaction.message.account_keys.iter().chain(loaded);
         keys.map(|key| Ok(key.parse()?)).collect()
+    }
+
+    /// Some several times.
+    fn token_owners(&self) -> Result<Vec<Pubkey>, BlockError> {
+        let balances = self
+            .meta
+            .iter()
+            .flat_map(|meta| [&meta.pre_token_balances, &meta.post_token_balances])
+            .flatten()
+            .flatten();
+        let owners = balances.filter_map(|balance| balance.owner.as_ref());
+        owners.map(|owner| Ok(owner.parse()?)).collect()
     }
 
     fn convert(

@@ -183,10 +183,11 @@ impl Node {
         Ok((slots, covered))
     }
 
-    /// Reads the blocks of `slots`, one after the other and some ahead; transactions as `wanted`.
+    /// Reads the blocks of `slots`, one after the other and some ahead; transactions as `wanted` by the addresses that they
+    /// mention and the owners of their token accounts.
     pub fn blocks<W>(&self, slots: Vec<u64>, wanted: Arc<W>) -> Blocks<W>
     where
-        W: Fn(&[Pubkey]) -> bool + Send + Sync + 'static,
+        W: Fn(&[Pubkey], &[Pubkey]) -> bool + Send + Sync + 'static,
     {
         Blocks {
             node: self.clone(),
@@ -199,7 +200,7 @@ impl Node {
     /// What the node says of a slot, once that is confirmed.
     async fn block<W>(&self, slot: u64, wanted: Arc<W>) -> Result<Answer, NodeError>
     where
-        W: Fn(&[Pubkey]) -> bool + Send + Sync + 'static,
+        W: Fn(&[Pubkey], &[Pubkey]) -> bool + Send + Sync + 'static,
     {
         const METHOD: &str = "getBlock";
         let params = json!([slot, {
@@ -409,7 +410,7 @@ impl Drop for Reading {
     }
 }
 
-impl<W: Fn(&[Pubkey]) -> bool + Send + Sync + 'static> Blocks<W> {
+impl<W: Fn(&[Pubkey], &[Pubkey]) -> bool + Send + Sync + 'static> Blocks<W> {
     /// The next slot and what the node says of it; `None` after the last.
     ///
     /// # Errors
@@ -435,7 +436,7 @@ impl<W: Fn(&[Pubkey]) -> bool + Send + Sync + 'static> Blocks<W> {
 fn convert(
     body: &[u8],
     slot: u64,
-    wanted: impl Fn(&[Pubkey]) -> bool,
+    wanted: impl Fn(&[Pubkey], &[Pubkey]) -> bool,
 ) -> Result<Answer, NodeError> {
     #[derive(Deserialize)]
     struct Response<'a> {

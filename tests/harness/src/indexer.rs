@@ -279,6 +279,7 @@ impl IndexerHarness {
             Filters {
                 accounts: Vec::new(),
                 programs: vec![program()],
+                ..Filters::default()
             },
         )
     }

@@ -51,7 +51,9 @@ fn matches_account(filter: &AccountFilter, update: &AccountUpdate) -> bool {
 }
 
 fn matches_transaction(filter: &TransactionFilter, update: &TransactionUpdate) -> bool {
-    let names = |key: &Pubkey| update.account_keys.contains(key);
+    let owns = |key: &Pubkey| update.token_owners().any(|owner| owner == key);
+    let names =
+        |key: &Pubkey| update.account_keys.contains(key) || (filter.token_owners && owns(key));
     (filter.account_include.is_empty() || filter.account_include.iter().any(names))
         && !filter.account_exclude.iter().any(names)
         && filter.account_required.iter().all(names)

@@ -30,6 +30,7 @@ fn definition() -> WebhookDefinition {
     let filters = Filters {
         accounts: vec![key(1)],
         programs: vec![key(2)],
+        ..Filters::default()
     };
     WebhookDefinition::new("https://example.com/".to_owned(), events, filters)
 }

@@ -167,6 +167,7 @@ async fn accounts(state: &State, request: Request) -> Result<Filters, ApiError> 
     Ok(Filters {
         accounts: definition::addresses(field, &texts, state.settings.addresses.accounts)?,
         programs: Vec::new(),
+        ..Filters::default()
     })
 }
 
@@ -177,6 +178,7 @@ async fn programs(state: &State, request: Request) -> Result<Filters, ApiError> 
     Ok(Filters {
         accounts: Vec::new(),
         programs: definition::addresses(field, &texts, state.settings.addresses.programs)?,
+        ..Filters::default()
     })
 }
 
@@ -200,11 +202,10 @@ async fn apply(
         )
         .await;
     let edited = found(edited, id)?;
-    let count = |filters: &Filters| filters.accounts.len() + filters.programs.len();
     let filter = FilterView::of(&state.store, &edited.webhook).await;
     let answer = Edited {
-        added: count(&edited.added),
-        removed: count(&edited.removed),
+        added: edited.added.count(),
+        removed: edited.removed.count(),
         filter: filter.map_err(store_error)?,
     };
     Ok((etag(edited.webhook.version), Json(answer)).into_response())

@@ -227,13 +227,17 @@ fn required<T>(field: &'static str, value: Option<T>) -> Result<T, ApiError> {
 fn check_together(definition: &WebhookDefinition) -> Result<(), ApiError> {
     filters::check_together(&definition.conditions, definition.events)?;
     let filters = &definition.filters;
+    if !filters.token_owners.is_empty() && !definition.events.transaction {
+        let fault = "needs transaction in events; add it or leave this out";
+        return Err(ApiError::invalid("filters.tokenOwners", fault));
+    }
     if !filters.match_nothing(definition.events) {
         return Ok(());
     }
     Err(if filters.accounts.is_empty() {
         ApiError::invalid(
             "filters",
-            "must name at least one account or program; an empty filter would match nothing",
+            "must name at least one account, program or token owner; an empty filter would match nothing",
         )
     } else {
         ApiError::invalid(

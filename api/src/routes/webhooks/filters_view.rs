@@ -17,6 +17,10 @@ pub(super) struct FiltersView {
     accounts: Vec<String>,
     #[schema(value_type = Vec<Address>)]
     programs: Vec<String>,
+    /// Owners of token accounts.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(value_type = Vec<Address>, required = false)]
+    token_owners: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = schema::outcome)]
     outcome: Option<&'static str>,
@@ -86,6 +90,7 @@ impl FiltersView {
         Self {
             accounts: texts(&filters.accounts),
             programs: texts(&filters.programs),
+            token_owners: texts(&filters.token_owners),
             outcome: (outcome != TransactionOutcome::Any).then(|| outcome.name()),
             votes: conditions.without_votes.then_some(false),
             accounts_required: texts(&conditions.accounts_required),

@@ -67,7 +67,7 @@ pub(super) async fn handler(
         after = chunk.next;
         for webhook in chunk.webhooks {
             let filters = &webhook.definition.filters;
-            addresses += filters.accounts.len() + filters.programs.len();
+            addresses += filters.count();
             let view = WebhookView::of(&state.store, webhook).await;
             webhooks.push(view.map_err(store_error)?);
         }

@@ -261,6 +261,10 @@ pub(super) fn optional_programs() -> Array {
     addresses(WebhooksConfig::default().max_programs, kind)
 }
 
+pub(super) fn optional_token_owners() -> Array {
+    optional_accounts()
+}
+
 fn addresses(most: usize, kind: SchemaType) -> Array {
     ArrayBuilder::new()
         .schema_type(kind)

@@ -19,7 +19,11 @@ pub(super) async fn check(state: &State, definition: &WebhookDefinition) -> Resu
     check_counts(
         state,
         definition.events,
-        (filters.accounts.len(), filters.programs.len()),
+        [
+            filters.accounts.len(),
+            filters.programs.len(),
+            filters.token_owners.len(),
+        ],
     )
     .await
 }
@@ -39,32 +43,34 @@ pub(super) async fn check_added(
         let all: HashSet<&Pubkey> = before.iter().chain(add).collect();
         all.len()
     };
-    let counts = (
+    let counts = [
         union(&before.filters.accounts, &add.accounts),
         union(&before.filters.programs, &add.programs),
-    );
-    let grows = !add.accounts.is_empty() || !add.programs.is_empty();
-    if grows {
+        union(&before.filters.token_owners, &add.token_owners),
+    ];
+    if add.count() > 0 {
         check_counts(state, before.events, counts).await?;
     }
     Ok(())
 }
 
-/// Checks how many accounts and programs a webhook with these events would have.
+/// Checks how many accounts, programs and token owners a webhook with these events would have.
 ///
 /// # Errors
 /// As [`check`].
 async fn check_counts(
     state: &State,
     events: EventKinds,
-    (accounts, programs): (usize, usize),
+    counts: [usize; 3],
 ) -> Result<(), ApiError> {
     let limits = state.store.address_limits().await.map_err(store_error)?;
-    let (of_accounts, of_programs) = limits.of_webhook(events);
-    for (field, count, limit) in [
-        ("filters.accounts", accounts, of_accounts),
-        ("filters.programs", programs, of_programs),
-    ] {
+    let fields = [
+        "filters.accounts",
+        "filters.programs",
+        "filters.tokenOwners",
+    ];
+    let limits = limits.of_webhook(events);
+    for ((field, count), limit) in fields.into_iter().zip(counts).zip(limits) {
         if let Some(limit) = limit
             && u64::try_from(count).is_ok_and(|count| count > limit)
         {

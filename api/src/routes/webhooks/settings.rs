@@ -36,6 +36,7 @@ impl Settings {
         self.addresses
             .accounts
             .saturating_add(self.addresses.programs)
+            .saturating_add(self.addresses.token_owners)
             .saturating_mul(BYTES_PER_ADDRESS)
             .saturating_add(OTHER_BYTES)
     }
@@ -53,6 +54,8 @@ impl From<&WebhooksConfig> for Settings {
             addresses: FilterLimits {
                 accounts: config.max_accounts,
                 programs: config.max_programs,
+                // A wallet is one address among others: an integrator that watches its users' has as many of either kind.
+                token_owners: config.max_accounts,
             },
             secret_overlap: config.secret_overlap(),
             tests: RateLimit {
@@ -79,6 +82,7 @@ mod tests {
             "webhook": { "filters": {
                 "accounts": addresses(settings.addresses.accounts),
                 "programs": addresses(settings.addresses.programs),
+                "tokenOwners": addresses(settings.addresses.token_owners),
             } },
         });
         let text = serde_json::to_string_pretty(&body).expect("JSON");

@@ -70,6 +70,7 @@ async fn api_at(allow_http_loopback: bool, keyless: bool) -> Api {
         addresses: FilterLimits {
             accounts: 20,
             programs: MAX_PROGRAMS,
+            token_owners: MAX_PROGRAMS,
         },
         secret_overlap: Duration::from_secs(24 * 3600),
         tests: RateLimit {

@@ -76,6 +76,8 @@ pub(super) struct FilterView {
     accounts: usize,
     /// How many programs it holds.
     programs: usize,
+    /// How many owners of token accounts it holds.
+    token_owners: usize,
     /// The slot after the last one read when the filter was written: from here on nothing is missed, since
     /// what lies before `inForceSlot` is read again. Null when no slot had been read.
     #[schema(required)]
@@ -102,6 +104,7 @@ impl FilterView {
             digest: webhook.filter_digest.clone(),
             accounts: filters.accounts.len(),
             programs: filters.programs.len(),
+            token_owners: filters.token_owners.len(),
             requested_slot,
             // Nothing is streamed for a filter that is refused.
             in_force_slot: in_force_slot.filter(|_| webhook.refused.is_none()),

@@ -3,7 +3,8 @@
 use sluice_chain_types::Commitment;
 use solana_pubkey::Pubkey;
 use yellowstone_grpc_proto::geyser::{
-    self as proto, CommitmentLevel, subscribe_request_filter_accounts_filter::Filter,
+    self as proto, CommitmentLevel, TokenAccountExpansionControlFlag,
+    subscribe_request_filter_accounts_filter::Filter,
     subscribe_request_filter_accounts_filter_lamports::Cmp,
     subscribe_request_filter_accounts_filter_memcmp::Data,
 };
@@ -77,5 +78,9 @@ fn transaction(filter: proto::SubscribeRequestFilterTransactions) -> Transaction
         account_required: keys(filter.account_required),
         votes: filter.vote,
         failed: filter.failed,
+        token_owners: filter.token_accounts.is_some_and(|flag| {
+            assert_eq!(flag, i32::from(TokenAccountExpansionControlFlag::All));
+            true
+        }),
     }
 }

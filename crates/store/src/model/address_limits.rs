@@ -9,24 +9,25 @@ pub struct AddressLimits {
     pub accounts: Option<u64>,
     /// Programs whose accounts' changes are watched.
     pub owners: Option<u64>,
-    /// Accounts and programs whose transactions are watched.
+    /// Accounts and programs whose transactions are watched, and as many owners of token accounts.
     pub mentioned: Option<u64>,
 }
 
 impl AddressLimits {
-    /// How many accounts, and how many programs, a webhook may name that wants these events.
+    /// How many accounts, programs and owners of token accounts a webhook may name that wants these events.
     #[must_use]
-    pub fn of_webhook(&self, events: EventKinds) -> (Option<u64>, Option<u64>) {
+    pub fn of_webhook(&self, events: EventKinds) -> [Option<u64>; 3] {
         let changes = |limit: Option<u64>| limit.filter(|_| events.account_change);
         let transactions = |wants: bool| self.mentioned.filter(|_| wants);
         let least = |one: Option<u64>, other| one.into_iter().chain(other).min();
-        (
+        [
             least(changes(self.accounts), transactions(events.transaction)),
             least(
                 changes(self.owners),
                 transactions(events.transaction || events.program_event),
             ),
-        )
+            transactions(events.transaction),
+        ]
     }
 }
 
@@ -43,13 +44,13 @@ mod tests {
             mentioned: Some(5),
         };
         let of = |kinds: &[EventKind]| limits.of_webhook(kinds.iter().copied().collect());
-        assert_eq!(of(&[EventKind::AccountChange]), (Some(10), Some(20)));
-        assert_eq!(of(&[EventKind::Transaction]), (Some(5), Some(5)));
-        assert_eq!(of(&[EventKind::ProgramEvent]), (None, Some(5)));
-        assert_eq!(of(&EventKind::ALL), (Some(5), Some(5)));
+        assert_eq!(of(&[EventKind::AccountChange]), [Some(10), Some(20), None]);
+        assert_eq!(of(&[EventKind::Transaction]), [Some(5); 3]);
+        assert_eq!(of(&[EventKind::ProgramEvent]), [None, Some(5), None]);
+        assert_eq!(of(&EventKind::ALL), [Some(5); 3]);
         assert_eq!(
             AddressLimits::default().of_webhook(EventKind::ALL.into_iter().collect()),
-            (None, None)
+            [None; 3]
         );
     }
 }

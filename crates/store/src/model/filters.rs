@@ -15,33 +15,44 @@ pub struct Filters {
     pub accounts: Vec<Pubkey>,
     /// Programs, in the subscriber's order.
     pub programs: Vec<Pubkey>,
+    /// Owners of token accounts, in the subscriber's order: a transaction touches one when its token balances before or after
+    /// it are this one's, though it may name nothing but the token account.
+    pub token_owners: Vec<Pubkey>,
 }
 
 impl Filters {
-    /// Whether no event of these kinds can match: there is no address, or only program events are wanted
-    /// and there is no program.
+    /// Whether no event of these kinds can match: there is no address of a role that matches one of them.
     #[must_use]
     pub const fn match_nothing(&self, events: EventKinds) -> bool {
         let programs_only = !events.account_change && !events.transaction;
-        self.programs.is_empty() && (programs_only || self.accounts.is_empty())
+        self.programs.is_empty()
+            && (programs_only || self.accounts.is_empty())
+            && (!events.transaction || self.token_owners.is_empty())
     }
 
     /// How many addresses there are.
     #[must_use]
     pub const fn count(&self) -> usize {
-        self.accounts.len().saturating_add(self.programs.len())
+        self.accounts
+            .len()
+            .saturating_add(self.programs.len())
+            .saturating_add(self.token_owners.len())
     }
 
     /// Hexadecimal SHA-256 by which a subscriber checks that the set in force is the one it means,
     /// whatever its order: of `accounts`, their count (u32, little endian) and their bytes in ascending
-    /// order, then of `programs` the same.
+    /// order, then of `programs` the same, and of `tokenOwners` where there are any.
     #[must_use]
     pub fn digest(&self) -> String {
         let mut hash = Sha256::new();
-        for (role, addresses) in [
+        let roles = [
             (&b"accounts"[..], &self.accounts),
             (b"programs", &self.programs),
-        ] {
+            (b"tokenOwners", &self.token_owners),
+        ];
+        // Sets without token owners keep the digest that they had before there was such a role.
+        let there = if self.token_owners.is_empty() { 2 } else { 3 };
+        for (role, addresses) in roles.into_iter().take(there) {
             let mut addresses = addresses.clone();
             addresses.sort_unstable();
             hash.update(role);
@@ -75,6 +86,8 @@ pub struct FilterLimits {
     pub accounts: usize,
     /// Most programs.
     pub programs: usize,
+    /// Most owners of token accounts.
+    pub token_owners: usize,
 }
 
 /// Edits one list of addresses; returns those that were added and those that were removed.
@@ -113,6 +126,7 @@ mod tests {
         let addresses = |accounts: usize, programs: usize| Filters {
             accounts: vec![Pubkey::default(); accounts],
             programs: vec![Pubkey::default(); programs],
+            ..Filters::default()
         };
         let kinds = |kinds: &[EventKind]| kinds.iter().copied().collect::<EventKinds>();
         let all = kinds(&EventKind::ALL);
@@ -122,5 +136,36 @@ mod tests {
         assert!(!addresses(0, 1).match_nothing(all));
         assert!(addresses(1, 0).match_nothing(program_events));
         assert!(!addresses(1, 1).match_nothing(program_events));
+        let owners = Filters {
+            token_owners: vec![Pubkey::default()],
+            ..Filters::default()
+        };
+        assert!(!owners.match_nothing(kinds(&[EventKind::Transaction])));
+        assert!(owners.match_nothing(kinds(&[EventKind::AccountChange, EventKind::ProgramEvent])));
+    }
+
+    #[test]
+    fn the_digest_names_the_role_of_each_address_and_is_as_ever_without_token_owners() {
+        let address = |number| Pubkey::new_from_array([number; 32]);
+        let filters = |accounts: &[u8], token_owners: &[u8]| Filters {
+            accounts: accounts.iter().copied().map(address).collect(),
+            token_owners: token_owners.iter().copied().map(address).collect(),
+            ..Filters::default()
+        };
+        let mut known = Sha256::new();
+        known.update(b"accounts\x01\0\0\0");
+        known.update([1; 32]);
+        known.update(b"programs\0\0\0\0");
+        assert_eq!(
+            filters(&[1], &[]).digest(),
+            hex::encode(known.clone().finalize())
+        );
+        known.update(b"tokenOwners\x02\0\0\0");
+        known.update([2; 32]);
+        known.update([3; 32]);
+        assert_eq!(
+            filters(&[1], &[3, 2]).digest(),
+            hex::encode(known.finalize())
+        );
     }
 }

@@ -8,7 +8,7 @@ use crate::{
 
 /// Active webhooks whose matching changed after a revision.
 const CHANGED: &str = "
-    SELECT w.*, f.accounts, f.programs, f.digest, f.conditions
+    SELECT w.*, f.accounts, f.programs, f.token_owners, f.digest, f.conditions
     FROM webhooks w JOIN filters f ON f.webhook = w.ordinal
     WHERE w.active = 1 AND w.deleted = 0 AND w.matched_revision > $1
     ORDER BY w.ordinal";

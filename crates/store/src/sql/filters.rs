@@ -44,14 +44,18 @@ impl Store {
         let (add, remove) = (&edit.add, &edit.remove);
         let accounts = edit_addresses(&mut filters.accounts, &add.accounts, &remove.accounts);
         let programs = edit_addresses(&mut filters.programs, &add.programs, &remove.programs);
+        let (owners, gone) = (&add.token_owners, &remove.token_owners);
+        let token_owners = edit_addresses(&mut filters.token_owners, owners, gone);
         let (added, removed) = (
             Filters {
                 accounts: accounts.0,
                 programs: programs.0,
+                token_owners: token_owners.0,
             },
             Filters {
                 accounts: accounts.1,
                 programs: programs.1,
+                token_owners: token_owners.1,
             },
         );
         if before.definition.filters == definition.filters {
@@ -61,20 +65,17 @@ impl Store {
                 removed,
             }));
         }
+        let (filters, conditions) = (&definition.filters, &definition.conditions);
+        check("accounts", filters.accounts.len(), limits.accounts)?;
+        check("programs", filters.programs.len(), limits.programs)?;
         check(
-            "accounts",
-            definition.filters.accounts.len(),
-            limits.accounts,
+            "tokenOwners",
+            filters.token_owners.len(),
+            limits.token_owners,
         )?;
-        check(
-            "programs",
-            definition.filters.programs.len(),
-            limits.programs,
-        )?;
-        if definition.filters.match_nothing(definition.events) {
+        if filters.match_nothing(definition.events) {
             return Err(StoreError::MatchesNothing);
         }
-        let (filters, conditions) = (&definition.filters, &definition.conditions);
         webhook_row::replace_filters(&mut write, ordinal, filters, conditions).await?;
         webhook_row::update(&mut write, ordinal, &before, &definition, &self.keys).await?;
         if before.definition.filters.count() < definition.filters.count() {

@@ -9,7 +9,8 @@ use crate::{
 /// What webhooks and addresses an owner has: the API key with the ordinal `$1`, or none.
 const USED: &str = "
     SELECT count(*) AS webhooks,
-        CAST(coalesce(sum(octet_length(f.accounts) + octet_length(f.programs)), 0) / 32 AS BIGINT) AS addresses
+        CAST(coalesce(sum(octet_length(f.accounts) + octet_length(f.programs) + octet_length(f.token_owners)), 0) / 32
+            AS BIGINT) AS addresses
     FROM webhooks w JOIN filters f ON f.webhook = w.ordinal
     WHERE w.deleted = 0 AND (w.api_key = $1 OR (w.api_key IS NULL AND CAST($1 AS BIGINT) IS NULL))";
 

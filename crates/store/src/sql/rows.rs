@@ -232,6 +232,7 @@ fn filters(row: &Row) -> Result<Filters, StoreError> {
     Ok(Filters {
         accounts: addresses_of(&row.bytes("accounts")?),
         programs: addresses_of(&row.bytes("programs")?),
+        token_owners: addresses_of(&row.bytes("token_owners")?),
     })
 }
 

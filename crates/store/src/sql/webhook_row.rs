@@ -10,7 +10,7 @@ use crate::{
 
 /// Whole webhooks of an API key (`$1`, null for all) after an ordinal (`$2`), or of an id (`$3`).
 pub(super) const SELECT: &str = "
-    SELECT w.*, k.id AS api_key_id, f.accounts, f.programs, f.digest, f.conditions, e.last_triggered_at
+    SELECT w.*, k.id AS api_key_id, f.accounts, f.programs, f.token_owners, f.digest, f.conditions, e.last_triggered_at
     FROM webhooks w
     JOIN filters f ON f.webhook = w.ordinal
     JOIN endpoints e ON e.webhook = w.ordinal
@@ -242,11 +242,13 @@ pub(super) async fn replace_filters(
 ) -> Result<(), StoreError> {
     write
         .execute(
-            "UPDATE filters SET accounts = $2, programs = $3, digest = $4, conditions = $5 WHERE webhook = $1",
+            "UPDATE filters SET accounts = $2, programs = $3, token_owners = $4, digest = $5, conditions = $6
+             WHERE webhook = $1",
             values![
                 ordinal,
                 rows::address_bytes(&filters.accounts),
                 rows::address_bytes(&filters.programs),
+                rows::address_bytes(&filters.token_owners),
                 filters.digest(),
                 rows::conditions_text(conditions)?
             ],

@@ -385,12 +385,13 @@ async fn insert(
         .integer("ordinal")?;
     write
         .execute(
-            "INSERT INTO filters (webhook, accounts, programs, digest, conditions)
-             VALUES ($1, $2, $3, $4, $5)",
+            "INSERT INTO filters (webhook, accounts, programs, token_owners, digest, conditions)
+             VALUES ($1, $2, $3, $4, $5, $6)",
             values![
                 ordinal,
                 rows::address_bytes(&definition.filters.accounts),
                 rows::address_bytes(&definition.filters.programs),
+                rows::address_bytes(&definition.filters.token_owners),
                 definition.filters.digest(),
                 rows::conditions_text(&definition.conditions)?
             ],

@@ -85,12 +85,14 @@ async fn conditions_are_matched_anew_when_they_change_and_kept_when_addresses_do
         add: Filters {
             accounts: vec![address(77)],
             programs: Vec::new(),
+            ..Filters::default()
         },
         remove: Filters::default(),
     };
     let limits = FilterLimits {
         accounts: 100,
         programs: 100,
+        token_owners: 100,
     };
     let edited = store
         .edit_filters(&Access::All, &created.id, &edit, limits, None)
@@ -129,12 +131,14 @@ async fn changes_name_what_changed_and_what_is_left(fixture: &Fixture) {
 const LIMITS: FilterLimits = FilterLimits {
     accounts: 4,
     programs: 2,
+    token_owners: 2,
 };
 
 fn accounts(numbers: &[u8]) -> Filters {
     Filters {
         accounts: numbers.iter().copied().map(address).collect(),
         programs: Vec::new(),
+        ..Filters::default()
     }
 }
 

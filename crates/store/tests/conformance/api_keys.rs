@@ -204,6 +204,7 @@ async fn addresses_are_kept_to_the_quota(store: &Store, access: &Access, first: 
         let add = Filters {
             accounts: numbers.iter().map(|number| address(*number)).collect(),
             programs: Vec::new(),
+            ..Filters::default()
         };
         let edit = FilterEdit {
             add,
@@ -212,6 +213,7 @@ async fn addresses_are_kept_to_the_quota(store: &Store, access: &Access, first: 
         let limits = FilterLimits {
             accounts: 100,
             programs: 100,
+            token_owners: 100,
         };
         store.edit_filters(access, first, &edit, limits, None).await
     };

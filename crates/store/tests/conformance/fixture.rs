@@ -107,6 +107,7 @@ pub fn definition() -> WebhookDefinition {
         Filters {
             accounts: vec![address(2), address(1)],
             programs: vec![address(3)],
+            ..Filters::default()
         },
     )
 }

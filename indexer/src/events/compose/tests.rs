@@ -30,6 +30,7 @@ fn of_program(program: Pubkey) -> Subscriptions {
     let filters = Filters {
         accounts: Vec::new(),
         programs: vec![program],
+        ..Filters::default()
     };
     subscriptions(Commitment::Confirmed, &filters)
 }
@@ -134,6 +135,7 @@ fn each_commitment_has_its_own_webhooks_and_ids() {
     let filters = Filters {
         accounts: Vec::new(),
         programs: vec![fixtures::program()],
+        ..Filters::default()
     };
     let processed = subscriptions(Commitment::Processed, &filters);
     assert!(compose(&processed, Commitment::Confirmed, &slot_events()).is_empty());
@@ -178,10 +180,12 @@ fn an_inner_instruction_and_a_looked_up_address_count_and_a_failure_says_why() {
         Filters {
             accounts: vec![account],
             programs: Vec::new(),
+            ..Filters::default()
         },
         Filters {
             accounts: Vec::new(),
             programs: vec![program],
+            ..Filters::default()
         },
     ] {
         let subscriptions = subscriptions(Commitment::Confirmed, &filters);
@@ -245,6 +249,7 @@ fn only_retracted_events_are_reinstated_and_under_ids_of_their_own() {
     let filters = Filters {
         accounts: Vec::new(),
         programs: vec![fixtures::program()],
+        ..Filters::default()
     };
     let subscriptions = subscriptions(Commitment::Processed, &filters);
     let emitted = compose(&subscriptions, Commitment::Processed, &slot_events());
@@ -314,6 +319,7 @@ fn a_webhook_with_conditions_gets_what_meets_them_and_its_neighbour_everything()
     let filters = Filters {
         accounts: Vec::new(),
         programs: vec![fixtures::program()],
+        ..Filters::default()
     };
     let webhook = |number, conditions| ActiveWebhook {
         id: WebhookId::from_random([number; 16]),

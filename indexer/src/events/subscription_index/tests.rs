@@ -16,6 +16,7 @@ fn live(number: u8, (events, accounts, programs): Definition<'_>) -> ActiveWebho
     let filters = Filters {
         accounts: addresses(accounts),
         programs: addresses(programs),
+        ..Filters::default()
     };
     ActiveWebhook {
         id: WebhookId::from_random([number; 16]),
@@ -58,6 +59,7 @@ fn transaction(index: &Subscriptions, mentioned: &[u8], invoked: &[u8]) -> Vec<S
     index.at(Commitment::Confirmed).transaction(
         &addresses(mentioned),
         &addresses(invoked),
+        std::iter::empty(),
         &mut found,
     );
     found
@@ -92,6 +94,31 @@ fn a_transaction_is_matched_by_mention_of_an_account_or_invocation_of_a_program(
         transaction(&index, &[20], &[]).is_empty(),
         "mentioning a program is not invoking it"
     );
+}
+
+#[test]
+fn a_transaction_is_matched_by_the_owner_of_a_token_account_and_not_by_mention_of_him() {
+    let mut webhook = live(0, (&[EventKind::Transaction], &[11], &[]));
+    webhook.filters.token_owners = vec![address(10)];
+    let both = live(1, (&[EventKind::Transaction], &[10], &[]));
+    let mut of_changes = live(2, (&[EventKind::AccountChange], &[11], &[]));
+    of_changes.filters.token_owners = vec![address(10)];
+    let index = subscriptions(vec![webhook, both, of_changes]);
+    let matched = |mentioned: &[u8], owners: &[u8]| {
+        let addresses = |numbers: &[u8]| numbers.iter().copied().map(address).collect::<Vec<_>>();
+        let (mentioned, owners) = (addresses(mentioned), addresses(owners));
+        let mut found = vec![99];
+        let at = index.at(Commitment::Confirmed);
+        at.transaction(&mentioned, &[], owners.iter(), &mut found);
+        assert_eq!(index.reads(&mentioned, &owners), !found.is_empty());
+        found
+    };
+    assert_eq!(matched(&[12], &[9, 10, 10]), [0], "each once");
+    assert_eq!(matched(&[10], &[9]), [1]);
+    assert_eq!(matched(&[10], &[10]), [0, 1]);
+    assert!(matched(&[12], &[11]).is_empty());
+    let owners: Vec<_> = index.token_owners().collect();
+    assert_eq!(owners, [&address(10)]);
 }
 
 #[test]

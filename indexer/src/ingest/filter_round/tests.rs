@@ -15,6 +15,7 @@ fn subscriptions(commitment: Commitment) -> Subscriptions {
         filters: Filters {
             accounts: vec![Pubkey::new_from_array([1; 32])],
             programs: Vec::new(),
+            ..Filters::default()
         },
         conditions: Conditions::default(),
         commitment,

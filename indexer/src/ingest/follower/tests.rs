@@ -49,6 +49,7 @@ impl Setup {
             Filters {
                 accounts: Vec::new(),
                 programs: vec![program],
+                ..Filters::default()
             },
         );
         let new = NewWebhook {

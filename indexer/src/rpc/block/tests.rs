@@ -25,7 +25,10 @@ fn block(transactions: Value) -> String {
     .to_string()
 }
 
-fn convert(transactions: Value, wanted: impl Fn(&[Pubkey]) -> bool) -> Result<Block, BlockError> {
+fn convert(
+    transactions: Value,
+    wanted: impl Fn(&[Pubkey], &[Pubkey]) -> bool,
+) -> Result<Block, BlockError> {
     let text = block(transactions);
     let wire: WireBlock<'_> = serde_json::from_str(&text).expect("of the shape of a block");
     wire.convert(101, wanted)
@@ -138,7 +141,7 @@ fn tokens() -> TokenBalance {
 
 #[test]
 fn a_block_is_what_the_stream_would_have_sent() {
-    let block = convert(json!([vote(), swap()]), |_| true).expect("understood");
+    let block = convert(json!([vote(), swap()]), |_, _| true).expect("understood");
     assert_eq!(
         block.meta,
         BlockMeta {
@@ -210,7 +213,7 @@ fn a_block_is_what_the_stream_would_have_sent() {
 
 #[test]
 fn transactions_that_are_not_wanted_keep_their_place_in_the_block() {
-    let mentions = |keys: &[Pubkey]| keys.contains(&key(14));
+    let mentions = |keys: &[Pubkey], _: &[Pubkey]| keys.contains(&key(14));
     let block = convert(json!([vote(), vote(), swap()]), mentions).expect("understood");
     assert_eq!(block.meta.executed_transaction_count, 3);
     let places: Vec<_> = block.transactions.iter().map(|each| each.index).collect();
@@ -218,9 +221,30 @@ fn transactions_that_are_not_wanted_keep_their_place_in_the_block() {
 }
 
 #[test]
+fn a_transaction_is_wanted_by_the_owner_of_a_token_account_that_it_does_not_name() {
+    let owner = tokens().owner.expect("recorded");
+    let owns = |keys: &[Pubkey], owners: &[Pubkey]| {
+        assert!(!keys.contains(&owner));
+        owners.contains(&owner)
+    };
+    let mut closed = swap();
+    let meta = &mut closed["meta"];
+    meta["preTokenBalances"] = meta["postTokenBalances"].take();
+    let block = convert(json!([vote(), swap(), closed]), owns).expect("understood");
+    let places: Vec<_> = block.transactions.iter().map(|each| each.index).collect();
+    assert_eq!(places, [1, 2], "also of one that is closed");
+    let shown = block
+        .transactions
+        .iter()
+        .map(|each| each.token_owners().collect());
+    let shown: Vec<Vec<_>> = shown.collect();
+    assert_eq!(shown, [[&owner], [&owner]]);
+}
+
+#[test]
 fn errors_are_in_the_words_of_the_stream() {
     let text = |error: Value| {
-        let block = convert(json!([failed(error)]), |_| true).expect("understood");
+        let block = convert(json!([failed(error)]), |_, _| true).expect("understood");
         let [one] = &block.transactions[..] else {
             panic!("one transaction")
         };
@@ -255,7 +279,7 @@ fn errors_are_in_the_words_of_the_stream() {
 fn a_block_that_is_not_whole_is_refused() {
     let mut without_result = swap();
     without_result["meta"] = Value::Null;
-    let refused = convert(json!([without_result]), |_| true);
+    let refused = convert(json!([without_result]), |_, _| true);
     assert!(
         matches!(refused, Err(BlockError::WithoutResult)),
         "{refused:?}"
@@ -263,19 +287,19 @@ fn a_block_that_is_not_whole_is_refused() {
 
     let mut unsigned = swap();
     unsigned["transaction"]["signatures"] = json!([]);
-    let refused = convert(json!([unsigned]), |_| true);
+    let refused = convert(json!([unsigned]), |_, _| true);
     assert!(matches!(refused, Err(BlockError::Unsigned)), "{refused:?}");
 
     let mut damaged = swap();
     damaged["transaction"]["message"]["accountKeys"][0] = json!("no key");
     assert!(matches!(
-        convert(json!([damaged]), |_| true),
+        convert(json!([damaged]), |_, _| true),
         Err(BlockError::Key(_))
     ));
     damaged = swap();
     damaged["meta"]["innerInstructions"][0]["instructions"][0]["data"] = json!("0OIl");
     assert!(matches!(
-        convert(json!([damaged]), |_| true),
+        convert(json!([damaged]), |_, _| true),
         Err(BlockError::Data(_))
     ));
 }

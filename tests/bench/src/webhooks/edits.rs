@@ -42,6 +42,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const LIMITS: FilterLimits = FilterLimits {
     accounts: 100,
     programs: 100,
+    token_owners: 100,
 };
 
 /// Measures edits.
@@ -120,5 +121,6 @@ fn only(account: Pubkey) -> Filters {
     Filters {
         accounts: vec![account],
         programs: Vec::new(),
+        ..Filters::default()
     }
 }

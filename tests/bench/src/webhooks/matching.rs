@@ -205,12 +205,14 @@ impl Watched {
             let filters = Filters {
                 accounts: watched.collect(),
                 programs: Vec::new(),
+                ..Filters::default()
             };
             create(&store, first, filters).await?;
         }
         let filters = Filters {
             accounts: Vec::new(),
             programs: vec![TokenProgram::Spl.id()],
+            ..Filters::default()
         };
         create(&store, accounts, filters).await?;
         let live = store.active_webhooks().await?;

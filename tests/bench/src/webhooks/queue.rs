@@ -55,6 +55,7 @@ impl Queue {
             let filters = Filters {
                 accounts,
                 programs: Vec::new(),
+                ..Filters::default()
             };
             let kinds = [EventKind::AccountChange].into_iter().collect();
             let mut definition = WebhookDefinition::new(url.clone(), kinds, filters);

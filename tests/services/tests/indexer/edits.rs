@@ -49,12 +49,14 @@ struct Edits {
 const LIMITS: FilterLimits = FilterLimits {
     accounts: 100,
     programs: 100,
+    token_owners: 100,
 };
 
 fn accounts(number: u8) -> Filters {
     Filters {
         accounts: vec![key(number)],
         programs: Vec::new(),
+        ..Filters::default()
     }
 }
 

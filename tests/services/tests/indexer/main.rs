@@ -18,6 +18,7 @@ mod operations;
 mod owners;
 mod pauses;
 mod storm;
+mod token_owners;
 mod two_servers;
 
 /// Runs each function once per database.

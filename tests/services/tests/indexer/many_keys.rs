@@ -76,6 +76,7 @@ async fn webhooks(harness: &IndexerHarness) -> BTreeMap<WebhookId, (Commitment, 
             filters: Filters {
                 accounts: accounts.clone().map(account).collect(),
                 programs: Vec::new(),
+                ..Filters::default()
             },
             ..harness.definition()
         };
@@ -167,6 +168,7 @@ async fn limits_of_a_server_are_found_at_the_start_shared_and_kept() {
         filters: Filters {
             accounts: (0..FEW).map(account).collect(),
             programs: Vec::new(),
+            ..Filters::default()
         },
         ..harness.definition()
     };

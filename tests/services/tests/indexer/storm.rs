@@ -71,6 +71,7 @@ const ADDED: std::ops::Range<u8> = 10..16;
 const LIMITS: FilterLimits = FilterLimits {
     accounts: 100,
     programs: 100,
+    token_owners: 100,
 };
 
 /// A chain on which all accounts are written in every slot, with or without a subscriber.
@@ -149,6 +150,7 @@ fn accounts(numbers: std::ops::Range<u8>) -> Filters {
     Filters {
         accounts: numbers.map(key).collect(),
         programs: Vec::new(),
+        ..Filters::default()
     }
 }
 

@@ -68,6 +68,7 @@ async fn one_server_that_is_cut_and_one_that_is_slow_in_turn_lose_nothing(
             filters: Filters {
                 accounts: vec![key(1)],
                 programs: Vec::new(),
+                ..Filters::default()
             },
             ..harness.definition()
         };

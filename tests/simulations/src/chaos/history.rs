@@ -181,6 +181,7 @@ fn webhook_of(line: &Value) -> Result<(Promise, String), String> {
             filters: Filters {
                 accounts: keys("accounts")?,
                 programs: keys("programs")?,
+                ..Filters::default()
             },
             kinds: list(line, "kinds", EventKind::from_name)?,
             commitment: named(line, "commitment", Commitment::from_name)?,

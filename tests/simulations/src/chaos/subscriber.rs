@@ -119,5 +119,6 @@ fn filters(accounts: &[u8], programs: &[u8]) -> Filters {
     Filters {
         accounts: accounts.iter().map(|each| events::account(*each)).collect(),
         programs: programs.iter().map(|each| events::program(*each)).collect(),
+        ..Filters::default()
     }
 }

@@ -99,7 +99,8 @@ impl PartialSchema for NewFilters {
         };
         let either = AnyOfBuilder::new()
             .item(some("accounts"))
-            .item(some("programs"));
+            .item(some("programs"))
+            .item(some("tokenOwners"));
         AllOfBuilder::new()
             .item(Ref::from_schema_name(FiltersBody::name()))
             .item(either)

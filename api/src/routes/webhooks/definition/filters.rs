@@ -36,7 +36,7 @@ const MAX_MEMCMP_BYTES: usize = 128;
 /// Most bytes that an account holds.
 const MAX_ACCOUNT_BYTES: u64 = 10 * 1024 * 1024;
 
-/// What the events are about: at least one account or program. A list of these that is absent or null stays as it is; in a new
+/// What the events are about: at least one account, program or owner of token accounts. A list of these that is absent or null stays as it is; in a new
 /// definition it is empty. The other members are conditions that an event must meet beside: an absent one stays as it is, null
 /// takes it away.
 #[derive(Clone, Debug, Deserialize, ToSchema)]
@@ -46,6 +46,10 @@ pub(in crate::routes::webhooks) struct FiltersBody {
     accounts: Option<Vec<String>>,
     #[schema(schema_with = schema::optional_programs)]
     programs: Option<Vec<String>>,
+    /// Wallets and other owners of token accounts: a transaction matches in which a token account of theirs has a balance,
+    /// before or after, although it may name that account alone.
+    #[schema(schema_with = schema::optional_token_owners)]
+    token_owners: Option<Vec<String>>,
     #[serde(default, deserialize_with = "present")]
     #[schema(schema_with = schema::optional_outcome)]
     outcome: Given<String>,
@@ -113,12 +117,20 @@ impl FiltersBody {
         definition: &mut WebhookDefinition,
         settings: &Settings,
     ) -> Result<(), ApiError> {
-        let Filters { accounts, programs } = &mut definition.filters;
+        let Filters {
+            accounts,
+            programs,
+            token_owners,
+        } = &mut definition.filters;
         if let Some(texts) = &self.accounts {
             *accounts = addresses("filters.accounts", texts, settings.addresses.accounts)?;
         }
         if let Some(texts) = &self.programs {
             *programs = addresses("filters.programs", texts, settings.addresses.programs)?;
+        }
+        if let Some(texts) = &self.token_owners {
+            let limit = settings.addresses.token_owners;
+            *token_owners = addresses("filters.tokenOwners", texts, limit)?;
         }
         let conditions = &mut definition.conditions;
         self.over_transactions(conditions)?;
@@ -129,7 +141,8 @@ impl FiltersBody {
             conditions.memcmp = memcmps(&given.unwrap_or_default())?;
         }
         if let Some(size) = self.data_size {
-            conditions.data_size = size.map(data_size).transpose()?;
+            let size = size.map(|size| within_account("filters.dataSize", size));
+            conditions.data_size = size.transpose()?;
         }
         Ok(())
     }
@@ -217,25 +230,22 @@ fn memcmps(given: &[MemcmpBody]) -> Result<Vec<Memcmp>, ApiError> {
         let bytes = bytes
             .filter(fits)
             .ok_or_else(|| refused("bytes", &rule()))?;
-        if body.offset > MAX_ACCOUNT_BYTES {
-            let rule =
-                format!("must be at most {MAX_ACCOUNT_BYTES}, the most that an account holds");
-            return Err(refused("offset", &rule));
-        }
+        let field = format!("filters.memcmp[{index}].offset");
         Ok(Memcmp {
-            offset: body.offset,
+            offset: within_account(field, body.offset)?,
             bytes,
         })
     };
     given.iter().enumerate().map(memcmp).collect()
 }
 
-fn data_size(size: u64) -> Result<u64, ApiError> {
-    if size <= MAX_ACCOUNT_BYTES {
-        return Ok(size);
+/// A position in an account's data, or its length.
+fn within_account(field: impl Into<String>, bytes: u64) -> Result<u64, ApiError> {
+    if bytes <= MAX_ACCOUNT_BYTES {
+        return Ok(bytes);
     }
     let rule = format!("must be at most {MAX_ACCOUNT_BYTES}, the most that an account holds");
-    Err(ApiError::invalid("filters.dataSize", rule))
+    Err(ApiError::invalid(field, rule))
 }
 
 /// Conditions that are right by themselves may still be about kinds that are not asked for, or contradict each other.

@@ -276,6 +276,49 @@ async fn a_webhook_that_can_never_fire_is_refused() {
 }
 
 #[tokio::test]
+async fn token_owners_may_be_named_alone_where_transactions_are_asked_for() {
+    let api = api(false).await;
+    let mut body = json!({
+        "url": "https://example.com/hook",
+        "events": ["transaction"],
+        "filters": { "tokenOwners": [address(1), address(2), address(1)] },
+    });
+    let (path, created) = api.created(&body).await;
+    assert_eq!(
+        created["webhook"]["filters"]["tokenOwners"],
+        json!([address(1), address(2)])
+    );
+    assert_eq!(created["webhook"]["status"]["filter"]["tokenOwners"], 2);
+    let (_, usage) = api.call(Method::GET, "/api/usage", None).await;
+    assert_eq!(usage["addresses"]["used"], 2);
+    let note = json!({ "description": "unchanged otherwise" });
+    let (_, noted) = api.call(Method::PATCH, &path, Some(&note)).await;
+    assert_eq!(noted["filters"], created["webhook"]["filters"]);
+    for (change, field) in [
+        (
+            json!({ "events": ["accountChange"] }),
+            "filters.tokenOwners",
+        ),
+        (json!({ "filters": { "tokenOwners": [] } }), "filters"),
+        (
+            json!({ "filters": { "tokenOwners": ["x"] } }),
+            "filters.tokenOwners[0]",
+        ),
+    ] {
+        let (status, refused) = api.call(Method::PATCH, &path, Some(&change)).await;
+        assert_eq!(
+            (status, &refused["field"]),
+            (StatusCode::BAD_REQUEST, &json!(field)),
+            "{refused}"
+        );
+    }
+    let many: Vec<_> = (0..=u32::try_from(MAX_PROGRAMS).expect("small")).collect();
+    body["filters"] = json!({ "tokenOwners": many.into_iter().map(address).collect::<Vec<_>>() });
+    let (_, refused) = api.post(&body).await;
+    assert_eq!(refused["field"], "filters.tokenOwners");
+}
+
+#[tokio::test]
 async fn the_number_of_programs_is_limited() {
     let api = api(false).await;
     let count = u32::try_from(MAX_PROGRAMS).expect("small");

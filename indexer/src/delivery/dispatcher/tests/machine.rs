@@ -162,6 +162,7 @@ impl Machine {
                     Filters {
                         accounts: vec![Pubkey::new_from_array([1; 32])],
                         programs: Vec::new(),
+                        ..Filters::default()
                     },
                 )
             },
