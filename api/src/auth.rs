@@ -18,7 +18,7 @@ use axum::{
     middleware::Next,
     response::Response,
 };
-use sluice_store::{Access, ApiKeyHash, Store};
+use sluice_store::{AcceptedApiKey, Access, ApiKeyHash, Scope, Scopes, Store};
 
 use crate::error::ApiError;
 
@@ -45,6 +45,37 @@ const FORWARDED: [&str; 6] = [
     "x-real-ip",
 ];
 
+/// What a caller may see, and do.
+#[derive(Clone, Debug)]
+struct Grant {
+    access: Access,
+    scopes: Scopes,
+}
+
+impl Grant {
+    /// Refuses a request of this method that the caller's scopes do not allow: what reads needs one, everything else another.
+    fn check(&self, method: &Method) -> Result<(), ApiError> {
+        let scope = if method.is_safe() {
+            Scope::WebhooksRead
+        } else {
+            Scope::WebhooksWrite
+        };
+        if self.scopes.contain(scope) {
+            return Ok(());
+        }
+        Err(ApiError::MissingScope { scope })
+    }
+}
+
+impl From<AcceptedApiKey> for Grant {
+    fn from(key: AcceptedApiKey) -> Self {
+        Self {
+            access: Access::Key(key.id),
+            scopes: key.scopes,
+        }
+    }
+}
+
 /// Finds the caller of a request by its API key, and counts the request.
 #[derive(Clone, Debug)]
 pub struct Authenticator {
@@ -67,27 +98,27 @@ impl Authenticator {
     }
 
     /// Who may do what a request of this method and with these headers asks.
-    async fn access(&self, method: &Method, headers: &HeaderMap) -> Result<Access, ApiError> {
-        let (access, _) = self.access_by(method, headers).await?;
-        Ok(access)
+    async fn grant(&self, method: &Method, headers: &HeaderMap) -> Result<Grant, ApiError> {
+        let (grant, _) = self.grant_by(method, headers).await?;
+        Ok(grant)
     }
 
-    /// [`Self::access`], with the session that gives it; none where a key does, or nothing is needed.
-    async fn access_by(
+    /// [`Self::grant`], with the session that gives it; none where a key does, or nothing is needed.
+    async fn grant_by(
         &self,
         method: &Method,
         headers: &HeaderMap,
-    ) -> Result<(Access, Option<Session>), ApiError> {
+    ) -> Result<(Grant, Option<Session>), ApiError> {
         let refused = |fault| ApiError::Unauthorized {
             fault,
             with_key: true,
         };
         if let Some(key) = bearer_token(headers)? {
             let found = self.by_key(key).await?;
-            let access = found.ok_or(refused(
+            let grant = found.ok_or(refused(
                 "this API key does not exist, was revoked or has expired; `sluice keys list` shows which do",
             ))?;
-            return Ok((access, None));
+            return Ok((grant, None));
         }
         let Some(session) = self.session(headers) else {
             return Ok((self.without_key(headers).await?, None));
@@ -101,24 +132,24 @@ impl Authenticator {
             ));
         }
         let found = self.by_hash(&session.key).await?;
-        let access = found.ok_or(refused(
+        let grant = found.ok_or(refused(
             "the API key of this session was revoked or has expired: sign in with another",
         ))?;
-        Ok((access, Some(session)))
+        Ok((grant, Some(session)))
     }
 
-    /// What a key gives access to; nothing when there is no such key.
-    async fn by_key(&self, key: &str) -> Result<Option<Access>, ApiError> {
+    /// What a key allows; nothing when there is no such key.
+    async fn by_key(&self, key: &str) -> Result<Option<Grant>, ApiError> {
         if key.len() > MAX_KEY_BYTES {
             return Ok(None);
         }
         self.by_hash(&ApiKeyHash::of(key)).await
     }
 
-    async fn by_hash(&self, hash: &ApiKeyHash) -> Result<Option<Access>, ApiError> {
+    async fn by_hash(&self, hash: &ApiKeyHash) -> Result<Option<Grant>, ApiError> {
         let found = self.store.api_key_by_hash(hash).await;
         let found = found.map_err(|error| ApiError::StoreUnavailable(error.into()))?;
-        Ok(found.map(Access::Key))
+        Ok(found.map(Grant::from))
     }
 
     /// The session that a request is of.
@@ -155,13 +186,15 @@ impl Authenticator {
     /// The session under which a page is shown; none where a request brings its key, or callers on this machine need none.
     ///
     /// # Errors
-    /// [`ApiError::Unauthorized`] where a key is needed and no session is open, [`ApiError::StoreUnavailable`].
+    /// [`ApiError::Unauthorized`] where a key is needed and no session is open, [`ApiError::MissingScope`] where that key may
+    /// not read, [`ApiError::StoreUnavailable`].
     pub async fn page_session(&self, headers: &HeaderMap) -> Result<Option<Session>, ApiError> {
-        let (_, session) = self.access_by(&Method::GET, headers).await?;
+        let (grant, session) = self.grant_by(&Method::GET, headers).await?;
+        grant.check(&Method::GET)?;
         Ok(session)
     }
 
-    async fn without_key(&self, headers: &HeaderMap) -> Result<Access, ApiError> {
+    async fn without_key(&self, headers: &HeaderMap) -> Result<Grant, ApiError> {
         let refuse = |fault| {
             Err(ApiError::Unauthorized {
                 fault,
@@ -179,42 +212,47 @@ impl Authenticator {
                  with api.keyless = true",
             );
         }
-        Ok(Access::All)
+        Ok(Grant {
+            access: Access::All,
+            scopes: Scopes::ALL,
+        })
     }
 }
 
-/// Middleware: passes a request on with its [`Access`], or answers 401 or 429.
+/// Middleware: passes a request on with its [`Access`], or answers 401, 403 or 429.
 ///
 /// # Errors
-/// [`ApiError::Unauthorized`], [`ApiError::RateLimited`], [`ApiError::StoreUnavailable`].
+/// [`ApiError::Unauthorized`], [`ApiError::MissingScope`], [`ApiError::RateLimited`], [`ApiError::StoreUnavailable`].
 pub async fn authenticate(
     State(authenticator): State<Authenticator>,
     mut request: Request,
     next: Next,
 ) -> Result<Response, ApiError> {
-    let access = authenticator
-        .access(request.method(), request.headers())
+    let grant = authenticator
+        .grant(request.method(), request.headers())
         .await?;
-    if access.api_key().is_some() {
-        authenticator.limiter.count(&access)?;
+    if grant.access.api_key().is_some() {
+        authenticator.limiter.count(&grant.access)?;
     }
-    request.extensions_mut().insert(access);
+    grant.check(request.method())?;
+    request.extensions_mut().insert(grant.access);
     Ok(next.run(request).await)
 }
 
 /// Like [`authenticate`], for requests that are not counted.
 ///
 /// # Errors
-/// [`ApiError::Unauthorized`], [`ApiError::StoreUnavailable`].
+/// [`ApiError::Unauthorized`], [`ApiError::MissingScope`], [`ApiError::StoreUnavailable`].
 pub async fn authenticate_unmetered(
     State(authenticator): State<Authenticator>,
     mut request: Request,
     next: Next,
 ) -> Result<Response, ApiError> {
-    let access = authenticator
-        .access(request.method(), request.headers())
+    let grant = authenticator
+        .grant(request.method(), request.headers())
         .await?;
-    request.extensions_mut().insert(access);
+    grant.check(request.method())?;
+    request.extensions_mut().insert(grant.access);
     Ok(next.run(request).await)
 }
 

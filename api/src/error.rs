@@ -16,6 +16,7 @@ use axum::{
 use serde_json::{Map, Value, json};
 use sluice_chain_types::Slot;
 use sluice_market::NotReady;
+use sluice_store::Scope;
 use thiserror::Error;
 use utoipa::ToSchema;
 
@@ -193,6 +194,15 @@ pub enum ApiError {
         /// Whether a key was sent at all.
         with_key: bool,
     },
+    /// The API key may not do this.
+    #[error(
+        "this API key may not do this: it lacks the scope {scope}; use one that has it, which `sluice keys add NAME --scope \
+         {scope}` makes"
+    )]
+    MissingScope {
+        /// The scope that it needs.
+        scope: Scope,
+    },
     /// The caller asks too often.
     #[error("too many requests with this API key; try again in {retry_after_secs} s")]
     RateLimited {
@@ -282,7 +292,7 @@ pub enum ApiError {
 }
 
 /// An RFC 9457 problem document. Members beside these say more, depending on the code: `field`, `pool`, `openTime`,
-/// `account`, `unit`, `held` and `needed` (with `heldString` and `neededString`), `slot`, `size`, `limit`, `remedies`, `priceImpactBps`, `maxPriceImpactBps`, and for `quote_stale` a fresh `quote` with its `context`.
+/// `account`, `unit`, `held` and `needed` (with `heldString` and `neededString`), `slot`, `size`, `limit`, `scope`, `remedies`, `priceImpactBps`, `maxPriceImpactBps`, and for `quote_stale` a fresh `quote` with its `context`.
 #[derive(ToSchema)]
 #[schema(as = Problem)]
 #[expect(dead_code, reason = "describes what `IntoResponse` writes")]
@@ -360,6 +370,7 @@ impl ApiError {
             ),
             Self::NotFound { .. } => problem(S::NOT_FOUND, C::NotFound, "Not found"),
             Self::Unauthorized { .. } => problem(S::UNAUTHORIZED, C::Unauthorized, "Unauthorized"),
+            Self::MissingScope { .. } => problem(S::FORBIDDEN, C::MissingScope, "Missing scope"),
             Self::RateLimited { .. }
             | Self::TooManyRequests { .. }
             | Self::TooManyStreams { .. }
@@ -486,6 +497,7 @@ impl ApiError {
                 json!({ "slot": slot, "slotLag": lag })
             }
             Self::VersionConflict { current } => json!({ "version": current }),
+            Self::MissingScope { scope } => json!({ "scope": scope.name() }),
             _ => json!({}),
         };
         match members {

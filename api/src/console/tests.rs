@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, num::NonZeroU32};
 
 use axum::{body::Body, http::Request};
 use http_body_util::BodyExt;
-use sluice_store::{ApiKeyHash, ApiKeyId, NewApiKey, Store, Timestamp};
+use sluice_store::{ApiKeyHash, ApiKeyId, NewApiKey, Scopes, Store, Timestamp};
 use tempfile::TempDir;
 use tower::ServiceExt;
 
@@ -49,6 +49,7 @@ impl Site {
             hash: ApiKeyHash::of(KEY),
             created: Timestamp::from(std::time::SystemTime::UNIX_EPOCH),
             expires: None,
+            scopes: Scopes::ALL,
         };
         site.store.create_api_key(&key).await.expect("stores");
         site

@@ -46,6 +46,7 @@ problem_codes! {
     MethodNotAllowed = "method_not_allowed",
     MinimumOutOutOfRange = "minimum_out_out_of_range",
     MissingField = "missing_field",
+    MissingScope = "missing_scope",
     NoPool = "no_pool",
     NoRoute = "no_route",
     NonceAccountUnusable = "nonce_account_unusable",

@@ -5,7 +5,9 @@ use std::time::Duration;
 use anyhow::{Context, bail, ensure};
 use clap::{Args, Subcommand};
 use service_kit::Clock;
-use sluice_store::{Access, ApiKey, ApiKeyId, ApiKeySecret, NewApiKey, Quotas, Store, Timestamp};
+use sluice_store::{
+    Access, ApiKey, ApiKeyId, ApiKeySecret, NewApiKey, Quotas, Scope, Scopes, Store, Timestamp,
+};
 
 use crate::config_file::{FileArguments, with_store};
 
@@ -45,6 +47,9 @@ pub struct AddArguments {
     /// Days after which it stops being accepted by itself. Its webhooks go on until it is revoked, or another key takes them over.
     #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u32).range(1..=MAX_DAYS))]
     expires_in_days: Option<u32>,
+    /// What it may do: webhooks:read or webhooks:write, or both, given twice. Everything, unless given.
+    #[arg(long = "scope", value_name = "SCOPE", value_parser = scope)]
+    scopes: Vec<Scope>,
     #[command(flatten)]
     adopt: Adopt,
     #[command(flatten)]
@@ -99,12 +104,25 @@ pub async fn run(command: Command, clock: &Clock) -> anyhow::Result<()> {
         Command::Add(AddArguments {
             name,
             expires_in_days,
+            scopes,
             adopt,
             file,
         }) => {
             check_name(&name)?;
-            let expires = expires_in_days.map(|days| now.after(DAY.saturating_mul(days)));
-            with_store(&file, |_, store| add(store, name, adopt, (now, expires))).await
+            let secret = ApiKeySecret::from_random(rand::random());
+            let new = NewApiKey {
+                id: ApiKeyId::from_random(rand::random()),
+                name,
+                hash: secret.hash(),
+                created: now,
+                expires: expires_in_days.map(|days| now.after(DAY.saturating_mul(days))),
+                scopes: if scopes.is_empty() {
+                    Scopes::ALL
+                } else {
+                    Scopes::only(scopes)
+                },
+            };
+            with_store(&file, |_, store| add(store, new, secret, adopt)).await
         }
         Command::List(file) => {
             let keys = with_store(&file, |_, store| async move { Ok(store.api_keys().await?) });
@@ -134,21 +152,13 @@ pub async fn run(command: Command, clock: &Clock) -> anyhow::Result<()> {
 
 async fn add(
     store: Store,
-    name: String,
+    new: NewApiKey,
+    secret: ApiKeySecret,
     adopt: Adopt,
-    (now, expires): (Timestamp, Option<Timestamp>),
 ) -> anyhow::Result<()> {
     let from = match &adopt.adopt_from {
         None => None,
         Some(key) => Some(find(&store, key).await?),
-    };
-    let secret = ApiKeySecret::from_random(rand::random());
-    let new = NewApiKey {
-        id: ApiKeyId::from_random(rand::random()),
-        name,
-        hash: secret.hash(),
-        created: now,
-        expires,
     };
     let key = store.create_api_key(&new).await?;
     // The key alone goes to standard output, so that a script can take it from there.
@@ -226,6 +236,11 @@ async fn find(store: &Store, id_or_name: &str) -> anyhow::Result<ApiKeyId> {
         .with_context(|| format!("there is no key {id_or_name}; `sluice keys list` shows all"))
 }
 
+fn scope(name: &str) -> Result<Scope, String> {
+    let known = || Scope::ALL.map(Scope::name).join(", ");
+    Scope::from_name(name).ok_or_else(|| format!("must be one of {}", known()))
+}
+
 fn check_name(name: &str) -> anyhow::Result<()> {
     let fits = (1..=MAX_NAME_CHARS).contains(&name.chars().count());
     ensure!(
@@ -250,12 +265,13 @@ fn table(keys: &[ApiKey], now: Timestamp) -> String {
             (None, None) => "in use".to_owned(),
         };
         lines.push_str(&format!(
-            "{}  {:width$}  {} webhooks  made {}  {state}{}\n",
+            "{}  {:width$}  {} webhooks  made {}  {state}{}{}\n",
             key.id,
             key.name,
             key.webhooks,
             key.created,
             own_limits(key.quotas),
+            own_scopes(&key.scopes),
             width = MAX_NAME_CHARS.min(longest_name(keys)),
         ));
     }
@@ -268,6 +284,15 @@ fn own_limits(quotas: Quotas) -> String {
         return String::new();
     }
     format!("  may have {}", limits(quotas))
+}
+
+/// The scopes of a key, where they are not all.
+fn own_scopes(scopes: &Scopes) -> String {
+    let Some(named) = scopes.named() else {
+        return String::new();
+    };
+    let names: Vec<_> = named.iter().map(|scope| scope.name()).collect();
+    format!("  only {}", names.join(", "))
 }
 
 fn longest_name(keys: &[ApiKey]) -> usize {

@@ -268,6 +268,19 @@ async fn keys_are_shown_once_listed_without_their_secret_and_revoked() {
     let endless = ["keys", "add", "endless", "--expires-in-days", "0"];
     assert!(!installation.run(&endless).await.status.success());
 
+    let reading = ["keys", "add", "reading", "--scope", "webhooks:read"];
+    let added = installation.run(&reading).await;
+    assert!(added.status.success(), "{added:?}");
+    let listed = text(&installation.run(&["keys", "list"]).await.stdout);
+    assert!(listed.contains("only webhooks:read\n"), "{listed}");
+    let unknown = ["keys", "add", "swapping", "--scope", "swap"];
+    let refused = installation.run(&unknown).await;
+    assert!(!refused.status.success());
+    assert!(
+        text(&refused.stderr).contains("webhooks:write"),
+        "{refused:?}"
+    );
+
     let limit = ["keys", "limit", "ci", "--addresses", "500"];
     let limited = installation.run(&limit).await;
     assert!(limited.status.success(), "{limited:?}");

@@ -24,6 +24,7 @@ mod operation;
 mod pause;
 mod queue_stats;
 mod retention;
+mod scopes;
 mod secret;
 mod tenant;
 mod timestamp;
@@ -32,7 +33,10 @@ mod webhook;
 pub use self::{
     active::{ActiveChanges, ActiveWebhook, ActiveWebhooks},
     address_limits::AddressLimits,
-    api_keys::{Access, ApiKey, ApiKeyHash, ApiKeyId, ApiKeySecret, NewApiKey, Quotas, Usage},
+    api_keys::{
+        AcceptedApiKey, Access, ApiKey, ApiKeyHash, ApiKeyId, ApiKeySecret, NewApiKey, Quotas,
+        Usage,
+    },
     attempt::{
         Attempt, AttemptResult, MAX_RESPONSE_BYTES, Observation, Outcome, Recorded, Timings,
     },
@@ -59,6 +63,7 @@ pub use self::{
     pause::Pause,
     queue_stats::QueueStats,
     retention::{Removed, Retention},
+    scopes::{Scope, Scopes},
     secret::{MAX_PREVIOUS_SECRETS, Secret, Secrets},
     tenant::{Load, Tenant, TenantShares},
     timestamp::Timestamp,

@@ -61,6 +61,10 @@ impl IntoResponses for Refusals {
                 ),
             ),
             (
+                "403",
+                refusal("The API key lacks a scope, which `scope` names."),
+            ),
+            (
                 "429",
                 refusal("Too many requests with this API key.").header(
                     "Retry-After",

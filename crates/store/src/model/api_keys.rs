@@ -5,6 +5,7 @@ use sha2::{Digest, Sha256};
 
 use super::{
     id::{InvalidId, check_id, text_of_id},
+    scopes::Scopes,
     timestamp::Timestamp,
 };
 
@@ -80,6 +81,8 @@ pub struct NewApiKey {
     pub created: Timestamp,
     /// When it stops being accepted by itself; `None` where that is only when it is revoked.
     pub expires: Option<Timestamp>,
+    /// What it may do.
+    pub scopes: Scopes,
 }
 
 /// What an API key may have. `None` is the configured limit, or none where nothing is configured.
@@ -123,6 +126,17 @@ pub struct ApiKey {
     pub webhooks: u32,
     /// The limits that it has of its own.
     pub quotas: Quotas,
+    /// What it may do.
+    pub scopes: Scopes,
+}
+
+/// An API key that a request was made with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AcceptedApiKey {
+    /// Identifier.
+    pub id: ApiKeyId,
+    /// What it may do.
+    pub scopes: Scopes,
 }
 
 /// The webhooks that an operation may see. Others do not exist for it.

@@ -2,7 +2,8 @@
 
 use super::{pauses, quotas::quotas, retried::retried, rows, store::Store, webhook_row};
 use crate::{
-    Access, ApiKey, ApiKeyHash, ApiKeyId, NewApiKey, Quotas, StoreError, Timestamp,
+    AcceptedApiKey, Access, ApiKey, ApiKeyHash, ApiKeyId, NewApiKey, Quotas, Scope, Scopes,
+    StoreError, Timestamp,
     backend::{Connection, Durability, Row, Sql, database_time, values},
 };
 
@@ -10,19 +11,20 @@ use crate::{
 const REVOKED: &str = "the API key it belongs to was revoked";
 
 const SELECT: &str = "
-    SELECT k.id, k.name, k.created_at, k.revoked_at, k.expires_at, k.max_webhooks, k.max_addresses, k.max_stored_mib,
+    SELECT k.id, k.name, k.created_at, k.revoked_at, k.expires_at, k.scopes, k.max_webhooks, k.max_addresses,
+        k.max_stored_mib,
         (SELECT count(*) FROM webhooks w WHERE w.api_key = k.ordinal AND w.deleted = 0) AS webhooks
     FROM api_keys k WHERE CAST($1 AS TEXT) IS NULL OR k.id = $1 ORDER BY k.ordinal";
 
 /// The API key of a hash, while it is accepted.
 const ACCEPTED: Sql = Sql {
     sqlite: concat!(
-        "SELECT id FROM api_keys WHERE hash = $1 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > ",
+        "SELECT id, scopes FROM api_keys WHERE hash = $1 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > ",
         database_time!(sqlite),
         ")"
     ),
     postgres: concat!(
-        "SELECT id FROM api_keys WHERE hash = $1 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > ",
+        "SELECT id, scopes FROM api_keys WHERE hash = $1 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > ",
         database_time!(postgres),
         ")"
     ),
@@ -38,15 +40,16 @@ impl Store {
         let mut write = self.write(Durability::Durable).await?;
         let stored = write
             .execute(
-                "INSERT INTO api_keys (id, name, hash, created_at, expires_at)
-                 VALUES ($1, $2, $3, $4, $5)
+                "INSERT INTO api_keys (id, name, hash, created_at, expires_at, scopes)
+                 VALUES ($1, $2, $3, $4, $5, $6)
                  ON CONFLICT (name) DO NOTHING",
                 values![
                     new.id.as_str(),
                     new.name.as_str(),
                     new.hash.as_str(),
                     new.created,
-                    new.expires
+                    new.expires,
+                    scopes_text(&new.scopes)
                 ],
             )
             .await?;
@@ -64,6 +67,7 @@ impl Store {
             expires: new.expires,
             webhooks: 0,
             quotas: Quotas::default(),
+            scopes: new.scopes.clone(),
         })
     }
 
@@ -95,10 +99,19 @@ impl Store {
     ///
     /// # Errors
     /// A failure of the database.
-    pub async fn api_key_by_hash(&self, hash: &ApiKeyHash) -> Result<Option<ApiKeyId>, StoreError> {
+    pub async fn api_key_by_hash(
+        &self,
+        hash: &ApiKeyHash,
+    ) -> Result<Option<AcceptedApiKey>, StoreError> {
         let mut read = self.read().await?;
         let row = read.row(ACCEPTED, values![hash.as_str()]).await?;
-        row.map(|row| rows::api_key_id(&row, "id")).transpose()
+        let accepted = |row: Row| {
+            Ok(AcceptedApiKey {
+                id: rows::api_key_id(&row, "id")?,
+                scopes: scopes(&row)?,
+            })
+        };
+        row.map(accepted).transpose()
     }
 
     /// Revokes an API key, by identifier or by name, and switches its webhooks off, since their owner could
@@ -204,5 +217,23 @@ fn api_key_of(row: &Row) -> Result<ApiKey, StoreError> {
         expires: row.optional_time("expires_at")?,
         webhooks: row.count("webhooks")?,
         quotas: quotas(row)?,
+        scopes: scopes(row)?,
     })
+}
+
+/// The stored form of scopes: their names with blanks between them, null for all.
+fn scopes_text(scopes: &Scopes) -> Option<String> {
+    let names = |named: &[Scope]| {
+        let names: Vec<_> = named.iter().map(|scope| scope.name()).collect();
+        names.join(" ")
+    };
+    scopes.named().map(names)
+}
+
+/// A name that this release does not know gives nothing.
+fn scopes(row: &Row) -> Result<Scopes, StoreError> {
+    let stored = row.optional_text("scopes")?;
+    Ok(stored.map_or(Scopes::ALL, |names| {
+        Scopes::only(names.split_whitespace().filter_map(Scope::from_name))
+    }))
 }

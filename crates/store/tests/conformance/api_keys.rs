@@ -2,7 +2,7 @@
 
 use sluice_store::{
     Access, ApiKeyHash, ApiKeyId, ApiKeySecret, FilterEdit, FilterLimits, Filters, NewApiKey,
-    NewWebhook, Quotas, Store, StoreError, Timestamp, WebhookId,
+    NewWebhook, Quotas, Scope, Scopes, Store, StoreError, Timestamp, WebhookId,
 };
 
 use crate::{fixture::*, on_both};
@@ -10,6 +10,7 @@ use crate::{fixture::*, on_both};
 on_both!(
     a_key_is_known_by_its_hash_until_it_is_revoked,
     an_expired_key_is_not_known_while_its_webhooks_go_on,
+    a_key_is_found_with_the_scopes_that_it_was_made_with,
     a_webhook_exists_for_its_key_alone,
     webhooks_of_a_revoked_key_stop_and_can_be_adopted,
     a_key_is_kept_to_its_quotas_and_others_are_not,
@@ -21,10 +22,8 @@ async fn a_key_is_known_by_its_hash_until_it_is_revoked(fixture: &Fixture) {
     let (id, secret) = with_key(store, 1, "one").await;
     assert!(store.api_keys_in_use().await.expect("reads"));
     let find = async |hash: &ApiKeyHash| store.api_key_by_hash(hash).await.expect("reads");
-    assert_eq!(
-        find(&ApiKeyHash::of(secret.expose())).await,
-        Some(id.clone())
-    );
+    let found = find(&ApiKeyHash::of(secret.expose())).await;
+    assert_eq!(found.map(|found| found.id), Some(id.clone()));
     assert_eq!(find(&ApiKeyHash::of("sluice_00")).await, None);
 
     let same_name = NewApiKey {
@@ -33,6 +32,7 @@ async fn a_key_is_known_by_its_hash_until_it_is_revoked(fixture: &Fixture) {
         hash: ApiKeySecret::from_random([2; 32]).hash(),
         created: NOW,
         expires: None,
+        scopes: Scopes::ALL,
     };
     assert!(matches!(
         store.create_api_key(&same_name).await,
@@ -65,6 +65,7 @@ async fn an_expired_key_is_not_known_while_its_webhooks_go_on(fixture: &Fixture)
             hash: secret.hash(),
             created: NOW,
             expires: Some(expires),
+            scopes: Scopes::ALL,
         };
         let created = store.create_api_key(&new).await.expect("created");
         assert_eq!(created.expires, Some(expires));
@@ -72,7 +73,7 @@ async fn an_expired_key_is_not_known_while_its_webhooks_go_on(fixture: &Fixture)
         (created.id, found)
     };
     let (later, found) = key(1, FUTURE).await;
-    assert_eq!(found.as_ref(), Some(&later));
+    assert_eq!(found.map(|found| found.id), Some(later));
     let (expired, found) = key(2, PAST).await;
     assert_eq!(found, None);
     let mut new = webhook(1);
@@ -83,6 +84,34 @@ async fn an_expired_key_is_not_known_while_its_webhooks_go_on(fixture: &Fixture)
     assert_eq!(active.webhooks.len(), 1);
     let keys = store.api_keys().await.expect("lists");
     assert_eq!(keys[1].expires, Some(PAST));
+}
+
+async fn a_key_is_found_with_the_scopes_that_it_was_made_with(fixture: &Fixture) {
+    let store = &fixture.store;
+    let given = [
+        Scopes::ALL,
+        Scopes::only([Scope::WebhooksRead]),
+        Scopes::only(Scope::ALL),
+        Scopes::only([]),
+    ];
+    for (number, scopes) in (1..).zip(&given) {
+        let secret = ApiKeySecret::from_random([number; 32]);
+        let new = NewApiKey {
+            id: ApiKeyId::from_random([number; 8]),
+            name: number.to_string(),
+            hash: secret.hash(),
+            created: NOW,
+            expires: None,
+            scopes: scopes.clone(),
+        };
+        let created = store.create_api_key(&new).await.expect("created");
+        assert_eq!(&created.scopes, scopes);
+        let found = store.api_key_by_hash(&secret.hash()).await.expect("reads");
+        let found = found.map(|found| (found.id, found.scopes));
+        assert_eq!(found, Some((created.id, scopes.clone())));
+    }
+    let listed = store.api_keys().await.expect("lists").into_iter();
+    assert!(listed.map(|key| key.scopes).eq(given));
 }
 
 async fn a_webhook_exists_for_its_key_alone(fixture: &Fixture) {

@@ -6,7 +6,7 @@ use sluice_store::{
     Access, ApiKeyId, ApiKeySecret, Attempt, AttemptResult, BodyTemplate, Commit, Commitment,
     Delivery, DeliveryLog, DeliveryOrder, DeliveryQuery, EndpointState, EventKind, Filters,
     LeaseLimits, LeaseRequest, LeaseToken, LeasedDelivery, MessageId, MessageKind, NewApiKey,
-    NewMessage, NewWebhook, Outcome, Secret, Store, TenantShares, Timestamp, Timings,
+    NewMessage, NewWebhook, Outcome, Scopes, Secret, Store, TenantShares, Timestamp, Timings,
     WebhookDefinition, WebhookId, testing::PrivateCluster,
 };
 use solana_pubkey::Pubkey;
@@ -164,6 +164,7 @@ pub async fn with_key(store: &Store, number: u8, name: &str) -> (ApiKeyId, ApiKe
         hash: secret.hash(),
         created: NOW,
         expires: None,
+        scopes: Scopes::ALL,
     };
     store.create_api_key(&new).await.expect("created");
     (id, secret)

@@ -1,6 +1,6 @@
 //! Tests of authentication: callers that are admitted, and the webhooks that they see.
 
-use sluice_store::{ApiKeyId, ApiKeySecret, NewApiKey, Quotas};
+use sluice_store::{ApiKeyId, ApiKeySecret, NewApiKey, Quotas, Scope, Scopes};
 
 use super::*;
 
@@ -11,6 +11,10 @@ struct Key {
 
 impl Api {
     async fn key(&self, number: u8) -> Key {
+        self.scoped_key(number, Scopes::ALL).await
+    }
+
+    async fn scoped_key(&self, number: u8, scopes: Scopes) -> Key {
         let secret = ApiKeySecret::from_random([number; 32]);
         let new = NewApiKey {
             id: ApiKeyId::from_random([number; 8]),
@@ -18,6 +22,7 @@ impl Api {
             hash: secret.hash(),
             created: now(),
             expires: None,
+            scopes,
         };
         self.store.create_api_key(&new).await.expect("stores");
         Key {
@@ -95,6 +100,44 @@ async fn once_there_is_a_key_every_caller_needs_one() {
         status,
         StatusCode::UNAUTHORIZED,
         "the last key opens nothing"
+    );
+}
+
+#[tokio::test]
+async fn a_key_may_do_what_its_scopes_allow_and_is_told_which_it_lacks() {
+    const PATH: &str = "/api/webhooks";
+    let api = api(false).await;
+    let reader = api.scoped_key(1, Scopes::only([Scope::WebhooksRead])).await;
+    let writer = api
+        .scoped_key(2, Scopes::only([Scope::WebhooksWrite]))
+        .await;
+    let neither = api.scoped_key(3, Scopes::only([])).await;
+    let body = valid();
+    for (key, method, body, lacks) in [
+        (&reader, Method::GET, None, None),
+        (&reader, Method::POST, Some(&body), Some("webhooks:write")),
+        (&writer, Method::POST, Some(&body), None),
+        (&writer, Method::GET, None, Some("webhooks:read")),
+        (&neither, Method::GET, None, Some("webhooks:read")),
+    ] {
+        let (status, answer) = read(api.by(key, method, PATH, body).await).await;
+        let Some(scope) = lacks else {
+            assert!(status.is_success(), "{answer}");
+            continue;
+        };
+        assert_eq!(status, StatusCode::FORBIDDEN, "{answer}");
+        assert_eq!(answer["code"], "missing_scope");
+        assert_eq!(answer["scope"], scope);
+        let detail = answer["detail"].as_str().expect("text");
+        assert!(detail.contains(&format!("--scope {scope}")), "{detail}");
+    }
+    let report = json!({ "id": "msg_1", "accepted": true, "durationMs": 1 });
+    let stream = "/api/webhooks/wh_1/stream";
+    let response = api.by(&reader, Method::POST, stream, Some(&report)).await;
+    assert_eq!(
+        response.status(),
+        StatusCode::FORBIDDEN,
+        "uncounted ones, too"
     );
 }
 

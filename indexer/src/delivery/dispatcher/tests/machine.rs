@@ -6,7 +6,7 @@ use service_kit::Clock;
 use sluice_store::{
     Access, ApiKeyId, ApiKeySecret, Attempt, BodyTemplate, Commit, Commitment, Delivery,
     DeliveryLog, DeliveryOrder, DeliveryQuery, DeliveryState, EndpointState, EventKind, Filters,
-    MessageId, MessageKind, NewApiKey, NewMessage, NewWebhook, Secret, Timestamp,
+    MessageId, MessageKind, NewApiKey, NewMessage, NewWebhook, Scopes, Secret, Timestamp,
     WebhookDefinition, WebhookId,
 };
 use sluice_testkit::webhook_receiver::{Reply, WebhookReceiver};
@@ -137,6 +137,7 @@ impl Machine {
             hash: ApiKeySecret::from_random([number; 32]).hash(),
             created: Timestamp::from(Clock::system().now()),
             expires: None,
+            scopes: Scopes::ALL,
         };
         self.store.create_api_key(&key).await.expect("created");
         let (url, order) = (receiver.url(), DeliveryOrder::None);

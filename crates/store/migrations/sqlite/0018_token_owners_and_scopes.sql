@@ -13,3 +13,7 @@ INSERT INTO filters_with_token_owners (webhook, accounts, programs, digest, cond
 SELECT webhook, accounts, programs, digest, conditions FROM filters;
 DROP TABLE filters;
 ALTER TABLE filters_with_token_owners RENAME TO filters;
+
+-- What an API key may do: names of scopes with blanks between them; null for all. A process of an earlier release does not look at
+-- them, so keys with scopes are made when none runs any more.
+ALTER TABLE api_keys ADD COLUMN scopes TEXT;
