@@ -16,7 +16,7 @@
 //! | what became of it | `deliveries`, `events`, `redeliver`, `skip`, `backfill`, `test`, `sample` |
 //! | a temporary webhook's connection | `relay`, `relay_streams` |
 //! | the routes and what they share | `router`, `state`, `limits`, `problem`, `etag`, `paging` |
-//! | the description of all this | `openapi`, `schema`, `parts`, `batch` |
+//! | the description of all this | `openapi`, `schema`, `parts`, `batch`, `delivery_options` |
 
 mod addresses;
 mod backfill;
@@ -25,6 +25,7 @@ mod create;
 mod definition;
 mod delete;
 mod deliveries;
+mod delivery_options;
 mod etag;
 mod events;
 mod filters_view;

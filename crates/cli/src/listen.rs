@@ -14,7 +14,7 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use secrecy::SecretString;
 use serde_json::{Map, Value, json};
 use service_kit::{Backoff, CancellationToken, Clock};
-use sluice_store::{Attempt, MessageId, Secret, Secrets};
+use sluice_store::{Attempt, DeliveryOptions, MessageId, Secret, Secrets};
 use sluice_webhook_client::{Client, Reach, WebhookRequest, target};
 use tokio::task::JoinSet;
 use url::Url;
@@ -177,6 +177,7 @@ impl Forwarder {
                     secrets: &self.secrets,
                     headers: &[],
                     gzip: false,
+                    options: &DeliveryOptions::default(),
                     body: &line.body,
                 },
                 self.clock.now(),

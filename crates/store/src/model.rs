@@ -10,6 +10,7 @@ mod batch;
 mod checkpoint;
 mod conditions;
 mod delivery;
+mod delivery_options;
 mod encryption;
 mod endpoint;
 mod event_kind;
@@ -46,6 +47,10 @@ pub use self::{
     checkpoint::{AccountGap, ResumeState, UnconfirmedSlot},
     conditions::{Conditions, InstructionPrefix, Memcmp, TransactionOutcome},
     delivery::{Delivery, DeliveryLog, DeliveryQuery, DeliveryState, Redeliver, Skipped},
+    delivery_options::{
+        DeliveryOptions, MAX_ATTEMPTS_PER_SECOND, MAX_CONCURRENCY, MAX_OWN_RETRY_PAUSE_SECS,
+        MAX_OWN_RETRY_PAUSES,
+    },
     encryption::{EncryptionKeys, InvalidEncryptionKey},
     endpoint::{Breaker, EndpointChange, EndpointState},
     event_kind::{EventKind, EventKinds},

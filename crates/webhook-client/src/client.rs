@@ -168,6 +168,7 @@ impl Client {
         request: &WebhookRequest<'_>,
         attempt: &mut Attempt,
     ) -> Result<Answer, SendError> {
+        let deadline = request.options.deadline(self.deadline);
         let (url, zone) = target::check(request.url, self.reach)?;
         if zone == Zone::Public
             && let Some(literal) = target::literal(&url)
@@ -187,11 +188,9 @@ impl Client {
         let timeline = Timeline::start(&url);
         let request = client.post(url).headers(headers).body(body);
         let exchange = timeline.during(exchange(request, &timeline));
-        let result = timeout(self.deadline, exchange).await;
+        let result = timeout(deadline, exchange).await;
         attempt.timings = timeline.timings();
-        result.unwrap_or(Err(SendError::TimedOut {
-            deadline: self.deadline,
-        }))
+        result.unwrap_or(Err(SendError::TimedOut { deadline }))
     }
 }
 

@@ -22,7 +22,7 @@ pub mod target;
 mod timeline;
 
 pub use batch::{batch_body, batch_id};
-pub use client::{Client, SendError, SetupError};
+pub use client::{Client, SHORTEST_DEADLINE, SendError, SetupError};
 pub use request::{SignedRequest, WebhookRequest, is_reserved_header};
 pub use signature::SecretFault;
 pub use target::{Reach, TargetFault};

@@ -12,7 +12,7 @@ use reqwest::header::{
     CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, InvalidHeaderName,
     InvalidHeaderValue, USER_AGENT,
 };
-use sluice_store::{MessageId, Secrets, Timestamp};
+use sluice_store::{DeliveryOptions, MessageId, Secrets, Timestamp};
 use standardwebhooks::{HEADER_WEBHOOK_ID, HEADER_WEBHOOK_SIGNATURE, HEADER_WEBHOOK_TIMESTAMP};
 use thiserror::Error;
 
@@ -77,6 +77,8 @@ pub struct WebhookRequest<'a> {
     pub headers: &'a [(String, String)],
     /// Whether a long body may be compressed.
     pub gzip: bool,
+    /// How the webhook is delivered to.
+    pub options: &'a DeliveryOptions,
     /// JSON.
     pub body: &'a str,
 }

@@ -11,7 +11,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use sluice_store::{Attempt, MAX_RESPONSE_BYTES, MessageId, Secret, Secrets};
+use sluice_store::{Attempt, DeliveryOptions, MAX_RESPONSE_BYTES, MessageId, Secret, Secrets};
 use sluice_testkit::webhook_receiver::{Reply, RequestHead, WebhookReceiver};
 use sluice_webhook_client::{
     Client, Reach, WebhookRequest,
@@ -74,6 +74,7 @@ async fn post(client: &Client, url: &str) -> Attempt {
         secrets: &secrets,
         headers: &[],
         gzip: false,
+        options: &DeliveryOptions::default(),
         body: "{}",
     };
     client.post(&request, SystemTime::now()).await

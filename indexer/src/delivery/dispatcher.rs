@@ -293,8 +293,10 @@ impl Dispatcher {
             self.metrics.took(Stage::Pending, waited);
         }
         self.metrics.took(Stage::Attempted, attempt.duration);
-        let (index, schedule) = (delivery.retry_index, &self.schedule);
-        let outcome = retry::outcome(&attempt, index, schedule, jitter);
+        let own = delivery.options.retry_pauses();
+        let own = own.map(|pauses| retry::schedule(Some(pauses)));
+        let schedule = own.as_ref().unwrap_or(&self.schedule);
+        let outcome = retry::outcome(&attempt, delivery.retry_index, schedule, jitter);
         log(&delivery, &attempt, &outcome);
         AttemptResult::new(delivery.lease, attempt, outcome, rand::random())
     }
@@ -312,6 +314,7 @@ fn request<'a>(
         secrets: &delivery.secrets,
         headers: &delivery.headers,
         gzip: delivery.gzip,
+        options: &delivery.options,
         body,
     }
 }
@@ -350,7 +353,7 @@ impl InFlight {
             self.begin_batch(batch);
         }
         for ReservedDelivery { delivery, reserved } in alone {
-            let permits = self.limiter.resume(&delivery.lease.webhook);
+            let permits = self.limiter.resume(&delivery);
             let dispatcher = Arc::clone(&self.dispatcher);
             let attempt = dispatcher.attempt(delivery, permits, Arc::clone(&self.stop));
             let ended = self.ended.clone();
@@ -374,7 +377,7 @@ impl InFlight {
         let (Some(first), Some(reserved)) = (deliveries.first(), reserved) else {
             return;
         };
-        let permits = self.limiter.resume(&first.lease.webhook);
+        let permits = self.limiter.resume(first);
         let dispatcher = Arc::clone(&self.dispatcher);
         let attempt = dispatcher.attempt_batch(deliveries, permits, Arc::clone(&self.stop));
         let ended = self.ended.clone();

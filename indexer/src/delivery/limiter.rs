@@ -1,4 +1,4 @@
-//! Limits the attempts in flight to each endpoint of this process.
+//! Limits the attempts in flight to each endpoint of this process, and how many of them begin in a second where its owner says.
 //!
 //! More deliveries of a webhook are leased than are attempted at once, so that a fast endpoint does not wait for the
 //! database between them. Each attempt needs a permit. When the endpoint pauses, those that wait get none and their
@@ -14,26 +14,77 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use sluice_store::WebhookId;
+use sluice_store::{DeliveryOptions, LeasedDelivery, WebhookId};
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore},
-    time::timeout,
+    time::{Instant, sleep_until, timeout},
 };
 
 /// The permits of one endpoint. Clones share them.
 #[derive(Clone, Debug)]
 pub struct EndpointPermits {
     free: Arc<Semaphore>,
+    in_flight: usize,
     paused: Arc<AtomicBool>,
+    pace: Arc<Pace>,
+    per_second: Option<u32>,
+}
+
+/// When the next attempt to an endpoint may begin.
+#[derive(Debug)]
+struct Pace(Mutex<Instant>);
+
+impl Pace {
+    fn new() -> Self {
+        Self(Mutex::new(Instant::now()))
+    }
+
+    /// Takes the next turn.
+    fn turn(&self, per_second: u32) -> Instant {
+        let mut next = self.0.lock();
+        let turn = (*next).max(Instant::now());
+        *next = turn + Duration::from_secs(1) / per_second.max(1);
+        turn
+    }
+
+    /// Whether an attempt that begins now would be too early.
+    fn is_owed(&self) -> bool {
+        *self.0.lock() > Instant::now()
+    }
 }
 
 impl EndpointPermits {
-    /// Waits for a permit, at most for `patience`; `None` when there was none, or the endpoint paused meanwhile.
+    /// Waits for a permit and the turn of an attempt, at most for `patience`; `None` when there was none, or the endpoint
+    /// paused meanwhile.
     pub async fn acquire(&self, patience: Duration) -> Option<OwnedSemaphorePermit> {
-        let permit = timeout(patience, Arc::clone(&self.free).acquire_owned()).await;
-        let permit = permit.ok()?.ok()?;
+        let permit = timeout(patience, self.acquire_in_turn()).await.ok()??;
         (!self.paused.load(Ordering::Relaxed)).then_some(permit)
     }
+
+    async fn acquire_in_turn(&self) -> Option<OwnedSemaphorePermit> {
+        let permit = Arc::clone(&self.free).acquire_owned().await.ok()?;
+        if let Some(per_second) = self.per_second {
+            sleep_until(self.pace.turn(per_second)).await;
+        }
+        Some(permit)
+    }
+
+    /// As they are for an endpoint with these options: the same ones, unless its owner changed them.
+    fn of(&mut self, options: &DeliveryOptions, most: usize) {
+        let in_flight = in_flight(options, most);
+        if self.in_flight != in_flight {
+            // The store leases no more than are asked for, so those of before are over soon.
+            self.free = Arc::new(Semaphore::new(in_flight));
+            self.in_flight = in_flight;
+        }
+        self.per_second = options.max_per_second;
+    }
+}
+
+/// Attempts in flight at once to an endpoint with these options.
+fn in_flight(options: &DeliveryOptions, most: usize) -> usize {
+    let asked = options.concurrency.map(usize::try_from);
+    asked.map_or(most, |asked| asked.unwrap_or(most).clamp(1, most))
 }
 
 /// The permits of all endpoints. Clones share them.
@@ -44,7 +95,7 @@ pub struct EndpointLimiter {
 }
 
 impl EndpointLimiter {
-    /// A limiter with `in_flight` permits for each endpoint.
+    /// A limiter with `in_flight` permits for each endpoint, or fewer where its owner asks for fewer.
     #[must_use]
     pub fn new(in_flight: usize) -> Self {
         Self {
@@ -53,17 +104,25 @@ impl EndpointLimiter {
         }
     }
 
-    /// The permits of a webhook of which deliveries were leased just now. The store leases none while the endpoint
+    /// The permits of the webhook of a delivery that was leased just now. The store leases none while the endpoint
     /// pauses, so it does not.
     #[must_use]
-    pub fn resume(&self, webhook: &WebhookId) -> EndpointPermits {
+    pub fn resume(&self, delivery: &LeasedDelivery) -> EndpointPermits {
+        self.permits(&delivery.lease.webhook, &delivery.options)
+    }
+
+    fn permits(&self, webhook: &WebhookId, options: &DeliveryOptions) -> EndpointPermits {
         let mut endpoints = self.endpoints.lock();
         let permits = endpoints
             .entry(webhook.clone())
             .or_insert_with(|| EndpointPermits {
                 free: Arc::new(Semaphore::new(self.in_flight)),
+                in_flight: self.in_flight,
                 paused: Arc::default(),
+                pace: Arc::new(Pace::new()),
+                per_second: None,
             });
+        permits.of(options, self.in_flight);
         permits.paused.store(false, Ordering::Relaxed);
         permits.clone()
     }
@@ -75,11 +134,11 @@ impl EndpointLimiter {
         }
     }
 
-    /// Drops the endpoints that have no deliveries here.
+    /// Drops the endpoints that have no deliveries here, and whose next attempt could begin at once.
     pub fn drop_idle(&self) {
         self.endpoints
             .lock()
-            .retain(|_, permits| Arc::strong_count(&permits.free) > 1);
+            .retain(|_, permits| Arc::strong_count(&permits.pace) > 1 || permits.pace.is_owed());
     }
 }
 
@@ -92,17 +151,18 @@ mod tests {
     #[tokio::test]
     async fn permits_are_as_many_as_they_are_and_none_while_the_endpoint_pauses() {
         let (limiter, webhook) = (EndpointLimiter::new(2), WebhookId::from_random([1; 16]));
-        let permits = limiter.resume(&webhook);
+        let options = DeliveryOptions::default();
+        let permits = limiter.permits(&webhook, &options);
         let first = permits.acquire(SOON).await;
         let second = permits.acquire(SOON).await;
         assert!(first.is_some() && second.is_some());
         assert!(permits.acquire(SOON).await.is_none(), "all are in use");
-        let other = limiter.resume(&WebhookId::from_random([2; 16]));
+        let other = limiter.permits(&WebhookId::from_random([2; 16]), &options);
         assert!(other.acquire(SOON).await.is_some(), "others have their own");
         drop(first);
         limiter.pause(&webhook);
         assert!(permits.acquire(SOON).await.is_none(), "paused");
-        let again = limiter.resume(&webhook);
+        let again = limiter.permits(&webhook, &options);
         assert!(again.acquire(SOON).await.is_some());
         drop((permits, again, second));
         limiter.drop_idle();
@@ -111,5 +171,52 @@ mod tests {
             1,
             "the other one is still held"
         );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_owner_may_ask_for_fewer_at_once_and_change_that() {
+        let (limiter, webhook) = (EndpointLimiter::new(16), WebhookId::from_random([1; 16]));
+        let asking = |concurrency| DeliveryOptions {
+            concurrency: Some(concurrency),
+            ..DeliveryOptions::default()
+        };
+        let one = limiter.permits(&webhook, &asking(1));
+        let first = one.acquire(SOON).await;
+        assert!(first.is_some());
+        assert!(one.acquire(SOON).await.is_none(), "one at a time");
+        let two = limiter.permits(&webhook, &asking(2));
+        let more = (two.acquire(SOON).await, two.acquire(SOON).await);
+        assert!(more.0.is_some() && more.1.is_some());
+        assert!(two.acquire(SOON).await.is_none());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn attempts_begin_evenly_spread_and_not_faster_after_a_rest_or_being_dropped() {
+        const PATIENCE: Duration = Duration::from_secs(5);
+        let (limiter, webhook) = (EndpointLimiter::new(16), WebhookId::from_random([1; 16]));
+        let options = DeliveryOptions {
+            max_per_second: Some(4),
+            ..DeliveryOptions::default()
+        };
+        let began = Instant::now();
+        let mut held = Vec::new();
+        for _ in 0..5 {
+            let permits = limiter.permits(&webhook, &options);
+            held.push(permits.acquire(PATIENCE).await.expect("in its turn"));
+        }
+        assert_eq!(began.elapsed(), Duration::from_secs(1));
+        drop(held);
+        limiter.drop_idle();
+        let permits = limiter.permits(&webhook, &options);
+        let _next = permits.acquire(PATIENCE).await.expect("in its turn");
+        assert_eq!(began.elapsed(), Duration::from_millis(1250));
+        drop(permits);
+        tokio::time::advance(Duration::from_secs(60)).await;
+        let rested = Instant::now();
+        for _ in 0..2 {
+            let permits = limiter.permits(&webhook, &options);
+            permits.acquire(PATIENCE).await.expect("in its turn");
+        }
+        assert_eq!(rested.elapsed(), Duration::from_millis(250), "no burst");
     }
 }

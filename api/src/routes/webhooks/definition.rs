@@ -16,6 +16,7 @@ use utoipa::ToSchema;
 use self::filters::FiltersBody;
 use super::{
     batch::{self, BatchBody},
+    delivery_options::{self, DeliveryOptionsBody},
     limits::{
         MAX_DESCRIPTION_CHARS, MAX_HEADER_BYTES, MAX_HEADERS, MAX_HEARTBEAT_SECS, MAX_URL_BYTES,
         MIN_HEARTBEAT_SECS,
@@ -69,6 +70,9 @@ pub(super) struct DefinitionBody {
     #[serde(default, deserialize_with = "present")]
     #[schema(value_type = Option<BatchBody>, required = false)]
     batch: Given<BatchBody>,
+    #[serde(default, deserialize_with = "present")]
+    #[schema(value_type = Option<DeliveryOptionsBody>, required = false)]
+    delivery: Given<DeliveryOptionsBody>,
     #[schema(ignore)]
     temporary: Option<bool>,
     /// What the service writes: allowed where a webhook is changed, so that what was read can be sent back.
@@ -209,6 +213,14 @@ impl DefinitionBody {
         }
         if let Some(given) = self.batch {
             after.batch = given.map(batch::check).transpose()?;
+        }
+        if let Some(given) = self.delivery {
+            let check = |body| delivery_options::check(body, settings.delivery_timeout);
+            after.delivery = given.map(check).transpose()?.unwrap_or_default();
+        }
+        if temporary && !after.delivery.is_default() {
+            let fault = "must be left out: the messages of a temporary webhook go down its stream as they come";
+            return Err(ApiError::invalid("delivery", fault));
         }
         if temporary && after.batch.is_some() {
             let fault = "must be left out: the messages of a temporary webhook go down its stream one by one";

@@ -23,6 +23,8 @@ pub struct Settings {
     pub max_webhooks: u32,
     /// Most addresses of one webhook.
     pub addresses: FilterLimits,
+    /// The deadline of an attempt.
+    pub delivery_timeout: Duration,
     /// How long the secret before signs as well after a rotation.
     pub secret_overlap: Duration,
     /// How often one caller may have tests sent.
@@ -57,6 +59,7 @@ impl From<&WebhooksConfig> for Settings {
                 // A wallet is one address among others: an integrator that watches its users' has as many of either kind.
                 token_owners: config.max_accounts,
             },
+            delivery_timeout: config.delivery_timeout(),
             secret_overlap: config.secret_overlap(),
             tests: RateLimit {
                 per_minute: config.tests_per_minute,

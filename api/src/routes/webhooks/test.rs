@@ -110,6 +110,7 @@ async fn send(
         secrets,
         headers: &definition.headers,
         gzip: definition.gzip,
+        options: &definition.delivery,
         body: &body,
     };
     let now = state.clock.time_of_day();

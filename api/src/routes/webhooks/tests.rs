@@ -72,6 +72,7 @@ async fn api_at(allow_http_loopback: bool, keyless: bool) -> Api {
             programs: MAX_PROGRAMS,
             token_owners: MAX_PROGRAMS,
         },
+        delivery_timeout: Duration::from_secs(15),
         secret_overlap: Duration::from_secs(24 * 3600),
         tests: RateLimit {
             per_minute: NonZeroU32::new(1).expect("not zero"),

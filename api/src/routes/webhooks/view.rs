@@ -6,7 +6,9 @@ use serde::Serialize;
 use sluice_store::{FilterState, Store, StoreError, Webhook, WebhookDefinition};
 use utoipa::ToSchema;
 
-use super::{batch::BatchView, filters_view::FiltersView, schema};
+use super::{
+    batch::BatchView, delivery_options::DeliveryOptionsView, filters_view::FiltersView, schema,
+};
 
 /// A webhook on the wire.
 #[derive(Debug, Serialize, ToSchema)]
@@ -39,6 +41,9 @@ pub(super) struct WebhookView {
     /// Null where each message is posted alone.
     #[schema(required)]
     batch: Option<BatchView>,
+    /// Null where it is delivered to as every webhook is.
+    #[schema(required)]
+    delivery: Option<DeliveryOptionsView>,
     status: Status,
 }
 
@@ -128,6 +133,7 @@ impl WebhookView {
             gzip,
             heartbeat,
             batch,
+            delivery,
         } = webhook.definition;
         let text = |time: sluice_store::Timestamp| time.to_string();
         Ok(Self {
@@ -145,6 +151,7 @@ impl WebhookView {
             gzip,
             heartbeat: heartbeat.map(|every| every.as_secs()),
             batch: batch.map(BatchView::of),
+            delivery: DeliveryOptionsView::of(delivery),
             status: Status {
                 version: webhook.version,
                 filter,

@@ -30,6 +30,7 @@ impl Idempotency {
             gzip,
             heartbeat,
             batch,
+            delivery,
         } = definition;
         let mut asked = serde_json::json!([
             url,
@@ -51,6 +52,9 @@ impl Idempotency {
         }
         if let (false, Some(asked)) = (conditions.is_empty(), asked.as_array_mut()) {
             asked.push(serde_json::to_value(conditions).unwrap_or_default());
+        }
+        if let (false, Some(asked)) = (delivery.is_default(), asked.as_array_mut()) {
+            asked.push(serde_json::to_value(delivery).unwrap_or_default());
         }
         Self {
             key,

@@ -1,7 +1,10 @@
 //! Leases: the right to attempt a delivery until a time, how one is requested, and the delivery under it.
 
+use std::sync::Arc;
+
 use super::{
     batch::Batch,
+    delivery_options::DeliveryOptions,
     id::{MessageId, WebhookId},
     message::MessageKind,
     secret::Secrets,
@@ -93,6 +96,8 @@ pub struct LeasedDelivery {
     pub retry_index: u32,
     /// How it is put together with others; `None` when it is posted alone.
     pub batch: Option<Batch>,
+    /// How its webhook is delivered to.
+    pub options: Arc<DeliveryOptions>,
     /// In an ordered webhook with batches, the sequence of the first message of its batch; its own otherwise.
     pub head: u64,
     /// Whether it is the one delivery by which an endpoint whose breaker is not closed is tried.

@@ -8,6 +8,7 @@ use super::{
     api_keys::{Access, ApiKeyId},
     batch::Batch,
     conditions::Conditions,
+    delivery_options::DeliveryOptions,
     event_kind::EventKinds,
     filter_state::Revision,
     filters::Filters,
@@ -77,6 +78,8 @@ pub struct WebhookDefinition {
     pub heartbeat: Option<Duration>,
     /// How its messages are put together; `None` where each is posted alone.
     pub batch: Option<Batch>,
+    /// How fast, how patiently and how often it is delivered to.
+    pub delivery: DeliveryOptions,
 }
 
 impl WebhookDefinition {
@@ -99,6 +102,7 @@ impl WebhookDefinition {
             gzip: false,
             heartbeat: None,
             batch: None,
+            delivery: DeliveryOptions::default(),
         }
     }
 }

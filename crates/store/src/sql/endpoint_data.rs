@@ -1,11 +1,13 @@
 //! Endpoint data that all deliveries of a webhook share: URL, headers, secrets.
 
+use std::sync::Arc;
+
 use serde::Serialize;
 
 use super::rows;
 use crate::{
-    Batch, EncryptionKeys, Lease, LeaseRequest, LeasedDelivery, MessageId, MessageKind, Secrets,
-    StoreError, Tenant, Timestamp, WebhookId,
+    Batch, DeliveryOptions, EncryptionKeys, Lease, LeaseRequest, LeasedDelivery, MessageId,
+    MessageKind, Secrets, StoreError, Tenant, Timestamp, WebhookId,
     backend::{Row, json_rows},
 };
 
@@ -19,6 +21,7 @@ pub(super) struct EndpointData {
     headers: Vec<(String, String)>,
     gzip: bool,
     batch: Option<Batch>,
+    options: Arc<DeliveryOptions>,
 }
 
 /// The data of one message and of its delivery.
@@ -49,7 +52,7 @@ pub(super) fn webhooks_json(ordinals: impl IntoIterator<Item = i64>) -> Result<S
 
 impl EndpointData {
     /// From a row with `ordinal`, `api_key`, `id`, `url`, `secret`, `previous_secrets`, `previous_secrets_until`, `headers`,
-    /// `gzip` and those of its batches of a webhook.
+    /// `gzip`, `delivery_options` and those of its batches of a webhook.
     pub(super) fn of(row: &Row, now: Timestamp, keys: &EncryptionKeys) -> Result<Self, StoreError> {
         Ok(Self {
             ordinal: row.integer("ordinal")?,
@@ -60,6 +63,7 @@ impl EndpointData {
             headers: rows::webhook_headers(row, keys)?,
             gzip: row.flag("gzip")?,
             batch: rows::batch(row)?,
+            options: Arc::new(rows::delivery_options(row)?),
         })
     }
 
@@ -90,6 +94,7 @@ impl EndpointData {
             created: delivery.created,
             retry_index: delivery.retry_index,
             batch: self.batch,
+            options: Arc::clone(&self.options),
             head: delivery.head,
             probe: delivery.probe,
         }

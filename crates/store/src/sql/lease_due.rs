@@ -33,7 +33,7 @@ const WAITING: &str = "
                 ORDER BY d.webhook, d.due_at, d.sequence LIMIT 1)
         FROM pending WHERE pending.webhook IS NOT NULL
     ), waiting AS MATERIALIZED (
-        SELECT w.ordinal, w.api_key, w.batch_messages, w.batch_bytes, w.batch_wait_ms, e.breaker, e.concurrency_limit,
+        SELECT w.ordinal, w.api_key, w.batch_messages, w.batch_bytes, w.batch_wait_ms, w.delivery_options, e.breaker, e.concurrency_limit,
             coalesce(e.paused_until, 0) AS paused_until,
             (SELECT d.due_at FROM deliveries d
              WHERE d.webhook = w.ordinal AND d.due_at IS NOT NULL
@@ -43,13 +43,14 @@ const WAITING: &str = "
         JOIN endpoints e ON e.webhook = w.ordinal
         WHERE w.active = 1 AND w.deleted = 0 AND w.relay_until IS NULL
     )
-    SELECT ordinal, api_key, batch_messages, batch_bytes, batch_wait_ms, breaker, concurrency_limit,
+    SELECT ordinal, api_key, batch_messages, batch_bytes, batch_wait_ms, delivery_options, breaker, concurrency_limit,
         CASE WHEN paused_until > oldest THEN paused_until ELSE oldest END AS due_at
     FROM waiting WHERE oldest IS NOT NULL";
 
 /// The temporary webhook `$1` of an API key (`$2`, null for all), if it has not ended at `$3`.
 const RELAYED: &str = "
-    SELECT w.ordinal, w.api_key, w.batch_messages, w.batch_bytes, w.batch_wait_ms, 'closed' AS breaker, e.concurrency_limit, CAST(0 AS BIGINT) AS due_at
+    SELECT w.ordinal, w.api_key, w.batch_messages, w.batch_bytes, w.batch_wait_ms, w.delivery_options,
+        'closed' AS breaker, e.concurrency_limit, CAST(0 AS BIGINT) AS due_at
     FROM webhooks w JOIN endpoints e ON e.webhook = w.ordinal
     LEFT JOIN api_keys k ON k.ordinal = w.api_key
     WHERE w.id = $1 AND (CAST($2 AS TEXT) IS NULL OR k.id = $2)
@@ -104,7 +105,8 @@ struct DueWebhook {
     ordinal: i64,
     tenant: Tenant,
     breaker: Breaker,
-    concurrency_limit: Option<u32>,
+    /// Attempts that may be leased at once; `None` for as many as there are.
+    leasable: Option<u32>,
     batch: Option<Batch>,
     due_at: Timestamp,
 }
@@ -121,10 +123,10 @@ impl DueWebhook {
         }
     }
 
-    /// Deliveries that its endpoint is believed to bear at once.
+    /// Deliveries that its endpoint is believed to bear at once, and that its owner wants it to.
     fn borne(&self) -> u32 {
         let in_one = self.batch.map_or(1, |batch| batch.max_messages);
-        self.concurrency_limit
+        self.leasable
             .map_or(u32::MAX, |limit| limit.saturating_mul(in_one))
     }
 }
@@ -415,7 +417,7 @@ async fn load_endpoints(
             bound_rows!(
                 [webhook bigint],
                 "SELECT w.ordinal, w.api_key, w.id, w.url, w.secret, w.previous_secrets, w.previous_secrets_until,
-                     w.headers, w.gzip, w.batch_messages, w.batch_bytes, w.batch_wait_ms
+                     w.headers, w.gzip, w.batch_messages, w.batch_bytes, w.batch_wait_ms, w.delivery_options
                  FROM v JOIN webhooks w ON w.ordinal = v.webhook"
             ),
             ordinals.into_iter().map(|ordinal| values![ordinal]).collect(),
@@ -435,7 +437,7 @@ fn due_webhook(row: &Row) -> Result<DueWebhook, StoreError> {
         ordinal: row.integer("ordinal")?,
         tenant: rows::tenant(row)?,
         breaker: rows::breaker(row)?,
-        concurrency_limit: rows::concurrency_limit(row)?,
+        leasable: rows::leasable(row)?,
         batch: rows::batch(row)?,
         due_at: row.time("due_at")?,
     })

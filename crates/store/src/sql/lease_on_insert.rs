@@ -18,7 +18,7 @@ use crate::{
 const LEASABLE: Sql = over_rows!(
     [webhook bigint],
     "SELECT w.ordinal, w.api_key, w.id, w.url, w.secret, w.previous_secrets, w.previous_secrets_until, w.headers, w.gzip,
-         w.batch_messages, w.batch_bytes, w.batch_wait_ms, e.concurrency_limit,
+         w.batch_messages, w.batch_bytes, w.batch_wait_ms, w.delivery_options, e.concurrency_limit,
          (SELECT count(*) FROM deliveries l
           WHERE l.webhook = w.ordinal AND l.lease_token IS NOT NULL AND l.due_at > $2) AS leased
      FROM v JOIN webhooks w ON w.ordinal = v.webhook JOIN endpoints e ON e.webhook = w.ordinal
@@ -74,7 +74,7 @@ impl<'r> LeaseOnInsert<'r> {
         for row in &found {
             let endpoint = EndpointData::of(row, request.now, keys)?;
             let share = request.shares.left(endpoint.tenant());
-            let quota = rows::concurrency_limit(row)?
+            let quota = rows::leasable(row)?
                 .unwrap_or(u32::MAX)
                 .min(request.limits.quota)
                 .min(TenantShares::quota_of_webhook(share));

@@ -5,10 +5,10 @@ use std::time::Duration;
 use solana_pubkey::{PUBKEY_BYTES, Pubkey};
 
 use crate::{
-    ActiveWebhook, ApiKeyId, Batch, Breaker, Commitment, Conditions, DeliveryOrder, EncryptionKeys,
-    EndpointState, EventKinds, Filters, MessageId, MessageKind, Revision, Secret, Secrets,
-    StoreError, Tenant, Timestamp, Webhook, WebhookDefinition, WebhookId, backend::Row,
-    model::SealedColumn,
+    ActiveWebhook, ApiKeyId, Batch, Breaker, Commitment, Conditions, DeliveryOptions,
+    DeliveryOrder, EncryptionKeys, EndpointState, EventKinds, Filters, MessageId, MessageKind,
+    Revision, Secret, Secrets, StoreError, Tenant, Timestamp, Webhook, WebhookDefinition,
+    WebhookId, backend::Row, model::SealedColumn,
 };
 
 pub(super) fn webhook(row: &Row, keys: &EncryptionKeys) -> Result<Webhook, StoreError> {
@@ -36,6 +36,7 @@ pub(super) fn webhook(row: &Row, keys: &EncryptionKeys) -> Result<Webhook, Store
             gzip: row.flag("gzip")?,
             heartbeat: heartbeat(row)?,
             batch: batch(row)?,
+            delivery: delivery_options(row)?,
         },
         disabled_reason: row.optional_text("disabled_reason")?,
         refused: row.optional_text("refused")?,
@@ -226,6 +227,33 @@ pub(super) fn batch(row: &Row) -> Result<Option<Batch>, StoreError> {
         max_bytes: row.count("batch_bytes")?,
         max_wait: Duration::from_millis(row.unsigned("batch_wait_ms")?),
     }))
+}
+
+/// Null where all are as for every webhook.
+pub(super) fn delivery_options(row: &Row) -> Result<DeliveryOptions, StoreError> {
+    let Some(stored) = row.optional_text("delivery_options")? else {
+        return Ok(DeliveryOptions::default());
+    };
+    serde_json::from_str(&stored).map_err(|_| StoreError::Corrupt {
+        what: "webhooks.delivery_options",
+    })
+}
+
+/// The stored form of delivery options.
+pub(super) fn delivery_options_text(
+    options: &DeliveryOptions,
+) -> Result<Option<String>, StoreError> {
+    if options.is_default() {
+        return Ok(None);
+    }
+    let text = serde_json::to_string(options);
+    text.map(Some)
+        .map_err(|error| StoreError::Database(error.into()))
+}
+
+/// How many attempts may be leased to an endpoint, by what was learnt of it and what its owner asks for.
+pub(super) fn leasable(row: &Row) -> Result<Option<u32>, StoreError> {
+    Ok(delivery_options(row)?.leasable(concurrency_limit(row)?))
 }
 
 fn filters(row: &Row) -> Result<Filters, StoreError> {

@@ -119,7 +119,7 @@ pub(super) async fn lock(
 
 /// Columns of a definition, in this order: `url`, `wants_account_change`, `wants_transaction`, `wants_program_event`,
 /// `commitment`, `delivery_order`, `description`, `headers`, `gzip`, `heartbeat_seconds`, `active`, `batch_messages`, `batch_bytes`,
-/// `batch_wait_ms`.
+/// `batch_wait_ms`, `delivery_options`.
 pub(super) fn definition_columns(
     id: &WebhookId,
     definition: &WebhookDefinition,
@@ -142,6 +142,7 @@ pub(super) fn definition_columns(
         batch.map(|batch| i64::from(batch.max_messages)),
         batch.map(|batch| i64::from(batch.max_bytes)),
         batch.map(|batch| i64::try_from(batch.max_wait.as_millis()).unwrap_or(i64::MAX)),
+        rows::delivery_options_text(&definition.delivery)?,
     ])
 }
 
@@ -178,10 +179,10 @@ pub(super) async fn update(
             "UPDATE webhooks SET url = $1, wants_account_change = $2, wants_transaction = $3,
                  wants_program_event = $4, commitment = $5, delivery_order = $6, description = $7,
                  headers = $8, gzip = $9, heartbeat_seconds = $10, active = $11, batch_messages = $12,
-                 batch_bytes = $13, batch_wait_ms = $14, disabled_reason = $15,
-                 refused = CASE WHEN matched_revision = $16 THEN refused END,
-                 matched_revision = $16, version = version + 1
-             WHERE ordinal = $17",
+                 batch_bytes = $13, batch_wait_ms = $14, delivery_options = $15, disabled_reason = $16,
+                 refused = CASE WHEN matched_revision = $17 THEN refused END,
+                 matched_revision = $17, version = version + 1
+             WHERE ordinal = $18",
             columns,
         )
         .await?;

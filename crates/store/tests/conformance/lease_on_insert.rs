@@ -13,6 +13,7 @@ on_both!(
     what_is_due_already_goes_first,
     nothing_is_leased_for_an_endpoint_that_does_not_work,
     no_more_than_the_lease_quota_is_leased,
+    no_more_than_an_owner_asks_for_is_leased,
     of_a_lane_only_the_first_is_leased,
     known_messages_are_not_leased_again,
     storing_and_recording_do_not_stop_each_other,
@@ -38,6 +39,17 @@ async fn insert_leased(
         .expect("stores");
     let (committed, leased) = pending.durable().await.expect("on the disk");
     (committed.inserted, leased)
+}
+
+async fn no_more_than_an_owner_asks_for_is_leased(fixture: &Fixture) {
+    let store = &fixture.store;
+    let mut new = webhook(1);
+    new.definition.delivery.concurrency = Some(2);
+    let id = store.create_webhook(&new, 1).await.expect("creates").id;
+    let messages: Vec<_> = (1..=3).map(|number| message(&id, number)).collect();
+    let (inserted, leased) = insert_leased(store, &messages, NOW, PLENTY).await;
+    assert_eq!((inserted, sequences(&leased)), (3, vec![1, 2]));
+    assert_eq!(leased[0].options.concurrency, Some(2));
 }
 
 async fn what_is_leased_on_insert_is_not_leased_again(fixture: &Fixture) {

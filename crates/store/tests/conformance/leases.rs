@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use sluice_store::{
-    Access, AttemptResult, BodyTemplate, Breaker, DeliveryState, EndpointChange, EndpointState,
-    LeaseLimits, LeasedDelivery, MAX_RESPONSE_BYTES, NewMessage, Outcome, Revision, Secret,
-    StoreError, WebhookDefinition,
+    Access, AttemptResult, BodyTemplate, Breaker, DeliveryOptions, DeliveryState, EndpointChange,
+    EndpointState, LeaseLimits, LeasedDelivery, MAX_RESPONSE_BYTES, NewMessage, Outcome, Revision,
+    Secret, StoreError, WebhookDefinition,
 };
 
 use crate::{fixture::*, on_both};
@@ -24,6 +24,7 @@ on_both!(
     an_endpoint_that_recovers_is_sent_at_once_what_waits_for_a_retry,
     what_failed_too_seldom_to_open_the_breaker_is_sent_at_once_too_after_an_outage,
     a_concurrency_limit_is_honoured,
+    what_an_owner_asks_for_is_leased_and_no_more,
     both_secrets_sign_during_a_rotation,
     every_secret_that_is_not_over_signs_and_there_are_not_many,
     the_queue_is_counted,
@@ -424,6 +425,56 @@ async fn a_concurrency_limit_is_honoured(fixture: &Fixture) {
     assert_eq!(lease(store, NOW).await.len(), 2);
     assert!(lease(store, NOW).await.is_empty());
     assert_eq!(store.endpoint(&id).await.expect("reads"), Some(slow));
+}
+
+async fn what_an_owner_asks_for_is_leased_and_no_more(fixture: &Fixture) {
+    let store = &fixture.store;
+    let id = owing(store, 9).await;
+    let ask = async |delivery: DeliveryOptions| {
+        let definition = WebhookDefinition {
+            delivery,
+            ..definition()
+        };
+        let written = store
+            .update_webhook(&Access::All, &id, &definition, None)
+            .await;
+        assert_eq!(
+            written.expect("writes").expect("exists").definition,
+            definition
+        );
+    };
+    let gentle = DeliveryOptions {
+        concurrency: Some(2),
+        timeout_ms: Some(2000),
+        retry_pauses_seconds: Some(vec![7]),
+        ..DeliveryOptions::default()
+    };
+    ask(gentle.clone()).await;
+    let leased = lease(store, NOW).await;
+    assert_eq!(leased.len(), 2);
+    assert!(leased.iter().all(|each| *each.options == gentle));
+    assert!(lease(store, NOW).await.is_empty());
+    let slow = EndpointState {
+        concurrency_limit: Some(1),
+        ..EndpointState::default()
+    };
+    assert!(store.set_endpoint(&id, &slow).await.expect("sets"));
+    accept(store, &leased).await;
+    assert_eq!(lease(store, NOW).await.len(), 1, "what it bears is less");
+    let fast = EndpointState::default();
+    assert!(store.set_endpoint(&id, &fast).await.expect("sets"));
+    ask(DeliveryOptions {
+        max_per_second: Some(2),
+        ..DeliveryOptions::default()
+    })
+    .await;
+    assert_eq!(
+        lease(store, NOW).await.len(),
+        3,
+        "two seconds' worth, of which one was leased"
+    );
+    ask(DeliveryOptions::default()).await;
+    assert_eq!(lease(store, NOW).await.len(), 3, "all the others");
 }
 
 async fn both_secrets_sign_during_a_rotation(fixture: &Fixture) {

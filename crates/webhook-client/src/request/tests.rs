@@ -30,6 +30,7 @@ fn request(secrets: &Secrets, now: Timestamp, body: &str) -> SignedRequest {
         secrets,
         headers: &[],
         gzip: true,
+        options: &DeliveryOptions::default(),
         body,
     };
     sign(&unsigned, now).expect("builds")
@@ -94,6 +95,7 @@ fn the_signature_is_the_one_of_the_specification() {
         secrets: &secrets,
         headers: &[],
         gzip: false,
+        options: &DeliveryOptions::default(),
         body: "{}",
     };
     let signed = sign(&unsigned, Timestamp::from_unix_seconds(1))
@@ -145,6 +147,7 @@ fn the_owners_headers_are_sent_but_neither_shown_nor_allowed_to_replace_ours() {
             header("HOST", "internal"),
         ],
         gzip: false,
+        options: &DeliveryOptions::default(),
         body: "{}",
     };
     let request = sign(&unsigned, now()).expect("builds");

@@ -5,7 +5,9 @@ mod machine;
 mod receivers;
 
 use service_kit::Clock;
-use sluice_store::{Access, Delivery, DeliveryOrder, DeliveryState, Secret, Timestamp};
+use sluice_store::{
+    Access, Delivery, DeliveryOptions, DeliveryOrder, DeliveryState, Secret, Timestamp,
+};
 use sluice_testkit::{
     free_port::free_address,
     webhook_receiver::{Reply, WebhookReceiver},
@@ -82,6 +84,61 @@ async fn a_receiver_that_hangs_does_not_hold_up_another() {
     let is_open = |delivery: &Delivery| delivery.attempts == 0;
     assert!(left.iter().all(is_open), "it waited for them: {left:?}");
     assert!(hanging.received().len() <= usize::try_from(MAX_IN_FLIGHT).expect("small"));
+    machine.stop().await;
+}
+
+#[tokio::test]
+async fn a_webhook_is_retried_by_its_own_schedule() {
+    const PAUSE: Duration = Duration::from_secs(60);
+    let receiver = answering(vec![failing(); 9]).await;
+    let machine = Machine::on_stopped_clock().await;
+    let id = machine.webhook(1, &receiver).await;
+    let once_more = DeliveryOptions {
+        retry_pauses_seconds: Some(vec![60]),
+        ..DeliveryOptions::default()
+    };
+    machine.deliver_with(&id, once_more).await;
+    machine.owe(&id, 0..1).await;
+    machine
+        .until(&id, |deliveries| deliveries[0].attempts == 1)
+        .await;
+    machine.clock.advance(2 * SCHEDULE[1]);
+    sleep(3 * POLL_INTERVAL).await;
+    let waiting = deliveries(&machine.store, &id).await;
+    assert_eq!(waiting[0].attempts, 1, "the schedule of all others is over");
+    machine.clock.advance(2 * PAUSE);
+    machine.until(&id, all(DeliveryState::Failed)).await;
+    assert_eq!(receiver.received().len(), 2);
+    machine.stop().await;
+}
+
+#[tokio::test]
+async fn no_more_attempts_are_in_flight_than_the_owner_asks_for_and_his_deadline_ends_them() {
+    let hanging = answering(vec![Reply::Hang; 60]).await;
+    let machine = Machine::start().await;
+    let id = machine.webhook(1, &hanging).await;
+    let two = DeliveryOptions {
+        concurrency: Some(2),
+        ..DeliveryOptions::default()
+    };
+    machine.deliver_with(&id, two).await;
+    machine.owe(&id, 0..9).await;
+    machine.until_received(&hanging, 2).await;
+    sleep(3 * POLL_INTERVAL).await;
+    assert_eq!(hanging.received().len(), 2, "of nine");
+
+    let impatient = machine.webhook(2, &hanging).await;
+    let second = DeliveryOptions {
+        timeout_ms: Some(1000),
+        retry_pauses_seconds: Some(Vec::new()),
+        ..DeliveryOptions::default()
+    };
+    machine.deliver_with(&impatient, second).await;
+    machine.owe(&impatient, 0..1).await;
+    machine.until(&impatient, all(DeliveryState::Failed)).await;
+    let attempts = machine.attempts(&impatient).await;
+    let error = attempts[0].error.as_deref().expect("it failed");
+    assert_eq!(error, "no complete answer within 1 s");
     machine.stop().await;
 }
 

@@ -22,7 +22,7 @@ use axum::http::{
 use bytes::Bytes;
 use reqwest::Url;
 use service_kit::Clock;
-use sluice_store::{NewMessage, Secrets, Timestamp};
+use sluice_store::{DeliveryOptions, NewMessage, Secrets, Timestamp};
 use sluice_testkit::load;
 use sluice_webhook_client::{WebhookRequest, request};
 use tokio::task::JoinSet;
@@ -54,6 +54,7 @@ impl Prepared {
             secrets,
             headers: &[],
             gzip: false,
+            options: &DeliveryOptions::default(),
             body: &body,
         };
         let built = request::sign(&request, Timestamp::from(Clock::system().now()))?;

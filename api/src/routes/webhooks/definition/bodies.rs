@@ -33,6 +33,7 @@ impl PartialSchema for NewWebhookBody {
                     .enum_values(Some([STREAM_URL]));
                 body.properties.insert("url".to_owned(), url.into());
                 body.properties.remove("batch");
+                body.properties.remove("delivery");
             },
         );
         OneOfBuilder::new()

@@ -90,6 +90,16 @@ fn option_faults() -> Vec<Fault> {
         ("batch", json!({ "maxMessages": 501 }), "batch.maxMessages"),
         ("batch", json!({ "maxBytes": 1023 }), "batch.maxBytes"),
         ("batch", json!({ "maxWaitMs": 5001 }), "batch.maxWaitMs"),
+        (
+            "delivery",
+            json!({ "concurrency": 17 }),
+            "delivery.concurrency",
+        ),
+        (
+            "delivery",
+            json!({ "timeoutMs": 15_001 }),
+            "delivery.timeoutMs",
+        ),
         ("id", json!("wh_1"), "id"),
         ("created", json!("2026-01-01T00:00:00Z"), "created"),
         ("temporary", json!("yes"), "temporary"),
@@ -431,6 +441,28 @@ async fn more_addresses_than_the_stream_serves_are_refused_with_the_limit_and_th
         (StatusCode::OK, &json!(1)),
         "one was there"
     );
+}
+
+#[tokio::test]
+async fn delivery_options_are_written_whole_and_null_takes_them_away() {
+    let api = api(false).await;
+    let mut body = valid();
+    body["delivery"] = json!({ "concurrency": 2, "retryPausesSeconds": [5, 60] });
+    let (path, _) = api.created(&body).await;
+    let note = json!({ "description": "unchanged otherwise" });
+    let (_, noted) = api.call(Method::PATCH, &path, Some(&note)).await;
+    assert_eq!(noted["delivery"], body["delivery"], "{noted}");
+    let others = json!({ "delivery": { "maxPerSecond": 3, "timeoutMs": 2000 } });
+    let (_, changed) = api.call(Method::PATCH, &path, Some(&others)).await;
+    assert_eq!(changed["delivery"], others["delivery"], "{changed}");
+    let as_all = json!({ "delivery": null });
+    let (_, ended) = api.call(Method::PATCH, &path, Some(&as_all)).await;
+    assert_eq!(ended["delivery"], Value::Null, "{ended}");
+
+    body["temporary"] = json!(true);
+    body.as_object_mut().expect("an object").remove("url");
+    let (_, refused) = api.post(&body).await;
+    assert_eq!(refused["field"], "delivery", "{refused}");
 }
 
 #[tokio::test]

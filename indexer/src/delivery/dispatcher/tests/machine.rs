@@ -5,9 +5,9 @@ use std::ops::Range;
 use service_kit::Clock;
 use sluice_store::{
     Access, ApiKeyId, ApiKeySecret, Attempt, BodyTemplate, Commit, Commitment, Delivery,
-    DeliveryLog, DeliveryOrder, DeliveryQuery, DeliveryState, EndpointState, EventKind, Filters,
-    MessageId, MessageKind, NewApiKey, NewMessage, NewWebhook, Scopes, Secret, Timestamp,
-    WebhookDefinition, WebhookId,
+    DeliveryLog, DeliveryOptions, DeliveryOrder, DeliveryQuery, DeliveryState, EndpointState,
+    EventKind, Filters, MessageId, MessageKind, NewApiKey, NewMessage, NewWebhook, Scopes, Secret,
+    Timestamp, WebhookDefinition, WebhookId,
 };
 use sluice_testkit::webhook_receiver::{Reply, WebhookReceiver};
 use sluice_webhook_client::Reach;
@@ -175,6 +175,18 @@ impl Machine {
             .await
             .expect("created")
             .id
+    }
+
+    /// From now on the webhook is delivered to like this.
+    pub(super) async fn deliver_with(&self, webhook: &WebhookId, options: DeliveryOptions) {
+        let read = self.store.webhook(&Access::All, webhook).await;
+        let mut definition = read.expect("read").expect("exists").definition;
+        definition.delivery = options;
+        let updated = self
+            .store
+            .update_webhook(&Access::All, webhook, &definition, None)
+            .await;
+        assert!(updated.expect("written").is_some());
     }
 
     pub(super) async fn owe(&self, webhook: &WebhookId, numbers: Range<u8>) {

@@ -1,0 +1,122 @@
+//! Delivery options: how its owner wants a webhook to be delivered to, within what the service offers.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+/// Most attempts that may be asked to be in flight at once to one endpoint: no process makes more.
+pub const MAX_CONCURRENCY: u32 = 16;
+
+/// Most attempts that may be asked to be begun in a second: more is what an endpoint without a limit gets.
+pub const MAX_ATTEMPTS_PER_SECOND: u32 = 1000;
+
+/// Most pauses of a retry schedule of its owner's: every attempt is kept, and the service's own has nine.
+pub const MAX_OWN_RETRY_PAUSES: usize = 20;
+
+/// Longest pause of a retry schedule of its owner's, seconds: a day, as in the service's own.
+pub const MAX_OWN_RETRY_PAUSE_SECS: u32 = 24 * 60 * 60;
+
+/// For how many seconds a rate is leased ahead: an attempt waits that long for its turn at most, which is less than the patience
+/// with which one waits for a permit.
+const LEASED_SECONDS: u32 = 2;
+
+/// How a webhook is delivered to. What is `None` is as for every webhook.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct DeliveryOptions {
+    /// Most attempts in flight at once, of all processes together.
+    pub concurrency: Option<u32>,
+    /// Most attempts that a process begins in a second, evenly spread.
+    pub max_per_second: Option<u32>,
+    /// Deadline of an attempt, milliseconds; the service's own where that is shorter.
+    pub timeout_ms: Option<u32>,
+    /// Pauses between the attempts, seconds; the message is given up after the last.
+    pub retry_pauses_seconds: Option<Vec<u32>>,
+}
+
+impl DeliveryOptions {
+    /// Whether everything is as for every webhook.
+    #[must_use]
+    pub fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// The deadline of an attempt where the service's own is `longest`.
+    #[must_use]
+    pub fn deadline(&self, longest: Duration) -> Duration {
+        let asked = self
+            .timeout_ms
+            .map(|millis| Duration::from_millis(millis.into()));
+        asked.map_or(longest, |asked| asked.min(longest))
+    }
+
+    /// The pauses between the attempts, where the webhook has its own.
+    #[must_use]
+    pub fn retry_pauses(&self) -> Option<Vec<Duration>> {
+        let seconds = self.retry_pauses_seconds.as_ref()?.iter();
+        Some(
+            seconds
+                .map(|pause| Duration::from_secs((*pause).into()))
+                .collect(),
+        )
+    }
+
+    /// How many attempts may be leased at once to an endpoint that is known to bear `learnt`.
+    pub(crate) fn leasable(&self, learnt: Option<u32>) -> Option<u32> {
+        let of_rate = self
+            .max_per_second
+            .map(|rate| rate.saturating_mul(LEASED_SECONDS));
+        [learnt, self.concurrency, of_rate]
+            .into_iter()
+            .flatten()
+            .min()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_least_of_what_is_learnt_and_what_is_asked_for_is_leased() {
+        let options = |concurrency, max_per_second| DeliveryOptions {
+            concurrency,
+            max_per_second,
+            ..DeliveryOptions::default()
+        };
+        assert_eq!(options(None, None).leasable(None), None);
+        assert_eq!(options(None, None).leasable(Some(3)), Some(3));
+        assert_eq!(options(Some(2), None).leasable(Some(3)), Some(2));
+        assert_eq!(options(Some(4), Some(1)).leasable(Some(3)), Some(2));
+    }
+
+    #[test]
+    fn a_deadline_can_only_be_shortened() {
+        let of = |timeout_ms| DeliveryOptions {
+            timeout_ms,
+            ..DeliveryOptions::default()
+        };
+        let longest = Duration::from_secs(15);
+        assert_eq!(of(None).deadline(longest), longest);
+        assert_eq!(
+            of(Some(1500)).deadline(longest),
+            Duration::from_millis(1500)
+        );
+        assert_eq!(of(Some(30_000)).deadline(longest), longest);
+    }
+
+    #[test]
+    fn what_is_stored_is_read_again_and_what_is_absent_is_as_for_every_webhook() {
+        let options = DeliveryOptions {
+            concurrency: Some(1),
+            max_per_second: Some(2),
+            timeout_ms: Some(3000),
+            retry_pauses_seconds: Some(vec![4, 5]),
+        };
+        let text = serde_json::to_string(&options).expect("JSON");
+        let read: DeliveryOptions = serde_json::from_str(&text).expect("read");
+        assert_eq!(read, options);
+        let absent: DeliveryOptions = serde_json::from_str("{}").expect("read");
+        assert!(absent.is_default() && !options.is_default());
+    }
+}
