@@ -39,8 +39,14 @@ export class VerificationError extends SluiceError {
 /** Before the base64 of a secret. */
 const SECRET_PREFIX = 'whsec_';
 
-/** Before a signature of the only version that there is. Others are passed over. */
-const SIGNATURE_PREFIX = 'v1,';
+/** Before the base64 of a public key, which verifies and cannot sign. */
+const PUBLIC_KEY_PREFIX = 'whpk_';
+
+/** Before a signature: under a secret, and under what a public key verifies. Other versions are passed over. */
+const SIGNATURE_PREFIXES = { HMAC: 'v1,', Ed25519: 'v1a,' } as const;
+
+/** Length of a public key, bytes. */
+const PUBLIC_KEY_BYTES = 32;
 
 /** How far a clock may be off, seconds; what Standard Webhooks recommends. */
 const TOLERANCE = 300;
@@ -48,14 +54,14 @@ const TOLERANCE = 300;
 /** The most that a compressed body may become, bytes: an account of 10 MiB is 14 MiB in base64. */
 const MOST_BYTES = 32 * 1024 * 1024;
 
-/** The most signatures that are looked at: the secret and those before it that still sign are five at most. */
+/** The most signatures that are looked at: the secret and those before it that still sign are five at most, of two versions. */
 const MOST_SIGNATURES = 16;
 
 /**
  * Verifies a delivery by Standard Webhooks 1.0 and reads its body.
  *
  * `body` is what arrived, before it was parsed; it may be compressed still, as bodies of a webhook with `gzip` are. Of
- * several secrets one must have signed. Comparison takes the same time whatever differs.
+ * several secrets, or public keys of webhooks with `v1a` among their signatures, one must have signed. Comparison takes the same time whatever differs.
  */
 export async function verify(
   body: string | Uint8Array,
@@ -67,9 +73,7 @@ export async function verify(
   const seconds = timestamp(header(headers, 'webhook-timestamp'), options);
   const signatures = header(headers, 'webhook-signature')
     .split(' ')
-    .filter((signature) => signature.startsWith(SIGNATURE_PREFIX))
-    .slice(0, MOST_SIGNATURES)
-    .map((signature) => bytesOfBase64(signature.slice(SIGNATURE_PREFIX.length)));
+    .slice(0, MOST_SIGNATURES);
   const bytes = typeof body === 'string' ? new TextEncoder().encode(body) : await plain(body);
   const head = new TextEncoder().encode(`${id}.${seconds}.`);
   const signed = new Uint8Array(head.length + bytes.length);
@@ -77,10 +81,12 @@ export async function verify(
   signed.set(bytes, head.length);
   let matches = false;
   for (const secret of [secrets].flat()) {
-    const key = await importKey(secret);
-    for (const signature of signatures) {
+    const [algorithm, key] = await importKey(secret);
+    const prefix = SIGNATURE_PREFIXES[algorithm];
+    for (const text of signatures) {
+      const signature = text.startsWith(prefix) ? bytesOfBase64(text.slice(prefix.length)) : undefined;
       // The platform compares in constant time.
-      if (signature !== undefined && (await crypto.subtle.verify('HMAC', key, signature, signed))) {
+      if (signature !== undefined && (await crypto.subtle.verify(algorithm, key, signature, signed))) {
         matches = true;
       }
     }
@@ -128,14 +134,17 @@ function timestamp(text: string, { now = Date.now(), toleranceSeconds = TOLERANC
   return seconds;
 }
 
-async function importKey(secret: string): Promise<CryptoKey> {
-  const text = secret.startsWith(SECRET_PREFIX) ? secret.slice(SECRET_PREFIX.length) : secret;
-  const key = bytesOfBase64(text);
-  if (key === undefined || key.length === 0) {
+async function importKey(secret: string): Promise<['HMAC' | 'Ed25519', CryptoKey]> {
+  const isPublic = secret.startsWith(PUBLIC_KEY_PREFIX);
+  const prefix = isPublic ? PUBLIC_KEY_PREFIX : SECRET_PREFIX;
+  const key = bytesOfBase64(secret.startsWith(prefix) ? secret.slice(prefix.length) : secret);
+  if (key === undefined || key.length === 0 || (isPublic && key.length !== PUBLIC_KEY_BYTES)) {
     // Not a fault of the delivery, and its text never goes into a log.
-    throw new TypeError('the secret is not one: it begins with whsec_ and goes on in base64');
+    throw new TypeError('the secret is not one: it begins with whsec_, or a public key with whpk_, and goes on in base64');
   }
-  return crypto.subtle.importKey('raw', key, { name: 'HMAC', hash: 'SHA-256' }, false, ['verify']);
+  const algorithm = isPublic ? 'Ed25519' : 'HMAC';
+  const parameters = isPublic ? { name: algorithm } : { name: algorithm, hash: 'SHA-256' };
+  return [algorithm, await crypto.subtle.importKey('raw', key, parameters, false, ['verify'])];
 }
 
 /** What was signed: the body, without the compression of a long one where the platform has left that in place. */

@@ -43,6 +43,27 @@ test("a delivery signed by the scheme's own library verifies, whatever carries i
   }
 });
 
+test('an asymmetric signature verifies by the public key, and by nothing else', async () => {
+  // Of the secret above; made with Node's own Ed25519.
+  const publicKey = 'whpk_EVcMhRPaI5bkX7v8w4055FIPiiS1vp2UEuSBm/Aka5M=';
+  const signature =
+    'v1a,dN4XWFw8rZ0KLuPcZ/iVQSMXJtS55X5bBZ64RpDMDFsxF5iaJ/Tc9qOa9oTSrhi91j9viHE2spiY4YFwux0hBw==';
+  for (const carried of [signature, `${sign(other)} ${signature}`]) {
+    const delivery = await webhooks.verify(body, headers(carried), publicKey, { now });
+    assert.equal(delivery.id, id);
+  }
+  const both = headers(`${sign(secret)} ${signature}`);
+  assert.equal((await webhooks.verify(body, both, secret, { now })).id, id);
+  await refused(body, headers(sign(secret)), publicKey, { now });
+  await refused(body, headers(signature), secret, { now });
+  await refused(`${body} `, headers(signature), publicKey, { now });
+  await refused(body, headers(signature.replace('v1a,', 'v1,')), publicKey, { now });
+  await refused(body, headers(), `whpk_${Buffer.alloc(32, 9).toString('base64')}`, { now });
+  for (const unusable of ['whpk_', 'whpk_AAAA', 'whpk_!']) {
+    await assert.rejects(webhooks.verify(body, headers(signature), unusable, { now }), TypeError);
+  }
+});
+
 test('a batch is read message by message, each with its id', async () => {
   const batch = `[{"id":"msg_a","type":"gap","sequence":1},{"id":"msg_b","type":"gap","sequence":2}]`;
   const { id: ofBatch, message, messages } = await webhooks.verify(batch, headers(sign(secret, batch)), secret, { now });

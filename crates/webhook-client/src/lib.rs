@@ -24,5 +24,5 @@ mod timeline;
 pub use batch::{batch_body, batch_id};
 pub use client::{Client, SHORTEST_DEADLINE, SendError, SetupError};
 pub use request::{SignedRequest, WebhookRequest, is_reserved_header};
-pub use signature::SecretFault;
+pub use signature::{SecretFault, public_key};
 pub use target::{Reach, TargetFault};

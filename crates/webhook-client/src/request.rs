@@ -1,7 +1,7 @@
 //! [`SignedRequest`]: the headers and the bytes of an attempt (pure).
 //!
 //! The signature is the one of Standard Webhooks 1.0: HMAC-SHA256 over `id.timestamp.body`, one for each
-//! secret that is valid, separated by spaces. It is made over the JSON text, also when that is sent
+//! secret that is valid, separated by spaces, and Ed25519 where the owner asks for it. It is made over the JSON text, also when that is sent
 //! compressed: an endpoint's framework inflates before its code, and with it the verifying library, sees the
 //! body.
 
@@ -12,7 +12,7 @@ use reqwest::header::{
     CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, InvalidHeaderName,
     InvalidHeaderValue, USER_AGENT,
 };
-use sluice_store::{DeliveryOptions, MessageId, Secrets, Timestamp};
+use sluice_store::{DeliveryOptions, MessageId, Secrets, SignatureVersion, Timestamp};
 use standardwebhooks::{HEADER_WEBHOOK_ID, HEADER_WEBHOOK_SIGNATURE, HEADER_WEBHOOK_TIMESTAMP};
 use thiserror::Error;
 
@@ -173,11 +173,15 @@ pub fn sign(request: &WebhookRequest<'_>, now: Timestamp) -> Result<SignedReques
 
 fn signatures(request: &WebhookRequest<'_>, seconds: i64) -> Result<String, SecretFault> {
     let body = request.body.as_bytes();
-    let secrets = request.secrets.iter();
-    let signed: Result<Vec<_>, _> = secrets
-        .map(|secret| signature::sign(secret, request.id, seconds, body))
-        .collect();
-    Ok(signed?.join(" "))
+    let mut signed = Vec::new();
+    for version in SignatureVersion::ALL {
+        if request.options.signs_by(version) {
+            for secret in request.secrets.iter() {
+                signed.push(signature::sign(secret, version, request.id, seconds, body)?);
+            }
+        }
+    }
+    Ok(signed.join(" "))
 }
 
 fn compress(body: &[u8]) -> std::io::Result<Vec<u8>> {

@@ -5,11 +5,12 @@ use std::{ops::RangeInclusive, time::Duration};
 use serde::{Deserialize, Serialize};
 use sluice_store::{
     DeliveryOptions, MAX_ATTEMPTS_PER_SECOND, MAX_CONCURRENCY, MAX_OWN_RETRY_PAUSE_SECS,
-    MAX_OWN_RETRY_PAUSES,
+    MAX_OWN_RETRY_PAUSES, SignatureVersion,
 };
 use sluice_webhook_client::SHORTEST_DEADLINE;
 use utoipa::ToSchema;
 
+use super::schema;
 use crate::error::ApiError;
 
 /// How the webhook is delivered to. A member that is absent or null is as for every webhook; null in its place, and all are.
@@ -29,6 +30,10 @@ pub(super) struct DeliveryOptionsBody {
     /// Pauses between the attempts, seconds; after the last one the message is given up. None at all, and it is tried once.
     #[schema(max_items = 20, minimum = 1, maximum = 86400)]
     retry_pauses_seconds: Option<Vec<u32>>,
+    /// What deliveries are signed by: `v1`, which is HMAC-SHA256 under the secret, or `v1a`, Ed25519 verified by
+    /// `status.publicKey`, or both. `v1` unless given.
+    #[schema(schema_with = schema::optional_signatures)]
+    signatures: Option<Vec<String>>,
 }
 
 /// How a webhook is delivered to, where that is not as every webhook is. A member that is absent is as for all.
@@ -52,6 +57,10 @@ pub(super) struct DeliveryOptionsView {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Vec<u32>, required = false)]
     retry_pauses_seconds: Option<Vec<u32>>,
+    /// What deliveries are signed by.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = schema::signatures)]
+    signatures: Option<Vec<&'static str>>,
 }
 
 impl DeliveryOptionsView {
@@ -65,12 +74,17 @@ impl DeliveryOptionsView {
             max_per_second,
             timeout_ms,
             retry_pauses_seconds,
+            signatures,
         } = options;
+        let names = |versions: Vec<SignatureVersion>| {
+            versions.into_iter().map(SignatureVersion::name).collect()
+        };
         Some(Self {
             concurrency,
             max_per_second,
             timeout_ms,
             retry_pauses_seconds,
+            signatures: signatures.map(names),
         })
     }
 }
@@ -85,6 +99,7 @@ pub(super) fn check(
         max_per_second,
         timeout_ms,
         retry_pauses_seconds,
+        signatures: versions,
     } = body;
     within("delivery.concurrency", concurrency, 1..=MAX_CONCURRENCY, "")?;
     within(
@@ -118,7 +133,25 @@ pub(super) fn check(
         max_per_second,
         timeout_ms,
         retry_pauses_seconds,
+        signatures: versions.map(signatures).transpose()?,
     })
+}
+
+fn signatures(names: Vec<String>) -> Result<Vec<SignatureVersion>, ApiError> {
+    const FIELD: &str = "delivery.signatures";
+    let all = SignatureVersion::ALL;
+    let known = || all.map(SignatureVersion::name).join(", ");
+    if names.is_empty() {
+        let fault = format!("must name at least one of {}", known());
+        return Err(ApiError::invalid(FIELD, fault));
+    }
+    let unknown = |name: &String| all.into_iter().all(|version| version.name() != *name);
+    if let Some(index) = names.iter().position(unknown) {
+        let fault = format!("must be one of {}", known());
+        return Err(ApiError::invalid(format!("{FIELD}[{index}]"), fault));
+    }
+    let named = |version: &SignatureVersion| names.iter().any(|name| name == version.name());
+    Ok(all.into_iter().filter(named).collect())
 }
 
 fn within(
@@ -157,6 +190,8 @@ mod tests {
         assert_eq!(checked(most).expect("in bounds").concurrency, Some(16));
         let once = checked(json!({ "retryPausesSeconds": [] })).expect("in bounds");
         assert_eq!(once.retry_pauses(), Some(Vec::new()));
+        let both = checked(json!({ "signatures": ["v1a", "v1", "v1a"] })).expect("known");
+        assert_eq!(both.signatures, Some(SignatureVersion::ALL.to_vec()));
         for (body, fault) in [
             (
                 json!({ "concurrency": 0 }),
@@ -185,6 +220,14 @@ mod tests {
             (
                 json!({ "retryPausesSeconds": vec![1; 21] }),
                 "delivery.retryPausesSeconds: holds 21, but at most 20",
+            ),
+            (
+                json!({ "signatures": [] }),
+                "delivery.signatures: must name at least one of v1, v1a",
+            ),
+            (
+                json!({ "signatures": ["v1", "v2"] }),
+                "delivery.signatures[1]: must be one of v1, v1a",
             ),
         ] {
             let error = checked(body).expect_err(fault);

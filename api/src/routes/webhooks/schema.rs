@@ -3,7 +3,8 @@
 use serde_json::Value;
 use sluice_config::WebhooksConfig;
 use sluice_store::{
-    Commitment, DeliveryOrder, OperationKind, TransactionOutcome, WebhookDefinition,
+    Commitment, DeliveryOrder, OperationKind, SignatureVersion, TransactionOutcome,
+    WebhookDefinition,
 };
 use utoipa::{
     PartialSchema, ToSchema,
@@ -233,6 +234,27 @@ pub(super) fn optional_encoding() -> Object {
         one_of(&["base58", "base64"], "How the bytes are written."),
         "base58",
     )
+}
+
+pub(super) fn signatures() -> Array {
+    versions(Type::Array.into())
+}
+
+pub(super) fn optional_signatures() -> Array {
+    versions(SchemaType::from_iter([Type::Array, Type::Null]))
+}
+
+fn versions(kind: SchemaType) -> Array {
+    let names = SignatureVersion::ALL.map(SignatureVersion::name);
+    ArrayBuilder::new()
+        .schema_type(kind)
+        .items(one_of(
+            &names,
+            "A version of the signatures of Standard Webhooks.",
+        ))
+        .min_items(Some(1))
+        .description(Some("What deliveries are signed by."))
+        .build()
 }
 
 /// A field that may hold anything.

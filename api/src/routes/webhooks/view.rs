@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 use sluice_store::{FilterState, Store, StoreError, Webhook, WebhookDefinition};
+use sluice_webhook_client::public_key;
 use utoipa::ToSchema;
 
 use super::{
@@ -62,6 +63,10 @@ struct Status {
     /// filter has it asked again.
     #[schema(required)]
     refused: Option<String>,
+    /// What verifies the `v1a` signatures of its deliveries; there where they carry such.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = String, required = false)]
+    public_key: Option<String>,
     /// Until when the secret before the current one signs as well.
     #[schema(required, format = DateTime)]
     previous_secret_until: Option<String>,
@@ -120,6 +125,11 @@ impl FilterView {
 impl WebhookView {
     pub(super) async fn of(store: &Store, webhook: Webhook) -> Result<Self, StoreError> {
         let filter = FilterView::of(store, &webhook).await?;
+        let secret = webhook.asymmetric_secret.as_ref();
+        let public_key = secret.map(public_key).transpose();
+        let public_key = public_key.map_err(|_| StoreError::Corrupt {
+            what: "webhooks.secret",
+        })?;
         let WebhookDefinition {
             url,
             events,
@@ -157,6 +167,7 @@ impl WebhookView {
                 filter,
                 disabled_reason: webhook.disabled_reason,
                 refused: webhook.refused,
+                public_key,
                 previous_secret_until: webhook.previous_secrets_until.map(text),
                 expires: webhook.relay_until.map(text),
             },

@@ -20,6 +20,30 @@ pub const MAX_OWN_RETRY_PAUSE_SECS: u32 = 24 * 60 * 60;
 /// with which one waits for a permit.
 const LEASED_SECONDS: u32 = 2;
 
+/// A version of the signatures of Standard Webhooks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum SignatureVersion {
+    /// HMAC-SHA256 under the secret.
+    V1,
+    /// Ed25519 under a key that follows from the secret: the public half verifies, and signs nothing.
+    V1a,
+}
+
+impl SignatureVersion {
+    /// Every one, in the order in which a delivery carries them.
+    pub const ALL: [Self; 2] = [Self::V1, Self::V1a];
+
+    /// The name on the wire.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::V1 => "v1",
+            Self::V1a => "v1a",
+        }
+    }
+}
+
 /// How a webhook is delivered to. What is `None` is as for every webhook.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
@@ -32,9 +56,20 @@ pub struct DeliveryOptions {
     pub timeout_ms: Option<u32>,
     /// Pauses between the attempts, seconds; the message is given up after the last.
     pub retry_pauses_seconds: Option<Vec<u32>>,
+    /// What its deliveries are signed by, each once and in order; `v1` where that is `None`.
+    pub signatures: Option<Vec<SignatureVersion>>,
 }
 
 impl DeliveryOptions {
+    /// Whether deliveries carry signatures of this version.
+    #[must_use]
+    pub fn signs_by(&self, version: SignatureVersion) -> bool {
+        match &self.signatures {
+            None => version == SignatureVersion::V1,
+            Some(versions) => versions.contains(&version),
+        }
+    }
+
     /// Whether everything is as for every webhook.
     #[must_use]
     pub fn is_default(&self) -> bool {
@@ -112,11 +147,18 @@ mod tests {
             max_per_second: Some(2),
             timeout_ms: Some(3000),
             retry_pauses_seconds: Some(vec![4, 5]),
+            signatures: Some(SignatureVersion::ALL.to_vec()),
         };
+        assert!(
+            SignatureVersion::ALL
+                .iter()
+                .all(|version| options.signs_by(*version))
+        );
         let text = serde_json::to_string(&options).expect("JSON");
         let read: DeliveryOptions = serde_json::from_str(&text).expect("read");
         assert_eq!(read, options);
         let absent: DeliveryOptions = serde_json::from_str("{}").expect("read");
         assert!(absent.is_default() && !options.is_default());
+        assert!(absent.signs_by(SignatureVersion::V1) && !absent.signs_by(SignatureVersion::V1a));
     }
 }

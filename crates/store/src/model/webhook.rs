@@ -125,7 +125,7 @@ pub struct NewWebhook {
     pub relay_until: Option<Timestamp>,
 }
 
-/// A stored webhook, without its secrets.
+/// A stored webhook, without its secrets but for the one of which a public key is shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Webhook {
     /// Identifier.
@@ -149,6 +149,8 @@ pub struct Webhook {
     pub created: Timestamp,
     /// When its endpoint last accepted a delivery.
     pub last_triggered: Option<Timestamp>,
+    /// The current secret, where its deliveries carry asymmetric signatures: their public key follows from it.
+    pub asymmetric_secret: Option<Secret>,
     /// Until when a secret before the current one signs as well.
     pub previous_secrets_until: Option<Timestamp>,
     /// When a temporary webhook ends.

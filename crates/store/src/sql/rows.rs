@@ -7,8 +7,8 @@ use solana_pubkey::{PUBKEY_BYTES, Pubkey};
 use crate::{
     ActiveWebhook, ApiKeyId, Batch, Breaker, Commitment, Conditions, DeliveryOptions,
     DeliveryOrder, EncryptionKeys, EndpointState, EventKinds, Filters, MessageId, MessageKind,
-    Revision, Secret, Secrets, StoreError, Tenant, Timestamp, Webhook, WebhookDefinition,
-    WebhookId, backend::Row, model::SealedColumn,
+    Revision, Secret, Secrets, SignatureVersion, StoreError, Tenant, Timestamp, Webhook,
+    WebhookDefinition, WebhookId, backend::Row, model::SealedColumn,
 };
 
 pub(super) fn webhook(row: &Row, keys: &EncryptionKeys) -> Result<Webhook, StoreError> {
@@ -17,6 +17,9 @@ pub(super) fn webhook(row: &Row, keys: &EncryptionKeys) -> Result<Webhook, Store
         None => None,
     };
     let filters = filters(row)?;
+    let delivery = delivery_options(row)?;
+    let is_asymmetric = delivery.signs_by(SignatureVersion::V1a);
+    let secret = is_asymmetric.then(|| current_secret(row, keys));
     Ok(Webhook {
         id: webhook_id(row, "id")?,
         api_key,
@@ -36,12 +39,13 @@ pub(super) fn webhook(row: &Row, keys: &EncryptionKeys) -> Result<Webhook, Store
             gzip: row.flag("gzip")?,
             heartbeat: heartbeat(row)?,
             batch: batch(row)?,
-            delivery: delivery_options(row)?,
+            delivery,
         },
         disabled_reason: row.optional_text("disabled_reason")?,
         refused: row.optional_text("refused")?,
         created: row.time("created_at")?,
         last_triggered: row.optional_time("last_triggered_at")?,
+        asymmetric_secret: secret.transpose()?,
         previous_secrets_until: row.optional_time("previous_secrets_until")?,
         relay_until: row.optional_time("relay_until")?,
     })

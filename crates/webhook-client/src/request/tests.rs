@@ -45,6 +45,39 @@ fn now() -> Timestamp {
 }
 
 #[test]
+fn each_secret_signs_by_each_version_that_is_asked_for() {
+    let versions = |signatures: Option<&[SignatureVersion]>| {
+        let unsigned = WebhookRequest {
+            id: &MessageId::from_bytes([1; 32]),
+            url: "https://example.com/",
+            secrets: &secrets(9, Some(8)),
+            headers: &[],
+            gzip: false,
+            options: &DeliveryOptions {
+                signatures: signatures.map(<[_]>::to_vec),
+                ..DeliveryOptions::default()
+            },
+            body: "{}",
+        };
+        let signed = sign(&unsigned, now()).expect("builds").headers;
+        let text = signed["webhook-signature"]
+            .to_str()
+            .expect("text")
+            .to_owned();
+        let versions = text
+            .split(' ')
+            .map(|one| one.split(',').next().map(str::to_owned));
+        versions.map(Option::unwrap_or_default).collect::<Vec<_>>()
+    };
+    assert_eq!(versions(None), ["v1", "v1"]);
+    assert_eq!(versions(Some(&[SignatureVersion::V1a])), ["v1a", "v1a"]);
+    assert_eq!(
+        versions(Some(&SignatureVersion::ALL)),
+        ["v1", "v1", "v1a", "v1a"]
+    );
+}
+
+#[test]
 fn the_official_verifier_accepts_the_signature_and_nothing_else() {
     let body = "{\"type\":\"transaction\"}";
     let signed = request(&secrets(9, None), now(), body).headers;

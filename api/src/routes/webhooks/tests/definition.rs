@@ -455,6 +455,20 @@ async fn delivery_options_are_written_whole_and_null_takes_them_away() {
     let others = json!({ "delivery": { "maxPerSecond": 3, "timeoutMs": 2000 } });
     let (_, changed) = api.call(Method::PATCH, &path, Some(&others)).await;
     assert_eq!(changed["delivery"], others["delivery"], "{changed}");
+    assert_eq!(changed["status"].get("publicKey"), None);
+    let signed = json!({ "delivery": { "signatures": ["v1a"] } });
+    let (_, changed) = api.call(Method::PATCH, &path, Some(&signed)).await;
+    assert_eq!(changed["delivery"], signed["delivery"], "{changed}");
+    let public_key = changed["status"]["publicKey"].as_str().expect("text");
+    assert!(public_key.starts_with("whpk_"), "{public_key}");
+    let rotate = format!("{path}/rotate-secret");
+    let (status, _) = api.call(Method::POST, &rotate, None).await;
+    assert_eq!(status, StatusCode::OK);
+    let (_, rotated) = api.call(Method::GET, &path, None).await;
+    assert_ne!(
+        rotated["status"]["publicKey"], public_key,
+        "it follows the secret"
+    );
     let as_all = json!({ "delivery": null });
     let (_, ended) = api.call(Method::PATCH, &path, Some(&as_all)).await;
     assert_eq!(ended["delivery"], Value::Null, "{ended}");
