@@ -93,7 +93,12 @@ export interface Gap {
 export interface Heartbeat {
   readonly lastSlot: bigint | null;
   readonly lastSequence: bigint;
-  readonly filter: { readonly digest: string; readonly accounts: bigint; readonly programs: bigint };
+  readonly filter: {
+    readonly digest: string;
+    readonly accounts: bigint;
+    readonly programs: bigint;
+    readonly tokenOwners: bigint;
+  };
 }
 
 /** The stream's server refuses the webhook's filter. */
@@ -142,3 +147,9 @@ export type WebhookMessage =
   | Envelope<'endpoint.disabled', EndpointDisabled>
   | Envelope<'endpoint.failing', EndpointFailing>
   | Envelope<'quota', QuotaUsedUp>;
+
+/** A message that was delivered without its data, where the webhook asks for that: `webhooks.message` reads it whole. */
+export type ThinMessage = Omit<Envelope<WebhookMessage['type'], never>, 'data'> & {
+  /** Length of what was left out. */
+  readonly dataBytes: bigint;
+};

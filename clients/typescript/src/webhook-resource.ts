@@ -134,6 +134,11 @@ export class Webhooks {
     }
   }
 
+  /** One message, whole, whatever became of its delivery: for what was delivered without its data. */
+  message(id: string, messageId: string, options?: CallOptions): Promise<WebhookEvent> {
+    return this.#transport.call('getMessage', { path: { id, messageId } }, options);
+  }
+
   /** Sends stored messages again. */
   redeliver(id: string, body: Schemas['RedeliverBody'], options?: CallOptions): Promise<Schemas['Redelivered']> {
     return this.#transport.call('redeliver', { path: { id }, body }, options);

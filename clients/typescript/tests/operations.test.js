@@ -35,6 +35,7 @@ const CALLS = {
   getWebhook: ({ webhooks }) => webhooks.get('w'),
   listDeliveries: ({ webhooks }) => all(webhooks.deliveries('w')),
   listEvents: ({ webhooks }) => all(webhooks.events('w')),
+  getMessage: ({ webhooks }) => webhooks.message('w', 'm'),
   listPools: ({ pools }) => all(pools.list()),
   listWebhooks: ({ webhooks }) => all(webhooks.list()),
   live: (sluice) => sluice.live(),

@@ -49,7 +49,7 @@ pub use self::{
     delivery::{Delivery, DeliveryLog, DeliveryQuery, DeliveryState, Redeliver, Skipped},
     delivery_options::{
         DeliveryOptions, MAX_ATTEMPTS_PER_SECOND, MAX_CONCURRENCY, MAX_OWN_RETRY_PAUSE_SECS,
-        MAX_OWN_RETRY_PAUSES, SignatureVersion,
+        MAX_OWN_RETRY_PAUSES, MAX_PAYLOAD_BYTES, MIN_PAYLOAD_BYTES, Payload, SignatureVersion,
     },
     encryption::{EncryptionKeys, InvalidEncryptionKey},
     endpoint::{Breaker, EndpointChange, EndpointState},

@@ -15,6 +15,7 @@ async fn webhook(store: &Store) -> WebhookId {
     let filters = Filters {
         accounts: vec![Pubkey::new_from_array([1; 32])],
         programs: Vec::new(),
+        ..Filters::default()
     };
     let new = NewWebhook {
         id: WebhookId::from_random([1; 16]),

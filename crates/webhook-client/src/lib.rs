@@ -7,6 +7,7 @@
 //! - [`target`]: judges URLs (pure).
 //! - [`request`]: makes the headers and the bytes of an attempt (pure).
 //! - [`batch_body`], [`batch_id`]: put several messages into one POST (pure).
+//! - [`payload()`]: leaves the data of a message out (pure).
 //! - `signature`: signs a message (pure).
 //! - [`resolve`]: resolves names to addresses, kept for a while, all of them judged.
 //! - [`client`]: makes one attempt under one deadline.
@@ -14,6 +15,7 @@
 pub mod address;
 mod batch;
 pub mod client;
+mod payload;
 pub mod request;
 pub mod resolve;
 pub mod retry_after;
@@ -23,6 +25,7 @@ mod timeline;
 
 pub use batch::{batch_body, batch_id};
 pub use client::{Client, SHORTEST_DEADLINE, SendError, SetupError};
+pub use payload::payload;
 pub use request::{SignedRequest, WebhookRequest, is_reserved_header};
 pub use signature::{SecretFault, public_key};
 pub use target::{Reach, TargetFault};

@@ -9,7 +9,7 @@ use service_kit::{CancellationToken, Clock, OutageLog};
 use sluice_store::{
     Attempt, AttemptResult, LeasedDelivery, MessageId, Outcome, Store, StoreError, Timestamp,
 };
-use sluice_webhook_client::{Client, WebhookRequest, batch_body, batch_id};
+use sluice_webhook_client::{Client, WebhookRequest, batch_body, batch_id, payload};
 use tokio::{
     sync::{Notify, OwnedSemaphorePermit, mpsc, watch},
     task::JoinSet,
@@ -221,7 +221,8 @@ impl Dispatcher {
         let Some(_permit) = permit(&permits, &stop).await else {
             return Ended::Unused(delivery.lease);
         };
-        let request = request(&delivery, &delivery.lease.id, &delivery.body);
+        let body = payload(&delivery.body, &delivery.options);
+        let request = request(&delivery, &delivery.lease.id, &body);
         let Some(attempt) = self.post(&request, &stop).await else {
             return Ended::Unused(delivery.lease);
         };
@@ -238,11 +239,12 @@ impl Dispatcher {
         let attempt = match (permit(&permits, &stop).await, batch.first()) {
             (Some(_permit), Some(first)) => {
                 let id = batch_id(batch.iter().map(|each| &each.lease.id));
-                let body = batch_body(
-                    batch
-                        .iter()
-                        .map(|each| (&each.lease.id, each.body.as_str())),
-                );
+                let bodies: Vec<_> = batch
+                    .iter()
+                    .map(|each| payload(&each.body, &each.options))
+                    .collect();
+                let ids = batch.iter().map(|each| &each.lease.id);
+                let body = batch_body(ids.zip(bodies.iter().map(|body| &**body)));
                 self.post(&request(first, &id, &body), &stop).await
             }
             _ => None,

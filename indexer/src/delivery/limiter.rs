@@ -6,6 +6,7 @@
 
 use std::{
     collections::HashMap,
+    future::pending,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -17,7 +18,7 @@ use parking_lot::Mutex;
 use sluice_store::{DeliveryOptions, LeasedDelivery, WebhookId};
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore},
-    time::{Instant, sleep_until, timeout},
+    time::{Instant, sleep_until, timeout_at},
 };
 
 /// The permits of one endpoint. Clones share them.
@@ -31,25 +32,25 @@ pub struct EndpointPermits {
 }
 
 /// When the next attempt to an endpoint may begin.
-#[derive(Debug)]
-struct Pace(Mutex<Instant>);
+#[derive(Debug, Default)]
+struct Pace(Mutex<Option<Instant>>);
 
 impl Pace {
-    fn new() -> Self {
-        Self(Mutex::new(Instant::now()))
-    }
-
-    /// Takes the next turn.
-    fn turn(&self, per_second: u32) -> Instant {
+    /// Takes the next turn: `now`, or when the interval after the turn before is over. A rest saves nothing up, and a turn
+    /// after `latest` is left to others.
+    fn turn(&self, now: Instant, latest: Instant, per_second: u32) -> Option<Instant> {
         let mut next = self.0.lock();
-        let turn = (*next).max(Instant::now());
-        *next = turn + Duration::from_secs(1) / per_second.max(1);
-        turn
+        let turn = next.map_or(now, |next| next.max(now));
+        if turn > latest {
+            return None;
+        }
+        *next = Some(turn + Duration::from_secs(1) / per_second.max(1));
+        Some(turn)
     }
 
-    /// Whether an attempt that begins now would be too early.
-    fn is_owed(&self) -> bool {
-        *self.0.lock() > Instant::now()
+    /// Whether an attempt that begins `now` would be too early.
+    fn is_owed(&self, now: Instant) -> bool {
+        self.0.lock().is_some_and(|next| next > now)
     }
 }
 
@@ -57,14 +58,21 @@ impl EndpointPermits {
     /// Waits for a permit and the turn of an attempt, at most for `patience`; `None` when there was none, or the endpoint
     /// paused meanwhile.
     pub async fn acquire(&self, patience: Duration) -> Option<OwnedSemaphorePermit> {
-        let permit = timeout(patience, self.acquire_in_turn()).await.ok()??;
+        let latest = Instant::now() + patience;
+        let permit = timeout_at(latest, self.acquire_in_turn(latest))
+            .await
+            .ok()??;
         (!self.paused.load(Ordering::Relaxed)).then_some(permit)
     }
 
-    async fn acquire_in_turn(&self) -> Option<OwnedSemaphorePermit> {
+    async fn acquire_in_turn(&self, latest: Instant) -> Option<OwnedSemaphorePermit> {
         let permit = Arc::clone(&self.free).acquire_owned().await.ok()?;
         if let Some(per_second) = self.per_second {
-            sleep_until(self.pace.turn(per_second)).await;
+            match self.pace.turn(Instant::now(), latest, per_second) {
+                Some(turn) => sleep_until(turn).await,
+                // Were it given back at once, it would be leased again at once.
+                None => pending().await,
+            }
         }
         Some(permit)
     }
@@ -119,7 +127,7 @@ impl EndpointLimiter {
                 free: Arc::new(Semaphore::new(self.in_flight)),
                 in_flight: self.in_flight,
                 paused: Arc::default(),
-                pace: Arc::new(Pace::new()),
+                pace: Arc::default(),
                 per_second: None,
             });
         permits.of(options, self.in_flight);
@@ -136,9 +144,10 @@ impl EndpointLimiter {
 
     /// Drops the endpoints that have no deliveries here, and whose next attempt could begin at once.
     pub fn drop_idle(&self) {
+        let now = Instant::now();
         self.endpoints
             .lock()
-            .retain(|_, permits| Arc::strong_count(&permits.pace) > 1 || permits.pace.is_owed());
+            .retain(|_, permits| Arc::strong_count(&permits.pace) > 1 || permits.pace.is_owed(now));
     }
 }
 
@@ -173,7 +182,7 @@ mod tests {
         );
     }
 
-    #[tokio::test(start_paused = true)]
+    #[tokio::test]
     async fn an_owner_may_ask_for_fewer_at_once_and_change_that() {
         let (limiter, webhook) = (EndpointLimiter::new(16), WebhookId::from_random([1; 16]));
         let asking = |concurrency| DeliveryOptions {
@@ -190,33 +199,41 @@ mod tests {
         assert!(two.acquire(SOON).await.is_none());
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn attempts_begin_evenly_spread_and_not_faster_after_a_rest_or_being_dropped() {
-        const PATIENCE: Duration = Duration::from_secs(5);
-        let (limiter, webhook) = (EndpointLimiter::new(16), WebhookId::from_random([1; 16]));
+    #[test]
+    fn attempts_begin_evenly_spread_and_a_rest_saves_none_up() {
+        let (pace, began) = (Pace::default(), Instant::now());
+        let after = |millis| began + Duration::from_millis(millis);
+        let at = |millis| Some(after(millis));
+        let turns: Vec<_> = (0..6).map(|_| pace.turn(began, after(1000), 4)).collect();
+        let in_time = [0, 250, 500, 750, 1000].map(at);
+        assert_eq!(turns[..5], in_time);
+        assert_eq!(turns[5], None, "what is too late is not taken");
+        assert!(pace.is_owed(after(1249)) && !pace.is_owed(after(1250)));
+        let late = after(90_000);
+        let rested = [(); 2].map(|()| pace.turn(after(60_000), late, 4));
+        assert_eq!(rested, [60_000, 60_250].map(at));
+        let slower = [(); 2].map(|()| pace.turn(after(60_400), late, 1));
+        assert_eq!(slower, [60_500, 61_500].map(at), "what is owed stays owed");
+    }
+
+    #[tokio::test]
+    async fn the_pace_of_an_endpoint_is_kept_until_nothing_is_owed() {
+        let (limiter, webhook) = (EndpointLimiter::new(2), WebhookId::from_random([1; 16]));
         let options = DeliveryOptions {
-            max_per_second: Some(4),
+            max_per_second: Some(1),
             ..DeliveryOptions::default()
         };
-        let began = Instant::now();
-        let mut held = Vec::new();
-        for _ in 0..5 {
-            let permits = limiter.permits(&webhook, &options);
-            held.push(permits.acquire(PATIENCE).await.expect("in its turn"));
-        }
-        assert_eq!(began.elapsed(), Duration::from_secs(1));
-        drop(held);
-        limiter.drop_idle();
+        let kept = |limiter: &EndpointLimiter| limiter.endpoints.lock().len();
         let permits = limiter.permits(&webhook, &options);
-        let _next = permits.acquire(PATIENCE).await.expect("in its turn");
-        assert_eq!(began.elapsed(), Duration::from_millis(1250));
+        assert!(permits.acquire(SOON).await.is_some(), "the first at once");
+        let far = Instant::now() + Duration::from_secs(3600);
+        *permits.pace.0.lock() = Some(far);
+        assert!(permits.acquire(SOON).await.is_none(), "not before its turn");
         drop(permits);
-        tokio::time::advance(Duration::from_secs(60)).await;
-        let rested = Instant::now();
-        for _ in 0..2 {
-            let permits = limiter.permits(&webhook, &options);
-            permits.acquire(PATIENCE).await.expect("in its turn");
-        }
-        assert_eq!(rested.elapsed(), Duration::from_millis(250), "no burst");
+        limiter.drop_idle();
+        assert_eq!(kept(&limiter), 1);
+        *limiter.permits(&webhook, &options).pace.0.lock() = None;
+        limiter.drop_idle();
+        assert_eq!(kept(&limiter), 0);
     }
 }

@@ -5,7 +5,8 @@
 //!    little is left of the tenant's share ([`sluice_store::TenantShares`]).
 //! 3. [`MAX_IN_FLIGHT`] bounds the sockets to one endpoint of this process.
 //! 4. The concurrency limit of an endpoint is learnt by the circuit breaker and kept by the store: a weak endpoint gets
-//!    fewer at once, from [`LEAST_CONCURRENCY`] up to [`MAX_IN_FLIGHT`].
+//!    fewer at once, from [`LEAST_CONCURRENCY`] up to [`MAX_IN_FLIGHT`]. Its owner may ask for fewer still
+//!    ([`sluice_store::DeliveryOptions`]): the store leases no more of it, so that holds for all processes together.
 
 /// Deliveries that this process holds leases on at once: each is a few kilobytes, and a socket when it is in flight.
 pub const MAX_LEASED: usize = 8192;

@@ -193,7 +193,9 @@ impl RequestedBackfills {
         found: &mut Found,
     ) -> Result<(), Fault> {
         let served = Arc::clone(subscriptions);
-        let wanted = Arc::new(move |keys: &[Pubkey]| served.mentions(keys));
+        let wanted = Arc::new(move |mentioned: &[Pubkey], token_owners: &[Pubkey]| {
+            served.reads(mentioned, token_owners)
+        });
         let mut blocks: Blocks<_> = node.blocks(slots, wanted);
         let mut known = first.saturating_sub(1);
         while let Some((slot, answer)) = blocks.next().await? {

@@ -5,7 +5,7 @@ use std::{ops::RangeInclusive, time::Duration};
 use serde::{Deserialize, Serialize};
 use sluice_store::{
     DeliveryOptions, MAX_ATTEMPTS_PER_SECOND, MAX_CONCURRENCY, MAX_OWN_RETRY_PAUSE_SECS,
-    MAX_OWN_RETRY_PAUSES, SignatureVersion,
+    MAX_OWN_RETRY_PAUSES, MAX_PAYLOAD_BYTES, MIN_PAYLOAD_BYTES, Payload, SignatureVersion,
 };
 use sluice_webhook_client::SHORTEST_DEADLINE;
 use utoipa::ToSchema;
@@ -34,6 +34,13 @@ pub(super) struct DeliveryOptionsBody {
     /// `status.publicKey`, or both. `v1` unless given.
     #[schema(schema_with = schema::optional_signatures)]
     signatures: Option<Vec<String>>,
+    /// Whether deliveries carry the data of their messages: `full`, which they do unless given, or `thin`. A thin body has
+    /// `dataBytes`, the length of what is left out, in the place of `data`; `GET /api/webhooks/{id}/messages/{messageId}` answers it.
+    #[schema(schema_with = schema::optional_payload)]
+    payload: Option<String>,
+    /// Bodies of more bytes than these are delivered thin.
+    #[schema(minimum = 1024, maximum = 16777216)]
+    max_payload_bytes: Option<u32>,
 }
 
 /// How a webhook is delivered to, where that is not as every webhook is. A member that is absent is as for all.
@@ -61,6 +68,14 @@ pub(super) struct DeliveryOptionsView {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = schema::signatures)]
     signatures: Option<Vec<&'static str>>,
+    /// `thin` where deliveries do not carry the data of their messages.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = schema::payload)]
+    payload: Option<&'static str>,
+    /// Bodies of more bytes than these are delivered thin.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = u32, required = false)]
+    max_payload_bytes: Option<u32>,
 }
 
 impl DeliveryOptionsView {
@@ -75,6 +90,8 @@ impl DeliveryOptionsView {
             timeout_ms,
             retry_pauses_seconds,
             signatures,
+            payload,
+            max_payload_bytes,
         } = options;
         let names = |versions: Vec<SignatureVersion>| {
             versions.into_iter().map(SignatureVersion::name).collect()
@@ -85,6 +102,8 @@ impl DeliveryOptionsView {
             timeout_ms,
             retry_pauses_seconds,
             signatures: signatures.map(names),
+            payload: (payload != Payload::default()).then(|| payload.name()),
+            max_payload_bytes,
         })
     }
 }
@@ -100,6 +119,8 @@ pub(super) fn check(
         timeout_ms,
         retry_pauses_seconds,
         signatures: versions,
+        payload: payload_name,
+        max_payload_bytes,
     } = body;
     within("delivery.concurrency", concurrency, 1..=MAX_CONCURRENCY, "")?;
     within(
@@ -114,6 +135,12 @@ pub(super) fn check(
         timeout_ms,
         millis(SHORTEST_DEADLINE)..=millis(deadline),
         " milliseconds, of which the longest is configured for all",
+    )?;
+    within(
+        "delivery.maxPayloadBytes",
+        max_payload_bytes,
+        MIN_PAYLOAD_BYTES..=MAX_PAYLOAD_BYTES,
+        " bytes",
     )?;
     let pauses = retry_pauses_seconds.as_deref().unwrap_or_default();
     if pauses.len() > MAX_OWN_RETRY_PAUSES {
@@ -134,6 +161,16 @@ pub(super) fn check(
         timeout_ms,
         retry_pauses_seconds,
         signatures: versions.map(signatures).transpose()?,
+        payload: payload_name.map_or(Ok(Payload::default()), payload)?,
+        max_payload_bytes,
+    })
+}
+
+fn payload(name: String) -> Result<Payload, ApiError> {
+    let found = Payload::ALL.into_iter().find(|one| one.name() == name);
+    found.ok_or_else(|| {
+        let names = Payload::ALL.map(Payload::name).join(", ");
+        ApiError::invalid("delivery.payload", format!("must be one of {names}"))
     })
 }
 

@@ -1,4 +1,4 @@
-//! `GET /api/webhooks/{id}/events?after=SEQUENCE`: lists messages after a sequence number.
+//! `GET /api/webhooks/{id}/events?after=SEQUENCE` and `/messages/{messageId}`: lists messages after a sequence number, and answers one.
 
 use axum::{
     Json,
@@ -6,13 +6,13 @@ use axum::{
 };
 use serde::Serialize;
 use serde_json::value::RawValue;
-use sluice_store::StoredMessage;
+use sluice_store::{MessageId, StoredMessage};
 use utoipa::ToSchema;
 
 use super::{
     paging::{self, PageSize},
     parts::{Refusals, WebhookPath},
-    problem::{found, parse_id},
+    problem::{found, parse_id, store_error},
     state::State,
 };
 use crate::{auth::Caller, error::ApiError, extract::QueryMap};
@@ -46,7 +46,7 @@ pub(super) struct Page {
 /// A message.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Event)]
-struct EventView {
+pub(super) struct EventView {
     /// The `webhook-id` with which it is delivered.
     id: String,
     /// The body, byte for byte as it is delivered.
@@ -105,6 +105,37 @@ pub(super) async fn handler(
             return Ok(Json(page));
         }
     }
+}
+
+/// The message of this `webhook-id`, whole
+///
+/// For what was delivered without its data.
+#[utoipa::path(
+    get,
+    path = "/api/webhooks/{id}/messages/{messageId}",
+    tag = "webhooks",
+    operation_id = "getMessage",
+    params(WebhookPath, ("messageId" = String, Path, description = "Its `webhook-id`; in a batch its `id`.")),
+    responses(
+        (status = 200, description = "The message.", body = EventView),
+        Refusals,
+    ),
+    security((), ("apiKey" = [])),
+)]
+pub(super) async fn one(
+    StateOf(state): StateOf<State>,
+    Caller(access): Caller,
+    Path((id, message)): Path<(String, String)>,
+) -> Result<Json<EventView>, ApiError> {
+    state.webhook(&access, &id).await?;
+    let missing = || ApiError::NotFound {
+        what: "message",
+        id: message.clone(),
+    };
+    let parsed = MessageId::parse(&message).map_err(|_| missing())?;
+    let stored = state.store.message(&access, &parse_id(&id)?, &parsed).await;
+    let stored = stored.map_err(store_error)?.ok_or_else(missing)?;
+    Ok(Json(view(stored)?))
 }
 
 fn view(message: StoredMessage) -> Result<EventView, ApiError> {

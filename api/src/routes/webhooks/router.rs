@@ -37,6 +37,7 @@ fn metered() -> OpenApiRouter<State> {
         .routes(routes!(backfill::request, backfill::get))
         .routes(routes!(backfill::request_dry_run, backfill::get_dry_run))
         .routes(routes!(events::handler))
+        .routes(routes!(events::one))
         .routes(routes!(usage::handler))
         .routes(routes!(relay::open))
 }

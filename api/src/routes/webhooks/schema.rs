@@ -3,7 +3,7 @@
 use serde_json::Value;
 use sluice_config::WebhooksConfig;
 use sluice_store::{
-    Commitment, DeliveryOrder, OperationKind, SignatureVersion, TransactionOutcome,
+    Commitment, DeliveryOrder, OperationKind, Payload, SignatureVersion, TransactionOutcome,
     WebhookDefinition,
 };
 use utoipa::{
@@ -234,6 +234,18 @@ pub(super) fn optional_encoding() -> Object {
         one_of(&["base58", "base64"], "How the bytes are written."),
         "base58",
     )
+}
+
+pub(super) fn payload() -> Object {
+    let names = Payload::ALL.map(Payload::name);
+    one_of(
+        &names,
+        "Whether deliveries carry the data of their messages.",
+    )
+}
+
+pub(super) fn optional_payload() -> Object {
+    or_null(payload(), Payload::default().name())
 }
 
 pub(super) fn signatures() -> Array {

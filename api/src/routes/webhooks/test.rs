@@ -7,7 +7,7 @@ use axum::{
 use futures::future::join_all;
 use serde::Serialize;
 use sluice_store::{Commitment, EventKind, MessageId, Secrets, Timestamp, Webhook};
-use sluice_webhook_client::{WebhookRequest, batch_body};
+use sluice_webhook_client::{WebhookRequest, batch_body, payload};
 use utoipa::ToSchema;
 
 use super::{
@@ -99,10 +99,11 @@ async fn send(
 ) -> TestResult {
     let id = MessageId::from_bytes(rand::random());
     let definition = &webhook.definition;
+    // Without its data, and as a batch of one, where the receiver will get it so.
+    let body = payload(&body, &definition.delivery);
     let body = match definition.batch {
         None => body,
-        // As a batch of one, so that the receiver is tried with what it will get.
-        Some(_) => batch_body([(&id, body.as_str())]),
+        Some(_) => batch_body([(&id, &*body)]).into(),
     };
     let request = WebhookRequest {
         id: &id,

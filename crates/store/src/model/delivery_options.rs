@@ -20,6 +20,37 @@ pub const MAX_OWN_RETRY_PAUSE_SECS: u32 = 24 * 60 * 60;
 /// with which one waits for a permit.
 const LEASED_SECONDS: u32 = 2;
 
+/// Fewest bytes of a body that may be asked to be the most: less is no message.
+pub const MIN_PAYLOAD_BYTES: u32 = 1024;
+
+/// Most bytes of a body that may be asked to be the most: no message is longer than an account of 10 MiB is in base64.
+pub const MAX_PAYLOAD_BYTES: u32 = 16 * 1024 * 1024;
+
+/// Whether deliveries carry the data of their messages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Payload {
+    /// They do.
+    #[default]
+    Full,
+    /// They say what they are about, and the data is fetched by the message's id.
+    Thin,
+}
+
+impl Payload {
+    /// Every one, in the order in which lists show them.
+    pub const ALL: [Self; 2] = [Self::Full, Self::Thin];
+
+    /// The name on the wire.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Full => "full",
+            Self::Thin => "thin",
+        }
+    }
+}
+
 /// A version of the signatures of Standard Webhooks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -58,9 +89,20 @@ pub struct DeliveryOptions {
     pub retry_pauses_seconds: Option<Vec<u32>>,
     /// What its deliveries are signed by, each once and in order; `v1` where that is `None`.
     pub signatures: Option<Vec<SignatureVersion>>,
+    /// Whether they carry the data of their messages.
+    pub payload: Payload,
+    /// Most bytes of a body that is delivered with its data.
+    pub max_payload_bytes: Option<u32>,
 }
 
 impl DeliveryOptions {
+    /// Whether a body of so many bytes is delivered without its data.
+    #[must_use]
+    pub fn thins(&self, bytes: usize) -> bool {
+        let fits = |most: u32| u32::try_from(bytes).is_ok_and(|bytes| bytes <= most);
+        self.payload == Payload::Thin || !self.max_payload_bytes.is_none_or(fits)
+    }
+
     /// Whether deliveries carry signatures of this version.
     #[must_use]
     pub fn signs_by(&self, version: SignatureVersion) -> bool {
@@ -126,6 +168,19 @@ mod tests {
     }
 
     #[test]
+    fn a_body_is_thin_by_wish_or_by_its_length() {
+        let of = |payload, max_payload_bytes| DeliveryOptions {
+            payload,
+            max_payload_bytes,
+            ..DeliveryOptions::default()
+        };
+        assert!(!of(Payload::Full, None).thins(usize::MAX));
+        assert!(of(Payload::Thin, None).thins(1));
+        assert!(!of(Payload::Full, Some(2000)).thins(2000));
+        assert!(of(Payload::Full, Some(2000)).thins(2001));
+    }
+
+    #[test]
     fn a_deadline_can_only_be_shortened() {
         let of = |timeout_ms| DeliveryOptions {
             timeout_ms,
@@ -148,6 +203,8 @@ mod tests {
             timeout_ms: Some(3000),
             retry_pauses_seconds: Some(vec![4, 5]),
             signatures: Some(SignatureVersion::ALL.to_vec()),
+            payload: Payload::Thin,
+            max_payload_bytes: Some(1024),
         };
         assert!(
             SignatureVersion::ALL

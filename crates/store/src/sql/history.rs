@@ -4,8 +4,8 @@ use std::{collections::HashMap, time::Duration};
 
 use super::{rows, store::Store, webhook_row};
 use crate::{
-    Access, Attempt, Delivery, DeliveryLog, DeliveryQuery, DeliveryState, MessagePage, StoreError,
-    StoredMessage, Timings, WebhookId,
+    Access, Attempt, Delivery, DeliveryLog, DeliveryQuery, DeliveryState, MessageId, MessagePage,
+    StoreError, StoredMessage, Timings, WebhookId,
     backend::{Connection, Row, bound_rows, signed, values},
 };
 
@@ -66,6 +66,30 @@ impl Store {
             last_sequence: bounds.unsigned("next")?.saturating_sub(1),
             oldest_kept: oldest.and_then(|oldest| u64::try_from(oldest).ok()),
         }))
+    }
+
+    /// The message of a webhook under this id; `None` when there is no such webhook, or no such message of it any more.
+    ///
+    /// # Errors
+    /// A failure of the database.
+    pub async fn message(
+        &self,
+        access: &Access,
+        id: &WebhookId,
+        message: &MessageId,
+    ) -> Result<Option<StoredMessage>, StoreError> {
+        let mut snapshot = self.snapshot().await?;
+        let Some(webhook) = ordinal_of(&mut snapshot, access, id).await? else {
+            return Ok(None);
+        };
+        let found = snapshot
+            .row(
+                "SELECT id, sequence, kind, commitment, slot, created_at, body FROM messages
+                 WHERE webhook = $1 AND id = $2",
+                values![webhook, message.as_str()],
+            )
+            .await?;
+        found.as_ref().map(message_of).transpose()
     }
 
     /// Up to `limit` messages of a webhook, the newest first, each with its attempts; `None` when there is

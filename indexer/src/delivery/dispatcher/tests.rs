@@ -88,6 +88,38 @@ async fn a_receiver_that_hangs_does_not_hold_up_another() {
 }
 
 #[tokio::test]
+async fn a_long_body_is_delivered_without_its_data_under_a_signature_of_what_is_sent() {
+    const LONG: usize = 5000;
+    let receiver = answering([]).await;
+    let machine = Machine::start().await;
+    let id = machine.webhook(1, &receiver).await;
+    let thin_above = DeliveryOptions {
+        max_payload_bytes: Some(2000),
+        ..DeliveryOptions::default()
+    };
+    machine.deliver_with(&id, thin_above).await;
+    machine.owe(&id, 0..1).await;
+    machine.owe_long(&id, 1..2, LONG).await;
+    machine.until(&id, all(DeliveryState::Delivered)).await;
+    let mut bodies: Vec<_> = receiver
+        .received()
+        .into_iter()
+        .map(|each| each.body)
+        .collect();
+    bodies.sort_unstable();
+    let expected = format!(r#"{{"sequence":2,"dataBytes":{}}}"#, LONG + 2);
+    assert_eq!(
+        bodies,
+        [
+            r#"{"sequence":1}"#.to_owned().into_bytes(),
+            expected.into_bytes()
+        ]
+    );
+    assert!(receiver.faults().is_empty(), "{:?}", receiver.faults());
+    machine.stop().await;
+}
+
+#[tokio::test]
 async fn a_webhook_is_retried_by_its_own_schedule() {
     const PAUSE: Duration = Duration::from_secs(60);
     let receiver = answering(vec![failing(); 9]).await;

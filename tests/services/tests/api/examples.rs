@@ -34,7 +34,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const RECORD: &str = "SLUICE_RECORD_EXAMPLES";
 
 /// All operations, in an order in which each finds what it needs.
-const ORDER: [&str; 40] = [
+const ORDER: [&str; 41] = [
     "live",
     "ready",
     "getQuote",
@@ -62,6 +62,7 @@ const ORDER: [&str; 40] = [
     "getUsage",
     "rotateSecret",
     "listEvents",
+    "getMessage",
     "listDeliveries",
     "redeliver",
     "skipMessage",

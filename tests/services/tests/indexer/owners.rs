@@ -27,6 +27,7 @@ async fn told(harness: &IndexerHarness) -> WebhookId {
         filters: Filters {
             accounts: vec![key(55)],
             programs: Vec::new(),
+            ..Filters::default()
         },
         ..harness.definition()
     };

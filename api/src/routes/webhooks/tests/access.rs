@@ -171,6 +171,7 @@ async fn to_another_key_a_webhook_does_not_exist() {
         (Method::GET, "/deliveries", None),
         (Method::POST, "/redeliver", Some(&failed)),
         (Method::GET, "/events", None),
+        (Method::GET, "/messages/msg_1", None),
         (Method::GET, "/stream", None),
         (Method::POST, "/stream", Some(&report)),
     ] {

@@ -293,17 +293,18 @@ async fn token_owners_may_be_named_alone_where_transactions_are_asked_for() {
         "events": ["transaction"],
         "filters": { "tokenOwners": [address(1), address(2), address(1)] },
     });
-    let (path, created) = api.created(&body).await;
+    let (path, _) = api.created(&body).await;
+    let (_, created) = api.call(Method::GET, &path, None).await;
     assert_eq!(
-        created["webhook"]["filters"]["tokenOwners"],
+        created["filters"]["tokenOwners"],
         json!([address(1), address(2)])
     );
-    assert_eq!(created["webhook"]["status"]["filter"]["tokenOwners"], 2);
+    assert_eq!(created["status"]["filter"]["tokenOwners"], 2);
     let (_, usage) = api.call(Method::GET, "/api/usage", None).await;
     assert_eq!(usage["addresses"]["used"], 2);
     let note = json!({ "description": "unchanged otherwise" });
     let (_, noted) = api.call(Method::PATCH, &path, Some(&note)).await;
-    assert_eq!(noted["filters"], created["webhook"]["filters"]);
+    assert_eq!(noted["filters"], created["filters"]);
     for (change, field) in [
         (
             json!({ "events": ["accountChange"] }),

@@ -48,6 +48,31 @@ impl Api {
     }
 }
 
+#[tokio::test]
+async fn a_message_is_answered_whole_by_its_id_and_others_are_not_found() {
+    let api = api(false).await;
+    let (path, _) = api.created(&valid()).await;
+    let (other, _) = api.created(&valid()).await;
+    let ids = api.messages(&path, 2).await;
+    let at = |path: &str, id: &str| format!("{path}/messages/{id}");
+    let (status, found) = api
+        .call(Method::GET, &at(&path, ids[1].as_str()), None)
+        .await;
+    assert_eq!(status, StatusCode::OK, "{found}");
+    assert_eq!(found["id"], ids[1].as_str());
+    assert_eq!(found["body"]["sequence"], 2);
+    assert_eq!(found["body"]["data"]["amount"], u64::MAX);
+    for missing in [
+        at(&other, ids[1].as_str()),
+        at(&path, "msg_1"),
+        at(&path, "x"),
+        at("/api/webhooks/wh_1", ids[1].as_str()),
+    ] {
+        let (status, problem) = api.call(Method::GET, &missing, None).await;
+        assert_eq!(status, StatusCode::NOT_FOUND, "{missing}: {problem}");
+    }
+}
+
 /// A webhook with three messages: delivered, given up, waiting.
 async fn past(api: &Api) -> (String, Vec<MessageId>) {
     let (path, _) = api.created(&valid()).await;
