@@ -8,8 +8,8 @@ const MOST = '100';
 const quota = ({ used, limit }) => `${used} of ${limit ?? 'any number'}`;
 
 async function show() {
-  const { webhooks, addresses } = await call('/api/usage');
-  facts(byId('usage'), [['webhooks', quota(webhooks)], ['watched addresses', quota(addresses)]]);
+  const { webhooks, addresses, storedBytes } = await call('/api/usage');
+  facts(byId('usage'), [['webhooks', quota(webhooks)], ['watched addresses', quota(addresses)], ['bytes of stored messages', quota(storedBytes)]]);
   const page = await call(`/api/webhooks?limit=${MOST}`);
   const rows = [];
   for (const { id, url } of page.webhooks) {
