@@ -92,7 +92,7 @@ impl SlotAssembler {
     fn choose(&mut self, slot: u64) {
         // A fork that was left, and of several servers perhaps one that only one of them has.
         let has_others = self.sources.len() > 2;
-        if has_others && self.is_left(slot) {
+        if has_others && self.is_below_confirmed(slot) {
             return;
         }
         // Most slots wait for their parents, hundreds of them during a replay.
@@ -158,8 +158,7 @@ impl SlotAssembler {
             return;
         }
         // With a slot those that it builds on are committed.
-        let is_below = self.confirmed.is_some_and(|confirmed| slot < confirmed);
-        let is_final = is_below || entry.is_committed(&given.blockhash);
+        let is_final = self.is_below_confirmed(slot) || entry.is_committed(&given.blockhash);
         let stays = self.is_named(slot, &given.blockhash) == Some(true);
         let is_chosen = |bank: &(usize, usize)| {
             let hash = self.blockhash(slot, *bank);

@@ -1,6 +1,11 @@
 //! Judgement: which banks are whole, which slots are suspect, and which block is the one that is built on (pure).
 
-use super::{SlotAssembler, bank::CollectedBank, slot::EndedBank, source::main_source};
+use super::{
+    SlotAssembler,
+    bank::CollectedBank,
+    slot::{EndedBank, Given},
+    source::main_source,
+};
 use crate::generation::Generation;
 
 impl SlotAssembler {
@@ -87,16 +92,18 @@ impl SlotAssembler {
         let entry = self.slots.get(&slot)?;
         let view = entry.views.get(source)?;
         let frozen_in = view.frozen_in?;
-        if entry.given.is_none() && (self.is_left(slot) || self.builds_on_others(source, slot)) {
+        if entry.given.is_none()
+            && (self.is_below_confirmed(slot) || self.builds_on_others(source, slot))
+        {
             return None;
         }
         let whole = self.whole_banks(slot);
-        let has_what_is_due = match entry.given {
+        let has_what_is_due = match &entry.given {
             None => !whole.is_empty(),
             // Another bank of the slot may be whole, and neither be the one that was given out nor the one that is named.
-            Some(_) => self.disputed(source, slot).all(|hash| {
+            Some(given) => self.disputed(source, slot).all(|hash| {
                 let mut hashes = whole.iter().filter_map(|bank| self.blockhash(slot, *bank));
-                hashes.any(|whole| whole == hash)
+                !self.may_give_way(slot, given, hash) || hashes.any(|whole| whole == hash)
             }),
         };
         if has_what_is_due {
@@ -122,10 +129,22 @@ impl SlotAssembler {
         Some(ended.map(|ended| ended.ended_in).max().unwrap_or(frozen_in))
     }
 
-    /// Whether a slot that was not given out is below one that is confirmed, which then does not build on it. When that one is
-    /// withdrawn, it is not any more.
-    pub(super) fn is_left(&self, slot: u64) -> bool {
+    /// Whether a slot is below one that is confirmed. What was not given out of it then never will be: the chain goes on from
+    /// elsewhere, unless the confirmed one is withdrawn.
+    pub(super) fn is_below_confirmed(&self, slot: u64) -> bool {
         self.confirmed.is_some_and(|confirmed| slot < confirmed)
+    }
+
+    /// Whether another block, which something builds on, may come in the place of the one that was given out: not where the chain
+    /// has gone on from that one, and nobody says that the other is committed.
+    fn may_give_way(&self, slot: u64, given: &Given, other: &str) -> bool {
+        let is_committed = |hash: &str| {
+            let entry = self.slots.get(&slot);
+            entry.is_some_and(|entry| entry.is_committed(hash))
+        };
+        let is_final = self.is_below_confirmed(slot) || is_committed(&given.blockhash);
+        let stays = self.is_named(slot, &given.blockhash) == Some(true);
+        is_committed(other) || !(is_final && stays)
     }
 
     /// Blocks of a slot, other than the one that was given out, that what builds on the slot names at this source, and that
