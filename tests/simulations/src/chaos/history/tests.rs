@@ -3,12 +3,12 @@
 mod planted;
 
 use serde_json::{Value, json};
-use sluice_store::{Commitment, DeliveryOrder, Secret, WebhookId};
+use sluice_store::{Commitment, DeliveryOrder, Secret};
 use standardwebhooks::Webhook as Signer;
 
 use self::planted::{PLANTED, Planted};
 use super::{
-    super::{numbered_chain::NumberedChain, subscriber::from_the_start, verdict::tests::told},
+    super::verdict::tests::{promised, told},
     *,
 };
 
@@ -48,25 +48,11 @@ struct Sender {
 impl Sender {
     /// Everything that is owed comes, in order; some of it is refused once.
     fn new(commitment: Commitment, order: DeliveryOrder) -> Self {
-        let subscriber = from_the_start()
-            .into_iter()
-            .find(|each| each.commitment == commitment && each.order == order)
-            .expect("there is one of each");
-        let mut chain = NumberedChain::new(1);
-        for _ in 0..600 {
-            chain.step(true);
-        }
-        let webhook = WebhookId::from_random([1; 16]).to_string();
-        let promise = Promise {
-            webhook: webhook.clone(),
-            subscriber,
-            since: 0,
-        };
-        let blocks = chain.blocks();
+        let (promise, blocks) = promised(commitment, order);
         let mut drafts = Vec::new();
         for (body, number) in told(&promise, &blocks).into_iter().zip(1..) {
             let draft = Draft {
-                webhook: webhook.clone(),
+                webhook: promise.webhook.clone(),
                 id: format!("msg_{number:06}"),
                 body: body.to_string(),
                 altered: None,

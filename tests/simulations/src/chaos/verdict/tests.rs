@@ -1,5 +1,7 @@
 //! Tests of the verdict: every kind of fault is seen, and what is clean stays clean.
 
+use std::sync::LazyLock;
+
 use axum::http::HeaderMap;
 use serde_json::json;
 use sluice_store::{Secret, WebhookId};
@@ -19,20 +21,8 @@ struct Case {
 impl Case {
     /// Everything that should arrive does, once, one after the other.
     fn complete(commitment: Commitment, order: DeliveryOrder) -> Self {
-        let subscriber = from_the_start()
-            .into_iter()
-            .find(|each| each.commitment == commitment && each.order == order)
-            .expect("there is one of each");
-        let mut chain = NumberedChain::new(1);
-        for _ in 0..600 {
-            chain.step(true);
-        }
-        let promise = Promise {
-            webhook: WebhookId::from_random([1; 16]).to_string(),
-            subscriber,
-            since: 0,
-        };
-        Self::telling(promise, chain.blocks())
+        let (promise, blocks) = promised(commitment, order);
+        Self::telling(promise, blocks)
     }
 
     /// Everything that these blocks call for arrives, once, one after the other.
@@ -102,6 +92,30 @@ impl Case {
             .find(|(_, each)| each.body["type"] == kind);
         first.expect("there are all kinds").0.clone()
     }
+}
+
+/// Half slots of the chain of these tests: every kind of event and of fate is among them.
+const STEPS: usize = 600;
+
+/// The promise to a webhook of this kind, and the blocks of the chain, which is played once for all that a process tests.
+pub(crate) fn promised(commitment: Commitment, order: DeliveryOrder) -> (Promise, Vec<Block>) {
+    static BLOCKS: LazyLock<Vec<Block>> = LazyLock::new(|| {
+        let mut chain = NumberedChain::new(1);
+        for _ in 0..STEPS {
+            chain.step(true);
+        }
+        chain.blocks()
+    });
+    let subscriber = from_the_start()
+        .into_iter()
+        .find(|each| each.commitment == commitment && each.order == order)
+        .expect("there is one of each");
+    let promise = Promise {
+        webhook: WebhookId::from_random([1; 16]).to_string(),
+        subscriber,
+        since: 0,
+    };
+    (promise, BLOCKS.clone())
 }
 
 /// The bodies of everything that a webhook is told of these blocks, in order.
