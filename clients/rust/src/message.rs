@@ -48,6 +48,13 @@ pub enum Content {
     FilterRefused(FilterRefused),
     /// The webhook was switched off and watches again.
     Resumed(Resumed),
+    /// A thin delivery, whose data is left out: `Client::get_message` answers the message whole.
+    Thin {
+        /// The name of its type.
+        kind: String,
+        /// How long the data is.
+        data_bytes: u64,
+    },
     /// A type of a later version of the service: ignore what you do not know.
     Other {
         /// Its name.
@@ -214,7 +221,9 @@ struct Envelope {
     sequence: u64,
     slot: u64,
     commitment: Commitment,
+    #[serde(default)]
     data: Value,
+    data_bytes: Option<u64>,
 }
 
 impl TryFrom<Envelope> for Message {
@@ -222,15 +231,16 @@ impl TryFrom<Envelope> for Message {
 
     fn try_from(envelope: Envelope) -> Result<Self, Self::Error> {
         let Envelope { kind, data, .. } = envelope;
-        let content = match kind.as_str() {
-            "accountChange" => Content::AccountChange(serde_json::from_value(data)?),
-            "transaction" => Content::Transaction(serde_json::from_value(data)?),
-            "programEvent" => Content::ProgramEvent(serde_json::from_value(data)?),
-            "reverted" => Content::Reverted(serde_json::from_value(data)?),
-            "gap" => Content::Gap(serde_json::from_value(data)?),
-            "heartbeat" => Content::Heartbeat(serde_json::from_value(data)?),
-            "filterRefused" => Content::FilterRefused(serde_json::from_value(data)?),
-            "resumed" => Content::Resumed(serde_json::from_value(data)?),
+        let content = match (kind.as_str(), envelope.data_bytes) {
+            (_, Some(data_bytes)) if data.is_null() => Content::Thin { kind, data_bytes },
+            ("accountChange", _) => Content::AccountChange(serde_json::from_value(data)?),
+            ("transaction", _) => Content::Transaction(serde_json::from_value(data)?),
+            ("programEvent", _) => Content::ProgramEvent(serde_json::from_value(data)?),
+            ("reverted", _) => Content::Reverted(serde_json::from_value(data)?),
+            ("gap", _) => Content::Gap(serde_json::from_value(data)?),
+            ("heartbeat", _) => Content::Heartbeat(serde_json::from_value(data)?),
+            ("filterRefused", _) => Content::FilterRefused(serde_json::from_value(data)?),
+            ("resumed", _) => Content::Resumed(serde_json::from_value(data)?),
             _ => Content::Other { kind, data },
         };
         Ok(Self {

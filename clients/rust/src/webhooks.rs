@@ -64,7 +64,8 @@ pub enum VerificationError {
 /// Verifies a delivery by Standard Webhooks and reads its body.
 ///
 /// `body` is what arrived, before it was parsed; it may be compressed still, as bodies of a webhook with `gzip` are. Of
-/// several secrets one must have signed: during a rotation name both.
+/// several secrets one must have signed: during a rotation name both. A webhook whose `signatures` are `v1a` alone is not signed
+/// with its secret, and not verified here.
 ///
 /// # Errors
 /// [`VerificationError`] for what was not signed with a secret, or more than five minutes ago.
@@ -246,6 +247,17 @@ mod tests {
             panic!("{delivery:?}");
         };
         assert_eq!(kind, "comet");
+    }
+
+    #[test]
+    fn a_thin_delivery_says_what_it_leaves_out() {
+        let body = body().replace(r#""data":{"#, r#""dataBytes":120,"rest":{"#);
+        let headers = signed(&body, SECRET, Duration::ZERO);
+        let delivery = verify(body.as_bytes(), &headers, &[SECRET]).expect("signed");
+        let Content::Thin { kind, data_bytes } = &delivery.messages[0].content else {
+            panic!("{delivery:?}");
+        };
+        assert_eq!((kind.as_str(), *data_bytes), ("accountChange", 120));
     }
 
     #[test]
