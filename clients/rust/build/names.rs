@@ -1,5 +1,7 @@
 //! Names and comments of generated code (pure).
 
+use serde_json::Value;
+
 /// Words that Rust keeps for itself and the document uses as names.
 const KEYWORDS: [&str; 6] = ["type", "match", "move", "ref", "loop", "use"];
 
@@ -63,4 +65,9 @@ pub fn comment(description: Option<&str>, otherwise: &str, indent: &str) -> Stri
         format!("{indent}/// {}\n", line.trim_end())
     });
     lines.collect()
+}
+
+/// What a reference in the document names.
+pub fn referred(schema: &Value) -> Option<&str> {
+    schema["$ref"].as_str()?.rsplit('/').next()
 }

@@ -4,8 +4,7 @@ use std::fmt::Write;
 
 use serde_json::{Map, Value, json};
 
-use crate::names::{comment, field, pascal, snake};
-use crate::types::referred;
+use crate::names::{comment, field, pascal, referred, snake};
 
 /// What an answer is.
 #[derive(Clone, Debug)]

@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use serde_json::{Map, Value};
 
-use crate::names::{comment, field, pascal, snake};
+use crate::names::{comment, field, pascal, referred, snake};
 
 /// The schema whose members beside those that are listed say more.
 const OPEN: &str = "Problem";
@@ -25,11 +25,6 @@ pub fn module(document: &Value) -> String {
     }
     types.queries(document);
     types.code
-}
-
-/// What a reference in the document names.
-pub fn referred(schema: &Value) -> Option<&str> {
-    schema["$ref"].as_str()?.rsplit('/').next()
 }
 
 /// The members of an object's schema, in the order of the document.

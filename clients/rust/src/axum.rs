@@ -8,7 +8,7 @@ use axum::{
     http::StatusCode,
 };
 
-use crate::webhooks::{self, Delivery, VerificationError};
+use crate::verify::{Delivery, VerificationError, verify};
 
 /// The longest body that is read, as it is sent: an account of 10 MiB is 14 MiB in base64.
 pub const MOST_BYTES_SENT: usize = 32 * 1024 * 1024;
@@ -47,7 +47,7 @@ where
         let Secrets(secrets) = Secrets::from_ref(state);
         let (parts, body) = request.into_parts();
         let body = read(body).await?;
-        let delivery = webhooks::verify(&body, &parts.headers, &secrets);
+        let delivery = verify(&body, &parts.headers, &secrets);
         delivery.map(Self).map_err(|error| match error {
             // A fault of the receiver's, which another attempt may find mended.
             VerificationError::Secret => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()),

@@ -36,6 +36,7 @@ mod request;
 mod retry;
 #[cfg(test)]
 mod trials;
+mod verify;
 pub mod webhooks;
 
 /// Types of requests and answers, one for each schema of the service's document.
