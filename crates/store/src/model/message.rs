@@ -100,6 +100,18 @@ impl MessageKind {
     }
 }
 
+impl OperationKind {
+    /// The kind of its messages: a gap and a refused filter are what they are, whoever is told of them.
+    #[must_use]
+    pub const fn message_kind(self) -> MessageKind {
+        match self {
+            Self::Gap => MessageKind::Gap,
+            Self::FilterRefused => MessageKind::FilterRefused,
+            other => MessageKind::Operation(other),
+        }
+    }
+}
+
 /// A message to be stored for one webhook.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewMessage {

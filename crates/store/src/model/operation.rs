@@ -1,9 +1,6 @@
 //! Operational messages: what becomes of an owner's webhooks, told to those of them that ask for it.
 
-use super::{
-    endpoint::Breaker, filter_state::Revision, id::WebhookId, message::MessageKind,
-    timestamp::Timestamp,
-};
+use super::{endpoint::Breaker, filter_state::Revision, id::WebhookId, timestamp::Timestamp};
 
 /// What an operational message is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -46,16 +43,6 @@ impl OperationKind {
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
-    }
-
-    /// The kind of its messages: a gap and a refused filter are what they are, whoever is told of them.
-    #[must_use]
-    pub const fn message_kind(self) -> MessageKind {
-        match self {
-            Self::Gap => MessageKind::Gap,
-            Self::FilterRefused => MessageKind::FilterRefused,
-            other => MessageKind::Operation(other),
-        }
     }
 }
 
