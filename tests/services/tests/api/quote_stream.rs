@@ -220,7 +220,8 @@ async fn a_client_has_its_share_of_streams_and_an_ended_one_makes_room() {
 #[tokio::test]
 async fn a_reader_that_stood_still_goes_on_with_the_newest_quote() {
     const CHANGES: u64 = 200;
-    let client = Client::start().await;
+    // So long that no machine cuts the reader off before all changes were made.
+    let client = Client::start_as("[api.clients]\nwrite-timeout-ms = 600000").await;
     let socket = TcpSocket::new_v4().expect("a socket");
     socket.set_recv_buffer_size(2_048).expect("a small buffer");
     let address = ([127, 0, 0, 1], client.harness.port).into();
