@@ -15,7 +15,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use futures::StreamExt;
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json, value::RawValue};
 use tokio::time::sleep;
 
@@ -38,8 +38,16 @@ pub(super) struct Request<'a> {
     pub id: &'a RawValue,
     #[serde(borrow)]
     pub method: Cow<'a, str>,
-    #[serde(borrow, default)]
+    #[serde(borrow, default, deserialize_with = "list_or_null")]
     pub params: Vec<&'a RawValue>,
+}
+
+/// The parameters of a call; one that takes none may say null, as the client's own do.
+fn list_or_null<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Vec<&'de RawValue>, D::Error> {
+    let params = Option::<Vec<&'de RawValue>>::deserialize(deserializer)?;
+    Ok(params.unwrap_or_default())
 }
 
 /// How a call wants to be answered.
