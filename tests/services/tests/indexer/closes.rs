@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use serde_json::Value;
 use sluice_harness::indexer::{Indexer, IndexerHarness, soon};
-use sluice_store::{Access, Commitment, EventKind, Store, WebhookDefinition, WebhookId};
+use sluice_store::{Access, Commitment, EventKind, Filters, Store, WebhookDefinition, WebhookId};
 use sluice_testkit::{
     accounts::{Account, Content},
     rpc_node::{RpcNode, wire::Call},
@@ -20,6 +20,8 @@ use crate::{expectations::Ending, flow::until_final, on_both};
 
 on_both!(
     an_account_that_leaves_its_program_is_sent_with_its_last_owner,
+    an_account_that_is_given_away_with_its_lamports_is_sent_once_it_is_closed_or_comes_back,
+    an_account_that_is_given_to_a_program_watched_by_anybody_is_sent_at_once,
     a_close_on_a_fork_that_is_abandoned_is_retracted,
     what_is_closed_while_the_indexer_is_away_has_its_last_owner,
     an_account_that_was_there_before_its_webhook_is_known_by_rpc,
@@ -202,6 +204,61 @@ async fn an_account_that_leaves_its_program_is_sent_with_its_last_owner(
             ]
         );
     }
+    indexer.stop().await;
+}
+
+/// A server selects by the owner that a write leaves an account with, and here nobody watches that one.
+async fn an_account_that_is_given_away_with_its_lamports_is_sent_once_it_is_closed_or_comes_back(
+    mut harness: IndexerHarness,
+) {
+    let (mut chain, webhooks, indexer) = begin(&mut harness).await;
+    let made = chain.pass(&[(1, of(program())), (2, of(program()))]);
+    chain.pass(&[(1, of(key(50))), (2, of(key(50)))]);
+    let closed = chain.pass(&[(1, Content::Closed)]);
+    let back = chain.pass(&[(2, of(program()))]);
+    chain.finalize(&harness.store).await;
+    for webhook in &webhooks {
+        assert_eq!(
+            sent(&harness.store, webhook).await,
+            [
+                format!("{made} account 1: 100"),
+                format!("{made} account 2: 100"),
+                format!("{closed} account 1: 100->0"),
+                format!("{back} account 2: 100"),
+            ]
+        );
+    }
+    indexer.stop().await;
+}
+
+async fn an_account_that_is_given_to_a_program_watched_by_anybody_is_sent_at_once(
+    mut harness: IndexerHarness,
+) {
+    let of_the_other = WebhookDefinition {
+        events: [EventKind::AccountChange].into_iter().collect(),
+        filters: Filters {
+            accounts: Vec::new(),
+            programs: vec![key(50)],
+            token_owners: Vec::new(),
+        },
+        ..harness.definition()
+    };
+    let of_the_other = harness.create_temporary(9, of_the_other).await;
+    let (mut chain, webhooks, indexer) = begin(&mut harness).await;
+    let made = chain.pass(&[(1, of(program()))]);
+    let given = chain.pass(&[(1, of(key(50)))]);
+    chain.finalize(&harness.store).await;
+    for webhook in &webhooks {
+        assert_eq!(
+            sent(&harness.store, webhook).await,
+            [
+                format!("{made} account 1: 100"),
+                format!("{given} account 1: 100->50"),
+            ]
+        );
+    }
+    let sent = sent(&harness.store, &of_the_other).await;
+    assert_eq!(sent, [format!("{given} account 1: 50")]);
     indexer.stop().await;
 }
 
