@@ -20,6 +20,9 @@ use crate::events::subscription_index::Subscriptions;
 /// Time for the answers of other servers once one has accepted a request: several slots.
 const OTHERS_PATIENCE: Duration = Duration::from_secs(2);
 
+/// Time for the first update of a trial: many slots. Before a session nothing else is streamed from.
+const TRIAL_PATIENCE: Duration = Duration::from_secs(10);
+
 /// Begin of the words with which a server refuses a filter.
 const INVALID: &str = "InvalidArgument";
 
@@ -246,9 +249,10 @@ async fn try_request(servers: &Servers, request: Request) -> Result<Option<Strin
 /// refused.
 async fn try_at(endpoint: Endpoint, request: Request) -> Result<Option<String>, StreamError> {
     let tried = async { Stream::open(&endpoint, request).await?.next().await };
-    match tried.await {
-        Ok(_) => Ok(None),
-        Err(error) => refusal(&error).map(Some).ok_or(error),
+    match timeout(TRIAL_PATIENCE, tried).await {
+        Ok(Ok(_)) => Ok(None),
+        Ok(Err(error)) => refusal(&error).map(Some).ok_or(error),
+        Err(_) => Err(StreamError::Stalled(TRIAL_PATIENCE)),
     }
 }
 

@@ -18,6 +18,10 @@ use super::filter_probe::refusal;
 /// Time for all probes of a server: one that does not answer keeps no session waiting for longer.
 const PATIENCE: Duration = Duration::from_secs(20);
 
+/// Time for the other servers once one has answered, which may be streamed from meanwhile. One that takes less, and does not say so
+/// in time, refuses the request, and is asked again while the first one is streamed from.
+const OTHERS_PATIENCE: Duration = Duration::from_secs(10);
+
 /// Name of the filters of a probe.
 const FILTER: &str = "limits";
 
@@ -31,20 +35,43 @@ enum Kind {
 
 /// Finds what every server takes: of their limits the lowest. `None` when no server has answered.
 pub(super) async fn find(servers: &Servers) -> Option<RequestLimits> {
-    let mut probes = JoinSet::new();
-    for endpoint in servers.endpoints() {
-        let endpoint = endpoint.clone();
-        probes.spawn(async move { timeout(PATIENCE, of_server(&endpoint)).await });
-    }
+    let probes = servers.endpoints().cloned();
+    let probes = probes.map(|endpoint| async move { of_server(&endpoint).await });
+    lowest_of(probes, OTHERS_PATIENCE).await
+}
+
+async fn lowest_of<P>(
+    probes: impl Iterator<Item = P>,
+    others_patience: Duration,
+) -> Option<RequestLimits>
+where
+    P: Future<Output = Result<RequestLimits, StreamError>> + Send + 'static,
+{
+    let mut probes: JoinSet<_> = probes.map(|probe| timeout(PATIENCE, probe)).collect();
     let mut found: Option<RequestLimits> = None;
-    while let Some(probed) = probes.join_next().await {
-        match probed {
-            Ok(Ok(Ok(limits))) => found = Some(found.map_or(limits, |found| lowest(found, limits))),
-            Ok(Ok(Err(error))) => tracing::warn!(%error, "a server's limits could not be found"),
-            Ok(Err(_)) | Err(_) => tracing::warn!("a server's limits could not be found in time"),
+    loop {
+        let patience = if found.is_some() {
+            others_patience
+        } else {
+            Duration::MAX
+        };
+        match timeout(patience, probes.join_next()).await {
+            Ok(None) => return found,
+            Ok(Some(Ok(Ok(Ok(limits))))) => {
+                found = Some(found.map_or(limits, |found| lowest(found, limits)));
+            }
+            Ok(Some(Ok(Ok(Err(error))))) => {
+                tracing::warn!(%error, "a server's limits could not be found");
+            }
+            Ok(Some(Ok(Err(_)) | Err(_))) => {
+                tracing::warn!("a server's limits could not be found in time");
+            }
+            Err(_) => {
+                tracing::warn!("a server's limits are not waited for, since another has answered");
+                return found;
+            }
         }
     }
-    found
 }
 
 /// How many addresses the strands of one stream take together.
@@ -206,7 +233,11 @@ fn key(number: usize) -> Pubkey {
 
 #[cfg(test)]
 mod tests {
+    use std::pin::Pin;
+
     use super::*;
+
+    type Probe = Pin<Box<dyn Future<Output = Result<RequestLimits, StreamError>> + Send>>;
 
     #[test]
     fn a_limit_is_read_from_the_servers_words() {
@@ -215,6 +246,24 @@ mod tests {
         assert_eq!(said(&refused(words)), Some(50));
         assert_eq!(said(&refused("InvalidArgument: too many keys")), None);
         assert_eq!(said(&StreamError::Closed), None);
+    }
+
+    #[tokio::test]
+    async fn a_server_that_does_not_answer_is_not_waited_for_once_another_has() {
+        let answered = async {
+            Ok(RequestLimits {
+                pubkeys: Some(5),
+                ..RequestLimits::default()
+            })
+        };
+        let silent = std::future::pending();
+        let probes: [Probe; 2] = [Box::pin(silent), Box::pin(answered)];
+        let found = lowest_of(probes.into_iter(), Duration::from_millis(1));
+        // Less than the silent one has, and longer than any machine takes.
+        let found = timeout(PATIENCE / 2, found)
+            .await
+            .expect("it was waited for");
+        assert_eq!(found.and_then(|limits| limits.pubkeys), Some(5));
     }
 
     #[test]
