@@ -11,6 +11,7 @@ use crate::{
     operands::SwapOperands,
     quote::{Clock, Direction, PoolSnapshot},
     token::Mint,
+    transfer_fee::TransferFee,
     units::{Amount, BasisPoints, FeeRate},
 };
 
@@ -145,6 +146,24 @@ impl PoolSnapshot {
             .chain(transfers.into_iter().flatten().flatten())
     }
 
+    /// How many transfer fees the exchange finds backwards in this swap, 0 to 2: only an exact output has any.
+    #[must_use]
+    pub fn fees_found_backwards(
+        &self,
+        direction: Direction,
+        operands: &SwapOperands,
+        clock: &Clock,
+    ) -> u8 {
+        let is_found = |mint: &Mint| {
+            operands.fixed == FixedAmount::Out && fee_to_find_backwards(mint, clock).is_some()
+        };
+        let [input, output] = [
+            direction.input_ref(&self.mints),
+            direction.output_ref(&self.mints),
+        ];
+        u8::from(is_found(input)).saturating_add(u8::from(is_found(output)))
+    }
+
     fn fee_divisions(&self, operands: &SwapOperands) -> impl Iterator<Item = Division> {
         let (trade, creator) = (
             u128::from(self.config.trade_fee_rate.0),
@@ -208,8 +227,16 @@ fn transfer_division(mint: &Mint, amount: Amount, clock: &Clock) -> Option<Divis
     (basis_points > 0).then(|| rounded_up(amount, basis_points, whole))
 }
 
+/// The transfer fee of a mint where it takes a computation to find it backwards: one of the whole is its cap.
+fn fee_to_find_backwards(mint: &Mint, clock: &Clock) -> Option<TransferFee> {
+    let fee = *mint.transfer_fee?.at(clock.epoch);
+    (1..BasisPoints::MAX.get())
+        .contains(&fee.basis_points)
+        .then_some(fee)
+}
+
 /// What finding the fee backwards divides, by which `net` is left of `sum`: the amount before the fee, the fee of that amount,
-/// and once more that of the sum, which must be the same. A fee of the whole is its cap, which nothing is divided for.
+/// and once more that of the sum, which must be the same.
 fn inverse_transfer_divisions(
     mint: &Mint,
     net: Amount,
@@ -217,8 +244,7 @@ fn inverse_transfer_divisions(
     clock: &Clock,
 ) -> [Option<Division>; 3] {
     let whole = u128::from(BasisPoints::MAX.get());
-    let fee = mint.transfer_fee.map(|config| *config.at(clock.epoch));
-    let Some(fee) = fee.filter(|fee| (1..whole).contains(&u128::from(fee.basis_points))) else {
+    let Some(fee) = fee_to_find_backwards(mint, clock) else {
         return [None; 3];
     };
     let before = rounded_up(

@@ -1,7 +1,8 @@
 //! Profile of a build of the exchange: the constants of the formula for its swap's compute units.
 //!
 //! `units = base + side(input) + side(output) + small × n_small + large × n_large`, where the counts are those of the
-//! swap's wide divisions ([`DivisionCount`]), and a side costs by the kind of its token and its neutral extensions.
+//! swap's wide divisions ([`DivisionCount`]), and a side costs by the kind of its token and its neutral extensions; where its
+//! transfer fee is found backwards, that is added.
 
 use std::sync::Arc;
 
@@ -68,6 +69,8 @@ pub struct Profile {
     pub small: u32,
     /// Added for each wide division by 2^32 or more.
     pub large: u32,
+    /// Added for each transfer fee of an exact output that is found backwards ([`PoolSnapshot::fees_found_backwards`]).
+    pub inverse_fee: u32,
     /// Added for each neutral extension of a mint without a transfer fee.
     pub extension: u32,
     /// Added for each neutral extension of a mint with one.
@@ -87,10 +90,11 @@ impl Profile {
         exact_out: SwapUnits {
             base: 28_300,
             token_2022: 3_200,
-            token_2022_with_fee: 4_700,
+            token_2022_with_fee: 4_200,
         },
         small: 0,
         large: 270,
+        inverse_fee: 500,
         extension: 640,
         extension_with_fee: 310,
     };
@@ -102,12 +106,12 @@ impl Profile {
         exact_out: VECTORS_SWAP,
         small: 3_680,
         large: 3_680,
+        inverse_fee: 0,
         extension: 640,
         extension_with_fee: 310,
     };
 
-    /// The stand-in, executed in random pools. An exact output between mints with a transfer fee, which is found backwards,
-    /// varies by a tenth.
+    /// The stand-in, executed in random pools.
     pub const STAND_IN: Self = Self {
         exact_in: SwapUnits {
             base: 6_060,
@@ -117,10 +121,11 @@ impl Profile {
         exact_out: SwapUnits {
             base: 6_020,
             token_2022: 2_030,
-            token_2022_with_fee: 3_660,
+            token_2022_with_fee: 3_250,
         },
         small: 120,
         large: 125,
+        inverse_fee: 410,
         extension: 240,
         extension_with_fee: 231,
     };
@@ -136,10 +141,15 @@ impl Profile {
     ) -> (SwapShape, u32) {
         let shape = SwapShape::of(snapshot, direction, operands.fixed);
         let divisions = snapshot.divisions(direction, operands, clock);
-        (shape, self.swap(shape, divisions.collect()))
+        let backwards = snapshot.fees_found_backwards(direction, operands, clock);
+        let inverse = self.inverse_fee.saturating_mul(u32::from(backwards));
+        let units = self
+            .swap(shape, divisions.collect())
+            .saturating_add(inverse);
+        (shape, units)
     }
 
-    /// What a swap of this shape with these divisions uses, called directly.
+    /// What a swap of this shape with these divisions uses, called directly, without what finding a fee backwards does.
     #[must_use]
     pub fn swap(&self, shape: SwapShape, divisions: DivisionCount) -> u32 {
         let swap = match shape.fixed {
