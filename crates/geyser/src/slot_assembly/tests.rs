@@ -203,6 +203,16 @@ type Slots = Vec<(u64, usize)>;
 /// Filters with the first slot of each.
 type Filters = Vec<(u64, u64)>;
 
+/// An update under a generation, without a bank's id.
+fn update(generation: u64, body: Body) -> Update {
+    Update {
+        filters: vec![Generation(generation).name("filter")],
+        created_at: None,
+        bank_id: None,
+        body,
+    }
+}
+
 /// Delivers updates under a generation, and returns the slots that were given out, each with its number of writes, and the
 /// filters that came into force.
 fn deliver(
@@ -212,13 +222,7 @@ fn deliver(
 ) -> (Slots, Filters) {
     let (mut slots, mut in_force) = (Slots::new(), Filters::new());
     for body in bodies {
-        let update = Update {
-            filters: vec![Generation(generation).name("filter")],
-            created_at: None,
-            bank_id: None,
-            body,
-        };
-        assembler.update(0, update);
+        assembler.update(0, update(generation, body));
     }
     for assembled in assembler.take() {
         match assembled {
@@ -402,13 +406,7 @@ fn a_block_in_the_place_of_another_comes_once_it_is_built_on() {
     );
     let child = [created(12), other(meta(12), "parent"), processed(12)];
     for body in child {
-        let update = Update {
-            filters: vec!["filter#1".into()],
-            created_at: None,
-            bank_id: None,
-            body,
-        };
-        assembler.update(0, update);
+        assembler.update(0, update(1, body));
     }
     let mut assembled = assembler.take().into_iter();
     assert_eq!(assembled.next(), Some(Assembled::Replaced { slot: 11 }));

@@ -45,12 +45,7 @@ fn content_of_a_slot_that_was_given_out_is_reported() {
         [],
         "known"
     );
-    let update = Update {
-        filters: vec!["filter#1".into()],
-        created_at: None,
-        bank_id: None,
-        body: account(10, 6),
-    };
+    let update = update(1, account(10, 6));
     assembler.update(0, update.clone());
     assert_eq!(assembler.take(), [Assembled::Late { slot: 10, update }]);
 }

@@ -5,13 +5,7 @@ use super::*;
 /// Delivers updates of source 0. Returns whether a slot is to be delivered again.
 fn suspects_after(assembler: &mut SlotAssembler, bodies: impl IntoIterator<Item = Body>) -> bool {
     for body in bodies {
-        let update = Update {
-            filters: vec!["filter#1".into()],
-            created_at: None,
-            bank_id: None,
-            body,
-        };
-        assembler.update(0, update);
+        assembler.update(0, update(1, body));
     }
     assembler.take();
     assembler.has_suspect(0)
