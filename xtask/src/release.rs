@@ -6,6 +6,7 @@
 mod bill;
 mod binary;
 mod debian;
+mod files;
 mod image;
 mod licences;
 mod parts;

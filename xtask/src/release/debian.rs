@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
-use super::{Papers, scratch, time, write};
+use super::{Papers, files::install, scratch, time, write};
 use crate::cache::remove;
 use crate::command::{capture, command};
 use crate::deployment;
@@ -116,14 +116,6 @@ pub fn lint(repo: &Repo, package: &Path) -> Result<()> {
     step.run(lint.arg(package))?;
     step.done();
     Ok(())
-}
-
-fn install(from: &Path, to: &Path, mode: u32) -> Result<()> {
-    let folder = to.parent().context("a file stands in a folder")?;
-    fs::create_dir_all(folder)
-        .and_then(|()| fs::copy(from, to).map(drop))
-        .and_then(|()| fs::set_permissions(to, Permissions::from_mode(mode)))
-        .with_context(|| format!("cannot copy {} to {}", from.display(), to.display()))
 }
 
 /// Without name and time, so that the same text gives the same bytes.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 
-use super::{scratch, time, trial};
+use super::{files::install, scratch, time, trial};
 use crate::cache::remove;
 use crate::command::{capture, command};
 use crate::repo::Repo;
@@ -145,14 +145,6 @@ fn loaded(said: &str) -> impl Iterator<Item = &str> {
         let mut words = line.split_whitespace();
         words.find(|word| word.starts_with('/'))
     })
-}
-
-fn install(from: &Path, to: &Path, mode: u32) -> Result<()> {
-    let folder = to.parent().context("a file stands in a folder")?;
-    fs::create_dir_all(folder)
-        .and_then(|()| fs::copy(from, to).map(drop))
-        .and_then(|()| fs::set_permissions(to, Permissions::from_mode(mode)))
-        .with_context(|| format!("cannot copy {} to {}", from.display(), to.display()))
 }
 
 #[cfg(test)]
