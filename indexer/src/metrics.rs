@@ -27,6 +27,9 @@ pub struct Label {
     name: &'static str,
 }
 
+/// The kinds of failures of the database.
+const STORE_FAILURES: [&str; 5] = ["full", "noAnswer", "conflict", "notLeader", "other"];
+
 /// A stage on the way from the stream to the endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
@@ -70,6 +73,11 @@ pub struct Metrics {
 
 impl Default for Metrics {
     fn default() -> Self {
+        let store_failures = Family::<Label, Counter>::default();
+        // From the start: an increase is seen against what was there before.
+        for name in STORE_FAILURES {
+            drop(store_failures.get_or_create(&Label { name }));
+        }
         Self {
             slots: Family::default(),
             updates: Counter::default(),
@@ -82,7 +90,7 @@ impl Default for Metrics {
             latency: Family::new_with_constructor(|| {
                 Histogram::new(exponential_buckets(FIRST_BUCKET, BUCKET_FACTOR, BUCKETS))
             }),
-            store_failures: Family::default(),
+            store_failures,
             leader: Gauge::default(),
             queue: Family::default(),
             oldest: Gauge::default(),
@@ -154,12 +162,13 @@ impl Metrics {
 
     /// The database did not do what was asked.
     pub fn store_failed(&self, error: &StoreError) {
+        let [full, no_answer, conflict, not_leader, other] = STORE_FAILURES;
         let name = match error {
-            StoreError::Full(_) => "full",
-            StoreError::NoAnswer { .. } => "noAnswer",
-            StoreError::Conflict(_) => "conflict",
-            StoreError::NotLeader => "notLeader",
-            _ => "other",
+            StoreError::Full(_) => full,
+            StoreError::NoAnswer { .. } => no_answer,
+            StoreError::Conflict(_) => conflict,
+            StoreError::NotLeader => not_leader,
+            _ => other,
         };
         self.store_failures.get_or_create(&Label { name }).inc();
     }
@@ -333,6 +342,14 @@ mod tests {
             assert!(text.lines().any(|each| each == line), "{line}\n{text}");
         }
     }
+
+    #[test]
+    fn the_first_failure_of_the_database_is_an_increase() {
+        let text = Metrics::default().text();
+        let before = "sluice_indexer_store_failures_total{name=\"full\"} 0";
+        assert!(text.lines().any(|line| line == before), "{text}");
+    }
+
     #[test]
     fn what_alerts_and_the_dashboard_read_is_exported() {
         let metrics = Metrics::default();
