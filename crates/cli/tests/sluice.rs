@@ -403,7 +403,7 @@ async fn the_doctor_names_each_node_that_transactions_are_sent_to_and_what_is_wr
         json!({"solana-core": "3.0.0", "feature-set": 1}),
     );
     main.script("getHealth", "ok".into());
-    let away = "http://user:password@127.0.0.1:1/?api-key=secret".to_owned();
+    let away = "http://user:p4ssw0rd@127.0.0.1:1/?api-key=k3y".to_owned();
     let urls = [same.url(), foreign.url(), silent.url(), away];
     let installation = Installation::new().await;
     let file = installation.folder.path().join("sluice.toml");
@@ -425,10 +425,53 @@ async fn the_doctor_names_each_node_that_transactions_are_sent_to_and_what_is_wr
         assert!(said.contains(&line), "no {line:?} in: {said}");
     }
     let all = format!("{said}{}", text(&checked.stderr));
-    assert!(
-        !all.contains("secret") && !all.contains("password"),
-        "{all}"
-    );
+    assert!(!all.contains("k3y") && !all.contains("p4ssw0rd"), "{all}");
+}
+
+/// The lines of a log up to the first that the reader wants.
+async fn logged(child: &mut Child, mut is_wanted: impl FnMut(&str) -> bool) -> Vec<String> {
+    let mut lines = BufReader::new(child.stderr.take().expect("piped")).lines();
+    let mut read = Vec::new();
+    let reading = async {
+        while let Some(line) = lines.next_line().await.expect("reads") {
+            let is_last = is_wanted(&line);
+            read.push(line);
+            if is_last {
+                break;
+            }
+        }
+    };
+    timeout(PATIENCE, reading).await.expect("in time");
+    read
+}
+
+#[tokio::test]
+async fn a_service_raises_its_limit_of_open_files_and_logs_objects_where_that_is_asked() {
+    let installation = Installation::new().await;
+    let mut command = Command::new("sh");
+    command
+        .args(["-c", "ulimit -Sn 300; exec \"$0\" \"$@\""])
+        .args([env!("CARGO_BIN_EXE_sluice"), "api"])
+        .current_dir(installation.folder.path())
+        .env("SLUICE_LOG_FORMAT", "json")
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true);
+    let mut api = command.spawn().expect("runs");
+    let lines = logged(&mut api, |line| line.contains("API listening")).await;
+    for line in &lines {
+        let object: serde_json::Value = serde_json::from_str(line).expect("an object a line");
+        assert!(object["level"].is_string(), "{line}");
+        assert!(object["fields"]["message"].is_string(), "{line}");
+    }
+    let process = api.id().expect("it runs");
+    let limits = std::fs::read_to_string(format!("/proc/{process}/limits")).expect("limits");
+    let files = limits
+        .lines()
+        .find(|line| line.starts_with("Max open files"));
+    let numbers: Vec<_> = files.expect("a limit").split_whitespace().collect();
+    assert_ne!(numbers[3], "300", "{numbers:?}");
+    assert_eq!(numbers[3], numbers[4], "the hard limit is reached");
 }
 
 #[tokio::test]

@@ -129,7 +129,7 @@ for (const version of [0, 1]) {
     await send(await signTransaction([wallet.keyPair], check(gift, version)), gift);
     checkReceived(bought, await balanceOf(mints.USDL, user.address));
 
-    const sold = await quote(mints.USDL, mints.ALFA, bought.outAmount);
+    const sold = await quote(mints.USDL, mints.LEVY, bought.outAmount);
     const answer = await post('/v1/swap/transaction', {
       quote: sold,
       userPublicKey: user.address,
@@ -139,12 +139,12 @@ for (const version of [0, 1]) {
       transactionVersion: version,
     });
     const transaction = check(answer, version, [wallet.address, user.address]);
-    const [before, alfa] = [await lamports(), await balanceOf(mints.ALFA)];
+    const [before, levy] = [await lamports(), await balanceOf(mints.LEVY)];
     const fee = await send(await signTransaction([wallet.keyPair, user.keyPair], transaction), answer);
     assert.ok(fee <= BigInt(2 * BASE_FEE + PRIORITY_FEE), `${fee} lamports`);
     assert.equal(before - (await lamports()), fee + keptRent(answer));
-    checkReceived(sold, await balanceOf(mints.ALFA, receiver.address));
-    assert.equal(await balanceOf(mints.ALFA), alfa);
+    checkReceived(sold, await balanceOf(mints.LEVY, receiver.address));
+    assert.equal(await balanceOf(mints.LEVY), levy);
     assert.equal(await balanceOf(mints.USDL, user.address), 0n);
     for (const other of [user, receiver]) {
       assert.equal(await lamports(other.address), 0n);
