@@ -18,7 +18,7 @@ struct Arguments {
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
-    service_kit::telemetry::init();
+    service_kit::telemetry::init(service_kit::telemetry::Format::Text);
     let config = Config::load(&Arguments::parse().config)?;
     let shutdown = service_kit::shutdown::on_signal()?;
     let keys = EncryptionKeys::parse(

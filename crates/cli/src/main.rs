@@ -10,9 +10,10 @@ mod init;
 mod listen;
 mod lookup_table;
 mod node;
+mod open_files;
 
-use clap::{Parser, Subcommand};
-use service_kit::{CancellationToken, Clock};
+use clap::{Parser, Subcommand, ValueEnum};
+use service_kit::{CancellationToken, Clock, telemetry};
 use sluice_config::Config;
 use sluice_store::Store;
 
@@ -22,8 +23,36 @@ use self::config_file::{FileArguments, with_store};
 #[derive(Parser)]
 #[command(version)]
 struct Arguments {
+    /// How the log is written to standard error: lines for people, or a JSON object a line for collectors.
+    #[arg(
+        long,
+        global = true,
+        value_enum,
+        default_value_t,
+        env = "SLUICE_LOG_FORMAT"
+    )]
+    log_format: LogFormat,
     #[command(subcommand)]
     command: Command,
+}
+
+/// How the log is written.
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+enum LogFormat {
+    /// Lines of text.
+    #[default]
+    Text,
+    /// An object a line.
+    Json,
+}
+
+impl From<LogFormat> for telemetry::Format {
+    fn from(format: LogFormat) -> Self {
+        match format {
+            LogFormat::Text => Self::Text,
+            LogFormat::Json => Self::Json,
+        }
+    }
 }
 
 #[derive(Subcommand)]
@@ -56,20 +85,21 @@ enum Command {
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
-    service_kit::telemetry::init();
+    let arguments = Arguments::parse();
+    telemetry::init(arguments.log_format.into());
     let shutdown = service_kit::shutdown::on_signal()?;
-    match Arguments::parse().command {
+    match arguments.command {
         Command::Serve(file) => {
-            with_store(&file, |config, store| serve(config, store, shutdown)).await
+            serving(&file, |config, store| serve(config, store, shutdown)).await
         }
         Command::Api(file) => {
-            with_store(&file, |config, store| {
+            serving(&file, |config, store| {
                 sluice_api::run(config, store, Clock::system(), shutdown)
             })
             .await
         }
         Command::Indexer(file) => {
-            with_store(&file, |config, store| {
+            serving(&file, |config, store| {
                 sluice_indexer::run(config, store, Clock::system(), shutdown)
             })
             .await
@@ -82,6 +112,21 @@ async fn main() -> anyhow::Result<()> {
         Command::LookupTable(command) => lookup_table::run(command).await,
         Command::Listen(arguments) => listen::run(*arguments, Clock::system(), shutdown).await,
     }
+}
+
+/// Opens the store for a service, which may have as many files open as the system lets it.
+async fn serving<Work>(
+    file: &FileArguments,
+    service: impl FnOnce(Config, Store) -> Work,
+) -> anyhow::Result<()>
+where
+    Work: Future<Output = anyhow::Result<()>>,
+{
+    with_store(file, |config, store| {
+        open_files::raise(open_files::needed(&config.api.clients));
+        service(config, store)
+    })
+    .await
 }
 
 /// Runs both until either ends, and takes the other along: half a service would look whole.

@@ -7,15 +7,27 @@ use tracing_subscriber::EnvFilter;
 /// What is logged when `RUST_LOG` says nothing.
 const DEFAULT_FILTER: &str = "info";
 
-/// Installs the process-wide logger: text lines to standard error, filtered by `RUST_LOG`
-/// (default `info`), coloured only on a terminal. A second call is ignored, so tests may call it.
-pub fn init() {
+/// How a line of the log is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// For people: coloured on a terminal.
+    Text,
+    /// For what collects logs: a JSON object with `timestamp`, `level`, `target`, and `fields`, of which one is `message`.
+    Json,
+}
+
+/// Installs the process-wide logger: lines to standard error, filtered by `RUST_LOG` (default `info`). A second call is ignored,
+/// so tests may call it.
+pub fn init(format: Format) {
     let filter =
         EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(DEFAULT_FILTER));
-    // The only failure is a logger that is installed already, which serves as well.
-    let _ = tracing_subscriber::fmt()
+    let logger = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
-        .with_ansi(std::io::stderr().is_terminal())
-        .try_init();
+        .with_ansi(std::io::stderr().is_terminal());
+    // The only failure is a logger that is installed already, which serves as well.
+    let _ = match format {
+        Format::Text => logger.try_init(),
+        Format::Json => logger.json().try_init(),
+    };
 }

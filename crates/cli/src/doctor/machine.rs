@@ -4,18 +4,15 @@ use nix::sys::resource::{Resource, getrlimit};
 use sluice_config::ClientLimitsConfig;
 
 use super::report::Finding;
+use crate::open_files;
 
-/// Files beside the clients' connections: deliveries, streams, the database, logs.
-const OTHERS: u64 = 1024;
-
-/// Looks at the limit of open files.
+/// Looks at the limit of open files, to which a service raises its own when it starts.
 pub fn open_files(clients: &ClientLimitsConfig) -> Finding {
-    let needed = u64::try_from(clients.connections.get()).unwrap_or(u64::MAX);
     match getrlimit(Resource::RLIMIT_NOFILE) {
-        Ok((limit, _)) => judge(limit, needed.saturating_add(OTHERS)),
+        Ok((_, limit)) => judge(limit, open_files::needed(clients)),
         Err(error) => Finding::doubtful(
             format!("the limit is not known: {}", error.desc()),
-            "see `ulimit -n`",
+            "see `ulimit -Hn`",
         ),
     }
 }
@@ -26,7 +23,7 @@ fn judge(limit: u64, needed: u64) -> Finding {
     }
     Finding::doubtful(
         format!("at most {limit}, and api.clients.connections and the rest may need {needed}"),
-        "raise it (`ulimit -n`, or LimitNOFILE= of the unit), or lower api.clients.connections",
+        "raise it (`ulimit -Hn`, or LimitNOFILE= of the unit), or lower api.clients.connections",
     )
 }
 
