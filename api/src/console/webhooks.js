@@ -109,6 +109,9 @@ async function read(more = false) {
   ], deliveries, 'no delivery');
 }
 
+// The lists of addresses of which a filter needs one, by field and member.
+const ADDRESSES = [['accounts', 'accounts'], ['programs', 'programs'], ['token-owners', 'tokenOwners']];
+
 function edit(webhook) {
   const form = byId('definition');
   form.reset();
@@ -123,7 +126,7 @@ function edit(webhook) {
     for (const name of ['url', 'commitment', 'order']) form.elements[name].value = webhook[name];
     form.elements.description.value = webhook.description ?? '';
     for (const box of form.querySelectorAll('[name="events"]')) box.checked = webhook.events.includes(box.value);
-    for (const name of ['accounts', 'programs']) form.elements[name].value = webhook.filters[name].join('\n');
+    for (const [id, member] of ADDRESSES) form.elements[id].value = (webhook.filters[member] ?? []).join('\n');
   }
   byId('url').focus();
 }
@@ -132,11 +135,11 @@ const kinds = () => [...document.querySelectorAll('[name="events"]:checked')].ma
 
 // What is wrong with the form, before the API is asked.
 function fault() {
-  for (const id of ['accounts', 'programs']) {
+  for (const [id, member] of ADDRESSES) {
     const wrong = conditions.words(id).find((word) => !conditions.ADDRESS.test(word));
-    if (wrong !== undefined) return `${id}: ${wrong} is no address; write base58, one a line`;
+    if (wrong !== undefined) return `${member}: ${wrong} is no address; write base58, one a line`;
   }
-  if (conditions.words('accounts').length + conditions.words('programs').length === 0) return 'accounts, programs: name at least one address';
+  if (ADDRESSES.every(([id]) => conditions.words(id).length === 0)) return 'accounts, programs, tokenOwners: name at least one address';
   if (kinds().length === 0) return 'events: choose at least one kind';
   return conditions.fault(kinds());
 }
@@ -150,7 +153,7 @@ async function save(event) {
   const body = {
     url: form.elements.url.value,
     events: kinds(),
-    filters: { accounts: conditions.words('accounts'), programs: conditions.words('programs'), ...conditions.read() },
+    filters: { ...Object.fromEntries(ADDRESSES.map(([id, member]) => [member, conditions.words(id)])), ...conditions.read() },
     commitment: form.elements.commitment.value,
     order: form.elements.order.value,
     description: form.elements.description.value === '' ? null : form.elements.description.value,

@@ -78,6 +78,7 @@ test('conditions of a webhook are checked in the form, saved, and shown again to
   await page.locator('#new').click();
   await page.locator('#url').fill('https://example.com/conditions');
   await page.locator('#programs').fill('11111111111111111111111111111112');
+  await page.locator('#token-owners').fill('11111111111111111111111111111114');
   await page.locator('#conditions summary').click();
   await page.locator('#outcome').selectOption('succeeded');
   await page.locator('#votes').uncheck();
@@ -91,9 +92,10 @@ test('conditions of a webhook are checked in the form, saved, and shown again to
   await page.locator('#save').click();
   const facts = page.locator('#facts');
   await facts.filter({ hasText: '0200ff' }).waitFor();
-  for (const text of ['succeeded', 'do not match', '11111111111111111111111111111113']) assert.ok((await facts.textContent()).includes(text), text);
+  for (const text of ['succeeded', 'do not match', '11111111111111111111111111111113', '11111111111111111111111111111114']) assert.ok((await facts.textContent()).includes(text), text);
   await page.locator('#edit').click();
   assert.equal(await page.locator('#instructions').inputValue(), '11111111111111111111111111111112 0200ff');
+  assert.equal(await page.locator('#token-owners').inputValue(), '11111111111111111111111111111114');
   // What is taken out of the form is taken away.
   await page.locator('#outcome').selectOption('any');
   await page.locator('#save').click();
