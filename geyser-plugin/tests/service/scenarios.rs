@@ -352,9 +352,14 @@ fn blocks(filter: SubscribeRequestFilterBlocks) -> SubscribeRequest {
     }
 }
 
+async fn next_update(subscription: &mut Subscription) -> UpdateOneof {
+    let update = subscription.next().await.unwrap();
+    update.and_then(|update| update.update_oneof).unwrap()
+}
+
 async fn next_block(subscription: &mut Subscription) -> SubscribeUpdateBlock {
-    match subscription.next().await.unwrap().unwrap().update_oneof {
-        Some(UpdateOneof::Block(block)) => block,
+    match next_update(subscription).await {
+        UpdateOneof::Block(block) => block,
         other => panic!("{other:?}"),
     }
 }
@@ -399,6 +404,49 @@ async fn full_blocks() {
             block.entries.len(),
         );
         assert_eq!(parts, (2, 2, 2));
+    }
+    chain.stop().await;
+}
+
+/// Scenario `blockmachine`: what comes of a slot piece by piece until its metadata is the whole block that another subscription
+/// counts.
+#[tokio::test]
+async fn blockmachine() {
+    const BLOCKS: u64 = 10;
+    let chain = Chain::from_genesis("");
+    let only_metas = SubscribeRequest {
+        blocks_meta: everything().blocks_meta,
+        ..SubscribeRequest::default()
+    };
+    let pieces = SubscribeRequest {
+        blocks: Default::default(),
+        ..all_kinds()
+    };
+    let mut metas = chain.subscribe(only_metas).await;
+    let mut pieces = chain.subscribe(pieces).await;
+    for slot in 1..=BLOCKS {
+        plays(&chain, slot);
+        let (mut last_write, mut transactions, mut hashes) = (None, 0, Vec::new());
+        let assembled = loop {
+            match next_update(&mut pieces).await {
+                UpdateOneof::Account(update) => last_write = update.account,
+                UpdateOneof::Transaction(_) => transactions += 1,
+                UpdateOneof::Entry(entry) => hashes.push(entry.hash),
+                UpdateOneof::BlockMeta(meta) => break meta,
+                UpdateOneof::Slot(_) => {}
+                other => panic!("{other:?}"),
+            }
+        };
+        let UpdateOneof::BlockMeta(counted) = next_update(&mut metas).await else {
+            panic!("only metadata was subscribed to");
+        };
+        assert_eq!(assembled, counted);
+        assert_eq!(transactions, counted.executed_transaction_count);
+        let last = bs58::encode(&hashes[hashes.len() - 1]).into_string();
+        assert_eq!((hashes.len(), last), (2, counted.blockhash));
+        // The write by which the bank is frozen.
+        let last_write = last_write.expect("accounts come before the metadata");
+        assert_eq!(last_write.data.to_vec(), b"history");
     }
     chain.stop().await;
 }
