@@ -155,7 +155,7 @@ async fn the_other_pools_stay_quotable_while_the_mint_of_a_new_one_is_read() {
         scenario.pass();
         tokio::time::sleep(Duration::from_millis(10)).await;
         assert_eq!(scenario.reader().not_ready(), None);
-        assert_eq!(shown(&scenario), 4);
+        assert!(shown(&scenario) >= 4);
     }
     scenario.chain.lock().node = NodeSlot::OfTheStream;
     scenario.pass_until_agreed().await;
