@@ -161,9 +161,9 @@ mod tests {
 
     #[test]
     fn a_folder_is_found_wherever_it_stands() {
-        assert!(contains(b"aa/root/wt", b"/root"));
-        assert!(contains(b"//root", b"/root"));
-        assert!(!contains(b"/roo", b"/root"));
-        assert!(!contains(b"", b"/root"));
+        assert!(contains(b"aa/src/main", b"/src"));
+        assert!(contains(b"//src", b"/src"));
+        assert!(!contains(b"/sr", b"/src"));
+        assert!(!contains(b"", b"/src"));
     }
 }
