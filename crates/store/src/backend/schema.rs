@@ -3,9 +3,14 @@
 use std::path::Path;
 
 use sqlx::{
-    Connection as _, SqliteConnection, migrate::Migrator, postgres::PgConnection,
+    Connection as _, SqlSafeStr as _, SqliteConnection,
+    migrate::{Migration, MigrationType, Migrator},
+    postgres::PgConnection,
     sqlite::SqliteConnectOptions,
 };
+
+// Number, description and SQL of each migration: `SQLITE` and `POSTGRES`.
+include!(concat!(env!("OUT_DIR"), "/migrations.rs"));
 
 /// Number of the last migration that was applied; NULL in a table without rows.
 const APPLIED: &str = "SELECT MAX(version) FROM _sqlx_migrations";
@@ -31,14 +36,26 @@ impl SchemaVersion {
 
 /// Steps to the schema of SQLite.
 pub(super) fn sqlite_migrations() -> Migrator {
-    sqlx::migrate!("./migrations/sqlite")
+    migrator(SQLITE)
 }
 
 /// Steps to the schema of PostgreSQL. The caller holds a lock of its own.
 pub(super) fn postgres_migrations() -> Migrator {
-    let mut migrations = sqlx::migrate!("./migrations/postgres");
+    let mut migrations = migrator(POSTGRES);
     migrations.set_locking(false);
     migrations
+}
+
+fn migrator(steps: &[(i64, &'static str, &'static str)]) -> Migrator {
+    // Each step is a transaction of its own.
+    const WITHOUT_TRANSACTION: bool = false;
+
+    let steps = steps.iter().map(|&(version, description, sql)| {
+        let kind = MigrationType::Simple;
+        let sql = sql.into_sql_str();
+        Migration::new(version, description.into(), kind, sql, WITHOUT_TRANSACTION)
+    });
+    Migrator::with_migrations(steps.collect())
 }
 
 /// The schema of a file, which is only read.
