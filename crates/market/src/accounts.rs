@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use cpmm::TokenProgram;
 use foldhash::fast::RandomState;
 use solana_pubkey::Pubkey;
 
-use crate::decoded_account::DecodedAccount;
+use crate::{decoded_account::DecodedAccount, shown_mints::ShownMints};
 
 /// Accounts by address. The hash is fast and keyed at random: pool addresses can be chosen by the one who
 /// opens a pool.
@@ -29,7 +30,11 @@ struct Layer {
 /// Accounts at the confirmed head, those of a kind together. A table of hashes doubles when it is full, and of
 /// hundreds of thousands of accounts three tables waste much less than one.
 #[derive(Default)]
-struct ConfirmedAccounts([ByAddress<DecodedAccount>; 3]);
+struct ConfirmedAccounts {
+    tables: [ByAddress<DecodedAccount>; 3],
+    /// Mints that no pool names yet. None of them is in a table.
+    shown: ShownMints,
+}
 
 /// The table of [`ConfirmedAccounts`] that holds accounts like this one.
 const fn table_of(account: &DecodedAccount) -> usize {
@@ -42,19 +47,22 @@ const fn table_of(account: &DecodedAccount) -> usize {
 
 impl ConfirmedAccounts {
     fn get(&self, pubkey: &Pubkey) -> Option<&DecodedAccount> {
-        self.0.iter().find_map(|table| table.get(pubkey))
+        let mut tables = self.tables.iter();
+        let kept = tables.find_map(|table| table.get(pubkey));
+        kept.or_else(|| self.shown.get(pubkey))
     }
 
     /// [`ConfirmedAccounts::get`], faster when the account is still of the kind of `like`, as nearly every account is.
     fn get_like(&self, pubkey: &Pubkey, like: &DecodedAccount) -> Option<&DecodedAccount> {
-        let (before, from) = self.0.split_at(table_of(like));
+        let (before, from) = self.tables.split_at(table_of(like));
         let mut tables = from.iter().chain(before);
-        tables.find_map(|table| table.get(pubkey))
+        let kept = tables.find_map(|table| table.get(pubkey));
+        kept.or_else(|| self.shown.get(pubkey))
     }
 
     /// Replaces an account by one of the same kind. Gives it back when there is none.
     fn replace(&mut self, pubkey: &Pubkey, account: DecodedAccount) -> Result<(), DecodedAccount> {
-        let table = self.0.get_mut(table_of(&account));
+        let table = self.tables.get_mut(table_of(&account));
         match table.and_then(|table| table.get_mut(pubkey)) {
             Some(before) => {
                 *before = account;
@@ -69,21 +77,25 @@ impl ConfirmedAccounts {
         let Err(account) = self.replace(&pubkey, account) else {
             return;
         };
-        let kind = table_of(&account);
-        for (at, table) in self.0.iter_mut().enumerate() {
-            if at != kind {
-                table.remove(&pubkey);
-            }
-        }
-        if let Some(table) = self.0.get_mut(kind) {
+        self.remove(&pubkey);
+        if let Some(table) = self.tables.get_mut(table_of(&account)) {
             table.insert(pubkey, account);
         }
     }
 
     /// Forgets an account.
     fn remove(&mut self, pubkey: &Pubkey) {
-        for table in &mut self.0 {
+        for table in &mut self.tables {
             table.remove(pubkey);
+        }
+        self.shown.remove(pubkey);
+    }
+
+    /// Takes in an account that no pool names: nothing is kept of it, but of a mint whose every write the stream shows.
+    fn remember(&mut self, pubkey: Pubkey, account: DecodedAccount) {
+        self.remove(&pubkey);
+        if matches!(account, DecodedAccount::Mint(TokenProgram::Token2022, _)) {
+            self.shown.insert(pubkey, account);
         }
     }
 }
@@ -171,7 +183,7 @@ impl Accounts {
                 *count += 1;
             }
         }
-        for (table, count) in self.confirmed.0.iter_mut().zip(counts) {
+        for (table, count) in self.confirmed.tables.iter_mut().zip(counts) {
             table.reserve(count);
         }
     }
@@ -191,7 +203,7 @@ impl Accounts {
 
     /// Makes a slot the confirmed head: the writes of its ancestry join the confirmed accounts. Its own stay
     /// apart, so that replayed ones are recognised. `keep` decides whether an account that was not known, or was of
-    /// another kind, is worth keeping.
+    /// another kind, is worth keeping; of those that are not, the latest mints are remembered.
     pub(crate) fn confirm(&mut self, head: u64, keep: impl Fn(&Pubkey, &DecodedAccount) -> bool) {
         let mut ancestry = Vec::new();
         let mut next = self.layers.get(&head).and_then(|layer| layer.parent);
@@ -208,16 +220,23 @@ impl Accounts {
                 if keep(&pubkey, &account) {
                     self.confirmed.insert(pubkey, account);
                 } else {
-                    self.confirmed.remove(&pubkey);
+                    self.confirmed.remember(pubkey, account);
                 }
+            }
+        }
+        let oldest = self.confirmed.shown.take_oldest();
+        for (pubkey, mint) in oldest.into_iter().flatten() {
+            // A pool may have come to name it, and only what is kept in a table stays.
+            if keep(&pubkey, &mint) {
+                self.confirmed.insert(pubkey, mint);
             }
         }
     }
 
-    /// Number of accounts that are kept at the confirmed head.
+    /// Number of accounts that are kept at the confirmed head for good.
     #[cfg(test)]
     pub(crate) fn confirmed_len(&self) -> usize {
-        self.confirmed.0.iter().map(ByAddress::len).sum()
+        self.confirmed.tables.iter().map(ByAddress::len).sum()
     }
 
     /// Drops the writes of all slots but some.

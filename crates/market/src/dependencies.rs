@@ -128,8 +128,9 @@ pub(crate) fn pool_snapshot<'a>(
         (Some(program), Ok(DecodedAccount::Mint(owner, mint))) if program == *owner => {
             Ok(Arc::clone(mint))
         }
-        // Its pool exists, so it did before, and nothing of it that a quote needs has changed since.
-        (Some(TokenProgram::Spl), Err(Incomplete::Unknown { .. })) => {
+        // Its pool exists, so it did before, nothing of it that a quote needs has changed since, and it cannot be closed. A
+        // read that did not find it was of a slot, or a fork, before it.
+        (Some(TokenProgram::Spl), Err(Incomplete::Unknown { .. } | Incomplete::Absent { .. })) => {
             Ok(Arc::new(Mint::unread(decimals)))
         }
         (_, Err(incomplete)) => Err(incomplete),

@@ -31,6 +31,7 @@ mod program_watch;
 pub mod replay;
 mod run;
 mod settings;
+mod shown_mints;
 mod slot_state;
 mod snapshot_reader;
 mod state;

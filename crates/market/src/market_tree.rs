@@ -34,8 +34,8 @@
 //!
 //! - Of a mint of SPL Token a quote needs the program and the decimals, which the pool names and which never change. It is
 //!   not waited for; it is read for its supply.
-//! - A mint of Token-2022 that was written above the confirmed head, as that of a token issued together with its pool, has
-//!   come by the stream, which shows every write of every such mint.
+//! - A mint of Token-2022 that was written since the market began, as that of a token issued together with its pool, has
+//!   come by the stream, which shows every write of every such mint; the latest of them are remembered (`shown_mints.rs`).
 //! - An older one is read, at some confirmed slot C. As the stream shows every write of it, it was the same in each slot of
 //!   C's ancestry after which none is shown, and is in all that builds on C until one is: without a write above the confirmed
 //!   head, in all that builds on the head, the pool's slot among it. So the pool is quoted in its own slot as soon as C is

@@ -9,10 +9,11 @@ fn accounts_that_no_pool_has_are_not_kept() {
     let mut world = World::with_pool();
     world
         .write(11, 1, 200, closed())
-        .write(11, 2, 201, mint(1))
+        .write(11, 2, 201, vault(1, 5))
+        .write(11, 3, 202, mint(0))
         .seal(11);
     world.confirm(11).seal(12).confirm(12);
-    for byte in [200, 201] {
+    for byte in [200, 201, 202] {
         assert_eq!(world.tree.accounts.get(12, &key(byte)), None);
     }
     assert!(world.tree.accounts.get(12, &key(MINT_1)).is_some());
@@ -210,6 +211,62 @@ fn a_pool_of_an_older_mint_is_quoted_in_its_own_slot_once_that_is_read() {
         world.confirm(slot);
         assert_eq!(world.confirmed(), Some((1, 100, 200)), "slot {slot}");
     }
+}
+
+#[test]
+fn a_pool_of_a_mint_that_was_shown_long_before_is_quoted_in_its_own_slot() {
+    let mut world = without_pools();
+    let kept = world.tree.accounts.confirmed_len();
+    world.write(11, 1, MINT_1, mint(1)).seal(11).confirm(11);
+    for slot in 12..40 {
+        world.seal(slot).confirm(slot);
+    }
+    assert_eq!(world.tree.accounts.confirmed_len(), kept, "no pool has it");
+    // A lost stream, all of whose slots are replayed, loses nothing of it.
+    world.tree.rewind();
+    world.seal(39);
+    create_pool(&mut world, 40, &[]);
+    world.seal(40);
+    assert_eq!(world.quoted(), Some((1, 100, 200)));
+    assert_eq!(world.tree.take_missing(), [key(MINT_0)]);
+    world.confirm(40).write(41, 1, VAULT_0, vault(0, 120));
+    world.seal(41).confirm(41);
+    assert_eq!(world.confirmed(), Some((1, 120, 200)));
+}
+
+#[test]
+fn a_mint_that_was_shown_and_closed_before_its_pool_came_is_read() {
+    let mut world = without_pools();
+    world.write(11, 1, MINT_1, mint(1)).seal(11).confirm(11);
+    world.seal(12).confirm(12);
+    world.write(13, 1, MINT_1, closed()).seal(13).confirm(13);
+    world.seal(14).confirm(14);
+    create_pool(&mut world, 15, &[]);
+    world.seal(15);
+    assert_eq!(world.quoted(), None);
+    assert_eq!(world.tree.take_missing(), [key(MINT_0), key(MINT_1)]);
+}
+
+#[test]
+fn a_mint_of_spl_token_that_a_read_of_an_older_slot_did_not_find_is_not_waited_for() {
+    let mut world = World::default();
+    // Slot 9, of which the mints were read, lacks the mint and the pool; slot 10, of which pools were read, has both.
+    world
+        .first_snapshot(
+            10,
+            &[
+                (POOL, Some(pool(1))),
+                (CONFIG, Some(config())),
+                (VAULT_0, Some(vault(0, 100))),
+                (VAULT_1, Some(vault(1, 200))),
+            ],
+        )
+        .first_snapshot(9, &[(MINT_0, None), (MINT_1, Some(mint(1)))]);
+    world.tree.first_snapshots_complete();
+    world.seal(9).seal(10);
+    assert_eq!(world.quoted(), Some((1, 100, 200)));
+    assert_eq!(world.supply_0(), None);
+    assert_eq!(world.tree.take_missing(), [key(MINT_0)], "for its supply");
 }
 
 #[test]

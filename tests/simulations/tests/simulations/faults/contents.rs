@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use cpmm::ids;
+use sluice_simulations::faults::observed::Level;
 use sluice_testkit::{
     accounts::Content,
     scripted_chain::NodeSlot,
@@ -31,8 +32,10 @@ fn newcomer(scenario: &mut Scenario) -> ScriptedPool {
     pool
 }
 
+/// How many pools the market shows, whatever the model says.
 fn shown(scenario: &Scenario) -> usize {
-    scenario.processed().pools.len()
+    let moment = scenario.reader().moment(Level::Processed);
+    moment.expect("the market is ready").pools.len()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -132,31 +135,55 @@ async fn a_new_pool_of_a_new_mint_with_a_transfer_fee_appears() {
     a_new_pool_of(Token::with_fee("new token")).await;
 }
 
+/// A pool of a known token and this one.
+fn pool_of(scenario: &Scenario, token: Token) -> ScriptedPool {
+    let [known, ..] = scenario.exchange.tokens;
+    ScriptedPool::new("new pool", scenario.exchange.configs[0], known, token)
+}
+
 #[tokio::test(flavor = "multi_thread")]
-async fn the_other_pools_stay_quotable_while_the_mint_of_a_new_one_is_read() {
+async fn a_new_pool_of_a_mint_that_was_shown_long_before_appears_in_the_slot_that_opens_it() {
     let mut scenario = Scenario::ready().await;
-    let token = Token::plain_2022("new token");
-    let pool = ScriptedPool::new(
-        "new pool",
-        scenario.exchange.configs[0],
-        scenario.exchange.tokens[0],
-        token,
-    );
+    let token = Token::with_fee("new token");
+    let pool = pool_of(&scenario, token);
+    scenario.exchange.pools.push(pool);
     scenario.chain.lock().hold_node();
-    // Older than what is kept of a mint that no pool names.
-    write(&mut scenario, [(token.mint, token.content(0))]);
+    write(&mut scenario, [(token.mint, token.content(300))]);
     for _ in 0..3 {
         let slot = scenario.pass();
         scenario.confirm(slot);
     }
     scenario.agree().await;
     write(&mut scenario, pool.opening());
+    scenario.agree().await;
+    assert_eq!(shown(&scenario), 5);
+    unbroken(&scenario);
+    scenario.chain.lock().node = NodeSlot::OfTheStream;
+    scenario.pass_until_agreed().await;
+    scenario.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_other_pools_stay_quotable_while_the_mint_of_a_new_one_is_read() {
+    let mut scenario = Scenario::ready().await;
+    let token = Token::plain_2022("new token");
+    let pool = pool_of(&scenario, token);
+    scenario.chain.lock().hold_node();
+    // Never shown, as one that is older than the service.
+    let slot = scenario.open(scenario.head);
+    scenario.set_unreported(slot, token.mint, token.content(0));
+    scenario.seal(slot);
+    scenario.head = slot;
+    write(&mut scenario, pool.opening());
     for _ in 0..10 {
-        scenario.pass();
-        tokio::time::sleep(Duration::from_millis(10)).await;
+        let slot = scenario.pass();
+        while scenario.reader().slot(Level::Processed) < Some(slot) {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
         assert_eq!(scenario.reader().not_ready(), None);
-        assert!(shown(&scenario) >= 4);
+        assert_eq!(shown(&scenario), 4, "all but the new one");
     }
+    assert_eq!(scenario.processed().pools.len(), 5, "the chain has it");
     scenario.chain.lock().node = NodeSlot::OfTheStream;
     scenario.pass_until_agreed().await;
     assert_eq!(shown(&scenario), 5);
