@@ -77,25 +77,31 @@ pub(crate) mod manifest {
         "payPlatformFee",
         &["inputTokenAccount", "mint", "feeTokenAccount", "user"],
     );
-    pub(crate) const SWAP: Label = Label(
-        "guardedSwap",
-        &[
-            "user",
-            "exchangeProgram",
-            "exchangeAuthority",
-            "ammConfig",
-            "pool",
-            "inputTokenAccount",
-            "outputTokenAccount",
-            "inputVault",
-            "outputVault",
-            "inputTokenProgram",
-            "outputTokenProgram",
-            "inputMint",
-            "outputMint",
-            "observation",
-        ],
-    );
+    const SWAP_ROLES: [&str; 14] = [
+        "user",
+        "exchangeProgram",
+        "exchangeAuthority",
+        "ammConfig",
+        "pool",
+        "inputTokenAccount",
+        "outputTokenAccount",
+        "inputVault",
+        "outputVault",
+        "inputTokenProgram",
+        "outputTokenProgram",
+        "inputMint",
+        "outputMint",
+        "observation",
+    ];
+    pub(crate) const SWAP: Label = Label("guardedSwap", &SWAP_ROLES);
+    /// Roles of a swap straight at the exchange: those of the guard's without the exchange itself.
+    pub(crate) const EXCHANGE_ROLES: [&str; 13] = {
+        let [user, _, rest @ ..] = &SWAP_ROLES;
+        let mut roles = [*user; 13];
+        let (_, others) = roles.split_at_mut(1);
+        others.copy_from_slice(rest);
+        roles
+    };
     pub(crate) const SWAP_TWO_HOPS: Label = Label(
         "guardedSwapTwoHops",
         &[

@@ -7,23 +7,6 @@ use swap_guard_interface::{DecodedSwap, ExactOutArgs, NO_EXPIRY, SwapAmounts, Sw
 use super::meaning::{Accounts, Meaning, Spent};
 use crate::planned_instruction::manifest;
 
-/// Roles of a swap straight at the exchange: those of the guard without the exchange itself.
-const EXCHANGE_ROLES: [&str; 13] = [
-    "user",
-    "exchangeAuthority",
-    "ammConfig",
-    "pool",
-    "inputTokenAccount",
-    "outputTokenAccount",
-    "inputVault",
-    "outputVault",
-    "inputTokenProgram",
-    "outputTokenProgram",
-    "inputMint",
-    "outputMint",
-    "observation",
-];
-
 /// Where a swap names what it moves, by the positions of its accounts.
 struct Places {
     pools: &'static [usize],
@@ -120,7 +103,7 @@ pub(super) fn unguarded(data: &[u8], accounts: Accounts<'_>) -> Option<Meaning> 
         _ => return None,
     };
     let says = in_words(amounts, &EXCHANGE, accounts);
-    let meaning = Meaning::new(name, &EXCHANGE_ROLES, says);
+    let meaning = Meaning::new(name, &manifest::EXCHANGE_ROLES, says);
     let meaning = with_amounts(meaning, amounts, &EXCHANGE, accounts);
     Some(
         meaning.cautious("The exchange is called without the guard: what arrives is not measured."),

@@ -1,6 +1,6 @@
 //! Tests of transaction plans: instructions, costs, sizes and limits of every combination.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use solana_message::VersionedMessage;
 use solana_transaction::versioned::VersionedTransaction;
@@ -180,6 +180,23 @@ fn sol_out_arrives_native_and_leaves_an_account_that_was_there_alone() {
     };
     assert_eq!(created.rent_to, Some(key(1)));
     assert_eq!(created.rent, 2_039_280);
+}
+
+#[test]
+fn an_account_of_one_transaction_has_an_address_that_nobody_knows_before_its_blockhash() {
+    // The chain makes no account with a seed where lamports lie already, so anybody could block an address that is known.
+    let mut plan = plan(key(9), ids::WRAPPED_SOL);
+    plan.input.account = held(key(9), 1_000);
+    plan.output.account = held(ids::WRAPPED_SOL, 7);
+    let address = |blockhash: u8| {
+        let built = plan.transaction(Hash::new_from_array([blockhash; 32]));
+        let instructions = built.expect("it fits").instructions;
+        let mut names = instructions.iter();
+        let creation = names.find(|planned| planned.name == "createTemporaryAccount");
+        creation.expect("it makes one").instruction.accounts[1].pubkey
+    };
+    let addresses: BTreeSet<Pubkey> = (0..100).map(address).collect();
+    assert_eq!(addresses.len(), 100);
 }
 
 #[test]
