@@ -2,6 +2,7 @@
 
 mod access;
 mod backfill;
+mod conditions;
 mod definition;
 mod edits;
 mod history;

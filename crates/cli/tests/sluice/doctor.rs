@@ -1,0 +1,114 @@
+//! `sluice init` and `sluice doctor`: a configuration that is written, and what is wrong with one.
+
+use serde_json::json;
+use sluice_testkit::rpc_node::RpcNode;
+use solana_hash::Hash;
+
+use super::{Installation, database, text};
+
+#[tokio::test]
+async fn init_writes_a_configuration_that_the_doctor_reads_and_replaces_none() {
+    let installation = Installation::new().await;
+    let file = "made/by/init.toml";
+    let made = installation.folder.path().join(file);
+    std::fs::create_dir_all(made.parent().expect("a folder")).expect("made");
+    for cluster in ["localnet", "mainnet"] {
+        let init = ["init", "--cluster", cluster, "--config", file];
+        let output = installation.run(&init).await;
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        let mode = std::fs::metadata(&made).expect("written").permissions();
+        assert_eq!(
+            std::os::unix::fs::PermissionsExt::mode(&mode) & 0o777,
+            0o600
+        );
+        let written = std::fs::read_to_string(&made).expect("a text");
+        let again = installation.run(&init).await;
+        assert!(!again.status.success());
+        assert!(
+            text(&again.stderr).contains("is there already"),
+            "{}",
+            text(&again.stderr)
+        );
+        assert_eq!(std::fs::read_to_string(&made).expect("a text"), written);
+        // Nothing answers at these addresses, which the doctor finds out only from a file that it has read.
+        let doctor = installation.run(&["doctor", "--config", file]).await;
+        assert!(
+            text(&doctor.stdout).contains("RPC node"),
+            "{}",
+            text(&doctor.stderr)
+        );
+        std::fs::remove_file(&made).expect("removed");
+    }
+}
+
+#[tokio::test]
+async fn the_doctor_says_what_to_do_of_each_failure_and_makes_nothing() {
+    let installation = Installation::new().await;
+    let checked = installation.run(&["doctor"]).await;
+    assert!(!checked.status.success(), "{checked:?}");
+    let said = text(&checked.stdout);
+    for line in [
+        "FAILED   RPC node: the node at chain.rpc-url does not answer",
+        "to do: start the node, or correct chain.rpc-url",
+        "FAILED   stream 127.0.0.1:1: cannot connect to the stream",
+        "ok       database: ",
+        "sluice.db will be created",
+    ] {
+        assert!(said.contains(line), "no {line:?} in: {said}");
+    }
+    let failed = text(&checked.stderr);
+    assert!(failed.contains("2 of 4 checks failed"), "{failed}");
+    assert!(!database(installation.folder.path()).exists());
+
+    installation.store().await.close().await;
+    let said = text(&installation.run(&["doctor"]).await.stdout);
+    assert!(said.contains("ok       database: schema "), "{said}");
+}
+
+#[tokio::test]
+async fn the_doctor_names_each_node_that_transactions_are_sent_to_and_what_is_wrong_with_it() {
+    let node = async |cluster: &[u8]| {
+        let node = RpcNode::holding([]).await.expect("a free port");
+        if let Ok(cluster) = <[u8; 32]>::try_from(cluster) {
+            let genesis = Hash::new_from_array(cluster).to_string();
+            node.script("getGenesisHash", genesis.into());
+        }
+        node.reach(7);
+        node
+    };
+    let (main, same, foreign) = (
+        node(&[1; 32]).await,
+        node(&[1; 32]).await,
+        node(&[2; 32]).await,
+    );
+    // It takes transactions, and nothing else.
+    let silent = node(&[]).await;
+    main.script(
+        "getVersion",
+        json!({"solana-core": "3.0.0", "feature-set": 1}),
+    );
+    main.script("getHealth", "ok".into());
+    let away = "http://user:p4ssw0rd@127.0.0.1:1/?api-key=k3y".to_owned();
+    let urls = [same.url(), foreign.url(), silent.url(), away];
+    let installation = Installation::new().await;
+    let file = installation.folder.path().join("sluice.toml");
+    let text_of_file = std::fs::read_to_string(&file).expect("a text");
+    let chain = format!("rpc-url = {:?}\nsend-urls = {urls:?}\n", main.url());
+    let changed = text_of_file.replacen("rpc-url = \"http://127.0.0.1:1\"\n", &chain, 1);
+    std::fs::write(&file, changed).expect("writes");
+    let checked = installation.run(&["doctor"]).await;
+    let said = text(&checked.stdout);
+    for line in [
+        format!("ok       send node {}: slot 7", same.url()),
+        format!(
+            "FAILED   send node {}: it is of another cluster",
+            foreign.url()
+        ),
+        format!("warning  send node {}: it does not say", silent.url()),
+        "FAILED   send node http://127.0.0.1:1: it does not answer".to_owned(),
+    ] {
+        assert!(said.contains(&line), "no {line:?} in: {said}");
+    }
+    let all = format!("{said}{}", text(&checked.stderr));
+    assert!(!all.contains("k3y") && !all.contains("p4ssw0rd"), "{all}");
+}
