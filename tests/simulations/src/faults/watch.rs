@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use cpmm::PoolSnapshot;
+use cpmm::{PoolSnapshot, ids};
 use sluice_testkit::{
     accounts::Content,
     scripted_chain::{ChainRecord, ScriptedChain},
@@ -190,19 +190,32 @@ fn is_same(seen: &PoolSnapshot, pool: &PoolSnapshot) -> bool {
     seen == *pool
 }
 
-/// Whether the pool, or a mint of it, is younger than the market may be: some slot had none of it. What no pool names is
-/// forgotten, so a vault or a mint that is older than its pool, or not of the same fork, is read by RPC, which takes a moment.
-/// That a pool which needs no reading appears in its very slot, tests of their own say.
+/// Whether the market may have to read an account of the pool, which takes a moment. The stream shows the accounts of a pool
+/// from the slot that opens it, and mints of Token-2022 whenever they are written, but a market that began again has seen
+/// nothing of what is older, and a vault that no pool names is forgotten. A mint of SPL Token is not waited for.
 fn waits_for_rpc(record: &ChainRecord, key: &Pubkey, pool: &PoolSnapshot) -> bool {
-    let parts = [*key, pool.pool.mints.token_0, pool.pool.mints.token_1];
     let (first, last) = (record.tree.genesis(), record.tree.last());
     let lacks = |slot: u64, part: &Pubkey| {
         let content = record.tree.get(slot, part);
         matches!(content, None | Some(Content::Closed))
     };
     let exists = |slot: &u64| *slot == first || record.tree.parent(*slot).is_some();
-    let mut slots = (first..=last).filter(exists);
-    slots.any(|slot| parts.iter().any(|part| lacks(slot, part)))
+    let slots = || (first..=last).filter(exists);
+    let without_pool = || slots().filter(|slot| lacks(*slot, key));
+    let state = &pool.pool;
+    let vaults = [state.vaults.token_0, state.vaults.token_1];
+    if without_pool().any(|slot| vaults.iter().any(|vault| !lacks(slot, vault))) {
+        return true;
+    }
+    let (programs, mints) = (&state.token_programs, &state.mints);
+    let mints = [
+        (programs.token_0, mints.token_0),
+        (programs.token_1, mints.token_1),
+    ];
+    let mut followed = mints
+        .iter()
+        .filter(|(program, _)| *program == ids::TOKEN_2022);
+    followed.any(|(_, mint)| without_pool().any(|slot| !lacks(slot, mint)))
 }
 
 /// What a swap moves.
