@@ -43,14 +43,21 @@ async function search(more = false) {
   byId('more').hidden = cursor === null;
 }
 
+// What the bits of a pool's status switch off, from the lowest on.
+const SWITCHES = ['deposits', 'withdrawals', 'swaps'];
+
+const switchedOff = (status) => SWITCHES.filter((_, bit) => (status & (1 << bit)) !== 0).join(', ') || 'nothing';
+
 function describe({ pool, slot }) {
   const [first, second] = pool.tokens;
   facts(byId('facts'), [
     ['pool', element('span', { class: 'key' }, pool.pool)],
     ['state', pool.isTradable ? 'swaps' : pool.reason],
+    ['switched off by the exchange', switchedOff(pool.status)],
     ['slot', slot],
     [`reserve of ${first.mint}`, whole(first.reserveString, first.decimals)],
     [`reserve of ${second.mint}`, whole(second.reserveString, second.decimals)],
+    ...pool.tokens.map(({ mint, extensions }) => [`extensions of ${mint}`, extensions.join(', ') || 'none']),
     ['price by the reserves', pool.price],
     ['trade fee', `${pool.fees.tradePpm / 10_000} %`],
     ['creator fee', `${pool.fees.creatorPpm / 10_000} %`],

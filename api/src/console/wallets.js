@@ -10,6 +10,10 @@ const PKCS8 = [0x30, 0x2e, 0x02, 0x01, 0x00, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65,
 
 const SIGNATURE_LENGTH = 64;
 
+// There is a demo wallet on a localnet alone; everywhere else the exchange and the guard have their addresses of mainnet.
+const hasDemo = () => document.querySelector('meta[name="demo-wallet"]').content !== '';
+const chain = () => (hasDemo() ? 'solana:localnet' : 'solana:mainnet');
+
 export const fromBase64 = (text) => Uint8Array.from(atob(text), (digit) => digit.charCodeAt(0));
 export const toBase64 = (bytes) => btoa(Array.from(bytes, (byte) => String.fromCharCode(byte)).join(''));
 
@@ -35,7 +39,9 @@ function adapted(wallet) {
     // What it signs: version 0 where it can, the legacy format else.
     version: (features[SIGN].supportedTransactionVersions ?? ['legacy']).includes(0) ? 0 : 'legacy',
     async sign(transaction) {
-      const [{ signedTransaction }] = await features[SIGN].signTransaction({ account, transaction });
+      // A wallet simulates on the chain that it is told, and on one of its own choice else. One that does not know ours still signs.
+      const known = account.chains.includes(chain()) ? { chain: chain() } : {};
+      const [{ signedTransaction }] = await features[SIGN].signTransaction({ account, transaction, ...known });
       return signedTransaction;
     },
   };
@@ -75,7 +81,7 @@ export function offer(select) {
   const none = element('option', { value: '' }, 'no wallet in this browser');
   select.append(none);
   select.disabled = true;
-  if (document.querySelector('meta[name="demo-wallet"]').content !== '') add('demo', demo());
+  if (hasDemo()) add('demo', demo());
   const register = (...wallets) => {
     for (const wallet of wallets) add(`standard ${wallet.name}`, adapted(wallet));
     return () => {};

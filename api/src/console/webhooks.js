@@ -1,8 +1,10 @@
 // Webhooks: list, create, edit, pause, test, rotate, delete; deliveries with how long each part took; dry runs; events in order.
 
 import * as conditions from './conditions.js';
+import * as delivery from './delivery.js';
 import * as dryRun from './dry-run.js';
 import * as events from './events.js';
+import * as operations from './operations.js';
 import { attempt, byId, call, element, facts, fillTable, say, shape } from './page.js';
 
 let shown = null;
@@ -46,8 +48,11 @@ function show(webhook) {
     ['accounts', webhook.filters.accounts.join(' ')],
     ['programs', webhook.filters.programs.join(' ')],
     ...conditions.describe(webhook.filters),
+    ...delivery.describe(webhook),
     ['token owners', (webhook.filters.tokenOwners ?? []).join(' ')],
     ['state', webhook.active ? 'active' : (webhook.status.disabledReason ?? 'paused')],
+    ['in force since slot', webhook.status.filter.inForceSlot ?? 'not yet'],
+    ['verifies v1a', webhook.status.publicKey],
     ['refused by the stream', webhook.status.refused ?? 'no'],
     ['created', webhook.created],
   ]);
@@ -59,6 +64,7 @@ async function open(id) {
   show(await call(`/api/webhooks/${encodeURIComponent(id)}`));
   await read();
   dryRun.close(path());
+  await operations.open(path());
   await events.open(path());
   byId('detail-title').scrollIntoView();
 }
@@ -122,6 +128,7 @@ function edit(webhook) {
   byId('detail').hidden = true;
   shown = webhook;
   conditions.fill(webhook?.filters);
+  delivery.fill(webhook);
   if (webhook) {
     for (const name of ['url', 'commitment', 'order']) form.elements[name].value = webhook[name];
     form.elements.description.value = webhook.description ?? '';
@@ -141,7 +148,7 @@ function fault() {
   }
   if (ADDRESSES.every(([id]) => conditions.words(id).length === 0)) return 'accounts, programs, tokenOwners: name at least one address';
   if (kinds().length === 0) return 'events: choose at least one kind';
-  return conditions.fault(kinds());
+  return conditions.fault(kinds()) || delivery.fault();
 }
 
 async function save(event) {
@@ -156,6 +163,7 @@ async function save(event) {
     filters: { ...Object.fromEntries(ADDRESSES.map(([id, member]) => [member, conditions.words(id)])), ...conditions.read() },
     commitment: form.elements.commitment.value,
     order: form.elements.order.value,
+    ...delivery.read(),
     description: form.elements.description.value === '' ? null : form.elements.description.value,
   };
   try {
@@ -197,6 +205,8 @@ byId('test').addEventListener('click', attempt(async () => {
   say(results.map(({ type, accepted, status, error }) => `${type}: ${accepted ? `accepted, ${status}` : (error ?? status)}`).join('; '));
 }));
 byId('dry-run').addEventListener('submit', attempt(() => dryRun.run(path())));
+byId('operations').addEventListener('submit', attempt(() => operations.save(path())));
+byId('backfill').addEventListener('submit', attempt(() => operations.backfill(path())));
 byId('read-events').addEventListener('click', attempt(() => events.open(path())));
 byId('earlier-events').addEventListener('click', attempt(() => events.earlier()));
 byId('rotate').addEventListener('click', attempt(async () => {

@@ -106,6 +106,42 @@ test('conditions of a webhook are checked in the form, saved, and shown again to
   await close();
 });
 
+test('how a webhook is delivered to is checked in the form, saved, and shown again to be edited', async () => {
+  const { page, faults, close } = await open('/console/webhooks');
+  page.on('dialog', (dialog) => dialog.accept());
+  await page.locator('#new').click();
+  await page.locator('#url').fill('https://example.com/delivery');
+  await page.locator('#programs').fill('11111111111111111111111111111112');
+  await page.locator('#delivery summary').click();
+  await page.locator('#concurrency').fill('17');
+  await page.locator('#fault', { hasText: 'delivery.concurrency: must be 1 to 16' }).waitFor();
+  await page.locator('#concurrency').fill('3');
+  await page.locator('#retry-pauses').fill('5 soon');
+  await page.locator('#fault', { hasText: 'delivery.retryPausesSeconds' }).waitFor();
+  await page.locator('#retry-pauses').fill('5 60');
+  await page.locator('#payload').selectOption('thin');
+  await page.locator('#batched').check();
+  await page.locator('#batch-messages').fill('7');
+  await page.locator('#save').click();
+  const facts = page.locator('#facts');
+  await facts.filter({ hasText: '5 60' }).filter({ hasText: 'thin' }).filter({ hasText: '7, of 1048576 bytes, after 1000 ms' }).waitFor();
+  await page.locator('[name="operations"][value="quota"]').check();
+  await page.locator('#operations button').click();
+  await page.locator('#notice', { hasText: 'quota' }).waitFor();
+  await page.locator('#edit').click();
+  assert.equal(await page.locator('#concurrency').inputValue(), '3');
+  // What is taken out of the form is as for every webhook again.
+  for (const id of ['#concurrency', '#retry-pauses']) await page.locator(id).fill('');
+  await page.locator('#payload').selectOption('');
+  await page.locator('#batched').uncheck();
+  await page.locator('#save').click();
+  await facts.filter({ hasNotText: '5 60' }).filter({ hasNotText: 'thin' }).waitFor();
+  await page.locator('#delete').click();
+  await page.locator('#detail').waitFor({ state: 'hidden' });
+  assert.deepEqual(faults, []);
+  await close();
+});
+
 test('events stand in their order, told beside what took it back', async () => {
   const { page, faults, close } = await open('/console/webhooks');
   page.on('dialog', (dialog) => dialog.accept());
@@ -178,7 +214,8 @@ test('a wallet of the standard signs, and what it changes is shown before it is 
   // A wallet that registers both ways, and changes the last instruction of what it is to sign.
   await page.addInitScript((address) => {
     const account = { address, chains: ['solana:localnet'], features: [], publicKey: new Uint8Array(32) };
-    const signTransaction = async ({ transaction }) => {
+    const signTransaction = async ({ transaction, chain }) => {
+      if (chain !== 'solana:localnet') throw new Error(`asked to sign for ${chain}`);
       const changed = transaction.slice();
       changed[changed.length - 2] ^= 1;
       return [{ signedTransaction: changed }];
