@@ -29,12 +29,28 @@ impl SlotAssembler {
         };
         self.work.is_due(slot);
         self.end_bank(source, slot, processed);
+        if self.is_of_unknown_block(source, slot, update.bank_id) {
+            return self.advance();
+        }
         self.commit_ancestor(source, status, &update);
         let hash = self.committed_block(source, slot, update.bank_id);
         if let Some(entry) = self.slots.get_mut(&slot) {
             entry.commit(hash, status.status, update);
         }
         self.advance();
+    }
+
+    /// Whether a commitment may be of another block than the one that was given out: it names a bank that its source, which was
+    /// connected to in between, has not delivered. Servers number banks each in its own way, so no other one can say which it is.
+    /// Of a slot that is confirmed it can only be the chain's.
+    fn is_of_unknown_block(&self, source: usize, slot: u64, id: Option<u64>) -> bool {
+        let view = self
+            .slots
+            .get(&slot)
+            .and_then(|entry| entry.views.get(source));
+        let mut banks = view.into_iter().flat_map(|view| &view.banks);
+        let is_confirmed = self.confirmed >= Some(slot);
+        id.is_some() && !is_confirmed && banks.all(|bank| bank.id.is_some() && bank.id != id)
     }
 
     /// Hash of the block that a commitment is of: that of the bank that it names, or else the last that the source delivered.

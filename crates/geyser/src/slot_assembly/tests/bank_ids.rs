@@ -195,3 +195,35 @@ fn a_bank_whose_creation_has_no_number_is_the_one_of_its_content() {
     end(&mut assembler, 1, "one");
     assert_eq!(given(&mut assembler), ["write 1", "block one"]);
 }
+
+#[test]
+fn a_bank_that_a_server_has_not_delivered_confirms_no_other_one() {
+    let mut assembler = SlotAssembler::new(SOURCES_OF_SERVER * 2);
+    assembler.connected(0, sent(1, None));
+    for body in [created(10), account(10, 1), meta_of("first"), processed(10)] {
+        assembler.update(0, update(1, body));
+    }
+    let taken = given(&mut assembler);
+    assert!(taken.contains(&"block first".to_owned()), "{taken:?}");
+    // One that was connected to since has a number of its own for whatever it has confirmed.
+    assembler.connected(2, sent(2, None));
+    let confirmed = || slot_status(10, None, SlotStatus::Confirmed);
+    let of_second = Update {
+        filters: vec!["filter#2".into()],
+        ..update(7, confirmed())
+    };
+    assembler.update(2, of_second.clone());
+    assert_eq!(assembler.confirmed, None, "it may be another block");
+    assembler.update(0, update(1, confirmed()));
+    assert_eq!(assembler.confirmed, Some(10));
+    // Of what is confirmed, nothing but the chain's block can be finalized.
+    let finalized = slot_status(10, None, SlotStatus::Finalized);
+    assembler.update(
+        2,
+        Update {
+            body: finalized,
+            ..of_second
+        },
+    );
+    assert_eq!(assembler.root, Some(10));
+}
