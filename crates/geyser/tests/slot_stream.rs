@@ -11,6 +11,7 @@ use sluice_geyser::{
 use solana_pubkey::Pubkey;
 use solana_signature::Signature;
 use tokio::{
+    net::TcpListener,
     sync::{mpsc, watch},
     task::JoinSet,
     time::sleep,
@@ -266,6 +267,40 @@ async fn a_slow_server_is_not_waited_for_and_counts_as_behind() {
         "{standings:?}"
     );
     assert_eq!(standings[1].slot, 14);
+}
+
+/// As behind a proxy of which the node is gone: the connection is taken, and nothing is ever said on it.
+#[tokio::test]
+async fn a_server_that_never_answers_keeps_no_stream_from_opening() {
+    for is_first in [true, false] {
+        let silent = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = silent.local_addr().expect("bound");
+        let silent = Endpoint {
+            url: format!("http://{address}").parse().expect("a URL"),
+            x_token: None,
+        };
+        let mut a = Player::start(A).await;
+        let mut endpoints = [silent, a.endpoint()];
+        if !is_first {
+            endpoints.reverse();
+        }
+        let mut reading = read(&Servers::new(endpoints)).await;
+        a.join().await;
+        let deliver = async {
+            for slot in FIRST.. {
+                a.whole(slot, &[1]).await;
+                sleep(Duration::from_millis(50)).await;
+            }
+        };
+        let (_, by) = tokio::select! {
+            slot = reading.next_slot() => slot,
+            () = deliver => unreachable!("there are always more slots"),
+        };
+        assert_eq!(by, Some(A));
+        let connected = reading.servers.standings().into_iter();
+        let connected: Vec<bool> = connected.map(|server| server.is_connected).collect();
+        assert_eq!(connected, [!is_first, is_first]);
+    }
 }
 
 #[tokio::test]
