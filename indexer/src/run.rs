@@ -231,6 +231,7 @@ impl LeaderTasks {
                 outbox,
                 idls: Arc::clone(&self.idls),
                 status: self.status.clone(),
+                node: self.node.clone(),
             },
         };
         let heartbeats = HeartbeatWriter {

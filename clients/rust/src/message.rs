@@ -64,27 +64,32 @@ pub enum Content {
     },
 }
 
-/// An account was written.
+/// An account was written. `None` are `owner`, `data`, `data_length` and `executable` only with the origin
+/// `transaction`, where what became of the account is not known.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AccountChange {
     /// Its address.
     pub pubkey: String,
     /// The program that owns it.
-    pub owner: String,
+    pub owner: Option<String>,
     /// What it holds.
     pub lamports: u64,
     /// Base64.
-    pub data: String,
+    pub data: Option<String>,
     /// Bytes.
-    pub data_length: u64,
+    pub data_length: Option<u64>,
     /// Whether it is a program.
-    pub executable: bool,
+    pub executable: Option<bool>,
     /// Signature of the writing transaction.
     pub written_by: Option<String>,
-    /// `snapshot` where it shows how an account is after a gap, not that it was written.
+    /// `snapshot` where it shows how an account is after a gap, not that it was written; `transaction` where that it left
+    /// `last_owner` follows from the transaction `written_by` alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<String>,
+    /// With the origin `transaction`: the slot of which the account is shown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub state_slot: Option<u64>,
     /// The program that is watched and that owned the account before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_owner: Option<String>,

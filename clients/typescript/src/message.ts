@@ -13,19 +13,27 @@ interface Envelope<Type extends string, Data> {
   readonly data: Data;
 }
 
-/** An account was written. */
+/**
+ * An account was written. `owner`, `data`, `dataLength` and `executable` are null only with the origin `transaction`, where what
+ * became of the account is not known.
+ */
 export interface AccountChange {
   readonly pubkey: string;
-  readonly owner: string;
+  readonly owner: string | null;
   readonly lamports: bigint;
   /** Base64. */
-  readonly data: string;
-  readonly dataLength: bigint;
-  readonly executable: boolean;
+  readonly data: string | null;
+  readonly dataLength: bigint | null;
+  readonly executable: boolean | null;
   /** Signature of the writing transaction. */
   readonly writtenBy: string | null;
-  /** Only where it shows how an account is after a gap, not that it was written. */
-  readonly origin?: 'snapshot';
+  /**
+   * `snapshot` where it shows how an account is after a gap, not that it was written; `transaction` where that the account left
+   * `lastOwner` follows from the transaction `writtenBy` alone.
+   */
+  readonly origin?: 'snapshot' | 'transaction';
+  /** With the origin `transaction`: the slot of which the account is shown, null where what became of it is not known. */
+  readonly stateSlot?: bigint | null;
   /** Only where the account left a program that is watched: that program. */
   readonly lastOwner?: string;
 }

@@ -203,6 +203,7 @@ fn transaction(
             .chain(&meta.loaded_readonly_addresses)
             .map(|bytes| pubkey(bytes, "an account key of a transaction"))
             .collect::<Result<_, _>>()?,
+        writable: writable(&message, meta.loaded_writable_addresses.len())?,
         instructions: message
             .instructions
             .into_iter()
@@ -222,6 +223,26 @@ fn transaction(
         pre_token_balances: token_balances(meta.pre_token_balances)?,
         post_token_balances: token_balances(meta.post_token_balances)?,
     })
+}
+
+/// Indexes of the keys that a message may write. Of its own the last of those that sign, and the last of the others, are read
+/// only, so many as its header says; of those that it loads the first are writable.
+fn writable(message: &block::Message, loaded: usize) -> Result<Vec<u8>, StreamError> {
+    let count = |count: u32| usize::try_from(count).unwrap_or(usize::MAX);
+    let header = message.header.unwrap_or_default();
+    let signed = count(header.num_required_signatures);
+    let written_and_signed = signed.saturating_sub(count(header.num_readonly_signed_accounts));
+    let own = message.account_keys.len();
+    let written = own.saturating_sub(count(header.num_readonly_unsigned_accounts));
+    let indexes = (0..written_and_signed.min(own))
+        .chain(signed..written)
+        .chain(own..own.saturating_add(loaded));
+    indexes
+        .map(|at| {
+            u8::try_from(at)
+                .map_err(|_| broken(format!("the account key {at} has no index of a byte")))
+        })
+        .collect()
 }
 
 fn token_balances(balances: Vec<block::TokenBalance>) -> Result<Vec<TokenBalance>, StreamError> {

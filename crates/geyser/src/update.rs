@@ -101,6 +101,8 @@ pub struct TransactionUpdate {
     /// Static keys, then loaded writable ones, then loaded read-only ones: the order in which
     /// instructions index them.
     pub account_keys: Vec<Pubkey>,
+    /// Indexes in `account_keys` of those that it may write; none of a transaction that no stream has sent.
+    pub writable: Vec<u8>,
     /// Top-level instructions.
     pub instructions: Vec<Instruction>,
     /// Instructions invoked by programs, by the index of the top-level instruction they ran under.
@@ -124,6 +126,20 @@ pub struct TransactionUpdate {
 }
 
 impl TransactionUpdate {
+    /// The accounts that it may write, each with its balance after it. Those that it invokes are not among
+    /// them: they are locked as if they were read.
+    pub fn writable_accounts(&self) -> impl Iterator<Item = (&Pubkey, u64)> {
+        let is_invoked = |at: &u8| {
+            let mut instructions = self.instructions.iter();
+            instructions.any(|instruction| instruction.program_index == *at)
+        };
+        let written = self.writable.iter().filter(move |at| !is_invoked(at));
+        written.filter_map(|at| {
+            let at = usize::from(*at);
+            Some((self.account_keys.get(at)?, *self.post_balances.get(at)?))
+        })
+    }
+
     /// The owners of the token accounts that it had or has balances of, those of closed ones included; some several times.
     pub fn token_owners(&self) -> impl Iterator<Item = &Pubkey> {
         let balances = self.pre_token_balances.iter();

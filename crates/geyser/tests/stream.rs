@@ -116,6 +116,7 @@ fn transaction() -> Update {
             is_vote: false,
             error: None,
             account_keys: vec![key(1), key(2), key(3)],
+            writable: vec![0, 2],
             instructions: vec![Instruction {
                 program_index: 1,
                 accounts: vec![0, 2],

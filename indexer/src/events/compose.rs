@@ -19,14 +19,14 @@ use super::{
     subscriber::Subscriber,
     subscription_index::{SubscriberIndex, SubscriptionIndex, Subscriptions},
 };
-use crate::slots::{Block, Gap, LastOwners, RetractReason, SlotEventRef, SlotEvents};
+use crate::slots::{Block, Gap, LastOwners, RetractReason, SlotEventRef, SlotEvents, Taken};
 
 /// The incarnation of what is emitted again after it was retracted. That happens at confirmed, hence once.
 const REINSTATED: u32 = 1;
 
 /// The messages that the events of a block cause at a commitment, in the order in which they are numbered: transactions
 /// as the block executed them, each followed by its programs' events, then the accounts as they were last
-/// written. `last_owners` are those of accounts that left a program, whose webhooks are sent them, too. `fallback` is the
+/// written, then those that were taken. `last_owners` are those of accounts that left a program, whose webhooks are sent them, too. `fallback` is the
 /// time for a block whose own is not known. Each is composed when it is asked for.
 pub fn events<'a>(
     subscriptions: &'a Subscriptions,
@@ -55,6 +55,12 @@ pub fn reinstated<'a>(
     let mut composer = Composer::new(subscriptions, idls, place, last_owners, fallback);
     composer.retractions = Some(retractions);
     composer.messages_of(events)
+}
+
+/// What a message is composed of.
+enum Composed<'a> {
+    Event(SlotEventRef<'a>),
+    Taken(&'a Taken),
 }
 
 struct Composer<'a> {
@@ -100,11 +106,18 @@ impl<'a> Composer<'a> {
 
     fn messages_of(mut self, events: &'a SlotEvents) -> impl Iterator<Item = NewMessage> + use<'a> {
         // Putting events in order costs something, which a commitment without webhooks is spared.
-        let events = (!self.index.is_empty()).then(|| events.iter());
+        let events = (!self.index.is_empty()).then(|| {
+            let taken = self.last_owners.taken().iter().map(Composed::Taken);
+            events.iter().map(Composed::Event).chain(taken)
+        });
         events.into_iter().flatten().flat_map(move |event| {
             match event {
-                SlotEventRef::Transaction(transaction) => self.transaction(transaction),
-                SlotEventRef::Account(account) => self.account_change(account),
+                Composed::Event(SlotEventRef::Transaction(transaction)) => {
+                    self.transaction(transaction);
+                }
+                Composed::Event(SlotEventRef::Account(account)) => self.account_change(account),
+                Composed::Event(SlotEventRef::Unread(_)) => {}
+                Composed::Taken(taken) => self.taken(taken),
             }
             std::mem::take(&mut self.messages)
         })
@@ -129,6 +142,22 @@ impl<'a> Composer<'a> {
         self.keep_those_that_want(|conditions| conditions::account(conditions, account));
         self.push(identity, Some(&account.pubkey), || {
             payload::account_change(account, None)
+        });
+    }
+
+    /// Who watches the program is told. Conditions are on the account as it is now: what is not known meets none.
+    fn taken(&mut self, taken: &Taken) {
+        let taking = &taken.taking;
+        self.index
+            .watchers_of_program(&taking.last_owner, &mut self.matched);
+        self.keep_those_that_want(|wanted| match &taken.state {
+            Some(state) => conditions::account(wanted, state),
+            None => wanted.data_size.is_none() && wanted.memcmp.is_empty(),
+        });
+        let identity =
+            MessageIdentity::AccountChange(self.block, &taking.account, Some(&taking.by));
+        self.push(identity, Some(&taking.account), || {
+            payload::account_taken(taken)
         });
     }
 

@@ -8,7 +8,10 @@
 //!   `writtenBy` (signature of the writing transaction, or null). With `origin` `snapshot`, which no change has, it is
 //!   how an account that the webhook watches by address is after a gap, as of `slot`; one that does not exist has no
 //!   lamports and is owned by the system program. `lastOwner`, which no other change has, is the program that the webhook
-//!   watches and that owned the account before: with this change it was closed or came to another program.
+//!   watches and that owned the account before: with this change it was closed or came to another program. With `origin`
+//!   `transaction`, which has `lastOwner` always, that follows from the transaction `writtenBy`, because the stream shows no write
+//!   of it: the account is as a node has it of `stateSlot`, which is this slot or a later one; where none says so, or it is back by then, `stateSlot` is null,
+//!   `lamports` the balance after that transaction, and `owner`, `data`, `dataLength` and `executable` are null.
 //! - `transaction`: `signature`, `index` (position in the block), `error` (text, or null), `fee` (lamports),
 //!   `computeUnits` (or null), `accountKeys` (loaded ones at the end), `programs` (invoked at any depth), and in the shapes of
 //!   `getTransaction` with encoding `json`: `instructions`, `innerInstructions`, `preBalances`, `postBalances`,
@@ -60,7 +63,7 @@ use super::{
     program_events::{ProgramEvent, logs_truncated},
     subscriber::Subscriber,
 };
-use crate::slots::{Gap, RetractReason};
+use crate::slots::{Gap, RetractReason, Taken};
 
 /// Bytes by which the events of an Anchor program differ.
 const DISCRIMINATOR_BYTES: usize = 8;
@@ -114,14 +117,37 @@ pub fn account_change(
 fn changed(account: &AccountUpdate) -> AccountChange {
     AccountChange {
         pubkey: account.pubkey.to_string(),
-        owner: account.owner.to_string(),
+        owner: Some(account.owner.to_string()),
         lamports: account.lamports,
-        data: STANDARD.encode(&account.data),
-        data_length: account.data.len(),
-        executable: account.executable,
+        data: Some(STANDARD.encode(&account.data)),
+        data_length: Some(account.data.len()),
+        executable: Some(account.executable),
         written_by: account.txn_signature.map(|signature| signature.to_string()),
         origin: None,
         last_owner: None,
+    }
+}
+
+/// The `data` of an `accountChange` by which an account was taken from a program without a write that shows it.
+#[must_use]
+pub fn account_taken(taken: &Taken) -> impl Serialize + use<> {
+    let Taken { taking, state } = taken;
+    let known = match state {
+        Some(state) => changed(state),
+        None => AccountChange {
+            pubkey: taking.account.to_string(),
+            lamports: taking.lamports,
+            ..AccountChange::default()
+        },
+    };
+    AccountTaken {
+        change: AccountChange {
+            written_by: Some(taking.by.to_string()),
+            origin: Some("transaction"),
+            last_owner: Some(taking.last_owner.to_string()),
+            ..known
+        },
+        state_slot: state.as_ref().map(|state| state.slot),
     }
 }
 
@@ -135,20 +161,29 @@ pub fn account_state(account: &AccountUpdate) -> impl Serialize + use<> {
 }
 
 /// Written without a detour over a map, because there are many.
-#[derive(Serialize)]
+#[derive(Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct AccountChange {
     pubkey: String,
-    owner: String,
+    owner: Option<String>,
     lamports: u64,
-    data: String,
-    data_length: usize,
-    executable: bool,
+    data: Option<String>,
+    data_length: Option<usize>,
+    executable: Option<bool>,
     written_by: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     origin: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     last_owner: Option<String>,
+}
+
+/// An account that was taken from a program.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct AccountTaken {
+    #[serde(flatten)]
+    change: AccountChange,
+    state_slot: Option<u64>,
 }
 
 /// The `data` of a `transaction`; `programs` are those it invoked.

@@ -8,6 +8,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use sluice_geyser::TransactionUpdate;
 use sluice_store::{ActiveWebhooks, Commitment, EventKinds, Revision, WebhookId};
 use solana_pubkey::Pubkey;
 
@@ -56,6 +57,8 @@ pub struct Subscriptions {
     webhooks: Vec<Subscriber>,
     /// In the order of [`Commitment::ALL`].
     indexes: [SubscriptionIndex; 3],
+    /// Programs of which the transactions are not asked for because of what they may take: a server refuses that.
+    without_takings: HashSet<Pubkey>,
 }
 
 impl Subscriptions {
@@ -173,6 +176,7 @@ impl Subscriptions {
             revision: self.revision,
             webhooks,
             indexes: self.indexes.each_ref().map(|index| index.only(&places)),
+            without_takings: self.without_takings.clone(),
         }
     }
 
@@ -184,6 +188,29 @@ impl Subscriptions {
     /// Programs whose accounts' writes must be streamed.
     pub fn watched_owners(&self) -> impl Iterator<Item = &Pubkey> {
         self.addresses(CHANGES_BY_OWNER)
+    }
+
+    /// Programs whose transactions must be streamed because of what they may take from them.
+    pub fn takers(&self) -> impl Iterator<Item = &Pubkey> {
+        let is_asked = |program: &&Pubkey| !self.without_takings.contains(*program);
+        self.watched_owners().filter(is_asked)
+    }
+
+    /// The programs of a webhook whose transactions it does not ask for, and that are streamed because of what they may take.
+    #[must_use]
+    pub fn takers_of(&self, webhook: &WebhookId) -> HashSet<Pubkey> {
+        let alone = self.only(|each| each.id == *webhook);
+        let mentioned: HashSet<Pubkey> = alone.mentioned_addresses().copied().collect();
+        let takers = alone.takers().copied();
+        takers.filter(|each| !mentioned.contains(each)).collect()
+    }
+
+    /// The same, without asking for what the transactions of these programs, too, may take.
+    #[must_use]
+    pub fn without_takings_of(&self, programs: &HashSet<Pubkey>) -> Self {
+        let mut without = self.only(|_| true);
+        without.without_takings.extend(programs);
+        without
     }
 
     /// Whether accounts of any program are watched.
@@ -213,6 +240,18 @@ impl Subscriptions {
     /// mentions none of the [addresses](Self::mentioned_addresses).
     pub fn token_owners(&self) -> impl Iterator<Item = &Pubkey> {
         self.addresses(TRANSACTIONS_OF_TOKEN_OWNER)
+    }
+
+    /// Whether a transaction must be read.
+    #[must_use]
+    pub fn reads_transaction(&self, transaction: &TransactionUpdate) -> bool {
+        let mut watching = self.indexes.iter();
+        let token_owners = if watching.any(SubscriptionIndex::watches_token_owners) {
+            transaction.token_owners().copied().collect()
+        } else {
+            Vec::new()
+        };
+        self.reads(&transaction.account_keys, &token_owners)
     }
 
     /// Whether a transaction must be read that mentions these addresses, and has token accounts of these owners.

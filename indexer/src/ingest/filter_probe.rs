@@ -9,6 +9,7 @@ use std::{collections::HashSet, pin::Pin, sync::Arc, time::Duration};
 use service_kit::Backoff;
 use sluice_geyser::{Endpoint, Request, RequestLimits, Servers, Stream, StreamError};
 use sluice_store::WebhookId;
+use solana_pubkey::Pubkey;
 use tokio::{
     task::JoinSet,
     time::{sleep, timeout},
@@ -36,6 +37,8 @@ pub(super) struct Probed {
     pub(super) accepted: Arc<Subscriptions>,
     /// Those that it does not.
     pub(super) refused: Vec<Refusal>,
+    /// Programs whose accounts it shows to those that it serves, and whose transactions it refuses.
+    pub(super) without_takings: HashSet<Pubkey>,
 }
 
 /// The search for the webhooks that are refused.
@@ -62,6 +65,14 @@ impl Bisection {
         }
         let group = self.groups.last()?;
         Some(self.accepted.iter().chain(group).cloned().collect())
+    }
+
+    /// The webhook that is tried, where it is one alone.
+    fn lone(&self) -> Option<&WebhookId> {
+        match self.groups.last().map(Vec::as_slice) {
+            Some([only]) => Some(only),
+            _ => None,
+        }
     }
 
     fn accept(&mut self) {
@@ -109,20 +120,24 @@ pub(super) async fn probe(
         .limits
         .divide(&request(&wanted.among(&known), None), &[])?;
     let mut bisection = Bisection::new(known, new);
+    let (mut without_takings, mut left_out) = (HashSet::new(), HashSet::new());
     while let Some(tried) = bisection.next() {
-        let tried = request(&wanted.among(&tried), None);
-        let refused = match prober.limits.divide(&tried, &accepted) {
-            Err(error) => Some(error.to_string()),
-            Ok(shares) => {
-                let refused = prober.refused_of(&shares, &accepted).await?;
-                if refused.is_none() {
-                    accepted = shares;
-                }
-                refused
-            }
-        };
+        let left_out_now = without_takings.union(&left_out).copied().collect();
+        let tried = wanted.among(&tried).without_takings_of(&left_out_now);
+        let refused = prober.try_all(request(&tried, None), &mut accepted).await?;
+        // A webhook that does not ask for transactions is not refused because of them.
+        let is_new = refused.is_some() && left_out.is_empty();
+        let alone = bisection.lone().filter(|_| is_new);
+        left_out = alone.map_or_else(HashSet::new, |webhook| wanted.takers_of(webhook));
+        if !left_out.is_subset(&without_takings) {
+            continue;
+        }
+        left_out.clear();
         match refused {
-            None => bisection.accept(),
+            None => {
+                without_takings = left_out_now;
+                bisection.accept();
+            }
             Some(words) if bisection.accepted.is_empty() && bisection.refused.is_empty() => {
                 // Should even this be refused, no webhook is to blame.
                 let nothing = request(&Subscriptions::default(), None);
@@ -134,18 +149,37 @@ pub(super) async fn probe(
             Some(words) => bisection.refuse(&words),
         }
     }
-    let accepted = if bisection.refused.is_empty() {
+    let accepted = if bisection.refused.is_empty() && without_takings.is_empty() {
         wanted
     } else {
-        Arc::new(wanted.among(&bisection.accepted))
+        let accepted = wanted.among(&bisection.accepted);
+        Arc::new(accepted.without_takings_of(&without_takings))
     };
     Ok(Probed {
         accepted,
         refused: bisection.refused,
+        without_takings,
     })
 }
 
 impl Prober {
+    /// The words of a server that refuses a request, which may be divided; where none does, its shares are what is `accepted`.
+    async fn try_all(
+        &self,
+        request: Request,
+        accepted: &mut Vec<Request>,
+    ) -> Result<Option<String>, StreamError> {
+        let shares = match self.limits.divide(&request, accepted) {
+            Err(error) => return Ok(Some(error.to_string())),
+            Ok(shares) => shares,
+        };
+        let refused = self.refused_of(&shares, accepted).await?;
+        if refused.is_none() {
+            *accepted = shares;
+        }
+        Ok(refused)
+    }
+
     /// The words of a server that refuses one of the shares of a request. Those that are `accepted` need not be tried.
     async fn refused_of(
         &self,

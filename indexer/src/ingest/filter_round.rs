@@ -69,8 +69,13 @@ impl SideTrack {
         self.failures
     }
 
-    /// Takes what came by the side stream. How far the chain is confirmed is learnt from the live stream alone.
-    pub(super) fn take(&mut self, assembled: Vec<Assembled>) -> Result<Vec<Action>, ForkTreeError> {
+    /// Takes what came by the side stream for the webhooks that changed. How far the chain is confirmed is learnt from the live
+    /// stream alone.
+    pub(super) fn take(
+        &mut self,
+        assembled: Vec<Assembled>,
+        changed: &Subscriptions,
+    ) -> Result<Vec<Action>, ForkTreeError> {
         let mut actions = Vec::new();
         for each in assembled {
             let mut update = match each {
@@ -86,7 +91,12 @@ impl SideTrack {
             {
                 slot.status = SlotStatus::Processed;
             }
-            actions.extend(self.tree.take(update)?);
+            actions.extend(match update.body {
+                Body::Transaction(each) if !changed.reads_transaction(&each) => {
+                    self.tree.unread(each)?
+                }
+                _ => self.tree.take(update)?,
+            });
         }
         Ok(actions)
     }

@@ -1,8 +1,9 @@
 //! Refusals: the webhooks whose filters the server refuses, left out of what is asked for, and informed.
 
-use std::sync::Arc;
+use std::{collections::HashSet, sync::Arc};
 
 use sluice_store::{Commit, Commitment, StoreError, Timestamp, WebhookId};
+use solana_pubkey::Pubkey;
 
 use super::{
     filter_probe::{Probed, refusal},
@@ -16,6 +17,8 @@ use crate::events::{compose, subscriber::Subscriber, subscription_index::Subscri
 pub(super) struct Refusals {
     outbox: Outbox,
     refused: Vec<Subscriber>,
+    /// Programs whose accounts are shown, and whose transactions are refused.
+    without_takings: HashSet<Pubkey>,
     /// A session's own request was refused, so that no webhook is served: the webhooks to blame must be found first.
     suspected: bool,
     /// What an earlier process recorded is not checked yet.
@@ -23,10 +26,11 @@ pub(super) struct Refusals {
 }
 
 impl Refusals {
-    pub(super) const fn new(outbox: Outbox) -> Self {
+    pub(super) fn new(outbox: Outbox) -> Self {
         Self {
             outbox,
             refused: Vec::new(),
+            without_takings: HashSet::new(),
             suspected: false,
             unchecked: true,
         }
@@ -35,7 +39,12 @@ impl Refusals {
     /// What is asked for when `all` are to be served: a webhook that is refused is left out until it changes.
     pub(super) fn wanted(&self, all: &Arc<Subscriptions>) -> Arc<Subscriptions> {
         let served = all.without(&self.refused);
-        served.map_or_else(|| Arc::clone(all), Arc::new)
+        let served = served.map_or_else(|| Arc::clone(all), Arc::new);
+        if self.without_takings.is_empty() {
+            served
+        } else {
+            Arc::new(served.without_takings_of(&self.without_takings))
+        }
     }
 
     /// Whether the webhooks to blame must be found before a session is opened.
@@ -57,6 +66,14 @@ impl Refusals {
         probed: &Probed,
     ) -> Result<(), StoreError> {
         self.suspected = false;
+        for program in probed.without_takings.difference(&self.without_takings) {
+            tracing::warn!(
+                %program,
+                "the server refuses the transactions of a watched program: an account that it gives away with its lamports is \
+                 noticed when it is closed or comes back"
+            );
+        }
+        self.without_takings.extend(&probed.without_takings);
         let store = &self.outbox.store;
         let last_slot = store.checkpoint(Commitment::Confirmed).await?.unwrap_or(0);
         let now = Timestamp::from(self.outbox.clock.now());

@@ -10,6 +10,7 @@ mod gap;
 mod hand_over;
 mod in_force;
 mod last_owners;
+mod taken;
 mod unconfirmed;
 
 use std::{collections::BTreeSet, sync::Arc, time::Instant};
@@ -17,7 +18,7 @@ use std::{collections::BTreeSet, sync::Arc, time::Instant};
 use sluice_geyser::{Assembled, Body, Generation, Update};
 use sluice_store::{Commitment, Revision, Timestamp};
 
-use self::{composing::Emission, last_owners::HeldCloses};
+use self::{composing::Emission, last_owners::HeldCloses, taken::TakenReader};
 use super::{
     filter_round::FilterRound,
     outbox::{CommitPipeline, Outbox, OutboxBatch},
@@ -26,6 +27,7 @@ use super::{
 };
 use crate::{
     events::{idl::Idls, program_events::logs_truncated, subscription_index::Subscriptions},
+    rpc::Node,
     slots::{Action, ForkTree, Ownership, ResumePoint},
     status::Status,
 };
@@ -39,6 +41,8 @@ pub(crate) struct SessionContext {
     pub(crate) idls: Arc<Idls>,
     /// Shows what was read.
     pub(crate) status: Status,
+    /// Says what became of accounts that the stream does not show; `None` where reading by RPC is switched off.
+    pub(crate) node: Option<Node>,
 }
 
 /// Whom the slots of a connection are emitted to.
@@ -66,6 +70,8 @@ pub(super) struct Session<'a> {
     ownership: Ownership,
     /// Accounts that were closed while a program's accounts are read; `None` while none is.
     held_closes: Option<HeldCloses>,
+    /// Asks for accounts that were taken from a watched program.
+    taken_reader: TakenReader,
     /// Whether it was said that too many accounts are watched.
     warned_of_crowding: bool,
     /// The finalized slot at which tenures that are over were forgotten last.
@@ -106,6 +112,7 @@ impl<'a> Session<'a> {
             ownership: Ownership::default(),
             owners_forgotten: 0,
             held_closes: None,
+            taken_reader: TakenReader::default(),
             warned_of_crowding: false,
             watermark: None,
             has_checkpoint: false,
@@ -156,12 +163,19 @@ impl<'a> Session<'a> {
                 self.context.outbox.metrics.slot_seen(slot.slot);
                 is_content = false;
             }
-            Body::Transaction(transaction) if logs_truncated(transaction) => {
+            Body::Transaction(transaction)
+                if logs_truncated(transaction) && self.is_read(transaction) =>
+            {
                 self.context.outbox.metrics.logs_truncated();
             }
             _ => {}
         }
-        let actions = self.tree.take(update)?;
+        let actions = match update.body {
+            Body::Transaction(transaction) if !self.is_read(&transaction) => {
+                self.tree.unread(transaction)?
+            }
+            _ => self.tree.take(update)?,
+        };
         self.perform_live(actions, received).await?;
         if self.round.is_some() && !is_content {
             self.advance_side(received).await?;
@@ -221,7 +235,9 @@ impl<'a> Session<'a> {
                     block,
                     events,
                 } => {
-                    let last_owners = Arc::new(self.last_owners(served, &block, &events));
+                    let taken = self.taken(served, (commitment, &block), &events).await;
+                    let last_owners = self.last_owners(served, &block, &events);
+                    let last_owners = Arc::new(last_owners.with_taken(taken));
                     let emission = Emission {
                         commitment,
                         block,

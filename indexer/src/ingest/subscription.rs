@@ -17,7 +17,9 @@ const OWNERS: &str = "owners";
 /// Filter of accounts that are closed, of any owner: a filter by owner does not select the write that closes one.
 const CLOSED: &str = "closed";
 
-/// Filter of transactions.
+/// Filter of transactions: those that webhooks ask for, and of the programs whose accounts are watched those that may have given
+/// an account away with its lamports, since neither filter of accounts selects that write. In one filter, though failed ones, which
+/// webhooks are sent, give nothing away: servers limit filters, and a key that moved from one to another could move to another strand.
 const TRANSACTIONS: &str = "transactions";
 
 /// Filter of transactions by the owners of the token accounts in their balances. In one filter with the addresses that must
@@ -62,7 +64,8 @@ pub fn request(subscriptions: &Subscriptions, from_slot: Option<u64>) -> Request
         };
         request.accounts.insert(CLOSED.to_owned(), closed);
     }
-    let mentioned = addresses(subscriptions.mentioned_addresses());
+    let mentioned = subscriptions.mentioned_addresses();
+    let mentioned = addresses(mentioned.chain(subscriptions.takers()));
     if !mentioned.is_empty() {
         let filter = TransactionFilter {
             account_include: mentioned,
@@ -145,6 +148,31 @@ mod tests {
         let token_owners = &request.transactions[TOKEN_OWNERS];
         assert_eq!(token_owners.account_include, [address(4)]);
         assert!(token_owners.token_owners);
+    }
+
+    #[test]
+    fn a_program_whose_accounts_are_watched_is_asked_for_by_its_transactions_too() {
+        let webhook = ActiveWebhook {
+            id: WebhookId::from_random([1; 16]),
+            events: [EventKind::AccountChange].into_iter().collect(),
+            filters: Filters {
+                accounts: vec![address(2)],
+                programs: vec![address(3)],
+                token_owners: Vec::new(),
+            },
+            conditions: Conditions::default(),
+            commitment: sluice_store::Commitment::Confirmed,
+            heartbeat: None,
+            filter_digest: String::new(),
+        };
+        let live = ActiveWebhooks {
+            revision: Revision(4),
+            webhooks: vec![webhook],
+        };
+        let request = request(&Subscriptions::new(&live), None);
+        assert_eq!(request.transactions.len(), 1);
+        let transactions = &request.transactions[TRANSACTIONS];
+        assert_eq!(transactions.account_include, [address(3)]);
     }
 
     #[test]

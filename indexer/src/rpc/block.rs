@@ -248,6 +248,7 @@ impl WireTransaction<'_> {
                 && is_vote(&instructions, &account_keys),
             error: meta.err.map(readable),
             account_keys,
+            writable: Vec::new(),
             instructions,
             inner_instructions,
             logs_missing: meta.log_messages.is_none(),

@@ -25,7 +25,7 @@ mod hand_over;
 use std::collections::BTreeMap;
 
 use sluice_chain_types::Commitment;
-use sluice_geyser::{BlockMeta, Body, SlotStatus, SlotUpdate, Update};
+use sluice_geyser::{BlockMeta, Body, SlotStatus, SlotUpdate, TransactionUpdate, Update};
 use thiserror::Error;
 
 use super::{Action, Block, Gap, ResumePoint, RetractReason, SlotEvent, slot_node::SlotNode};
@@ -148,6 +148,21 @@ impl ForkTree {
             }
             Body::BlockMeta(block) => self.block(block),
             Body::Slot(slot) => self.status(&slot),
+        }
+    }
+
+    /// Takes a transaction that no webhook is sent.
+    ///
+    /// # Errors
+    /// [`ForkTreeError::Full`].
+    pub fn unread(
+        &mut self,
+        transaction: Box<TransactionUpdate>,
+    ) -> Result<Vec<Action>, ForkTreeError> {
+        let slot = transaction.slot;
+        match SlotEvent::unread(transaction) {
+            Some(event) => self.event(slot, event),
+            None => Ok(Vec::new()),
         }
     }
 

@@ -5,19 +5,37 @@ use std::collections::{BTreeMap, HashMap};
 use solana_pubkey::Pubkey;
 
 use super::{
-    Block, SlotEvents,
+    Block, SlotEvents, Taken, Taking,
     known_accounts::{KnownAccounts, KnownChanges},
+    takings,
 };
 
-/// Owners that accounts had before the last write of a block, where they were others: the last of them first.
+/// Owners that accounts had before the last write of a block, where they were others, and the accounts that were taken without a
+/// write that shows it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct LastOwners(HashMap<Pubkey, Vec<Pubkey>>);
+pub struct LastOwners {
+    /// The last of them first.
+    of_written: HashMap<Pubkey, Vec<Pubkey>>,
+    taken: Vec<Taken>,
+}
 
 impl LastOwners {
     /// Those of an account; the owner that it has now is none of them.
     #[must_use]
     pub fn of(&self, account: &Pubkey) -> &[Pubkey] {
-        self.0.get(account).map_or(&[], Vec::as_slice)
+        self.of_written.get(account).map_or(&[], Vec::as_slice)
+    }
+
+    /// With the accounts that were taken.
+    #[must_use]
+    pub fn with_taken(self, taken: Vec<Taken>) -> Self {
+        Self { taken, ..self }
+    }
+
+    /// The accounts that were taken without a write that shows it.
+    #[must_use]
+    pub fn taken(&self) -> &[Taken] {
+        &self.taken
     }
 }
 
@@ -79,10 +97,22 @@ impl Ownership {
                 }
             }
             if !owners.is_empty() {
-                last_owners.0.insert(write.pubkey, owners);
+                last_owners.of_written.insert(write.pubkey, owners);
             }
         }
         last_owners
+    }
+
+    /// The accounts that were taken from a watched program in a block of which all events are known.
+    #[must_use]
+    pub fn takings(
+        &self,
+        block: &Block,
+        events: &SlotEvents,
+        is_watched: impl Fn(&Pubkey) -> bool,
+    ) -> Vec<Taking> {
+        let owner_before = |account: &Pubkey| self.owner_before(account, block);
+        takings::find(events, owner_before, is_watched)
     }
 
     fn owner_before(&self, account: &Pubkey, block: &Block) -> Option<Pubkey> {
@@ -118,6 +148,9 @@ impl Ownership {
                 changed.owners.insert(write.pubkey, owner);
             }
         }
+        for taken in last_owners.taken() {
+            changed.owners.insert(taken.taking.account, None);
+        }
     }
 
     /// A block left the chain.
@@ -130,12 +163,16 @@ impl Ownership {
         &mut self,
         block: &Block,
         events: &SlotEvents,
+        last_owners: &LastOwners,
         is_watched: impl Fn(&Pubkey) -> bool,
     ) {
         self.unconfirmed = self.unconfirmed.split_off(&block.slot.saturating_add(1));
         for write in events.writes() {
             let owner = (write.lamports > 0 && is_watched(&write.owner)).then_some(write.owner);
             self.known.saw(write.pubkey, block.slot, owner);
+        }
+        for taken in last_owners.taken() {
+            self.known.saw(taken.taking.account, block.slot, None);
         }
     }
 }
@@ -194,7 +231,12 @@ mod tests {
     fn on_each_fork_the_owner_is_that_of_the_fork() {
         let program = fixtures::program();
         let mut ownership = Ownership::default();
-        ownership.confirmed(&block(5, 4), &writes(5, &[program]), is_watched);
+        ownership.confirmed(
+            &block(5, 4),
+            &writes(5, &[program]),
+            &LastOwners::default(),
+            is_watched,
+        );
         // One fork closes it, and the next block of that fork makes it anew for another program.
         let (closed, block_6) = (writes(6, &[SYSTEM]), block(6, 5));
         let last = ownership.last_owners(&block_6, &closed);
@@ -219,11 +261,17 @@ mod tests {
     fn a_confirmed_block_that_is_emitted_again_has_the_same_last_owners() {
         let program = fixtures::program();
         let mut ownership = Ownership::default();
-        ownership.confirmed(&block(5, 4), &writes(5, &[program]), is_watched);
+        ownership.confirmed(
+            &block(5, 4),
+            &writes(5, &[program]),
+            &LastOwners::default(),
+            is_watched,
+        );
         let (closed, block_6) = (writes(6, &[SYSTEM]), block(6, 5));
         let first = ownership.last_owners(&block_6, &closed);
-        ownership.confirmed(&block_6, &closed, is_watched);
-        ownership.confirmed(&block(7, 6), &writes(7, &[program]), is_watched);
+        ownership.confirmed(&block_6, &closed, &first, is_watched);
+        let none = LastOwners::default();
+        ownership.confirmed(&block(7, 6), &writes(7, &[program]), &none, is_watched);
         assert_eq!(ownership.last_owners(&block_6, &closed), first);
     }
 }

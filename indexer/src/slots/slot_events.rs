@@ -15,6 +15,8 @@ pub enum SlotEvent {
     Account(AccountUpdate),
     /// A transaction was executed.
     Transaction(Box<TransactionUpdate>),
+    /// A transaction was executed that no webhook is sent: only what it may have taken from a program counts.
+    Unread(Box<TransactionUpdate>),
 }
 
 /// An event of a slot, borrowed.
@@ -24,15 +26,36 @@ pub enum SlotEventRef<'a> {
     Account(&'a AccountUpdate),
     /// A transaction was executed.
     Transaction(&'a TransactionUpdate),
+    /// Likewise, one that no webhook is sent.
+    Unread(&'a TransactionUpdate),
 }
 
 impl SlotEvent {
+    /// A transaction that no webhook is sent, without what only its message would say: of a busy program there are thousands in
+    /// a slot. `None` for one that has taken nothing, because it failed.
+    #[must_use]
+    pub fn unread(mut transaction: Box<TransactionUpdate>) -> Option<Self> {
+        if transaction.error.is_some() || transaction.is_vote {
+            return None;
+        }
+        transaction.inner_instructions = Vec::new();
+        transaction.log_messages = Vec::new();
+        transaction.pre_balances = Vec::new();
+        transaction.pre_token_balances = Vec::new();
+        transaction.post_token_balances = Vec::new();
+        for instruction in &mut transaction.instructions {
+            instruction.accounts = Vec::new();
+            instruction.data = Vec::new();
+        }
+        Some(Self::Unread(transaction))
+    }
+
     /// Memory it takes, roughly.
     #[must_use]
     pub fn bytes(&self) -> usize {
         let bytes = match self {
             Self::Account(account) => account.data.len(),
-            Self::Transaction(transaction) => {
+            Self::Transaction(transaction) | Self::Unread(transaction) => {
                 let logs: usize = transaction.log_messages.iter().map(String::len).sum();
                 let inner = transaction
                     .inner_instructions
@@ -68,6 +91,7 @@ impl From<SlotEventRef<'_>> for SlotEvent {
             SlotEventRef::Transaction(transaction) => {
                 Self::Transaction(Box::new(transaction.clone()))
             }
+            SlotEventRef::Unread(transaction) => Self::Unread(Box::new(transaction.clone())),
         }
     }
 }
@@ -79,22 +103,37 @@ pub struct SlotEvents {
     /// Owners that an account had in this slot beside that of its last write, in the order in which they became known.
     former_owners: HashMap<Pubkey, Vec<Pubkey>>,
     transactions: BTreeMap<u64, Box<TransactionUpdate>>,
+    /// Those that no webhook is sent.
+    unread: BTreeMap<u64, Box<TransactionUpdate>>,
+    /// Whether they came late, by themselves: the rest of the slot is not among them.
+    is_late: bool,
 }
 
 impl SlotEvents {
+    /// An event that came after those of its slot were emitted.
+    #[must_use]
+    pub fn late(event: SlotEvent) -> Self {
+        let mut late = Self {
+            is_late: true,
+            ..Self::default()
+        };
+        late.add(event);
+        late
+    }
+
+    /// Whether they came late, by themselves.
+    #[must_use]
+    pub const fn are_late(&self) -> bool {
+        self.is_late
+    }
+
     /// Holds an event; false when it was known already, or a later write of the account is, or another
     /// transaction in its place.
     pub fn add(&mut self, event: SlotEvent) -> bool {
         match event {
             SlotEvent::Account(account) => self.add_write(account),
-            SlotEvent::Transaction(transaction) => match self.transactions.entry(transaction.index)
-            {
-                Entry::Vacant(place) => {
-                    place.insert(transaction);
-                    true
-                }
-                Entry::Occupied(_) => false,
-            },
+            SlotEvent::Transaction(transaction) => put(&mut self.transactions, transaction),
+            SlotEvent::Unread(transaction) => put(&mut self.unread, transaction),
         }
     }
 
@@ -134,7 +173,7 @@ impl SlotEvents {
     /// Whether there are none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.accounts.is_empty() && self.transactions.is_empty()
+        self.accounts.is_empty() && self.transactions.is_empty() && self.unread.is_empty()
     }
 
     /// All of them, transactions first.
@@ -143,6 +182,7 @@ impl SlotEvents {
         self.transactions()
             .map(SlotEventRef::Transaction)
             .chain(accounts)
+            .chain(self.unread.values().map(|each| SlotEventRef::Unread(each)))
     }
 
     /// Accounts, in the order in which they were last written.
@@ -158,15 +198,43 @@ impl SlotEvents {
         self.accounts.values()
     }
 
+    /// The last write of an account.
+    #[must_use]
+    pub fn write(&self, account: &Pubkey) -> Option<&AccountUpdate> {
+        self.accounts.get(account)
+    }
+
     /// Owners that an account had in this slot before its last write, the last of them at the end.
     #[must_use]
     pub fn former_owners(&self, account: &Pubkey) -> &[Pubkey] {
         self.former_owners.get(account).map_or(&[], Vec::as_slice)
     }
 
+    /// All transactions, the last one first; one that is known in both ways is there twice.
+    pub fn backwards(&self) -> impl Iterator<Item = &TransactionUpdate> {
+        let mut all: Vec<&TransactionUpdate> = self.transactions().collect();
+        all.extend(self.unread.values().map(|each| &**each));
+        all.sort_unstable_by_key(|each| std::cmp::Reverse(each.index));
+        all.into_iter()
+    }
+
     /// Transactions, in the order of execution.
     pub fn transactions(&self) -> impl Iterator<Item = &TransactionUpdate> {
         self.transactions.values().map(|transaction| &**transaction)
+    }
+}
+
+/// Puts a transaction in its place, unless there is one.
+fn put(
+    transactions: &mut BTreeMap<u64, Box<TransactionUpdate>>,
+    transaction: Box<TransactionUpdate>,
+) -> bool {
+    match transactions.entry(transaction.index) {
+        Entry::Vacant(place) => {
+            place.insert(transaction);
+            true
+        }
+        Entry::Occupied(_) => false,
     }
 }
 
@@ -208,6 +276,7 @@ pub(crate) mod fixtures {
             is_vote: false,
             error: None,
             account_keys: vec![program()],
+            writable: Vec::new(),
             instructions: vec![Instruction {
                 program_index: 0,
                 accounts: Vec::new(),

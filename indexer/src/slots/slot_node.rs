@@ -104,9 +104,7 @@ impl SlotNode {
         let (Some(block), Some(emitted)) = (&self.block, self.emitted) else {
             return Vec::new();
         };
-        let mut late = SlotEvents::default();
-        late.add(event);
-        let late = Arc::new(late);
+        let late = Arc::new(SlotEvents::late(event));
         Commitment::ALL
             .into_iter()
             .filter(|commitment| *commitment <= emitted)

@@ -102,6 +102,7 @@ pub fn transaction(slot: u64, number: u8) -> Update {
         is_vote: false,
         error: None,
         account_keys: vec![key(9), program()],
+        writable: vec![0],
         instructions: vec![Instruction {
             program_index: 1,
             accounts: vec![0],

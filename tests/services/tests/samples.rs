@@ -63,6 +63,7 @@ fn real_data(kind: EventKind) -> Value {
                 is_vote: false,
                 error: None,
                 account_keys: vec![key(1), key(2)],
+                writable: Vec::new(),
                 instructions: Vec::new(),
                 inner_instructions: Vec::new(),
                 log_messages: Vec::new(),

@@ -102,6 +102,27 @@ fn loaded_keys_follow_the_static_ones_writable_first() {
 }
 
 #[test]
+fn the_last_keys_of_those_that_sign_and_of_those_that_do_not_are_read_only() {
+    let message = transaction_message(|info| {
+        let transaction = info.transaction.as_mut();
+        let message = transaction.and_then(|transaction| transaction.message.as_mut());
+        if let Some(message) = message {
+            message.account_keys = vec![vec![1; 32]; 7];
+            message.header = Some(block::MessageHeader {
+                num_required_signatures: 3,
+                num_readonly_signed_accounts: 1,
+                num_readonly_unsigned_accounts: 2,
+            });
+        }
+    });
+    let Body::Transaction(transaction) = converted(message) else {
+        panic!("not a transaction")
+    };
+    // The eighth is loaded to be written, the ninth to be read.
+    assert_eq!(transaction.writable, [0, 1, 3, 4, 7]);
+}
+
+#[test]
 fn a_program_error_names_its_instruction_and_code_and_unknown_bytes_stay_visible() {
     let error = |bytes: Vec<u8>| {
         let message = transaction_message(|info| {

@@ -95,18 +95,28 @@ fn block_meta(update: BlockMeta, bank_id: Option<u64>) -> proto::SubscribeUpdate
     }
 }
 
-/// Every key is sent as a static one. A text cannot be turned back into the error it came from, so
+/// Keys are sent as static ones, but for those that only a lookup table can bring in their order. A text cannot be turned back into the error it came from, so
 /// any failure is sent as the same error.
 fn transaction(
     update: TransactionUpdate,
     bank_id: Option<u64>,
 ) -> proto::SubscribeUpdateTransaction {
+    let runs = writable_runs(&update);
+    let keys = |(keys, _): &(Vec<Pubkey>, bool)| -> Vec<Vec<u8>> {
+        keys.iter().map(|key| key.to_bytes().to_vec()).collect()
+    };
+    let count = |run: usize| {
+        let keys = runs.get(run).map_or(0, |(keys, _)| keys.len());
+        u32::try_from(keys).unwrap_or(u32::MAX)
+    };
+    let loaded = |run: usize| runs.get(run).map(keys).unwrap_or_default();
     let message = block::Message {
-        account_keys: update
-            .account_keys
-            .iter()
-            .map(|key| key.to_bytes().to_vec())
-            .collect(),
+        header: Some(block::MessageHeader {
+            num_required_signatures: count(0).saturating_add(count(1)),
+            num_readonly_signed_accounts: count(1),
+            num_readonly_unsigned_accounts: count(3),
+        }),
+        account_keys: runs.iter().take(STATIC_RUNS).flat_map(keys).collect(),
         instructions: update
             .instructions
             .into_iter()
@@ -122,6 +132,8 @@ fn transaction(
         err: update
             .error
             .map(|_| block::TransactionError { err: failure() }),
+        loaded_writable_addresses: loaded(STATIC_RUNS),
+        loaded_readonly_addresses: loaded(STATIC_RUNS + 1),
         fee: update.fee,
         pre_balances: update.pre_balances,
         post_balances: update.post_balances,
@@ -159,6 +171,22 @@ fn transaction(
             index: update.index,
         }),
     }
+}
+
+/// Runs of static keys: those that sign and are written, those that sign, those that are written, and the rest.
+const STATIC_RUNS: usize = 4;
+
+/// The keys in runs of such as are written and such as are not, in turns; the first run is written, and may be empty.
+fn writable_runs(update: &TransactionUpdate) -> Vec<(Vec<Pubkey>, bool)> {
+    let mut runs = vec![(Vec::new(), true)];
+    for (at, key) in (0_u8..).zip(&update.account_keys) {
+        let is_written = update.writable.contains(&at);
+        match runs.last_mut() {
+            Some((run, written)) if *written == is_written => run.push(*key),
+            _ => runs.push((vec![*key], is_written)),
+        }
+    }
+    runs
 }
 
 fn token_balance(balance: TokenBalance) -> block::TokenBalance {

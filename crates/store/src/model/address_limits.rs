@@ -9,7 +9,7 @@ pub struct AddressLimits {
     pub accounts: Option<u64>,
     /// Programs whose accounts' changes are watched.
     pub owners: Option<u64>,
-    /// Accounts and programs whose transactions are watched, and as many owners of token accounts.
+    /// Accounts whose transactions are watched, programs in any case, and as many owners of token accounts.
     pub mentioned: Option<u64>,
 }
 
@@ -22,10 +22,8 @@ impl AddressLimits {
         let least = |one: Option<u64>, other| one.into_iter().chain(other).min();
         [
             least(changes(self.accounts), transactions(events.transaction)),
-            least(
-                changes(self.owners),
-                transactions(events.transaction || events.program_event),
-            ),
+            // By its transactions a program gives accounts away, too.
+            least(changes(self.owners), self.mentioned),
             transactions(events.transaction),
         ]
     }
@@ -44,7 +42,7 @@ mod tests {
             mentioned: Some(5),
         };
         let of = |kinds: &[EventKind]| limits.of_webhook(kinds.iter().copied().collect());
-        assert_eq!(of(&[EventKind::AccountChange]), [Some(10), Some(20), None]);
+        assert_eq!(of(&[EventKind::AccountChange]), [Some(10), Some(5), None]);
         assert_eq!(of(&[EventKind::Transaction]), [Some(5); 3]);
         assert_eq!(of(&[EventKind::ProgramEvent]), [None, Some(5), None]);
         assert_eq!(of(&EventKind::ALL), [Some(5); 3]);

@@ -16,6 +16,7 @@ fn transaction(logs: &[&str]) -> TransactionUpdate {
         is_vote: false,
         error: None,
         account_keys: vec![ALICE, BOB],
+        writable: Vec::new(),
         instructions: vec![Instruction {
             program_index: 0,
             accounts: Vec::new(),

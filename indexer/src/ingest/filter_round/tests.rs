@@ -238,7 +238,9 @@ fn the_side_stream_is_never_ahead_of_the_live_one() {
     };
     let side = round.side_mut().expect("a side stream");
     block(&mut side.tree, 12);
-    let actions = side.take(status(12, SlotStatus::Confirmed)).expect("taken");
+    let actions = side
+        .take(status(12, SlotStatus::Confirmed), &Subscriptions::default())
+        .expect("taken");
     assert!(actions.is_empty(), "{actions:?}");
     for slot in 11..=12 {
         block(&mut live, slot);

@@ -100,6 +100,7 @@ impl Setup {
                 },
                 idls: Arc::new(Idls::default()),
                 status: Status::default(),
+                node: None,
             },
         }
     }

@@ -76,12 +76,13 @@ impl Session<'_> {
         let Some(round) = &mut self.round else {
             return Ok(());
         };
+        let changed = Arc::clone(round.changed());
         let Some(side) = round.side_mut() else {
             return Ok(());
         };
         let received = Instant::now();
         let taken = match came {
-            Ok(assembled) => side.take(assembled).map_err(SessionEnd::from),
+            Ok(assembled) => side.take(assembled, &changed).map_err(SessionEnd::from),
             Err(error) => Err(error.into()),
         };
         match taken {

@@ -95,6 +95,7 @@ impl Session<'_> {
         if commitment == Commitment::Finalized && slot >= due {
             self.owners_forgotten = slot;
             self.ownership.finalized(slot);
+            self.taken_reader.finalized(slot);
         }
     }
 
@@ -158,7 +159,8 @@ impl Session<'_> {
         }
         if subscriptions.watches_owners() {
             let watched = |program: &_| subscriptions.watches_owner(program);
-            self.ownership.confirmed(block, events, watched);
+            self.ownership
+                .confirmed(block, events, &emission.last_owners, watched);
         }
         self.note_crowded_out();
         for ((address, since_slot), tenure) in self.ownership.take_changes() {

@@ -170,6 +170,7 @@ fn a_block_is_what_the_stream_would_have_sent() {
         error: None,
         // Static keys, loaded writable ones, loaded read-only ones.
         account_keys: [10, 11, 12, 13, 14].map(key).to_vec(),
+        writable: Vec::new(),
         instructions: vec![
             Instruction {
                 program_index: 2,

@@ -4,23 +4,30 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use serde_json::Value;
+use sluice_geyser::{Body, TransactionUpdate};
 use sluice_harness::indexer::{Indexer, IndexerHarness, soon};
 use sluice_store::{Access, Commitment, EventKind, Filters, Store, WebhookDefinition, WebhookId};
 use sluice_testkit::{
     accounts::{Account, Content},
     rpc_node::{RpcNode, wire::Call},
     scripted_chain::{BlockId, ScriptedChain, State},
-    updates::{key, program},
+    updates::{key, program, transaction},
     yellowstone_server::YellowstoneServer,
 };
 use solana_pubkey::Pubkey;
+use solana_signature::Signature;
 use tokio::time::sleep;
 
 use crate::{expectations::Ending, flow::until_final, on_both};
 
 on_both!(
     an_account_that_leaves_its_program_is_sent_with_its_last_owner,
-    an_account_that_is_given_away_with_its_lamports_is_sent_once_it_is_closed_or_comes_back,
+    an_account_that_is_given_away_with_its_lamports_is_sent_at_once_as_the_node_has_it,
+    without_a_node_an_account_that_is_given_away_is_sent_without_what_is_not_known,
+    an_account_that_is_given_away_on_a_fork_that_is_abandoned_is_retracted,
+    an_account_that_was_given_away_is_sent_once_through_a_restart,
+    transactions_that_give_nothing_away_are_not_sent,
+    a_program_whose_transactions_the_server_rejects_is_watched_without_them,
     an_account_that_is_given_to_a_program_watched_by_anybody_is_sent_at_once,
     a_close_on_a_fork_that_is_abandoned_is_retracted,
     what_is_closed_while_the_indexer_is_away_has_its_last_owner,
@@ -43,6 +50,36 @@ fn of(owner: Pubkey) -> Content {
         lamports: 1,
         data: Bytes::from_static(b"abc"),
     })
+}
+
+/// The owner of accounts that are closed.
+const SYSTEM: Pubkey = Pubkey::new_from_array([0; 32]);
+
+/// A transaction that may write an account.
+struct Executed {
+    account: u8,
+    /// The owner that it leaves the account with; `None` where it does not write it.
+    owner: Option<Pubkey>,
+    mentions: Pubkey,
+    fails: bool,
+}
+
+/// One of the program.
+fn by_program(account: u8, owner: Option<Pubkey>) -> Executed {
+    Executed {
+        account,
+        owner,
+        mentions: program(),
+        fails: false,
+    }
+}
+
+/// Of a transaction of a slot, by its place.
+fn signature_in(slot: u64, place: usize) -> Signature {
+    let mut bytes = [0; 64];
+    bytes[..8].copy_from_slice(&slot.to_le_bytes());
+    bytes[8] = u8::try_from(place).expect("few");
+    bytes.into()
 }
 
 impl ClosingChain {
@@ -69,6 +106,49 @@ impl ClosingChain {
         self.chain.freeze(block);
         self.chain.seal(block);
         (self.slot, block)
+    }
+
+    /// The next slot, on `parent`, with these transactions and what they write.
+    fn execute_on(&mut self, parent: BlockId, executed: &[Executed]) -> (u64, BlockId) {
+        self.slot += 1;
+        let block = self.chain.open(self.slot, parent);
+        for (place, each) in executed.iter().enumerate() {
+            let Body::Transaction(any) = transaction(self.slot, 0).body else {
+                unreachable!("it is one")
+            };
+            let signature = signature_in(self.slot, place);
+            let update = TransactionUpdate {
+                signature,
+                error: each.fails.then(|| "failed".to_owned()),
+                account_keys: vec![key(90), key(each.account), each.mentions],
+                writable: vec![0, 1],
+                instructions: Vec::new(),
+                log_messages: Vec::new(),
+                post_balances: vec![1, 1, 1],
+                ..*any
+            };
+            self.chain.execute_in(block, update);
+            if let Some(owner) = each.owner {
+                let content = if owner == SYSTEM {
+                    Content::Closed
+                } else {
+                    of(owner)
+                };
+                self.chain
+                    .write(block, key(each.account), content, Some(signature));
+            }
+        }
+        self.chain.freeze(block);
+        self.chain.seal(block);
+        (self.slot, block)
+    }
+
+    /// The next slot, confirmed, with these transactions.
+    fn pass_executed(&mut self, executed: &[Executed]) -> u64 {
+        let (slot, block) = self.execute_on(self.tip, executed);
+        self.tip = block;
+        self.chain.confirm(block);
+        slot
     }
 
     /// The next slot, confirmed.
@@ -134,11 +214,15 @@ async fn sent(store: &Store, webhook: &WebhookId) -> Vec<String> {
             Some(address.to_bytes()[0])
         };
         let (account, owner) = (number(&data["pubkey"]), number(&data["owner"]));
-        let (account, owner) = (account.expect("there"), owner.expect("there"));
+        let account = account.expect("there");
+        let owner = owner.map_or_else(|| "?".to_owned(), |owner| owner.to_string());
         let last = number(&data["lastOwner"]).map(|last| format!("{last}->"));
+        let origin = data["origin"].as_str();
+        let origin = origin.map(|origin| format!(" by {origin}"));
         format!(
-            "{slot} account {account}: {}{owner}",
-            last.unwrap_or_default()
+            "{slot} account {account}: {}{owner}{}",
+            last.unwrap_or_default(),
+            origin.unwrap_or_default()
         )
     };
     let bodies = messages.iter().map(|message| &message.body);
@@ -208,14 +292,184 @@ async fn an_account_that_leaves_its_program_is_sent_with_its_last_owner(
 }
 
 /// A server selects by the owner that a write leaves an account with, and here nobody watches that one.
-async fn an_account_that_is_given_away_with_its_lamports_is_sent_once_it_is_closed_or_comes_back(
+async fn an_account_that_is_given_away_with_its_lamports_is_sent_at_once_as_the_node_has_it(
+    mut harness: IndexerHarness,
+) {
+    let mut chain = ClosingChain::start().await;
+    harness.listen_to(chain.server.endpoint());
+    let node = RpcNode::of_chain(chain.chain.clone()).await;
+    let node = node.expect("a free port");
+    harness.backfill_from(node.url());
+    let webhooks = webhooks(&harness).await;
+    let indexer = harness.start().await;
+    chain.follow(&harness.store).await;
+    let made = chain.pass(&[(1, of(program())), (2, of(program()))]);
+    let given = chain.pass_executed(&[by_program(1, Some(key(50))), by_program(2, Some(key(50)))]);
+    // The node is asked for what they became, and has nothing newer yet.
+    for webhook in &webhooks[..2] {
+        until_sent(&harness.store, webhook, 4).await;
+    }
+    // Of neither the program is the owner any more.
+    chain.pass(&[(1, Content::Closed)]);
+    let back = chain.pass(&[(2, of(program()))]);
+    // Got and given in one slot.
+    let both = chain.pass_executed(&[by_program(3, Some(program())), by_program(3, Some(key(50)))]);
+    chain.finalize(&harness.store).await;
+    for webhook in &webhooks {
+        assert_eq!(
+            sent(&harness.store, webhook).await,
+            [
+                format!("{made} account 1: 100"),
+                format!("{made} account 2: 100"),
+                format!("{given} account 1: 100->50 by transaction"),
+                format!("{given} account 2: 100->50 by transaction"),
+                format!("{back} account 2: 100"),
+                format!("{both} account 3: 100"),
+                format!("{both} account 3: 100->50 by transaction"),
+            ]
+        );
+        let page = harness
+            .store
+            .messages_after(&Access::All, webhook, 2, 1)
+            .await;
+        let taken = page.expect("read").expect("exists").messages;
+        let body: Value = serde_json::from_str(&taken[0].body).expect("JSON");
+        let data = &body["data"];
+        assert!(data["stateSlot"].as_u64() >= Some(given), "{data}");
+        assert_eq!(
+            (&data["data"], &data["lamports"]),
+            (&"YWJj".into(), &1.into())
+        );
+        assert_eq!(data["writtenBy"], signature_in(given, 0).to_string());
+    }
+    indexer.stop().await;
+}
+
+async fn without_a_node_an_account_that_is_given_away_is_sent_without_what_is_not_known(
     mut harness: IndexerHarness,
 ) {
     let (mut chain, webhooks, indexer) = begin(&mut harness).await;
     let made = chain.pass(&[(1, of(program())), (2, of(program()))]);
-    chain.pass(&[(1, of(key(50))), (2, of(key(50)))]);
-    let closed = chain.pass(&[(1, Content::Closed)]);
-    let back = chain.pass(&[(2, of(program()))]);
+    let given = chain.pass_executed(&[by_program(1, Some(key(50)))]);
+    let closed = chain.pass(&[(1, Content::Closed), (2, Content::Closed)]);
+    chain.finalize(&harness.store).await;
+    for webhook in &webhooks {
+        assert_eq!(
+            sent(&harness.store, webhook).await,
+            [
+                format!("{made} account 1: 100"),
+                format!("{made} account 2: 100"),
+                format!("{given} account 1: 100->? by transaction"),
+                format!("{closed} account 2: 100->0"),
+            ]
+        );
+    }
+    indexer.stop().await;
+}
+
+async fn an_account_that_is_given_away_on_a_fork_that_is_abandoned_is_retracted(
+    mut harness: IndexerHarness,
+) {
+    let (mut chain, webhooks, indexer) = begin(&mut harness).await;
+    let made = chain.pass(&[(1, of(program()))]);
+    let (fork, block) = chain.execute_on(chain.tip, &[by_program(1, Some(key(50)))]);
+    // There it is another's already.
+    chain.execute_on(block, &[by_program(1, Some(key(51)))]);
+    let store = &harness.store;
+    until_sent(store, &webhooks[0], 2).await;
+    chain.pass(&[]);
+    let given = chain.pass_executed(&[by_program(1, Some(key(50)))]);
+    chain.finalize(store).await;
+    assert_eq!(
+        sent(store, &webhooks[0]).await,
+        [
+            format!("{made} account 1: 100"),
+            format!("{fork} account 1: 100->? by transaction"),
+            format!("{fork} reverted"),
+            format!("{given} account 1: 100->? by transaction"),
+        ]
+    );
+    for webhook in &webhooks[1..] {
+        assert_eq!(
+            sent(store, webhook).await,
+            [
+                format!("{made} account 1: 100"),
+                format!("{given} account 1: 100->? by transaction"),
+            ]
+        );
+    }
+    indexer.stop().await;
+}
+
+async fn an_account_that_was_given_away_is_sent_once_through_a_restart(
+    mut harness: IndexerHarness,
+) {
+    let (mut chain, webhooks, indexer) = begin(&mut harness).await;
+    let made = chain.pass(&[(1, of(program())), (2, of(program()))]);
+    chain.finalize(&harness.store).await;
+    let first = chain.pass_executed(&[by_program(1, Some(key(50)))]);
+    indexer.until_checkpoint_past(first).await;
+    indexer.kill().await;
+    let second = chain.pass_executed(&[by_program(2, Some(key(50)))]);
+    let indexer = harness.start().await;
+    chain.follow(&harness.store).await;
+    chain.finalize(&harness.store).await;
+    for webhook in &webhooks {
+        assert_eq!(
+            sent(&harness.store, webhook).await,
+            [
+                format!("{made} account 1: 100"),
+                format!("{made} account 2: 100"),
+                format!("{first} account 1: 100->? by transaction"),
+                format!("{second} account 2: 100->? by transaction"),
+            ]
+        );
+    }
+    indexer.stop().await;
+}
+
+/// Neither are the transactions, which no webhook has asked for.
+async fn transactions_that_give_nothing_away_are_not_sent(mut harness: IndexerHarness) {
+    let (mut chain, webhooks, indexer) = begin(&mut harness).await;
+    let made = chain.pass(&[(1, of(program()))]);
+    let mut failed = by_program(1, None);
+    failed.fails = true;
+    let of_others = Executed {
+        mentions: key(50),
+        ..by_program(1, None)
+    };
+    chain.pass_executed(&[failed, of_others]);
+    let kept = chain.pass_executed(&[by_program(1, Some(program()))]);
+    let closed = chain.pass_executed(&[by_program(1, None), by_program(1, Some(SYSTEM))]);
+    chain.finalize(&harness.store).await;
+    for webhook in &webhooks {
+        assert_eq!(
+            sent(&harness.store, webhook).await,
+            [
+                format!("{made} account 1: 100"),
+                format!("{kept} account 1: 100"),
+                format!("{closed} account 1: 100->0"),
+            ]
+        );
+    }
+    indexer.stop().await;
+}
+
+/// As the token program's in the sample of the reference server.
+async fn a_program_whose_transactions_the_server_rejects_is_watched_without_them(
+    mut harness: IndexerHarness,
+) {
+    let mut chain = ClosingChain::start().await;
+    chain.server.configure(|settings| {
+        settings.limits.account_include_reject.insert(program());
+    });
+    harness.listen_to(chain.server.endpoint());
+    let webhooks = webhooks(&harness).await;
+    let indexer = harness.start().await;
+    chain.follow(&harness.store).await;
+    let made = chain.pass(&[(1, of(program())), (2, of(program()))]);
+    chain.pass_executed(&[by_program(1, Some(key(50)))]);
+    let closed = chain.pass(&[(1, Content::Closed), (2, Content::Closed)]);
     chain.finalize(&harness.store).await;
     for webhook in &webhooks {
         assert_eq!(
@@ -224,7 +478,7 @@ async fn an_account_that_is_given_away_with_its_lamports_is_sent_once_it_is_clos
                 format!("{made} account 1: 100"),
                 format!("{made} account 2: 100"),
                 format!("{closed} account 1: 100->0"),
-                format!("{back} account 2: 100"),
+                format!("{closed} account 2: 100->0"),
             ]
         );
     }

@@ -156,6 +156,7 @@ impl NumberedEvents {
             is_vote: false,
             error: None,
             account_keys: vec![signer, program, mentioned],
+            writable: vec![0],
             instructions: vec![Instruction {
                 program_index: 1,
                 accounts: vec![0, 2],

@@ -57,6 +57,7 @@ fn transaction(slot: u64, number: u8) -> Update {
         is_vote: false,
         error: None,
         account_keys: Vec::new(),
+        writable: Vec::new(),
         instructions: Vec::new(),
         inner_instructions: Vec::new(),
         log_messages: Vec::new(),

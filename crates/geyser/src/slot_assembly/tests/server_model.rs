@@ -537,6 +537,7 @@ pub(super) fn transaction(slot: u64, signature: Signature) -> TransactionUpdate 
         is_vote: false,
         error: None,
         account_keys: Vec::new(),
+        writable: Vec::new(),
         instructions: Vec::new(),
         inner_instructions: Vec::new(),
         log_messages: Vec::new(),
