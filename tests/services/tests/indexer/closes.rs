@@ -455,7 +455,7 @@ async fn transactions_that_give_nothing_away_are_not_sent(mut harness: IndexerHa
     indexer.stop().await;
 }
 
-/// As the token program's in the sample of the reference server.
+/// As providers do with programs that everybody uses.
 async fn a_program_whose_transactions_the_server_rejects_is_watched_without_them(
     mut harness: IndexerHarness,
 ) {
