@@ -68,8 +68,10 @@ pub fn apply(
         // Outside the limits, so that a page can read that it asked too often.
         .layer(PublicCors::new(origins))
         .layer_fn(|inner| limited(inner, Arc::clone(&limits), metrics.clone()))
-        // Inside the trace, so that a panic is logged with its request like any other answer.
-        .map_future(answer_panics)
+        // Inside the trace, so that a panic is logged with its request like any other answer. On the heap, for every layer
+        // around it holds the future of what is inside two or three times over, and copies it as often; and a connection
+        // keeps the room of the longest future of all routes for as long as its stream lasts.
+        .map_future(|answer| Box::pin(answer_panics(answer)))
         .service(routes);
     named_and_counted(answered, ids, metrics)
 }

@@ -45,8 +45,7 @@ pub async fn run(
     shutdown: CancellationToken,
 ) -> anyhow::Result<()> {
     let listen = config.api.listen;
-    let listener = TcpListener::bind(listen)
-        .await
+    let listener = server::listen(listen)
         .with_context(|| format!("cannot listen on {listen} (api.listen)"))?;
     let lookup_table = lookup_table(config.chain.lookup_table.as_deref())?;
     let (market, market_task) =

@@ -3,7 +3,7 @@
 mod idle;
 mod write_deadline;
 
-use std::{convert::Infallible, io, sync::Arc, time::Duration};
+use std::{convert::Infallible, io, net::SocketAddr, sync::Arc, time::Duration};
 
 use axum::{
     body::{Body, HttpBody},
@@ -18,7 +18,7 @@ use hyper_util::{
 };
 use service_kit::CancellationToken;
 use tokio::{
-    net::{TcpListener, TcpStream},
+    net::{TcpListener, TcpSocket, TcpStream},
     sync::mpsc,
     task::JoinSet,
 };
@@ -40,6 +40,24 @@ const NO_FILES_PAUSE: Duration = Duration::from_millis(100);
 /// but the description's fits, and of a stream whose reader stands still a dozen events wait instead of thousands.
 #[cfg(target_os = "linux")]
 const MOST_UNSENT: u32 = 16 * 1024;
+
+/// Most connections that the kernel completes before they are taken in; it holds no more than it is set to, by itself 4,096.
+/// One that comes when they are that many is dropped, and its client asks again only after a second.
+const BACKLOG: u32 = 16 * 1024;
+
+/// Listens at `address`, where a server that has just ended may have listened.
+///
+/// # Errors
+/// When the address is not this machine's or is taken.
+pub fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = match address {
+        SocketAddr::V4(_) => TcpSocket::new_v4(),
+        SocketAddr::V6(_) => TcpSocket::new_v6(),
+    }?;
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
+}
 
 /// How long a connection may take.
 #[derive(Clone, Copy, Debug)]
@@ -120,9 +138,6 @@ pub async fn serve<S>(
             }
             answer
         });
-        // On the heap, where it is let go with the answer's head: otherwise a connection keeps the room of the longest
-        // future of all routes for as long as its stream lasts, and a request is copied with it from layer to layer.
-        let service = service.map_future(Box::pin);
         let connection = connection(stream, service, watched, deadlines, shutdown.clone());
         open.spawn(connection);
     }
