@@ -36,7 +36,7 @@ impl SlotAssembler {
         {
             return Some(filter);
         }
-        if !from.replays(bank.opened_in, slot) {
+        if !from.replays(bank.opened_in, slot) || !self.holds_earlier_copies(source, slot, at) {
             return None;
         }
         let mut ended = self.ended(source, slot).iter();
@@ -45,6 +45,27 @@ impl SlotAssembler {
                 bank.blockhash() == Some(&ended.blockhash) && ended.ended_in < bank.opened_in
             })
             .then_some(filter)
+    }
+
+    /// Whether a bank holds all that the same filter has selected of its block before. Where a server ignores that it was asked for a
+    /// replay, the live stream may bring a block once more that a replay has brought, and what comes after the request is its rest.
+    fn holds_earlier_copies(&self, source: usize, slot: u64, at: usize) -> bool {
+        let view = self
+            .slots
+            .get(&slot)
+            .and_then(|entry| entry.views.get(source));
+        let Some((from, view)) = self.sources.get(source).zip(view) else {
+            return false;
+        };
+        let Some(bank) = view.banks.get(at) else {
+            return false;
+        };
+        let is_copy = |before: &&CollectedBank| {
+            before.blockhash() == bank.blockhash()
+                && from.filter(before.opened_in) == from.filter(bank.opened_in)
+        };
+        let mut copies = view.banks.iter().take(at).filter(is_copy);
+        copies.all(|before| bank.contains(before))
     }
 
     /// What the server of a source has reported the end of.

@@ -83,6 +83,23 @@ fn banks_of_a_slot_that_are_numbered_are_given_out_whole_though_written_in_turns
     run_prepared(20, 2, true, true, World::number_banks);
 }
 
+/// A server that ignores the request repeats a block behind the replay that it began with, in the midst of which the request comes
+/// into force; and a commitment names a bank that its server, connected to since, has not delivered.
+#[test]
+fn the_rest_of_a_repeated_block_is_no_replay_and_an_unknown_bank_confirms_nothing() {
+    let mut world = World::new(530, 3, true, true);
+    world.number_banks();
+    world.freezes = true;
+    world.pace = vec![1, 3, 12];
+    for server in 0..3 {
+        world.connect(2 * server, None);
+    }
+    for _ in 0..600 {
+        world.step(true);
+    }
+    world.finish();
+}
+
 #[test]
 fn a_replay_of_more_slots_than_are_held_is_given_out_whole() {
     let mut world = World::new(3, 1, false, false);
