@@ -2,13 +2,14 @@
 
 use std::{
     io::{self, Read, Write},
-    net::{Ipv4Addr, TcpListener, TcpStream},
+    net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream},
     sync::{Arc, Mutex, PoisonError},
     thread,
     time::SystemTime,
 };
 
 use service_kit::Clock;
+use socket2::{Domain, Socket, Type};
 
 use super::LISTENS;
 use crate::http::{FIRST_SLOT, SLOT_TIME};
@@ -16,12 +17,16 @@ use crate::http::{FIRST_SLOT, SLOT_TIME};
 /// First argument of the process that serves bare streams; the second is the length of an event.
 pub const CHILD: &str = "serve-bare-streams";
 
+/// Most connections that the kernel completes before they are taken in, as many as the API has: all readers connect at once,
+/// and one that finds no room asks again only after a second, and then after ever longer.
+const BACKLOG: i32 = 16 * 1024;
+
 /// Serves: says where, and then of each event when it began to write it.
 ///
 /// # Errors
 /// When no port can be bound.
 pub fn serve(event_length: usize) -> anyhow::Result<()> {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+    let listener = listen()?;
     println!("{LISTENS}{}", listener.local_addr()?);
     let readers = Arc::new(Mutex::new(Vec::new()));
     let accepted = Arc::clone(&readers);
@@ -43,6 +48,14 @@ pub fn serve(event_length: usize) -> anyhow::Result<()> {
         println!("{slot} {}", begun.unwrap_or_default().as_nanos());
     }
     Ok(())
+}
+
+/// Listens at a free port. The standard library's own way has room for 128 connections.
+fn listen() -> io::Result<TcpListener> {
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, None)?;
+    socket.bind(&SocketAddr::from((Ipv4Addr::LOCALHOST, 0)).into())?;
+    socket.listen(BACKLOG)?;
+    Ok(socket.into())
 }
 
 /// A stream whose request is read, to its empty line, and whose head is answered.
