@@ -159,6 +159,17 @@ pub enum ApiError {
         /// How many are allowed.
         limit: u32,
     },
+    /// As much is kept for the caller as is allowed.
+    #[error(
+        "{bytes} bytes of messages are kept for your webhooks, and {limit} are allowed; delete webhooks, wait until the oldest messages \
+         are removed, or ask the operator for more"
+    )]
+    StoredQuota {
+        /// How many are kept.
+        bytes: u64,
+        /// How many are allowed.
+        limit: u64,
+    },
     /// The backfill of the webhook that was asked for before is not done.
     #[error(
         "the one that was asked for before is not done yet; see how far it is, and ask again when it is done"
@@ -381,6 +392,7 @@ impl ApiError {
             }
             Self::TooManyWebhooks { .. }
             | Self::AddressQuota { .. }
+            | Self::StoredQuota { .. }
             | Self::NotServed { .. }
             | Self::BackfillPending
             | Self::IdempotencyKeyReused { .. }
@@ -452,6 +464,11 @@ impl ApiError {
                 S::UNPROCESSABLE_ENTITY,
                 C::AddressQuota,
                 "Too many addresses",
+            ),
+            Self::StoredQuota { .. } => problem(
+                S::UNPROCESSABLE_ENTITY,
+                C::StoredQuota,
+                "Too many stored bytes",
             ),
             Self::NotServed { .. } => problem(
                 S::UNPROCESSABLE_ENTITY,

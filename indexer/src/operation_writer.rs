@@ -15,6 +15,9 @@ use crate::events::operations;
 /// Pause between two looks: an owner who is told within seconds is told at once.
 const TICK: Duration = Duration::from_secs(5);
 
+/// Looks at quotas between two that count what is stored, which takes the longer the more it is: a minute.
+const LOOKS_PER_COUNT: u64 = 12;
+
 /// The task that writes operational messages.
 #[derive(Debug)]
 pub struct OperationWriter {
@@ -31,8 +34,12 @@ impl OperationWriter {
     pub async fn run(self, shutdown: CancellationToken) {
         let mut outage = OutageLog::new("writing operational messages");
         let mut told = HashSet::new();
+        let mut looks = 0..;
         while !shutdown.is_cancelled() {
-            match self.write_due(&mut told).await {
+            let counts_stored = looks
+                .next()
+                .is_some_and(|look: u64| look.is_multiple_of(LOOKS_PER_COUNT));
+            match self.write_due(&mut told, counts_stored).await {
                 Ok(()) => outage.recovered(),
                 Err(error) => outage.failed(error.outage(), &error),
             }
@@ -44,10 +51,14 @@ impl OperationWriter {
     }
 
     /// Writes what is due. `told` are the ids of what was due at the last look; what an earlier process told is known by its id.
-    async fn write_due(&self, told: &mut HashSet<MessageId>) -> Result<(), StoreError> {
+    async fn write_due(
+        &self,
+        told: &mut HashSet<MessageId>,
+        counts_stored: bool,
+    ) -> Result<(), StoreError> {
         let now = Timestamp::from(self.clock.now());
         let troubled = self.store.troubled_webhooks().await?;
-        let used_up = self.store.used_up_quotas().await?;
+        let used_up = self.store.used_up_quotas(now, counts_stored).await?;
         if troubled.is_empty() && used_up.is_empty() {
             told.clear();
             return Ok(());

@@ -7,9 +7,12 @@ const MOST = '100';
 
 const quota = ({ used, limit }) => `${used} of ${limit ?? 'any number'}`;
 
+const rate = ({ used, limit, throttled }) => limit === null ? 'any number' : `${used} of ${limit}${throttled ? '; the others wait' : ''}`;
+
 async function show() {
-  const { webhooks, addresses, storedBytes } = await call('/api/usage');
-  facts(byId('usage'), [['webhooks', quota(webhooks)], ['watched addresses', quota(addresses)], ['bytes of stored messages', quota(storedBytes)]]);
+  const { webhooks, addresses, storedBytes, messagesPerSecond, deliverySlots } = await call('/api/usage');
+  facts(byId('usage'), [['webhooks', quota(webhooks)], ['watched addresses', quota(addresses)], ['bytes of stored messages', quota(storedBytes)],
+    ['messages sent in the last second', rate(messagesPerSecond)], ['deliveries at once', quota(deliverySlots)]]);
   const page = await call(`/api/webhooks?limit=${MOST}`);
   const rows = [];
   for (const { id, url } of page.webhooks) {

@@ -64,6 +64,7 @@ problem_codes! {
     RpcTimeout = "rpc_timeout",
     SimulationFailed = "simulation_failed",
     Stopping = "stopping",
+    StoredQuota = "stored_quota",
     StoreUnavailable = "store_unavailable",
     TokenAccountUnusable = "token_account_unusable",
     TooManyStreams = "too_many_streams",

@@ -20,6 +20,9 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 /// Longest life that a key may be given, days: ten years. One that is to live longer is made without an end.
 const MAX_DAYS: i64 = 3650;
 
+/// Most messages a second to which a key may be limited: more than one process sends.
+const MAX_MESSAGES_PER_SECOND: i64 = 1_000_000;
+
 /// Start of the identifiers of keys, which a name must not look like.
 const ID_PREFIX: &str = "key_";
 
@@ -81,6 +84,12 @@ pub struct LimitArguments {
     /// Most MiB of messages that are kept for its webhooks: beyond them the oldest are removed, delivered or not.
     #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u32).range(1..))]
     stored_mib: Option<u32>,
+    /// Most messages that are sent in a second to its webhooks together, repetitions included: the others wait.
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=MAX_MESSAGES_PER_SECOND))]
+    messages_per_second: Option<u32>,
+    /// Most deliveries that are under way for its webhooks at once.
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
+    delivery_slots: Option<u32>,
     #[command(flatten)]
     file: FileArguments,
 }
@@ -134,12 +143,16 @@ pub async fn run(command: Command, clock: &Clock) -> anyhow::Result<()> {
             webhooks,
             addresses,
             stored_mib,
+            messages_per_second,
+            delivery_slots,
             file,
         }) => {
             let quotas = Quotas {
                 webhooks,
                 addresses,
                 stored_mib,
+                messages_per_second,
+                delivery_slots,
             };
             with_store(&file, |_, store| limit(store, key, quotas)).await
         }
@@ -198,7 +211,11 @@ fn limits(quotas: Quotas) -> String {
     };
     let (webhooks, addresses) = (words(quotas.webhooks), words(quotas.addresses));
     let stored = words(quotas.stored_mib);
-    format!("webhooks: {webhooks}, addresses: {addresses}, stored MiB: {stored}")
+    let rate = words(quotas.messages_per_second);
+    let slots = words(quotas.delivery_slots);
+    format!(
+        "webhooks: {webhooks}, addresses: {addresses}, stored MiB: {stored}, messages a second: {rate}, deliveries at once: {slots}"
+    )
 }
 
 async fn revoke(store: Store, key: String, now: Timestamp) -> anyhow::Result<()> {

@@ -109,6 +109,14 @@ pub enum StoreError {
         /// The limit.
         limit: u32,
     },
+    /// As much is kept for the webhooks of one API key as it is allowed.
+    #[error("{bytes} bytes of messages are kept for the key, and {limit} are allowed")]
+    StoredQuota {
+        /// How many are kept.
+        bytes: u64,
+        /// The limit.
+        limit: u64,
+    },
     /// As many secrets as are allowed sign beside the current one.
     #[error("{limit} secrets before this one sign until {until} or longer, which is the limit")]
     TooManySecrets {

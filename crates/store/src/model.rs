@@ -22,6 +22,7 @@ mod known_account;
 mod lease;
 mod message;
 mod operation;
+mod pace;
 mod pause;
 mod queue_stats;
 mod retention;
@@ -77,4 +78,5 @@ pub use self::{
 pub(crate) use self::{
     encryption::{SealFault, SealedColumn},
     filters::edit_addresses,
+    pace::Pace,
 };

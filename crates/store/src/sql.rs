@@ -33,6 +33,7 @@ mod release;
 mod retention;
 mod retried;
 mod rows;
+mod shares;
 mod skip;
 mod stats;
 mod store;

@@ -13,7 +13,7 @@ use sluice_webhook_client::{Client, WebhookRequest, batch_body, batch_id, payloa
 use tokio::{
     sync::{Notify, OwnedSemaphorePermit, mpsc, watch},
     task::JoinSet,
-    time::{Interval, MissedTickBehavior, interval, timeout},
+    time::{Interval, MissedTickBehavior, interval, sleep, timeout},
 };
 
 use super::{
@@ -218,7 +218,8 @@ impl Dispatcher {
         permits: EndpointPermits,
         stop: Arc<Stop>,
     ) -> Ended {
-        let Some(_permit) = permit(&permits, &stop).await else {
+        let permit = self.permit_in_turn(&permits, delivery.turn, &stop).await;
+        let Some(_permit) = permit else {
             return Ended::Unused(delivery.lease);
         };
         let body = payload(&delivery.body, &delivery.options);
@@ -236,7 +237,9 @@ impl Dispatcher {
         permits: EndpointPermits,
         stop: Arc<Stop>,
     ) -> Ended {
-        let attempt = match (permit(&permits, &stop).await, batch.first()) {
+        let turn = batch.first().and_then(|first| first.turn);
+        let permit = self.permit_in_turn(&permits, turn, &stop).await;
+        let attempt = match (permit, batch.first()) {
             (Some(_permit), Some(first)) => {
                 let id = batch_id(batch.iter().map(|each| &each.lease.id));
                 let bodies: Vec<_> = batch
@@ -252,6 +255,26 @@ impl Dispatcher {
         match attempt {
             Some(attempt) => Ended::AttemptedBatch(self.judge_batch(batch, attempt)),
             None => Ended::UnusedBatch(batch.into_iter().map(|each| each.lease).collect()),
+        }
+    }
+
+    /// A permit, when the turn of the attempt has come.
+    async fn permit_in_turn(
+        &self,
+        permits: &EndpointPermits,
+        turn: Option<Timestamp>,
+        stop: &Stop,
+    ) -> Option<OwnedSemaphorePermit> {
+        let permit = permit(permits, stop).await?;
+        let Some(turn) = turn else {
+            return Some(permit);
+        };
+        let wait = turn.unix_millis() - Timestamp::from(self.clock.now()).unix_millis();
+        // Negative when it has passed.
+        let wait = Duration::from_millis(u64::try_from(wait).unwrap_or(0));
+        tokio::select! {
+            () = sleep(wait.min(PERMIT_PATIENCE)) => Some(permit),
+            () = stop.shutdown.cancelled() => None,
         }
     }
 

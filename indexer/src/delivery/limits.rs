@@ -7,6 +7,9 @@
 //! 4. The concurrency limit of an endpoint is learnt by the circuit breaker and kept by the store: a weak endpoint gets
 //!    fewer at once, from [`LEAST_CONCURRENCY`] up to [`MAX_IN_FLIGHT`]. Its owner may ask for fewer still
 //!    ([`sluice_store::DeliveryOptions`]): the store leases no more of it, so that holds for all processes together.
+//!
+//! An API key may have limits of its own on what is leased for it at once and in a second, and a webhook a rate: the store keeps
+//! them when it leases, for all processes together, and gives each attempt of such a webhook its turn.
 
 /// Deliveries that this process holds leases on at once: each is a few kilobytes, and a socket when it is in flight.
 pub const MAX_LEASED: usize = 8192;

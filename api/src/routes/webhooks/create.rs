@@ -60,6 +60,8 @@ pub(super) async fn handler(
     let key = idempotency_key(request.headers())?;
     let body: DefinitionBody = read_json(request, state.settings.max_body_bytes()).await?;
     let (definition, temporary) = body.create(&state.settings)?;
+    let stored = state.store.check_stored(&owner).await;
+    stored.map_err(store_error)?;
     served::check(&state, &definition).await?;
     let created = Timestamp::from(state.clock.now());
     let new = NewWebhook {

@@ -32,6 +32,7 @@ pub(super) fn store_error(error: StoreError) -> ApiError {
     match error {
         StoreError::TooManyWebhooks { limit } => ApiError::TooManyWebhooks { limit },
         StoreError::AddressQuota { count, limit } => ApiError::AddressQuota { count, limit },
+        StoreError::StoredQuota { bytes, limit } => ApiError::StoredQuota { bytes, limit },
         StoreError::IdempotencyKeyReused { webhook } => ApiError::IdempotencyKeyReused { webhook },
         StoreError::BackfillPending => ApiError::BackfillPending,
         StoreError::VersionConflict { current } => ApiError::VersionConflict { current },

@@ -19,7 +19,7 @@ use utoipa::{
 use super::{
     limits::SMALL_BODY_BYTES,
     parts::{Refusals, WebhookPath},
-    problem::{found, missing, parse_id},
+    problem::{found, missing, parse_id, store_error},
     schema,
     state::State,
 };
@@ -154,6 +154,9 @@ pub(super) async fn handler(
 ) -> Result<impl IntoResponse, ApiError> {
     let body: RedeliverBody = read_json(request, SMALL_BODY_BYTES).await?;
     let which = body.which()?;
+    // What is owed again is kept longer than what is finished.
+    let stored = state.store.check_stored(&access).await;
+    stored.map_err(store_error)?;
     let now = Timestamp::from(state.clock.now());
     let redelivered = state
         .store

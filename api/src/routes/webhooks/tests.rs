@@ -156,6 +156,16 @@ impl Api {
 
     /// Stores `count` messages for a webhook, as an indexer would, and returns their ids.
     async fn messages(&self, path: &str, count: u8) -> Vec<MessageId> {
+        self.store_messages(path, count, &u64::MAX.to_string())
+            .await
+    }
+
+    /// Stores a message of more than so many bytes.
+    async fn message_of(&self, path: &str, bytes: usize) {
+        self.store_messages(path, 1, &"7".repeat(bytes)).await;
+    }
+
+    async fn store_messages(&self, path: &str, count: u8, amount: &str) -> Vec<MessageId> {
         let webhook = id_of(path);
         let messages: Vec<_> = (1..=count)
             .map(|number| NewMessage {
@@ -167,7 +177,7 @@ impl Api {
                 order_key: None,
                 body: BodyTemplate::new(
                     format!(r#"{{"type":"transaction","webhookId":"{webhook}","sequence":"#),
-                    format!(r#","data":{{"amount":{}}}}}"#, u64::MAX).into(),
+                    format!(r#","data":{{"amount":{amount}}}}}"#).into(),
                 ),
             })
             .collect();

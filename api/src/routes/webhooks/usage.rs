@@ -2,13 +2,11 @@
 
 use axum::{Json, extract::State as StateOf};
 use serde::Serialize;
+use sluice_store::Timestamp;
 use utoipa::ToSchema;
 
 use super::{parts::Refusals, problem::store_error, state::State};
 use crate::{auth::Caller, error::ApiError};
-
-/// Bytes of a MiB.
-const MIB: u64 = 1024 * 1024;
 
 /// What the caller has, and may have.
 #[derive(Debug, Serialize, ToSchema)]
@@ -18,8 +16,24 @@ pub(super) struct UsageAnswer {
     /// Addresses that its webhooks watch together, each counted once for each webhook.
     addresses: Quota,
     /// Bytes of the messages that are kept for its webhooks, those that no endpoint accepts included; beyond the limit the oldest
-    /// are removed.
+    /// are removed, and nothing is created, backfilled or redelivered.
     stored_bytes: Quota,
+    messages_per_second: Rate,
+    /// Deliveries that are under way for its webhooks at once.
+    delivery_slots: Quota,
+}
+
+/// Messages that are sent in a second, repetitions included. What is beyond the limit is kept, and sent as soon as it allows.
+#[derive(Debug, Serialize, ToSchema)]
+struct Rate {
+    /// In the last second; null where there is no limit.
+    #[schema(required)]
+    used: Option<u32>,
+    /// Null where there is no limit.
+    #[schema(required)]
+    limit: Option<u32>,
+    /// Whether messages wait because of the limit, or did within the last ten seconds.
+    throttled: bool,
 }
 
 /// One quota.
@@ -47,7 +61,9 @@ pub(super) async fn handler(
     StateOf(state): StateOf<State>,
     Caller(access): Caller,
 ) -> Result<Json<UsageAnswer>, ApiError> {
-    let usage = state.store.usage(&access).await.map_err(store_error)?;
+    let now = Timestamp::from(state.clock.now());
+    let usage = state.store.usage(&access, now).await;
+    let usage = usage.map_err(store_error)?;
     Ok(Json(UsageAnswer {
         webhooks: Quota {
             used: usage.webhooks.into(),
@@ -65,7 +81,16 @@ pub(super) async fn handler(
         },
         stored_bytes: Quota {
             used: usage.stored_bytes,
-            limit: usage.quotas.stored_mib.map(|mib| u64::from(mib) * MIB),
+            limit: usage.quotas.stored_bytes(),
+        },
+        messages_per_second: Rate {
+            used: usage.messages_per_second,
+            limit: usage.quotas.messages_per_second,
+            throttled: usage.throttled,
+        },
+        delivery_slots: Quota {
+            used: usage.delivery_slots.into(),
+            limit: usage.quotas.delivery_slots.map(u64::from),
         },
     }))
 }

@@ -65,6 +65,13 @@ impl Row {
     pub(crate) fn count(&self, name: &'static str) -> Result<u32, StoreError> {
         u32::try_from(self.integer(name)?).map_err(|_| StoreError::Corrupt { what: name })
     }
+
+    pub(crate) fn optional_count(&self, name: &'static str) -> Result<Option<u32>, StoreError> {
+        let count = self.optional_integer(name)?.map(u32::try_from);
+        count
+            .transpose()
+            .map_err(|_| StoreError::Corrupt { what: name })
+    }
 }
 
 /// For the database, whose integers are signed.

@@ -85,6 +85,9 @@ pub struct NewApiKey {
     pub scopes: Scopes,
 }
 
+/// Bytes of a MiB.
+const MIB: u64 = 1024 * 1024;
+
 /// What an API key may have. `None` is the configured limit, or none where nothing is configured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Quotas {
@@ -94,6 +97,19 @@ pub struct Quotas {
     pub addresses: Option<u32>,
     /// MiB of the messages that are kept for its webhooks.
     pub stored_mib: Option<u32>,
+    /// Messages that are handed over to its endpoints in a second, repetitions included. What is more waits.
+    pub messages_per_second: Option<u32>,
+    /// Deliveries that are leased for it at once, by all processes together.
+    pub delivery_slots: Option<u32>,
+}
+
+impl Quotas {
+    /// Bytes of the messages that may be kept for it.
+    #[must_use]
+    pub fn stored_bytes(self) -> Option<u64> {
+        self.stored_mib
+            .map(|mib| u64::from(mib).saturating_mul(MIB))
+    }
 }
 
 /// What an API key has, of what is limited by quotas.
@@ -105,6 +121,12 @@ pub struct Usage {
     pub addresses: u64,
     /// Bytes of the messages that are kept for its webhooks, those that nobody accepts included.
     pub stored_bytes: u64,
+    /// Messages that were handed over to its endpoints in the last second, repetitions included; counted where they are limited.
+    pub messages_per_second: Option<u32>,
+    /// Whether that limit has held messages back just now.
+    pub throttled: bool,
+    /// Deliveries that are leased for it.
+    pub delivery_slots: u32,
     /// The limits that it has of its own.
     pub quotas: Quotas,
 }

@@ -16,10 +16,6 @@ pub const MAX_OWN_RETRY_PAUSES: usize = 20;
 /// Longest pause of a retry schedule of its owner's, seconds: a day, as in the service's own.
 pub const MAX_OWN_RETRY_PAUSE_SECS: u32 = 24 * 60 * 60;
 
-/// For how many seconds a rate is leased ahead: an attempt waits that long for its turn at most, which is less than the patience
-/// with which one waits for a permit.
-const LEASED_SECONDS: u32 = 2;
-
 /// Fewest bytes of a body that may be asked to be the most: less is no message.
 pub const MIN_PAYLOAD_BYTES: u32 = 1024;
 
@@ -81,7 +77,7 @@ impl SignatureVersion {
 pub struct DeliveryOptions {
     /// Most attempts in flight at once, of all processes together.
     pub concurrency: Option<u32>,
-    /// Most attempts that a process begins in a second, evenly spread.
+    /// Most attempts that are begun in a second, evenly spread, of all processes together.
     pub max_per_second: Option<u32>,
     /// Deadline of an attempt, milliseconds; the service's own where that is shorter.
     pub timeout_ms: Option<u32>,
@@ -140,13 +136,7 @@ impl DeliveryOptions {
 
     /// How many attempts may be leased at once to an endpoint that is known to bear `learnt`.
     pub(crate) fn leasable(&self, learnt: Option<u32>) -> Option<u32> {
-        let of_rate = self
-            .max_per_second
-            .map(|rate| rate.saturating_mul(LEASED_SECONDS));
-        [learnt, self.concurrency, of_rate]
-            .into_iter()
-            .flatten()
-            .min()
+        [learnt, self.concurrency].into_iter().flatten().min()
     }
 }
 
@@ -156,15 +146,14 @@ mod tests {
 
     #[test]
     fn the_least_of_what_is_learnt_and_what_is_asked_for_is_leased() {
-        let options = |concurrency, max_per_second| DeliveryOptions {
+        let options = |concurrency| DeliveryOptions {
             concurrency,
-            max_per_second,
             ..DeliveryOptions::default()
         };
-        assert_eq!(options(None, None).leasable(None), None);
-        assert_eq!(options(None, None).leasable(Some(3)), Some(3));
-        assert_eq!(options(Some(2), None).leasable(Some(3)), Some(2));
-        assert_eq!(options(Some(4), Some(1)).leasable(Some(3)), Some(2));
+        assert_eq!(options(None).leasable(None), None);
+        assert_eq!(options(None).leasable(Some(3)), Some(3));
+        assert_eq!(options(Some(2)).leasable(Some(3)), Some(2));
+        assert_eq!(options(Some(4)).leasable(Some(3)), Some(3));
     }
 
     #[test]

@@ -102,4 +102,6 @@ pub struct LeasedDelivery {
     pub head: u64,
     /// Whether it is the one delivery by which an endpoint whose breaker is not closed is tried.
     pub probe: bool,
+    /// When its attempt may begin, where the owner of its webhook asks for a rate: no process has the same turn.
+    pub turn: Option<Timestamp>,
 }

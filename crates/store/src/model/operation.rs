@@ -81,10 +81,10 @@ pub struct TroubledWebhook {
 pub struct UsedUpQuota {
     /// Who is told.
     pub webhook: WebhookId,
-    /// `webhooks` or `addresses`.
+    /// `webhooks`, `addresses`, `storedBytes` or `messagesPerSecond`.
     pub quota: &'static str,
     /// What is used.
     pub used: u64,
     /// What is allowed.
-    pub limit: u32,
+    pub limit: u64,
 }

@@ -12,7 +12,7 @@ const REVOKED: &str = "the API key it belongs to was revoked";
 
 const SELECT: &str = "
     SELECT k.id, k.name, k.created_at, k.revoked_at, k.expires_at, k.scopes, k.max_webhooks, k.max_addresses,
-        k.max_stored_mib,
+        k.max_stored_mib, k.max_messages_per_second, k.max_delivery_slots,
         (SELECT count(*) FROM webhooks w WHERE w.api_key = k.ordinal AND w.deleted = 0) AS webhooks
     FROM api_keys k WHERE CAST($1 AS TEXT) IS NULL OR k.id = $1 ORDER BY k.ordinal";
 

@@ -35,6 +35,7 @@ pub(super) struct DeliveryData {
     pub(super) probe: bool,
     pub(super) in_order: bool,
     pub(super) head: u64,
+    pub(super) turn: Option<Timestamp>,
 }
 
 /// These webhooks, as a JSON parameter: an array of objects that name them as `webhook`.
@@ -72,6 +73,11 @@ impl EndpointData {
         self.tenant
     }
 
+    /// Whether its owner asks for a rate, by which attempts are leased.
+    pub(super) fn is_paced(&self) -> bool {
+        self.options.max_per_second.is_some()
+    }
+
     /// A delivery to this endpoint, under the lease that was requested.
     pub(super) fn leased(&self, delivery: DeliveryData, request: &LeaseRequest) -> LeasedDelivery {
         LeasedDelivery {
@@ -97,6 +103,7 @@ impl EndpointData {
             options: Arc::clone(&self.options),
             head: delivery.head,
             probe: delivery.probe,
+            turn: delivery.turn,
         }
     }
 }

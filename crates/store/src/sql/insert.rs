@@ -167,6 +167,7 @@ impl Insertion<'_, '_> {
                 probe: false,
                 in_order: lane.is_some(),
                 head: number,
+                turn: None,
             })
         });
         let (due_at, lease_token) = match lease {

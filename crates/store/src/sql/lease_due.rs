@@ -10,13 +10,15 @@ use super::{
     lease_followers::{LaneHead, lease_followers},
     retried::retried,
     rows,
+    shares::{Left, Shares, TenantLimits},
     store::Store,
     webhook_row,
 };
 use crate::{
-    Access, Batch, Breaker, EncryptionKeys, LeaseLimits, LeaseRequest, LeasedDelivery, Load,
-    StoreError, Tenant, TenantShares, Timestamp, WebhookId,
+    Access, Batch, Breaker, DeliveryOrder, EncryptionKeys, LeaseLimits, LeaseRequest,
+    LeasedDelivery, Load, StoreError, Tenant, TenantShares, Timestamp, WebhookId,
     backend::{Connection, Durability, Row, Sql, bound_rows, unsigned, values},
+    model::Pace,
 };
 
 /// Active webhooks with deliveries that are or will be due, and when the first of them is, not before the
@@ -33,7 +35,8 @@ const WAITING: &str = "
                 ORDER BY d.webhook, d.due_at, d.sequence LIMIT 1)
         FROM pending WHERE pending.webhook IS NOT NULL
     ), waiting AS MATERIALIZED (
-        SELECT w.ordinal, w.api_key, w.batch_messages, w.batch_bytes, w.batch_wait_ms, w.delivery_options, e.breaker, e.concurrency_limit,
+        SELECT w.ordinal, w.api_key, w.batch_messages, w.batch_bytes, w.batch_wait_ms, w.delivery_options, w.delivery_order,
+            k.max_messages_per_second, k.max_delivery_slots, e.breaker, e.concurrency_limit,
             coalesce(e.paused_until, 0) AS paused_until,
             (SELECT d.due_at FROM deliveries d
              WHERE d.webhook = w.ordinal AND d.due_at IS NOT NULL
@@ -41,16 +44,18 @@ const WAITING: &str = "
         FROM pending
         JOIN webhooks w ON w.ordinal = pending.webhook
         JOIN endpoints e ON e.webhook = w.ordinal
+        LEFT JOIN api_keys k ON k.ordinal = w.api_key
         WHERE w.active = 1 AND w.deleted = 0 AND w.relay_until IS NULL
     )
-    SELECT ordinal, api_key, batch_messages, batch_bytes, batch_wait_ms, delivery_options, breaker, concurrency_limit,
+    SELECT ordinal, api_key, batch_messages, batch_bytes, batch_wait_ms, delivery_options, delivery_order,
+        max_messages_per_second, max_delivery_slots, breaker, concurrency_limit,
         CASE WHEN paused_until > oldest THEN paused_until ELSE oldest END AS due_at
     FROM waiting WHERE oldest IS NOT NULL";
 
 /// The temporary webhook `$1` of an API key (`$2`, null for all), if it has not ended at `$3`.
 const RELAYED: &str = "
-    SELECT w.ordinal, w.api_key, w.batch_messages, w.batch_bytes, w.batch_wait_ms, w.delivery_options,
-        'closed' AS breaker, e.concurrency_limit, CAST(0 AS BIGINT) AS due_at
+    SELECT w.ordinal, w.api_key, w.batch_messages, w.batch_bytes, w.batch_wait_ms, w.delivery_options, w.delivery_order,
+        k.max_messages_per_second, k.max_delivery_slots, 'closed' AS breaker, e.concurrency_limit, CAST(0 AS BIGINT) AS due_at
     FROM webhooks w JOIN endpoints e ON e.webhook = w.ordinal
     LEFT JOIN api_keys k ON k.ordinal = w.api_key
     WHERE w.id = $1 AND (CAST($2 AS TEXT) IS NULL OR k.id = $2)
@@ -100,10 +105,18 @@ const LEASE: Sql = Sql {
 /// wait for the database between two of them.
 const LEASED_BATCHES: u32 = 4;
 
+/// How far ahead turns of a webhook whose owner asks for a rate are leased: an attempt waits that long for its turn at most,
+/// which is less than the patience with which one waits for a permit.
+const TURNS_AHEAD: Duration = Duration::from_secs(1);
+
 /// A webhook with deliveries to be leased.
 struct DueWebhook {
     ordinal: i64,
     tenant: Tenant,
+    limits: TenantLimits,
+    /// Attempts in a second, where its owner asks for a rate.
+    per_second: Option<u32>,
+    in_order: bool,
     breaker: Breaker,
     /// Attempts that may be leased at once; `None` for as many as there are.
     leasable: Option<u32>,
@@ -114,13 +127,21 @@ struct DueWebhook {
 impl DueWebhook {
     /// Deliveries of it that may be leased at once, where each webhook may have `quota` and so much is left of its tenant's
     /// share.
-    fn quota(&self, quota: u32, share: Load) -> u32 {
-        match self.batch {
+    fn quota(&self, quota: u32, left: Left) -> u32 {
+        let share = left.of_process();
+        let quota = match self.batch {
             None => quota.min(TenantShares::quota_of_webhook(share)),
             Some(batch) => quota
                 .max(batch.max_messages.saturating_mul(LEASED_BATCHES))
                 .min(share.deliveries.div_ceil(LEASED_BATCHES)),
-        }
+        };
+        quota.min(left.slots_of_webhook())
+    }
+
+    /// Deliveries of it that one attempt takes of those that are due: of a lane the first alone is.
+    fn due_in_one(&self) -> u32 {
+        let batch = self.batch.filter(|_| !self.in_order);
+        batch.map_or(1, |batch| batch.max_messages.max(1))
     }
 
     /// Deliveries that its endpoint is believed to bear at once, and that its owner wants it to.
@@ -136,6 +157,8 @@ struct LeasedKey {
     webhook: i64,
     sequence: i64,
     head: i64,
+    /// When its attempt may begin, where its webhook has a rate.
+    turn: Option<Timestamp>,
 }
 
 impl Store {
@@ -211,15 +234,14 @@ impl Store {
         let mut write = self.write(Durability::Relaxed).await?;
         let mut leased = Vec::new();
         let mut left = request.limits;
-        let mut shares: HashMap<Tenant, Load> = HashMap::new();
+        let mut shares = Shares::of(request);
         for due in webhooks {
             if left.total == 0 {
                 break;
             }
             let tenant = due.tenant;
-            let share = shares
-                .entry(tenant)
-                .or_insert_with(|| request.shares.left(tenant));
+            let of_tenant = shares.left(&mut write, tenant, due.limits).await?;
+            let share = of_tenant.load;
             if share.deliveries == 0 {
                 continue;
             }
@@ -228,15 +250,16 @@ impl Store {
                 bytes: left.bytes.min(share.bytes),
                 // Such a body would never have room within a share; it waits for the tenant's others.
                 oversized: left.oversized && request.shares.held(tenant) == Load::default(),
-                quota: due.quota(left.quota, *share),
+                quota: due.quota(left.quota, of_tenant),
             };
             // Where the next body is too long for what is left, those of other webhooks may not be.
             let took = lease_of_webhook(&mut write, due, request, within, &mut leased).await?;
-            *share = share.without(took);
+            shares.take(tenant, took);
             left.total = left.total.saturating_sub(took.deliveries);
             left.bytes = left.bytes.saturating_sub(took.bytes);
             left.oversized &= took == Load::default();
         }
+        shares.record(&mut write).await?;
         if leased.is_empty() {
             // A transaction that is dropped keeps its locks for a moment, in which the next call would pass these webhooks by.
             write.commit().await?;
@@ -272,6 +295,14 @@ async fn lease_of_webhook(
         Breaker::Closed => webhook.borne().min(left.quota),
         Breaker::Open | Breaker::HalfOpen => 1,
     };
+    let pace = pace(write, webhook, request.now).await?;
+    let in_turn = pace.map_or(u32::MAX, |pace| {
+        pace.turns().saturating_mul(webhook.due_in_one())
+    });
+    if in_turn == 0 {
+        return Ok(Load::default());
+    }
+    let before = leased.len();
     let found = write
         .rows(
             LEASE,
@@ -280,7 +311,7 @@ async fn lease_of_webhook(
                 request.now,
                 request.token.0,
                 request.until,
-                left.total,
+                left.total.min(in_turn),
                 quota,
                 i64::try_from(left.bytes).unwrap_or(i64::MAX),
                 left.oversized,
@@ -305,11 +336,52 @@ async fn lease_of_webhook(
                     webhook: webhook.ordinal,
                     sequence,
                     head: head.sequence,
+                    turn: None,
                 });
             }
         }
     }
+    if let Some(pace) = pace {
+        let turns = take_turns(webhook, pace, leased.get_mut(before..).unwrap_or_default());
+        let taken = "UPDATE endpoints SET next_attempt_micros = $2 WHERE webhook = $1";
+        let next = pace.after(turns);
+        write.execute(taken, values![webhook.ordinal, next]).await?;
+    }
     Ok(took)
+}
+
+/// The turns of a webhook whose owner asks for a rate. Its endpoint is locked.
+async fn pace(
+    write: &mut Connection,
+    webhook: &DueWebhook,
+    now: Timestamp,
+) -> Result<Option<Pace>, StoreError> {
+    let Some(per_second) = webhook.per_second else {
+        return Ok(None);
+    };
+    let row = write
+        .one_row(
+            "SELECT next_attempt_micros FROM endpoints WHERE webhook = $1",
+            values![webhook.ordinal],
+        )
+        .await?;
+    let next = row.integer("next_attempt_micros")?;
+    Ok(Some(Pace::new(next, per_second, now, TURNS_AHEAD)))
+}
+
+/// Gives each attempt its turn, in the order of the messages; returns how many were taken. What goes with the first of its lane
+/// has the turn of that one.
+fn take_turns(webhook: &DueWebhook, pace: Pace, leased: &mut [LeasedKey]) -> u32 {
+    leased.sort_unstable_by_key(|key| (key.head, key.sequence));
+    let (mut heads, mut turn) = (0, 0);
+    for key in leased {
+        if key.sequence == key.head {
+            turn = heads / webhook.due_in_one();
+            heads = heads.saturating_add(1);
+        }
+        key.turn = Some(pace.turn(turn));
+    }
+    heads.div_ceil(webhook.due_in_one())
 }
 
 /// Notes the deliveries in these rows of one webhook. Returns how much they are, and those that are the first of a lane.
@@ -328,6 +400,7 @@ fn note_leased(
             webhook,
             sequence,
             head: sequence,
+            turn: None,
         });
         if let Some(lane) = row.optional_text("lane")? {
             lanes.push(LaneHead {
@@ -355,9 +428,9 @@ async fn load(
         .map(|(place, webhook)| (webhook.ordinal, (place, webhook)))
         .collect();
     let endpoints = load_endpoints(read, leased, request, keys).await?;
-    let heads: HashMap<(i64, i64), i64> = leased
+    let heads: HashMap<(i64, i64), (i64, Option<Timestamp>)> = leased
         .iter()
-        .map(|each| ((each.webhook, each.sequence), each.head))
+        .map(|each| ((each.webhook, each.sequence), (each.head, each.turn)))
         .collect();
     let keys = leased
         .iter()
@@ -383,7 +456,8 @@ async fn load(
             let (place, webhook) = places.get(&ordinal).ok_or_else(corrupt)?;
             let endpoint = endpoints.get(&ordinal).ok_or_else(corrupt)?;
             let sequence = row.integer("sequence")?;
-            let head = heads.get(&(ordinal, sequence)).copied().unwrap_or(sequence);
+            let head = heads.get(&(ordinal, sequence)).copied();
+            let (head, turn) = head.unwrap_or((sequence, None));
             let delivery = DeliveryData {
                 id: rows::message_id(row)?,
                 sequence: unsigned(sequence, "messages.sequence")?,
@@ -394,6 +468,7 @@ async fn load(
                 retry_index: row.count("retry_index")?,
                 in_order: row.optional_text("lane")?.is_some(),
                 probe: webhook.breaker != Breaker::Closed,
+                turn,
             };
             Ok((*place, endpoint.leased(delivery, request)))
         })
@@ -436,6 +511,9 @@ fn due_webhook(row: &Row) -> Result<DueWebhook, StoreError> {
     Ok(DueWebhook {
         ordinal: row.integer("ordinal")?,
         tenant: rows::tenant(row)?,
+        limits: TenantLimits::of(row)?,
+        per_second: rows::delivery_options(row)?.max_per_second,
+        in_order: rows::order(row)? != DeliveryOrder::None,
         breaker: rows::breaker(row)?,
         leasable: rows::leasable(row)?,
         batch: rows::batch(row)?,

@@ -13,7 +13,8 @@ use crate::{
 };
 
 /// The webhooks of `v` without batches whose endpoints are believed to work and to which nothing else is due at `$2`, and how many of
-/// their deliveries are leased. What is due already goes first, so of other webhooks nothing is leased. The oldest is
+/// their deliveries are leased. Where the owner has limits of its own on that, nothing is: they are counted when what is due is leased.
+/// What is due already goes first, so of other webhooks nothing is leased. The oldest is
 /// selected in the order of the index of due deliveries, so that PostgreSQL takes that one.
 const LEASABLE: Sql = over_rows!(
     [webhook bigint],
@@ -24,6 +25,8 @@ const LEASABLE: Sql = over_rows!(
      FROM v JOIN webhooks w ON w.ordinal = v.webhook JOIN endpoints e ON e.webhook = w.ordinal
      WHERE w.active = 1 AND w.deleted = 0 AND w.relay_until IS NULL AND w.batch_messages IS NULL
          AND e.breaker = 'closed' AND coalesce(e.paused_until, 0) <= $2
+         AND NOT EXISTS (SELECT 1 FROM api_keys k WHERE k.ordinal = w.api_key
+             AND (k.max_messages_per_second IS NOT NULL OR k.max_delivery_slots IS NOT NULL))
          AND NOT EXISTS (
              SELECT 1 FROM (
                  SELECT d.due_at FROM deliveries d WHERE d.webhook = w.ordinal AND d.due_at IS NOT NULL
@@ -73,6 +76,9 @@ impl<'r> LeaseOnInsert<'r> {
         let (mut webhooks, mut shares) = (HashMap::new(), HashMap::new());
         for row in &found {
             let endpoint = EndpointData::of(row, request.now, keys)?;
+            if endpoint.is_paced() {
+                continue;
+            }
             let share = request.shares.left(endpoint.tenant());
             let quota = rows::leasable(row)?
                 .unwrap_or(u32::MAX)

@@ -2,11 +2,17 @@
 
 use std::collections::BTreeSet;
 
-use super::{quotas::usage_of, retried::retried, rows, store::Store, webhook_row};
+use super::{
+    quotas::{rate_of, stored, usage_of},
+    retried::retried,
+    rows,
+    store::Store,
+    webhook_row,
+};
 use crate::{
-    Access, OperationKind, OperationRecipient, Revision, StoreError, TroubledWebhook, UsedUpQuota,
-    WebhookId,
-    backend::{Durability, Row, values},
+    Access, OperationKind, OperationRecipient, Revision, StoreError, Timestamp, TroubledWebhook,
+    UsedUpQuota, WebhookId,
+    backend::{Connection, Durability, Row, values},
 };
 
 /// Operational webhooks `o` that are on, as `r`, and the other webhooks `w` of their owners.
@@ -157,11 +163,16 @@ impl Store {
         found.iter().map(troubled).collect()
     }
 
-    /// The quotas of which nothing is left, where a webhook of their owner is told so.
+    /// The quotas of which nothing is left at `now`, where a webhook of their owner is told so; that of stored bytes only
+    /// `with_stored`, because it looks at every message of the owner.
     ///
     /// # Errors
     /// A failure of the database.
-    pub async fn used_up_quotas(&self) -> Result<Vec<UsedUpQuota>, StoreError> {
+    pub async fn used_up_quotas(
+        &self,
+        now: Timestamp,
+        with_stored: bool,
+    ) -> Result<Vec<UsedUpQuota>, StoreError> {
         let mut read = self.read().await?;
         let found = read
             .rows(
@@ -176,25 +187,59 @@ impl Store {
                 continue;
             }
             let webhook = rows::webhook_id(row, "id")?;
-            let usage = usage_of(&mut read, row.optional_integer("api_key")?).await?;
-            let quotas = [
-                ("webhooks", u64::from(usage.webhooks), usage.quotas.webhooks),
-                ("addresses", usage.addresses, usage.quotas.addresses),
-            ];
-            for (quota, used, limit) in quotas {
-                let Some(limit) = limit.filter(|limit| used >= u64::from(*limit)) else {
-                    continue;
-                };
-                used_up.push(UsedUpQuota {
-                    webhook: webhook.clone(),
-                    quota,
-                    used,
-                    limit,
-                });
-            }
+            let owner = row.integer("api_key")?;
+            let of_owner = used_up_of(&mut read, owner, now, with_stored).await?;
+            used_up.extend(
+                of_owner
+                    .into_iter()
+                    .map(|(quota, used, limit)| UsedUpQuota {
+                        webhook: webhook.clone(),
+                        quota,
+                        used,
+                        limit,
+                    }),
+            );
         }
         Ok(used_up)
     }
+}
+
+/// The quotas of an API key of which nothing is left: name, what is used, what is allowed.
+async fn used_up_of(
+    read: &mut Connection,
+    owner: i64,
+    now: Timestamp,
+    with_stored: bool,
+) -> Result<Vec<(&'static str, u64, u64)>, StoreError> {
+    let usage = usage_of(read, Some(owner)).await?;
+    let limits = usage.quotas;
+    let mut quotas = vec![
+        (
+            "webhooks",
+            u64::from(usage.webhooks),
+            limits.webhooks.map(u64::from),
+        ),
+        (
+            "addresses",
+            usage.addresses,
+            limits.addresses.map(u64::from),
+        ),
+    ];
+    if let (Some(limit), true) = (limits.stored_bytes(), with_stored) {
+        let (bytes, _) = stored(read, Some(owner)).await?;
+        quotas.push(("storedBytes", bytes, Some(limit)));
+    }
+    if let Some(limit) = limits.messages_per_second {
+        let rate = rate_of(read, owner, limit, now).await?;
+        // By then the last second may have been quieter.
+        let used = if rate.throttled { limit } else { 0 };
+        quotas.push(("messagesPerSecond", used.into(), Some(limit.into())));
+    }
+    let used_up = quotas.into_iter().filter_map(|(quota, used, limit)| {
+        let limit = limit.filter(|limit| used >= *limit)?;
+        Some((quota, used, limit))
+    });
+    Ok(used_up.collect())
 }
 
 fn kinds(row: &Row) -> Result<BTreeSet<OperationKind>, StoreError> {

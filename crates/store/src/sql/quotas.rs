@@ -1,10 +1,15 @@
 //! Quotas of API keys: sets them, shows what is used of them, and keeps owners to them.
 
-use super::{retried::retried, store::Store, webhook_row};
+use std::time::Duration;
+
+use super::{retried::retried, shares, store::Store, webhook_row};
 use crate::{
-    Access, Quotas, StoreError, Usage,
+    Access, Quotas, StoreError, Timestamp, Usage,
     backend::{Connection, Durability, Row, values},
 };
+
+/// For how long a rate counts as holding messages back after it last did: longer than any pause between two looks at it.
+const THROTTLED_FOR: Duration = Duration::from_secs(10);
 
 /// What webhooks and addresses an owner has: the API key with the ordinal `$1`, or none.
 const USED: &str = "
@@ -24,13 +29,16 @@ impl Store {
         let mut write = self.write(Durability::Durable).await?;
         let changed = write
             .execute(
-                "UPDATE api_keys SET max_webhooks = $2, max_addresses = $3, max_stored_mib = $4
+                "UPDATE api_keys SET max_webhooks = $2, max_addresses = $3, max_stored_mib = $4,
+                     max_messages_per_second = $5, max_delivery_slots = $6
                  WHERE (id = $1 OR name = $1) AND revoked_at IS NULL",
                 values![
                     id_or_name,
                     quotas.webhooks.map(i64::from),
                     quotas.addresses.map(i64::from),
-                    quotas.stored_mib.map(i64::from)
+                    quotas.stored_mib.map(i64::from),
+                    quotas.messages_per_second.map(i64::from),
+                    quotas.delivery_slots.map(i64::from)
                 ],
             )
             .await?;
@@ -38,21 +46,51 @@ impl Store {
         Ok(changed > 0)
     }
 
-    /// What a caller uses of its quotas.
+    /// What a caller uses of its quotas at `now`.
     ///
     /// # Errors
     /// [`StoreError::NoSuchApiKey`], or a failure of the database.
-    pub async fn usage(&self, access: &Access) -> Result<Usage, StoreError> {
-        retried!(self.try_usage(access))
+    pub async fn usage(&self, access: &Access, now: Timestamp) -> Result<Usage, StoreError> {
+        retried!(self.try_usage(access, now))
     }
 
-    async fn try_usage(&self, access: &Access) -> Result<Usage, StoreError> {
+    /// Refuses what would have more kept for a caller of whom as much is kept as its quota says.
+    ///
+    /// # Errors
+    /// [`StoreError::StoredQuota`], [`StoreError::NoSuchApiKey`], or a failure of the database.
+    pub async fn check_stored(&self, access: &Access) -> Result<(), StoreError> {
+        retried!(self.try_check_stored(access))
+    }
+
+    async fn try_check_stored(&self, access: &Access) -> Result<(), StoreError> {
+        let Access::Key(key) = access else {
+            return Ok(());
+        };
+        let mut snapshot = self.snapshot().await?;
+        let api_key = webhook_row::api_key_ordinal(&mut snapshot, key).await?;
+        let quotas = usage_of(&mut snapshot, Some(api_key)).await?.quotas;
+        let Some(limit) = quotas.stored_bytes() else {
+            return Ok(());
+        };
+        let (bytes, _) = stored(&mut snapshot, Some(api_key)).await?;
+        if bytes < limit {
+            return Ok(());
+        }
+        Err(StoreError::StoredQuota { bytes, limit })
+    }
+
+    async fn try_usage(&self, access: &Access, now: Timestamp) -> Result<Usage, StoreError> {
         let mut snapshot = self.snapshot().await?;
         let api_key = match access {
             Access::All => None,
             Access::Key(key) => Some(webhook_row::api_key_ordinal(&mut snapshot, key).await?),
         };
         let mut usage = usage_of(&mut snapshot, api_key).await?;
+        if let (Some(key), Some(limit)) = (api_key, usage.quotas.messages_per_second) {
+            let rate = rate_of(&mut snapshot, key, limit, now).await?;
+            (usage.messages_per_second, usage.throttled) = (Some(rate.used), rate.throttled);
+        }
+        usage.delivery_slots = shares::leased(&mut snapshot, api_key, now).await?;
         (usage.stored_bytes, _) = stored(&mut snapshot, api_key).await?;
         Ok(usage)
     }
@@ -74,7 +112,34 @@ pub(super) async fn stored(
     Ok((row.unsigned("bytes")?, row.unsigned("messages")?))
 }
 
-/// What the owner uses, as this transaction sees it, but for what is stored for it.
+/// What of its rate an API key has used.
+pub(super) struct RateUsed {
+    /// Messages that were handed over in the last second.
+    pub(super) used: u32,
+    /// Whether the rate has held messages back just now.
+    pub(super) throttled: bool,
+}
+
+pub(super) async fn rate_of(
+    connection: &mut Connection,
+    api_key: i64,
+    limit: u32,
+    now: Timestamp,
+) -> Result<RateUsed, StoreError> {
+    let row = connection
+        .one_row(
+            "SELECT next_message_micros, throttled_at FROM api_keys WHERE ordinal = $1",
+            values![api_key],
+        )
+        .await?;
+    let at = row.optional_time("throttled_at")?;
+    Ok(RateUsed {
+        used: shares::handed_over(row.integer("next_message_micros")?, limit, now),
+        throttled: at.is_some_and(|at| at.after(THROTTLED_FOR) > now),
+    })
+}
+
+/// What the owner uses, as this transaction sees it, but for what is stored, leased and handed over for it.
 pub(super) async fn usage_of(
     connection: &mut Connection,
     api_key: Option<i64>,
@@ -82,7 +147,8 @@ pub(super) async fn usage_of(
     let used = connection.one_row(USED, values![api_key]).await?;
     let limits = connection
         .row(
-            "SELECT max_webhooks, max_addresses, max_stored_mib FROM api_keys WHERE ordinal = $1",
+            "SELECT max_webhooks, max_addresses, max_stored_mib, max_messages_per_second, max_delivery_slots
+             FROM api_keys WHERE ordinal = $1",
             values![api_key],
         )
         .await?;
@@ -90,6 +156,9 @@ pub(super) async fn usage_of(
         webhooks: used.count("webhooks")?,
         addresses: used.unsigned("addresses")?,
         stored_bytes: 0,
+        messages_per_second: None,
+        throttled: false,
+        delivery_slots: 0,
         quotas: limits.as_ref().map(quotas).transpose()?.unwrap_or_default(),
     })
 }
@@ -122,14 +191,11 @@ pub(super) async fn check_addresses(
 
 /// The limits in a row of an API key.
 pub(super) fn quotas(row: &Row) -> Result<Quotas, StoreError> {
-    let limit = |column: &'static str| {
-        let limit = row.optional_integer(column)?;
-        let limit = limit.map(u32::try_from).transpose();
-        limit.map_err(|_| StoreError::Corrupt { what: column })
-    };
     Ok(Quotas {
-        webhooks: limit("max_webhooks")?,
-        addresses: limit("max_addresses")?,
-        stored_mib: limit("max_stored_mib")?,
+        webhooks: row.optional_count("max_webhooks")?,
+        addresses: row.optional_count("max_addresses")?,
+        stored_mib: row.optional_count("max_stored_mib")?,
+        messages_per_second: row.optional_count("max_messages_per_second")?,
+        delivery_slots: row.optional_count("max_delivery_slots")?,
     })
 }

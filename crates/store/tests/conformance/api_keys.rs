@@ -181,6 +181,8 @@ const QUOTAS: Quotas = Quotas {
     webhooks: Some(2),
     addresses: Some(7),
     stored_mib: None,
+    messages_per_second: Some(30),
+    delivery_slots: Some(9),
 };
 
 /// A webhook of a key, which watches three addresses.
@@ -224,7 +226,7 @@ async fn a_key_is_kept_to_its_quotas_and_others_are_not(fixture: &Fixture) {
 
 /// Two webhooks watch six addresses: one more fits, and what does not changes nothing.
 async fn addresses_are_kept_to_the_quota(store: &Store, access: &Access, first: &WebhookId) {
-    let usage = store.usage(access).await.expect("reads");
+    let usage = store.usage(access, NOW).await.expect("reads");
     assert_eq!(
         (usage.webhooks, usage.addresses, usage.quotas),
         (2, 6, QUOTAS)
@@ -256,6 +258,6 @@ async fn addresses_are_kept_to_the_quota(store: &Store, access: &Access, first: 
     wider.filters.accounts.extend([address(10), address(11)]);
     let past = store.update_webhook(access, first, &wider, None).await;
     assert!(matches!(past, Err(StoreError::AddressQuota { .. })));
-    let usage = store.usage(access).await.expect("reads");
+    let usage = store.usage(access, NOW).await.expect("reads");
     assert_eq!(usage.addresses, 7, "what was refused is not there");
 }

@@ -19,7 +19,7 @@ on_both!(
     storing_and_recording_do_not_stop_each_other,
 );
 
-async fn insert_leased(
+pub async fn insert_leased(
     store: &Store,
     messages: &[NewMessage],
     now: Timestamp,

@@ -17,6 +17,7 @@ mod leases;
 mod operations;
 mod order;
 mod pauses;
+mod quotas;
 mod races;
 mod retention;
 mod slots;

@@ -98,10 +98,10 @@ async fn a_quota_that_is_used_up_is_shown_to_whoever_asked(fixture: &Fixture) {
     let quotas = Quotas {
         webhooks: Some(1),
         addresses: Some(100),
-        stored_mib: None,
+        ..Quotas::default()
     };
     assert!(store.set_quotas("tenant", quotas).await.expect("sets"));
-    assert_eq!(store.used_up_quotas().await.expect("reads"), []);
+    assert_eq!(store.used_up_quotas(NOW, true).await.expect("reads"), []);
     tell(store, &told, &[OperationKind::Quota]).await;
     let used_up = UsedUpQuota {
         webhook: told,
@@ -109,5 +109,8 @@ async fn a_quota_that_is_used_up_is_shown_to_whoever_asked(fixture: &Fixture) {
         used: 1,
         limit: 1,
     };
-    assert_eq!(store.used_up_quotas().await.expect("reads"), [used_up]);
+    assert_eq!(
+        store.used_up_quotas(NOW, true).await.expect("reads"),
+        [used_up]
+    );
 }

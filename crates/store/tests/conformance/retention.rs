@@ -151,7 +151,7 @@ async fn an_owner_is_kept_to_its_quota_and_no_other_pays_for_it(fixture: &Fixtur
     let again = store.prune(&keep(NOW)).await.expect("prunes");
     assert_eq!(again, Removed::default());
     let access = Access::Key(store.api_keys().await.expect("reads")[0].id.clone());
-    let usage = store.usage(&access).await.expect("reads");
+    let usage = store.usage(&access, NOW).await.expect("reads");
     assert!((3 * 300_000..1 << 20).contains(&usage.stored_bytes));
     assert_eq!(usage.quotas, quotas);
 }

@@ -175,6 +175,34 @@ async fn no_more_attempts_are_in_flight_than_the_owner_asks_for_and_his_deadline
 }
 
 #[tokio::test]
+async fn a_rate_is_kept_by_all_processes_together() {
+    const INTERVAL: Duration = Duration::from_millis(50);
+    let receiver = answering([]).await;
+    let machine = Machine::start().await;
+    let another = machine.another();
+    let id = machine.webhook(1, &receiver).await;
+    let twenty = DeliveryOptions {
+        max_per_second: Some(20),
+        ..DeliveryOptions::default()
+    };
+    machine.deliver_with(&id, twenty).await;
+    let mut turn = Timestamp::from(machine.clock.now());
+    machine.owe(&id, 0..30).await;
+    machine.until(&id, all(DeliveryState::Delivered)).await;
+    let logs = logs(&machine.store, &id).await;
+    let attempts = logs.iter().flat_map(|log| &log.attempts);
+    let mut started: Vec<_> = attempts.map(|attempt| attempt.started).collect();
+    started.sort_unstable();
+    assert_eq!(started.len(), 30);
+    for began in started {
+        assert!(began >= turn, "{began} is before {turn}");
+        turn = turn.after(INTERVAL);
+    }
+    machine.stop().await;
+    another.await.expect("ends");
+}
+
+#[tokio::test]
 async fn no_more_bodies_are_held_than_there_is_room_for() {
     /// Room for five bodies, of which one tenant may have half.
     const ROOM: u64 = 120 * 1024;

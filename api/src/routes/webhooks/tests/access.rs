@@ -233,6 +233,8 @@ async fn a_key_sees_its_quotas_and_is_refused_beyond_them() {
         webhooks: None,
         addresses: Some(5),
         stored_mib: Some(2),
+        messages_per_second: Some(30),
+        delivery_slots: Some(9),
     };
     assert!(api.store.set_quotas("key 1", quotas).await.expect("sets"));
     let body = valid();
@@ -256,6 +258,46 @@ async fn a_key_sees_its_quotas_and_is_refused_beyond_them() {
             "webhooks": { "used": 1, "limit": MAX_WEBHOOKS },
             "addresses": { "used": 3, "limit": 5 },
             "storedBytes": { "used": 0, "limit": 2 << 20 },
+            "messagesPerSecond": { "used": 0, "limit": 30, "throttled": false },
+            "deliverySlots": { "used": 0, "limit": 9 },
         })
     );
+}
+
+#[tokio::test]
+async fn a_key_of_which_too_much_is_kept_is_refused_what_would_keep_more() {
+    let api = api(false).await;
+    let key = api.key(1).await;
+    let body = valid();
+    let create = async || {
+        let response = api.by(&key, Method::POST, "/api/webhooks", Some(&body));
+        read(response.await).await
+    };
+    let (status, created) = create().await;
+    assert_eq!(status, StatusCode::CREATED, "{created}");
+    let id = created["webhook"]["id"].as_str().expect("text");
+    let path = format!("/api/webhooks/{id}");
+    let quotas = Quotas {
+        stored_mib: Some(1),
+        ..Quotas::default()
+    };
+    assert!(api.store.set_quotas("key 1", quotas).await.expect("sets"));
+    let redeliver = json!({ "failed": true });
+    let backfill = json!({ "fromSlot": 5, "toSlot": 6 });
+    let rest = [("redeliver", &redeliver), ("backfill", &backfill)];
+    api.message_of(&path, 1 << 20).await;
+    let (status, problem) = create().await;
+    assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY, "{problem}");
+    assert_eq!(problem["code"], "stored_quota");
+    let detail = problem["detail"].as_str().expect("text");
+    assert!(detail.contains("1048576 are allowed"), "{detail}");
+    for (what, body) in rest {
+        let path = format!("{path}/{what}");
+        let response = api.by(&key, Method::POST, &path, Some(body)).await;
+        let (_, problem) = read(response).await;
+        assert_eq!(problem["code"], "stored_quota", "{what}: {problem}");
+    }
+    let lifted = api.store.set_quotas("key 1", Quotas::default()).await;
+    assert!(lifted.expect("sets"));
+    assert_eq!(create().await.0, StatusCode::CREATED);
 }

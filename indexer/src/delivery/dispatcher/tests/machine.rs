@@ -55,6 +55,22 @@ pub(super) struct Machine {
     pub(super) clock: Clock,
 }
 
+fn dispatcher(
+    store: &Store,
+    deadline: Duration,
+    inserted: &Arc<Notify>,
+    clock: &Clock,
+) -> Dispatcher {
+    Dispatcher {
+        store: store.clone(),
+        client: Client::new(deadline, Reach::PublicAndLoopback).expect("TLS"),
+        schedule: SCHEDULE.into(),
+        inserted: Arc::clone(inserted),
+        metrics: Metrics::default(),
+        clock: clock.clone(),
+    }
+}
+
 impl Machine {
     pub(super) async fn start() -> Self {
         Self::with_deadline(DEADLINE).await
@@ -81,14 +97,7 @@ impl Machine {
             .await
             .expect("opens");
         let inserted = Arc::new(Notify::new());
-        let dispatcher = Dispatcher {
-            store: store.clone(),
-            client: Client::new(deadline, Reach::PublicAndLoopback).expect("TLS"),
-            schedule: SCHEDULE.into(),
-            inserted: Arc::clone(&inserted),
-            metrics: Metrics::default(),
-            clock: clock.clone(),
-        };
+        let dispatcher = dispatcher(&store, deadline, &inserted, &clock);
         let shutdown = CancellationToken::new();
         let capacity = submissions.capacity();
         let running = tokio::spawn(dispatcher.run(submissions, shutdown.clone()));
@@ -101,6 +110,12 @@ impl Machine {
             folder,
             clock,
         }
+    }
+
+    /// Another process that delivers from the same database, until the shutdown of both.
+    pub(super) fn another(&self) -> JoinHandle<()> {
+        let dispatcher = dispatcher(&self.store, DEADLINE, &Arc::default(), &self.clock);
+        tokio::spawn(dispatcher.run(Submissions::new(DEADLINE), self.shutdown.clone()))
     }
 
     /// A webhook of this receiver, which from now on takes what is signed with its secret.

@@ -1,0 +1,217 @@
+//! Quotas of what is sent and kept for an API key, and the rate of a webhook, for all processes together.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use sluice_store::{
+    Access, ApiKeyId, BodyTemplate, DeliveryOptions, DeliveryOrder, LeasedDelivery, OperationKind,
+    Quotas, Store, StoreError, Timestamp, UsedUpQuota, WebhookId,
+};
+
+use crate::{fixture::*, lease_on_insert::insert_leased, on_both};
+
+on_both!(
+    a_key_gets_so_many_messages_a_second_of_all_processes_and_the_others_wait,
+    a_key_has_so_many_deliveries_leased_by_all_processes,
+    of_a_limited_key_nothing_is_leased_on_insert,
+    turns_of_a_webhook_are_shared_by_all_processes,
+    a_lane_takes_one_turn,
+    what_is_kept_at_its_quota_is_told_and_refused,
+);
+
+/// A key with these quotas and a webhook that is owed messages 1 to `count`.
+async fn tenant(store: &Store, number: u8, count: u8, quotas: Quotas) -> (ApiKeyId, WebhookId) {
+    let name = format!("tenant {number}");
+    let (key, _) = with_key(store, number, &name).await;
+    assert!(store.set_quotas(&name, quotas).await.expect("sets"));
+    let mut new = webhook(number);
+    new.owner = Access::Key(key.clone());
+    let id = store.create_webhook(&new, 100).await.expect("created").id;
+    owe(store, &id, count).await;
+    (key, id)
+}
+
+async fn owe(store: &Store, id: &WebhookId, count: u8) {
+    let messages: Vec<_> = (1..=count).map(|number| message(id, number)).collect();
+    store_messages(store, &messages).await;
+}
+
+/// How many of each webhook were leased.
+fn of(leased: &[LeasedDelivery], id: &WebhookId) -> usize {
+    let of_it = leased.iter().filter(|each| each.lease.webhook == *id);
+    of_it.count()
+}
+
+fn at(millis: u64) -> Timestamp {
+    NOW.after(Duration::from_millis(millis))
+}
+
+async fn a_key_gets_so_many_messages_a_second_of_all_processes_and_the_others_wait(
+    fixture: &Fixture,
+) {
+    let (store, another) = (&fixture.store, &fixture.another().await);
+    let quotas = Quotas {
+        messages_per_second: Some(10),
+        ..Quotas::default()
+    };
+    let (key, limited) = tenant(store, 1, 40, quotas).await;
+    let (_, free) = tenant(store, 2, 30, Quotas::default()).await;
+    let access = Access::Key(key);
+    let usage = store.usage(&access, NOW).await.expect("reads");
+    assert_eq!(
+        (usage.messages_per_second, usage.throttled),
+        (Some(0), false)
+    );
+
+    let leased = lease(store, NOW).await;
+    assert_eq!((of(&leased, &limited), of(&leased, &free)), (10, 30));
+    assert_eq!(lease(another, NOW).await.len(), 0, "the second is used up");
+    let usage = store.usage(&access, NOW).await.expect("reads");
+    assert_eq!(
+        (usage.messages_per_second, usage.throttled),
+        (Some(10), true)
+    );
+    assert_eq!(lease(another, at(500)).await.len(), 5);
+    assert_eq!(lease(store, at(500)).await.len(), 0);
+    assert_eq!(
+        lease(store, at(5000)).await.len(),
+        10,
+        "a rest saves a second up"
+    );
+    let rest = [lease(another, at(6000)).await, lease(store, at(7000)).await];
+    assert_eq!(rest.map(|leased| leased.len()), [10, 5], "nothing was lost");
+    let usage = store.usage(&access, at(30_000)).await.expect("reads");
+    assert_eq!(
+        (usage.messages_per_second, usage.throttled),
+        (Some(0), false)
+    );
+}
+
+async fn a_key_has_so_many_deliveries_leased_by_all_processes(fixture: &Fixture) {
+    let (store, another) = (&fixture.store, &fixture.another().await);
+    let quotas = Quotas {
+        delivery_slots: Some(4),
+        ..Quotas::default()
+    };
+    let (key, first) = tenant(store, 1, 9, quotas).await;
+    let mut new = webhook(2);
+    new.owner = Access::Key(key.clone());
+    let second = store.create_webhook(&new, 100).await.expect("created").id;
+    owe(store, &second, 9).await;
+    let (_, free) = tenant(store, 3, 9, Quotas::default()).await;
+
+    let leased = lease(store, NOW).await;
+    assert_eq!(of(&leased, &free), 9);
+    assert_eq!(of(&leased, &first), 2, "half, so that the other has some");
+    assert_eq!(of(&leased, &second), 1);
+    let more = lease(another, NOW).await;
+    let all = of(&leased, &first) + of(&leased, &second) + more.len();
+    assert!(all <= 4, "{all}");
+    let usage = store.usage(&Access::Key(key), NOW).await.expect("reads");
+    assert_eq!(usage.delivery_slots, u32::try_from(all).expect("few"));
+    accept(store, &leased).await;
+    assert!(
+        !lease(another, NOW).await.is_empty(),
+        "places are free again"
+    );
+}
+
+async fn of_a_limited_key_nothing_is_leased_on_insert(fixture: &Fixture) {
+    let store = &fixture.store;
+    let quotas = Quotas {
+        messages_per_second: Some(10),
+        ..Quotas::default()
+    };
+    let (_, limited) = tenant(store, 1, 0, quotas).await;
+    let (_, free) = tenant(store, 2, 0, Quotas::default()).await;
+    let messages = [message(&limited, 1), message(&free, 1)];
+    let (_, leased) = insert_leased(store, &messages, NOW, PLENTY).await;
+    assert_eq!((of(&leased, &limited), of(&leased, &free)), (0, 1));
+    assert_eq!(of(&lease(store, NOW).await, &limited), 1);
+}
+
+/// Webhook 1, whose owner asks for so many attempts a second, in this order.
+async fn paced(store: &Store, per_second: u32, order: DeliveryOrder) -> WebhookId {
+    let mut new = webhook(1);
+    new.definition.order = order;
+    new.definition.delivery = DeliveryOptions {
+        max_per_second: Some(per_second),
+        ..DeliveryOptions::default()
+    };
+    store.create_webhook(&new, 100).await.expect("created").id
+}
+
+fn turns(leased: &[LeasedDelivery]) -> Vec<Option<Timestamp>> {
+    leased.iter().map(|each| each.turn).collect()
+}
+
+async fn turns_of_a_webhook_are_shared_by_all_processes(fixture: &Fixture) {
+    let (store, another) = (&fixture.store, &fixture.another().await);
+    let id = paced(store, 2, DeliveryOrder::None).await;
+    owe(store, &id, 9).await;
+    let first = lease(store, NOW).await;
+    assert_eq!(turns(&first), [Some(NOW), Some(at(500))]);
+    assert_eq!(lease(another, NOW).await.len(), 0);
+    let second = lease(another, at(600)).await;
+    assert_eq!(turns(&second), [Some(at(1000)), Some(at(1500))]);
+    let third = lease(store, at(700)).await;
+    assert_eq!(turns(&third), []);
+    let rested = lease(store, at(60_000)).await;
+    assert_eq!(turns(&rested), [Some(at(60_000)), Some(at(60_500))]);
+}
+
+async fn a_lane_takes_one_turn(fixture: &Fixture) {
+    let store = &fixture.store;
+    let id = paced(store, 3, DeliveryOrder::Strict).await;
+    owe(store, &id, 5).await;
+    let first = lease(store, NOW).await;
+    assert_eq!(turns(&first), [Some(NOW)], "the others wait for it");
+    accept(store, &first).await;
+    let next = lease(store, NOW).await;
+    let turn = next.first().and_then(|next| next.turn);
+    assert_eq!(turn, Some(at(333)));
+}
+
+async fn what_is_kept_at_its_quota_is_told_and_refused(fixture: &Fixture) {
+    let store = &fixture.store;
+    let quotas = Quotas {
+        stored_mib: Some(1),
+        messages_per_second: Some(1),
+        ..Quotas::default()
+    };
+    let (key, id) = tenant(store, 1, 0, quotas).await;
+    let kinds = BTreeSet::from([OperationKind::Quota]);
+    let set = store.set_operations(&Access::All, &id, &kinds).await;
+    set.expect("sets").expect("exists");
+    let access = Access::Key(key);
+    store.check_stored(&access).await.expect("has room");
+    store.check_stored(&Access::All).await.expect("no limit");
+    let mut large = message(&id, 1);
+    let rest = format!(",\"data\":\"{}\"}}", "x".repeat(1 << 20));
+    large.body = BodyTemplate::new("{\"sequence\":".to_owned(), rest.into());
+    store_messages(store, &[large]).await;
+    let refused = store.check_stored(&access).await;
+    let Err(StoreError::StoredQuota { bytes, limit }) = refused else {
+        panic!("{refused:?}")
+    };
+    assert!(bytes > limit && limit == 1 << 20, "{bytes}");
+    let told = UsedUpQuota {
+        webhook: id.clone(),
+        quota: "storedBytes",
+        used: bytes,
+        limit,
+    };
+    let used_up = async |with_stored| {
+        let used_up = store.used_up_quotas(NOW, with_stored).await;
+        used_up.expect("reads")
+    };
+    assert_eq!(used_up(true).await, [told]);
+    assert_eq!(used_up(false).await, []);
+    assert_eq!(lease(store, NOW).await.len(), 1);
+    let told = UsedUpQuota {
+        webhook: id,
+        quota: "messagesPerSecond",
+        used: 1,
+        limit: 1,
+    };
+    assert_eq!(used_up(false).await, [told]);
+}
