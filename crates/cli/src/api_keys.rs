@@ -30,15 +30,24 @@ const ID_PREFIX: &str = "key_";
 #[derive(Subcommand)]
 pub enum Command {
     /// Makes a key and shows it, once: only its hash is stored.
+    #[command(
+        after_help = "Examples:\n  sluice keys add billing --expires-in-days 90\n  sluice keys add dashboard --scope webhooks:read"
+    )]
     Add(AddArguments),
     /// Lists every key, revoked ones included.
+    #[command(after_help = "Examples:\n  sluice keys list")]
     List(FileArguments),
     /// Sets what a key may have. What is not given is as configured for all; what a key has beyond its limits stays.
+    #[command(
+        after_help = "Examples:\n  sluice keys limit billing --webhooks 50 --addresses 10000 --stored-mib 512"
+    )]
     Limit(LimitArguments),
     /// Revokes a key, at once and for good. Its webhooks are switched off.
+    #[command(after_help = "Examples:\n  sluice keys revoke billing")]
     Revoke(RevokeArguments),
     /// Encrypts under store.encryption-key what is still encrypted under store.previous-encryption-key. It may run beside all
     /// processes, end at any time, and run again.
+    #[command(after_help = "Examples:\n  sluice keys reencrypt --config sluice.toml")]
     Reencrypt(FileArguments),
 }
 

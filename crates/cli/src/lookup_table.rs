@@ -30,6 +30,9 @@ use crate::{
 #[derive(Subcommand)]
 pub enum Command {
     /// Makes a table of what every swap names and prints its address, for `chain.lookup-table`; says what it cost.
+    #[command(
+        after_help = "Examples:\n  sluice lookup-table create --keypair payer.json --config sluice.toml"
+    )]
     Create(CreateArguments),
 }
 

@@ -22,6 +22,9 @@ use self::config_file::{FileArguments, with_store};
 /// Swaps through one exchange, guarded on chain, with webhooks for what happens there.
 #[derive(Parser)]
 #[command(version)]
+#[command(
+    after_help = "Examples:\n  sluice init --cluster localnet\n  sluice doctor --config sluice.toml\n  sluice serve --config sluice.toml"
+)]
 struct Arguments {
     /// How the log is written to standard error: lines for people, or a JSON object a line for collectors.
     #[arg(
@@ -58,28 +61,48 @@ impl From<LogFormat> for telemetry::Format {
 #[derive(Subcommand)]
 enum Command {
     /// API and indexer in one process.
+    #[command(
+        after_help = "Examples:\n  sluice serve --config sluice.toml\n  sluice --log-format json serve --config sluice.toml"
+    )]
     Serve(FileArguments),
     /// The REST API alone.
+    #[command(after_help = "Examples:\n  sluice api --config sluice.toml")]
     Api(FileArguments),
     /// The indexer alone.
+    #[command(after_help = "Examples:\n  sluice indexer --config sluice.toml")]
     Indexer(FileArguments),
     /// Writes a configuration for a cluster, with every setting explained.
+    #[command(
+        after_help = "Examples:\n  sluice init --cluster localnet\n  sluice init --cluster mainnet --config sluice.toml"
+    )]
     Init(init::Arguments),
     /// API keys: whose the webhooks are.
-    #[command(subcommand)]
+    #[command(
+        subcommand,
+        after_help = "Examples:\n  sluice keys add billing\n  sluice keys list\n  sluice keys revoke billing"
+    )]
     Keys(api_keys::Command),
     /// Writes everything in the store, as of one moment, to a new file, while processes use it.
+    #[command(after_help = "Examples:\n  sluice backup sluice-backup.db --config sluice.toml")]
     Backup(backup::Arguments),
     /// Fills an empty store with a backup, of the same kind of database or the other. No sluice may use the store.
+    #[command(after_help = "Examples:\n  sluice restore sluice-backup.db --config new.toml")]
     Restore(backup::Arguments),
     /// Checks what a configuration names, from the node to the database, and says what to do where it is not well. Changes
     /// nothing; ends with an error when a check has failed.
+    #[command(after_help = "Examples:\n  sluice doctor --config sluice.toml")]
     Doctor(FileArguments),
     /// The lookup table that makes transactions of version 0 smaller.
-    #[command(subcommand)]
+    #[command(
+        subcommand,
+        after_help = "Examples:\n  sluice lookup-table create --keypair payer.json"
+    )]
     LookupTable(lookup_table::Command),
     /// Webhooks for a server on this machine: what a temporary webhook would deliver comes down one
     /// connection to the API and is posted, signed, to a local URL.
+    #[command(
+        after_help = "Examples:\n  sluice listen --forward http://127.0.0.1:3000/hook --programs CPMMoo8L3F4NbTegBCKVNunggL7H1ZpdTHKxQB5qKP1C\n  sluice listen --forward http://127.0.0.1:3000/hook --programs CPMMoo8L3F4NbTegBCKVNunggL7H1ZpdTHKxQB5qKP1C --events transaction --bodies"
+    )]
     Listen(Box<listen::Arguments>),
 }
 
@@ -145,4 +168,35 @@ async fn serve(config: Config, store: Store, shutdown: CancellationToken) -> any
     };
     let (api, indexer) = tokio::join!(api, indexer);
     api.and(indexer)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    /// The examples of a command's help: the lines behind their title.
+    fn examples(command: &clap::Command) -> Vec<String> {
+        let text = command.get_after_help().map(ToString::to_string);
+        let text = text.unwrap_or_default();
+        let lines = text.strip_prefix("Examples:\n").unwrap_or_default();
+        lines.lines().map(|line| line.trim().to_owned()).collect()
+    }
+
+    #[test]
+    fn the_help_of_every_command_has_examples_that_it_takes() {
+        let mut commands = vec![("sluice".to_owned(), Arguments::command())];
+        while let Some((path, command)) = commands.pop() {
+            let examples = examples(&command);
+            assert!(!examples.is_empty(), "{path} --help has no example");
+            for example in examples {
+                let parsed = Arguments::try_parse_from(example.split(' '));
+                assert!(parsed.is_ok(), "{example}: {:?}", parsed.err());
+            }
+            let below = command.get_subcommands();
+            commands
+                .extend(below.map(|below| (format!("{path} {}", below.get_name()), below.clone())));
+        }
+    }
 }
