@@ -47,9 +47,11 @@ const FORWARDED: [&str; 6] = [
 
 /// What a caller may see, and do.
 #[derive(Clone, Debug)]
-struct Grant {
-    access: Access,
-    scopes: Scopes,
+pub struct Grant {
+    /// The webhooks that it may see.
+    pub access: Access,
+    /// What it may do with them, and beside.
+    pub scopes: Scopes,
 }
 
 impl Grant {
@@ -60,6 +62,23 @@ impl Grant {
         } else {
             Scope::WebhooksWrite
         };
+        self.need(scope)
+    }
+
+    /// Refuses a request about API keys. Without a key one may see that there is none, and not make the first: that is done on the
+    /// server, so that a page that is open to a whole machine can give nobody more than it has itself.
+    fn check_for_keys(&self, method: &Method) -> Result<(), ApiError> {
+        if method.is_safe() && self.access == Access::All {
+            return Ok(());
+        }
+        self.need(Scope::KeysWrite)
+    }
+
+    /// Refuses where this scope is lacking.
+    ///
+    /// # Errors
+    /// [`ApiError::MissingScope`].
+    pub fn need(&self, scope: Scope) -> Result<(), ApiError> {
         if self.scopes.contain(scope) {
             return Ok(());
         }
@@ -236,6 +255,26 @@ pub async fn authenticate(
     }
     grant.check(request.method())?;
     request.extensions_mut().insert(grant.access);
+    Ok(next.run(request).await)
+}
+
+/// Like [`authenticate`], for requests about API keys: it passes a request on with its [`Grant`].
+///
+/// # Errors
+/// As there.
+pub async fn authenticate_for_keys(
+    State(authenticator): State<Authenticator>,
+    mut request: Request,
+    next: Next,
+) -> Result<Response, ApiError> {
+    let grant = authenticator
+        .grant(request.method(), request.headers())
+        .await?;
+    if grant.access.api_key().is_some() {
+        authenticator.limiter.count(&grant.access)?;
+    }
+    grant.check_for_keys(request.method())?;
+    request.extensions_mut().insert(grant);
     Ok(next.run(request).await)
 }
 

@@ -45,7 +45,7 @@ struct Page {
 }
 
 /// The pages, in the order of the navigation.
-const PAGES: [Page; 6] = [
+const PAGES: [Page; 7] = [
     Page {
         path: "/console",
         title: "Overview",
@@ -75,6 +75,12 @@ const PAGES: [Page; 6] = [
         title: "Webhooks",
         main: include_str!("console/webhooks.html"),
         script: "webhooks.js",
+    },
+    Page {
+        path: "/console/keys",
+        title: "Keys",
+        main: include_str!("console/keys.html"),
+        script: "keys.js",
     },
     Page {
         path: "/console/usage",

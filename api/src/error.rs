@@ -207,8 +207,7 @@ pub enum ApiError {
     },
     /// The API key may not do this.
     #[error(
-        "this API key may not do this: it lacks the scope {scope}; use one that has it, which `sluice keys add NAME --scope \
-         {scope}` makes"
+        "this needs an API key with the scope {scope}, which `sluice keys add NAME --scope {scope}` makes on the server"
     )]
     MissingScope {
         /// The scope that it needs.

@@ -15,7 +15,7 @@ use utoipa::OpenApi;
 use crate::{
     error::ProblemBody,
     router,
-    routes::{quote, webhooks},
+    routes::{keys, quote, webhooks},
 };
 
 /// Title, tags, and the schemas that no route names.
@@ -34,6 +34,7 @@ use crate::{
         (name = "transactions", description = "Signed swaps on their way to the chain."),
         (name = "pools", description = "Pools and mints as of a slot."),
         (name = "webhooks", description = "Subscriptions to what happens on the chain."),
+        (name = "keys", description = "API keys of the installation, for those who run it."),
         (name = "health", description = "Whether Sluice works."),
     ),
 )]
@@ -60,6 +61,7 @@ pub fn document() -> String {
     let mut document = Document::openapi();
     document.merge(router::routes().into_openapi());
     document.merge(webhooks::description());
+    document.merge(keys::description());
     examples::add(&mut document);
     let mut text = document
         .to_pretty_json()

@@ -1,4 +1,4 @@
-//! Router: every route but those of webhooks, which `routes/webhooks` adds with their authentication.
+//! Router: every route but those of webhooks and API keys, which `routes/webhooks` and `routes/keys` add with their authentication.
 
 use axum::Router;
 use utoipa_axum::{router::OpenApiRouter, routes};
@@ -29,13 +29,14 @@ pub fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(health::ready::ready))
 }
 
-/// The whole API; `webhooks` are the routes of [`crate::routes::webhooks`], which are authenticated already.
-pub fn router(state: AppState, webhooks: Router) -> Router {
+/// The whole API; `authenticated` are the routes of [`crate::routes::webhooks`] and
+/// [`crate::routes::keys`], which see to that themselves.
+pub fn router(state: AppState, authenticated: Router) -> Router {
     // Without the descriptions from here on: they are no part of what a request passes.
     let (routes, _) = routes().split_for_parts();
     routes
         .with_state(state)
-        .merge(webhooks)
+        .merge(authenticated)
         .fallback(async || ApiError::NoRoute)
         .method_not_allowed_fallback(async || ApiError::MethodNotAllowed)
 }

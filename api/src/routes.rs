@@ -1,6 +1,7 @@
 //! Routes: one module per resource, one file per endpoint.
 
 pub mod health;
+pub mod keys;
 pub mod mints;
 pub mod pools;
 pub mod priority_fees;

@@ -25,7 +25,7 @@ use crate::{
     places::{Most, Places},
     request_id::RequestIds,
     router::router,
-    routes::webhooks,
+    routes::{keys, webhooks},
     rpc::{Rpc, SendNodes},
     sender::{self, Sender},
     server::{self, Deadlines},
@@ -63,9 +63,10 @@ pub async fn run(
         webhooks::Settings::from(&config.webhooks),
         test_client(&config.webhooks)?,
         authenticator.clone(),
-        clock,
+        clock.clone(),
         shutdown.clone(),
     );
+    let webhooks = webhooks.merge(keys::router(store.clone(), authenticator.clone(), clock));
     let blockhashes = tokio::spawn(Arc::clone(&rpc).keep_fresh(shutdown.clone()));
     let table = Arc::clone(&rpc).keep_lookup_table(lookup_table, shutdown.clone());
     let table = tokio::spawn(table);

@@ -7,7 +7,7 @@ const SCRIPT: &str = "text/javascript; charset=utf-8";
 pub const ICON: &str = "icon.svg";
 
 /// The files by their names, each with its media type.
-const ASSETS: [(&str, &str, &str); 16] = [
+const ASSETS: [(&str, &str, &str); 17] = [
     ("console.css", STYLE, include_str!("console.css")),
     ("page.js", SCRIPT, include_str!("page.js")),
     ("overview.js", SCRIPT, include_str!("overview.js")),
@@ -22,6 +22,7 @@ const ASSETS: [(&str, &str, &str); 16] = [
     ("operations.js", SCRIPT, include_str!("operations.js")),
     ("dry-run.js", SCRIPT, include_str!("dry-run.js")),
     ("events.js", SCRIPT, include_str!("events.js")),
+    ("keys.js", SCRIPT, include_str!("keys.js")),
     ("usage.js", SCRIPT, include_str!("usage.js")),
     (ICON, "image/svg+xml", include_str!("icon.svg")),
 ];

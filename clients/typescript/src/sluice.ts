@@ -1,6 +1,7 @@
 /** Client of Sluice: every operation of its API, by resource. */
 
 import type { components } from './generated/schema.js';
+import { Keys } from './keys.js';
 import { Pools } from './pools.js';
 import { Quotes } from './quotes.js';
 import { Swaps } from './swaps.js';
@@ -20,6 +21,8 @@ export class Sluice {
   readonly pools: Pools;
   /** Subscriptions to what happens on the chain. */
   readonly webhooks: Webhooks;
+  /** API keys of the installation, for those who run it. */
+  readonly keys: Keys;
   readonly #transport: Transport;
 
   constructor(options: ClientOptions) {
@@ -28,6 +31,7 @@ export class Sluice {
     this.swaps = new Swaps(this.#transport);
     this.transactions = new Transactions(this.#transport);
     this.pools = new Pools(this.#transport);
+    this.keys = new Keys(this.#transport);
     this.webhooks = new Webhooks(this.#transport);
   }
 

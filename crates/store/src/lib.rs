@@ -60,14 +60,15 @@ pub use model::{
     EventKind, EventKinds, FilterChange, FilterEdit, FilterEdited, FilterLimits, FilterState,
     Filters, Idempotency, InstructionPrefix, InvalidEncryptionKey, InvalidId, KnownAccount,
     KnownAccountChanges, Lease, LeaseLimits, LeaseRequest, LeaseToken, LeasedDelivery, Load,
-    MAX_ATTEMPTS_PER_SECOND, MAX_BATCH_BYTES, MAX_BATCH_MESSAGES, MAX_BATCH_WAIT, MAX_CONCURRENCY,
-    MAX_OWN_RETRY_PAUSE_SECS, MAX_OWN_RETRY_PAUSES, MAX_PAYLOAD_BYTES, MAX_PREVIOUS_SECRETS,
-    MAX_RESPONSE_BYTES, MIN_BATCH_BYTES, MIN_PAYLOAD_BYTES, Memcmp, MessageId, MessageKind,
-    MessagePage, NewApiKey, NewMessage, NewWebhook, Observation, OperationKind, OperationRecipient,
-    Outcome, Pause, Payload, QueueStats, Quotas, Recorded, Redeliver, Removed, ResumeState,
-    Retention, Revision, Scope, Scopes, Secret, Secrets, SignatureVersion, Skipped, SlotMessage,
-    StoredMessage, Tenant, TenantShares, Timestamp, Timings, TransactionOutcome, TroubledWebhook,
-    UnconfirmedSlot, Usage, UsedUpQuota, Webhook, WebhookDefinition, WebhookId, WebhookPage,
+    MAX_API_KEY_DAYS, MAX_ATTEMPTS_PER_SECOND, MAX_BATCH_BYTES, MAX_BATCH_MESSAGES, MAX_BATCH_WAIT,
+    MAX_CONCURRENCY, MAX_OWN_RETRY_PAUSE_SECS, MAX_OWN_RETRY_PAUSES, MAX_PAYLOAD_BYTES,
+    MAX_PREVIOUS_SECRETS, MAX_RESPONSE_BYTES, MIN_BATCH_BYTES, MIN_PAYLOAD_BYTES, Memcmp,
+    MessageId, MessageKind, MessagePage, NewApiKey, NewMessage, NewWebhook, Observation,
+    OperationKind, OperationRecipient, Outcome, Pause, Payload, QueueStats, Quotas, Recorded,
+    Redeliver, Removed, ResumeState, Retention, Revision, Scope, Scopes, Secret, Secrets,
+    SignatureVersion, Skipped, SlotMessage, StoredMessage, Tenant, TenantShares, Timestamp,
+    Timings, TransactionOutcome, TroubledWebhook, UnconfirmedSlot, Usage, UsedUpQuota, Webhook,
+    WebhookDefinition, WebhookId, WebhookPage, api_key_name_fault,
 };
 pub use sluice_chain_types::Commitment;
 pub use sql::{Leadership, PendingCommit, Store};

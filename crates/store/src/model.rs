@@ -36,8 +36,8 @@ pub use self::{
     active::{ActiveChanges, ActiveWebhook, ActiveWebhooks},
     address_limits::AddressLimits,
     api_keys::{
-        AcceptedApiKey, Access, ApiKey, ApiKeyHash, ApiKeyId, ApiKeySecret, NewApiKey, Quotas,
-        Usage,
+        AcceptedApiKey, Access, ApiKey, ApiKeyHash, ApiKeyId, ApiKeySecret, MAX_API_KEY_DAYS,
+        NewApiKey, Quotas, Usage, api_key_name_fault,
     },
     attempt::{
         Attempt, AttemptResult, MAX_RESPONSE_BYTES, Observation, Outcome, Recorded, Timings,

@@ -10,7 +10,7 @@ import { explainSample, open, quoteAndBuild } from './browser.js';
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
-const PAGES = ['/console', '/console/pools', '/console/swap', '/console/explain', '/console/webhooks', '/console/usage', '/console/sign-in'];
+const PAGES = ['/console', '/console/pools', '/console/swap', '/console/explain', '/console/webhooks', '/console/keys', '/console/usage', '/console/sign-in'];
 const WIDTHS = [360, 1280];
 const SERIOUS = ['serious', 'critical'];
 

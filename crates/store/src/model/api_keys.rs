@@ -9,6 +9,12 @@ use super::{
     timestamp::Timestamp,
 };
 
+/// Longest name of an API key, characters: it is a column of a list.
+const MAX_NAME_CHARS: usize = 60;
+
+/// Longest life that an API key may be given, days: ten years. One that is to live longer is made without an end.
+pub const MAX_API_KEY_DAYS: u32 = 3650;
+
 /// Identifier of an API key: `key_` and letters and digits. It is no secret.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ApiKeyId(String);
@@ -24,6 +30,20 @@ impl ApiKeyId {
 }
 
 text_of_id!(ApiKeyId);
+
+/// What is wrong with a name for an API key, if anything is.
+#[must_use]
+pub fn api_key_name_fault(name: &str) -> Option<String> {
+    let fits = (1..=MAX_NAME_CHARS).contains(&name.chars().count());
+    if !fits || name.chars().any(char::is_control) || name.trim() != name {
+        return Some(format!(
+            "must be 1 to {MAX_NAME_CHARS} characters, without blanks around it"
+        ));
+    }
+    // Commands take either, so that one must not look like the other.
+    let looks_like_id = name.starts_with(ApiKeyId::PREFIX);
+    looks_like_id.then(|| format!("must not start with {}, as the ids do", ApiKeyId::PREFIX))
+}
 
 /// The API key itself: `sluice_` and the hexadecimal of 32 random bytes. Debug output hides it.
 #[derive(Clone, Debug)]

@@ -37,11 +37,23 @@ impl Store {
     /// [`StoreError::ApiKeyExists`] when another one, revoked or not, has its name, or a failure of the
     /// database.
     pub async fn create_api_key(&self, new: &NewApiKey) -> Result<ApiKey, StoreError> {
+        self.create_limited_api_key(new, Quotas::default()).await
+    }
+
+    /// [`Self::create_api_key`], with limits of its own from the beginning.
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn create_limited_api_key(
+        &self,
+        new: &NewApiKey,
+        quotas: Quotas,
+    ) -> Result<ApiKey, StoreError> {
         let mut write = self.write(Durability::Durable).await?;
         let stored = write
             .execute(
-                "INSERT INTO api_keys (id, name, hash, created_at, expires_at, scopes)
-                 VALUES ($1, $2, $3, $4, $5, $6)
+                "INSERT INTO api_keys (id, name, hash, created_at, expires_at, scopes, max_webhooks, max_addresses, max_stored_mib)
+                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
                  ON CONFLICT (name) DO NOTHING",
                 values![
                     new.id.as_str(),
@@ -49,7 +61,10 @@ impl Store {
                     new.hash.as_str(),
                     new.created,
                     new.expires,
-                    scopes_text(&new.scopes)
+                    scopes_text(&new.scopes),
+                    quotas.webhooks.map(i64::from),
+                    quotas.addresses.map(i64::from),
+                    quotas.stored_mib.map(i64::from)
                 ],
             )
             .await?;
@@ -66,7 +81,7 @@ impl Store {
             revoked: None,
             expires: new.expires,
             webhooks: 0,
-            quotas: Quotas::default(),
+            quotas,
             scopes: new.scopes.clone(),
         })
     }

@@ -14,8 +14,8 @@ use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
 use reqwest::{Method, Response};
 use serde_json::{Map, Value, json};
 use sluice_store::{
-    BodyTemplate, Commit, Commitment, EventKind, MessageId, MessageKind, NewMessage, Store,
-    Timestamp, WebhookId,
+    ApiKeyId, ApiKeySecret, BodyTemplate, Commit, Commitment, EventKind, MessageId, MessageKind,
+    NewApiKey, NewMessage, Scope, Scopes, Store, Timestamp, WebhookId,
 };
 use sluice_testkit::{
     names::keypair,
@@ -34,7 +34,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const RECORD: &str = "SLUICE_RECORD_EXAMPLES";
 
 /// All operations, in an order in which each finds what it needs.
-const ORDER: [&str; 41] = [
+const ORDER: [&str; 44] = [
     "live",
     "ready",
     "getQuote",
@@ -76,6 +76,9 @@ const ORDER: [&str; 41] = [
     "openStream",
     "reportMessage",
     "deleteWebhook",
+    "createKey",
+    "listKeys",
+    "revokeKey",
 ];
 
 /// What is asked of an operation, and how the document describes it.
@@ -142,6 +145,8 @@ struct Run {
     store: Store,
     known: Vec<(String, String)>,
     recorded: Map<String, Value>,
+    /// The API key of those operations that need one.
+    key: Option<String>,
 }
 
 impl Run {
@@ -169,6 +174,7 @@ impl Run {
             client,
             store,
             recorded: Map::new(),
+            key: None,
         }
     }
 
@@ -202,6 +208,9 @@ impl Run {
         assert!(!path.contains('{'), "{path}: a parameter has no example");
         let url = format!("{}{path}?{}", self.client.harness.url, query.join("&"));
         let mut request = self.client.http.request(operation.method.clone(), url);
+        if let Some(key) = &self.key {
+            request = request.bearer_auth(key);
+        }
         let body = operation.body().map(|body| self.filled(&body.to_string()));
         let asks = &operation.description["requestBody"];
         assert!(asks.is_null() || body.is_some(), "{path}: no body");
@@ -244,6 +253,10 @@ impl Run {
     }
 
     /// Does what must be there before an operation is asked.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the key must be accepted by the API, whose clock is the system's"
+    )]
     async fn prepare(&mut self, operation: &Operation, receiver: &WebhookReceiver) {
         match operation.name() {
             "listEvents" => {
@@ -266,6 +279,20 @@ impl Run {
                 let example = operation.parameters().next().map(|(_, _, id)| id);
                 self.learn("$temporary", example.as_deref(), id);
                 self.messages(id, 3..=3).await;
+            }
+            // Last of all: once there is a key, every caller needs one.
+            "createKey" => {
+                let secret = ApiKeySecret::from_random([7; 32]);
+                let new = NewApiKey {
+                    id: ApiKeyId::from_random([7; 8]),
+                    name: "operator".to_owned(),
+                    hash: secret.hash(),
+                    created: Timestamp::from(SystemTime::now()),
+                    expires: None,
+                    scopes: Scopes::only(Scope::ALL),
+                };
+                self.store.create_api_key(&new).await.expect("stores");
+                self.key = Some(secret.expose().to_owned());
             }
             _ => {}
         }
@@ -376,6 +403,7 @@ async fn every_operation_has_an_example_that_is_answered_as_described() {
         };
         match name {
             "createWebhook" => learn("$webhook", "/webhook/id"),
+            "createKey" => learn("$key", "/key/id"),
             "buildTransaction" => {
                 learn("$transaction", "/transaction");
                 let (signed, signature) = Run::signed(&answer);
