@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 
 use axum::{
     body::{Body, to_bytes},
-    http::{Method, Request, StatusCode, header},
+    http::{HeaderMap, Method, Request, StatusCode, header},
     response::Response,
 };
 use serde_json::{Value, json};
@@ -248,10 +248,9 @@ async fn a_session_changes_keys_with_its_token_alone() {
         .await;
     let name = name.expect("opens").expect("a session");
     let cookie = ("cookie", format!("{SESSION_COOKIE}={name}"));
-    let headers = [(header::COOKIE, cookie.1.parse().expect("a value"))];
-    let page = site
-        .authenticator
-        .page_session(&headers.into_iter().collect());
+    let value = cookie.1.parse().expect("a value");
+    let headers = HeaderMap::from_iter([(header::COOKIE, value)]);
+    let page = site.authenticator.page_session(&headers);
     let token = page.await.expect("shown").expect("a session").csrf_token;
     let body = named("from a page");
     let made = site.send(
@@ -261,7 +260,8 @@ async fn a_session_changes_keys_with_its_token_alone() {
         std::slice::from_ref(&cookie),
     );
     assert_eq!(made.await.status(), StatusCode::UNAUTHORIZED, "without it");
-    let with = [cookie, (CSRF_TOKEN.as_str(), token)];
+    let header = CSRF_TOKEN;
+    let with = [cookie, (header.as_str(), token)];
     let made = site.send(Method::POST, PATH, Some(&body), &with).await;
     assert_eq!(made.status(), StatusCode::CREATED);
 }
