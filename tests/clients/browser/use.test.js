@@ -142,6 +142,14 @@ test('how a webhook is delivered to is checked in the form, saved, and shown aga
   await close();
 });
 
+test('without a key the page of keys says how the first is made, and makes none', async () => {
+  const { page, faults, close } = await open('/console/keys');
+  await page.locator('#none', { hasText: 'sluice keys add' }).waitFor();
+  await page.locator('#keys', { hasText: 'no key yet' }).waitFor();
+  assert.deepEqual(faults, []);
+  await close();
+});
+
 test('events stand in their order, told beside what took it back', async () => {
   const { page, faults, close } = await open('/console/webhooks');
   page.on('dialog', (dialog) => dialog.accept());
