@@ -60,6 +60,34 @@ async fn a_swap_that_moves_the_price_further_than_allowed_is_refused_everywhere(
 }
 
 #[tokio::test]
+async fn a_quote_never_allows_for_nothing_and_says_when_there_is_nothing() {
+    let client = Client::start().await;
+    let mints = client.harness.sol_pool.state.mints;
+    let (input, output) = (mints.token_0, mints.token_1);
+    let path = format!("/v1/quote?inputMint={input}&outputMint={output}");
+    let (mut quoted, mut refused) = (0, 0);
+    for amount in 1..=8 {
+        for slippage in [50, 9_999, 10_000] {
+            let path = format!("{path}&amount={amount}&slippageBps={slippage}");
+            let answer = client.get(&path).await;
+            if answer.status != 200 {
+                assert_eq!(answer.code(), "amount_too_small", "{}", answer.body);
+                refused += 1;
+                continue;
+            }
+            quoted += 1;
+            let minimum = answer.body["quote"]["minimumOut"].as_u64();
+            assert!(minimum >= Some(1), "{}", answer.body);
+            let built = client
+                .transaction(&client.body(&answer.body["quote"]))
+                .await;
+            assert_eq!(built.status, 200, "{}", built.body);
+        }
+    }
+    assert!(quoted > 0 && refused > 0, "{quoted} and {refused}");
+}
+
+#[tokio::test]
 async fn wrapped_sol_that_is_there_is_used_unless_all_is_to_be_wrapped() {
     let client = Client::start().await;
     let sol = client.harness.sol_pool.state.mints.token_0;

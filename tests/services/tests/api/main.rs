@@ -7,6 +7,7 @@ mod crowd;
 mod damage;
 mod examples;
 mod explain;
+mod failures;
 mod fields;
 mod forms;
 mod lookup_table;
