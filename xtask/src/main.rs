@@ -16,6 +16,7 @@ mod debian_tool;
 mod deny;
 mod deployment;
 mod exchange;
+mod faketime;
 mod generated;
 mod guard_tests;
 mod idl;
@@ -130,7 +131,8 @@ enum Task {
         #[arg(long, default_value_t = 1)]
         seed: u64,
     },
-    /// Kill indexers, dispatchers and databases at random while receivers misbehave, and count what webhooks receive.
+    /// Kill indexers, dispatchers and databases at random, let hosts, networks, disks and clocks fail, while receivers misbehave,
+    /// and count what webhooks receive.
     Chaos {
         /// How many kills, shared among the databases.
         #[arg(long, default_value_t = 200)]
@@ -141,6 +143,10 @@ enum Task {
         /// On which database.
         #[arg(long, value_enum, default_value_t = trial::Store::Both)]
         store: trial::Store,
+        /// What befalls them between the kills, in this order, separated by commas: power-loss, partition, stopped, full-disk,
+        /// clock-jump, failover; all of them when none is named.
+        #[arg(long, value_delimiter = ',')]
+        disasters: Vec<String>,
     },
     /// Cut streams and edit filters on a localnet, and count what was emitted and quoted against what the chain did.
     Truth {
@@ -226,7 +232,12 @@ fn run(arguments: Arguments) -> Result<ExitCode> {
         Task::Parity { cases, seed } => trial::parity(&repo, &cache, cases, seed)?,
         Task::Mutants { only } => mutants::run(&repo, &cache, &only)?,
         Task::Faults { runs, seed } => trial::faults(&repo, runs, seed)?,
-        Task::Chaos { kills, seed, store } => trial::chaos(&repo, &cache, kills, seed, store)?,
+        Task::Chaos {
+            kills,
+            seed,
+            store,
+            disasters,
+        } => trial::chaos(&repo, &cache, (kills, &disasters), seed, store)?,
         Task::Truth {
             seconds,
             seed,

@@ -12,8 +12,9 @@ use crate::repo::Repo;
 use crate::step::{Step, human};
 use crate::workspaces::Workspace;
 use crate::{
-    bench, binaries, clients, deployment, exchange, guard_tests, idl, imports, lint, miri, openapi,
-    plugin, postgres, programs, prove, release, sanitizer, system_packages, validator,
+    bench, binaries, clients, deployment, exchange, faketime, guard_tests, idl, imports, lint,
+    miri, openapi, plugin, postgres, programs, prove, release, sanitizer, system_packages,
+    validator,
 };
 
 /// Runs all stages and closes with the time table and, as the very last line, the counts.
@@ -74,6 +75,7 @@ fn all(repo: &Repo, cache: &Cache, stages: &mut Stages) -> Result<()> {
         let tests_need = [
             &clients::packages_needed(repo),
             postgres::packages_needed(),
+            faketime::packages_needed(),
             bench::Subject::Requests.packages_needed(),
             deployment::packages_needed(),
             release::packages_needed(),

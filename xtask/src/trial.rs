@@ -9,7 +9,7 @@ use crate::cache::Cache;
 use crate::repo::Repo;
 use crate::step::Step;
 use crate::workspaces::Workspace;
-use crate::{binaries, exchange, plugin, postgres, programs, system_packages, validator};
+use crate::{binaries, exchange, faketime, plugin, postgres, programs, system_packages, validator};
 
 /// Which databases are killed.
 #[derive(Clone, Copy, ValueEnum)]
@@ -66,16 +66,28 @@ pub fn faults(repo: &Repo, runs: u64, seed: u64) -> Result<()> {
     conduct(repo, "faults", &wording, faults, seed)
 }
 
-/// Kills indexers, dispatchers and databases `kills` times, drawn by `seed`, and counts what arrives.
-pub fn chaos(repo: &Repo, cache: &Cache, kills: u32, seed: u64, store: Store) -> Result<()> {
+/// Kills indexers, dispatchers and databases so many times, drawn by `seed`, lets disasters befall them meanwhile, all or those
+/// that are named, and counts what arrives.
+pub fn chaos(
+    repo: &Repo,
+    cache: &Cache,
+    (kills, disasters): (u32, &[String]),
+    seed: u64,
+    store: Store,
+) -> Result<()> {
+    let mut needed = faketime::packages_needed().to_vec();
     if !matches!(store, Store::Sqlite) {
-        system_packages::require(repo, cache, postgres::packages_needed())?;
+        needed.extend_from_slice(postgres::packages_needed());
     }
+    system_packages::require(repo, cache, &needed)?;
     // The trial starts the service that lies beside it.
     binaries::build(repo)?;
     let mut chaos = run(repo, "chaos");
     chaos.arg("--kills").arg(kills.to_string());
     chaos.arg("--store").arg(store.name());
+    if !disasters.is_empty() {
+        chaos.arg("--disasters").arg(disasters.join(","));
+    }
     let wording = Wording {
         what: &format!(
             "Killing what indexes, delivers and stores, {kills} times, drawn by seed {seed}"

@@ -1,4 +1,4 @@
-//! Network link: forwards bytes to a server, and can be cut, frozen or dead.
+//! Network link: forwards bytes to a server, and can be cut, frozen, stranded, dead, or lead elsewhere.
 //!
 //! It stands for the network between a service and a server, and is stricter in that it forgives nothing that TCP would: what
 //! is cut is reset at once, in the middle of a message, and what is frozen stays connected and says nothing, for ever.
@@ -15,10 +15,14 @@ use tokio::{
 /// Bytes forwarded at a time.
 const CHUNK: usize = 64 * 1024;
 
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy)]
 struct Condition {
+    /// Where new connections lead.
+    target: SocketAddr,
     /// Connections of an older number are reset.
     cuts: u64,
+    /// Connections of an older number stand still for ever.
+    strandings: u64,
     /// The connection of this number is reset.
     cut_one: Option<usize>,
     frozen: bool,
@@ -47,8 +51,15 @@ impl NetworkLink {
     pub async fn to(target: SocketAddr) -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let address = listener.local_addr()?;
-        let condition = watch::Sender::new(Condition::default());
-        let accepting = tokio::spawn(accept(listener, target, condition.clone())).abort_handle();
+        let condition = watch::Sender::new(Condition {
+            target,
+            cuts: 0,
+            strandings: 0,
+            cut_one: None,
+            frozen: false,
+            refusing: false,
+        });
+        let accepting = tokio::spawn(accept(listener, condition.clone())).abort_handle();
         Ok(Self {
             address,
             condition,
@@ -85,6 +96,19 @@ impl NetworkLink {
             .send_modify(|condition| condition.frozen = frozen);
     }
 
+    /// Lets every connection over it stand still for ever, as when the host at one of its ends loses power: neither end is told,
+    /// even if the process there dies. New connections are as good as ever.
+    pub fn strand(&self) {
+        self.condition
+            .send_modify(|condition| condition.strandings += 1);
+    }
+
+    /// Leads new connections to another server.
+    pub fn redirect(&self, target: SocketAddr) {
+        self.condition
+            .send_modify(|condition| condition.target = target);
+    }
+
     /// Whether new connections are reset at once.
     pub fn refuse(&self, refusing: bool) {
         self.condition
@@ -92,12 +116,15 @@ impl NetworkLink {
     }
 }
 
-async fn accept(listener: TcpListener, target: SocketAddr, condition: watch::Sender<Condition>) {
+async fn accept(listener: TcpListener, condition: watch::Sender<Condition>) {
     for number in 0.. {
         let Ok((near, _)) = listener.accept().await else {
             continue;
         };
-        let far = if condition.borrow().refusing {
+        let Condition {
+            target, refusing, ..
+        } = *condition.borrow();
+        let far = if refusing {
             None
         } else {
             TcpStream::connect(target).await.ok()
@@ -140,10 +167,11 @@ async fn copy(
     mut condition: watch::Receiver<Condition>,
 ) -> io::Result<()> {
     let mut buffer = vec![0; CHUNK];
+    let strandings = condition.borrow().strandings;
     loop {
         let read = from.read(&mut buffer).await?;
         if condition
-            .wait_for(|condition| !condition.frozen)
+            .wait_for(|condition| !condition.frozen && condition.strandings == strandings)
             .await
             .is_err()
         {
@@ -160,4 +188,43 @@ async fn copy(
 fn reset(stream: &TcpStream) {
     // A connection that is gone already is as good.
     let _ = stream.set_zero_linger();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A server that answers the first byte of every connection with its own name.
+    async fn server(name: u8) -> SocketAddr {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await;
+        let listener = listener.expect("a free port");
+        let address = listener.local_addr().expect("is bound");
+        tokio::spawn(async move {
+            while let Ok((mut client, _)) = listener.accept().await {
+                tokio::spawn(async move {
+                    while client.read_u8().await.is_ok() && client.write_u8(name).await.is_ok() {}
+                });
+            }
+        });
+        address
+    }
+
+    #[tokio::test]
+    async fn stranded_connections_stand_still_while_new_ones_reach_the_new_target() {
+        let link = NetworkLink::to(server(1).await).await.expect("a link");
+        let mut old = TcpStream::connect(link.address()).await.expect("connects");
+        old.write_u8(0).await.expect("is open");
+        assert_eq!(old.read_u8().await.expect("answers"), 1);
+
+        link.strand();
+        link.redirect(server(2).await);
+        let asked = old.write_u8(0).await;
+        asked.expect("nobody was told");
+        let mut new = TcpStream::connect(link.address()).await.expect("connects");
+        new.write_u8(0).await.expect("is open");
+        assert_eq!(new.read_u8().await.expect("answers"), 2);
+        let mut answer = [0];
+        let silent = old.try_read(&mut answer).expect_err("never answers");
+        assert_eq!(silent.kind(), io::ErrorKind::WouldBlock);
+    }
 }

@@ -5,6 +5,7 @@
 //! Debian's package `postgresql` puts them.
 
 mod programs;
+mod standby;
 
 use std::{
     env,

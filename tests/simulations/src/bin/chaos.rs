@@ -7,7 +7,7 @@ use std::{
 };
 
 use clap::{Parser, ValueEnum};
-use sluice_simulations::chaos::{Kind, Plan, history::History, run};
+use sluice_simulations::chaos::{Disaster, Kind, Plan, history::History, run};
 
 /// How long everything owed may take to arrive once nothing is killed any more: leases of the dead run out after
 /// 16 s, receivers that were given up are tried again within minutes.
@@ -25,6 +25,9 @@ struct Arguments {
     /// On which database.
     #[arg(long, value_enum, default_value_t = Which::Both)]
     store: Which,
+    /// What befalls them between the kills, in this order; all when none is named.
+    #[arg(long, value_enum, value_delimiter = ',', num_args = 0.., default_values_t = Disaster::ALL)]
+    disasters: Vec<Disaster>,
     /// Only judges the history of an earlier run, which is kept when that was not clean.
     #[arg(long, value_name = "HISTORY")]
     check: Option<PathBuf>,
@@ -89,6 +92,7 @@ async fn all(arguments: &Arguments) -> anyhow::Result<bool> {
         let plan = Plan {
             kind: *kind,
             kills: share,
+            disasters: arguments.disasters.clone(),
             seed: arguments.seed,
             draining: DRAINING,
         };

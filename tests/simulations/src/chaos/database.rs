@@ -2,6 +2,7 @@
 
 use std::{
     fs, io,
+    net::{Ipv4Addr, SocketAddr},
     path::{Path, PathBuf},
     sync::Arc,
     time::{Duration, Instant},
@@ -19,6 +20,7 @@ use sluice_store::{
     Store, StoreError,
     testing::{ClusterError, Disk, PrivateCluster},
 };
+use sluice_testkit::{free_port::free_port, network_link::NetworkLink};
 use tokio::{
     task::{JoinHandle, spawn_blocking},
     time::sleep,
@@ -26,6 +28,9 @@ use tokio::{
 
 /// How long a killed server's children may take to notice, and the server to start again.
 const BOOTING: Duration = Duration::from_secs(60);
+
+/// Name of the database on a server.
+const NAME: &str = "chaos";
 
 /// Pause between two attempts to start it.
 const BOOT_PAUSE: Duration = Duration::from_millis(100);
@@ -73,11 +78,24 @@ pub enum Database {
 /// A server that is killed and started again.
 pub struct Server {
     cluster: Arc<PrivateCluster>,
-    url: String,
+    /// Where it listens.
+    address: SocketAddr,
+    /// Where its data is, and its standbys'.
+    folder: PathBuf,
+    /// How many standbys it has had.
+    standbys: u32,
+    /// The way of the run itself to it.
+    own: NetworkLink,
     boot_at: Option<Instant>,
     booting: Option<JoinHandle<Result<(), ClusterError>>>,
     /// What is killed next: both kinds in turn, so that a short run has both.
     next: Part,
+}
+
+/// A server that follows another one.
+pub struct Standby {
+    cluster: PrivateCluster,
+    address: SocketAddr,
 }
 
 /// What of a server was killed.
@@ -98,25 +116,42 @@ impl Database {
         if kind == Kind::Sqlite {
             return Ok(Self::File(folder.join("sluice.db")));
         }
-        let folder = folder.join("cluster");
-        let start = move || PrivateCluster::start(&folder, Disk::DoesNotWait);
+        let place = folder.join("cluster");
+        let port = free_port()?;
+        let start = move || PrivateCluster::start_on_port(&place, Disk::DoesNotWait, port);
         let cluster = spawn_blocking(start).await??;
-        let url = cluster.create_database("chaos").await?;
+        cluster.create_database(NAME).await?;
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         Ok(Self::Server(Server {
             cluster: Arc::new(cluster),
-            url,
+            address,
+            folder: folder.to_owned(),
+            standbys: 0,
+            own: NetworkLink::to(address).await?,
             boot_at: None,
             booting: None,
             next: Part::Postmaster,
         }))
     }
 
-    /// The configuration's line that names it.
+    /// Where it listens, if it does.
     #[must_use]
-    pub fn setting(&self) -> String {
+    pub fn address(&self) -> Option<SocketAddr> {
+        match self {
+            Self::File(_) => None,
+            Self::Server(server) => Some(server.address),
+        }
+    }
+
+    /// The configuration's line that names it, to a process that reaches it over this link.
+    #[must_use]
+    pub fn setting(&self, link: Option<&NetworkLink>) -> String {
         match self {
             Self::File(path) => format!("path = \"{}\"", path.display()),
-            Self::Server(server) => format!("url = \"{}\"", server.url),
+            Self::Server(server) => {
+                let address = link.map_or(server.address, NetworkLink::address);
+                format!("url = \"{}\"", PrivateCluster::url_at(address, NAME))
+            }
         }
     }
 
@@ -127,7 +162,9 @@ impl Database {
     pub async fn open(&self) -> Result<Store, StoreError> {
         match self {
             Self::File(path) => Store::open(path).await,
-            Self::Server(server) => Store::connect(&server.url).await,
+            Self::Server(server) => {
+                Store::connect(&PrivateCluster::url_at(server.own.address(), NAME)).await
+            }
         }
     }
 
@@ -178,6 +215,61 @@ impl Server {
                 Ok(Some(Part::Backend))
             }
         }
+    }
+
+    /// Whether it runs and takes connections, as far as is known.
+    #[must_use]
+    pub fn is_up(&self) -> bool {
+        !self.is_down() && is_alive(self.cluster.server_pid().unwrap_or(0))
+    }
+
+    /// Makes a standby, without which no commit is acknowledged from then on.
+    ///
+    /// # Errors
+    /// When it does not start or stream.
+    pub async fn follow(&mut self) -> anyhow::Result<Standby> {
+        self.standbys += 1;
+        let folder = self.folder.join(format!("standby-{}", self.standbys));
+        let port = free_port()?;
+        let primary = Arc::clone(&self.cluster);
+        let cluster = spawn_blocking(move || primary.follow(&folder, port)).await??;
+        self.cluster.wait_for_standby().await?;
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        Ok(Standby { cluster, address })
+    }
+
+    /// Kills the server, all of it and for good, without a word to who is connected over these links, and puts the standby
+    /// in its place.
+    ///
+    /// # Errors
+    /// When the standby does not take its place.
+    pub async fn fail_over(
+        &mut self,
+        standby: Standby,
+        links: &[&NetworkLink],
+    ) -> anyhow::Result<()> {
+        let links: Vec<_> = links.iter().copied().chain([&self.own]).collect();
+        for link in &links {
+            link.refuse(true);
+            link.strand();
+        }
+        let postmaster = self.cluster.server_pid()?;
+        let children = children_of(postmaster)?;
+        kill_hard(postmaster)?;
+        for child in children {
+            kill_hard(child)?;
+        }
+        let Standby { cluster, address } = standby;
+        let cluster = Arc::new(cluster);
+        let promoted = Arc::clone(&cluster);
+        spawn_blocking(move || promoted.promote()).await??;
+        for link in &links {
+            link.redirect(address);
+            link.refuse(false);
+        }
+        self.cluster = cluster;
+        self.address = address;
+        Ok(())
     }
 
     fn is_down(&self) -> bool {

@@ -2,6 +2,7 @@
 
 use std::{
     io,
+    net::SocketAddr,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -63,6 +64,16 @@ impl Feed {
     #[must_use]
     pub fn endpoint(&self) -> &Endpoint {
         self.server.endpoint()
+    }
+
+    /// Where it listens.
+    ///
+    /// # Errors
+    /// Never, as it is made.
+    pub fn address(&self) -> io::Result<SocketAddr> {
+        let addresses = self.endpoint().url.socket_addrs(|| None)?;
+        let first = addresses.first().copied();
+        first.ok_or_else(|| io::ErrorKind::AddrNotAvailable.into())
     }
 
     /// Whether anything happens in the slots to come.

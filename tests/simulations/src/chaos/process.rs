@@ -16,6 +16,8 @@ use nix::{
 };
 use tokio::process::{Child, Command};
 
+use super::clock::Clock;
+
 /// Deadline of one delivery, seconds: the shortest that the configuration allows, because leases are held for it and
 /// so are what a killed process had under way.
 pub const DEADLINE_SECS: u64 = 1;
@@ -29,6 +31,9 @@ const ENDING: Duration = Duration::from_secs(60);
 
 /// What it logs once it is past its start.
 const STARTED: &str = "the indexer runs";
+
+/// What it logs of a write as the leader that came after another one had taken over.
+const REFUSED: &str = "what it wrote as the leader was refused";
 
 /// What the runtime writes when a thread panics.
 const PANICKED: &str = "panicked at";
@@ -51,6 +56,8 @@ pub struct Process {
     binary: PathBuf,
     config: PathBuf,
     folder: PathBuf,
+    /// What its clock is set by.
+    clock: Option<Clock>,
     running: Option<Running>,
     starts: u32,
     /// When it is started again, while it does not run.
@@ -89,6 +96,7 @@ impl Process {
         folder: &Path,
         endpoint: &str,
         store: &str,
+        clock: Option<Clock>,
     ) -> io::Result<Self> {
         let name = format!("sluice-{number}");
         let config = folder.join(format!("{name}.toml"));
@@ -103,6 +111,7 @@ impl Process {
             binary: binary.to_owned(),
             config,
             folder: folder.to_owned(),
+            clock,
             running: None,
             starts: 0,
             start_at: Instant::now(),
@@ -134,7 +143,11 @@ impl Process {
         let log = self
             .folder
             .join(format!("{}-{}.log", self.name, self.starts));
-        let child = Command::new(&self.binary)
+        let mut command = Command::new(&self.binary);
+        if let Some(clock) = &self.clock {
+            clock.apply(&mut command);
+        }
+        let child = command
             .arg("indexer")
             .arg("--config")
             .arg(&self.config)
@@ -221,6 +234,38 @@ impl Process {
             running.resume_at = None;
         }
         Ok(())
+    }
+
+    /// Resumes it now, if it is suspended.
+    ///
+    /// # Errors
+    /// When the system does not let it be resumed.
+    pub fn resume(&mut self) -> anyhow::Result<()> {
+        if let Some(running) = &mut self.running
+            && running.resume_at.is_some()
+        {
+            running.resume_at = Some(Instant::now());
+        }
+        self.resume_if_due()
+    }
+
+    /// Sets its clock that far from the machine's, whether it runs or not.
+    ///
+    /// # Errors
+    /// When the file of its clock cannot be written.
+    pub fn set_clock(&self, seconds: i64) -> io::Result<()> {
+        match &self.clock {
+            Some(clock) => clock.set(seconds),
+            None => Ok(()),
+        }
+    }
+
+    /// How often it said since its start that a write of a leader was refused. What ended has no log any more.
+    #[must_use]
+    pub fn refused_writes(&self) -> usize {
+        let log = self.running.as_ref().map(|running| &running.log);
+        let log = log.and_then(|log| fs::read_to_string(log).ok());
+        log.map_or(0, |log| log.matches(REFUSED).count())
     }
 
     /// Looks whether it ended by itself; it is started again after `pause`.

@@ -13,8 +13,9 @@ use std::{
 use axum::http::{HeaderMap, HeaderValue};
 use rand::{Rng, SeedableRng, rngs::StdRng};
 use sha2::{Digest, Sha256};
-use sluice_testkit::webhook_receiver::{
-    ReceivedRequest, Replies, Reply, RequestHead, WebhookReceiver,
+use sluice_testkit::{
+    network_link::NetworkLink,
+    webhook_receiver::{ReceivedRequest, Replies, Reply, RequestHead, WebhookReceiver},
 };
 use standardwebhooks::HEADER_WEBHOOK_ID;
 
@@ -131,6 +132,8 @@ struct Drawn {
 pub struct Receivers {
     drawn: Arc<Drawn>,
     server: WebhookReceiver,
+    /// The way of every process to it.
+    link: NetworkLink,
 }
 
 impl Receivers {
@@ -149,13 +152,24 @@ impl Receivers {
             asked: Mutex::default(),
         });
         let server = WebhookReceiver::start(Seeded(Arc::clone(&drawn))).await?;
-        Ok(Self { drawn, server })
+        let link = NetworkLink::to(server.address()).await?;
+        Ok(Self {
+            drawn,
+            server,
+            link,
+        })
+    }
+
+    /// The way of every process to it.
+    #[must_use]
+    pub fn link(&self) -> &NetworkLink {
+        &self.link
     }
 
     /// The address of a webhook's receiver.
     #[must_use]
     pub fn url(&self, webhook: &str) -> String {
-        format!("http://{}{HOOK}{webhook}", self.server.address())
+        format!("http://{}{HOOK}{webhook}", self.link.address())
     }
 
     /// From now on all answer well.

@@ -2,7 +2,7 @@
 
 use std::{fmt, time::Duration};
 
-use super::{database::Kind, receiver::Answer, verdict::Finding};
+use super::{database::Kind, disaster::Outcomes, receiver::Answer, verdict::Finding};
 
 /// What was killed, how often.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -36,6 +36,8 @@ pub struct Report {
     pub kills: Kills,
     /// How often a process was suspended, and resumed unless it was killed before.
     pub suspended: u32,
+    /// What befell it beside.
+    pub outcomes: Outcomes,
     /// Processes that were asked to end, and did.
     pub stopped: u32,
     /// Starts of processes that found no database.
@@ -98,6 +100,16 @@ impl fmt::Display for Report {
         row("  PostgreSQL's postmaster", postmasters.into())?;
         row("  another process of PostgreSQL", backends.into())?;
         row("suspended with SIGSTOP", self.suspended.into())?;
+        for (disaster, outcome) in &self.outcomes.of {
+            row(disaster.name(), outcome.times.into())?;
+            let longest = u64::try_from(outcome.longest.as_millis()).unwrap_or(u64::MAX);
+            row("  longest until slots were stored again, ms", longest)?;
+        }
+        let refused = self.outcomes.refused_writes.try_into();
+        row(
+            "writes of old leaders that were refused",
+            refused.unwrap_or(u64::MAX),
+        )?;
         row("asked to end with SIGTERM", self.stopped.into())?;
         row("starts of processes", self.starts.into())?;
         row("  that found no database", self.failed_starts.into())?;

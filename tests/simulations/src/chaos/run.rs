@@ -1,9 +1,10 @@
 //! Run of the chaos: kills and suspends processes at random, then waits until all that is owed arrived.
 
+mod disasters;
+mod strikes;
+
 use std::{
     fs::{self, File},
-    io,
-    ops::Range,
     os::unix::fs::PermissionsExt,
     time::{Duration, Instant, SystemTime},
 };
@@ -13,11 +14,14 @@ use rand::{Rng, SeedableRng, rngs::StdRng};
 use sluice_store::{
     Access, NewWebhook, Secret, Store, StoreError, Timestamp, WebhookDefinition, WebhookId,
 };
+use sluice_testkit::{network_link::NetworkLink, small_disk::SmallDisk};
 use tempfile::TempDir;
 use tokio::time::sleep;
 
 use super::{
-    database::{Database, Kind, Part},
+    clock::Clock,
+    database::{Database, Kind},
+    disaster::{Disaster, Outcomes},
     drained::{all_in_force, is_drained},
     feed::Feed,
     fleet::Fleet,
@@ -39,14 +43,6 @@ const POLL: Duration = Duration::from_millis(10);
 /// Pause between two questions whether everything is delivered.
 const DRAIN_POLL: Duration = Duration::from_millis(200);
 
-/// A process this young counts as newborn: it opens the database, takes the lead and has slots replayed.
-const NEWBORN: Duration = Duration::from_millis(300);
-
-/// How long a process is suspended: shorter than the lease of a leader, after which it goes on as if nothing had been; or
-/// longer, after which another one leads, and what it still writes as the leader must be refused.
-const SHORT_SUSPENSION: Range<u64> = 0..3_000;
-const LONG_SUSPENSION: Range<u64> = 10_000..14_000;
-
 /// How often the very first processes are killed, all of them, before anybody has made the database's tables; and
 /// of how many kills of a plan one may be such a time.
 const KILLS_BEFORE_BIRTH: u32 = 4;
@@ -54,6 +50,12 @@ const KILLS_PER_BIRTH: u32 = 12;
 
 /// Starts that may fail while nothing is killed yet. A process that finds its database busy tries for longer.
 const MOST_FAILED_STARTS: u32 = 10;
+
+/// Size of the disk that is filled: room for a server with a standby, and their logs.
+const DISK: &str = "2g";
+
+/// Kills per disaster of a long run, which meets each of them more than once.
+const KILLS_PER_DISASTER: u32 = 12;
 
 /// Name of the file with the history of the run.
 const HISTORY: &str = "history.jsonl";
@@ -65,12 +67,14 @@ const MOST_FAULTS: usize = 5;
 const MOST_WEBHOOKS: u32 = 1_000;
 
 /// What to do.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Plan {
     /// On which database.
     pub kind: Kind,
     /// How many kills.
     pub kills: u32,
+    /// What befalls the run between them, in turn; what cannot befall such a database is left out.
+    pub disasters: Vec<Disaster>,
     /// The same seed plays the same chain, answers the same attempts alike and draws the same kills; what runs between
     /// them is as fast as the machine.
     pub seed: u64,
@@ -88,16 +92,49 @@ pub async fn run(plan: Plan, progress: impl Fn(String)) -> anyhow::Result<Report
     let mut trial = Trial::set(plan).await?;
     let played = trial.play(&progress).await;
     if let Err(error) = played {
-        let kept = trial.folder.keep();
-        return Err(error.context(format!("logs and database are in {}", kept.display())));
+        return Err(error.context(trial.keep()));
     }
     trial.fleet.end().await?;
     let report = trial.report(begun.elapsed())?;
     if !report.is_clean() {
-        let kept = trial.folder.keep();
-        progress(format!("logs and database are in {}", kept.display()));
+        progress(trial.keep());
     }
     Ok(report)
+}
+
+impl Plan {
+    /// What befalls the run, in order: each once, and again where there are many kills.
+    fn schedule(&self) -> Vec<Disaster> {
+        let each: Vec<_> = (self.disasters.iter().copied())
+            .filter(|disaster| disaster.befalls(self.kind))
+            .collect();
+        let many = usize::try_from(self.kills / KILLS_PER_DISASTER).unwrap_or(usize::MAX);
+        let most = if each.is_empty() {
+            0
+        } else {
+            many.max(each.len())
+        };
+        each.into_iter().cycle().take(most).collect()
+    }
+}
+
+/// The links between a process and what it is connected to but for the receivers.
+struct Host {
+    /// To the database, where that is a server.
+    database: Option<NetworkLink>,
+    /// To the stream.
+    stream: NetworkLink,
+}
+
+impl Host {
+    async fn of(database: &Database, feed: &Feed) -> anyhow::Result<Self> {
+        let database = match database.address() {
+            Some(address) => Some(NetworkLink::to(address).await?),
+            None => None,
+        };
+        let stream = NetworkLink::to(feed.address()?).await?;
+        Ok(Self { database, stream })
+    }
 }
 
 /// Everything that runs.
@@ -105,9 +142,13 @@ struct Trial {
     plan: Plan,
     rng: StdRng,
     fleet: Fleet,
+    hosts: Vec<Host>,
     database: Database,
+    /// The disk of the database, where it is to be filled.
+    disk: Option<SmallDisk>,
     feed: Feed,
     receivers: Receivers,
+    outcomes: Outcomes,
     promises: Vec<Promise>,
     kills: Kills,
     /// How often a process was suspended.
@@ -115,7 +156,8 @@ struct Trial {
     /// The process that is killed next, as soon as it runs again.
     again: Option<usize>,
     faults: Vec<String>,
-    // Last, so that it is removed when nothing uses it any more.
+    // Last, so that they are removed when nothing uses them any more.
+    place: TempDir,
     folder: TempDir,
 }
 
@@ -135,29 +177,54 @@ impl Trial {
         // A build meanwhile must not exchange the program under test.
         let binary = folder.path().join("sluice");
         fs::hard_link(&sluice, &binary)?;
-        let database = Database::make(plan.kind, folder.path()).await?;
+        // A short path, which the server's account can enter wherever the checkout is.
+        let place = tempfile::Builder::new().prefix("chaos-disk-").tempdir()?;
+        fs::set_permissions(place.path(), fs::Permissions::from_mode(0o755))?;
+        let schedule = plan.schedule();
+        let disk = if schedule.contains(&Disaster::FullDisk) {
+            SmallDisk::mount(place.path(), DISK)?
+        } else {
+            None
+        };
+        let database = Database::make(plan.kind, place.path()).await?;
         let feed = Feed::start(plan.seed).await?;
         let history = File::create(folder.path().join(HISTORY))?;
         let receivers = Receivers::start(plan.seed, history).await?;
-        let (endpoint, setting) = (feed.endpoint().url.as_str(), database.setting());
-        let processes = (0..plan.kind.processes())
-            .map(|number| Process::new(number, &binary, folder.path(), endpoint, &setting))
-            .collect::<io::Result<Vec<_>>>()?;
+        let mut hosts = Vec::new();
+        let mut processes = Vec::new();
+        for number in 0..plan.kind.processes() {
+            let host = Host::of(&database, &feed).await?;
+            let clock = schedule.contains(&Disaster::ClockJump).then(|| {
+                let file = folder.path().join(format!("clock-{number}"));
+                Clock::new(&file)
+            });
+            let setting = database.setting(host.database.as_ref());
+            let (stream, clock) = (host.stream.url(), clock.transpose()?);
+            let folder = folder.path();
+            processes.push(Process::new(
+                number, &binary, folder, &stream, &setting, clock,
+            )?);
+            hosts.push(host);
+        }
         Ok(Self {
-            plan,
             rng: StdRng::seed_from_u64(plan.seed),
+            plan,
             fleet: Fleet {
                 processes,
                 ..Fleet::default()
             },
+            hosts,
             database,
+            disk,
             feed,
             receivers,
+            outcomes: Outcomes::default(),
             promises: Vec::new(),
             kills: Kills::default(),
             suspended: 0,
             again: None,
             faults: Vec::new(),
+            place,
             folder,
         })
     }
@@ -170,13 +237,22 @@ impl Trial {
         }
         self.until_in_force(&store).await?;
         self.feed.set_eventful(true);
-        let mut latecomers = latecomers().into_iter();
+        let schedule = self.plan.schedule();
+        let mut disasters = schedule.iter().zip(1..);
         let share = self.plan.kills / 4;
+        let mut latecomers = latecomers().into_iter();
         let mut next = Instant::now();
         let mut reported = 0;
-        while self.kills.total() < self.plan.kills {
+        let mut ahead = disasters.next();
+        while self.kills.total() < self.plan.kills || ahead.is_some() {
             self.tend().await?;
-            if Instant::now() >= next {
+            if let Some((disaster, nth)) = ahead
+                && self.kills.total() >= self.plan.kills * nth / u32::try_from(schedule.len())?
+            {
+                progress(format!("{}: {}", self.plan.kind.name(), disaster.name()));
+                self.befall(&store, *disaster).await?;
+                ahead = disasters.next();
+            } else if Instant::now() >= next {
                 next = Instant::now() + self.strike().await?;
             }
             let kills = self.kills.total();
@@ -310,65 +386,6 @@ impl Trial {
         self.fleet.start_due()
     }
 
-    /// Kills something, suspends it, or asks it to end; returns how long to let the rest be.
-    async fn strike(&mut self) -> anyhow::Result<Duration> {
-        // Each blow draws for itself, so that what one of them meets does not change the next ones.
-        let mut rng = StdRng::seed_from_u64(self.rng.random());
-        let pause = pause(&mut rng);
-        let victim = rng.random_range(0..self.fleet.processes.len());
-        let rest = rest(&mut rng);
-        if let Some(again) = self.again.take() {
-            self.kill(&[again], rest).await?;
-            return Ok(pause);
-        }
-        match rng.random_range(0..100) {
-            0..5 => self.fleet.processes[victim].stop()?,
-            5..30 if self.strike_database(&mut rng)? => {}
-            30..38 => {
-                let all: Vec<_> = (0..self.fleet.processes.len()).collect();
-                self.kill(&all, rest).await?;
-            }
-            38..60 => {
-                self.kill(&[victim], rest).await?;
-                self.again = Some(victim);
-                return Ok(rest + NEWBORN.mul_f64(rng.random()));
-            }
-            60..70 => {
-                let suspended = self.fleet.processes[victim].suspend(suspension(&mut rng))?;
-                self.suspended += u32::from(suspended);
-            }
-            _ => self.kill(&[victim], rest).await?,
-        }
-        Ok(pause)
-    }
-
-    /// Kills a part of the database, if it has any that runs.
-    fn strike_database(&mut self, rng: &mut StdRng) -> anyhow::Result<bool> {
-        let part = self.database.kill(rng)?;
-        match part {
-            Some(Part::Postmaster) => self.kills.postmasters += 1,
-            Some(Part::Backend) => self.kills.backends += 1,
-            None => {}
-        }
-        Ok(part.is_some())
-    }
-
-    /// Kills those of these processes that run.
-    async fn kill(&mut self, victims: &[usize], rest: Duration) -> anyhow::Result<()> {
-        for victim in victims {
-            let process = &mut self.fleet.processes[*victim];
-            let Some(since) = process.runs_since() else {
-                continue;
-            };
-            let is_newborn = since.elapsed() < NEWBORN;
-            if process.kill(rest).await? {
-                self.kills.newborn += u32::from(is_newborn);
-                self.kills.processes += u32::from(!is_newborn);
-            }
-        }
-        Ok(())
-    }
-
     /// Waits until every webhook's filter is in force, the stream is read beyond `end` at every commitment, and nothing is owed
     /// any more.
     async fn drain(&mut self, store: &Store, end: u64) -> anyhow::Result<bool> {
@@ -381,6 +398,18 @@ impl Trial {
             sleep(DRAIN_POLL).await;
         }
         Ok(false)
+    }
+
+    /// Leaves everything where it is, and says where.
+    fn keep(self) -> String {
+        // A disk in memory that stays ends with the machine.
+        std::mem::forget(self.disk);
+        let (folder, place) = (self.folder.keep(), self.place.keep());
+        format!(
+            "logs and history are in {}, the database is in {}",
+            folder.display(),
+            place.display()
+        )
     }
 
     /// Judges what was written down, and not what this process remembers.
@@ -408,6 +437,7 @@ impl Trial {
             seed: self.plan.seed,
             kills: self.kills,
             suspended: self.suspended,
+            outcomes: self.outcomes.clone(),
             stopped: self.fleet.stopped,
             failed_starts: self.fleet.failed_starts,
             starts: self.fleet.processes.iter().map(Process::starts).sum(),
@@ -430,31 +460,4 @@ async fn written(store: &Store, new: &NewWebhook) -> Result<Option<u64>, StoreEr
     };
     let change = store.filter_change(webhook.matched_revision).await?;
     Ok(change.and_then(|change| change.requested_slot))
-}
-
-/// A quarter of the pauses are moments, a quarter seconds: some kills come together, and some find work well under
-/// way.
-fn pause(rng: &mut StdRng) -> Duration {
-    let millis = match rng.random_range(0..4) {
-        0 => rng.random_range(0..200),
-        1 | 2 => rng.random_range(200..3_000),
-        _ => rng.random_range(3_000..6_000),
-    };
-    Duration::from_millis(millis)
-}
-
-/// How long a process stays down. Mostly hardly at all, as under a supervisor.
-fn rest(rng: &mut StdRng) -> Duration {
-    let most = if rng.random_ratio(1, 5) { 3_000 } else { 200 };
-    Duration::from_millis(rng.random_range(0..most))
-}
-
-/// Half of the suspensions are short.
-fn suspension(rng: &mut StdRng) -> Duration {
-    let millis = if rng.random() {
-        SHORT_SUSPENSION
-    } else {
-        LONG_SUSPENSION
-    };
-    Duration::from_millis(rng.random_range(millis))
 }

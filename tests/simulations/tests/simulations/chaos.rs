@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use sluice_simulations::chaos::{Kind, Plan, run};
+use sluice_simulations::chaos::{Disaster, Kind, Plan, run};
 
 /// Enough for each thing that can be killed to be killed, and for a process to be suspended.
 const KILLS: u32 = 12;
@@ -17,6 +17,7 @@ async fn nothing_is_lost_on(kind: Kind) {
     let plan = Plan {
         kind,
         kills: KILLS,
+        disasters: Disaster::ALL.to_vec(),
         seed: SEED,
         draining: DRAINING,
     };
@@ -27,6 +28,16 @@ async fn nothing_is_lost_on(kind: Kind) {
     assert!(report.is_clean(), "{:#?}", report.faults);
     assert!(report.kills.total() >= KILLS);
     assert!(report.suspended > 0);
+    for disaster in Disaster::ALL {
+        let times = report
+            .outcomes
+            .of
+            .get(&disaster)
+            .map(|outcome| outcome.times);
+        let wanted = disaster.befalls(kind).then_some(1);
+        assert_eq!(times, wanted, "{disaster:?}");
+    }
+    assert!(report.outcomes.refused_writes > 0, "an old leader wrote");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
