@@ -190,16 +190,21 @@ impl Trial {
     async fn set_clocks(&mut self, store: &Store) -> anyhow::Result<Duration> {
         let shared = matches!(self.database, Database::File(_));
         let since = Instant::now();
-        let mut seconds = self.rng.random_range(-1..=1) * HOUR;
-        for process in &self.fleet.processes {
+        let mut seconds = self.hour();
+        for number in 0..self.fleet.processes.len() {
             if !shared {
-                seconds = self.rng.random_range(-1..=1) * HOUR;
+                seconds = self.hour();
             }
-            process.set_clock(seconds)?;
+            self.fleet.processes[number].set_clock(seconds)?;
         }
         self.wait(HOLDING).await?;
         self.until_stored(store).await?;
         Ok(since.elapsed())
+    }
+
+    /// An hour, before or behind.
+    fn hour(&mut self) -> i64 {
+        if self.rng.random() { HOUR } else { -HOUR }
     }
 
     async fn fail_over(&mut self, store: &Store) -> anyhow::Result<Duration> {
