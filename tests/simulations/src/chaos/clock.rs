@@ -16,7 +16,7 @@ const LIBRARY: &str = "faketime/libfaketimeMT.so.1";
 #[derive(Clone, Debug)]
 pub struct Clock {
     library: PathBuf,
-    /// How far it is from the machine's; read anew whenever the process asks for the time.
+    /// How far it is from the machine's; read anew every second.
     file: PathBuf,
 }
 
@@ -57,7 +57,8 @@ impl Clock {
         command
             .env("LD_PRELOAD", &self.library)
             .env("FAKETIME_TIMESTAMP_FILE", &self.file)
-            .env("FAKETIME_NO_CACHE", "1")
+            // A file that is read at every question would cost more than all else that a process does.
+            .env("FAKETIME_CACHE_DURATION", "1")
             .env("FAKETIME_DONT_FAKE_MONOTONIC", "1");
     }
 }
