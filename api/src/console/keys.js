@@ -2,7 +2,7 @@
 
 import { attempt, byId, call, element, fillTable, say } from './page.js';
 
-const NUMBERS = [['webhooks', 'webhooks'], ['addresses', 'addresses'], ['stored', 'storedMib']];
+const NUMBERS = [['webhooks', 'webhooks'], ['addresses', 'addresses'], ['stored', 'storedMib'], ['rate', 'messagesPerSecond'], ['slots', 'deliverySlots']];
 
 const limits = ({ quotas }) =>
   Object.entries(quotas).filter(([, limit]) => limit !== null).map(([name, limit]) => `${name} ${limit}`).join(', ') || 'as configured';

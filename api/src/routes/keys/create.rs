@@ -59,6 +59,12 @@ struct QuotasBody {
     /// MiB of the messages that are kept for its webhooks.
     #[schema(minimum = 1)]
     stored_mib: Option<u32>,
+    /// Messages that are handed over to its endpoints in a second, repetitions included. What is more waits.
+    #[schema(minimum = 1)]
+    messages_per_second: Option<u32>,
+    /// Deliveries that are under way for it at once.
+    #[schema(minimum = 1)]
+    delivery_slots: Option<u32>,
 }
 
 /// A new key.
@@ -190,5 +196,11 @@ fn quotas(body: &QuotasBody, own: Option<&ApiKey>) -> Result<Quotas, ApiError> {
         webhooks: of("webhooks", body.webhooks, most.webhooks)?,
         addresses: of("addresses", body.addresses, most.addresses)?,
         stored_mib: of("storedMib", body.stored_mib, most.stored_mib)?,
+        messages_per_second: of(
+            "messagesPerSecond",
+            body.messages_per_second,
+            most.messages_per_second,
+        )?,
+        delivery_slots: of("deliverySlots", body.delivery_slots, most.delivery_slots)?,
     })
 }

@@ -204,6 +204,8 @@ async fn a_key_gives_no_later_end_and_no_higher_limit_than_its_own() {
         webhooks: Some(5),
         addresses: None,
         stored_mib: Some(64),
+        messages_per_second: Some(9),
+        delivery_slots: None,
     };
     let limited = site.store.set_quotas(id.as_str(), own).await;
     assert!(limited.expect("writes"));

@@ -42,6 +42,12 @@ pub(super) struct QuotasView {
     /// MiB of the messages that are kept for its webhooks.
     #[schema(required)]
     stored_mib: Option<u32>,
+    /// Messages that are handed over to its endpoints in a second, repetitions included.
+    #[schema(required)]
+    messages_per_second: Option<u32>,
+    /// Deliveries that are under way for it at once.
+    #[schema(required)]
+    delivery_slots: Option<u32>,
 }
 
 impl ApiKeyView {
@@ -53,6 +59,8 @@ impl ApiKeyView {
             webhooks,
             addresses,
             stored_mib,
+            messages_per_second,
+            delivery_slots,
         } = key.quotas;
         Self {
             id: key.id.to_string(),
@@ -66,6 +74,8 @@ impl ApiKeyView {
                 webhooks,
                 addresses,
                 stored_mib,
+                messages_per_second,
+                delivery_slots,
             },
         }
     }

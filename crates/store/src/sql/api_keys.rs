@@ -52,8 +52,9 @@ impl Store {
         let mut write = self.write(Durability::Durable).await?;
         let stored = write
             .execute(
-                "INSERT INTO api_keys (id, name, hash, created_at, expires_at, scopes, max_webhooks, max_addresses, max_stored_mib)
-                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+                "INSERT INTO api_keys (id, name, hash, created_at, expires_at, scopes, max_webhooks, max_addresses,
+                     max_stored_mib, max_messages_per_second, max_delivery_slots)
+                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
                  ON CONFLICT (name) DO NOTHING",
                 values![
                     new.id.as_str(),
@@ -64,7 +65,9 @@ impl Store {
                     scopes_text(&new.scopes),
                     quotas.webhooks.map(i64::from),
                     quotas.addresses.map(i64::from),
-                    quotas.stored_mib.map(i64::from)
+                    quotas.stored_mib.map(i64::from),
+                    quotas.messages_per_second.map(i64::from),
+                    quotas.delivery_slots.map(i64::from)
                 ],
             )
             .await?;
