@@ -166,7 +166,8 @@ async fn a_lane_takes_one_turn(fixture: &Fixture) {
     let first = lease(store, NOW).await;
     assert_eq!(turns(&first), [Some(NOW)], "the others wait for it");
     accept(store, &first).await;
-    let next = lease(store, NOW).await;
+    // The next one is due when the attempt has ended.
+    let next = lease(store, at(20)).await;
     let turn = next.first().and_then(|next| next.turn);
     assert_eq!(turn, Some(at(333)));
 }
