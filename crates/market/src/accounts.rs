@@ -1,16 +1,14 @@
 //! Accounts at every slot of every fork: the confirmed head's, and one layer of writes per slot (pure).
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use cpmm::TokenProgram;
-use foldhash::fast::RandomState;
 use solana_pubkey::Pubkey;
 
-use crate::{decoded_account::DecodedAccount, shown_mints::ShownMints};
-
-/// Accounts by address. The hash is fast and keyed at random: pool addresses can be chosen by the one who
-/// opens a pool.
-pub(crate) type ByAddress<T> = HashMap<Pubkey, T, RandomState>;
+use crate::{
+    decoded_account::{ByAddress, DecodedAccount},
+    shown_mints::ShownMints,
+};
 
 /// The last write to an account in a slot.
 pub(crate) struct Write {
@@ -159,7 +157,7 @@ impl Accounts {
         let room = neighbour.map_or(0, |(_, layer)| layer.writes.len());
         self.layers.entry(slot).or_insert_with(|| Layer {
             parent: None,
-            writes: ByAddress::with_capacity_and_hasher(room, RandomState::default()),
+            writes: ByAddress::with_capacity_and_hasher(room, Default::default()),
         })
     }
 

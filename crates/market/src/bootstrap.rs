@@ -4,8 +4,8 @@ use solana_pubkey::Pubkey;
 
 use crate::{
     account_snapshot::AccountSnapshot,
-    accounts::{Accounts, ByAddress},
-    decoded_account::DecodedAccount,
+    accounts::Accounts,
+    decoded_account::{ByAddress, DecodedAccount},
     state::Index,
 };
 

@@ -1,14 +1,19 @@
 //! Decoded account: what the bytes of an account mean to quotes (pure).
 
-use std::sync::Arc;
+use std::{collections::HashMap, sync::Arc};
 
 use cpmm::{
     AmmConfig, Amount, Clock, DecodeError, Mint, PoolState, TokenAccount, TokenProgram, ids,
 };
+use foldhash::fast::RandomState;
 use solana_pubkey::Pubkey;
 
 /// Length of the Clock sysvar, bytes.
 const CLOCK_LEN: usize = 40;
+
+/// Accounts by address. The hash is fast and keyed at random: pool addresses can be chosen by the one who
+/// opens a pool.
+pub(crate) type ByAddress<T> = HashMap<Pubkey, T, RandomState>;
 
 /// An account as far as quotes depend on it. What is large is shared: the same pool, configuration or
 /// mint is part of the state of every slot that did not write it.

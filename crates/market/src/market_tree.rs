@@ -59,10 +59,10 @@ use solana_pubkey::Pubkey;
 
 use crate::{
     account_snapshot::AccountSnapshot,
-    accounts::{Accounts, ByAddress, Write},
+    accounts::{Accounts, Write},
     bank::{Bank, Phase},
     bootstrap::{Bootstrap, join_first_snapshots},
-    decoded_account::DecodedAccount,
+    decoded_account::{ByAddress, DecodedAccount},
     divergence::Divergence,
     missing_accounts::MissingAccounts,
     slot_state::{HeadStates, SlotState},

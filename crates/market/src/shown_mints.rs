@@ -5,7 +5,7 @@
 
 use solana_pubkey::Pubkey;
 
-use crate::{accounts::ByAddress, decoded_account::DecodedAccount};
+use crate::decoded_account::{ByAddress, DecodedAccount};
 
 /// Mints of one generation, of which there are two: so 100,000 to 200,000 mints are remembered, in at most some 50 MB. Of
 /// mints of Token-2022 a few hundred are written in a second, most of them again and again, so this is at least as long as

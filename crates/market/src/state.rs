@@ -10,8 +10,7 @@ use cpmm::{Clock, PoolSnapshot, PoolState};
 use solana_pubkey::Pubkey;
 
 use crate::{
-    accounts::ByAddress,
-    decoded_account::DecodedAccount,
+    decoded_account::{ByAddress, DecodedAccount},
     dependencies::{Incomplete, dependencies, pool_snapshot, with_balances},
     missing_accounts::MissingAccounts,
     neighbours::Neighbours,
