@@ -27,7 +27,7 @@ async function list(more = false) {
   fillTable(byId('list'), [
     ['Webhook', (webhook) => element('button', { type: 'button', class: 'key', click: attempt(() => open(webhook.id)) }, webhook.id)],
     ['URL', ({ url }) => url],
-    ['Events', ({ events }) => events.join(', ')],
+    ['Events', ({ events, operations: told }) => [...events, ...told].join(', ')],
     ['State', ({ active, status }) => (active ? (status.refused ?? 'active') : (status.disabledReason ?? 'paused'))],
     ['Last event', ({ lastTriggered }) => lastTriggered ?? 'none yet'],
   ], listed, 'no webhook yet');
@@ -42,7 +42,7 @@ function show(webhook) {
   facts(byId('facts'), [
     ['URL', webhook.url],
     ['description', webhook.description],
-    ['events', webhook.events.join(', ')],
+    ['events', webhook.events.join(', ') || 'none'],
     ['commitment', webhook.commitment],
     ['order', webhook.order],
     ['accounts', webhook.filters.accounts.join(' ')],
@@ -133,12 +133,15 @@ function edit(webhook) {
     for (const name of ['url', 'commitment', 'order']) form.elements[name].value = webhook[name];
     form.elements.description.value = webhook.description ?? '';
     for (const box of form.querySelectorAll('[name="events"]')) box.checked = webhook.events.includes(box.value);
+    for (const box of form.querySelectorAll('[name="told"]')) box.checked = webhook.operations.includes(box.value);
     for (const [id, member] of ADDRESSES) form.elements[id].value = (webhook.filters[member] ?? []).join('\n');
   }
   byId('url').focus();
 }
 
-const kinds = () => [...document.querySelectorAll('[name="events"]:checked')].map(({ value }) => value);
+const checked = (name) => [...document.querySelectorAll(`[name="${name}"]:checked`)].map(({ value }) => value);
+
+const kinds = () => checked('events');
 
 // What is wrong with the form, before the API is asked.
 function fault() {
@@ -146,7 +149,9 @@ function fault() {
     const wrong = conditions.words(id).find((word) => !conditions.ADDRESS.test(word));
     if (wrong !== undefined) return `${member}: ${wrong} is no address; write base58, one a line`;
   }
-  if (ADDRESSES.every(([id]) => conditions.words(id).length === 0)) return 'accounts, programs, tokenOwners: name at least one address';
+  const noAddress = ADDRESSES.every(([id]) => conditions.words(id).length === 0);
+  if (noAddress && kinds().length === 0 && checked('told').length > 0) return conditions.fault(kinds()) || delivery.fault();
+  if (noAddress) return 'accounts, programs, tokenOwners: name at least one address';
   if (kinds().length === 0) return 'events: choose at least one kind';
   return conditions.fault(kinds()) || delivery.fault();
 }
@@ -160,6 +165,7 @@ async function save(event) {
   const body = {
     url: form.elements.url.value,
     events: kinds(),
+    operations: checked('told'),
     filters: { ...Object.fromEntries(ADDRESSES.map(([id, member]) => [member, conditions.words(id)])), ...conditions.read() },
     commitment: form.elements.commitment.value,
     order: form.elements.order.value,

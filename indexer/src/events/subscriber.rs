@@ -27,6 +27,11 @@ pub struct Subscriber {
 }
 
 impl Subscriber {
+    /// Whether there is an event that it may match.
+    pub(super) const fn watches_something(&self) -> bool {
+        !self.events.is_empty()
+    }
+
     /// Whether the same events match both.
     pub(super) fn matches_like(&self, other: &Self) -> bool {
         (self.commitment, self.events, &self.filter_digest)

@@ -116,7 +116,7 @@ impl Subscriptions {
     }
 
     /// The webhooks that were not there in `before`, or were something else: what is streamed for `before` does not do
-    /// for them.
+    /// for them. Those that are told of operations alone need no stream.
     #[must_use]
     pub fn changed_since(&self, before: &Self) -> Self {
         let known: HashMap<_, _> = before
@@ -125,9 +125,8 @@ impl Subscriptions {
             .map(|webhook| (&webhook.id, webhook))
             .collect();
         self.only(|webhook| {
-            known
-                .get(&webhook.id)
-                .is_none_or(|known| !known.matches_like(webhook))
+            let known = known.get(&webhook.id);
+            webhook.watches_something() && known.is_none_or(|known| !known.matches_like(webhook))
         })
     }
 

@@ -11,12 +11,12 @@ use sluice_client::webhooks::{Content, Message};
 use sluice_geyser::{AccountUpdate, TransactionUpdate};
 use sluice_indexer::events::{
     idl::Idls,
-    payload,
+    operations, payload,
     program_events::{EventPath, ProgramEvent},
 };
 use sluice_store::{
-    Commitment, EventKind, EventKinds, Filters, MessageKind, Timestamp, WebhookDefinition,
-    WebhookId,
+    Breaker, Commitment, EventKind, EventKinds, Filters, MessageKind, OperationKind, Revision,
+    Timestamp, TroubledWebhook, UsedUpQuota, WebhookDefinition, WebhookId,
 };
 use sluice_testkit::updates::key;
 use solana_signature::Signature;
@@ -115,7 +115,7 @@ fn shape(value: &Value) -> BTreeMap<String, &'static str> {
 fn a_sample_has_the_shape_of_a_real_delivery() {
     let webhook = WebhookId::from_random([1; 16]);
     for kind in EventKind::ALL {
-        let sample = sample_body(&webhook, &definition(), kind, SLOT, NOW);
+        let sample = sample_body(&webhook, &definition(), MessageKind::Event(kind), SLOT, NOW);
         let sample: Value = serde_json::from_str(&sample).expect("JSON");
         let suffix = payload::suffix(SLOT, Commitment::Confirmed, &real_data(kind));
         let real = payload::template(MessageKind::Event(kind), NOW, &webhook, suffix);
@@ -129,5 +129,41 @@ fn a_sample_has_the_shape_of_a_real_delivery() {
         assert_eq!(sample, real, "{kind}");
         let read: Message = serde_json::from_value(real).expect("the Rust client reads it");
         assert!(!matches!(read.content, Content::Other { .. }), "{kind}");
+    }
+}
+
+#[test]
+fn samples_of_operations_have_the_shape_of_real_ones() {
+    let recipient = WebhookId::from_random([1; 16]);
+    let troubled = TroubledWebhook {
+        id: WebhookId::from_random([2; 16]),
+        version: 2,
+        disabled_reason: Some("answered 410".to_owned()),
+        refused: Some("too many keys".to_owned()),
+        matched_revision: Revision(3),
+        filter_digest: String::new(),
+        breaker: Breaker::Open,
+        failing_since: Some(NOW),
+    };
+    let used_up = UsedUpQuota {
+        webhook: recipient.clone(),
+        quota: "webhooks",
+        used: 1,
+        limit: 1,
+    };
+    let kinds = OperationKind::ALL.into_iter().collect();
+    let moment = (SLOT, NOW);
+    let mut messages = operations::troubles(&recipient, &kinds, &troubled, moment);
+    messages.push(operations::quota(&used_up, moment));
+    // A gap is told by the session that finds it.
+    assert_eq!(messages.len(), OperationKind::ALL.len() - 1);
+    for message in messages {
+        let kind = message.kind;
+        let sample = sample_body(&recipient, &definition(), kind, SLOT, NOW);
+        let sample: Value = serde_json::from_str(&sample).expect("JSON");
+        let real: Value = serde_json::from_str(&message.body.with_sequence(0)).expect("JSON");
+        assert_eq!(shape(&sample), shape(&real), "{}", kind.name());
+        let read = serde_json::from_value::<Message>(sample);
+        read.expect("the Rust client reads it");
     }
 }

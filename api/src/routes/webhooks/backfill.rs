@@ -230,10 +230,12 @@ async fn subject(state: &State, access: &Access, id: &str) -> Result<(Webhook, u
     let webhook = webhook(state, access, id).await?;
     let events = webhook.definition.events;
     if !events.transaction && !events.program_event {
-        return Err(ApiError::invalid(
-            "events",
-            "of the webhook are changes of accounts alone, which no node's ledger has; read the accounts themselves",
-        ));
+        let fault = if events.account_change {
+            "of the webhook are changes of accounts alone, which no node's ledger has; read the accounts themselves"
+        } else {
+            "of the webhook are none, for it is told of operations alone, which no node's ledger has; name another webhook"
+        };
+        return Err(ApiError::invalid("events", fault));
     }
     let commitment = webhook.definition.commitment.max(Commitment::Confirmed);
     let last_read = state.store.checkpoint(commitment).await;

@@ -21,7 +21,7 @@ use super::{
         MAX_DESCRIPTION_CHARS, MAX_HEADER_BYTES, MAX_HEADERS, MAX_HEARTBEAT_SECS, MAX_URL_BYTES,
         MIN_HEARTBEAT_SECS,
     },
-    schema,
+    operations, schema,
     settings::Settings,
 };
 use crate::{error::ApiError, extract::parse_pubkey};
@@ -46,6 +46,9 @@ pub(super) struct DefinitionBody {
     #[serde(default, deserialize_with = "present")]
     #[schema(value_type = FiltersBody, required = false)]
     filters: Given<FiltersBody>,
+    #[serde(default, deserialize_with = "present")]
+    #[schema(schema_with = schema::optional_operations)]
+    operations: Given<Vec<String>>,
     #[serde(default, deserialize_with = "present")]
     #[schema(schema_with = schema::optional_active)]
     active: Given<bool>,
@@ -160,8 +163,11 @@ impl DefinitionBody {
         }
         // Absence and null are the same fault here.
         self.url.get_or_insert_default();
-        self.events.get_or_insert_default();
-        self.filters.get_or_insert_default();
+        let told_of_operations = matches!(&self.operations, Some(Some(names)) if !names.is_empty());
+        if !told_of_operations || self.events.is_some() || self.filters.is_some() {
+            self.events.get_or_insert_default();
+            self.filters.get_or_insert_default();
+        }
         let blank =
             WebhookDefinition::new(String::new(), EventKinds::default(), Filters::default());
         self.over(blank, settings, temporary)
@@ -183,6 +189,9 @@ impl DefinitionBody {
         }
         if let Some(body) = self.filters {
             required("filters", body)?.over(&mut after, settings)?;
+        }
+        if let Some(names) = self.operations {
+            after.operations = operations::kinds("operations", &names.unwrap_or_default())?;
         }
         if let Some(active) = self.active {
             after.active = active.unwrap_or(true);
@@ -237,13 +246,25 @@ fn required<T>(field: &'static str, value: Option<T>) -> Result<T, ApiError> {
 
 /// Fields that are right by themselves may still ask for nothing together.
 fn check_together(definition: &WebhookDefinition) -> Result<(), ApiError> {
+    if definition.events.is_empty() {
+        let has_addresses = definition.filters.count() > 0;
+        if has_addresses || definition.operations.is_empty() {
+            let beside = if has_addresses {
+                ""
+            } else {
+                ", or operations at least one"
+            };
+            let fault = format!("must name at least one of {}{beside}", known_events());
+            return Err(ApiError::invalid("events", fault));
+        }
+    }
     filters::check_together(&definition.conditions, definition.events)?;
     let filters = &definition.filters;
     if !filters.token_owners.is_empty() && !definition.events.transaction {
         let fault = "needs transaction in events; add it or leave this out";
         return Err(ApiError::invalid("filters.tokenOwners", fault));
     }
-    if !filters.match_nothing(definition.events) {
+    if !definition.asks_for_nothing() {
         return Ok(());
     }
     Err(if filters.accounts.is_empty() {
@@ -309,19 +330,17 @@ fn names_loopback(url: &Url) -> bool {
     }
 }
 
+fn known_events() -> String {
+    EventKind::ALL.map(EventKind::name).join(", ")
+}
+
 fn events(names: &[String]) -> Result<EventKinds, ApiError> {
-    let known = || EventKind::ALL.map(EventKind::name).join(", ");
-    if names.is_empty() {
-        return Err(ApiError::invalid(
-            "events",
-            format!("must name at least one of {}", known()),
-        ));
-    }
     let mut kinds = EventKinds::default();
     for (index, name) in names.iter().enumerate() {
         let field = || format!("events[{index}]");
-        let kind = EventKind::from_name(name)
-            .ok_or_else(|| ApiError::invalid(field(), format!("must be one of {}", known())))?;
+        let kind = EventKind::from_name(name).ok_or_else(|| {
+            ApiError::invalid(field(), format!("must be one of {}", known_events()))
+        })?;
         if kinds.contains(kind) {
             return Err(ApiError::invalid(
                 field(),

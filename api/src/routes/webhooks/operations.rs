@@ -7,7 +7,7 @@ use axum::{
     extract::{Path, Request, State as StateOf},
 };
 use serde::{Deserialize, Serialize};
-use sluice_store::OperationKind;
+use sluice_store::{OperationKind, StoreError};
 use utoipa::ToSchema;
 
 use super::{
@@ -59,9 +59,13 @@ pub(super) async fn put(
     request: Request,
 ) -> Result<Json<Operations>, ApiError> {
     let body: OperationsBody = read_json(request, SMALL_BODY_BYTES).await?;
-    let kinds = kinds(&body.events)?;
+    let kinds = kinds("events", &body.events)?;
     let webhook = parse_id(&id)?;
     let set = state.store.set_operations(&access, &webhook, &kinds).await;
+    if let Err(StoreError::MatchesNothing) = set {
+        let fault = "must name at least one, because the webhook watches nothing else; switch it off (active: false) or delete it";
+        return Err(ApiError::invalid("events", fault));
+    }
     found(set, &id)?;
     Ok(Json(view(&kinds)))
 }
@@ -88,10 +92,14 @@ pub(super) async fn get(
     Ok(Json(view(&found(kinds, &id)?)))
 }
 
-fn kinds(names: &[String]) -> Result<BTreeSet<OperationKind>, ApiError> {
+/// The kinds of these names, each of which may be there once.
+///
+/// # Errors
+/// The first fault, with its place in `list`.
+pub(super) fn kinds(list: &str, names: &[String]) -> Result<BTreeSet<OperationKind>, ApiError> {
     let mut kinds = BTreeSet::new();
     for (index, name) in names.iter().enumerate() {
-        let field = || format!("events[{index}]");
+        let field = || format!("{list}[{index}]");
         let kind = OperationKind::from_name(name).ok_or_else(|| {
             let known = OperationKind::ALL.map(OperationKind::name).join(", ");
             ApiError::invalid(field(), format!("must be one of {known}"))

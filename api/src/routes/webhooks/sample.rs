@@ -4,7 +4,9 @@
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};
-use sluice_store::{EventKind, Timestamp, WebhookDefinition, WebhookId};
+use sluice_store::{
+    EventKind, MessageKind, OperationKind, Timestamp, WebhookDefinition, WebhookId,
+};
 use solana_pubkey::Pubkey;
 
 /// A signature on the wire: 64 zero bytes in base58, which no transaction has.
@@ -21,19 +23,50 @@ const FEE: u64 = 5_000;
 pub fn body(
     webhook: &WebhookId,
     definition: &WebhookDefinition,
-    kind: EventKind,
+    kind: MessageKind,
     slot: u64,
     now: Timestamp,
 ) -> String {
     let commitment = definition.commitment;
-    let data = data(definition, kind);
+    let data = match kind {
+        MessageKind::Event(kind) => event(definition, kind),
+        other => operation(other, (slot, now)),
+    };
+    let kind = kind.name();
     // None of these values needs escaping: they are made of letters, digits and `_-:.`.
     format!(
         r#"{{"type":"{kind}","timestamp":"{now}","webhookId":"{webhook}","sequence":{TEST_SEQUENCE},"slot":{slot},"commitment":"{commitment}","data":{data}}}"#
     )
 }
 
-fn data(definition: &WebhookDefinition, kind: EventKind) -> Value {
+/// Of a webhook that no owner has.
+fn operation(kind: MessageKind, (slot, now): (u64, Timestamp)) -> Value {
+    let webhook = WebhookId::from_random([0; 16]).to_string();
+    match kind {
+        MessageKind::Operation(OperationKind::EndpointDisabled) => {
+            json!({ "webhook": webhook, "reason": "a test" })
+        }
+        MessageKind::Operation(OperationKind::EndpointFailing) => {
+            json!({ "webhook": webhook, "since": now.to_string() })
+        }
+        MessageKind::Operation(OperationKind::Quota) => {
+            json!({ "quota": "webhooks", "used": 1, "limit": 1 })
+        }
+        MessageKind::Gap => json!({
+            "firstSlot": slot,
+            "lastSlot": slot,
+            "reason": "a test",
+            "kinds": [EventKind::AccountChange.name()],
+            "webhook": webhook,
+        }),
+        MessageKind::FilterRefused => {
+            json!({ "webhook": webhook, "reason": "a test", "digest": "" })
+        }
+        _ => Value::Null,
+    }
+}
+
+fn event(definition: &WebhookDefinition, kind: EventKind) -> Value {
     let filters = &definition.filters;
     let first = |keys: &[Pubkey]| keys.first().copied();
     let program = first(&filters.programs).unwrap_or(swap_guard_interface::PROGRAM_ID);

@@ -166,10 +166,30 @@ pub(super) fn url() -> Object {
 pub(super) fn events() -> Array {
     ArrayBuilder::new()
         .items(Ref::from_schema_name(EventKind::name()))
-        .min_items(Some(1))
         .unique_items(true)
-        .description(Some("Kinds of event, each at most once."))
+        .description(Some(
+            "Kinds of event, each at most once; none where the webhook is told of operations alone.",
+        ))
         .build()
+}
+
+pub(super) fn operations() -> Array {
+    ArrayBuilder::new()
+        .items(Ref::from_schema_name(OperationKindName::name()))
+        .unique_items(true)
+        .description(Some(
+            "Of what becomes of the owner's other webhooks it is told, each at most once.",
+        ))
+        .build()
+}
+
+pub(super) fn optional_operations() -> Array {
+    let mut names = operations();
+    names.schema_type = SchemaType::from_iter([Type::Array, Type::Null]);
+    names.description = names
+        .description
+        .map(|about| format!("{about} Null is the default: none."));
+    names
 }
 
 pub(super) fn optional_description() -> Object {

@@ -6,7 +6,9 @@ use axum::{
 };
 use futures::future::join_all;
 use serde::Serialize;
-use sluice_store::{Commitment, EventKind, MessageId, Secrets, Timestamp, Webhook};
+use sluice_store::{
+    Commitment, MessageId, MessageKind, OperationKind, Secrets, Timestamp, Webhook,
+};
 use sluice_webhook_client::{WebhookRequest, batch_body, payload};
 use utoipa::ToSchema;
 
@@ -32,7 +34,7 @@ pub(super) struct Tested {
 #[derive(Debug, Serialize, ToSchema)]
 struct TestResult {
     #[serde(rename = "type")]
-    #[schema(value_type = schema::EventKind)]
+    #[schema(value_type = schema::MessageKind)]
     kind: &'static str,
     /// The `webhook-id` it was sent with.
     id: String,
@@ -45,7 +47,7 @@ struct TestResult {
     took: Took,
 }
 
-/// Sends a signed sample of every kind that the webhook asks for
+/// Sends a signed sample of every kind that the webhook asks for, of events and of operations
 ///
 /// They go out by the client of real deliveries; the answer says what became of them. Nothing is stored, and `lastTriggered` stays. Tests
 /// have a rate limit of their own, because somebody else's server may be at the URL.
@@ -78,9 +80,12 @@ pub(super) async fn handler(
     let secrets = found(secrets, &id)?;
     let slot = state.store.checkpoint(Commitment::Confirmed).await;
     let slot = slot.map_err(store_error)?.unwrap_or(0);
-    let kinds = webhook.definition.events.iter();
+    let definition = &webhook.definition;
+    let operations = definition.operations.iter().copied();
+    let kinds = definition.events.iter().map(MessageKind::Event);
+    let kinds = kinds.chain(operations.map(OperationKind::message_kind));
     let results = join_all(kinds.map(|kind| {
-        let body = sample::body(&webhook.id, &webhook.definition, kind, slot, now);
+        let body = sample::body(&webhook.id, definition, kind, slot, now);
         send(&state, &webhook, &secrets, kind, body)
     }))
     .await;
@@ -94,7 +99,7 @@ async fn send(
     state: &State,
     webhook: &Webhook,
     secrets: &Secrets,
-    kind: EventKind,
+    kind: MessageKind,
     body: String,
 ) -> TestResult {
     let id = MessageId::from_bytes(rand::random());

@@ -21,6 +21,9 @@ pub(super) struct WebhookView {
     #[schema(value_type = Vec<schema::EventKind>)]
     events: Vec<&'static str>,
     filters: FiltersView,
+    /// Of what becomes of the owner's other webhooks it is told.
+    #[schema(value_type = Vec<schema::OperationKindName>)]
+    operations: Vec<&'static str>,
     active: bool,
     /// ISO 8601, UTC.
     #[schema(format = DateTime)]
@@ -135,6 +138,7 @@ impl WebhookView {
             events,
             filters,
             conditions,
+            operations,
             active,
             commitment,
             order,
@@ -151,6 +155,7 @@ impl WebhookView {
             url,
             events: events.iter().map(sluice_store::EventKind::name).collect(),
             filters: FiltersView::of(&filters, &conditions),
+            operations: operations.iter().map(|kind| kind.name()).collect(),
             active,
             created: webhook.created.to_string(),
             last_triggered: webhook.last_triggered.map(text),

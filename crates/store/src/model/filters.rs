@@ -8,7 +8,7 @@ use solana_pubkey::Pubkey;
 use super::event_kind::EventKinds;
 
 /// The addresses that a webhook subscribes to. An event matches when it touches one of them; the store
-/// refuses a webhook that names none.
+/// refuses a webhook that names none, unless it is told of operations alone.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filters {
     /// Accounts, in the subscriber's order.
@@ -24,6 +24,9 @@ impl Filters {
     /// Whether no event of these kinds can match: there is no address of a role that matches one of them.
     #[must_use]
     pub const fn match_nothing(&self, events: EventKinds) -> bool {
+        if events.is_empty() {
+            return true;
+        }
         let programs_only = !events.account_change && !events.transaction;
         self.programs.is_empty()
             && (programs_only || self.accounts.is_empty())
@@ -134,6 +137,7 @@ mod tests {
         assert!(addresses(0, 0).match_nothing(all));
         assert!(!addresses(1, 0).match_nothing(all));
         assert!(!addresses(0, 1).match_nothing(all));
+        assert!(addresses(1, 1).match_nothing(EventKinds::default()));
         assert!(addresses(1, 0).match_nothing(program_events));
         assert!(!addresses(1, 1).match_nothing(program_events));
         let owners = Filters {

@@ -22,6 +22,7 @@ impl Idempotency {
             events: _,
             filters,
             conditions,
+            operations,
             active,
             commitment,
             order,
@@ -55,6 +56,10 @@ impl Idempotency {
         }
         if let (false, Some(asked)) = (delivery.is_default(), asked.as_array_mut()) {
             asked.push(serde_json::to_value(delivery).unwrap_or_default());
+        }
+        if let (false, Some(asked)) = (operations.is_empty(), asked.as_array_mut()) {
+            let names: Vec<_> = operations.iter().map(|kind| kind.name()).collect();
+            asked.push(serde_json::json!({ "operations": names }));
         }
         Self {
             key,

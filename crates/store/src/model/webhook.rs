@@ -1,6 +1,6 @@
 //! Webhooks: the definition that an owner writes, and the webhook as it is stored.
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
 use sluice_chain_types::Commitment;
 
@@ -13,6 +13,7 @@ use super::{
     filter_state::Revision,
     filters::Filters,
     id::WebhookId,
+    operation::OperationKind,
     secret::Secret,
     timestamp::Timestamp,
 };
@@ -55,12 +56,14 @@ impl DeliveryOrder {
 pub struct WebhookDefinition {
     /// Callback URL.
     pub url: String,
-    /// Kinds subscribed to; never empty.
+    /// Kinds subscribed to; empty where it is told of operations alone.
     pub events: EventKinds,
-    /// Addresses subscribed to.
+    /// Addresses subscribed to; none where there are no kinds.
     pub filters: Filters,
     /// What else its events must be.
     pub conditions: Conditions,
+    /// Of what becomes of its owner's other webhooks it is told.
+    pub operations: BTreeSet<OperationKind>,
     /// Whether it matches and delivers. Deliveries that are pending when it is switched off are kept, and
     /// made when it is switched on again.
     pub active: bool,
@@ -94,6 +97,7 @@ impl WebhookDefinition {
             events,
             filters,
             conditions: Conditions::default(),
+            operations: BTreeSet::new(),
             active: true,
             commitment: Self::DEFAULT_COMMITMENT,
             order: DeliveryOrder::default(),
@@ -104,6 +108,21 @@ impl WebhookDefinition {
             batch: None,
             delivery: DeliveryOptions::default(),
         }
+    }
+
+    /// Whether no message can ever come of it: its filters match nothing, unless it has none and is told of operations.
+    #[must_use]
+    pub fn asks_for_nothing(&self) -> bool {
+        if self.watches_nothing() {
+            return self.operations.is_empty();
+        }
+        self.filters.match_nothing(self.events)
+    }
+
+    /// Whether it subscribes to no events of the chain.
+    #[must_use]
+    pub const fn watches_nothing(&self) -> bool {
+        self.events.is_empty() && self.filters.count() == 0
     }
 }
 

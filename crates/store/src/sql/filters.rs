@@ -73,9 +73,7 @@ impl Store {
             filters.token_owners.len(),
             limits.token_owners,
         )?;
-        if filters.match_nothing(definition.events) {
-            return Err(StoreError::MatchesNothing);
-        }
+        webhook_row::check_asks_for_something(&definition)?;
         webhook_row::replace_filters(&mut write, ordinal, filters, conditions).await?;
         webhook_row::update(&mut write, ordinal, &before, &definition, &self.keys).await?;
         if before.definition.filters.count() < definition.filters.count() {

@@ -35,7 +35,7 @@ impl Store {
     /// Has a webhook told of these kinds of operations, and of no others. `None` when there is no such webhook.
     ///
     /// # Errors
-    /// A failure of the database.
+    /// [`StoreError::MatchesNothing`] where nothing is left of which it would be told, or a failure of the database.
     pub async fn set_operations(
         &self,
         access: &Access,
@@ -53,23 +53,13 @@ impl Store {
     ) -> Result<Option<()>, StoreError> {
         let mut write = self.write(Durability::Durable).await?;
         let locked = webhook_row::lock(&mut write, access, id, None, &self.keys).await?;
-        let Some((webhook, _)) = locked else {
+        let Some((webhook, before)) = locked else {
             return Ok(None);
         };
-        if kinds.is_empty() {
-            let delete = "DELETE FROM operational_webhooks WHERE webhook = $1";
-            write.execute(delete, values![webhook]).await?;
-        } else {
-            let names: Vec<_> = kinds.iter().map(|kind| kind.name()).collect();
-            let names = serde_json::to_string(&names).unwrap_or_default();
-            write
-                .execute(
-                    "INSERT INTO operational_webhooks (webhook, kinds) VALUES ($1, $2)
-                     ON CONFLICT (webhook) DO UPDATE SET kinds = excluded.kinds",
-                    values![webhook, names],
-                )
-                .await?;
+        if kinds.is_empty() && before.definition.watches_nothing() {
+            return Err(StoreError::MatchesNothing);
         }
+        webhook_row::replace_operations(&mut write, webhook, kinds).await?;
         write.commit().await?;
         Ok(Some(()))
     }
@@ -84,18 +74,8 @@ impl Store {
         id: &WebhookId,
     ) -> Result<Option<BTreeSet<OperationKind>>, StoreError> {
         let mut read = self.read().await?;
-        let found = webhook_row::select_row(&mut read, access, id).await?;
-        let Some(found) = found else {
-            return Ok(None);
-        };
-        let row = read
-            .row(
-                "SELECT kinds FROM operational_webhooks WHERE webhook = $1",
-                values![found.integer("ordinal")?],
-            )
-            .await?;
-        let kinds = row.as_ref().map(kinds).transpose()?;
-        Ok(Some(kinds.unwrap_or_default()))
+        let found = webhook_row::select(&mut read, access, id, &self.keys).await?;
+        Ok(found.map(|webhook| webhook.definition.operations))
     }
 
     /// Who is told of operations of a kind, and of which webhooks: never of itself.
@@ -243,13 +223,5 @@ async fn used_up_of(
 }
 
 fn kinds(row: &Row) -> Result<BTreeSet<OperationKind>, StoreError> {
-    const CORRUPT: StoreError = StoreError::Corrupt {
-        what: "operational_webhooks.kinds",
-    };
-    let names: Vec<String> = serde_json::from_str(&row.text("kinds")?).map_err(|_| CORRUPT)?;
-    // A later release may know more of them.
-    Ok(names
-        .iter()
-        .filter_map(|name| OperationKind::from_name(name))
-        .collect())
+    rows::operation_kinds(&row.text("kinds")?)
 }

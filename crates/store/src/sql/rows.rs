@@ -1,14 +1,14 @@
 //! Maps rows of webhooks, messages and endpoints to plain types.
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
 use solana_pubkey::{PUBKEY_BYTES, Pubkey};
 
 use crate::{
     ActiveWebhook, ApiKeyId, Batch, Breaker, Commitment, Conditions, DeliveryOptions,
     DeliveryOrder, EncryptionKeys, EndpointState, EventKinds, Filters, MessageId, MessageKind,
-    Revision, Secret, Secrets, SignatureVersion, StoreError, Tenant, Timestamp, Webhook,
-    WebhookDefinition, WebhookId, backend::Row, model::SealedColumn,
+    OperationKind, Revision, Secret, Secrets, SignatureVersion, StoreError, Tenant, Timestamp,
+    Webhook, WebhookDefinition, WebhookId, backend::Row, model::SealedColumn,
 };
 
 pub(super) fn webhook(row: &Row, keys: &EncryptionKeys) -> Result<Webhook, StoreError> {
@@ -31,6 +31,10 @@ pub(super) fn webhook(row: &Row, keys: &EncryptionKeys) -> Result<Webhook, Store
             events: events(row)?,
             filters,
             conditions: conditions(row)?,
+            operations: match row.optional_text("operation_kinds")? {
+                Some(text) => operation_kinds(&text)?,
+                None => BTreeSet::new(),
+            },
             active: row.flag("active")?,
             commitment: commitment(row)?,
             order: order(row)?,
@@ -203,6 +207,19 @@ fn events(row: &Row) -> Result<EventKinds, StoreError> {
         transaction: row.flag("wants_transaction")?,
         program_event: row.flag("wants_program_event")?,
     })
+}
+
+/// The kinds of operations that a stored JSON array names.
+pub(super) fn operation_kinds(text: &str) -> Result<BTreeSet<OperationKind>, StoreError> {
+    const CORRUPT: StoreError = StoreError::Corrupt {
+        what: "operational_webhooks.kinds",
+    };
+    let names: Vec<String> = serde_json::from_str(text).map_err(|_| CORRUPT)?;
+    // A later release may know more of them.
+    Ok(names
+        .iter()
+        .filter_map(|name| OperationKind::from_name(name))
+        .collect())
 }
 
 fn heartbeat(row: &Row) -> Result<Option<Duration>, StoreError> {

@@ -1,20 +1,24 @@
 //! The row of a webhook: reading it, locking it and writing it, for every operation on webhooks.
 
+use std::collections::BTreeSet;
+
 use super::{pauses, rows};
 use crate::{
-    Access, ApiKeyId, Conditions, EncryptionKeys, Filters, Revision, StoreError, Webhook,
-    WebhookDefinition, WebhookId,
+    Access, ApiKeyId, Conditions, EncryptionKeys, Filters, OperationKind, Revision, StoreError,
+    Webhook, WebhookDefinition, WebhookId,
     backend::{Connection, Row, Value, signed, unsigned, values},
     model::SealedColumn,
 };
 
 /// Whole webhooks of an API key (`$1`, null for all) after an ordinal (`$2`), or of an id (`$3`).
 pub(super) const SELECT: &str = "
-    SELECT w.*, k.id AS api_key_id, f.accounts, f.programs, f.token_owners, f.digest, f.conditions, e.last_triggered_at
+    SELECT w.*, k.id AS api_key_id, f.accounts, f.programs, f.token_owners, f.digest, f.conditions, e.last_triggered_at,
+        o.kinds AS operation_kinds
     FROM webhooks w
     JOIN filters f ON f.webhook = w.ordinal
     JOIN endpoints e ON e.webhook = w.ordinal
     LEFT JOIN api_keys k ON k.ordinal = w.api_key
+    LEFT JOIN operational_webhooks o ON o.webhook = w.ordinal
     WHERE w.deleted = 0 AND (CAST($1 AS TEXT) IS NULL OR k.id = $1)
         AND w.ordinal > $2 AND (CAST($3 AS TEXT) IS NULL OR w.id = $3)
     ORDER BY w.ordinal LIMIT $4";
@@ -232,6 +236,36 @@ fn heartbeat_seconds(definition: &WebhookDefinition) -> Result<Option<i64>, Stor
         .heartbeat
         .map(|interval| signed(interval.as_secs(), "heartbeat"))
         .transpose()
+}
+
+/// Writes of which kinds of operations a webhook is told, whole.
+pub(super) async fn replace_operations(
+    write: &mut Connection,
+    ordinal: i64,
+    kinds: &BTreeSet<OperationKind>,
+) -> Result<(), StoreError> {
+    if kinds.is_empty() {
+        let delete = "DELETE FROM operational_webhooks WHERE webhook = $1";
+        write.execute(delete, values![ordinal]).await?;
+        return Ok(());
+    }
+    let names: Vec<_> = kinds.iter().map(|kind| kind.name()).collect();
+    write
+        .execute(
+            "INSERT INTO operational_webhooks (webhook, kinds) VALUES ($1, $2)
+             ON CONFLICT (webhook) DO UPDATE SET kinds = excluded.kinds",
+            values![ordinal, serde_json::to_string(&names).unwrap_or_default()],
+        )
+        .await?;
+    Ok(())
+}
+
+/// Refuses a definition of which no message could ever come.
+pub(super) fn check_asks_for_something(definition: &WebhookDefinition) -> Result<(), StoreError> {
+    if definition.asks_for_nothing() {
+        return Err(StoreError::MatchesNothing);
+    }
+    Ok(())
 }
 
 /// Writes the filters and conditions of a webhook, whole.

@@ -23,8 +23,8 @@ impl Store {
     /// Creates a webhook, unless its owner has as many already as its quota says, or `limit` where it has none.
     ///
     /// # Errors
-    /// [`StoreError::TooManyWebhooks`], [`StoreError::AddressQuota`], [`StoreError::NoSuchApiKey`], or a failure of the database, which also
-    /// refuses a definition without kinds or without addresses.
+    /// [`StoreError::MatchesNothing`], [`StoreError::TooManyWebhooks`], [`StoreError::AddressQuota`], [`StoreError::NoSuchApiKey`],
+    /// or a failure of the database.
     pub async fn create_webhook(
         &self,
         new: &NewWebhook,
@@ -54,6 +54,7 @@ impl Store {
         limit: u32,
         idempotency: Option<&Idempotency>,
     ) -> Result<CreatedWebhook, StoreError> {
+        webhook_row::check_asks_for_something(&new.definition)?;
         let mut write = self.write(Durability::Durable).await?;
         let api_key = match &new.owner {
             Access::All => None,
@@ -140,8 +141,7 @@ impl Store {
     /// is written.
     ///
     /// # Errors
-    /// [`StoreError::VersionConflict`], [`StoreError::AddressQuota`], or a failure of the database, which also refuses
-    /// a definition without kinds or without addresses.
+    /// [`StoreError::MatchesNothing`], [`StoreError::VersionConflict`], [`StoreError::AddressQuota`], or a failure of the database.
     pub async fn update_webhook(
         &self,
         access: &Access,
@@ -159,11 +159,15 @@ impl Store {
         definition: &WebhookDefinition,
         expected: Option<u64>,
     ) -> Result<Option<Webhook>, StoreError> {
+        webhook_row::check_asks_for_something(definition)?;
         let mut write = self.write(Durability::Durable).await?;
         let Some((ordinal, before)) = lock(&mut write, access, id, expected, &self.keys).await?
         else {
             return Ok(None);
         };
+        if before.definition.operations != definition.operations {
+            webhook_row::replace_operations(&mut write, ordinal, &definition.operations).await?;
+        }
         if before.definition.filters != definition.filters
             || before.definition.conditions != definition.conditions
         {
@@ -398,6 +402,7 @@ async fn insert(
             ],
         )
         .await?;
+    webhook_row::replace_operations(write, ordinal, &definition.operations).await?;
     for table in [
         "INSERT INTO sequences (webhook) VALUES ($1)",
         "INSERT INTO endpoints (webhook) VALUES ($1)",

@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use sluice_store::{
-    Access, ApiKeyId, Breaker, OperationKind, Outcome, Quotas, Store, UsedUpQuota, WebhookId,
+    Access, ApiKeyId, Breaker, EventKinds, FilterEdit, FilterLimits, Filters, OperationKind,
+    Outcome, Quotas, Store, StoreError, UsedUpQuota, WebhookDefinition, WebhookId,
 };
 
 use crate::{fixture::*, on_both};
@@ -12,6 +13,7 @@ on_both!(
     a_webhook_is_told_of_its_owners_others_and_never_of_itself,
     trouble_is_shown_while_it_lasts,
     a_quota_that_is_used_up_is_shown_to_whoever_asked,
+    a_webhook_may_be_told_of_operations_and_watch_nothing,
 );
 
 async fn owned(store: &Store, number: u8, owner: Option<&ApiKeyId>) -> WebhookId {
@@ -113,4 +115,60 @@ async fn a_quota_that_is_used_up_is_shown_to_whoever_asked(fixture: &Fixture) {
         store.used_up_quotas(NOW, true).await.expect("reads"),
         [used_up]
     );
+}
+
+async fn a_webhook_may_be_told_of_operations_and_watch_nothing(fixture: &Fixture) {
+    let store = &fixture.store;
+    let told_alone = |kinds: &[OperationKind]| WebhookDefinition {
+        events: EventKinds::default(),
+        filters: Filters::default(),
+        operations: kinds.iter().copied().collect(),
+        ..definition()
+    };
+    let refused = |result| assert!(matches!(result, Err(StoreError::MatchesNothing)));
+    let mut new = webhook(1);
+    new.definition = told_alone(&[]);
+    refused(store.create_webhook(&new, 100).await.map(drop));
+    new.definition = told_alone(&[OperationKind::Quota]);
+    new.definition.filters = definition().filters;
+    refused(store.create_webhook(&new, 100).await.map(drop));
+
+    new.definition = told_alone(&[OperationKind::Quota, OperationKind::Gap]);
+    let created = store.create_webhook(&new, 100).await.expect("created");
+    assert_eq!(created.definition, new.definition);
+    let id = created.id;
+    let active = store.active_webhooks().await.expect("reads").webhooks;
+    assert_eq!(active.len(), 1);
+    assert!(active[0].events.is_empty() && active[0].filters.count() == 0);
+    let subject = owned(store, 2, None).await;
+    let recipients = store.operation_recipients(OperationKind::Gap).await;
+    let recipients = recipients.expect("reads");
+    assert_eq!(recipients.len(), 1, "never of itself");
+    assert_eq!(recipients[0].subject, subject);
+
+    let none = BTreeSet::new();
+    let none = store.set_operations(&Access::All, &id, &none).await;
+    refused(none.map(drop));
+    let edit = FilterEdit {
+        add: definition().filters,
+        ..FilterEdit::default()
+    };
+    let limits = FilterLimits {
+        accounts: 9,
+        programs: 9,
+        token_owners: 9,
+    };
+    let edited = store.edit_filters(&Access::All, &id, &edit, limits, None);
+    refused(edited.await.map(drop));
+    let update = async |definition: &WebhookDefinition| {
+        let updated = store.update_webhook(&Access::All, &id, definition, None);
+        let updated = updated.await?;
+        Ok(updated.expect("exists").definition)
+    };
+    refused(update(&told_alone(&[])).await.map(drop));
+    for next in [definition(), told_alone(&[OperationKind::EndpointFailing])] {
+        assert_eq!(update(&next).await.expect("updates"), next);
+        let read = store.operations(&Access::All, &id).await.expect("reads");
+        assert_eq!(read, Some(next.operations));
+    }
 }

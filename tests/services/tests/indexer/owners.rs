@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 use sluice_geyser::scripted::Code;
 use sluice_harness::indexer::{IndexerHarness, freeze_and_confirm, send};
-use sluice_store::{Access, Filters, OperationKind, WebhookDefinition, WebhookId};
+use sluice_store::{Access, EventKinds, Filters, OperationKind, WebhookDefinition, WebhookId};
 use sluice_testkit::{
     updates::{key, whole},
     webhook_receiver::{Reply, WebhookReceiver},
@@ -19,6 +19,7 @@ use crate::{
 on_both!(
     an_owner_is_told_once_that_an_endpoint_is_gone,
     an_owner_is_told_of_an_endpoint_that_fails_a_filter_that_is_refused_and_a_gap,
+    a_webhook_that_watches_nothing_is_told_of_the_others_and_never_of_itself,
 );
 
 /// A webhook about nothing that happens, which is told of the others.
@@ -117,5 +118,50 @@ async fn an_owner_is_told_of_an_endpoint_that_fails_a_filter_that_is_refused_and
     assert_eq!(of_other["data"]["webhook"], failing.as_str());
     assert_eq!(of_other["data"]["firstSlot"], 41);
     assert_eq!(of_other["data"]["lastSlot"], 499);
+    indexer.stop().await;
+}
+
+async fn a_webhook_that_watches_nothing_is_told_of_the_others_and_never_of_itself(
+    mut harness: IndexerHarness,
+) {
+    let told_alone = |url| WebhookDefinition {
+        url,
+        events: EventKinds::default(),
+        filters: Filters::default(),
+        operations: OperationKind::ALL.into_iter().collect(),
+        ..harness.definition()
+    };
+    let definition = told_alone(harness.receiver.url());
+    let told = harness.create(9, definition).await;
+    // It is told as well, refuses it, and must not be told of that.
+    let deaf = WebhookReceiver::always(Reply::Status(410, String::new())).await;
+    let deaf = deaf.expect("a free port");
+    let definition = told_alone(deaf.url());
+    let deaf_one = harness.create(8, definition).await;
+    let (gone, _receiver) = answering(&harness, Reply::Status(410, String::new())).await;
+    let indexer = harness.start().await;
+    let (connection, name) = harness.listening().await;
+    send(&connection, whole(&name, 11)).await;
+    send(&connection, freeze_and_confirm(&name, 11)).await;
+
+    let bodies = harness.bodies(2).await;
+    let subjects: BTreeSet<_> = bodies
+        .iter()
+        .map(|body| {
+            assert_eq!(body["type"], "endpoint.disabled");
+            assert_eq!(body["webhookId"], told.as_str());
+            body["data"]["webhook"].as_str().expect("text").to_owned()
+        })
+        .collect();
+    let expected = BTreeSet::from([gone.to_string(), deaf_one.to_string()]);
+    assert_eq!(subjects, expected);
+    assert_eq!(deaf.received().len(), 1, "of the one that is gone, alone");
+    let of_deaf = harness.store.messages_after(&Access::All, &deaf_one, 0, 9);
+    let of_deaf = of_deaf.await.expect("reads").expect("exists").messages;
+    assert!(
+        of_deaf
+            .iter()
+            .all(|message| message.body.contains(gone.as_str()))
+    );
     indexer.stop().await;
 }

@@ -10,7 +10,7 @@ use utoipa::{
 };
 
 use super::{DefinitionBody, FiltersBody, STREAM_URL};
-use crate::extract::Address;
+use crate::{extract::Address, routes::webhooks::schema};
 
 /// What only the service writes; a new webhook has none of it.
 const WRITTEN_BY_SERVICE: [&str; 4] = ["id", "created", "lastTriggered", "status"];
@@ -38,6 +38,7 @@ impl PartialSchema for NewWebhookBody {
         );
         OneOfBuilder::new()
             .item(lasting)
+            .item(operational(without_what_the_service_writes))
             .item(temporary)
             .description(Some("A new webhook."))
             .into()
@@ -55,11 +56,16 @@ pub(in crate::routes::webhooks) struct ReplaceBody;
 
 impl PartialSchema for ReplaceBody {
     fn schema() -> RefOr<Schema> {
-        definition(
+        let whole = definition(
             "A whole definition.",
             &["url", "events", "filters"],
-            name_an_address,
-        )
+            watch_something,
+        );
+        OneOfBuilder::new()
+            .item(whole)
+            .item(operational(|_| ()))
+            .description(Some("A definition."))
+            .into()
     }
 }
 
@@ -120,17 +126,37 @@ fn parts(schemas: &mut Vec<(String, RefOr<Schema>)>) {
 
 fn new(about: &str, required: &[&str], change: impl FnOnce(&mut Object)) -> RefOr<Schema> {
     definition(about, required, |body| {
-        for name in WRITTEN_BY_SERVICE {
-            body.properties.remove(name);
-        }
-        name_an_address(body);
+        without_what_the_service_writes(body);
+        watch_something(body);
         change(body);
     })
 }
 
-fn name_an_address(body: &mut Object) {
+/// A definition that watches nothing: it is told of operations alone.
+fn operational(change: impl FnOnce(&mut Object)) -> RefOr<Schema> {
+    let about = "A webhook that is told of operations alone.";
+    definition(about, &["url", "operations"], |body| {
+        for name in ["events", "filters"] {
+            body.properties.remove(name);
+        }
+        let operations = ArrayBuilder::from(schema::operations()).min_items(Some(1));
+        body.properties
+            .insert("operations".to_owned(), operations.into());
+        change(body);
+    })
+}
+
+fn without_what_the_service_writes(body: &mut Object) {
+    for name in WRITTEN_BY_SERVICE {
+        body.properties.remove(name);
+    }
+}
+
+fn watch_something(body: &mut Object) {
     let filters = Ref::from_schema_name(NewFilters::name());
     body.properties.insert("filters".to_owned(), filters.into());
+    let events = ArrayBuilder::from(schema::events()).min_items(Some(1));
+    body.properties.insert("events".to_owned(), events.into());
 }
 
 fn set_temporary(body: &mut Object, values: Vec<serde_json::Value>) {

@@ -382,3 +382,84 @@ async fn batches_are_shown_as_they_will_be_made_and_null_ends_them() {
         "{refused}"
     );
 }
+
+/// A webhook that is told of operations and watches nothing.
+fn told_alone() -> Value {
+    json!({ "url": "https://example.com/ops", "operations": ["endpoint.failing", "quota"] })
+}
+
+#[tokio::test]
+async fn a_webhook_may_be_told_of_operations_alone() {
+    let api = api(false).await;
+    let (path, _) = api.created(&told_alone()).await;
+    let (_, webhook) = api.call(Method::GET, &path, None).await;
+    let operations = json!(["endpoint.failing", "quota"]);
+    assert_eq!(webhook["operations"], operations);
+    assert_eq!(webhook["events"], json!([]));
+    assert_eq!(
+        webhook["filters"],
+        json!({ "accounts": [], "programs": [] })
+    );
+    let told = format!("{path}/operations");
+    let (_, read) = api.call(Method::GET, &told, None).await;
+    assert_eq!(read["events"], operations);
+
+    let moved = json!({ "url": "https://example.com/moved" });
+    let (status, webhook) = api.call(Method::PATCH, &path, Some(&moved)).await;
+    assert_eq!(status, StatusCode::OK, "{webhook}");
+    assert_eq!(webhook["operations"], operations, "what is not named stays");
+    let (status, webhook) = api.call(Method::PUT, &path, Some(&valid())).await;
+    assert_eq!(status, StatusCode::OK, "{webhook}");
+    assert_eq!(webhook["operations"], json!([]), "a replacement is whole");
+    let (status, webhook) = api.call(Method::PUT, &path, Some(&told_alone())).await;
+    assert_eq!(status, StatusCode::OK, "{webhook}");
+
+    let account = json!({ "accounts": [address(1)] });
+    let accounts = format!("{path}/accounts");
+    let backfill = (format!("{path}/dry-run"), json!({ "slots": 1 }));
+    for (method, path, body, field) in [
+        (Method::PUT, &told, json!({ "events": [] }), "events"),
+        (
+            Method::PATCH,
+            &path,
+            json!({ "operations": null }),
+            "events",
+        ),
+        (
+            Method::PATCH,
+            &path,
+            json!({ "filters": account }),
+            "events",
+        ),
+        (Method::POST, &accounts, account.clone(), "filters"),
+        (Method::POST, &backfill.0, backfill.1.clone(), "events"),
+    ] {
+        let (status, problem) = api.call(method, path, Some(&body)).await;
+        assert_eq!(status, StatusCode::BAD_REQUEST, "{body}");
+        assert_eq!(problem["field"], field, "{body}: {problem}");
+    }
+    let (_, read) = api.call(Method::GET, &told, None).await;
+    assert_eq!(read["events"], operations, "nothing was written");
+}
+
+#[tokio::test]
+async fn operations_are_refused_where_they_are_not_known_or_named_twice() {
+    let api = api(false).await;
+    for (operations, field) in [
+        (json!([]), "events"),
+        (json!(["gap", "gap"]), "operations[1]"),
+        (json!(["heartbeat"]), "operations[0]"),
+        (json!("gap"), "operations"),
+    ] {
+        let mut body = told_alone();
+        body["operations"] = operations;
+        let (status, problem) = api.post(&body).await;
+        assert_eq!(status, StatusCode::BAD_REQUEST, "{body}");
+        assert_eq!(problem["field"], field, "{body}: {problem}");
+    }
+    let mut conditional = told_alone();
+    conditional["filters"] = json!({ "dataSize": 8 });
+    conditional["events"] = json!([]);
+    let (_, problem) = api.post(&conditional).await;
+    assert_eq!(problem["field"], "filters.dataSize", "{problem}");
+}

@@ -97,3 +97,37 @@ async fn a_receiver_is_not_flooded_with_tests() {
     let (status, _) = api.call(Method::GET, &one, None).await;
     assert_eq!(status, StatusCode::OK, "everything else is answered");
 }
+
+#[tokio::test]
+async fn a_test_of_a_webhook_that_is_told_of_operations_alone_sends_these() {
+    let api = api(true).await;
+    let receiver = receiver(StatusCode::OK).await;
+    let kinds = [
+        "endpoint.disabled",
+        "endpoint.failing",
+        "gap",
+        "quota",
+        "filter.refused",
+    ];
+    let (path, secret) = api
+        .created(&json!({ "url": receiver.url(), "operations": kinds }))
+        .await;
+    let (status, answer) = api.call(Method::POST, &format!("{path}/test"), None).await;
+    assert_eq!(status, StatusCode::OK, "{answer}");
+    assert_eq!(answer["accepted"], true);
+    let verifier = standardwebhooks::Webhook::new(&secret).expect("a secret");
+    let mut sent = Vec::new();
+    for ReceivedRequest { headers, body, .. } in &receiver.received() {
+        verifier.verify(body, headers).expect("signed");
+        let body: Value = serde_json::from_slice(body).expect("JSON");
+        assert!(body["data"].is_object(), "{body}");
+        sent.push(body["type"].as_str().expect("text").to_owned());
+    }
+    sent.sort_unstable();
+    let mut expected = kinds.map(|kind| match kind {
+        "filter.refused" => "filterRefused",
+        other => other,
+    });
+    expected.sort_unstable();
+    assert_eq!(sent, expected);
+}
