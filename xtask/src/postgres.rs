@@ -1,6 +1,7 @@
-//! PostgreSQL's programs, which the tests of the store need to start a private server.
+//! PostgreSQL's programs and pgbouncer, which the tests of the store need to start a private server and a pooler before it.
 
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::Path;
 
 use anyhow::{Context, Result};
@@ -15,10 +16,23 @@ const DEBIAN_VERSIONS: &str = "/usr/lib/postgresql";
 const PROGRAM: &str = "initdb";
 
 /// The server, which brings its client.
-const PACKAGES: [Package; 1] = [Package {
+const SERVER: Package = Package {
     prepare: Some(keep_from_starting),
     ..Package::named("postgresql")
-}];
+};
+
+/// The pooler, by its program: where Debian keeps that, PATH need not lead.
+const POOLER: Package = Package {
+    prepare: Some(keep_pooler_from_starting),
+    ..Package::named("pgbouncer")
+};
+const POOLER_PROGRAM: &str = "pgbouncer";
+const DEBIAN_POOLER: &str = "/usr/sbin/pgbouncer";
+
+/// The unit that Debian's package of the pooler starts when it is installed, and what takes its place: a link to nothing,
+/// which an administrator who wants the pooler takes away by `systemctl unmask pgbouncer`.
+const POOLER_UNIT: &str = "/etc/systemd/system/pgbouncer.service";
+const NOTHING: &str = "/dev/null";
 
 /// The setting that decides whether Debian's package makes and starts a server of its own when it is installed.
 const CLUSTER_SETTINGS: &str = "/etc/postgresql-common/createcluster.conf";
@@ -30,13 +44,27 @@ const NO_CLUSTER: &str = "\
 create_main_cluster = false
 ";
 
-/// System packages that are due because the server's programs are missing.
-pub fn packages_needed() -> &'static [Package] {
-    if on_path(PROGRAM).is_some() || has_version(Path::new(DEBIAN_VERSIONS)) {
-        &[]
-    } else {
-        &PACKAGES
+/// System packages that are due because programs of the server or the pooler are missing.
+pub fn packages_needed() -> Vec<Package> {
+    let server = on_path(PROGRAM).is_some() || has_version(Path::new(DEBIAN_VERSIONS));
+    let pooler = on_path(POOLER_PROGRAM).is_some() || Path::new(DEBIAN_POOLER).is_file();
+    [(server, SERVER), (pooler, POOLER)]
+        .into_iter()
+        .filter_map(|(is_there, package)| (!is_there).then_some(package))
+        .collect()
+}
+
+/// Keeps the installation of the pooler from starting one, unless there is a unit of that name already.
+fn keep_pooler_from_starting() -> Result<()> {
+    let unit = Path::new(POOLER_UNIT);
+    if fs::symlink_metadata(unit).is_ok() {
+        return Ok(());
     }
+    let fault = || format!("cannot make {POOLER_UNIT}");
+    if let Some(folder) = unit.parent() {
+        fs::create_dir_all(folder).with_context(fault)?;
+    }
+    symlink(NOTHING, unit).with_context(fault)
 }
 
 /// Keeps the installation of the package from starting a server, unless that has been decided already.

@@ -74,7 +74,7 @@ fn all(repo: &Repo, cache: &Cache, stages: &mut Stages) -> Result<()> {
     stages.stage("system packages", || {
         let tests_need = [
             &clients::packages_needed(repo),
-            postgres::packages_needed(),
+            &postgres::packages_needed(),
             faketime::packages_needed(),
             bench::Subject::Requests.packages_needed(),
             deployment::packages_needed(),

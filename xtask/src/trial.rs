@@ -77,7 +77,7 @@ pub fn chaos(
 ) -> Result<()> {
     let mut needed = faketime::packages_needed().to_vec();
     if !matches!(store, Store::Sqlite) {
-        needed.extend_from_slice(postgres::packages_needed());
+        needed.extend(postgres::packages_needed());
     }
     system_packages::require(repo, cache, &needed)?;
     // The trial starts the service that lies beside it.

@@ -4,6 +4,7 @@
 //! run by root, then under `postgres` or `nobody`. The server's programs are found on PATH or where
 //! Debian's package `postgresql` puts them.
 
+mod pooler;
 mod programs;
 mod standby;
 
@@ -23,6 +24,7 @@ use std::{
 use sqlx::{AssertSqlSafe, Connection, PgConnection};
 use thiserror::Error;
 
+pub use self::pooler::{BroughtSettings, PoolMode, Pooler};
 use self::programs::{DEBIAN_VERSIONS, Programs};
 
 /// The superuser of the cluster.

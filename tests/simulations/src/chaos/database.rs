@@ -18,7 +18,7 @@ use nix::{
 use rand::{Rng, rngs::StdRng, seq::IndexedRandom};
 use sluice_store::{
     Store, StoreError,
-    testing::{ClusterError, Disk, PrivateCluster},
+    testing::{BroughtSettings, ClusterError, Disk, PoolMode, Pooler, PrivateCluster},
 };
 use sluice_testkit::{free_port::free_port, network_link::NetworkLink};
 use tokio::{
@@ -31,6 +31,15 @@ const BOOTING: Duration = Duration::from_secs(60);
 
 /// Name of the database on a server.
 const NAME: &str = "chaos";
+
+/// What a pooler's user has, since pgbouncer leaves out what a session brings: as docs/operations.md lists it.
+const SETTINGS: [(&str, &str); 5] = [
+    ("idle_in_transaction_session_timeout", "8s"),
+    ("tcp_keepalives_idle", "3"),
+    ("tcp_keepalives_interval", "1"),
+    ("tcp_keepalives_count", "4"),
+    ("tcp_user_timeout", "8s"),
+];
 
 /// Pause between two attempts to start it.
 const BOOT_PAUSE: Duration = Duration::from_millis(100);
@@ -121,6 +130,7 @@ impl Database {
         let start = move || PrivateCluster::start_on_port(&place, Disk::DoesNotWait, port);
         let cluster = spawn_blocking(start).await??;
         cluster.create_database(NAME).await?;
+        cluster.set_for_user(&SETTINGS).await?;
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         Ok(Self::Server(Server {
             cluster: Arc::new(cluster),
@@ -221,6 +231,23 @@ impl Server {
     #[must_use]
     pub fn is_up(&self) -> bool {
         !self.is_down() && is_alive(self.cluster.server_pid().unwrap_or(0))
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub const fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Puts a pooler in session mode before it, on this port.
+    ///
+    /// # Errors
+    /// When it does not start.
+    pub async fn pool(&self, port: u16) -> anyhow::Result<Pooler> {
+        let (folder, server) = (self.folder.join("pooler"), self.address);
+        let kind = (PoolMode::Session, BroughtSettings::LeftOut);
+        let start = move || Pooler::start(&folder, port, server, kind);
+        Ok(spawn_blocking(start).await??)
     }
 
     /// Makes a standby, without which no commit is acknowledged from then on.

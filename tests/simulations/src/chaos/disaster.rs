@@ -22,24 +22,29 @@ pub enum Disaster {
     ClockJump,
     /// The database's host loses power, and its standby is promoted.
     Failover,
+    /// All reach the database through pgbouncer in session mode, which dies and comes back.
+    Pooler,
 }
 
 impl Disaster {
     /// All of them.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::PowerLoss,
         Self::Partition,
         Self::Stopped,
         Self::FullDisk,
         Self::ClockJump,
         Self::Failover,
+        Self::Pooler,
     ];
 
     /// Whether it can befall processes on such a database: those that share a file share its host.
     #[must_use]
     pub const fn befalls(self, kind: Kind) -> bool {
         match self {
-            Self::PowerLoss | Self::Failover => matches!(kind, Kind::Postgres),
+            Self::PowerLoss | Self::Failover | Self::Pooler => {
+                matches!(kind, Kind::Postgres)
+            }
             Self::Partition | Self::Stopped | Self::FullDisk | Self::ClockJump => true,
         }
     }
@@ -54,6 +59,7 @@ impl Disaster {
             Self::FullDisk => "full disk",
             Self::ClockJump => "clocks an hour off",
             Self::Failover => "failover to a standby",
+            Self::Pooler => "death of the pooler before the database",
         }
     }
 }

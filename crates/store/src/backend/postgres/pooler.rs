@@ -4,7 +4,7 @@
 //! out the settings of a session leaves out what ends the session of a leader that stands still. Either would let two
 //! processes lead, so both are refused.
 
-use sqlx::{PgConnection, PgPool, Postgres, Row as _, pool::PoolConnection};
+use sqlx::{AssertSqlSafe, PgConnection, PgPool, Postgres, Row as _, pool::PoolConnection};
 
 use super::SESSION;
 use crate::error::Cause;
@@ -12,9 +12,8 @@ use crate::error::Cause;
 /// Which process of the server answers, asked without a prepared statement, which a shared connection may not have.
 const WHO_ANSWERS: &str = "SELECT pg_backend_pid() AS pid";
 
-/// The first setting of [`SESSION`], as the session has it.
-const SETTING: &str =
-    "SELECT setting FROM pg_settings WHERE name = 'idle_in_transaction_session_timeout'";
+/// A setting as the session began with it: what is about TCP reads as 0 otherwise where there is none.
+const SETTING: &str = "SELECT reset_val FROM pg_settings WHERE name = ";
 
 /// What PostgreSQL's poolers answer to a client that brings settings, unless they are told to leave them out.
 const REFUSES_SETTINGS: &str = "unsupported startup parameter";
@@ -29,7 +28,8 @@ pub(super) enum PoolerError {
     SharesConnections,
     #[error(
         "a pooler refuses or leaves out the session setting {setting}, without which a leader that stands still is not \
-         followed: give store.url the server's own address"
+         followed: give store.url the server's own address, or a pooler in session mode before a user who has the \
+         settings that docs/operations.md lists"
     )]
     DropsSettings { setting: &'static str },
 }
@@ -51,11 +51,12 @@ pub(super) async fn refuse(pool: &PgPool) -> Result<(), Cause> {
         return Err(PoolerError::SharesConnections.into());
     }
     sqlx::raw_sql("ROLLBACK").execute(&mut *other).await?;
-    // All settings travel as one parameter, so that one shows them all.
-    let (setting, wanted) = SESSION[0];
-    let row = sqlx::raw_sql(SETTING).fetch_one(&mut *one).await?;
-    if row.try_get::<String, _>("setting")? != wanted {
-        return Err(PoolerError::DropsSettings { setting }.into());
+    for (setting, wanted) in SESSION {
+        let asked = AssertSqlSafe(format!("{SETTING}'{setting}'"));
+        let row = sqlx::raw_sql(asked).fetch_one(&mut *one).await?;
+        if row.try_get::<String, _>("reset_val")? != wanted {
+            return Err(PoolerError::DropsSettings { setting }.into());
+        }
     }
     Ok(())
 }

@@ -2,17 +2,21 @@
 
 use std::{
     fs,
+    net::SocketAddr,
     time::{Duration, Instant},
 };
 
 use anyhow::{bail, ensure};
 use rand::Rng;
 use sluice_store::{Commitment, Store};
-use sluice_testkit::network_link::NetworkLink;
+use sluice_testkit::{free_port::free_port, network_link::NetworkLink};
 use tokio::time::sleep;
 
-use super::{PATIENCE, POLL, Trial};
-use crate::chaos::{database::Database, disaster::Disaster};
+use super::{Host, PATIENCE, POLL, Trial};
+use crate::chaos::{
+    database::{Database, Server},
+    disaster::Disaster,
+};
 
 /// How long slots must be missing before the process that was stopped counts as the leader. A leader that lost its lead
 /// meanwhile is as good: the one after it is found in the next round.
@@ -29,6 +33,9 @@ const OUTAGE: Duration = Duration::from_secs(20);
 
 /// How long the disk is full, a clock is set, and a standby follows before it is needed.
 const HOLDING: Duration = Duration::from_secs(4);
+
+/// How long there is no pooler.
+const WITHOUT_POOLER: Duration = Duration::from_secs(1);
 
 /// How long a leader that comes back may take to find out that it leads no more.
 const FINDING_OUT: Duration = Duration::from_secs(15);
@@ -47,6 +54,7 @@ impl Trial {
             Disaster::FullDisk => self.fill_disk(store).await?,
             Disaster::ClockJump => self.set_clocks(store).await?,
             Disaster::Failover => self.fail_over(store).await?,
+            Disaster::Pooler => self.pool(store).await?,
         };
         self.outcomes.note(disaster, pause);
         Ok(())
@@ -208,25 +216,53 @@ impl Trial {
     }
 
     async fn fail_over(&mut self, store: &Store) -> anyhow::Result<Duration> {
-        while !matches!(&self.database, Database::Server(server) if server.is_up()) {
-            self.wait(POLL).await?;
-        }
-        let Database::Server(server) = &mut self.database else {
-            bail!("a file has no standby");
-        };
-        let standby = server.follow().await?;
+        let standby = self.server().await?.follow().await?;
         self.wait(HOLDING).await?;
-        let links: Vec<&NetworkLink> = self
-            .hosts
-            .iter()
-            .filter_map(|host| host.database.as_ref())
-            .collect();
         let since = Instant::now();
+        let links: Vec<_> = database_links(&self.hosts).collect();
         if let Database::Server(server) = &mut self.database {
             server.fail_over(standby, &links).await?;
         }
         self.until_stored(store).await?;
         Ok(since.elapsed())
+    }
+
+    /// Leads the processes through a pooler, which dies once they use it, and comes back; then past it again.
+    async fn pool(&mut self, store: &Store) -> anyhow::Result<Duration> {
+        let port = free_port()?;
+        let pooler = self.server().await?.pool(port).await?;
+        self.lead_to(pooler.address());
+        self.until_stored(store).await?;
+        let since = Instant::now();
+        drop(pooler);
+        self.wait(WITHOUT_POOLER).await?;
+        let pooler = self.server().await?.pool(port).await?;
+        self.until_stored(store).await?;
+        let pause = since.elapsed();
+        let address = self.server().await?.address();
+        self.lead_to(address);
+        self.until_stored(store).await?;
+        drop(pooler);
+        Ok(pause)
+    }
+
+    /// Lets the processes' ways to the database lead here, and ends what leads elsewhere.
+    fn lead_to(&self, address: SocketAddr) {
+        for link in database_links(&self.hosts) {
+            link.redirect(address);
+            link.cut();
+        }
+    }
+
+    /// The server, once it runs.
+    async fn server(&mut self) -> anyhow::Result<&mut Server> {
+        while matches!(&self.database, Database::Server(server) if !server.is_up()) {
+            self.wait(POLL).await?;
+        }
+        match &mut self.database {
+            Database::Server(server) => Ok(server),
+            Database::File(_) => bail!("a file has no server"),
+        }
     }
 
     /// Whatever a process is connected to by.
@@ -243,6 +279,11 @@ impl Trial {
             link.freeze(frozen);
         }
     }
+}
+
+/// The ways of processes to their database.
+fn database_links(hosts: &[Host]) -> impl Iterator<Item = &NetworkLink> {
+    hosts.iter().filter_map(|host| host.database.as_ref())
 }
 
 /// Whether a slot is stored. A database that does not answer says nothing of it.
