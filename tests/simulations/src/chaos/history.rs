@@ -40,6 +40,8 @@ pub struct Arrival {
     pub accepted: bool,
     /// When it came, unix seconds.
     pub at: i64,
+    /// How far the clocks of senders were off at most until then, seconds.
+    pub clocks_off: u64,
 }
 
 /// What a history shows.
@@ -72,14 +74,7 @@ impl History {
             expected.map_err(|error| format!("the secret of {webhook}: {error}"))?;
         }
         for arrival in &self.arrivals {
-            let Arrival {
-                webhook,
-                headers,
-                body,
-                accepted,
-                at,
-            } = arrival;
-            ledger.take_written(webhook, headers, body.as_bytes(), *accepted, *at);
+            ledger.take(arrival);
         }
         let played = Played::new(&self.blocks);
         let findings = self.webhooks.iter().filter_map(|(promise, _)| {
@@ -143,6 +138,7 @@ impl Arrival {
             "body": self.body,
             "accepted": self.accepted,
             "at": self.at,
+            "clocksOff": self.clocks_off,
         }})
         .to_string()
     }
@@ -280,6 +276,7 @@ fn arrival_of(line: &Value) -> Result<Arrival, String> {
         body: text(line, "body")?.to_owned(),
         accepted: line["accepted"].as_bool().ok_or("without its answer")?,
         at: line["at"].as_i64().ok_or("without its time")?,
+        clocks_off: number(line, "clocksOff")?,
     })
 }
 

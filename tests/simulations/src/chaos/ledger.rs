@@ -10,6 +10,8 @@ use standardwebhooks::{
     HEADER_WEBHOOK_ID, HEADER_WEBHOOK_SIGNATURE, HEADER_WEBHOOK_TIMESTAMP, Webhook as Verifier,
 };
 
+use super::history::Arrival;
+
 /// Most faults kept: a few show the pattern.
 const MOST_FAULTS: usize = 100;
 
@@ -110,52 +112,16 @@ impl Ledger {
         }
     }
 
-    /// Takes a request that arrived whole; `accepted` when its answer is one that a sender may take for
-    /// acceptance.
-    pub fn take(&mut self, webhook: &str, headers: &HeaderMap, body: &[u8], accepted: bool) {
+    /// Takes a request that arrived whole.
+    pub fn take(&mut self, arrival: &Arrival) {
         self.clock += 1;
         let now = self.clock;
-        if let Err(fault) = self.try_take(webhook, headers, body, accepted, now) {
-            self.fault(fault);
-        }
-    }
-
-    fn try_take(
-        &mut self,
-        webhook: &str,
-        headers: &HeaderMap,
-        body: &[u8],
-        accepted: bool,
-        now: u64,
-    ) -> Result<(), String> {
-        let received = self.received(webhook)?;
-        let id = headers
-            .get(HEADER_WEBHOOK_ID)
-            .and_then(|id| id.to_str().ok())
-            .ok_or("a message without an id")?;
-        received
-            .verifier
-            .verify(body, headers)
-            .map_err(|error| format!("{id} is not signed as it should be: {error}"))?;
-        received.keep(id, body, accepted, now)
-    }
-
-    /// As [`Ledger::take`], of a request that came at `at`, unix seconds, and was written down.
-    pub fn take_written(
-        &mut self,
-        webhook: &str,
-        headers: &Headers,
-        body: &[u8],
-        accepted: bool,
-        at: i64,
-    ) {
-        self.clock += 1;
-        let now = self.clock;
-        let taken = self.received(webhook).and_then(|received| {
-            let id = headers.id.as_deref().ok_or("a message without an id")?;
-            let signed = is_signed(&received.verifier, id, headers, body, at);
+        let taken = self.received(&arrival.webhook).and_then(|received| {
+            let id = arrival.headers.id.as_deref();
+            let id = id.ok_or("a message without an id")?;
+            let signed = is_signed(&received.verifier, id, arrival);
             signed.map_err(|fault| format!("{id} is not signed as it should be: {fault}"))?;
-            received.keep(id, body, accepted, now)
+            received.keep(id, arrival.body.as_bytes(), arrival.accepted, now)
         });
         if let Err(fault) = taken {
             self.fault(fault);
@@ -209,13 +175,8 @@ impl Received {
 }
 
 /// Whether the webhook's secret has made one of the signatures, a short time before it came.
-fn is_signed(
-    verifier: &Verifier,
-    id: &str,
-    headers: &Headers,
-    body: &[u8],
-    at: i64,
-) -> Result<(), String> {
+fn is_signed(verifier: &Verifier, id: &str, arrival: &Arrival) -> Result<(), String> {
+    let headers = &arrival.headers;
     let timestamp = headers
         .timestamp
         .as_deref()
@@ -223,13 +184,14 @@ fn is_signed(
     let timestamp: i64 = timestamp.ok_or("no timestamp")?;
     let signatures = headers.signature.as_deref().ok_or("no signature")?;
     let own = verifier
-        .sign(id, timestamp, body)
+        .sign(id, timestamp, arrival.body.as_bytes())
         .map_err(|error| error.to_string())?;
     if signatures.split(' ').all(|signature| signature != own) {
         return Err("by another secret, or something else was signed".to_owned());
     }
-    if timestamp.abs_diff(at) > TOLERANCE {
-        return Err(format!("the timestamp is {} s off", timestamp.abs_diff(at)));
+    let off = timestamp.abs_diff(arrival.at);
+    if off > TOLERANCE + arrival.clocks_off {
+        return Err(format!("the timestamp is {off} s off"));
     }
     Ok(())
 }

@@ -5,7 +5,7 @@ use std::{
     io::{self, BufWriter, Write},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
@@ -121,6 +121,8 @@ struct Drawn {
     seed: u64,
     begun: Instant,
     healed: AtomicBool,
+    /// How far the clocks of senders have been off at most, seconds.
+    clocks_off: AtomicU64,
     ledger: Mutex<Ledger>,
     /// The lines of the history.
     written: Mutex<BufWriter<File>>,
@@ -146,6 +148,7 @@ impl Receivers {
             seed,
             begun: Instant::now(),
             healed: AtomicBool::new(false),
+            clocks_off: AtomicU64::new(0),
             ledger: Mutex::default(),
             written: Mutex::new(BufWriter::new(history)),
             answered: Mutex::default(),
@@ -175,6 +178,11 @@ impl Receivers {
     /// From now on all answer well.
     pub fn heal(&self) {
         self.drawn.healed.store(true, Ordering::SeqCst);
+    }
+
+    /// From now on senders' clocks may be so many seconds off, and so may the times at which they say they signed.
+    pub fn let_clocks_be_off(&self, seconds: u64) {
+        self.drawn.clocks_off.fetch_max(seconds, Ordering::SeqCst);
     }
 
     /// What arrived. Never held while waiting.
@@ -238,9 +246,10 @@ impl Replies for Seeded {
         let accepted = matches!(request.reply, Reply::Accept | Reply::TooLong);
         if let Some(webhook) = request.path.strip_prefix(HOOK) {
             let mut ledger = lock(&self.0.ledger);
-            ledger.take(webhook, &request.headers, &request.body, accepted);
+            let arrival = self.0.arrival(webhook, request, accepted);
+            ledger.take(&arrival);
             // While the ledger is held, so that both have one order.
-            let written = self.0.write(webhook, request, accepted);
+            let written = writeln!(lock(&self.0.written), "{}", arrival.line());
             if let Err(error) = written {
                 ledger.fault(format!("the history cannot be written: {error}"));
             }
@@ -257,17 +266,17 @@ impl Drawn {
         clippy::disallowed_methods,
         reason = "senders sign by the system's clock"
     )]
-    fn write(&self, webhook: &str, request: &ReceivedRequest, accepted: bool) -> io::Result<()> {
+    fn arrival(&self, webhook: &str, request: &ReceivedRequest, accepted: bool) -> Arrival {
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
-        let seconds = now.map_err(io::Error::other)?.as_secs();
-        let arrival = Arrival {
+        let seconds = now.unwrap_or_default().as_secs();
+        Arrival {
             webhook: webhook.to_owned(),
             headers: Headers::of(&request.headers),
             body: String::from_utf8_lossy(&request.body).into_owned(),
             accepted,
-            at: i64::try_from(seconds).map_err(io::Error::other)?,
-        };
-        writeln!(lock(&self.written), "{}", arrival.line())
+            at: i64::try_from(seconds).unwrap_or(i64::MAX),
+            clocks_off: self.clocks_off.load(Ordering::SeqCst),
+        }
     }
 
     /// The same for the same attempt at the same message of the same run, whatever happens beside it.

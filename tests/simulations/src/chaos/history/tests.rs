@@ -102,6 +102,7 @@ impl Sender {
                 body: draft.altered.unwrap_or(draft.body),
                 accepted: draft.accepted,
                 at,
+                clocks_off: 0,
             });
         }
         let lines: Vec<String> = self.history.lines().collect();

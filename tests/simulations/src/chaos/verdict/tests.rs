@@ -2,12 +2,16 @@
 
 use std::sync::LazyLock;
 
-use axum::http::HeaderMap;
 use serde_json::json;
 use sluice_store::{Secret, WebhookId};
 
 use super::{
-    super::{ledger::Ledger, numbered_chain::NumberedChain, subscriber::from_the_start},
+    super::{
+        history::Arrival,
+        ledger::{Headers, Ledger},
+        numbered_chain::NumberedChain,
+        subscriber::from_the_start,
+    },
     *,
 };
 
@@ -287,34 +291,59 @@ fn order_is_that_of_first_arrivals_after_acceptance() {
 }
 
 #[test]
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the verifier compares with the system's clock"
-)]
+fn a_sender_whose_clock_is_off_may_sign_that_far_off_and_no_farther() {
+    let id = WebhookId::from_random([1; 16]);
+    let secret = Secret::from_random([2; 32]);
+    let signer = standardwebhooks::Webhook::new(secret.expose()).expect("a secret");
+    let signature = signer.sign("msg_1", 10_000, b"{}").expect("signs");
+    for (at, clocks_off, faults) in [
+        (10_300, 0, 0),
+        (10_301, 0, 1),
+        (6_100, 3_600, 0),
+        (6_099, 3_600, 1),
+    ] {
+        let mut ledger = Ledger::default();
+        ledger.expect(&id, secret.expose()).expect("a secret");
+        ledger.take(&Arrival {
+            webhook: id.to_string(),
+            headers: Headers {
+                id: Some("msg_1".to_owned()),
+                timestamp: Some("10000".to_owned()),
+                signature: Some(signature.clone()),
+            },
+            body: "{}".to_owned(),
+            accepted: true,
+            at,
+            clocks_off,
+        });
+        assert_eq!(ledger.faults.len(), faults, "{at} {clocks_off}");
+    }
+}
+
+#[test]
 fn the_ledger_refuses_what_is_not_signed_and_the_same_id_with_another_body() {
     let id = WebhookId::from_random([1; 16]);
     let secret = Secret::from_random([2; 32]);
     let mut ledger = Ledger::default();
     ledger.expect(&id, secret.expose()).expect("a secret");
     let signer = standardwebhooks::Webhook::new(secret.expose()).expect("a secret");
-    let now = std::time::SystemTime::now()
-        .duration_since(std::time::UNIX_EPOCH)
-        .expect("after 1970");
-    let now = i64::try_from(now.as_secs()).expect("small");
-    let headers = |body: &str| {
-        let signature = signer.sign("msg_1", now, body.as_bytes()).expect("signs");
-        let mut headers = HeaderMap::new();
-        for (name, value) in [
-            ("webhook-id", "msg_1".to_owned()),
-            ("webhook-timestamp", now.to_string()),
-            ("webhook-signature", signature),
-        ] {
-            headers.insert(name, value.parse().expect("ascii"));
+    let arrival = |webhook: &str, signed: &str, body: &str| {
+        let signature = signer.sign("msg_1", 1_000, signed.as_bytes());
+        Arrival {
+            webhook: webhook.to_owned(),
+            headers: Headers {
+                id: Some("msg_1".to_owned()),
+                timestamp: Some("1000".to_owned()),
+                signature: Some(signature.expect("signs")),
+            },
+            body: body.to_owned(),
+            accepted: true,
+            at: 1_001,
+            clocks_off: 0,
         }
-        headers
     };
-    ledger.take(id.as_str(), &headers("{}"), b"{}", true);
-    ledger.take(id.as_str(), &headers("{}"), b"{}", true);
+    ledger.take(&arrival(id.as_str(), "{}", "{}"));
+    ledger.take(&arrival(id.as_str(), "{}", "{}"));
     assert!(ledger.faults.is_empty(), "{:?}", ledger.faults);
     assert_eq!(
         (
@@ -323,9 +352,9 @@ fn the_ledger_refuses_what_is_not_signed_and_the_same_id_with_another_body() {
         ),
         (1, 2)
     );
-    ledger.take(id.as_str(), &headers("{}"), b"[]", true);
-    ledger.take(id.as_str(), &headers("[]"), b"[]", true);
-    ledger.take("wh_other", &headers("[]"), b"[]", true);
+    ledger.take(&arrival(id.as_str(), "{}", "[]"));
+    ledger.take(&arrival(id.as_str(), "[]", "[]"));
+    ledger.take(&arrival("wh_other", "[]", "[]"));
     let faults: Vec<_> = ledger.faults.iter().collect();
     assert_eq!(faults.len(), 3, "{faults:?}");
     for (fault, part) in faults
