@@ -16,6 +16,10 @@ use super::numbered_chain::{Block, NumberedChain};
 /// Time of half a slot. A slot takes a quarter of mainnet's time, so that four times as much happens.
 const HALF_SLOT: Duration = Duration::from_millis(50);
 
+/// While a disaster lasts, one in so many of these times lets half a slot pass: what comes later must be caught up with, and a busy
+/// machine would do nothing else.
+const SLOWER: u32 = 2;
+
 /// Slots that the server keeps for replays: five minutes of them, which no process stays down, however slow the machine.
 /// What becomes of slots that are lost for good is the subject of the fates.
 const STORED_SLOTS: usize = 3_000;
@@ -24,6 +28,7 @@ const STORED_SLOTS: usize = 3_000;
 struct Playing {
     chain: NumberedChain,
     is_eventful: bool,
+    is_slow: bool,
 }
 
 /// The stream. Dropping it ends it.
@@ -51,6 +56,7 @@ impl Feed {
         let playing = Arc::new(Mutex::new(Playing {
             chain,
             is_eventful: false,
+            is_slow: false,
         }));
         let task = tokio::spawn(play(Arc::clone(&playing)));
         Ok(Self {
@@ -81,6 +87,11 @@ impl Feed {
         lock(&self.playing).is_eventful = is_eventful;
     }
 
+    /// Whether slots take longer.
+    pub fn set_slow(&self, is_slow: bool) {
+        lock(&self.playing).is_slow = is_slow;
+    }
+
     /// Every block with content so far.
     #[must_use]
     pub fn blocks(&self) -> Vec<Block> {
@@ -100,9 +111,12 @@ fn lock(playing: &Mutex<Playing>) -> MutexGuard<'_, Playing> {
 
 async fn play(playing: Arc<Mutex<Playing>>) {
     let mut ticks = interval(HALF_SLOT);
-    loop {
+    for number in (0..SLOWER).cycle() {
         ticks.tick().await;
         let mut playing = lock(&playing);
+        if playing.is_slow && number > 0 {
+            continue;
+        }
         let is_eventful = playing.is_eventful;
         playing.chain.step(is_eventful);
     }
