@@ -10,7 +10,7 @@ use sluice_store::{Commitment, DeliveryOrder, EventKind, Filters, WebhookId};
 
 use super::{
     events::{Event, What},
-    ledger::{Headers, Ledger},
+    ledger::{Arrival, Headers, Ledger},
     numbered_chain::{Block, Fate},
     subscriber::Subscriber,
     verdict::{Finding, Played, Promise, judge},
@@ -25,23 +25,6 @@ pub struct History {
     pub blocks: Vec<Block>,
     /// The requests, in the order in which they came.
     pub arrivals: Vec<Arrival>,
-}
-
-/// A request that came whole.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Arrival {
-    /// The webhook whose receiver it came to.
-    pub webhook: String,
-    /// Its headers, as far as they are a message's.
-    pub headers: Headers,
-    /// Its body.
-    pub body: String,
-    /// Whether the answer was one that a sender may take for acceptance.
-    pub accepted: bool,
-    /// When it came, unix seconds.
-    pub at: i64,
-    /// How far the clocks of senders were off at most until then, seconds.
-    pub clocks_off: u64,
 }
 
 /// What a history shows.
@@ -94,7 +77,7 @@ impl History {
             .iter()
             .map(|(promise, secret)| webhook_line(promise, secret));
         let blocks = self.blocks.iter().map(block_line);
-        let arrivals = self.arrivals.iter().map(Arrival::line);
+        let arrivals = self.arrivals.iter().map(arrival_line);
         webhooks.chain(blocks).chain(arrivals)
     }
 
@@ -126,22 +109,20 @@ impl History {
     }
 }
 
-impl Arrival {
-    /// Its line in the file.
-    #[must_use]
-    pub fn line(&self) -> String {
-        json!({ "arrival": {
-            "webhook": self.webhook,
-            "id": self.headers.id,
-            "timestamp": self.headers.timestamp,
-            "signature": self.headers.signature,
-            "body": self.body,
-            "accepted": self.accepted,
-            "at": self.at,
-            "clocksOff": self.clocks_off,
-        }})
-        .to_string()
-    }
+/// The line of a request.
+#[must_use]
+pub fn arrival_line(arrival: &Arrival) -> String {
+    json!({ "arrival": {
+        "webhook": arrival.webhook,
+        "id": arrival.headers.id,
+        "timestamp": arrival.headers.timestamp,
+        "signature": arrival.headers.signature,
+        "body": arrival.body,
+        "accepted": arrival.accepted,
+        "at": arrival.at,
+        "clocksOff": arrival.clocks_off,
+    }})
+    .to_string()
 }
 
 /// The line of a webhook with this secret.

@@ -10,8 +10,6 @@ use standardwebhooks::{
     HEADER_WEBHOOK_ID, HEADER_WEBHOOK_SIGNATURE, HEADER_WEBHOOK_TIMESTAMP, Webhook as Verifier,
 };
 
-use super::history::Arrival;
-
 /// Most faults kept: a few show the pattern.
 const MOST_FAULTS: usize = 100;
 
@@ -68,6 +66,23 @@ impl Headers {
             signature: text(HEADER_WEBHOOK_SIGNATURE),
         }
     }
+}
+
+/// A request that came whole.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Arrival {
+    /// The webhook whose receiver it came to.
+    pub webhook: String,
+    /// Its headers, as far as they are a message's.
+    pub headers: Headers,
+    /// Its body.
+    pub body: String,
+    /// Whether the answer was one that a sender may take for acceptance.
+    pub accepted: bool,
+    /// When it came, unix seconds.
+    pub at: i64,
+    /// How far the clocks of senders were off at most until then, seconds.
+    pub clocks_off: u64,
 }
 
 /// What one webhook was sent.

@@ -20,8 +20,8 @@ use sluice_testkit::{
 use standardwebhooks::HEADER_WEBHOOK_ID;
 
 use super::{
-    history::Arrival,
-    ledger::{Headers, Ledger},
+    history::arrival_line,
+    ledger::{Arrival, Headers, Ledger},
 };
 
 /// Path of the receivers; the webhook's id follows.
@@ -249,7 +249,7 @@ impl Replies for Seeded {
             let arrival = self.0.arrival(webhook, request, accepted);
             ledger.take(&arrival);
             // While the ledger is held, so that both have one order.
-            let written = writeln!(lock(&self.0.written), "{}", arrival.line());
+            let written = writeln!(lock(&self.0.written), "{}", arrival_line(&arrival));
             if let Err(error) = written {
                 ledger.fault(format!("the history cannot be written: {error}"));
             }

@@ -7,8 +7,7 @@ use sluice_store::{Secret, WebhookId};
 
 use super::{
     super::{
-        history::Arrival,
-        ledger::{Headers, Ledger},
+        ledger::{Arrival, Headers, Ledger},
         numbered_chain::NumberedChain,
         subscriber::from_the_start,
     },
