@@ -1,4 +1,5 @@
-//! Client limits: how many requests a client may make, those that ask the RPC node counted once more apart.
+//! Client limits: how many requests a client may make, those that ask the RPC node counted once more apart, and what answers
+//! say of them and of the streams that it may hold open.
 
 use std::{
     fmt::Write,
@@ -67,6 +68,17 @@ pub struct Refusal {
 /// What the answer to a counted request says of the limits; nothing where the client has none.
 #[derive(Clone, Debug, Default)]
 pub struct Standing(Option<(HeaderValue, HeaderValue)>);
+
+/// What is left to a client of what it may hold open at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Share {
+    /// Name of the limit.
+    pub name: &'static str,
+    /// How many more it may open.
+    pub left: usize,
+    /// How many it may hold open.
+    pub most: usize,
+}
 
 impl ClientLimits {
     /// Full buckets on the clock of the system.
@@ -199,11 +211,24 @@ fn seconds_for(requests: u32, per_minute: NonZeroU32) -> u64 {
 }
 
 impl Standing {
-    /// Says it in the answer.
+    /// Says it in the answer, beside what that says of a share already: several lines are one list.
     pub fn put(self, headers: &mut HeaderMap) {
         if let Some((rest, policy)) = self.0 {
-            headers.insert(RATE_LIMIT, rest);
-            headers.insert(RATE_LIMIT_POLICY, policy);
+            headers.append(RATE_LIMIT, rest);
+            headers.append(RATE_LIMIT_POLICY, policy);
+        }
+    }
+}
+
+impl Share {
+    /// Says it in the answer. When there is more of it nobody knows: whenever the client ends one.
+    pub fn put(self, headers: &mut HeaderMap) {
+        let Self { name, left, most } = self;
+        let rest = HeaderValue::from_str(&format!("\"{name}\";r={left}"));
+        let policy = format!("\"{name}\";q={most};qu=\"concurrent-requests\"");
+        if let Some((rest, policy)) = rest.ok().zip(HeaderValue::from_str(&policy).ok()) {
+            headers.append(RATE_LIMIT, rest);
+            headers.append(RATE_LIMIT_POLICY, policy);
         }
     }
 }

@@ -23,7 +23,7 @@ use utoipa::ToSchema;
 
 pub use swap_refusal::SwapRefusal;
 
-use crate::request_id;
+use crate::{client_limits::Share, metrics::Opened, request_id};
 
 /// Media type of problem details.
 const PROBLEM_JSON: HeaderValue = HeaderValue::from_static("application/problem+json");
@@ -456,6 +456,13 @@ impl IntoResponse for ApiError {
         }
         if let Some((name, value)) = header {
             headers.insert(name, value);
+        }
+        if let Self::TooManyStreams {
+            of_client: Some(most),
+        } = self
+        {
+            let (name, left) = (Opened::Streams.name(), 0);
+            Share { name, left, most }.put(headers);
         }
         response
     }

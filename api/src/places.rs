@@ -7,6 +7,7 @@ use parking_lot::Mutex;
 
 use crate::{
     client::{Client, Proxies},
+    client_limits::Share,
     error::ApiError,
     metrics::{Metrics, Opened},
 };
@@ -53,6 +54,7 @@ struct Taken {
 pub struct Place {
     shared: Arc<Shared>,
     client: Client,
+    share: Option<Share>,
 }
 
 impl Places {
@@ -112,13 +114,27 @@ impl Places {
             return Err(Full::Client(most.of_client));
         }
         *of_client = of_client.saturating_add(1);
+        let left = most.of_client.saturating_sub(*of_client);
         taken.all = taken.all.saturating_add(1);
         shared.metrics.opened(shared.of, taken.all);
         drop(taken);
         Ok(Place {
             shared: Arc::clone(shared),
             client,
+            share: (!is_free).then_some(Share {
+                name: shared.of.name(),
+                left,
+                most: most.of_client,
+            }),
         })
+    }
+}
+
+impl Place {
+    /// What was left to the client when this was taken; `None` where it has no limit of its own.
+    #[must_use]
+    pub const fn share(&self) -> Option<Share> {
+        self.share
     }
 }
 

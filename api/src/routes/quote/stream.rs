@@ -90,13 +90,18 @@ pub async fn stream(
     )?;
     let peer = Peer::of(request.extensions());
     let place = state.streams().of_request(peer, request.headers())?;
-    Ok(match opening {
+    let share = place.share();
+    let mut answer = match opening {
         Some(opening) => opening.answer(Quotes {
             reader,
             _place: place,
         }),
         None => answer::events(Body::from_stream(events(reader, place))),
-    })
+    };
+    if let Some(share) = share {
+        share.put(answer.headers_mut());
+    }
+    Ok(answer)
 }
 
 /// A reader of the quotes that the query asks for, after those that it has.

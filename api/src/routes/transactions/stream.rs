@@ -64,6 +64,7 @@ pub async fn stream(
     let place = state
         .streams()
         .of_request(Peer::of(request.extensions()), request.headers())?;
+    let share = place.share();
     let shown = state.sender().read(&signature);
     let reading = Reading {
         signature,
@@ -72,10 +73,14 @@ pub async fn stream(
         shutdown: state.shutdown().clone(),
         _place: place,
     };
-    Ok(match opening {
+    let mut answer = match opening {
         Some(opening) => opening.answer(reading),
         None => answer::events(Body::from_stream(reading.events())),
-    })
+    };
+    if let Some(share) = share {
+        share.put(answer.headers_mut());
+    }
+    Ok(answer)
 }
 
 /// What is sent next.

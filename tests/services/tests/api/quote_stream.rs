@@ -191,6 +191,21 @@ async fn a_stream_ends_with_a_problem_when_the_pool_goes_or_the_server_stops() {
     assert_eq!(confirmed.end().await, "stopping");
 }
 
+/// What an answer says of the limits: of the streams apart from the requests.
+fn assert_left(answer: &Response, streams: &str) {
+    let lines = |name: &str| {
+        let lines = answer.headers().get_all(name).iter();
+        let lines: Vec<_> = lines.map(|line| line.to_str().expect("text")).collect();
+        lines.join(", ")
+    };
+    let (left, policy) = (lines("ratelimit"), lines("ratelimit-policy"));
+    assert!(left.split(", ").any(|each| each == streams), "{left}");
+    assert!(left.contains("\"requests\";r="), "{left}");
+    let of_streams = "\"streams\";q=2;qu=\"concurrent-requests\"";
+    assert!(policy.contains(of_streams), "{policy}");
+    assert!(policy.contains("\"requests\";q="), "{policy}");
+}
+
 #[tokio::test]
 async fn a_client_has_its_share_of_streams_and_an_ended_one_makes_room() {
     let settings =
@@ -201,13 +216,17 @@ async fn a_client_has_its_share_of_streams_and_an_ended_one_makes_room() {
     let calm = [("x-forwarded-for", "198.51.100.2".to_owned())];
     let mut first = client.stream(&path, &busy).await;
     first.quote().await;
-    let _second = client.stream(&path, &busy).await;
+    let last = client.open_with(&path, &busy).await;
+    assert_eq!(last.status(), 200);
+    assert_left(&last, "\"streams\";r=0");
     let refused = client.open_with(&path, &busy).await;
     assert_eq!(refused.status(), 429);
+    assert_left(&refused, "\"streams\";r=0");
     let problem = refused.text().await.expect("a body");
     assert!(problem.contains("\"too_many_streams\""), "{problem}");
     assert!(problem.contains("has 2 streams open"), "{problem}");
-    let _other = client.stream(&path, &calm).await;
+    let other = client.open_with(&path, &calm).await;
+    assert_left(&other, "\"streams\";r=1");
     let refused = client.open_with(&path, &calm).await;
     let problem = refused.text().await.expect("a body");
     assert!(problem.contains("as this server serves"), "{problem}");
