@@ -17,5 +17,6 @@ pub mod run;
 pub mod slots;
 pub mod status;
 pub mod subscription_watcher;
+pub mod traces;
 
 pub use run::run;

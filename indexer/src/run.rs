@@ -3,7 +3,10 @@
 use std::{num::NonZeroU32, sync::Arc, time::SystemTime};
 
 use anyhow::Context;
-use service_kit::{CancellationToken, Clock, ReferenceClock};
+use service_kit::{
+    CancellationToken, Clock, ReferenceClock,
+    traces::{self, Exporting, Traces},
+};
 use sluice_config::Config;
 use sluice_geyser::{Endpoint, Servers};
 use sluice_store::{Store, StoreError};
@@ -34,9 +37,13 @@ use crate::{
     rpc::Node,
     status::Status,
     subscription_watcher::SubscriptionWatcher,
+    traces::MessageTraces,
 };
 
-/// Runs the indexer until `shutdown`, then lets deliveries under way finish for a few seconds. A stream
+/// What this process is called among the services of a collector of traces.
+const SERVICE: &str = "sluice-indexer";
+
+/// Runs the indexer until `shutdown`, then lets deliveries under way finish, each until its deadline. A stream
 /// or a database that goes away meanwhile ends nothing: it is logged, the readiness answer says so, and
 /// work resumes when they return.
 ///
@@ -66,6 +73,7 @@ pub async fn run(
     let (clock, following) = follow_database(host, store.clone(), stop.clone()).await?;
     let (watcher, subscriptions) = SubscriptionWatcher::start(store.clone()).await?;
     let (status, metrics) = (Status::default(), Metrics::default());
+    let (traces, exporting) = traces(&config)?;
     let stored = Arc::new(Notify::new());
     let submissions = Submissions::new(client.deadline());
     let servers = servers(&config);
@@ -79,6 +87,7 @@ pub async fn run(
         stored: Arc::clone(&stored),
         capacity: submissions.capacity(),
         metrics: metrics.clone(),
+        traces: traces.clone(),
         probes_limits: config.geyser.probe_limits,
         watches_closed: config.geyser.watch_closed_accounts,
         retention: retention_limits(&config),
@@ -90,6 +99,7 @@ pub async fn run(
         schedule: retry::schedule(config.webhooks.retry_pauses()),
         inserted: stored,
         metrics: metrics.clone(),
+        traces,
         clock: clock.clone(),
     };
     let health = Health {
@@ -103,6 +113,9 @@ pub async fn run(
 
     let mut tasks = JoinSet::new();
     tasks.spawn(following);
+    if let Some(exporting) = exporting {
+        tasks.spawn(exporting.run(stop.clone()));
+    }
     tasks.spawn(watcher.run(stop.clone()));
     tasks.spawn(leader_tasks.run(stop.clone()));
     tasks.spawn(dispatcher.run(submissions, stop.clone()));
@@ -151,6 +164,22 @@ fn client(config: &Config) -> anyhow::Result<Client> {
         .context("cannot set up the HTTP client for deliveries")
 }
 
+/// The traces of messages, and the task that sends them where there is a collector.
+fn traces(config: &Config) -> anyhow::Result<(MessageTraces, Option<Exporting>)> {
+    let Some(endpoint) = config.telemetry.otlp_endpoint() else {
+        return Ok((MessageTraces::default(), None));
+    };
+    let settings = traces::Settings {
+        endpoint: endpoint.to_owned(),
+        ratio: config.telemetry.trace_ratio,
+        service: SERVICE,
+    };
+    let started = Traces::start(&settings);
+    let (traces, exporting) =
+        started.context("cannot set up the way to telemetry.otlp-endpoint")?;
+    Ok((MessageTraces::new(traces), Some(exporting)))
+}
+
 /// How long messages are kept.
 fn retention_limits(config: &Config) -> retention::Limits {
     retention::Limits {
@@ -189,6 +218,7 @@ struct LeaderTasks {
     stored: Arc<Notify>,
     capacity: DispatchCapacity,
     metrics: Metrics,
+    traces: MessageTraces,
     retention: retention::Limits,
     clock: Clock,
     probes_limits: bool,
@@ -213,6 +243,7 @@ impl LeaderTasks {
             stored: Arc::clone(&self.stored),
             capacity: self.capacity.clone(),
             metrics: self.metrics.clone(),
+            traces: self.traces.clone(),
             clock: self.clock.clone(),
         };
         let backfills = RequestedBackfills {

@@ -11,6 +11,7 @@ mod cors;
 mod environment;
 mod freshness;
 mod geyser;
+mod telemetry;
 mod webhooks;
 
 use std::{
@@ -33,6 +34,7 @@ pub use self::environment::EnvironmentError;
 use self::environment::Override;
 pub use self::freshness::FreshnessConfig;
 pub use self::geyser::{GeyserConfig, GeyserEndpoint};
+pub use self::telemetry::TelemetryConfig;
 pub use self::webhooks::{
     MAX_DELIVERY_TIMEOUT_SECS, MAX_KEYS_PER_WEBHOOK, MAX_RETRY_PAUSE_SECS, MAX_RETRY_PAUSES,
     MAX_SECRET_OVERLAP_HOURS, WebhooksConfig,
@@ -69,6 +71,9 @@ pub struct Config {
     /// Rules for webhook delivery.
     #[serde(default)]
     pub webhooks: WebhooksConfig,
+    /// Where traces are sent.
+    #[serde(default)]
+    pub telemetry: TelemetryConfig,
 }
 
 /// JSON-RPC access.
@@ -396,6 +401,7 @@ impl Config {
         self.api.cors_origins.check()?;
         self.api.clients.check()?;
         self.bootstrap.check()?;
+        self.telemetry.check()?;
         if self.indexer.backfill_calls_per_second > MAX_BACKFILL_CALLS_PER_SECOND {
             return Err(ConfigError::Range {
                 key: "indexer.backfill-calls-per-second",

@@ -142,6 +142,10 @@ fn limits_outside_their_range_are_refused_by_name() {
         ("bootstrap", "answer-timeout-secs = 86401"),
         ("bootstrap", "parallel-calls = 0"),
         ("bootstrap", "parallel-calls = 257"),
+        ("telemetry", "trace-ratio = 1.01"),
+        ("telemetry", "trace-ratio = nan"),
+        ("telemetry", "otlp-endpoint = \"collector:4318\""),
+        ("telemetry", "otlp-endpoint = \"no URL\""),
     ] {
         let text = format!("{MINIMAL}\n[{section}]\n{setting}");
         let error = parse(&text).expect_err(setting);

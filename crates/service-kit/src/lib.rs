@@ -1,4 +1,4 @@
-//! Parts of every Sluice process: shutdown, logging, metrics' text, clock, back-off, allocator.
+//! Parts of every Sluice process: shutdown, logging, traces, metrics' text, clock, back-off, allocator.
 //!
 //! Knows nothing of Solana, of the stream or of the database.
 
@@ -11,6 +11,7 @@ pub mod outage_log;
 pub mod reference_clock;
 pub mod shutdown;
 pub mod telemetry;
+pub mod traces;
 
 pub use backoff::Backoff;
 pub use clock::Clock;

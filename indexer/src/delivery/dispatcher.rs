@@ -24,7 +24,10 @@ use super::{
     recorder::{Ended, EndedDelivery, Recorder},
     retry,
 };
-use crate::metrics::{Metrics, Stage};
+use crate::{
+    metrics::{Metrics, Stage},
+    traces::MessageTraces,
+};
 
 /// Deliveries leased in one transaction, so that the first of a long queue are in flight while the others are leased.
 const MAX_LEASE: usize = 512;
@@ -35,8 +38,9 @@ const MAX_LEASE_BYTES: u64 = MAX_LEASED_BYTES / 4;
 /// How often due retries are looked for. New messages of this process do not wait for it.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
-/// How long a shutdown waits for attempts in flight. The leases of what is left then are released.
-const DRAIN_DEADLINE: Duration = Duration::from_secs(5);
+/// How much longer than the longest deadline of an attempt a shutdown waits for those in flight: time to end them and to hand
+/// over their results. The leases of what is left then are released.
+const DRAIN_MARGIN: Duration = Duration::from_secs(2);
 
 /// The task that delivers.
 #[derive(Debug)]
@@ -51,6 +55,8 @@ pub struct Dispatcher {
     pub inserted: Arc<Notify>,
     /// Metrics of attempts.
     pub metrics: Metrics,
+    /// Traces of the messages.
+    pub traces: MessageTraces,
     /// The time of day.
     pub clock: Clock,
 }
@@ -104,7 +110,7 @@ impl Wakes {
 }
 
 impl Dispatcher {
-    /// Delivers what is submitted and what is due until `shutdown`, then lets attempts in flight finish for a while.
+    /// Delivers what is submitted and what is due until `shutdown`, then lets attempts in flight finish.
     pub async fn run(self, submissions: Submissions, shutdown: CancellationToken) {
         let recorded = Arc::new(Notify::new());
         let (ended, to_record) = mpsc::channel(MAX_LEASED);
@@ -323,6 +329,8 @@ impl Dispatcher {
         let schedule = own.as_ref().unwrap_or(&self.schedule);
         let outcome = retry::outcome(&attempt, delivery.retry_index, schedule, jitter);
         log(&delivery, &attempt, &outcome);
+        self.traces
+            .attempted(&delivery.lease, &attempt, delivery.retry_index);
         AttemptResult::new(delivery.lease, attempt, outcome, rand::random())
     }
 }
@@ -423,7 +431,8 @@ impl InFlight {
 
     /// Waits for the attempts in flight, and breaks them off when that takes too long.
     async fn finish(mut self) {
-        let drained = timeout(DRAIN_DEADLINE, self.drain()).await;
+        let patience = self.dispatcher.client.deadline() + DRAIN_MARGIN;
+        let drained = timeout(patience, self.drain()).await;
         if drained.is_err() {
             self.stop.abandon.cancel();
             self.drain().await;

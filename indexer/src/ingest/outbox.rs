@@ -3,7 +3,11 @@
 //! Many messages are committed in pieces, so that the first are on their way while the others are written. What must not
 //! be seen without them, a checkpoint above all, is committed with the last piece.
 
-use std::{mem, sync::Arc, time::Instant};
+use std::{
+    mem,
+    sync::Arc,
+    time::{Instant, SystemTime},
+};
 
 use service_kit::Clock;
 use sluice_store::{
@@ -15,6 +19,7 @@ use tokio::{join, sync::Notify};
 use crate::{
     delivery::capacity::{DispatchCapacity, Reservation},
     metrics::{Metrics, Stage},
+    traces::{MessageTraces, Moments, Traced},
 };
 
 /// Messages of the first piece: fewer cost more each, of more the first are later on their way.
@@ -43,6 +48,7 @@ pub(crate) struct Outbox {
     pub(crate) stored: Arc<Notify>,
     pub(crate) capacity: DispatchCapacity,
     pub(crate) metrics: Metrics,
+    pub(crate) traces: MessageTraces,
     pub(crate) clock: Clock,
 }
 
@@ -77,6 +83,10 @@ struct PendingBatch {
     messages: usize,
     commitment: Option<Commitment>,
     checkpoint: Option<Commitment>,
+    /// The messages whose traces are sent.
+    traced: Vec<Traced>,
+    /// When they were written.
+    written: SystemTime,
 }
 
 impl Default for Pieces {
@@ -125,7 +135,8 @@ impl Outbox {
     }
 
     async fn commit(&self, batch: OutboxBatch) -> Result<PendingBatch, StoreError> {
-        let now = Timestamp::from(self.clock.now());
+        let written = self.clock.now();
+        let now = Timestamp::from(written);
         let commit = Commit {
             messages: &batch.messages,
             checkpoint: batch.checkpoint,
@@ -147,6 +158,8 @@ impl Outbox {
             messages: batch.messages.len(),
             commitment: batch.messages.first().map(|message| message.commitment),
             checkpoint: batch.checkpoint.map(|(commitment, _)| commitment),
+            traced: self.traces.chosen(&batch.messages),
+            written,
         })
     }
 
@@ -172,6 +185,13 @@ impl Outbox {
         if let Some(commitment) = pending.commitment.filter(|_| committed.inserted > 0) {
             self.metrics.took(Stage::Stored, received.elapsed());
             self.metrics.stored(commitment, committed.inserted);
+            let stored = self.clock.now();
+            let moments = Moments {
+                emitted: stored.checked_sub(received.elapsed()).unwrap_or(stored),
+                written: pending.written,
+                stored,
+            };
+            self.traces.stored(&pending.traced, moments);
         }
         Ok(committed.inserted)
     }

@@ -160,7 +160,9 @@ impl<'a> Session<'a> {
             Body::Slot(slot) => {
                 self.check_cut(slot)?;
                 self.context.status.saw_slot(slot.slot, received);
-                self.context.outbox.metrics.slot_seen(slot.slot);
+                let outbox = &self.context.outbox;
+                outbox.metrics.slot_seen(slot.slot);
+                outbox.traces.saw_slot(slot.slot, || outbox.clock.now());
                 is_content = false;
             }
             Body::Transaction(transaction)

@@ -78,6 +78,8 @@ pub struct IndexerHarness {
     probes_limits: bool,
     /// The node from which missed slots are read.
     node: Option<String>,
+    /// The collector to which traces are sent.
+    collector: Option<String>,
 }
 
 /// A running indexer.
@@ -151,7 +153,13 @@ impl IndexerHarness {
             receiver: receiver.expect("a free port"),
             place,
             node: None,
+            collector: None,
         }
+    }
+
+    /// Has indexers that are started from now on send traces to the collector at this URL. Without one they send none.
+    pub fn trace_to(&mut self, url: String) {
+        self.collector = Some(url);
     }
 
     /// Has indexers that are started from now on read missed slots from the node at this URL. Without one they read none.
@@ -251,6 +259,10 @@ impl IndexerHarness {
         let endpoints: String = endpoints
             .map(|endpoint| format!("[[geyser.endpoints]]\nurl = \"{}\"\n", endpoint.url))
             .collect();
+        let collector = self.collector.iter();
+        let telemetry: String = collector
+            .map(|url| format!("[telemetry]\notlp-endpoint = \"{url}\"\n"))
+            .collect();
         let probe_limits = self.probes_limits;
         let text = format!(
             r#"
@@ -266,6 +278,7 @@ impl IndexerHarness {
             backfill-calls-per-second = {calls}
             [webhooks]
             allow-http-loopback = true
+            {telemetry}
             "#,
         );
         Config::parse(&text, Path::new("test")).expect("valid")

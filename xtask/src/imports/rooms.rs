@@ -48,6 +48,7 @@ const BELOW_INGEST: &[&str] = &[
     "delivery::capacity",
     "metrics",
     "status",
+    "traces",
 ];
 
 /// The rooms that have rules of their own. Those of packages that are not there yet wait for them.

@@ -57,7 +57,8 @@ fn every_setting_of_the_example_may_come_from_the_environment_alone() {
         .replace("# x-token", "x-token")
         .replace("# [[geyser", "[[geyser")
         .replace("# url = \"https", "url = \"https")
-        .replace("# idls", "idls");
+        .replace("# idls", "idls")
+        .replace("# otlp-endpoint", "otlp-endpoint");
     let table: toml::Table = text.parse().expect("TOML");
     let mut found = Vec::new();
     for (section, value) in &table {

@@ -433,3 +433,18 @@ async fn a_shutdown_lets_attempts_in_flight_finish() {
         "their deadline fell into the drain: {left:?}"
     );
 }
+
+#[tokio::test]
+async fn a_shutdown_waits_as_long_as_the_deadline_of_an_attempt() {
+    // Longer than anything else that a shutdown waits for.
+    const LONG_DEADLINE: Duration = Duration::from_secs(8);
+    let receiver = answering([Reply::Hang]).await;
+    let machine = Machine::with_deadline(LONG_DEADLINE).await;
+    let id = machine.webhook(1, &receiver).await;
+    machine.owe(&id, 0..1).await;
+    machine.until(&id, |_| receiver.received().len() == 1).await;
+    let store = machine.store.clone();
+    let _folder = machine.stop().await;
+    let left = deliveries(&store, &id).await;
+    assert_eq!(left[0].attempts, 1, "the attempt was broken off: {left:?}");
+}

@@ -15,7 +15,7 @@ use tokio::time::timeout;
 use super::*;
 use crate::{
     delivery::capacity::Submissions, events::idl::Idls, ingest::outbox::Outbox, metrics::Metrics,
-    status::Status,
+    status::Status, traces::MessageTraces,
 };
 
 /// No step takes longer unless something hangs.
@@ -96,6 +96,7 @@ impl Setup {
                     stored: Arc::default(),
                     capacity: Submissions::new(PATIENCE).capacity(),
                     metrics: Metrics::default(),
+                    traces: MessageTraces::default(),
                     clock: Clock::system(),
                 },
                 idls: Arc::new(Idls::default()),

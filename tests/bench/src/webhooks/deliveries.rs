@@ -11,6 +11,7 @@ use service_kit::{CancellationToken, Clock};
 use sluice_indexer::{
     delivery::{capacity::Submissions, dispatcher::Dispatcher, limits::MAX_IN_FLIGHT, retry},
     metrics::Metrics,
+    traces::MessageTraces,
 };
 use sluice_store::{
     Commitment, Store,
@@ -39,7 +40,7 @@ const MESSAGES: u64 = 20_000;
 const ROUNDS: usize = 7;
 
 /// Deadline of an attempt: the default.
-const DEADLINE: Duration = Duration::from_secs(15);
+pub(super) const DEADLINE: Duration = Duration::from_secs(15);
 
 /// Measures both databases against the bare client.
 ///
@@ -153,7 +154,7 @@ fn rate(took: Duration) -> f64 {
 }
 
 /// The one in the middle; not a number when there is none.
-fn median(mut values: Vec<f64>) -> f64 {
+pub(super) fn median(mut values: Vec<f64>) -> f64 {
     values.sort_unstable_by(f64::total_cmp);
     values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
 }
@@ -206,24 +207,42 @@ async fn drain(
     client: &Client,
 ) -> anyhow::Result<Duration> {
     queue.owe(MESSAGES).await?;
-    let expected = receivers.count() + MESSAGES;
+    let (store, stored) = (queue.store.clone(), Arc::default());
+    deliver(&store, (receivers, MESSAGES), client, stored, async {
+        Ok(())
+    })
+    .await
+}
+
+/// Delivers so many messages, of which some are stored only by `storing`, until everything is recorded; says how long it
+/// took.
+pub(super) async fn deliver(
+    store: &Store,
+    (receivers, messages): (&Receivers, u64),
+    client: &Client,
+    stored: Arc<Notify>,
+    storing: impl Future<Output = anyhow::Result<()>>,
+) -> anyhow::Result<Duration> {
+    let expected = receivers.count() + messages;
     let dispatcher = Dispatcher {
-        store: queue.store.clone(),
+        store: store.clone(),
         client: client.clone(),
         schedule: retry::SCHEDULE.into(),
-        inserted: Arc::new(Notify::new()),
+        inserted: stored,
         metrics: Metrics::default(),
+        traces: MessageTraces::default(),
         clock: Clock::system(),
     };
     let shutdown = CancellationToken::new();
     let begun = Instant::now();
     let running = tokio::spawn(dispatcher.run(Submissions::new(DEADLINE), shutdown.clone()));
+    storing.await?;
     receivers.until(expected).await?;
     // It records what is left before it ends.
     shutdown.cancel();
     running.await.context("the dispatcher panicked")?;
     let took = begun.elapsed();
-    let stats = queue.store.queue_stats().await?;
+    let stats = store.queue_stats().await?;
     ensure!(
         stats.pending == 0 && stats.failed == 0 && receivers.count() == expected,
         "not everything was delivered once and recorded: {stats:?}"

@@ -15,6 +15,7 @@ use service_kit::{CancellationToken, Clock};
 use sluice_indexer::{
     delivery::{capacity::Submissions, dispatcher::Dispatcher, retry},
     metrics::Metrics,
+    traces::MessageTraces,
 };
 use sluice_store::{Commitment, Store};
 use sluice_testkit::figure::{Figure, Limit};
@@ -126,6 +127,7 @@ impl Row {
             schedule: retry::SCHEDULE.into(),
             inserted: Arc::clone(&stored),
             metrics: Metrics::default(),
+            traces: MessageTraces::default(),
             clock: Clock::system(),
         };
         let shutdown = CancellationToken::new();

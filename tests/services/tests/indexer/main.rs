@@ -19,6 +19,7 @@ mod owners;
 mod pauses;
 mod storm;
 mod token_owners;
+mod traces;
 mod two_servers;
 
 /// Runs each function once per database.

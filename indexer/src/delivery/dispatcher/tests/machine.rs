@@ -67,6 +67,7 @@ fn dispatcher(
         schedule: SCHEDULE.into(),
         inserted: Arc::clone(inserted),
         metrics: Metrics::default(),
+        traces: MessageTraces::default(),
         clock: clock.clone(),
     }
 }
