@@ -31,6 +31,7 @@ mod client;
 mod error;
 mod items;
 mod message;
+mod public_key;
 mod quotes;
 mod request;
 mod retry;

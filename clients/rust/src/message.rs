@@ -48,6 +48,12 @@ pub enum Content {
     FilterRefused(FilterRefused),
     /// The webhook was switched off and watches again.
     Resumed(Resumed),
+    /// Another webhook of the same owner's was switched off by the service.
+    EndpointDisabled(EndpointDisabled),
+    /// The endpoint of another webhook of the same owner's fails.
+    EndpointFailing(EndpointFailing),
+    /// Nothing is left of a quota.
+    Quota(QuotaUsedUp),
     /// A thin delivery, whose data is left out: `Client::get_message` answers the message whole.
     Thin {
         /// The name of its type.
@@ -170,6 +176,9 @@ pub struct Gap {
     pub reason: String,
     /// The kinds of events that may be missing.
     pub kinds: Vec<EventKind>,
+    /// The webhook for which they are missing, where it is another one of the same owner's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub webhook: Option<String>,
 }
 
 /// Nothing was missed up to a slot.
@@ -186,6 +195,7 @@ pub struct Heartbeat {
 
 /// What a webhook watches.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct WatchedFilter {
     /// Of the addresses.
     pub digest: String,
@@ -193,6 +203,9 @@ pub struct WatchedFilter {
     pub accounts: u64,
     /// How many.
     pub programs: u64,
+    /// How many.
+    #[serde(default)]
+    pub token_owners: u64,
 }
 
 /// The stream's server refuses the webhook's filter: no event is matched until it is edited.
@@ -202,6 +215,9 @@ pub struct FilterRefused {
     pub reason: String,
     /// Of the filter.
     pub digest: String,
+    /// The webhook whose filter it is, where it is another one of the same owner's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub webhook: Option<String>,
 }
 
 /// Slots that were not watched, because the webhook was switched off, both included.
@@ -212,6 +228,35 @@ pub struct Resumed {
     pub first_slot: u64,
     /// The last one.
     pub last_slot: u64,
+}
+
+/// Another webhook of the same owner's was switched off by the service.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EndpointDisabled {
+    /// That webhook.
+    pub webhook: String,
+    /// Why it was.
+    pub reason: String,
+}
+
+/// The endpoint of another webhook of the same owner's fails, and is attempted seldom.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EndpointFailing {
+    /// That webhook.
+    pub webhook: String,
+    /// The first of the failed attempts in a row, ISO 8601, UTC, where that is known.
+    pub since: Option<String>,
+}
+
+/// Nothing is left of a quota; told once a day while that is so.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct QuotaUsedUp {
+    /// `webhooks`, `addresses`, `storedBytes` or `messagesPerSecond`; a later version of the service may have others.
+    pub quota: String,
+    /// What is used of it.
+    pub used: u64,
+    /// What is allowed.
+    pub limit: u64,
 }
 
 /// A message as it is written.
@@ -246,6 +291,9 @@ impl TryFrom<Envelope> for Message {
             ("heartbeat", _) => Content::Heartbeat(serde_json::from_value(data)?),
             ("filterRefused", _) => Content::FilterRefused(serde_json::from_value(data)?),
             ("resumed", _) => Content::Resumed(serde_json::from_value(data)?),
+            ("endpoint.disabled", _) => Content::EndpointDisabled(serde_json::from_value(data)?),
+            ("endpoint.failing", _) => Content::EndpointFailing(serde_json::from_value(data)?),
+            ("quota", _) => Content::Quota(serde_json::from_value(data)?),
             _ => Content::Other { kind, data },
         };
         Ok(Self {

@@ -1,14 +1,17 @@
 //! Verification: whether a delivery comes from the service and is not an old one sent again, and what it says.
 
 use std::io::Read;
+use std::time::{Duration, SystemTime};
 
 use flate2::read::GzDecoder;
 use reqwest::header::HeaderMap;
 use serde::Deserialize;
-use standardwebhooks::{HEADER_WEBHOOK_ID, HEADER_WEBHOOK_TIMESTAMP, Webhook};
+use standardwebhooks::{
+    HEADER_WEBHOOK_ID, HEADER_WEBHOOK_SIGNATURE, HEADER_WEBHOOK_TIMESTAMP, Webhook, WebhookError,
+};
 use thiserror::Error;
 
-use crate::message::Message;
+use crate::{message::Message, public_key::PublicKey};
 
 /// The most that a compressed body may become: an account of 10 MiB is 14 MiB in base64.
 const MOST_BYTES: u64 = 32 * 1024 * 1024;
@@ -18,6 +21,9 @@ const GZIP: [u8; 2] = [0x1f, 0x8b];
 
 /// The longest time of sending that is read, digits: far beyond any time, and far below where numbers end.
 const MOST_DIGITS: usize = 15;
+
+/// How far the time of sending may be from now; what Standard Webhooks recommends.
+const TOLERANCE: Duration = Duration::from_secs(300);
 
 /// A delivery that was verified.
 #[derive(Clone, Debug, PartialEq)]
@@ -38,7 +44,7 @@ pub struct Delivery {
 pub enum VerificationError {
     /// A header is absent or malformed, the time is more than five minutes away, or no secret signed.
     #[error("the delivery is not signed as it must be: {0}")]
-    Signature(#[source] standardwebhooks::WebhookError),
+    Signature(#[source] WebhookError),
     /// The time of sending is not one.
     #[error("webhook-timestamp is not Unix time in seconds")]
     Timestamp,
@@ -52,15 +58,17 @@ pub enum VerificationError {
     #[error("the body has no message")]
     Empty,
     /// A secret of the caller's is none. Its text is in no message.
-    #[error("a secret is not one: it begins with whsec_ and goes on in base64")]
+    #[error(
+        "a secret is not one: it begins with whsec_, or a public key with whpk_, and goes on in base64"
+    )]
     Secret,
 }
 
 /// Verifies a delivery by Standard Webhooks and reads its body.
 ///
 /// `body` is what arrived, before it was parsed; it may be compressed still, as bodies of a webhook with `gzip` are. Of
-/// several secrets one must have signed: during a rotation name both. A webhook whose `signatures` are `v1a` alone is not signed
-/// with its secret, and not verified here.
+/// several secrets one must have signed: during a rotation name both. In place of a secret a public key may stand, `whpk_…`, for
+/// a webhook with `v1a` among its `signatures`: it verifies those, and who has it can sign nothing.
 ///
 /// # Errors
 /// [`VerificationError`] for what was not signed with a secret, or more than five minutes ago.
@@ -74,8 +82,14 @@ pub fn verify<S: AsRef<str>>(
     let body = plain.as_deref().unwrap_or(body);
     let mut refused = None;
     for secret in secrets {
-        let webhook = webhook(secret.as_ref())?;
-        match webhook.verify(body, headers) {
+        let secret = secret.as_ref();
+        let verified = if PublicKey::is_meant(secret) {
+            let key = PublicKey::parse(secret).ok_or(VerificationError::Secret)?;
+            verify_by_public_key(&key, body, headers, sent)
+        } else {
+            webhook(secret)?.verify(body, headers)
+        };
+        match verified {
             Ok(()) => return read(body, headers, sent),
             Err(error) => refused = Some(error),
         }
@@ -93,8 +107,49 @@ fn webhook(secret: &str) -> Result<Webhook, VerificationError> {
     Webhook::new(secret).map_err(|_| VerificationError::Secret)
 }
 
+/// What the scheme's own library does with a secret, with a public key.
+fn verify_by_public_key(
+    key: &PublicKey,
+    body: &[u8],
+    headers: &HeaderMap,
+    sent: u64,
+) -> Result<(), WebhookError> {
+    let text = |name, short| {
+        let value = headers.get(name);
+        let value = value.ok_or(WebhookError::MissingHeader(short))?;
+        value
+            .to_str()
+            .map_err(|_| WebhookError::InvalidHeader(short))
+    };
+    let id = text(HEADER_WEBHOOK_ID, "id")?;
+    let signatures = text(HEADER_WEBHOOK_SIGNATURE, "signature")?;
+    let seconds = text(HEADER_WEBHOOK_TIMESTAMP, "timestamp")?;
+    let (sent, now) = (Duration::from_secs(sent), since_1970());
+    if now.saturating_sub(sent) > TOLERANCE {
+        return Err(WebhookError::TimestampTooOldError);
+    }
+    if sent.saturating_sub(now) > TOLERANCE {
+        return Err(WebhookError::FutureTimestampError);
+    }
+    let signed = [id.as_bytes(), b".", seconds.as_bytes(), b".", body].concat();
+    let is_signed = key.has_signed(&signed, signatures);
+    is_signed
+        .then_some(())
+        .ok_or(WebhookError::InvalidSignature)
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "whether a delivery is old shows by the receiver's own clock"
+)]
+fn since_1970() -> Duration {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    // A clock from before then makes every delivery one of the future.
+    now.unwrap_or_default()
+}
+
 fn time_of_sending(headers: &HeaderMap) -> Result<u64, VerificationError> {
-    let missing = standardwebhooks::WebhookError::MissingHeader("timestamp");
+    let missing = WebhookError::MissingHeader("timestamp");
     let value = headers.get(HEADER_WEBHOOK_TIMESTAMP);
     let value = value.ok_or(VerificationError::Signature(missing))?;
     let digits = value.to_str().map_err(|_| VerificationError::Timestamp)?;
@@ -155,21 +210,14 @@ fn read(body: &[u8], headers: &HeaderMap, sent: u64) -> Result<Delivery, Verific
 #[cfg(test)]
 mod tests {
     use std::io::Write;
-    use std::time::{Duration, SystemTime};
 
+    use aws_lc_rs::signature::{Ed25519KeyPair, KeyPair};
+    use base64::{Engine, prelude::BASE64_STANDARD};
     use flate2::{Compression, write::GzEncoder};
     use serde_json::json;
 
     use super::*;
     use crate::message::Content;
-
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "the library that verifies reads the clock itself"
-    )]
-    fn now() -> SystemTime {
-        SystemTime::now()
-    }
 
     const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
     const OTHER: &str = "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYX";
@@ -188,16 +236,19 @@ mod tests {
 
     /// Headers of a delivery that was sent `ago`.
     fn signed(body: &str, secret: &str, ago: Duration) -> HeaderMap {
-        let now = now().duration_since(SystemTime::UNIX_EPOCH);
-        let sent = (now.expect("after 1970") - ago).as_secs();
+        let sent = (since_1970() - ago).as_secs();
         let time = i64::try_from(sent).expect("small");
         let webhook = Webhook::new(secret).expect("a secret");
         let signature = webhook.sign("msg_1", time, body.as_bytes()).expect("text");
+        headers(sent, signature)
+    }
+
+    fn headers(sent: u64, signature: String) -> HeaderMap {
         let mut headers = HeaderMap::new();
         for (name, value) in [
             (HEADER_WEBHOOK_ID, "msg_1".to_owned()),
             (HEADER_WEBHOOK_TIMESTAMP, sent.to_string()),
-            (standardwebhooks::HEADER_WEBHOOK_SIGNATURE, signature),
+            (HEADER_WEBHOOK_SIGNATURE, signature),
         ] {
             headers.insert(name, value.parse().expect("a value"));
         }
@@ -276,6 +327,45 @@ mod tests {
                 "{time}: {refused}"
             );
         }
+    }
+
+    #[test]
+    fn a_public_key_verifies_what_is_signed_by_v1a_alone() {
+        let body = body();
+        let pair = Ed25519KeyPair::from_seed_unchecked(&[7; 32]).expect("a seed");
+        let key = format!("whpk_{}", BASE64_STANDARD.encode(pair.public_key()));
+        let signed = |sent: u64| {
+            let made = pair.sign(format!("msg_1.{sent}.{body}").as_bytes());
+            headers(sent, format!("v1a,{}", BASE64_STANDARD.encode(made)))
+        };
+        let now = since_1970().as_secs();
+        let sent = signed(now);
+        let delivery = verify(body.as_bytes(), &sent, &[OTHER, &key]).expect("signed");
+        assert_eq!((delivery.id.as_str(), delivery.sent), ("msg_1", now));
+        let refused = |body: &str, headers: &HeaderMap, secret: &str| match verify(
+            body.as_bytes(),
+            headers,
+            &[secret],
+        )
+        .expect_err("refused")
+        {
+            VerificationError::Signature(error) => error.to_string(),
+            other => other.to_string(),
+        };
+        let damaged = body.replace("\"slot\":9", "\"slot\":8");
+        assert_eq!(refused(&damaged, &sent, &key), "signature invalid");
+        assert_eq!(refused(&body, &sent, SECRET), "signature invalid");
+        let (old, early) = (signed(now - 400), signed(now + 400));
+        assert_eq!(refused(&body, &old, &key), "signature timestamp too old");
+        let future = refused(&body, &early, &key);
+        assert_eq!(future, "signature timestamp too far in future");
+        for wrong in ["whpk_", "whpk_AAAA"] {
+            let refused = verify(body.as_bytes(), &sent, &[wrong]).expect_err("no key");
+            assert!(matches!(refused, VerificationError::Secret), "{refused}");
+        }
+        let mut nameless = sent.clone();
+        nameless.remove(HEADER_WEBHOOK_ID);
+        assert_eq!(refused(&body, &nameless, &key), "missing header id");
     }
 
     #[test]

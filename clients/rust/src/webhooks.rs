@@ -3,7 +3,7 @@
 #[cfg(feature = "axum")]
 pub use crate::axum::{MOST_BYTES_SENT, Secrets, Verified};
 pub use crate::message::{
-    AccountChange, Content, ExecutedTransaction, FilterRefused, Gap, Heartbeat, Message,
-    ProgramEvent, Resumed, Reverted, WatchedFilter,
+    AccountChange, Content, EndpointDisabled, EndpointFailing, ExecutedTransaction, FilterRefused,
+    Gap, Heartbeat, Message, ProgramEvent, QuotaUsedUp, Resumed, Reverted, WatchedFilter,
 };
 pub use crate::verify::{Delivery, VerificationError, verify};
