@@ -1,4 +1,4 @@
-//! Files of `deploy/`, each checked by the program that reads it in earnest: alerts, unit, container file, manifests.
+//! Files of `deploy/`, each checked by the program that reads it in earnest: alerts, unit, container and compose file, manifests.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -47,13 +47,14 @@ pub fn check(repo: &Repo, cache: &Cache) -> Result<()> {
     let step = Step::begin(
         repo,
         "deployment",
-        "Checking alerts, unit, container file and manifests",
+        "Checking alerts, unit, container and compose file, and manifests",
         "each by the program that reads it, or by its schema",
         "10 s",
     )?;
     alerts(repo, &step, &promtool)?;
     unit(repo, &step)?;
     container_file(repo, &step, &interpreter)?;
+    compose_file(repo, &step, &interpreter)?;
     scripts(repo, &step, &interpreter)?;
     manifests(repo, &step, &kubectl, &interpreter)?;
     step.done();
@@ -139,6 +140,13 @@ fn container_file(repo: &Repo, step: &Step, interpreter: &Path) -> Result<()> {
         "the container file builds with another compiler than rust-toolchain.toml pins, {pinned}"
     );
     Ok(())
+}
+
+/// The schema is the one of the format's specification, which the program carries with it; its engine need not run here.
+fn compose_file(repo: &Repo, step: &Step, interpreter: &Path) -> Result<()> {
+    let mut judge = command(repo, interpreter.with_file_name("check-jsonschema"));
+    judge.args(["--builtin-schema", "vendor.compose-spec"]);
+    step.run(judge.arg(folder(repo).join("container/compose.yaml")))
 }
 
 /// Scripts that run as root, on machines of others.
