@@ -7,7 +7,7 @@ use super::packages::{Dependency, Package, Use};
 /// with a dev-dependency alone. `DOUBLED` stands for the tests between doubles, `REAL` for those on a real chain.
 /// Packages that are planned stand in their rows already.
 const MATRIX: &str = "
-crates/chain-types: crates/geyser crates/market crates/store crates/wire indexer api | tests/kit DOUBLED REAL
+crates/chain-types: crates/geyser crates/market crates/store indexer api | tests/kit DOUBLED REAL
 crates/cpmm: crates/swap-guard-interface crates/transaction crates/market api localnet | crates/cpmm tests/kit tests/bank tests/fuzz DOUBLED REAL
 crates/swap-guard-interface: crates/transaction api crates/cli localnet | indexer tests/kit tests/bank DOUBLED REAL
 crates/transaction: api crates/cli | DOUBLED REAL
@@ -17,7 +17,6 @@ crates/store: crates/webhook-client api indexer crates/cli crates/console | crat
 crates/webhook-client: api indexer crates/cli | DOUBLED REAL
 crates/config: api indexer crates/cli | DOUBLED REAL
 crates/service-kit: crates/market api indexer crates/cli | DOUBLED REAL
-crates/wire: api indexer crates/console clients/rust | DOUBLED REAL
 crates/console: api | DOUBLED REAL
 api: crates/cli | DOUBLED REAL
 indexer: crates/cli | DOUBLED REAL

@@ -76,7 +76,6 @@ pub const ROOMS: &[Room] = &[
     room("crates/webhook-client", "", Anything, &["Store"]),
     room("crates/config", "", Anything, &["solana_*"]),
     room("crates/service-kit", "", Anything, &["solana_*"]),
-    room("crates/wire", "", Anything, &["axum tokio async"]),
     room("api", "routes::*", NoSibling(&[("swap", "quote")]), &[]),
     room("api", "extract error auth rpc", Not(&["routes"]), &[]),
     room(
