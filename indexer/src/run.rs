@@ -126,7 +126,15 @@ pub async fn run(
         }
     });
     tracing::info!(%listen, "the indexer runs");
+    until_ended(tasks, &shutdown, &stop).await
+}
 
+/// Waits for all tasks; the first one that ends stops the others.
+async fn until_ended(
+    mut tasks: JoinSet<()>,
+    shutdown: &CancellationToken,
+    stop: &CancellationToken,
+) -> anyhow::Result<()> {
     let mut broken = false;
     while let Some(ended) = tasks.join_next().await {
         broken |= ended.is_err() || !shutdown.is_cancelled();
