@@ -1,6 +1,7 @@
 //! Latency of an event, from the stream to the first byte of its POST.
 //!
-//! A whole indexer over a database file is fed over gRPC with 1,000 events a second in slots of 400 ms.
+//! A whole indexer over a database file is fed over gRPC with 1,000 events a second in slots of 400 ms. Beside it the bare client
+//! shows how long the POSTs of a slot take on the same machine when nothing else is done.
 
 use std::{
     collections::HashMap,
@@ -13,11 +14,13 @@ use sluice_geyser::{
     BlockMeta, Body, SlotStatus, SlotUpdate, Update,
     scripted::{Connection, ScriptedServer},
 };
+use sluice_indexer::delivery::limits::MAX_IN_FLIGHT;
 use sluice_store::{Commitment, Store};
 use sluice_testkit::figure::{Figure, Limit};
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
 use super::{
+    bare::{self, EndpointRequests, Prepared},
     indexer::Indexer,
     queue::{Queue, pool_write},
     receiver::{Arrival, Keeping, Receivers},
@@ -81,6 +84,7 @@ struct Data {
 pub async fn figures() -> anyhow::Result<Vec<Figure>> {
     let processed = measure(Commitment::Processed).await?;
     let confirmed = measure(Commitment::Confirmed).await?;
+    let bare = bare_client().await?;
     let figure = |figure, latencies: &[Duration], permille, limit| {
         let millis = permille_of(latencies, permille).as_secs_f64() * 1_000.0;
         Figure::new(figure, millis, "ms", limit)
@@ -116,7 +120,55 @@ pub async fn figures() -> anyhow::Result<Vec<Figure>> {
             990,
             Limit::AtMost(25.0),
         ),
+        figure(
+            "the POSTs of a slot by the bare client, all at once -> first byte, p50",
+            &bare,
+            500,
+            Limit::None,
+        ),
+        figure(
+            "the POSTs of a slot by the bare client, all at once -> first byte, p99",
+            &bare,
+            990,
+            Limit::None,
+        ),
     ])
+}
+
+/// From the moment when the bare client may send what a slot has made, to the first byte of each.
+async fn bare_client() -> anyhow::Result<Vec<Duration>> {
+    let folder = tempfile::tempdir()?;
+    let receivers = Receivers::start(WEBHOOKS, Keeping::Everything)?;
+    let store = Store::open(&folder.path().join("sluice.db")).await?;
+    let urls = receivers.urls();
+    let mut queue = Queue::create(store.clone(), &urls, Commitment::Confirmed).await?;
+    let messages = queue.messages(0, EVENTS);
+    let mut endpoints = Vec::new();
+    for (webhook, address) in queue.webhooks.iter().zip(receivers.addresses()) {
+        let secrets = queue.secrets(webhook).await?;
+        let own = messages
+            .iter()
+            .filter(|message| message.webhook == *webhook);
+        let requests = own.map(|message| Prepared::new(message, &secrets, *address));
+        let requests = requests.collect::<Result<_, _>>()?;
+        endpoints.push(EndpointRequests::new(*address, requests)?);
+    }
+    let at_once = usize::try_from(MAX_IN_FLIGHT)?;
+    let client = bare::client(at_once)?;
+    let mut slots = interval(TICK * u32::try_from(EVENTS)?);
+    let mut latencies = Vec::new();
+    for number in 0..WARM + SLOTS {
+        slots.tick().await;
+        let begun = Instant::now();
+        bare::send_all(&client, &endpoints, at_once).await?;
+        let arrivals = receivers.take();
+        if number >= WARM {
+            let times = arrivals.iter().map(|arrival| arrival.at - begun);
+            latencies.extend(times);
+        }
+    }
+    store.close().await;
+    Ok(latencies)
 }
 
 async fn measure(commitment: Commitment) -> anyhow::Result<Latencies> {
