@@ -155,8 +155,11 @@ impl Client {
                 attempt.retry_after = answer
                     .retry_after
                     .and_then(|asked| retry_after::parse(&asked, now + attempt.duration));
-                attempt.response = Some(answer.body);
-                attempt.response_cut = answer.cut;
+                // What an endpoint says beside accepting is of no use to anybody, and there is one for each message.
+                if attempt.error.is_some() {
+                    attempt.response = Some(answer.body);
+                    attempt.response_cut = answer.cut;
+                }
             }
             Err(error) => attempt.error = Some(error.to_string()),
         }

@@ -179,10 +179,14 @@ async fn a_redirect_is_not_followed() {
 }
 
 #[tokio::test]
-async fn an_answer_is_read_to_its_cap_and_kept() {
-    let long = receiver(Reply::Status(200, "x".repeat(10 * MAX_RESPONSE_BYTES))).await;
-    let attempt = post(&system(), &long.url()).await;
+async fn a_refusal_is_read_to_its_cap_and_kept_and_an_acceptance_is_not() {
+    let long = "x".repeat(10 * MAX_RESPONSE_BYTES);
+    let accepting = receiver(Reply::Status(200, long.clone())).await;
+    let attempt = post(&system(), &accepting.url()).await;
     assert!(attempt.accepted());
+    assert_eq!((attempt.response, attempt.response_cut), (None, false));
+    let refusing = receiver(Reply::Status(500, long)).await;
+    let attempt = post(&system(), &refusing.url()).await;
     assert!(attempt.response_cut);
     assert_eq!(
         attempt.response.map(|text| text.len()),

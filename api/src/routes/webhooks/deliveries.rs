@@ -83,7 +83,7 @@ struct AttemptView {
     /// Name and value, in the order in which they were sent.
     #[schema(schema_with = schema::header_pairs)]
     request_headers: Vec<(String, String)>,
-    /// The beginning of the answer.
+    /// The beginning of the answer; null when the receiver accepted.
     #[schema(required)]
     response: Option<String>,
     /// Whether the answer was longer than what is shown.

@@ -43,7 +43,7 @@ pub struct Attempt {
     pub retry_after: Option<Duration>,
     /// Name and value of the headers that were sent, in order.
     pub request_headers: Vec<(String, String)>,
-    /// Body of the answer as text, cut to [`MAX_RESPONSE_BYTES`].
+    /// Body of an answer that did not accept, as text, cut to [`MAX_RESPONSE_BYTES`].
     pub response: Option<String>,
     /// Whether the answer was longer than the part of it that is kept.
     pub response_cut: bool,
