@@ -7,6 +7,8 @@ pub mod delivery;
 pub mod events;
 pub mod health;
 pub mod heartbeat;
+mod idl_reader;
+mod idl_watcher;
 pub mod ingest;
 pub mod leadership;
 pub mod metrics;

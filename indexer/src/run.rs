@@ -1,6 +1,10 @@
 //! Wiring of the indexer: makes every task from the configuration, and runs them until shutdown.
 
-use std::{num::NonZeroU32, sync::Arc, time::SystemTime};
+use std::{
+    num::NonZeroU32,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
 
 use anyhow::Context;
 use service_kit::{
@@ -26,6 +30,8 @@ use crate::{
     events::{idl::Idls, subscription_index::Subscriptions},
     health::{self, Health},
     heartbeat::HeartbeatWriter,
+    idl_reader::IdlReader,
+    idl_watcher::IdlWatcher,
     ingest::{
         backfill::Backfill, follower::Follower, outbox::Outbox,
         requested_backfill::RequestedBackfills, session::SessionContext,
@@ -72,6 +78,7 @@ pub async fn run(
     let stop = shutdown.child_token();
     let (clock, following) = follow_database(host, store.clone(), stop.clone()).await?;
     let (watcher, subscriptions) = SubscriptionWatcher::start(store.clone()).await?;
+    let (idl_watcher, idls) = IdlWatcher::start(store.clone(), idls).await?;
     let (status, metrics) = (Status::default(), Metrics::default());
     let (traces, exporting) = traces(&config)?;
     let stored = Arc::new(Notify::new());
@@ -82,7 +89,8 @@ pub async fn run(
         servers: servers.clone(),
         store: store.clone(),
         subscriptions: subscriptions.clone(),
-        idls: Arc::new(idls),
+        idls,
+        idl_refresh: config.webhooks.idl_refresh(),
         status: status.clone(),
         stored: Arc::clone(&stored),
         capacity: submissions.capacity(),
@@ -117,6 +125,7 @@ pub async fn run(
         tasks.spawn(exporting.run(stop.clone()));
     }
     tasks.spawn(watcher.run(stop.clone()));
+    tasks.spawn(idl_watcher.run(stop.clone()));
     tasks.spawn(leader_tasks.run(stop.clone()));
     tasks.spawn(dispatcher.run(submissions, stop.clone()));
     let serving = stop.clone();
@@ -221,7 +230,9 @@ struct LeaderTasks {
     /// By which they are elected.
     store: Store,
     subscriptions: watch::Receiver<Arc<Subscriptions>>,
-    idls: Arc<Idls>,
+    idls: watch::Receiver<Arc<Idls>>,
+    /// How long an IDL counts that was read from the chain; `None` where none is read.
+    idl_refresh: Option<Duration>,
     status: Status,
     stored: Arc<Notify>,
     capacity: DispatchCapacity,
@@ -257,7 +268,7 @@ impl LeaderTasks {
         let backfills = RequestedBackfills {
             node: self.node.clone(),
             outbox: outbox.clone(),
-            idls: Arc::clone(&self.idls),
+            idls: self.idls.clone(),
             status: self.status.clone(),
         };
         let follower = Follower {
@@ -268,7 +279,7 @@ impl LeaderTasks {
             backfill: self.node.clone().map(Backfill::new),
             context: SessionContext {
                 outbox,
-                idls: Arc::clone(&self.idls),
+                idls: self.idls.clone(),
                 status: self.status.clone(),
                 node: self.node.clone(),
             },
@@ -279,6 +290,17 @@ impl LeaderTasks {
             stored: Arc::clone(&self.stored),
             clock: self.clock.clone(),
         };
+        if let (Some(node), Some(refresh)) = (&self.node, self.idl_refresh) {
+            let reader = IdlReader {
+                node: node.clone(),
+                store: store.clone(),
+                subscriptions: self.subscriptions.clone(),
+                idls: self.idls.clone(),
+                refresh,
+                clock: self.clock.clone(),
+            };
+            tasks.spawn(reader.run(stop.clone()));
+        }
         tasks.spawn(follower.run(stop.clone()));
         let operations = OperationWriter {
             store: store.clone(),

@@ -103,6 +103,7 @@ mod tests {
     fn webhook(number: u8, account: u8) -> ActiveWebhook {
         ActiveWebhook {
             id: WebhookId::from_random([number; 16]),
+            owner: sluice_store::Tenant::default(),
             events: [EventKind::Transaction].into_iter().collect(),
             filters: Filters {
                 accounts: vec![Pubkey::new_from_array([account; 32])],

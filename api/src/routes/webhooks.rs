@@ -12,6 +12,7 @@
 //! | what may be written, what is read | `definition`, `settings`, `view` |
 //! | what a caller has of what is limited | `usage` |
 //! | what it is told of others | `operations` |
+//! | how a caller's program events are decoded | `idls` |
 //! | a webhook | `create`, `get`, `list`, `update`, `delete`, `addresses`, `rotate_secret` |
 //! | what became of it | `deliveries`, `events`, `redeliver`, `skip`, `backfill`, `test`, `sample` |
 //! | a temporary webhook's connection | `relay`, `relay_streams` |
@@ -30,6 +31,7 @@ mod etag;
 mod events;
 mod filters_view;
 mod get;
+mod idls;
 mod limits;
 mod list;
 mod openapi;

@@ -179,6 +179,21 @@ export class Webhooks {
     return this.#transport.call('getDryRun', { path: { id } }, options);
   }
 
+  /** Uploads the IDL of a program: it decodes the program's events for the caller's webhooks. */
+  putIdl(programId: string, body: Schemas['NewIdl'], options?: CallOptions): Promise<Schemas['Idl']> {
+    return this.#transport.call('putIdl', { path: { programId }, body }, options);
+  }
+
+  /** The IDL by which a program's events are decoded for the caller's webhooks. */
+  idl(programId: string, options?: CallOptions): Promise<Schemas['Idl']> {
+    return this.#transport.call('getIdl', { path: { programId } }, options);
+  }
+
+  /** Removes the caller's own IDL of a program. */
+  async deleteIdl(programId: string, options?: CallOptions): Promise<void> {
+    await this.#transport.call('deleteIdl', { path: { programId } }, options);
+  }
+
   /** Makes a new secret; the one before signs beside it for a while. */
   rotateSecret(id: string, body: Schemas['RotateBody'] = {}, options?: CallOptions): Promise<Schemas['Rotated']> {
     return this.#transport.call('rotateSecret', { path: { id }, body }, options);

@@ -47,6 +47,8 @@ pub struct WebhooksConfig {
     pub max_stored_mib: u32,
     /// Anchor IDL files of programs whose events are shown decoded, beside the guard's and the exchange's.
     pub idls: Vec<PathBuf>,
+    /// How long an IDL counts that was read from its program's own account, hours; 0 for reading none.
+    pub idl_refresh_hours: u32,
     /// How long the signing secret before the current one signs as well after a rotation, hours, when the
     /// one who rotates does not say.
     pub secret_overlap_hours: u32,
@@ -87,6 +89,13 @@ impl WebhooksConfig {
         Duration::from_secs(self.undelivered_retention_days as u64 * SECONDS_PER_DAY)
     }
 
+    /// How long an IDL counts that was read from the chain; `None` where none is read.
+    #[must_use]
+    pub fn idl_refresh(&self) -> Option<Duration> {
+        let hours = u64::from(self.idl_refresh_hours);
+        (hours > 0).then(|| Duration::from_secs(hours * 3600))
+    }
+
     /// Room for messages, bytes.
     #[must_use]
     pub const fn max_stored_bytes(&self) -> u64 {
@@ -110,6 +119,7 @@ impl Default for WebhooksConfig {
             undelivered_retention_days: 30,
             max_stored_mib: 8 * 1024,
             idls: Vec::new(),
+            idl_refresh_hours: 24,
             secret_overlap_hours: 24,
             tests_per_minute: const { NonZeroU32::new(10).expect("not zero") },
             max_per_key: 1_000,

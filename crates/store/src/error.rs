@@ -117,6 +117,14 @@ pub enum StoreError {
         /// The limit.
         limit: u64,
     },
+    /// An owner's IDLs would take more than is held of them.
+    #[error("the IDLs of the key would have {bytes} bytes, and {limit} are allowed")]
+    IdlQuota {
+        /// How many they would have.
+        bytes: u64,
+        /// The limit.
+        limit: u64,
+    },
     /// As many secrets as are allowed sign beside the current one.
     #[error("{limit} secrets before this one sign until {until} or longer, which is the limit")]
     TooManySecrets {

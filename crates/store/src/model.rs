@@ -18,6 +18,7 @@ mod filter_state;
 mod filters;
 mod id;
 mod idempotency;
+mod idl;
 mod known_account;
 mod lease;
 mod message;
@@ -59,6 +60,7 @@ pub use self::{
     filters::{FilterEdit, FilterLimits, Filters},
     id::{InvalidId, MessageId, WebhookId},
     idempotency::{CreatedWebhook, Idempotency},
+    idl::{ChainIdl, MAX_IDL_BYTES, MAX_OWNER_IDL_BYTES, StoredIdls, UploadedIdl},
     known_account::{KnownAccount, KnownAccountChanges},
     lease::{Lease, LeaseLimits, LeaseRequest, LeaseToken, LeasedDelivery},
     message::{

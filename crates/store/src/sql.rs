@@ -14,6 +14,7 @@ mod endpoints;
 mod epoch;
 mod filters;
 mod history;
+mod idls;
 mod insert;
 mod known_accounts;
 mod lanes;

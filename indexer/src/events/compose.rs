@@ -1,21 +1,24 @@
 //! Composes the messages of a slot's events, of retractions, of reinstated events, of gaps and of pauses (pure).
 
-use std::{collections::HashSet, sync::Arc};
+use std::{
+    collections::{BTreeSet, HashSet},
+    sync::Arc,
+};
 
 use serde::Serialize;
 use sluice_geyser::{AccountUpdate, TransactionUpdate};
 use sluice_store::{
     Commitment, Conditions, EventKind, EventKinds, MessageId, MessageKind, NewMessage, Pause,
-    Revision, SlotMessage, Timestamp, WebhookId,
+    Revision, SlotMessage, Tenant, Timestamp, WebhookId,
 };
 use solana_pubkey::Pubkey;
 
 use super::{
     conditions::{self, EventName},
-    idl::Idls,
+    idl::{Decoder, Idls},
     message_id::{BlockId, MessageIdentity, message_id, retraction_id},
     payload,
-    program_events::{invoked_programs, program_events},
+    program_events::{ProgramEvent, invoked_programs, program_events},
     subscriber::Subscriber,
     subscription_index::{SubscriberIndex, SubscriptionIndex, Subscriptions},
 };
@@ -179,19 +182,63 @@ impl<'a> Composer<'a> {
         if !self.index.wants_program_events() {
             return;
         }
-        let idls = self.idls;
         for (number, event) in program_events(transaction).iter().enumerate() {
             self.index.program_event(&event.program, &mut self.matched);
-            let name = EventName::new(event, idls);
-            self.keep_those_that_want(|conditions| {
-                conditions::transaction(conditions, transaction) && name.is_wanted(conditions)
-            });
-            self.push(
-                MessageIdentity::ProgramEvent(self.block, &transaction.signature, event.path),
-                signer,
-                || payload::program_event(event, &transaction.signature, number, idls),
-            );
+            self.program_event(transaction, (number, event));
         }
+    }
+
+    /// Owners with an IDL of their own see an event as that describes it, all others as the shared one does.
+    fn program_event(
+        &mut self,
+        transaction: &TransactionUpdate,
+        (number, event): (usize, &ProgramEvent),
+    ) {
+        let idls = self.idls;
+        let own = |owner: Tenant| idls.own(owner, &event.program);
+        let owners = self.owners_of_matched();
+        let (with_own, others): (BTreeSet<Tenant>, BTreeSet<Tenant>) =
+            owners.into_iter().partition(|owner| own(*owner).is_some());
+        if with_own.is_empty() {
+            return self.decoded_event(transaction, (number, event), idls.shared());
+        }
+        let matched = std::mem::take(&mut self.matched);
+        let groups = with_own
+            .iter()
+            .map(|owner| (BTreeSet::from([*owner]), own(*owner)));
+        let groups: Vec<_> = groups.chain([(others, Some(idls.shared()))]).collect();
+        for (owners, decoder) in groups {
+            let is_of_group = |index: &&SubscriberIndex| {
+                let webhook = self.subscriptions.webhook(**index);
+                webhook.is_some_and(|webhook| owners.contains(&webhook.owner))
+            };
+            self.matched = matched.iter().filter(is_of_group).copied().collect();
+            let decoder = decoder.unwrap_or(idls.shared());
+            self.decoded_event(transaction, (number, event), decoder);
+        }
+    }
+
+    fn owners_of_matched(&self) -> BTreeSet<Tenant> {
+        let matched = self.matched.iter();
+        let webhooks = matched.filter_map(|index| self.subscriptions.webhook(*index));
+        webhooks.map(|webhook| webhook.owner).collect()
+    }
+
+    fn decoded_event(
+        &mut self,
+        transaction: &TransactionUpdate,
+        (number, event): (usize, &ProgramEvent),
+        decoder: Decoder<'_>,
+    ) {
+        let name = EventName::new(event, decoder);
+        self.keep_those_that_want(|conditions| {
+            conditions::transaction(conditions, transaction) && name.is_wanted(conditions)
+        });
+        self.push(
+            MessageIdentity::ProgramEvent(self.block, &transaction.signature, event.path),
+            transaction.account_keys.first(),
+            || payload::program_event(event, &transaction.signature, number, decoder),
+        );
     }
 
     /// Leaves those of the matched webhooks whose conditions are met.

@@ -6,7 +6,7 @@ use sluice_geyser::{AccountUpdate, TransactionUpdate};
 use sluice_store::{Conditions, InstructionPrefix, Memcmp, TransactionOutcome};
 use solana_pubkey::Pubkey;
 
-use super::{idl::Idls, program_events::ProgramEvent};
+use super::{idl::Decoder, program_events::ProgramEvent};
 
 /// Whether an account as it is after a change meets the conditions on accounts.
 #[must_use]
@@ -65,17 +65,17 @@ fn executes(transaction: &TransactionUpdate, wanted: &InstructionPrefix) -> bool
 /// The name of an event of a program, decoded when the first webhook asks for it.
 pub struct EventName<'a> {
     event: &'a ProgramEvent,
-    idls: &'a Idls,
+    decoder: Decoder<'a>,
     name: OnceCell<Option<String>>,
 }
 
 impl<'a> EventName<'a> {
-    /// The name of `event` by `idls`.
+    /// The name of `event` by `decoder`.
     #[must_use]
-    pub const fn new(event: &'a ProgramEvent, idls: &'a Idls) -> Self {
+    pub const fn new(event: &'a ProgramEvent, decoder: Decoder<'a>) -> Self {
         Self {
             event,
-            idls,
+            decoder,
             name: OnceCell::new(),
         }
     }
@@ -92,7 +92,7 @@ impl<'a> EventName<'a> {
 
     fn get(&self) -> Option<&str> {
         let name = self.name.get_or_init(|| {
-            let decoded = self.idls.decode(&self.event.program, &self.event.data);
+            let decoded = self.decoder.decode(&self.event.program, &self.event.data);
             decoded.map(|(name, _)| name.to_owned())
         });
         name.as_deref()

@@ -1,30 +1,20 @@
-//! IDLs: decode the events of registered programs into named fields.
+//! IDLs: decode the events of programs into named fields.
 //!
-//! An Anchor program publishes an IDL, a JSON file that lists its events and the types of their fields.
-//! [`Idls`] holds those that were registered, the guard's own and the exchange's among them, and turns the bytes of an
-//! event into JSON: [`schema`] reads the file, [`decode`] the bytes.
-//!
-//! Names become camelCase, like everything else that Sluice writes. Integers of up to 64 bits become JSON
-//! integers, larger ones decimal strings; keys base58; bytes base64; an absent option null; an enum its
-//! variant's name, or an object of that name and its fields when it has any.
-//!
-//! Bytes that do not fit their description exactly, to the last one, are not decoded: a program that was
-//! upgraded past its IDL is shown raw rather than wrong.
-
-pub mod decode;
-pub mod schema;
+//! [`Idls`] holds those that are built in, the guard's and the exchange's, those of the configuration, those that owners uploaded, each
+//! for its own webhooks, and those that programs publish. An owner's own counts first, what a program publishes last.
 
 use std::{
     collections::HashMap,
     fs, io,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use serde_json::Value;
+use sluice_program_idl::{Schema, SchemaError, decode};
+use sluice_store::{StoredIdls, Tenant};
 use solana_pubkey::Pubkey;
 use thiserror::Error;
-
-use self::schema::{Schema, SchemaError};
 
 /// Largest IDL file. The largest that are published have a few hundred kilobytes.
 pub const MAX_IDL_BYTES: u64 = 4 * 1024 * 1024;
@@ -76,12 +66,35 @@ pub enum IdlError {
     },
 }
 
-/// The registered programs.
-#[derive(Debug, Default)]
+/// The programs whose events are decoded.
+#[derive(Clone, Debug, Default)]
 pub struct Idls {
-    programs: HashMap<Pubkey, Schema>,
+    programs: HashMap<Pubkey, Arc<Schema>>,
     /// What decodes where none of `programs` is about the program: layouts by age, the newest first.
-    exchange: Vec<(Pubkey, Schema)>,
+    exchange: Vec<(Pubkey, Arc<Schema>)>,
+    /// What programs publish, for those that are among neither.
+    chain: HashMap<Pubkey, Arc<Schema>>,
+    /// Those of owners, for their own webhooks.
+    uploaded: HashMap<Pubkey, HashMap<Tenant, Arc<Schema>>>,
+}
+
+/// What decodes events of a program for some webhooks: those of an owner with an IDL of its own, or all others.
+#[derive(Clone, Copy, Debug)]
+pub struct Decoder<'a> {
+    idls: &'a Idls,
+    own: Option<&'a Schema>,
+}
+
+impl Decoder<'_> {
+    /// Name and fields of an event that `program` emitted, its discriminator included; `None` when it is
+    /// not described, or does not fit its description.
+    #[must_use]
+    pub fn decode(&self, program: &Pubkey, data: &[u8]) -> Option<(&str, Value)> {
+        match self.own {
+            Some(schema) => decode::event(schema, data),
+            None => self.idls.decode(program, data),
+        }
+    }
 }
 
 impl Idls {
@@ -93,7 +106,8 @@ impl Idls {
         let mut idls = Self::default();
         idls.register(GUARD, "of swap-guard")?;
         for text in EXCHANGE {
-            idls.exchange.push(parse(text, "of the exchange")?);
+            let (program, schema) = parse(text, "of the exchange")?;
+            idls.exchange.push((program, Arc::new(schema)));
         }
         Ok(idls)
     }
@@ -119,7 +133,7 @@ impl Idls {
         for (event, reason) in schema.unsupported() {
             tracing::warn!(%program, event, reason, "events of this kind are shown undecoded");
         }
-        if self.programs.insert(program, schema).is_some() {
+        if self.programs.insert(program, Arc::new(schema)).is_some() {
             return Err(IdlError::Twice {
                 place: place.to_owned(),
                 program,
@@ -128,8 +142,62 @@ impl Idls {
         Ok(())
     }
 
-    /// Name and fields of an event that `program` emitted, its discriminator included; `None` when it is
-    /// not described, or does not fit its description.
+    /// The same, with what is stored in the place of what was. What is not understood, though it was when it was stored, decodes
+    /// nothing.
+    #[must_use]
+    pub fn with_stored(&self, stored: &StoredIdls) -> Self {
+        let mut idls = Self {
+            chain: HashMap::new(),
+            uploaded: HashMap::new(),
+            ..self.clone()
+        };
+        for (owner, program, text) in &stored.uploaded {
+            match parse(text, "that was uploaded") {
+                Ok((_, schema)) => {
+                    let of_program = idls.uploaded.entry(*program).or_default();
+                    of_program.insert(*owner, Arc::new(schema));
+                }
+                Err(error) => tracing::warn!(%program, %error, "a stored IDL decodes nothing"),
+            }
+        }
+        for (program, text) in &stored.chain {
+            match parse(text, "that the program publishes") {
+                Ok((_, schema)) => {
+                    idls.chain.insert(*program, Arc::new(schema));
+                }
+                Err(error) => tracing::warn!(%program, %error, "a stored IDL decodes nothing"),
+            }
+        }
+        idls
+    }
+
+    /// Whether the program's IDL is built in or configured, so that none is read from the chain.
+    #[must_use]
+    pub fn is_fixed(&self, program: &Pubkey) -> bool {
+        let mut exchange = self.exchange.iter();
+        self.programs.contains_key(program) || exchange.any(|(exchange, _)| exchange == program)
+    }
+
+    /// What decodes for the webhooks whose owner has no IDL of its own.
+    #[must_use]
+    pub const fn shared(&self) -> Decoder<'_> {
+        Decoder {
+            idls: self,
+            own: None,
+        }
+    }
+
+    /// What decodes a program's events for an owner's webhooks, where it has an IDL of its own.
+    #[must_use]
+    pub fn own(&self, owner: Tenant, program: &Pubkey) -> Option<Decoder<'_>> {
+        let own = self.uploaded.get(program)?.get(&owner)?;
+        Some(Decoder {
+            idls: self,
+            own: Some(own),
+        })
+    }
+
+    /// Name and fields of an event that `program` emitted, for the webhooks whose owner has no IDL of its own.
     #[must_use]
     pub fn decode(&self, program: &Pubkey, data: &[u8]) -> Option<(&str, Value)> {
         if let Some(schema) = self.programs.get(program) {
@@ -138,9 +206,11 @@ impl Idls {
         let layouts = self
             .exchange
             .iter()
-            .filter(|(exchange, _)| exchange == program);
+            .filter(|(exchange, _)| exchange == program)
+            .map(|(_, schema)| schema)
+            .chain(self.chain.get(program));
         layouts
-            .filter_map(|(_, schema)| decode::event(schema, data))
+            .filter_map(|schema| decode::event(schema, data))
             .next()
     }
 }

@@ -59,7 +59,7 @@ use solana_pubkey::Pubkey;
 use solana_signature::Signature;
 
 use super::{
-    idl::Idls,
+    idl::Decoder,
     program_events::{ProgramEvent, logs_truncated},
     subscriber::Subscriber,
 };
@@ -218,9 +218,9 @@ pub fn program_event(
     event: &ProgramEvent,
     signature: &Signature,
     index: usize,
-    idls: &Idls,
+    decoder: Decoder<'_>,
 ) -> Value {
-    let (name, fields) = idls.decode(&event.program, &event.data).unzip();
+    let (name, fields) = decoder.decode(&event.program, &event.data).unzip();
     json!({
         "programId": event.program.to_string(),
         "signature": signature.to_string(),
@@ -302,7 +302,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        events::program_events::EventPath,
+        events::{idl::Idls, program_events::EventPath},
         slots::slot_events::fixtures::transaction as transaction_of,
     };
 
@@ -313,7 +313,7 @@ mod tests {
             data,
         };
         let idls = Idls::built_in().expect("understood");
-        program_event(&event, &Signature::from([1; 64]), 3, &idls)
+        program_event(&event, &Signature::from([1; 64]), 3, idls.shared())
     }
 
     #[test]

@@ -2,13 +2,15 @@
 
 use std::{sync::Arc, time::Duration};
 
-use sluice_store::{ActiveWebhook, Commitment, Conditions, EventKinds, WebhookId};
+use sluice_store::{ActiveWebhook, Commitment, Conditions, EventKinds, Tenant, WebhookId};
 
 /// An active webhook, without its endpoint and its addresses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Subscriber {
     /// Identifier.
     pub id: WebhookId,
+    /// Its owner.
+    pub owner: Tenant,
     /// The commitment at which events are emitted to it.
     pub commitment: Commitment,
     /// Interval between heartbeats; `None` for none.
@@ -57,6 +59,7 @@ impl From<&ActiveWebhook> for Subscriber {
     fn from(webhook: &ActiveWebhook) -> Self {
         Self {
             id: webhook.id.clone(),
+            owner: webhook.owner,
             commitment: webhook.commitment,
             heartbeat: webhook.heartbeat,
             filter_digest: webhook.filter_digest.clone(),

@@ -229,6 +229,11 @@ impl Subscriptions {
         indexes.any(|index| index.matches(program, CHANGES_BY_OWNER))
     }
 
+    /// Programs whose events are watched.
+    pub fn event_programs(&self) -> impl Iterator<Item = &Pubkey> {
+        self.addresses(EVENTS_OF_PROGRAM)
+    }
+
     /// Addresses of which one must be mentioned by a transaction that is streamed. A program that is invoked
     /// is always mentioned.
     pub fn mentioned_addresses(&self) -> impl Iterator<Item = &Pubkey> {

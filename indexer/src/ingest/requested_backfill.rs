@@ -12,7 +12,10 @@ use sluice_store::{
     StoreError, Timestamp,
 };
 use solana_pubkey::Pubkey;
-use tokio::time::{Duration, sleep};
+use tokio::{
+    sync::watch,
+    time::{Duration, sleep},
+};
 
 use super::outbox::{CommitPipeline, Outbox};
 use crate::{
@@ -49,7 +52,7 @@ const NO_NODE: &str =
 pub(crate) struct RequestedBackfills {
     pub(crate) node: Option<Node>,
     pub(crate) outbox: Outbox,
-    pub(crate) idls: Arc<Idls>,
+    pub(crate) idls: watch::Receiver<Arc<Idls>>,
     pub(crate) status: Status,
 }
 
@@ -231,8 +234,16 @@ impl RequestedBackfills {
             return Vec::new();
         };
         let events = (&events, &LastOwners::default());
-        let (idls, now) = (&self.idls, self.now());
-        compose::events(subscriptions, idls, webhook.commitment, &block, events, now).collect()
+        let (idls, now) = (Arc::clone(&self.idls.borrow()), self.now());
+        compose::events(
+            subscriptions,
+            &idls,
+            webhook.commitment,
+            &block,
+            events,
+            now,
+        )
+        .collect()
     }
 
     async fn take(&self, messages: Vec<NewMessage>, found: &mut Found) -> Result<(), StoreError> {

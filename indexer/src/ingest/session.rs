@@ -17,6 +17,7 @@ use std::{collections::BTreeSet, sync::Arc, time::Instant};
 
 use sluice_geyser::{Assembled, Body, Generation, Update};
 use sluice_store::{Commitment, Revision, Timestamp};
+use tokio::sync::watch;
 
 use self::{composing::Emission, last_owners::HeldCloses, taken::TakenReader};
 use super::{
@@ -38,7 +39,7 @@ pub(crate) struct SessionContext {
     /// Where messages and the checkpoint go.
     pub(crate) outbox: Outbox,
     /// The programs whose events are decoded.
-    pub(crate) idls: Arc<Idls>,
+    pub(crate) idls: watch::Receiver<Arc<Idls>>,
     /// Shows what was read.
     pub(crate) status: Status,
     /// Says what became of accounts that the stream does not show; `None` where reading by RPC is switched off.

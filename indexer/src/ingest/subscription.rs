@@ -110,6 +110,7 @@ mod tests {
     fn accounts_and_programs_become_separate_filters() {
         let webhook = ActiveWebhook {
             id: WebhookId::from_random([1; 16]),
+            owner: sluice_store::Tenant::default(),
             events: EventKind::ALL.into_iter().collect(),
             filters: Filters {
                 accounts: vec![address(2), address(1)],
@@ -154,6 +155,7 @@ mod tests {
     fn a_program_whose_accounts_are_watched_is_asked_for_by_its_transactions_too() {
         let webhook = ActiveWebhook {
             id: WebhookId::from_random([1; 16]),
+            owner: sluice_store::Tenant::default(),
             events: [EventKind::AccountChange].into_iter().collect(),
             filters: Filters {
                 accounts: vec![address(2)],

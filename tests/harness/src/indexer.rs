@@ -76,6 +76,7 @@ pub struct IndexerHarness {
     place: Place,
     streams: Vec<Endpoint>,
     probes_limits: bool,
+    idl_refresh_hours: u32,
     /// The node from which missed slots are read.
     node: Option<String>,
     /// The collector to which traces are sent.
@@ -148,6 +149,7 @@ impl IndexerHarness {
         Self {
             streams: vec![server.endpoint()],
             probes_limits: false,
+            idl_refresh_hours: 0,
             server,
             store: store.expect("opens"),
             receiver: receiver.expect("a free port"),
@@ -165,6 +167,11 @@ impl IndexerHarness {
     /// Has indexers that are started from now on read missed slots from the node at this URL. Without one they read none.
     pub fn backfill_from(&mut self, url: String) {
         self.node = Some(url);
+    }
+
+    /// Has indexers that are started from now on read from that node the IDLs that programs publish, once a day.
+    pub fn read_idls(&mut self) {
+        self.idl_refresh_hours = 24;
     }
 
     /// Has indexers that are started from now on listen to this server instead of the scripted one.
@@ -264,6 +271,7 @@ impl IndexerHarness {
             .map(|url| format!("[telemetry]\notlp-endpoint = \"{url}\"\n"))
             .collect();
         let probe_limits = self.probes_limits;
+        let idl_refresh_hours = self.idl_refresh_hours;
         let text = format!(
             r#"
             [chain]
@@ -278,6 +286,7 @@ impl IndexerHarness {
             backfill-calls-per-second = {calls}
             [webhooks]
             allow-http-loopback = true
+            idl-refresh-hours = {idl_refresh_hours}
             {telemetry}
             "#,
         );

@@ -83,7 +83,7 @@ fn real_data(kind: EventKind) -> Value {
                 path: EventPath::Log { ordinal: 0 },
                 data: vec![0; 8],
             };
-            payload::program_event(&event, &signature, 0, &Idls::default())
+            payload::program_event(&event, &signature, 0, Idls::default().shared())
         }
     }
 }

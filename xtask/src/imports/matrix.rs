@@ -13,6 +13,7 @@ crates/swap-guard-interface: crates/transaction api crates/cli localnet | indexe
 crates/transaction: api crates/cli | DOUBLED REAL
 crates/market: api crates/console | DOUBLED REAL
 crates/geyser: crates/market indexer crates/cli | tests/kit tests/fuzz DOUBLED REAL
+crates/program-idl: api indexer |
 crates/store: crates/webhook-client api indexer crates/cli crates/console | crates/store DOUBLED REAL
 crates/webhook-client: api indexer crates/cli | DOUBLED REAL
 crates/config: api indexer crates/cli | DOUBLED REAL

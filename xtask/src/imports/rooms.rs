@@ -61,6 +61,13 @@ pub const ROOMS: &[Room] = &[
         Anything,
         &["anchor_lang async tokio"],
     ),
+    // What is unpacked is read by the trait that files are read by.
+    room(
+        "crates/program-idl",
+        "",
+        Anything,
+        &["async tokio std::fs std::net", CLOCK],
+    ),
     room("crates/transaction", "", Anything, &[IO, CLOCK]),
     room("crates/market", "", Anything, &["axum utoipa"]),
     // What the crate shows of itself: no protobuf type is among it.

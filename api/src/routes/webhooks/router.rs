@@ -10,7 +10,7 @@ use utoipa::OpenApi;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
-    addresses, backfill, create, delete, deliveries, events, get, list, openapi::Components,
+    addresses, backfill, create, delete, deliveries, events, get, idls, list, openapi::Components,
     operations, redeliver, relay, relay_streams::RelayStreams, rotate_secret, settings::Settings,
     skip, state::State, test, update, usage,
 };
@@ -38,6 +38,7 @@ fn metered() -> OpenApiRouter<State> {
         .routes(routes!(backfill::request_dry_run, backfill::get_dry_run))
         .routes(routes!(events::handler))
         .routes(routes!(events::one))
+        .routes(routes!(idls::put, idls::get, idls::delete))
         .routes(routes!(usage::handler))
         .routes(routes!(relay::open))
 }

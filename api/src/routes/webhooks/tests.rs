@@ -6,6 +6,7 @@ mod conditions;
 mod definition;
 mod edits;
 mod history;
+mod idls;
 mod lifecycle;
 mod relay;
 mod sending;

@@ -6,7 +6,7 @@ use sluice_chain_types::Commitment;
 
 use super::{
     conditions::Conditions, event_kind::EventKinds, filter_state::Revision, filters::Filters,
-    id::WebhookId,
+    id::WebhookId, tenant::Tenant,
 };
 
 /// An active webhook, as far as matching needs it.
@@ -14,6 +14,8 @@ use super::{
 pub struct ActiveWebhook {
     /// Identifier.
     pub id: WebhookId,
+    /// Its owner.
+    pub owner: Tenant,
     /// Kinds subscribed to.
     pub events: EventKinds,
     /// Addresses subscribed to.

@@ -1,10 +1,10 @@
 //! API keys: creates, lists and revokes them, and gives webhooks to another one.
 
-use super::{pauses, quotas::quotas, retried::retried, rows, store::Store, webhook_row};
+use super::{idls, pauses, quotas::quotas, retried::retried, rows, store::Store, webhook_row};
 use crate::{
     AcceptedApiKey, Access, ApiKey, ApiKeyHash, ApiKeyId, NewApiKey, Quotas, Scope, Scopes,
     StoreError, Timestamp,
-    backend::{Connection, Durability, Row, Sql, database_time, values},
+    backend::{Connection, Durability, Row, Sql, database_time, signed, values},
 };
 
 /// Why the webhooks of a revoked API key are off.
@@ -184,7 +184,7 @@ impl Store {
         Ok(Some(key))
     }
 
-    /// Gives every webhook of `from` to the API key `to`, and returns how many. From [`Access::All`] come those
+    /// Gives every webhook of `from`, and its IDLs, to the API key `to`, and returns how many webhooks. From [`Access::All`] come those
     /// that belong to no API key. Those that revoking the key switched off stay so until their new owner
     /// switches them on. The requests that created them were another owner's, so they are repeated no more.
     ///
@@ -197,25 +197,26 @@ impl Store {
     async fn try_adopt_webhooks(&self, from: &Access, to: &ApiKeyId) -> Result<u64, StoreError> {
         let mut write = self.write(Durability::Durable).await?;
         let ordinal = webhook_row::api_key_ordinal(&mut write, to).await?;
-        let moved = match from {
-            Access::All => {
-                write
-                    .execute(
-                        "UPDATE webhooks SET api_key = $1, idempotency_key = NULL WHERE api_key IS NULL AND deleted = 0",
-                        values![ordinal],
-                    )
-                    .await?
-            }
+        let from = match from {
+            Access::All => None,
             Access::Key(from) => {
-                write
-                    .execute(
-                        "UPDATE webhooks SET api_key = $1, idempotency_key = NULL
-                         WHERE api_key = (SELECT ordinal FROM api_keys WHERE id = $2) AND deleted = 0",
-                        values![ordinal, from.as_str()],
-                    )
-                    .await?
+                let known = "SELECT ordinal FROM api_keys WHERE id = $1";
+                let Some(row) = write.row(known, values![from.as_str()]).await? else {
+                    return Ok(0);
+                };
+                Some(row.integer("ordinal")?)
             }
         };
+        idls::adopt(&mut write, from, ordinal).await?;
+        // What is decoded for them may be another: indexers are to learn whose they are.
+        let revision = webhook_row::bump_revision(&mut write).await?;
+        let moved = write
+            .execute(
+                "UPDATE webhooks SET api_key = $2, idempotency_key = NULL, matched_revision = $3
+                 WHERE coalesce(api_key, 0) = coalesce(CAST($1 AS BIGINT), 0) AND deleted = 0",
+                values![from, ordinal, signed(revision.0, "revision")?],
+            )
+            .await?;
         write.commit().await?;
         Ok(moved)
     }

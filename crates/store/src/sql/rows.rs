@@ -59,6 +59,7 @@ pub(super) fn active_webhook(row: &Row) -> Result<ActiveWebhook, StoreError> {
     let filters = filters(row)?;
     Ok(ActiveWebhook {
         id: webhook_id(row, "id")?,
+        owner: tenant(row)?,
         events: events(row)?,
         filter_digest: digest(row, &filters)?,
         filters,

@@ -10,6 +10,7 @@ mod batches;
 mod encryption;
 mod fixture;
 mod history;
+mod idls;
 mod leadership;
 mod learned_units;
 mod lease_on_insert;

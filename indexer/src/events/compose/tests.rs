@@ -13,6 +13,7 @@ use crate::slots::{SlotEvent, slot_events::fixtures};
 fn subscriptions(commitment: Commitment, filters: &Filters) -> Subscriptions {
     let webhook = |number| ActiveWebhook {
         id: WebhookId::from_random([number; 16]),
+        owner: sluice_store::Tenant::default(),
         events: EventKind::ALL.into_iter().collect(),
         filters: filters.clone(),
         conditions: Conditions::default(),
@@ -323,6 +324,7 @@ fn a_webhook_with_conditions_gets_what_meets_them_and_its_neighbour_everything()
     };
     let webhook = |number, conditions| ActiveWebhook {
         id: WebhookId::from_random([number; 16]),
+        owner: sluice_store::Tenant::default(),
         events: EventKind::ALL.into_iter().collect(),
         filters: filters.clone(),
         conditions,

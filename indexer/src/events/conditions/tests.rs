@@ -4,7 +4,10 @@ use sluice_geyser::{InnerInstruction, Instruction};
 use swap_guard_interface::{GUARDED_SWAP_DISCRIMINATOR, PROGRAM_ID};
 
 use super::*;
-use crate::{events::program_events::EventPath, slots::slot_events::fixtures};
+use crate::{
+    events::{idl::Idls, program_events::EventPath},
+    slots::slot_events::fixtures,
+};
 
 fn key(number: u8) -> Pubkey {
     Pubkey::new_from_array([number; 32])
@@ -142,10 +145,10 @@ fn an_event_is_wanted_by_the_name_that_its_idl_gives_it() {
         ..Conditions::default()
     };
     let known = event(PROGRAM_ID);
-    let name = EventName::new(&known, &idls);
+    let name = EventName::new(&known, idls.shared());
     assert!(name.is_wanted(&named(&[])) && name.is_wanted(&named(&["Other", "GuardedSwap"])));
     assert!(!name.is_wanted(&named(&["guardedSwap"])));
     let unknown = event(key(9));
-    let name = EventName::new(&unknown, &idls);
+    let name = EventName::new(&unknown, idls.shared());
     assert!(name.is_wanted(&named(&[])) && !name.is_wanted(&named(&["GuardedSwap"])));
 }

@@ -20,6 +20,7 @@ fn live(number: u8, (events, accounts, programs): Definition<'_>) -> ActiveWebho
     };
     ActiveWebhook {
         id: WebhookId::from_random([number; 16]),
+        owner: sluice_store::Tenant::default(),
         events: events.iter().copied().collect(),
         filter_digest: filters.digest(),
         filters,

@@ -99,7 +99,7 @@ impl Setup {
                     traces: MessageTraces::default(),
                     clock: Clock::system(),
                 },
-                idls: Arc::new(Idls::default()),
+                idls: watch::channel(Arc::new(Idls::default())).1,
                 status: Status::default(),
                 node: None,
             },

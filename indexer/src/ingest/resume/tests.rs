@@ -95,6 +95,7 @@ fn a_gap_is_remembered_through_other_ends() {
 fn subscriptions(commitment: Commitment) -> Subscriptions {
     let webhook = ActiveWebhook {
         id: WebhookId::from_random([1; 16]),
+        owner: sluice_store::Tenant::default(),
         events: EventKind::ALL.into_iter().collect(),
         filters: Filters {
             accounts: vec![Pubkey::new_from_array([1; 32])],

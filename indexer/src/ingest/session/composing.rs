@@ -42,7 +42,8 @@ impl Session<'_> {
         emission: &Emission,
     ) -> Composing {
         let emission = emission.clone();
-        let (subscriptions, idls) = (Arc::clone(subscriptions), Arc::clone(&self.context.idls));
+        let subscriptions = Arc::clone(subscriptions);
+        let idls = Arc::clone(&self.context.idls.borrow());
         let now = self.now();
         let (sender, composed) = mpsc::channel(1);
         let task = tokio::spawn(async move {

@@ -99,7 +99,8 @@ impl Session<'_> {
         emission: &Emission,
     ) -> Result<(), StoreError> {
         let (block, events) = (&*emission.block, &*emission.events);
-        let idls = &self.context.idls;
+        let idls = self.context.idls.borrow().clone();
+        let idls = &*idls;
         let nothing_emitted = subscriptions.at(Commitment::Processed).is_empty();
         let stands = self.never_retracted.contains(&block.slot);
         if nothing_emitted || stands || events.is_empty() {

@@ -34,7 +34,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const RECORD: &str = "SLUICE_RECORD_EXAMPLES";
 
 /// All operations, in an order in which each finds what it needs.
-const ORDER: [&str; 44] = [
+const ORDER: [&str; 47] = [
     "live",
     "ready",
     "getQuote",
@@ -72,9 +72,12 @@ const ORDER: [&str; 44] = [
     "getBackfill",
     "requestDryRun",
     "getDryRun",
+    "putIdl",
+    "getIdl",
     "testWebhook",
     "openStream",
     "reportMessage",
+    "deleteIdl",
     "deleteWebhook",
     "createKey",
     "listKeys",

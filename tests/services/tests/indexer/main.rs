@@ -12,6 +12,7 @@ mod filters;
 mod flow;
 mod forks;
 mod gaps;
+mod idls;
 mod leadership;
 mod many_keys;
 mod operations;

@@ -4,17 +4,17 @@ use sluice_store::{ApiKeyId, ApiKeySecret, NewApiKey, Quotas, Scope, Scopes};
 
 use super::*;
 
-struct Key {
+pub(super) struct Key {
     id: ApiKeyId,
     header: String,
 }
 
 impl Api {
-    async fn key(&self, number: u8) -> Key {
+    pub(super) async fn key(&self, number: u8) -> Key {
         self.scoped_key(number, Scopes::ALL).await
     }
 
-    async fn scoped_key(&self, number: u8, scopes: Scopes) -> Key {
+    pub(super) async fn scoped_key(&self, number: u8, scopes: Scopes) -> Key {
         let secret = ApiKeySecret::from_random([number; 32]);
         let new = NewApiKey {
             id: ApiKeyId::from_random([number; 8]),
@@ -31,7 +31,13 @@ impl Api {
         }
     }
 
-    async fn by(&self, key: &Key, method: Method, path: &str, body: Option<&Value>) -> Response {
+    pub(super) async fn by(
+        &self,
+        key: &Key,
+        method: Method,
+        path: &str,
+        body: Option<&Value>,
+    ) -> Response {
         self.with(method, path, body, &[("authorization", &key.header)])
             .await
     }

@@ -16,6 +16,15 @@ use thiserror::Error;
 /// Deepest nesting of types inside each other. Events of real programs have three or four levels.
 pub const MAX_DEPTH: usize = 16;
 
+/// Most events of a program: each of its events is compared with all of them. The largest have some dozens.
+const MAX_EVENTS: usize = 1024;
+
+/// Longest name of an event, a type, a field or a variant, bytes.
+const MAX_NAME_BYTES: usize = 256;
+
+/// How much of a name that is too long is shown.
+const SHOWN_CHARS: usize = 40;
+
 /// Most elements of a fixed array: an event of more could not be logged.
 const MAX_ARRAY: usize = 64 * 1024;
 
@@ -31,6 +40,20 @@ pub enum SchemaError {
     /// An event without discriminator would match everything.
     #[error("the event {0:?} has an empty discriminator")]
     NoDiscriminator(String),
+    /// More than anybody has.
+    #[error("it has {count} events, more than {MAX_EVENTS}")]
+    TooMany {
+        /// How many events there are.
+        count: usize,
+    },
+    /// Names are in every message that is decoded, as often as the values are.
+    #[error("the name {start:?}… has {bytes} bytes, more than {MAX_NAME_BYTES}")]
+    LongName {
+        /// How it begins.
+        start: String,
+        /// How long it is.
+        bytes: usize,
+    },
 }
 
 /// The events of one program.
@@ -129,6 +152,10 @@ impl Schema {
         let Ok(program) = raw.address.parse() else {
             return Err(SchemaError::Address(raw.address));
         };
+        if raw.events.len() > MAX_EVENTS {
+            let count = raw.events.len();
+            return Err(SchemaError::TooMany { count });
+        }
         let names: HashMap<&str, usize> = raw
             .types
             .iter()
@@ -140,6 +167,8 @@ impl Schema {
             .iter()
             .map(|raw| definition(raw, &names).unwrap_or_else(Definition::Unsupported))
             .collect();
+        definitions.iter().try_for_each(check_names)?;
+        let unsupported = unsupported(&definitions);
         let mut schema = Self {
             events: Vec::new(),
             definitions,
@@ -149,7 +178,8 @@ impl Schema {
             if event.discriminator.is_empty() {
                 return Err(SchemaError::NoDiscriminator(event.name));
             }
-            schema.add(event, &names);
+            check_name(&event.name)?;
+            schema.add(event, &names, &unsupported);
         }
         schema
             .events
@@ -157,55 +187,32 @@ impl Schema {
         Ok((program, schema))
     }
 
-    fn add(&mut self, event: IdlEvent, names: &HashMap<&str, usize>) {
-        let content = match names.get(event.name.as_str()) {
-            Some(index) => Type::Defined(*index),
+    fn add(
+        &mut self,
+        event: IdlEvent,
+        names: &HashMap<&str, usize>,
+        unsupported: &[Option<Unsupported>],
+    ) {
+        let index = match names.get(event.name.as_str()) {
+            Some(index) => *index,
             None => {
                 self.unsupported.push((event.name, "its type is missing"));
                 return;
             }
         };
-        match self.check(&content, 0) {
-            Ok(()) => self.events.push(Event {
+        match unsupported.get(index).copied().flatten() {
+            None => self.events.push(Event {
                 name: event.name,
                 discriminator: event.discriminator,
-                content,
+                content: Type::Defined(index),
             }),
-            Err(reason) => self.unsupported.push((event.name, reason)),
+            Some(reason) => self.unsupported.push((event.name, reason)),
         }
     }
 
-    /// Whether everything below `kind` is understood. A type that contains itself is, as far as
-    /// [`MAX_DEPTH`]: the decoder counts the depth of the value.
-    fn check(&self, kind: &Type, depth: usize) -> Result<(), Unsupported> {
-        if depth > MAX_DEPTH {
-            return Ok(());
-        }
-        let below = depth.saturating_add(1);
-        match kind {
-            Type::Option(inner) | Type::Vec(inner) | Type::Array(inner, _) => {
-                self.check(inner, below)
-            }
-            Type::Defined(index) => match self.definitions.get(*index) {
-                None => Err("a type it names is missing"),
-                Some(Definition::Unsupported(reason)) => Err(reason),
-                Some(Definition::Alias(target)) => self.check(target, below),
-                Some(Definition::Struct(fields)) => self.check_fields(fields, below),
-                Some(Definition::Enum(variants)) => variants
-                    .iter()
-                    .try_for_each(|(_, fields)| self.check_fields(fields, below)),
-            },
-            _ => Ok(()),
-        }
-    }
-
-    fn check_fields(&self, fields: &Fields, depth: usize) -> Result<(), Unsupported> {
-        match fields {
-            Fields::Named(fields) => fields
-                .iter()
-                .try_for_each(|(_, kind)| self.check(kind, depth)),
-            Fields::Tuple(kinds) => kinds.iter().try_for_each(|kind| self.check(kind, depth)),
-        }
+    /// Names of the events that are decoded.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.events.iter().map(|event| event.name.as_str())
     }
 
     /// The event whose discriminator `data` begins with.
@@ -227,6 +234,100 @@ impl Schema {
         self.unsupported
             .iter()
             .map(|(name, reason)| (name.as_str(), *reason))
+    }
+}
+
+/// Why each definition is not understood, or one that it names, at any depth. Each is looked at once for each that names it:
+/// an IDL may name its types in circles, and each type by many others.
+fn unsupported(definitions: &[Definition]) -> Vec<Option<Unsupported>> {
+    let mut named_by = vec![Vec::new(); definitions.len()];
+    let mut reasons = vec![None; definitions.len()];
+    let mut found = Vec::new();
+    for (index, definition) in definitions.iter().enumerate() {
+        if let Definition::Unsupported(reason) = definition {
+            reasons[index] = Some(*reason);
+            found.push((index, *reason));
+        }
+        for named in definition.types().filter_map(Type::defined) {
+            if let Some(naming) = named_by.get_mut(named) {
+                naming.push(index);
+            }
+        }
+    }
+    while let Some((index, reason)) = found.pop() {
+        for naming in std::mem::take(&mut named_by[index]) {
+            if reasons[naming].is_none() {
+                reasons[naming] = Some(reason);
+                found.push((naming, reason));
+            }
+        }
+    }
+    reasons
+}
+
+impl Type {
+    /// The index of the definition that it is made of.
+    fn defined(&self) -> Option<usize> {
+        match self {
+            Self::Defined(index) => Some(*index),
+            Self::Option(inner) | Self::Vec(inner) | Self::Array(inner, _) => inner.defined(),
+            _ => None,
+        }
+    }
+}
+
+impl Fields {
+    fn types(&self) -> impl Iterator<Item = &Type> {
+        let (named, tuple) = match self {
+            Self::Named(named) => (named.as_slice(), [].as_slice()),
+            Self::Tuple(tuple) => ([].as_slice(), tuple.as_slice()),
+        };
+        named.iter().map(|(_, kind)| kind).chain(tuple)
+    }
+
+    fn names(&self) -> impl Iterator<Item = &str> {
+        let named = match self {
+            Self::Named(named) => named.as_slice(),
+            Self::Tuple(_) => [].as_slice(),
+        };
+        named.iter().map(|(name, _)| name.as_str())
+    }
+}
+
+impl Definition {
+    /// The types that it names.
+    fn types(&self) -> impl Iterator<Item = &Type> {
+        let (alias, fields, variants) = match self {
+            Self::Struct(fields) => (None, Some(fields), [].as_slice()),
+            Self::Enum(variants) => (None, None, variants.as_slice()),
+            Self::Alias(target) => (Some(target), None, [].as_slice()),
+            Self::Unsupported(_) => (None, None, [].as_slice()),
+        };
+        let fields = fields.into_iter();
+        let fields = fields.chain(variants.iter().map(|(_, fields)| fields));
+        alias.into_iter().chain(fields.flat_map(Fields::types))
+    }
+}
+
+fn check_name(name: &str) -> Result<(), SchemaError> {
+    if name.len() <= MAX_NAME_BYTES {
+        return Ok(());
+    }
+    Err(SchemaError::LongName {
+        start: name.chars().take(SHOWN_CHARS).collect(),
+        bytes: name.len(),
+    })
+}
+
+/// Refuses a definition whose names are too long.
+fn check_names(definition: &Definition) -> Result<(), SchemaError> {
+    match definition {
+        Definition::Struct(fields) => fields.names().try_for_each(check_name),
+        Definition::Enum(variants) => variants.iter().try_for_each(|(name, fields)| {
+            check_name(name)?;
+            fields.names().try_for_each(check_name)
+        }),
+        Definition::Alias(_) | Definition::Unsupported(_) => Ok(()),
     }
 }
 
@@ -407,6 +508,66 @@ mod tests {
         assert_eq!(name(&[1, 2, 3]).as_deref(), Some("B"));
         assert_eq!(name(&[1, 3]).as_deref(), Some("A"));
         assert_eq!(name(&[2]), None);
+    }
+
+    #[test]
+    fn types_in_circles_that_name_each_other_many_times_are_read_at_once() {
+        let fields = |to: usize| {
+            let field = |number: usize| {
+                format!(r#"{{"name": "f{number}", "type": {{"defined": {{"name": "T{to}"}}}}}}"#)
+            };
+            (0..100).map(field).collect::<Vec<_>>().join(",")
+        };
+        let named = |number: usize| {
+            let fields = fields((number + 1) % 20);
+            format!(
+                r#"{{"name": "T{number}", "type": {{"kind": "struct", "fields": [{fields}]}}}}"#
+            )
+        };
+        let mut types: Vec<_> = (0..20).map(named).collect();
+        let event = r#"{"name": "T0", "discriminator": [1]}"#;
+        let (_, schema) = parse(event, &types.join(",")).expect("an IDL");
+        assert_eq!(schema.names().collect::<Vec<_>>(), ["T0"]);
+        // As deep as can be one that is not understood.
+        types[19] = r#"{"name": "T19", "serialization": "bytemuck", "type": {"kind": "struct", "fields": []}}"#.to_owned();
+        let (_, schema) = parse(event, &types.join(",")).expect("an IDL");
+        assert_eq!(schema.unsupported().count(), 1);
+    }
+
+    #[test]
+    fn more_events_than_anybody_has_and_names_without_end_are_refused() {
+        let event =
+            |number: usize| format!(r#"{{"name": "E", "discriminator": [{}]}}"#, number % 256);
+        let events = |count| (0..count).map(event).collect::<Vec<_>>().join(",");
+        assert!(parse(&events(MAX_EVENTS), "").is_ok());
+        let many = parse(&events(MAX_EVENTS + 1), "");
+        assert!(matches!(many, Err(SchemaError::TooMany { count }) if count == MAX_EVENTS + 1));
+        let named = |name: &str| {
+            [
+                parse(
+                    &format!(r#"{{"name": "{name}", "discriminator": [1]}}"#),
+                    "",
+                ),
+                parse(
+                    "",
+                    &format!(
+                        r#"{{"name": "T", "type": {{"kind": "struct", "fields": [{{"name": "{name}", "type": "u8"}}]}}}}"#
+                    ),
+                ),
+                parse(
+                    "",
+                    &format!(
+                        r#"{{"name": "T", "type": {{"kind": "enum", "variants": [{{"name": "{name}"}}]}}}}"#
+                    ),
+                ),
+            ]
+        };
+        assert!(named(&"n".repeat(MAX_NAME_BYTES)).iter().all(Result::is_ok));
+        for refused in named(&"n".repeat(MAX_NAME_BYTES + 1)) {
+            assert!(
+                matches!(refused, Err(SchemaError::LongName { bytes, .. }) if bytes == MAX_NAME_BYTES + 1)
+            );
+        }
     }
 
     #[test]
