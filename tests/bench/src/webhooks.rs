@@ -1,12 +1,15 @@
-//! Cost of webhooks: matching, delivery, latency, a hanging endpoint, a start; see `cargo xtask bench webhooks`.
+//! Cost of webhooks: matching, delivery, fan-out, batches, latency, edits, hanging and slow endpoints, a start; see `cargo xtask bench webhooks`.
 
 pub mod bare;
+pub mod batching;
 pub mod deliveries;
 pub mod edits;
+pub mod fan_out;
 pub mod hanging;
 pub mod indexer;
 pub mod latency;
 pub mod matching;
 pub mod queue;
 pub mod receiver;
+pub mod slow;
 pub mod start;

@@ -39,6 +39,8 @@ const PATIENCE: Duration = Duration::from_secs(120);
 pub enum Reply {
     /// 200.
     Accept,
+    /// 200, after so long.
+    AcceptAfter(Duration),
     /// This status with this text.
     Status(u16, String),
     /// This status, which asks for a pause of so many seconds.
@@ -396,6 +398,10 @@ fn head_of(read: &[u8]) -> Result<Option<(RequestHead, usize, usize)>, String> {
 async fn give(connection: &mut TcpStream, reply: &Reply) -> io::Result<bool> {
     let (text, goes_on) = match reply {
         Reply::Accept => (answer(200, "", "ok"), true),
+        Reply::AcceptAfter(wait) => {
+            sleep(*wait).await;
+            (answer(200, "", "ok"), true)
+        }
         Reply::Status(status, text) => (answer(*status, "", text), true),
         Reply::RetryAfter(status, seconds) => {
             let header = format!("retry-after: {seconds}\r\n");

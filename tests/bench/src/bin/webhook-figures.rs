@@ -5,17 +5,22 @@
 use std::{env, path::Path};
 
 use anyhow::bail;
-use sluice_bench::webhooks::{deliveries, edits, hanging, latency, matching, start};
+use sluice_bench::webhooks::{
+    batching, deliveries, edits, fan_out, hanging, latency, matching, slow, start,
+};
 use sluice_testkit::figure::{self, Figure};
 use tokio::runtime::Runtime;
 
 /// What can be measured by itself.
-const PARTS: [&str; 6] = [
+const PARTS: [&str; 9] = [
     "matching",
     "deliveries",
+    "fan-out",
+    "batching",
     "latency",
     "edits",
     "hanging",
+    "slow",
     "start",
 ];
 
@@ -26,7 +31,9 @@ fn main() -> anyhow::Result<()> {
         [matching::CHILD, database] => {
             Runtime::new()?.block_on(matching::hold(Path::new(database)))
         }
-        [start::CHILD, database] => Runtime::new()?.block_on(start::run(Path::new(database))),
+        [start::CHILD, database, health] => {
+            Runtime::new()?.block_on(start::run(Path::new(database), health))
+        }
         [file, ref parts @ ..] => measure(Path::new(file), parts),
         [] => bail!(
             "usage: webhook-figures <file to write> [{}]...",
@@ -43,9 +50,12 @@ fn measure(file: &Path, parts: &[&str]) -> anyhow::Result<()> {
         figures.extend(match *part {
             "matching" => runtime.block_on(matching::figures())?,
             "deliveries" => runtime.block_on(deliveries::figures())?,
+            "fan-out" => runtime.block_on(fan_out::figures())?,
+            "batching" => runtime.block_on(batching::figures())?,
             "latency" => runtime.block_on(latency::figures())?,
             "edits" => runtime.block_on(edits::figures())?,
             "hanging" => runtime.block_on(hanging::figures())?,
+            "slow" => runtime.block_on(slow::figures())?,
             "start" => runtime.block_on(start::figures())?,
             unknown => bail!("there is no part {unknown}, only {}", PARTS.join(", ")),
         });

@@ -3,7 +3,7 @@
 //! The same load runs on two dispatchers, of which one has such an endpoint, in turns.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     path::Path,
     sync::Arc,
     time::{Duration, Instant},
@@ -18,7 +18,10 @@ use sluice_indexer::{
     traces::MessageTraces,
 };
 use sluice_store::{Commitment, Store};
-use sluice_testkit::figure::{Figure, Limit};
+use sluice_testkit::{
+    figure::{Figure, Limit},
+    webhook_receiver::Reply,
+};
 use sluice_webhook_client::{Client, Reach};
 use tokio::{
     sync::Notify,
@@ -28,14 +31,14 @@ use tokio::{
 
 use super::{
     queue::Queue,
-    receiver::{Keeping, Receivers},
+    receiver::{Keeping, Manners, Receivers},
 };
 
 /// Receivers. Of one row, the first hangs.
-const RECEIVERS: usize = 100;
+pub(super) const RECEIVERS: usize = 100;
 
 /// Messages stored at once, one for each receiver: a slot.
-const MESSAGES: u64 = 100;
+pub(super) const MESSAGES: u64 = 100;
 
 /// Between two of them: 1,000 messages in a second.
 const TICK: Duration = Duration::from_millis(100);
@@ -44,10 +47,10 @@ const TICK: Duration = Duration::from_millis(100);
 const SLOTS: u64 = 20;
 
 /// Rounds of each, in turns, so that both meet the same other work on the machine.
-const ROUNDS: usize = 9;
+pub(super) const ROUNDS: usize = 9;
 
 /// Deadline of an attempt: the default. The receiver that hangs holds its connections for so long.
-const DEADLINE: Duration = Duration::from_secs(15);
+pub(super) const DEADLINE: Duration = Duration::from_secs(15);
 
 #[derive(Deserialize)]
 struct Payload {
@@ -62,20 +65,20 @@ struct Payload {
 /// When something does not start, or a message does not arrive.
 pub async fn figures() -> anyhow::Result<Vec<Figure>> {
     let folder = tempfile::tempdir()?;
-    let mut healthy = Row::start(&folder.path().join("healthy.db"), 0).await?;
-    let mut hanging = Row::start(&folder.path().join("hanging.db"), 1).await?;
-    let (mut without, mut with) = (Vec::new(), Vec::new());
-    for round in 0..=ROUNDS {
-        let (one, other) = (healthy.round().await?, hanging.round().await?);
-        // The first round opens connections.
-        if round > 0 {
-            without.push(p99(one));
-            with.push(p99(other));
-        }
-    }
-    healthy.stop().await?;
-    hanging.stop().await?;
-    let (without, with) = (median(without), median(with));
+    let shape = |hanging| Shape {
+        receivers: RECEIVERS,
+        manners: Manners {
+            odd: hanging,
+            odd_reply: Reply::Hang,
+            reply: Reply::Accept,
+        },
+        written_from: 0,
+        // The same ones in both rows.
+        unjudged: 1,
+    };
+    let healthy = Row::start(&folder.path().join("healthy.db"), shape(0)).await?;
+    let hanging = Row::start(&folder.path().join("hanging.db"), shape(1)).await?;
+    let (without, with) = compare(healthy, hanging).await?;
     Ok(vec![
         Figure::new(
             "stored -> first byte, p99 of 99 receivers, median of rounds",
@@ -92,6 +95,22 @@ pub async fn figures() -> anyhow::Result<Vec<Figure>> {
     ])
 }
 
+/// The median of rounds, in turns, of both rows' 99th percentile.
+pub(super) async fn compare(mut one: Row, mut other: Row) -> anyhow::Result<(Duration, Duration)> {
+    let (mut without, mut with) = (Vec::new(), Vec::new());
+    for round in 0..=ROUNDS {
+        let (first, second) = (one.round().await?, other.round().await?);
+        // The first round opens connections.
+        if round > 0 {
+            without.push(p99(first));
+            with.push(p99(second));
+        }
+    }
+    one.stop().await?;
+    other.stop().await?;
+    Ok((median(without), median(with)))
+}
+
 fn p99(mut latencies: Vec<Duration>) -> Duration {
     latencies.sort_unstable();
     let at = latencies.len() * 99 / 100;
@@ -105,21 +124,38 @@ fn median(mut latencies: Vec<Duration>) -> Duration {
     latencies.get(middle).copied().unwrap_or(Duration::MAX)
 }
 
+/// Who receives in a row, and who of them is judged.
+pub(super) struct Shape {
+    pub(super) receivers: usize,
+    pub(super) manners: Manners,
+    /// The first pool that each slot writes: those before are of webhooks that get nothing in a round.
+    pub(super) written_from: u64,
+    /// The first so many receivers, whose latencies do not count.
+    pub(super) unjudged: usize,
+}
+
 /// A dispatcher with its database and its receivers.
-struct Row {
+pub(super) struct Row {
     receivers: Receivers,
-    hanging: u64,
-    queue: Queue,
+    shape: Shape,
+    pub(super) queue: Queue,
     stored: Arc<Notify>,
     shutdown: CancellationToken,
     running: JoinHandle<()>,
 }
 
 impl Row {
-    async fn start(database: &Path, hanging: usize) -> anyhow::Result<Self> {
-        let receivers = Receivers::start_with(RECEIVERS, hanging, Keeping::Everything)?;
+    async fn start(database: &Path, shape: Shape) -> anyhow::Result<Self> {
         let store = Store::open(database).await?;
-        let queue = Queue::create(store.clone(), &receivers.urls(), Commitment::Confirmed).await?;
+        let receivers =
+            Receivers::start_with(shape.receivers, &shape.manners, Keeping::Everything)?;
+        let queue = Queue::create(store, &receivers.urls(), Commitment::Confirmed).await?;
+        Self::over(queue, receivers, shape)
+    }
+
+    /// The row of these receivers, whose queue may hold something already.
+    pub(super) fn over(queue: Queue, receivers: Receivers, shape: Shape) -> anyhow::Result<Self> {
+        let store = queue.store.clone();
         let stored = Arc::new(Notify::new());
         let dispatcher = Dispatcher {
             store,
@@ -134,7 +170,7 @@ impl Row {
         let running = tokio::spawn(dispatcher.run(Submissions::new(DEADLINE), shutdown.clone()));
         Ok(Self {
             receivers,
-            hanging: u64::try_from(hanging)?,
+            shape,
             queue,
             stored,
             shutdown,
@@ -147,32 +183,35 @@ impl Row {
         let before = self.receivers.count();
         let mut ticks = interval(TICK);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let first_webhook = self
+        let unjudged: HashSet<String> = self
             .queue
             .webhooks
-            .first()
-            .context("there are webhooks")?
-            .clone();
+            .iter()
+            .take(self.shape.unjudged)
+            .map(|webhook| webhook.as_str().to_owned())
+            .collect();
         let mut last = 0;
         let mut stored = HashMap::new();
         for _ in 0..SLOTS {
             ticks.tick().await;
-            let messages = self.queue.messages(0, MESSAGES);
+            let messages = self.queue.messages(self.shape.written_from, MESSAGES);
             self.queue.store(&messages).await?;
             let now = Instant::now();
             self.stored.notify_one();
             last += 1;
             stored.insert(last, now);
         }
-        let healthy = u64::try_from(RECEIVERS)? - self.hanging;
-        self.receivers.until(before + SLOTS * healthy).await?;
+        let odd = u64::try_from(self.shape.manners.odd)?;
+        // Those that are written, less the odd ones among them.
+        let counted = MESSAGES - odd.saturating_sub(self.shape.written_from);
+        self.receivers.until(before + SLOTS * counted).await?;
         let mut arrivals = Vec::new();
         let mut newest: HashMap<String, u64> = HashMap::new();
         for arrival in self.receivers.take() {
             let payload: Payload = serde_json::from_slice(&arrival.body)?;
             let most = newest.entry(payload.webhook.clone()).or_default();
             *most = (*most).max(payload.sequence);
-            if payload.webhook != first_webhook.as_str() {
+            if !unjudged.contains(&payload.webhook) {
                 arrivals.push((payload.sequence, arrival.at));
             }
         }
@@ -185,11 +224,18 @@ impl Row {
             })
             .collect();
         ensure!(
-            latencies.len() == usize::try_from(SLOTS)? * (RECEIVERS - 1),
+            latencies.len() == usize::try_from(SLOTS)? * self.judged()?,
             "{} messages arrived in time",
             latencies.len()
         );
         Ok(latencies)
+    }
+
+    /// How many receivers are judged.
+    fn judged(&self) -> anyhow::Result<usize> {
+        let written = usize::try_from(self.shape.written_from)?;
+        let written_and_unjudged = self.shape.unjudged.saturating_sub(written);
+        Ok(usize::try_from(MESSAGES)? - written_and_unjudged)
     }
 
     async fn stop(self) -> anyhow::Result<()> {

@@ -46,6 +46,18 @@ impl Queue {
         urls: &[String],
         commitment: Commitment,
     ) -> anyhow::Result<Self> {
+        Self::create_with(store, urls, |_, new| new.definition.commitment = commitment).await
+    }
+
+    /// As [`Queue::create`]; `adjust` is given each webhook and its number before it is stored.
+    ///
+    /// # Errors
+    /// As [`Queue::create`].
+    pub async fn create_with(
+        store: Store,
+        urls: &[String],
+        adjust: impl Fn(usize, &mut NewWebhook),
+    ) -> anyhow::Result<Self> {
         let mut webhooks = Vec::new();
         for (number, url) in urls.iter().enumerate() {
             let accounts = (number..usize::try_from(POOLS)?).step_by(urls.len());
@@ -58,16 +70,15 @@ impl Queue {
                 ..Filters::default()
             };
             let kinds = [EventKind::AccountChange].into_iter().collect();
-            let mut definition = WebhookDefinition::new(url.clone(), kinds, filters);
-            definition.commitment = commitment;
-            let new = NewWebhook {
+            let mut new = NewWebhook {
                 id: WebhookId::from_random(u128::try_from(number)?.to_be_bytes()),
                 owner: Access::All,
-                definition,
+                definition: WebhookDefinition::new(url.clone(), kinds, filters),
                 secret: Secret::from_random([u8::try_from(number % 251)?; 32]),
                 created: Timestamp::from(Clock::system().now()),
                 relay_until: None,
             };
+            adjust(number, &mut new);
             webhooks.push(store.create_webhook(&new, MOST_WEBHOOKS).await?.id);
         }
         let subscriptions = Subscriptions::new(&store.active_webhooks().await?);

@@ -18,6 +18,7 @@ use std::{
 use anyhow::{Context, ensure};
 use bytes::Bytes;
 use parking_lot::Mutex;
+use serde::de::IgnoredAny;
 use service_kit::CancellationToken;
 use sluice_testkit::webhook_receiver::{
     ReceivedRequest, Replies, Reply, RequestHead, WebhookReceiver,
@@ -44,8 +45,21 @@ pub struct Arrival {
 pub enum Keeping {
     /// They count it.
     Count,
+    /// They count the messages of each batch.
+    CountBatched,
     /// They keep it.
     Everything,
+}
+
+/// How receivers answer.
+#[derive(Clone, Debug)]
+pub struct Manners {
+    /// The first so many, whose requests are not counted,
+    pub odd: usize,
+    /// answer so,
+    pub odd_reply: Reply,
+    /// and the others so.
+    pub reply: Reply,
 }
 
 /// The receivers. Dropping them ends them.
@@ -74,17 +88,27 @@ impl Receivers {
     /// # Errors
     /// When no port can be bound.
     pub fn start(count: usize, keeping: Keeping) -> anyhow::Result<Self> {
-        Self::start_with(count, 0, keeping)
+        let all_accept = Manners {
+            odd: 0,
+            odd_reply: Reply::Accept,
+            reply: Reply::Accept,
+        };
+        Self::start_with(count, &all_accept, keeping)
     }
 
-    /// As [`Receivers::start`]; the first `hanging` take a request and never answer.
+    /// As [`Receivers::start`], with these manners.
     ///
     /// # Errors
     /// As [`Receivers::start`].
-    pub fn start_with(count: usize, hanging: usize, keeping: Keeping) -> anyhow::Result<Self> {
+    pub fn start_with(count: usize, manners: &Manners, keeping: Keeping) -> anyhow::Result<Self> {
         let (seen, shutdown) = (Arc::<Seen>::default(), CancellationToken::new());
         let replies = (0..count).map(|number| Counter {
-            hangs: number < hanging,
+            is_odd: number < manners.odd,
+            reply: if number < manners.odd {
+                manners.odd_reply.clone()
+            } else {
+                manners.reply.clone()
+            },
             keeping,
             seen: Arc::clone(&seen),
         });
@@ -116,7 +140,7 @@ impl Receivers {
             .collect()
     }
 
-    /// How many requests came so far.
+    /// How many requests, or messages of batches, came so far.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.seen.count.load(Ordering::Relaxed)
@@ -177,22 +201,19 @@ fn serve(
 
 /// What one receiver does.
 struct Counter {
-    hangs: bool,
+    is_odd: bool,
+    reply: Reply,
     keeping: Keeping,
     seen: Arc<Seen>,
 }
 
 impl Replies for Counter {
     fn reply(&self, _: &RequestHead, _: usize) -> Reply {
-        if self.hangs {
-            Reply::Hang
-        } else {
-            Reply::Accept
-        }
+        self.reply.clone()
     }
 
     fn received(&self, request: &ReceivedRequest) {
-        if self.hangs {
+        if self.is_odd {
             return;
         }
         if self.keeping == Keeping::Everything {
@@ -201,10 +222,24 @@ impl Replies for Counter {
                 body: request.body.clone(),
             });
         }
-        self.seen.count.fetch_add(1, Ordering::Relaxed);
+        let came = if self.keeping == Keeping::CountBatched {
+            messages_of(&request.body)
+        } else {
+            1
+        };
+        self.seen.count.fetch_add(came, Ordering::Relaxed);
     }
 
     fn keeps(&self) -> bool {
         false
     }
+}
+
+/// How many messages a batch has.
+///
+/// # Panics
+/// When it is none: then the sender is broken.
+fn messages_of(body: &[u8]) -> u64 {
+    let messages: Vec<IgnoredAny> = serde_json::from_slice(body).expect("a batch is a list");
+    u64::try_from(messages.len()).expect("a machine's word")
 }

@@ -2,12 +2,14 @@
 
 use std::{
     env, fs,
+    net::SocketAddr,
     path::Path,
     process::Stdio,
     time::{Duration, Instant},
 };
 
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
+use serde_json::Value;
 use service_kit::{CancellationToken, Clock};
 use sluice_harness::services;
 use sluice_store::{Commitment, Store};
@@ -35,6 +37,9 @@ pub const CHILD: &str = "run-an-indexer";
 /// How long it delivers before its memory is read: thousands of deliveries.
 const WORKING: Duration = Duration::from_secs(5);
 
+/// Readiness answers that are timed.
+const ANSWERS: usize = 500;
+
 /// Measures a start.
 ///
 /// # Errors
@@ -48,9 +53,11 @@ pub async fn figures() -> anyhow::Result<Vec<Figure>> {
     queue.owe(WAITING).await?;
     store.close().await;
 
+    let health = free_address()?;
     let begun = Instant::now();
     let mut child = Command::new(env::current_exe()?)
         .args([CHILD.as_ref(), database.as_os_str()])
+        .arg(health.to_string())
         .stdin(Stdio::null())
         .kill_on_drop(true)
         .spawn()?;
@@ -59,6 +66,7 @@ pub async fn figures() -> anyhow::Result<Vec<Figure>> {
     sleep(WORKING).await;
     let process = child.id().context("the indexer has ended")?;
     let memory = peak_memory(process)?;
+    let readiness = readiness(health).await?;
     let delivered = receivers.count();
     child.kill().await?;
     println!("{delivered} of {WAITING} waiting deliveries were made in its first seconds");
@@ -75,15 +83,40 @@ pub async fn figures() -> anyhow::Result<Vec<Figure>> {
             "MB",
             Limit::AtMost(300.0),
         ),
+        Figure::new(
+            "1,000,000 queued deliveries: readiness answered while they are made, p99",
+            readiness.as_secs_f64() * 1_000.0,
+            "ms",
+            Limit::AtMost(5.0),
+        ),
     ])
+}
+
+/// How long answers of the readiness take, the 99th percentile. Each tells of the database.
+async fn readiness(health: SocketAddr) -> anyhow::Result<Duration> {
+    let client = reqwest::Client::builder().no_proxy().build()?;
+    let url = format!("http://{health}/health/ready");
+    let mut times = Vec::new();
+    for _ in 0..ANSWERS {
+        let begun = Instant::now();
+        let body: Value = client.get(&url).send().await?.json().await?;
+        times.push(begun.elapsed());
+        ensure!(
+            body["pendingDeliveries"] == 1_000,
+            "the queue was not looked at: {body}"
+        );
+        sleep(Duration::from_millis(2)).await;
+    }
+    times.sort_unstable();
+    Ok(times[ANSWERS * 99 / 100])
 }
 
 /// The process that is started. It follows a stream that is not there.
 ///
 /// # Errors
 /// When the indexer cannot start.
-pub async fn run(database: &Path) -> anyhow::Result<()> {
-    let config = config("http://127.0.0.1:1", database, free_address()?)?;
+pub async fn run(database: &Path, health: &str) -> anyhow::Result<()> {
+    let config = config("http://127.0.0.1:1", database, health.parse()?)?;
     services::indexer(config, Clock::system(), CancellationToken::new()).await
 }
 
