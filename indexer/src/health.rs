@@ -101,6 +101,9 @@ async fn metrics(State(health): State<Health>) -> Response {
             .queue(&stats, Timestamp::from(health.clock.now())),
         Err(error) => tracing::warn!(%error, "the queue cannot be counted"),
     }
+    if let Some(age) = health.status.slot_age(Instant::now()) {
+        health.metrics.stream_age(age);
+    }
     health.metrics.servers(&health.servers.standings());
     (
         [(CONTENT_TYPE, open_metrics::MEDIA_TYPE)],

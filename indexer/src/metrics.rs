@@ -1,6 +1,6 @@
 //! Metrics of the indexer, in the text format of Prometheus.
 
-use std::time::Duration;
+use std::{sync::atomic::AtomicU64, time::Duration};
 
 use prometheus_client::{
     encoding::EncodeLabelSet,
@@ -39,6 +39,8 @@ pub enum Stage {
     Pending,
     /// From the beginning of an attempt to its end.
     Attempted,
+    /// All of it, and the pauses between attempts: from the writing of a message to the end of the attempt that was accepted.
+    Delivered,
 }
 
 impl Stage {
@@ -47,6 +49,7 @@ impl Stage {
             Self::Stored => "stored",
             Self::Pending => "pending",
             Self::Attempted => "attempted",
+            Self::Delivered => "delivered",
         }
     }
 }
@@ -68,6 +71,7 @@ pub struct Metrics {
     queue: Family<Label, Gauge>,
     oldest: Gauge,
     breakers: Gauge,
+    stream_age: Gauge<f64, AtomicU64>,
     servers: ServerMetrics,
 }
 
@@ -95,6 +99,7 @@ impl Default for Metrics {
             queue: Family::default(),
             oldest: Gauge::default(),
             breakers: Gauge::default(),
+            stream_age: Gauge::default(),
             servers: ServerMetrics::default(),
         }
     }
@@ -109,6 +114,11 @@ impl Metrics {
     /// The stream has shown this slot.
     pub fn slot_seen(&self, slot: u64) {
         self.set_slot("seen", slot);
+    }
+
+    /// It is so long since the stream has shown a slot.
+    pub fn stream_age(&self, age: Duration) {
+        self.stream_age.set(age.as_secs_f64());
     }
 
     /// Everything up to this slot is stored.
@@ -256,6 +266,12 @@ impl Metrics {
             "Newest slot seen, and the checkpoint of each commitment",
             self.slots.clone(),
         );
+        r.register_with_unit(
+            "stream_age",
+            "Time since the stream has shown a slot; 0 until it has",
+            Unit::Seconds,
+            self.stream_age.clone(),
+        );
         r.register(
             "stream_updates",
             "Updates of the stream",
@@ -312,6 +328,8 @@ mod tests {
         metrics.checkpoint(Commitment::Confirmed, 7);
         metrics.clone().recorded(&Outcome::Delivered);
         metrics.took(Stage::Stored, Duration::from_millis(3));
+        metrics.took(Stage::Delivered, Duration::from_millis(9));
+        metrics.stream_age(Duration::from_millis(2500));
         metrics.known_accounts_forgotten(12);
         metrics.store_failed(&StoreError::Full("no room".into()));
         let stats = QueueStats {
@@ -335,6 +353,8 @@ mod tests {
             "sluice_indexer_slot{name=\"confirmed\"} 7",
             "sluice_indexer_delivery_attempts_total{name=\"delivered\"} 1",
             "sluice_indexer_stage_latency_seconds_count{name=\"stored\"} 1",
+            "sluice_indexer_stage_latency_seconds_count{name=\"delivered\"} 1",
+            "sluice_indexer_stream_age_seconds 2.5",
             "sluice_indexer_queue{name=\"pending\"} 4",
             "sluice_indexer_queue_oldest_age_seconds 60",
             "# EOF",

@@ -80,6 +80,13 @@ impl Status {
         self.stream.lock().last_slot.map(|(slot, _)| slot)
     }
 
+    /// How long it is since a slot was seen; `None` while none was.
+    #[must_use]
+    pub fn slot_age(&self, now: Instant) -> Option<Duration> {
+        let (_, seen) = self.stream.lock().last_slot?;
+        Some(now.saturating_duration_since(seen))
+    }
+
     /// Why the stream cannot be relied on at `now`; `None` when it can, or when another process sees to it.
     #[must_use]
     pub fn stream_fault(&self, now: Instant) -> Option<String> {
@@ -127,6 +134,7 @@ mod tests {
         status.saw_slot(7, now);
         status.saw_slot(6, now);
         assert_eq!(status.last_slot(), Some(7));
+        assert_eq!(status.slot_age(now + MAX_SLOT_AGE), Some(MAX_SLOT_AGE));
         assert_eq!(status.stream_fault(now + MAX_SLOT_AGE), None);
         let late = now + MAX_SLOT_AGE + Duration::from_millis(1);
         assert!(

@@ -324,6 +324,11 @@ impl Dispatcher {
             self.metrics.took(Stage::Pending, waited);
         }
         self.metrics.took(Stage::Attempted, attempt.duration);
+        if attempt.accepted() {
+            let whole = attempt.ended().unix_millis() - delivery.created.unix_millis();
+            let whole = Duration::from_millis(u64::try_from(whole).unwrap_or(0));
+            self.metrics.took(Stage::Delivered, whole);
+        }
         let own = delivery.options.retry_pauses();
         let own = own.map(|pauses| retry::schedule(Some(pauses)));
         let schedule = own.as_ref().unwrap_or(&self.schedule);

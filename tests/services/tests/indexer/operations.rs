@@ -162,11 +162,18 @@ async fn the_metrics_count_each_stage_from_the_stream_to_the_endpoint(mut harnes
         "sluice_indexer_stage_latency_seconds_count{name=\"stored\"} 1",
         "sluice_indexer_stage_latency_seconds_count{name=\"pending\"} 3",
         "sluice_indexer_stage_latency_seconds_count{name=\"attempted\"} 3",
+        "sluice_indexer_stage_latency_seconds_count{name=\"delivered\"} 3",
         "sluice_indexer_leader 1",
         "sluice_indexer_queue{name=\"pending\"} 0",
         "sluice_indexer_breakers_not_closed 0",
     ];
     until_metrics(&indexer, &expected).await;
+    let text = indexer.get("/metrics").await.text().await.expect("text");
+    let age = text
+        .lines()
+        .find_map(|line| line.strip_prefix("sluice_indexer_stream_age_seconds "))
+        .and_then(|age| age.parse::<f64>().ok());
+    assert!(age.is_some_and(|age| age > 0.0), "{text}");
     indexer.stop().await;
 }
 
