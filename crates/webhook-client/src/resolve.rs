@@ -4,6 +4,7 @@
 //! and there is no second resolution that could answer differently.
 
 mod cached;
+mod system;
 
 use std::{
     future::Future,
@@ -16,6 +17,7 @@ use std::{
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
 pub(crate) use self::cached::CachedResolver;
+pub use self::system::SystemResolver;
 use crate::{address::Own, target::Zone, timeline};
 
 /// A resolution in progress.
@@ -25,20 +27,6 @@ pub type Lookup = Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send>>;
 pub trait Resolver: Send + Sync + 'static {
     /// The addresses of `name`.
     fn lookup(&self, name: &str) -> Lookup;
-}
-
-/// The resolver of the system.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct SystemResolver;
-
-impl Resolver for SystemResolver {
-    fn lookup(&self, name: &str) -> Lookup {
-        let name = name.to_owned();
-        Box::pin(async move {
-            let found = tokio::net::lookup_host((name.as_str(), 0)).await?;
-            Ok(found.map(|address| address.ip()).collect())
-        })
-    }
 }
 
 /// A resolver that gives out addresses of one zone only, and none of this machine's own unless the zone is loopback.

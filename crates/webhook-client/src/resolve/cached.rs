@@ -1,8 +1,7 @@
 //! [`CachedResolver`]: keeps resolved addresses for a while, and resolves a name once for all who wait for it.
 //!
-//! The system's resolver has no deadline and blocks a thread. A name whose server does not answer must cost its own
-//! webhook its attempts, and nobody else's: so there is one lookup at a time for a name, a few for all names, and who
-//! waits for one gives up before it does.
+//! A name whose server does not answer must cost its own webhook its attempts, and nobody else's: so there is one lookup
+//! at a time for a name, a limited number for all names, and who waits for one gives up before it does.
 
 use std::{
     collections::HashMap,
@@ -41,8 +40,7 @@ const AGES: Ages = Ages {
     patience: Duration::from_secs(6),
 };
 
-/// Lookups at once, each of which may block a thread for as long as the system's resolver tries. The process has 512 such
-/// threads, and needs some for the disk.
+/// Lookups at once, each of which has a few sockets: a part of the open files that a service has room for.
 const LOOKUPS: usize = 128;
 
 /// Names of which answers are kept: a few hundred bytes each.
