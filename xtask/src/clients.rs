@@ -39,7 +39,7 @@ pub fn packages_needed(repo: &Repo) -> Vec<Package> {
     [python::packages_needed(repo), &[BROWSER]].concat()
 }
 
-/// Finds the interpreters and installs what the lock files name.
+/// Finds the interpreters, installs what the lock files name, and builds our own clients.
 pub fn set_up(repo: &Repo) -> Result<()> {
     let python = Python::find(repo)?;
     for environment in ["python", "fuzz"] {
@@ -47,7 +47,8 @@ pub fn set_up(repo: &Repo) -> Result<()> {
     }
     let node = node::set_up(repo, &python)?;
     typescript::build(repo, &node)?;
-    guard::build(repo, &node)
+    guard::build(repo, &node)?;
+    rust::build_examples(repo)
 }
 
 /// Sets everything up and runs the clients' tests, and no others.
@@ -65,7 +66,7 @@ pub fn run(repo: &Repo, cache: &Cache) -> Result<()> {
         repo,
         "test-clients",
         "Swapping with the tools that integrators use",
-        "JavaScript and Python, on one local chain, and a fuzzer on the API's own description",
+        "JavaScript and Python, our clients' examples, all on one local chain, and a fuzzer on the API's own description",
         "a minute",
     )?;
     let mut run = nextest.command(repo)?;

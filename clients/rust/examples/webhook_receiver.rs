@@ -1,4 +1,6 @@
 //! Receives verified webhooks and prints them: `WEBHOOK_SECRET=whsec_... webhook_receiver 127.0.0.1:3000`.
+//!
+//! In place of the secret the webhook's public key may stand, where it signs by `v1a`.
 
 use std::{env, error::Error};
 
@@ -22,7 +24,10 @@ async fn main() -> Result<(), Box<dyn Error>> {
 async fn receive(Verified(delivery): Verified) -> StatusCode {
     for message in &delivery.messages {
         let what = match &message.content {
-            Content::ProgramEvent(event) => event.name.clone().unwrap_or_default(),
+            Content::ProgramEvent(event) => {
+                let name = event.name.as_deref().unwrap_or("an event");
+                format!("{name} in {}", event.signature)
+            }
             Content::AccountChange(change) => change.pubkey.clone(),
             other => format!("{other:?}"),
         };

@@ -35,6 +35,26 @@ fn main() {
 /// Crates of the validator, of which none may be among the client's dependencies.
 const VALIDATORS: [&str; 3] = ["solana-", "agave-", "spl-"];
 
+/// The examples, which a test runs on a local chain.
+const EXAMPLES: [&str; 4] = ["bot", "sponsor", "swap", "webhook_receiver"];
+
+/// Builds the examples.
+pub fn build_examples(repo: &Repo) -> Result<()> {
+    let step = Step::begin(
+        repo,
+        "rust-examples",
+        "Building the Rust client's examples",
+        "they swap on the local chain as a user's programs do",
+        "a minute from nothing, seconds after an edit",
+    )?;
+    // The whole workspace is named so that its crates get the same features as in a test run, and are compiled once.
+    let mut words = vec!["build", "--workspace", "--locked"];
+    words.extend(EXAMPLES.iter().flat_map(|name| ["--example", name]));
+    step.run(&mut Workspace::root(repo).cargo(repo, &words))?;
+    step.done();
+    Ok(())
+}
+
 /// Packs it and builds a user of it, without the network and with the versions of the lock file.
 pub fn check(repo: &Repo) -> Result<()> {
     let step = Step::begin(

@@ -1,4 +1,4 @@
-//! Integrators' own tools against one localnet, in JavaScript and Python, and the TypeScript client's examples.
+//! Integrators' own tools against one localnet, in JavaScript and Python, and the examples of our clients.
 //!
 //! They swap with the libraries that people use and check webhooks with the scheme's official ones, and a fuzzer takes
 //! the API by its own description.
@@ -18,7 +18,7 @@ use anyhow::{Context, bail, ensure};
 use sluice_localnet::{Localnet, Scene, artifacts::repository_root, scene::Token};
 use tokio::{process::Command, time::timeout};
 
-use crate::net::TestNet;
+use crate::{net::TestNet, rust_examples};
 
 /// How long one suite may take. The longest needs most of a minute where nothing else runs; with the others, which need
 /// some ten seconds each, it must stay below the twenty minutes after which the test runner kills this test.
@@ -37,7 +37,7 @@ struct Suite {
 }
 
 #[tokio::test]
-async fn clients_of_other_languages_swap_and_verify() -> anyhow::Result<()> {
+async fn clients_swap_and_verify() -> anyhow::Result<()> {
     let folders = Folders::of_the_repository();
     let suites = suites(&folders)?;
     let net = TestNet::start().await?;
@@ -58,6 +58,12 @@ async fn clients_of_other_languages_swap_and_verify() -> anyhow::Result<()> {
             begun.elapsed().as_secs_f64()
         );
     }
+    println!("==> Rust: sluice-client");
+    let begun = Instant::now();
+    if let Err(error) = rust_examples::judge(&net.net).await {
+        failed.push(format!("Rust: sluice-client: {error:#}"));
+    }
+    println!("==> it took {:.1} s", begun.elapsed().as_secs_f64());
     if !failed.is_empty() {
         eprintln!("==> Sluice's log\n{}", net.sluice_log()?);
     }

@@ -12,6 +12,7 @@ mod live_pool;
 mod lookup_table;
 mod losing_parts;
 mod net;
+mod rust_examples;
 mod sending;
 mod swaps;
 mod truth;
