@@ -5,7 +5,7 @@ mod task;
 
 use std::time::{Duration, SystemTime};
 
-use cpmm::{SwapOperands, ids};
+use cpmm::SwapOperands;
 use parking_lot::RwLock;
 use service_kit::Clock;
 use sluice_market::{Market, QuoteCommitment};
@@ -70,7 +70,7 @@ impl Calibrator {
         let Ok(view) = market.view(QuoteCommitment::Confirmed) else {
             return;
         };
-        let (calls, _) = exchange_calls(logs, &ids::PROGRAM_ID);
+        let (calls, _) = exchange_calls(logs, &view.exchange().program);
         for call in calls {
             let sample = call.sample(&self.profile, |pool| {
                 let pool = view.pool(pool)?;

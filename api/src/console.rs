@@ -17,6 +17,7 @@ use axum::{
     response::{IntoResponse, Response},
     routing::{get, post},
 };
+use cpmm::ExchangeIds;
 use sluice_market::Market;
 use url::form_urlencoded;
 
@@ -133,6 +134,17 @@ pub fn routes(
 }
 
 impl Console {
+    /// The cluster, as wallets call it: there is a demo wallet on a localnet alone, and devnet has an exchange of its own.
+    fn chain(&self) -> &'static str {
+        if self.demo_wallet.is_some() {
+            "solana:localnet"
+        } else if self.market.exchange() == ExchangeIds::DEVNET {
+            "solana:devnet"
+        } else {
+            "solana:mainnet"
+        }
+    }
+
     async fn show(&self, page: &Page, headers: &HeaderMap) -> Response {
         match self.authenticator.page_session(headers).await {
             Ok(session) => {
@@ -141,6 +153,7 @@ impl Console {
                     main: page.main,
                     script: page.script,
                     has_demo_wallet: self.demo_wallet.is_some(),
+                    chain: self.chain(),
                 };
                 html(StatusCode::OK, &frame, session)
             }
@@ -187,6 +200,7 @@ fn sign_in_page(fault: &'static str) -> Response {
         main: &main,
         script: "",
         has_demo_wallet: false,
+        chain: "",
     };
     html(status, &page, None)
 }
@@ -234,6 +248,8 @@ struct Frame<'a> {
     main: &'a str,
     script: &'static str,
     has_demo_wallet: bool,
+    /// The cluster, as wallets call it.
+    chain: &'static str,
 }
 
 /// A whole page. All that is put in is the console's own but the session's token, which is hexadecimal.
@@ -256,6 +272,7 @@ fn html(status: StatusCode, frame: &Frame<'_>, session: Option<Session>) -> Resp
             "{demo_wallet}",
             if frame.has_demo_wallet { "yes" } else { "" },
         )
+        .replace("{chain}", frame.chain)
         .replace("{script}", &script)
         .replace("{sign_out}", &sign_out)
         .replace("{main}", frame.main);

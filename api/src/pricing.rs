@@ -3,7 +3,7 @@
 mod hop;
 mod two_hops;
 
-use cpmm::{Amount, BasisPoints, Clock, Direction, PoolSnapshot, Refusal};
+use cpmm::{Amount, BasisPoints, Clock, Direction, ExchangeIds, PoolSnapshot, Refusal};
 use sluice_chain_types::Slot;
 use sluice_market::{Market, PoolView, QuoteCommitment, View};
 use sluice_transaction::PlatformRate;
@@ -55,6 +55,8 @@ impl Ask {
 /// The best route for an ask, with everything that a swap through it needs.
 #[derive(Clone, Debug)]
 pub struct Priced {
+    /// Where the exchange is.
+    pub exchange: ExchangeIds,
     /// How much the user pays, a platform's fee included, or for an exact output how much comes out.
     pub asked: Amount,
     /// What of all that the user pays a platform gets.
@@ -223,11 +225,15 @@ fn unbounded_route(market: &Market, ask: &Ask) -> Result<Priced, Unpriced> {
     let ask = &ask.of_pools();
     let route = match ask.pools {
         Some(Pools::One(pool)) => {
-            best_pool(ask, [named(&view, ask, pool)?]).map_err(Unpriced::from)
+            best_pool(&view, ask, [named(&view, ask, pool)?]).map_err(Unpriced::from)
         }
         Some(Pools::Two(first, second)) => two_hops::named(&view, ask, [first, second]),
         None => {
-            let direct = best_pool(ask, view.pools_for(&ask.input_mint, &ask.output_mint));
+            let direct = best_pool(
+                &view,
+                ask,
+                view.pools_for(&ask.input_mint, &ask.output_mint),
+            );
             if ask.two_hops {
                 two_hops::best_with(&view, ask, direct).map_err(Unpriced::from)
             } else {
@@ -239,7 +245,12 @@ fn unbounded_route(market: &Market, ask: &Ask) -> Result<Priced, Unpriced> {
 }
 
 /// The best of these pools for the ask.
-fn best_pool(ask: &Ask, pools: impl IntoIterator<Item = PoolView>) -> Result<Priced, ApiError> {
+fn best_pool(
+    view: &View,
+    ask: &Ask,
+    pools: impl IntoIterator<Item = PoolView>,
+) -> Result<Priced, ApiError> {
+    let exchange = view.exchange();
     let mut best: Option<PricedHop> = None;
     let mut alternatives = Vec::new();
     for view in pools {
@@ -266,6 +277,7 @@ fn best_pool(ask: &Ask, pools: impl IntoIterator<Item = PoolView>) -> Result<Pri
     }
     match best {
         Some(first) => Ok(Priced {
+            exchange,
             asked: ask.amount,
             platform_rate: ask.platform_rate,
             first,

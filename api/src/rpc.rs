@@ -20,7 +20,7 @@ use std::{
 };
 
 use service_kit::CancellationToken;
-use sluice_transaction::{LookupTable, rent::Rent};
+use sluice_transaction::{ExchangeIds, LookupTable, rent::Rent};
 use solana_pubkey::Pubkey;
 use solana_signature::Signature;
 
@@ -92,6 +92,7 @@ pub struct SwapAccountsRead {
 
 /// RPC client with a deadline on every call.
 pub struct Rpc {
+    exchange: ExchangeIds,
     node: Arc<Node>,
     blockhashes: BlockhashCache,
     accounts: AccountBatcher,
@@ -101,12 +102,13 @@ pub struct Rpc {
 }
 
 impl Rpc {
-    /// A client of the cluster at `url`; each call ends after `deadline`. Must be called inside a runtime, on which the
+    /// A client of the cluster at `url`, where the exchange has these ids; each call ends after `deadline`. Must be called inside a runtime, on which the
     /// reading of accounts goes on.
     #[must_use]
-    pub fn new(url: &str, deadline: Duration, metrics: Metrics) -> Self {
+    pub fn new(url: &str, exchange: ExchangeIds, deadline: Duration, metrics: Metrics) -> Self {
         let node = Arc::new(Node::new(url, deadline, metrics));
         Self {
+            exchange,
             blockhashes: BlockhashCache::default(),
             accounts: AccountBatcher::start(Arc::clone(&node)),
             transaction_v1: FeatureCache::default(),
@@ -114,6 +116,12 @@ impl Rpc {
             recent_fees: RecentFees::default(),
             node,
         }
+    }
+
+    /// Where the exchange is.
+    #[must_use]
+    pub const fn exchange(&self) -> &ExchangeIds {
+        &self.exchange
     }
 
     /// A blockhash that is fresh enough for a transaction: the one that [`Rpc::keep_fresh`] holds ready, or else one
@@ -143,7 +151,7 @@ impl Rpc {
         let Some(address) = address else {
             return;
         };
-        let keep = self.lookup_table.keep(address, &self.node);
+        let keep = self.lookup_table.keep(address, &self.exchange, &self.node);
         shutdown.run_until_cancelled(keep).await;
     }
 
@@ -172,7 +180,7 @@ impl Rpc {
     /// # Errors
     /// [`ApiError::RpcTimeout`] or [`ApiError::RpcFailed`].
     pub async fn exchange_deployment(&self) -> Result<u64, ApiError> {
-        deployment::read(&self.node).await
+        deployment::read(&self.exchange.program_data, &self.node).await
     }
 
     /// The lowest prices at which transactions that write these accounts of `pools` landed in each of the last slots.

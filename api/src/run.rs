@@ -8,7 +8,7 @@ use service_kit::{CancellationToken, Clock, ReferenceClock};
 use sluice_config::{ApiConfig, ClientLimitsConfig, Config, WebhooksConfig};
 use sluice_market::{Endpoint, Market};
 use sluice_store::{Store, StoreError};
-use sluice_transaction::Exchange;
+use sluice_transaction::{Exchange, ExchangeIds};
 use sluice_webhook_client::Client;
 use solana_pubkey::Pubkey;
 use tokio::{net::TcpListener, task::JoinHandle};
@@ -48,11 +48,16 @@ pub async fn run(
     let listener = server::listen(listen)
         .with_context(|| format!("cannot listen on {listen} (api.listen)"))?;
     let lookup_table = lookup_table(config.chain.lookup_table.as_deref())?;
-    let (market, market_task) =
-        sluice_market::spawn(market_settings(&config), host.clone(), shutdown.clone());
+    let ids = exchange_ids(&config)?;
+    let (market, market_task) = sluice_market::spawn(
+        market_settings(&config, ids),
+        host.clone(),
+        shutdown.clone(),
+    );
     let metrics = Metrics::default();
     let rpc = Arc::new(Rpc::new(
         config.chain.rpc_url.as_str(),
+        ids,
         config.chain.rpc_timeout(),
         metrics.clone(),
     ));
@@ -70,15 +75,13 @@ pub async fn run(
     let blockhashes = tokio::spawn(Arc::clone(&rpc).keep_fresh(shutdown.clone()));
     let table = Arc::clone(&rpc).keep_lookup_table(lookup_table, shutdown.clone());
     let table = tokio::spawn(table);
-    let calibrator = Arc::new(Calibrator::new(exchange(config.chain.exchange), host));
     let sources = calibrator::Sources {
         market: market.clone(),
         rpc: Arc::clone(&rpc),
         store: store.clone(),
-        executions: sluice_market::follow_executions(endpoints(&config), shutdown.clone()),
+        executions: sluice_market::follow_executions(ids, endpoints(&config), shutdown.clone()),
     };
-    let calibration = calibrator::run(Arc::clone(&calibrator), sources, shutdown.clone());
-    let calibration = tokio::spawn(calibration);
+    let (calibrator, calibration) = calibrate(&config, sources, host, &shutdown);
     let (sender, sending) = send(&config, Arc::clone(&rpc), &metrics, &shutdown);
     let shown = shown(&config.api, &metrics, &market, authenticator)?;
     let places = ClientPlaces::new(&config.api.clients, &metrics);
@@ -140,6 +143,18 @@ fn shown(
         market,
         demo_wallet,
     )))
+}
+
+/// What the exchange's swaps may use, and the task that learns it until `shutdown`.
+fn calibrate(
+    config: &Config,
+    sources: calibrator::Sources,
+    host: Clock,
+    shutdown: &CancellationToken,
+) -> (Arc<Calibrator>, JoinHandle<()>) {
+    let calibrator = Arc::new(Calibrator::new(exchange(config.chain.exchange), host));
+    let learning = calibrator::run(Arc::clone(&calibrator), sources, shutdown.clone());
+    (calibrator, tokio::spawn(learning))
 }
 
 /// What sends transactions to all nodes, and the task that follows them until `shutdown`.
@@ -249,6 +264,12 @@ fn lookup_table(configured: Option<&str>) -> anyhow::Result<Option<Pubkey>> {
     parsed.context("chain.lookup-table is no address; name the table that `sluice lookup-table create` printed")
 }
 
+/// Where the exchange of the configuration is.
+fn exchange_ids(config: &Config) -> anyhow::Result<ExchangeIds> {
+    ExchangeIds::configured(config.chain.exchange_program.as_deref())
+        .context("chain.exchange-program")
+}
+
 /// The exchange of the configuration, as transactions are built for it.
 const fn exchange(configured: sluice_config::Exchange) -> Exchange {
     match configured {
@@ -269,9 +290,10 @@ fn endpoints(config: &Config) -> Vec<Endpoint> {
 }
 
 /// The market's part of the configuration.
-fn market_settings(config: &Config) -> sluice_market::Settings {
+fn market_settings(config: &Config, exchange: ExchangeIds) -> sluice_market::Settings {
     let geyser = &config.geyser;
     sluice_market::Settings {
+        exchange,
         endpoints: endpoints(config),
         rpc_url: config.chain.rpc_url.clone(),
         read_limits: sluice_market::ReadLimits {

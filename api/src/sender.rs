@@ -139,7 +139,7 @@ impl Sender {
                 error,
                 logs,
             } => {
-                let outcome = Outcome::of(error.as_deref(), &logs);
+                let outcome = Outcome::of(error.as_deref(), &logs, &self.rpc.exchange().program);
                 followed.executed(&signature, slot, outcome, now);
             }
             Sighting::Opened(slot) => followed.opened(slot),

@@ -68,7 +68,7 @@ pub async fn run(
     host: Clock,
     shutdown: CancellationToken,
 ) -> anyhow::Result<()> {
-    let idls = Idls::load(&config.webhooks.idls).context("webhooks.idls names a bad file")?;
+    let idls = idls(&config)?;
     let listen = config.indexer.listen;
     let listener = TcpListener::bind(listen)
         .await
@@ -155,6 +155,15 @@ async fn until_ended(
     );
     tracing::info!("the indexer has stopped");
     Ok(())
+}
+
+/// What decodes events: the built-in IDLs, the exchange's for its address on this cluster, and those that are configured.
+fn idls(config: &Config) -> anyhow::Result<Idls> {
+    let exchange = config.chain.exchange_program.as_deref();
+    let exchange = exchange.map(str::parse).transpose().context(
+        "chain.exchange-program is no address; give the exchange's program, 32 bytes in base58",
+    )?;
+    Idls::load(&config.webhooks.idls, exchange).context("webhooks.idls names a bad file")
 }
 
 /// A clock that goes by the database's, and what keeps it so until `stop`.

@@ -228,6 +228,7 @@ async fn the_demo_wallet_is_shown_on_this_machine_and_only_where_one_is_set() {
     let site = Site::with_wallet(true, Some(wallet)).await;
     let page = text(site.get("/console/swap", None).await).await;
     assert!(page.contains("name=\"demo-wallet\" content=\"yes\""));
+    assert!(page.contains("name=\"chain\" content=\"solana:localnet\""));
     let shown = site.get(asked, None).await;
     assert_eq!(shown.status(), StatusCode::OK);
     assert_eq!(shown.headers()[CACHE_CONTROL], "no-store");
@@ -245,6 +246,7 @@ async fn the_demo_wallet_is_shown_on_this_machine_and_only_where_one_is_set() {
     let without = Site::new(true).await;
     let page = text(without.get("/console/swap", None).await).await;
     assert!(page.contains("name=\"demo-wallet\" content=\"\""));
+    assert!(page.contains("name=\"chain\" content=\"solana:mainnet\""));
     assert_eq!(
         without.get(asked, None).await.status(),
         StatusCode::NOT_FOUND

@@ -10,9 +10,8 @@ const PKCS8 = [0x30, 0x2e, 0x02, 0x01, 0x00, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65,
 
 const SIGNATURE_LENGTH = 64;
 
-// There is a demo wallet on a localnet alone; everywhere else the exchange and the guard have their addresses of mainnet.
 const hasDemo = () => document.querySelector('meta[name="demo-wallet"]').content !== '';
-const chain = () => (hasDemo() ? 'solana:localnet' : 'solana:mainnet');
+const chain = () => document.querySelector('meta[name="chain"]').content;
 
 export const fromBase64 = (text) => Uint8Array.from(atob(text), (digit) => digit.charCodeAt(0));
 export const toBase64 = (bytes) => btoa(Array.from(bytes, (byte) => String.fromCharCode(byte)).join(''));

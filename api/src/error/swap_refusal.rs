@@ -3,6 +3,7 @@
 use axum::http::StatusCode as S;
 use serde_json::{Map, Value, json};
 use sluice_transaction::{Failure, size::Remedy};
+use solana_pubkey::Pubkey;
 use thiserror::Error;
 
 use super::{
@@ -20,10 +21,12 @@ pub enum SwapRefusal {
         pool: String,
     },
     /// The quote names another exchange than the one that is served.
-    #[error("quote.program is {program}, but only pools of {ours} are served", ours = cpmm::ids::PROGRAM_ID)]
+    #[error("quote.program is {program}, but only pools of {served} are served")]
     WrongProgram {
         /// The program that was named.
         program: String,
+        /// The program that is served.
+        served: Pubkey,
     },
     /// The quote's minimum guards nothing, or cannot be reached.
     #[error("quote.minimumOut {fault}")]

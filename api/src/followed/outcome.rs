@@ -2,6 +2,7 @@
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use sluice_transaction::{Failure, compute_units::exchange_calls};
+use solana_pubkey::Pubkey;
 use swap_guard_interface::{PROGRAM_ID, Swapped};
 
 /// What came of a transaction.
@@ -23,12 +24,12 @@ pub struct Moved {
 }
 
 impl Outcome {
-    /// What a transaction with this error and these logs came to.
+    /// What a transaction with this error and these logs came to, where the exchange's program is `exchange`.
     #[must_use]
-    pub fn of(error: Option<&str>, logs: &[String]) -> Self {
+    pub fn of(error: Option<&str>, logs: &[String], exchange: &Pubkey) -> Self {
         match error {
             None => Self::Succeeded(moved(logs)),
-            Some(error) => Self::Failed(Failure::of(error, logs)),
+            Some(error) => Self::Failed(Failure::of(error, logs, exchange)),
         }
     }
 }

@@ -5,6 +5,8 @@ use swap_guard_interface::{PROGRAM_ID, SWAPPED_DISCRIMINATOR};
 
 use super::{outcome::Moved, *};
 
+const EXCHANGE: solana_pubkey::Pubkey = cpmm::ids::PROGRAM_ID;
+
 /// Height at which transactions are followed, far enough from where the stream began.
 const HEIGHT: u64 = 1_000;
 
@@ -298,9 +300,15 @@ fn a_success_has_the_amounts_that_the_guard_measured() {
         spent: 5,
         received: 7,
     };
-    assert_eq!(Outcome::of(None, &logs), Outcome::Succeeded(Some(moved)));
-    assert_eq!(Outcome::of(None, &logs[..1]), Outcome::Succeeded(None));
-    let Outcome::Failed(failure) = Outcome::of(Some("BlockhashNotFound"), &logs) else {
+    assert_eq!(
+        Outcome::of(None, &logs, &EXCHANGE),
+        Outcome::Succeeded(Some(moved))
+    );
+    assert_eq!(
+        Outcome::of(None, &logs[..1], &EXCHANGE),
+        Outcome::Succeeded(None)
+    );
+    let Outcome::Failed(failure) = Outcome::of(Some("BlockhashNotFound"), &logs, &EXCHANGE) else {
         panic!("it failed");
     };
     assert_eq!(failure.message, "BlockhashNotFound");

@@ -36,6 +36,7 @@ pub(super) fn named(view: &View, ask: &Ask, pools: [Pubkey; 2]) -> Result<Priced
     let second =
         PricedHop::quote(second_view, second_way, SwapMode::ExactIn, delivered).map_err(refused)?;
     Ok(Priced {
+        exchange: view.exchange(),
         asked: ask.amount,
         platform_rate: ask.platform_rate,
         first,
@@ -69,6 +70,7 @@ pub(super) fn best_with(
             let mut alternatives = vec![alternative(direct.received(), direct.pools())];
             alternatives.extend(direct.alternatives);
             Ok(Priced {
+                exchange: view.exchange(),
                 asked: ask.amount,
                 platform_rate: ask.platform_rate,
                 first,
@@ -77,6 +79,7 @@ pub(super) fn best_with(
             })
         }
         Err(_) => Ok(Priced {
+            exchange: view.exchange(),
             asked: ask.amount,
             platform_rate: ask.platform_rate,
             first,

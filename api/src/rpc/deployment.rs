@@ -1,8 +1,8 @@
 //! Deployment slot: in which slot the exchange's code was deployed last, of its program data account.
 
-use cpmm::ids;
 use solana_account_decoder_client_types::{UiAccountEncoding, UiDataSliceConfig};
 use solana_commitment_config::CommitmentConfig;
+use solana_pubkey::Pubkey;
 use solana_rpc_client_api::config::RpcAccountInfoConfig;
 
 use super::{
@@ -25,8 +25,8 @@ pub fn deployment_slot(data: &[u8]) -> Option<u64> {
     (*kind == PROGRAM_DATA).then(|| u64::from_le_bytes(*slot))
 }
 
-/// Reads it. A program that cannot be deployed anew has no such account, and was deployed in slot 0 once and for all.
-pub(super) async fn read(node: &Node) -> Result<u64, ApiError> {
+/// Reads it of the account at this address. A program that cannot be deployed anew has no such account, and was deployed in slot 0 once and for all.
+pub(super) async fn read(program_data: &Pubkey, node: &Node) -> Result<u64, ApiError> {
     let config = RpcAccountInfoConfig {
         encoding: Some(UiAccountEncoding::Base64),
         data_slice: Some(UiDataSliceConfig {
@@ -36,7 +36,7 @@ pub(super) async fn read(node: &Node) -> Result<u64, ApiError> {
         commitment: Some(CommitmentConfig::confirmed()),
         ..RpcAccountInfoConfig::default()
     };
-    let keys = [ids::PROGRAM_DATA];
+    let keys = [*program_data];
     let call = node.call("getMultipleAccounts", async |client| {
         client
             .get_multiple_ui_accounts_with_config(&keys, config)

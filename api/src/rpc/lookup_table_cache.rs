@@ -7,7 +7,7 @@ use std::{
 
 use parking_lot::RwLock;
 use service_kit::OutageLog;
-use sluice_transaction::{LookupTable, LookupTableFault};
+use sluice_transaction::{ExchangeIds, LookupTable, LookupTableFault};
 use solana_account_decoder_client_types::UiAccountEncoding;
 use solana_commitment_config::CommitmentConfig;
 use solana_pubkey::Pubkey;
@@ -44,12 +44,12 @@ impl LookupTableCache {
     }
 
     /// Reads the table at `address` again and again. The log says when it begins to be used, and why it is not.
-    pub(super) async fn keep(&self, address: Pubkey, node: &Node) {
+    pub(super) async fn keep(&self, address: Pubkey, exchange: &ExchangeIds, node: &Node) {
         let mut outage = OutageLog::new("reading the lookup table");
         let mut before = None;
         loop {
             let asked = Instant::now();
-            match read(address, node).await {
+            match read(address, exchange, node).await {
                 Ok(found) => {
                     outage.recovered();
                     if before.as_ref() != Some(&found) {
@@ -83,7 +83,7 @@ fn log(address: Pubkey, found: &Found) {
 
 /// The table as of a finalized slot: leaders look addresses up in what is finalized, and drop a transaction whose addresses are
 /// not there yet.
-async fn read(address: Pubkey, node: &Node) -> Result<Found, ApiError> {
+async fn read(address: Pubkey, exchange: &ExchangeIds, node: &Node) -> Result<Found, ApiError> {
     let config = RpcAccountInfoConfig {
         encoding: Some(UiAccountEncoding::Base64),
         commitment: Some(CommitmentConfig::finalized()),
@@ -103,7 +103,7 @@ async fn read(address: Pubkey, node: &Node) -> Result<Found, ApiError> {
         }
     };
     let account = account.as_ref().map(|held| (held.program, &held.data[..]));
-    Ok(LookupTable::for_swaps(address, account).map(Arc::new))
+    Ok(LookupTable::for_swaps(address, account, exchange).map(Arc::new))
 }
 
 #[cfg(test)]

@@ -133,7 +133,7 @@ write(
   `/** Address of the guard. */
 export const GUARD = '${guard.address}';
 
-/** Address of the exchange, which the guard pins. */
+/** Address of the exchange on mainnet, which the guard pins. */
 export const EXCHANGE = '${guard.exchange}';
 
 /** Name, arguments and accounts of each instruction of the guard, by its discriminator. */

@@ -5,7 +5,7 @@ import { createHash } from 'node:crypto';
 import { test } from 'node:test';
 
 import { getCompiledTransactionMessageDecoder, getTransactionDecoder } from '@solana/kit';
-import { GUARD, decodeTransaction, explain } from '@sluice/client';
+import { EXCHANGE, GUARD, decodeTransaction, explain } from '@sluice/client';
 
 // Inside the package, where no caller reaches it.
 import { sha256 } from '../dist/explain/sha256.js';
@@ -53,6 +53,15 @@ test('every transaction that the service builds is as quoted', () => {
     assert.equal(found.swap.amountIn + found.platformFee, request.quote.amountIn, name);
     assert.ok(passes({ transaction, request }, () => undefined), `${name}, encoded again`);
   }
+});
+
+test('on another cluster the exchange is the one that the caller names', () => {
+  const elsewhere = 'DRaycpLY18LhpbydsBWbVJtxpNv9oXPgjRSfpF2bWpYb';
+  const [{ transaction, request }] = transactions;
+  const faults = (exchange) => explain(transaction, { request, exchange }, options).faults;
+  assert.deepEqual(faults(EXCHANGE), []);
+  assert.deepEqual(faults(undefined), []);
+  assert.deepEqual(faults(elsewhere).map(({ code }) => code), ['notAsQuoted']);
 });
 
 // The instructions of a message of @solana/kit, which has other names for those of version 1.

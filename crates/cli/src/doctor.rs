@@ -23,7 +23,7 @@ use crate::config_file::FileArguments;
 pub async fn run(file: &FileArguments, clock: &Clock) -> anyhow::Result<()> {
     let config = Config::load(&file.config)?;
     let mut report = Report::default();
-    let chain = ChainChecks::of(&config);
+    let chain = ChainChecks::of(&config)?;
     let (finding, slot) = chain.node().await;
     report.add("RPC node", &finding);
     if slot.is_some() {

@@ -13,6 +13,7 @@ use anyhow::{Context, bail};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use clap::{Args, ValueEnum};
 use sluice_config::Config;
+use sluice_transaction::ExchangeIds;
 
 /// Every setting, explained.
 const EXAMPLE: &str = include_str!("../../../sluice.example.toml");
@@ -22,6 +23,18 @@ const MODE: u32 = 0o600;
 
 /// Bytes of an encryption key.
 const KEY_LEN: usize = 32;
+
+/// Settings that name this machine, and what stands for a provider in their place.
+const PROVIDERS: [(&str, &str); 2] = [
+    (
+        "rpc-url = \"http://127.0.0.1:8899\"",
+        "rpc-url = \"https://rpc.provider.invalid/?api-key=...\"",
+    ),
+    (
+        "url = \"http://127.0.0.1:10000\"",
+        "url = \"https://geyser.provider.invalid\"",
+    ),
+];
 
 /// What is written, and where to.
 #[derive(Args)]
@@ -39,6 +52,8 @@ pub struct Arguments {
 enum Cluster {
     /// A chain on this machine with the stand-in for the exchange.
     Localnet,
+    /// Solana's devnet, by providers that are yet to be named in the file.
+    Devnet,
     /// Solana's mainnet, by providers that are yet to be named in the file.
     Mainnet,
 }
@@ -67,7 +82,12 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     println!(
         "wrote {shown}, which its owner alone may read: it holds the key that encrypts secrets of webhooks"
     );
-    if matches!(cluster, Cluster::Mainnet) {
+    if matches!(cluster, Cluster::Devnet) {
+        println!(
+            "the guard of devnet is target/programs/swap_guard_devnet.so of `cargo xtask build programs`: docs/guard.md"
+        );
+    }
+    if !matches!(cluster, Cluster::Localnet) {
         println!("next: set chain.rpc-url and [[geyser.endpoints]] to your providers'");
     }
     println!("then: sluice doctor --config {shown}");
@@ -77,6 +97,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
 /// The text of a configuration (pure but for the key, which is passed in).
 fn configuration(cluster: Cluster, key: [u8; KEY_LEN]) -> anyhow::Result<String> {
     let key = format!("encryption-key = \"{}\"", STANDARD.encode(key));
+    let exchange = format!("exchange-program = \"{}\"", ExchangeIds::DEVNET.program);
     let mut changes = vec![("# encryption-key = \"...\"", key.as_str())];
     match cluster {
         Cluster::Localnet => changes.extend([
@@ -84,16 +105,11 @@ fn configuration(cluster: Cluster, key: [u8; KEY_LEN]) -> anyhow::Result<String>
             ("keyless = false", "keyless = true"),
             ("allow-http-loopback = false", "allow-http-loopback = true"),
         ]),
-        Cluster::Mainnet => changes.extend([
-            (
-                "rpc-url = \"http://127.0.0.1:8899\"",
-                "rpc-url = \"https://rpc.provider.invalid/?api-key=...\"",
-            ),
-            (
-                "url = \"http://127.0.0.1:10000\"",
-                "url = \"https://geyser.provider.invalid\"",
-            ),
-        ]),
+        Cluster::Devnet => {
+            changes.extend(PROVIDERS);
+            changes.push(("# exchange-program = \"...\"", exchange.as_str()));
+        }
+        Cluster::Mainnet => changes.extend(PROVIDERS),
     }
     let mut text = EXAMPLE.to_owned();
     for (from, to) in changes {
@@ -138,6 +154,14 @@ mod tests {
         for url in [&mainnet.chain.rpc_url, &mainnet.geyser.endpoints()[0].url] {
             assert_eq!(url.scheme(), "https", "{url}");
         }
+        assert_eq!(mainnet.chain.exchange_program, None);
+        let devnet = parsed(Cluster::Devnet);
+        assert_eq!(devnet.chain.exchange, Exchange::Raydium);
+        assert_eq!(
+            devnet.chain.exchange_program,
+            Some(ExchangeIds::DEVNET.program.to_string())
+        );
+        assert_eq!(devnet.chain.rpc_url, mainnet.chain.rpc_url);
         let key = STANDARD.encode([7; KEY_LEN]);
         assert_eq!(mainnet.store.encryption_key(), Some(key.as_str()));
     }

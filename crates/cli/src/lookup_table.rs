@@ -6,10 +6,10 @@ use anyhow::{Context, anyhow, bail, ensure};
 use clap::{Args, Subcommand};
 use sluice_config::Config;
 use sluice_transaction::{
-    LookupTable,
+    ExchangeIds, LookupTable,
     costs::BASE_FEE,
     lookup_table::{
-        FIXED_ADDRESSES, LOOKUP_TABLE_MAX_ADDRESSES, LOOKUP_TABLE_META_SIZE, creation, extensions,
+        LOOKUP_TABLE_MAX_ADDRESSES, LOOKUP_TABLE_META_SIZE, creation, extensions, fixed_addresses,
     },
 };
 use solana_commitment_config::CommitmentConfig;
@@ -59,7 +59,7 @@ pub struct CreateArguments {
 pub async fn run(Command::Create(arguments): Command) -> anyhow::Result<()> {
     let config = Config::load(&arguments.file.config)?;
     let chain = Chain::open(&config, &arguments.keypair)?;
-    let mut wanted = FIXED_ADDRESSES.to_vec();
+    let mut wanted = fixed_addresses(&chain.exchange).to_vec();
     wanted.extend(chain.configurations().await?);
     wanted.extend(arguments.address);
     let (table, first) = match arguments.extend {
@@ -101,6 +101,7 @@ pub async fn run(Command::Create(arguments): Command) -> anyhow::Result<()> {
 
 /// The cluster, and the wallet that pays.
 struct Chain {
+    exchange: ExchangeIds,
     rpc: RpcClient,
     wallet: Keypair,
 }
@@ -110,12 +111,17 @@ impl Chain {
         let wallet = read_keypair_file(keypair)
             .map_err(|error| anyhow!("cannot read the key pair {}: {error}", keypair.display()))?;
         let rpc = node::client(config);
-        Ok(Self { rpc, wallet })
+        let exchange = node::exchange(config)?;
+        Ok(Self {
+            exchange,
+            rpc,
+            wallet,
+        })
     }
 
     /// The exchange's fee configurations, of which every pool names one.
     async fn configurations(&self) -> anyhow::Result<Vec<Pubkey>> {
-        let found = node::configurations(&self.rpc).await;
+        let found = node::configurations(&self.rpc, &self.exchange).await;
         let mut addresses = found.context("cannot read the exchange's fee configurations")?;
         addresses.sort_unstable();
         Ok(addresses)

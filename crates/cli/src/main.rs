@@ -73,7 +73,7 @@ enum Command {
     Indexer(FileArguments),
     /// Writes a configuration for a cluster, with every setting explained.
     #[command(
-        after_help = "Examples:\n  sluice init --cluster localnet\n  sluice init --cluster mainnet --config sluice.toml"
+        after_help = "Examples:\n  sluice init --cluster localnet\n  sluice init --cluster devnet\n  sluice init --cluster mainnet --config sluice.toml"
     )]
     Init(init::Arguments),
     /// API keys: whose the webhooks are.

@@ -1,7 +1,8 @@
 //! RPC node of the commands: its client, and its failures without the URL, which may hold a key.
 
+use anyhow::Context;
 use sluice_config::Config;
-use sluice_transaction::lookup_table::CONFIGURATIONS;
+use sluice_transaction::{ExchangeIds, lookup_table::CONFIGURATION};
 use solana_account_decoder_client_types::{UiAccountEncoding, UiDataSliceConfig};
 use solana_commitment_config::CommitmentConfig;
 use solana_pubkey::Pubkey;
@@ -21,6 +22,15 @@ pub fn client(config: &Config) -> RpcClient {
     )
 }
 
+/// Where the exchange of the configuration is.
+///
+/// # Errors
+/// When `chain.exchange-program` is no address.
+pub fn exchange(config: &Config) -> anyhow::Result<ExchangeIds> {
+    ExchangeIds::configured(config.chain.exchange_program.as_deref())
+        .context("chain.exchange-program")
+}
+
 /// The failure of a call without the endpoint.
 pub fn without_url(error: ClientError) -> anyhow::Error {
     match *error.kind {
@@ -34,9 +44,11 @@ pub fn without_url(error: ClientError) -> anyhow::Error {
 ///
 /// # Errors
 /// The failure of the call, without the endpoint.
-pub async fn configurations(rpc: &RpcClient) -> anyhow::Result<Vec<Pubkey>> {
-    let (exchange, discriminator) = CONFIGURATIONS;
-    let starts = Memcmp::new_raw_bytes(0, discriminator.to_vec());
+pub async fn configurations(
+    rpc: &RpcClient,
+    exchange: &ExchangeIds,
+) -> anyhow::Result<Vec<Pubkey>> {
+    let starts = Memcmp::new_raw_bytes(0, CONFIGURATION.to_vec());
     let config = RpcProgramAccountsConfig {
         filters: Some(vec![RpcFilterType::Memcmp(starts)]),
         account_config: RpcAccountInfoConfig {
@@ -50,7 +62,7 @@ pub async fn configurations(rpc: &RpcClient) -> anyhow::Result<Vec<Pubkey>> {
         },
         ..RpcProgramAccountsConfig::default()
     };
-    let listing = rpc.get_program_ui_accounts_with_config(&exchange, config);
+    let listing = rpc.get_program_ui_accounts_with_config(&exchange.program, config);
     let found = listing.await.map_err(without_url)?;
     Ok(found.into_iter().map(|(address, _)| address).collect())
 }

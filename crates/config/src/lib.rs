@@ -91,6 +91,8 @@ pub struct ChainConfig {
     /// The program at the exchange's address, which decides how many compute units a swap may use.
     #[serde(default)]
     pub exchange: Exchange,
+    /// Address of the exchange's program, from which its others follow; mainnet's where it is not named.
+    pub exchange_program: Option<String>,
     /// Address of the lookup table that transactions of version 0 use, if there is one.
     pub lookup_table: Option<String>,
     /// Whether the cluster's token program has `unwrapLamports`.

@@ -6,7 +6,7 @@
 use solana_instruction::{AccountMeta, Instruction};
 use solana_pubkey::Pubkey;
 
-use crate::{accounts::PoolState, ids, quote::Direction};
+use crate::{accounts::PoolState, exchange_ids::ExchangeIds, quote::Direction};
 
 /// First eight bytes of `swap_base_input`.
 pub const SWAP_BASE_INPUT: [u8; 8] = [0x8f, 0xbe, 0x5a, 0xda, 0xc4, 0x1e, 0x33, 0xde];
@@ -17,6 +17,8 @@ pub const SWAP_BASE_OUTPUT: [u8; 8] = [0x37, 0xd9, 0x62, 0x56, 0xa3, 0x4a, 0xb4,
 /// The accounts of a swap, named. Their order on the wire is that of [`SwapAccounts::metas`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SwapAccounts {
+    /// Where the exchange is.
+    pub exchange: ExchangeIds,
     /// Owner of the input tokens; signs.
     pub payer: Pubkey,
     /// Fee configuration of the pool.
@@ -47,6 +49,7 @@ impl SwapAccounts {
     /// The accounts that a pool gives, and the three that the user does.
     #[must_use]
     pub fn of_pool(
+        exchange: ExchangeIds,
         pool_state: Pubkey,
         pool: &PoolState,
         direction: Direction,
@@ -55,6 +58,7 @@ impl SwapAccounts {
         output_token_account: Pubkey,
     ) -> Self {
         Self {
+            exchange,
             payer,
             amm_config: pool.amm_config,
             pool_state,
@@ -75,7 +79,7 @@ impl SwapAccounts {
     pub fn metas(&self) -> [AccountMeta; 13] {
         [
             AccountMeta::new_readonly(self.payer, true),
-            AccountMeta::new_readonly(ids::AUTHORITY, false),
+            AccountMeta::new_readonly(self.exchange.authority, false),
             AccountMeta::new_readonly(self.amm_config, false),
             AccountMeta::new(self.pool_state, false),
             AccountMeta::new(self.input_token_account, false),
@@ -118,7 +122,7 @@ pub fn swap_base_output(
 fn swap(accounts: &SwapAccounts, discriminator: [u8; 8], amounts: [u64; 2]) -> Instruction {
     let [first, second] = amounts.map(u64::to_le_bytes);
     Instruction {
-        program_id: ids::PROGRAM_ID,
+        program_id: accounts.exchange.program,
         accounts: accounts.metas().to_vec(),
         data: [discriminator, first, second].concat(),
     }

@@ -17,6 +17,7 @@ mod divisions;
 mod event;
 mod exact_out;
 mod exchange_error;
+mod exchange_ids;
 mod extensions;
 #[cfg(feature = "fixtures")]
 pub mod fixtures;
@@ -39,6 +40,7 @@ pub use divisions::{Division, DivisionCount};
 pub use event::{FixedAmount, SWAP_EVENT_DISCRIMINATOR, SWAP_EVENT_LEN, SwapEvent};
 pub use exact_out::{ExactOutQuote, maximum_in};
 pub use exchange_error::exchange_error;
+pub use exchange_ids::{ExchangeIds, NotAnAddress};
 pub use extensions::{MintExtensions, extension_name};
 pub use operands::SwapOperands;
 pub use quote::{Clock, Direction, ExactInQuote, PoolSnapshot, minimum_out};

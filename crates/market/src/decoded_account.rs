@@ -51,15 +51,21 @@ pub(crate) struct Vault {
 }
 
 impl DecodedAccount {
-    /// Reads an account. An account without lamports is closed, whatever its data says.
-    pub(crate) fn decode(pubkey: &Pubkey, owner: &Pubkey, lamports: u64, data: &[u8]) -> Self {
+    /// Reads an account, where the exchange's program is `exchange`. An account without lamports is closed, whatever its data says.
+    pub(crate) fn decode(
+        exchange: &Pubkey,
+        pubkey: &Pubkey,
+        owner: &Pubkey,
+        lamports: u64,
+        data: &[u8],
+    ) -> Self {
         if lamports == 0 {
             return Self::Absent;
         }
         if *pubkey == ids::CLOCK {
             return clock(data).map_or_else(Self::Unreadable, Self::Clock);
         }
-        if *owner == ids::PROGRAM_ID {
+        if owner == exchange {
             return Self::of_exchange(data);
         }
         match TokenProgram::from_id(owner) {
@@ -139,10 +145,10 @@ mod tests {
             unix_timestamp: 1_700_000_000,
         };
         assert_eq!(
-            DecodedAccount::decode(&ids::CLOCK, &KEY, 1, &data),
+            DecodedAccount::decode(&ids::PROGRAM_ID, &ids::CLOCK, &KEY, 1, &data),
             DecodedAccount::Clock(clock)
         );
-        let short = DecodedAccount::decode(&ids::CLOCK, &KEY, 1, &data[..39]);
+        let short = DecodedAccount::decode(&ids::PROGRAM_ID, &ids::CLOCK, &KEY, 1, &data[..39]);
         assert!(matches!(short, DecodedAccount::Unreadable(_)));
     }
 
@@ -157,7 +163,7 @@ mod tests {
         let data = vault.encode(TokenAccountKind::Plain);
         let system = Pubkey::default();
         assert_eq!(
-            DecodedAccount::decode(&KEY, &ids::SPL_TOKEN, 1, &data),
+            DecodedAccount::decode(&ids::PROGRAM_ID, &KEY, &ids::SPL_TOKEN, 1, &data),
             DecodedAccount::Vault(Vault {
                 program: TokenProgram::Spl,
                 mint: KEY,
@@ -166,11 +172,11 @@ mod tests {
             })
         );
         assert_eq!(
-            DecodedAccount::decode(&KEY, &ids::SPL_TOKEN, 0, &data),
+            DecodedAccount::decode(&ids::PROGRAM_ID, &KEY, &ids::SPL_TOKEN, 0, &data),
             DecodedAccount::Absent
         );
         assert_eq!(
-            DecodedAccount::decode(&KEY, &system, 1, &data),
+            DecodedAccount::decode(&ids::PROGRAM_ID, &KEY, &system, 1, &data),
             DecodedAccount::Absent
         );
     }
@@ -179,11 +185,12 @@ mod tests {
     fn broken_accounts_are_unreadable_and_foreign_kinds_are_other() {
         let mut pool = vec![0; cpmm::POOL_STATE_LEN - 1];
         pool[..8].copy_from_slice(&cpmm::POOL_STATE_DISCRIMINATOR);
-        let of_exchange = |data: &[u8]| DecodedAccount::decode(&KEY, &ids::PROGRAM_ID, 1, data);
+        let of_exchange =
+            |data: &[u8]| DecodedAccount::decode(&ids::PROGRAM_ID, &KEY, &ids::PROGRAM_ID, 1, data);
         assert!(matches!(of_exchange(&pool), DecodedAccount::Unreadable(_)));
         assert_eq!(of_exchange(&[9; 100]), DecodedAccount::Other);
         assert_eq!(of_exchange(&[]), DecodedAccount::Other);
-        let token = DecodedAccount::decode(&KEY, &ids::TOKEN_2022, 1, &[0; 40]);
+        let token = DecodedAccount::decode(&ids::PROGRAM_ID, &KEY, &ids::TOKEN_2022, 1, &[0; 40]);
         assert!(matches!(token, DecodedAccount::Unreadable(_)));
     }
 }

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use cpmm::ids;
+use cpmm::ExchangeIds;
 use service_kit::{Backoff, CancellationToken, OutageLog};
 use sluice_chain_types::Commitment;
 use sluice_geyser::{
@@ -32,26 +32,27 @@ pub enum Execution {
     Deployed(Bytes),
 }
 
-/// Follows the executions at these servers, one after the other where one fails, until `shutdown`.
+/// Follows the executions of `exchange` at these servers, one after the other where one fails, until `shutdown`.
 #[must_use]
 pub fn follow_executions(
+    exchange: ExchangeIds,
     endpoints: Vec<Endpoint>,
     shutdown: CancellationToken,
 ) -> mpsc::Receiver<Execution> {
     let (sender, receiver) = mpsc::channel(WAITING);
     tokio::spawn(async move {
         shutdown
-            .run_until_cancelled(follow(&endpoints, &sender))
+            .run_until_cancelled(follow(&exchange, &endpoints, &sender))
             .await;
     });
     receiver
 }
 
-async fn follow(endpoints: &[Endpoint], sender: &mpsc::Sender<Execution>) {
+async fn follow(exchange: &ExchangeIds, endpoints: &[Endpoint], sender: &mpsc::Sender<Execution>) {
     let mut backoff = Backoff::up_to(LONGEST_RECONNECT_PAUSE);
     let mut outage = OutageLog::new("stream of executions");
     for endpoint in endpoints.iter().cycle() {
-        let end = session(endpoint, sender, &mut backoff, &mut outage).await;
+        let end = session(exchange, endpoint, sender, &mut backoff, &mut outage).await;
         if sender.is_closed() {
             return;
         }
@@ -61,12 +62,13 @@ async fn follow(endpoints: &[Endpoint], sender: &mpsc::Sender<Execution>) {
 }
 
 async fn session(
+    exchange: &ExchangeIds,
     endpoint: &Endpoint,
     sender: &mpsc::Sender<Execution>,
     backoff: &mut Backoff,
     outage: &mut OutageLog,
 ) -> StreamError {
-    let mut stream = match Stream::open(endpoint, request()).await {
+    let mut stream = match Stream::open(endpoint, request(exchange)).await {
         Ok(stream) => stream,
         Err(error) => return error,
     };
@@ -81,21 +83,21 @@ async fn session(
             Ok(update) => {
                 backoff.reset();
                 outage.recovered();
-                execution = of(update.body);
+                execution = of(update.body, exchange);
             }
             Err(error) => return error,
         }
     }
 }
 
-fn of(body: Body) -> Option<Execution> {
+fn of(body: Body, exchange: &ExchangeIds) -> Option<Execution> {
     match body {
         Body::Transaction(transaction) if !transaction.logs_missing => {
             Some(Execution::Transaction {
                 logs: transaction.log_messages,
             })
         }
-        Body::Account(account) if account.pubkey == ids::PROGRAM_DATA => {
+        Body::Account(account) if account.pubkey == exchange.program_data => {
             Some(Execution::Deployed(account.data))
         }
         _ => None,
@@ -103,14 +105,14 @@ fn of(body: Body) -> Option<Execution> {
 }
 
 /// At confirmed: what is learned from a slot that leaves the chain would be learned from what never happened.
-fn request() -> Request {
+fn request(exchange: &ExchangeIds) -> Request {
     let transactions = TransactionFilter {
-        account_include: vec![ids::PROGRAM_ID],
+        account_include: vec![exchange.program],
         votes: Some(false),
         ..TransactionFilter::default()
     };
     let program_data = AccountFilter {
-        pubkeys: vec![ids::PROGRAM_DATA],
+        pubkeys: vec![exchange.program_data],
         ..AccountFilter::default()
     };
     Request {

@@ -14,7 +14,13 @@ use crate::decoded_account::DecodedAccount;
 
 /// The account as the market reads it at an address.
 pub(crate) fn decoded(pubkey: &Pubkey, account: &RawAccount) -> DecodedAccount {
-    DecodedAccount::decode(pubkey, &account.owner, account.lamports, &account.data)
+    DecodedAccount::decode(
+        &ids::PROGRAM_ID,
+        pubkey,
+        &account.owner,
+        account.lamports,
+        &account.data,
+    )
 }
 
 pub(crate) fn key(byte: u8) -> Pubkey {

@@ -57,9 +57,9 @@ pub fn spawn(
     clock: Clock,
     shutdown: CancellationToken,
 ) -> (Market, JoinHandle<()>) {
-    let freshness = settings.freshness;
+    let (exchange, freshness) = (settings.exchange, settings.freshness);
     let sources = run::Sources::from(settings);
-    let market = Market::new(freshness, clock, sources.servers.clone());
+    let market = Market::new(exchange, freshness, clock, sources.servers.clone());
     let task = tokio::spawn(run::run(market.clone(), sources, shutdown));
     (market, task)
 }

@@ -52,7 +52,7 @@ mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use cpmm::TokenProgram;
+use cpmm::{ExchangeIds, TokenProgram};
 use sluice_chain_types::SlotStatus;
 use sluice_geyser::{AccountUpdate, SlotUpdate};
 use solana_pubkey::Pubkey;
@@ -76,6 +76,7 @@ const MAX_ORPHANS: usize = 8;
 /// Everything known of the exchange.
 #[derive(Default)]
 pub(crate) struct MarketTree {
+    exchange: ExchangeIds,
     banks: BTreeMap<u64, Bank>,
     /// Newest confirmed slot that is sealed; `None` until the bootstrap is done.
     confirmed_head: Option<u64>,
@@ -98,13 +99,21 @@ pub(crate) struct MarketTree {
 }
 
 impl MarketTree {
+    /// Nothing known yet of the exchange at these addresses.
+    pub(crate) fn new(exchange: ExchangeIds) -> Self {
+        Self {
+            exchange,
+            ..Self::default()
+        }
+    }
+
     /// Takes in a write of the stream.
     pub(crate) fn account(&mut self, update: &AccountUpdate) -> Result<(), Divergence> {
         let (slot, pubkey) = (update.slot, update.pubkey);
         if self.is_replayed_write(slot) {
             return Ok(());
         }
-        let (version, account) = (update.write_version, decode(update));
+        let (version, account) = (update.write_version, self.decode(update));
         let (written, before) = self.accounts.before(slot, &pubkey, &account);
         if written.is_some_and(|written| written > version) {
             return Ok(());
@@ -482,8 +491,10 @@ impl MarketTree {
             }
         }
     }
-}
 
-fn decode(update: &AccountUpdate) -> DecodedAccount {
-    DecodedAccount::decode(&update.pubkey, &update.owner, update.lamports, &update.data)
+    fn decode(&self, update: &AccountUpdate) -> DecodedAccount {
+        let (pubkey, owner) = (&update.pubkey, &update.owner);
+        let exchange = &self.exchange.program;
+        DecodedAccount::decode(exchange, pubkey, owner, update.lamports, &update.data)
+    }
 }

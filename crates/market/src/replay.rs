@@ -2,6 +2,7 @@
 //!
 //! It is the same state machine, published the same way.
 
+use cpmm::ids;
 use sluice_chain_types::RawAccount;
 use sluice_geyser::{Body, Update};
 
@@ -37,7 +38,7 @@ impl Replay {
             } = account;
             (
                 pubkey,
-                DecodedAccount::decode(&pubkey, &owner, lamports, &data),
+                DecodedAccount::decode(&ids::PROGRAM_ID, &pubkey, &owner, lamports, &data),
             )
         });
         replay.tree.first_snapshot(AccountSnapshot {

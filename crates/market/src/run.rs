@@ -7,6 +7,7 @@ mod tests;
 
 use std::time::Duration;
 
+use cpmm::ExchangeIds;
 use service_kit::{Backoff, CancellationToken};
 use sluice_chain_types::SlotStatus;
 use sluice_geyser::{
@@ -41,6 +42,7 @@ const WAITING_SNAPSHOTS: usize = 32;
 
 /// What the market reads: the stream's servers and the node.
 pub(crate) struct Sources {
+    exchange: ExchangeIds,
     pub(crate) servers: Servers,
     reader: SnapshotReader,
     /// The node, whose slot the market's is held against.
@@ -55,7 +57,12 @@ impl From<Settings> for Sources {
     fn from(settings: Settings) -> Self {
         Self {
             servers: Servers::new(settings.endpoints),
-            reader: SnapshotReader::new(settings.rpc_url.clone(), settings.read_limits),
+            exchange: settings.exchange,
+            reader: SnapshotReader::new(
+                settings.exchange,
+                settings.rpc_url.clone(),
+                settings.read_limits,
+            ),
             rpc_url: settings.rpc_url,
             watch_closed: settings.watch_closed_accounts,
             no_slot_timeout: NO_SLOT_TIMEOUT,
@@ -118,7 +125,7 @@ pub(crate) async fn run(market: Market, sources: Sources, shutdown: Cancellation
 
 async fn follow_chain(market: &Market, sources: &Sources, shutdown: &CancellationToken) {
     let mut backoff = Backoff::up_to(LONGEST_RECONNECT_PAUSE);
-    let mut tree = MarketTree::default();
+    let mut tree = MarketTree::new(sources.exchange);
     loop {
         let session = Session::open(market, sources, &mut tree, &mut backoff);
         let end = tokio::select! {
@@ -127,7 +134,7 @@ async fn follow_chain(market: &Market, sources: &Sources, shutdown: &Cancellatio
         };
         market.set_not_ready(end.shown());
         if !end.can_resume() {
-            tree = MarketTree::default();
+            tree = MarketTree::new(sources.exchange);
         }
         if end.is_replay_refused() {
             tracing::warn!(reason = %end, "slots are missing; reading the chain again");
@@ -186,9 +193,9 @@ impl<'a> Session<'a> {
         let from_slot = tree.rewind();
         if from_slot.is_none() {
             // Slots and snapshots of a connection that was lost during the first read have a gap behind them.
-            *tree = MarketTree::default();
+            *tree = MarketTree::new(sources.exchange);
         }
-        let request = request(sources.watch_closed, from_slot);
+        let request = request(&sources.exchange, sources.watch_closed, from_slot);
         let stream = match SlotStream::open(&sources.servers, request).await {
             Ok(stream) => stream,
             Err(error) => return error.into(),

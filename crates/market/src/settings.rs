@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use cpmm::ExchangeIds;
 use sluice_geyser::Endpoint;
 use url::Url;
 
@@ -10,6 +11,8 @@ use crate::freshness::Freshness;
 /// Where the market gets the chain from.
 #[derive(Clone, Debug)]
 pub struct Settings {
+    /// Where the exchange is.
+    pub exchange: ExchangeIds,
     /// Servers of the stream. Each slot is taken from the one that completes it first.
     pub endpoints: Vec<Endpoint>,
     /// JSON-RPC endpoint that accounts are read from. It may carry a key, so it is never logged.

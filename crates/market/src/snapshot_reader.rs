@@ -19,6 +19,7 @@ mod wire;
 
 use std::thread;
 
+use cpmm::ExchangeIds;
 use solana_pubkey::Pubkey;
 use tokio::{
     runtime,
@@ -41,8 +42,8 @@ pub(crate) use self::{error::SnapshotError, progress::Progress};
 pub(crate) struct SnapshotReader(Caller);
 
 impl SnapshotReader {
-    pub(crate) fn new(url: Url, limits: ReadLimits) -> Self {
-        Self(Caller::new(url, limits))
+    pub(crate) fn new(exchange: ExchangeIds, url: Url, limits: ReadLimits) -> Self {
+        Self(Caller::new(exchange, url, limits))
     }
 
     /// All pools, all their dependencies and the clock, as of `min_slot` or later; each snapshot goes to

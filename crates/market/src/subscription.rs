@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use cpmm::ids;
+use cpmm::{ExchangeIds, ids};
 use sluice_chain_types::Commitment;
 use sluice_geyser::{AccountFilter, Request};
 use solana_pubkey::Pubkey;
@@ -25,8 +25,12 @@ const ACCOUNT_TYPE_MINT: u8 = 1;
 ///   SPL mint is known by its pools;
 /// - accounts without lamports: a closed account drops out of every filter on owner or data. Some
 ///   servers refuse a filter without an owner; `watch_closed` leaves it out for them.
-pub(crate) fn request(watch_closed: bool, from_slot: Option<u64>) -> Request {
-    let mut accounts = account_filters();
+pub(crate) fn request(
+    exchange: &ExchangeIds,
+    watch_closed: bool,
+    from_slot: Option<u64>,
+) -> Request {
+    let mut accounts = account_filters(exchange);
     if watch_closed {
         let closed = AccountFilter {
             lamports: Some(0),
@@ -48,15 +52,15 @@ pub(crate) fn request(watch_closed: bool, from_slot: Option<u64>) -> Request {
 }
 
 /// Those that every server takes.
-fn account_filters() -> BTreeMap<&'static str, AccountFilter> {
+fn account_filters(exchange: &ExchangeIds) -> BTreeMap<&'static str, AccountFilter> {
     let owned = |owner: Pubkey, len: Option<usize>, memcmp: (u64, Vec<u8>)| AccountFilter {
         owners: vec![owner],
         datasize: len.and_then(|len| u64::try_from(len).ok()),
         memcmp: vec![memcmp],
         ..AccountFilter::default()
     };
-    let exchange = |len: usize, discriminator: [u8; 8]| {
-        owned(ids::PROGRAM_ID, Some(len), (0, discriminator.to_vec()))
+    let of_exchange = |len: usize, discriminator: [u8; 8]| {
+        owned(exchange.program, Some(len), (0, discriminator.to_vec()))
     };
     let vaults = |token_program: Pubkey| AccountFilter {
         token_account_state: true,
@@ -65,18 +69,18 @@ fn account_filters() -> BTreeMap<&'static str, AccountFilter> {
             None,
             (
                 TOKEN_ACCOUNT_OWNER_OFFSET,
-                ids::AUTHORITY.to_bytes().to_vec(),
+                exchange.authority.to_bytes().to_vec(),
             ),
         )
     };
     BTreeMap::from([
         (
             "pools",
-            exchange(cpmm::POOL_STATE_LEN, cpmm::POOL_STATE_DISCRIMINATOR),
+            of_exchange(cpmm::POOL_STATE_LEN, cpmm::POOL_STATE_DISCRIMINATOR),
         ),
         (
             "configs",
-            exchange(cpmm::AMM_CONFIG_LEN, cpmm::AMM_CONFIG_DISCRIMINATOR),
+            of_exchange(cpmm::AMM_CONFIG_LEN, cpmm::AMM_CONFIG_DISCRIMINATOR),
         ),
         ("vaults-spl", vaults(ids::SPL_TOKEN)),
         ("vaults-2022", vaults(ids::TOKEN_2022)),
@@ -112,7 +116,7 @@ mod tests {
 
     #[test]
     fn every_mint_of_token_2022_is_asked_for_and_none_of_spl_token() {
-        let accounts = request(true, None).accounts;
+        let accounts = request(&ExchangeIds::MAINNET, true, None).accounts;
         let plain = accounts
             .values()
             .filter(|filter| filter.datasize == Some(82));
@@ -126,8 +130,22 @@ mod tests {
     }
 
     #[test]
+    fn pools_and_vaults_are_those_of_the_exchange_that_is_named() {
+        let exchange = ExchangeIds::DEVNET;
+        let accounts = request(&exchange, true, None).accounts;
+        for name in ["pools", "configs"] {
+            assert_eq!(accounts[name].owners, [exchange.program]);
+        }
+        for name in ["vaults-spl", "vaults-2022"] {
+            let owner = exchange.authority.to_bytes().to_vec();
+            assert_eq!(accounts[name].memcmp, [(TOKEN_ACCOUNT_OWNER_OFFSET, owner)]);
+        }
+    }
+
+    #[test]
     fn the_filter_on_closed_accounts_can_be_left_out() {
-        let names = |watch_closed| request(watch_closed, None).accounts.len();
+        let exchange = &ExchangeIds::MAINNET;
+        let names = |watch_closed| request(exchange, watch_closed, None).accounts.len();
         assert_eq!(names(true), names(false) + 1);
     }
 }

@@ -9,7 +9,7 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
-use cpmm::{Clock, PoolSnapshot};
+use cpmm::{Clock, ExchangeIds, PoolSnapshot};
 use sluice_chain_types::Slot;
 use sluice_geyser::{Servers, Standing};
 use solana_pubkey::Pubkey;
@@ -101,6 +101,7 @@ struct Shared {
     changes: watch::Sender<()>,
     /// Highest slot that the stream reported, complete or not.
     highest_reported: AtomicU64,
+    exchange: ExchangeIds,
     freshness: Freshness,
     node_slot: NodeSlot,
     /// The time of day.
@@ -111,13 +112,24 @@ struct Shared {
 impl Default for Shared {
     fn default() -> Self {
         let clock = service_kit::Clock::system();
-        Self::new(Freshness::UNBOUNDED, clock, Servers::new([]))
+        Self::new(
+            ExchangeIds::MAINNET,
+            Freshness::UNBOUNDED,
+            clock,
+            Servers::new([]),
+        )
     }
 }
 
 impl Shared {
-    fn new(freshness: Freshness, clock: service_kit::Clock, servers: Servers) -> Self {
+    fn new(
+        exchange: ExchangeIds,
+        freshness: Freshness,
+        clock: service_kit::Clock,
+        servers: Servers,
+    ) -> Self {
         Self {
+            exchange,
             published: ArcSwap::default(),
             changes: watch::Sender::new(()),
             highest_reported: AtomicU64::default(),
@@ -162,16 +174,28 @@ impl Default for Published {
 /// The exchange at the end of one slot. It stays as it is, however long it is held.
 #[derive(Clone)]
 pub struct View {
+    exchange: ExchangeIds,
     heads: Arc<PublishedHeads>,
     commitment: QuoteCommitment,
 }
 
 impl Market {
     /// A market without a state.
-    pub(crate) fn new(freshness: Freshness, clock: service_kit::Clock, servers: Servers) -> Self {
+    pub(crate) fn new(
+        exchange: ExchangeIds,
+        freshness: Freshness,
+        clock: service_kit::Clock,
+        servers: Servers,
+    ) -> Self {
         Self {
-            shared: Arc::new(Shared::new(freshness, clock, servers)),
+            shared: Arc::new(Shared::new(exchange, freshness, clock, servers)),
         }
+    }
+
+    /// Where the exchange is.
+    #[must_use]
+    pub fn exchange(&self) -> ExchangeIds {
+        self.shared.exchange
     }
 
     /// How each server of the stream stands against the others.
@@ -231,7 +255,12 @@ impl Market {
                     Some(objection) => objection,
                     None => {
                         let heads = Arc::clone(heads);
-                        return Ok(View { heads, commitment });
+                        let exchange = self.shared.exchange;
+                        return Ok(View {
+                            exchange,
+                            heads,
+                            commitment,
+                        });
                     }
                 }
             }
@@ -304,6 +333,12 @@ impl View {
     #[must_use]
     pub fn clock(&self) -> Clock {
         self.shown().clock
+    }
+
+    /// Where the exchange is.
+    #[must_use]
+    pub const fn exchange(&self) -> ExchangeIds {
+        self.exchange
     }
 
     /// Commitment at which the view was taken.

@@ -7,7 +7,7 @@
 //! output_vault (W), input_token_program, output_token_program, input_mint, output_mint, observation_state (W). Those of
 //! two hops are listed at [`TwoHopAccounts`].
 
-use cpmm::{ids, instruction::SwapAccounts};
+use cpmm::instruction::SwapAccounts;
 use solana_instruction::{AccountMeta, Instruction};
 use solana_pubkey::Pubkey;
 
@@ -144,8 +144,8 @@ impl TwoHopAccounts {
         let write = |address: Pubkey| AccountMeta::new(address, false);
         [
             AccountMeta::new_readonly(first.payer, true),
-            read(ids::PROGRAM_ID),
-            read(ids::AUTHORITY),
+            read(first.exchange.program),
+            read(first.exchange.authority),
             read(first.amm_config),
             write(first.pool_state),
             write(first.input_token_account),
@@ -237,7 +237,10 @@ impl ExactOutArgs {
 
 fn one_hop(accounts: &SwapAccounts) -> Vec<AccountMeta> {
     let mut metas = accounts.metas().to_vec();
-    metas.insert(1, AccountMeta::new_readonly(ids::PROGRAM_ID, false));
+    metas.insert(
+        1,
+        AccountMeta::new_readonly(accounts.exchange.program, false),
+    );
     metas
 }
 

@@ -96,11 +96,15 @@ pub enum LookedUp<'a> {
 }
 
 impl Explanation {
-    /// Reads the wire bytes of a transaction, signed or not.
+    /// Reads the wire bytes of a transaction, signed or not. `exchange` is the exchange's program.
     ///
     /// # Errors
     /// When they are no transaction, or one that no node would take.
-    pub fn read(bytes: &[u8], looked_up: LookedUp<'_>) -> Result<Self, NoTransaction> {
+    pub fn read(
+        bytes: &[u8],
+        looked_up: LookedUp<'_>,
+        exchange: &Pubkey,
+    ) -> Result<Self, NoTransaction> {
         let transaction = parse(bytes)?;
         transaction.sanitize().map_err(|_| NoTransaction)?;
         let message = &transaction.message;
@@ -125,7 +129,7 @@ impl Explanation {
                     is_writable: is_writable(message, index),
                 })
                 .collect();
-            steps.push(Step::new(program, accounts, &instruction.data));
+            steps.push(Step::new(program, exchange, accounts, &instruction.data));
         }
         Ok(Self {
             version,
@@ -153,10 +157,15 @@ impl Explanation {
 }
 
 impl Step {
-    fn new(program: Pubkey, mut accounts: Vec<StepAccount>, data: &[u8]) -> Self {
+    fn new(
+        program: Pubkey,
+        exchange: &Pubkey,
+        mut accounts: Vec<StepAccount>,
+        data: &[u8],
+    ) -> Self {
         let addresses: Vec<_> = accounts.iter().map(|account| account.address).collect();
-        let program_name = programs::name(&program);
-        let meaning = programs::meaning(&program, data, Accounts(&addresses));
+        let program_name = programs::name(&program, exchange);
+        let meaning = programs::meaning(&program, exchange, data, Accounts(&addresses));
         let Some(meaning) = meaning else {
             let says = match program_name {
                 Some(name) => format!("calls {name}; what it does there is not known here"),

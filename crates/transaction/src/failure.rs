@@ -34,10 +34,10 @@ pub struct Failure {
 }
 
 impl Raiser {
-    fn of(program: &Pubkey) -> Self {
+    fn of(program: &Pubkey, exchange: &Pubkey) -> Self {
         match *program {
             PROGRAM_ID => Self::Guard,
-            ids::PROGRAM_ID => Self::Exchange,
+            _ if program == exchange => Self::Exchange,
             ids::SPL_TOKEN | ids::TOKEN_2022 => Self::TokenProgram,
             _ => Self::Other,
         }
@@ -76,9 +76,9 @@ impl Raiser {
 }
 
 impl Failure {
-    /// Of a transaction with this error and these logs. Programs above the first one that failed fail with its error.
+    /// Of a transaction with this error and these logs; `exchange` is the exchange's program. Programs above the first one that failed fail with its error.
     #[must_use]
-    pub fn of(error: &str, logs: &[String]) -> Self {
+    pub fn of(error: &str, logs: &[String], exchange: &Pubkey) -> Self {
         let failed = logs.iter().find_map(|line| {
             // What a program prints stands behind `Program log: `, so no program can forge this line.
             let (program, why) = line.strip_prefix("Program ")?.split_once(" failed: ")?;
@@ -93,7 +93,7 @@ impl Failure {
                 message: error.to_owned(),
             };
         };
-        let raiser = Raiser::of(&program);
+        let raiser = Raiser::of(&program, exchange);
         let code = why
             .strip_prefix("custom program error: 0x")
             .and_then(|code| u32::from_str_radix(code, 16).ok());
@@ -124,7 +124,7 @@ mod tests {
             format!("Program {inner} failed: {why}"),
             format!("Program {PROGRAM_ID} failed: {why}"),
         ];
-        Failure::of(ERROR, &logs)
+        Failure::of(ERROR, &logs, &ids::PROGRAM_ID)
     }
 
     #[test]
@@ -156,7 +156,7 @@ mod tests {
         let failure = failed(&ids::SPL_TOKEN, "insufficient account keys for instruction");
         assert_eq!((failure.code, failure.name), (None, None));
         assert_eq!(failure.message, "insufficient account keys for instruction");
-        let before = Failure::of("Blockhash not found", &[]);
+        let before = Failure::of("Blockhash not found", &[], &ids::PROGRAM_ID);
         assert_eq!(before.raiser, Raiser::Other);
         assert_eq!(
             (before.program, before.message.as_str()),

@@ -39,6 +39,8 @@ pub mod size;
 mod unsigned;
 mod version;
 
+pub use cpmm::{ExchangeIds, NotAnAddress};
+
 pub use account_creation::AccountCreation;
 pub use associated::{Associated, AssociatedAccounts};
 pub use durable_nonce::{DurableNonce, NonceFault};

@@ -14,14 +14,17 @@ use crate::planned_instruction::PlannedInstruction;
 const KIB: u32 = 1_024;
 const MIB: u32 = 1_024 * KIB;
 
-/// Programs, and the most bytes of the code of each.
-pub const PROGRAMS: [(Pubkey, u32); 5] = [
-    (PROGRAM_ID, 256 * KIB),
-    (ids::PROGRAM_ID, 4 * MIB),
-    (ids::SPL_TOKEN, MIB),
-    (ids::TOKEN_2022, 4 * MIB),
-    (ASSOCIATED_TOKEN_PROGRAM, MIB),
-];
+/// Programs, the exchange's among them, and the most bytes of the code of each.
+#[must_use]
+pub const fn programs(exchange: Pubkey) -> [(Pubkey, u32); 5] {
+    [
+        (PROGRAM_ID, 256 * KIB),
+        (exchange, 4 * MIB),
+        (ids::SPL_TOKEN, MIB),
+        (ids::TOKEN_2022, 4 * MIB),
+        (ASSOCIATED_TOKEN_PROGRAM, MIB),
+    ]
+}
 
 /// The most bytes of a mint of Token-2022, whose metadata is as long as its texts.
 pub const TOKEN_2022_MINT: u32 = MIB;
@@ -31,7 +34,11 @@ pub const TOKEN_2022_MINT: u32 = MIB;
 pub const REST: u32 = 2 * MIB;
 
 /// The most bytes that these instructions load, with so many mints of Token-2022 among their accounts.
-pub(crate) fn loaded_bytes(instructions: &[PlannedInstruction], token_2022_mints: u32) -> u32 {
+pub(crate) fn loaded_bytes(
+    instructions: &[PlannedInstruction],
+    exchange: Pubkey,
+    token_2022_mints: u32,
+) -> u32 {
     let names = |program: &Pubkey| {
         instructions.iter().any(|planned| {
             let instruction = &planned.instruction;
@@ -39,9 +46,10 @@ pub(crate) fn loaded_bytes(instructions: &[PlannedInstruction], token_2022_mints
             instruction.program_id == *program || accounts.any(|meta| meta.pubkey == *program)
         })
     };
-    let programs = PROGRAMS.iter().filter(|(program, _)| names(program));
+    let programs = programs(exchange).into_iter();
     programs
-        .map(|(_, bytes)| *bytes)
+        .filter(|(program, _)| names(program))
+        .map(|(_, bytes)| bytes)
         .chain([REST, TOKEN_2022_MINT.saturating_mul(token_2022_mints)])
         .fold(0, u32::saturating_add)
 }

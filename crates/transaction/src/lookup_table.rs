@@ -4,7 +4,7 @@
 //! their tokens stay in the message. Programs that a message calls itself cannot be looked up: they are in the table for
 //! callers that reach the guard through a program of their own.
 
-use cpmm::{AMM_CONFIG_DISCRIMINATOR, ids};
+use cpmm::{AMM_CONFIG_DISCRIMINATOR, ExchangeIds, ids};
 use solana_address_lookup_table_interface::{
     instruction::{create_lookup_table, extend_lookup_table},
     program,
@@ -21,19 +21,22 @@ pub use solana_address_lookup_table_interface::state::{
 };
 
 /// What must be in a table: the accounts that swaps of any pool name, and the programs.
-pub const FIXED_ADDRESSES: [Pubkey; 8] = [
-    ids::PROGRAM_ID,
-    ids::AUTHORITY,
-    ids::WRAPPED_SOL,
-    ids::SPL_TOKEN,
-    ids::TOKEN_2022,
-    solana_system_interface::program::ID,
-    ASSOCIATED_TOKEN_PROGRAM,
-    swap_guard_interface::PROGRAM_ID,
-];
+#[must_use]
+pub const fn fixed_addresses(exchange: &ExchangeIds) -> [Pubkey; 8] {
+    [
+        exchange.program,
+        exchange.authority,
+        ids::WRAPPED_SOL,
+        ids::SPL_TOKEN,
+        ids::TOKEN_2022,
+        solana_system_interface::program::ID,
+        ASSOCIATED_TOKEN_PROGRAM,
+        swap_guard_interface::PROGRAM_ID,
+    ]
+}
 
-/// The exchange, and the first bytes of its accounts that are fee configurations.
-pub const CONFIGURATIONS: (Pubkey, [u8; 8]) = (ids::PROGRAM_ID, AMM_CONFIG_DISCRIMINATOR);
+/// First bytes of the exchange's accounts that are fee configurations.
+pub const CONFIGURATION: [u8; 8] = AMM_CONFIG_DISCRIMINATOR;
 
 /// Addresses that one instruction adds: with the creation beside it, they fit a transaction.
 const EXTENSION: usize = 20;
@@ -118,16 +121,17 @@ impl LookupTable {
         })
     }
 
-    /// As [`LookupTable::decode`], for a table that swaps are to use.
+    /// As [`LookupTable::decode`], for a table that swaps at `exchange` are to use.
     ///
     /// # Errors
     /// [`LookupTableFault`].
     pub fn for_swaps(
         address: Pubkey,
         found: Option<(Pubkey, &[u8])>,
+        exchange: &ExchangeIds,
     ) -> Result<Self, LookupTableFault> {
         let table = Self::decode(address, found)?;
-        match table.missing(&FIXED_ADDRESSES).first() {
+        match table.missing(&fixed_addresses(exchange)).first() {
             Some(missing) => Err(LookupTableFault::Lacks { missing: *missing }),
             None => Ok(table),
         }
@@ -187,6 +191,10 @@ mod tests {
 
     use super::*;
 
+    const EXCHANGE: &ExchangeIds = &ExchangeIds::MAINNET;
+
+    const FIXED_ADDRESSES: [Pubkey; 8] = fixed_addresses(EXCHANGE);
+
     const TABLE: Pubkey = Pubkey::new_from_array([7; 32]);
 
     fn data(addresses: &[Pubkey], deactivation_slot: u64) -> Vec<u8> {
@@ -203,7 +211,7 @@ mod tests {
     }
 
     fn read(data: &[u8]) -> Result<LookupTable, LookupTableFault> {
-        LookupTable::for_swaps(TABLE, Some((program::ID, data)))
+        LookupTable::for_swaps(TABLE, Some((program::ID, data)), EXCHANGE)
     }
 
     #[test]
@@ -219,12 +227,12 @@ mod tests {
     #[test]
     fn a_table_that_is_closed_foreign_or_not_whole_is_not() {
         assert_eq!(
-            LookupTable::for_swaps(TABLE, None),
+            LookupTable::for_swaps(TABLE, None, EXCHANGE),
             Err(LookupTableFault::Absent)
         );
         let whole = data(&FIXED_ADDRESSES, ACTIVE);
         let owner = ids::SPL_TOKEN;
-        let foreign = LookupTable::for_swaps(TABLE, Some((owner, &whole)));
+        let foreign = LookupTable::for_swaps(TABLE, Some((owner, &whole)), EXCHANGE);
         assert_eq!(foreign, Err(LookupTableFault::Foreign { owner }));
         let owner = program::ID;
         for cut in [&[][..], &whole[..10], &whole[..60]] {

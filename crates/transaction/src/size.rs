@@ -7,7 +7,7 @@ use solana_hash::Hash;
 use solana_pubkey::Pubkey;
 
 use crate::{
-    lookup_table::{FIXED_ADDRESSES, LookupTable},
+    lookup_table::{LookupTable, fixed_addresses},
     plan::{TokenSide, TransactionPlan},
     platform_fee::PlatformFee,
     route::Route,
@@ -143,7 +143,8 @@ impl TransactionPlan {
 /// The table that a service would have: what is fixed, and the configurations of this route.
 pub(crate) fn table_of(route: &Route) -> LookupTable {
     let configurations = [route.first().amm_config, route.last().amm_config];
-    let addresses = FIXED_ADDRESSES.into_iter().chain(configurations);
+    let fixed = fixed_addresses(&route.first().exchange);
+    let addresses = fixed.into_iter().chain(configurations);
     LookupTable::new(Pubkey::default(), addresses.collect())
 }
 

@@ -112,12 +112,16 @@ impl Idls {
         Ok(idls)
     }
 
-    /// The guard's, the exchange's, and those of the files, which may describe the exchange anew.
+    /// The guard's, the exchange's, and those of the files, which may describe the exchange anew. `exchange` is the exchange's
+    /// program, where it is not mainnet's.
     ///
     /// # Errors
     /// [`IdlError`].
-    pub fn load(paths: &[PathBuf]) -> Result<Self, IdlError> {
+    pub fn load(paths: &[PathBuf], exchange: Option<Pubkey>) -> Result<Self, IdlError> {
         let mut idls = Self::built_in()?;
+        for (program, _) in &mut idls.exchange {
+            *program = exchange.unwrap_or(*program);
+        }
         for path in paths {
             idls.register(&read(path)?, &path.display().to_string())?;
         }

@@ -2,9 +2,12 @@
 
 use anchor_lang::prelude::Address;
 
-/// Raydium CPMM on mainnet: the only program the guard ever calls.
-pub const EXCHANGE_ID: Address =
-    Address::from_str_const("CPMMoo8L3F4NbTegBCKVNunggL7H1ZpdTHKxQB5qKP1C");
+/// Raydium CPMM: the only program the guard ever calls.
+pub const EXCHANGE_ID: Address = Address::from_str_const(if cfg!(feature = "exchange-of-devnet") {
+    "DRaycpLY18LhpbydsBWbVJtxpNv9oXPgjRSfpF2bWpYb"
+} else {
+    "CPMMoo8L3F4NbTegBCKVNunggL7H1ZpdTHKxQB5qKP1C"
+});
 
 /// SPL Token.
 pub const TOKEN_ID: Address =

@@ -122,6 +122,7 @@ pub async fn hold(geyser: &str, rpc: &str) -> anyhow::Result<()> {
         x_token: None,
     };
     let settings = Settings {
+        exchange: cpmm::ExchangeIds::MAINNET,
         endpoints: vec![endpoint],
         rpc_url: rpc.parse().context("the node's address")?,
         read_limits: ReadLimits::default(),

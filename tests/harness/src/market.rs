@@ -2,6 +2,7 @@
 
 use std::time::SystemTime;
 
+use cpmm::ExchangeIds;
 use service_kit::{CancellationToken, Clock};
 use sluice_market::{Endpoint, Freshness, Market, ReadLimits, Settings, spawn};
 use tokio::task::JoinHandle;
@@ -18,6 +19,7 @@ pub fn settings(geyser: &[String], rpc: &str) -> Settings {
         x_token: None,
     };
     Settings {
+        exchange: ExchangeIds::MAINNET,
         endpoints: geyser.iter().map(endpoint).collect(),
         rpc_url: url(rpc),
         read_limits: ReadLimits::default(),

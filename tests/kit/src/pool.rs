@@ -6,8 +6,8 @@
 use std::sync::Arc;
 
 use cpmm::{
-    AmmConfig, Direction, Mint, PerToken, PoolSnapshot, PoolState, TokenAccount, TokenAccountKind,
-    TokenProgram, TransferFee, TransferFeeConfig,
+    AmmConfig, Direction, ExchangeIds, Mint, PerToken, PoolSnapshot, PoolState, TokenAccount,
+    TokenAccountKind, TokenProgram, TransferFee, TransferFeeConfig,
     fixtures::{blank_pool, published_config},
     ids,
     instruction::SwapAccounts,
@@ -314,6 +314,7 @@ impl Pool {
     #[must_use]
     pub fn swap_accounts(&self, user: &User, direction: Direction) -> SwapAccounts {
         SwapAccounts::of_pool(
+            ExchangeIds::MAINNET,
             self.address,
             &self.state,
             direction,

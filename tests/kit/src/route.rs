@@ -72,6 +72,7 @@ impl Route {
             .token_account(ledger, name, OneForZero, owner, output);
         let hop = |pool: &Pool, input, output| {
             cpmm::instruction::SwapAccounts::of_pool(
+                cpmm::ExchangeIds::MAINNET,
                 pool.address,
                 &pool.state,
                 ZeroForOne,

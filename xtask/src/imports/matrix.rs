@@ -25,8 +25,8 @@ localnet: | REAL
 clients/rust: | DOUBLED REAL
 tests/kit: | crates/market crates/store crates/webhook-client crates/cli api indexer tests/bank tests/fuzz DOUBLED REAL
 tests/harness: | DOUBLED
-programs/swap-guard: programs/test-cpi-caller programs/bench-guard-heap programs/bench-guard-silent programs/test-guard-reference |
-programs/bpf-libcalls: programs/swap-guard programs/local-cpmm programs/test-anchor-1-caller programs/test-cpi-caller programs/test-hostile-exchange programs/bench-guard-heap programs/bench-guard-silent programs/test-guard-reference |
+programs/swap-guard: programs/swap-guard-devnet programs/test-cpi-caller programs/bench-guard-heap programs/bench-guard-silent programs/test-guard-reference |
+programs/bpf-libcalls: programs/swap-guard programs/swap-guard-devnet programs/local-cpmm programs/test-anchor-1-caller programs/test-cpi-caller programs/test-hostile-exchange programs/bench-guard-heap programs/bench-guard-silent programs/test-guard-reference |
 ";
 
 const DOUBLED: &str = "tests/harness tests/programs tests/services tests/simulations tests/bench";

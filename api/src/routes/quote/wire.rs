@@ -1,7 +1,5 @@
 //! Quote object: the seven fields that every swap endpoint reads or answers.
 
-use std::sync::LazyLock;
-
 use cpmm::{BasisPoints, maximum_in, minimum_out};
 use serde::{Deserialize, Serialize};
 use sluice_transaction::PlatformRate;
@@ -15,9 +13,6 @@ use crate::{
 
 /// Slippage when the caller names none: half a percent.
 pub const DEFAULT_SLIPPAGE: u16 = 50;
-
-/// The one program of every quote.
-static PROGRAM: LazyLock<Address> = LazyLock::new(|| Address::new(&cpmm::ids::PROGRAM_ID));
 
 /// A quote, on the wire. These seven fields are the contract; whatever else is known about a quote
 /// stands beside the object, never inside it. Amounts are smallest units, as JSON integers.
@@ -102,7 +97,7 @@ impl Quote {
             out_amount: received,
             output_mint: Address::new(&priced.last().output_mint()),
             pool: priced.pools().text(),
-            program: *PROGRAM,
+            program: Address::new(&priced.exchange.program),
         }
     }
 }

@@ -103,7 +103,8 @@ pub async fn check(
         .ok_or(ApiError::MissingField { field: "request" })?;
     let unreadable = |fault: NoTransaction| ApiError::invalid("transaction", fault.to_string());
     let blockhash = blockhash(&found).map_err(unreadable)?;
-    let built = built(&state, &request.check()?, Some(blockhash)).await?;
+    let swap = request.check(&state.rpc().exchange().program)?;
+    let built = built(&state, &swap, Some(blockhash)).await?;
     let difference = difference(&built.unsigned, &found)
         .map_err(unreadable)?
         .map(DifferenceView::from);

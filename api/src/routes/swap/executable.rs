@@ -418,6 +418,7 @@ fn route(
 ) -> Route {
     let hop = |hop: &PricedHop, input, output| {
         SwapAccounts::of_pool(
+            priced.exchange,
             hop.view.address,
             &hop.view.snapshot.pool,
             hop.direction,

@@ -42,7 +42,7 @@ pub async fn instruction(
     State(state): State<AppState>,
     StrictJson(request): StrictJson<SwapRequest, BODY_LIMIT>,
 ) -> Result<Json<InstructionResponse>, ApiError> {
-    let swap = request.check()?;
+    let swap = request.check(&state.rpc().exchange().program)?;
     let executable = executable_swap(&state, &swap, true)?;
     let (latest, found) = tokio::try_join!(
         state.rpc().latest_blockhash(),

@@ -198,11 +198,12 @@ pub struct Swap {
 }
 
 impl SwapRequest {
-    /// Checks a request. Its quote may lack the pool, in which case one is generated.
+    /// Checks a request to swap at the exchange whose program is `exchange`. Its quote may lack the pool, in which case one is
+    /// generated.
     ///
     /// # Errors
     /// The first field that is missing or unusable.
-    pub fn check(self) -> Result<Swap, ApiError> {
+    pub fn check(self, exchange: &Pubkey) -> Result<Swap, ApiError> {
         let user = required("userPublicKey", self.user_public_key)?;
         let user = parse_pubkey("userPublicKey", &user)?;
         let quote = required("quote", self.quote)?;
@@ -214,7 +215,7 @@ impl SwapRequest {
             platform_rate: platform.map(|platform| platform.rate),
             ..quote.ask(mode, most.transpose()?)?
         };
-        check_program(quote.program.as_deref())?;
+        check_program(quote.program.as_deref(), exchange)?;
         let refresh = self.refresh.unwrap_or(false);
         let bound = quote.bound(mode, refresh)?;
         let wallet = |field, text: Option<String>| {
@@ -294,12 +295,12 @@ fn size_headroom(asked: Option<Amount>) -> Result<usize, ApiError> {
         })
 }
 
-fn check_program(program: Option<&str>) -> Result<(), ApiError> {
-    let ours = cpmm::ids::PROGRAM_ID;
+fn check_program(program: Option<&str>, served: &Pubkey) -> Result<(), ApiError> {
     match program {
-        Some(program) if parse_pubkey("quote.program", program)? != ours => {
+        Some(program) if parse_pubkey("quote.program", program)? != *served => {
             Err(SwapRefusal::WrongProgram {
                 program: program.to_owned(),
+                served: *served,
             }
             .into())
         }

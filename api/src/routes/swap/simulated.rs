@@ -73,7 +73,8 @@ pub(super) async fn simulated(
 ) -> Result<SimulationView, ApiError> {
     let simulation = rpc.simulate(&unsigned.bytes, least_slot).await?;
     if let Some(error) = &simulation.error {
-        return Err(failed(error, &simulation, unsigned).into());
+        let exchange = &rpc.exchange().program;
+        return Err(failed(error, &simulation, unsigned, exchange).into());
     }
     let wallets = wallets(swap);
     let addresses = unsigned.addresses();
@@ -88,13 +89,18 @@ pub(super) async fn simulated(
     })
 }
 
-fn failed(error: &str, simulation: &Simulation, unsigned: &UnsignedTransaction) -> SwapRefusal {
+fn failed(
+    error: &str,
+    simulation: &Simulation,
+    unsigned: &UnsignedTransaction,
+    exchange: &Pubkey,
+) -> SwapRefusal {
     let instruction = simulation.instruction.and_then(|index| {
         let planned = unsigned.instructions.get(index)?;
         Some((index, planned.name))
     });
     SwapRefusal::SimulationFailed {
-        failure: Box::new(Failure::of(error, &simulation.logs)),
+        failure: Box::new(Failure::of(error, &simulation.logs, exchange)),
         instruction,
         logs: simulation.logs.iter().take(MOST_LINES).cloned().collect(),
     }

@@ -56,7 +56,7 @@ pub async fn transaction(
     headers: HeaderMap,
     StrictJson(request): StrictJson<SwapRequest, BODY_LIMIT>,
 ) -> Result<Response, ApiError> {
-    let swap = request.check()?;
+    let swap = request.check(&state.rpc().exchange().program)?;
     let build = async { build(&state, swap).await?.text() };
     let text = match idempotency::key(&headers)? {
         None => build.await?,

@@ -76,7 +76,11 @@ fn explain_bytes(state: &AppState, text: &str) -> Result<ExplanationResponse, Ap
         )
     })?;
     let table = state.rpc().lookup_table();
-    let explanation = Explanation::read(&bytes, LookedUp::In(table.as_deref()));
+    let explanation = Explanation::read(
+        &bytes,
+        LookedUp::In(table.as_deref()),
+        &state.rpc().exchange().program,
+    );
     let explanation =
         explanation.map_err(|fault| ApiError::invalid("transaction", fault.to_string()))?;
     Ok(ExplanationResponse::new(&explanation, None))
@@ -89,10 +93,12 @@ async fn explain_landed(state: &AppState, text: &str) -> Result<ExplanationRespo
         what: "transaction of a confirmed block with the signature",
         id: signature.to_string(),
     })?;
-    let explanation = Explanation::read(&landed.bytes, LookedUp::Resolved(&landed.looked_up))
-        .map_err(|NoTransaction| {
+    let exchange = &state.rpc().exchange().program;
+    let looked_up = LookedUp::Resolved(&landed.looked_up);
+    let explanation =
+        Explanation::read(&landed.bytes, looked_up, exchange).map_err(|NoTransaction| {
             ApiError::RpcFailed(anyhow::anyhow!("a transaction of an unknown version"))
         })?;
-    let execution = ExecutionView::from(&landed);
+    let execution = ExecutionView::new(&landed, exchange);
     Ok(ExplanationResponse::new(&explanation, Some(execution)))
 }

@@ -5,6 +5,7 @@ use sluice_transaction::{
     Failure,
     explanation::{Explanation, Spend, Spent, Step},
 };
+use solana_pubkey::Pubkey;
 use utoipa::ToSchema;
 
 use super::wire::FailureView;
@@ -238,10 +239,11 @@ impl From<&Step> for StepView {
     }
 }
 
-impl From<&Landed> for ExecutionView {
-    fn from(landed: &Landed) -> Self {
+impl ExecutionView {
+    /// What came of it, where the exchange's program is `exchange`.
+    pub fn new(landed: &Landed, exchange: &Pubkey) -> Self {
         let failure = landed.error.as_deref();
-        let failure = failure.map(|error| Failure::of(error, &landed.logs));
+        let failure = failure.map(|error| Failure::of(error, &landed.logs, exchange));
         Self {
             slot: landed.slot,
             block_time: landed.block_time,

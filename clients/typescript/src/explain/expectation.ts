@@ -1,5 +1,6 @@
 /** Expectation: what a transaction should do, by its quote and by the body that it was asked for with (pure). */
 
+import { EXCHANGE } from '../generated/guard.js';
 import type { SwapRequest } from '../swaps.js';
 
 /** The amounts and addresses of a quote. */
@@ -18,6 +19,8 @@ export interface ExplainInput {
   readonly request: SwapRequest;
   /** The quote that the user has agreed to. Default the one in the body. */
   readonly quote?: QuotedSwap;
+  /** Address of the exchange's program, on a cluster where it is not mainnet's. Never take it from the service. */
+  readonly exchange?: string;
 }
 
 /** Wrapped SOL. */
@@ -28,6 +31,8 @@ const BASIS_POINTS = 10_000n;
 
 /** What a transaction should do. */
 export class Expectation {
+  /** Program of the exchange. */
+  readonly exchange: string;
   readonly user: string;
   readonly feePayer: string;
   /** The wallet that gets the output. */
@@ -55,7 +60,8 @@ export class Expectation {
   readonly source: string | undefined;
   readonly destination: string | undefined;
 
-  constructor({ request, quote = quoteOf(request) }: ExplainInput) {
+  constructor({ request, quote = quoteOf(request), exchange = EXCHANGE }: ExplainInput) {
+    this.exchange = exchange;
     this.user = request.userPublicKey;
     this.feePayer = request.feePayer ?? this.user;
     this.receiver = request.receiver ?? this.user;

@@ -1,6 +1,6 @@
 /** The guard's instruction: read by the IDL, and compared with what was quoted (pure). */
 
-import { EXCHANGE, GUARD, GUARD_INSTRUCTIONS } from '../generated/guard.js';
+import { GUARD, GUARD_INSTRUCTIONS } from '../generated/guard.js';
 import { type AccountUse, Cursor, type DecodedInstruction } from '../transaction.js';
 import type { Expectation } from './expectation.js';
 import type { Faults } from './faults.js';
@@ -86,7 +86,7 @@ export function compareSwap(swap: ExplainedSwap, expected: Expectation, faults: 
       faults.add('notAsQuoted', swap.instruction, `${what} is ${found}, and was agreed as ${wanted}`);
     }
   };
-  same('the exchange', swap.accounts['exchange_program']?.address, EXCHANGE);
+  same('the exchange', swap.accounts['exchange_program']?.address, expected.exchange);
   same('the pool', swap.pools.join(','), expected.pools.join(','));
   same('the input mint', swap.inputMint, expected.inputMint);
   same('the output mint', swap.outputMint, expected.outputMint);

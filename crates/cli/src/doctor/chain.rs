@@ -4,10 +4,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::Context;
 use sluice_config::Config;
-use sluice_transaction::{
-    LookupTable,
-    lookup_table::{CONFIGURATIONS, FIXED_ADDRESSES},
-};
+use sluice_transaction::{ExchangeIds, LookupTable, lookup_table::fixed_addresses};
 use solana_commitment_config::CommitmentConfig;
 use solana_hash::Hash;
 use solana_pubkey::{Pubkey, pubkey};
@@ -37,14 +34,21 @@ pub struct ChainAccount {
 
 /// Checks by one node.
 pub struct ChainChecks {
+    /// Where the exchange is, by the configuration.
+    pub ids: ExchangeIds,
     rpc: RpcClient,
 }
 
 impl ChainChecks {
     /// Those by the node of the configuration.
-    pub fn of(config: &Config) -> Self {
-        let rpc = node::client(config);
-        Self { rpc }
+    ///
+    /// # Errors
+    /// When it names no exchange.
+    pub fn of(config: &Config) -> anyhow::Result<Self> {
+        Ok(Self {
+            ids: node::exchange(config)?,
+            rpc: node::client(config),
+        })
     }
 
     /// Whether the node answers and calls itself healthy, and its confirmed slot.
@@ -105,7 +109,7 @@ impl ChainChecks {
     /// Whether the node lists accounts of a program, by which the market starts. The few fee configurations are asked for: a
     /// node that refuses the call refuses it for them too.
     pub async fn list_of_pools(&self) -> Finding {
-        match node::configurations(&self.rpc).await {
+        match node::configurations(&self.rpc, &self.ids).await {
             Ok(found) if found.is_empty() => Finding::doubtful(
                 "getProgramAccounts is served, but the exchange has no fee configuration here",
                 "see whether chain.rpc-url is of the cluster that is meant",
@@ -123,12 +127,13 @@ impl ChainChecks {
 
     /// Whether the exchange is there.
     pub async fn exchange(&self) -> Finding {
-        let (exchange, _) = CONFIGURATIONS;
+        let exchange = self.ids.program;
         match self.account(&exchange).await {
             Ok(Some(account)) if account.executable => Finding::Well(format!("{exchange}")),
             Ok(_) => Finding::broken(
                 format!("{exchange} is no program on this cluster"),
-                "set chain.rpc-url to mainnet, or to a localnet of `cargo xtask localnet`",
+                "set chain.rpc-url and chain.exchange-program to the same cluster: `sluice init` writes them for mainnet, devnet and a \
+                 localnet",
             ),
             Err(error) => Finding::failed(&error, NODE_REMEDY),
         }
@@ -146,7 +151,7 @@ impl ChainChecks {
         };
         let found = found.as_ref().map(|found| (found.owner, &found.data[..]));
         match LookupTable::decode(address, found) {
-            Ok(table) => match table.missing(&FIXED_ADDRESSES).len() {
+            Ok(table) => match table.missing(&fixed_addresses(&self.ids)).len() {
                 0 => Finding::Well(format!("{} addresses", table.addresses().len())),
                 missing => Finding::doubtful(
                     format!("{missing} addresses that swaps name are not in it, so it is not used"),

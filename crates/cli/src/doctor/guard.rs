@@ -1,8 +1,9 @@
-//! Check of the guard: that it is deployed, and that its bytes are those of the certificate of its proof.
+//! Check of the guard: that it is deployed, calls the exchange of this cluster, and is what the certificate of its proof names.
 
 use anyhow::Context;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
+use sluice_transaction::ExchangeIds;
 use solana_pubkey::{Pubkey, pubkey};
 use swap_guard_interface::PROGRAM_ID;
 
@@ -23,6 +24,9 @@ const PROGRAM_DATA_HEADER: usize = 45;
 /// Zeros in which the file itself may end: its last record is mostly zeros. What comes behind them is the account's room.
 const MOST_OWN_ZEROS: usize = 64;
 
+/// Bytes of a constant in an instruction.
+const WORD: usize = 4;
+
 /// What to do when it is not there.
 const REMEDY: &str = "deploy it (docs/guard.md); without it no swap that is built can be executed";
 
@@ -39,15 +43,52 @@ pub async fn check(chain: &ChainChecks) -> Finding {
         Err(error) => return Finding::failed(&error, REMEDY),
     };
     match proved_hash() {
-        Ok(proved) if has_hash(&file, &proved) => {
-            Finding::Well(format!("{PROGRAM_ID}, the bytes that are proved"))
-        }
-        Ok(_) => Finding::doubtful(
-            format!("{PROGRAM_ID} has other bytes than those that are proved"),
-            "deploy the guard of this release, or prove the bytes: cargo xtask prove --program FILE",
-        ),
+        Ok(proved) => judged(&file, &chain.ids.program, &proved),
         Err(error) => Finding::failed(&error, "restore proof.json, and build again"),
     }
+}
+
+/// What these bytes are for a cluster with the exchange at this address.
+fn judged(file: &[u8], exchange: &Pubkey, proved: &[u8]) -> Finding {
+    let mainnet = ExchangeIds::MAINNET.program;
+    let calls = |exchange: &Pubkey| {
+        file.windows(exchange.as_ref().len())
+            .any(|at| at == exchange.as_ref())
+    };
+    if !calls(exchange) {
+        let others = [mainnet, ExchangeIds::DEVNET.program];
+        let other = others.into_iter().find(|other| calls(other));
+        let other = other.map_or("another exchange".to_owned(), |other| other.to_string());
+        return Finding::broken(
+            format!("{PROGRAM_ID} calls {other}, and not {exchange} (chain.exchange-program)"),
+            "deploy the guard that is built for this exchange (docs/guard.md): this one refuses every swap with WrongExchange",
+        );
+    }
+    if has_hash(file, proved) {
+        return Finding::Well(format!("{PROGRAM_ID}, the bytes that are proved"));
+    }
+    if has_hash(&with_exchange(file, exchange, &mainnet), proved) {
+        return Finding::Well(format!(
+            "{PROGRAM_ID}, the bytes that are proved but for the exchange's address, {exchange}"
+        ));
+    }
+    Finding::doubtful(
+        format!("{PROGRAM_ID} has other bytes than those that are proved"),
+        "deploy the guard of this release, or prove the bytes: cargo xtask prove --program FILE",
+    )
+}
+
+/// These bytes with another exchange: it stands in them whole, and as constants of instructions, of which each holds one word.
+fn with_exchange(file: &[u8], from: &Pubkey, to: &Pubkey) -> Vec<u8> {
+    let words = |address: &Pubkey| address.to_bytes().as_chunks::<WORD>().0.to_vec();
+    let (from, to) = (words(from), words(to));
+    let mut file = file.to_vec();
+    let (in_file, _) = file.as_chunks_mut::<WORD>();
+    for word in in_file {
+        let same = from.iter().zip(&to).find(|(from, _)| *from == word);
+        *word = same.map_or(*word, |(_, to)| *to);
+    }
+    file
 }
 
 /// The program's file, with the room behind it; `None` when there is no program.
@@ -99,6 +140,38 @@ mod tests {
         assert!(!has_hash(&padded[1..], &hash));
         assert!(!has_hash(&file[..6], &hash), "a zero is missing");
         assert!(!has_hash(&[], &hash));
+    }
+
+    #[test]
+    fn a_guard_is_well_where_it_calls_the_exchange_of_the_cluster_and_is_proved_but_for_its_address()
+     {
+        let [mainnet, devnet] = [ExchangeIds::MAINNET, ExchangeIds::DEVNET].map(|ids| ids.program);
+        // An address that is read whole, and one that is compared with by constants of instructions.
+        let file = |exchange: Pubkey| {
+            let bytes = exchange.to_bytes();
+            let constants = bytes.as_chunks::<WORD>().0.iter();
+            let compared = constants.flat_map(|word| [&[24, 1, 0, 0], &word[..]].concat());
+            [&[7; 8][..], &bytes, &compared.collect::<Vec<_>>(), &[9; 4]].concat()
+        };
+        let proved = Sha256::digest(file(mainnet));
+        let on = |exchange: &Pubkey, file: Vec<u8>| judged(&file, exchange, &proved);
+        let well =
+            |found: &str| Finding::Well(format!("{PROGRAM_ID}, the bytes that are proved{found}"));
+        assert_eq!(on(&mainnet, file(mainnet)), well(""));
+        let but = format!(" but for the exchange's address, {devnet}");
+        assert_eq!(on(&devnet, file(devnet)), well(&but));
+        for (exchange, deployed) in [(mainnet, devnet), (devnet, mainnet)] {
+            let Finding::Broken { found, .. } = on(&exchange, file(deployed)) else {
+                panic!("a guard that refuses every swap is well");
+            };
+            let says = format!("calls {deployed}, and not {exchange}");
+            assert!(found.contains(&says), "{found}");
+        }
+        let edited = |exchange| [&file(exchange)[..], &[1]].concat();
+        for exchange in [mainnet, devnet] {
+            let found = on(&exchange, edited(exchange));
+            assert!(matches!(found, Finding::Doubtful { .. }), "{found:?}");
+        }
     }
 
     #[test]

@@ -12,7 +12,7 @@ async fn init_writes_a_configuration_that_the_doctor_reads_and_replaces_none() {
     let file = "made/by/init.toml";
     let made = installation.folder.path().join(file);
     std::fs::create_dir_all(made.parent().expect("a folder")).expect("made");
-    for cluster in ["localnet", "mainnet"] {
+    for cluster in ["localnet", "devnet", "mainnet"] {
         let init = ["init", "--cluster", cluster, "--config", file];
         let output = installation.run(&init).await;
         assert!(output.status.success(), "{}", text(&output.stderr));

@@ -105,6 +105,7 @@ impl MarketTest {
         let (node, market) = (NodeAtSlot::start().await, Market::default());
         let shutdown = CancellationToken::new();
         let settings = Settings {
+            exchange: ExchangeIds::MAINNET,
             endpoints: vec![server.endpoint()],
             rpc_url: node.rpc.url().parse().unwrap(),
             read_limits: ReadLimits::default(),

@@ -8,6 +8,7 @@ use std::{
     },
 };
 
+use cpmm::ExchangeIds;
 use reqwest::{
     Response,
     header::{DATE, RETRY_AFTER},
@@ -33,6 +34,7 @@ const LONGEST_ERROR: usize = 64 * 1024;
 /// Makes calls; clones share the connections.
 #[derive(Clone)]
 pub(super) struct Caller {
+    exchange: ExchangeIds,
     client: reqwest::Client,
     url: Url,
     limits: ReadLimits,
@@ -40,8 +42,9 @@ pub(super) struct Caller {
 }
 
 impl Caller {
-    pub(super) fn new(url: Url, limits: ReadLimits) -> Self {
+    pub(super) fn new(exchange: ExchangeIds, url: Url, limits: ReadLimits) -> Self {
         Self {
+            exchange,
             client: reqwest::Client::new(),
             url,
             limits,
@@ -51,7 +54,7 @@ impl Caller {
 
     /// One with connections of its own, for another runtime: connections belong to the one that opened them.
     pub(super) fn apart(&self) -> Self {
-        Self::new(self.url.clone(), self.limits)
+        Self::new(self.exchange, self.url.clone(), self.limits)
     }
 
     pub(super) const fn limits(&self) -> ReadLimits {
@@ -75,7 +78,7 @@ impl Caller {
                 let mut config = config(min_slot);
                 config["withContext"] = json!(true);
                 config["filters"] = part.filters();
-                (json!([cpmm::ids::PROGRAM_ID.to_string(), config]), None)
+                (json!([self.exchange.program.to_string(), config]), None)
             }
             CallTarget::Accounts(keys) => {
                 let names: Vec<String> = keys.iter().map(ToString::to_string).collect();
@@ -89,8 +92,8 @@ impl Caller {
             reason: format!("it was not whole after {} s", total.as_secs()),
         })??;
         let snapshot = match decode {
-            None => wire::program_accounts(&body),
-            Some(keys) => wire::multiple_accounts(&body, keys),
+            None => wire::program_accounts(&body, &self.exchange.program),
+            Some(keys) => wire::multiple_accounts(&body, keys, &self.exchange.program),
         };
         let behind = SnapshotError::Behind {
             method,

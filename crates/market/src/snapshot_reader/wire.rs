@@ -68,13 +68,16 @@ struct Account<'a> {
     data: (Cow<'a, str>, Cow<'a, str>),
 }
 
-/// Reads a response of `getProgramAccounts`.
-pub(super) fn program_accounts(body: &[u8]) -> Result<AccountSnapshot, Fault> {
+/// Reads a response of `getProgramAccounts`, where the exchange's program is `exchange`.
+pub(super) fn program_accounts(body: &[u8], exchange: &Pubkey) -> Result<AccountSnapshot, Fault> {
     let result: Found<Vec<ProgramAccount<'_>>> = result(body)?;
     let mut data = Vec::new();
     let accounts = result.value.iter().map(|found| {
         let pubkey = key(&found.pubkey)?;
-        Ok((pubkey, decoded(&pubkey, &found.account, &mut data)?))
+        Ok((
+            pubkey,
+            decoded(exchange, &pubkey, &found.account, &mut data)?,
+        ))
     });
     Ok(AccountSnapshot {
         context_slot: result.context.slot,
@@ -83,7 +86,11 @@ pub(super) fn program_accounts(body: &[u8]) -> Result<AccountSnapshot, Fault> {
 }
 
 /// Reads a response of `getMultipleAccounts` about `keys`.
-pub(super) fn multiple_accounts(body: &[u8], keys: &[Pubkey]) -> Result<AccountSnapshot, Fault> {
+pub(super) fn multiple_accounts(
+    body: &[u8],
+    keys: &[Pubkey],
+    exchange: &Pubkey,
+) -> Result<AccountSnapshot, Fault> {
     let result: Found<Vec<Option<Account<'_>>>> = result(body)?;
     if result.value.len() != keys.len() {
         return Err(Fault::Malformed(format!(
@@ -96,7 +103,7 @@ pub(super) fn multiple_accounts(body: &[u8], keys: &[Pubkey]) -> Result<AccountS
     let accounts = keys.iter().zip(&result.value).map(|(pubkey, account)| {
         let account = match account {
             None => DecodedAccount::Absent,
-            Some(account) => decoded(pubkey, account, &mut data)?,
+            Some(account) => decoded(exchange, pubkey, account, &mut data)?,
         };
         Ok((*pubkey, account))
     });
@@ -119,6 +126,7 @@ fn result<'a, V: Deserialize<'a>>(body: &'a [u8]) -> Result<Found<V>, Fault> {
 
 /// Decodes an account. `data` is the buffer for its bytes, kept from call to call.
 fn decoded(
+    exchange: &Pubkey,
     pubkey: &Pubkey,
     account: &Account<'_>,
     data: &mut Vec<u8>,
@@ -132,6 +140,7 @@ fn decoded(
     }
     let owner = key(&account.owner)?;
     Ok(DecodedAccount::decode(
+        exchange,
         pubkey,
         &owner,
         account.lamports,
@@ -148,6 +157,8 @@ fn key(text: &str) -> Result<Pubkey, Fault> {
 mod tests {
     use super::*;
 
+    const EXCHANGE: &Pubkey = &cpmm::ids::PROGRAM_ID;
+
     #[test]
     fn a_missing_account_is_absent_and_the_context_is_kept() {
         let key = Pubkey::from([1; 32]);
@@ -156,9 +167,9 @@ mod tests {
             context_slot: 7,
             accounts: vec![(key, DecodedAccount::Absent)],
         };
-        assert_eq!(multiple_accounts(body, &[key]), Ok(snapshot));
+        assert_eq!(multiple_accounts(body, &[key], EXCHANGE), Ok(snapshot));
         assert!(matches!(
-            multiple_accounts(body, &[key, key]),
+            multiple_accounts(body, &[key, key], EXCHANGE),
             Err(Fault::Malformed(_))
         ));
     }
@@ -172,26 +183,29 @@ mod tests {
             context_slot: 9,
             accounts: vec![(Pubkey::default(), DecodedAccount::Other)],
         };
-        assert_eq!(program_accounts(body), Ok(snapshot));
+        assert_eq!(program_accounts(body, EXCHANGE), Ok(snapshot));
     }
 
     #[test]
     fn errors_are_distinguished() {
         let error = |code: i64| format!(r#"{{"error":{{"code":{code},"message":"no"}},"id":1}}"#);
         assert_eq!(
-            program_accounts(error(-32016).as_bytes()),
+            program_accounts(error(-32016).as_bytes(), EXCHANGE),
             Err(Fault::NotReached)
         );
         assert_eq!(
-            program_accounts(error(-32602).as_bytes()),
+            program_accounts(error(-32602).as_bytes(), EXCHANGE),
             Err(Fault::Refused {
                 code: -32602,
                 message: "no".to_owned()
             })
         );
-        assert!(matches!(program_accounts(b"{}"), Err(Fault::Malformed(_))));
         assert!(matches!(
-            program_accounts(b"<html>"),
+            program_accounts(b"{}", EXCHANGE),
+            Err(Fault::Malformed(_))
+        ));
+        assert!(matches!(
+            program_accounts(b"<html>", EXCHANGE),
             Err(Fault::Malformed(_))
         ));
     }

@@ -88,6 +88,7 @@ fn a_market_that_lags_steadily_by_a_minute_is_not_ready_and_names_the_bound() {
     let time = |secs| SystemTime::UNIX_EPOCH + Duration::from_secs(secs);
     let bounds = Freshness::default();
     let lagging = Market::new(
+        ExchangeIds::MAINNET,
         bounds,
         service_kit::Clock::stopped_at(time(60)),
         Servers::new([]),
@@ -102,6 +103,7 @@ fn a_market_that_lags_steadily_by_a_minute_is_not_ready_and_names_the_bound() {
         assert!(refused.reason.contains("60 s old"), "{}", refused.reason);
     }
     let behind = Market::new(
+        ExchangeIds::MAINNET,
         bounds,
         service_kit::Clock::stopped_at(time(1)),
         Servers::new([]),

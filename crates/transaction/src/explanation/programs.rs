@@ -16,11 +16,16 @@ const MEMO: Pubkey = pubkey!("MemoSq4gqABAXKb96qnH8TysNcWxMyWCqXgDLGmfcHr");
 /// Longest note that is repeated, characters.
 const MOST_OF_A_NOTE: usize = 200;
 
-/// The meaning of an instruction; `None` where it is not known.
-pub(super) fn meaning(program: &Pubkey, data: &[u8], accounts: Accounts<'_>) -> Option<Meaning> {
+/// The meaning of an instruction, where the exchange's program is `exchange`; `None` where it is not known.
+pub(super) fn meaning(
+    program: &Pubkey,
+    exchange: &Pubkey,
+    data: &[u8],
+    accounts: Accounts<'_>,
+) -> Option<Meaning> {
     match *program {
         PROGRAM_ID => swap::guarded(data, accounts),
-        ids::PROGRAM_ID => swap::unguarded(data, accounts),
+        _ if program == exchange => swap::unguarded(data, accounts),
         // The first instructions of Token-2022 are those of SPL Token; its others are not known here.
         ids::SPL_TOKEN | ids::TOKEN_2022 => token::read(data, accounts),
         ASSOCIATED_TOKEN_PROGRAM => token::associated(data, accounts),
@@ -31,11 +36,11 @@ pub(super) fn meaning(program: &Pubkey, data: &[u8], accounts: Accounts<'_>) -> 
     }
 }
 
-/// What a program is called here.
-pub(super) fn name(program: &Pubkey) -> Option<&'static str> {
+/// What a program is called here, where the exchange's is `exchange`.
+pub(super) fn name(program: &Pubkey, exchange: &Pubkey) -> Option<&'static str> {
     Some(match *program {
         PROGRAM_ID => "guard",
-        ids::PROGRAM_ID => "exchange",
+        _ if program == exchange => "exchange",
         ids::SPL_TOKEN => "token",
         ids::TOKEN_2022 => "token2022",
         ASSOCIATED_TOKEN_PROGRAM => "associatedToken",

@@ -20,7 +20,7 @@ fn explained(instructions: &[Instruction]) -> Explanation {
         message,
     };
     let bytes = wincode::serialize(&transaction).expect("it has bytes");
-    Explanation::read(&bytes, LookedUp::In(None)).expect("a transaction")
+    Explanation::read(&bytes, LookedUp::In(None), &cpmm::ids::PROGRAM_ID).expect("a transaction")
 }
 
 fn only(instruction: Instruction) -> Step {
@@ -159,22 +159,23 @@ fn only_whole_transactions_are_read() {
         message: VersionedMessage::Legacy(message),
     };
     let mut bytes = wincode::serialize(&transaction).expect("it has bytes");
-    let read = Explanation::read(&bytes, LookedUp::In(None)).expect("a transaction");
+    let read = Explanation::read(&bytes, LookedUp::In(None), &cpmm::ids::PROGRAM_ID)
+        .expect("a transaction");
     assert_eq!(read.version, TransactionVersion::Legacy);
     assert_eq!(read.signers, [(key(1), false)]);
     assert_eq!(read.signature, None);
     bytes.push(0);
     assert_eq!(
-        Explanation::read(&bytes, LookedUp::In(None)),
+        Explanation::read(&bytes, LookedUp::In(None), &cpmm::ids::PROGRAM_ID),
         Err(NoTransaction)
     );
     bytes.truncate(10);
     assert_eq!(
-        Explanation::read(&bytes, LookedUp::In(None)),
+        Explanation::read(&bytes, LookedUp::In(None), &cpmm::ids::PROGRAM_ID),
         Err(NoTransaction)
     );
     assert_eq!(
-        Explanation::read(&[], LookedUp::In(None)),
+        Explanation::read(&[], LookedUp::In(None), &cpmm::ids::PROGRAM_ID),
         Err(NoTransaction)
     );
 }

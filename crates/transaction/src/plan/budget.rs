@@ -52,7 +52,7 @@ impl TransactionPlan {
         let kinds = sides.into_iter().flatten().map(|side| side.token.kind);
         let extended = kinds.filter(|kind| *kind != TokenKind::Spl);
         let mints = extended.fold(0, |count: u32, _| count.saturating_add(1));
-        loaded_bytes(instructions, mints)
+        loaded_bytes(instructions, self.route.first().exchange.program, mints)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use cpmm::ExchangeIds;
 use solana_message::VersionedMessage;
 use solana_transaction::versioned::VersionedTransaction;
 
@@ -30,6 +31,7 @@ fn side(kind: TokenKind) -> TokenSide {
 
 fn hop(input_mint: Pubkey, output_mint: Pubkey) -> SwapAccounts {
     SwapAccounts {
+        exchange: ExchangeIds::MAINNET,
         payer: key(1),
         amm_config: key(2),
         pool_state: key(3),

@@ -64,7 +64,7 @@ fn swap_event() -> Vec<u8> {
 
 #[test]
 fn the_exchanges_swaps_have_fields_out_of_the_box() {
-    let idls = Idls::load(&[]).expect("understood");
+    let idls = Idls::load(&[], None).expect("understood");
     let data = swap_event();
     let (name, fields) = idls.decode(&EXCHANGE_ADDRESS, &data).expect("decoded");
     assert_eq!(name, "SwapEvent");
@@ -152,11 +152,11 @@ fn a_program_is_described_once() {
 
 #[test]
 fn a_file_that_is_missing_or_no_idl_is_named() {
-    let missing = Idls::load(&[PathBuf::from("/nowhere/x.json")]).expect_err("missing");
+    let missing = Idls::load(&[PathBuf::from("/nowhere/x.json")], None).expect_err("missing");
     assert!(missing.to_string().contains("/nowhere/x.json"), "{missing}");
     let folder = tempfile::tempdir().expect("temporary folder");
     let path = folder.path().join("idl.json");
     fs::write(&path, "{}").expect("written");
-    let wrong = Idls::load(std::slice::from_ref(&path)).expect_err("no IDL");
+    let wrong = Idls::load(std::slice::from_ref(&path), None).expect_err("no IDL");
     assert!(wrong.to_string().contains("idl.json"), "{wrong}");
 }

@@ -1,6 +1,6 @@
 //! Pools of a case: one, or two with a token in common.
 
-use cpmm::{Direction, TokenAccount, ids, instruction::SwapAccounts};
+use cpmm::{Direction, ExchangeIds, TokenAccount, ids, instruction::SwapAccounts};
 use sluice_testkit::{
     pool::{Pool, PoolSpec},
     svm::Svm,
@@ -69,7 +69,15 @@ impl Pools {
         output: Pubkey,
     ) -> Route {
         let hop = |(pool, direction): (&Pool, Direction), input, output| {
-            SwapAccounts::of_pool(pool.address, &pool.state, direction, user, input, output)
+            SwapAccounts::of_pool(
+                ExchangeIds::MAINNET,
+                pool.address,
+                &pool.state,
+                direction,
+                user,
+                input,
+                output,
+            )
         };
         match (self.form, middle) {
             (Form::TwoHops(..), Some(middle)) => Route::two_hops(

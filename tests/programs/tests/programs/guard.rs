@@ -8,6 +8,7 @@ mod aliases;
 mod amounts;
 mod authorities;
 mod cpi_caller;
+mod devnet;
 mod executed_vectors;
 mod expiry;
 mod form_hostility;

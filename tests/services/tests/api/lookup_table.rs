@@ -8,7 +8,7 @@ use std::{
 use serde_json::{Value, json};
 use sluice_chain_types::RawAccount;
 use sluice_harness::api::Lines;
-use sluice_transaction::lookup_table::FIXED_ADDRESSES;
+use sluice_transaction::{ExchangeIds, lookup_table::fixed_addresses};
 use solana_address_lookup_table_interface::{
     program,
     state::{AddressLookupTable, LookupTableMeta},
@@ -68,7 +68,8 @@ async fn the_largest_swap_fits_while_the_table_is_whole() {
     let text = refused["detail"].as_str().expect("a detail");
     assert!(text.contains("chain.lookup-table"), "{refused}");
 
-    client.place_table(&FIXED_ADDRESSES, u64::MAX);
+    let fixed = fixed_addresses(&ExchangeIds::MAINNET);
+    client.place_table(&fixed, u64::MAX);
     let answer = client.until_status(&body, 200).await;
     assert_eq!(answer["lookupTable"], json!(TABLE.to_string()));
     body["transactionVersion"] = json!("legacy");
@@ -77,9 +78,9 @@ async fn the_largest_swap_fits_while_the_table_is_whole() {
     assert!(text.contains("ask for transactionVersion 0"), "{refused}");
     body["transactionVersion"] = json!(0);
 
-    client.place_table(&FIXED_ADDRESSES, 5);
+    client.place_table(&fixed, 5);
     client.until_status(&body, 422).await;
-    client.place_table(&FIXED_ADDRESSES[1..], u64::MAX);
+    client.place_table(&fixed[1..], u64::MAX);
     let small = client.body(&client.quote().await);
     let answer = client.until_status(&small, 200).await;
     assert_eq!(answer["lookupTable"], Value::Null);

@@ -5,6 +5,7 @@ mod check;
 mod client;
 mod crowd;
 mod damage;
+mod devnet;
 mod examples;
 mod explain;
 mod failures;

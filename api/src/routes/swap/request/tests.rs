@@ -28,7 +28,7 @@ fn with(field: &str, value: Value) -> Value {
 
 #[test]
 fn a_quote_is_taken_as_it_stands() {
-    let swap = body(full()).check().expect("valid");
+    let swap = body(full()).check(&cpmm::ids::PROGRAM_ID).expect("valid");
     let given = WantedBound::Minimum {
         minimum_out: 5,
         out_amount: Some(6),
@@ -44,7 +44,12 @@ fn a_quote_is_taken_as_it_stands() {
 
 #[test]
 fn rejects_quotes_that_cannot_be_executed() {
-    let code = |quote: Value| body(quote).check().expect_err("refused").code();
+    let code = |quote: Value| {
+        body(quote)
+            .check(&cpmm::ids::PROGRAM_ID)
+            .expect_err("refused")
+            .code()
+    };
     assert_eq!(
         code(with("minimumOut", json!(0))),
         "minimum_out_out_of_range"
@@ -69,7 +74,9 @@ fn without_a_pool_the_minimum_is_given_or_derived() {
         for (name, value) in extra.as_object().into_iter().flatten() {
             quote[name] = value.clone();
         }
-        body(quote).check().map(|swap| swap.bound)
+        body(quote)
+            .check(&cpmm::ids::PROGRAM_ID)
+            .map(|swap| swap.bound)
     };
     let bps = |n| BasisPoints::new(n).expect("in range");
     let slippage = |n| Some(WantedBound::Slippage(bps(n)));
@@ -91,8 +98,8 @@ fn a_refresh_needs_what_was_quoted() {
         }))
         .expect("shape is right")
     };
-    assert!(request(full()).check().is_ok());
-    let without = request(with("outAmount", Value::Null)).check();
+    assert!(request(full()).check(&cpmm::ids::PROGRAM_ID).is_ok());
+    let without = request(with("outAmount", Value::Null)).check(&cpmm::ids::PROGRAM_ID);
     assert_eq!(without.expect_err("refused").code(), "missing_field");
 }
 
@@ -102,7 +109,7 @@ fn headroom_is_bounded() {
         let body =
             json!({ "quote": full(), "userPublicKey": WALLET, "computeUnitHeadroom": headroom });
         let request: SwapRequest = serde_json::from_value(body).expect("shape is right");
-        let swap = request.check();
+        let swap = request.check(&cpmm::ids::PROGRAM_ID);
         swap.map(|swap| swap.unit_headroom)
             .map_err(|error| error.code())
     };
@@ -119,7 +126,7 @@ fn exact_outputs_have_a_maximum_and_one_pool() {
         body["quote"]["minimumOut"] = json!(6);
         change(&mut body);
         let request: SwapRequest = serde_json::from_value(body).expect("shape is right");
-        let swap = request.check();
+        let swap = request.check(&cpmm::ids::PROGRAM_ID);
         swap.map(|swap| (swap.ask.amount.get(), swap.bound))
             .map_err(|error| error.code())
     };
@@ -164,7 +171,7 @@ fn the_version_has_two_names_that_must_agree() {
             body[name] = value.clone();
         }
         let request: SwapRequest = serde_json::from_value(body).map_err(|_| "invalid_field")?;
-        let swap = request.check();
+        let swap = request.check(&cpmm::ids::PROGRAM_ID);
         swap.map(|swap| swap.version).map_err(|error| error.code())
     };
     let [legacy, version_0, version_1] = TransactionVersion::ALL;

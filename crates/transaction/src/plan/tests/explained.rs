@@ -12,7 +12,7 @@ use super::{
 use crate::{
     associated::Associated,
     explanation::{Explanation, LookedUp},
-    lookup_table::FIXED_ADDRESSES,
+    lookup_table::fixed_addresses,
     platform_fee::{PlatformFee, PlatformRate},
 };
 
@@ -74,7 +74,7 @@ fn varied(mut plan: TransactionPlan, variant: u8) -> TransactionPlan {
         plan.lookup_table = Some(Arc::new(LookupTable {
             account: AddressLookupTableAccount {
                 key: key(TABLE),
-                addresses: FIXED_ADDRESSES.to_vec(),
+                addresses: fixed_addresses(&ExchangeIds::MAINNET).to_vec(),
             },
             authority: None,
         }));
@@ -154,7 +154,7 @@ fn request(plan: &TransactionPlan) -> String {
 }
 
 fn document() -> String {
-    let table = FIXED_ADDRESSES.map(|address| format!("\"{address}\""));
+    let table = fixed_addresses(&ExchangeIds::MAINNET).map(|address| format!("\"{address}\""));
     let mut text = format!(
         "{{\"lookupTables\":{{\"{}\":[{}]}},\n\"transactions\":[\n",
         key(TABLE),
@@ -206,7 +206,8 @@ fn every_instruction_that_is_built_is_explained_with_the_roles_and_costs_of_the_
             let plan = varied(base.clone(), variant);
             let built = unsigned_of(&plan);
             let table = plan.lookup_table.as_deref();
-            let read = Explanation::read(&built.bytes, LookedUp::In(table)).expect("a transaction");
+            let read = Explanation::read(&built.bytes, LookedUp::In(table), &ids::PROGRAM_ID)
+                .expect("a transaction");
             let name = format!("{way}, variant {variant}");
             assert!(read.is_known() && read.calls_guard(), "{name}");
             assert_eq!(read.has_nonce, plan.nonce.is_some(), "{name}");
@@ -236,8 +237,10 @@ fn what_stands_in_a_table_that_is_not_at_hand_is_said_to_be_unknown() {
     let plan = varied(ways()[2].1.clone(), 2);
     let built = unsigned_of(&plan);
     let table = plan.lookup_table.as_deref().expect("a table");
-    let with = Explanation::read(&built.bytes, LookedUp::In(Some(table))).expect("a transaction");
-    let without = Explanation::read(&built.bytes, LookedUp::In(None)).expect("a transaction");
+    let with = Explanation::read(&built.bytes, LookedUp::In(Some(table)), &ids::PROGRAM_ID)
+        .expect("a transaction");
+    let without = Explanation::read(&built.bytes, LookedUp::In(None), &ids::PROGRAM_ID)
+        .expect("a transaction");
     let unknown = |read: &Explanation| {
         let accounts = read.steps.iter().flat_map(|step| &step.accounts);
         accounts.filter(|account| account.address.is_none()).count()
@@ -253,7 +256,11 @@ fn what_stands_in_a_table_that_is_not_at_hand_is_said_to_be_unknown() {
         .map(|&index| table.addresses()[usize::from(index)])
         .collect();
     assert!(lookups[0].writable_indexes.is_empty());
-    let resolved = Explanation::read(&built.bytes, LookedUp::Resolved(&resolved));
+    let resolved = Explanation::read(
+        &built.bytes,
+        LookedUp::Resolved(&resolved),
+        &ids::PROGRAM_ID,
+    );
     assert_eq!(resolved, Ok(with));
 }
 

@@ -64,7 +64,7 @@ fn a_transaction_may_load_all_that_it_needs_and_not_much_more() {
 #[test]
 fn every_program_may_be_deployed_with_twice_its_code() {
     let svm = Svm::new();
-    for (program, most) in loaded_bytes::PROGRAMS {
+    for (program, most) in loaded_bytes::programs(cpmm::ids::PROGRAM_ID) {
         let code = loaded(&svm, program);
         assert!(code > ACCOUNT, "{program} is not there");
         let most = usize::try_from(most).expect("it fits");
