@@ -23,7 +23,7 @@ use prometheus_client::{
 };
 use service_kit::open_metrics;
 use sluice_chain_types::Slot;
-use sluice_market::{Market, NotReady, ServerMetrics, Status};
+use sluice_market::{Ladder, Market, NotReady, ServerMetrics, Status};
 
 pub use self::route::Route;
 use crate::{client::PeerIsHere, error::ApiError};
@@ -48,6 +48,12 @@ struct RouteLabel {
 struct CallLabel {
     method: &'static str,
     outcome: &'static str,
+}
+
+/// A rung of the ladder of commitments.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct RungLabel {
+    commitment: &'static str,
 }
 
 /// Why a client was turned away.
@@ -120,6 +126,7 @@ struct MarketGauges {
     slot: Gauge,
     lag: Gauge,
     pools: Gauge,
+    ladder: Family<RungLabel, Gauge>,
 }
 
 impl Default for Metrics {
@@ -194,6 +201,7 @@ impl Metrics {
     pub fn text(&self, market: &Market) -> String {
         let parts = &*self.0;
         parts.market.show(&market.status());
+        parts.market.show_ladder(&market.ladder());
         parts.servers.show(&market.standings());
         let mut registry = Registry::with_prefix("sluice_api");
         let r = &mut registry;
@@ -247,7 +255,25 @@ impl MarketGauges {
         self.lag.set(number(lag.unwrap_or(0)));
     }
 
+    fn show_ladder(&self, ladder: &Ladder) {
+        for (commitment, slot) in [
+            ("node", ladder.node),
+            ("reported", ladder.reported),
+            ("processed", ladder.processed),
+            ("confirmed", ladder.confirmed),
+            ("finalized", ladder.finalized),
+        ] {
+            let gauge = self.ladder.get_or_create(&RungLabel { commitment });
+            gauge.set(i64::try_from(slot.unwrap_or(0)).unwrap_or(i64::MAX));
+        }
+    }
+
     fn register(&self, registry: &mut Registry) {
+        registry.register(
+            "chain_slot",
+            "Newest slot that the node is in, that the stream has reported, and of each commitment; 0 for none",
+            self.ladder.clone(),
+        );
         registry.register(
             "market_ready",
             "Whether quotes can be made",
@@ -324,6 +350,7 @@ mod tests {
             "sluice_api_streams 2",
             "sluice_api_followed_transactions 4",
             "sluice_api_market_ready 0",
+            "sluice_api_chain_slot{commitment=\"finalized\"} 0",
             "sluice_api_market_slot 0",
             "# EOF",
         ] {

@@ -9,6 +9,15 @@ const REMEDIES = [
   [/^store/, 'see whether the database runs and its disk has room; the log has the cause'],
 ];
 
+// The rungs of the ladder of commitments, from the newest slot down.
+const RUNGS = [
+  ['node', 'the node'],
+  ['reported', 'reported by the stream'],
+  ['processed', 'processed: what quotes are made from'],
+  ['confirmed', 'confirmed'],
+  ['finalized', 'finalized'],
+];
+
 // The samples of a text of Prometheus: name, labels, value.
 export function samples(text) {
   const read = [];
@@ -36,13 +45,27 @@ async function health() {
   return slot;
 }
 
+// By route and status, the bound of the bucket within which 99 of 100 requests were answered, seconds.
+function slowest(read) {
+  const buckets = Map.groupBy(
+    read.filter(({ name }) => name === 'sluice_api_request_duration_seconds_bucket'),
+    ({ labels }) => labels.route + labels.status,
+  );
+  return new Map([...buckets].map(([key, rows]) => {
+    const bounds = rows.map(({ labels, value }) => [labels.le === '+Inf' ? Infinity : Number(labels.le), value]).sort(([a], [b]) => a - b);
+    const all = bounds.at(-1)[1];
+    return [key, bounds.find(([, value]) => value >= all * 0.99)?.[0]];
+  }));
+}
+
 function requests(read, now) {
+  const slow = slowest(read);
   const counts = read.filter(({ name, labels }) => name === 'sluice_api_request_duration_seconds_count' && labels.route);
   const sums = new Map(read.filter(({ name }) => name === 'sluice_api_request_duration_seconds_sum').map(({ labels, value }) => [labels.route + labels.status, value]));
   const rows = counts.filter(({ value }) => value > 0).map(({ labels, value }) => {
     const last = before?.counts.get(labels.route + labels.status) ?? value;
     const rate = before === null ? null : (value - last) / ((now - before.now) / 1000);
-    return { ...labels, value, rate, mean: (sums.get(labels.route + labels.status) ?? 0) / value };
+    return { ...labels, value, rate, p99: slow.get(labels.route + labels.status), mean: (sums.get(labels.route + labels.status) ?? 0) / value };
   });
   fillTable(byId('requests'), [
     ['Route', ({ route }) => route],
@@ -50,8 +73,42 @@ function requests(read, now) {
     ['All', ({ value }) => value, true],
     ['Each second', ({ rate }) => (rate === null ? '–' : rate.toFixed(1)), true],
     ['Mean', ({ mean }) => `${(mean * 1000).toFixed(2)} ms`, true],
+    ['99 % within', ({ p99 }) => (Number.isFinite(p99) ? `${(p99 * 1000).toFixed(2)} ms` : '–'), true],
   ], rows);
   before = { now, counts: new Map(counts.map(({ labels, value }) => [labels.route + labels.status, value])) };
+}
+
+// How far each commitment is behind the newest slot that anybody knows.
+function ladder(read) {
+  const slots = new Map(read.filter(({ name }) => name === 'sluice_api_chain_slot').map(({ labels, value }) => [labels.commitment, value]));
+  const newest = Math.max(0, ...slots.values());
+  fillTable(byId('ladder'), [
+    ['Commitment', ({ rung }) => rung],
+    ['Newest slot', ({ slot }) => (slot > 0 ? slot : '–'), true],
+    ['Slots behind', ({ slot }) => (slot > 0 ? newest - slot : '–'), true],
+  ], RUNGS.map(([commitment, rung]) => ({ rung, slot: slots.get(commitment) ?? 0 })));
+}
+
+// Each slot is taken from the server that completes it first: the winner.
+function servers(read) {
+  const found = new Map();
+  for (const { name, labels, value } of read) {
+    const figure = /^sluice_api_stream_server_([a-z_]+?)(?:_total)?$/.exec(name)?.[1];
+    if (labels.server === undefined || figure === undefined) continue;
+    found.set(labels.server, { ...found.get(labels.server), server: labels.server, [figure]: value });
+  }
+  const rows = [...found.values()];
+  const all = rows.reduce((sum, { slots_taken: taken = 0 }) => sum + taken, 0);
+  const most = Math.max(0, ...rows.map(({ slots_taken: taken = 0 }) => taken));
+  fillTable(byId('servers'), [
+    ['Server', ({ server }) => server],
+    ['Connected', ({ connected }) => (connected === 1 ? 'yes' : 'no')],
+    ['Newest slot', ({ slot }) => slot, true],
+    ['Slots won', ({ slots_taken: taken = 0 }) => (taken > 0 && taken === most ? element('strong', {}, String(taken)) : taken), true],
+    ['Of all', ({ slots_taken: taken = 0 }) => (all === 0 ? '–' : `${((100 * taken) / all).toFixed(1)} %`), true],
+    ['Later by, mean', ({ slots_followed: followed = 0, behind_seconds: behind = 0 }) => (followed === 0 ? '–' : `${((1000 * behind) / followed).toFixed(1)} ms`), true],
+    ['Contradictions', ({ contradictions = 0 }) => contradictions, true],
+  ], rows, 'no server is configured');
 }
 
 async function show() {
@@ -60,14 +117,8 @@ async function show() {
   const read = samples(text);
   const rest = read.filter(({ name, labels }) => /market|slot|pools|stream|fork|lag/.test(name) && Object.keys(labels).length === 0 && !/_bucket$/.test(name));
   facts(byId('market'), [['slot', slot], ...rest.map(({ name, value }) => [name.replace('sluice_api_', '').replaceAll('_', ' '), value])]);
-  const served = new Map();
-  for (const { name, labels, value } of read) {
-    if (!labels.server || /_bucket$/.test(name)) continue;
-    const row = served.get(labels.server) ?? { server: labels.server, figures: [] };
-    row.figures.push(`${name.replace('sluice_api_', '').replaceAll('_', ' ')} ${Number.isInteger(value) ? value : value.toFixed(3)}`);
-    served.set(labels.server, row);
-  }
-  fillTable(byId('servers'), [['Server', ({ server }) => server], ['Figures', ({ figures }) => figures.join(' · ')]], [...served.values()]);
+  ladder(read);
+  servers(read);
   requests(read, performance.now());
   const calls = read.filter(({ name, value }) => name === 'sluice_api_rpc_calls_total' && value > 0);
   fillTable(byId('calls'), [['Method', ({ labels }) => labels.method], ['Outcome', ({ labels }) => labels.outcome], ['Calls', ({ value }) => value, true]], calls);

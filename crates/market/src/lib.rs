@@ -47,7 +47,7 @@ pub use executions::{Execution, follow_executions};
 pub use freshness::Freshness;
 pub use program_watch::{Sighting, watch_program};
 pub use settings::{ReadLimits, Settings};
-pub use view::{Market, NotReady, PoolView, QuoteCommitment, STALE_AFTER, Status, View};
+pub use view::{Ladder, Market, NotReady, PoolView, QuoteCommitment, STALE_AFTER, Status, View};
 
 /// Starts the task that keeps the market, and returns the handle to read it by. The task never gives
 /// up; it ends when `shutdown` is cancelled. `clock` is what the chain's time is held against.

@@ -292,6 +292,9 @@ impl<'a> Session<'a> {
 
     fn slot(&mut self, update: &SlotUpdate) -> Result<(), SessionEnd> {
         self.market.report_slot(update.slot);
+        if update.status == SlotStatus::Finalized {
+            self.market.report_finalized(update.slot);
+        }
         // Nothing is sealed before the chain is read, which may take minutes.
         if self.first_read != FirstRead::Done && update.status == SlotStatus::Processed {
             self.last_slot_at = Instant::now();

@@ -64,6 +64,21 @@ pub enum Status {
     NotReady(NotReady),
 }
 
+/// The newest slot of each commitment, highest first as a rule; `None` where none is known.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Ladder {
+    /// That the RPC node is in, while it says so.
+    pub node: Option<u64>,
+    /// That the stream has reported, complete or not.
+    pub reported: Option<u64>,
+    /// That quotes are made from.
+    pub processed: Option<u64>,
+    /// That a supermajority has voted for.
+    pub confirmed: Option<u64>,
+    /// That no fork can replace.
+    pub finalized: Option<u64>,
+}
+
 /// Why the market does not equal the chain.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NotReady {
@@ -101,6 +116,8 @@ struct Shared {
     changes: watch::Sender<()>,
     /// Highest slot that the stream reported, complete or not.
     highest_reported: AtomicU64,
+    /// Highest slot that the stream reported to be finalized; 0 for none.
+    highest_finalized: AtomicU64,
     exchange: ExchangeIds,
     freshness: Freshness,
     node_slot: NodeSlot,
@@ -133,6 +150,7 @@ impl Shared {
             published: ArcSwap::default(),
             changes: watch::Sender::new(()),
             highest_reported: AtomicU64::default(),
+            highest_finalized: AtomicU64::default(),
             freshness,
             node_slot: NodeSlot::default(),
             clock,
@@ -208,6 +226,21 @@ impl Market {
     #[must_use]
     pub fn status(&self) -> Status {
         self.status_at(Instant::now())
+    }
+
+    /// The newest slot of each commitment.
+    #[must_use]
+    pub fn ladder(&self) -> Ladder {
+        let known = |slot: &AtomicU64| Some(slot.load(Ordering::Relaxed)).filter(|slot| *slot > 0);
+        let published = self.shared.published.load();
+        let heads = published.heads.as_ref();
+        Ladder {
+            node: self.shared.node_slot.at(Instant::now()),
+            reported: known(&self.shared.highest_reported),
+            processed: heads.map(|heads| heads.processed.slot),
+            confirmed: heads.map(|heads| heads.confirmed.slot),
+            finalized: known(&self.shared.highest_finalized),
+        }
     }
 
     /// What changes whenever readers are shown something else. A market that grows stale changes nothing by it.
@@ -289,6 +322,13 @@ impl Market {
     pub(crate) fn report_slot(&self, slot: u64) {
         self.shared
             .highest_reported
+            .fetch_max(slot, Ordering::Relaxed);
+    }
+
+    /// The stream reported that a slot is finalized.
+    pub(crate) fn report_finalized(&self, slot: u64) {
+        self.shared
+            .highest_finalized
             .fetch_max(slot, Ordering::Relaxed);
     }
 

@@ -10,6 +10,16 @@ test('the overview says how it stands', async () => {
   await page.locator('#health.well').waitFor();
   await page.locator('#market dd').first().waitFor();
   await page.locator('#requests td').first().waitFor();
+  const rungs = page.locator('#ladder tbody tr');
+  await page.waitForFunction(() => document.querySelectorAll('#ladder tbody tr').length === 5);
+  const slots = (await rungs.locator('td:nth-child(2)').allTextContents()).map(Number);
+  const [, reported, processed, confirmed, finalized] = slots;
+  assert.ok(reported >= processed && processed >= confirmed && confirmed > 0, String(slots));
+  assert.ok(finalized === finalized && finalized <= confirmed, String(slots));
+  const winner = page.locator('#servers tbody tr').first();
+  assert.equal(await winner.locator('td:nth-child(2)').textContent(), 'yes');
+  assert.ok(Number(await winner.locator('td:nth-child(4)').textContent()) > 0);
+  assert.equal(await winner.locator('td:nth-child(5)').textContent(), '100.0 %');
   assert.deepEqual(faults, []);
   await close();
 });

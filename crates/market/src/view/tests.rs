@@ -36,6 +36,26 @@ fn a_market_is_ready_once_a_state_is_published_and_not_after_it_was_lost() {
 }
 
 #[test]
+fn the_ladder_has_the_newest_slot_of_each_commitment() {
+    let market = Market::default();
+    assert_eq!(market.ladder(), Ladder::default());
+    market.publish(states(8));
+    market.report_slot(11);
+    market.report_node_slot(12, Instant::now());
+    for finalized in [3, 2] {
+        market.report_finalized(finalized);
+    }
+    let ladder = Ladder {
+        node: Some(12),
+        reported: Some(11),
+        processed: Some(8),
+        confirmed: Some(7),
+        finalized: Some(3),
+    };
+    assert_eq!(market.ladder(), ladder);
+}
+
+#[test]
 fn who_follows_the_market_learns_of_every_state_and_of_its_loss() {
     let market = Market::default();
     let mut changes = market.changes();
