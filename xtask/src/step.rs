@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, IsTerminal, Read, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread;
@@ -32,12 +32,17 @@ const DRAIN: Duration = Duration::from_secs(2);
 const TAIL_LINES: usize = 60;
 
 /// Columns of the status line, so that it does not wrap on an 80-column terminal.
-const STATUS_COLUMNS: usize = 66;
+const STATUS_COLUMNS: usize = 75;
+
+/// Columns of the bar in it.
+const BAR_COLUMNS: usize = 16;
 
 /// A running step.
 pub struct Step {
     why: String,
     takes: String,
+    /// How long it took last time, or else by `takes`.
+    expected: Option<Duration>,
     log_path: PathBuf,
     log: RefCell<File>,
     started: Instant,
@@ -61,7 +66,10 @@ impl Step {
         let log = File::create(&log_path)
             .with_context(|| format!("cannot write {}", log_path.display()))?;
         println!("==> {what}");
+        let last = fs::read_to_string(seconds_path(&log_path)).ok();
+        let last = last.and_then(|text| text.trim().parse().ok());
         Ok(Self {
+            expected: last.map(Duration::from_secs).or_else(|| estimate(takes)),
             why: why.to_owned(),
             takes: takes.to_owned(),
             log_path,
@@ -108,6 +116,8 @@ impl Step {
     pub fn done(self) -> Duration {
         let elapsed = self.started.elapsed();
         println!("    done in {}", human(elapsed));
+        // The next run expects as long; where that cannot be kept, it goes by the estimate.
+        let _ = fs::write(seconds_path(&self.log_path), elapsed.as_secs().to_string());
         elapsed
     }
 
@@ -192,14 +202,15 @@ impl Step {
     }
 
     fn show_status(&self, terminal: bool, latest: &str) {
-        let text: String = latest.trim().chars().take(STATUS_COLUMNS).collect();
-        let elapsed = human(self.started.elapsed());
+        let status = status(self.started.elapsed(), self.expected, terminal);
+        let room = STATUS_COLUMNS.saturating_sub(status.chars().count());
+        let text: String = latest.trim().chars().take(room).collect();
         if terminal {
-            print!("\r\x1b[2K    [{elapsed:>7}] {text}");
+            print!("\r\x1b[2K    {status} {text}");
             // A terminal that is gone is no reason to stop the work.
             let _ = io::stdout().flush();
         } else {
-            println!("    [{elapsed:>7}] {text}");
+            println!("    {status} {text}");
         }
     }
 
@@ -207,6 +218,51 @@ impl Step {
         writeln!(self.log.borrow_mut(), "{line}")
             .with_context(|| format!("cannot write {}", self.log_path.display()))
     }
+}
+
+/// Where the time that a step took is kept, beside its log.
+fn seconds_path(log: &Path) -> PathBuf {
+    log.with_extension("seconds")
+}
+
+/// The duration at the beginning of an estimate, such as "2 minutes from nothing"; `None` where it begins with none.
+fn estimate(takes: &str) -> Option<Duration> {
+    const WORDS: [(&str, u64); 4] = [("a", 1), ("one", 1), ("two", 2), ("three", 3)];
+    let mut words = takes.split(|c: char| !c.is_ascii_alphanumeric());
+    let first = words.next()?;
+    if takes.starts_with("half a minute") {
+        return Some(Duration::from_secs(30));
+    }
+    let known = WORDS.iter().find(|(word, _)| *word == first);
+    let count = known.map(|(_, count)| *count).or(first.parse().ok())?;
+    let unit = match words.next()? {
+        "minute" | "minutes" => 60,
+        "s" | "second" | "seconds" => 1,
+        _ => return None,
+    };
+    Some(Duration::from_secs(count.saturating_mul(unit)))
+}
+
+/// How far a step is that is expected to take so long: on a terminal with a bar, elsewhere in words alone.
+fn status(elapsed: Duration, expected: Option<Duration>, terminal: bool) -> String {
+    let taken = human(elapsed);
+    let left = expected.and_then(|expected| expected.checked_sub(elapsed));
+    let (Some(expected), Some(left)) = (expected, left) else {
+        return format!("[{taken:>7}]");
+    };
+    let left = human(Duration::from_secs(left.as_secs().saturating_add(1)));
+    if !terminal {
+        return format!("[{taken:>7}, about {left} left]");
+    }
+    let columns = u128::try_from(BAR_COLUMNS).unwrap_or(0);
+    let full = (elapsed.as_millis() * columns).checked_div(expected.as_millis());
+    let full = full.and_then(|full| usize::try_from(full).ok());
+    let full = full.map_or(BAR_COLUMNS, |full| full.min(BAR_COLUMNS));
+    let (full, empty) = (
+        "=".repeat(full),
+        " ".repeat(BAR_COLUMNS.saturating_sub(full)),
+    );
+    format!("[{taken:>7}] [{full}{empty}] about {left} left:")
 }
 
 /// Sends every line of a pipe, from a thread of its own. Of a line that was redrawn in place only the last state counts.
@@ -251,6 +307,41 @@ mod tests {
         let repo = Repo::at(root.clone());
         let step = Step::begin(&repo, name, "a test step", "testing", "no time");
         (root, step.expect("the temporary folder is writable"))
+    }
+
+    #[test]
+    fn a_status_has_the_time_left_and_on_a_terminal_a_bar() {
+        let [elapsed, expected] = [30, 120].map(Duration::from_secs);
+        let plain = status(elapsed, Some(expected), false);
+        assert_eq!(plain, "[   30 s, about 1 m 31 s left]");
+        let bar = status(elapsed, Some(expected), true);
+        assert_eq!(bar, "[   30 s] [====            ] about 1 m 31 s left:");
+        // What takes longer than it was expected to, or is of unknown length, promises nothing.
+        assert_eq!(status(expected, Some(elapsed), true), "[2 m 00 s]");
+        assert_eq!(status(elapsed, None, false), "[   30 s]");
+    }
+
+    #[test]
+    fn an_estimate_begins_with_a_duration() {
+        let seconds = |takes| estimate(takes).map(|estimate| estimate.as_secs());
+        assert_eq!(seconds("2 minutes from nothing"), Some(120));
+        assert_eq!(seconds("a minute"), Some(60));
+        assert_eq!(seconds("half a minute"), Some(30));
+        assert_eq!(seconds("30 s from nothing"), Some(30));
+        assert_eq!(seconds("two minutes on a core of its own"), Some(120));
+        for unknown in ["minutes", "some minutes", "a few minutes", "no time", ""] {
+            assert_eq!(seconds(unknown), None, "{unknown}");
+        }
+    }
+
+    #[test]
+    fn a_step_expects_to_take_as_long_as_last_time() {
+        let (root, first) = step("again");
+        assert_eq!(first.expected, None);
+        first.done();
+        let (_, second) = step("again");
+        assert_eq!(second.expected, Some(Duration::ZERO));
+        fs::remove_dir_all(root).expect("its folder is there");
     }
 
     fn shell(script: &str) -> Command {

@@ -1,4 +1,4 @@
-//! Parts of every Sluice process: shutdown, logging, traces, metrics' text, clock, back-off, allocator.
+//! Parts of every Sluice process: shutdown, logging, traces, progress, metrics' text, clock, back-off, allocator.
 //!
 //! Knows nothing of Solana, of the stream or of the database.
 
@@ -8,6 +8,7 @@ pub mod backoff;
 pub mod clock;
 pub mod open_metrics;
 pub mod outage_log;
+pub mod progress;
 pub mod reference_clock;
 pub mod shutdown;
 pub mod telemetry;
@@ -16,6 +17,7 @@ pub mod traces;
 pub use backoff::Backoff;
 pub use clock::Clock;
 pub use outage_log::OutageLog;
+pub use progress::Progress;
 pub use reference_clock::ReferenceClock;
 pub use tokio_util::sync::CancellationToken;
 

@@ -4,6 +4,8 @@ use std::io::IsTerminal;
 
 use tracing_subscriber::EnvFilter;
 
+use crate::progress::AboveBars;
+
 /// What is logged when `RUST_LOG` says nothing.
 const DEFAULT_FILTER: &str = "info";
 
@@ -23,7 +25,7 @@ pub fn init(format: Format) {
         EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(DEFAULT_FILTER));
     let logger = tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(std::io::stderr)
+        .with_writer(AboveBars::default)
         .with_ansi(std::io::stderr().is_terminal());
     // The only failure is a logger that is installed already, which serves as well.
     let _ = match format {

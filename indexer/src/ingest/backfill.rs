@@ -16,6 +16,7 @@ pub(super) mod account_gaps;
 
 use std::{sync::Arc, time::Duration};
 
+use service_kit::{Progress, progress::time_left};
 use sluice_geyser::{Body, SlotStatus, SlotUpdate, Update};
 use sluice_store::{Commitment, FilterState};
 use solana_pubkey::Pubkey;
@@ -178,6 +179,7 @@ impl Backfill {
         // Everything up to here is known.
         let mut known = first.saturating_sub(1);
         let mut next = first;
+        let (begun, mut shown) = (Instant::now(), Progress::default());
         while next <= last {
             let (slots, covered) = self.node.slots_with_blocks(next, last).await?;
             let mut blocks: Blocks<_> = self.node.blocks(slots, Arc::clone(&wanted));
@@ -203,11 +205,22 @@ impl Backfill {
                     session.update(update).await?;
                 }
                 known = slot;
+                let read = slot.saturating_sub(first).saturating_add(1);
+                let all = last.saturating_sub(first).saturating_add(1);
+                shown.show(read, all, &words(read, all, begun.elapsed()));
             }
             next = covered.saturating_add(1);
         }
         Ok(Fed::Whole)
     }
+}
+
+/// How far a backfill is, for people.
+fn words(read: u64, all: u64, elapsed: Duration) -> String {
+    let left = time_left(read, all, elapsed).map_or(String::new(), |left| {
+        format!(", about {} s left", left.as_secs().saturating_add(1))
+    });
+    format!("reading by RPC: {read} of {all} slots{left}")
 }
 
 /// A block as the stream sends it, up to this status.
@@ -230,4 +243,20 @@ fn updates(block: Block, status: SlotStatus) -> impl Iterator<Item = Update> {
         bank_id: None,
         body,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_backfill_says_how_far_it_is_and_how_long_it_takes() {
+        let begun = words(0, 200, Duration::ZERO);
+        assert_eq!(begun, "reading by RPC: 0 of 200 slots");
+        let under_way = words(50, 200, Duration::from_secs(10));
+        assert_eq!(
+            under_way,
+            "reading by RPC: 50 of 200 slots, about 31 s left"
+        );
+    }
 }

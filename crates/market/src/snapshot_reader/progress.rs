@@ -29,6 +29,17 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
+    /// What is done, of all: accounts once every pool is listed, and calls before.
+    pub(super) fn parts(&self) -> (u64, u64) {
+        let (done, all) = if self.listed.is_none() {
+            (self.calls_done, self.calls)
+        } else {
+            (self.accounts_read, self.accounts)
+        };
+        let number = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
+        (number(done), number(all))
+    }
+
     /// Time until everything is read, should it go on as it went since the pools were listed. `None` before that.
     pub(crate) fn time_left(&self) -> Option<Duration> {
         let (since, before) = self.listed?;

@@ -28,9 +28,6 @@ const MAX_ACCOUNTS_PER_CALL: usize = 100;
 /// Pause between two updates of the progress, in which only bytes may have come.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Pause between two lines of progress in the log.
-const LOG_INTERVAL: Duration = Duration::from_secs(5);
-
 /// A call under way, and its outcome.
 type Outcome = (Job, Result<AccountSnapshot, SnapshotError>);
 
@@ -51,7 +48,7 @@ pub(super) struct Reading<'a> {
     progress: Progress,
     begun: Instant,
     succeeded: Instant,
-    logged: Instant,
+    shown: service_kit::Progress,
 }
 
 impl<'a> Reading<'a> {
@@ -74,7 +71,7 @@ impl<'a> Reading<'a> {
             progress: Progress::default(),
             begun: now,
             succeeded: now,
-            logged: now,
+            shown: service_kit::Progress::default(),
         }
     }
 
@@ -249,9 +246,7 @@ impl<'a> Reading<'a> {
         self.progress.bytes = self.caller.received();
         self.progress.elapsed = now - self.begun;
         reporting.send_replace(self.progress.clone());
-        if now - self.logged >= LOG_INTERVAL {
-            self.logged = now;
-            tracing::info!(in_flight_at_most = self.pace.limit(), "{}", self.progress);
-        }
+        let (done, all) = self.progress.parts();
+        self.shown.show(done, all, &self.progress);
     }
 }
