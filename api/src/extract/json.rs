@@ -13,13 +13,11 @@ use serde::{
     de::{DeserializeOwned, MapAccess, Visitor, value::MapAccessDeserializer},
 };
 
+use super::echo::echoed;
 use crate::error::ApiError;
 
 /// How long a body may take to arrive: bodies fit into a few packets, and one that drips holds a connection.
 const BODY_DEADLINE: Duration = Duration::from_secs(10);
-
-/// Longest name of an unknown field that an error repeats, in characters.
-const MAX_ECHOED_CHARS: usize = 80;
 
 /// Longest description of a fault that an error repeats, in characters: parsers quote what they were given.
 const MAX_FAULT_CHARS: usize = 300;
@@ -171,8 +169,10 @@ fn unknown_field(path: &str, fault: &str) -> Option<(String, String)> {
     let known = rest.trim_start_matches(", expected ");
     let known = known.split(" at line ").next().unwrap_or(known);
     let field = if path == "." { name } else { path };
-    let shown = field.chars().take(MAX_ECHOED_CHARS).collect();
-    Some((shown, known.trim_start_matches("one of ").replace('`', "")))
+    Some((
+        echoed(field),
+        known.trim_start_matches("one of ").replace('`', ""),
+    ))
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use url::form_urlencoded;
 
+use super::echo::echoed;
 use crate::error::ApiError;
 
 /// The parameters of one request. No endpoint has more than a handful, so a list is searched faster than a map is
@@ -21,12 +22,15 @@ impl<'a> QueryMap<'a> {
         for (name, value) in pairs(query) {
             if !known.contains(&name.as_ref()) {
                 return Err(ApiError::UnknownField {
-                    field: name.into_owned(),
+                    field: echoed(&name),
                     known: known.join(", "),
                 });
             }
             if parameters.get(&name).is_some() {
-                return Err(ApiError::invalid(name, "is given twice; give it once"));
+                return Err(ApiError::invalid(
+                    echoed(&name),
+                    "is given twice; give it once",
+                ));
             }
             parameters.0.push((name, value));
         }

@@ -5,7 +5,7 @@
 use axum::http::{HeaderMap, HeaderValue, header};
 use sluice_config::{CorsOrigins, CorsSwitch};
 
-use crate::error::ApiError;
+use crate::{error::ApiError, extract::echoed};
 
 /// Checks who asks; what is no page names no origin.
 pub(super) fn check(origins: &CorsOrigins, headers: &HeaderMap) -> Result<(), ApiError> {
@@ -21,7 +21,7 @@ pub(super) fn check(origins: &CorsOrigins, headers: &HeaderMap) -> Result<(), Ap
         return Ok(());
     }
     Err(ApiError::OriginRefused {
-        origin: String::from_utf8_lossy(origin.as_bytes()).into_owned(),
+        origin: echoed(&String::from_utf8_lossy(origin.as_bytes())),
     })
 }
 

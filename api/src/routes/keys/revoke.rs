@@ -7,10 +7,10 @@ use axum::{
 use sluice_store::{ApiKeyId, Timestamp};
 
 use super::{Keys, store_error};
-use crate::error::{ApiError, ProblemBody};
-
-/// Longest identifier that an error repeats, in characters.
-const MAX_ECHOED_ID_CHARS: usize = 80;
+use crate::{
+    error::{ApiError, ProblemBody},
+    extract::echoed,
+};
 
 /// Revokes an API key, at once and for good
 ///
@@ -34,7 +34,7 @@ pub(super) async fn handler(
 ) -> Result<StatusCode, ApiError> {
     let missing = || ApiError::NotFound {
         what: "API key in use",
-        id: id.chars().take(MAX_ECHOED_ID_CHARS).collect(),
+        id: echoed(&id),
     };
     // By identifier alone: a name in a path is easily another key's.
     let key = ApiKeyId::parse(&id).map_err(|_| missing())?;

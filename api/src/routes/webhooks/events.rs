@@ -12,7 +12,7 @@ use utoipa::ToSchema;
 use super::{
     paging::{self, PageSize},
     parts::{Refusals, WebhookPath},
-    problem::{found, parse_id, store_error},
+    problem::{found, missing, parse_id, store_error},
     state::State,
 };
 use crate::{auth::Caller, error::ApiError, extract::QueryMap};
@@ -128,10 +128,7 @@ pub(super) async fn one(
     Path((id, message)): Path<(String, String)>,
 ) -> Result<Json<EventView>, ApiError> {
     state.webhook(&access, &id).await?;
-    let missing = || ApiError::NotFound {
-        what: "message",
-        id: message.clone(),
-    };
+    let missing = || missing("message", &message);
     let parsed = MessageId::parse(&message).map_err(|_| missing())?;
     let stored = state.store.message(&access, &parse_id(&id)?, &parsed).await;
     let stored = stored.map_err(store_error)?.ok_or_else(missing)?;

@@ -2,10 +2,7 @@
 
 use sluice_store::{StoreError, WebhookId};
 
-use crate::error::ApiError;
-
-/// Longest identifier that an error repeats, in characters.
-const MAX_ECHOED_ID_CHARS: usize = 80;
+use crate::{error::ApiError, extract::echoed};
 
 /// What cannot be an identifier names no webhook, just as an identifier that was never given.
 pub(super) fn parse_id(text: &str) -> Result<WebhookId, ApiError> {
@@ -24,7 +21,7 @@ pub(super) fn found<T>(result: Result<Option<T>, StoreError>, id: &str) -> Resul
 pub(super) fn missing(what: &'static str, id: &str) -> ApiError {
     ApiError::NotFound {
         what,
-        id: id.chars().take(MAX_ECHOED_ID_CHARS).collect(),
+        id: echoed(id),
     }
 }
 

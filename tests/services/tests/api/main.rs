@@ -6,6 +6,7 @@ mod client;
 mod crowd;
 mod damage;
 mod devnet;
+mod echoes;
 mod examples;
 mod explain;
 mod failures;
