@@ -1,5 +1,7 @@
 //! Answers: JSON, written into one buffer of a given capacity, and streams of server-sent events.
 
+mod json_writer;
+
 use axum::{
     body::{Body, Bytes},
     http::{HeaderName, HeaderValue, header},
@@ -24,14 +26,16 @@ pub fn json(body: &impl Serialize, room: usize) -> Response {
 /// None that is known: what is answered has a JSON text.
 pub fn text(body: &impl Serialize, room: usize) -> Result<Bytes, ApiError> {
     let mut text = Vec::with_capacity(room);
-    sonic_rs::to_writer(&mut text, body).map_err(|error| ApiError::Internal(error.into()))?;
+    json_writer::write(&mut text, body).map_err(|error| ApiError::Internal(error.into()))?;
     Ok(text.into())
 }
 
 /// Answers with a JSON text.
 pub fn json_text(text: Bytes) -> Response {
+    let mut answer = Response::new(Body::from(text));
     let json = HeaderValue::from_static("application/json");
-    ([(header::CONTENT_TYPE, json)], text).into_response()
+    answer.headers_mut().insert(header::CONTENT_TYPE, json);
+    answer
 }
 
 /// Answers with a stream of server-sent events.

@@ -1,13 +1,11 @@
 //! Request id: names a request in its answer and in the log, as the client named it or as it is made here.
 
-use std::{
-    fmt::Write,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering::Relaxed},
-    },
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering::Relaxed},
 };
 
+use arrayvec::ArrayString;
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 
 /// The header of a request and of every answer.
@@ -15,6 +13,9 @@ pub const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// Longest id that is taken from a client, bytes: twice that of a UUID, so that none in use is refused.
 const LONGEST: usize = 72;
+
+/// Most bytes of an id that is made: two numbers of sixteen hexadecimal digits, joined by a hyphen.
+const MADE: usize = 33;
 
 tokio::task_local! {
     static CURRENT: HeaderValue;
@@ -35,7 +36,7 @@ pub fn current() -> Option<String> {
 /// Makes ids, none twice in a process. Clones make different ones.
 #[derive(Clone, Debug)]
 pub struct RequestIds {
-    process: u64,
+    process: ArrayString<MADE>,
     next: Arc<AtomicU64>,
 }
 
@@ -43,8 +44,11 @@ impl RequestIds {
     /// Ids that begin with `process`, by which those of two processes differ.
     #[must_use]
     pub fn new(process: u64) -> Self {
+        let mut text = ArrayString::new();
+        push_hex(&mut text, process, 16);
+        text.push('-');
         Self {
-            process,
+            process: text,
             next: Arc::default(),
         }
     }
@@ -61,10 +65,19 @@ impl RequestIds {
 
     fn make(&self) -> HeaderValue {
         let number = self.next.fetch_add(1, Relaxed);
-        let mut text = String::with_capacity(LONGEST);
-        let _ = write!(text, "{:016x}-{number:x}", self.process);
-        HeaderValue::from_maybe_shared(bytes::Bytes::from(text))
-            .unwrap_or(HeaderValue::from_static("none"))
+        let mut text = self.process;
+        let digits = (u64::BITS - number.leading_zeros()).div_ceil(4).max(1);
+        push_hex(&mut text, number, digits);
+        HeaderValue::from_str(&text).unwrap_or(HeaderValue::from_static("none"))
+    }
+}
+
+/// The last so many hexadecimal digits of a number. Each request is given an id, and the general formatting takes ten times
+/// as long as the digits.
+fn push_hex(text: &mut ArrayString<MADE>, number: u64, digits: u32) {
+    for place in (0..digits).rev() {
+        let digit = u32::try_from(number >> (4 * place) & 0xf).unwrap_or(0);
+        text.push(char::from_digit(digit, 16).unwrap_or('0'));
     }
 }
 
@@ -104,6 +117,16 @@ mod tests {
         ] {
             let made = of(&ids, other);
             assert!(made.starts_with("0000000000000007-"), "{other}: {made}");
+        }
+    }
+
+    #[test]
+    fn a_made_id_is_the_process_and_the_number_in_hexadecimal_digits() {
+        let ids = RequestIds::new(0x0123_4567_89ab_cdef);
+        for number in [0, 1, 0xf, 0x10, 0xabc, u64::MAX] {
+            ids.next.store(number, Relaxed);
+            let expected = format!("0123456789abcdef-{number:x}");
+            assert_eq!(ids.of(&HeaderMap::new()), expected.as_str());
         }
     }
 

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use arrayvec::ArrayString;
 use five8::BASE58_ENCODED_32_MAX_LEN;
 use serde::{Serialize, Serializer};
 use solana_pubkey::Pubkey;
@@ -18,10 +19,7 @@ use crate::error::ApiError;
 /// An address on the wire: 32 bytes in base58. It holds its text, because an answer names a mint many times, and
 /// converting an address takes longer than anything else that is done with it.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub struct Address {
-    text: [u8; BASE58_ENCODED_32_MAX_LEN],
-    length: u8,
-}
+pub struct Address(ArrayString<BASE58_ENCODED_32_MAX_LEN>);
 
 impl Address {
     /// The text of `pubkey`.
@@ -29,25 +27,33 @@ impl Address {
     pub fn new(pubkey: &Pubkey) -> Self {
         let mut text = [0; BASE58_ENCODED_32_MAX_LEN];
         let length = five8::encode_32(pubkey.as_array(), &mut text);
-        Self { text, length }
+        let text = text.get(..usize::from(length));
+        let text = text.and_then(|text| str::from_utf8(text).ok());
+        let text = text.and_then(|text| ArrayString::from(text).ok());
+        Self(text.expect("base58 is ASCII, and its length is that of what was written"))
     }
 
-    fn as_str(&self) -> &str {
-        let text = self.text.get(..usize::from(self.length));
-        text.and_then(|text| str::from_utf8(text).ok())
-            .expect("base58 is ASCII, and its length is that of what was written")
+    /// Parses the base58 address in `field`, which is the text of no other address, and has no other text: it need not be
+    /// made again where the address is answered.
+    ///
+    /// # Errors
+    /// As [`parse_pubkey`].
+    pub fn parse(field: &str, text: &str) -> Result<(Pubkey, Self), ApiError> {
+        let pubkey = parse_pubkey(field, text)?;
+        let kept = ArrayString::from(text).map_err(|_| unreadable(field))?;
+        Ok((pubkey, Self(kept)))
     }
 }
 
 impl fmt::Debug for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
+        f.write_str(&self.0)
     }
 }
 
 impl Serialize for Address {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.as_str())
+        serializer.serialize_str(&self.0)
     }
 }
 
@@ -69,6 +75,34 @@ impl ToSchema for Address {}
 /// # Errors
 /// [`ApiError::InvalidField`] when it is not 32 bytes of base58.
 pub fn parse_pubkey(field: &str, text: &str) -> Result<Pubkey, ApiError> {
-    text.parse()
-        .map_err(|_| ApiError::invalid(field, "must be an address: 32 bytes in base58"))
+    text.parse().map_err(|_| unreadable(field))
+}
+
+fn unreadable(field: &str) -> ApiError {
+    ApiError::invalid(field, "must be an address: 32 bytes in base58")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_has_one_text() {
+        let zeros = |count: usize| {
+            let mut bytes = [7; 32];
+            bytes[..count].fill(0);
+            Pubkey::from(bytes)
+        };
+        for pubkey in (0..=32).map(zeros) {
+            let text = pubkey.to_string();
+            let (parsed, kept) = Address::parse("mint", &text).expect("an address");
+            assert_eq!((parsed, kept), (pubkey, Address::new(&pubkey)));
+            let fewer = text.strip_prefix('1').map(str::to_owned);
+            let others = [Some(format!("1{text}")), Some(format!("{text} ")), fewer];
+            for other in others.into_iter().flatten() {
+                let refused = Address::parse("mint", &other).expect_err(&other);
+                assert_eq!(refused.code(), "invalid_field");
+            }
+        }
+    }
 }

@@ -2,6 +2,7 @@
 
 use std::{
     convert::Infallible,
+    sync::Arc,
     task::{Context, Poll},
     time::Duration,
 };
@@ -38,7 +39,7 @@ const READABLE: [HeaderName; 4] = [
 
 /// Puts CORS around the public routes of a service.
 #[derive(Clone)]
-pub struct PublicCors(Option<CorsLayer>);
+pub struct PublicCors(Option<Arc<CorsLayer>>);
 
 impl PublicCors {
     /// As configured. An origin that is no header is none that a browser sends.
@@ -58,53 +59,49 @@ impl PublicCors {
             .allow_headers([header::CONTENT_TYPE, X_REQUEST_ID, IDEMPOTENCY_KEY])
             .expose_headers(READABLE)
             .max_age(REMEMBERED);
-        Self(Some(layer))
+        Self(Some(Arc::new(layer)))
     }
 }
 
-impl<S: Clone> Layer<S> for PublicCors {
+impl<S> Layer<S> for PublicCors {
     type Service = WithCors<S>;
 
     fn layer(&self, inner: S) -> Self::Service {
         WithCors {
-            public: self.0.as_ref().map(|layer| layer.layer(inner.clone())),
+            public: self.0.clone(),
             inner,
         }
     }
 }
 
-/// A service with CORS around its public routes.
+/// A service with CORS around its public routes. Each request has a clone of its own, most of which no page asked for: those
+/// share what is said to pages.
 #[derive(Clone)]
 pub struct WithCors<S> {
-    public: Option<Cors<S>>,
+    public: Option<Arc<CorsLayer>>,
     inner: S,
 }
 
 impl<S> Service<Request> for WithCors<S>
 where
-    S: Service<Request, Response = Response, Error = Infallible>,
+    S: Service<Request, Response = Response, Error = Infallible> + Clone,
 {
     type Response = Response;
     type Error = Infallible;
     type Future = Either<<Cors<S> as Service<Request>>::Future, S::Future>;
 
     fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        if let Some(public) = &mut self.public
-            && public.poll_ready(context).is_pending()
-        {
-            return Poll::Pending;
-        }
         self.inner.poll_ready(context)
     }
 
     fn call(&mut self, request: Request) -> Self::Future {
-        match &mut self.public {
+        match &self.public {
             // What no page sends, which is most, is not searched for answers to one.
             Some(public)
                 if request.headers().contains_key(header::ORIGIN)
                     && request.uri().path().starts_with(PUBLIC) =>
             {
-                Either::Left(public.call(request))
+                Either::Left(public.layer(self.inner.clone()).call(request))
             }
             _ => Either::Right(self.inner.call(request)),
         }

@@ -8,7 +8,10 @@ use utoipa::ToSchema;
 
 use super::{
     response::QuoteResponse,
-    wire::{DEFAULT_SLIPPAGE, SwapModeName, parse_platform_rate, parse_slippage},
+    wire::{
+        Bound, DEFAULT_SLIPPAGE, MintTexts, Quote, SwapModeName, parse_platform_rate,
+        parse_slippage,
+    },
 };
 use crate::{
     error::{ApiError, ProblemBody},
@@ -94,36 +97,54 @@ pub async fn get(
     State(state): State<AppState>,
     RawQuery(query): RawQuery,
 ) -> Result<QuoteResponse, ApiError> {
-    let (ask, slippage) = parse(query.as_deref().unwrap_or_default())?;
-    quoted(state.market(), &ask, slippage)
+    let asked = parse(query.as_deref().unwrap_or_default())?;
+    quoted(state.market(), &asked)
+}
+
+/// What the parameters ask for.
+pub(super) struct Asked {
+    pub(super) ask: Ask,
+    pub(super) slippage: BasisPoints,
+    /// The mints as they were written.
+    mints: MintTexts,
 }
 
 /// The answer to an ask now.
-pub(super) fn quoted(
-    market: &Market,
-    ask: &Ask,
-    slippage: BasisPoints,
-) -> Result<QuoteResponse, ApiError> {
+pub(super) fn quoted(market: &Market, asked: &Asked) -> Result<QuoteResponse, ApiError> {
+    let ask = &asked.ask;
     let priced = best_route(market, ask).map_err(|unpriced| match unpriced {
         Unpriced::MintMismatch { pools } => ApiError::UnknownPool {
             pool: pools.to_string(),
         },
         Unpriced::Refused(refusal) => refusal,
     })?;
-    Ok(QuoteResponse::new(&priced, slippage, ask.commitment))
+    let quote = Quote::between(
+        asked.mints,
+        &priced,
+        Bound::with_slippage(&priced, asked.slippage),
+    );
+    Ok(QuoteResponse::new(
+        &priced,
+        quote,
+        asked.slippage,
+        ask.commitment,
+    ))
 }
 
-fn parse(query: &str) -> Result<(Ask, BasisPoints), ApiError> {
+fn parse(query: &str) -> Result<Asked, ApiError> {
     read(&QueryMap::parse(query, &PARAMETERS)?)
 }
 
-/// What the parameters ask, and the slippage.
-pub(super) fn read(query: &QueryMap) -> Result<(Ask, BasisPoints), ApiError> {
+/// What the parameters ask for.
+pub(super) fn read(query: &QueryMap) -> Result<Asked, ApiError> {
     let amount =
         |name: &str, text: &str| Amount::parse(text).map_err(|rule| ApiError::invalid(name, rule));
+    let mint = |name: &'static str| Address::parse(name, query.require(name)?);
+    let (input_mint, input) = mint("inputMint")?;
+    let (output_mint, output) = mint("outputMint")?;
     let ask = Ask {
-        input_mint: parse_pubkey("inputMint", query.require("inputMint")?)?,
-        output_mint: parse_pubkey("outputMint", query.require("outputMint")?)?,
+        input_mint,
+        output_mint,
         amount: cpmm::Amount::new(amount("amount", query.require("amount")?)?.0),
         mode: SwapModeName::parse("swapMode", query.get("swapMode"))?.into(),
         pools: query
@@ -153,7 +174,11 @@ pub(super) fn read(query: &QueryMap) -> Result<(Ask, BasisPoints), ApiError> {
         Some(text) => amount("slippageBps", text)?,
         None => Amount(u64::from(DEFAULT_SLIPPAGE)),
     };
-    Ok((ask, parse_slippage("slippageBps", slippage)?))
+    Ok(Asked {
+        ask,
+        slippage: parse_slippage("slippageBps", slippage)?,
+        mints: MintTexts { input, output },
+    })
 }
 
 /// The wallet changes nothing about a quote; it is read so that a client can ask with the fields of its swap.
@@ -216,7 +241,7 @@ mod tests {
 
     #[test]
     fn the_three_parameters_suffice_and_slippage_defaults_to_half_a_percent() {
-        let (ask, slippage) = parse(&format!(
+        let Asked { ask, slippage, .. } = parse(&format!(
             "inputMint={A}&outputMint={B}&amount=18446744073709551615"
         ))
         .expect("valid");

@@ -7,7 +7,7 @@ use serde::Serialize;
 use sluice_market::QuoteCommitment;
 use utoipa::ToSchema;
 
-use super::wire::{Amounts, Bound, Quote, SwapModeName};
+use super::wire::{Amounts, Quote, SwapModeName};
 use crate::{
     answer,
     error::ApiError,
@@ -139,10 +139,14 @@ impl Answer for QuoteResponse {
 }
 
 impl QuoteResponse {
-    /// The answer for a priced ask.
+    /// The answer for a priced ask, with this quote of it.
     #[must_use]
-    pub fn new(priced: &Priced, slippage: BasisPoints, commitment: QuoteCommitment) -> Self {
-        let quote = Quote::new(priced, Bound::with_slippage(priced, slippage));
+    pub fn new(
+        priced: &Priced,
+        quote: Quote,
+        slippage: BasisPoints,
+        commitment: QuoteCommitment,
+    ) -> Self {
         let mode = priced.mode();
         let expected_in = (mode == SwapMode::ExactOut).then(|| priced.amount_in().get());
         let fee = priced.platform_fee(quote.amount_in);

@@ -81,10 +81,29 @@ impl Bound {
     }
 }
 
+/// The texts of the mints of a swap.
+#[derive(Clone, Copy, Debug)]
+pub struct MintTexts {
+    /// Of what goes in.
+    pub input: Address,
+    /// Of what comes out.
+    pub output: Address,
+}
+
 impl Quote {
     /// The quote of a priced swap under a bound.
     #[must_use]
     pub fn new(priced: &Priced, bound: Bound) -> Self {
+        let mints = MintTexts {
+            input: Address::new(&priced.first.input_mint()),
+            output: Address::new(&priced.last().output_mint()),
+        };
+        Self::between(mints, priced, bound)
+    }
+
+    /// As [`Self::new`], where the texts of its mints are known: to make them takes as long as the price.
+    #[must_use]
+    pub fn between(mints: MintTexts, priced: &Priced, bound: Bound) -> Self {
         let received = priced.received().get();
         let (amount_in, minimum_out) = match bound {
             Bound::MinimumOut(minimum) => (priced.asked.get(), minimum),
@@ -92,10 +111,10 @@ impl Quote {
         };
         Self {
             amount_in,
-            input_mint: Address::new(&priced.first.input_mint()),
+            input_mint: mints.input,
             minimum_out,
             out_amount: received,
-            output_mint: Address::new(&priced.last().output_mint()),
+            output_mint: mints.output,
             pool: priced.pools().text(),
             program: Address::new(&priced.exchange.program),
         }
