@@ -13,7 +13,7 @@ on_both!(
     a_webhook_comes_back_as_it_was_written,
     lists_go_through_every_webhook_once,
     an_update_of_an_old_version_is_refused,
-    the_database_itself_refuses_a_webhook_that_can_never_fire,
+    the_store_refuses_a_webhook_that_can_never_fire,
     a_deleted_webhook_is_gone_at_once_however_much_it_is_owed,
     a_temporary_webhook_is_leased_by_name_and_ends,
 );
@@ -96,19 +96,19 @@ async fn an_update_of_an_old_version_is_refused(fixture: &Fixture) {
     assert!(update(None).await.is_ok());
 }
 
-async fn the_database_itself_refuses_a_webhook_that_can_never_fire(fixture: &Fixture) {
+async fn the_store_refuses_a_webhook_that_can_never_fire(fixture: &Fixture) {
     let store = &fixture.store;
     let mut no_kind = webhook(1);
     no_kind.definition.events = std::iter::empty().collect();
     assert!(matches!(
         store.create_webhook(&no_kind, 9).await,
-        Err(StoreError::Database(_))
+        Err(StoreError::MatchesNothing)
     ));
     let mut no_key = webhook(1);
     no_key.definition.filters = Filters::default();
     assert!(matches!(
         store.create_webhook(&no_key, 9).await,
-        Err(StoreError::Database(_))
+        Err(StoreError::MatchesNothing)
     ));
     let revision = store.webhook_revision().await.expect("reads");
     assert_eq!(revision.0, 0, "nothing was written");
