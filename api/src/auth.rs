@@ -10,7 +10,7 @@
 mod caller_limiter;
 mod sessions;
 
-use std::{net::IpAddr, sync::Arc, time::Instant};
+use std::{sync::Arc, time::Instant};
 
 use axum::{
     extract::{FromRequestParts, Request, State},
@@ -20,7 +20,7 @@ use axum::{
 };
 use sluice_store::{AcceptedApiKey, Access, ApiKeyHash, Scope, Scopes, Store};
 
-use crate::error::ApiError;
+use crate::{client::from_this_machine, error::ApiError};
 
 pub use caller_limiter::{CallerLimiter, RateLimit};
 use sessions::Sessions;
@@ -34,16 +34,6 @@ pub const CSRF_TOKEN: HeaderName = HeaderName::from_static("x-csrf-token");
 
 /// Longest key that is looked up. Ours are shorter.
 const MAX_KEY_BYTES: usize = 128;
-
-/// Headers by which proxies say that they pass on somebody else's request.
-const FORWARDED: [&str; 6] = [
-    "forwarded",
-    "via",
-    "x-forwarded-for",
-    "x-forwarded-host",
-    "x-forwarded-proto",
-    "x-real-ip",
-];
 
 /// What a caller may see, and do.
 #[derive(Clone, Debug)]
@@ -342,26 +332,6 @@ fn bearer_token(headers: &HeaderMap) -> Result<Option<&str>, ApiError> {
     }
 }
 
-/// Whether nothing says that the request comes from elsewhere.
-pub(crate) fn from_this_machine(headers: &HeaderMap) -> bool {
-    let forwarded = FORWARDED.iter().any(|name| headers.contains_key(*name));
-    let host = headers.get(header::HOST);
-    !forwarded && host.is_none_or(|host| host.to_str().is_ok_and(names_loopback))
-}
-
-/// Whether the value of a Host header is a loopback address or `localhost`.
-fn names_loopback(host: &str) -> bool {
-    let name = match host.rsplit_once(':') {
-        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
-        _ => host,
-    };
-    let literal = name.trim_start_matches('[').trim_end_matches(']');
-    name.eq_ignore_ascii_case("localhost")
-        || literal
-            .parse::<IpAddr>()
-            .is_ok_and(|address| address.is_loopback())
-}
-
 #[cfg(test)]
 mod tests {
     use axum::http::{HeaderName, HeaderValue};
@@ -399,33 +369,5 @@ mod tests {
         assert_eq!(of("a=b; sluice_session=1f; c=d"), Some("1f".to_owned()));
         assert_eq!(of("xsluice_session=1f"), None);
         assert_eq!(of(""), None);
-    }
-
-    #[test]
-    fn only_requests_from_this_machine_look_so() {
-        for host in [
-            "localhost",
-            "LOCALHOST:8787",
-            "127.0.0.1",
-            "127.0.0.2:80",
-            "[::1]:8787",
-            "[::1]",
-        ] {
-            assert!(from_this_machine(&headers(&[("host", host)])), "{host}");
-        }
-        assert!(from_this_machine(&HeaderMap::new()));
-        for host in [
-            "rebound.example.com:8787",
-            "localhost.example.com",
-            "10.0.0.1:8787",
-            "",
-            "[fe80::1]",
-        ] {
-            assert!(!from_this_machine(&headers(&[("host", host)])), "{host}");
-        }
-        for name in FORWARDED {
-            let proxied = headers(&[("host", "localhost"), (name, "192.0.2.1")]);
-            assert!(!from_this_machine(&proxied), "{name}");
-        }
     }
 }

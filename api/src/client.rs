@@ -7,14 +7,22 @@ use std::{
 
 use axum::{
     extract::FromRequestParts,
-    http::{Extensions, HeaderMap, HeaderName, HeaderValue, request::Parts},
+    http::{Extensions, HeaderMap, HeaderName, HeaderValue, header, request::Parts},
 };
 use ipnet::IpNet;
 
-use crate::auth::from_this_machine;
-
 /// Bits of an IPv6 address that count: a subscriber has all addresses of such a network.
 const SUBSCRIBER_BITS: u32 = 64;
+
+/// Headers by which proxies say that they pass on somebody else's request.
+const FORWARDED: [&str; 6] = [
+    "forwarded",
+    "via",
+    "x-forwarded-for",
+    "x-forwarded-host",
+    "x-forwarded-proto",
+    "x-real-ip",
+];
 
 /// The other end of a connection: of every request an extension.
 #[derive(Clone, Copy, Debug)]
@@ -133,6 +141,26 @@ impl<S: Send + Sync> FromRequestParts<S> for PeerIsHere {
     }
 }
 
+/// Whether nothing says that the request comes from elsewhere.
+pub(crate) fn from_this_machine(headers: &HeaderMap) -> bool {
+    let forwarded = FORWARDED.iter().any(|name| headers.contains_key(*name));
+    let host = headers.get(header::HOST);
+    !forwarded && host.is_none_or(|host| host.to_str().is_ok_and(names_loopback))
+}
+
+/// Whether the value of a Host header is a loopback address or `localhost`.
+fn names_loopback(host: &str) -> bool {
+    let name = match host.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
+        _ => host,
+    };
+    let literal = name.trim_start_matches('[').trim_end_matches(']');
+    name.eq_ignore_ascii_case("localhost")
+        || literal
+            .parse::<IpAddr>()
+            .is_ok_and(|address| address.is_loopback())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -180,5 +208,41 @@ mod tests {
         assert_eq!(client("10.0.0.1", &["[2001:db8::7]"]), "2001:db8::");
         assert_eq!(client("2001:db8:0:1:2:3:4:5", &[]), "2001:db8:0:1::");
         assert_eq!(client("::1", &[]), "::1");
+    }
+
+    fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
+        let pairs = pairs.iter().map(|(name, value)| {
+            let value = HeaderValue::from_str(value).expect("a value");
+            (HeaderName::from_static(name), value)
+        });
+        pairs.collect()
+    }
+
+    #[test]
+    fn only_requests_from_this_machine_look_so() {
+        for host in [
+            "localhost",
+            "LOCALHOST:8787",
+            "127.0.0.1",
+            "127.0.0.2:80",
+            "[::1]:8787",
+            "[::1]",
+        ] {
+            assert!(from_this_machine(&headers(&[("host", host)])), "{host}");
+        }
+        assert!(from_this_machine(&HeaderMap::new()));
+        for host in [
+            "rebound.example.com:8787",
+            "localhost.example.com",
+            "10.0.0.1:8787",
+            "",
+            "[fe80::1]",
+        ] {
+            assert!(!from_this_machine(&headers(&[("host", host)])), "{host}");
+        }
+        for name in FORWARDED {
+            let proxied = headers(&[("host", "localhost"), (name, "192.0.2.1")]);
+            assert!(!from_this_machine(&proxied), "{name}");
+        }
     }
 }

@@ -24,7 +24,8 @@ use url::form_urlencoded;
 pub use self::demo_wallet::DemoWallet;
 
 use crate::{
-    auth::{Authenticator, SESSION_COOKIE, Session, from_this_machine},
+    auth::{Authenticator, SESSION_COOKIE, Session},
+    client::from_this_machine,
     error::ApiError,
     metrics::{self, Metrics},
     pages,
