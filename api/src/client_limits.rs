@@ -1,5 +1,5 @@
 //! Client limits: how many requests a client may make, those that ask the RPC node counted once more apart, and what answers
-//! say of them and of the streams that it may hold open.
+//! say of them.
 
 use std::{
     fmt::Write,
@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use axum::http::{HeaderMap, HeaderName, HeaderValue};
+use axum::http::{HeaderMap, HeaderValue};
 use governor::{
     Quota, RateLimiter,
     clock::{Clock, DefaultClock},
@@ -22,11 +22,8 @@ use crate::{
     client::{Client, Proxies},
     error::ApiError,
     metrics::Route,
+    rate_limit::{RATE_LIMIT, RATE_LIMIT_POLICY},
 };
-
-/// What is left of a limit, and the limit itself (draft-ietf-httpapi-ratelimit-headers).
-pub const RATE_LIMIT: HeaderName = HeaderName::from_static("ratelimit");
-pub const RATE_LIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
 
 /// After so many counted requests the clients whose buckets are full again are forgotten, so that memory is held for those
 /// alone that came lately.
@@ -68,17 +65,6 @@ pub struct Refusal {
 /// What the answer to a counted request says of the limits; nothing where the client has none.
 #[derive(Clone, Debug, Default)]
 pub struct Standing(Option<(HeaderValue, HeaderValue)>);
-
-/// What is left to a client of what it may hold open at a time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Share {
-    /// Name of the limit.
-    pub name: &'static str,
-    /// How many more it may open.
-    pub left: usize,
-    /// How many it may hold open.
-    pub most: usize,
-}
 
 impl ClientLimits {
     /// Full buckets on the clock of the system.
@@ -214,19 +200,6 @@ impl Standing {
     /// Says it in the answer, beside what that says of a share already: several lines are one list.
     pub fn put(self, headers: &mut HeaderMap) {
         if let Some((rest, policy)) = self.0 {
-            headers.append(RATE_LIMIT, rest);
-            headers.append(RATE_LIMIT_POLICY, policy);
-        }
-    }
-}
-
-impl Share {
-    /// Says it in the answer. When there is more of it nobody knows: whenever the client ends one.
-    pub fn put(self, headers: &mut HeaderMap) {
-        let Self { name, left, most } = self;
-        let rest = HeaderValue::from_str(&format!("\"{name}\";r={left}"));
-        let policy = format!("\"{name}\";q={most};qu=\"concurrent-requests\"");
-        if let Some((rest, policy)) = rest.ok().zip(HeaderValue::from_str(&policy).ok()) {
             headers.append(RATE_LIMIT, rest);
             headers.append(RATE_LIMIT_POLICY, policy);
         }

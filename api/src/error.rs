@@ -23,7 +23,10 @@ use utoipa::ToSchema;
 
 pub use swap_refusal::SwapRefusal;
 
-use crate::{client_limits::Share, metrics::Opened, request_id};
+use crate::{
+    rate_limit::{Opened, Share},
+    request_id,
+};
 
 /// Media type of problem details.
 const PROBLEM_JSON: HeaderValue = HeaderValue::from_static("application/problem+json");

@@ -25,6 +25,7 @@ mod pages;
 mod places;
 pub mod pricing;
 mod quote_feeds;
+mod rate_limit;
 mod request_id;
 mod router;
 pub mod routes;

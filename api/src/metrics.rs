@@ -26,7 +26,7 @@ use sluice_chain_types::Slot;
 use sluice_market::{Ladder, Market, NotReady, ServerMetrics, Status};
 
 pub use self::route::Route;
-use crate::{client::PeerIsHere, error::ApiError};
+use crate::{client::PeerIsHere, error::ApiError, rate_limit::Opened};
 
 /// Bounds of the buckets of durations: from a hundredth of a millisecond, in which a quote is answered, to ten seconds.
 const FIRST_BUCKET: f64 = 0.000_01;
@@ -71,35 +71,6 @@ pub enum CallOutcome {
     Timeout,
     /// It refused, or could not be reached.
     Failed,
-}
-
-/// What clients hold open.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Opened {
-    /// Connections.
-    Connections,
-    /// Streams, each on a connection of its own.
-    Streams,
-}
-
-impl Opened {
-    /// The name of the limit of all.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Connections => "connections",
-            Self::Streams => "streams",
-        }
-    }
-
-    /// The name of the limit of one client.
-    #[must_use]
-    pub const fn name_per_client(self) -> &'static str {
-        match self {
-            Self::Connections => "connections-per-client",
-            Self::Streams => "streams-per-client",
-        }
-    }
 }
 
 /// What is counted, without the market, which is asked when the text is made. Clones count together.

@@ -7,9 +7,9 @@ use parking_lot::Mutex;
 
 use crate::{
     client::{Client, Proxies},
-    client_limits::Share,
     error::ApiError,
-    metrics::{Metrics, Opened},
+    metrics::Metrics,
+    rate_limit::{Opened, Share},
 };
 
 /// The most places.

@@ -18,8 +18,8 @@ use tower::{Layer, Service};
 use tower_http::cors::{AllowOrigin, Cors, CorsLayer};
 
 use crate::{
-    client_limits::{RATE_LIMIT, RATE_LIMIT_POLICY},
     idempotency::IDEMPOTENCY_KEY,
+    rate_limit::{RATE_LIMIT, RATE_LIMIT_POLICY},
     request_id::X_REQUEST_ID,
 };
 
