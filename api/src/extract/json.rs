@@ -147,6 +147,8 @@ fn parse_with_path<T: DeserializeOwned>(body: &[u8]) -> Result<T, ApiError> {
         let fault = error.inner().to_string();
         if let Some((field, known)) = unknown_field(&path, &fault) {
             ApiError::UnknownField { field, known }
+        } else if let Some(field) = missing_field(&path, &fault) {
+            ApiError::invalid(shortened(&field), "must be given")
         } else if path == "." || error.inner().is_syntax() || error.inner().is_eof() {
             ApiError::InvalidBody(shortened(&fault))
         } else {
@@ -173,6 +175,15 @@ fn unknown_field(path: &str, fault: &str) -> Option<(String, String)> {
         echoed(field),
         known.trim_start_matches("one of ").replace('`', ""),
     ))
+}
+
+/// The field without which serde's text says that there is no value. The path is that of the object that lacks it.
+fn missing_field(path: &str, fault: &str) -> Option<String> {
+    let (name, _) = fault.strip_prefix("missing field `")?.split_once('`')?;
+    Some(match path {
+        "." => name.to_owned(),
+        object => format!("{object}.{name}"),
+    })
 }
 
 #[cfg(test)]
@@ -259,6 +270,14 @@ mod tests {
         );
         let error = parse_with_path::<Outer>(br#"{"outer":1}"#).expect_err("unknown");
         assert!(error.to_string().starts_with("outer is not"), "{error}");
+        for (body, missing) in [
+            ("{}", "inner: must"),
+            (r#"{"inner":{}}"#, "inner.amount: must"),
+        ] {
+            let error = parse_with_path::<Outer>(body.as_bytes()).expect_err("missing");
+            assert_eq!(error.code(), "invalid_field");
+            assert!(error.to_string().starts_with(missing), "{error}");
+        }
         assert!(parse_with_path::<Outer>(br#"{"inner":{"amount":1}} x"#).is_err());
     }
 }

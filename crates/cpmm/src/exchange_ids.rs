@@ -94,7 +94,8 @@ mod tests {
             ExchangeIds::configured(Some(&devnet)),
             Ok(ExchangeIds::DEVNET)
         );
-        for wrong in ["", "devnet", "0OIl", &devnet[1..], "1111"] {
+        // Two digits less are always less than 32 bytes.
+        for wrong in ["", "devnet", "0OIl", &devnet[2..], "1111"] {
             assert_eq!(ExchangeIds::configured(Some(wrong)), Err(NotAnAddress));
         }
     }

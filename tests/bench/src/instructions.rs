@@ -72,11 +72,13 @@ const SETTLED: Duration = Duration::from_secs(3);
 const MOST: Limits = Limits {
     quote: 400_000,
     build: 4_000_000,
+    bare: 40_000,
 };
 
 struct Limits {
     quote: u64,
     build: u64,
+    bare: u64,
 }
 
 /// Counts the instructions of requests.
@@ -101,6 +103,7 @@ pub async fn figures() -> anyhow::Result<Vec<Figure>> {
     Ok(vec![
         exact("GET /v1/quote", quote, MOST.quote),
         exact("POST /v1/swap/transaction", build, MOST.build),
+        exact("bare route", bare, MOST.bare),
     ])
 }
 
