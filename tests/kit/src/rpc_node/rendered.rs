@@ -35,10 +35,31 @@ pub(super) struct Rendered {
     pub(super) slot: u64,
     /// By address.
     accounts: HashMap<String, String>,
-    /// Addresses of pools, and of their first vaults, in the order in which they came.
-    pools: Vec<(String, [u8; 32])>,
-    /// The list of all pools, while none has changed since it was made.
-    listed: Option<Bytes>,
+    /// In the order in which they came.
+    pools: Vec<Listed>,
+    /// For each exchange's program the list of all its pools, while none has changed since it was made.
+    lists: HashMap<Pubkey, Bytes>,
+}
+
+/// A pool, as lists select it.
+struct Listed {
+    address: String,
+    exchange: Pubkey,
+    /// Address of its first vault.
+    vault_0: [u8; 32],
+}
+
+/// Which pools a call lists.
+struct Part {
+    exchange: Pubkey,
+    /// How the address of the first vault begins.
+    prefix: Vec<u8>,
+}
+
+impl Part {
+    fn has(&self, pool: &Listed) -> bool {
+        pool.exchange == self.exchange && pool.vault_0.starts_with(&self.prefix)
+    }
 }
 
 impl Default for Rendered {
@@ -48,7 +69,7 @@ impl Default for Rendered {
             slot: 0,
             accounts: HashMap::new(),
             pools: Vec::new(),
-            listed: None,
+            lists: HashMap::new(),
         };
         let (lamports, threshold) = RENT;
         let data = [
@@ -77,10 +98,14 @@ impl Rendered {
         } = account;
         let key = pubkey.to_string();
         let text = wire::account(&owner, lamports, &data, Reading::default()).to_string();
-        if let Some(vault_0) = first_vault(&owner, &data) {
-            self.listed = None;
+        if let Some(vault_0) = first_vault(&data) {
+            self.lists.clear();
             if !self.accounts.contains_key(&key) {
-                self.pools.push((key.clone(), vault_0));
+                self.pools.push(Listed {
+                    address: key.clone(),
+                    exchange: owner,
+                    vault_0,
+                });
             }
         }
         self.accounts.insert(key, text);
@@ -90,8 +115,8 @@ impl Rendered {
     pub(super) fn remove(&mut self, address: &Pubkey) {
         let key = address.to_string();
         self.accounts.remove(&key);
-        self.pools.retain(|(pool, _)| *pool != key);
-        self.listed = None;
+        self.pools.retain(|pool| pool.address != key);
+        self.lists.clear();
     }
 
     /// The answer to a call; or what is not understood of it. `sends` decides by its length whether a list is sent at all.
@@ -131,34 +156,31 @@ impl Rendered {
                 ))
             }
             _ => {
-                let prefix = listed_part(request)?;
-                let pools = self.pools.iter();
-                let length = pools
-                    .filter(|(_, vault)| vault.starts_with(&prefix))
-                    .count();
-                Ok(sends(length).then(|| self.pools(context, &prefix)))
+                let part = listed_part(request)?;
+                let length = self.pools.iter().filter(|pool| part.has(pool)).count();
+                Ok(sends(length).then(|| self.pools(context, &part)))
             }
         }
     }
 
-    /// The pools whose first vault's address begins with these bytes.
-    fn pools(&mut self, context: String, prefix: &[u8]) -> Body {
-        let list = |pools: &[(String, [u8; 32])], accounts: &HashMap<String, String>| -> Bytes {
+    /// The pools of this part.
+    fn pools(&mut self, context: String, part: &Part) -> Body {
+        let list = |pools: &[Listed], accounts: &HashMap<String, String>| -> Bytes {
             let mut list = String::from("[");
-            for (pool, _) in pools.iter().filter(|(_, vault)| vault.starts_with(prefix)) {
+            for Listed { address, .. } in pools.iter().filter(|pool| part.has(pool)) {
                 let comma = if list.len() > 1 { "," } else { "" };
-                let account = &accounts[pool];
+                let account = &accounts[address];
                 list.push_str(&format!(
-                    r#"{comma}{{"pubkey":"{pool}","account":{account}}}"#
+                    r#"{comma}{{"pubkey":"{address}","account":{account}}}"#
                 ));
             }
             list.push(']');
             list.into()
         };
         let (pools, accounts) = (&self.pools, &self.accounts);
-        let listed = if prefix.is_empty() {
-            let whole = self.listed.get_or_insert_with(|| list(pools, accounts));
-            whole.clone()
+        let listed = if part.prefix.is_empty() {
+            let whole = self.lists.entry(part.exchange);
+            Bytes::clone(whole.or_insert_with(|| list(pools, accounts)))
         } else {
             list(pools, accounts)
         };
@@ -174,9 +196,8 @@ impl Rendered {
     }
 }
 
-/// Which pools a call lists: those whose first vault's address begins with these bytes. Nothing but pools is ever listed; a
-/// chain's node takes any filter at its word.
-fn listed_part(request: &Request<'_>) -> Result<Vec<u8>, String> {
+/// Which pools a call lists. Nothing but pools is ever listed; a chain's node takes any filter at its word.
+fn listed_part(request: &Request<'_>) -> Result<Part, String> {
     let call = wire::parse(&request.method, &request.params())?;
     let Call::ProgramAccounts {
         owner,
@@ -187,7 +208,7 @@ fn listed_part(request: &Request<'_>) -> Result<Vec<u8>, String> {
         return Err(format!("{} is not answered here", request.method));
     };
     let not_understood = || format!("a list of {owner} under {conditions:?}");
-    if owner != cpmm::ids::PROGRAM_ID || reading.slice.is_some() {
+    if reading.slice.is_some() {
         return Err(not_understood());
     }
     let mut prefix = Vec::new();
@@ -199,13 +220,15 @@ fn listed_part(request: &Request<'_>) -> Result<Vec<u8>, String> {
             Condition::Bytes(..) => return Err(not_understood()),
         }
     }
-    Ok(prefix)
+    Ok(Part {
+        exchange: owner,
+        prefix,
+    })
 }
 
 /// The address of a pool's first vault; `None` of any other account.
-fn first_vault(owner: &Pubkey, data: &[u8]) -> Option<[u8; 32]> {
-    let is_pool =
-        *owner == cpmm::ids::PROGRAM_ID && data.starts_with(&cpmm::POOL_STATE_DISCRIMINATOR);
+fn first_vault(data: &[u8]) -> Option<[u8; 32]> {
+    let is_pool = data.starts_with(&cpmm::POOL_STATE_DISCRIMINATOR);
     let at = usize::try_from(VAULT_0_OFFSET).ok()?;
     is_pool.then(|| data.get(at..)?.first_chunk().copied())?
 }
