@@ -312,7 +312,10 @@ async fn what_to_deliver_again_is_said_in_exactly_one_way() {
             json!({ "sequences": { "first": 2, "last": 1 } }),
             json!("sequences"),
         ),
-        (json!({ "sequences": { "first": 2 } }), json!("sequences")),
+        (
+            json!({ "sequences": { "first": 2 } }),
+            json!("sequences.last"),
+        ),
     ] {
         let (status, answer) = api.call(Method::POST, &path, Some(&bad)).await;
         assert_eq!(status, StatusCode::BAD_REQUEST, "{bad}");
