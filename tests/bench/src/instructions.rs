@@ -70,9 +70,9 @@ const SETTLED: Duration = Duration::from_secs(3);
 
 /// Instructions per request that a test build may take: see `bench-report.json` for what it takes.
 const MOST: Limits = Limits {
-    quote: 400_000,
-    build: 4_000_000,
-    bare: 40_000,
+    quote: 500_000,
+    build: 4_600_000,
+    bare: 120_000,
 };
 
 struct Limits {
