@@ -1,4 +1,7 @@
 //! Scripted validator in front of the real server, and a subscriber that names what it receives.
+//!
+//! The validator stands for the one that calls the plugin. It is stricter in that nothing comes by itself: a status, a parent or
+//! a write that a test leaves out is missing, which on a real one is rare. The server behind it is the one of production.
 
 use std::{
     sync::{

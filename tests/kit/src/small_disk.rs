@@ -1,4 +1,6 @@
 //! [`SmallDisk`]: a disk in memory with an end that is soon reached, for tests of a disk that is full.
+//!
+//! It stands for the volume of a database. It is stricter in that not a byte is kept back for root, as most file systems do.
 
 use std::{
     io,

@@ -1,6 +1,7 @@
 //! Updates as the stream sends them, with fixed content.
 //!
-//! They stand for a validator's, field by field; in what order they come, and whether they come twice, the test says.
+//! They stand for a validator's, field by field; in what order they come, and whether they come
+//! twice, the test says. They are as strict as it is: nothing makes them agree with one another.
 
 use bytes::Bytes;
 use sluice_chain_types::RawAccount;

@@ -1,4 +1,7 @@
 //! Clock of a process, set apart from the machine's by libfaketime, which is loaded before the process.
+//!
+//! It stands for a host whose time is set by hand or by a time server. It is stricter in that it jumps by an hour at once, where
+//! time servers correct by degrees.
 
 use std::{
     fs, io,

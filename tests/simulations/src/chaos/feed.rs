@@ -1,4 +1,7 @@
 //! Feed of the chaos: lets slots of the numbered chain pass, streamed by a Yellowstone server that never dies.
+//!
+//! It stands for a validator with the reference server. It is stricter in that its slots are four times as short. That it never dies
+//! is milder: streams that do are what the fault scripts are about.
 
 use std::{
     io,

@@ -1,4 +1,7 @@
 //! Receivers that answer as receivers do: mostly well, and else in every wrong way, drawn by a seed.
+//!
+//! They stand for subscribers' endpoints, and are stricter in that each fails in all ways within minutes, and in that a message
+//! whose signature, order or number is wrong is written down as a fault instead of being ignored.
 
 use std::{
     fs::File,
