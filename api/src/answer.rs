@@ -1,7 +1,5 @@
 //! Answers: JSON, written into one buffer of a given capacity, and streams of server-sent events.
 
-mod json_writer;
-
 use axum::{
     body::{Body, Bytes},
     http::{HeaderName, HeaderValue, header},
@@ -26,7 +24,7 @@ pub fn json(body: &impl Serialize, room: usize) -> Response {
 /// None that is known: what is answered has a JSON text.
 pub fn text(body: &impl Serialize, room: usize) -> Result<Bytes, ApiError> {
     let mut text = Vec::with_capacity(room);
-    json_writer::write(&mut text, body).map_err(|error| ApiError::Internal(error.into()))?;
+    sonic_rs::to_writer(&mut text, body).map_err(|error| ApiError::Internal(error.into()))?;
     Ok(text.into())
 }
 
