@@ -24,8 +24,8 @@ pub const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key
 /// Longest key, characters: what others that take one take.
 const LONGEST: usize = 255;
 
-/// How long an answer is repeated: longer than any blockhash lives, about a minute and on a slow chain one and a half, so
-/// that of two transactions under one key the first is dead before the second is built.
+/// How long an answer is repeated: longer than any blockhash lives, a minute of slots of 400 ms and on a slow chain one
+/// and a half, so that of two transactions under one key the first is dead before the second is built.
 const KEPT_FOR: Duration = Duration::from_secs(120);
 
 /// The most answers that are kept; each is under 16 KiB with its request. Beyond, the oldest is forgotten.

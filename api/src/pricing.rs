@@ -12,8 +12,7 @@ use solana_pubkey::Pubkey;
 pub use self::hop::{HopFees, HopQuote, PricedHop, SwapMode};
 use crate::{error::ApiError, extract::Pools};
 
-/// How long a quote is meant to be used, slots: about a minute, as long as the blockhash of a transaction built at the
-/// same moment lives.
+/// How long a quote is meant to be used, slots: as long as the blockhash of a transaction built at the same moment lives.
 pub const QUOTE_LIFETIME_SLOTS: u64 = 150;
 
 /// What is asked of the market.

@@ -10,8 +10,8 @@ use solana_hash::Hash;
 use super::call::Node;
 use crate::error::ApiError;
 
-/// Pause between two fetches. A blockhash lives for 150 blocks, about a minute, so that one of this age has lost less
-/// than a fiftieth of its life.
+/// Pause between two fetches. A blockhash lives for 150 blocks, a minute of slots of 400 ms and half of it of 200, so
+/// that one of this age has lost a thirtieth of its life at most.
 const POLL: Duration = Duration::from_secs(1);
 
 /// Age from which the blockhash held ready is not handed out any more: a few fetches failed, and each second is a second

@@ -22,7 +22,7 @@ pub struct SwapTerms {
     /// The least that may come out; for an exact output exactly what does.
     pub minimum_out: u64,
     /// Last slot in which the swap may execute, if it has one of its own. A transaction ends with its blockhash in any
-    /// case, about a minute after it was built.
+    /// case, 150 blocks after that.
     pub expiry_slot: Option<u64>,
 }
 

@@ -21,7 +21,7 @@ pub(super) struct DeliveryOptionsBody {
     /// Most attempts in flight at once. With `order: "perKey"` as many keys are delivered to at once.
     #[schema(minimum = 1, maximum = 16)]
     concurrency: Option<u32>,
-    /// Most attempts begun in a second by each process that delivers, evenly spread. A batch is one attempt.
+    /// Most attempts begun in a second, by all processes together, evenly spread. A batch is one attempt.
     #[schema(minimum = 1, maximum = 1000)]
     max_per_second: Option<u32>,
     /// Deadline of an attempt, milliseconds; at most the one that is configured for all.
@@ -52,7 +52,7 @@ pub(super) struct DeliveryOptionsView {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = u32, required = false)]
     concurrency: Option<u32>,
-    /// Most attempts begun in a second by each process that delivers.
+    /// Most attempts begun in a second, by all processes together.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = u32, required = false)]
     max_per_second: Option<u32>,
