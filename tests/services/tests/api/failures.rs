@@ -61,3 +61,32 @@ async fn no_failure_names_a_host_a_port_or_a_path() {
         judge(status, &answer.text().await.expect("a text"));
     }
 }
+
+#[tokio::test]
+async fn a_market_behind_its_node_is_refused_by_the_name_of_the_bound() {
+    const BOUND: &str = "freshness.max-slots-behind";
+    let client = Client::start().await;
+    let mints = client.harness.sol_pool.state.mints;
+    let quote = format!(
+        "/v1/quote?inputMint={}&outputMint={}&amount=1000",
+        mints.token_0, mints.token_1
+    );
+    assert_eq!(client.get(&quote).await.status, 200);
+    let far = client.harness.node.slot() + 1_000_000;
+    client.harness.node.script("getSlot", json!(far));
+    let refused = loop {
+        let answer = client.get(&quote).await;
+        if answer.status != StatusCode::OK {
+            break answer;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    };
+    assert_eq!(refused.status, StatusCode::SERVICE_UNAVAILABLE);
+    assert_eq!(refused.code(), "market_not_ready", "{}", refused.body);
+    assert!(refused.body.to_string().contains(BOUND), "{}", refused.body);
+    let asked = format!("{}/health/ready", client.harness.url);
+    let ready = client.http.get(asked).send().await.expect("an answer");
+    assert_eq!(ready.status(), StatusCode::SERVICE_UNAVAILABLE);
+    let body = ready.text().await.expect("a text");
+    assert!(body.contains(BOUND), "{body}");
+}
