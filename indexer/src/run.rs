@@ -1,5 +1,8 @@
 //! Wiring of the indexer: makes every task from the configuration, and runs them until shutdown.
 
+#[cfg(test)]
+mod tests;
+
 use std::{
     num::NonZeroU32,
     sync::Arc,
