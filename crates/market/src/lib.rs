@@ -10,7 +10,8 @@
 //! - Each slot is taken whole from the server that completes it first; one that is lost, slow or behind costs nothing
 //!   while another one is there.
 //! - A lost stream is resumed by replaying from the last confirmed slot. Where that cannot be done, and
-//!   at any doubt, the market begins again. Until the gap is closed it is not ready.
+//!   at any doubt, the market begins again. Until the gap is closed, up to the slot in which the node was when the stream
+//!   came back, it is not ready.
 
 mod account_snapshot;
 mod accounts;

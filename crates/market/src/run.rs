@@ -2,6 +2,7 @@
 //!
 //! Where the slots that were missed cannot be replayed, it begins again.
 
+mod catch_up;
 #[cfg(test)]
 mod tests;
 
@@ -21,6 +22,7 @@ use tokio::{
 };
 use url::Url;
 
+use self::catch_up::CatchUp;
 use crate::{
     account_snapshot::AccountSnapshot,
     divergence::Divergence,
@@ -176,8 +178,8 @@ struct Session<'a> {
     /// How far the first read of the chain is.
     progress: (watch::Sender<Progress>, watch::Receiver<Progress>),
     no_slot_timeout: Duration,
-    /// Slot that must be passed before readers see anything again: the last one they saw.
-    catch_up_to: u64,
+    /// How far the stream must be before readers see anything.
+    catch_up: CatchUp,
     last_slot_at: Instant,
     ready: bool,
 }
@@ -189,7 +191,7 @@ impl<'a> Session<'a> {
         tree: &'a mut MarketTree,
         backoff: &'a mut Backoff,
     ) -> SessionEnd {
-        let catch_up_to = tree.processed_head().unwrap_or(0);
+        let shown = tree.processed_head().unwrap_or(0);
         let from_slot = tree.rewind();
         if from_slot.is_none() {
             // Slots and snapshots of a connection that was lost during the first read have a gap behind them.
@@ -218,7 +220,7 @@ impl<'a> Session<'a> {
             snapshots: mpsc::channel(WAITING_SNAPSHOTS),
             progress: watch::channel(Progress::default()),
             no_slot_timeout: sources.no_slot_timeout,
-            catch_up_to,
+            catch_up: CatchUp::to(shown, market.ladder().node),
             last_slot_at: Instant::now(),
             ready: false,
         };
@@ -295,6 +297,9 @@ impl<'a> Session<'a> {
         if update.status == SlotStatus::Finalized {
             self.market.report_finalized(update.slot);
         }
+        if matches!(update.status, SlotStatus::Processed | SlotStatus::Dead) {
+            self.catch_up.reach(update.slot);
+        }
         // Nothing is sealed before the chain is read, which may take minutes.
         if self.first_read != FirstRead::Done && update.status == SlotStatus::Processed {
             self.last_slot_at = Instant::now();
@@ -324,6 +329,8 @@ impl<'a> Session<'a> {
             }
             self.first_read = FirstRead::Done;
             self.tree.first_snapshots_complete();
+            // The node has gone on while the chain was read.
+            self.catch_up.aim_at(self.market.ladder().node);
             let waiting = "the chain is read; waiting for the stream to reach it";
             tracing::info!("{waiting}");
             self.market.set_not_ready(waiting.to_owned());
@@ -339,13 +346,12 @@ impl<'a> Session<'a> {
         };
         let slot = states.processed.slot;
         self.last_slot_at = Instant::now();
-        if slot < self.catch_up_to {
+        if !self.ready && self.catch_up.lacks(slot, self.market.ladder().node) {
             return;
         }
         self.market.publish(states);
         if !self.ready {
             self.ready = true;
-            self.catch_up_to = 0;
             self.backoff.reset();
             self.announce();
         }

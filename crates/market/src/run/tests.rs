@@ -1,5 +1,7 @@
 //! Market task against a scripted stream and a scripted node, both over sockets.
 
+mod present;
+
 use cpmm::ids;
 use sluice_chain_types::{RawAccount, Slot, SlotStatus};
 use sluice_geyser::{
