@@ -103,8 +103,12 @@ impl MarketTest {
     }
 
     async fn start_with(no_slot_timeout: Duration) -> Self {
+        Self::start_of(Market::default(), no_slot_timeout).await
+    }
+
+    async fn start_of(market: Market, no_slot_timeout: Duration) -> Self {
         let server = ScriptedServer::start().await.unwrap();
-        let (node, market) = (NodeAtSlot::start().await, Market::default());
+        let node = NodeAtSlot::start().await;
         let shutdown = CancellationToken::new();
         let settings = Settings {
             exchange: ExchangeIds::MAINNET,

@@ -1,5 +1,9 @@
 //! The present, which the node knows: what is behind it is not shown.
 
+use std::time::SystemTime;
+
+use service_kit::Clock;
+
 use super::*;
 
 /// Slots by which the node is ahead of what readers saw when the stream comes back.
@@ -121,4 +125,27 @@ async fn a_market_that_has_read_the_chain_is_not_ready_before_the_slot_in_which_
     chain.pass().await;
     script.until_shown(present).await;
     assert_eq!(script.quoted(), Some((1, 100, 200)));
+}
+
+#[tokio::test]
+async fn a_market_that_falls_behind_its_node_names_the_bound() {
+    // Every slot of the script is newer than this time of day: how old it is plays no part.
+    let clock = Clock::stopped_at(SystemTime::UNIX_EPOCH);
+    let bounds = Freshness::default();
+    let market = Market::new(ExchangeIds::MAINNET, bounds, clock, Servers::new([]));
+    let mut script = MarketTest::start_of(market, NO_SLOT_TIMEOUT).await;
+    script.node.set(0, &whole_pool());
+    let mut chain = script.connect(50).await;
+    script.until_ready(&mut chain).await;
+    script.node.set(chain.slot + FAR, &[]);
+    let reason = soon(async {
+        loop {
+            chain.pass().await;
+            if let Some(reason) = script.told() {
+                break reason;
+            }
+        }
+    })
+    .await;
+    assert!(reason.contains("freshness.max-slots-behind"), "{reason}");
 }
