@@ -20,7 +20,8 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Code, Request};
 use yellowstone_grpc_proto::geyser::{
     CommitmentLevel, GetBlockHeightRequest, GetLatestBlockhashRequest, GetSlotRequest,
-    GetVersionRequest, IsBlockhashValidRequest, PingRequest, SlotStatus, SubscribeGossipRequest,
+    GetVersionRequest, IsBlockhashValidRequest, PingRequest, SlotStatus, SubscribeDeshredRequest,
+    SubscribeGossipRequest,
     SubscribeReplayInfoRequest, SubscribeRequest, SubscribeRequestFilterAccounts,
     SubscribeRequestFilterBlocksMeta, SubscribeRequestFilterSlots,
 };
@@ -311,11 +312,31 @@ async fn unary_calls_answer_for_their_commitment() {
         "{}",
         version.version
     );
+    chain.stop().await;
+}
+
+#[tokio::test]
+async fn streams_that_are_not_served_are_refused_as_unimplemented() {
+    let chain = Chain::start("");
+    let mut client = chain.client().await;
+    let requests = tokio_stream::empty::<SubscribeDeshredRequest>();
+    let deshred = client.subscribe_deshred(requests).await.unwrap_err();
+    assert_eq!(deshred.code(), Code::Unimplemented);
+    assert!(
+        deshred.message().contains("SubscribeDeshred"),
+        "by the method itself: {}",
+        deshred.message()
+    );
     let gossip = client
         .subscribe_gossip(SubscribeGossipRequest {})
         .await
         .unwrap_err();
     assert_eq!(gossip.code(), Code::Unimplemented);
+    assert!(
+        gossip.message().contains("SubscribeGossip"),
+        "by the method itself: {}",
+        gossip.message()
+    );
     chain.stop().await;
 }
 
