@@ -47,6 +47,12 @@ impl Plan {
         self.edits_per_second.map_or(BETWEEN_FEW_EDITS, of_number)
     }
 
+    /// How many edits a rate comes to; `None` where the plan names none.
+    fn edits_asked(self) -> Option<u64> {
+        let of_rate = |rate: NonZeroU32| u64::from(rate.get()) * self.seconds;
+        self.edits_per_second.map(of_rate)
+    }
+
     /// The commitments at which there are webhooks. Every other seed leaves finality out: for its sake the indexer reads
     /// some thirty slots again at each reconnect, and would find there what it lost before.
     /// Where the stream is left alone there is none.

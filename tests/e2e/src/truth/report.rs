@@ -1,6 +1,6 @@
 //! Report of a truth run: counts, and whether they are clean.
 
-use std::{fmt, num::NonZeroU32};
+use std::fmt;
 
 use super::{Plan, faults::Faults};
 
@@ -91,8 +91,7 @@ impl Report {
     /// Whether the filter was edited, and where a rate was asked for at least half as often as that: each edit waits for the
     /// answer to the one before, which on a busy machine takes longer than its turn.
     fn has_edited(&self) -> bool {
-        let rate = self.plan.edits_per_second.map_or(0, NonZeroU32::get);
-        let asked = u64::from(rate) * self.plan.seconds;
+        let asked = self.plan.edits_asked().unwrap_or(0);
         self.edits > 0 && u64::from(self.edits) * 2 >= asked
     }
 }
@@ -108,9 +107,11 @@ impl fmt::Display for Report {
             quotes,
             emitted,
         } = self;
+        let asked = plan.edits_asked();
+        let asked = asked.map_or_else(String::new, |asked| format!(" of {asked} asked for"));
         writeln!(
             f,
-            "seed {}: {} s, {} connections cut, {} times held back, {edits} filter edits, the indexer's stream \
+            "seed {}: {} s, {} connections cut, {} times held back, {edits} filter edits{asked}, the indexer's stream \
              opened again {reconnects} times, {sent} transfers sent",
             plan.seed, plan.seconds, faults.cuts, faults.holds
         )?;
