@@ -2,14 +2,17 @@
 
 use std::collections::BTreeSet;
 
-use sluice_geyser::Request;
+use sluice_geyser::{AccountFilter, Request};
 use solana_pubkey::Pubkey;
 
-/// What a server accepts. Without a limit it accepts any number.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// What a server accepts. Without a limit it accepts any number. The default is that of a reference server whose
+/// configuration names none.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FilterLimits {
     /// Account filters of one request.
     pub accounts_max: Option<usize>,
+    /// Whether an account filter may name neither an address nor an owner.
+    pub accounts_any: bool,
     /// Addresses of one account filter.
     pub account_max: Option<usize>,
     /// Addresses that no account filter may name.
@@ -30,6 +33,24 @@ pub struct FilterLimits {
     pub blocks_meta_max: Option<usize>,
 }
 
+impl Default for FilterLimits {
+    fn default() -> Self {
+        Self {
+            accounts_max: None,
+            accounts_any: true,
+            account_max: None,
+            account_reject: BTreeSet::new(),
+            owner_max: None,
+            owner_reject: BTreeSet::new(),
+            slots_max: None,
+            transactions_max: None,
+            account_include_max: None,
+            account_include_reject: BTreeSet::new(),
+            blocks_meta_max: None,
+        }
+    }
+}
+
 impl FilterLimits {
     /// Whether a server takes the request.
     ///
@@ -38,6 +59,7 @@ impl FilterLimits {
     pub fn check(&self, request: &Request) -> Result<(), String> {
         check_filters(request.accounts.len(), self.accounts_max)?;
         for filter in request.accounts.values() {
+            check_any(filter, self.accounts_any)?;
             check_keys(&filter.pubkeys, self.account_max, &self.account_reject)?;
             check_keys(&filter.owners, self.owner_max, &self.owner_reject)?;
         }
@@ -61,6 +83,15 @@ fn check_filters(count: usize, max: Option<usize>) -> Result<(), String> {
         )),
         _ => Ok(()),
     }
+}
+
+fn check_any(filter: &AccountFilter, any: bool) -> Result<(), String> {
+    if !any && filter.pubkeys.is_empty() && filter.owners.is_empty() {
+        let words =
+            "Subscribe on full stream with `any` is not allowed, at least one filter required";
+        return Err(words.to_owned());
+    }
+    Ok(())
 }
 
 fn check_keys(

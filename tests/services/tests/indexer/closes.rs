@@ -20,13 +20,18 @@ use solana_pubkey::Pubkey;
 use solana_signature::Signature;
 use tokio::time::sleep;
 
-use crate::{expectations::Ending, flow::until_final, on_both};
+use crate::{
+    expectations::Ending,
+    flow::{assert_one_session, until_final},
+    on_both,
+};
 
 on_both!(
     an_account_that_leaves_its_program_is_sent_with_its_last_owner,
     a_close_on_a_fork_that_is_abandoned_is_retracted,
     what_is_closed_while_the_indexer_is_away_has_its_last_owner,
     an_account_that_was_there_before_its_webhook_is_known_by_rpc,
+    a_server_that_takes_no_filter_without_keys_is_followed_without_its_closes,
 );
 
 const GENESIS: u64 = 10;
@@ -373,5 +378,36 @@ async fn an_account_that_was_there_before_its_webhook_is_known_by_rpc(mut harnes
             [format!("{closed} account 1: 100->0")]
         );
     }
+    indexer.stop().await;
+}
+
+async fn a_server_that_takes_no_filter_without_keys_is_followed_without_its_closes(
+    mut harness: IndexerHarness,
+) {
+    let mut chain = ClosingChain::start().await;
+    chain
+        .server
+        .configure(|settings| settings.limits.accounts_any = false);
+    harness.listen_to(chain.server.endpoint());
+    harness.probe_limits();
+    let webhooks = webhooks(&harness).await;
+    let indexer = harness.start().await;
+    chain.follow(&harness.store).await;
+    let made = chain.pass(&[(1, of(program()))]);
+    // Selected by no owner, and nothing else would select it.
+    chain.pass(&[(1, Content::Closed)]);
+    let later = chain.pass(&[(2, of(program()))]);
+    chain.finalize(&harness.store).await;
+    for webhook in &webhooks {
+        assert_eq!(
+            sent(&harness.store, webhook).await,
+            [
+                format!("{made} account 1: 100"),
+                format!("{later} account 2: 100"),
+            ]
+        );
+    }
+    // It was found by a stream of its own: a request that is refused would have ended the live one.
+    assert_one_session(&indexer).await;
     indexer.stop().await;
 }

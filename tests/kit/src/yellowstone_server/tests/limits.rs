@@ -35,6 +35,27 @@ async fn limits_end_the_stream_with_the_servers_words() {
 }
 
 #[tokio::test]
+async fn a_filter_without_keys_is_refused_where_the_server_is_set_so() {
+    let served = Served::start().await;
+    let closed = AccountFilter {
+        lamports: Some(0),
+        ..AccountFilter::default()
+    };
+    let keyless = Request {
+        accounts: BTreeMap::from([("closed".to_owned(), closed)]),
+        ..request(1)
+    };
+    drop(served.listening(keyless.clone()).await);
+    served
+        .server
+        .configure(|settings| settings.limits.accounts_any = false);
+    let error = end(&mut served.open(keyless).await).await;
+    assert!(matches!(error, StreamError::Refused(_)), "{error}");
+    let words = "failed to create filter: Subscribe on full stream with `any` is not allowed, at least one filter required";
+    assert!(error.to_string().contains(words), "{error}");
+}
+
+#[tokio::test]
 async fn a_request_above_the_limit_closes_the_stream_without_a_status() {
     let served = Served::start().await;
     let mut stream = served.listening(request(1)).await;
