@@ -20,7 +20,7 @@ use solana_transaction_error::TransactionError;
 const RPC_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How long a transaction may take to be confirmed. A local validator needs about a second; a blockhash
-/// lives for about a minute, after which waiting is pointless.
+/// lives for 150 blocks, after which waiting is pointless.
 const CONFIRM_DEADLINE: Duration = Duration::from_secs(30);
 
 /// A transaction is sent again after this long without a confirmation, as wallets do: the network gives no
