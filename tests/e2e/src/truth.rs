@@ -2,7 +2,9 @@
 //!
 //! Transfers and swaps are sent at a steady rate.
 //!
-//! Everything is what runs in production but the network between Sluice and its stream, which is cut and frozen at random.
+//! Everything is what runs in production but the network between Sluice and its stream, which is cut and frozen at random,
+//! and the validator's time: its process is stopped for about a second at a time, by which its plugin lags, and the chain
+//! with it.
 //! The judge is the chain itself, over JSON-RPC: what landed, and what a simulated swap pays.
 
 mod faults;
@@ -97,7 +99,7 @@ async fn judge(
     let transfers = Transfers::spawn(net, watch.account(), stop.clone());
     let quotes = Quotes::prepare(net).await?;
     let quotes: JoinHandle<anyhow::Result<Quotes>> = tokio::spawn(quotes.run(stop.clone()));
-    let faults = Faults::spawn(services, plan, stop.clone());
+    let faults = Faults::spawn(services, &net.validator.process, plan, stop.clone());
     let edits = watch.spawn_edits(plan.between_edits(), stop.clone());
     for left in (1..=plan.seconds).rev() {
         if left % 10 == 0 {

@@ -81,9 +81,10 @@ impl Report {
     /// indexer's stream was left alone, whether it stayed open, too.
     #[must_use]
     pub fn is_clean(&self) -> bool {
-        let looked = self.faults.cuts > 0 && self.has_edited() && self.quotes.judged > 0;
-        let emitted = !self.emitted.is_empty() && self.emitted.iter().all(Emitted::is_clean);
         let is_left_alone = self.plan.edits_per_second.is_some();
+        let failed = self.faults.cuts > 0 && (is_left_alone || self.faults.stops > 0);
+        let looked = failed && self.has_edited() && self.quotes.judged > 0;
+        let emitted = !self.emitted.is_empty() && self.emitted.iter().all(Emitted::is_clean);
         let stayed_open = !is_left_alone || self.reconnects == 0;
         looked && emitted && stayed_open && self.quotes.wrong.is_empty()
     }
@@ -111,9 +112,9 @@ impl fmt::Display for Report {
         let asked = asked.map_or_else(String::new, |asked| format!(" of {asked} asked for"));
         writeln!(
             f,
-            "seed {}: {} s, {} connections cut, {} times held back, {edits} filter edits{asked}, the indexer's stream \
-             opened again {reconnects} times, {sent} transfers sent",
-            plan.seed, plan.seconds, faults.cuts, faults.holds
+            "seed {}: {} s, {} connections cut, {} times held back, the validator stopped {} times, \
+             {edits} filter edits{asked}, the indexer's stream opened again {reconnects} times, {sent} transfers sent",
+            plan.seed, plan.seconds, faults.cuts, faults.holds, faults.stops
         )?;
         for emitted in emitted {
             writeln!(
