@@ -114,6 +114,7 @@ mod tests {
             commitment: Commitment::Confirmed,
             heartbeat: None,
             filter_digest: String::new(),
+            first_slot: None,
         }
     }
 

@@ -258,22 +258,24 @@ impl<'a> Composer<'a> {
         data: impl FnOnce() -> D,
     ) {
         let mut messages = std::mem::take(&mut self.messages);
+        let slot = self.block.slot;
         let webhooks = self
             .matched
             .iter()
             .filter_map(|index| self.subscriptions.webhook(*index));
         let mut due = webhooks
+            .filter(|webhook| webhook.is_told_of(slot))
             .filter_map(|webhook| Some((webhook, self.id(&webhook.id, identity)?)))
             .peekable();
         if due.peek().is_some() {
-            let suffix = payload::suffix(self.block.slot, self.commitment, &data());
+            let suffix = payload::suffix(slot, self.commitment, &data());
             let kind = identity.kind();
             messages.extend(due.map(|(webhook, id)| NewMessage {
                 id,
                 webhook: webhook.id.clone(),
                 kind,
                 commitment: self.commitment,
-                slot: self.block.slot,
+                slot,
                 order_key: order_key.map(ToString::to_string),
                 body: payload::template(kind, self.timestamp, &webhook.id, Arc::clone(&suffix)),
             }));

@@ -26,6 +26,8 @@ pub struct Subscriber {
     events: EventKinds,
     /// What an event must be; `None` where touching an address is enough.
     conditions: Option<Arc<Conditions>>,
+    /// The first slot whose events it is told; `None` for every slot.
+    first_slot: Option<u64>,
 }
 
 impl Subscriber {
@@ -39,6 +41,18 @@ impl Subscriber {
         (self.commitment, self.events, &self.filter_digest)
             == (other.commitment, other.events, &other.filter_digest)
             && self.conditions == other.conditions
+    }
+
+    /// Whether it is told of the events of a slot. It is not of those from before it was created or switched on, which are read
+    /// again for the finality of others: they would be numbered after what it was told already.
+    pub(super) fn is_told_of(&self, slot: u64) -> bool {
+        self.first_slot.is_none_or(|first| slot >= first)
+    }
+
+    /// The same, told of every slot.
+    pub(super) fn for_every_slot(self) -> Self {
+        let first_slot = None;
+        Self { first_slot, ..self }
     }
 
     /// Whether an event is what it asks for, where `met` judges its conditions.
@@ -69,6 +83,7 @@ impl From<&ActiveWebhook> for Subscriber {
             events: webhook.events,
             conditions: (!webhook.conditions.is_empty())
                 .then(|| Arc::new(webhook.conditions.clone())),
+            first_slot: webhook.first_slot,
         }
     }
 }

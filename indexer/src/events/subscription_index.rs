@@ -145,6 +145,16 @@ impl Subscriptions {
         self.only(|webhook| named.contains(&webhook.id))
     }
 
+    /// The same, told of the slots from before they were created or switched on, too.
+    #[must_use]
+    pub fn for_every_slot(self) -> Self {
+        let webhooks = self.webhooks.into_iter();
+        Self {
+            webhooks: webhooks.map(Subscriber::for_every_slot).collect(),
+            ..self
+        }
+    }
+
     /// Those of the webhooks that are not among `others` as they are here.
     #[must_use]
     pub fn without(&self, others: &[Subscriber]) -> Option<Self> {

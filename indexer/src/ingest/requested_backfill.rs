@@ -109,10 +109,11 @@ impl RequestedBackfills {
         let Some(webhook) = store.as_active(&backfill.webhook).await? else {
             return Ok(false);
         };
-        let subscriptions = Arc::new(Subscriptions::new(&ActiveWebhooks {
+        let subscriptions = Subscriptions::new(&ActiveWebhooks {
             webhooks: vec![webhook],
             ..ActiveWebhooks::default()
-        }));
+        });
+        let subscriptions = Arc::new(subscriptions.for_every_slot());
         let turn = match self.turn(&backfill, &subscriptions).await {
             Ok(Some(turn)) => turn,
             Ok(None) => return Ok(false),

@@ -121,6 +121,7 @@ mod tests {
             commitment: sluice_store::Commitment::Confirmed,
             heartbeat: None,
             filter_digest: String::new(),
+            first_slot: None,
         };
         let live = ActiveWebhooks {
             revision: Revision(4),
@@ -166,6 +167,7 @@ mod tests {
             commitment: sluice_store::Commitment::Confirmed,
             heartbeat: None,
             filter_digest: String::new(),
+            first_slot: None,
         };
         let live = ActiveWebhooks {
             revision: Revision(4),

@@ -62,6 +62,11 @@ impl Row {
         unsigned(self.integer(name)?, name)
     }
 
+    pub(crate) fn optional_unsigned(&self, name: &'static str) -> Result<Option<u64>, StoreError> {
+        let value = self.optional_integer(name)?;
+        value.map(|value| unsigned(value, name)).transpose()
+    }
+
     pub(crate) fn count(&self, name: &'static str) -> Result<u32, StoreError> {
         u32::try_from(self.integer(name)?).map_err(|_| StoreError::Corrupt { what: name })
     }

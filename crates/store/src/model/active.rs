@@ -28,6 +28,9 @@ pub struct ActiveWebhook {
     pub heartbeat: Option<Duration>,
     /// [`Filters::digest`] of its filters.
     pub filter_digest: String,
+    /// The first slot whose events it is told: the one after the confirmed checkpoint at which it was created or switched on
+    /// last. `None` for every slot.
+    pub first_slot: Option<u64>,
 }
 
 /// Every active webhook, and the revision at which this is true.

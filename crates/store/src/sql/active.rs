@@ -3,7 +3,7 @@
 use super::{rows, store::Store};
 use crate::{
     ActiveChanges, ActiveWebhooks, FilterChange, FilterState, Revision, StoreError,
-    backend::{Connection, Durability, Row, signed, unsigned, values},
+    backend::{Connection, Durability, Row, signed, values},
 };
 
 /// Active webhooks whose matching changed after a revision.
@@ -178,14 +178,9 @@ async fn select_revision(connection: &mut Connection) -> Result<Revision, StoreE
 }
 
 fn change_of(row: &Row) -> Result<FilterChange, StoreError> {
-    let slot = |column: &'static str| -> Result<Option<u64>, StoreError> {
-        row.optional_integer(column)?
-            .map(|slot| unsigned(slot, column))
-            .transpose()
-    };
     Ok(FilterChange {
         revision: Revision(row.unsigned("revision")?),
-        requested_slot: slot("requested_slot")?,
-        in_force_slot: slot("in_force_slot")?,
+        requested_slot: row.optional_unsigned("requested_slot")?,
+        in_force_slot: row.optional_unsigned("in_force_slot")?,
     })
 }

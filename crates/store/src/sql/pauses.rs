@@ -84,6 +84,13 @@ pub(super) async fn begin_all_of(write: &mut Connection, api_key: i64) -> Result
 pub(super) async fn end(write: &mut Connection, webhook: i64) -> Result<(), StoreError> {
     write
         .execute(
+            "UPDATE webhooks SET first_slot = (SELECT slot + 1 FROM checkpoints WHERE commitment = 'confirmed')
+             WHERE ordinal = $1",
+            values![webhook],
+        )
+        .await?;
+    write
+        .execute(
             "UPDATE pauses SET last_slot = (SELECT slot FROM checkpoints WHERE commitment = 'confirmed')
              WHERE webhook = $1",
             values![webhook],

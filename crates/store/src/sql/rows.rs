@@ -66,6 +66,7 @@ pub(super) fn active_webhook(row: &Row) -> Result<ActiveWebhook, StoreError> {
         conditions: conditions(row)?,
         commitment: commitment(row)?,
         heartbeat: heartbeat(row)?,
+        first_slot: row.optional_unsigned("first_slot")?,
     })
 }
 

@@ -381,8 +381,9 @@ async fn insert(
             "INSERT INTO webhooks (url, wants_account_change, wants_transaction, wants_program_event, commitment,
                  delivery_order, description, headers, gzip, heartbeat_seconds, active, batch_messages, batch_bytes, batch_wait_ms,
                  delivery_options, id, api_key,
-                 matched_revision, created_at, secret, relay_until, idempotency_key, idempotency_hash)
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23)
+                 matched_revision, created_at, secret, relay_until, idempotency_key, idempotency_hash, first_slot)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23,
+                 (SELECT slot + 1 FROM checkpoints WHERE commitment = 'confirmed'))
              RETURNING ordinal",
             columns,
         )

@@ -7,6 +7,7 @@ use sluice_store::{
 use crate::{fixture::*, on_both};
 
 on_both!(
+    a_webhook_is_told_of_the_slots_after_the_checkpoint_at_which_it_was_created_or_switched_on_last,
     a_pause_is_kept_from_when_a_webhook_is_switched_off_until_it_was_told_of_it,
     a_pause_that_no_slot_passed_and_one_before_the_first_slot_are_none,
     what_was_told_of_twice_paused_slots_is_one_pause,
@@ -39,6 +40,26 @@ async fn pauses(store: &Store) -> Vec<(u64, u64)> {
     let pauses = store.ended_pauses().await.expect("reads");
     let slots = |pause: Pause| (pause.first_slot, pause.last_slot);
     pauses.into_iter().map(slots).collect()
+}
+
+async fn a_webhook_is_told_of_the_slots_after_the_checkpoint_at_which_it_was_created_or_switched_on_last(
+    fixture: &Fixture,
+) {
+    let store = &fixture.store;
+    let first_slots = async || -> Vec<Option<u64>> {
+        let active = store.active_webhooks().await.expect("reads");
+        let each = active.webhooks.iter();
+        each.map(|webhook| webhook.first_slot).collect()
+    };
+    let earliest = with_webhook(store, 1).await;
+    assert_eq!(first_slots().await, [None], "no slot was read before");
+    reach(store, 10).await;
+    with_webhook(store, 2).await;
+    assert_eq!(first_slots().await, [None, Some(11)]);
+    switch(store, &earliest, false).await;
+    reach(store, 20).await;
+    switch(store, &earliest, true).await;
+    assert_eq!(first_slots().await, [Some(21), Some(11)]);
 }
 
 async fn a_pause_is_kept_from_when_a_webhook_is_switched_off_until_it_was_told_of_it(

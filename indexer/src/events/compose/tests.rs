@@ -10,8 +10,8 @@ use sluice_store::{
 use super::*;
 use crate::slots::{SlotEvent, slot_events::fixtures};
 
-fn subscriptions(commitment: Commitment, filters: &Filters) -> Subscriptions {
-    let webhook = |number| ActiveWebhook {
+fn webhook(number: u8, commitment: Commitment, filters: &Filters) -> ActiveWebhook {
+    ActiveWebhook {
         id: WebhookId::from_random([number; 16]),
         owner: sluice_store::Tenant::default(),
         events: EventKind::ALL.into_iter().collect(),
@@ -20,7 +20,12 @@ fn subscriptions(commitment: Commitment, filters: &Filters) -> Subscriptions {
         commitment,
         heartbeat: None,
         filter_digest: filters.digest(),
-    };
+        first_slot: None,
+    }
+}
+
+fn subscriptions(commitment: Commitment, filters: &Filters) -> Subscriptions {
+    let webhook = |number| webhook(number, commitment, filters);
     Subscriptions::new(&ActiveWebhooks {
         revision: Revision(1),
         webhooks: vec![webhook(1), webhook(2)],
@@ -90,6 +95,33 @@ fn bodies(messages: &[NewMessage]) -> Vec<Value> {
             serde_json::from_str(&message.body.with_sequence(sequence)).expect("JSON")
         })
         .collect()
+}
+
+#[test]
+fn a_webhook_is_told_of_no_slot_from_before_its_first_unless_every_slot_is_asked_for() {
+    let from = |first_slot| {
+        let filters = Filters {
+            programs: vec![fixtures::program()],
+            ..Filters::default()
+        };
+        let webhook = ActiveWebhook {
+            first_slot,
+            ..webhook(1, Commitment::Confirmed, &filters)
+        };
+        Subscriptions::new(&ActiveWebhooks {
+            revision: Revision(1),
+            webhooks: vec![webhook],
+        })
+    };
+    let of_slot = block().slot;
+    let told = |subscriptions: &Subscriptions| {
+        compose(subscriptions, Commitment::Confirmed, &slot_events()).len()
+    };
+    let all = told(&from(None));
+    assert!(all > 0);
+    assert_eq!(told(&from(Some(of_slot))), all);
+    assert_eq!(told(&from(Some(of_slot + 1))), 0);
+    assert_eq!(told(&from(Some(of_slot + 1)).for_every_slot()), all);
 }
 
 #[test]
@@ -331,6 +363,7 @@ fn a_webhook_with_conditions_gets_what_meets_them_and_its_neighbour_everything()
         commitment: Commitment::Confirmed,
         heartbeat: None,
         filter_digest: filters.digest(),
+        first_slot: None,
     };
     let kinds = |conditions| {
         let subscriptions = Subscriptions::new(&ActiveWebhooks {

@@ -27,6 +27,7 @@ fn live(number: u8, (events, accounts, programs): Definition<'_>) -> ActiveWebho
         conditions: Conditions::default(),
         commitment: Commitment::Confirmed,
         heartbeat: None,
+        first_slot: None,
     }
 }
 

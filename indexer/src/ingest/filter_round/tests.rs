@@ -22,6 +22,7 @@ fn subscriptions(commitment: Commitment) -> Subscriptions {
         commitment,
         heartbeat: None,
         filter_digest: String::new(),
+        first_slot: None,
     };
     Subscriptions::new(&ActiveWebhooks {
         revision: Revision(2),

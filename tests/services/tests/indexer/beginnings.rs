@@ -17,6 +17,7 @@ use crate::{
 on_both!(
     what_came_before_the_first_checkpoint_is_asked_for_after_a_crash,
     what_waited_for_the_first_finality_is_asked_for_after_a_crash,
+    a_new_webhook_is_told_nothing_of_slots_that_are_read_again_for_the_finality_of_others,
 );
 
 async fn what_came_before_the_first_checkpoint_is_asked_for_after_a_crash(
@@ -80,5 +81,50 @@ async fn what_waited_for_the_first_finality_is_asked_for_after_a_crash(
     send(&connection, [slot(&name, 11, Finalized)]).await;
     let bodies = harness.bodies(3).await;
     assert!(bodies.iter().all(|body| body["commitment"] == "finalized"));
+    indexer.stop().await;
+}
+
+/// Otherwise what came before it would be numbered after what it was told already.
+async fn a_new_webhook_is_told_nothing_of_slots_that_are_read_again_for_the_finality_of_others(
+    mut harness: IndexerHarness,
+) {
+    let waits_for_finality = WebhookDefinition {
+        commitment: Commitment::Finalized,
+        ..harness.definition()
+    };
+    harness.create(1, waits_for_finality).await;
+    let indexer = harness.start().await;
+    let (connection, name) = harness.listening().await;
+    for number in 11..=12 {
+        send(&connection, whole(&name, number)).await;
+        send(&connection, freeze_and_confirm(&name, number)).await;
+    }
+    indexer.until_checkpoint(12).await;
+    indexer.kill().await;
+    drop(connection);
+    let new = harness.webhook(2).await;
+
+    let indexer = harness.start().await;
+    let (connection, request) = harness.accept().await;
+    assert!(request.from_slot.is_some_and(|slot| slot <= 11));
+    let name = request.slots.expect("slots are always asked for");
+    let first = [created(&name, 10), block(10), slot(&name, 10, Processed)];
+    send(&connection, first).await;
+    for number in 11..=13 {
+        send(&connection, whole(&name, number)).await;
+        send(&connection, freeze_and_confirm(&name, number)).await;
+    }
+    indexer.until_checkpoint(13).await;
+    send(&connection, [slot(&name, 13, Finalized)]).await;
+    let bodies = harness.bodies(12).await;
+    let of_new = bodies
+        .iter()
+        .filter(|body| body["webhookId"] == new.as_str());
+    let slots: Vec<_> = of_new.map(|body| body["slot"].clone()).collect();
+    assert_eq!(
+        slots,
+        [13, 13, 13],
+        "a transaction, its event and an account"
+    );
     indexer.stop().await;
 }
