@@ -319,15 +319,22 @@ impl SlotAssembler {
     pub fn replay_due(&self, source: usize, at_rest: bool) -> Option<ReplayDue> {
         let from = self.sources.get(source).filter(|from| from.is_quiet())?;
         let start = self.start?;
-        let mut slots = self.work.suspects_from(start);
-        let (slot, frozen_in) = slots.find_map(|slot| {
+        let slots = self.work.suspects_from(start);
+        let mut suspects = slots.filter_map(|slot| {
             let frozen_in = self.suspect(source, slot)?;
-            Some((slot, frozen_in))
-        })?;
-        let path = match from.patience(slot, frozen_in, at_rest) {
-            Patience::Wait => return None,
-            Patience::Ask => ReplayPath::SameStream,
-            Patience::Exhausted => ReplayPath::SideStream,
+            let path = match from.patience(slot, frozen_in, at_rest) {
+                Patience::Wait => None,
+                Patience::Ask => Some(ReplayPath::SameStream),
+                Patience::Exhausted => Some(ReplayPath::SideStream),
+            };
+            Some((slot, path))
+        });
+        // Slots that end show what will not come of the lowest. Where none does, those above it need not wait for that.
+        let (slot, path) = if at_rest {
+            suspects.find_map(|(slot, path)| Some((slot, path?)))?
+        } else {
+            let (slot, path) = suspects.next()?;
+            (slot, path?)
         };
         // Of a slot that was only named, nothing below it may have come either.
         let view = self
