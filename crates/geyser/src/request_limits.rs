@@ -20,6 +20,10 @@ pub struct RequestLimits {
     pub owners: Option<usize>,
     /// Addresses of which a transaction filter wants one.
     pub account_include: Option<usize>,
+    /// Account filters, those without keys among them.
+    pub account_filters: Option<usize>,
+    /// Transaction filters.
+    pub transaction_filters: Option<usize>,
     /// Keys of all filters together, which follow from the bytes of a request.
     pub keys: usize,
     /// Whether account filters that name no key are taken; where not, they are left out.
@@ -32,6 +36,8 @@ impl Default for RequestLimits {
             pubkeys: None,
             owners: None,
             account_include: None,
+            account_filters: None,
+            transaction_filters: None,
             keys: (MAX_REQUEST_BYTES - RESERVED_BYTES) / KEY_BYTES,
             keyless: true,
         }

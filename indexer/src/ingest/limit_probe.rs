@@ -33,6 +33,13 @@ enum Kind {
     AccountInclude,
 }
 
+/// Which account filters are tried beside one by address.
+#[derive(Clone, Copy)]
+struct Filters {
+    owners: bool,
+    closed: bool,
+}
+
 /// Finds what every server takes: of their limits the lowest. `None` when no server has answered.
 pub(super) async fn find(servers: &Servers) -> Option<RequestLimits> {
     let probes = servers.endpoints().cloned();
@@ -93,6 +100,8 @@ fn lowest(one: RequestLimits, other: RequestLimits) -> RequestLimits {
         owners: least(one.owners, other.owners),
         account_include: least(one.account_include, other.account_include),
         keys: one.keys.min(other.keys),
+        account_filters: least(one.account_filters, other.account_filters),
+        transaction_filters: least(one.transaction_filters, other.transaction_filters),
         keyless: one.keyless && other.keyless,
     }
 }
@@ -104,11 +113,15 @@ async fn of_server(endpoint: &Endpoint) -> Result<RequestLimits, StreamError> {
     limits.pubkeys = most(endpoint, Kind::Pubkeys, limits.keys).await?;
     limits.owners = most(endpoint, Kind::Owners, limits.keys).await?;
     limits.account_include = most(endpoint, Kind::AccountInclude, limits.keys).await?;
-    limits.keyless = takes_keyless(endpoint).await?;
+    (limits.account_filters, limits.keyless) = account_filters(endpoint).await?;
+    let takes_both = takes(endpoint, two_of_transactions()).await?;
+    limits.transaction_filters = (!takes_both).then_some(1);
     tracing::info!(
         pubkeys = limits.pubkeys,
         owners = limits.owners,
         account_include = limits.account_include,
+        account_filters = limits.account_filters,
+        transaction_filters = limits.transaction_filters,
         keys = limits.keys,
         keyless = limits.keyless,
         "a server's limits of one request are found"
@@ -116,33 +129,74 @@ async fn of_server(endpoint: &Endpoint) -> Result<RequestLimits, StreamError> {
     Ok(limits)
 }
 
-/// Whether a server takes a filter of closed accounts beside filters with keys, as they are asked for together.
-async fn takes_keyless(endpoint: &Endpoint) -> Result<bool, StreamError> {
-    let mut tried = request(Kind::Pubkeys, 1);
-    let filters = [
-        AccountFilter {
-            owners: vec![key(1)],
-            ..AccountFilter::default()
-        },
-        AccountFilter {
-            lamports: Some(0),
-            ..AccountFilter::default()
-        },
-    ];
-    let named = ["owners", "closed"].map(str::to_owned).into_iter();
-    tried.accounts.extend(named.zip(filters));
-    let mut stream = Stream::open(endpoint, tried).await?;
+/// How many account filters a server takes in a request, `None` where it takes all that subscriptions may have at once; and whether
+/// it takes one of closed accounts, which names no key.
+async fn account_filters(endpoint: &Endpoint) -> Result<(Option<usize>, bool), StreamError> {
+    let all = Filters {
+        owners: true,
+        closed: true,
+    };
+    if takes(endpoint, of_accounts(all)).await? {
+        return Ok((None, true));
+    }
+    let closed = Filters {
+        owners: false,
+        ..all
+    };
+    if takes(endpoint, of_accounts(closed)).await? {
+        return Ok((Some(2), true));
+    }
+    tracing::warn!(
+        "a server takes no filter of closed accounts: webhooks on programs are not sent every account that is closed"
+    );
+    let owners = Filters {
+        closed: false,
+        ..all
+    };
+    let takes_both = takes(endpoint, of_accounts(owners)).await?;
+    Ok(((!takes_both).then_some(1), false))
+}
+
+/// Whether a server serves a request: its first update shows that it does.
+async fn takes(endpoint: &Endpoint, request: Request) -> Result<bool, StreamError> {
+    let mut stream = Stream::open(endpoint, request).await?;
     match stream.next().await {
         Ok(_) => Ok(true),
-        Err(error) if refusal(&error).is_some() => {
-            tracing::warn!(
-                %error,
-                "a server takes no filter of closed accounts: webhooks on programs are not sent every account that is closed"
-            );
-            Ok(false)
-        }
+        Err(error) if refusal(&error).is_some() => Ok(false),
         Err(error) => Err(error),
     }
+}
+
+/// An account filter by address, one by owner, and one of closed accounts of any owner.
+fn of_accounts(Filters { owners, closed }: Filters) -> Request {
+    let by_owner = AccountFilter {
+        owners: vec![key(1)],
+        ..AccountFilter::default()
+    };
+    let of_closed = AccountFilter {
+        lamports: Some(0),
+        ..AccountFilter::default()
+    };
+    let mut request = request(Kind::Pubkeys, 1);
+    let chosen = [("owners", owners, by_owner), ("closed", closed, of_closed)];
+    let chosen = chosen.into_iter().filter(|(_, is_tried, _)| *is_tried);
+    request
+        .accounts
+        .extend(chosen.map(|(name, _, filter)| (name.to_owned(), filter)));
+    request
+}
+
+/// A filter of transactions by address, and one by owners of token accounts.
+fn two_of_transactions() -> Request {
+    let mut two = request(Kind::AccountInclude, 1);
+    let token_owners = TransactionFilter {
+        account_include: vec![key(1)],
+        token_owners: true,
+        ..TransactionFilter::default()
+    };
+    two.transactions
+        .insert("token_owners".to_owned(), token_owners);
+    two
 }
 
 /// How many keys of a kind a server takes; `None` for as many as fit into a request.

@@ -53,7 +53,11 @@ pub fn divide(
             let Some(share) = shares.get_mut(at) else {
                 return Err(too_many());
             };
-            let room = room(share, &list, limits);
+            let room = if takes(share, &list, request, limits) {
+                room(share, &list, limits)
+            } else {
+                0
+            };
             if room > 0 {
                 let taken = keys.by_ref().take(room);
                 share.entry(list.clone()).or_default().extend(taken);
@@ -130,6 +134,27 @@ fn keep(share: &Request, rest: &mut Lists) -> Lists {
         }
     }
     kept
+}
+
+/// Whether a share may hold keys of this list: those of another filter may be all that the server takes in one request.
+fn takes(share: &Lists, list: &List, request: &Request, limits: &RequestLimits) -> bool {
+    if share.contains_key(list) {
+        return true;
+    }
+    let is_of_transactions = |list: &List| matches!(list, List::AccountInclude(_));
+    let others = share
+        .keys()
+        .filter(|other| is_of_transactions(other) == is_of_transactions(list));
+    let (in_every_share, most) = if is_of_transactions(list) {
+        (0, limits.transaction_filters)
+    } else {
+        let keyless = request
+            .accounts
+            .values()
+            .filter(|filter| limits.keyless && filter.is_keyless());
+        (keyless.count(), limits.account_filters)
+    };
+    most.is_none_or(|most| others.count() + in_every_share < most)
 }
 
 /// How many more keys of a list fit into a share.

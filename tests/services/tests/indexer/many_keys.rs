@@ -7,7 +7,7 @@ use std::{
 };
 
 use sluice_geyser::{Endpoint, limits::MAX_STRANDS};
-use sluice_store::{Commitment, EventKind, Filters, WebhookDefinition, WebhookId};
+use sluice_store::{Access, Commitment, EventKind, Filters, WebhookDefinition, WebhookId};
 use solana_pubkey::Pubkey;
 use tokio::time::sleep;
 
@@ -199,4 +199,86 @@ async fn limits_of_a_server_are_found_at_the_start_shared_and_kept() {
     assert!(sent.is_sorted(), "in order");
     assert_one_session(&indexer).await;
     indexer.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn more_filters_than_a_server_takes_in_a_request_come_by_several_streams() {
+    let mut harness = IndexerHarness::sqlite().await;
+    let chain = ScriptedChain::new(PACE.genesis, State::new());
+    let server = YellowstoneServer::start(chain.clone()).await;
+    let server = server.expect("a free port");
+    server.configure(|settings| {
+        settings.limits = FilterLimits {
+            accounts_max: Some(2),
+            transactions_max: Some(1),
+            ..FilterLimits::default()
+        };
+    });
+    harness.listen_to(server.endpoint());
+    harness.probe_limits();
+    let definition = |events: &[EventKind], filters| WebhookDefinition {
+        commitment: Commitment::Confirmed,
+        events: events.iter().copied().collect(),
+        filters,
+        ..harness.definition()
+    };
+    let by_account = Filters {
+        accounts: vec![account(0)],
+        ..Filters::default()
+    };
+    let by_account = definition(
+        &[EventKind::Transaction, EventKind::AccountChange],
+        by_account,
+    );
+    let by_owner = Filters {
+        programs: vec![key(8)],
+        token_owners: vec![key(7)],
+        ..Filters::default()
+    };
+    let by_owner = definition(
+        &[EventKind::Transaction, EventKind::AccountChange],
+        by_owner,
+    );
+    let webhook = harness.create_temporary(1, by_account).await;
+    let other = harness.create_temporary(2, by_owner).await;
+    let flow = TransactionFlow::start(chain, PACE, |_| vec![key(9), account(0)]);
+    let indexer = harness.start().await;
+    indexer.until_checkpoint_past(PACE.genesis).await;
+    let first = flow.confirmed() + 1;
+    indexer.until_checkpoint_past(first).await;
+    assert_eq!(server.open_streams(), 2);
+    let served = server.requests();
+    let served = &served[served.len() - 2..];
+    let accounts: BTreeSet<&str> = served
+        .iter()
+        .flat_map(|it| it.accounts.keys())
+        .map(unnumbered)
+        .collect();
+    assert_eq!(accounts, BTreeSet::from(["accounts", "closed", "owners"]));
+    let transactions: BTreeSet<&str> = served
+        .iter()
+        .flat_map(|it| it.transactions.keys())
+        .map(unnumbered)
+        .collect();
+    assert_eq!(
+        transactions,
+        BTreeSet::from(["token_owners", "transactions"])
+    );
+    let last = soon(flow.end()).await;
+    soon(until_final(&harness.store, last)).await;
+    for webhook in [&webhook, &other] {
+        let stored = harness.store.webhook(&Access::All, webhook).await;
+        let stored = stored.expect("read").expect("exists");
+        assert_eq!(stored.refused, None);
+    }
+    let sent = sent(&harness.store, &webhook).await;
+    let flowed: Vec<u64> = numbers(first..last + 1, PACE.transactions).collect();
+    judge(&sent, &flowed, PACE.transactions);
+    assert_one_session(&indexer).await;
+    indexer.stop().await;
+}
+
+/// The name of a filter without the generation of its request.
+fn unnumbered(name: &String) -> &str {
+    name.split_once('#').map_or(name, |(name, _)| name)
 }

@@ -30,6 +30,8 @@ const LIMITS: RequestLimits = RequestLimits {
     pubkeys: Some(60),
     owners: None,
     account_include: None,
+    account_filters: None,
+    transaction_filters: None,
     keys: 100,
     keyless: true,
 };
@@ -153,4 +155,62 @@ fn too_many_keys_are_refused() {
         ..LIMITS
     };
     assert!(divide(&request(0..1), &[], &none).is_err());
+}
+
+#[test]
+fn filters_beyond_what_a_request_may_hold_go_into_another_share() {
+    let filter = |number: u16, token_owners| TransactionFilter {
+        account_include: vec![key(number)],
+        token_owners,
+        ..TransactionFilter::default()
+    };
+    let mut whole = request(0..2);
+    let of_owners = AccountFilter {
+        owners: vec![key(3)],
+        ..AccountFilter::default()
+    };
+    let closed = AccountFilter {
+        lamports: Some(0),
+        ..AccountFilter::default()
+    };
+    whole.accounts.insert("owners".to_owned(), of_owners);
+    whole.accounts.insert("closed".to_owned(), closed);
+    whole
+        .transactions
+        .insert("token_owners".to_owned(), filter(4, true));
+    let few = RequestLimits {
+        account_filters: Some(2),
+        transaction_filters: Some(1),
+        ..LIMITS
+    };
+    let shares = divide(&whole, &[], &few).unwrap();
+    assert_eq!(all(&shares), lists(&whole));
+    let shares: Vec<Request> = shares.into_iter().flatten().collect();
+    assert_eq!(shares.len(), 2);
+    for share in &shares {
+        assert!(
+            share.accounts.len() <= 2 && share.transactions.len() <= 1,
+            "{share:?}"
+        );
+        assert!(share.accounts.contains_key("closed"), "{share:?}");
+    }
+    let before: Vec<&Request> = shares.iter().collect();
+    let again = divide(&whole, &before, &few).unwrap();
+    let again: Vec<Request> = again.into_iter().flatten().collect();
+    assert_eq!(again, shares, "nothing moves");
+    // Where the one that names no key is all that a request may hold, the others have no room at all.
+    let one = RequestLimits {
+        account_filters: Some(1),
+        ..LIMITS
+    };
+    assert!(matches!(
+        divide(&whole, &[], &one),
+        Err(StreamError::TooManyKeys { .. })
+    ));
+    let without_keyless = RequestLimits {
+        keyless: false,
+        ..one
+    };
+    let shares = divide(&whole, &[], &without_keyless).unwrap();
+    assert_eq!(all(&shares), lists(&whole));
 }

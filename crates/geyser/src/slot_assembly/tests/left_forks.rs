@@ -103,7 +103,10 @@ fn a_slot_is_asked_for_though_one_on_a_dead_one_was_and_did_not_come() {
     for body in [meta.clone(), processed.clone()] {
         assembler.update(0, update(2, body));
     }
-    assert!(assembler.take().is_empty(), "nothing proves that it is whole");
+    assert!(
+        assembler.take().is_empty(),
+        "nothing proves that it is whole"
+    );
     let due = assembler.replay_due(0, true).expect("14 is suspect");
     assert_eq!((due.from_slot, due.path), (14, ReplayPath::SameStream));
     assembler.requested(0, sent(3, Some(14)));
