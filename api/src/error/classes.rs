@@ -124,9 +124,11 @@ impl ApiError {
     const fn webhook_problem(&self) -> Problem {
         use StatusCode as S;
         match self {
-            Self::TooManyWebhooks { .. } => {
-                problem(S::CONFLICT, C::TooManyWebhooks, "Too many webhooks")
-            }
+            Self::TooManyWebhooks { .. } => problem(
+                S::UNPROCESSABLE_ENTITY,
+                C::TooManyWebhooks,
+                "Too many webhooks",
+            ),
             Self::AddressQuota { .. } => problem(
                 S::UNPROCESSABLE_ENTITY,
                 C::AddressQuota,

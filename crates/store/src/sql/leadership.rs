@@ -17,14 +17,22 @@ use crate::{
 /// takes over when it was silent for this long, and within three seconds more.
 const LEASE: Duration = Duration::from_secs(9);
 
-/// Whether there is a leader that was silent for longer than its lease.
+/// What a standby takes beyond the lease: it asks every second, and waits for the lock of a leader that stands still.
+const TAKING: Duration = Duration::from_secs(3);
+
+/// Longest time from a leader's last renewal until another one leads, on a machine that is not busy: what subscribers are promised.
+const TAKE_OVER: Duration = Duration::from_secs(15);
+
+const _: () = assert!(LEASE.as_secs() + TAKING.as_secs() <= TAKE_OVER.as_secs());
+
+/// Whether nobody leads: the newest leader was silent for longer than its lease, or has given the leadership back.
 const IS_SILENT: Sql = Sql {
     sqlite: concat!(
-        "SELECT epoch FROM leadership WHERE until < ",
+        "SELECT epoch FROM leadership WHERE until IS NULL OR until < ",
         database_time!(sqlite)
     ),
     postgres: concat!(
-        "SELECT epoch FROM leadership WHERE until < ",
+        "SELECT epoch FROM leadership WHERE until IS NULL OR until < ",
         database_time!(postgres)
     ),
 };
@@ -68,7 +76,8 @@ impl Store {
         }))
     }
 
-    /// Whether the process that leads has been silent for longer than its lease, so that no process may be at work.
+    /// Whether no process may be at work: the one that led has been silent for longer than its lease, or has given the leadership
+    /// back, or there was none yet.
     ///
     /// # Errors
     /// A failure of the database.

@@ -32,8 +32,13 @@ async fn lead(store: &Store) -> Leadership {
         .expect("the leadership is not passed on")
 }
 
+async fn is_silent(store: &Store) -> bool {
+    store.is_leader_silent().await.expect("reads")
+}
+
 async fn one_leads_and_a_standby_takes_over(fixture: &Fixture) {
     let standby = fixture.another().await;
+    assert!(is_silent(&standby).await, "nobody has led yet");
     let mut leader = fixture
         .store
         .try_acquire_leadership()
@@ -48,7 +53,9 @@ async fn one_leads_and_a_standby_takes_over(fixture: &Fixture) {
             .is_none()
     );
     leader.renew().await.expect("still leads");
+    assert!(!is_silent(&standby).await);
     leader.release().await.expect("releases");
+    assert!(is_silent(&standby).await, "nobody leads any more");
 
     let second = standby
         .try_acquire_leadership()
@@ -77,9 +84,17 @@ async fn one_that_stands_still_is_followed_and_writes_nothing_any_more(fixture: 
     let first = [message(&webhook, 1)];
     let written = stopped.store().commit(&commit(7, &first)).await;
     assert_eq!(written.expect("leads").inserted, 1);
-    assert!(!standby.is_leader_silent().await.expect("reads"));
+    assert!(!is_silent(&standby).await);
+    let silent = async {
+        while !is_silent(&standby).await {
+            sleep(Duration::from_millis(20)).await;
+        }
+    };
+    let silent = timeout(PATIENCE, silent).await;
+    silent.expect("one that stands still is not noticed");
 
     let mut next = lead(&standby).await;
+    assert!(!is_silent(&standby).await);
     let second = [message(&webhook, 2)];
     let written = next.store().commit(&commit(8, &second)).await;
     assert_eq!(written.expect("leads").inserted, 1);

@@ -236,7 +236,10 @@ async fn the_number_of_webhooks_is_limited() {
     let (status, problem) = api.post(&valid()).await;
     assert_eq!(
         (status, &problem["code"]),
-        (StatusCode::CONFLICT, &json!("too_many_webhooks"))
+        (
+            StatusCode::UNPROCESSABLE_ENTITY,
+            &json!("too_many_webhooks")
+        )
     );
 }
 
