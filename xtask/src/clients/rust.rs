@@ -36,7 +36,7 @@ fn main() {
 const VALIDATORS: [&str; 3] = ["solana-", "agave-", "spl-"];
 
 /// The examples, which a test runs on a local chain.
-const EXAMPLES: [&str; 4] = ["bot", "sponsor", "swap", "webhook_receiver"];
+const EXAMPLES: [&str; 5] = ["bot", "quote", "sponsor", "swap", "webhook_receiver"];
 
 /// Builds the examples.
 pub fn build_examples(repo: &Repo) -> Result<()> {

@@ -32,6 +32,7 @@ pub async fn judge(net: &Localnet) -> anyhow::Result<()> {
     let examples = Examples { net };
     examples.a_swap_pays_what_was_quoted().await?;
     examples.a_user_without_sol_swaps().await?;
+    examples.a_quote_is_followed().await?;
     examples.a_bot_waits_for_its_price().await?;
     examples.receivers_print_what_they_verified().await
 }
@@ -107,16 +108,34 @@ impl Examples<'_> {
         Ok(())
     }
 
+    async fn a_quote_is_followed(&self) -> anyhow::Result<()> {
+        let (scene, amount) = (&self.net.scene, 100_000_000);
+        let pays = self.market_pays(amount).await?;
+        let (input, output) = (scene.sol.mint, scene.usd.mint);
+        let words = [
+            self.net.sluice().api().to_owned(),
+            input.to_string(),
+            output.to_string(),
+            amount.to_string(),
+            // As many quotes: it must come to its end by itself.
+            "2".to_owned(),
+        ];
+        let mut quotes = Running::start("quote", &words, &[])?;
+        let line = quotes.line().await?;
+        let said = format!(": {pays} for {amount}, at least ");
+        ensure!(line.contains(&said), "{line}, the market pays {pays}");
+        // With more of the output in the pool, there is another quote.
+        self.swap(&scene.usd, &scene.sol, 20_000_000, None).await?;
+        let line = quotes.line().await?;
+        let said = format!(": {} for {amount}, ", self.market_pays(amount).await?);
+        ensure!(line.contains(&said), "{line} is not{said}");
+        quotes.end().await
+    }
+
     async fn a_bot_waits_for_its_price(&self) -> anyhow::Result<()> {
         let scene = &self.net.scene;
         let (wallet, amount) = (scene.wallet.pubkey(), 100_000_000);
-        let asked = QuoteRequest {
-            input_mint: scene.sol.mint,
-            output_mint: scene.usd.mint,
-            amount,
-            slippage_bps: 50,
-        };
-        let wanted = self.net.sluice().quote(&asked).await?.quote.out_amount + 1;
+        let wanted = self.market_pays(amount).await? + 1;
         let before = self.owned(&scene.usd, &wallet).await?;
         let mut words = self.words(&scene.sol, &scene.usd, amount);
         words.push(wanted.to_string());
@@ -195,6 +214,17 @@ impl Examples<'_> {
         }
     }
 
+    /// What an amount of SOL gives in USDL now.
+    async fn market_pays(&self, amount: u64) -> anyhow::Result<u64> {
+        let asked = QuoteRequest {
+            input_mint: self.net.scene.sol.mint,
+            output_mint: self.net.scene.usd.mint,
+            amount,
+            slippage_bps: 50,
+        };
+        Ok(self.net.sluice().quote(&asked).await?.quote.out_amount)
+    }
+
     async fn call(&self, method: Method, path: &str, body: Option<Value>) -> anyhow::Result<Value> {
         self.net.sluice().request(method, path, body).await
     }
@@ -232,7 +262,7 @@ impl Examples<'_> {
 struct Running {
     name: &'static str,
     lines: Lines<BufReader<ChildStdout>>,
-    _child: Child,
+    child: Child,
 }
 
 impl Running {
@@ -248,7 +278,7 @@ impl Running {
         Ok(Self {
             name,
             lines: BufReader::new(stdout).lines(),
-            _child: child,
+            child,
         })
     }
 
@@ -260,6 +290,15 @@ impl Running {
         let line = line.with_context(|| format!("{name} ended"))?;
         println!("{name}: {line}");
         Ok(line)
+    }
+
+    /// Waits for its end, which must be a good one.
+    async fn end(mut self) -> anyhow::Result<()> {
+        let name = self.name;
+        let ended = timeout(PATIENCE, self.child.wait()).await;
+        let status = ended.with_context(|| format!("{name} did not end in time"))??;
+        ensure!(status.success(), "{name}: {status}");
+        Ok(())
     }
 }
 
