@@ -21,7 +21,10 @@ const USUAL_INDEXER: u16 = 8788;
 /// Boots a validator with the swap guard, the exchange, pools and a funded wallet, then Sluice in front
 /// of it. Stays until Ctrl-C, or runs the main job once with --demo.
 #[derive(Debug, Parser)]
-#[command(version)]
+#[command(
+    version,
+    after_help = "Examples:\n  sluice-localnet --demo\n  sluice-localnet --dir /tmp/localnet --api-port 9000 --rpc-port 8999"
+)]
 struct Cli {
     /// Run the main job once, print each step, and end; non-zero at the first step that fails.
     #[arg(long)]
@@ -143,4 +146,24 @@ fn ended() -> std::io::Result<impl Future<Output = &'static str>> {
             _ = hangup.recv() => "the terminal is gone",
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_help_has_examples_that_it_takes() {
+        let help = Cli::command();
+        let text = help.get_after_help().map(ToString::to_string);
+        let text = text.unwrap_or_default();
+        let lines = text.strip_prefix("Examples:\n").unwrap_or_default();
+        assert!(lines.contains("--demo"), "{text}");
+        for line in lines.lines() {
+            let parsed = Cli::try_parse_from(line.trim().split(' '));
+            assert!(parsed.is_ok(), "{line}: {:?}", parsed.err());
+        }
+    }
 }

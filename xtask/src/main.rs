@@ -59,7 +59,12 @@ use crate::repo::Repo;
 
 /// Sets up, builds, tests and runs Sluice. Every command sets up what it needs; a second run repeats nothing that is good.
 #[derive(Parser)]
-#[command(name = "cargo xtask", bin_name = "cargo xtask", about)]
+#[command(
+    name = "cargo xtask",
+    bin_name = "cargo xtask",
+    about,
+    after_help = "Examples:\n  cargo xtask localnet --demo\n  cargo xtask test"
+)]
 struct Arguments {
     #[command(subcommand)]
     task: Task,
@@ -68,6 +73,9 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Task {
     /// Run Sluice beside a real local chain until Ctrl-C.
+    #[command(
+        after_help = "Examples:\n  cargo xtask localnet\n  cargo xtask localnet --demo\n  cargo xtask localnet -- --api-port 9000"
+    )]
     Localnet {
         /// Run the main job once, show each step with its figures, and end.
         #[arg(long)]
@@ -77,17 +85,24 @@ enum Task {
         extra: Vec<OsString>,
     },
     /// Run every check and every test, the end-to-end one included.
+    #[command(after_help = "Examples:\n  cargo xtask test")]
     Test,
     /// Swap with the tools that integrators use, in JavaScript and Python, and fuzz the API.
+    #[command(after_help = "Examples:\n  cargo xtask clients")]
     Clients,
     /// Build and test the TypeScript client, without a chain.
+    #[command(after_help = "Examples:\n  cargo xtask typescript")]
     Typescript,
     /// Build the parts that live outside the root workspace.
+    #[command(after_help = "Examples:\n  cargo xtask build\n  cargo xtask build plugin")]
     Build {
         #[arg(value_enum, default_value_t = build::Part::All)]
         part: build::Part,
     },
     /// Measure what the project promises about its costs; those of the guard are written into bench-report.json.
+    #[command(
+        after_help = "Examples:\n  cargo xtask bench guard\n  cargo xtask bench guard --check\n  cargo xtask bench quote"
+    )]
     Bench {
         #[arg(value_enum)]
         subject: bench::Subject,
@@ -96,18 +111,21 @@ enum Task {
         check: bool,
     },
     /// Write idls/swap_guard.json from the program.
+    #[command(after_help = "Examples:\n  cargo xtask idl\n  cargo xtask idl --check")]
     Idl {
         /// Only compare the file with the program.
         #[arg(long)]
         check: bool,
     },
     /// Write openapi.json from the API.
+    #[command(after_help = "Examples:\n  cargo xtask openapi\n  cargo xtask openapi --check")]
     Openapi {
         /// Only compare the file with the API.
         #[arg(long)]
         check: bool,
     },
     /// Compare random swaps as predicted by the arithmetic and as executed by the exchange's program.
+    #[command(after_help = "Examples:\n  cargo xtask parity --cases 10000 --seed 7")]
     Parity {
         /// How many swaps.
         #[arg(long, default_value_t = 100_000)]
@@ -117,12 +135,16 @@ enum Task {
         seed: u64,
     },
     /// Remove or weaken one check of the guard at a time, and see that a test notices. Takes ten minutes.
+    #[command(
+        after_help = "Examples:\n  cargo xtask mutants\n  cargo xtask mutants --only minimum"
+    )]
     Mutants {
         /// Only those whose name contains this.
         #[arg(long, default_value = "")]
         only: String,
     },
     /// Play random scripts in which streams, nodes and forks fail, through the market, against a model.
+    #[command(after_help = "Examples:\n  cargo xtask faults --runs 200 --seed 7")]
     Faults {
         /// How many scripts.
         #[arg(long, default_value_t = 1_000)]
@@ -133,6 +155,9 @@ enum Task {
     },
     /// Kill indexers, dispatchers and databases at random, let hosts, networks, disks and clocks fail, while receivers misbehave,
     /// and count what webhooks receive.
+    #[command(
+        after_help = "Examples:\n  cargo xtask chaos --kills 50 --store sqlite\n  cargo xtask chaos --disasters power-loss,full-disk --seed 7"
+    )]
     Chaos {
         /// How many kills, shared among the databases.
         #[arg(long, default_value_t = 200)]
@@ -149,6 +174,9 @@ enum Task {
         disasters: Vec<String>,
     },
     /// Cut streams and edit filters on a localnet, and count what was emitted and quoted against what the chain did.
+    #[command(
+        after_help = "Examples:\n  cargo xtask truth --seconds 600 --seed 7\n  cargo xtask truth --edits-per-second 10"
+    )]
     Truth {
         /// How long faults are made.
         #[arg(long, default_value_t = 60)]
@@ -161,6 +189,9 @@ enum Task {
         edits_per_second: Option<NonZeroU32>,
     },
     /// Prove that the compiled guard keeps its promises for every input, and write its certificate, proof.json.
+    #[command(
+        after_help = "Examples:\n  cargo xtask prove\n  cargo xtask prove --program dumped.so\n  cargo xtask prove --mutants --minutes 30"
+    )]
     Prove {
         /// Another program file than the built guard, for example one dumped from a cluster.
         #[arg(long)]
@@ -173,16 +204,22 @@ enum Task {
         minutes: u32,
     },
     /// Check licences, imports and sources of all dependencies.
+    #[command(after_help = "Examples:\n  cargo xtask deny --install")]
     Deny {
         /// Build cargo-deny into the cache when it is not there.
         #[arg(long)]
         install: bool,
     },
     /// Check which packages and modules import which.
+    #[command(after_help = "Examples:\n  cargo xtask imports")]
     Imports,
     /// Check alerts, unit, container file and manifests of deploy/.
+    #[command(after_help = "Examples:\n  cargo xtask deployment")]
     Deployment,
     /// Make everything that is published, under target/release-artifacts: program, package, image, bill of materials.
+    #[command(
+        after_help = "Examples:\n  cargo xtask release\n  cargo xtask release --compare\n  cargo xtask release --check"
+    )]
     Release {
         /// Build twice, the second time from another folder, and compare the bytes.
         #[arg(long)]
@@ -192,6 +229,7 @@ enum Task {
         check: bool,
     },
     /// Remove every downloaded or built tool from the cache.
+    #[command(after_help = "Examples:\n  cargo xtask clean-tools")]
     CleanTools,
 }
 
@@ -276,4 +314,36 @@ fn run(arguments: Arguments) -> Result<ExitCode> {
         Task::CleanTools => clean_tools::run(&cache)?,
     }
     Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    /// The examples of a command's help: the lines behind their title.
+    fn examples(command: &clap::Command) -> Vec<String> {
+        let text = command.get_after_help().map(ToString::to_string);
+        let text = text.unwrap_or_default();
+        let lines = text.strip_prefix("Examples:\n").unwrap_or_default();
+        lines.lines().map(|line| line.trim().to_owned()).collect()
+    }
+
+    #[test]
+    fn the_help_of_every_command_has_examples_that_it_takes() {
+        let all = Arguments::command();
+        let mut commands = vec![("cargo xtask", &all)];
+        commands.extend(all.get_subcommands().map(|below| (below.get_name(), below)));
+        for (name, command) in commands {
+            let examples = examples(command);
+            assert!(!examples.is_empty(), "{name} --help has no example");
+            for example in examples {
+                let words = example.strip_prefix("cargo ");
+                let words = words.unwrap_or_else(|| panic!("{example} is no line of a shell"));
+                let parsed = Arguments::try_parse_from(words.split(' '));
+                assert!(parsed.is_ok(), "{example}: {:?}", parsed.err());
+            }
+        }
+    }
 }
