@@ -38,8 +38,9 @@ const PACKAGES: [Package; 7] = [
     Package::or_tool("iproute2", "ip"),
 ];
 
-/// What the trial of a package needs beside what builds and tests need.
-const TRIAL_PACKAGES: [Package; 3] = [
+/// What judges a package and tries it, beside what builds and tests need.
+const TRIAL_PACKAGES: [Package; 4] = [
+    Package::or_tool("lintian", "lintian"),
     Package::or_tool("dpkg-dev", "dpkg-shlibdeps"),
     Package::or_tool("curl", "curl"),
     Package::or_tool("iproute2", "ip"),
@@ -82,7 +83,7 @@ pub fn run(repo: &Repo, compare: bool) -> Result<()> {
 }
 
 /// Checks what needs no release build: the bill by its schema, that every part has a licence, and a package with the program as
-/// the tests have it.
+/// the tests have it, by Debian's rules and by its use.
 pub fn check(repo: &Repo) -> Result<()> {
     // Not emptied: what a release was built with lies there too.
     let scratch = scratch(repo);
@@ -91,6 +92,7 @@ pub fn check(repo: &Repo) -> Result<()> {
     let papers = papers(repo, &parts, &scratch)?;
     let program = binary::stripped(repo, &repo.target().join("debug/sluice"), &scratch)?;
     let first = debian::build(repo, &program, &parts.version, &papers, &scratch)?;
+    debian::lint(repo, &first)?;
     let version = format!("{}+trial", parts.version);
     let second = debian::build(repo, &program, &version, &papers, &scratch)?;
     trial::package(repo, &first, &second)
