@@ -1,6 +1,6 @@
 // Makes the client's source from the guard's IDL by Codama, into src/generated, which is not committed.
 
-import { existsSync, readFileSync, readdirSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
@@ -10,6 +10,10 @@ import { createFromRoot } from 'codama';
 
 const IDL = new URL('../../../idls/swap_guard.json', import.meta.url);
 const OUTPUT = fileURLToPath(new URL('../src/generated', import.meta.url));
+
+// What an earlier IDL made would be published beside the rest: the compiler removes nothing.
+const BUILT = fileURLToPath(new URL('../dist', import.meta.url));
+for (const folder of [OUTPUT, BUILT]) rmSync(folder, { recursive: true, force: true });
 
 const idl = JSON.parse(readFileSync(IDL, 'utf8'));
 await createFromRoot(rootNodeFromAnchor(idl)).accept(renderVisitor(OUTPUT, { formatCode: false }));
