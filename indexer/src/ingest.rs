@@ -11,7 +11,7 @@ mod backfill_error;
 mod filter_probe;
 mod filter_round;
 pub mod follower;
-mod limit_probe;
+pub mod limit_probe;
 pub(crate) mod outbox;
 mod pauses;
 mod program_reader;

@@ -9,6 +9,7 @@ mod machine;
 mod report;
 mod send_node;
 mod stream;
+mod stream_limits;
 
 use service_kit::Clock;
 use sluice_config::Config;
@@ -45,8 +46,9 @@ pub async fn run(file: &FileArguments, clock: &Clock) -> anyhow::Result<()> {
         }
     }
     for endpoint in &config.geyser.endpoints() {
-        let (name, finding) = stream::check(endpoint, slot).await;
-        report.add(&format!("stream {name}"), &finding);
+        for (subject, finding) in stream::check(endpoint, &config.geyser, slot).await {
+            report.add(&subject, &finding);
+        }
     }
     report.add("database", &database::check(config.store.database()).await);
     report.add("open files", &machine::open_files(&config.api.clients));

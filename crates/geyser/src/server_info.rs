@@ -1,4 +1,6 @@
-//! Server information: the version of a Yellowstone server, and the first slot that it replays.
+//! Server information: the version of a Yellowstone server, the first slot that it replays, and how far away it is.
+
+use std::time::{Duration, Instant};
 
 use tonic::Code;
 use yellowstone_grpc_client::{GeyserGrpcClientError, GeyserGrpcClientResult};
@@ -18,6 +20,8 @@ pub struct ServerInfo {
     pub version: Option<String>,
     /// First slot that it replays; `None` where it replays none, or does not serve the call.
     pub first_available: Option<u64>,
+    /// From a call on an open connection to its answer, whichever that was.
+    pub round_trip: Duration,
 }
 
 impl ServerInfo {
@@ -28,11 +32,15 @@ impl ServerInfo {
     pub async fn read(endpoint: &Endpoint) -> Result<Self, StreamError> {
         let asking = async {
             let mut client = connect(endpoint).await?;
-            let version = served(client.get_version().await)?;
+            let begun = Instant::now();
+            let version = client.get_version().await;
+            let round_trip = begun.elapsed();
+            let version = served(version)?;
             let replay = served(client.subscribe_replay_info().await)?;
             Ok(Self {
                 version: version.map(|answer| answer.version),
                 first_available: replay.and_then(|answer| answer.first_available),
+                round_trip,
             })
         };
         let in_time = tokio::time::timeout(limits::SUBSCRIBE_TIMEOUT, asking).await;

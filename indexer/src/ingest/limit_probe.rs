@@ -43,7 +43,20 @@ struct Filters {
 /// Finds what every server takes: of their limits the lowest. `None` when no server has answered.
 pub(super) async fn find(servers: &Servers) -> Option<RequestLimits> {
     let probes = servers.endpoints().cloned();
-    let probes = probes.map(|endpoint| async move { of_server(&endpoint).await });
+    let probes = probes.map(|endpoint| async move {
+        let limits = of_server(&endpoint).await?;
+        tracing::info!(
+            pubkeys = limits.pubkeys,
+            owners = limits.owners,
+            account_include = limits.account_include,
+            account_filters = limits.account_filters,
+            transaction_filters = limits.transaction_filters,
+            keys = limits.keys,
+            keyless = limits.keyless,
+            "a server's limits of one request are found"
+        );
+        Ok::<_, StreamError>(limits)
+    });
     lowest_of(probes, OTHERS_PATIENCE).await
 }
 
@@ -106,7 +119,11 @@ fn lowest(one: RequestLimits, other: RequestLimits) -> RequestLimits {
     }
 }
 
-async fn of_server(endpoint: &Endpoint) -> Result<RequestLimits, StreamError> {
+/// What one server takes. It waits for as long as the server does.
+///
+/// # Errors
+/// When a stream cannot be opened, or ends for another reason than what was asked for.
+pub async fn of_server(endpoint: &Endpoint) -> Result<RequestLimits, StreamError> {
     // What is refused must be the keys, and not that nothing is asked for but slots.
     try_keys(endpoint, Kind::Pubkeys, 0).await?;
     let mut limits = RequestLimits::default();
@@ -116,16 +133,6 @@ async fn of_server(endpoint: &Endpoint) -> Result<RequestLimits, StreamError> {
     (limits.account_filters, limits.keyless) = account_filters(endpoint).await?;
     let takes_both = takes(endpoint, two_of_transactions()).await?;
     limits.transaction_filters = (!takes_both).then_some(1);
-    tracing::info!(
-        pubkeys = limits.pubkeys,
-        owners = limits.owners,
-        account_include = limits.account_include,
-        account_filters = limits.account_filters,
-        transaction_filters = limits.transaction_filters,
-        keys = limits.keys,
-        keyless = limits.keyless,
-        "a server's limits of one request are found"
-    );
     Ok(limits)
 }
 

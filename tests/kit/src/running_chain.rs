@@ -124,6 +124,12 @@ impl RunningChain {
         self.server.endpoint()
     }
 
+    /// The server of its stream.
+    #[must_use]
+    pub const fn server(&self) -> &YellowstoneServer {
+        &self.server
+    }
+
     /// Writes an account in the next slot.
     pub fn write(&self, account: RawAccount) {
         self.node.set(account.clone());

@@ -1,12 +1,12 @@
-//! Check of a Yellowstone server: that it streams, how far it is, and how far back it replays.
+//! Check of a Yellowstone server: that it streams, how far it is, how far back it replays, how far away it is, and what it takes.
 
 use std::time::Duration;
 
-use sluice_config::GeyserEndpoint;
+use sluice_config::{GeyserConfig, GeyserEndpoint};
 use sluice_geyser::{Body, Endpoint, Request, ServerInfo, Stream, StreamError};
 use tokio::time::timeout;
 
-use super::report::Finding;
+use super::{report::Finding, stream_limits};
 
 /// Time in which a slot must have come. Chains make two to five a second.
 const FIRST_SLOT: Duration = Duration::from_secs(10);
@@ -17,8 +17,15 @@ pub const BEHIND: u64 = 64;
 /// Slots that a replay should reach back to, so that what was finalized last is in it.
 const REPLAYED: u64 = 64;
 
-/// The name of a server, and what was found. `node_slot` is the slot of the RPC node.
-pub async fn check(endpoint: &GeyserEndpoint, node_slot: Option<u64>) -> (String, Finding) {
+/// Time of a slot. What comes from a server that is further away than this comes after the next slot has begun.
+const SLOT: Duration = Duration::from_millis(400);
+
+/// What was found of a server, each under its subject. `node_slot` is the slot of the RPC node.
+pub async fn check(
+    endpoint: &GeyserEndpoint,
+    config: &GeyserConfig,
+    node_slot: Option<u64>,
+) -> Vec<(String, Finding)> {
     let endpoint = Endpoint {
         url: endpoint.url.clone(),
         x_token: endpoint.x_token.clone(),
@@ -28,18 +35,42 @@ pub async fn check(endpoint: &GeyserEndpoint, node_slot: Option<u64>) -> (String
         let slot = first_slot(&endpoint).await?;
         Ok::<_, StreamError>((slot, ServerInfo::read(&endpoint).await?))
     };
-    let finding = match asking.await {
-        Ok((slot, info)) => judge(slot, node_slot, &info),
-        Err(error @ StreamError::Refused(_)) => Finding::broken(
-            error.to_string(),
-            "correct the server's url and x-token in [[geyser.endpoints]]",
-        ),
-        Err(error) => Finding::broken(
-            error.to_string(),
-            "start the server, or correct its url in [[geyser.endpoints]]",
-        ),
+    let stream = format!("stream {name}");
+    match asking.await {
+        Ok((slot, info)) => {
+            let limits = stream_limits::check(&endpoint, config).await;
+            let limits = limits.map(|finding| (format!("limits of stream {name}"), finding));
+            let found = [
+                (stream, judge(slot, node_slot, &info)),
+                (
+                    format!("latency of stream {name}"),
+                    latency(info.round_trip),
+                ),
+            ];
+            found.into_iter().chain(limits).collect()
+        }
+        Err(error) => vec![(stream, failure(&error))],
+    }
+}
+
+fn failure(error: &StreamError) -> Finding {
+    let remedy = match error {
+        StreamError::Refused(_) => "correct the server's url and x-token in [[geyser.endpoints]]",
+        _ => "start the server, or correct its url in [[geyser.endpoints]]",
     };
-    (name, finding)
+    Finding::broken(error.to_string(), remedy)
+}
+
+/// What the time of a call and its answer says.
+fn latency(round_trip: Duration) -> Finding {
+    let found = format!("answers in {} ms", round_trip.as_millis());
+    if round_trip <= SLOT {
+        return Finding::Well(found);
+    }
+    Finding::doubtful(
+        format!("{found}, more than a slot"),
+        "use a server nearer to this machine: quotes are older than the chain by that",
+    )
 }
 
 /// The first slot that the stream names.
@@ -93,7 +124,16 @@ mod tests {
         ServerInfo {
             version: None,
             first_available,
+            round_trip: Duration::ZERO,
         }
+    }
+
+    #[test]
+    fn a_server_is_near_that_answers_within_a_slot() {
+        let near = latency(Duration::from_millis(12));
+        assert_eq!(near, Finding::Well("answers in 12 ms".into()));
+        let far = latency(SLOT + Duration::from_millis(1));
+        assert!(matches!(far, Finding::Doubtful { .. }), "{far:?}");
     }
 
     #[test]

@@ -1,7 +1,13 @@
 //! `sluice init` and `sluice doctor`: a configuration that is written, and what is wrong with one.
 
+use std::time::Duration;
+
 use serde_json::json;
-use sluice_testkit::rpc_node::RpcNode;
+use sluice_testkit::{
+    rpc_node::RpcNode,
+    running_chain::{Running, RunningChain},
+    yellowstone_server::FilterLimits,
+};
 use solana_hash::Hash;
 
 use super::{Installation, database, text};
@@ -111,4 +117,58 @@ async fn the_doctor_names_each_node_that_transactions_are_sent_to_and_what_is_wr
     }
     let all = format!("{said}{}", text(&checked.stderr));
     assert!(!all.contains("k3y") && !all.contains("p4ssw0rd"), "{all}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_doctor_says_how_far_away_a_server_is_and_what_it_takes() {
+    let node = RpcNode::holding([]).await.expect("a free port");
+    let running = Running::at_once(100, Duration::from_millis(20));
+    let chain = RunningChain::start(node, running).await;
+    let chain = chain.expect("a free port");
+    let server = chain.server();
+    server.configure(|settings| {
+        settings.limits = FilterLimits {
+            account_max: Some(40),
+            owner_max: Some(3),
+            account_include_max: Some(25),
+            ..FilterLimits::default()
+        };
+    });
+    let installation = Installation::new().await;
+    let file = installation.folder.path().join("sluice.toml");
+    let written = std::fs::read_to_string(&file).expect("a text");
+    let (before, after) = written
+        .split_once("[[geyser.endpoints]]\nurl = \"http://127.0.0.1:1\"\n")
+        .expect("one server");
+    let configure = |probes: bool| {
+        let url = &server.endpoint().url;
+        let geyser =
+            format!("[geyser]\nprobe-limits = {probes}\n[[geyser.endpoints]]\nurl = \"{url}\"\n");
+        std::fs::write(&file, format!("{before}{geyser}{after}")).expect("writes");
+    };
+    let name = server.endpoint().name();
+    configure(true);
+    let said = text(&installation.run(&["doctor"]).await.stdout);
+    for line in [
+        format!(" stream {name}: slot "),
+        format!(" latency of stream {name}: answers in "),
+        format!(
+            "ok       limits of stream {name}: of one request: accounts: 40, programs: 3, accounts of transactions: 25\n"
+        ),
+    ] {
+        assert!(said.contains(&line), "no {line:?} in: {said}");
+    }
+
+    server.configure(|settings| settings.limits.accounts_any = false);
+    let said = text(&installation.run(&["doctor"]).await.stdout);
+    let refused = format!("FAILED   limits of stream {name}: ");
+    assert!(said.contains(&refused), "{said}");
+    let remedy = "to do: set geyser.watch-closed-accounts to false";
+    assert!(said.contains(remedy), "{said}");
+
+    configure(false);
+    let asked = server.requests().len();
+    let said = text(&installation.run(&["doctor"]).await.stdout);
+    assert!(!said.contains("limits of stream"), "{said}");
+    assert_eq!(server.requests().len(), asked + 1, "it was tried");
 }
