@@ -1,4 +1,4 @@
-// The examples on a localnet: swap, sponsor, webhook receiver.
+// The examples on a localnet: swap, sponsor, quote bot, webhook receiver.
 //
 // `cargo xtask clients` starts a localnet and sets the environment variables that name it.
 
@@ -12,6 +12,7 @@ import { GUARD, ProblemError, Sluice } from '@sluice/client';
 import { sluice as plugin } from '@sluice/client/kit';
 
 import { Chain } from './chain.js';
+import { swapAt } from './quote-bot.js';
 import { sponsoredSwap } from './sponsor.js';
 import { swap } from './swap.js';
 import { receiver } from './webhook-receiver.js';
@@ -76,6 +77,37 @@ test('a user without SOL swaps at the cost of a sponsor', async () => {
   assert.equal(await chain.balance(user.address, LEVY), quote.outAmount);
   assert.equal(await chain.balance(user.address, USDL), 0n);
   assert.equal(await chain.lamports(user.address), 0n);
+});
+
+test('a bot swaps when the market pays what it waits for, and not before', async () => {
+  const order = { inputMint: SOL, outputMint: USDL, amount: 150_000_000n };
+  const atLeast = (await sluice.quotes.get(order)).quote.outAmount + 1n;
+  const before = await chain.balance(wallet.address, USDL);
+  const seen = [];
+  let swapped;
+  const waiting = new Promise((resolve) => {
+    const onQuote = ({ outAmount }) => resolve(seen.push(outAmount));
+    swapped = swapAt({ sluice, chain, wallet, ...order, atLeast, onQuote });
+  });
+  // A bot that fails is not waited for.
+  await Promise.race([waiting, swapped]);
+  // With more of the output in the pool, the price is there.
+  const moved = 50_000_000n;
+  await swap({ sluice, chain, wallet, inputMint: USDL, outputMint: SOL, amount: moved });
+  const { quote } = await swapped;
+  assert.ok(seen[0] < atLeast && quote.outAmount >= atLeast, `${seen} for ${atLeast}`);
+  assert.equal(quote.minimumOut, atLeast);
+  assert.deepEqual(seen.slice(0, -1).filter((outAmount) => outAmount >= atLeast), []);
+  assert.equal((await chain.balance(wallet.address, USDL)) - before + moved, quote.outAmount);
+});
+
+test('a bot that is told to stop swaps nothing', async () => {
+  const before = await chain.balance(wallet.address, USDL);
+  const stop = new AbortController();
+  const order = { inputMint: SOL, outputMint: USDL, amount: 150_000_000n, atLeast: 2n ** 63n };
+  const stopped = swapAt({ sluice, chain, wallet, ...order, signal: stop.signal, onQuote: () => stop.abort() });
+  await stopped.catch((error) => assert.equal(error, stop.signal.reason));
+  assert.equal(await chain.balance(wallet.address, USDL), before);
 });
 
 test('a webhook receiver handles what it verified', async (t) => {

@@ -4,6 +4,11 @@ import { explain } from '@sluice/client';
 
 export async function swap({ sluice, chain, wallet, inputMint, outputMint, amount, ...more }) {
   const { quote, context } = await sluice.quotes.get({ inputMint, outputMint, amount, slippageBps: 50 });
+  return swapQuoted({ sluice, chain, wallet, quote, context, ...more });
+}
+
+// The same of a quote that is there already.
+export async function swapQuoted({ sluice, chain, wallet, quote, context, ...more }) {
   const request = {
     quote,
     userPublicKey: wallet.address,
