@@ -51,6 +51,29 @@ pub fn set_up(repo: &Repo) -> Result<()> {
     rust::build_examples(repo)
 }
 
+/// Builds our own clients and packs them into a folder as they are published: two packages of npm, and a crate.
+pub fn pack(repo: &Repo, folder: &Path) -> Result<()> {
+    let node = node::find(repo, &Python::find(repo)?)?;
+    typescript::build(repo, &node)?;
+    guard::build(repo, &node)?;
+    let step = Step::begin(
+        repo,
+        "pack-clients",
+        "Packing the clients",
+        "those who use the service take them from npm and crates.io",
+        "10 s",
+    )?;
+    for client in [typescript::folder(repo), guard::folder(repo)] {
+        node::pack(repo, &step, &node, &client, folder)?;
+    }
+    let packed = rust::pack(repo, &step)?;
+    let name = packed.file_name().context("a package has a name")?;
+    fs::copy(&packed, folder.join(name))
+        .with_context(|| format!("cannot copy {}", packed.display()))?;
+    step.done();
+    Ok(())
+}
+
 /// Sets everything up and runs the clients' tests, and no others.
 pub fn run(repo: &Repo, cache: &Cache) -> Result<()> {
     let replacement = exchange::replacement()?;

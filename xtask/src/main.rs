@@ -216,7 +216,8 @@ enum Task {
     /// Check alerts, unit, container file and manifests of deploy/.
     #[command(after_help = "Examples:\n  cargo xtask deployment")]
     Deployment,
-    /// Make everything that is published, under target/release-artifacts: program, package, image, bill of materials.
+    /// Make everything that is published, under target/release-artifacts: program, package, image, bill of materials, clients,
+    /// manifests.
     #[command(
         after_help = "Examples:\n  cargo xtask release\n  cargo xtask release --compare\n  cargo xtask release --check"
     )]

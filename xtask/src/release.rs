@@ -1,7 +1,7 @@
 //! `release`: everything that is published, under `target/release-artifacts`.
 //!
 //! The program, the same bytes from any folder; a Debian package and a container image of it; the bill of what is in it, with
-//! the licences. Package and image are tried as their users run them.
+//! the licences; the clients' packages and the Kubernetes manifests. Package and image are tried as their users run them.
 
 mod bill;
 mod binary;
@@ -9,6 +9,7 @@ mod debian;
 mod files;
 mod image;
 mod licences;
+mod manifests;
 mod parts;
 mod trial;
 
@@ -18,6 +19,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 
 use crate::cache::remove;
+use crate::clients;
 use crate::clients::python::Python;
 use crate::command::{capture, command};
 use crate::deployment;
@@ -77,6 +79,8 @@ pub fn run(repo: &Repo, compare: bool) -> Result<()> {
     )?;
     trial::package(repo, &package, &later)?;
     image::build(repo, &program, version, &artifacts)?;
+    manifests::pack(repo, version, &time(repo)?, &artifacts)?;
+    clients::pack(repo, &artifacts)?;
     sums(repo, &artifacts)?;
     println!("==> Wrote {}", repo.shown(&artifacts));
     Ok(())

@@ -46,6 +46,7 @@ pub fn test(repo: &Repo) -> Result<Counts> {
     counts(&lines)
 }
 
-fn folder(repo: &Repo) -> PathBuf {
+/// Where its sources are.
+pub(super) fn folder(repo: &Repo) -> PathBuf {
     repo.root().join("clients/guard")
 }

@@ -56,6 +56,17 @@ pub fn install(repo: &Repo, node: &NodeJs, from: &Path, name: &str) -> Result<()
     link(Path::new(&modules), &from.join("node_modules"))
 }
 
+/// Packs the package of the folder `from`, which is built, into the folder `to` as npm publishes it.
+pub fn pack(repo: &Repo, step: &Step, node: &NodeJs, from: &Path, to: &Path) -> Result<()> {
+    let mut pack = command(repo, &node.node);
+    pack.arg(&node.npm)
+        .args(["pack", "--ignore-scripts", "--pack-destination"])
+        .arg(std::path::absolute(to)?);
+    pack.current_dir(from)
+        .env("NPM_CONFIG_UPDATE_NOTIFIER", "false");
+    step.run(&mut pack)
+}
+
 fn install_packages(repo: &Repo, node: &NodeJs, from: &Path, name: &str) -> Result<()> {
     let folder = installed(repo).join(name);
     let lock = from.join("package-lock.json");

@@ -64,6 +64,18 @@ pub fn check(repo: &Repo) -> Result<()> {
         "what is published must build where nothing of this repository is",
         "2 minutes from nothing",
     )?;
+    let packed = pack(repo, &step)?;
+    let folder = std::env::temp_dir().join(format!("sluice-client-{}", std::process::id()));
+    remove(&folder)?;
+    let outcome = use_from(repo, &step, &packed, &folder);
+    remove(&folder)?;
+    outcome?;
+    step.done();
+    Ok(())
+}
+
+/// Packs it, without the network, and returns the package's file.
+pub fn pack(repo: &Repo, step: &Step) -> Result<PathBuf> {
     let words = [
         "package",
         "--package",
@@ -74,21 +86,14 @@ pub fn check(repo: &Repo) -> Result<()> {
         "--allow-dirty",
     ];
     step.run(&mut Workspace::root(repo).cargo(repo, &words))?;
-    let folder = std::env::temp_dir().join(format!("sluice-client-{}", std::process::id()));
-    remove(&folder)?;
-    let outcome = use_from(repo, &step, &folder);
-    remove(&folder)?;
-    outcome?;
-    step.done();
-    Ok(())
+    packed(repo)
 }
 
-fn use_from(repo: &Repo, step: &Step, folder: &Path) -> Result<()> {
-    let packed = packed(repo)?;
+fn use_from(repo: &Repo, step: &Step, packed: &Path, folder: &Path) -> Result<()> {
     fs::create_dir_all(folder.join("src"))
         .with_context(|| format!("cannot create {}", folder.display()))?;
     let mut unpack = command(repo, "tar");
-    step.run(unpack.arg("-xzf").arg(&packed).arg("-C").arg(folder))?;
+    step.run(unpack.arg("-xzf").arg(packed).arg("-C").arg(folder))?;
     let name = packed.file_stem().context("the package has a name")?;
     let manifest = format!(
         "[package]\nname = \"user\"\nversion = \"0.0.0\"\nedition = \"2024\"\n\n[dependencies]\n\

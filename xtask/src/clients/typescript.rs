@@ -80,7 +80,8 @@ pub(super) const COMPILER: &str = "node_modules/typescript/lib/tsc.js";
 /// Holds the path of the package manager's script.
 const NPM: &str = "bin/npm-script";
 
-fn folder(repo: &Repo) -> PathBuf {
+/// Where its sources are.
+pub(super) fn folder(repo: &Repo) -> PathBuf {
     repo.root().join("clients/typescript")
 }
 
