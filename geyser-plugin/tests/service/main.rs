@@ -21,9 +21,8 @@ use tonic::{Code, Request};
 use yellowstone_grpc_proto::geyser::{
     CommitmentLevel, GetBlockHeightRequest, GetLatestBlockhashRequest, GetSlotRequest,
     GetVersionRequest, IsBlockhashValidRequest, PingRequest, SlotStatus, SubscribeDeshredRequest,
-    SubscribeGossipRequest,
-    SubscribeReplayInfoRequest, SubscribeRequest, SubscribeRequestFilterAccounts,
-    SubscribeRequestFilterBlocksMeta, SubscribeRequestFilterSlots,
+    SubscribeGossipRequest, SubscribeReplayInfoRequest, SubscribeRequest,
+    SubscribeRequestFilterAccounts, SubscribeRequestFilterBlocksMeta, SubscribeRequestFilterSlots,
 };
 
 fn everything() -> SubscribeRequest {
