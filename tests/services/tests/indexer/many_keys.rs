@@ -216,9 +216,10 @@ async fn more_filters_than_a_server_takes_in_a_request_come_by_several_streams()
     });
     harness.listen_to(server.endpoint());
     harness.probe_limits();
-    let definition = |events: &[EventKind], filters| WebhookDefinition {
+    let events = [EventKind::Transaction, EventKind::AccountChange];
+    let definition = |filters| WebhookDefinition {
         commitment: Commitment::Confirmed,
-        events: events.iter().copied().collect(),
+        events: events.into_iter().collect(),
         filters,
         ..harness.definition()
     };
@@ -226,21 +227,13 @@ async fn more_filters_than_a_server_takes_in_a_request_come_by_several_streams()
         accounts: vec![account(0)],
         ..Filters::default()
     };
-    let by_account = definition(
-        &[EventKind::Transaction, EventKind::AccountChange],
-        by_account,
-    );
     let by_owner = Filters {
         programs: vec![key(8)],
         token_owners: vec![key(7)],
         ..Filters::default()
     };
-    let by_owner = definition(
-        &[EventKind::Transaction, EventKind::AccountChange],
-        by_owner,
-    );
-    let webhook = harness.create_temporary(1, by_account).await;
-    let other = harness.create_temporary(2, by_owner).await;
+    let webhook = harness.create_temporary(1, definition(by_account)).await;
+    let other = harness.create_temporary(2, definition(by_owner)).await;
     let flow = TransactionFlow::start(chain, PACE, |_| vec![key(9), account(0)]);
     let indexer = harness.start().await;
     indexer.until_checkpoint_past(PACE.genesis).await;
@@ -249,21 +242,12 @@ async fn more_filters_than_a_server_takes_in_a_request_come_by_several_streams()
     assert_eq!(server.open_streams(), 2);
     let served = server.requests();
     let served = &served[served.len() - 2..];
-    let accounts: BTreeSet<&str> = served
+    let accounts = served.iter().flat_map(|request| request.accounts.keys());
+    assert_eq!(unnumbered(accounts), ["accounts", "closed", "owners"]);
+    let transactions = served
         .iter()
-        .flat_map(|it| it.accounts.keys())
-        .map(unnumbered)
-        .collect();
-    assert_eq!(accounts, BTreeSet::from(["accounts", "closed", "owners"]));
-    let transactions: BTreeSet<&str> = served
-        .iter()
-        .flat_map(|it| it.transactions.keys())
-        .map(unnumbered)
-        .collect();
-    assert_eq!(
-        transactions,
-        BTreeSet::from(["token_owners", "transactions"])
-    );
+        .flat_map(|request| request.transactions.keys());
+    assert_eq!(unnumbered(transactions), ["token_owners", "transactions"]);
     let last = soon(flow.end()).await;
     soon(until_final(&harness.store, last)).await;
     for webhook in [&webhook, &other] {
@@ -278,7 +262,9 @@ async fn more_filters_than_a_server_takes_in_a_request_come_by_several_streams()
     indexer.stop().await;
 }
 
-/// The name of a filter without the generation of its request.
-fn unnumbered(name: &String) -> &str {
-    name.split_once('#').map_or(name, |(name, _)| name)
+/// The names of filters, each once, without the generations of their requests.
+fn unnumbered<'a>(names: impl Iterator<Item = &'a String>) -> Vec<&'a str> {
+    let names = names.map(|name| name.split_once('#').map_or(name.as_str(), |(name, _)| name));
+    let names: BTreeSet<&str> = names.collect();
+    names.into_iter().collect()
 }
