@@ -23,10 +23,7 @@ const PAGE: PageSize = PageSize {
 };
 
 /// A page ends when it holds so many bytes of messages, however few: one may carry an account of 10 MiB.
-const PAGE_BYTES: usize = 4 * 1024 * 1024;
-
-/// Messages read from the database at once, for the same reason.
-const CHUNK: u32 = 20;
+const PAGE_BYTES: u64 = 4 * 1024 * 1024;
 
 /// A page of messages.
 #[derive(Debug, Serialize, ToSchema)]
@@ -76,35 +73,19 @@ pub(super) async fn handler(
     RawQuery(query): RawQuery,
 ) -> Result<Json<Page>, ApiError> {
     let query = QueryMap::parse(query.as_deref().unwrap_or_default(), &["after", "limit"])?;
-    let mut left = PAGE.of(&query)?;
-    let mut after = paging::number(&query, "after")?.unwrap_or(0);
+    let limits = (PAGE.of(&query)?, PAGE_BYTES);
+    let after = paging::number(&query, "after")?.unwrap_or(0);
     let webhook = parse_id(&id)?;
-    let mut page = Page {
-        events: Vec::new(),
-        last_sequence: 0,
-        oldest_kept: None,
-    };
-    let mut bytes = 0_usize;
-    loop {
-        let asked = left.min(CHUNK);
-        let messages = state
-            .store
-            .messages_after(&access, &webhook, after, asked)
-            .await;
-        let found = found(messages, &id)?;
-        page.last_sequence = found.last_sequence;
-        page.oldest_kept = found.oldest_kept;
-        let count = u32::try_from(found.messages.len()).unwrap_or(u32::MAX);
-        for message in found.messages {
-            after = message.sequence;
-            bytes = bytes.saturating_add(message.body.len());
-            page.events.push(view(message)?);
-        }
-        left = left.saturating_sub(count);
-        if count < asked || left == 0 || bytes >= PAGE_BYTES {
-            return Ok(Json(page));
-        }
-    }
+    let messages = state
+        .store
+        .messages_within(&access, &webhook, after, limits);
+    let found = found(messages.await, &id)?;
+    let events = found.messages.into_iter().map(view);
+    Ok(Json(Page {
+        events: events.collect::<Result<_, _>>()?,
+        last_sequence: found.last_sequence,
+        oldest_kept: found.oldest_kept,
+    }))
 }
 
 /// The message of this `webhook-id`, whole

@@ -28,9 +28,22 @@ const FAILED_DELIVERIES: &str = "
     WHERE d.webhook = $1 AND d.sequence < $2 AND d.sequence >= $3 AND d.state = 'failed'
     ORDER BY d.sequence DESC LIMIT $4";
 
+/// Messages of webhook `$1` above number `$2`, at most `$3`, until their bodies are `$4` bytes. How long a body is is known without
+/// reading it.
+const MESSAGES_AFTER: &str = "
+    SELECT m.id, m.sequence, m.kind, m.commitment, m.slot, m.created_at, m.body
+    FROM (
+        SELECT sequence, sum(bytes) OVER (ORDER BY sequence) - bytes AS bytes_before
+        FROM (
+            SELECT sequence, octet_length(body) AS bytes FROM messages
+            WHERE webhook = $1 AND sequence > $2 ORDER BY sequence LIMIT $3
+        ) sizes
+    ) sized JOIN messages m ON m.webhook = $1 AND m.sequence = sized.sequence
+    WHERE sized.bytes_before < $4 ORDER BY m.sequence";
+
 impl Store {
-    /// Up to `limit` messages of a webhook with numbers above `after`, in order; `None` when there is no
-    /// such webhook.
+    /// Up to `limit` messages of a webhook with numbers above `after`, in order, however long they are; `None` when there is no such
+    /// webhook.
     ///
     /// # Errors
     /// A failure of the database.
@@ -40,6 +53,21 @@ impl Store {
         id: &WebhookId,
         after: u64,
         limit: u32,
+    ) -> Result<Option<MessagePage>, StoreError> {
+        self.messages_within(access, id, after, (limit, i64::MAX.unsigned_abs()))
+            .await
+    }
+
+    /// The same, but no further message once their bodies are `bytes` long together.
+    ///
+    /// # Errors
+    /// A failure of the database.
+    pub async fn messages_within(
+        &self,
+        access: &Access,
+        id: &WebhookId,
+        after: u64,
+        (limit, bytes): (u32, u64),
     ) -> Result<Option<MessagePage>, StoreError> {
         let mut snapshot = self.snapshot().await?;
         let Some(webhook) = ordinal_of(&mut snapshot, access, id).await? else {
@@ -55,9 +83,8 @@ impl Store {
         let after = i64::try_from(after).unwrap_or(i64::MAX);
         let found = snapshot
             .rows(
-                "SELECT id, sequence, kind, commitment, slot, created_at, body FROM messages
-                 WHERE webhook = $1 AND sequence > $2 ORDER BY sequence LIMIT $3",
-                values![webhook, after, limit],
+                MESSAGES_AFTER,
+                values![webhook, after, limit, signed(bytes, "bytes")?],
             )
             .await?;
         let oldest = bounds.optional_integer("oldest")?;

@@ -19,9 +19,12 @@ use crate::{
     backend::{Connection, Value, bound_rows, json_rows, over_rows, signed, unsigned, values},
 };
 
-/// Messages written by one statement: enough that the statement costs little per message, few enough that
-/// their bodies, up to megabytes each, are not all in memory twice.
+/// Messages written by one statement: enough that the statement costs little per message.
 const CHUNK: usize = 256;
+
+/// Bytes of bodies written by one statement, of more than one message: a body that many webhooks share is in memory once until
+/// then, and written for each of them.
+const CHUNK_BYTES: u64 = 4 * 1024 * 1024;
 
 /// Whether messages are expected to be stored already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,7 +119,7 @@ pub(super) async fn insert_messages(
         count: 0,
         bytes: 0,
     };
-    for chunk in fresh.chunks(CHUNK) {
+    for chunk in chunks(&fresh) {
         let (mut messages, mut deliveries) = (Vec::new(), Vec::new());
         for message in chunk {
             if let Some((message, delivery)) = insertion.rows(message)? {
@@ -206,6 +209,23 @@ impl Insertion<'_, '_> {
             leased: self.leases.map_or_else(Vec::new, LeaseOnInsert::leased),
         })
     }
+}
+
+/// The messages in pieces of one statement each.
+fn chunks<'a, 'm>(messages: &'a [&'m NewMessage]) -> impl Iterator<Item = &'a [&'m NewMessage]> {
+    let mut rest = messages;
+    std::iter::from_fn(move || {
+        let mut bytes = 0_u64;
+        let is_within = |message: &&NewMessage| {
+            bytes = bytes.saturating_add(message.body.len_at_most());
+            bytes <= CHUNK_BYTES
+        };
+        let fitting = rest.iter().take(CHUNK).copied().take_while(is_within);
+        let length = fitting.count().max(1).min(rest.len());
+        let (chunk, later) = rest.split_at(length);
+        rest = later;
+        (!chunk.is_empty()).then_some(chunk)
+    })
 }
 
 /// The webhooks of the messages that still exist. Until the transaction ends no other one numbers their messages or
@@ -369,4 +389,43 @@ async fn write_sequences(
         )
         .await?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::{BodyTemplate, Commitment, EventKind, MessageId, MessageKind, WebhookId};
+
+    fn message(suffix: &Arc<str>) -> NewMessage {
+        NewMessage {
+            id: MessageId::from_bytes([1; 32]),
+            webhook: WebhookId::from_random([1; 16]),
+            kind: MessageKind::Event(EventKind::Transaction),
+            commitment: Commitment::Confirmed,
+            slot: 1,
+            order_key: None,
+            body: BodyTemplate::new(String::new(), Arc::clone(suffix)),
+        }
+    }
+
+    fn lengths(messages: &[NewMessage]) -> Vec<usize> {
+        let messages: Vec<&NewMessage> = messages.iter().collect();
+        chunks(&messages).map(<[_]>::len).collect()
+    }
+
+    #[test]
+    fn a_statement_writes_no_more_than_its_bytes_or_a_single_message() {
+        let of = |bytes: u64| {
+            let bytes = usize::try_from(bytes).expect("fits");
+            message(&Arc::from("x".repeat(bytes)))
+        };
+        let (small, third, large) = (of(100), of(CHUNK_BYTES / 3), of(CHUNK_BYTES * 3));
+        assert_eq!(lengths(&[]), [0; 0]);
+        assert_eq!(lengths(&vec![small.clone(); CHUNK + 1]), [CHUNK, 1]);
+        assert_eq!(lengths(&vec![large.clone(); 3]), [1, 1, 1]);
+        assert_eq!(lengths(&vec![third; 5]), [2, 2, 1]);
+        assert_eq!(lengths(&[small.clone(), large, small]), [1, 1, 1]);
+    }
 }

@@ -8,6 +8,7 @@ use crate::{fixture::*, on_both};
 
 on_both!(
     messages_are_pulled_after_a_number,
+    messages_are_pulled_until_they_are_long_enough,
     deliveries_are_listed_by_state_the_newest_first,
     what_is_finished_is_delivered_again_on_request,
 );
@@ -27,6 +28,31 @@ async fn messages_are_pulled_after_a_number(fixture: &Fixture) {
     assert_eq!(pull(0, 2).await, [1, 2]);
     assert_eq!(pull(3, 9).await, [4, 5]);
     assert!(pull(u64::MAX, 9).await.is_empty());
+}
+
+async fn messages_are_pulled_until_they_are_long_enough(fixture: &Fixture) {
+    let store = &fixture.store;
+    let id = owing(store, 5).await;
+    let pull = async |limit, bytes| {
+        let page = store
+            .messages_within(&Access::All, &id, 1, (limit, bytes))
+            .await;
+        page.expect("reads").expect("exists").messages
+    };
+    let all = pull(9, 1 << 20).await;
+    assert_eq!(all.len(), 4);
+    let length = u64::try_from(all[0].body.len()).expect("short");
+    for (limit, bytes, expected) in [
+        (9, 0, 0),
+        (9, 1, 1),
+        (9, length, 1),
+        (9, length + 1, 2),
+        (9, 3 * length, 3),
+        (2, 3 * length, 2),
+    ] {
+        let pulled = pull(limit, bytes).await;
+        assert_eq!(pulled, all[..expected], "{limit} messages, {bytes} bytes");
+    }
 }
 
 /// Webhook 1 with a delivered, a failed and a pending message.
