@@ -12,6 +12,7 @@ use sluice_store::{
 use sluice_testkit::{
     rpc_node::RpcNode,
     updates::{block, content, created, slot, whole},
+    webhook_receiver::{Reply, WebhookReceiver},
 };
 use tokio::time::sleep;
 
@@ -22,6 +23,7 @@ use crate::{
 
 on_both!(
     a_webhook_that_was_off_is_told_so_first_and_a_backfill_tells_the_rest_once,
+    a_webhook_whose_receiver_was_gone_is_told_of_the_pause_before_what_follows,
     a_dry_run_finds_what_a_backfill_would_tell_and_stores_nothing,
     slots_that_the_node_has_no_more_are_counted_as_lost,
 );
@@ -99,6 +101,36 @@ async fn pass(connection: &Connection, name: &str, slots: std::ops::RangeInclusi
     }
 }
 
+/// What a webhook is told that was off while slots 12 and 13 passed.
+const STREAMED: [&str; 4] = [
+    "transaction 11",
+    "resumed 12-13",
+    "transaction 14",
+    "transaction 15",
+];
+
+/// Lets slots 14 and 15 pass once the indexer watches again, on the live stream and on the side stream.
+async fn pass_what_follows_the_pause(harness: &mut IndexerHarness, live: &mut Connection) {
+    let (probe, tried) = harness.accept().await;
+    let of_probe = tried.slots.expect("always");
+    send(&probe, [slot(&of_probe, 13, SlotStatus::Completed)]).await;
+    let name = request(live).await.slots.expect("always");
+    let (side, replayed) = harness.accept().await;
+    assert_eq!(replayed.from_slot, Some(14), "what follows the pause");
+    let of_side = replayed.slots.expect("always");
+    for (connection, name) in [(&*live, &name), (&side, &of_side)] {
+        for number in 14..=15 {
+            // The side stream is closed once it is not needed.
+            for update in whole(name, number) {
+                let _ = soon(connection.send(update)).await;
+            }
+            for update in freeze_and_confirm(name, number) {
+                let _ = soon(connection.send(update)).await;
+            }
+        }
+    }
+}
+
 async fn a_webhook_that_was_off_is_told_so_first_and_a_backfill_tells_the_rest_once(
     mut harness: IndexerHarness,
 ) {
@@ -123,41 +155,48 @@ async fn a_webhook_that_was_off_is_told_so_first_and_a_backfill_tells_the_rest_o
     indexer.until_checkpoint(13).await;
 
     switch(&harness, &id, true).await;
-    let (probe, tried) = harness.accept().await;
-    let of_probe = tried.slots.expect("always");
-    send(&probe, [slot(&of_probe, 13, SlotStatus::Completed)]).await;
-    let name = request(&mut live).await.slots.expect("always");
-    let (side, replayed) = harness.accept().await;
-    assert_eq!(replayed.from_slot, Some(14), "what follows the pause");
-    let of_side = replayed.slots.expect("always");
-    for (connection, name) in [(&live, &name), (&side, &of_side)] {
-        for number in 14..=15 {
-            // The side stream is closed once it is not needed.
-            for update in whole(name, number) {
-                let _ = soon(connection.send(update)).await;
-            }
-            for update in freeze_and_confirm(name, number) {
-                let _ = soon(connection.send(update)).await;
-            }
-        }
-    }
-    let streamed = [
-        "transaction 11",
-        "resumed 12-13",
-        "transaction 14",
-        "transaction 15",
-    ];
-    assert_eq!(short(&harness.bodies(4).await), streamed);
+    pass_what_follows_the_pause(&mut harness, &mut live).await;
+    assert_eq!(short(&harness.bodies(4).await), STREAMED);
 
     ask(&harness, &id, BackfillKind::Tell, (11, 15)).await;
     let done = over(&harness, &id, BackfillKind::Tell).await;
     assert_eq!(done.state, BackfillState::Done, "{:?}", done.error);
     assert_eq!((done.matched, done.told, done.lost), (5, 2, 0));
-    let told = [&streamed[..], &["transaction 12", "transaction 13"]].concat();
+    let told = [&STREAMED[..], &["transaction 12", "transaction 13"]].concat();
     assert_eq!(short(&harness.bodies(6).await), told);
     ask(&harness, &id, BackfillKind::Tell, (11, 15)).await;
     let again = over(&harness, &id, BackfillKind::Tell).await;
     assert_eq!((again.matched, again.told), (5, 0));
+    indexer.stop().await;
+}
+
+async fn a_webhook_whose_receiver_was_gone_is_told_of_the_pause_before_what_follows(
+    mut harness: IndexerHarness,
+) {
+    let gone = WebhookReceiver::always(Reply::Status(410, String::new())).await;
+    let gone = gone.expect("a free port");
+    let elsewhere = WebhookDefinition {
+        url: gone.url(),
+        ..definition(&harness, true)
+    };
+    let id = harness.create(1, elsewhere).await;
+    let _node = node(&mut harness, 11..=15).await;
+    let indexer = harness.start().await;
+    let (mut live, name) = harness.listening().await;
+    send(&live, whole(&name, 11)).await;
+    send(&live, freeze_and_confirm(&name, 11)).await;
+    // Its answer switches the webhook off, which the indexer notices.
+    let name = request(&mut live).await.slots.expect("always");
+    send(&live, [slot(&name, 11, SlotStatus::Completed)]).await;
+    let without = |_: u16, body: &Value| body["filter"]["inForceRevision"] == 2;
+    indexer.until_ready(without).await;
+    pass(&live, &name, 12..=13).await;
+    indexer.until_checkpoint(13).await;
+
+    // To a receiver that is there.
+    switch(&harness, &id, true).await;
+    pass_what_follows_the_pause(&mut harness, &mut live).await;
+    assert_eq!(short(&harness.bodies(4).await), STREAMED);
     indexer.stop().await;
 }
 
