@@ -28,9 +28,16 @@ async function list(more = false) {
     ['Webhook', (webhook) => element('button', { type: 'button', class: 'key', click: attempt(() => open(webhook.id)) }, webhook.id)],
     ['URL', ({ url }) => url],
     ['Events', ({ events, operations: told }) => [...events, ...told].join(', ')],
-    ['State', ({ active, status }) => (active ? (status.refused ?? 'active') : (status.disabledReason ?? 'paused'))],
+    ['State', ({ active, status }) => (active ? (status.refused ?? health(status.endpoint)) : (status.disabledReason ?? 'paused'))],
     ['Last event', ({ lastTriggered }) => lastTriggered ?? 'none yet'],
   ], listed, 'no webhook yet');
+}
+
+// What the attempts say of the receiver of an active webhook.
+function health({ failingSince, failures, pausedUntil }) {
+  if (failures === 0) return 'active';
+  const since = failingSince ? ` since ${failingSince}` : '';
+  return `fails${since}, ${failures} times in a row${pausedUntil ? `, next at ${pausedUntil}` : ''}`;
 }
 
 function show(webhook) {
@@ -50,7 +57,7 @@ function show(webhook) {
     ...conditions.describe(webhook.filters),
     ...delivery.describe(webhook),
     ['token owners', (webhook.filters.tokenOwners ?? []).join(' ')],
-    ['state', webhook.active ? 'active' : (webhook.status.disabledReason ?? 'paused')],
+    ['state', webhook.active ? health(webhook.status.endpoint) : (webhook.status.disabledReason ?? 'paused')],
     ['in force since slot', webhook.status.filter.inForceSlot ?? 'not yet'],
     ['verifies v1a', webhook.status.publicKey],
     ['refused by the stream', webhook.status.refused ?? 'no'],

@@ -111,6 +111,11 @@ pub(super) fn commitment() -> Object {
     one_of(&names, "At which commitment events are sent.")
 }
 
+pub(super) fn breaker() -> Object {
+    let names = sluice_store::Breaker::ALL.map(sluice_store::Breaker::name);
+    one_of(&names, "State of the circuit breaker.")
+}
+
 pub(super) fn backfill_state() -> Object {
     let names = sluice_store::BackfillState::ALL.map(sluice_store::BackfillState::name);
     one_of(&names, "How far it is.")

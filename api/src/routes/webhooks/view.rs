@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use sluice_store::{FilterState, Store, StoreError, Webhook, WebhookDefinition};
+use sluice_store::{
+    EndpointState, FilterState, Store, StoreError, Timestamp, Webhook, WebhookDefinition,
+};
 use sluice_webhook_client::public_key;
 use utoipa::ToSchema;
 
@@ -59,6 +61,7 @@ struct Status {
     /// Counts the owner's writes; the ETag.
     version: u64,
     filter: FilterView,
+    endpoint: EndpointView,
     /// Why the service switched it off, when it did.
     #[schema(required)]
     disabled_reason: Option<String>,
@@ -76,6 +79,37 @@ struct Status {
     /// When a temporary webhook ends, unless its stream is open; null for all others.
     #[schema(required, format = DateTime)]
     expires: Option<String>,
+}
+
+/// What the attempts at deliveries say of the receiver.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = EndpointHealth)]
+struct EndpointView {
+    /// `closed` while deliveries go on; `open` where it failed so often that nothing is sent until `pausedUntil`; `halfOpen` while
+    /// one at a time is tried.
+    #[schema(schema_with = schema::breaker)]
+    breaker: &'static str,
+    /// Failed attempts in a row.
+    failures: u32,
+    /// When the first of them ended, ISO 8601, UTC; null where none failed since the last that was accepted.
+    #[schema(required, format = DateTime)]
+    failing_since: Option<String>,
+    /// ISO 8601, UTC; null where nothing is held back.
+    #[schema(required, format = DateTime)]
+    paused_until: Option<String>,
+}
+
+impl EndpointView {
+    fn of(state: EndpointState) -> Self {
+        let text = |time: Timestamp| time.to_string();
+        Self {
+            breaker: state.breaker.name(),
+            failures: state.failures,
+            failing_since: state.failing_since.map(text),
+            paused_until: state.paused_until.map(text),
+        }
+    }
 }
 
 /// The set in force.
@@ -128,6 +162,7 @@ impl FilterView {
 impl WebhookView {
     pub(super) async fn of(store: &Store, webhook: Webhook) -> Result<Self, StoreError> {
         let filter = FilterView::of(store, &webhook).await?;
+        let endpoint = store.endpoint(&webhook.id).await?.unwrap_or_default();
         let secret = webhook.asymmetric_secret.as_ref();
         let public_key = secret.map(public_key).transpose();
         let public_key = public_key.map_err(|_| StoreError::Corrupt {
@@ -149,7 +184,7 @@ impl WebhookView {
             batch,
             delivery,
         } = webhook.definition;
-        let text = |time: sluice_store::Timestamp| time.to_string();
+        let text = |time: Timestamp| time.to_string();
         Ok(Self {
             id: webhook.id.to_string(),
             url,
@@ -170,6 +205,7 @@ impl WebhookView {
             status: Status {
                 version: webhook.version,
                 filter,
+                endpoint: EndpointView::of(endpoint),
                 disabled_reason: webhook.disabled_reason,
                 refused: webhook.refused,
                 public_key,

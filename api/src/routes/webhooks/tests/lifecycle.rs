@@ -1,5 +1,7 @@
 //! Tests of creating, reading, replacing, changing, listing and deleting.
 
+use sluice_store::{Breaker, EndpointState};
+
 use super::*;
 
 #[tokio::test]
@@ -310,4 +312,34 @@ async fn a_creation_that_is_repeated_under_its_idempotency_key_creates_no_other_
         anew["webhook"]["id"], first["webhook"]["id"],
         "the first is gone"
     );
+}
+
+#[tokio::test]
+async fn the_status_shows_what_deliveries_say_of_the_receiver() {
+    let api = api(false).await;
+    let (path, _) = api.created(&valid()).await;
+    let (status, found) = api.call(Method::GET, &path, None).await;
+    assert_eq!(status, StatusCode::OK);
+    let well =
+        json!({ "breaker": "closed", "failures": 0, "failingSince": null, "pausedUntil": null });
+    assert_eq!(found["status"]["endpoint"], well);
+    let since = now();
+    let until = since.after(Duration::from_secs(60));
+    let failing = EndpointState {
+        breaker: Breaker::Open,
+        failures: 12,
+        failing_since: Some(since),
+        paused_until: Some(until),
+        ..EndpointState::default()
+    };
+    let set = api.store.set_endpoint(&id_of(&path), &failing).await;
+    assert!(set.expect("sets"));
+    let (_, found) = api.call(Method::GET, &path, None).await;
+    let shown = &found["status"]["endpoint"];
+    let (since, until) = (since.to_string(), until.to_string());
+    let open =
+        json!({ "breaker": "open", "failures": 12, "failingSince": since, "pausedUntil": until });
+    assert_eq!(*shown, open);
+    let (_, listed) = api.call(Method::GET, "/api/webhooks", None).await;
+    assert_eq!(listed["webhooks"][0]["status"]["endpoint"], open);
 }
