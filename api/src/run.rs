@@ -4,7 +4,7 @@ use std::{num::NonZeroUsize, sync::Arc, time::SystemTime};
 
 use anyhow::Context;
 use axum::Router;
-use service_kit::{CancellationToken, Clock, ReferenceClock};
+use service_kit::{CancellationToken, Clock, ReferenceClock, open_files};
 use sluice_config::{ApiConfig, ClientLimitsConfig, Config, WebhooksConfig};
 use sluice_market::{Endpoint, Market};
 use sluice_store::{Store, StoreError};
@@ -45,6 +45,7 @@ pub async fn run(
     host: Clock,
     shutdown: CancellationToken,
 ) -> anyhow::Result<()> {
+    open_files::raise(open_files_of(&config.api.clients));
     let listen = config.api.listen;
     let listener = server::listen(listen)
         .with_context(|| format!("cannot listen on {listen} (api.listen)"))?;
@@ -113,6 +114,12 @@ pub async fn run(
     calibration.await.context("the calibration task failed")?;
     sending.await.context("the sender's task failed")?;
     Ok(())
+}
+
+/// How many files the connections of clients and the rest need.
+fn open_files_of(clients: &ClientLimitsConfig) -> u64 {
+    let connections = u64::try_from(clients.connections.get()).unwrap_or(u64::MAX);
+    connections.saturating_add(open_files::OTHERS)
 }
 
 /// The client that sends tests of webhooks.

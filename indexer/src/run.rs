@@ -11,7 +11,7 @@ use std::{
 
 use anyhow::Context;
 use service_kit::{
-    CancellationToken, Clock, ReferenceClock,
+    CancellationToken, Clock, ReferenceClock, open_files,
     traces::{self, Exporting, Traces},
 };
 use sluice_config::Config;
@@ -28,6 +28,7 @@ use crate::{
     delivery::{
         capacity::{DispatchCapacity, Submissions},
         dispatcher::Dispatcher,
+        limits::{MAX_LEASED, MAX_LEASED_BYTES, most_leased},
         retry,
     },
     events::{idl::Idls, subscription_index::Subscriptions},
@@ -85,7 +86,7 @@ pub async fn run(
     let (status, metrics) = (Status::default(), Metrics::default());
     let (traces, exporting) = traces(&config)?;
     let stored = Arc::new(Notify::new());
-    let submissions = Submissions::new(client.deadline());
+    let submissions = submissions(client.deadline());
     let servers = servers(&config);
     let leader_tasks = LeaderTasks {
         node: node(&config),
@@ -158,6 +159,13 @@ async fn until_ended(
     );
     tracing::info!("the indexer has stopped");
     Ok(())
+}
+
+/// To a dispatcher that has no more deliveries at once than this process may have sockets for.
+fn submissions(deadline: Duration) -> Submissions {
+    let sockets = u64::try_from(MAX_LEASED).unwrap_or(u64::MAX);
+    let open_files = open_files::raise(sockets.saturating_add(open_files::OTHERS));
+    Submissions::with_room(deadline, most_leased(open_files), MAX_LEASED_BYTES)
 }
 
 /// What decodes events: the built-in IDLs, the exchange's for its address on this cluster, and those that are configured.

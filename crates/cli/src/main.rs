@@ -10,7 +10,6 @@ mod init;
 mod listen;
 mod lookup_table;
 mod node;
-mod open_files;
 
 use clap::{Parser, Subcommand, ValueEnum};
 use service_kit::{CancellationToken, Clock, telemetry};
@@ -113,16 +112,16 @@ async fn main() -> anyhow::Result<()> {
     let shutdown = service_kit::shutdown::on_signal()?;
     match arguments.command {
         Command::Serve(file) => {
-            serving(&file, |config, store| serve(config, store, shutdown)).await
+            with_store(&file, |config, store| serve(config, store, shutdown)).await
         }
         Command::Api(file) => {
-            serving(&file, |config, store| {
+            with_store(&file, |config, store| {
                 sluice_api::run(config, store, Clock::system(), shutdown)
             })
             .await
         }
         Command::Indexer(file) => {
-            serving(&file, |config, store| {
+            with_store(&file, |config, store| {
                 sluice_indexer::run(config, store, Clock::system(), shutdown)
             })
             .await
@@ -135,21 +134,6 @@ async fn main() -> anyhow::Result<()> {
         Command::LookupTable(command) => lookup_table::run(command).await,
         Command::Listen(arguments) => listen::run(*arguments, Clock::system(), shutdown).await,
     }
-}
-
-/// Opens the store for a service, which may have as many files open as the system lets it.
-async fn serving<Work>(
-    file: &FileArguments,
-    service: impl FnOnce(Config, Store) -> Work,
-) -> anyhow::Result<()>
-where
-    Work: Future<Output = anyhow::Result<()>>,
-{
-    with_store(file, |config, store| {
-        open_files::raise(open_files::needed(&config.api.clients));
-        service(config, store)
-    })
-    .await
 }
 
 /// Runs both until either ends, and takes the other along: half a service would look whole.

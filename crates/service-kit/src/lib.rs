@@ -1,4 +1,4 @@
-//! Parts of every Sluice process: shutdown, logging, traces, progress, metrics' text, clock, back-off, allocator.
+//! Parts of every Sluice process: shutdown, logging, traces, progress, metrics' text, clock, back-off, open files, allocator.
 //!
 //! Knows nothing of Solana, of the stream or of the database.
 
@@ -6,6 +6,7 @@ use mimalloc::MiMalloc;
 
 pub mod backoff;
 pub mod clock;
+pub mod open_files;
 pub mod open_metrics;
 pub mod outage_log;
 pub mod progress;

@@ -127,7 +127,7 @@ impl Submissions {
 
     /// The same, with room for so many deliveries, with bodies of so many bytes.
     #[must_use]
-    pub(super) fn with_room(attempt: Duration, deliveries: usize, bytes: u64) -> Self {
+    pub(crate) fn with_room(attempt: Duration, deliveries: usize, bytes: u64) -> Self {
         let (sender, submitted) = mpsc::unbounded_channel();
         let capacity = DispatchCapacity {
             free: Arc::new(Semaphore::new(deliveries)),

@@ -14,6 +14,18 @@
 /// Deliveries that this process holds leases on at once: each is a few kilobytes, and a socket when it is in flight.
 pub const MAX_LEASED: usize = 8192;
 
+/// Fewest deliveries that this process holds leases on at once, however few files it may have open.
+const LEAST_LEASED: usize = 64;
+
+/// Deliveries that this process holds leases on at once where it may have so many files open: a socket for each of them must leave
+/// half of the files to clients' connections, streams and the database.
+#[must_use]
+pub fn most_leased(open_files: Option<u64>) -> usize {
+    let half = open_files.map_or(u64::MAX, |files| files / 2);
+    let half = usize::try_from(half).unwrap_or(usize::MAX);
+    half.clamp(LEAST_LEASED, MAX_LEASED)
+}
+
 /// Bytes of bodies that this process holds leases on at once. A body may have megabytes, and is in memory twice while it is
 /// sent.
 pub const MAX_LEASED_BYTES: u64 = 96 * 1024 * 1024;
@@ -33,3 +45,16 @@ pub const LEAST_CONCURRENCY: u32 = 1;
 /// Attempts in flight at once to an endpoint whose circuit breaker has just closed: it is believed, but not yet with
 /// everything that is pending.
 pub const FIRST_CONCURRENCY: u32 = 2;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn deliveries_leave_half_of_the_open_files_to_the_rest() {
+        assert_eq!(most_leased(None), MAX_LEASED);
+        assert_eq!(most_leased(Some(1 << 20)), MAX_LEASED);
+        assert_eq!(most_leased(Some(4_096)), 2_048);
+        assert_eq!(most_leased(Some(0)), LEAST_LEASED);
+    }
+}
