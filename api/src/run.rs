@@ -45,10 +45,8 @@ pub async fn run(
     host: Clock,
     shutdown: CancellationToken,
 ) -> anyhow::Result<()> {
-    open_files::raise(open_files_of(&config.api.clients));
     let listen = config.api.listen;
-    let listener = server::listen(listen)
-        .with_context(|| format!("cannot listen on {listen} (api.listen)"))?;
+    let listener = listener(&config.api)?;
     let lookup_table = lookup_table(config.chain.lookup_table.as_deref())?;
     let ids = exchange_ids(&config)?;
     let (market, market_task) = sluice_market::spawn(
@@ -116,10 +114,12 @@ pub async fn run(
     Ok(())
 }
 
-/// How many files the connections of clients and the rest need.
-fn open_files_of(clients: &ClientLimitsConfig) -> u64 {
-    let connections = u64::try_from(clients.connections.get()).unwrap_or(u64::MAX);
-    connections.saturating_add(open_files::OTHERS)
+/// Where clients connect, of which there may be as many as the configuration allows, each with a file of its own.
+fn listener(config: &ApiConfig) -> anyhow::Result<TcpListener> {
+    let connections = u64::try_from(config.clients.connections.get()).unwrap_or(u64::MAX);
+    open_files::raise(connections.saturating_add(open_files::OTHERS));
+    let listen = config.listen;
+    server::listen(listen).with_context(|| format!("cannot listen on {listen} (api.listen)"))
 }
 
 /// The client that sends tests of webhooks.
