@@ -7,7 +7,7 @@ const SCRIPT: &str = "text/javascript; charset=utf-8";
 pub const ICON: &str = "icon.svg";
 
 /// The files by their names, each with its media type.
-const ASSETS: [(&str, &str, &str); 17] = [
+const ASSETS: [(&str, &str, &str); 18] = [
     ("console.css", STYLE, include_str!("console.css")),
     ("page.js", SCRIPT, include_str!("page.js")),
     ("overview.js", SCRIPT, include_str!("overview.js")),
@@ -18,6 +18,7 @@ const ASSETS: [(&str, &str, &str); 17] = [
     ("wallets.js", SCRIPT, include_str!("wallets.js")),
     ("webhooks.js", SCRIPT, include_str!("webhooks.js")),
     ("conditions.js", SCRIPT, include_str!("conditions.js")),
+    ("deliveries.js", SCRIPT, include_str!("deliveries.js")),
     ("delivery.js", SCRIPT, include_str!("delivery.js")),
     ("operations.js", SCRIPT, include_str!("operations.js")),
     ("dry-run.js", SCRIPT, include_str!("dry-run.js")),

@@ -1,18 +1,17 @@
-// Webhooks: list, create, edit, pause, test, rotate, delete; deliveries with how long each part took; dry runs; events in order.
+// Webhooks: list, create, edit, pause, test, rotate, delete; the other files have their deliveries, dry runs and events.
 
 import * as conditions from './conditions.js';
+import * as deliveries from './deliveries.js';
 import * as delivery from './delivery.js';
 import * as dryRun from './dry-run.js';
 import * as events from './events.js';
 import * as operations from './operations.js';
-import { attempt, byId, call, element, facts, fillTable, say, shape } from './page.js';
+import { attempt, byId, call, element, facts, fillTable, say } from './page.js';
 
 let shown = null;
 let version = null;
 let listed = [];
 let cursor = null;
-let deliveries = [];
-let deliveryCursor = null;
 
 const path = (rest = '') => `/api/webhooks/${encodeURIComponent(shown.id)}${rest}`;
 
@@ -69,57 +68,11 @@ async function open(id) {
   byId('editor').hidden = true;
   byId('secret').textContent = '';
   show(await call(`/api/webhooks/${encodeURIComponent(id)}`));
-  await read();
+  await deliveries.open(path());
   dryRun.close(path());
   await operations.open(path());
   await events.open(path());
   byId('detail-title').scrollIntoView();
-}
-
-// The parts of an attempt, one after the other, as bars on one line.
-function waterfall(attempt) {
-  const marks = [['name', attempt.resolvedMicros], ['connect', attempt.connectedMicros], ['TLS', attempt.securedMicros], ['first byte', attempt.firstByteMicros], ['body', attempt.durationMicros]].filter(([, at]) => at !== null && at !== undefined);
-  const all = attempt.durationMicros || 1;
-  const said = marks.map(([name, at]) => `${name} until ${(at / 1000).toFixed(1)} ms`).join(', ');
-  const svg = shape('svg', { viewBox: '0 0 200 14', role: 'img', 'aria-label': said });
-  svg.append(shape('title', {}, said));
-  let from = 0;
-  for (const [, at] of marks) {
-    const [x, width] = [(from / all) * 200, Math.max(((at - from) / all) * 200, 0.5)];
-    svg.append(shape('rect', { class: 'bar', x: x.toFixed(1), y: 1, height: 12, width: width.toFixed(1) }));
-    from = at;
-  }
-  return svg;
-}
-
-const attempts = ({ attempts: made }) =>
-  element('div', {}, ...made.map((each) =>
-    element('details', {},
-      element('summary', {}, `${each.number}: ${each.status ?? 'no answer'}, ${(each.durationMicros / 1000).toFixed(1)} ms${each.error ? `, ${each.error}` : ''}`),
-      waterfall(each),
-      element('pre', { class: 'wide', tabindex: '0' }, each.requestHeaders.map(([name, value]) => `${name}: ${value}`).join('\n') + `\n\n${each.response ?? ''}`))));
-
-async function read(more = false) {
-  const query = new URLSearchParams({ limit: '20' });
-  if (byId('state').value !== '') query.set('state', byId('state').value);
-  if (more) query.set('cursor', deliveryCursor);
-  else deliveries = [];
-  const page = await call(path(`/deliveries?${query}`));
-  deliveries.push(...page.deliveries);
-  deliveryCursor = page.nextCursor;
-  byId('more-deliveries').hidden = deliveryCursor === null;
-  fillTable(byId('deliveries'), [
-    ['Number', ({ sequence }) => sequence, true],
-    ['Type', ({ type }) => type],
-    ['Slot', ({ slot }) => slot, true],
-    ['State', ({ state, nextAttempt }) => (nextAttempt ? `${state}, again ${nextAttempt}` : state)],
-    ['Attempts', attempts],
-    ['', ({ id, sequence }) => element('button', { type: 'button', 'aria-label': `Redeliver message ${sequence}`, click: attempt(async () => {
-      await call(path('/redeliver'), { method: 'POST', body: { id } });
-      say(`Message ${sequence} is sent once more.`);
-      await read();
-    }) }, 'Redeliver')],
-  ], deliveries, 'no delivery');
 }
 
 // The lists of addresses of which a filter needs one, by field and member.
@@ -209,9 +162,9 @@ byId('cancel').addEventListener('click', () => {
   byId('editor').hidden = true;
 });
 byId('more').addEventListener('click', attempt(() => list(true)));
-byId('more-deliveries').addEventListener('click', attempt(() => read(true)));
-byId('reload').addEventListener('click', attempt(() => read()));
-byId('state').addEventListener('change', attempt(() => read()));
+byId('more-deliveries').addEventListener('click', attempt(() => deliveries.more()));
+byId('reload').addEventListener('click', attempt(() => deliveries.read()));
+byId('state').addEventListener('change', attempt(() => deliveries.read()));
 byId('pause').addEventListener('click', attempt(() => change({ active: !shown.active })));
 byId('test').addEventListener('click', attempt(async () => {
   const { results } = await call(path('/test'), { method: 'POST' });
@@ -227,11 +180,8 @@ byId('rotate').addEventListener('click', attempt(async () => {
   const { secret, previousSecretUntil } = await call(path('/rotate-secret'), { method: 'POST' });
   byId('secret').textContent = `New secret, shown this once: ${secret}. The one before signs as well until ${previousSecretUntil}.`;
 }));
-byId('redeliver-failed').addEventListener('click', attempt(async () => {
-  const { redelivered } = await call(path('/redeliver'), { method: 'POST', body: { failed: true } });
-  say(`${redelivered} are sent once more.`);
-  await read();
-}));
+byId('redeliver-chosen').addEventListener('click', attempt(() => deliveries.redeliverChosen()));
+byId('redeliver-failed').addEventListener('click', attempt(() => deliveries.redeliverFailed()));
 byId('delete').addEventListener('click', attempt(async () => {
   if (!confirm(`Delete ${shown.id} with its messages?`)) return;
   await call(path(), { method: 'DELETE' });
