@@ -7,10 +7,11 @@ const SCRIPT: &str = "text/javascript; charset=utf-8";
 pub const ICON: &str = "icon.svg";
 
 /// The files by their names, each with its media type.
-const ASSETS: [(&str, &str, &str); 18] = [
+const ASSETS: [(&str, &str, &str); 19] = [
     ("console.css", STYLE, include_str!("console.css")),
     ("page.js", SCRIPT, include_str!("page.js")),
     ("overview.js", SCRIPT, include_str!("overview.js")),
+    ("findings.js", SCRIPT, include_str!("findings.js")),
     ("pools.js", SCRIPT, include_str!("pools.js")),
     ("swap.js", SCRIPT, include_str!("swap.js")),
     ("explain.js", SCRIPT, include_str!("explain.js")),

@@ -1,13 +1,15 @@
 // Overview: health, market, servers and rates, read again every few seconds.
 
+import { findings } from './findings.js';
 import { byId, call, element, facts, fillTable, Problem } from './page.js';
 
 const EVERY_MS = 3000;
 
-const REMEDIES = [
-  [/^market/, 'the log names the server that is missing; `sluice doctor --config FILE` says what to do'],
-  [/^store/, 'see whether the database runs and its disk has room; the log has the cause'],
-];
+// Webhooks are asked about at every tenth look: each is a request of its own, and their owner has a limit.
+const OWNED_EVERY = 10;
+
+// Webhooks whose endpoints are looked at, the newest of them.
+const MOST_WEBHOOKS = '20';
 
 // The rungs of the ladder of commitments, from the newest slot down.
 const RUNGS = [
@@ -32,18 +34,39 @@ export function samples(text) {
 
 let before = null;
 
+let looks = 0;
+let owned = { webhooks: null, usage: null };
+
 async function health() {
   const answer = await fetch('/health/ready');
   const { ready, slot, reasons } = await answer.json();
   const health = byId('health');
   health.textContent = ready ? 'Ready: quotes are exact, and webhooks are stored.' : 'Not ready.';
   health.className = ready ? 'well' : 'wrong';
-  byId('reasons').replaceChildren(...reasons.map((reason) => {
-    const remedy = REMEDIES.find(([pattern]) => pattern.test(reason))?.[1];
-    return element('li', {}, remedy ? `${reason} → ${remedy}` : reason);
-  }));
-  return slot;
+  return { slot, reasons };
 }
+
+// Why the newest attempt for a webhook failed; null where it did not, or there was none.
+async function lastError({ id }) {
+  const { deliveries } = await call(`/api/webhooks/${encodeURIComponent(id)}/deliveries?limit=5`);
+  const newest = deliveries.flatMap(({ attempts }) => attempts).reduce((last, each) => (last === null || each.started > last.started ? each : last), null);
+  return newest?.error ?? null;
+}
+
+// The caller's webhooks and quotas. A database that fails is a reason by itself, and hides nothing else.
+async function ask() {
+  try {
+    const [{ webhooks }, usage] = [await call(`/api/webhooks?limit=${MOST_WEBHOOKS}`), await call('/api/usage')];
+    for (const webhook of webhooks) if (webhook.active) webhook.lastError = await lastError(webhook);
+    owned = { webhooks, usage };
+  } catch (error) {
+    if (error instanceof Problem && error.status === 401) throw error;
+    owned = { webhooks: null, usage: null };
+  }
+}
+
+const diagnose = (reasons, read) =>
+  byId('reasons').replaceChildren(...findings({ reasons, samples: read, ...owned }).map(([wrong, todo]) => element('li', {}, `${wrong} → ${todo}`)));
 
 // By route and status, the bound of the bucket within which 99 of 100 requests were answered, seconds.
 function slowest(read) {
@@ -112,9 +135,14 @@ function servers(read) {
 }
 
 async function show() {
-  const slot = await health();
-  const text = await call('/console/metrics');
+  const { slot, reasons } = await health();
+  // Without its database the API does not show its metrics either; what is wrong stands in the reasons alone then.
+  const text = await call('/console/metrics').catch((error) => {
+    diagnose(reasons, null);
+    throw error;
+  });
   const read = samples(text);
+  diagnose(reasons, read);
   const rest = read.filter(({ name, labels }) => /market|slot|pools|stream|fork|lag/.test(name) && Object.keys(labels).length === 0 && !/_bucket$/.test(name));
   facts(byId('market'), [['slot', slot], ...rest.map(({ name, value }) => [name.replace('sluice_api_', '').replaceAll('_', ' '), value])]);
   ladder(read);
@@ -122,6 +150,11 @@ async function show() {
   requests(read, performance.now());
   const calls = read.filter(({ name, value }) => name === 'sluice_api_rpc_calls_total' && value > 0);
   fillTable(byId('calls'), [['Method', ({ labels }) => labels.method], ['Outcome', ({ labels }) => labels.outcome], ['Calls', ({ value }) => value, true]], calls);
+  if (looks % OWNED_EVERY === 0) {
+    await ask();
+    diagnose(reasons, read);
+  }
+  looks += 1;
 }
 
 async function always() {
