@@ -1,13 +1,20 @@
 // Chromium as the tests use it: pages that note every fault of their own and every request to another host.
 
 import assert from 'node:assert/strict';
-import { existsSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import { delimiter, join } from 'node:path';
 import { after, before } from 'node:test';
+import { setTimeout as pause } from 'node:timers/promises';
 
 import { chromium } from 'playwright-core';
 
-const API = process.env.SLUICE_API_URL;
+export const API = process.env.SLUICE_API_URL;
+
+// A telephone, and a desk.
+export const WIDTHS = [360, 1280];
+
+const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
 // The browser on PATH, without windows where it is there.
 const folders = process.env.PATH.split(delimiter);
@@ -64,4 +71,76 @@ export async function explainSample(page) {
   await page.locator('#subject').fill(transaction);
   await page.locator('#ask button').click();
   await page.locator('#explanation li').first().waitFor();
+}
+
+// A whole swap with the demo wallet, up to its confirmation.
+export async function swap(page) {
+  await quoteAndBuild(page);
+  await page.locator('#sign').press('Enter');
+  await page.locator('#steps li', { hasText: 'confirmed' }).waitFor({ timeout: 60_000 });
+}
+
+// Looks until `found` answers something. How long is the runner's own limit, which names the test.
+export async function until(found) {
+  for (;;) {
+    const answer = await found();
+    if (answer) return answer;
+    await pause(100);
+  }
+}
+
+// Presses the element `selector` as the keyboard does.
+export async function press(page, selector, key = 'Enter') {
+  await page.locator(selector).focus();
+  await page.keyboard.press(key);
+}
+
+const SERIOUS = ['serious', 'critical'];
+
+// Nothing of the page is wider than the screen, and axe finds nothing serious.
+export async function assertSound(page) {
+  const [wide, screen] = await page.evaluate(() => [document.documentElement.scrollWidth, innerWidth]);
+  assert.ok(wide <= screen, `${wide} px of content on ${screen}`);
+  await page.evaluate(AXE);
+  const { violations } = await page.evaluate(() => globalThis.axe.run());
+  const serious = violations.filter(({ impact }) => SERIOUS.includes(impact));
+  assert.deepEqual(serious.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(' ')}`), []);
+}
+
+// The same in both themes, narrow and wide, of a state of the page that is not there to be loaded.
+export async function assertSoundInEveryForm(page) {
+  for (const colorScheme of ['light', 'dark']) {
+    for (const width of WIDTHS) {
+      await page.emulateMedia({ colorScheme });
+      await page.setViewportSize({ width, height: 900 });
+      await assertSound(page);
+    }
+  }
+}
+
+// Keys that are pressed at most on the way to an element: a page has fewer.
+const MOST_TABS = 200;
+
+// Goes to `selector` by the Tab key alone, each time forward in the page and with a focus that is seen.
+export async function tabTo(page, selector) {
+  for (let pressed = 0; pressed < MOST_TABS; pressed += 1) {
+    const before = await page.evaluateHandle(() => document.activeElement);
+    await page.keyboard.press('Tab');
+    const { there, forward, seen, at } = await page.evaluate(([from, wanted]) => {
+      const now = document.activeElement;
+      const { outlineStyle, outlineWidth } = getComputedStyle(now);
+      const { top, bottom } = now.getBoundingClientRect();
+      return {
+        there: now.matches(wanted),
+        // What was pressed may be gone, and from the end of the page it goes on at its beginning.
+        forward: from === document.body || now === document.body || !from.isConnected || (from.compareDocumentPosition(now) & Node.DOCUMENT_POSITION_FOLLOWING) !== 0,
+        seen: now === document.body || (outlineStyle !== 'none' && parseFloat(outlineWidth) >= 2 && bottom > 0 && top < innerHeight),
+        at: now.outerHTML.slice(0, 120),
+      };
+    }, [before, selector]);
+    assert.ok(forward, `the focus goes back to ${at}`);
+    assert.ok(seen, `no focus is seen on ${at}`);
+    if (there) return;
+  }
+  assert.fail(`${selector} is not reached by Tab`);
 }
