@@ -1,0 +1,116 @@
+// Parts of the pages for pools, swaps and explanations that their main flow leaves out.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+
+import { open, swap } from './browser.js';
+
+const { SLUICE_MINT_SOL: SOL, SLUICE_MINT_USDL: USDL, SLUICE_MINT_LEVY: LEVY } = process.env;
+
+const json = async (answer) => (await answer).json();
+
+test('the pools of a mint are found by it, as the API lists them', async () => {
+  const { page, faults, close } = await open('/console/pools');
+  await page.locator('#found tbody button').first().waitFor();
+  const { pools } = await json(page.request.get(`/v1/pools?mint=${USDL}`));
+  const { pools: all } = await json(page.request.get('/v1/pools?limit=100'));
+  assert.ok(pools.length >= 2 && pools.length < all.length, `${pools.length} of ${all.length}`);
+  await page.locator('#address').fill(USDL);
+  await page.locator('#search button').click();
+  await page.waitForFunction((count) => document.querySelectorAll('#found tbody tr').length === count, pools.length);
+  assert.deepEqual(await page.locator('#found tbody button').allTextContents(), pools.map(({ pool }) => pool));
+  const pairs = await page.locator('#found tbody td:nth-child(2)').allTextContents();
+  for (const pair of pairs) assert.ok(pair.includes(USDL.slice(0, 6)), pair);
+  assert.deepEqual(faults, []);
+  await close();
+});
+
+test('the price of a pool is plotted as it moves', async () => {
+  const { page, faults, close } = await open('/console/pools');
+  const { pools } = await json(page.request.get(`/v1/pools?mint=${SOL}`));
+  const { pool } = pools.find(({ tokens }) => tokens.some(({ mint }) => mint === USDL));
+  await page.locator('#address').fill(pool);
+  await page.keyboard.press('Enter');
+  await page.waitForFunction(() => document.querySelectorAll('#found tbody tr').length === 1);
+  await page.locator('#found tbody button').click();
+  await page.locator('#live', { hasText: 'as of slot' }).waitFor();
+  await page.locator('#history svg').waitFor();
+  assert.equal(await page.locator('#history polyline').count(), 0, 'one price is no line');
+  // A quote follows for each slot in which it changed: somebody swaps.
+  const other = await open('/console/swap');
+  await swap(other.page);
+  await page.locator('#history polyline').waitFor();
+  const points = (await page.locator('#history polyline').getAttribute('points')).split(' ');
+  assert.ok(points.length >= 2, points.join(' '));
+  assert.notEqual(points[0].split(',')[1], points.at(-1).split(',')[1], 'the price has moved');
+  assert.deepEqual([...faults, ...other.faults], []);
+  await other.close();
+  await close();
+});
+
+test('a swap goes through two pools where that is asked for', async () => {
+  const { page, faults, close } = await open('/console/swap');
+  await page.waitForFunction(() => document.querySelector('#output-mint').value !== '');
+  await page.locator('#two-hops').check();
+  await page.locator('#input-mint').fill(SOL);
+  await page.locator('#output-mint').fill(LEVY);
+  await page.locator('#amount-in').fill('0.5');
+  await page.locator('#live', { hasText: 'as of slot' }).waitFor();
+  const route = page.locator('#quote li');
+  await route.nth(1).waitFor();
+  const query = new URLSearchParams({ inputMint: SOL, outputMint: LEVY, amount: '500000000', maxHops: '2' });
+  const { quote } = await json(page.request.get(`/v1/quote?${query}`));
+  assert.deepEqual(await route.allTextContents(), quote.pool.split(','));
+  assert.equal(await route.count(), 2);
+  assert.deepEqual(faults, []);
+  await close();
+});
+
+test('pools that were not chosen are named with what they would pay and why not', async () => {
+  const { page, faults, close } = await open('/console/swap');
+  await page.waitForFunction(() => document.querySelector('#output-mint').value !== '');
+  const query = new URLSearchParams({ inputMint: SOL, outputMint: USDL, amount: '500000000' });
+  const answer = await json(page.request.get(`/v1/quote?${query}`));
+  // The localnet has one pool of each pair: the others are played.
+  const alternatives = [
+    { pool: 'PoolThatPaysLess', outAmount: 1234567, outAmountString: '1234567', amountIn: null, amountInString: null, reason: 'pays less' },
+    { pool: 'PoolThatIsClosed', outAmount: null, outAmountString: null, amountIn: null, amountInString: null, reason: 'swaps are switched off' },
+  ];
+  const data = JSON.stringify({ ...answer, context: { ...answer.context, alternatives } });
+  await page.route('**/v1/quote/stream?*', (route) => route.fulfill({ contentType: 'text/event-stream', body: `event: quote\ndata: ${data}\n\n` }));
+  await page.locator('#input-mint').fill(SOL);
+  await page.locator('#output-mint').fill(USDL);
+  await page.locator('#amount-in').fill('0.5');
+  const rows = page.locator('#others tbody tr');
+  await rows.nth(1).waitFor();
+  const cells = async (row) => rows.nth(row).locator('td').allTextContents();
+  assert.deepEqual(await cells(0), ['PoolThatPaysLess', '1.234567', 'pays less']);
+  assert.deepEqual(await cells(1), ['PoolThatIsClosed', '–', 'swaps are switched off']);
+  assert.deepEqual(faults, []);
+  await close();
+});
+
+test('a transaction is compared with the body that it was asked for with', async () => {
+  const { page, faults, close } = await open('/console/explain');
+  const { publicKey } = await json(page.request.get('/console/demo-wallet'));
+  const query = new URLSearchParams({ inputMint: SOL, outputMint: USDL, amount: '500000000' });
+  const { quote } = await json(page.request.get(`/v1/quote?${query}`));
+  const asked = { quote, userPublicKey: publicKey, swapMode: 'ExactIn', priorityFeeLamports: '10000', transactionVersion: 0 };
+  const built = await json(page.request.post('/v1/swap/transaction', { data: asked }));
+  const request = { ...asked, quote: built.quote };
+  const explain = async (body) => {
+    await page.locator('#request').fill(body);
+    await page.locator('#ask button').click();
+  };
+  await page.locator('#subject').fill(built.transaction);
+  await page.locator('#ask summary').click();
+  await explain(JSON.stringify(request));
+  await page.locator('#checked', { hasText: 'this very transaction' }).waitFor();
+  await page.locator('#explanation li strong', { hasText: 'guardedSwap' }).waitFor();
+  await explain(JSON.stringify({ ...request, priorityFeeLamports: '77' }));
+  await page.locator('#checked', { hasText: 'builds another one' }).waitFor();
+  await explain('{ no JSON');
+  await page.locator('#fault', { hasText: 'paste the JSON' }).waitFor();
+  assert.deepEqual(faults, []);
+  await close();
+});
