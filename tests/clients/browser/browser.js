@@ -133,7 +133,7 @@ export async function tabTo(page, selector) {
       return {
         there: now.matches(wanted),
         // What was pressed may be gone, and from the end of the page it goes on at its beginning.
-        forward: from === document.body || now === document.body || !from.isConnected || (from.compareDocumentPosition(now) & Node.DOCUMENT_POSITION_FOLLOWING) !== 0,
+        forward: from === document.body || now === document.body || now.matches('.skip') || !from.isConnected || (from.compareDocumentPosition(now) & Node.DOCUMENT_POSITION_FOLLOWING) !== 0,
         seen: now === document.body || (outlineStyle !== 'none' && parseFloat(outlineWidth) >= 2 && bottom > 0 && top < innerHeight),
         at: now.outerHTML.slice(0, 120),
       };

@@ -15,7 +15,11 @@ use std::{
 };
 
 use anyhow::{Context, bail, ensure};
-use sluice_localnet::{Localnet, Scene, artifacts::repository_root, scene::Token};
+use sluice_localnet::{
+    Localnet, Scene,
+    artifacts::{beside_this_executable, repository_root},
+    scene::Token,
+};
 use tokio::{process::Command, time::timeout};
 
 use crate::{net::TestNet, rust_examples};
@@ -39,24 +43,13 @@ struct Suite {
 #[tokio::test]
 async fn clients_swap_and_verify() -> anyhow::Result<()> {
     let folders = Folders::of_the_repository();
-    let suites = suites(&folders)?;
+    let (suites, with_keys) = (suites(&folders)?, suite_with_keys(&folders)?);
     let net = TestNet::start().await?;
     folders.check_addresses(&net.net.scene)?;
     let mut failed = Vec::new();
     // One after the other: they share a wallet, whose balances each of them measures.
     for suite in &suites {
-        let begun = Instant::now();
-        println!("==> {}", suite.name);
-        match suite.run(&net.net, &folders).await {
-            Ok(status) if status.success() => {}
-            Ok(status) => failed.push(format!("{}: {status}", suite.name)),
-            Err(error) => failed.push(format!("{}: {error:#}", suite.name)),
-        }
-        println!(
-            "==> {} took {:.1} s",
-            suite.name,
-            begun.elapsed().as_secs_f64()
-        );
+        failed.extend(suite.judge(&net.net, &folders).await);
     }
     println!("==> Rust: sluice-client");
     let begun = Instant::now();
@@ -64,6 +57,8 @@ async fn clients_swap_and_verify() -> anyhow::Result<()> {
         failed.push(format!("Rust: sluice-client: {error:#}"));
     }
     println!("==> it took {:.1} s", begun.elapsed().as_secs_f64());
+    // Last: it makes the first key, and from then on nobody is answered without one.
+    failed.extend(with_keys.judge(&net.net, &folders).await);
     if !failed.is_empty() {
         eprintln!("==> Sluice's log\n{}", net.sluice_log()?);
     }
@@ -165,6 +160,17 @@ fn suites(folders: &Folders) -> anyhow::Result<Vec<Suite>> {
     ])
 }
 
+/// The console where a key is needed.
+fn suite_with_keys(folders: &Folders) -> anyhow::Result<Suite> {
+    let folder = folders.suites.join("browser/keys");
+    Ok(Suite {
+        name: "Chromium: the console with keys",
+        arguments: javascript_tests(&folder)?,
+        folder,
+        program: folders.tool("bin/node")?,
+    })
+}
+
 /// What Node is given to run the tests of a folder.
 fn javascript_tests(folder: &Path) -> anyhow::Result<Vec<OsString>> {
     let mut files = Vec::new();
@@ -187,6 +193,23 @@ fn javascript_tests(folder: &Path) -> anyhow::Result<Vec<OsString>> {
 }
 
 impl Suite {
+    /// Runs it, says how long it took, and returns what failed.
+    async fn judge(&self, net: &Localnet, folders: &Folders) -> Option<String> {
+        let begun = Instant::now();
+        println!("==> {}", self.name);
+        let failed = match self.run(net, folders).await {
+            Ok(status) if status.success() => None,
+            Ok(status) => Some(format!("{}: {status}", self.name)),
+            Err(error) => Some(format!("{}: {error:#}", self.name)),
+        };
+        println!(
+            "==> {} took {:.1} s",
+            self.name,
+            begun.elapsed().as_secs_f64()
+        );
+        failed
+    }
+
     async fn run(&self, net: &Localnet, folders: &Folders) -> anyhow::Result<ExitStatus> {
         let mut child = Command::new(&self.program)
             .args(&self.arguments)
@@ -220,6 +243,8 @@ fn environment(net: &Localnet) -> Vec<(&'static str, OsString)> {
             format!("ws://127.0.0.1:{}", net.ports.rpc + 1).into(),
         ),
         ("SLUICE_WALLET", net.dir.wallet().into()),
+        ("SLUICE_BINARY", beside_this_executable("sluice").into()),
+        ("SLUICE_CONFIG", net.dir.sluice_config().into()),
         (
             "SLUICE_GUARD",
             swap_guard_interface::PROGRAM_ID.to_string().into(),
