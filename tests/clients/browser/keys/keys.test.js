@@ -22,7 +22,8 @@ before(() => {
 const withKey = (path, secret) => fetch(`${API}${path}`, { headers: { authorization: `Bearer ${secret}` } });
 
 async function signIn(page) {
-  // The field has the focus by itself.
+  // The field has the focus by itself, once the page is there.
+  await page.locator('input:focus').waitFor();
   await page.keyboard.type(key);
   await page.keyboard.press('Enter');
   await page.locator('h1', { hasText: 'Overview' }).waitFor();
