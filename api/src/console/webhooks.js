@@ -64,7 +64,15 @@ function show(webhook) {
   ]);
 }
 
-async function open(id) {
+// The last reading of a webhook and of all that is shown of it.
+let opening = Promise.resolve();
+
+function open(id) {
+  opening = read(id);
+  return opening;
+}
+
+async function read(id) {
   byId('editor').hidden = true;
   byId('secret').textContent = '';
   show(await call(`/api/webhooks/${encodeURIComponent(id)}`));
@@ -184,6 +192,8 @@ byId('redeliver-chosen').addEventListener('click', attempt(() => deliveries.rede
 byId('redeliver-failed').addEventListener('click', attempt(() => deliveries.redeliverFailed()));
 byId('delete').addEventListener('click', attempt(async () => {
   if (!confirm(`Delete ${shown.id} with its messages?`)) return;
+  // What is still being read of it would not be found any more.
+  await opening.catch(() => {});
   await call(path(), { method: 'DELETE' });
   byId('detail').hidden = true;
   await list();
