@@ -60,6 +60,8 @@ pub struct Config {
     /// meanwhile, so a block that is frozen in this time comes twice: in the replay and live.
     #[serde(default)]
     pub replay_delay_ms: u64,
+    /// How the plugin falls behind its validator; not at all unless configured.
+    pub lag: Option<Lag>,
     /// Bounds on memory.
     #[serde(default)]
     pub limits: Limits,
@@ -82,6 +84,16 @@ pub struct GrpcConfig {
     /// Largest request in bytes. A larger one closes its stream without a status, as Yellowstone servers do.
     #[serde(default = "default_request_bytes")]
     pub max_decoding_message_size: usize,
+}
+
+/// Times in which the plugin stands still, as one on a machine that is short of CPU: the validator goes on, and what it reports waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Lag {
+    /// Milliseconds from the end of one such time to the beginning of the next.
+    pub every_ms: u64,
+    /// How long each lasts, milliseconds.
+    pub for_ms: u64,
 }
 
 /// Bounds on every queue and store of the plugin.
@@ -132,6 +144,18 @@ fn default_filter_name_bytes() -> usize {
 
 fn default_request_bytes() -> usize {
     DEFAULT_REQUEST_BYTES
+}
+
+impl Lag {
+    /// Time between two of them.
+    pub fn every(self) -> Duration {
+        Duration::from_millis(self.every_ms)
+    }
+
+    /// Length of each.
+    pub fn length(self) -> Duration {
+        Duration::from_millis(self.for_ms)
+    }
 }
 
 impl Config {
@@ -201,6 +225,7 @@ mod tests {
         assert_eq!(config.limits, Limits::default());
         assert_eq!(config.grpc.address.port(), 10_000);
         assert_eq!(config.grpc.x_token, None);
+        assert_eq!(config.lag, None);
     }
 
     #[test]
@@ -217,6 +242,7 @@ mod tests {
         assert!(!limits.transactions.any && !limits.transactions_status.any);
         assert_eq!(limits.transactions, limits.transactions_status);
         assert!(config.replay_delay() > Duration::ZERO);
+        assert_eq!(config.lag, None);
         assert_eq!(config.replay_stored_slots, DEFAULT_REPLAY_STORED_SLOTS);
     }
 

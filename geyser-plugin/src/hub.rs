@@ -2,10 +2,13 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio::sync::{broadcast, mpsc};
+use tokio::{
+    sync::{broadcast, mpsc},
+    time::{Instant, sleep},
+};
 
 use crate::{
-    config::{Config, Limits},
+    config::{Config, Lag, Limits},
     intake::Intake,
     message::{Commitment, Event, Slot},
     slots::{ReplayError, RingLimits, SlotRing},
@@ -28,6 +31,7 @@ pub enum Item {
 pub struct Hub {
     ring: Mutex<SlotRing>,
     streams: [broadcast::Sender<Item>; 3],
+    lag: Option<Lag>,
 }
 
 impl Hub {
@@ -47,6 +51,7 @@ impl Hub {
         Self {
             ring: Mutex::new(SlotRing::new(limits)),
             streams: std::array::from_fn(|_| broadcast::channel(stream_batches).0),
+            lag: config.lag,
         }
     }
 
@@ -54,7 +59,14 @@ impl Hub {
     pub async fn run(&self, intake: &Intake, mut events: mpsc::Receiver<Event>) {
         let mut messages = Vec::with_capacity(BATCH_MESSAGES);
         let mut known_lost = 0;
+        let mut last_stood_still = Instant::now();
         while events.recv_many(&mut messages, BATCH_MESSAGES).await > 0 {
+            if let Some(lag) = self.lag
+                && last_stood_still.elapsed() >= lag.every()
+            {
+                sleep(lag.length()).await;
+                last_stood_still = Instant::now();
+            }
             let (lost, through) = intake.lost();
             if lost != known_lost {
                 log::error!(

@@ -1,6 +1,6 @@
 //! Strictness of the plugin: no more than a real server does for its subscribers, and its limits.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use sluice_geyser_plugin::{client::PING_INTERVAL, config::DEFAULT_REQUEST_BYTES};
 use tokio::time::sleep;
@@ -200,5 +200,21 @@ async fn a_silent_stream_is_pinged_every_ten_seconds() {
     let opened = tokio::time::Instant::now();
     assert_eq!(subscription.name().await, ":Ping(SubscribeUpdatePing)");
     assert!(opened.elapsed() > PING_INTERVAL - SETTLING);
+    chain.stop().await;
+}
+
+#[tokio::test]
+async fn a_plugin_that_lags_gives_out_late_what_its_validator_reported() {
+    /// Each time the plugin stands still.
+    const STANDS_STILL: Duration = Duration::from_secs(2);
+    let chain = Chain::from_genesis("lag: {every_ms: 200, for_ms: 2000}");
+    let mut subscription = chain.open().await;
+    chain.replace(&mut subscription, everything()).await;
+    // The time to the next one passes.
+    sleep(SETTLING).await;
+    let written = Instant::now();
+    chain.writes(1, 10, 1, b"");
+    assert_eq!(subscription.name().await, "a:account 10 in 1 v1");
+    assert!(written.elapsed() >= STANDS_STILL);
     chain.stop().await;
 }

@@ -1,20 +1,26 @@
 //! Truth run: compares what was emitted with what landed, while streams are cut and filters edited.
 //!
-//! Transfers and swaps are sent at a steady rate.
+//! Transfers and swaps are sent at a steady rate; in one pool more the swaps pause now and then, and a quote is judged.
 //!
 //! Everything is what runs in production but the network between Sluice and its stream, which is cut and frozen at random,
-//! and the validator's time: its process is stopped for about a second at a time, by which its plugin lags, and the chain
-//! with it.
+//! and the validator's time: its process is stopped for about a second at a time, the chain with it, and our own plugin falls
+//! behind a chain that goes on.
 //! The judge is the chain itself, over JSON-RPC: what landed, and what a simulated swap pays.
 
 mod faults;
 mod quotes;
 mod report;
 mod services;
+mod swaps;
 mod traffic;
 mod webhooks;
 
-use std::{num::NonZeroU32, time::Duration};
+use std::{
+    fs,
+    num::NonZeroU32,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use anyhow::Context;
 use sluice_localnet::{Artifacts, Localnet, NetOptions, ports::Wanted};
@@ -24,8 +30,8 @@ use tokio_util::sync::CancellationToken;
 pub use report::Report;
 
 use self::{
-    faults::Faults, quotes::Quotes, report::Commitment, services::Services, traffic::Transfers,
-    webhooks::Watch,
+    faults::Faults, quotes::Quotes, report::Commitment, services::Services, swaps::Swaps,
+    traffic::Transfers, webhooks::Watch,
 };
 
 /// How long a run is, and what is drawn in it.
@@ -41,6 +47,12 @@ pub struct Plan {
 
 /// Pause between two edits where the plan names no number: each filter is edited every two seconds.
 const BETWEEN_FEW_EDITS: Duration = Duration::from_millis(700);
+
+/// Where a plugin's configuration says that it does not fall behind its validator: ours does.
+const NO_LAG: &str = "lag: null";
+
+/// What it says in a run: less than anybody waits for a slot.
+const LAG: &str = "lag: { every_ms: 4000, for_ms: 1000 }";
 
 impl Plan {
     /// Pause between two edits, of the webhooks in turn.
@@ -73,6 +85,11 @@ impl Plan {
 /// When a part does not start or the chain cannot be asked. What the service did wrong is no error: see [`Report`].
 pub async fn run(artifacts: &Artifacts, plan: Plan, progress: fn(&str)) -> anyhow::Result<Report> {
     let folder = tempfile::tempdir()?;
+    let mut artifacts = artifacts.clone();
+    if plan.edits_per_second.is_none() {
+        artifacts.plugin_config = lagging(&artifacts.plugin_config, folder.path())?;
+    }
+    let artifacts = &artifacts;
     let options = NetOptions {
         dir: folder.path().to_owned(),
         ports: Wanted::default(),
@@ -88,6 +105,14 @@ pub async fn run(artifacts: &Artifacts, plan: Plan, progress: fn(&str)) -> anyho
     judged
 }
 
+/// The template of the plugin's configuration, with a lag where that is a setting of it, in a folder.
+fn lagging(template: &Path, folder: &Path) -> anyhow::Result<PathBuf> {
+    let path = folder.join("lagging.json5");
+    let text = fs::read_to_string(template).context("the Geyser plugin's configuration")?;
+    fs::write(&path, text.replacen(NO_LAG, LAG, 1))?;
+    Ok(path)
+}
+
 async fn judge(
     net: &Localnet,
     services: &Services,
@@ -97,7 +122,9 @@ async fn judge(
     let watch = Watch::create(net, plan.commitments()).await?;
     let stop = CancellationToken::new();
     let transfers = Transfers::spawn(net, watch.account(), stop.clone());
+    let swaps = Swaps::prepare(net, [net.scene.usd, net.scene.levy]).await?;
     let quotes = Quotes::prepare(net).await?;
+    let swaps = swaps.spawn(stop.clone());
     let quotes: JoinHandle<anyhow::Result<Quotes>> = tokio::spawn(quotes.run(stop.clone()));
     let faults = Faults::spawn(services, &net.validator.process, plan, stop.clone());
     let edits = watch.spawn_edits(plan.between_edits(), stop.clone());
@@ -110,6 +137,7 @@ async fn judge(
     stop.cancel();
     let faults = faults.await?;
     let sent = transfers.await??;
+    let swaps = swaps.await??;
     let quotes = quotes.await??;
     let edits = edits.await??;
     progress("the links are whole; waiting until all that landed is final and delivered");
@@ -120,8 +148,24 @@ async fn judge(
         faults,
         edits,
         reconnects,
+        market_connections: services.api_link.opened(),
         sent: sent.len(),
+        swaps,
         quotes: quotes.counts(),
         emitted,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn our_plugin_lags() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let own = sluice_localnet::artifacts::repository_root().join("geyser-plugin/config.json5");
+        let path = lagging(&own, folder.path()).expect("the repository's own");
+        let text = fs::read_to_string(path).expect("was written");
+        assert!(text.contains(LAG) && !text.contains(NO_LAG), "{text}");
+    }
 }

@@ -3,7 +3,14 @@
 //! It stands for the network between a service and a server, and is stricter in that it forgives nothing that TCP would: what
 //! is cut is reset at once, in the middle of a message, and what is frozen stays connected and says nothing, for ever.
 
-use std::{io, net::Ipv4Addr, net::SocketAddr};
+use std::{
+    io,
+    net::{Ipv4Addr, SocketAddr},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
 
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -33,6 +40,7 @@ struct Condition {
 pub struct NetworkLink {
     address: SocketAddr,
     condition: watch::Sender<Condition>,
+    opened: Arc<AtomicU64>,
     accepting: AbortHandle,
 }
 
@@ -59,10 +67,13 @@ impl NetworkLink {
             frozen: false,
             refusing: false,
         });
-        let accepting = tokio::spawn(accept(listener, condition.clone())).abort_handle();
+        let opened = Arc::new(AtomicU64::new(0));
+        let accepting = accept(listener, condition.clone(), Arc::clone(&opened));
+        let accepting = tokio::spawn(accepting).abort_handle();
         Ok(Self {
             address,
             condition,
+            opened,
             accepting,
         })
     }
@@ -77,6 +88,12 @@ impl NetworkLink {
     #[must_use]
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
+    }
+
+    /// How many connections over it have reached a server.
+    #[must_use]
+    pub fn opened(&self) -> u64 {
+        self.opened.load(Ordering::Relaxed)
     }
 
     /// Resets every connection over it.
@@ -116,7 +133,11 @@ impl NetworkLink {
     }
 }
 
-async fn accept(listener: TcpListener, condition: watch::Sender<Condition>) {
+async fn accept(
+    listener: TcpListener,
+    condition: watch::Sender<Condition>,
+    opened: Arc<AtomicU64>,
+) {
     for number in 0.. {
         let Ok((near, _)) = listener.accept().await else {
             continue;
@@ -130,12 +151,11 @@ async fn accept(listener: TcpListener, condition: watch::Sender<Condition>) {
             TcpStream::connect(target).await.ok()
         };
         match far {
-            Some(far) => drop(tokio::spawn(forward(
-                number,
-                near,
-                far,
-                condition.subscribe(),
-            ))),
+            Some(far) => {
+                opened.fetch_add(1, Ordering::Relaxed);
+                let forwarding = forward(number, near, far, condition.subscribe());
+                drop(tokio::spawn(forwarding));
+            }
             None => reset(&near),
         }
     }
@@ -226,5 +246,6 @@ mod tests {
         let mut answer = [0];
         let silent = old.try_read(&mut answer).expect_err("never answers");
         assert_eq!(silent.kind(), io::ErrorKind::WouldBlock);
+        assert_eq!(link.opened(), 2);
     }
 }

@@ -1,34 +1,26 @@
-//! Quotes against the chain: swaps go on while streams fail; in each pause a quote must equal a simulation.
+//! Quotes against the chain: of a pool in which swaps pause now and then, a quote in each pause must equal a simulation.
 
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
 use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
-use sluice_localnet::{
-    Localnet,
-    chain::Chain,
-    rest::{QuoteRequest, SluiceClient},
-    scene::Token,
-};
+use sluice_localnet::{Localnet, chain::Chain, rest::SluiceClient};
 use solana_commitment_config::CommitmentConfig;
-use solana_compute_budget_interface::ComputeBudgetInstruction;
-use solana_instruction::Instruction;
-use solana_keypair::Keypair;
-use solana_rpc_client_api::config::{RpcSendTransactionConfig, RpcSimulateTransactionConfig};
+use solana_pubkey::Pubkey;
+use solana_rpc_client_api::config::RpcSimulateTransactionConfig;
 use solana_signature::Signature;
 use solana_signer::Signer;
 use solana_transaction::Transaction;
-use spl_associated_token_account_interface::instruction::create_associated_token_account_idempotent;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
-use super::report::QuoteCounts;
+use super::{
+    report::QuoteCounts,
+    swaps::{self, Swaps},
+};
 
 /// Swaps of a round, one direction and the other in turn.
 const SWAPS: u64 = 8;
-
-/// Pause between two of them.
-const SWAP_PAUSE: Duration = Duration::from_millis(150);
 
 /// How long the last swap of a round may take to land.
 const LANDING_PATIENCE: Duration = Duration::from_secs(60);
@@ -42,53 +34,24 @@ const JUDGED_PATIENCE: Duration = Duration::from_secs(60);
 /// Pause between two looks.
 const POLL: Duration = Duration::from_millis(25);
 
-/// Whole tokens of each swap and of each quote; they pay some two of the other token.
-const AMOUNT: u64 = 5;
-
 /// What asks and swaps.
 pub(super) struct Quotes {
     chain: Chain,
     sluice: SluiceClient,
-    wallet: Keypair,
-    ask: QuoteRequest,
-    /// A swap and the reverse one, for at least one unit, as the API answers them.
-    swaps: [Instruction; 2],
+    wallet: Pubkey,
+    swaps: Swaps,
     counts: QuoteCounts,
 }
 
 impl Quotes {
-    /// Has the API build both swaps, which then need it no more.
+    /// Has the API build the swaps, which then need it no more.
     pub(super) async fn prepare(net: &Localnet) -> anyhow::Result<Self> {
         let scene = &net.scene;
-        let sluice = net.sluice().clone();
-        let ask = QuoteRequest {
-            input_mint: scene.alfa.mint,
-            output_mint: scene.beta.mint,
-            amount: scene.alfa.units(AMOUNT),
-            slippage_bps: 50,
-        };
-        let reverse = QuoteRequest {
-            input_mint: ask.output_mint,
-            output_mint: ask.input_mint,
-            // Less than the swaps before it paid out: the wallet has none to begin with.
-            amount: scene.beta.units(1),
-            ..ask
-        };
-        let user = scene.wallet.pubkey();
-        create_accounts(net, [scene.alfa, scene.beta]).await?;
-        let mut swaps = Vec::new();
-        for request in [ask, reverse] {
-            let mut quote = sluice.quote(&request).await?.quote;
-            quote.minimum_out = 1;
-            swaps.push(sluice.swap_instruction(&quote, &user).await?);
-        }
-        let swaps = swaps.try_into().ok().context("two swaps")?;
         Ok(Self {
             chain: net.chain(),
-            sluice,
-            wallet: scene.wallet.insecure_clone(),
-            ask,
-            swaps,
+            sluice: net.sluice().clone(),
+            wallet: scene.wallet.pubkey(),
+            swaps: Swaps::prepare(net, [scene.alfa, scene.beta]).await?,
             counts: QuoteCounts::default(),
         })
     }
@@ -112,9 +75,9 @@ impl Quotes {
 
     async fn round(&mut self) -> anyhow::Result<()> {
         let mut last = None;
-        for number in 0..SWAPS {
-            last = Some(self.swap(number).await?);
-            sleep(SWAP_PAUSE).await;
+        for _ in 0..SWAPS {
+            last = Some(self.swaps.send().await?);
+            sleep(swaps::PAUSE).await;
         }
         let last = last.context("at least one swap")?;
         let at_rest_from = self.landed(&last).await?;
@@ -126,32 +89,6 @@ impl Quotes {
             sleep(POLL).await;
         }
         Ok(())
-    }
-
-    /// Sends a swap, which differs from all others by its unit price.
-    async fn swap(&self, number: u64) -> anyhow::Result<Signature> {
-        let serial = self.counts.rounds * SWAPS + number;
-        let swap = &self.swaps[usize::from(!number.is_multiple_of(2))];
-        let instructions = [
-            ComputeBudgetInstruction::set_compute_unit_price(serial + 1),
-            swap.clone(),
-        ];
-        let rpc = self.chain.rpc();
-        let blockhash = rpc.get_latest_blockhash().await?;
-        let payer = self.wallet.pubkey();
-        let transaction = Transaction::new_signed_with_payer(
-            &instructions,
-            Some(&payer),
-            &[&self.wallet],
-            blockhash,
-        );
-        let config = RpcSendTransactionConfig {
-            skip_preflight: true,
-            ..RpcSendTransactionConfig::default()
-        };
-        Ok(rpc
-            .send_transaction_with_config(&transaction, config)
-            .await?)
     }
 
     /// The slot in which a swap landed. All before it landed earlier, or never: the chain executes one wallet's
@@ -180,8 +117,8 @@ impl Quotes {
 
     /// What the chain would pay: the return data of the guard.
     async fn simulated(&self) -> anyhow::Result<u64> {
-        let payer = self.wallet.pubkey();
-        let transaction = Transaction::new_with_payer(&[self.swaps[0].clone()], Some(&payer));
+        let swap = self.swaps.there().clone();
+        let transaction = Transaction::new_with_payer(&[swap], Some(&self.wallet));
         let config = RpcSimulateTransactionConfig {
             replace_recent_blockhash: true,
             commitment: Some(CommitmentConfig::processed()),
@@ -205,7 +142,7 @@ impl Quotes {
 
     /// Asks once, while the pool is at rest since a slot.
     async fn ask(&mut self, at_rest_from: u64, pays: u64) {
-        let Ok(answer) = self.sluice.quote(&self.ask).await else {
+        let Ok(answer) = self.sluice.quote(&self.swaps.ask).await else {
             self.counts.not_ready += 1;
             return;
         };
@@ -226,17 +163,4 @@ impl Quotes {
             _ => self.counts.older += 1,
         }
     }
-}
-
-/// Gives the wallet an account of each token, where it has none.
-async fn create_accounts(net: &Localnet, tokens: [Token; 2]) -> anyhow::Result<()> {
-    let (chain, wallet) = (net.chain(), &net.scene.wallet);
-    let owner = wallet.pubkey();
-    let creations = tokens.map(|token| {
-        create_associated_token_account_idempotent(&owner, &owner, &token.mint, &token.program.id())
-    });
-    let transaction = chain.sign(&creations, wallet).await?;
-    let created = chain.send_and_confirm(&transaction, true).await?;
-    ensure!(created.error.is_none(), "{:?}", created.error);
-    Ok(())
 }

@@ -71,7 +71,11 @@ pub struct Report {
     pub(super) edits: u32,
     /// How often the indexer's stream was opened again.
     pub(super) reconnects: u64,
+    /// Connections of the API to the stream's server: the market's own, and those that read a slot again.
+    pub(super) market_connections: u64,
     pub(super) sent: usize,
+    /// Swaps that were sent at a steady rate, beside those whose quotes are judged.
+    pub(super) swaps: u64,
     pub(super) quotes: QuoteCounts,
     pub(super) emitted: Vec<Emitted>,
 }
@@ -104,7 +108,9 @@ impl fmt::Display for Report {
             faults,
             edits,
             reconnects,
+            market_connections,
             sent,
+            swaps,
             quotes,
             emitted,
         } = self;
@@ -113,7 +119,8 @@ impl fmt::Display for Report {
         writeln!(
             f,
             "seed {}: {} s, {} connections cut, {} times held back, the validator stopped {} times, \
-             {edits} filter edits{asked}, the indexer's stream opened again {reconnects} times, {sent} transfers sent",
+             {edits} filter edits{asked}, the indexer's stream opened again {reconnects} times, the API connected to it \
+             {market_connections} times, {sent} transfers and {swaps} swaps sent",
             plan.seed, plan.seconds, faults.cuts, faults.holds, faults.stops
         )?;
         for emitted in emitted {
