@@ -29,7 +29,7 @@ async fn what_is_emitted_and_quoted_is_what_the_chain_did() -> anyhow::Result<()
 async fn ten_edits_a_second_lose_nothing_and_leave_the_stream_open() -> anyhow::Result<()> {
     let artifacts = Artifacts::find(&Overrides::default())?;
     let plan = Plan {
-        seconds: 10,
+        seconds: 60,
         seed: 1,
         edits_per_second: NonZeroU32::new(10),
     };
