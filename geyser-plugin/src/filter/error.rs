@@ -20,7 +20,7 @@ pub enum FilterError {
         max: usize,
     },
     /// Too many filters of one kind, or data slices.
-    #[error("Max amount of filters/data slices reached, only {0} allowed")]
+    #[error("Max amount of filters/data_slices reached, only {0} allowed")]
     Filters(usize),
     /// Too many addresses in one list of a filter.
     #[error("Max amount of pubkeys reached, only {0} allowed")]

@@ -134,7 +134,7 @@ async fn one_rejected_key_ends_the_stream_for_all_that_share_it() {
     assert_eq!(status.code(), Code::InvalidArgument);
     assert_eq!(
         status.message(),
-        "failed to create filter: Max amount of filters/data slices reached, only 2 allowed"
+        "failed to create filter: Max amount of filters/data_slices reached, only 2 allowed"
     );
     chain.stop().await;
 }

@@ -60,7 +60,7 @@ fn the_number_of_filters_of_each_kind_is_bounded() {
         assert_eq!(said(&format!("{kind}: {{max: 2}}"), &request), None);
         assert_eq!(
             said(&format!("{kind}: {{max: 1}}"), &request).as_deref(),
-            Some("Max amount of filters/data slices reached, only 1 allowed"),
+            Some("Max amount of filters/data_slices reached, only 1 allowed"),
             "{kind}"
         );
     }
