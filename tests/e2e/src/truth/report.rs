@@ -124,25 +124,7 @@ impl fmt::Display for Report {
             plan.seed, plan.seconds, faults.cuts, faults.holds, faults.stops
         )?;
         for emitted in emitted {
-            writeln!(
-                f,
-                "  {:<9}  landed {}, emitted {}, lost {}, invented {}; reverted {}, gaps {}, delivered again {}, \
-                 signatures refused {}, sequence {}",
-                emitted.commitment.name(),
-                emitted.landed,
-                emitted.emitted,
-                emitted.lost.len(),
-                emitted.invented.len(),
-                emitted.reverted,
-                emitted.gaps,
-                emitted.delivered_again,
-                emitted.refused,
-                if emitted.contiguous {
-                    "whole"
-                } else {
-                    "with holes"
-                },
-            )?;
+            writeln!(f, "{emitted}")?;
         }
         write!(
             f,
@@ -175,5 +157,29 @@ impl fmt::Display for Report {
             }
         }
         Ok(())
+    }
+}
+
+impl fmt::Display for Emitted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let sequence = if self.contiguous {
+            "whole"
+        } else {
+            "with holes"
+        };
+        write!(
+            f,
+            "  {:<9}  landed {}, emitted {}, lost {}, invented {}; reverted {}, gaps {}, delivered again {}, \
+             signatures refused {}, sequence {sequence}",
+            self.commitment.name(),
+            self.landed,
+            self.emitted,
+            self.lost.len(),
+            self.invented.len(),
+            self.reverted,
+            self.gaps,
+            self.delivered_again,
+            self.refused,
+        )
     }
 }
