@@ -402,21 +402,27 @@ pub fn resumed(pause: &Pause, now: Timestamp) -> NewMessage {
 }
 
 /// After a gap, one `accountChange` message for each account as it is now and each webhook at `commitment` that watches
-/// it by address.
+/// it, or the program that it is known to have belonged to.
 #[must_use]
 pub fn account_states(
     subscriptions: &Subscriptions,
     commitment: Commitment,
     gap: Gap,
-    states: &[AccountUpdate],
+    states: &[(AccountUpdate, Option<Pubkey>)],
     now: Timestamp,
 ) -> Vec<NewMessage> {
     const KIND: MessageKind = MessageKind::Event(EventKind::AccountChange);
     let index = subscriptions.at(commitment);
-    let (mut messages, mut watching) = (Vec::new(), Vec::new());
-    for state in states {
-        index.watchers_of(&state.pubkey, &mut watching);
-        let suffix = payload::suffix(state.slot, commitment, &payload::account_state(state));
+    let (mut messages, mut watching, mut by_program) = (Vec::new(), Vec::new(), Vec::new());
+    for (state, program) in states {
+        index.account_change(&state.pubkey, &state.owner, &mut watching);
+        if let Some(program) = program.filter(|program| *program != state.owner) {
+            index.watchers_of_program(&program, &mut by_program);
+            by_program.retain(|each| !watching.contains(each));
+            watching.append(&mut by_program);
+        }
+        let data = payload::account_state(state, *program);
+        let suffix = payload::suffix(state.slot, commitment, &data);
         let identity = MessageIdentity::AccountState(state.slot, gap, &state.pubkey);
         let webhooks = watching
             .iter()

@@ -151,11 +151,14 @@ pub fn account_taken(taken: &Taken) -> impl Serialize + use<> {
     }
 }
 
-/// The `data` of an `accountChange` that shows how an account is, not that it was written.
+/// The `data` of an `accountChange` that shows how an account is, not that it was written. `program` is the one that it was known
+/// to belong to.
 #[must_use]
-pub fn account_state(account: &AccountUpdate) -> impl Serialize + use<> {
+pub fn account_state(account: &AccountUpdate, program: Option<Pubkey>) -> impl Serialize + use<> {
+    let last_owner = program.filter(|program| *program != account.owner);
     AccountChange {
         origin: Some("snapshot"),
+        last_owner: last_owner.map(|owner| owner.to_string()),
         ..changed(account)
     }
 }

@@ -288,6 +288,11 @@ impl Subscriptions {
         self.at(commitment).addresses_with(CHANGES_OF_ACCOUNT)
     }
 
+    /// Programs whose accounts are watched at a commitment.
+    pub fn watched_owners_at(&self, commitment: Commitment) -> impl Iterator<Item = &Pubkey> {
+        self.at(commitment).addresses_with(CHANGES_BY_OWNER)
+    }
+
     fn addresses(&self, criteria: Criteria) -> impl Iterator<Item = &Pubkey> {
         self.indexes
             .iter()

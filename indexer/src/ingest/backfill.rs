@@ -3,7 +3,7 @@
 //! A node's ledger has the transactions of a block but not what its accounts became. So everything that follows from
 //! transactions is made up for, by the same session and under the same ids as if it had been streamed, and the changes
 //! of accounts are not: each webhook that wants them is sent a `gap` that names them alone, followed by the accounts
-//! that it watches by address as they are now.
+//! that it watches as they are now.
 //!
 //! A long outage is made up for without a stream, from the checkpoint through the newest confirmed slot; the session
 //! that follows begins there. Where the server cannot replay even that little, the stream is opened first, and what is

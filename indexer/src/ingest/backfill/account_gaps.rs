@@ -3,7 +3,11 @@
 //! They are noted in the database before the first of the slots is stored and forgotten after they were reported, so that
 //! none is left out, whenever the process ends. One that ends in between reports some slots twice.
 
-use std::{sync::Arc, time::Instant};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Instant,
+};
 
 use sluice_geyser::AccountUpdate;
 use sluice_store::{
@@ -24,6 +28,13 @@ use crate::{
 
 /// Accounts whose states are committed together.
 const STATES_PER_COMMIT: usize = 100;
+
+/// Accounts of one program that are sent after a gap, at most. Of a program with more none is sent: their owner reads them
+/// better himself, and a node takes minutes for them.
+const MAX_STATES_OF_PROGRAM: usize = 10_000;
+
+/// Accounts to be sent as they are now, each with the program that it was known to belong to, where that is watched.
+type Watched = BTreeMap<Pubkey, Option<Pubkey>>;
 
 /// Notes that the slots from `first` on, as far as a session has not stored them yet, lack the changes of accounts.
 pub(super) async fn note(
@@ -49,7 +60,7 @@ pub(super) async fn note(
 
 /// Reports what was noted, through `last`, or through what was stored when the session began at `resume`: what follows,
 /// its stream has whole. Each webhook at the commitment that wants changes
-/// of accounts is sent a `gap`, and then the accounts that it watches by address as `node` has them now.
+/// of accounts is sent a `gap`, and then the accounts that it watches, by address or by program, as `node` has them now.
 pub(in super::super) async fn report(
     context: SessionContext,
     node: Option<Node>,
@@ -108,16 +119,61 @@ async fn report_at(
     let Some(node) = node else {
         return Ok(());
     };
-    let watched: Vec<Pubkey> = subscriptions
-        .watched_accounts_at(commitment)
-        .copied()
-        .collect();
-    for keys in watched.chunks(STATES_PER_COMMIT) {
+    let watched = watched(outbox, node, subscriptions, (commitment, gap)).await?;
+    let keys: Vec<Pubkey> = watched.keys().copied().collect();
+    for keys in keys.chunks(STATES_PER_COMMIT) {
         let states = states(node, keys, (commitment, gap)).await;
+        let of_programs = states.into_iter().map(|state| {
+            let program = watched.get(&state.pubkey).copied().flatten();
+            (state, program)
+        });
+        let states: Vec<_> = of_programs.collect();
         batch.messages = compose::account_states(subscriptions, commitment, gap, &states, now());
         batch.flush(outbox, Instant::now()).await?;
     }
     Ok(())
+}
+
+/// The accounts that webhooks at a commitment watch, by address or by program: those of a program that are known, and that the
+/// node lists beside them.
+async fn watched(
+    outbox: &Outbox,
+    node: &Node,
+    subscriptions: &Subscriptions,
+    (commitment, gap): (Commitment, Gap),
+) -> Result<Watched, StoreError> {
+    let by_address = subscriptions.watched_accounts_at(commitment);
+    let mut watched: Watched = by_address.map(|account| (*account, None)).collect();
+    let programs: BTreeSet<Pubkey> = subscriptions
+        .watched_owners_at(commitment)
+        .copied()
+        .collect();
+    if programs.is_empty() {
+        return Ok(watched);
+    }
+    let known = outbox.store.known_accounts().await?;
+    for program in programs {
+        let owned = known
+            .iter()
+            .filter(|known| known.owner == program && known.left_slot.is_none());
+        let mut accounts: BTreeSet<Pubkey> = owned.map(|known| known.address).collect();
+        match node.program_accounts(&program, gap.last).await {
+            Ok((_, listed)) => accounts.extend(listed),
+            Err(error) => tracing::warn!(
+                %program, %error,
+                "the accounts of a watched program are not listed after a gap: those that are known are sent"
+            ),
+        }
+        if accounts.len() > MAX_STATES_OF_PROGRAM {
+            tracing::warn!(
+                %program, accounts = accounts.len(), MAX_STATES_OF_PROGRAM,
+                "a watched program has too many accounts to be sent after a gap"
+            );
+            continue;
+        }
+        watched.extend(accounts.into_iter().map(|account| (account, Some(program))));
+    }
+    Ok(watched)
 }
 
 /// The accounts as the node has them; none when it does not answer: that their changes are lost was said.

@@ -444,3 +444,37 @@ async fn confirmed_streams_carry_whole_blocks_once() {
         ]
     );
 }
+
+#[tokio::test]
+async fn finalized_streams_carry_whole_blocks_once_they_are_final() {
+    let served = Served::start().await;
+    let finalized = Request {
+        commitment: Commitment::Finalized,
+        ..request(1)
+    };
+    let mut stream = served.listening(finalized).await;
+    served.write(101, "a", 1);
+    served.status(101, SlotStatus::Processed);
+    served.status(101, SlotStatus::Confirmed);
+    served.pass(102);
+    served.status(102, SlotStatus::Confirmed);
+    // Finalizes its parent, too.
+    served.status(102, SlotStatus::Finalized);
+    assert_eq!(
+        come(&mut stream, "102 finalized").await,
+        [
+            "101 processed",
+            "101 confirmed",
+            "102 created",
+            "102 processed",
+            "102 confirmed",
+            "101 a=1",
+            "101 block",
+            "102 b=2",
+            "102 executed",
+            "102 a=2",
+            "102 block",
+            "102 finalized",
+        ]
+    );
+}

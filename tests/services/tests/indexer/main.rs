@@ -18,6 +18,8 @@ mod many_keys;
 mod operations;
 mod owners;
 mod pauses;
+mod program_states;
+mod rejected_keys;
 mod storm;
 mod token_owners;
 mod traces;

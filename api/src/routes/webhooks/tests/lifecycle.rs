@@ -343,3 +343,22 @@ async fn the_status_shows_what_deliveries_say_of_the_receiver() {
     let (_, listed) = api.call(Method::GET, "/api/webhooks", None).await;
     assert_eq!(listed["webhooks"][0]["status"]["endpoint"], open);
 }
+
+#[tokio::test]
+async fn the_status_says_in_the_servers_words_why_a_filter_is_refused() {
+    const WORDS: &str = "failed to create filter: Pubkey of all programs in filters is not allowed";
+    let api = api(false).await;
+    let (path, _) = api.created(&valid()).await;
+    let (_, found) = api.call(Method::GET, &path, None).await;
+    assert_eq!(found["status"]["refused"], Value::Null);
+    let revision = api.store.webhook_revision().await.expect("read");
+    let recorded = api
+        .store
+        .record_refusal(&id_of(&path), revision, WORDS)
+        .await;
+    assert!(recorded.expect("recorded"));
+    let (_, found) = api.call(Method::GET, &path, None).await;
+    assert_eq!(found["status"]["refused"], WORDS);
+    let (_, listed) = api.call(Method::GET, "/api/webhooks", None).await;
+    assert_eq!(listed["webhooks"][0]["status"]["refused"], WORDS);
+}

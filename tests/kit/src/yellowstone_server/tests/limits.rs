@@ -56,6 +56,51 @@ async fn a_filter_without_keys_is_refused_where_the_server_is_set_so() {
 }
 
 #[tokio::test]
+async fn addresses_and_filters_that_are_not_served_end_the_stream_of_all_that_share_it() {
+    let served = Served::start().await;
+    let refusal = |limits: FilterLimits, request: Request| {
+        served.server.configure(|settings| settings.limits = limits);
+        let served = &served;
+        async move { end(&mut served.open(request).await).await.to_string() }
+    };
+    let of_addresses = Request {
+        accounts: BTreeMap::from([(
+            "keys".to_owned(),
+            AccountFilter {
+                pubkeys: vec![key(1), key(2)],
+                ..AccountFilter::default()
+            },
+        )]),
+        ..request(1)
+    };
+    let rejecting = FilterLimits {
+        account_reject: [key(2)].into(),
+        ..FilterLimits::default()
+    };
+    let words = refusal(rejecting, of_addresses.clone()).await;
+    let expected = format!(
+        "failed to create filter: Pubkey {} in filters is not allowed",
+        key(2)
+    );
+    assert!(words.contains(&expected), "{words}");
+
+    let without_slots = FilterLimits {
+        slots_max: Some(0),
+        ..FilterLimits::default()
+    };
+    let without_blocks = FilterLimits {
+        blocks_meta_max: Some(0),
+        ..FilterLimits::default()
+    };
+    for limits in [without_slots, without_blocks] {
+        let words = refusal(limits, of_addresses.clone()).await;
+        let expected =
+            "failed to create filter: Max amount of filters/data_slices reached, only 0 allowed";
+        assert!(words.contains(expected), "{words}");
+    }
+}
+
+#[tokio::test]
 async fn a_request_above_the_limit_closes_the_stream_without_a_status() {
     let served = Served::start().await;
     let mut stream = served.listening(request(1)).await;

@@ -213,3 +213,31 @@ async fn skipped_slots_leave_no_gap() {
     unbroken(&scenario);
     scenario.end().await;
 }
+
+/// A validator may drop a frozen block for another one of the slot, and not call the first one dead.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_bank_in_place_of_a_frozen_one_wins_and_nothing_that_the_other_wrote_stays() {
+    let mut scenario = Scenario::ready().await;
+    let parent = scenario.head;
+    let (in_both, in_the_first) = (scenario.pool(0), scenario.pool(1));
+    let slot = scenario.open(parent);
+    scenario.swap(slot, &in_both, 77);
+    scenario.swap(slot, &in_the_first, 55);
+    scenario.seal(slot);
+    scenario.agree().await;
+
+    let below = scenario.chain.lock().tree.current(parent);
+    scenario.chain.open(slot, below.expect("it has a block"));
+    let clock = scripted_pools::clock(slot, scenario.epoch);
+    scenario.set(slot, ids::CLOCK, clock);
+    scenario.swap(slot, &in_both, 11);
+    scenario.seal(slot);
+    scenario.agree().await;
+
+    scenario.head = slot;
+    scenario.pass();
+    scenario.confirm(slot);
+    scenario.agree().await;
+    unbroken(&scenario);
+    scenario.end().await;
+}

@@ -1,0 +1,66 @@
+//! States after a gap: the accounts of watched programs follow a gap as they are now.
+
+use serde_json::{Value, json};
+use sluice_chain_types::RawAccount;
+use sluice_geyser::scripted::Code;
+use sluice_harness::indexer::{IndexerHarness, freeze_and_confirm, send};
+use sluice_testkit::{
+    rpc_node::RpcNode,
+    updates::{content, key, program, whole},
+};
+
+use crate::{
+    expectations::{Ending, Surroundings},
+    on_both,
+};
+
+on_both!(accounts_of_a_watched_program_follow_a_gap_as_they_are_now);
+
+const TOO_OLD: &str = "broadcast from 12 is not available, last available: 13";
+
+async fn accounts_of_a_watched_program_follow_a_gap_as_they_are_now(mut harness: IndexerHarness) {
+    harness.webhook(1).await;
+    // Account 1 is closed in the gap, and account 2 comes to the program.
+    let created = RawAccount {
+        pubkey: key(2),
+        owner: program(),
+        lamports: 77,
+        data: vec![7; 3].into(),
+    };
+    let node = RpcNode::holding([created]).await.expect("a free port");
+    node.reach(12);
+    let listed = json!({ "pubkey": key(2).to_string() });
+    let list = json!({ "context": { "slot": 12 }, "value": [listed] });
+    node.script("getProgramAccounts", list);
+    node.blocks().add(content(12));
+    harness.backfill_from(node.url());
+    let indexer = harness.start().await;
+    let (connection, name) = harness.listening().await;
+    indexer.until_checkpoint(10).await;
+    send(&connection, whole(&name, 11)).await;
+    send(&connection, freeze_and_confirm(&name, 11)).await;
+    indexer.until_checkpoint(11).await;
+
+    harness.server.refuse_next(Code::OutOfRange, TOO_OLD);
+    drop(connection);
+    let (_connection, request) = harness.accept().await;
+    assert_eq!(request.from_slot, Some(13));
+    // What slot 11 did, the transaction of slot 12 and its event, the gap and two states.
+    let bodies = harness.bodies(3 + 2 + 1 + 2).await;
+    let gap = bodies.iter().position(|body| body["type"] == "gap");
+    let after = &bodies[gap.expect("it is told") + 1..];
+    let shown = |body: &Value| {
+        let data = &body["data"];
+        assert_eq!(data["origin"], "snapshot", "{body}");
+        ["pubkey", "lamports", "lastOwner"].map(|member| data[member].clone())
+    };
+    let shown: Vec<_> = after.iter().map(shown).collect();
+    let closed = [
+        json!(key(1).to_string()),
+        json!(0),
+        json!(program().to_string()),
+    ];
+    let came = [json!(key(2).to_string()), json!(77), Value::Null];
+    assert_eq!(shown, [closed, came]);
+    indexer.stop().await;
+}
