@@ -33,7 +33,7 @@ pub const MOST_FOLLOWED: usize = 10_000;
 const KEPT_FOR: Duration = Duration::from_secs(10 * 60);
 
 /// Blocks beyond the last in which a transaction can land until a stream that is lost is not waited for any more.
-const LOST_MARGIN: u64 = 32;
+const LOST_MARGIN_BLOCKS: u64 = 32;
 
 /// Slots that are known to have executed one transaction at once, each of another fork.
 const MOST_EXECUTIONS: usize = 8;
@@ -394,7 +394,7 @@ impl FollowedTransactions {
     pub fn pass(&mut self, height: u64, now: Instant) {
         for (signature, followed) in &mut self.by_signature {
             let last = followed.last_valid_block_height;
-            let is_past = last.saturating_add(LOST_MARGIN) < height;
+            let is_past = last.saturating_add(LOST_MARGIN_BLOCKS) < height;
             let is_unseen = self.is_blind || followed.has_gap;
             if is_past && is_unseen && followed.ended.is_none() && !followed.is_confirmed() {
                 followed.executions.clear();

@@ -44,7 +44,7 @@ use crate::{
 
 /// Within how many slots of the node's newest confirmed one a backfill is done: any server that replays at all has as
 /// many.
-const CAUGHT_UP: u64 = 8;
+const CAUGHT_UP_SLOTS: u64 = 8;
 
 /// Pause before a node that has not reached a slot is asked again, wall time.
 const REACH_PAUSE: Duration = Duration::from_millis(200);
@@ -122,7 +122,7 @@ impl Backfill {
                 Fed::Whole => {
                     // Its webhooks have been served from there on, and need not be asked for again.
                     context.outbox.store.record_filter_state(in_force).await?;
-                    if confirmed.saturating_add(CAUGHT_UP) >= tip {
+                    if confirmed.saturating_add(CAUGHT_UP_SLOTS) >= tip {
                         return Ok(());
                     }
                 }

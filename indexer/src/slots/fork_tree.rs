@@ -38,11 +38,11 @@ const MAX_SLOTS: usize = 1024;
 const MAX_BYTES: usize = 512 * 1024 * 1024;
 
 /// How long blocks are remembered after they were emitted for the last time, in slots: events may be late.
-const REMEMBERED: u64 = 64;
+const REMEMBERED_SLOTS: u64 = 64;
 
 /// By how many slots, whatever time they take, the confirmed chain may be ahead of a block that was not announced before that counts
 /// as a gap. Announcements overtake each other by a slot or two.
-const GAP_PATIENCE: u64 = 16;
+const GAP_PATIENCE_SLOTS: u64 = 16;
 
 /// Why the stream must be opened again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
@@ -379,7 +379,7 @@ impl ForkTree {
             let parent = match block {
                 Some(block) => block.parent,
                 None if self.gap.is_some_and(|gap| gap.contains(slot)) => self.block_below(slot),
-                None if head.saturating_sub(slot) < GAP_PATIENCE => return Ok(None),
+                None if head.saturating_sub(slot) < GAP_PATIENCE_SLOTS => return Ok(None),
                 None => {
                     return Err(ForkTreeError::Gap(Gap {
                         first: self.block_below(slot).max(watermark).saturating_add(1),
@@ -439,7 +439,7 @@ impl ForkTree {
         if commitment != self.last_commitment || self.holds_emitted {
             return;
         }
-        let oldest = watermark.saturating_sub(REMEMBERED);
+        let oldest = watermark.saturating_sub(REMEMBERED_SLOTS);
         self.nodes = self.nodes.split_off(&oldest);
     }
 

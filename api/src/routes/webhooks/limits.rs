@@ -23,8 +23,7 @@ pub(super) const MIN_HEARTBEAT_SECS: u64 = 10;
 /// Longest time between two heartbeats, seconds: a day.
 pub(super) const MAX_HEARTBEAT_SECS: u64 = 24 * 60 * 60;
 
-/// Most slots of a backfill: three hours of a chain whose slots take 400 ms, and at ten calls a second most of an hour of
-/// reading.
+/// Most slots of a backfill, whatever time the chain took for them: at ten calls a second most of an hour of reading.
 pub(super) const MAX_BACKFILL_SLOTS: u64 = 27_000;
 
 /// Most slots of a dry run: some minutes of the chain, which show whether a filter is what its owner means.

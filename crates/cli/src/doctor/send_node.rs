@@ -8,7 +8,7 @@ use solana_rpc_client::nonblocking::rpc_client::RpcClient;
 use solana_rpc_client_api::client_error::{Error as ClientError, ErrorKind};
 use url::Url;
 
-use super::{report::Finding, stream::BEHIND};
+use super::{report::Finding, stream::BEHIND_SLOTS};
 
 /// What is to be done about one that does not answer.
 const REMEDY: &str = "start the node, or correct its URL in chain.send-urls, or leave it out";
@@ -76,7 +76,7 @@ fn judge(answer: &Answer, genesis: Option<Hash>, slot: Option<u64>) -> Finding {
         );
     }
     let behind = slot.unwrap_or(at).saturating_sub(at);
-    if behind > BEHIND {
+    if behind > BEHIND_SLOTS {
         return Finding::doubtful(
             format!("at slot {at}, {behind} slots behind the node at chain.rpc-url"),
             "wait until it has caught up, or use another node: it sends to the leaders of slots that are over",

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use sluice_config::{GeyserConfig, GeyserEndpoint};
 use sluice_geyser::{Body, Endpoint, Request, ServerInfo, Stream, StreamError};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use super::{report::Finding, stream_limits};
 
@@ -12,13 +12,24 @@ use super::{report::Finding, stream_limits};
 const FIRST_SLOT: Duration = Duration::from_secs(10);
 
 /// Slots by which a stream, or another node, may be behind the node without a word: they were asked one after the other.
-pub const BEHIND: u64 = 64;
+pub const BEHIND_SLOTS: u64 = 64;
 
 /// Slots that a replay should reach back to, so that what was finalized last is in it.
-const REPLAYED: u64 = 64;
+const REPLAYED_SLOTS: u64 = 64;
 
-/// Time of a slot. What comes from a server that is further away than this comes after the next slot has begun.
-const SLOT: Duration = Duration::from_millis(400);
+/// Slots that pass while the time of one is taken.
+const TIMED_SLOTS: u64 = 4;
+
+/// How long that may take: three slots of the slowest chain fit.
+const TIMING: Duration = Duration::from_secs(3);
+
+/// How far a stream is, and what the chain makes of time.
+struct Seen {
+    /// The newest slot that it names.
+    slot: u64,
+    /// What a slot takes, where some have passed.
+    slot_time: Option<Duration>,
+}
 
 /// What was found of a server, each under its subject. `node_slot` is the slot of the RPC node.
 pub async fn check(
@@ -32,19 +43,19 @@ pub async fn check(
     };
     let name = endpoint.name();
     let asking = async {
-        let slot = first_slot(&endpoint).await?;
-        Ok::<_, StreamError>((slot, ServerInfo::read(&endpoint).await?))
+        let seen = slots_of(&endpoint).await?;
+        Ok::<_, StreamError>((seen, ServerInfo::read(&endpoint).await?))
     };
     let stream = format!("stream {name}");
     match asking.await {
-        Ok((slot, info)) => {
+        Ok((seen, info)) => {
             let limits = stream_limits::check(&endpoint, config).await;
             let limits = limits.map(|finding| (format!("limits of stream {name}"), finding));
             let found = [
-                (stream, judge(slot, node_slot, &info)),
+                (stream, judge(seen.slot, node_slot, &info)),
                 (
                     format!("latency of stream {name}"),
-                    latency(info.round_trip),
+                    latency(info.round_trip, seen.slot_time),
                 ),
             ];
             found.into_iter().chain(limits).collect()
@@ -61,47 +72,75 @@ fn failure(error: &StreamError) -> Finding {
     Finding::broken(error.to_string(), remedy)
 }
 
-/// What the time of a call and its answer says.
-fn latency(round_trip: Duration) -> Finding {
+/// What the time of a call and its answer says, beside what a slot takes: what comes from a server that is further away comes after
+/// the next slot has begun.
+fn latency(round_trip: Duration, slot_time: Option<Duration>) -> Finding {
     let found = format!("answers in {} ms", round_trip.as_millis());
-    if round_trip <= SLOT {
-        return Finding::Well(found);
+    let Some(slot_time) = slot_time else {
+        return Finding::Well(format!(
+            "{found}; too few slots came to know what one takes"
+        ));
+    };
+    let slot_time_ms = slot_time.as_millis();
+    if round_trip <= slot_time {
+        return Finding::Well(format!("{found}, a slot takes {slot_time_ms} ms"));
     }
     Finding::doubtful(
-        format!("{found}, more than a slot"),
+        format!("{found}, more than a slot, which takes {slot_time_ms} ms"),
         "use a server nearer to this machine: quotes are older than the chain by that",
     )
 }
 
-/// The first slot that the stream names.
-async fn first_slot(endpoint: &Endpoint) -> Result<u64, StreamError> {
+/// Which slots the stream names.
+async fn slots_of(endpoint: &Endpoint) -> Result<Seen, StreamError> {
     let request = Request {
         slots: Some("doctor".to_owned()),
         ..Request::default()
     };
     let mut stream = Stream::open(endpoint, request).await?;
-    let waiting = async {
-        loop {
-            if let Body::Slot(slot) = stream.next().await?.body {
-                return Ok(slot.slot);
-            }
+    let first = timeout(FIRST_SLOT, slot_above(&mut stream, None)).await;
+    let mut slot = first.unwrap_or(Err(StreamError::Stalled(FIRST_SLOT)))?;
+    let mut slot_time = None;
+    let timing = async {
+        // The first slot was under way: the next one's beginning is where the time begins.
+        let from = slot_above(&mut stream, Some(slot)).await?;
+        slot = from;
+        let begun = Instant::now();
+        while slot < from + TIMED_SLOTS {
+            slot = slot_above(&mut stream, Some(slot)).await?;
+            let passed = u32::try_from(slot - from).unwrap_or(u32::MAX);
+            slot_time = Some(begun.elapsed() / passed);
         }
+        Ok::<_, StreamError>(())
     };
-    let in_time = timeout(FIRST_SLOT, waiting).await;
-    in_time.unwrap_or(Err(StreamError::Stalled(FIRST_SLOT)))
+    if let Ok(timed) = timeout(TIMING, timing).await {
+        timed?;
+    }
+    Ok(Seen { slot, slot_time })
+}
+
+/// The next slot that the stream names and that is higher than this one.
+async fn slot_above(stream: &mut Stream, known: Option<u64>) -> Result<u64, StreamError> {
+    loop {
+        if let Body::Slot(named) = stream.next().await?.body
+            && Some(named.slot) > known
+        {
+            return Ok(named.slot);
+        }
+    }
 }
 
 /// What a server's slot and words say.
 fn judge(slot: u64, node_slot: Option<u64>, info: &ServerInfo) -> Finding {
     let behind = node_slot.unwrap_or(slot).saturating_sub(slot);
-    if behind > BEHIND {
+    if behind > BEHIND_SLOTS {
         return Finding::broken(
             format!("at slot {slot}, {behind} slots behind the RPC node"),
             "wait until it has caught up, and see that it is of the same cluster as chain.rpc-url",
         );
     }
     match info.first_available.map(|first| slot.saturating_sub(first)) {
-        Some(replayed) if replayed >= REPLAYED => {
+        Some(replayed) if replayed >= REPLAYED_SLOTS => {
             Finding::Well(format!("slot {slot}, replays {replayed} slots"))
         }
         Some(replayed) => Finding::doubtful(
@@ -129,11 +168,15 @@ mod tests {
     }
 
     #[test]
-    fn a_server_is_near_that_answers_within_a_slot() {
-        let near = latency(Duration::from_millis(12));
-        assert_eq!(near, Finding::Well("answers in 12 ms".into()));
-        let far = latency(SLOT + Duration::from_millis(1));
+    fn a_server_is_near_that_answers_within_a_slot_whatever_that_takes() {
+        let millis = Duration::from_millis;
+        let near = latency(millis(240), Some(millis(400)));
+        let words = "answers in 240 ms, a slot takes 400 ms";
+        assert_eq!(near, Finding::Well(words.into()));
+        let far = latency(millis(240), Some(millis(200)));
         assert!(matches!(far, Finding::Doubtful { .. }), "{far:?}");
+        let unknown = latency(millis(240), None);
+        assert!(matches!(unknown, Finding::Well(_)), "{unknown:?}");
     }
 
     #[test]

@@ -155,6 +155,7 @@ async fn the_doctor_says_how_far_away_a_server_is_and_what_it_takes() {
         format!(
             "ok       limits of stream {name}: of one request: accounts: 40, programs: 3, accounts of transactions: 25\n"
         ),
+        " ms, a slot takes ".to_owned(),
     ] {
         assert!(said.contains(&line), "no {line:?} in: {said}");
     }

@@ -15,7 +15,7 @@ const GRACE: Duration = Duration::from_millis(400);
 
 /// Slots by which a server may be behind the one that is farthest and still begin: what lies between a block and its
 /// finality.
-const MAX_BEHIND: u64 = 32;
+const MAX_BEHIND_SLOTS: u64 = 32;
 
 /// What each server has shown.
 #[derive(Debug)]
@@ -53,7 +53,7 @@ impl StartGate {
             return false;
         }
         let farthest = self.newest.iter().flatten().max();
-        farthest.is_none_or(|farthest| slot.saturating_add(MAX_BEHIND) >= *farthest)
+        farthest.is_none_or(|farthest| slot.saturating_add(MAX_BEHIND_SLOTS) >= *farthest)
     }
 }
 

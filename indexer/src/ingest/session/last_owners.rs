@@ -16,7 +16,7 @@ use crate::slots::{
 };
 
 /// How many slots are finalized until the tenures that are over are looked through: some twenty seconds.
-const FORGETTING_INTERVAL: u64 = 64;
+const FORGETTING_INTERVAL_SLOTS: u64 = 64;
 
 /// Most closed accounts that are held while a program is read: of the whole chain those of a minute.
 const MAX_HELD_CLOSES: usize = 20_000;
@@ -91,7 +91,9 @@ impl Session<'_> {
 
     /// Forgets now and then what no slot that is read again needs.
     pub(super) fn forget_owners(&mut self, commitment: Commitment, slot: u64) {
-        let due = self.owners_forgotten.saturating_add(FORGETTING_INTERVAL);
+        let due = self
+            .owners_forgotten
+            .saturating_add(FORGETTING_INTERVAL_SLOTS);
         if commitment == Commitment::Finalized && slot >= due {
             self.owners_forgotten = slot;
             self.ownership.finalized(slot);
