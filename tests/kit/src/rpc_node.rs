@@ -51,6 +51,8 @@ pub enum Fault {
     Garbage,
     /// The answer comes this much later.
     Slow(Duration),
+    /// The answer comes in ten pieces, with so long a pause before each.
+    Drips(Duration),
 }
 
 /// The node; clones share it. Dropping the last one ends it.

@@ -31,6 +31,9 @@ const UNHEALTHY: i64 = -32005;
 /// Time between the first half of an answer and the end of its connection.
 const BREAKING_OFF: Duration = Duration::from_millis(5);
 
+/// Pieces of an answer that drips.
+const DRIPS: usize = 10;
+
 /// A call as it is sent. What is not looked at stays text: the node shares the machine with what is measured.
 #[derive(Deserialize)]
 pub(super) struct Request<'a> {
@@ -125,6 +128,7 @@ async fn answer_of_node(node: &Asked, request: &Request<'_>) -> Response {
     let least = request.min_slot();
     let (fault, fails, delay) = node.note(request, least);
     let id = serde_json::from_str(request.id.get()).unwrap_or(Value::Null);
+    let mut drips = None;
     match fault {
         Some(Fault::Http(status)) => {
             let status = StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_GATEWAY);
@@ -136,6 +140,7 @@ async fn answer_of_node(node: &Asked, request: &Request<'_>) -> Response {
         Some(Fault::HangsUp) => return ending(Bytes::from_static(b"{\"jsonrpc\": \"2.0\", ")),
         Some(Fault::Garbage) => return "<html>Bad Gateway</html>".into_response(),
         Some(Fault::Slow(pause)) => sleep(pause).await,
+        Some(Fault::Drips(pause)) => drips = Some(pause),
         None => {}
     }
     // The answer is that of the moment when the call came.
@@ -153,7 +158,24 @@ async fn answer_of_node(node: &Asked, request: &Request<'_>) -> Response {
     if !delay.is_zero() {
         sleep(delay).await;
     }
-    answer
+    match drips {
+        Some(pause) => dripping(answer, pause).await,
+        None => answer,
+    }
+}
+
+/// The same answer, in pieces with pauses before them.
+async fn dripping(answer: Response, pause: Duration) -> Response {
+    let (head, body) = answer.into_parts();
+    let body = axum::body::to_bytes(body, usize::MAX).await;
+    let body = body.unwrap_or_default();
+    let length = body.len().div_ceil(DRIPS).max(1);
+    let pieces: Vec<Bytes> = body.chunks(length).map(Bytes::copy_from_slice).collect();
+    let pieces = futures::stream::iter(pieces).then(move |piece| async move {
+        sleep(pause).await;
+        Ok::<_, io::Error>(piece)
+    });
+    Response::from_parts(head, Body::from_stream(pieces))
 }
 
 impl Asked {

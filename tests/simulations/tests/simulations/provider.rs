@@ -145,6 +145,33 @@ async fn an_answer_that_does_not_come_is_asked_for_again_and_then_in_parts() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_answer_that_takes_long_is_waited_for_while_it_comes() {
+    const PAUSE: Duration = Duration::from_millis(300);
+    let world = World::of(300).await;
+    world.node.fail([Fault::Drips(PAUSE)]);
+    let mut settings = world.settings();
+    // Whole it takes three times as long as anything may be silent.
+    settings.read_limits.idle_timeout = Duration::from_secs(1);
+    let reasons = world.start(settings, 300).await;
+    let late = reasons.iter().find(|reason| reason.contains("too late"));
+    assert_eq!(late, None, "{reasons:?}");
+    assert_eq!(world.node.count("getProgramAccounts"), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_that_is_not_whole_by_its_deadline_is_asked_for_again() {
+    const PAUSE: Duration = Duration::from_millis(500);
+    let world = World::of(300).await;
+    world.node.fail([Fault::Drips(PAUSE)]);
+    let mut settings = world.settings();
+    settings.read_limits.answer_timeout = Duration::from_secs(2);
+    let reasons = world.start(settings, 300).await;
+    let said = |words: &str| reasons.iter().any(|reason| reason.contains(words));
+    assert!(said("it was not whole after 2 s"), "{reasons:?}");
+    assert!(world.node.count("getProgramAccounts") > 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_node_that_does_not_list_accounts_is_named_with_what_can_be_done() {
     let world = World::of(1).await;
     for (fault, words) in [

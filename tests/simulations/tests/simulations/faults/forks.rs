@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use sluice_testkit::scripted_pools::{ScriptedPool, Token};
+use cpmm::ids;
+use sluice_testkit::scripted_pools::{self, ScriptedPool, Token};
 use tokio::time::sleep;
 
 use super::{Scenario, unbroken};
