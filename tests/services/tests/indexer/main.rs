@@ -19,6 +19,7 @@ mod operations;
 mod owners;
 mod pauses;
 mod program_states;
+mod read_again;
 mod rejected_keys;
 mod storm;
 mod token_owners;
