@@ -6,6 +6,7 @@ mod address_limits;
 mod api_keys;
 mod backfills;
 mod backup;
+mod bodies;
 mod checkpoints;
 mod commit;
 mod encryption;

@@ -296,10 +296,18 @@ async fn migrate(pool: &PgPool) -> Result<(), sqlx::Error> {
         .bind(MIGRATION_LOCK)
         .execute(&mut *transaction)
         .await?;
+    let table: Option<String> = sqlx::query_scalar(schema::TABLE_IN_POSTGRES)
+        .fetch_one(&mut *transaction)
+        .await?;
     // Not `run`, whose lifetimes keep the future of `open` from being spawned.
     schema::postgres_migrations()
         .run_direct(None, &mut *transaction, false)
         .await?;
+    if table.is_none() {
+        sqlx::query(schema::BEGIN_NEW)
+            .execute(&mut *transaction)
+            .await?;
+    }
     transaction.commit().await?;
     Ok(())
 }

@@ -12,6 +12,14 @@ use sqlx::{
 // Number, description and SQL of each migration: `SQLITE` and `POSTGRES`.
 include!(concat!(env!("OUT_DIR"), "/migrations.rs"));
 
+/// The table of the migrations that were applied; no row, or NULL, in a database that has no schema.
+pub(super) const TABLE_IN_SQLITE: &str =
+    "SELECT name FROM sqlite_master WHERE name = '_sqlx_migrations'";
+pub(super) const TABLE_IN_POSTGRES: &str = "SELECT to_regclass('_sqlx_migrations')::TEXT";
+
+/// What a database begins with that had no schema: there is no process of another release that could not read it.
+pub(super) const BEGIN_NEW: &str = "UPDATE usage SET shares_bodies = 1";
+
 /// Number of the last migration that was applied; NULL in a table without rows.
 const APPLIED: &str = "SELECT MAX(version) FROM _sqlx_migrations";
 
@@ -65,8 +73,7 @@ pub(super) async fn of_file(path: &Path) -> Result<SchemaVersion, sqlx::Error> {
         .create_if_missing(false)
         .read_only(true);
     let mut connection = SqliteConnection::connect_with(&options).await?;
-    let table = "SELECT name FROM sqlite_master WHERE name = '_sqlx_migrations'";
-    let table: Option<String> = sqlx::query_scalar(table)
+    let table: Option<String> = sqlx::query_scalar(TABLE_IN_SQLITE)
         .fetch_optional(&mut connection)
         .await?;
     let applied = match table {
@@ -83,8 +90,7 @@ pub(super) async fn of_file(path: &Path) -> Result<SchemaVersion, sqlx::Error> {
 
 /// The schema of a database on a server.
 pub(super) async fn of_server(connection: &mut PgConnection) -> Result<SchemaVersion, sqlx::Error> {
-    let table = "SELECT to_regclass('_sqlx_migrations')::TEXT";
-    let table: Option<String> = sqlx::query_scalar(table)
+    let table: Option<String> = sqlx::query_scalar(TABLE_IN_POSTGRES)
         .fetch_one(&mut *connection)
         .await?;
     let applied = match table {

@@ -360,10 +360,18 @@ fn is_busy(error: &sqlx::Error) -> bool {
 /// Runs in one transaction, so that two processes starting at once do not migrate twice.
 pub(super) async fn migrate(pool: &SqlitePool) -> Result<(), sqlx::Error> {
     let mut transaction = pool.begin_with("BEGIN IMMEDIATE").await?;
+    let table: Option<String> = sqlx::query_scalar(schema::TABLE_IN_SQLITE)
+        .fetch_optional(&mut *transaction)
+        .await?;
     // Not `run`, whose lifetimes keep the future of `open` from being spawned.
     schema::sqlite_migrations()
         .run_direct(None, &mut *transaction, false)
         .await?;
+    if table.is_none() {
+        sqlx::query(schema::BEGIN_NEW)
+            .execute(&mut *transaction)
+            .await?;
+    }
     transaction.commit().await?;
     Ok(())
 }

@@ -43,10 +43,31 @@ impl BodyTemplate {
     #[must_use]
     pub fn with_sequence(&self, sequence: u64) -> String {
         let mut body = String::with_capacity(self.prefix.len() + DIGITS + self.suffix.len());
-        body.push_str(&self.prefix);
-        body.push_str(&sequence.to_string());
+        self.push_beginning(sequence, &mut body);
         body.push_str(&self.suffix);
         body
+    }
+
+    /// What is the webhook's own: the body up to its sequence number, and that.
+    pub(crate) fn beginning(&self, sequence: u64) -> String {
+        let mut beginning = String::with_capacity(self.prefix.len() + DIGITS);
+        self.push_beginning(sequence, &mut beginning);
+        beginning
+    }
+
+    /// How many bytes the beginning has at most, whatever its sequence number is.
+    pub(crate) fn beginning_at_most(&self) -> u64 {
+        u64::try_from(self.prefix.len() + DIGITS).unwrap_or(u64::MAX)
+    }
+
+    /// What follows the sequence number. Bodies of one event have the very same text.
+    pub(crate) fn suffix(&self) -> &str {
+        &self.suffix
+    }
+
+    fn push_beginning(&self, sequence: u64, body: &mut String) {
+        body.push_str(&self.prefix);
+        body.push_str(&sequence.to_string());
     }
 }
 

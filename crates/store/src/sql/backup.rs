@@ -6,7 +6,10 @@
 
 use std::path::Path;
 
-use super::store::{Database, Store};
+use super::{
+    bodies,
+    store::{Database, Store},
+};
 use crate::{
     Backup, StoreError,
     backend::{
@@ -93,6 +96,7 @@ impl Store {
             return Err(StoreError::Led);
         }
         let epoch = newest_epoch(&mut write).await?;
+        let shares_bodies = bodies::are_shared(&mut write).await?;
         let tables = Table::all(&mut from).await?;
         copy_all(&tables, &mut from, &mut write).await?;
         let epoch = epoch.max(newest_epoch(&mut write).await?);
@@ -102,6 +106,10 @@ impl Store {
                 values![epoch.saturating_add(EPOCHS_SKIPPED)],
             )
             .await?;
+        // What no process of this database was in the way of does not come with the backup.
+        if shares_bodies {
+            bodies::share(&mut write).await?;
+        }
         number_on(&mut write).await?;
         write.commit().await?;
         Ok(backup)

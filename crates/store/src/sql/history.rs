@@ -31,14 +31,16 @@ const FAILED_DELIVERIES: &str = "
 /// Messages of webhook `$1` above number `$2`, at most `$3`, until their bodies are `$4` bytes. How long a body is is known without
 /// reading it.
 const MESSAGES_AFTER: &str = "
-    SELECT m.id, m.sequence, m.kind, m.commitment, m.slot, m.created_at, m.body
+    SELECT m.id, m.sequence, m.kind, m.commitment, m.slot, m.created_at,
+        CASE WHEN m.shared_body IS NULL THEN m.body ELSE m.body || b.rest END AS body
     FROM (
         SELECT sequence, sum(bytes) OVER (ORDER BY sequence) - bytes AS bytes_before
         FROM (
-            SELECT sequence, octet_length(body) AS bytes FROM messages
+            SELECT sequence, octet_length(body) + shared_bytes AS bytes FROM messages
             WHERE webhook = $1 AND sequence > $2 ORDER BY sequence LIMIT $3
         ) sizes
     ) sized JOIN messages m ON m.webhook = $1 AND m.sequence = sized.sequence
+    LEFT JOIN bodies b ON b.ordinal = m.shared_body
     WHERE sized.bytes_before < $4 ORDER BY m.sequence";
 
 impl Store {
@@ -111,8 +113,10 @@ impl Store {
         };
         let found = snapshot
             .row(
-                "SELECT id, sequence, kind, commitment, slot, created_at, body FROM messages
-                 WHERE webhook = $1 AND id = $2",
+                "SELECT m.id, m.sequence, m.kind, m.commitment, m.slot, m.created_at,
+                     CASE WHEN m.shared_body IS NULL THEN m.body ELSE m.body || b.rest END AS body
+                 FROM messages m LEFT JOIN bodies b ON b.ordinal = m.shared_body
+                 WHERE m.webhook = $1 AND m.id = $2",
                 values![webhook, message.as_str()],
             )
             .await?;

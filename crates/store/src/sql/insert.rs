@@ -8,6 +8,7 @@ use std::{
 use serde::Serialize;
 
 use super::{
+    bodies::{SharedBodies, StoredBody},
     endpoint_data::DeliveryData,
     lanes::{self, Lane},
     lease_on_insert::LeaseOnInsert,
@@ -22,8 +23,7 @@ use crate::{
 /// Messages written by one statement: enough that the statement costs little per message.
 const CHUNK: usize = 256;
 
-/// Bytes of bodies written by one statement, of more than one message: a body that many webhooks share is in memory once until
-/// then, and written for each of them.
+/// Bytes of bodies written by one statement, of more than one message. Of those whose end is shared the beginning counts.
 const CHUNK_BYTES: u64 = 4 * 1024 * 1024;
 
 /// Whether messages are expected to be stored already.
@@ -80,6 +80,7 @@ struct Insertion<'a, 'r> {
     numbering: HashMap<&'a str, Numbering>,
     /// Lanes in which something is pending.
     busy: HashSet<Lane>,
+    shared: SharedBodies,
     leases: Option<LeaseOnInsert<'r>>,
     now: Timestamp,
     count: u64,
@@ -111,15 +112,21 @@ pub(super) async fn insert_messages(
         Expected::Known => fresh(write, commit.messages).await?,
     };
     let busy = lanes::busy(write, &lanes_of(&numbering, &fresh)).await?;
+    let is_inserted = |message: &&&NewMessage| numbering.contains_key(message.webhook.as_str());
+    let bodies = fresh.iter().filter(is_inserted);
+    let bodies: Vec<_> = bodies.map(|message| &message.body).collect();
+    let shared = SharedBodies::store(write, &bodies).await?;
+    let pieces: Vec<_> = chunks(&fresh, &shared).collect();
     let mut insertion = Insertion {
         numbering,
         busy: busy.into_iter().collect(),
+        shared,
         leases,
         now: commit.now,
         count: 0,
         bytes: 0,
     };
-    for chunk in chunks(&fresh) {
+    for chunk in pieces {
         let (mut messages, mut deliveries) = (Vec::new(), Vec::new());
         for message in chunk {
             if let Some((message, delivery)) = insertion.rows(message)? {
@@ -151,9 +158,13 @@ impl Insertion<'_, '_> {
                 lane: lane.clone(),
             })
         });
-        let body = message.body.with_sequence(number);
+        let StoredBody {
+            body,
+            shared,
+            shared_bytes,
+            length,
+        } = self.shared.stored(&message.body, number);
         self.count = self.count.saturating_add(1);
-        let length = u64::try_from(body.len()).unwrap_or(u64::MAX);
         self.bytes = self.bytes.saturating_add(length);
         let reserved = match &mut self.leases {
             Some(leases) if !waits => leases.reserve(ordinal, length),
@@ -164,7 +175,7 @@ impl Insertion<'_, '_> {
                 id: message.id.clone(),
                 sequence: number,
                 kind: message.kind,
-                body: body.clone(),
+                body: message.body.with_sequence(number),
                 created: self.now,
                 retry_index: 0,
                 probe: false,
@@ -189,6 +200,8 @@ impl Insertion<'_, '_> {
             message.order_key.clone(),
             body,
             self.now,
+            shared,
+            shared_bytes,
         ];
         Ok(Some((message, delivery)))
     }
@@ -212,12 +225,15 @@ impl Insertion<'_, '_> {
 }
 
 /// The messages in pieces of one statement each.
-fn chunks<'a, 'm>(messages: &'a [&'m NewMessage]) -> impl Iterator<Item = &'a [&'m NewMessage]> {
+fn chunks<'a, 'm>(
+    messages: &'a [&'m NewMessage],
+    shared: &SharedBodies,
+) -> impl Iterator<Item = &'a [&'m NewMessage]> {
     let mut rest = messages;
     std::iter::from_fn(move || {
         let mut bytes = 0_u64;
         let is_within = |message: &&NewMessage| {
-            bytes = bytes.saturating_add(message.body.len_at_most());
+            bytes = bytes.saturating_add(shared.stored_at_most(&message.body));
             bytes <= CHUNK_BYTES
         };
         let fitting = rest.iter().take(CHUNK).copied().take_while(is_within);
@@ -336,11 +352,11 @@ async fn insert_rows(
             bound_rows!(
                 [
                     webhook bigint, sequence bigint, id text, kind text, commitment text, slot bigint,
-                    order_key text, body text, created_at bigint
+                    order_key text, body text, created_at bigint, shared_body bigint, shared_bytes bigint
                 ],
                 "INSERT INTO messages
-                     (webhook, sequence, id, kind, commitment, slot, order_key, body, created_at)
-                 SELECT webhook, sequence, id, kind, commitment, slot, order_key, body, created_at
+                     (webhook, sequence, id, kind, commitment, slot, order_key, body, created_at, shared_body, shared_bytes)
+                 SELECT webhook, sequence, id, kind, commitment, slot, order_key, body, created_at, shared_body, shared_bytes
                  FROM v WHERE webhook IS NOT NULL ON CONFLICT (id) DO NOTHING"
             ),
             messages,
@@ -412,7 +428,8 @@ mod tests {
 
     fn lengths(messages: &[NewMessage]) -> Vec<usize> {
         let messages: Vec<&NewMessage> = messages.iter().collect();
-        chunks(&messages).map(<[_]>::len).collect()
+        let shared = SharedBodies::default();
+        chunks(&messages, &shared).map(<[_]>::len).collect()
     }
 
     #[test]

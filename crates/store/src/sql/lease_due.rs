@@ -71,7 +71,7 @@ const LEASE: Sql = Sql {
         WHERE webhook = $1 AND sequence IN (
             SELECT measured.sequence FROM (
                 SELECT c.sequence, row_number() OVER (ORDER BY c.due_at, c.sequence) AS place,
-                    sum(octet_length(m.body)) OVER (ORDER BY c.due_at, c.sequence) AS bytes
+                    sum(octet_length(m.body) + m.shared_bytes) OVER (ORDER BY c.due_at, c.sequence) AS bytes
                 FROM (
                     SELECT d.sequence, d.due_at FROM deliveries d WHERE d.webhook = $1 AND d.due_at <= $9
                         AND (d.due_at <= $2 OR (d.lease_token IS NULL AND d.retry_index = 0))
@@ -80,14 +80,14 @@ const LEASE: Sql = Sql {
                            FROM deliveries l WHERE l.webhook = $1 AND l.lease_token IS NOT NULL AND l.due_at > $2)
                 ) c JOIN messages m ON m.webhook = $1 AND m.sequence = c.sequence
             ) measured WHERE measured.bytes <= $7 OR ($8 = 1 AND measured.place = 1))
-        RETURNING sequence, lane, retry_index, (SELECT octet_length(m.body) FROM messages m
+        RETURNING sequence, lane, retry_index, (SELECT octet_length(m.body) + m.shared_bytes FROM messages m
             WHERE m.webhook = deliveries.webhook AND m.sequence = deliveries.sequence) AS bytes",
     postgres: "
         UPDATE deliveries SET lease_token = $3, due_at = $4
         WHERE webhook = $1 AND sequence IN (
             SELECT measured.sequence FROM (
                 SELECT c.sequence, row_number() OVER (ORDER BY c.due_at, c.sequence) AS place,
-                    sum(octet_length(m.body)) OVER (ORDER BY c.due_at, c.sequence) AS bytes
+                    sum(octet_length(m.body) + m.shared_bytes) OVER (ORDER BY c.due_at, c.sequence) AS bytes
                 FROM (
                     SELECT d.sequence, d.due_at FROM deliveries d WHERE d.webhook = $1 AND d.due_at <= $9
                         AND (d.due_at <= $2 OR (d.lease_token IS NULL AND d.retry_index = 0))
@@ -97,7 +97,7 @@ const LEASE: Sql = Sql {
                     FOR UPDATE SKIP LOCKED
                 ) c JOIN messages m ON m.webhook = $1 AND m.sequence = c.sequence
             ) measured WHERE measured.bytes <= $7 OR ($8 = 1 AND measured.place = 1))
-        RETURNING sequence, lane, retry_index, (SELECT CAST(octet_length(m.body) AS BIGINT) FROM messages m
+        RETURNING sequence, lane, retry_index, (SELECT CAST(octet_length(m.body) + m.shared_bytes AS BIGINT) FROM messages m
             WHERE m.webhook = deliveries.webhook AND m.sequence = deliveries.sequence) AS bytes",
 };
 
@@ -439,9 +439,11 @@ async fn load(
         .rows_over(
             bound_rows!(
                 [webhook bigint, sequence bigint],
-                "SELECT m.id, m.kind, m.body, m.created_at, m.webhook, m.sequence, d.retry_index, d.lane
+                "SELECT m.id, m.kind, m.created_at, m.webhook, m.sequence, d.retry_index, d.lane,
+                     CASE WHEN m.shared_body IS NULL THEN m.body ELSE m.body || b.rest END AS body
                  FROM v JOIN messages m ON m.webhook = v.webhook AND m.sequence = v.sequence
-                 JOIN deliveries d ON d.webhook = v.webhook AND d.sequence = v.sequence"
+                 JOIN deliveries d ON d.webhook = v.webhook AND d.sequence = v.sequence
+                 LEFT JOIN bodies b ON b.ordinal = m.shared_body"
             ),
             keys.collect(),
         )

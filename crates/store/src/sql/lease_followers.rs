@@ -12,7 +12,7 @@ const LEASE_FOLLOWERS: &str = "
     UPDATE deliveries SET lease_token = $3
     WHERE webhook = $1 AND sequence IN (
         SELECT followers.sequence FROM (
-            SELECT c.sequence, sum(octet_length(m.body)) OVER (ORDER BY c.sequence) AS bytes,
+            SELECT c.sequence, sum(octet_length(m.body) + m.shared_bytes) OVER (ORDER BY c.sequence) AS bytes,
                 max(CASE WHEN c.retry_index = $6 AND c.due_at IS NULL THEN 0 ELSE 1 END)
                     OVER (ORDER BY c.sequence) AS is_past
             FROM (
@@ -21,7 +21,7 @@ const LEASE_FOLLOWERS: &str = "
                 ORDER BY d.sequence LIMIT $5
             ) c JOIN messages m ON m.webhook = $1 AND m.sequence = c.sequence
         ) followers WHERE followers.is_past = 0 AND followers.bytes <= $7)
-    RETURNING sequence, (SELECT CAST(octet_length(m.body) AS BIGINT) FROM messages m
+    RETURNING sequence, (SELECT CAST(octet_length(m.body) + m.shared_bytes AS BIGINT) FROM messages m
         WHERE m.webhook = deliveries.webhook AND m.sequence = deliveries.sequence) AS bytes";
 
 /// The first pending delivery of a lane, just leased.

@@ -96,14 +96,15 @@ impl Store {
     }
 }
 
-/// Bytes of the bodies that are kept for an owner's webhooks, and how many these are. It looks at each of them.
+/// Bytes of the bodies that are kept for an owner's webhooks, and how many these are: what several messages share counts for each
+/// of them. It looks at each of them.
 pub(super) async fn stored(
     connection: &mut Connection,
     api_key: Option<i64>,
 ) -> Result<(u64, u64), StoreError> {
     let row = connection
         .one_row(
-            "SELECT CAST(coalesce(sum(octet_length(m.body)), 0) AS BIGINT) AS bytes, count(*) AS messages
+            "SELECT CAST(coalesce(sum(octet_length(m.body) + m.shared_bytes), 0) AS BIGINT) AS bytes, count(*) AS messages
              FROM webhooks w JOIN messages m ON m.webhook = w.ordinal
              WHERE w.api_key = $1 OR (w.api_key IS NULL AND CAST($1 AS BIGINT) IS NULL)",
             values![api_key],

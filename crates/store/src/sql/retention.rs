@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 
 use super::{
+    bodies::Loosened,
     lanes::{self, Lane},
     quotas::stored,
     retried::retried,
@@ -172,7 +173,7 @@ impl Store {
         let mut read = self.read().await?;
         let found = read
             .rows(
-                "SELECT coalesce(w.api_key, 0) AS tenant, CAST(sum(octet_length(m.body)) AS BIGINT) AS bytes
+                "SELECT coalesce(w.api_key, 0) AS tenant, CAST(sum(octet_length(m.body) + m.shared_bytes) AS BIGINT) AS bytes
                  FROM messages m JOIN webhooks w ON w.ordinal = m.webhook GROUP BY coalesce(w.api_key, 0)",
                 values![],
             )
@@ -386,12 +387,13 @@ async fn delete(write: &mut Connection, victims: &[Victim]) -> Result<u64, Store
         return Ok(0);
     }
     let rows = json_rows(victims)?;
+    let loosened = Loosened::by(write, &rows).await?;
     let size = write
         .one_row(
             over_rows!(
                 [webhook bigint, sequence bigint],
                 "SELECT count(*) AS messages, CAST(coalesce(sum(
-                     octet_length(m.body) + (
+                     octet_length(m.body) + m.shared_bytes + (
                          SELECT coalesce(sum(octet_length(a.request_headers) + coalesce(octet_length(a.response), 0)), 0)
                          FROM attempts a WHERE a.webhook = m.webhook AND a.sequence = m.sequence)), 0) AS BIGINT) AS bytes
                  FROM v JOIN messages m ON m.webhook = v.webhook AND m.sequence = v.sequence"
@@ -408,6 +410,7 @@ async fn delete(write: &mut Connection, victims: &[Victim]) -> Result<u64, Store
             values![rows],
         )
         .await?;
+    loosened.remove(write).await?;
     let messages = size.unsigned("messages")?;
     let bytes = size.unsigned("bytes")?;
     write
