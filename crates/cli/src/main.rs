@@ -10,6 +10,7 @@ mod init;
 mod listen;
 mod lookup_table;
 mod node;
+mod share_bodies;
 
 use clap::{Parser, Subcommand, ValueEnum};
 use service_kit::{CancellationToken, Clock, telemetry};
@@ -87,6 +88,10 @@ enum Command {
     /// Fills an empty store with a backup, of the same kind of database or the other. No sluice may use the store.
     #[command(after_help = "Examples:\n  sluice restore sluice-backup.db --config new.toml")]
     Restore(backup::Arguments),
+    /// Lets a store of an earlier release keep once what the webhooks of an event have in common, as a new one does. No process
+    /// of that release may run any more: it would deliver the beginnings of messages alone.
+    #[command(after_help = "Examples:\n  sluice share-bodies --config sluice.toml")]
+    ShareBodies(FileArguments),
     /// Checks what a configuration names, from the node to the database, and says what to do where it is not well. Changes
     /// nothing; ends with an error when a check has failed.
     #[command(after_help = "Examples:\n  sluice doctor --config sluice.toml")]
@@ -130,6 +135,7 @@ async fn main() -> anyhow::Result<()> {
         Command::Keys(command) => api_keys::run(command, &Clock::system()).await,
         Command::Backup(arguments) => backup::back_up(arguments).await,
         Command::Restore(arguments) => backup::restore(arguments).await,
+        Command::ShareBodies(file) => share_bodies::run(&file).await,
         Command::Doctor(file) => doctor::run(&file, &Clock::system()).await,
         Command::LookupTable(command) => lookup_table::run(command).await,
         Command::Listen(arguments) => listen::run(*arguments, Clock::system(), shutdown).await,
