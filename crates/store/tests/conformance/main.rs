@@ -7,6 +7,7 @@ mod api_keys;
 mod backfills;
 mod backups;
 mod batches;
+mod bodies;
 mod encryption;
 mod fixture;
 mod history;
