@@ -1,4 +1,4 @@
-//! Cost of webhooks: matching, delivery, fan-out, batches, latency, edits, hanging and slow endpoints, a start; see `cargo xtask bench webhooks`.
+//! Cost of webhooks: matching, delivery, fan-out, batches, long messages, latency, edits, hanging and slow endpoints, a start; see `cargo xtask bench webhooks`.
 
 pub mod bare;
 pub mod batching;
@@ -7,6 +7,7 @@ pub mod edits;
 pub mod fan_out;
 pub mod hanging;
 pub mod indexer;
+pub mod large;
 pub mod latency;
 pub mod matching;
 pub mod queue;

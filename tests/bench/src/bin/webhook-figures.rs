@@ -6,17 +6,18 @@ use std::{env, path::Path};
 
 use anyhow::bail;
 use sluice_bench::webhooks::{
-    batching, deliveries, edits, fan_out, hanging, latency, matching, slow, start,
+    batching, deliveries, edits, fan_out, hanging, large, latency, matching, slow, start,
 };
 use sluice_testkit::figure::{self, Figure};
 use tokio::runtime::Runtime;
 
 /// What can be measured by itself.
-const PARTS: [&str; 9] = [
+const PARTS: [&str; 10] = [
     "matching",
     "deliveries",
     "fan-out",
     "batching",
+    "large",
     "latency",
     "edits",
     "hanging",
@@ -52,6 +53,7 @@ fn measure(file: &Path, parts: &[&str]) -> anyhow::Result<()> {
             "deliveries" => runtime.block_on(deliveries::figures())?,
             "fan-out" => runtime.block_on(fan_out::figures())?,
             "batching" => runtime.block_on(batching::figures())?,
+            "large" => runtime.block_on(large::figures())?,
             "latency" => runtime.block_on(latency::figures())?,
             "edits" => runtime.block_on(edits::figures())?,
             "hanging" => runtime.block_on(hanging::figures())?,

@@ -94,10 +94,22 @@ impl Queue {
     /// The messages of one more slot, in which so many pools were written, at most [`POOLS`], the first of them this one.
     #[must_use]
     pub fn messages(&mut self, first: u64, count: u64) -> Vec<NewMessage> {
+        self.messages_of(|slot| {
+            let numbers = first..first + count;
+            numbers.map(|number| pool_write(slot, number)).collect()
+        })
+    }
+
+    /// The messages of one more slot, in which these accounts were written.
+    #[must_use]
+    pub fn messages_of(
+        &mut self,
+        written: impl FnOnce(u64) -> Vec<AccountUpdate>,
+    ) -> Vec<NewMessage> {
         self.slot += 1;
         let mut events = SlotEvents::default();
-        for number in first..first + count {
-            events.add(SlotEvent::Account(pool_write(self.slot, number)));
+        for account in written(self.slot) {
+            events.add(SlotEvent::Account(account));
         }
         let block = Block {
             slot: self.slot,

@@ -121,7 +121,7 @@ pub async fn run(database: &Path, health: &str) -> anyhow::Result<()> {
 }
 
 /// The most memory that a process has held so far, megabytes.
-fn peak_memory(process: u32) -> anyhow::Result<f64> {
+pub(super) fn peak_memory(process: u32) -> anyhow::Result<f64> {
     let status = fs::read_to_string(format!("/proc/{process}/status"))?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
     let kilobytes = line.and_then(|line| line.split_whitespace().next()?.parse::<f64>().ok());
