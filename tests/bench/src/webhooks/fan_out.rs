@@ -1,8 +1,14 @@
-//! Fan-out: messages per second, stored and delivered, of one hot program that a hundred webhooks watch.
+//! Fan-out: messages per second, stored and delivered, of one hot program that a hundred webhooks watch; against a store that keeps a
+//! body for each of them.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    path::Path,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
-use sluice_store::{Batch, Commitment, Filters, Store};
+use sluice_geyser::AccountUpdate;
+use sluice_store::{Batch, BodyTemplate, Commitment, Filters, NewMessage, Store};
 use sluice_testkit::figure::{Figure, Limit};
 use sluice_webhook_client::{Client, Reach};
 use tokio::sync::Notify;
@@ -12,6 +18,29 @@ use super::{
     queue::{Queue, pool_write},
     receiver::{Keeping, Receivers},
 };
+
+/// What is written of a slot.
+#[derive(Clone, Copy)]
+struct Written {
+    /// Accounts.
+    events: u64,
+    /// Bytes of each; `None` for those of a pool.
+    bytes: Option<usize>,
+}
+
+const POOLS_WRITTEN: Written = Written {
+    events: EVENTS,
+    bytes: None,
+};
+
+/// Accounts as long as order books are.
+const LONG_WRITTEN: Written = Written {
+    events: 10,
+    bytes: Some(64 << 10),
+};
+
+/// Where the number of a message is in its body.
+const NUMBER: &str = "\"sequence\":0";
 
 /// Webhooks that watch the program.
 const WEBHOOKS: usize = 100;
@@ -25,6 +54,9 @@ const SLOTS: u64 = 4;
 /// Messages of one round.
 const MESSAGES: u64 = SLOTS * EVENTS * 100;
 
+/// Messages that the indexer stores at once, where a slot has many.
+const PIECE: usize = 512;
+
 /// Rounds, of which the one in the middle counts; the first one opens connections.
 const ROUNDS: usize = 3;
 
@@ -33,20 +65,99 @@ const ROUNDS: usize = 3;
 /// # Errors
 /// When something does not start or does not answer.
 pub async fn figures() -> anyhow::Result<Vec<Figure>> {
+    let alone = measure(None).await?;
+    let batched = measure(Some(Batch::default())).await?;
+    let rate = |figure, rate: f64| Figure::new(figure, rate.round(), "messages/s", Limit::None);
+    let against = |figure, ratio| Figure::new(figure, ratio, "times", Limit::None);
+    let usual = stored(POOLS_WRITTEN).await?;
+    let long = stored(LONG_WRITTEN).await?;
     Ok(vec![
-        Figure::new(
-            "one program to 100 webhooks, stored and delivered",
-            measure(None).await?.round(),
-            "messages/s",
-            Limit::None,
+        rate("one program to 100 webhooks, stored and delivered", alone),
+        rate("the same in batches", batched),
+        rate("one program to 100 webhooks, stored", usual.once),
+        against(
+            "the same, against a body stored for each webhook",
+            usual.once / usual.for_each,
         ),
-        Figure::new(
-            "the same in batches",
-            measure(Some(Batch::default())).await?.round(),
-            "messages/s",
-            Limit::None,
+        rate("64 KiB to 100 webhooks, stored", long.once),
+        against(
+            "64 KiB to 100 webhooks, stored, against a body stored for each webhook",
+            long.once / long.for_each,
         ),
     ])
+}
+
+/// Messages per second that are stored.
+struct Stored {
+    /// What their bodies have in common being stored once,
+    once: f64,
+    /// and for each of them.
+    for_each: f64,
+}
+
+/// Measures both in turns, so that they meet the same other work on the machine.
+async fn stored(written: Written) -> anyhow::Result<Stored> {
+    let folder = tempfile::tempdir()?;
+    let mut once = hot_program(&folder.path().join("once"), &urls(), None).await?;
+    let mut for_each = hot_program(&folder.path().join("for-each"), &urls(), None).await?;
+    let (mut rates_once, mut rates_for_each) = (Vec::new(), Vec::new());
+    for _ in 0..ROUNDS {
+        rates_once.push(store_slot(&mut once, written, |message| message).await?);
+        rates_for_each.push(store_slot(&mut for_each, written, with_own_body).await?);
+    }
+    once.store.close().await;
+    for_each.store.close().await;
+    Ok(Stored {
+        once: median(rates_once),
+        for_each: median(rates_for_each),
+    })
+}
+
+/// Endpoints to which nothing is sent.
+fn urls() -> Vec<String> {
+    vec!["http://127.0.0.1:1/hook".to_owned(); WEBHOOKS]
+}
+
+/// Stores the messages of one slot; returns how many a second.
+#[expect(clippy::cast_precision_loss, reason = "some thousands")]
+async fn store_slot(
+    queue: &mut Queue,
+    written: Written,
+    adjust: impl Fn(NewMessage) -> NewMessage,
+) -> anyhow::Result<f64> {
+    let messages = queue.messages_of(|slot| {
+        let accounts = (0..written.events).map(|number| {
+            let pool = pool_write(slot, number);
+            match written.bytes {
+                Some(bytes) => AccountUpdate {
+                    data: vec![7; bytes].into(),
+                    ..pool
+                },
+                None => pool,
+            }
+        });
+        accounts.collect()
+    });
+    let mut took = Duration::ZERO;
+    // In pieces as the indexer stores them.
+    for piece in messages.chunks(PIECE) {
+        let piece: Vec<_> = piece.iter().cloned().map(&adjust).collect();
+        let begun = Instant::now();
+        queue.store(&piece).await?;
+        took += begun.elapsed();
+    }
+    Ok(messages.len() as f64 / took.as_secs_f64())
+}
+
+/// The message with a body that it shares with no other.
+fn with_own_body(message: NewMessage) -> NewMessage {
+    let body = message.body.with_sequence(0);
+    let (beginning, end) = body.split_once(NUMBER).unwrap_or((&body, ""));
+    let beginning = format!("{beginning}{}", NUMBER.trim_end_matches('0'));
+    NewMessage {
+        body: BodyTemplate::new(beginning, end.into()),
+        ..message
+    }
 }
 
 /// Messages per second, from the storing of the first until the last is recorded.
@@ -57,17 +168,8 @@ async fn measure(batch: Option<Batch>) -> anyhow::Result<f64> {
         None => Keeping::Count,
     };
     let receivers = Receivers::start(WEBHOOKS, keeping)?;
-    let store = Store::open(&folder.path().join("sluice.db")).await?;
-    let program = pool_write(0, 0).owner;
-    let mut queue = Queue::create_with(store, &receivers.urls(), |_, new| {
-        new.definition.commitment = Commitment::Confirmed;
-        new.definition.batch = batch;
-        new.definition.filters = Filters {
-            programs: vec![program],
-            ..Filters::default()
-        };
-    })
-    .await?;
+    let database = folder.path().join("sluice.db");
+    let mut queue = hot_program(&database, &receivers.urls(), batch).await?;
     let client = Client::new(DEADLINE, Reach::PublicAndLoopback)?;
     let mut rates = Vec::new();
     for round in 0..=ROUNDS {
@@ -78,6 +180,24 @@ async fn measure(batch: Option<Batch>) -> anyhow::Result<f64> {
     }
     queue.store.close().await;
     Ok(median(rates))
+}
+
+/// A store with a webhook for each URL, all of which watch one program.
+async fn hot_program(
+    database: &Path,
+    urls: &[String],
+    batch: Option<Batch>,
+) -> anyhow::Result<Queue> {
+    let program = pool_write(0, 0).owner;
+    Queue::create_with(Store::open(database).await?, urls, |_, new| {
+        new.definition.commitment = Commitment::Confirmed;
+        new.definition.batch = batch;
+        new.definition.filters = Filters {
+            programs: vec![program],
+            ..Filters::default()
+        };
+    })
+    .await
 }
 
 #[expect(clippy::cast_precision_loss, reason = "some thousands")]
