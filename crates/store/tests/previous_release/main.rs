@@ -9,6 +9,9 @@
 //!
 //! They are recorded anew, with [`SCHEMA`], when a release is made.
 
+mod executed;
+mod made_up;
+
 use std::{collections::BTreeSet, fs, path::Path};
 
 use sluice_store::{Store, testing::PrivateCluster};
