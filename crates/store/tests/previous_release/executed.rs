@@ -18,8 +18,9 @@ use crate::{
 const FEWEST_DONE: usize = 100;
 
 /// What no process can go on without: statements that begin so, and how many rows they change or return at least.
-const VITAL: [&str; 7] = [
+const VITAL: [&str; 8] = [
     "INSERT INTO messages",
+    "INSERT INTO webhooks",
     "INSERT INTO deliveries",
     "INSERT INTO attempts",
     "UPDATE deliveries SET state = v.state",
@@ -64,7 +65,12 @@ fn expect_found(changed: &[String]) {
 /// What describes the schema itself is not the same on another.
 fn to_execute(database: &str) -> Vec<String> {
     let mut all = statements(database);
-    all.retain(|statement| !statement.contains("sqlite_master"));
+    all.retain(|statement| {
+        let describes = |schema| statement.contains(schema);
+        !["sqlite_master", "information_schema"]
+            .into_iter()
+            .any(describes)
+    });
     all
 }
 
@@ -162,8 +168,11 @@ async fn executed_by_postgres(connection: &mut PgConnection, statement: &str) ->
 }
 
 async fn fill_postgres(connection: &mut PgConnection) {
-    let filled = rows("decode(repeat('00', 32), 'hex')");
-    let filled = sqlx::raw_sql(AssertSqlSafe(filled));
+    // It numbers rows on from those that it has numbered itself.
+    let numbers = "SELECT setval(pg_get_serial_sequence('webhooks', 'ordinal'), 9);
+        SELECT setval(pg_get_serial_sequence('api_keys', 'ordinal'), 9);";
+    let rows = rows("decode(repeat('00', 32), 'hex')");
+    let filled = sqlx::raw_sql(AssertSqlSafe(rows + numbers));
     filled.execute(connection).await.expect("fills it");
 }
 
