@@ -204,12 +204,12 @@ fn what_may_have_been_missed_is_unknown_and_not_expired() {
     let mut scene = Scene::new();
     scene.follow(1).expect("room");
     scene.execute(1, 1_001);
-    scene.all.pass(LAST + LOST_MARGIN + 1, scene.now);
+    scene.all.pass(LAST + LOST_MARGIN_BLOCKS + 1, scene.now);
     assert_eq!(scene.state(0), State::Sent);
     scene.all.lose();
-    scene.all.pass(LAST + LOST_MARGIN, scene.now);
+    scene.all.pass(LAST + LOST_MARGIN_BLOCKS, scene.now);
     assert_eq!(scene.state(0), State::Sent);
-    scene.all.pass(LAST + LOST_MARGIN + 1, scene.now);
+    scene.all.pass(LAST + LOST_MARGIN_BLOCKS + 1, scene.now);
     assert_eq!(
         (scene.state(0), scene.state(1)),
         (State::Unknown, State::Unknown)
