@@ -439,7 +439,7 @@ fn without_a_webhook_at_finalized_events_are_dropped_at_confirmed() {
         script.slot(slot, slot - 1).is(slot, Confirmed);
     }
     script.done.clear();
-    assert!(script.tree.nodes.len() <= usize::try_from(REMEMBERED).expect("small") + 1);
+    assert!(script.tree.nodes.len() <= usize::try_from(REMEMBERED_SLOTS).expect("small") + 1);
     script.is(299, Finalized).does("F299");
 }
 
