@@ -24,6 +24,7 @@ mod learned_units;
 mod lease_due;
 mod lease_followers;
 mod lease_on_insert;
+mod load_leased;
 mod operations;
 mod pauses;
 mod quotas;

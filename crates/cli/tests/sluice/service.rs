@@ -94,3 +94,14 @@ async fn a_backup_of_a_running_api_is_restored_into_a_new_installation() {
         "{refused:?}"
     );
 }
+
+#[tokio::test]
+async fn a_new_store_needs_no_word_that_the_release_before_is_gone() {
+    let installation = Installation::new().await;
+    let said = installation.run(&["share-bodies"]).await;
+    assert!(said.status.success(), "{said:?}");
+    assert!(
+        text(&said.stdout).contains("stored once already"),
+        "{said:?}"
+    );
+}

@@ -106,7 +106,7 @@ impl Store {
                 values![epoch.saturating_add(EPOCHS_SKIPPED)],
             )
             .await?;
-        // What no process of this database was in the way of does not come with the backup.
+        // A backup of the release before says no, and none of its processes is here.
         if shares_bodies {
             bodies::share(&mut write).await?;
         }

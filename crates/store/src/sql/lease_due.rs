@@ -1,13 +1,10 @@
 //! Leases deliveries that are due, webhook by webhook, of the tenant that holds fewest first.
 
-use std::{
-    collections::{BTreeSet, HashMap},
-    time::Duration,
-};
+use std::time::Duration;
 
 use super::{
-    endpoint_data::{DeliveryData, EndpointData},
     lease_followers::{LaneHead, lease_followers},
+    load_leased::{LeasedKey, load},
     retried::retried,
     rows,
     shares::{Left, Shares, TenantLimits},
@@ -15,9 +12,9 @@ use super::{
     webhook_row,
 };
 use crate::{
-    Access, Batch, Breaker, DeliveryOrder, EncryptionKeys, LeaseLimits, LeaseRequest,
-    LeasedDelivery, Load, StoreError, Tenant, TenantShares, Timestamp, WebhookId,
-    backend::{Connection, Durability, Row, Sql, bound_rows, unsigned, values},
+    Access, Batch, Breaker, DeliveryOrder, LeaseLimits, LeaseRequest, LeasedDelivery, Load,
+    StoreError, Tenant, TenantShares, Timestamp, WebhookId,
+    backend::{Connection, Durability, Row, Sql, unsigned, values},
     model::Pace,
 };
 
@@ -152,15 +149,6 @@ impl DueWebhook {
     }
 }
 
-/// A delivery that was leased, by its key, and the first one of its batch.
-struct LeasedKey {
-    webhook: i64,
-    sequence: i64,
-    head: i64,
-    /// When its attempt may begin, where its webhook has a rate.
-    turn: Option<Timestamp>,
-}
-
 impl Store {
     /// Leases due deliveries of active webhooks. A delivery whose lease ran out is due again. Of a webhook
     /// whose endpoint pauses none is leased; while its breaker is not closed, one at a time. The tenant of whose
@@ -269,7 +257,11 @@ impl Store {
         write.commit_durably_with_reads().await?;
         // The turn to write is over while this is read.
         let mut read = self.read().await?;
-        load(&mut read, &leased, webhooks, request, &self.keys).await
+        let probes: Vec<_> = webhooks
+            .iter()
+            .map(|webhook| (webhook.ordinal, webhook.breaker != Breaker::Closed))
+            .collect();
+        load(&mut read, &leased, &probes, request, &self.keys).await
     }
 }
 
@@ -412,101 +404,6 @@ fn note_leased(
         }
     }
     Ok((took, lanes))
-}
-
-/// The deliveries that were leased, whole, webhook by webhook in order.
-async fn load(
-    read: &mut Connection,
-    leased: &[LeasedKey],
-    webhooks: &[DueWebhook],
-    request: &LeaseRequest,
-    keys: &EncryptionKeys,
-) -> Result<Vec<LeasedDelivery>, StoreError> {
-    let places: HashMap<i64, (usize, &DueWebhook)> = webhooks
-        .iter()
-        .enumerate()
-        .map(|(place, webhook)| (webhook.ordinal, (place, webhook)))
-        .collect();
-    let endpoints = load_endpoints(read, leased, request, keys).await?;
-    let heads: HashMap<(i64, i64), (i64, Option<Timestamp>)> = leased
-        .iter()
-        .map(|each| ((each.webhook, each.sequence), (each.head, each.turn)))
-        .collect();
-    let keys = leased
-        .iter()
-        .map(|each| values![each.webhook, each.sequence]);
-    let found = read
-        .rows_over(
-            bound_rows!(
-                [webhook bigint, sequence bigint],
-                "SELECT m.id, m.kind, m.created_at, m.webhook, m.sequence, d.retry_index, d.lane,
-                     CASE WHEN m.shared_body IS NULL THEN m.body ELSE m.body || b.rest END AS body
-                 FROM v JOIN messages m ON m.webhook = v.webhook AND m.sequence = v.sequence
-                 JOIN deliveries d ON d.webhook = v.webhook AND d.sequence = v.sequence
-                 LEFT JOIN bodies b ON b.ordinal = m.shared_body"
-            ),
-            keys.collect(),
-        )
-        .await?;
-    let corrupt = || StoreError::Corrupt {
-        what: "messages.webhook",
-    };
-    let mut deliveries = found
-        .iter()
-        .map(|row| {
-            let ordinal = row.integer("webhook")?;
-            let (place, webhook) = places.get(&ordinal).ok_or_else(corrupt)?;
-            let endpoint = endpoints.get(&ordinal).ok_or_else(corrupt)?;
-            let sequence = row.integer("sequence")?;
-            let head = heads.get(&(ordinal, sequence)).copied();
-            let (head, turn) = head.unwrap_or((sequence, None));
-            let delivery = DeliveryData {
-                id: rows::message_id(row)?,
-                sequence: unsigned(sequence, "messages.sequence")?,
-                head: unsigned(head, "messages.sequence")?,
-                kind: rows::kind(row)?,
-                body: row.text("body")?,
-                created: row.time("created_at")?,
-                retry_index: row.count("retry_index")?,
-                in_order: row.optional_text("lane")?.is_some(),
-                probe: webhook.breaker != Breaker::Closed,
-                turn,
-            };
-            Ok((*place, endpoint.leased(delivery, request)))
-        })
-        .collect::<Result<Vec<_>, StoreError>>()?;
-    deliveries.sort_unstable_by_key(|(place, delivery)| (*place, delivery.lease.sequence));
-    Ok(deliveries
-        .into_iter()
-        .map(|(_, delivery)| delivery)
-        .collect())
-}
-
-async fn load_endpoints(
-    read: &mut Connection,
-    leased: &[LeasedKey],
-    request: &LeaseRequest,
-    keys: &EncryptionKeys,
-) -> Result<HashMap<i64, EndpointData>, StoreError> {
-    let ordinals: BTreeSet<i64> = leased.iter().map(|each| each.webhook).collect();
-    let found = read
-        .rows_over(
-            bound_rows!(
-                [webhook bigint],
-                "SELECT w.ordinal, w.api_key, w.id, w.url, w.secret, w.previous_secrets, w.previous_secrets_until,
-                     w.headers, w.gzip, w.batch_messages, w.batch_bytes, w.batch_wait_ms, w.delivery_options
-                 FROM v JOIN webhooks w ON w.ordinal = v.webhook"
-            ),
-            ordinals.into_iter().map(|ordinal| values![ordinal]).collect(),
-        )
-        .await?;
-    found
-        .iter()
-        .map(|row| {
-            let data = EndpointData::of(row, request.now, keys)?;
-            Ok((row.integer("ordinal")?, data))
-        })
-        .collect()
 }
 
 fn due_webhook(row: &Row) -> Result<DueWebhook, StoreError> {

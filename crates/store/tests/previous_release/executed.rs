@@ -66,7 +66,7 @@ fn expect_found(changed: &[String]) {
 fn to_execute(database: &str) -> Vec<String> {
     let mut all = statements(database);
     all.retain(|statement| {
-        let describes = |schema| statement.contains(schema);
+        let describes = |schema: &str| statement.contains(schema);
         !["sqlite_master", "information_schema"]
             .into_iter()
             .any(describes)
