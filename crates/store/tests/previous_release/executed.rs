@@ -17,7 +17,7 @@ use crate::{
 /// Fewest statements that do something with parameters that are made up.
 const FEWEST_DONE: usize = 100;
 
-/// What no process can go on without: statements that begin so, and how many rows they change or return at least.
+/// What no process can go on without, by words of it: a statement with them changes or returns something.
 const VITAL: [&str; 8] = [
     "INSERT INTO messages",
     "INSERT INTO webhooks",

@@ -93,7 +93,7 @@ fn rows_of(statement: &str) -> Option<Vec<&str>> {
 
 fn json(statement: &str, columns: &[&str]) -> String {
     let values = columns.iter().map(|name| {
-        let value = match column(statement, Some(name)) {
+        let value: serde_json::Value = match column(statement, Some(*name)) {
             Made::Integer(number) => number.into(),
             Made::Text(text) => text.into(),
             Made::Null | Made::Bytes => serde_json::Value::Null,
