@@ -240,7 +240,8 @@ async fn nothing_is_left_of_webhooks_that_are_deleted_at_once(fixture: &Fixture)
         );
         assert!(first.expect("deletes") && second.expect("deletes"));
     }
-    let (first, second) = tokio::join!(store.prune(&finished()), other.prune(&finished()));
+    let finished = finished();
+    let (first, second) = tokio::join!(store.prune(&finished), other.prune(&finished));
     first.expect("prunes");
     second.expect("prunes");
     assert_eq!(kept(store).await, (0, 0));
