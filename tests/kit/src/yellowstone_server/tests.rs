@@ -468,6 +468,7 @@ async fn finalized_streams_carry_whole_blocks_once_they_are_final() {
             "102 created",
             "102 processed",
             "102 confirmed",
+            "100 block",
             "101 a=1",
             "101 block",
             "102 b=2",
