@@ -80,18 +80,20 @@ pub(super) async fn begin_all_of(write: &mut Connection, api_key: i64) -> Result
     Ok(())
 }
 
-/// A webhook is switched on: what follows the checkpoint is watched again.
+/// A webhook is switched on by the newest change of what is matched: it watches from the slot that this asks for. The checkpoint may
+/// be further by now.
 pub(super) async fn end(write: &mut Connection, webhook: i64) -> Result<(), StoreError> {
     write
         .execute(
-            "UPDATE webhooks SET first_slot = (SELECT slot + 1 FROM checkpoints WHERE commitment = 'confirmed')
+            "UPDATE webhooks SET first_slot = (SELECT requested_slot FROM filter_changes
+                 WHERE revision = (SELECT revision FROM webhook_revision))
              WHERE ordinal = $1",
             values![webhook],
         )
         .await?;
     write
         .execute(
-            "UPDATE pauses SET last_slot = (SELECT slot FROM checkpoints WHERE commitment = 'confirmed')
+            "UPDATE pauses SET last_slot = (SELECT first_slot - 1 FROM webhooks WHERE ordinal = $1)
              WHERE webhook = $1",
             values![webhook],
         )

@@ -383,7 +383,7 @@ async fn insert(
                  delivery_options, id, api_key,
                  matched_revision, created_at, secret, relay_until, idempotency_key, idempotency_hash, first_slot)
              VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23,
-                 (SELECT slot + 1 FROM checkpoints WHERE commitment = 'confirmed'))
+                 (SELECT requested_slot FROM filter_changes WHERE revision = $18))
              RETURNING ordinal",
             columns,
         )

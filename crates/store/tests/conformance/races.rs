@@ -6,7 +6,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use sluice_store::{Access, ApiKeyId, DeliveryOrder, LeaseLimits, Outcome, Store, WebhookId};
+use sluice_store::{
+    Access, ApiKeyId, Commit, Commitment, DeliveryOrder, LeaseLimits, Outcome, Store, WebhookId,
+};
 
 use crate::{fixture::*, on_both};
 
@@ -15,6 +17,7 @@ on_both!(
     two_indexers_store_each_message_once,
     a_lane_never_falls_asleep,
     owners_and_dispatchers_write_the_same_webhooks_at_once,
+    a_webhook_is_told_of_slots_from_the_one_that_its_change_asks_for,
 );
 
 /// No message waits longer for the one before it unless its lane has fallen asleep.
@@ -167,4 +170,37 @@ async fn owned(store: &Store, round: u8) -> (ApiKeyId, Vec<WebhookId>) {
     }
     store_messages(store, &messages).await;
     (key, ids)
+}
+
+/// Although the checkpoint moves on while the webhook is written.
+async fn a_webhook_is_told_of_slots_from_the_one_that_its_change_asks_for(fixture: &Fixture) {
+    let (store, indexer) = (&fixture.store, fixture.another().await);
+    let moves = async |slot| {
+        let commit = Commit::slot(Commitment::Confirmed, slot, &[], NOW);
+        indexer.commit(&commit).await.expect("moves");
+    };
+    moves(10).await;
+    let created = async {
+        for number in 1..=40 {
+            with_webhook(store, number).await;
+        }
+    };
+    let moving = async {
+        for slot in 11.. {
+            moves(slot).await;
+        }
+    };
+    tokio::select! {
+        () = created => {}
+        () = moving => {}
+    }
+    let active = store.active_webhooks().await.expect("reads");
+    assert_eq!(active.webhooks.len(), 40);
+    for webhook in active.webhooks {
+        let written = store.webhook(&Access::All, &webhook.id).await;
+        let revision = written.expect("reads").expect("exists").matched_revision;
+        let change = store.filter_change(revision).await.expect("reads");
+        let requested = change.expect("is noted").requested_slot;
+        assert_eq!(webhook.first_slot, requested, "{}", webhook.id);
+    }
 }
