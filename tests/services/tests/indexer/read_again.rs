@@ -1,11 +1,11 @@
 //! Slots that were read by RPC, and are streamed later on: their messages have the same ids, and none is sent again.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
 use serde_json::Value;
 use sluice_geyser::{SlotStatus, scripted::Code};
 use sluice_harness::indexer::{IndexerHarness, freeze_and_confirm, send};
-use sluice_store::{Commitment, WebhookDefinition};
+use sluice_store::{Commitment, EventKind, WebhookDefinition};
 use sluice_testkit::{
     rpc_node::RpcNode,
     updates::{content, slot, whole},
@@ -20,30 +20,15 @@ on_both!(slots_that_were_read_by_rpc_are_silent_when_they_are_replayed);
 
 const TOO_OLD: &str = "broadcast from 11 is not available, last available: 13";
 
-/// How often each transaction and program event was sent, by commitment, slot and kind.
-fn counted(bodies: &[Value]) -> BTreeMap<(String, u64, String), usize> {
-    let mut counted = BTreeMap::new();
-    for body in bodies {
-        let text = |member: &str| body[member].as_str().expect("text").to_owned();
-        let kind = text("type");
-        if ["transaction", "programEvent"].contains(&kind.as_str()) {
-            let at = (
-                text("commitment"),
-                body["slot"].as_u64().expect("a slot"),
-                kind,
-            );
-            *counted.entry(at).or_default() += 1;
-        }
-    }
-    counted
-}
-
 async fn slots_that_were_read_by_rpc_are_silent_when_they_are_replayed(
     mut harness: IndexerHarness,
 ) {
     for (number, commitment) in (1..).zip([Commitment::Confirmed, Commitment::Finalized]) {
         let definition = WebhookDefinition {
             commitment,
+            events: [EventKind::Transaction, EventKind::ProgramEvent]
+                .into_iter()
+                .collect(),
             ..harness.definition()
         };
         harness.create(number, definition).await;
@@ -70,13 +55,13 @@ async fn slots_that_were_read_by_rpc_are_silent_when_they_are_replayed(
     }
     send(&connection, [slot(&name, 13, SlotStatus::Finalized)]).await;
     indexer.until_checkpoint(13).await;
-    // At confirmed the gap and nine events, of which the changes of accounts in slots 11 and 12 come with the replay; nine at
-    // finalized.
-    let bodies = harness.bodies(1 + 9 + 9).await;
-    let counted = counted(&bodies);
-    assert_eq!(counted.len(), 2 * 3 * 2, "{counted:?}");
-    for ((commitment, slot, kind), count) in counted {
-        assert_eq!(count, 1, "{commitment} {slot} {kind}");
-    }
+    assert!(node.count("getBlock") >= 2, "the slots were read");
+    let bodies = harness.bodies(2 * 3 * 2).await;
+    let told = |body: &Value| {
+        let members = ["commitment", "slot", "type"].map(|member| body[member].to_string());
+        members.join(" ")
+    };
+    let told: BTreeSet<String> = bodies.iter().map(told).collect();
+    assert_eq!(told.len(), bodies.len(), "{bodies:?}");
     indexer.stop().await;
 }
