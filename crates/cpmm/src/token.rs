@@ -32,10 +32,11 @@ const EXTENSION_CPI_GUARD: u16 = 11;
 const EXTENSION_NON_TRANSFERABLE_ACCOUNT: u16 = 13;
 
 /// Mint extensions under which a swap moves raw amounts exactly as without them: MintCloseAuthority,
-/// InterestBearingConfig, MetadataPointer, TokenMetadata, GroupPointer, TokenGroup,
+/// ConfidentialTransferMint, whose transfers are instructions of their own, InterestBearingConfig, PermanentDelegate, who may
+/// take tokens but stops no transfer, MetadataPointer, TokenMetadata, GroupPointer, TokenGroup,
 /// GroupMemberPointer, TokenGroupMember, ScaledUiAmount. Any other one, known or not, may stop or
 /// change a transfer, so a mint that carries it is not quoted.
-const NEUTRAL_MINT_EXTENSIONS: [u16; 9] = [3, 10, 18, 19, 20, 21, 22, 23, 25];
+const NEUTRAL_MINT_EXTENSIONS: [u16; 11] = [3, 4, 10, 12, 18, 19, 20, 21, 22, 23, 25];
 
 /// Length of a TransferFeeConfig record's value, bytes.
 const TRANSFER_FEE_CONFIG_LEN: u16 = 108;
@@ -443,6 +444,21 @@ mod tests {
             mint.extensions().iter().count(),
             NEUTRAL_MINT_EXTENSIONS.len() + 1
         );
+    }
+
+    #[test]
+    fn a_permanent_delegate_and_confidential_transfers_of_others_stop_no_transfer() {
+        const PERMANENT_DELEGATE: (u16, u16) = (12, 32);
+        const CONFIDENTIAL_TRANSFER_MINT: (u16, u16) = (4, 65);
+        for (kind, length) in [PERMANENT_DELEGATE, CONFIDENTIAL_TRANSFER_MINT] {
+            let mut data = fee_mint().encode(&Pubkey::from([1; 32]));
+            data.extend_from_slice(&kind.to_le_bytes());
+            data.extend_from_slice(&length.to_le_bytes());
+            data.extend(vec![1; usize::from(length)]);
+            let mint = Mint::decode(&data).expect("a mint");
+            assert_eq!(mint.unsupported_extension, None, "{kind}");
+            assert_eq!(mint.neutral_extensions(), 1, "{kind}");
+        }
     }
 
     #[test]

@@ -43,9 +43,11 @@ const RANDOM_POOLS: usize = 50;
 const RANDOM_SWAPS: usize = 20_000;
 
 /// The neutral extensions, by record type and length of the value. Token metadata is as long as its texts.
-const NEUTRAL: [(u16, u16); 9] = [
+const NEUTRAL: [(u16, u16); 11] = [
     (3, 32),
+    (4, 65),
     (10, 52),
+    (12, 32),
     (18, 64),
     (19, 300),
     (20, 64),
