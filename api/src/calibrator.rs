@@ -11,29 +11,35 @@ use service_kit::Clock;
 use sluice_market::{Market, QuoteCommitment};
 use sluice_transaction::{
     Exchange,
-    compute_units::{Calibration, ExchangeUnits, Profile, Trigger, exchange_calls},
+    compute_units::{Calibration, ExchangeUnits, Profile, Sample, Trigger, exchange_calls},
 };
 
 use self::kept::Kept;
 pub use self::task::{Sources, run};
-use crate::pricing::{HopQuote, Priced, PricedHop};
+use crate::{
+    metrics::Metrics,
+    pricing::{HopQuote, Priced, PricedHop},
+};
 
 /// See the module. Readers wait for no more than one swap to be taken in.
 pub struct Calibrator {
     profile: Profile,
     clock: Clock,
+    metrics: Metrics,
     calibration: RwLock<Calibration>,
 }
 
 impl Calibrator {
     /// Nothing learned yet of the program at the exchange's address.
     #[must_use]
-    pub fn new(exchange: Exchange, clock: Clock) -> Self {
-        let calibration = RwLock::new(Calibration::new(since_1970(&clock)));
+    pub fn new(exchange: Exchange, clock: Clock, metrics: Metrics) -> Self {
+        let calibration = Calibration::new(since_1970(&clock));
+        show(&metrics, &calibration);
         Self {
             profile: exchange.profile(),
             clock,
-            calibration,
+            metrics,
+            calibration: RwLock::new(calibration),
         }
     }
 
@@ -77,17 +83,32 @@ impl Calibrator {
                 Some((pool.snapshot, pool.clock))
             });
             if let Some(sample) = sample {
-                let now = since_1970(&self.clock);
-                let trigger = self.calibration.write().observe(&sample, now);
-                report(trigger);
+                self.learn(&sample);
             }
         }
+    }
+
+    /// Takes in a swap. One that used more than a limit of the moment before would have failed, had it been built here.
+    fn learn(&self, sample: &Sample) {
+        let now = since_1970(&self.clock);
+        let mut calibration = self.calibration.write();
+        let limit = calibration.limit(&sample.pool, sample.shape, sample.modelled, now);
+        if sample.used > limit.units {
+            self.metrics.short_of_units();
+        }
+        let trigger = calibration.observe(sample, now);
+        show(&self.metrics, &calibration);
+        drop(calibration);
+        report(trigger);
     }
 
     /// Takes in the slot in which the exchange was deployed last.
     fn deployed(&self, slot: u64) {
         let now = since_1970(&self.clock);
-        let trigger = self.calibration.write().deployed(slot, now);
+        let mut calibration = self.calibration.write();
+        let trigger = calibration.deployed(slot, now);
+        show(&self.metrics, &calibration);
+        drop(calibration);
         report(trigger);
     }
 
@@ -105,7 +126,9 @@ impl Calibrator {
             Ok(kept) => {
                 if let Some(learned) = kept.learned(&self.profile) {
                     let now = since_1970(&self.clock);
-                    *self.calibration.write() = Calibration::restore(&learned, now);
+                    let mut calibration = self.calibration.write();
+                    *calibration = Calibration::restore(&learned, now);
+                    show(&self.metrics, &calibration);
                 }
             }
             Err(error) => tracing::warn!(%error, "learned compute units cannot be read"),
@@ -118,6 +141,11 @@ fn since_1970(clock: &Clock) -> Duration {
         .now()
         .duration_since(SystemTime::UNIX_EPOCH)
         .unwrap_or_default()
+}
+
+fn show(metrics: &Metrics, calibration: &Calibration) {
+    let (ratio, samples) = calibration.overall();
+    metrics.learned_units(ratio, samples);
 }
 
 fn report(trigger: Option<Trigger>) {

@@ -2,7 +2,10 @@
 
 mod route;
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, atomic::AtomicU64},
+    time::Duration,
+};
 
 use axum::{
     Router,
@@ -24,6 +27,7 @@ use prometheus_client::{
 use service_kit::open_metrics;
 use sluice_chain_types::Slot;
 use sluice_market::{Ladder, Market, NotReady, ServerMetrics, Status};
+use sluice_transaction::compute_units::Ratio;
 
 pub use self::route::Route;
 use crate::{client::PeerIsHere, error::ApiError, rate_limit::Opened};
@@ -87,8 +91,17 @@ struct Parts {
     connections: Gauge,
     streams: Gauge,
     followed: Gauge,
+    units: LearnedUnits,
     market: MarketGauges,
     servers: ServerMetrics,
+}
+
+/// What was learned of the exchange's compute units.
+#[derive(Debug, Default)]
+struct LearnedUnits {
+    ratio: Gauge<f64, AtomicU64>,
+    samples: Gauge,
+    short: Counter,
 }
 
 #[derive(Debug, Default)]
@@ -120,6 +133,7 @@ impl Default for Metrics {
             connections: Gauge::default(),
             streams: Gauge::default(),
             followed: Gauge::default(),
+            units: LearnedUnits::default(),
             market: MarketGauges::default(),
             servers: ServerMetrics::default(),
         }))
@@ -167,6 +181,18 @@ impl Metrics {
         self.0.followed.set(transactions);
     }
 
+    /// So much is learned of the exchange's compute units.
+    pub fn learned_units(&self, ratio: Ratio, samples: u32) {
+        let units = &self.0.units;
+        units.ratio.set(f64::from(ratio.0) / 1_000.0);
+        units.samples.set(samples.into());
+    }
+
+    /// A swap of the chain used more compute units than a limit of the moment before would have allowed.
+    pub fn short_of_units(&self) {
+        self.0.units.short.inc();
+    }
+
     /// Everything, in the text format, with the market as it is now.
     #[must_use]
     pub fn text(&self, market: &Market) -> String {
@@ -203,9 +229,30 @@ impl Metrics {
             "Transactions that were sent and are followed, or ended lately",
             parts.followed.clone(),
         );
+        parts.units.register(r);
         parts.market.register(r);
         parts.servers.register(r);
         open_metrics::text(&registry)
+    }
+}
+
+impl LearnedUnits {
+    fn register(&self, registry: &mut Registry) {
+        registry.register(
+            "learned_units_ratio",
+            "Compute units of the exchange's swaps over those of its profile, of all shapes together",
+            self.ratio.clone(),
+        );
+        registry.register(
+            "learned_units_samples",
+            "Swaps of the confirmed chain that showed it, since the exchange's last upgrade",
+            self.samples.clone(),
+        );
+        registry.register(
+            "learned_units_short",
+            "Swaps of the confirmed chain that used more than a limit of the moment before would have allowed",
+            self.short.clone(),
+        );
     }
 }
 
@@ -310,6 +357,8 @@ mod tests {
         metrics.opened(Opened::Connections, 3);
         metrics.opened(Opened::Streams, 2);
         metrics.followed(4);
+        metrics.learned_units(Ratio(1_250), 7);
+        metrics.short_of_units();
         let text = metrics.text(&Market::default());
         for line in [
             "sluice_api_request_duration_seconds_count{route=\"/v1/quote\",status=\"2xx\"} 1",
@@ -320,6 +369,9 @@ mod tests {
             "sluice_api_connections 3",
             "sluice_api_streams 2",
             "sluice_api_followed_transactions 4",
+            "sluice_api_learned_units_ratio 1.25",
+            "sluice_api_learned_units_samples 7",
+            "sluice_api_learned_units_short_total 1",
             "sluice_api_market_ready 0",
             "sluice_api_chain_slot{commitment=\"finalized\"} 0",
             "sluice_api_market_slot 0",

@@ -81,7 +81,7 @@ pub async fn run(
         store: store.clone(),
         executions: sluice_market::follow_executions(ids, endpoints(&config), shutdown.clone()),
     };
-    let (calibrator, calibration) = calibrate(&config, sources, host, &shutdown);
+    let (calibrator, calibration) = calibrate(&config, sources, host, &metrics, &shutdown);
     let (sender, sending) = send(&config, Arc::clone(&rpc), &metrics, &shutdown);
     let shown = shown(&config.api, &metrics, &market, authenticator)?;
     let places = ClientPlaces::new(&config.api.clients, &metrics);
@@ -158,9 +158,11 @@ fn calibrate(
     config: &Config,
     sources: calibrator::Sources,
     host: Clock,
+    metrics: &Metrics,
     shutdown: &CancellationToken,
 ) -> (Arc<Calibrator>, JoinHandle<()>) {
-    let calibrator = Arc::new(Calibrator::new(exchange(config.chain.exchange), host));
+    let exchange = exchange(config.chain.exchange);
+    let calibrator = Arc::new(Calibrator::new(exchange, host, metrics.clone()));
     let learning = calibrator::run(Arc::clone(&calibrator), sources, shutdown.clone());
     (calibrator, tokio::spawn(learning))
 }

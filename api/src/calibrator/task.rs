@@ -123,6 +123,7 @@ mod tests {
     use sluice_transaction::Exchange;
 
     use super::*;
+    use crate::metrics::Metrics;
 
     #[tokio::test]
     async fn what_was_learned_outlives_the_process() {
@@ -130,7 +131,7 @@ mod tests {
         let store = Store::open(&folder.path().join("sluice.db"))
             .await
             .expect("opens");
-        let begin = || Calibrator::new(Exchange::StandIn, Clock::system());
+        let begin = || Calibrator::new(Exchange::StandIn, Clock::system(), Metrics::default());
         let first = begin();
         // Another build: the ratio at which everything begins is no more the one of a cold start.
         first.deployed(1);

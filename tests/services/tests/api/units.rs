@@ -137,3 +137,41 @@ async fn the_answer_says_what_its_limit_rests_on() {
     let limit = units(&second, "learned") + units(&second, "headroom");
     assert_eq!(second["computeUnitLimit"], json!(limit));
 }
+
+#[tokio::test]
+async fn what_is_learned_and_what_ran_beyond_it_is_exported() {
+    let client = Client::start().await;
+    let near = &client.harness.sol_pool;
+    let metrics = async || {
+        let request = client.http.get(format!("{}/metrics", client.harness.url));
+        let answer = request.send().await.expect("an answer");
+        answer.text().await.expect("a text")
+    };
+    let says = |text: &str, line: &str| text.lines().any(|each| each == line);
+    let before = metrics().await;
+    for line in [
+        "sluice_api_learned_units_ratio 1.05",
+        "sluice_api_learned_units_samples 0",
+        "sluice_api_learned_units_short_total 0",
+    ] {
+        assert!(says(&before, line), "{line}\n{before}");
+    }
+    // It uses more than is allowed at first, and no more than is allowed after it.
+    for (number, samples) in [(1, 1), (2, 2)] {
+        client.harness.chain.execute(swap_through(near, number));
+        let taken_in = format!("sluice_api_learned_units_samples {samples}");
+        let begun = Instant::now();
+        let text = loop {
+            let text = metrics().await;
+            if says(&text, &taken_in) {
+                break text;
+            }
+            assert!(begun.elapsed() < PATIENCE, "{text}");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        };
+        assert!(
+            says(&text, "sluice_api_learned_units_short_total 1"),
+            "{text}"
+        );
+    }
+}
