@@ -63,6 +63,19 @@ pub struct Row {
     platform: Option<bool>,
 }
 
+/// The version of a row: those through one pool take turns, so that each meets each form, receiver and fee payer.
+fn version(number: usize, form: Form, bits: u8) -> &'static str {
+    match (form, bits) {
+        // Not all of them fit into the older ones.
+        (_, 3) => "1",
+        (Form::TwoHops(..), 0) => "0",
+        (Form::TwoHops(..), _) => "legacy",
+        (Form::ExactIn | Form::ExactOut, _) => {
+            ["0", "legacy", "1"][(number + usize::from(bits)) % 3]
+        }
+    }
+}
+
 /// The wallets of a row.
 struct Wallets {
     user: Keypair,
@@ -109,14 +122,15 @@ impl Row {
         .flat_map(|(from, middle, to)| {
             [false, true].map(|there| (from, to, Form::TwoHops(middle, there)))
         });
-        let swaps = one_pool.chain(two_pools).flat_map(|(from, to, form)| {
+        let swaps = one_pool.chain(two_pools).enumerate();
+        let swaps = swaps.flat_map(|(number, (from, to, form))| {
             (0..4u8).map(move |bits| Self {
                 from,
                 to,
                 form,
                 receiver: bits & 1 != 0,
                 fee_payer: bits & 2 != 0,
-                version: ["0", "legacy", "legacy", "1"][usize::from(bits)],
+                version: version(number, form, bits),
                 nonce: bits == 3,
                 platform: None,
             })
