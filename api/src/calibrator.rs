@@ -11,7 +11,9 @@ use service_kit::Clock;
 use sluice_market::{Market, QuoteCommitment};
 use sluice_transaction::{
     Exchange,
-    compute_units::{Calibration, ExchangeUnits, Profile, Sample, Trigger, exchange_calls},
+    compute_units::{
+        Calibration, ExchangeUnits, Profile, Sample, SwapShape, Trigger, exchange_calls,
+    },
 };
 
 use self::kept::Kept;
@@ -53,20 +55,46 @@ impl Calibrator {
         }
     }
 
-    fn hop(&self, hop: &PricedHop) -> ExchangeUnits {
+    /// Takes in that a swap through `hop` ran out of `units`. Of one that had less than it would be allowed now nothing is learned: who
+    /// built it had it fail.
+    pub fn ran_short(&self, hop: &PricedHop, units: u32) {
+        let (shape, modelled) = self.modelled(hop);
+        let (pool, now) = (hop.view.address, since_1970(&self.clock));
+        let mut calibration = self.calibration.write();
+        if units < calibration.limit(&pool, shape, modelled, now).units {
+            return;
+        }
+        let sample = Sample {
+            pool,
+            shape,
+            modelled,
+            used: units,
+        };
+        let trigger = calibration.ran_short(&sample, units, now);
+        show(&self.metrics, &calibration);
+        drop(calibration);
+        self.metrics.short_of_units();
+        tracing::warn!(%pool, units, "a swap that was sent here ran out of compute units; more are allowed from now on");
+        report(trigger);
+    }
+
+    fn modelled(&self, hop: &PricedHop) -> (SwapShape, u32) {
         let operands = match &hop.quote {
             HopQuote::ExactIn(quote) => SwapOperands::from(quote),
             HopQuote::ExactOut(quote) => SwapOperands::from(quote),
         };
         let view = &hop.view;
-        let (shape, modelled) =
-            self.profile
-                .of_swap(&view.snapshot, hop.direction, &operands, &view.clock);
+        self.profile
+            .of_swap(&view.snapshot, hop.direction, &operands, &view.clock)
+    }
+
+    fn hop(&self, hop: &PricedHop) -> ExchangeUnits {
+        let (shape, modelled) = self.modelled(hop);
         let now = since_1970(&self.clock);
         let limit = self
             .calibration
             .read()
-            .limit(&view.address, shape, modelled, now);
+            .limit(&hop.view.address, shape, modelled, now);
         ExchangeUnits::of(modelled, limit)
     }
 

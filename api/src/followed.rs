@@ -139,6 +139,12 @@ impl Followed {
         self.ended.is_some()
     }
 
+    /// Whether a slot executed it, of a fork that may still win.
+    #[must_use]
+    pub const fn is_executed(&self) -> bool {
+        !self.executions.is_empty()
+    }
+
     fn is_confirmed(&self) -> bool {
         let mut executions = self.executions.iter();
         executions.any(|execution| execution.commitment >= Commitment::Confirmed)

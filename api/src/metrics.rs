@@ -250,7 +250,7 @@ impl LearnedUnits {
         );
         registry.register(
             "learned_units_short",
-            "Swaps of the confirmed chain that used more than a limit of the moment before would have allowed",
+            "Swaps of the confirmed chain that used more than a limit of the moment before would have allowed, and those sent here that ran out",
             self.short.clone(),
         );
     }

@@ -28,7 +28,7 @@ use crate::{
     router::router,
     routes::{keys, webhooks},
     rpc::{Rpc, SendNodes},
-    sender::{self, Sender},
+    sender::{self, Sender, Shortage},
     server::{self, Deadlines},
     state::{AppState, ChainAccess},
 };
@@ -82,7 +82,12 @@ pub async fn run(
         executions: sluice_market::follow_executions(ids, endpoints(&config), shutdown.clone()),
     };
     let (calibrator, calibration) = calibrate(&config, sources, host, &metrics, &shutdown);
-    let (sender, sending) = send(&config, Arc::clone(&rpc), &metrics, &shutdown);
+    let shortage = Shortage {
+        market: market.clone(),
+        rpc: Arc::clone(&rpc),
+        calibrator: Arc::clone(&calibrator),
+    };
+    let (sender, sending) = send(&config, shortage, &metrics, &shutdown);
     let shown = shown(&config.api, &metrics, &market, authenticator)?;
     let places = ClientPlaces::new(&config.api.clients, &metrics);
     let chain = ChainAccess {
@@ -170,14 +175,15 @@ fn calibrate(
 /// What sends transactions to all nodes, and the task that follows them until `shutdown`.
 fn send(
     config: &Config,
-    rpc: Arc<Rpc>,
+    shortage: Shortage,
     metrics: &Metrics,
     shutdown: &CancellationToken,
 ) -> (Arc<Sender>, JoinHandle<()>) {
     let chain = &config.chain;
     let urls = std::iter::once(&chain.rpc_url).chain(&chain.send_urls);
     let nodes = SendNodes::new(urls, chain.rpc_timeout(), metrics);
-    let sender = Arc::new(Sender::new(rpc, nodes, metrics.clone()));
+    let rpc = Arc::clone(&shortage.rpc);
+    let sender = Arc::new(Sender::new(rpc, nodes, shortage, metrics.clone()));
     let sightings = sluice_market::watch_program(
         swap_guard_interface::PROGRAM_ID,
         endpoints(config),

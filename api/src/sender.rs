@@ -1,6 +1,7 @@
 //! Sender: sends signed swaps to all nodes, again until confirmed or past their height, and follows them.
 
 mod readers;
+mod shortage;
 
 use std::{
     sync::Arc,
@@ -19,6 +20,7 @@ use tokio::{
 };
 
 use self::readers::Readers;
+pub use self::shortage::Shortage;
 use crate::{
     error::ApiError,
     followed::{BLOCKHASH_LIFE, Followed, FollowedTransactions, Full, Outcome, Signed},
@@ -37,6 +39,7 @@ const SENT_AT_ONCE: usize = 32;
 pub struct Sender {
     rpc: Arc<Rpc>,
     nodes: SendNodes,
+    shortage: Shortage,
     metrics: Metrics,
     followed: Mutex<FollowedTransactions>,
     readers: Readers,
@@ -45,10 +48,11 @@ pub struct Sender {
 impl Sender {
     /// Follows none yet.
     #[must_use]
-    pub fn new(rpc: Arc<Rpc>, nodes: SendNodes, metrics: Metrics) -> Self {
+    pub fn new(rpc: Arc<Rpc>, nodes: SendNodes, shortage: Shortage, metrics: Metrics) -> Self {
         Self {
             rpc,
             nodes,
+            shortage,
             metrics,
             followed: Mutex::default(),
             readers: Readers::default(),
@@ -128,6 +132,15 @@ impl Sender {
     }
 
     fn see(&self, sighting: Sighting) {
+        if let Sighting::Executed {
+            signature,
+            error: Some(_),
+            logs,
+            ..
+        } = &sighting
+        {
+            self.learn_shortage(signature, logs);
+        }
         let now = Instant::now();
         let mut followed = self.followed.lock();
         match sighting {
@@ -154,6 +167,19 @@ impl Sender {
         }
         drop(followed);
         self.show_changes();
+    }
+
+    /// Learns from a transaction that failed, where it was sent here. Another fork may execute it once more: the first is enough.
+    fn learn_shortage(&self, signature: &Signature, logs: &[String]) {
+        let transaction = {
+            let followed = self.followed.lock();
+            let known = followed.get(signature);
+            let known = known.filter(|known| !known.is_executed());
+            known.map(|known| Arc::clone(&known.transaction))
+        };
+        if let Some(transaction) = transaction {
+            self.shortage.learn(&transaction, logs);
+        }
     }
 
     /// The height of the chain, by the blockhash that is held ready.

@@ -21,5 +21,5 @@ mod sample;
 pub use calibration::{Calibration, Learned, LearnedShape, Limit, Sample, Trigger};
 pub use exchange_units::ExchangeUnits;
 pub use half_window::Ratio;
-pub use log_walk::{ExchangeCall, LogEnd, exchange_calls};
+pub use log_walk::{ExchangeCall, LogEnd, ShortCall, exchange_calls, short_call};
 pub use profile::{Profile, SwapShape, SwapUnits};

@@ -21,6 +21,7 @@ use self::{budget::Budget, meaning::Accounts};
 pub use self::{
     budget::StatedCosts,
     meaning::{Argument, Spend, Spent},
+    swap::NamedSwap,
 };
 use crate::{
     comparison::{NoTransaction, parse},

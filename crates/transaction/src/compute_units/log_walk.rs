@@ -30,6 +30,15 @@ pub enum LogEnd {
 /// The line with which a validator says that it keeps no more logs of a transaction.
 const TRUNCATED: &str = "Log truncated";
 
+/// A call of the exchange that used up all that the transaction had left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ShortCall {
+    /// What it had, compute units.
+    pub units: u32,
+    /// Calls of the exchange before it, which succeeded.
+    pub before: usize,
+}
+
 struct OpenCall<'a> {
     program: &'a str,
     used: Option<u32>,
@@ -80,6 +89,29 @@ pub fn exchange_calls<'a, L: AsRef<str>>(
         LogEnd::Unbalanced
     };
     (calls, end)
+}
+
+/// The call of `exchange` that ran out of compute units; `None` where none did, or where the logs do not show it.
+#[must_use]
+pub fn short_call<L: AsRef<str>>(logs: &[L], exchange: &Pubkey) -> Option<ShortCall> {
+    let failed = format!("Program {exchange} failed: ");
+    let consumed = format!("Program {exchange} consumed ");
+    let at = logs
+        .iter()
+        .position(|line| line.as_ref().starts_with(&failed))?;
+    let (before, _) = logs.split_at_checked(at)?;
+    let (used, had) = before
+        .last()?
+        .as_ref()
+        .strip_prefix(&consumed)?
+        .strip_suffix(" compute units")?
+        .split_once(" of ")?;
+    let units = used.parse().ok().filter(|_| used == had)?;
+    let (calls, _) = exchange_calls(before, exchange);
+    Some(ShortCall {
+        units,
+        before: calls.len(),
+    })
 }
 
 enum Line<'a> {

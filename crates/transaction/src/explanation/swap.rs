@@ -2,9 +2,14 @@
 
 use cpmm::instruction::{SWAP_BASE_INPUT, SWAP_BASE_OUTPUT};
 use solana_pubkey::Pubkey;
-use swap_guard_interface::{DecodedSwap, ExactOutArgs, NO_EXPIRY, SwapAmounts, SwapArgs};
+use swap_guard_interface::{
+    DecodedSwap, ExactOutArgs, NO_EXPIRY, PROGRAM_ID, SwapAmounts, SwapArgs,
+};
 
-use super::meaning::{Accounts, Meaning, Spent};
+use super::{
+    Step,
+    meaning::{Accounts, Meaning, Spent},
+};
 use crate::planned_instruction::manifest;
 
 /// Where a swap names what it moves, by the positions of its accounts.
@@ -40,6 +45,46 @@ const EXCHANGE: Places = Places {
     output_mint: 11,
 };
 
+/// A swap of the guard by what it names: pools, mints and amounts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NamedSwap {
+    /// The pools, in the order of the swap.
+    pub pools: Vec<Pubkey>,
+    /// Mint that goes in.
+    pub input_mint: Pubkey,
+    /// Mint that comes out.
+    pub output_mint: Pubkey,
+    /// What is signed for, smallest units.
+    pub amounts: SwapAmounts,
+}
+
+impl NamedSwap {
+    /// The swap of an instruction. `None` where it is none of the guard, or names what stands in a lookup table that is not at hand.
+    #[must_use]
+    pub fn of(step: &Step) -> Option<Self> {
+        let swap = DecodedSwap::read(&step.data).filter(|_| step.program == PROGRAM_ID)?;
+        let places = Places::of(swap);
+        let key = |position: usize| step.accounts.get(position)?.address;
+        let pools = places.pools.iter().map(|&position| key(position));
+        Some(Self {
+            pools: pools.collect::<Option<_>>()?,
+            input_mint: key(places.input_mint)?,
+            output_mint: key(places.output_mint)?,
+            amounts: swap.amounts,
+        })
+    }
+}
+
+impl Places {
+    const fn of(swap: DecodedSwap) -> &'static Self {
+        if swap.has_two_hops {
+            &TWO_HOPS
+        } else {
+            &ONE_HOP
+        }
+    }
+}
+
 /// A swap of the guard.
 pub(super) fn guarded(data: &[u8], accounts: Accounts<'_>) -> Option<Meaning> {
     let swap = DecodedSwap::read(data)?;
@@ -48,11 +93,7 @@ pub(super) fn guarded(data: &[u8], accounts: Accounts<'_>) -> Option<Meaning> {
     } else {
         manifest::SWAP.parts()
     };
-    let places = if swap.has_two_hops {
-        &TWO_HOPS
-    } else {
-        &ONE_HOP
-    };
+    let places = Places::of(swap);
     let amounts = swap.amounts;
     let expiry_slot = match amounts {
         SwapAmounts::ExactIn(args) => args.expiry_slot,

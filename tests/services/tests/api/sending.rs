@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
+use cpmm::ids;
 use reqwest::Response;
 use serde_json::{Value, json};
 use sluice_geyser::{Body, TransactionUpdate};
@@ -239,6 +240,51 @@ async fn it_is_sent_again_until_it_is_confirmed_and_sending_it_twice_changes_not
     until(|| times() >= before.len() + 2).await;
     let later = &client.harness.node.sent()[before.len()..];
     assert!(later.iter().all(|bytes| *bytes == second.bytes));
+}
+
+#[tokio::test]
+async fn one_that_ran_out_of_compute_units_raises_the_limit_of_the_next() {
+    let client = Client::start_sending(&[]).await;
+    let limit = async || {
+        let built = client
+            .transaction(&client.body(&client.quote().await))
+            .await;
+        assert_eq!(built.status, 200, "{}", built.body);
+        built.body["computeUnitLimit"].as_u64().expect("a limit")
+    };
+    let before = limit().await;
+    let had = before + 20_000;
+    let runs_out = |units: u64| {
+        let why = "exceeded CUs meter at BPF instruction";
+        vec![
+            format!("Program {PROGRAM_ID} invoke [1]"),
+            format!("Program {} invoke [2]", ids::PROGRAM_ID),
+            format!(
+                "Program {} consumed {units} of {units} compute units",
+                ids::PROGRAM_ID
+            ),
+            format!("Program {} failed: {why}", ids::PROGRAM_ID),
+            format!("Program {PROGRAM_ID} consumed {units} of {units} compute units"),
+            format!("Program {PROGRAM_ID} failed: {why}"),
+        ]
+    };
+    let error = "InstructionError(2, ProgramFailedToComplete)";
+    // One whose sender allowed it less than it would be allowed here teaches nothing.
+    let starved = client.signed(1).await;
+    client.sent(&starved).await;
+    let executed = starved.executed(runs_out(1_000), Some(error));
+    client.harness.chain.execute(executed);
+    client.until(&starved, "failed").await;
+    assert_eq!(limit().await, before);
+
+    let short = client.signed(2).await;
+    client.sent(&short).await;
+    client
+        .harness
+        .chain
+        .execute(short.executed(runs_out(had), Some(error)));
+    client.until(&short, "failed").await;
+    assert!(limit().await > had, "{before}");
 }
 
 #[tokio::test]

@@ -141,3 +141,31 @@ fn a_swap_without_an_event_is_a_call_all_the_same() {
     ];
     assert_eq!(walk(&logs), (vec![(7, None)], LogEnd::Complete));
 }
+
+#[test]
+fn a_call_that_used_all_that_was_left_and_failed_ran_short() {
+    let exchange = EXCHANGE.parse().expect("an address");
+    let ending = |used: u32, had: u32, why: &str| {
+        let mut logs = vec![invoke(ROUTER, 1)];
+        logs.extend(swap(2, 39_493, "QMbN6CYIceKS"));
+        logs.extend([
+            invoke(EXCHANGE, 2),
+            format!("Program {EXCHANGE} consumed {used} of {had} compute units"),
+            format!("Program {EXCHANGE} failed: {why}"),
+            format!("Program {ROUTER} consumed {had} of 400000 compute units"),
+            format!("Program {ROUTER} failed: {why}"),
+        ]);
+        short_call(&logs, &exchange)
+    };
+    let short = ShortCall {
+        units: 30_000,
+        before: 1,
+    };
+    let why = "exceeded CUs meter at BPF instruction";
+    assert_eq!(ending(30_000, 30_000, why), Some(short));
+    assert_eq!(ending(29_999, 30_000, "custom program error: 0x1775"), None);
+    assert_eq!(
+        short_call(&swap(1, 400_000, "QMbN6CYIceKS"), &exchange),
+        None
+    );
+}
