@@ -6,49 +6,23 @@
 //! A watched address takes [`BYTES_PER_ADDRESS`] in the index, up to 2.3 times that when the table has just grown,
 //! and nothing more as long as one webhook watches it: a million accounts fit in a hundred megabytes.
 
+mod address_index;
+
 use std::collections::{HashMap, HashSet};
 
 use sluice_geyser::TransactionUpdate;
 use sluice_store::{ActiveWebhooks, Commitment, EventKinds, Revision, WebhookId};
 use solana_pubkey::Pubkey;
 
+pub use self::address_index::{BYTES_PER_ADDRESS, SubscriptionIndex};
+use self::address_index::{
+    CHANGES_BY_OWNER, CHANGES_OF_ACCOUNT, Criteria, EVENTS_OF_PROGRAM, TRANSACTIONS_INVOKING,
+    TRANSACTIONS_MENTIONING, TRANSACTIONS_OF_TOKEN_OWNER,
+};
 use super::subscriber::Subscriber;
 
 /// Index of a webhook for [`Subscriptions::webhook`]: the order of creation.
 pub type SubscriberIndex = u32;
-
-/// In which events an address matches a webhook, as bits.
-type Criteria = u8;
-
-const CHANGES_OF_ACCOUNT: Criteria = 1;
-const CHANGES_BY_OWNER: Criteria = 1 << 1;
-const TRANSACTIONS_MENTIONING: Criteria = 1 << 2;
-const TRANSACTIONS_INVOKING: Criteria = 1 << 3;
-const EVENTS_OF_PROGRAM: Criteria = 1 << 4;
-const TRANSACTIONS_OF_TOKEN_OWNER: Criteria = 1 << 5;
-
-/// The webhooks that watch an address.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Watching {
-    /// This webhook alone.
-    One(SubscriberIndex, Criteria),
-    /// Those of the shared list at this index.
-    Many(u32),
-}
-
-/// Size of an entry of the index.
-pub const BYTES_PER_ADDRESS: usize = size_of::<(Pubkey, Watching)>() + 1;
-
-/// The webhooks of one commitment, by the addresses that they watch.
-#[derive(Debug, Default)]
-pub struct SubscriptionIndex {
-    addresses: HashMap<Pubkey, Watching>,
-    shared: Vec<Vec<(SubscriberIndex, Criteria)>>,
-    /// The criteria of all addresses together.
-    criteria: Criteria,
-    /// Addresses to come while it is built, at most.
-    expected: usize,
-}
 
 /// Every active webhook.
 #[derive(Debug, Default)]
@@ -300,203 +274,6 @@ impl Subscriptions {
     }
 }
 
-impl SubscriptionIndex {
-    /// Whether no address is watched.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.addresses.is_empty()
-    }
-
-    /// The webhooks that the write of an account matches: they watch it, or its owner. `found` is emptied first, and
-    /// then holds each webhook once, in order of creation.
-    pub fn account_change(
-        &self,
-        account: &Pubkey,
-        owner: &Pubkey,
-        found: &mut Vec<SubscriberIndex>,
-    ) {
-        found.clear();
-        self.collect(account, CHANGES_OF_ACCOUNT, found);
-        self.collect(owner, CHANGES_BY_OWNER, found);
-        in_order(found);
-    }
-
-    /// The webhooks that watch an account by its address, in order of creation, into `found`, which is emptied first.
-    pub fn watchers_of(&self, account: &Pubkey, found: &mut Vec<SubscriberIndex>) {
-        found.clear();
-        self.collect(account, CHANGES_OF_ACCOUNT, found);
-    }
-
-    /// The webhooks that watch the accounts of a program, in order of creation, into `found`, which is emptied first.
-    pub fn watchers_of_program(&self, program: &Pubkey, found: &mut Vec<SubscriberIndex>) {
-        found.clear();
-        self.collect(program, CHANGES_BY_OWNER, found);
-    }
-
-    /// The webhooks that a transaction matches: it mentions an account they watch, invokes a program they watch, or had or has
-    /// token accounts of an owner they watch.
-    pub fn transaction<'a>(
-        &self,
-        mentioned: &[Pubkey],
-        invoked: &[Pubkey],
-        token_owners: impl Iterator<Item = &'a Pubkey>,
-        found: &mut Vec<SubscriberIndex>,
-    ) {
-        found.clear();
-        if self.criteria & TRANSACTIONS_MENTIONING != 0 {
-            for address in mentioned {
-                self.collect(address, TRANSACTIONS_MENTIONING, found);
-            }
-        }
-        for program in invoked {
-            self.collect(program, TRANSACTIONS_INVOKING, found);
-        }
-        if self.watches_token_owners() {
-            for owner in token_owners {
-                self.collect(owner, TRANSACTIONS_OF_TOKEN_OWNER, found);
-            }
-        }
-        in_order(found);
-    }
-
-    /// The webhooks that an event of a program matches: they watch the program.
-    pub fn program_event(&self, program: &Pubkey, found: &mut Vec<SubscriberIndex>) {
-        found.clear();
-        self.collect(program, EVENTS_OF_PROGRAM, found);
-        in_order(found);
-    }
-
-    /// Whether any webhook wants events of programs at all; otherwise they need not be looked for.
-    #[must_use]
-    pub const fn wants_program_events(&self) -> bool {
-        self.criteria & EVENTS_OF_PROGRAM != 0
-    }
-
-    const fn watches_token_owners(&self) -> bool {
-        self.criteria & TRANSACTIONS_OF_TOKEN_OWNER != 0
-    }
-
-    fn collect(&self, address: &Pubkey, criterion: Criteria, found: &mut Vec<SubscriberIndex>) {
-        if self.criteria & criterion == 0 {
-            return;
-        }
-        match self.addresses.get(address) {
-            None => {}
-            Some(Watching::One(subscriber, criteria)) if criteria & criterion != 0 => {
-                found.push(*subscriber);
-            }
-            Some(Watching::One(..)) => {}
-            Some(Watching::Many(list)) => {
-                let matching = self
-                    .list(*list)
-                    .iter()
-                    .filter(|(_, criteria)| criteria & criterion != 0);
-                found.extend(matching.map(|(subscriber, _)| *subscriber));
-            }
-        }
-    }
-
-    fn list(&self, list: u32) -> &[(SubscriberIndex, Criteria)] {
-        usize::try_from(list)
-            .ok()
-            .and_then(|list| self.shared.get(list))
-            .map_or(&[], Vec::as_slice)
-    }
-
-    fn addresses_with(&self, criteria: Criteria) -> impl Iterator<Item = &Pubkey> {
-        self.addresses
-            .iter()
-            .filter(move |(_, watching)| self.is_any(watching, criteria))
-            .map(|(address, _)| address)
-    }
-
-    /// The index of some of the webhooks; `places` are their new indexes, `None` for those left out.
-    fn only(&self, places: &[Option<SubscriberIndex>]) -> Self {
-        let mut index = Self::default();
-        let place = |subscriber: SubscriberIndex| {
-            let subscriber = usize::try_from(subscriber).ok()?;
-            places.get(subscriber).copied().flatten()
-        };
-        for (address, watching) in &self.addresses {
-            let one;
-            let all = match watching {
-                Watching::One(subscriber, criteria) => {
-                    one = [(*subscriber, *criteria)];
-                    &one[..]
-                }
-                Watching::Many(list) => self.list(*list),
-            };
-            for (subscriber, criteria) in all {
-                if let Some(subscriber) = place(*subscriber) {
-                    index.add(std::slice::from_ref(address), subscriber, *criteria);
-                }
-            }
-        }
-        index.addresses.shrink_to_fit();
-        index
-    }
-
-    fn matches(&self, address: &Pubkey, criteria: Criteria) -> bool {
-        let watching = self.addresses.get(address);
-        watching.is_some_and(|watching| self.is_any(watching, criteria))
-    }
-
-    fn is_any(&self, watching: &Watching, criteria: Criteria) -> bool {
-        match watching {
-            Watching::One(_, held) => held & criteria != 0,
-            Watching::Many(list) => {
-                let mut list = self.list(*list).iter();
-                list.any(|(_, held)| held & criteria != 0)
-            }
-        }
-    }
-
-    fn add(&mut self, addresses: &[Pubkey], subscriber: SubscriberIndex, criteria: Criteria) {
-        if criteria == 0 {
-            return;
-        }
-        self.criteria |= criteria;
-        for address in addresses {
-            let shared = &mut self.shared;
-            self.addresses
-                .entry(*address)
-                .and_modify(|watching| join(watching, shared, subscriber, criteria))
-                .or_insert(Watching::One(subscriber, criteria));
-        }
-    }
-}
-
-/// Adds a webhook to those that watch an address. A webhook's addresses are added one after the other, so it can
-/// only be the last of the list already.
-fn join(
-    watching: &mut Watching,
-    shared: &mut Vec<Vec<(SubscriberIndex, Criteria)>>,
-    subscriber: SubscriberIndex,
-    criteria: Criteria,
-) {
-    match watching {
-        Watching::One(other, held) if *other == subscriber => *held |= criteria,
-        Watching::One(other, held) => {
-            let list = u32::try_from(shared.len()).unwrap_or(u32::MAX);
-            shared.push(vec![(*other, *held), (subscriber, criteria)]);
-            *watching = Watching::Many(list);
-        }
-        Watching::Many(list) => {
-            let list = usize::try_from(*list)
-                .ok()
-                .and_then(|list| shared.get_mut(list));
-            match list.map(|list| (list.last().copied(), list)) {
-                Some((Some((last, held)), list)) if last == subscriber => {
-                    list.pop();
-                    list.push((subscriber, held | criteria));
-                }
-                Some((_, list)) => list.push((subscriber, criteria)),
-                None => {}
-            }
-        }
-    }
-}
-
 /// The criteria of the accounts, the programs and the token owners of a webhook that wants these kinds of events.
 const fn criteria(events: EventKinds) -> (Criteria, Criteria, Criteria) {
     let (mut of_accounts, mut of_programs, mut of_token_owners) = (0, 0, 0);
@@ -520,13 +297,6 @@ const fn place(commitment: Commitment) -> usize {
         Commitment::Processed => 0,
         Commitment::Confirmed => 1,
         Commitment::Finalized => 2,
-    }
-}
-
-fn in_order(found: &mut Vec<SubscriberIndex>) {
-    if found.len() > 1 {
-        found.sort_unstable();
-        found.dedup();
     }
 }
 
