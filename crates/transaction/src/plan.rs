@@ -3,6 +3,7 @@
 //! Without a cluster, so that every combination can be tested.
 
 mod budget;
+mod parts;
 
 use std::sync::Arc;
 
@@ -14,6 +15,7 @@ use solana_system_interface::instruction::transfer;
 use spl_token_interface::instruction::sync_native;
 
 use self::budget::{PlannedUnits, budget_instructions, limit_of_loaded_bytes};
+pub use self::parts::{ApartSwap, SwapParts};
 use crate::{
     account_closing::AccountClosing,
     account_creation::{AccountCreation, CreationMethod, SPL_TOKEN_IS_ONE},
@@ -91,34 +93,6 @@ pub struct TransactionPlan {
     pub exchange_units: ExchangeUnits,
     /// Whether the cluster's token program has `unwrapLamports`, which parts SOL from rent.
     pub unwraps_lamports: bool,
-}
-
-/// A swap and what surrounds it, in the order of their execution.
-#[derive(Clone, Debug)]
-pub struct SwapParts {
-    /// Creation of absent token accounts, wrapping, a platform's fee.
-    pub set_up: Vec<PlannedInstruction>,
-    /// The guarded swap.
-    pub swap: PlannedInstruction,
-    /// Unwrapping and closing.
-    pub clean_up: Vec<PlannedInstruction>,
-}
-
-/// A swap for a transaction of the caller's own.
-#[derive(Clone, Debug)]
-pub struct ApartSwap {
-    /// Unit price and unit limit of a transaction of all parts and the headroom, as instructions.
-    pub budget: [PlannedInstruction; 2],
-    /// The swap and what surrounds it.
-    pub parts: SwapParts,
-    /// The compute unit limit in `budget`.
-    pub unit_limit: u32,
-    /// The price of a unit in `budget`, micro-lamports.
-    pub unit_price: u64,
-    /// What such a transaction costs.
-    pub costs: Costs,
-    /// What happens to SOL that comes out.
-    pub sol_output: Option<SolOutput>,
 }
 
 /// The wrapped SOL account of a swap that pays or gets native SOL.
@@ -497,21 +471,6 @@ impl TransactionPlan {
             closings.push(closing(account, ids::SPL_TOKEN, Some(sol_to), true));
         }
         closings
-    }
-}
-
-impl SwapParts {
-    /// All parts in one list.
-    #[must_use]
-    pub fn into_instructions(self) -> Vec<PlannedInstruction> {
-        let Self {
-            mut set_up,
-            swap,
-            clean_up,
-        } = self;
-        set_up.push(swap);
-        set_up.extend(clean_up);
-        set_up
     }
 }
 

@@ -22,6 +22,7 @@ mod pauses;
 mod quotas;
 mod races;
 mod retention;
+mod secrets;
 mod slots;
 mod stats;
 mod webhooks;
