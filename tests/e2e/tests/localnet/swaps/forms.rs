@@ -76,6 +76,10 @@ fn version(number: usize, form: Form, bits: u8) -> &'static str {
     }
 }
 
+const fn is_two_hops(form: Form) -> bool {
+    matches!(form, Form::TwoHops(..))
+}
+
 /// The wallets of a row.
 struct Wallets {
     user: Keypair,
@@ -131,7 +135,7 @@ impl Row {
                 receiver: bits & 1 != 0,
                 fee_payer: bits & 2 != 0,
                 version: version(number, form, bits),
-                nonce: bits == 3,
+                nonce: bits == 3 || (bits == 0 && number % 2 == 0 && !is_two_hops(form)),
                 platform: None,
             })
         });
@@ -140,7 +144,7 @@ impl Row {
         let with_platform = swaps.iter().enumerate().filter(|(n, _)| n % 4 != 2);
         let with_platform = with_platform.map(|(n, row)| Self {
             // Not all of them fit into the older ones.
-            version: if matches!(row.form, Form::TwoHops(..)) {
+            version: if is_two_hops(row.form) {
                 "1"
             } else {
                 row.version
