@@ -32,7 +32,7 @@ pub const BYTES_PER_ADDRESS: usize = size_of::<(Pubkey, Watching)>() + 1;
 #[derive(Debug, Default)]
 pub struct SubscriptionIndex {
     pub(super) addresses: HashMap<Pubkey, Watching>,
-    shared: Vec<Vec<(SubscriberIndex, Criteria)>>,
+    pub(super) shared: Vec<Vec<(SubscriberIndex, Criteria)>>,
     /// The criteria of all addresses together.
     pub(super) criteria: Criteria,
     /// Addresses to come while it is built, at most.
