@@ -12,13 +12,14 @@ use sluice_localnet::{
 use solana_compute_budget_interface::ComputeBudgetInstruction;
 use solana_instruction::Instruction;
 use solana_keypair::Keypair;
-use solana_rpc_client_api::config::RpcSendTransactionConfig;
 use solana_signature::Signature;
 use solana_signer::Signer;
 use solana_transaction::Transaction;
 use spl_associated_token_account_interface::instruction::create_associated_token_account_idempotent;
 use tokio::{task::JoinHandle, time::interval};
 use tokio_util::sync::CancellationToken;
+
+use super::traffic;
 
 /// Pause between two swaps.
 pub(super) const PAUSE: Duration = Duration::from_millis(150);
@@ -80,8 +81,7 @@ impl Swaps {
             ComputeBudgetInstruction::set_compute_unit_price(self.sent),
             swap.clone(),
         ];
-        let rpc = self.chain.rpc();
-        let blockhash = rpc.get_latest_blockhash().await?;
+        let blockhash = self.chain.rpc().get_latest_blockhash().await?;
         let payer = self.wallet.pubkey();
         let transaction = Transaction::new_signed_with_payer(
             &instructions,
@@ -89,13 +89,7 @@ impl Swaps {
             &[&self.wallet],
             blockhash,
         );
-        let config = RpcSendTransactionConfig {
-            skip_preflight: true,
-            ..RpcSendTransactionConfig::default()
-        };
-        Ok(rpc
-            .send_transaction_with_config(&transaction, config)
-            .await?)
+        traffic::send(&self.chain, &transaction).await
     }
 
     /// Sends at a steady rate until `stop`, and returns how many were sent.

@@ -64,17 +64,21 @@ impl Transfers {
                 &[&self.wallet],
                 blockhash,
             );
-            let config = RpcSendTransactionConfig {
-                skip_preflight: true,
-                ..RpcSendTransactionConfig::default()
-            };
-            let rpc = self.chain.rpc();
-            sent.push(
-                rpc.send_transaction_with_config(&transaction, config)
-                    .await?,
-            );
+            sent.push(send(&self.chain, &transaction).await?);
             number += 1;
         }
         Ok(sent)
     }
+}
+
+/// Sends a transaction without asking whether it would succeed.
+pub(super) async fn send(chain: &Chain, transaction: &Transaction) -> anyhow::Result<Signature> {
+    let config = RpcSendTransactionConfig {
+        skip_preflight: true,
+        ..RpcSendTransactionConfig::default()
+    };
+    let sent = chain
+        .rpc()
+        .send_transaction_with_config(transaction, config);
+    Ok(sent.await?)
 }
