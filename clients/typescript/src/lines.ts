@@ -75,7 +75,8 @@ export async function* serverEvents(
   }
 }
 
-function within<Value>(promise: Promise<Value>, milliseconds: number): Promise<Value> {
+/** Waits no longer than this. */
+export function within<Value>(promise: Promise<Value>, milliseconds: number): Promise<Value> {
   return new Promise((resolve, reject) => {
     const timer = setTimeout(() => {
       reject(new TimeoutError(`the stream has been silent for ${milliseconds} ms`));

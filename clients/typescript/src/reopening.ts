@@ -1,8 +1,9 @@
 /** Reopening: opens a lost stream again, after a growing pause, while asking again can help. */
 
+import { stringify } from './json.js';
 import { ConnectionError, ProblemError, SluiceError, TimeoutError, isProblem } from './problem.js';
 import { pauseAfter } from './retry.js';
-import { type Transport, pause, readAnswer } from './transport.js';
+import { type Transport, pause } from './transport.js';
 
 /** How a stream is read. */
 export interface StreamOptions {
@@ -10,12 +11,22 @@ export interface StreamOptions {
   readonly signal?: AbortSignal;
   /** Called when the stream is lost; what came last may be out of date until the next comes. */
   readonly onLost?: (reason: Error) => void;
-  /** After how much silence a stream counts as lost, milliseconds. Default 40,000: a sign of life comes every 15,000. */
+  /**
+   * After how much silence a stream counts as lost, milliseconds. Default 40,000: a sign of life comes every 15,000. Over a
+   * WebSocket, which shows no signs of life to a program, 120,000.
+   */
   readonly idleMs?: number;
+  /**
+   * As server-sent events, the default, or over a WebSocket: a browser has no more than six connections of HTTP/1.1 to a
+   * host, and as many WebSockets as it wants. Where none opens, the stream comes as server-sent events.
+   */
+  readonly over?: 'http' | 'websocket';
 }
 
 /** What a stream keeps from one connection to the next. */
 export interface StreamState {
+  /** The id of the newest event, where the stream has ids. */
+  last: string | undefined;
   retry: number;
   failures: number;
 }
@@ -56,10 +67,9 @@ export async function* reopening<Item>(
 }
 
 /** Why a stream ended with this `end`; throws it where asking again cannot help. */
-export function endOf(data: string): Error {
-  const problem = readAnswer(data);
+export function endOf(problem: unknown): Error {
   if (!isProblem(problem)) {
-    return new ConnectionError(`the stream ended with ${data}`);
+    return new ConnectionError(`the stream ended with ${stringify(problem)}`);
   }
   return passing(new ProblemError(problem, undefined, 1));
 }

@@ -1,11 +1,10 @@
 /** Transactions: signed swaps that the service sends, and what becomes of them. */
 
+import { items } from './events.js';
 import { OPERATIONS } from './generated/operations.js';
 import type { components } from './generated/schema.js';
-import { serverEvents } from './lines.js';
-import { ConnectionError } from './problem.js';
-import { DEFAULT_IDLE, type StreamOptions, type StreamState, endOf, reopening } from './reopening.js';
-import { type CallOptions, type Transport, readAnswer } from './transport.js';
+import { type StreamOptions, type StreamState, reopening } from './reopening.js';
+import type { CallOptions, Transport } from './transport.js';
 
 type Schemas = components['schemas'];
 
@@ -49,34 +48,11 @@ export class Transactions {
 
   /** What is known of a transaction, and again whenever that changes; the loop ends after the last status. */
   follow(signature: string, options: StreamOptions = {}): AsyncGenerator<TransactionStatus, void, undefined> {
-    const state: StreamState = { retry: 0, failures: 0 };
-    return reopening(this.#transport, options, state, (signal) => this.#statuses(signature, options, state, signal));
-  }
-
-  /** The statuses of one connection; returns why it ended, or nothing after the last status. */
-  async *#statuses(
-    signature: string,
-    options: StreamOptions,
-    state: StreamState,
-    signal: AbortSignal,
-  ): AsyncGenerator<TransactionStatus, Error | undefined, undefined> {
-    const parts = { path: { signature }, headers: { accept: 'text/event-stream' } };
-    const response = await this.#transport.open(OPERATIONS.streamTransaction, parts, signal);
-    if (response.body === null) {
-      throw new ConnectionError('the stream has no body');
-    }
-    for await (const event of serverEvents(response.body, options.idleMs ?? DEFAULT_IDLE)) {
-      if (event.event === 'status') {
-        state.failures = 0;
-        const status = readAnswer(event.data) as TransactionStatus;
-        yield status;
-        if (LAST.has(status.status) || status.commitment === 'finalized') {
-          return undefined;
-        }
-      } else if (event.event === 'end') {
-        return endOf(event.data);
-      }
-    }
-    return new ConnectionError('the stream was cut');
+    const state: StreamState = { last: undefined, retry: 0, failures: 0 };
+    const isLast = ({ status, commitment }: TransactionStatus): boolean => LAST.has(status) || commitment === 'finalized';
+    const reading = { target: OPERATIONS.streamTransaction, parts: { path: { signature } }, event: 'status', isLast };
+    return reopening(this.#transport, options, state, (signal) =>
+      items(this.#transport, reading, options, state, signal),
+    );
   }
 }

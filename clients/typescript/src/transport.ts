@@ -17,6 +17,8 @@ export interface ClientOptions {
   readonly attempts?: number;
   /** Instead of the platform's own. */
   readonly fetch?: typeof fetch;
+  /** Instead of the platform's own, which Node has from 22 on. */
+  readonly webSocket?: typeof WebSocket;
   /** Source of the jitter, 0 to 1. Default `Math.random`. */
   readonly random?: () => number;
 }
@@ -93,6 +95,12 @@ export class Transport {
     return response;
   }
 
+  /** Begins the WebSocket of a stream; undefined where the platform has none. */
+  socket(target: Target, parts: RequestParts): WebSocket | undefined {
+    const Socket: typeof WebSocket | undefined = this.#options.webSocket ?? globalThis.WebSocket;
+    return Socket && new Socket(this.#address(target, parts).replace(/^http/i, 'ws'));
+  }
+
   /** A random number from 0 to 1. */
   random(): number {
     return (this.#options.random ?? Math.random)();
@@ -132,10 +140,14 @@ export class Transport {
     }
   }
 
-  async #send(target: Target, parts: RequestParts, signal: AbortSignal | undefined): Promise<Response> {
-    const [method, template] = target;
+  #address([, template]: Target, parts: RequestParts): string {
     const path = template.replace(/\{(\w+)\}/g, (_, key: string) => encodeURIComponent(parts.path?.[key] ?? ''));
-    const base = String(this.#options.url).replace(/\/+$/, '');
+    return String(this.#options.url).replace(/\/+$/, '') + path + queryText(parts.query);
+  }
+
+  async #send(target: Target, parts: RequestParts, signal: AbortSignal | undefined): Promise<Response> {
+    const [method] = target;
+    const address = this.#address(target, parts);
     const headers = new Headers(parts.headers);
     headers.set('accept', headers.get('accept') ?? 'application/json');
     if (this.#options.apiKey !== undefined) {
@@ -150,12 +162,12 @@ export class Transport {
       request.signal = signal;
     }
     try {
-      return await this.#fetch(base + path + queryText(parts.query), request);
+      return await this.#fetch(address, request);
     } catch (cause) {
       if (signal?.aborted) {
         throw cause;
       }
-      throw new ConnectionError(`${method} ${base}${path} was not answered`, { cause });
+      throw new ConnectionError(`${method} ${address.replace(/\?.*/s, '')} was not answered`, { cause });
     }
   }
 }

@@ -21,6 +21,9 @@ export async function swaps(): Promise<void> {
     const slot: bigint = next.context.slot;
     console.log(slot);
   }
+  client.quotes.stream({ inputMint: 'a', outputMint: 'b', amount: 5n }, { over: 'websocket', after: 7n });
+  // @ts-expect-error: there is no such way
+  client.quotes.stream({ inputMint: 'a', outputMint: 'b', amount: 5n }, { over: 'grpc' });
   // @ts-expect-error: an amount is required
   await client.quotes.get({ inputMint: 'a', outputMint: 'b' });
   // @ts-expect-error: there is no such field

@@ -68,7 +68,9 @@ pub fn test(repo: &Repo) -> Result<Counts> {
     )?;
     step.run(script(repo, &folder).args([COMPILER, "--project", "tests/tsconfig.json"]))?;
     let mut run = script(repo, &folder);
-    run.args(["--test", "--test-reporter=tap", TEST_TIMEOUT, "tests/"]);
+    // Node has WebSockets without being asked from 22 on.
+    run.args(["--test", "--experimental-websocket", "--test-reporter=tap"]);
+    run.args([TEST_TIMEOUT, "tests/"]);
     let lines = step.read(run.env("SLUICE_NPM", npm))?;
     step.done();
     counts(&lines)
