@@ -57,9 +57,15 @@ impl MintExtensions {
         }
     }
 
+    /// Whether this one is among them.
+    #[must_use]
+    pub const fn has(self, kind: u16) -> bool {
+        Self::NONE.with(kind).0 & self.0 != 0
+    }
+
     /// Their record types, the smallest first.
     pub fn iter(self) -> impl Iterator<Item = u16> {
-        (0..64_u16).filter(move |kind| Self::NONE.with(*kind).0 & self.0 != 0)
+        (0..64_u16).filter(move |kind| self.has(*kind))
     }
 }
 
@@ -72,6 +78,7 @@ mod tests {
         let all = MintExtensions::NONE.with(63).with(1).with(14).with(1);
         assert_eq!(all.iter().collect::<Vec<_>>(), [1, 14, 63]);
         assert_eq!(all.with(64), all);
+        assert!(all.has(14) && !all.has(15) && !all.has(64));
         assert_eq!(MintExtensions::NONE.iter().count(), 0);
     }
 

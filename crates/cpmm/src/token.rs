@@ -30,12 +30,13 @@ const EXTENSION_TRANSFER_FEE_AMOUNT: u16 = 2;
 const EXTENSION_MEMO_TRANSFER: u16 = 8;
 const EXTENSION_CPI_GUARD: u16 = 11;
 const EXTENSION_NON_TRANSFERABLE_ACCOUNT: u16 = 13;
+const EXTENSION_TRANSFER_HOOK: u16 = 14;
 
 /// Mint extensions under which a swap moves raw amounts exactly as without them: MintCloseAuthority,
 /// ConfidentialTransferMint, whose transfers are instructions of their own, InterestBearingConfig, PermanentDelegate, who may
 /// take tokens but stops no transfer, MetadataPointer, TokenMetadata, GroupPointer, TokenGroup,
-/// GroupMemberPointer, TokenGroupMember, ScaledUiAmount. Any other one, known or not, may stop or
-/// change a transfer, so a mint that carries it is not quoted.
+/// GroupMemberPointer, TokenGroupMember, ScaledUiAmount. So is a TransferHook that names no program. Any other one, known or
+/// not, may stop or change a transfer, so a mint that carries it is not quoted.
 const NEUTRAL_MINT_EXTENSIONS: [u16; 11] = [3, 4, 10, 12, 18, 19, 20, 21, 22, 23, 25];
 
 /// Length of a TransferFeeConfig record's value, bytes.
@@ -124,8 +125,17 @@ impl Mint {
     #[must_use]
     pub fn neutral_extensions(&self) -> u8 {
         let kinds = self.other_extensions.iter();
-        let neutral = kinds.filter(|kind| NEUTRAL_MINT_EXTENSIONS.contains(kind));
+        // Of a mint whose hook names a program nothing is asked: it is not traded.
+        let neutral = kinds.filter(|kind| {
+            *kind == EXTENSION_TRANSFER_HOOK || NEUTRAL_MINT_EXTENSIONS.contains(kind)
+        });
         neutral.fold(0, |count, _| u8::saturating_add(count, 1))
+    }
+
+    /// Whether it has a transfer hook, of which its accounts carry a record, also while it names no program.
+    #[must_use]
+    pub const fn has_transfer_hook(&self) -> bool {
+        self.other_extensions.has(EXTENSION_TRANSFER_HOOK)
     }
 
     /// Decodes an account's data, whichever token program owns it.
@@ -176,7 +186,7 @@ impl Mint {
                 self.transfer_fee = Some(read_transfer_fee_config(record)?);
             } else {
                 self.other_extensions = self.other_extensions.with(kind);
-                if !NEUTRAL_MINT_EXTENSIONS.contains(&kind) {
+                if !is_neutral(kind, record) {
                     self.unsupported_extension.get_or_insert(kind);
                 }
             }
@@ -211,6 +221,17 @@ impl Mint {
             .u64(0);
         schedule(schedule(head, fee.older), fee.newer).finish()
     }
+}
+
+/// Whether a record of a mint changes nothing about its transfers. A hook names its program behind its authority, who may name
+/// another one later: that is a write to the mint, which is read anew then.
+fn is_neutral(kind: u16, record: &[u8]) -> bool {
+    if kind == EXTENSION_TRANSFER_HOOK {
+        return record
+            .get(32..)
+            .is_some_and(|program| program == [0_u8; 32]);
+    }
+    NEUTRAL_MINT_EXTENSIONS.contains(&kind)
 }
 
 fn read_transfer_fee_config(record: &[u8]) -> Option<TransferFeeConfig> {

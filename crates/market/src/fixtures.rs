@@ -131,7 +131,7 @@ pub(crate) fn written(
     }
 }
 
-/// Record type of an extension that stops transfers.
+/// Record type of an extension that stops transfers where it names a program.
 pub(crate) const TRANSFER_HOOK: u16 = 14;
 
 /// Mint 1 with that extension.
@@ -141,6 +141,6 @@ pub(crate) fn mint_with_hook() -> RawAccount {
     data.push(1);
     data.extend(TRANSFER_HOOK.to_le_bytes());
     data.extend(64u16.to_le_bytes());
-    data.extend([0; 64]);
+    data.extend([1; 64]);
     raw(ids::TOKEN_2022, data)
 }

@@ -189,6 +189,7 @@ mod tests {
                         token: TokenShape {
                             kind: TokenKind::Spl,
                             neutral_extensions: 0,
+                            has_hook: false,
                         },
                         token_program: program,
                         bump: 255,

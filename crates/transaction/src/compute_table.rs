@@ -49,6 +49,9 @@ const CREATE_PER_EXTENSION: u32 = 313;
 /// Added to [`CREATE`] once, when neutral extensions are all that a mint has.
 const CREATE_EXTENDED: u32 = 272;
 
+/// Added to [`CREATE`] for the record of the mint's transfer hook.
+const CREATE_WITH_HOOK: u32 = 1_000;
+
 /// `transferChecked`, by [`TokenKind`].
 const TRANSFER_CHECKED: [u32; 3] = [105, 1_910, 3_001];
 
@@ -101,7 +104,7 @@ impl TokenKind {
     }
 
     /// Length of an associated account of this kind, bytes. Token-2022 adds the record that makes the owner immutable,
-    /// and with a transfer fee the record of what was withheld.
+    /// and with a transfer fee the record of what was withheld. See [`TokenShape::account_len`] for what else a mint adds.
     #[must_use]
     pub const fn account_len(self) -> usize {
         match self {
@@ -127,7 +130,12 @@ pub struct TokenShape {
     pub kind: TokenKind,
     /// Extensions that the token program passes by.
     pub neutral_extensions: u8,
+    /// Whether one of them is a transfer hook, of which its accounts have a record.
+    pub has_hook: bool,
 }
+
+/// Length of an account's record of a transfer hook: type, length, and whether it is under way.
+const HOOK_RECORD_LEN: usize = 5;
 
 impl TokenShape {
     /// The shape of a mint.
@@ -136,7 +144,15 @@ impl TokenShape {
         Self {
             kind: TokenKind::of(program, mint),
             neutral_extensions: mint.neutral_extensions(),
+            has_hook: mint.has_transfer_hook(),
         }
+    }
+
+    /// Length of an associated account of this token, bytes.
+    #[must_use]
+    pub const fn account_len(self) -> usize {
+        let hook = if self.has_hook { HOOK_RECORD_LEN } else { 0 };
+        self.kind.account_len().saturating_add(hook)
     }
 
     /// `each` for every neutral extension, and `once` when they are all that the mint has.
@@ -155,6 +171,7 @@ pub fn create_account(token: TokenShape, bump: u8) -> u32 {
     let tries = u32::from(u8::MAX.saturating_sub(bump)).saturating_add(1);
     CREATE[token.kind.index()]
         .saturating_add(token.extensions(CREATE_PER_EXTENSION, CREATE_EXTENDED))
+        .saturating_add(if token.has_hook { CREATE_WITH_HOOK } else { 0 })
         .saturating_add(tries.saturating_mul(BUMP_TRY))
 }
 

@@ -416,7 +416,7 @@ impl TransactionPlan {
             account,
             mint,
             owner: *owner,
-            rent: self.rent.exempt(side.token.kind.account_len()),
+            rent: self.rent.exempt(side.token.account_len()),
             rent_to,
             method: CreationMethod::Associated {
                 token: side.token,

@@ -51,16 +51,43 @@ fn token_accounts_survive_a_round_trip() {
 
 #[test]
 fn an_extension_that_may_stop_a_transfer_is_reported() {
-    const TRANSFER_HOOK: u16 = 14;
+    const PAUSABLE: u16 = 26;
     let mut data = fee_mint().encode(&Pubkey::from([1; 32]));
-    data.extend_from_slice(&TRANSFER_HOOK.to_le_bytes());
-    data.extend_from_slice(&64u16.to_le_bytes());
-    data.extend_from_slice(&[0; 64]);
-    let mint = Mint::decode(&data).expect("a mint with a hook is a mint");
-    assert_eq!(mint.unsupported_extension, Some(TRANSFER_HOOK));
+    data.extend_from_slice(&PAUSABLE.to_le_bytes());
+    data.extend_from_slice(&33u16.to_le_bytes());
+    data.extend_from_slice(&[0; 33]);
+    let mint = Mint::decode(&data).expect("a mint that may be paused is a mint");
+    assert_eq!(mint.unsupported_extension, Some(PAUSABLE));
     assert!(mint.transfer_fee.is_some());
     let kinds: Vec<_> = mint.extensions().iter().collect();
-    assert_eq!(kinds, [EXTENSION_TRANSFER_FEE_CONFIG, TRANSFER_HOOK]);
+    assert_eq!(kinds, [EXTENSION_TRANSFER_FEE_CONFIG, PAUSABLE]);
+}
+
+#[test]
+fn a_transfer_hook_stops_transfers_once_it_names_a_program() {
+    let hooked = |value: &[u8]| {
+        let mut data = fee_mint().encode(&Pubkey::from([1; 32]));
+        data.extend_from_slice(&EXTENSION_TRANSFER_HOOK.to_le_bytes());
+        data.extend_from_slice(&u16::try_from(value.len()).expect("short").to_le_bytes());
+        data.extend_from_slice(value);
+        Mint::decode(&data).expect("a mint with a hook is a mint")
+    };
+    let (authority, program, none) = ([7_u8; 32], [8_u8; 32], [0_u8; 32]);
+    let without = hooked(&[authority, none].concat());
+    assert_eq!(without.unsupported_extension, None);
+    assert_eq!(without.neutral_extensions(), 1);
+    assert!(without.has_transfer_hook());
+    assert!(!fee_mint().has_transfer_hook());
+    let with = [none, program].concat();
+    let longer = [&[0_u8; 64][..], &[0]].concat();
+    for value in [&with[..], &longer, &authority, &[]] {
+        let mint = hooked(value);
+        assert_eq!(
+            mint.unsupported_extension,
+            Some(EXTENSION_TRANSFER_HOOK),
+            "{value:?}"
+        );
+    }
 }
 
 #[test]

@@ -23,6 +23,7 @@ fn side(kind: TokenKind) -> TokenSide {
         token: TokenShape {
             kind,
             neutral_extensions: 0,
+            has_hook: false,
         },
         bump: 254,
         account: None,

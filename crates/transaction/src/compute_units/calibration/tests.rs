@@ -170,6 +170,7 @@ fn alike(kind: TokenKind, neutral_extensions: u8) -> SwapShape {
     let token = TokenShape {
         kind,
         neutral_extensions,
+        has_hook: false,
     };
     SwapShape {
         fixed: FixedAmount::In,

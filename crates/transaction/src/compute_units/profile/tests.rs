@@ -57,10 +57,12 @@ fn the_prior_covers_both_swaps_that_mainnets_logs_show() {
     let spl = TokenShape {
         kind: TokenKind::Spl,
         neutral_extensions: 0,
+        has_hook: false,
     };
     let fee = TokenShape {
         kind: TokenKind::Token2022WithFee,
         neutral_extensions: 0,
+        has_hook: false,
     };
     // What they used, restated for the optimised token program, and how many divisions were wide.
     for (input, output, large, used) in [(spl, fee, 3, 33_255), (fee, spl, 1, 32_700)] {
@@ -75,6 +77,7 @@ fn extensions_count_by_what_else_the_mint_has() {
     let token = |kind, neutral_extensions| TokenShape {
         kind,
         neutral_extensions,
+        has_hook: false,
     };
     let units =
         |input, output| Profile::MAINNET.swap(exact_in(input, output), DivisionCount::default());
