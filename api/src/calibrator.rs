@@ -172,8 +172,7 @@ fn since_1970(clock: &Clock) -> Duration {
 }
 
 fn show(metrics: &Metrics, calibration: &Calibration) {
-    let (ratio, samples) = calibration.overall();
-    metrics.learned_units(ratio, samples);
+    metrics.learned_units(calibration.learned());
 }
 
 fn report(trigger: Option<Trigger>) {

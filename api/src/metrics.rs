@@ -1,11 +1,9 @@
 //! Metrics of the API, in the text format of Prometheus, and the route that shows them.
 
+mod learned_units;
 mod route;
 
-use std::{
-    sync::{Arc, atomic::AtomicU64},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use axum::{
     Router,
@@ -27,8 +25,9 @@ use prometheus_client::{
 use service_kit::open_metrics;
 use sluice_chain_types::Slot;
 use sluice_market::{Ladder, Market, NotReady, ServerMetrics, Status};
-use sluice_transaction::compute_units::Ratio;
+use sluice_transaction::compute_units::Learned;
 
+use self::learned_units::LearnedUnits;
 pub use self::route::Route;
 use crate::{client::PeerIsHere, error::ApiError, rate_limit::Opened};
 
@@ -94,14 +93,6 @@ struct Parts {
     units: LearnedUnits,
     market: MarketGauges,
     servers: ServerMetrics,
-}
-
-/// What was learned of the exchange's compute units.
-#[derive(Debug, Default)]
-struct LearnedUnits {
-    ratio: Gauge<f64, AtomicU64>,
-    samples: Gauge,
-    short: Counter,
 }
 
 #[derive(Debug, Default)]
@@ -182,10 +173,8 @@ impl Metrics {
     }
 
     /// So much is learned of the exchange's compute units.
-    pub fn learned_units(&self, ratio: Ratio, samples: u32) {
-        let units = &self.0.units;
-        units.ratio.set(f64::from(ratio.0) / 1_000.0);
-        units.samples.set(samples.into());
+    pub fn learned_units(&self, learned: Learned) {
+        self.0.units.show(learned);
     }
 
     /// A swap of the chain used more compute units than a limit of the moment before would have allowed.
@@ -233,26 +222,6 @@ impl Metrics {
         parts.market.register(r);
         parts.servers.register(r);
         open_metrics::text(&registry)
-    }
-}
-
-impl LearnedUnits {
-    fn register(&self, registry: &mut Registry) {
-        registry.register(
-            "learned_units_ratio",
-            "Compute units of the exchange's swaps over those of its profile, of all shapes together",
-            self.ratio.clone(),
-        );
-        registry.register(
-            "learned_units_samples",
-            "Swaps of the confirmed chain that showed it, since the exchange's last upgrade",
-            self.samples.clone(),
-        );
-        registry.register(
-            "learned_units_short",
-            "Swaps of the confirmed chain that used more than a limit of the moment before would have allowed, and those sent here that ran out",
-            self.short.clone(),
-        );
     }
 }
 
@@ -339,8 +308,13 @@ pub fn routes(metrics: Metrics, market: Market, to_all: bool) -> Router {
 
 #[cfg(test)]
 mod tests {
+    use cpmm::FixedAmount;
     use sluice_market::Standing;
     use sluice_testkit::watched_metrics;
+    use sluice_transaction::{
+        compute_table::TokenKind,
+        compute_units::{LearnedShape, Ratio},
+    };
 
     use super::*;
 
@@ -357,7 +331,24 @@ mod tests {
         metrics.opened(Opened::Connections, 3);
         metrics.opened(Opened::Streams, 2);
         metrics.followed(4);
-        metrics.learned_units(Ratio(1_250), 7);
+        let shape = |input, ratio, samples| LearnedShape {
+            fixed: FixedAmount::Out,
+            input,
+            output: TokenKind::Spl,
+            extensions: 3,
+            ratio: Ratio(ratio),
+            samples,
+        };
+        metrics.learned_units(Learned {
+            deployment_slot: None,
+            start: Ratio::COLD_START,
+            overall: (Ratio(1_250), 7),
+            shapes: vec![
+                shape(TokenKind::Spl, 1_300, 2),
+                shape(TokenKind::Spl, 1_100, 4),
+                shape(TokenKind::Token2022WithFee, 900, 1),
+            ],
+        });
         metrics.short_of_units();
         let text = metrics.text(&Market::default());
         for line in [
@@ -371,6 +362,9 @@ mod tests {
             "sluice_api_followed_transactions 4",
             "sluice_api_learned_units_ratio 1.25",
             "sluice_api_learned_units_samples 7",
+            "sluice_api_learned_units_shape_ratio{fixed=\"out\",input=\"spl\",output=\"spl\"} 1.3",
+            "sluice_api_learned_units_shape_samples{fixed=\"out\",input=\"spl\",output=\"spl\"} 6",
+            "sluice_api_learned_units_shape_ratio{fixed=\"out\",input=\"token2022WithFee\",output=\"spl\"} 0.9",
             "sluice_api_learned_units_short_total 1",
             "sluice_api_market_ready 0",
             "sluice_api_chain_slot{commitment=\"finalized\"} 0",

@@ -175,12 +175,6 @@ impl Calibration {
         }
     }
 
-    /// What all shapes together use over the profile, and how many swaps showed it.
-    #[must_use]
-    pub const fn overall(&self) -> (Ratio, u32) {
-        (self.overall.ratio, self.overall.samples)
-    }
-
     /// Takes in a swap of the confirmed chain.
     pub fn observe(&mut self, sample: &Sample, now: Duration) -> Option<Trigger> {
         let ratio = Ratio::of(sample.used, sample.modelled);

@@ -169,6 +169,9 @@ async fn what_is_learned_and_what_ran_beyond_it_is_exported() {
             assert!(begun.elapsed() < PATIENCE, "{text}");
             tokio::time::sleep(Duration::from_millis(20)).await;
         };
+        let shape = |name: &str| text.lines().filter(|line| line.starts_with(name)).count();
+        assert_eq!(shape("sluice_api_learned_units_shape_ratio{"), 1, "{text}");
+        assert_eq!(shape("sluice_api_learned_units_shape_samples{"), 1);
         assert!(
             says(&text, "sluice_api_learned_units_short_total 1"),
             "{text}"
