@@ -221,7 +221,13 @@ pub fn best_route(market: &Market, ask: &Ask) -> Result<Priced, Unpriced> {
 fn unbounded_route(market: &Market, ask: &Ask) -> Result<Priced, Unpriced> {
     let view = market.view(ask.commitment).map_err(ApiError::from)?;
     let asked = ask.amount;
-    let ask = &ask.of_pools();
+    let of_pools;
+    let ask = if ask.platform_rate.is_some() {
+        of_pools = ask.of_pools();
+        &of_pools
+    } else {
+        ask
+    };
     let route = match ask.pools {
         Some(Pools::One(pool)) => {
             best_pool(&view, ask, [named(&view, ask, pool)?]).map_err(Unpriced::from)
@@ -240,7 +246,9 @@ fn unbounded_route(market: &Market, ask: &Ask) -> Result<Priced, Unpriced> {
             }
         }
     };
-    route.map(|route| Priced { asked, ..route })
+    let mut route = route?;
+    route.asked = asked;
+    Ok(route)
 }
 
 /// The best of these pools for the ask.

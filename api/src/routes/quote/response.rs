@@ -193,46 +193,46 @@ impl From<&PricedHop> for Hop {
     }
 }
 
+/// The fees that are taken; those that are not are most of them, and never built.
 fn fees(priced: &Priced, quote: &Quote) -> Vec<Fee> {
     let (input, output) = (quote.input_mint, quote.output_mint);
-    let fees = match &priced.second {
-        None => Vec::from(hop_fees(&priced.first, [input, output], None)),
+    let mut fees = Vec::new();
+    match &priced.second {
+        None => hop_fees(&mut fees, &priced.first, [input, output], None),
         Some(second) => {
             let middle = Address::new(&second.input_mint());
-            let of = |hop: &PricedHop, mints| {
-                hop_fees(hop, mints, Some(Address::new(&hop.view.address)))
-            };
-            let hops = [
-                of(&priced.first, [input, middle]),
-                of(second, [middle, output]),
-            ];
-            hops.into_iter().flatten().collect()
+            let pool = |hop: &PricedHop| Some(Address::new(&hop.view.address));
+            let first = &priced.first;
+            hop_fees(&mut fees, first, [input, middle], pool(first));
+            hop_fees(&mut fees, second, [middle, output], pool(second));
         }
-    };
-    fees.into_iter().filter(|fee| fee.amount > 0).collect()
+    }
+    fees
 }
 
 fn hop_fees(
+    shown: &mut Vec<Fee>,
     hop: &PricedHop,
     [input_mint, output_mint]: [Address; 2],
     pool: Option<Address>,
-) -> [Fee; 6] {
+) {
     let fees = hop.quote.fees();
-    let fee = |kind, amount: Amount, on_input: bool| Fee {
+    let taken = [
+        ("inputTransfer", fees.input_transfer, true),
+        ("trade", fees.trade, true),
+        ("protocol", fees.protocol, true),
+        ("fund", fees.fund, true),
+        ("creator", fees.creator, fees.creator_on_input),
+        ("outputTransfer", fees.output_transfer, false),
+    ];
+    let taken = taken.into_iter().filter(|(_, amount, _)| amount.get() > 0);
+    shown.extend(taken.map(|(kind, amount, on_input)| Fee {
         kind,
         amount: amount.get(),
         amount_string: Digits(amount.get()),
         mint: if on_input { input_mint } else { output_mint },
         pool,
-    };
-    [
-        fee("inputTransfer", fees.input_transfer, true),
-        fee("trade", fees.trade, true),
-        fee("protocol", fees.protocol, true),
-        fee("fund", fees.fund, true),
-        fee("creator", fees.creator, fees.creator_on_input),
-        fee("outputTransfer", fees.output_transfer, false),
-    ]
+    }));
 }
 
 /// The alternatives of an answer: on a chain with hundreds of middles the rest would be longer than all else.
