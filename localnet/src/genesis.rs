@@ -37,6 +37,15 @@ impl GenesisAccount {
         }
     }
 
+    /// A nonce account of the current version: version, state, authority, value, and the fee of a signature.
+    #[must_use]
+    pub fn nonce(address: Pubkey, authority: &Pubkey) -> Self {
+        let head = [1_u32; 2].map(u32::to_le_bytes).concat();
+        let fee = 5_000_u64.to_le_bytes();
+        let data = [&head[..], authority.as_ref(), &[1; 32], &fee].concat();
+        Self::rent_exempt(address, Pubkey::default(), data)
+    }
+
     fn to_json(&self) -> serde_json::Value {
         json!({
             "pubkey": self.address.to_string(),

@@ -108,6 +108,8 @@ pub struct Pool {
 pub struct Scene {
     /// The wallet that swaps; authority of every mint but wrapped SOL.
     pub wallet: Keypair,
+    /// A nonce account that the wallet may advance.
+    pub nonce: Pubkey,
     /// Receives the tokens of genesis; pays for nothing.
     pub treasury: Pubkey,
     /// Wrapped SOL, which the validator itself puts into genesis.
@@ -151,6 +153,7 @@ impl Scene {
         ];
         Self {
             wallet: key("wallet"),
+            nonce: key("nonce").pubkey(),
             treasury: key("treasury").pubkey(),
             sol,
             usd,
@@ -174,6 +177,7 @@ impl Scene {
             amm_config(),
             create_pool_fee_receiver(),
             slot_hashes(),
+            GenesisAccount::nonce(self.nonce, &self.wallet.pubkey()),
         ];
         for token in [&self.usd, &self.alfa, &self.beta, &self.levy] {
             accounts.push(mint(token, &self.wallet.pubkey()));

@@ -20,6 +20,7 @@ use sluice_localnet::{
     artifacts::{beside_this_executable, repository_root},
     scene::Token,
 };
+use solana_signer::Signer;
 use tokio::{process::Command, time::timeout};
 
 use crate::{net::TestNet, rust_examples};
@@ -91,7 +92,11 @@ impl Folders {
         let settings = self.suites.join("fuzz/schemathesis.toml");
         let text = fs::read_to_string(&settings)?;
         let pools = scene.pools.iter().map(|pool| pool.address);
-        for address in pools.chain(tokens(scene).map(|(_, token)| token.mint)) {
+        let wallet = scene.wallet.pubkey();
+        let accounts = [&scene.usd, &scene.alfa].map(|token| token.account_of(&wallet));
+        let others = [wallet, scene.nonce].into_iter().chain(accounts);
+        let mints = tokens(scene).map(|(_, token)| token.mint);
+        for address in pools.chain(mints).chain(others) {
             ensure!(
                 text.contains(&address.to_string()),
                 "{address} of the scene is not in {}",
