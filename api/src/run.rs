@@ -63,15 +63,7 @@ pub async fn run(
     ));
     let authenticator = authenticator(&config.api, &store).await?;
     let (clock, following) = follow_database(&host, store.clone(), shutdown.clone()).await?;
-    let webhooks = webhooks::router(
-        store.clone(),
-        webhooks::Settings::from(&config.webhooks),
-        test_client(&config.webhooks)?,
-        authenticator.clone(),
-        clock.clone(),
-        shutdown.clone(),
-    );
-    let webhooks = webhooks.merge(keys::router(store.clone(), authenticator.clone(), clock));
+    let webhooks = hooks(&config.webhooks, &store, &authenticator, clock, &shutdown)?;
     let blockhashes = tokio::spawn(Arc::clone(&rpc).keep_fresh(shutdown.clone()));
     let table = Arc::clone(&rpc).keep_lookup_table(lookup_table, shutdown.clone());
     let table = tokio::spawn(table);
@@ -125,6 +117,25 @@ fn listener(config: &ApiConfig) -> anyhow::Result<TcpListener> {
     open_files::raise(connections.saturating_add(open_files::OTHERS));
     let listen = config.listen;
     server::listen(listen).with_context(|| format!("cannot listen on {listen} (api.listen)"))
+}
+
+/// The routes of webhooks, and of the keys that they are managed with.
+fn hooks(
+    config: &WebhooksConfig,
+    store: &Store,
+    authenticator: &Authenticator,
+    clock: Clock,
+    shutdown: &CancellationToken,
+) -> anyhow::Result<Router> {
+    let webhooks = webhooks::router(
+        store.clone(),
+        webhooks::Settings::from(config),
+        test_client(config)?,
+        authenticator.clone(),
+        clock.clone(),
+        shutdown.clone(),
+    );
+    Ok(webhooks.merge(keys::router(store.clone(), authenticator.clone(), clock)))
 }
 
 /// The client that sends tests of webhooks.
