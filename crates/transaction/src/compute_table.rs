@@ -3,7 +3,8 @@
 //! A limit that is short makes a good swap fail; one that is long makes a block look fuller than it is, and spreads a
 //! fixed priority fee over units that are not used. So every figure is the most that the instruction used when it was
 //! executed, and a test executes every combination of instructions, with wallets of different bumps, mints of different
-//! extensions and random pools, and fails when a limit is short or more than 15 % over.
+//! extensions and random pools, and fails when a limit is short or more than 15 % over: 30 % for a mint with more than
+//! six extensions, where the token program finds what it looks for before it has passed by all.
 //!
 //! The units of instructions add up exactly, so each row of the test is a sum of lines here. What the exchange uses is
 //! not among them: [`crate::compute_units`] has it from the chain. The SPL Token program is
@@ -50,7 +51,7 @@ const CREATE_PER_EXTENSION: u32 = 313;
 const CREATE_EXTENDED: u32 = 272;
 
 /// Added to [`CREATE`] for the record of the mint's transfer hook.
-const CREATE_WITH_HOOK: u32 = 1_000;
+const CREATE_WITH_HOOK: u32 = 600;
 
 /// `transferChecked`, by [`TokenKind`].
 const TRANSFER_CHECKED: [u32; 3] = [105, 1_910, 3_001];
