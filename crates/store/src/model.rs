@@ -73,7 +73,7 @@ pub use self::{
     retention::{Removed, Retention},
     scopes::{Scope, Scopes},
     secret::{MAX_PREVIOUS_SECRETS, Secret, Secrets},
-    tenant::{Load, Tenant, TenantShares},
+    tenant::{Held, Holder, Load, Tenant, TenantShares},
     timestamp::Timestamp,
     webhook::{DeliveryOrder, FilterEdited, NewWebhook, Webhook, WebhookDefinition, WebhookPage},
 };

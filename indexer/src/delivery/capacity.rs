@@ -3,11 +3,12 @@
 //! What this process stores it also attempts: the outbox reserves capacity, has the deliveries leased as they are
 //! inserted, and submits them to the dispatcher, which need not look for them.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
 use sluice_store::{
-    LeaseLimits, LeaseRequest, LeaseToken, LeasedDelivery, Load, Tenant, TenantShares, Timestamp,
+    Held, Holder, LeaseLimits, LeaseRequest, LeaseToken, LeasedDelivery, Load, TenantShares,
+    Timestamp,
 };
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
@@ -24,15 +25,12 @@ const LEASE_MARGIN: Duration = Duration::from_secs(10);
 /// Bytes that a permit of the second semaphore stands for: bodies are counted in kibibytes, so that the count fits.
 const UNIT: u64 = 1024;
 
-/// What the process holds of each tenant's deliveries.
-type Held = Arc<Mutex<HashMap<Tenant, Load>>>;
-
 /// The number of deliveries that this process may lease, and the bytes of their bodies. Clones share it.
 #[derive(Clone, Debug)]
 pub struct DispatchCapacity {
     free: Arc<Semaphore>,
     free_units: Arc<Semaphore>,
-    held: Held,
+    held: Arc<Mutex<Held>>,
     attempt: Duration,
     submissions: mpsc::UnboundedSender<Vec<ReservedDelivery>>,
 }
@@ -50,7 +48,7 @@ pub struct Reservation {
     request: LeaseRequest,
     reserved: OwnedSemaphorePermit,
     units: OwnedSemaphorePermit,
-    held: Held,
+    held: Arc<Mutex<Held>>,
     submissions: mpsc::UnboundedSender<Vec<ReservedDelivery>>,
 }
 
@@ -66,7 +64,7 @@ pub(super) struct ReservedDelivery {
 pub(super) struct ReservedPart {
     place: OwnedSemaphorePermit,
     units: OwnedSemaphorePermit,
-    of_tenant: HeldByTenant,
+    held: HeldPart,
 }
 
 impl ReservedPart {
@@ -74,47 +72,38 @@ impl ReservedPart {
     pub(super) fn and(mut self, other: Self) -> Self {
         self.place.merge(other.place);
         self.units.merge(other.units);
-        self.of_tenant.absorb(other.of_tenant);
+        self.held.absorb(other.held);
         self
     }
 }
 
-/// What one delivery takes of its tenant's share, until it is dropped.
+/// What deliveries of one webhook take of its share and its owner's, until it is dropped.
 #[derive(Debug)]
-struct HeldByTenant {
-    held: Held,
-    tenant: Tenant,
+struct HeldPart {
+    held: Arc<Mutex<Held>>,
+    holder: Holder,
     load: Load,
 }
 
-impl HeldByTenant {
-    fn new(held: &Held, tenant: Tenant, load: Load) -> Self {
-        let mut loads = held.lock();
-        let of_tenant = loads.entry(tenant).or_default();
-        *of_tenant = of_tenant.and(load);
+impl HeldPart {
+    fn new(held: &Arc<Mutex<Held>>, holder: Holder, load: Load) -> Self {
+        held.lock().add(holder, load);
         Self {
             held: Arc::clone(held),
-            tenant,
+            holder,
             load,
         }
     }
-}
 
-impl HeldByTenant {
-    /// Takes over what another delivery of the tenant takes.
+    /// Takes over what another delivery of the webhook takes.
     fn absorb(&mut self, mut other: Self) {
         self.load = self.load.and(std::mem::take(&mut other.load));
     }
 }
 
-impl Drop for HeldByTenant {
+impl Drop for HeldPart {
     fn drop(&mut self) {
-        let mut loads = self.held.lock();
-        let left = loads.get(&self.tenant).map(|load| load.without(self.load));
-        match left {
-            Some(left) if left != Load::default() => loads.insert(self.tenant, left),
-            _ => loads.remove(&self.tenant),
-        };
+        self.held.lock().remove(self.holder, self.load);
     }
 }
 
@@ -132,7 +121,7 @@ impl Submissions {
         let capacity = DispatchCapacity {
             free: Arc::new(Semaphore::new(deliveries)),
             free_units: Arc::new(Semaphore::new(units_of(bytes))),
-            held: Held::default(),
+            held: Arc::default(),
             attempt,
             submissions: sender,
         };
@@ -226,7 +215,7 @@ impl Reservation {
                 let reserved = ReservedPart {
                     place: self.reserved.split(1)?,
                     units: self.units.split(units)?,
-                    of_tenant: HeldByTenant::new(&self.held, delivery.tenant, Load::of_one(bytes)),
+                    held: HeldPart::new(&self.held, delivery.holder(), Load::of_one(bytes)),
                 };
                 Some(ReservedDelivery { delivery, reserved })
             })

@@ -8,7 +8,7 @@ use super::{
     id::{MessageId, WebhookId},
     message::MessageKind,
     secret::Secrets,
-    tenant::{Tenant, TenantShares},
+    tenant::{Holder, Tenant, TenantShares},
     timestamp::Timestamp,
 };
 
@@ -104,4 +104,15 @@ pub struct LeasedDelivery {
     pub probe: bool,
     /// When its attempt may begin, where the owner of its webhook asks for a rate: no process has the same turn.
     pub turn: Option<Timestamp>,
+}
+
+impl LeasedDelivery {
+    /// Whose it is.
+    #[must_use]
+    pub const fn holder(&self) -> Holder {
+        Holder {
+            tenant: self.tenant,
+            webhook: self.lease.ordinal,
+        }
+    }
 }

@@ -60,6 +60,46 @@ impl Load {
     }
 }
 
+/// The webhook that a delivery is of, and its owner.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Holder {
+    pub(crate) tenant: Tenant,
+    pub(crate) webhook: i64,
+}
+
+/// What a process holds leases on, of each tenant and of each webhook. Only those that it holds any of are in it.
+#[derive(Clone, Debug, Default)]
+pub struct Held {
+    tenants: HashMap<Tenant, Load>,
+    webhooks: HashMap<i64, u32>,
+}
+
+impl Held {
+    /// So much more is held of this webhook.
+    pub fn add(&mut self, holder: Holder, load: Load) {
+        let of_tenant = self.tenants.entry(holder.tenant).or_default();
+        *of_tenant = of_tenant.and(load);
+        let of_webhook = self.webhooks.entry(holder.webhook).or_default();
+        *of_webhook = of_webhook.saturating_add(load.deliveries);
+    }
+
+    /// So much of it is held no more.
+    pub fn remove(&mut self, holder: Holder, load: Load) {
+        if let Some(of_tenant) = self.tenants.get_mut(&holder.tenant) {
+            *of_tenant = of_tenant.without(load);
+            if *of_tenant == Load::default() {
+                self.tenants.remove(&holder.tenant);
+            }
+        }
+        if let Some(of_webhook) = self.webhooks.get_mut(&holder.webhook) {
+            *of_webhook = of_webhook.saturating_sub(load.deliveries);
+            if *of_webhook == 0 {
+                self.webhooks.remove(&holder.webhook);
+            }
+        }
+    }
+}
+
 /// The part of what is left of a tenant's share that one webhook may have: with hundreds of endpoints that hang, a few
 /// deliveries are left for the next one.
 const WEBHOOKS_PER_SHARE: u32 = 16;
@@ -69,13 +109,13 @@ const WEBHOOKS_PER_SHARE: u32 = 16;
 #[derive(Clone, Debug)]
 pub struct TenantShares {
     free: Load,
-    held: Arc<HashMap<Tenant, Load>>,
+    held: Arc<Held>,
 }
 
 impl TenantShares {
-    /// The shares while so much is free, and each tenant holds so much.
+    /// The shares while so much is free, and so much is held of each tenant and webhook.
     #[must_use]
-    pub const fn new(free: Load, held: Arc<HashMap<Tenant, Load>>) -> Self {
+    pub const fn new(free: Load, held: Arc<Held>) -> Self {
         Self { free, held }
     }
 
@@ -92,7 +132,12 @@ impl TenantShares {
     /// What the process holds of a tenant's deliveries.
     #[must_use]
     pub fn held(&self, tenant: Tenant) -> Load {
-        self.held.get(&tenant).copied().unwrap_or_default()
+        self.held.tenants.get(&tenant).copied().unwrap_or_default()
+    }
+
+    /// How many deliveries of a webhook, by its ordinal, the process holds.
+    pub(crate) fn held_of_webhook(&self, webhook: i64) -> u32 {
+        self.held.webhooks.get(&webhook).copied().unwrap_or(0)
     }
 
     /// How much more a tenant may hold.
@@ -100,6 +145,13 @@ impl TenantShares {
     pub fn left(&self, tenant: Tenant) -> Load {
         // As much again as it takes is free no more.
         self.free.without(self.held(tenant)).half()
+    }
+
+    /// How many deliveries each of so many webhooks of a tenant may have leased, where all that he may hold is split evenly: no
+    /// few of them take it all, and have it wait for their turn at one endpoint while others' endpoints are idle. At least one.
+    pub(crate) fn even_part(&self, tenant: Tenant, webhooks: u32) -> u32 {
+        let all = self.held(tenant).and(self.left(tenant)).deliveries;
+        all.div_ceil(webhooks.max(1)).max(1)
     }
 
     /// How many deliveries one webhook may have leased where so much is left of its tenant's share.
@@ -120,12 +172,12 @@ mod tests {
             bytes: 1 << 20,
         };
         const GREEDY: u32 = 30;
-        let mut held: HashMap<Tenant, Load> = HashMap::new();
-        let free = |held: &HashMap<Tenant, Load>| {
-            held.values().fold(ALL, |free, load| free.without(*load))
+        let mut held = Held::default();
+        let shares = |held: &Held| {
+            let loads = held.tenants.values();
+            let free = loads.fold(ALL, |free, load| free.without(*load));
+            TenantShares::new(free, Arc::new(held.clone()))
         };
-        let shares =
-            |held: &HashMap<Tenant, Load>| TenantShares::new(free(held), Arc::new(held.clone()));
         let first = Tenant(None);
         assert_eq!(
             shares(&held).left(first).deliveries,
@@ -142,13 +194,40 @@ mod tests {
                     deliveries: holds.deliveries.div_ceil(8),
                     bytes: holds.bytes.div_ceil(8),
                 };
-                held.insert(tenant, holds.without(ended));
+                held.tenants.insert(tenant, holds.without(ended));
             }
         }
         let fair = ALL.deliveries / (GREEDY + 1);
         let left = shares(&held).left(first).deliveries;
         assert!(left >= fair / 2, "{left} of {fair}");
-        let most = held.values().map(|load| load.deliveries).max();
+        let most = held.tenants.values().map(|load| load.deliveries).max();
         assert!(most <= Some(2 * fair), "{most:?}, fair is {fair}");
+    }
+
+    #[test]
+    fn what_a_tenant_may_hold_is_split_evenly_among_his_webhooks() {
+        let all = |deliveries| Load {
+            deliveries,
+            bytes: 1 << 20,
+        };
+        let [greedy, another] = [1, 2].map(|number| Tenant(Some(number)));
+        let holder = |webhook| Holder {
+            tenant: greedy,
+            webhook,
+        };
+        let mut held = Held::default();
+        held.add(holder(7), all(1_000));
+        held.add(holder(8), Load::of_one(1));
+        let shares = TenantShares::new(all(7_191), Arc::new(held.clone()));
+        assert_eq!(shares.even_part(greedy, 512), 8, "4,096 for 512");
+        assert_eq!(shares.even_part(greedy, 100_000), 1, "one at least");
+        assert_eq!(shares.even_part(another, 1), 3_596);
+        assert_eq!(
+            [7, 8, 9].map(|webhook| shares.held_of_webhook(webhook)),
+            [1_000, 1, 0]
+        );
+        held.remove(holder(7), all(1_000));
+        held.remove(holder(8), Load::of_one(1));
+        assert!(held.tenants.is_empty() && held.webhooks.is_empty());
     }
 }

@@ -1,6 +1,6 @@
 //! Leases deliveries that are due, webhook by webhook, of the tenant that holds fewest first.
 
-use std::time::Duration;
+use std::{collections::HashMap, time::Duration};
 
 use super::{
     lease_followers::{LaneHead, lease_followers},
@@ -119,20 +119,28 @@ struct DueWebhook {
     leasable: Option<u32>,
     batch: Option<Batch>,
     due_at: Timestamp,
+    /// Its part of all that its owner may hold, where that is split among those with something due.
+    even_part: u32,
 }
 
 impl DueWebhook {
     /// Deliveries of it that may be leased at once, where each webhook may have `quota` and so much is left of its tenant's
     /// share.
     fn quota(&self, quota: u32, left: Left) -> u32 {
+        if self.breaker != Breaker::Closed {
+            return 1;
+        }
         let share = left.of_process();
         let quota = match self.batch {
-            None => quota.min(TenantShares::quota_of_webhook(share)),
+            None => quota
+                .min(TenantShares::quota_of_webhook(share))
+                .min(self.even_part),
             Some(batch) => quota
                 .max(batch.max_messages.saturating_mul(LEASED_BATCHES))
-                .min(share.deliveries.div_ceil(LEASED_BATCHES)),
+                .min(share.deliveries.div_ceil(LEASED_BATCHES))
+                .min(self.even_part.max(batch.max_messages)),
         };
-        quota.min(left.slots_of_webhook())
+        quota.min(left.slots_of_webhook()).min(self.borne())
     }
 
     /// Deliveries of it that one attempt takes of those that are due: of a lane the first alone is.
@@ -161,12 +169,7 @@ impl Store {
         request: &LeaseRequest,
     ) -> Result<Vec<LeasedDelivery>, StoreError> {
         // Read on a reading connection first: mostly nothing is due, and then no turn to write is needed.
-        let mut webhooks = self.due_webhooks().await?;
-        webhooks.retain(|webhook| webhook.due_at <= request.now);
-        webhooks.sort_by_key(|webhook| {
-            let held = request.shares.held(webhook.tenant).deliveries;
-            (held, webhook.due_at)
-        });
+        let webhooks = in_turn(self.due_webhooks().await?, request);
         retried!(self.lease(&webhooks, request))
     }
 
@@ -230,7 +233,10 @@ impl Store {
             let tenant = due.tenant;
             let of_tenant = shares.left(&mut write, tenant, due.limits).await?;
             let share = of_tenant.load;
-            if share.deliveries == 0 {
+            let quota = due.quota(left.quota, of_tenant);
+            // What other processes hold counts too, but that has to be looked up.
+            let has_room = request.shares.held_of_webhook(due.ordinal) < quota;
+            if share.deliveries == 0 || !has_room {
                 continue;
             }
             let within = LeaseLimits {
@@ -238,7 +244,7 @@ impl Store {
                 bytes: left.bytes.min(share.bytes),
                 // Such a body would never have room within a share; it waits for the tenant's others.
                 oversized: left.oversized && request.shares.held(tenant) == Load::default(),
-                quota: due.quota(left.quota, of_tenant),
+                quota,
             };
             // Where the next body is too long for what is left, those of other webhooks may not be.
             let took = lease_of_webhook(&mut write, due, request, within, &mut leased).await?;
@@ -265,6 +271,29 @@ impl Store {
     }
 }
 
+/// The webhooks with something due, in the order in which they are leased of. Those of which the process holds as much as it may
+/// are left out: to look each of them up while others wait for the turn to write would cost more than all else.
+fn in_turn(mut webhooks: Vec<DueWebhook>, request: &LeaseRequest) -> Vec<DueWebhook> {
+    webhooks.retain(|webhook| webhook.due_at <= request.now);
+    let mut due: HashMap<Tenant, u32> = HashMap::new();
+    for webhook in &webhooks {
+        *due.entry(webhook.tenant).or_default() += 1;
+    }
+    for webhook in &mut webhooks {
+        let of_tenant = due.get(&webhook.tenant).copied().unwrap_or(1);
+        webhook.even_part = request.shares.even_part(webhook.tenant, of_tenant);
+    }
+    webhooks.retain(|webhook| {
+        let left = Left::of_process_alone(&request.shares, webhook.tenant);
+        request.shares.held_of_webhook(webhook.ordinal) < webhook.quota(request.limits.quota, left)
+    });
+    webhooks.sort_by_key(|webhook| {
+        let held = request.shares.held(webhook.tenant).deliveries;
+        (held, webhook.due_at)
+    });
+    webhooks
+}
+
 /// Leases of one webhook within these limits; returns how much.
 async fn lease_of_webhook(
     write: &mut Connection,
@@ -283,10 +312,6 @@ async fn lease_of_webhook(
     if locked.is_some_and(|locked| locked.is_empty()) {
         return Ok(Load::default());
     }
-    let quota = match webhook.breaker {
-        Breaker::Closed => webhook.borne().min(left.quota),
-        Breaker::Open | Breaker::HalfOpen => 1,
-    };
     let pace = pace(write, webhook, request.now).await?;
     let in_turn = pace.map_or(u32::MAX, |pace| {
         pace.turns().saturating_mul(webhook.due_in_one())
@@ -304,7 +329,7 @@ async fn lease_of_webhook(
                 request.token.0,
                 request.until,
                 left.total.min(in_turn),
-                quota,
+                left.quota,
                 i64::try_from(left.bytes).unwrap_or(i64::MAX),
                 left.oversized,
                 request
@@ -417,5 +442,6 @@ fn due_webhook(row: &Row) -> Result<DueWebhook, StoreError> {
         leasable: rows::leasable(row)?,
         batch: rows::batch(row)?,
         due_at: row.time("due_at")?,
+        even_part: u32::MAX,
     })
 }

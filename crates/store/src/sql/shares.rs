@@ -3,7 +3,7 @@
 use std::{collections::HashMap, time::Duration};
 
 use crate::{
-    LeaseRequest, Load, StoreError, Tenant, Timestamp,
+    LeaseRequest, Load, StoreError, Tenant, TenantShares, Timestamp,
     backend::{Connection, Row, values},
     model::Pace,
 };
@@ -47,6 +47,16 @@ pub(super) struct Left {
 }
 
 impl Left {
+    /// What the process leaves a tenant, whatever limits of its own it has.
+    pub(super) fn of_process_alone(shares: &TenantShares, tenant: Tenant) -> Self {
+        let of_process = shares.left(tenant);
+        Self {
+            load: of_process,
+            of_process,
+            slots: None,
+        }
+    }
+
     /// How much of the process's share counts for what one webhook may have.
     pub(super) const fn of_process(self) -> Load {
         self.of_process
@@ -94,13 +104,8 @@ impl<'r> Shares<'r> {
         if let Some(share) = self.of_tenants.get(&tenant) {
             return Ok(share.left);
         }
-        let of_process = self.request.shares.left(tenant);
         let mut share = Share {
-            left: Left {
-                load: of_process,
-                of_process,
-                slots: None,
-            },
+            left: Left::of_process_alone(&self.request.shares, tenant),
             rate: None,
         };
         if let (Some(key), false) = (tenant.0, limits.are_none()) {

@@ -1,10 +1,15 @@
 //! Quotas of what is sent and kept for an API key, and the rate of a webhook, for all processes together.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
 
 use sluice_store::{
-    Access, ApiKeyId, BodyTemplate, DeliveryOptions, DeliveryOrder, LeasedDelivery, OperationKind,
-    Quotas, Store, StoreError, Timestamp, UsedUpQuota, WebhookId,
+    Access, ApiKeyId, BodyTemplate, DeliveryOptions, DeliveryOrder, Held, LeaseLimits,
+    LeaseRequest, LeasedDelivery, Load, OperationKind, Quotas, Store, StoreError, TenantShares,
+    Timestamp, UsedUpQuota, WebhookId,
 };
 
 use crate::{fixture::*, lease_on_insert::insert_leased, on_both};
@@ -15,6 +20,7 @@ on_both!(
     of_a_limited_key_nothing_is_leased_on_insert,
     turns_of_a_webhook_are_shared_by_all_processes,
     a_lane_takes_one_turn,
+    webhooks_with_something_due_have_even_parts_of_what_their_owner_may_hold,
     what_is_kept_at_its_quota_is_told_and_refused,
 );
 
@@ -215,4 +221,55 @@ async fn what_is_kept_at_its_quota_is_told_and_refused(fixture: &Fixture) {
         limit: 1,
     };
     assert_eq!(used_up(false).await, [told]);
+}
+
+async fn webhooks_with_something_due_have_even_parts_of_what_their_owner_may_hold(
+    fixture: &Fixture,
+) {
+    const WEBHOOKS: u8 = 32;
+    const FREE: u32 = 512;
+    let store = &fixture.store;
+    let mut messages = Vec::new();
+    for number in 1..=WEBHOOKS {
+        let id = with_webhook(store, number).await;
+        messages.extend((1..=16).map(|number| message(&id, number)));
+    }
+    store_messages(store, &messages).await;
+    let mut held = Held::default();
+    let lease = async |held: &Held, held_deliveries: u32| {
+        let free = Load {
+            deliveries: FREE - held_deliveries,
+            bytes: u64::MAX,
+        };
+        let request = LeaseRequest {
+            now: NOW,
+            until: NOW.after(LEASE),
+            token: token(),
+            limits: LeaseLimits {
+                total: FREE,
+                quota: FREE,
+                ..PLENTY
+            },
+            shares: TenantShares::new(free, Arc::new(held.clone())),
+        };
+        store.lease_due(&request).await.expect("leases")
+    };
+    let leased = lease(&held, 0).await;
+    let mut of_webhooks: BTreeMap<_, u32> = BTreeMap::new();
+    for each in &leased {
+        held.add(each.holder(), Load::of_one(1));
+        *of_webhooks.entry(each.lease.webhook.as_str()).or_default() += 1;
+    }
+    assert_eq!(of_webhooks.len(), usize::from(WEBHOOKS), "{of_webhooks:?}");
+    let most = FREE / 2 / u32::from(WEBHOOKS);
+    assert_eq!(of_webhooks.values().max(), Some(&most), "{of_webhooks:?}");
+    // Of the webhooks with their part nothing more is leased, though something is left.
+    let count = u32::try_from(leased.len()).expect("few");
+    assert!(count < FREE / 2, "{count}");
+    let before = of_webhooks.clone();
+    for each in lease(&held, count).await {
+        let id = each.lease.webhook.as_str().to_owned();
+        let had = before.get(id.as_str()).copied().unwrap_or(0);
+        assert!(had < most, "{id} had {had}");
+    }
 }
