@@ -2,8 +2,8 @@
 //!
 //! The API is a process of its own, with the limits that it has by itself. Every address of the loopback network counts as a
 //! client: the crowd has as many as no limit of one client stops it alone, and each other client has its own. What a crowd
-//! costs a client is the ratio of its latencies with the crowd and without, in turns. It is for the whole machine: the crowd's
-//! own work takes part of the processors too, so the ratio is rather too high.
+//! costs a client is the ratio of its latencies with the crowd and without, in turns. The crowd is a third process, so that no
+//! client waits in one runtime with it; it takes part of the same processors all the same, so the ratio is rather too high.
 
 use std::{
     env, io,
@@ -31,7 +31,7 @@ use sluice_testkit::{
 };
 use solana_signer::Signer;
 use tokio::{
-    io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
+    io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, stdin},
     net::{TcpSocket, TcpStream},
     process::{Child, Command},
     task::JoinSet,
@@ -40,6 +40,9 @@ use tokio::{
 
 /// First argument of the process that serves.
 pub const CHILD: &str = "serve-a-crowd";
+
+/// First argument of the process that is the crowd; the second is what the one that serves has said.
+pub const CROWD: &str = "be-a-crowd";
 
 /// Connections that drip, and how many of them each address has: fewer than a client may have.
 const DRIPPING: u32 = 10_000;
@@ -79,10 +82,10 @@ pub async fn figures() -> anyhow::Result<Vec<Figure>> {
     server.others(ROUND).await?;
     for _ in 0..ROUNDS {
         calm.add(server.others(ROUND).await?);
-        let crowd = server.crowd();
+        let crowd = Crowd::gather(&server.said)?;
         sleep(GATHERING).await;
         crowded.add(server.others(ROUND).await?);
-        crowd.end();
+        crowd.end().await?;
         // The server clears away what is left of it.
         sleep(GATHERING).await;
     }
@@ -123,12 +126,36 @@ impl Seen {
     }
 }
 
-/// The process that serves, and what is asked of it.
+/// The process that serves, and what it has said.
 struct Server {
     _child: Child,
+    said: String,
+    served: Served,
+}
+
+/// Where is served, and what may be asked there.
+struct Served {
     address: SocketAddr,
     quote: Bytes,
     build: Bytes,
+}
+
+impl Served {
+    fn parse(said: &str) -> anyhow::Result<Self> {
+        let served: Value = serde_json::from_str(said)?;
+        let text = |name: &str| served[name].as_str().context("a text").map(str::to_owned);
+        let headers: HeaderMap = [
+            (HOST, HeaderValue::from_static("localhost")),
+            (CONTENT_TYPE, HeaderValue::from_static("application/json")),
+        ]
+        .into_iter()
+        .collect();
+        Ok(Self {
+            address: text("address")?.parse()?,
+            quote: load::get(&text("quote")?),
+            build: load::post("/v1/swap/transaction", &headers, text("body")?.as_bytes()),
+        })
+    }
 }
 
 impl Server {
@@ -140,20 +167,11 @@ impl Server {
             .spawn()?;
         let output = child.stdout.take().context("its output is piped")?;
         let mut lines = BufReader::new(output).lines();
-        let line = lines.next_line().await?.context("the server ended")?;
-        let served: Value = serde_json::from_str(&line)?;
-        let text = |name: &str| served[name].as_str().context("a text").map(str::to_owned);
-        let headers: HeaderMap = [
-            (HOST, HeaderValue::from_static("localhost")),
-            (CONTENT_TYPE, HeaderValue::from_static("application/json")),
-        ]
-        .into_iter()
-        .collect();
+        let said = lines.next_line().await?.context("the server ended")?;
         Ok(Self {
             _child: child,
-            address: text("address")?.parse()?,
-            quote: load::get(&text("quote")?),
-            build: load::post("/v1/swap/transaction", &headers, text("body")?.as_bytes()),
+            served: Served::parse(&said)?,
+            said,
         })
     }
 
@@ -163,9 +181,9 @@ impl Server {
         let mut asking = JoinSet::new();
         for number in 0..OTHERS {
             let other = Asking {
-                server: self.address,
+                server: self.served.address,
                 from: address(200, number),
-                request: self.quote.clone(),
+                request: self.served.quote.clone(),
                 keeps: number % 2 == 0,
             };
             asking.spawn(other.ask_until(until));
@@ -175,21 +193,6 @@ impl Server {
             seen.add(one?);
         }
         Ok(seen)
-    }
-
-    /// A crowd, which gathers from now on.
-    fn crowd(&self) -> Crowd {
-        let mut all = JoinSet::new();
-        let held = Arc::new(AtomicUsize::new(0));
-        for number in 0..DRIPPING {
-            let from = address(100, number / DRIPPING_OF_ONE);
-            all.spawn(drip(self.address, from, Arc::clone(&held)));
-        }
-        for number in 0..FLOOD {
-            let from = address(150, number);
-            all.spawn(flood(self.address, from, self.build.clone()));
-        }
-        Crowd { all, held }
     }
 }
 
@@ -207,20 +210,48 @@ async fn connect(server: SocketAddr, from: Ipv4Addr) -> io::Result<TcpStream> {
     Ok(stream)
 }
 
-/// A crowd that is there.
-struct Crowd {
-    all: JoinSet<()>,
-    held: Arc<AtomicUsize>,
-}
+/// The process that is the crowd.
+struct Crowd(Child);
 
 impl Crowd {
-    fn end(mut self) {
-        println!(
-            "{} of {DRIPPING} dripped at the end",
-            self.held.load(Relaxed)
-        );
-        self.all.abort_all();
+    /// Gathers from now on.
+    fn gather(said: &str) -> anyhow::Result<Self> {
+        let child = Command::new(env::current_exe()?)
+            .args([CROWD, said])
+            .stdin(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()?;
+        Ok(Self(child))
     }
+
+    async fn end(mut self) -> anyhow::Result<()> {
+        drop(self.0.stdin.take());
+        let status = self.0.wait().await?;
+        ensure!(status.success(), "the crowd has failed: {status}");
+        Ok(())
+    }
+}
+
+/// The process that is the crowd, until its input ends.
+///
+/// # Errors
+/// When it is not told where to gather.
+pub async fn gather(said: &str) -> anyhow::Result<()> {
+    let served = Served::parse(said)?;
+    let mut all = JoinSet::new();
+    let held = Arc::new(AtomicUsize::new(0));
+    for number in 0..DRIPPING {
+        let from = address(100, number / DRIPPING_OF_ONE);
+        all.spawn(drip(served.address, from, Arc::clone(&held)));
+    }
+    for number in 0..FLOOD {
+        let from = address(150, number);
+        all.spawn(flood(served.address, from, served.build.clone()));
+    }
+    stdin().read_to_end(&mut Vec::new()).await?;
+    println!("{} of {DRIPPING} dripped at the end", held.load(Relaxed));
+    all.abort_all();
+    Ok(())
 }
 
 /// Begins a request and sends a byte of it now and then, again when it is cut off.

@@ -15,6 +15,7 @@ use sluice_testkit::{
     scripted_pools::{self, ScriptedPool, ScriptedPools},
 };
 use solana_pubkey::Pubkey;
+use solana_signature::Signature;
 use tokio::{task::AbortHandle, time::sleep};
 
 /// Slot in which the chain begins.
@@ -111,7 +112,7 @@ async fn pass(
     let status = |slot, status| chain.report(Message::status(slot, status, Some(slot - 1)));
     status(slot, SlotStatus::CreatedBank);
     let clock = scripted_pools::clock(slot, scripted_pools::EPOCH);
-    write(chain, slot, ids::CLOCK, clock);
+    write(chain, slot, ids::CLOCK, clock, None);
     let first = usize::try_from(slot).unwrap_or_default() * TRADING;
     let trading: Vec<_> = pools
         .iter()
@@ -119,9 +120,11 @@ async fn pass(
         .skip(first % POOLS)
         .take(TRADING)
         .collect();
+    let mut number = 0;
     for piece in trading.chunks(PIECE) {
         for pool in piece {
-            swap(chain, slot, pool);
+            swap(chain, slot, pool, number);
+            number += 1;
         }
         sleep(BETWEEN_PIECES).await;
     }
@@ -141,7 +144,13 @@ async fn pass(
     }
 }
 
-fn swap(chain: &ScriptedChain, slot: u64, pool: &ScriptedPool) {
+/// The swap of this number in a slot: one transaction makes its writes, as on every chain.
+fn swap(chain: &ScriptedChain, slot: u64, pool: &ScriptedPool, number: u64) {
+    let mut signature = [0; 64];
+    let (of_slot, of_swap) = signature.split_at_mut(32);
+    of_slot[..8].copy_from_slice(&slot.to_le_bytes());
+    of_swap[..8].copy_from_slice(&number.to_le_bytes());
+    let signature = Signature::from(signature);
     let mut state: PoolState = pool.state();
     state.protocol_fees.token_0 = slot;
     for (key, content) in [
@@ -149,11 +158,22 @@ fn swap(chain: &ScriptedChain, slot: u64, pool: &ScriptedPool) {
         (pool.vaults.token_1, pool.vault_1(2_000_000 - slot)),
         (pool.pool, Content::pool(state)),
     ] {
-        write(chain, slot, key, content);
+        write(chain, slot, key, content, Some(signature));
     }
 }
 
-fn write(chain: &ScriptedChain, slot: u64, key: Pubkey, content: Content) {
-    let write = chain.lock().tree.write(slot, key, content);
+/// A write by a transaction, or by the validator itself.
+fn write(
+    chain: &ScriptedChain,
+    slot: u64,
+    key: Pubkey,
+    content: Content,
+    transaction: Option<Signature>,
+) {
+    let write = {
+        let mut record = chain.lock();
+        let block = record.tree.current(slot).expect("the slot is open");
+        record.tree.write_in(block, key, content, transaction)
+    };
     chain.report(Message::write(slot, &write));
 }

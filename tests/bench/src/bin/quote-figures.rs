@@ -29,6 +29,7 @@ fn main() -> anyhow::Result<()> {
             Runtime::new()?.block_on(bench::start::hold(geyser, rpc))
         }
         [bench::crowd::CHILD] => Runtime::new()?.block_on(bench::crowd::serve()),
+        [bench::crowd::CROWD, said] => Runtime::new()?.block_on(bench::crowd::gather(said)),
         [bench::strangers::CHILD] => bench::strangers::watch(),
         [file, ref parts @ ..] => measure(Path::new(file), parts),
         [] => bail!(

@@ -1,7 +1,8 @@
 //! Latency of an event, from the stream to the first byte of its POST.
 //!
-//! A whole indexer over a database file is fed over gRPC with 1,000 events a second in slots of 400 ms. Beside it the bare client
-//! shows how long the POSTs of a slot take on the same machine when nothing else is done.
+//! A whole indexer over a database file is fed over gRPC with 1,000 events a second in slots of 400 ms, all of which can be emitted
+//! at once when their slot is sealed or confirmed, and with a tenth of them. Beside it the bare client shows how long the POSTs of a
+//! slot take on the same machine when nothing else is done.
 
 use std::{
     collections::HashMap,
@@ -29,11 +30,15 @@ use super::{
 /// Webhooks, each with a receiver of its own.
 const WEBHOOKS: usize = 8;
 
-/// One event each: 1,000 in a second.
-const TICK: Duration = Duration::from_millis(1);
-
-/// Events of a slot: 400 ms.
-const EVENTS: u64 = 400;
+/// Events of a slot of 400 ms: 1,000 in a second, and a tenth of that.
+const BUSY: Rate = Rate {
+    tick: Duration::from_millis(1),
+    events: 400,
+};
+const CALM: Rate = Rate {
+    tick: Duration::from_millis(10),
+    events: 40,
+};
 
 /// Slots that warm up connections and caches, and are not counted.
 const WARM: u64 = 5;
@@ -49,6 +54,15 @@ const FIRST: u64 = 1_000;
 
 /// How long a step may take unless something hangs.
 const PATIENCE: Duration = Duration::from_secs(30);
+
+/// How much happens.
+#[derive(Clone, Copy)]
+struct Rate {
+    /// Between two events.
+    tick: Duration,
+    /// In a slot.
+    events: u64,
+}
 
 /// When something was sent.
 #[derive(Default)]
@@ -82,8 +96,9 @@ struct Data {
 /// # Errors
 /// When something does not start, or an event does not arrive.
 pub async fn figures() -> anyhow::Result<Vec<Figure>> {
-    let processed = measure(Commitment::Processed).await?;
-    let confirmed = measure(Commitment::Confirmed).await?;
+    let processed = measure(Commitment::Processed, BUSY).await?;
+    let confirmed = measure(Commitment::Confirmed, BUSY).await?;
+    let calm = measure(Commitment::Confirmed, CALM).await?;
     let bare = bare_client().await?;
     let figure = |figure, latencies: &[Duration], permille, limit| {
         let millis = permille_of(latencies, permille).as_secs_f64() * 1_000.0;
@@ -121,6 +136,18 @@ pub async fn figures() -> anyhow::Result<Vec<Figure>> {
             Limit::AtMost(25.0),
         ),
         figure(
+            "slot confirmed on the stream -> first byte, p50 at 100/s",
+            &calm.from_emittable,
+            500,
+            Limit::AtMost(10.0),
+        ),
+        figure(
+            "slot confirmed on the stream -> first byte, p99 at 100/s",
+            &calm.from_emittable,
+            990,
+            Limit::AtMost(25.0),
+        ),
+        figure(
             "the POSTs of a slot by the bare client, all at once -> first byte, p50",
             &bare,
             500,
@@ -142,7 +169,7 @@ async fn bare_client() -> anyhow::Result<Vec<Duration>> {
     let store = Store::open(&folder.path().join("sluice.db")).await?;
     let urls = receivers.urls();
     let mut queue = Queue::create(store.clone(), &urls, Commitment::Confirmed).await?;
-    let messages = queue.messages(0, EVENTS);
+    let messages = queue.messages(0, BUSY.events);
     let mut endpoints = Vec::new();
     for (webhook, address) in queue.webhooks.iter().zip(receivers.addresses()) {
         let secrets = queue.secrets(webhook).await?;
@@ -155,7 +182,7 @@ async fn bare_client() -> anyhow::Result<Vec<Duration>> {
     }
     let at_once = usize::try_from(MAX_IN_FLIGHT)?;
     let client = bare::client(at_once)?;
-    let mut slots = interval(TICK * u32::try_from(EVENTS)?);
+    let mut slots = interval(BUSY.tick * u32::try_from(BUSY.events)?);
     let mut latencies = Vec::new();
     for number in 0..WARM + SLOTS {
         slots.tick().await;
@@ -171,7 +198,7 @@ async fn bare_client() -> anyhow::Result<Vec<Duration>> {
     Ok(latencies)
 }
 
-async fn measure(commitment: Commitment) -> anyhow::Result<Latencies> {
+async fn measure(commitment: Commitment, rate: Rate) -> anyhow::Result<Latencies> {
     let folder = tempfile::tempdir()?;
     let database = folder.path().join("sluice.db");
     let receivers = Receivers::start(WEBHOOKS, Keeping::Everything)?;
@@ -185,10 +212,10 @@ async fn measure(commitment: Commitment) -> anyhow::Result<Latencies> {
     let request = timeout(PATIENCE, connection.received()).await?;
     let slots = request.and_then(|received| received.request.slots);
     let slots = slots.context("the indexer asks for no slots")?;
-    let sent = play(&connection, &slots, commitment).await?;
-    receivers.until((WARM + SLOTS) * EVENTS).await?;
+    let sent = play(&connection, &slots, commitment, rate).await?;
+    receivers.until((WARM + SLOTS) * rate.events).await?;
     indexer.stop().await?;
-    latencies(&sent, &receivers.take())
+    latencies(&sent, &receivers.take(), rate)
 }
 
 /// Slots pass, each full of writes to pools, and each confirmed two slots later.
@@ -196,9 +223,10 @@ async fn play(
     connection: &Connection,
     filter: &str,
     commitment: Commitment,
+    rate: Rate,
 ) -> anyhow::Result<Sent> {
     let mut sent = Sent::default();
-    let mut ticks = interval(TICK);
+    let mut ticks = interval(rate.tick);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Burst);
     // The indexer takes what comes from its first whole slot on.
     connection.send(block(FIRST)).await?;
@@ -210,7 +238,7 @@ async fn play(
         connection
             .send(slot(filter, number, SlotStatus::CreatedBank))
             .await?;
-        for event in 0..EVENTS {
+        for event in 0..rate.events {
             ticks.tick().await;
             if number > last {
                 continue;
@@ -242,7 +270,7 @@ async fn play(
     Ok(sent)
 }
 
-fn latencies(sent: &Sent, arrivals: &[Arrival]) -> anyhow::Result<Latencies> {
+fn latencies(sent: &Sent, arrivals: &[Arrival], rate: Rate) -> anyhow::Result<Latencies> {
     let (mut from_emittable, mut from_write) = (Vec::new(), Vec::new());
     for arrival in arrivals {
         let payload: Payload = serde_json::from_slice(&arrival.body)?;
@@ -258,7 +286,7 @@ fn latencies(sent: &Sent, arrivals: &[Arrival]) -> anyhow::Result<Latencies> {
         from_emittable.push(arrival.at.saturating_duration_since(*emittable));
         from_write.push(arrival.at.saturating_duration_since(*write));
     }
-    let expected = usize::try_from(SLOTS * EVENTS)?;
+    let expected = usize::try_from(SLOTS * rate.events)?;
     ensure!(
         from_emittable.len() == expected,
         "{} of {expected} events arrived",
