@@ -6,6 +6,7 @@
 
 mod classes;
 mod code;
+mod members;
 mod problem;
 mod swap_refusal;
 
@@ -14,7 +15,7 @@ use axum::{
     http::{HeaderName, HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use sluice_chain_types::Slot;
 use sluice_market::NotReady;
 use sluice_store::Scope;
@@ -169,6 +170,17 @@ pub enum ApiError {
         bytes: u64,
         /// How many are allowed.
         limit: u64,
+    },
+    /// More messages than are allowed in a second are due for the caller.
+    #[error(
+        "{limit} messages a second are allowed to your webhooks, and those beyond are being held back; try again in \
+         {retry_after_secs} s or later, or ask the operator for more"
+    )]
+    MessageRate {
+        /// How many are allowed.
+        limit: u32,
+        /// How long those that wait take, unless more come meanwhile, seconds.
+        retry_after_secs: u64,
     },
     /// The backfill of the webhook that was asked for before is not done.
     #[error(
@@ -342,36 +354,6 @@ impl ApiError {
         self.problem().retryable
     }
 
-    /// Machine-readable members beside the standard ones.
-    fn members(&self) -> Map<String, Value> {
-        let members = match self {
-            Self::InvalidField { field, .. } | Self::UnknownField { field, .. } => {
-                json!({ "field": field })
-            }
-            Self::MissingField { field } => json!({ "field": field }),
-            Self::NotServed { field, limit, .. } => json!({ "field": field, "limit": limit }),
-            Self::IdempotencyKeyReused { webhook } => {
-                json!({ "field": "Idempotency-Key", "webhook": webhook })
-            }
-            Self::AmountTooLarge { pool } => json!({ "pool": pool }),
-            Self::PoolNotOpen { pool, open_time } => json!({ "pool": pool, "openTime": open_time }),
-            Self::PriceImpactTooHigh { impact, most } => {
-                json!({ "priceImpactBps": impact, "maxPriceImpactBps": most })
-            }
-            Self::Swap(refusal) => return refusal.members(),
-            Self::MarketNotReady { slot, lag, .. } => {
-                json!({ "slot": slot, "slotLag": lag })
-            }
-            Self::VersionConflict { current } => json!({ "version": current }),
-            Self::MissingScope { scope } => json!({ "scope": scope.name() }),
-            _ => json!({}),
-        };
-        match members {
-            Value::Object(members) => members,
-            _ => Map::new(),
-        }
-    }
-
     /// The problem document.
     #[must_use]
     pub fn document(&self) -> Value {
@@ -400,6 +382,9 @@ impl ApiError {
             }
             Self::RateLimited { retry_after_secs }
             | Self::TooManyRequests {
+                retry_after_secs, ..
+            }
+            | Self::MessageRate {
                 retry_after_secs, ..
             } => Some((header::RETRY_AFTER, HeaderValue::from(*retry_after_secs))),
             _ => None,

@@ -60,6 +60,7 @@ impl ApiError {
             Self::TooManyWebhooks { .. }
             | Self::AddressQuota { .. }
             | Self::StoredQuota { .. }
+            | Self::MessageRate { .. }
             | Self::NotServed { .. }
             | Self::BackfillPending
             | Self::IdempotencyKeyReused { .. }
@@ -72,6 +73,17 @@ impl ApiError {
                 C::MethodNotAllowed,
                 "Method not allowed",
             ),
+            Self::RpcTimeout
+            | Self::RpcFailed(_)
+            | Self::StoreUnavailable(_)
+            | Self::Internal(_) => self.failure_problem(),
+        }
+    }
+
+    /// What failed behind the API, or in it.
+    const fn failure_problem(&self) -> Problem {
+        use StatusCode as S;
+        match self {
             Self::RpcTimeout => passing(S::GATEWAY_TIMEOUT, C::RpcTimeout, "RPC timeout"),
             Self::RpcFailed(_) => passing(S::BAD_GATEWAY, C::RpcFailed, "RPC failed"),
             Self::StoreUnavailable(_) => passing(
@@ -79,7 +91,7 @@ impl ApiError {
                 C::StoreUnavailable,
                 "Database not available",
             ),
-            Self::Internal(_) => problem(S::INTERNAL_SERVER_ERROR, C::Internal, "Internal error"),
+            _ => problem(S::INTERNAL_SERVER_ERROR, C::Internal, "Internal error"),
         }
     }
 
@@ -120,7 +132,7 @@ impl ApiError {
         }
     }
 
-    /// What keeps a webhook from being written.
+    /// What keeps a webhook from being written, or from being told more.
     const fn webhook_problem(&self) -> Problem {
         use StatusCode as S;
         match self {
@@ -138,6 +150,11 @@ impl ApiError {
                 S::UNPROCESSABLE_ENTITY,
                 C::StoredQuota,
                 "Too many stored bytes",
+            ),
+            Self::MessageRate { .. } => passing(
+                S::TOO_MANY_REQUESTS,
+                C::MessageRate,
+                "Too many messages per second",
             ),
             Self::NotServed { .. } => problem(
                 S::UNPROCESSABLE_ENTITY,

@@ -42,6 +42,7 @@ problem_codes! {
     InvalidBody = "invalid_body",
     InvalidField = "invalid_field",
     MarketNotReady = "market_not_ready",
+    MessageRate = "message_rate",
     MessageTooLarge = "message_too_large",
     MethodNotAllowed = "method_not_allowed",
     MinimumOutOutOfRange = "minimum_out_out_of_range",

@@ -1,6 +1,6 @@
 //! [`StoreError`]: the reasons for which an operation on the store fails.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, time::Duration};
 
 use thiserror::Error;
 
@@ -116,6 +116,16 @@ pub enum StoreError {
         bytes: u64,
         /// The limit.
         limit: u64,
+    },
+    /// The rate of one API key holds messages back, so that no more are put on the way for it.
+    #[error(
+        "{limit} messages a second are allowed to the key, and those that wait take {wait:?} or longer"
+    )]
+    MessageRate {
+        /// The limit.
+        limit: u32,
+        /// How long those that wait take, unless more come meanwhile.
+        wait: Duration,
     },
     /// An owner's IDLs would take more than is held of them.
     #[error("the IDLs of the key would have {bytes} bytes, and {limit} are allowed")]

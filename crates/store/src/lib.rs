@@ -26,7 +26,7 @@
 //!
 //! | for | see |
 //! |---|---|
-//! | API keys | [`Store::create_api_key`], [`Store::api_key_by_hash`], [`Store::api_keys`], [`Store::revoke_api_key`], [`Store::set_quotas`], [`Store::usage`], [`Store::check_stored`], [`Store::adopt_webhooks`] |
+//! | API keys | [`Store::create_api_key`], [`Store::api_key_by_hash`], [`Store::api_keys`], [`Store::revoke_api_key`], [`Store::set_quotas`], [`Store::usage`], [`Store::check_stored`], [`Store::check_messages`], [`Store::adopt_webhooks`] |
 //! | webhooks | [`Store::create_webhook`], [`Store::create_webhook_once`], [`Store::webhook`], [`Store::list_webhooks`], [`Store::update_webhook`], [`Store::edit_filters`], [`Store::rotate_secret`], [`Store::secrets`], [`Store::delete_webhook`] |
 //! | active webhooks | [`Store::webhook_revision`], [`Store::active_webhooks`], [`Store::active_changes`], [`Store::filter_change`], [`Store::record_filter_state`] |
 //! | the chain | [`Store::commit`], [`Store::checkpoint`], [`Store::unconfirmed_slots`], [`Store::messages_of_slot`], [`Store::account_gaps`], [`Store::ended_pauses`], [`Store::try_acquire_leadership`] |

@@ -139,8 +139,9 @@ pub(super) async fn request(
         let fault = format!("must not be after slot {last_read}, the last one that was read");
         return Err(ApiError::invalid("toSlot", fault));
     }
-    let stored = state.store.check_stored(&access).await;
-    stored.map_err(store_error)?;
+    let now = Timestamp::from(state.clock.now());
+    let room = state.store.check_messages(&access, now).await;
+    room.map_err(store_error)?;
     let slots = (first_slot, last_slot);
     let asked = ask(&state, &access, &id, BackfillKind::Tell, slots).await?;
     Ok((StatusCode::ACCEPTED, Json(view(asked, &webhook))))

@@ -66,9 +66,9 @@ impl IntoResponses for Refusals {
             ),
             (
                 "429",
-                refusal("Too many requests with this API key.").header(
+                refusal("Too many requests with this API key, or messages for it.").header(
                     "Retry-After",
-                    header("Seconds until the next request is answered."),
+                    header("Seconds until the request is worth repeating."),
                 ),
             ),
             ("4XX", refusal("Refused; `code` says why.")),

@@ -1,5 +1,7 @@
 //! Problems of the webhook routes: unknown identifiers, and what the store refuses.
 
+use std::time::Duration;
+
 use sluice_store::{StoreError, WebhookId};
 
 use crate::{error::ApiError, extract::echoed};
@@ -30,6 +32,10 @@ pub(super) fn store_error(error: StoreError) -> ApiError {
         StoreError::TooManyWebhooks { limit } => ApiError::TooManyWebhooks { limit },
         StoreError::AddressQuota { count, limit } => ApiError::AddressQuota { count, limit },
         StoreError::StoredQuota { bytes, limit } => ApiError::StoredQuota { bytes, limit },
+        StoreError::MessageRate { limit, wait } => ApiError::MessageRate {
+            limit,
+            retry_after_secs: whole_seconds(wait),
+        },
         StoreError::IdempotencyKeyReused { webhook } => ApiError::IdempotencyKeyReused { webhook },
         StoreError::BackfillPending => ApiError::BackfillPending,
         StoreError::VersionConflict { current } => ApiError::VersionConflict { current },
@@ -55,4 +61,10 @@ pub(super) fn store_error(error: StoreError) -> ApiError {
         },
         other => ApiError::StoreUnavailable(other.into()),
     }
+}
+
+/// Rounded up, so that who comes back then does not come too early.
+fn whole_seconds(wait: Duration) -> u64 {
+    let begun = u64::from(wait.subsec_nanos() > 0);
+    wait.as_secs().saturating_add(begun).max(1)
 }

@@ -154,10 +154,10 @@ pub(super) async fn handler(
 ) -> Result<impl IntoResponse, ApiError> {
     let body: RedeliverBody = read_json(request, SMALL_BODY_BYTES).await?;
     let which = body.which()?;
-    // What is owed again is kept longer than what is finished.
-    let stored = state.store.check_stored(&access).await;
-    stored.map_err(store_error)?;
     let now = Timestamp::from(state.clock.now());
+    // What is owed again is kept longer than what is finished.
+    let room = state.store.check_messages(&access, now).await;
+    room.map_err(store_error)?;
     let redelivered = state
         .store
         .redeliver(&access, &parse_id(&id)?, &which, now)

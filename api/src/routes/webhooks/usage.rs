@@ -32,7 +32,8 @@ struct Rate {
     /// Null where there is no limit.
     #[schema(required)]
     limit: Option<u32>,
-    /// Whether messages wait because of the limit, or did within the last ten seconds.
+    /// Whether the limit was reached within the last ten seconds. While messages wait because of it, nothing is backfilled or
+    /// redelivered.
     throttled: bool,
 }
 

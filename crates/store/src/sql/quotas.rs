@@ -11,6 +11,9 @@ use crate::{
 /// For how long a rate counts as holding messages back after it last did: longer than any pause between two looks at it.
 const THROTTLED_FOR: Duration = Duration::from_secs(10);
 
+/// The longest time that is told to one whose rate holds messages back: no more than what goes out until then are counted.
+const LONGEST_WAIT_SECS: u64 = 60;
+
 /// What webhooks and addresses an owner has: the API key with the ordinal `$1`, or none.
 const USED: &str = "
     SELECT count(*) AS webhooks,
@@ -59,16 +62,36 @@ impl Store {
     /// # Errors
     /// [`StoreError::StoredQuota`], [`StoreError::NoSuchApiKey`], or a failure of the database.
     pub async fn check_stored(&self, access: &Access) -> Result<(), StoreError> {
-        retried!(self.try_check_stored(access))
+        retried!(self.try_check(access, None))
     }
 
-    async fn try_check_stored(&self, access: &Access) -> Result<(), StoreError> {
+    /// Refuses what would have more messages wait for a caller whose rate holds some back at `now`, or of whom as much is kept as
+    /// its quota says.
+    ///
+    /// # Errors
+    /// [`StoreError::MessageRate`], [`StoreError::StoredQuota`], [`StoreError::NoSuchApiKey`], or a failure of the database.
+    pub async fn check_messages(&self, access: &Access, now: Timestamp) -> Result<(), StoreError> {
+        retried!(self.try_check(access, Some(now)))
+    }
+
+    /// Looks at what is kept, and at the rate where it is to be known as of a time.
+    async fn try_check(
+        &self,
+        access: &Access,
+        rate_at: Option<Timestamp>,
+    ) -> Result<(), StoreError> {
         let Access::Key(key) = access else {
             return Ok(());
         };
         let mut snapshot = self.snapshot().await?;
         let api_key = webhook_row::api_key_ordinal(&mut snapshot, key).await?;
-        let quotas = usage_of(&mut snapshot, Some(api_key)).await?.quotas;
+        let quotas = limits_of(&mut snapshot, Some(api_key)).await?;
+        // First, because it is one row, and what is kept are many.
+        if let (Some(limit), Some(now)) = (quotas.messages_per_second, rate_at) {
+            if let Some(wait) = held_back(&mut snapshot, api_key, limit, now).await? {
+                return Err(StoreError::MessageRate { limit, wait });
+            }
+        }
         let Some(limit) = quotas.stored_bytes() else {
             return Ok(());
         };
@@ -140,19 +163,37 @@ pub(super) async fn rate_of(
     })
 }
 
+/// How long the messages take that wait for an API key because of its rate; `None` where none does.
+async fn held_back(
+    connection: &mut Connection,
+    api_key: i64,
+    limit: u32,
+    now: Timestamp,
+) -> Result<Option<Duration>, StoreError> {
+    // The rate counts as used up as well where its last turn was taken, and nothing is left that waits for another.
+    if !rate_of(connection, api_key, limit, now).await?.throttled {
+        return Ok(None);
+    }
+    let per_second = i64::from(limit.max(1));
+    let longest = i64::try_from(LONGEST_WAIT_SECS).unwrap_or(i64::MAX);
+    let row = connection
+        .one_row(
+            "SELECT count(*) AS waiting FROM (
+                 SELECT 1 FROM webhooks w JOIN deliveries d ON d.webhook = w.ordinal
+                 WHERE w.api_key = $1 AND d.due_at <= $2 LIMIT $3) due",
+            values![api_key, now, per_second.saturating_mul(longest)],
+        )
+        .await?;
+    let seconds = row.unsigned("waiting")?.div_ceil(limit.max(1).into());
+    Ok((seconds > 0).then(|| Duration::from_secs(seconds)))
+}
+
 /// What the owner uses, as this transaction sees it, but for what is stored, leased and handed over for it.
 pub(super) async fn usage_of(
     connection: &mut Connection,
     api_key: Option<i64>,
 ) -> Result<Usage, StoreError> {
     let used = connection.one_row(USED, values![api_key]).await?;
-    let limits = connection
-        .row(
-            "SELECT max_webhooks, max_addresses, max_stored_mib, max_messages_per_second, max_delivery_slots
-             FROM api_keys WHERE ordinal = $1",
-            values![api_key],
-        )
-        .await?;
     Ok(Usage {
         webhooks: used.count("webhooks")?,
         addresses: used.unsigned("addresses")?,
@@ -160,8 +201,23 @@ pub(super) async fn usage_of(
         messages_per_second: None,
         throttled: false,
         delivery_slots: 0,
-        quotas: limits.as_ref().map(quotas).transpose()?.unwrap_or_default(),
+        quotas: limits_of(connection, api_key).await?,
     })
+}
+
+/// The limits that the owner has of its own.
+async fn limits_of(
+    connection: &mut Connection,
+    api_key: Option<i64>,
+) -> Result<Quotas, StoreError> {
+    let row = connection
+        .row(
+            "SELECT max_webhooks, max_addresses, max_stored_mib, max_messages_per_second, max_delivery_slots
+             FROM api_keys WHERE ordinal = $1",
+            values![api_key],
+        )
+        .await?;
+    Ok(row.as_ref().map(quotas).transpose()?.unwrap_or_default())
 }
 
 /// Refuses what a webhook was made to watch in this transaction when its owner watches too much with it. Others that add to

@@ -22,6 +22,7 @@ on_both!(
     a_lane_takes_one_turn,
     webhooks_with_something_due_have_even_parts_of_what_their_owner_may_hold,
     what_is_kept_at_its_quota_is_told_and_refused,
+    while_a_rate_holds_messages_back_no_more_are_put_on_the_way,
 );
 
 /// A key with these quotas and a webhook that is owed messages 1 to `count`.
@@ -201,6 +202,11 @@ async fn what_is_kept_at_its_quota_is_told_and_refused(fixture: &Fixture) {
         panic!("{refused:?}")
     };
     assert!(bytes > limit && limit == 1 << 20, "{bytes}");
+    let refused = store.check_messages(&access, NOW).await;
+    assert!(
+        matches!(refused, Err(StoreError::StoredQuota { .. })),
+        "{refused:?}"
+    );
     let told = UsedUpQuota {
         webhook: id.clone(),
         quota: "storedBytes",
@@ -221,6 +227,42 @@ async fn what_is_kept_at_its_quota_is_told_and_refused(fixture: &Fixture) {
         limit: 1,
     };
     assert_eq!(used_up(false).await, [told]);
+}
+
+async fn while_a_rate_holds_messages_back_no_more_are_put_on_the_way(fixture: &Fixture) {
+    let (store, another) = (&fixture.store, &fixture.another().await);
+    let quotas = Quotas {
+        messages_per_second: Some(2),
+        ..Quotas::default()
+    };
+    let (key, _) = tenant(store, 1, 3, quotas).await;
+    let (other, _) = tenant(store, 2, 1, quotas).await;
+    let access = Access::Key(key);
+    let wait = async |now| match another.check_messages(&access, now).await {
+        Ok(()) => None,
+        Err(StoreError::MessageRate { limit: 2, wait }) => Some(wait.as_secs()),
+        Err(other) => panic!("{other:?}"),
+    };
+    assert_eq!(wait(NOW).await, None, "nothing was sent yet");
+    assert_eq!(
+        lease(store, NOW).await.len(),
+        3,
+        "two of it, one of another"
+    );
+    assert_eq!(wait(NOW).await, Some(1), "one waits");
+    assert_eq!(wait(at(3_250)).await, Some(1));
+    store.check_stored(&access).await.expect("has room");
+    let others = [Access::Key(other), Access::All];
+    for access in others {
+        let free = store.check_messages(&access, NOW).await;
+        free.expect("holds nothing back");
+    }
+    assert_eq!(wait(at(10_000)).await, None, "the rate is long forgotten");
+    assert_eq!(lease(store, at(5_000)).await.len(), 1, "nothing was lost");
+    assert_eq!(wait(at(5_001)).await, None, "nothing waits");
+    let lifted = store.set_quotas("tenant 1", Quotas::default()).await;
+    assert!(lifted.expect("sets"));
+    assert_eq!(wait(at(3_250)).await, None);
 }
 
 async fn webhooks_with_something_due_have_even_parts_of_what_their_owner_may_hold(

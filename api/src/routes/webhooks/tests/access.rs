@@ -1,6 +1,9 @@
 //! Tests of authentication: callers that are admitted, and the webhooks that they see.
 
-use sluice_store::{ApiKeyId, ApiKeySecret, NewApiKey, Quotas, Scope, Scopes};
+use sluice_store::{
+    ApiKeyId, ApiKeySecret, LeaseLimits, LeaseRequest, LeaseToken, NewApiKey, Quotas, Scope,
+    Scopes, TenantShares,
+};
 
 use super::*;
 
@@ -306,4 +309,78 @@ async fn a_key_of_which_too_much_is_kept_is_refused_what_would_keep_more() {
     let lifted = api.store.set_quotas("key 1", Quotas::default()).await;
     assert!(lifted.expect("sets"));
     assert_eq!(create().await.0, StatusCode::CREATED);
+}
+
+#[tokio::test]
+async fn a_key_whose_rate_holds_messages_back_is_refused_what_would_send_more() {
+    let api = api(false).await;
+    let key = api.key(1).await;
+    let body = valid();
+    let create = async || {
+        let response = api.by(&key, Method::POST, "/api/webhooks", Some(&body));
+        read(response.await).await
+    };
+    let (status, created) = create().await;
+    assert_eq!(status, StatusCode::CREATED, "{created}");
+    let id = created["webhook"]["id"].as_str().expect("text");
+    let path = format!("/api/webhooks/{id}");
+    let quotas = Quotas {
+        messages_per_second: Some(2),
+        ..Quotas::default()
+    };
+    assert!(api.store.set_quotas("key 1", quotas).await.expect("sets"));
+    api.messages(&path, 3).await;
+    let redeliver = json!({ "failed": true });
+    let backfill = json!({ "fromSlot": 5, "toSlot": 6 });
+    let ask = async |what: &str, body: &Value| {
+        let path = format!("{path}/{what}");
+        api.by(&key, Method::POST, &path, Some(body)).await
+    };
+    let response = ask("redeliver", &redeliver).await;
+    assert_eq!(response.status(), StatusCode::ACCEPTED, "nothing waits yet");
+
+    assert_eq!(leased(&api.store, now()).await, 2);
+    for (what, body) in [("redeliver", &redeliver), ("backfill", &backfill)] {
+        let response = ask(what, body).await;
+        let wait = response.headers().get(header::RETRY_AFTER).cloned();
+        let (status, problem) = read(response).await;
+        assert_eq!(status, StatusCode::TOO_MANY_REQUESTS, "{what}: {problem}");
+        assert_eq!(
+            (&problem["code"], &problem["retryable"]),
+            (&json!("message_rate"), &json!(true))
+        );
+        let wait = wait.expect("Retry-After");
+        let wait: u64 = wait.to_str().expect("text").parse().expect("seconds");
+        assert!((1..=10).contains(&wait), "{wait}");
+        let detail = problem["detail"].as_str().expect("text");
+        assert!(detail.starts_with("2 messages a second"), "{detail}");
+        assert!(detail.contains("held back"), "{detail}");
+    }
+    assert_eq!(create().await.0, StatusCode::CREATED, "that sends nothing");
+    let later = now().after(Duration::from_secs(2));
+    assert_eq!(leased(&api.store, later).await, 1, "nothing was lost");
+
+    let lifted = api.store.set_quotas("key 1", Quotas::default()).await;
+    assert!(lifted.expect("sets"));
+    for (what, body) in [("redeliver", &redeliver), ("backfill", &backfill)] {
+        let status = ask(what, body).await.status();
+        assert_eq!(status, StatusCode::ACCEPTED, "{what}");
+    }
+}
+
+/// How many messages an indexer gets to send at a time.
+async fn leased(store: &Store, at: Timestamp) -> usize {
+    let request = LeaseRequest {
+        now: at,
+        until: at.after(Duration::from_secs(25)),
+        token: LeaseToken::from_random(rand::random()),
+        limits: LeaseLimits {
+            bytes: u64::MAX,
+            oversized: false,
+            total: 100,
+            quota: 100,
+        },
+        shares: TenantShares::unlimited(),
+    };
+    store.lease_due(&request).await.expect("leases").len()
 }
