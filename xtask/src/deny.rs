@@ -15,6 +15,7 @@ const CHECKER: RegistryTool = RegistryTool {
     binary: "cargo-deny",
     why: "it checks licences, imports and sources of every dependency",
     takes: "4 minutes on two cores",
+    optimized: true,
 };
 
 /// Runs the checks; `install` builds `cargo-deny` into the cache first when it is not there.

@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use std::iter::Sum;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::thread;
 
 use anyhow::{Context, Result, bail};
 
@@ -20,7 +21,12 @@ const RUNNER: RegistryTool = RegistryTool {
     binary: "cargo-nextest",
     why: "it runs the tests, each in a process of its own with a time limit",
     takes: "6 minutes on two cores",
+    optimized: true,
 };
+
+/// Tests of services wait most of their time, for a slot, a lease or a retry: with one for each core the cores are idle a third
+/// of the time.
+const TESTS_PER_CORE: usize = 2;
 
 /// Tests that ran, by how they ended. One that was killed for taking too long has failed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -63,6 +69,12 @@ impl Nextest {
         // Every result counts, not only those before the first failure.
         run.args(["nextest", "run", "--workspace", "--no-fail-fast"]);
         Ok(run)
+    }
+
+    /// How many tests run at once where most of them wait.
+    pub fn threads() -> Result<String> {
+        let cores = thread::available_parallelism().context("cannot count the cores")?;
+        Ok(cores.get().saturating_mul(TESTS_PER_CORE).to_string())
     }
 
     /// Lets a cargo command find the runner.

@@ -19,6 +19,8 @@ pub struct RegistryTool {
     pub why: &'static str,
     /// About how long the build takes.
     pub takes: &'static str,
+    /// Whether it computes for so long that optimizing it, which takes as long as compiling it, is worth it.
+    pub optimized: bool,
 }
 
 impl RegistryTool {
@@ -48,6 +50,9 @@ impl RegistryTool {
             let mut install = cargo(repo);
             install.args(["install", self.package, "--version", self.version]);
             install.args(["--locked", "--bin", self.binary, "--root"]);
+            if !self.optimized {
+                install.env("CARGO_PROFILE_RELEASE_OPT_LEVEL", "0");
+            }
             step.run(install.arg(folder).env("CARGO_TARGET_DIR", &build))?;
             remove(&build)?;
             step.done();

@@ -165,7 +165,8 @@ fn test_root(
     )?;
     let mut run = nextest.command(repo)?;
     Workspace::root(repo).apply(&mut run);
-    run.arg("--locked").env("SLUICE_VALIDATOR", validator);
+    run.args(["--locked", "--test-threads", &Nextest::threads()?]);
+    run.env("SLUICE_VALIDATOR", validator);
     run.env("SLUICE_RECORD_INPUTS", prove::recorded_inputs(repo)?);
     exchange::hand_on(exchange::replacement()?.as_deref(), &mut run);
     geyser.hand_on(&mut run);
