@@ -87,10 +87,10 @@ impl Store {
         let api_key = webhook_row::api_key_ordinal(&mut snapshot, key).await?;
         let quotas = limits_of(&mut snapshot, Some(api_key)).await?;
         // First, because it is one row, and what is kept are many.
-        if let (Some(limit), Some(now)) = (quotas.messages_per_second, rate_at) {
-            if let Some(wait) = held_back(&mut snapshot, api_key, limit, now).await? {
-                return Err(StoreError::MessageRate { limit, wait });
-            }
+        if let (Some(limit), Some(now)) = (quotas.messages_per_second, rate_at)
+            && let Some(wait) = held_back(&mut snapshot, api_key, limit, now).await?
+        {
+            return Err(StoreError::MessageRate { limit, wait });
         }
         let Some(limit) = quotas.stored_bytes() else {
             return Ok(());
