@@ -6,6 +6,9 @@ let path = null;
 let listed = [];
 let cursor = null;
 
+// Readings that were asked for. Answers may overtake each other: that of the last one alone is shown.
+let readings = 0;
+
 // Messages that are chosen to be sent once more: number by id.
 const chosen = new Map();
 
@@ -73,9 +76,11 @@ export async function read(further = false) {
   const query = new URLSearchParams({ limit: '20' });
   if (byId('state').value !== '') query.set('state', byId('state').value);
   if (further) query.set('cursor', cursor);
-  else listed = [];
+  readings += 1;
+  const reading = readings;
   const page = await call(`${path}/deliveries?${query}`);
-  listed.push(...page.deliveries);
+  if (reading !== readings) return;
+  listed = further ? [...listed, ...page.deliveries] : page.deliveries;
   cursor = page.nextCursor;
   byId('more-deliveries').hidden = cursor === null;
   // What is not shown is not chosen: nobody would see that it is sent.

@@ -77,11 +77,11 @@ export function fillTable(table, columns, rows, empty = 'none') {
     return made;
   }));
   const body = rows.map((row) => element('tr', {}, ...columns.map(([, value, number]) => cell('td', value(row), number))));
-  // Who works by keyboard stays where they were, when what they pressed is drawn anew.
+  // Who works by keyboard stays where they were, when what they pressed is drawn anew, and at the table, when it is gone.
   const focused = table.contains(document.activeElement) ? document.activeElement.id : '';
   if (rows.length === 0) body.push(element('tr', {}, element('td', { colspan: String(columns.length) }, empty)));
   table.replaceChildren(element('thead', {}, head), element('tbody', {}, ...body));
-  if (focused !== '') byId(focused)?.focus();
+  if (focused !== '') (byId(focused) ?? table.closest('[tabindex]'))?.focus();
 }
 
 export const facts = (list, pairs) =>

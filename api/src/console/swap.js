@@ -47,11 +47,12 @@ function stop(text) {
 }
 
 async function question() {
+  const text = byId(isExactIn() ? 'amount-in' : 'amount-out').value;
+  // Before there is an amount somebody may be in the middle of a mint, which is asked for whole or not at all.
+  if (text.trim() === '') return null;
   const [input, output] = await sides();
   const fixed = isExactIn() ? input : output;
-  const text = byId(isExactIn() ? 'amount-in' : 'amount-out').value;
   const amount = units(text, fixed.decimals);
-  if (text.trim() === '') return null;
   if (amount === null || amount === '0') throw new Error(`Amount: a number above 0 with at most ${fixed.decimals} digits after the point`);
   const query = new URLSearchParams({ inputMint: input.mint, outputMint: output.mint, amount, slippageBps: byId('slippage').value, swapMode: mode });
   if (isExactIn() && byId('two-hops').checked) query.set('maxHops', '2');

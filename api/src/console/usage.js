@@ -2,8 +2,10 @@
 
 import { attempt, byId, call, element, facts, fillTable, say } from './page.js';
 
-// Webhooks whose dead letters are read, and letters of each: a page of both, for more the webhook's own page has them.
-const MOST = '100';
+// Webhooks whose dead letters are read, and letters of each: the longest page that the API answers of both. For more the
+// webhook's own page has them.
+const WEBHOOKS = '100';
+const LETTERS = '50';
 
 const quota = ({ used, limit }) => `${used} of ${limit ?? 'any number'}`;
 
@@ -13,10 +15,10 @@ async function show() {
   const { webhooks, addresses, storedBytes, messagesPerSecond, deliverySlots } = await call('/api/usage');
   facts(byId('usage'), [['webhooks', quota(webhooks)], ['watched addresses', quota(addresses)], ['bytes of stored messages', quota(storedBytes)],
     ['messages sent in the last second', rate(messagesPerSecond)], ['deliveries at once', quota(deliverySlots)]]);
-  const page = await call(`/api/webhooks?limit=${MOST}`);
+  const page = await call(`/api/webhooks?limit=${WEBHOOKS}`);
   const rows = [];
   for (const { id, url } of page.webhooks) {
-    const failed = await call(`/api/webhooks/${encodeURIComponent(id)}/deliveries?state=failed&limit=${MOST}`);
+    const failed = await call(`/api/webhooks/${encodeURIComponent(id)}/deliveries?state=failed&limit=${LETTERS}`);
     rows.push(...failed.deliveries.map((delivery) => ({ webhook: id, url, ...delivery })));
   }
   fillTable(byId('dead'), [
@@ -25,7 +27,7 @@ async function show() {
     ['Number', ({ sequence }) => sequence, true],
     ['Type', ({ type }) => type],
     ['Why', ({ attempts }) => attempts.at(-1)?.error ?? 'not known'],
-    ['', ({ webhook, id, sequence }) => element('button', { type: 'button', 'aria-label': `Redeliver message ${sequence} of ${webhook}`, click: attempt(async () => {
+    ['', ({ webhook, id, sequence }) => element('button', { type: 'button', id: `redeliver-${id}`, 'aria-label': `Redeliver message ${sequence} of ${webhook}`, click: attempt(async () => {
       await call(`/api/webhooks/${encodeURIComponent(webhook)}/redeliver`, { method: 'POST', body: { id } });
       say(`Message ${sequence} is sent once more.`);
       await show();

@@ -18,9 +18,8 @@ const path = (rest = '') => `/api/webhooks/${encodeURIComponent(shown.id)}${rest
 async function list(more = false) {
   const query = new URLSearchParams({ limit: '50' });
   if (more) query.set('cursor', cursor);
-  else listed = [];
   const page = await call(`/api/webhooks?${query}`);
-  listed.push(...page.webhooks);
+  listed = more ? [...listed, ...page.webhooks] : page.webhooks;
   cursor = page.nextCursor;
   byId('more').hidden = cursor === null;
   fillTable(byId('list'), [
