@@ -1,4 +1,6 @@
 //! Reference: Swagger UI over `openapi.json`, with its script and style sheet from this server.
+//!
+//! What Swagger UI leaves hard to read, without a name or out of the keyboard's reach, a style sheet and a script of our own mend.
 
 use std::sync::LazyLock;
 
@@ -17,6 +19,13 @@ use super::{archive::Archive, page};
 const POLICY: &str = "default-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'self'; \
                       frame-ancestors 'none'";
 
+const JAVASCRIPT: &str = "text/javascript; charset=utf-8";
+const CSS: &str = "text/css; charset=utf-8";
+
+const START: &str = include_str!("reference/start.js");
+const MEND: &str = include_str!("reference/mend.js");
+const MEND_STYLE: &str = include_str!("reference/mend.css");
+
 /// How long a browser may keep the script and the style sheet: they change with the version of Sluice alone.
 const KEPT: HeaderValue = HeaderValue::from_static("public, max-age=3600");
 
@@ -26,14 +35,19 @@ static STYLE: LazyLock<Bytes> = LazyLock::new(|| packed("/dist/swagger-ui.css"))
 pub fn routes() -> Router {
     Router::new()
         .route("/docs", get(async || html()))
-        .route("/docs/start.js", get(async || start()))
+        .route("/docs/start.js", get(async || script(START)))
+        .route("/docs/mend.js", get(async || script(MEND)))
+        .route(
+            "/docs/mend.css",
+            get(async || page(CSS, POLICY, MEND_STYLE)),
+        )
         .route(
             "/docs/swagger-ui.js",
-            get(async || asset("text/javascript; charset=utf-8", SCRIPT.clone())),
+            get(async || asset(JAVASCRIPT, SCRIPT.clone())),
         )
         .route(
             "/docs/swagger-ui.css",
-            get(async || asset("text/css; charset=utf-8", STYLE.clone())),
+            get(async || asset(CSS, STYLE.clone())),
         )
 }
 
@@ -45,12 +59,8 @@ fn html() -> Response {
     )
 }
 
-fn start() -> Response {
-    page(
-        "text/javascript; charset=utf-8",
-        POLICY,
-        include_str!("reference/start.js"),
-    )
+fn script(text: &'static str) -> Response {
+    page(JAVASCRIPT, POLICY, text)
 }
 
 fn asset(media_type: &'static str, packed: Bytes) -> Response {

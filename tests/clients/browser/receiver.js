@@ -6,7 +6,7 @@ import { createServer } from 'node:http';
 // What it answers where it refuses.
 export const REFUSAL = 'not today, said the receiver of the tests';
 
-// Listens, and refuses as many as `refused` of what comes first.
+// Listens, and refuses as many as `refused` of what comes first, or until it is told to accept.
 export async function receive(refused = 0) {
   const received = [];
   const server = createServer(async (request, response) => {
@@ -20,6 +20,9 @@ export async function receive(refused = 0) {
   return {
     url: `http://127.0.0.1:${server.address().port}/console`,
     received,
+    accept: () => {
+      refused = 0;
+    },
     times: (id) => received.filter((each) => each.id === id).length,
     close: () => {
       server.closeAllConnections();

@@ -1,4 +1,4 @@
-// Console in Chromium: every page in both themes, wide and narrow, without a fault of policy or of accessibility.
+// Console and reference in Chromium: every page in both themes, wide and narrow, without a fault of policy or of accessibility.
 
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
@@ -6,7 +6,7 @@ import { test } from 'node:test';
 
 import { assertSound, explainSample, open, quoteAndBuild, WIDTHS } from './browser.js';
 
-const PAGES = ['/console', '/console/pools', '/console/swap', '/console/explain', '/console/webhooks', '/console/keys', '/console/usage', '/console/sign-in'];
+const PAGES = ['/console', '/console/pools', '/console/swap', '/console/explain', '/console/webhooks', '/console/keys', '/console/usage', '/console/sign-in', '/docs'];
 
 // The folder for a picture of each page in each form; none are taken without one.
 const PICTURES = process.env.SLUICE_SCREENSHOTS;
@@ -21,6 +21,7 @@ for (const scheme of ['light', 'dark']) {
         if (path === '/console/webhooks') await page.locator('#new').click();
         if (path === '/console/swap') await quoteAndBuild(page);
         if (path === '/console/explain') await explainSample(page);
+        if (path === '/docs') await page.locator('.opblock').first().waitFor();
         await page.waitForTimeout(300);
         if (PICTURES) await page.screenshot({ path: join(PICTURES, `${path.slice(1).replaceAll('/', '-')}-${scheme}-${width}.png`), fullPage: true });
         await assertSound(page);

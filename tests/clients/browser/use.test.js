@@ -277,11 +277,3 @@ test('what is pasted is explained, and what is none is refused in words', async 
   assert.equal(faults.length, 1, faults.join(', '));
   await close();
 });
-
-test('the reference shows its operations and loads nothing from elsewhere', async () => {
-  const { page, faults, close } = await open('/docs');
-  await page.locator('.opblock').first().waitFor();
-  assert.ok((await page.locator('.opblock').count()) > 30);
-  assert.deepEqual(faults, []);
-  await close();
-});

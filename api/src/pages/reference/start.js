@@ -5,4 +5,6 @@ SwaggerUIBundle({
   deepLinking: true,
   validatorUrl: null,
   defaultModelsExpandDepth: 0,
+  // Of its themes for code one whose every colour is bright enough on its ground.
+  syntaxHighlight: { theme: "tomorrow-night" },
 });

@@ -25,8 +25,8 @@ use tokio::{process::Command, time::timeout};
 
 use crate::{net::TestNet, rust_examples};
 
-/// How long one suite may take. The longest needs most of a minute where nothing else runs; with the others, which need
-/// some ten seconds each, it must stay below the twenty minutes after which the test runner kills this test.
+/// How long one suite may take. The browser and schemathesis need some three minutes each where nothing else runs; with the
+/// others, which need some ten seconds each, they must stay below the twenty minutes after which the test runner kills this test.
 const PATIENCE: Duration = Duration::from_secs(600);
 
 /// How long one JavaScript test may take, milliseconds. A test that hangs is named before the suite is
@@ -133,7 +133,7 @@ fn suites(folders: &Folders) -> anyhow::Result<Vec<Suite>> {
             program: folders.tool("bin/node")?,
         },
         Suite {
-            name: "Chromium: the console",
+            name: "Chromium: the console and the reference",
             arguments: javascript_tests(&browser)?,
             folder: browser,
             program: folders.tool("bin/node")?,
