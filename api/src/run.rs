@@ -1,13 +1,13 @@
 //! Wires up the API: store, market, RPC client, routes and listener, until shutdown.
 
-use std::{num::NonZeroUsize, sync::Arc, time::SystemTime};
+use std::{num::NonZeroUsize, sync::Arc};
 
 use anyhow::Context;
 use axum::Router;
-use service_kit::{CancellationToken, Clock, ReferenceClock, open_files};
+use service_kit::{CancellationToken, Clock, Reference, ReferenceClock, open_files};
 use sluice_config::{ApiConfig, ClientLimitsConfig, Config, WebhooksConfig};
 use sluice_market::{Endpoint, Market};
-use sluice_store::{Store, StoreError};
+use sluice_store::{SharedTime, Store, StoreError};
 use sluice_transaction::{Exchange, ExchangeIds};
 use sluice_webhook_client::Client;
 use solana_pubkey::Pubkey;
@@ -212,7 +212,13 @@ async fn follow_database(
 ) -> Result<(Clock, JoinHandle<()>), StoreError> {
     let read = move || {
         let store = store.clone();
-        async move { Ok::<_, StoreError>(store.server_time().await?.map(SystemTime::from)) }
+        async move {
+            let shared = store.shared_time().await?;
+            Ok::<_, StoreError>(shared.map(|time| match time {
+                SharedTime::Server(now) => Reference::Shows(now.into()),
+                SharedTime::Noted(time) => Reference::IsPast(time.into()),
+            }))
+        }
     };
     let reference = ReferenceClock::start(host.clone(), read).await?;
     Ok((reference.clock(), tokio::spawn(reference.run(shutdown))))

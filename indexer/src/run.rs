@@ -3,20 +3,16 @@
 #[cfg(test)]
 mod tests;
 
-use std::{
-    num::NonZeroU32,
-    sync::Arc,
-    time::{Duration, SystemTime},
-};
+use std::{num::NonZeroU32, sync::Arc, time::Duration};
 
 use anyhow::Context;
 use service_kit::{
-    CancellationToken, Clock, ReferenceClock, open_files,
+    CancellationToken, Clock, Reference, ReferenceClock, open_files,
     traces::{self, Exporting, Traces},
 };
 use sluice_config::Config;
 use sluice_geyser::{Endpoint, Servers};
-use sluice_store::{Store, StoreError};
+use sluice_store::{SharedTime, Store, StoreError};
 use sluice_webhook_client::{Client, Reach};
 use tokio::{
     net::TcpListener,
@@ -185,7 +181,13 @@ async fn follow_database(
 ) -> Result<(Clock, impl Future<Output = ()> + Send), StoreError> {
     let read = move || {
         let store = store.clone();
-        async move { Ok::<_, StoreError>(store.server_time().await?.map(SystemTime::from)) }
+        async move {
+            let shared = store.shared_time().await?;
+            Ok::<_, StoreError>(shared.map(|time| match time {
+                SharedTime::Server(now) => Reference::Shows(now.into()),
+                SharedTime::Noted(time) => Reference::IsPast(time.into()),
+            }))
+        }
     };
     let reference = ReferenceClock::start(host, read).await?;
     Ok((reference.clock(), reference.run(stop)))

@@ -80,6 +80,19 @@ impl Clock {
         }
     }
 
+    /// Has an independent clock that shows less go on from `time`, which is past. Others stay as they are.
+    pub fn catch_up(&self, time: SystemTime) {
+        if let Source::Followed(followed) = &self.0 {
+            let mut reading = followed
+                .reading
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
+            if reading.now() < time {
+                (reading.time, reading.taken) = (time, Instant::now());
+            }
+        }
+    }
+
     /// The time of day as others know it, with which a receiver compares a signature's. Where [`Clock::now`] goes on
     /// from the host's clock as it was at the start, this is the host's as it is.
     #[must_use]
@@ -140,6 +153,17 @@ mod tests {
         assert!(shown >= SystemTime::UNIX_EPOCH + HOUR);
         assert!(shown < host.now(), "it goes on by itself");
         assert_eq!(clock.time_of_day(), host.now(), "others go by the host's");
+
+        let past = SystemTime::UNIX_EPOCH + 5 * HOUR;
+        clock.catch_up(past);
+        assert!(clock.now() >= past && clock.now() < past + HOUR);
+        clock.catch_up(past - HOUR);
+        assert!(clock.now() >= past, "it is not set back");
+        assert_eq!(
+            clock.time_of_day(),
+            host.now(),
+            "others still go by the host's"
+        );
 
         let elsewhere = SystemTime::UNIX_EPOCH + 10 * HOUR;
         clock.follow(elsewhere, Instant::now());

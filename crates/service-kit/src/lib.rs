@@ -19,7 +19,7 @@ pub use backoff::Backoff;
 pub use clock::Clock;
 pub use outage_log::OutageLog;
 pub use progress::Progress;
-pub use reference_clock::ReferenceClock;
+pub use reference_clock::{Reference, ReferenceClock};
 pub use tokio_util::sync::CancellationToken;
 
 /// The allocator of every process of Sluice. Updates, answers and messages are made by one thread and dropped by

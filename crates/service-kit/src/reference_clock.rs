@@ -2,6 +2,9 @@
 //!
 //! What processes agree on by times, such as leases, must not depend on whose host shows which time: a host whose clock
 //! jumps by an hour would find all leases of the others over, or have nothing due for an hour.
+//!
+//! Where there is no clock elsewhere, what processes before have noted is past: one that was started while its host's clock
+//! was behind would otherwise find nothing due until the clock had caught up.
 
 use std::{
     future::Future,
@@ -22,21 +25,28 @@ const LONGEST_READING: Duration = Duration::from_millis(500);
 /// How far the host's clock may be off before an operator should know.
 const NOTEWORTHY: Duration = Duration::from_secs(5);
 
-/// A clock and what it follows, which `read` returns; `None` where there is none but the host's.
+/// What there is to go by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reference {
+    /// A clock elsewhere shows this.
+    Shows(SystemTime),
+    /// There is none but the host's, and this was noted by it, or by it before it was set.
+    IsPast(SystemTime),
+}
+
+/// A clock and what it follows, which `read` returns; `None` where there is nothing yet but the host's clock.
 #[derive(Debug)]
 pub struct ReferenceClock<Read> {
     host: Clock,
     clock: Clock,
     read: Read,
-    /// Whether there is a clock to follow.
-    exists: bool,
     host_is_off: bool,
 }
 
 impl<Read, Answer, Error> ReferenceClock<Read>
 where
     Read: Fn() -> Answer,
-    Answer: Future<Output = Result<Option<SystemTime>, Error>>,
+    Answer: Future<Output = Result<Option<Reference>, Error>>,
     Error: std::error::Error,
 {
     /// Reads the clock elsewhere for the first time.
@@ -48,7 +58,6 @@ where
             clock: Clock::independent_of(&host),
             host,
             read,
-            exists: true,
             host_is_off: false,
         };
         started.follow(Duration::MAX).await?;
@@ -64,7 +73,7 @@ where
     /// Follows until `shutdown`. While nothing can be read, the clock goes on by itself.
     pub async fn run(mut self, shutdown: CancellationToken) {
         let mut outage = OutageLog::new("reading the shared clock");
-        while self.exists && !shutdown.is_cancelled() {
+        while !shutdown.is_cancelled() {
             tokio::select! {
                 () = shutdown.cancelled() => return,
                 () = sleep(INTERVAL) => {}
@@ -74,22 +83,21 @@ where
                 Err(error) => outage.failed("there is no answer", &error),
             }
         }
-        shutdown.cancelled().await;
     }
 
     /// Reads once, and follows a reading that took no longer than `longest`.
     async fn follow(&mut self, longest: Duration) -> Result<(), Error> {
         let asked = Instant::now();
-        let Some(time) = (self.read)().await? else {
-            self.exists = false;
-            return Ok(());
-        };
+        let read = (self.read)().await?;
         let took = asked.elapsed();
-        if took > longest {
-            return Ok(());
+        match read {
+            Some(Reference::Shows(time)) if took <= longest => {
+                self.clock.follow(time, asked + took / 2);
+                self.compare_with_host();
+            }
+            Some(Reference::IsPast(time)) => self.clock.catch_up(time),
+            Some(Reference::Shows(_)) | None => {}
         }
-        self.clock.follow(time, asked + took / 2);
-        self.compare_with_host();
         Ok(())
     }
 
@@ -125,7 +133,9 @@ mod tests {
     async fn what_is_read_is_followed_and_what_the_host_shows_is_not() {
         let there = AtomicU64::new(100);
         let hours = |count: u64| SystemTime::UNIX_EPOCH + HOUR * u32::try_from(count).expect("few");
-        let read = || async { Ok::<_, Infallible>(Some(hours(there.load(Ordering::Relaxed)))) };
+        let read = || async {
+            Ok::<_, Infallible>(Some(Reference::Shows(hours(there.load(Ordering::Relaxed)))))
+        };
         let host = Clock::stopped_at(hours(7));
         let reference = ReferenceClock::start(host.clone(), read).await;
         let mut reference = reference.expect("reads");
@@ -145,14 +155,25 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn without_a_clock_elsewhere_the_host_s_is_gone_on_from() {
-        let read = || async { Ok::<_, Infallible>(None) };
-        let host = Clock::stopped_at(SystemTime::UNIX_EPOCH + HOUR);
+    async fn without_a_clock_elsewhere_the_host_s_is_gone_on_from_but_not_before_what_is_past() {
+        let past = AtomicU64::new(0);
+        let hours = |count: u64| SystemTime::UNIX_EPOCH + HOUR * u32::try_from(count).expect("few");
+        let read = || async {
+            let past = past.load(Ordering::Relaxed);
+            Ok::<_, Infallible>((past > 0).then(|| Reference::IsPast(hours(past))))
+        };
+        let host = Clock::stopped_at(hours(1));
         let reference = ReferenceClock::start(host.clone(), read).await;
-        let reference = reference.expect("answers");
+        let mut reference = reference.expect("answers");
         let clock = reference.clock();
         host.advance(HOUR);
         assert!(clock.now() < host.now());
+        past.store(9, Ordering::Relaxed);
+        reference.follow(Duration::ZERO).await.expect("answers");
+        assert!(clock.now() >= hours(9) && clock.now() < hours(10));
+        past.store(8, Ordering::Relaxed);
+        reference.follow(Duration::ZERO).await.expect("answers");
+        assert!(clock.now() >= hours(9), "time does not go back");
         let shutdown = CancellationToken::new();
         shutdown.cancel();
         reference.run(shutdown).await;

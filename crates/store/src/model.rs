@@ -74,7 +74,7 @@ pub use self::{
     scopes::{Scope, Scopes},
     secret::{MAX_PREVIOUS_SECRETS, Secret, Secrets},
     tenant::{Held, Holder, Load, Tenant, TenantShares},
-    timestamp::Timestamp,
+    timestamp::{SharedTime, Timestamp},
     webhook::{DeliveryOrder, FilterEdited, NewWebhook, Webhook, WebhookDefinition, WebhookPage},
 };
 pub(crate) use self::{

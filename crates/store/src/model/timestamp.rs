@@ -11,6 +11,15 @@ use time::{OffsetDateTime, format_description::well_known::Rfc3339};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Timestamp(i64);
 
+/// What tells the time to all processes on a database.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SharedTime {
+    /// The clock of its server shows this.
+    Server(Timestamp),
+    /// It is a file, and the newest time noted in it is this: what processes before took for the present.
+    Noted(Timestamp),
+}
+
 impl Timestamp {
     /// From unix milliseconds.
     #[must_use]

@@ -2,7 +2,7 @@
 
 use super::store::{Database, Store};
 use crate::{
-    StoreError, Timestamp,
+    SharedTime, StoreError, Timestamp,
     backend::{Row, Value, database_time, values},
 };
 
@@ -26,6 +26,27 @@ impl Store {
                 row.time("now").map(Some)
             }
         }
+    }
+}
+
+/// Newest times that are noted of deliveries, each found in an index. When one is due is not among them: that may be to come.
+const NEWEST: &str = "
+    SELECT max(
+        coalesce((SELECT max(created_at) FROM deliveries WHERE state = 'pending'), 0),
+        coalesce((SELECT max(finished_at) FROM deliveries WHERE finished_at IS NOT NULL), 0)) AS newest";
+
+impl Store {
+    /// What tells the time to all processes on this database; `None` where it is a file in which no delivery is noted yet.
+    ///
+    /// # Errors
+    /// A failure of the database.
+    pub async fn shared_time(&self) -> Result<Option<SharedTime>, StoreError> {
+        if let Some(now) = self.server_time().await? {
+            return Ok(Some(SharedTime::Server(now)));
+        }
+        let row = self.read().await?.one_row(NEWEST, values![]).await?;
+        let newest = row.time("newest")?;
+        Ok((newest.unix_millis() > 0).then_some(SharedTime::Noted(newest)))
     }
 }
 

@@ -100,6 +100,21 @@ async fn hosts_whose_clocks_are_an_hour_off_keep_to_each_other_s_leases() {
     ahead.stop().await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_due_before_the_host_s_clock_was_set_back_by_an_hour_does_not_wait_for_it() {
+    const HOUR: Duration = Duration::from_secs(3600);
+    let harness = IndexerHarness::sqlite().await;
+    let receiver = WebhookReceiver::in_turn([Reply::Accept]).await;
+    let receiver = receiver.expect("a free port");
+    let mut definition = harness.definition();
+    definition.url = receiver.url();
+    let id = harness.create(1, definition).await;
+    store_one(&harness, id).await;
+    let indexer = harness.start_on_host(Timestamp::from(SystemTime::now()).before(HOUR));
+    receiver.until(1).await.expect("is attempted");
+    indexer.stop().await;
+}
+
 async fn an_indexer_killed_again_and_again_loses_nothing_and_repeats_only_the_same(
     mut harness: IndexerHarness,
 ) {
