@@ -24,8 +24,7 @@ const RUNNER: RegistryTool = RegistryTool {
     optimized: true,
 };
 
-/// Tests of services wait most of their time, for a slot, a lease or a retry: with one for each core the cores are idle a third
-/// of the time.
+/// More than one, because tests of services wait much of their time, for a slot, a lease or a retry.
 const TESTS_PER_CORE: usize = 2;
 
 /// Tests that ran, by how they ended. One that was killed for taking too long has failed.
