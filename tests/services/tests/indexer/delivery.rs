@@ -36,12 +36,12 @@ async fn what_was_stored_before_a_crash_is_delivered_after_it(harness: IndexerHa
     indexer.stop().await;
 }
 
-/// Stores a message for this webhook, due at once.
+/// Stores a message for this webhook, due at once. Returns when it was.
 #[expect(
     clippy::disallowed_methods,
     reason = "a row of a test may have any time"
 )]
-async fn store_one(harness: &IndexerHarness, webhook: WebhookId) {
+async fn store_one(harness: &IndexerHarness, webhook: WebhookId) -> Timestamp {
     let messages = [NewMessage {
         id: MessageId::from_bytes([5; 32]),
         webhook,
@@ -54,6 +54,7 @@ async fn store_one(harness: &IndexerHarness, webhook: WebhookId) {
     let now = Timestamp::from(SystemTime::now());
     let commit = Commit::slot(Commitment::Confirmed, 50, &messages, now);
     harness.store.commit(&commit).await.expect("commits");
+    now
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -109,8 +110,8 @@ async fn what_was_due_before_the_host_s_clock_was_set_back_by_an_hour_does_not_w
     let mut definition = harness.definition();
     definition.url = receiver.url();
     let id = harness.create(1, definition).await;
-    store_one(&harness, id).await;
-    let indexer = harness.start_on_host(Timestamp::from(SystemTime::now()).before(HOUR));
+    let stored = store_one(&harness, id).await;
+    let indexer = harness.start_on_host(stored.before(HOUR));
     receiver.until(1).await.expect("is attempted");
     indexer.stop().await;
 }
