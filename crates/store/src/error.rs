@@ -124,7 +124,7 @@ pub enum StoreError {
     MessageRate {
         /// The limit.
         limit: u32,
-        /// How long those that wait take, unless more come meanwhile.
+        /// How long those that wait take, unless more come meanwhile: whole seconds, at least one.
         wait: Duration,
     },
     /// An owner's IDLs would take more than is held of them.

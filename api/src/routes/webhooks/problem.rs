@@ -1,7 +1,5 @@
 //! Problems of the webhook routes: unknown identifiers, and what the store refuses.
 
-use std::time::Duration;
-
 use sluice_store::{StoreError, WebhookId};
 
 use crate::{error::ApiError, extract::echoed};
@@ -34,7 +32,7 @@ pub(super) fn store_error(error: StoreError) -> ApiError {
         StoreError::StoredQuota { bytes, limit } => ApiError::StoredQuota { bytes, limit },
         StoreError::MessageRate { limit, wait } => ApiError::MessageRate {
             limit,
-            retry_after_secs: whole_seconds(wait),
+            retry_after_secs: wait.as_secs(),
         },
         StoreError::IdempotencyKeyReused { webhook } => ApiError::IdempotencyKeyReused { webhook },
         StoreError::BackfillPending => ApiError::BackfillPending,
@@ -61,10 +59,4 @@ pub(super) fn store_error(error: StoreError) -> ApiError {
         },
         other => ApiError::StoreUnavailable(other.into()),
     }
-}
-
-/// Rounded up, so that who comes back then does not come too early.
-fn whole_seconds(wait: Duration) -> u64 {
-    let begun = u64::from(wait.subsec_nanos() > 0);
-    wait.as_secs().saturating_add(begun).max(1)
 }
