@@ -240,8 +240,11 @@ impl<'a> Session<'a> {
         let no_slot_at = self.last_slot_at + self.no_slot_timeout;
         tokio::select! {
             assembled = self.stream.next_batch() => {
-                for assembled in assembled? {
-                    self.assembled(&assembled)?;
+                // Let go of together, when the slot that they complete is shown: hundreds of pieces of memory, which another
+                // thread has allocated.
+                let batch = assembled?;
+                for assembled in &batch {
+                    self.assembled(assembled)?;
                 }
             }
             Some(snapshot) = self.snapshots.1.recv() => self.snapshot(snapshot),

@@ -117,17 +117,16 @@ impl State {
         missing: &mut MissingAccounts,
     ) {
         let changed = changed.filter(|key| *key != address);
-        let renewed = self.pools.get(&address).and_then(|before| {
+        // Found and replaced in one walk: each step to a pool of many is a wait for the memory.
+        let renewed = self.pools.get_mut(&address).and_then(|snapshot| {
             let Some(DecodedAccount::Pool(pool)) = get(&address) else {
                 return None;
             };
-            with_balances(before, pool, changed, &get)
+            *snapshot = Arc::new(with_balances(snapshot, pool, changed, &get)?);
+            Some(())
         });
-        match renewed {
-            Some(pool) => {
-                self.pools.insert_mut(address, Arc::new(pool));
-            }
-            None => self.refresh(address, get, missing),
+        if renewed.is_none() {
+            self.refresh(address, get, missing);
         }
     }
 

@@ -46,12 +46,14 @@ pub async fn figures() -> anyhow::Result<Vec<Figure>> {
     let mut stream = SlotStream::open(servers, request()).await?;
     let mut times = Vec::new();
     while times.len() < SLOTS {
-        for assembled in stream.next_batch().await? {
+        // As the market does: what was taken in is let go of when its slot is shown.
+        let batch = stream.next_batch().await?;
+        for assembled in &batch {
             let Assembled::Update(update) = assembled else {
                 continue;
             };
-            replay.update(&update)?;
-            if let Some(sealed) = completed(&update) {
+            replay.update(update)?;
+            if let Some(sealed) = completed(update) {
                 let view = replay.market().view(QuoteCommitment::Processed);
                 let seen = view.ok().context("the market follows")?.slot().get();
                 anyhow::ensure!(seen == sealed, "slot {sealed} is sealed, {seen} is seen");
