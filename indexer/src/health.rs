@@ -9,10 +9,10 @@ use axum::{
     response::{IntoResponse, Response},
     routing::get,
 };
-use serde_json::{Value, json};
+use serde_json::json;
 use service_kit::{CancellationToken, Clock, open_metrics};
 use sluice_geyser::Servers;
-use sluice_store::{Commitment, Store, StoreError, Timestamp};
+use sluice_store::{Store, Timestamp};
 use tokio::{net::TcpListener, sync::watch};
 
 use crate::{events::subscription_index::Subscriptions, metrics::Metrics, status::Status};
@@ -62,15 +62,16 @@ fn router(health: Health) -> Router {
 
 /// 200 when every event reaches its webhooks now, otherwise 503 with the reason.
 async fn ready(State(health): State<Health>) -> Response {
-    let stored = stored(&health.store).await;
+    let stored = health.store.readiness().await;
     let reason = match &stored {
         Err(error) => Some(error.to_string()),
-        Ok(stored) if health.status.stands_by() && stored["leaderIsSilent"] == true => {
+        Ok(stored) if health.status.stands_by() && stored.leader_is_silent => {
             Some(SILENT.to_owned())
         }
         Ok(_) => health.status.stream_fault(Instant::now()),
     };
-    let stored = stored.unwrap_or(Value::Null);
+    let stored = stored.ok();
+    let filter = stored.and_then(|stored| stored.filter);
     let status = if reason.is_none() {
         StatusCode::OK
     } else {
@@ -82,13 +83,13 @@ async fn ready(State(health): State<Health>) -> Response {
         "standby": health.status.stands_by(),
         "leads": health.status.is_leader(),
         "slot": health.status.last_slot(),
-        "checkpoint": stored["checkpoint"],
+        "checkpoint": stored.and_then(|stored| stored.checkpoint),
         "filter": {
             "wantedRevision": health.subscriptions.borrow().revision().0,
-            "inForceRevision": stored["inForceRevision"],
-            "inForceSinceSlot": stored["inForceSinceSlot"],
+            "inForceRevision": filter.map(|filter| filter.revision.0),
+            "inForceSinceSlot": filter.map(|filter| filter.in_force_slot),
         },
-        "pendingDeliveries": stored["pendingDeliveries"],
+        "pendingDeliveries": stored.map(|stored| stored.pending_deliveries),
     });
     (status, Json(body)).into_response()
 }
@@ -110,16 +111,4 @@ async fn metrics(State(health): State<Health>) -> Response {
         health.metrics.text(),
     )
         .into_response()
-}
-
-async fn stored(store: &Store) -> Result<Value, StoreError> {
-    store.check().await?;
-    let filter = store.filter_state().await?;
-    Ok(json!({
-        "checkpoint": store.checkpoint(Commitment::Confirmed).await?,
-        "leaderIsSilent": store.is_leader_silent().await?,
-        "inForceRevision": filter.map(|filter| filter.revision.0),
-        "inForceSinceSlot": filter.map(|filter| filter.in_force_slot),
-        "pendingDeliveries": store.pending_deliveries().await?,
-    }))
 }

@@ -37,7 +37,7 @@
 //! | encryption | [`Store::encrypted`], [`Store::reencrypt`] |
 //! | compute units | [`Store::learned_units`], [`Store::keep_learned_units`] |
 //! | backups | [`Store::back_up`], [`Store::restore`] |
-//! | upkeep | [`Store::prune`], [`Store::queue_stats`], [`Store::check`], [`Store::server_time`], [`Store::shared_time`], [`Store::schema_of_file`], [`Store::schema_of_server`] |
+//! | upkeep | [`Store::prune`], [`Store::queue_stats`], [`Store::readiness`], [`Store::check`], [`Store::server_time`], [`Store::shared_time`], [`Store::schema_of_file`], [`Store::schema_of_server`] |
 //!
 //! The types of `model` know no SQL; `sql` holds the statements, and `backend`, which speaks to the two databases, is
 //! the only place in Sluice that names `sqlx`. Time and randomness are parameters.
@@ -65,9 +65,9 @@ pub use model::{
     MAX_OWN_RETRY_PAUSES, MAX_OWNER_IDL_BYTES, MAX_PAYLOAD_BYTES, MAX_PREVIOUS_SECRETS,
     MAX_RESPONSE_BYTES, MIN_BATCH_BYTES, MIN_PAYLOAD_BYTES, Memcmp, MessageId, MessageKind,
     MessagePage, NewApiKey, NewMessage, NewWebhook, Observation, OperationKind, OperationRecipient,
-    Outcome, Pause, Payload, QueueStats, Quotas, Recorded, Redeliver, Removed, ResumeState,
-    Retention, Revision, Scope, Scopes, Secret, Secrets, SharedTime, SignatureVersion, Skipped,
-    SlotMessage, StoredIdls, StoredMessage, Tenant, TenantShares, Timestamp, Timings,
+    Outcome, Pause, Payload, QueueStats, Quotas, Readiness, Recorded, Redeliver, Removed,
+    ResumeState, Retention, Revision, Scope, Scopes, Secret, Secrets, SharedTime, SignatureVersion,
+    Skipped, SlotMessage, StoredIdls, StoredMessage, Tenant, TenantShares, Timestamp, Timings,
     TransactionOutcome, TroubledWebhook, UnconfirmedSlot, UploadedIdl, Usage, UsedUpQuota, Webhook,
     WebhookDefinition, WebhookId, WebhookPage, api_key_name_fault,
 };

@@ -26,6 +26,7 @@ mod operation;
 mod pace;
 mod pause;
 mod queue_stats;
+mod readiness;
 mod retention;
 mod scopes;
 mod secret;
@@ -70,6 +71,7 @@ pub use self::{
     operation::{OperationKind, OperationRecipient, TroubledWebhook, UsedUpQuota},
     pause::Pause,
     queue_stats::QueueStats,
+    readiness::Readiness,
     retention::{Removed, Retention},
     scopes::{Scope, Scopes},
     secret::{MAX_PREVIOUS_SECRETS, Secret, Secrets},

@@ -28,6 +28,7 @@ mod load_leased;
 mod operations;
 mod pauses;
 mod quotas;
+mod readiness;
 mod record;
 mod recovery;
 mod redeliver;

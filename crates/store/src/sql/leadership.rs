@@ -10,7 +10,7 @@ use std::time::Duration;
 use super::store::{Database, Store};
 use crate::{
     StoreError,
-    backend::{PostgresLeadership, Sql, SqliteLeadership, database_time, values},
+    backend::{PostgresLeadership, SqliteLeadership},
 };
 
 /// How long a leader leads after it last renewed that, by the database's clock. It renews it every second; another one
@@ -24,18 +24,6 @@ const TAKING: Duration = Duration::from_secs(3);
 const TAKE_OVER: Duration = Duration::from_secs(15);
 
 const _: () = assert!(LEASE.as_secs() + TAKING.as_secs() <= TAKE_OVER.as_secs());
-
-/// Whether nobody leads: the newest leader was silent for longer than its lease, or has given the leadership back.
-const IS_SILENT: Sql = Sql {
-    sqlite: concat!(
-        "SELECT epoch FROM leadership WHERE until IS NULL OR until < ",
-        database_time!(sqlite)
-    ),
-    postgres: concat!(
-        "SELECT epoch FROM leadership WHERE until IS NULL OR until < ",
-        database_time!(postgres)
-    ),
-};
 
 /// The right to ingest the chain: one leader at a time per database. It ends when it is dropped or the
 /// process dies, and when it is not renewed in time, so that a standby takes over.
@@ -74,16 +62,6 @@ impl Store {
             },
             holder,
         }))
-    }
-
-    /// Whether no process may be at work: the one that led has been silent for longer than its lease, or has given the leadership
-    /// back, or there was none yet.
-    ///
-    /// # Errors
-    /// A failure of the database.
-    pub async fn is_leader_silent(&self) -> Result<bool, StoreError> {
-        let silent = self.read().await?.row(IS_SILENT, values![]).await?;
-        Ok(silent.is_some())
     }
 }
 

@@ -8,7 +8,7 @@ use crate::{
 
 /// Most pending deliveries that are counted for the readiness, which is asked for every few seconds and must answer within
 /// milliseconds however many there are. The metrics have all.
-const MAX_COUNTED: i64 = 1_000;
+pub(super) const MAX_COUNTED: i64 = 1_000;
 
 impl Store {
     /// The queue in figures. It counts index entries: tens of milliseconds for a million messages.
@@ -44,21 +44,5 @@ impl Store {
             bytes: figure("bytes")?,
             breakers_open: figure("breakers_open")?,
         })
-    }
-
-    /// How many messages wait for delivery, those of switched-off webhooks included; 1,000 when there are more.
-    ///
-    /// # Errors
-    /// A failure of the database.
-    pub async fn pending_deliveries(&self) -> Result<u64, StoreError> {
-        let mut read = self.read().await?;
-        let row = read
-            .one_row(
-                "SELECT count(*) AS pending FROM
-                     (SELECT webhook FROM deliveries WHERE state = 'pending' LIMIT $1) AS counted",
-                values![MAX_COUNTED],
-            )
-            .await?;
-        row.unsigned("pending")
     }
 }

@@ -33,7 +33,7 @@ async fn lead(store: &Store) -> Leadership {
 }
 
 async fn is_silent(store: &Store) -> bool {
-    store.is_leader_silent().await.expect("reads")
+    store.readiness().await.expect("reads").leader_is_silent
 }
 
 async fn one_leads_and_a_standby_takes_over(fixture: &Fixture) {

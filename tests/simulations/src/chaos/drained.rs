@@ -27,7 +27,7 @@ pub async fn is_drained(store: &Store, end: u64) -> Result<bool, StoreError> {
         }
     }
     // Last: what is written for slots is pending before they count as stored.
-    Ok(store.pending_deliveries().await? == 0)
+    Ok(store.readiness().await?.pending_deliveries == 0)
 }
 
 #[cfg(test)]
