@@ -97,14 +97,15 @@ export async function press(page, selector, key = 'Enter') {
 
 const SERIOUS = ['serious', 'critical'];
 
-// Nothing of the page is wider than the screen, and axe finds nothing serious by any of its rules, but for those named in `without`.
-export async function assertSound(page, { without = [] } = {}) {
+// Nothing of the page is wider than the screen, and axe finds nothing serious by any of its rules, but for those named in `without`:
+// of the whole page, or of the elements that match `within`.
+export async function assertSound(page, { without = [], within = 'html' } = {}) {
   const [wide, screen] = await page.evaluate(() => [document.documentElement.scrollWidth, innerWidth]);
   assert.ok(wide <= screen, `${wide} px of content on ${screen}`);
   await page.evaluate(AXE);
   const rules = Object.fromEntries(without.map((rule) => [rule, { enabled: false }]));
   // Of what is well axe would name every element, which takes longest on a large page.
-  const { violations } = await page.evaluate((options) => globalThis.axe.run(document, options), { rules, resultTypes: ['violations'] });
+  const { violations } = await page.evaluate(([part, options]) => globalThis.axe.run(part, options), [within, { rules, resultTypes: ['violations'] }]);
   const serious = violations.filter(({ impact }) => SERIOUS.includes(impact));
   assert.deepEqual(serious.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(' ')}`), []);
 }
