@@ -11,6 +11,7 @@ pub struct Readiness {
     pub filter: Option<FilterState>,
     /// How many messages wait for delivery, those of switched-off webhooks included; 1,000 when there are more.
     pub pending_deliveries: u64,
-    /// Whether nobody leads: the newest leader was silent for longer than its lease, or has given the leadership back.
+    /// Whether nobody leads: the newest leader was silent for longer than its lease, or has given the leadership back, or there
+    /// was none yet.
     pub leader_is_silent: bool,
 }

@@ -3,11 +3,14 @@
 //! It is asked for every few seconds and must answer within milliseconds, also while the processor is busy: each statement
 //! more is one more wait for the thread of a connection, or for the server.
 
-use super::{stats::MAX_COUNTED, store::Store};
+use super::store::Store;
 use crate::{
     FilterState, Readiness, Revision, StoreError,
     backend::{Sql, database_time, values},
 };
+
+/// Most pending deliveries that are counted, so that the answer takes no longer however many there are. The metrics have all.
+const MAX_COUNTED: i64 = 1_000;
 
 macro_rules! readiness {
     ($database:ident) => {

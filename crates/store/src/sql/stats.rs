@@ -6,10 +6,6 @@ use crate::{
     backend::{unsigned, values},
 };
 
-/// Most pending deliveries that are counted for the readiness, which is asked for every few seconds and must answer within
-/// milliseconds however many there are. The metrics have all.
-pub(super) const MAX_COUNTED: i64 = 1_000;
-
 impl Store {
     /// The queue in figures. It counts index entries: tens of milliseconds for a million messages.
     ///

@@ -127,10 +127,7 @@ async fn results_of_attempts_are_kept(fixture: &Fixture) {
     expected.number = 2;
     expected.response = Some("ok\u{fffd}".to_owned());
     assert_eq!(attempts[1], expected);
-    assert_eq!(
-        store.readiness().await.expect("counts").pending_deliveries,
-        0
-    );
+    assert_eq!(pending(store).await, 0);
     assert_eq!(store.next_due().await.expect("reads"), None);
 }
 

@@ -58,10 +58,7 @@ async fn no_two_dispatchers_lease_the_same_delivery(fixture: &Fixture) {
     }
     assert_eq!(ids_leased.len(), 200);
     assert_eq!(ids_leased.iter().collect::<HashSet<_>>().len(), 200);
-    assert_eq!(
-        store.readiness().await.expect("counts").pending_deliveries,
-        0
-    );
+    assert_eq!(pending(store).await, 0);
 }
 
 async fn two_indexers_store_each_message_once(fixture: &Fixture) {

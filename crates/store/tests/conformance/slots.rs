@@ -55,11 +55,7 @@ async fn messages_of_a_deleted_webhook_are_skipped_and_do_not_block_the_slot(fix
         .delete_webhook(&Access::All, &gone)
         .await
         .expect("deletes");
-    assert_eq!(
-        store.readiness().await.expect("counts").pending_deliveries,
-        0,
-        "its messages go with it"
-    );
+    assert_eq!(pending(store).await, 0, "its messages go with it");
     let messages = [message(&gone, 1), message(&stays, 1)];
     assert_eq!(store_messages(store, &messages).await, 1);
 }
@@ -92,10 +88,7 @@ async fn a_slot_that_cannot_be_stored_leaves_no_trace(fixture: &Fixture) {
     assert!(matches!(failed, Err(StoreError::OutOfRange { .. })));
     let checkpoint = store.checkpoint(Commitment::Confirmed).await;
     assert_eq!(checkpoint.expect("reads"), None);
-    assert_eq!(
-        store.readiness().await.expect("counts").pending_deliveries,
-        0
-    );
+    assert_eq!(pending(store).await, 0);
     store_messages(store, &[message(&id, 1)]).await;
     assert_eq!(
         deliveries(store, &id).await[0].sequence,
