@@ -69,12 +69,17 @@ impl Blocks {
     #[must_use]
     pub fn after<'a>(reported: impl Iterator<Item = (&'a Message, Option<u64>)>) -> Self {
         let mut blocks = Self::default();
+        blocks.go_on(reported);
+        blocks
+    }
+
+    /// Learns what was reported next.
+    pub fn go_on<'a>(&mut self, reported: impl Iterator<Item = (&'a Message, Option<u64>)>) {
         for (message, bank) in reported {
             if let Message::Update(body) = message {
-                blocks.learn(body, bank);
+                self.learn(body, bank);
             }
         }
-        blocks
     }
 
     /// The bank of a slot with this number, or else the newest.

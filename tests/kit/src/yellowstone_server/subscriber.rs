@@ -10,7 +10,7 @@ use sluice_geyser::{
 use super::{
     ReplayPolicy, Shared, lock,
     replay::{Blocks, NoReplay, Numbered},
-    ring,
+    ring::LiveRing,
 };
 use crate::{
     filters,
@@ -33,6 +33,7 @@ pub struct Subscriber {
     shared: Arc<Shared>,
     /// Number of the message of the live ring that comes next.
     at: usize,
+    ring: LiveRing,
     in_force: Option<Request>,
     /// The newest request that was not applied yet.
     pending: Option<Request>,
@@ -68,6 +69,7 @@ impl Subscriber {
             _open: Open::new(Arc::clone(&shared)),
             shared,
             at,
+            ring: LiveRing::default(),
             in_force: None,
             pending: None,
             received: 0,
@@ -218,11 +220,12 @@ impl Subscriber {
         Ok(ControlFlow::Continue(()))
     }
 
-    fn pass_on(&self, number: usize) -> Next {
+    fn pass_on(&mut self, number: usize) -> Next {
         let Some(request) = &self.in_force else {
             return Ok(ControlFlow::Continue(()));
         };
-        let carried = ring::carried(&self.chain.lock(), number, request.commitment);
+        let commitment = request.commitment;
+        let carried = self.ring.carried(&self.chain.lock(), number, commitment);
         for update in carried
             .into_iter()
             .filter_map(|numbered| self.filtered(numbered))
