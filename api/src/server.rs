@@ -1,16 +1,12 @@
 //! Server: HTTP/1.1 connections, no more than are allowed, each with deadlines that end one that drips.
 
 mod idle;
+mod unread_body;
 mod write_deadline;
 
 use std::{convert::Infallible, io, net::SocketAddr, sync::Arc, time::Duration};
 
-use axum::{
-    body::{Body, HttpBody},
-    extract::Request,
-    http,
-    response::Response,
-};
+use axum::{body::HttpBody, extract::Request, http, response::Response};
 use hyper::{body::Incoming, server::conn::http1, upgrade::OnUpgrade};
 use hyper_util::{
     rt::{TokioIo, TokioTimer},
@@ -22,7 +18,7 @@ use tokio::{
     sync::mpsc,
     task::JoinSet,
 };
-use tower::{Service, ServiceExt};
+use tower::{Service, service_fn};
 
 use self::{
     idle::{Connection, IdleConnections},
@@ -119,24 +115,30 @@ pub async fn serve<S>(
             continue;
         };
         let watched = idle.open();
-        let (asked, answered) = (watched.note(), watched.note());
+        let note = watched.note();
         let hold = Hold::new(place, &held);
-        let service = service.clone().map_request(move |request| {
-            asked.asked();
-            let mut request: Request = http::Request::map(request, Body::new);
+        let mut service = service.clone();
+        let service = service_fn(move |request: http::Request<Incoming>| {
+            note.asked();
+            let (mut request, unread) = unread_body::watch(request);
             let extensions = request.extensions_mut();
             extensions.insert(Peer(address));
             if extensions.get::<OnUpgrade>().is_some() {
                 extensions.insert(hold.clone());
             }
-            request
-        });
-        let service = service.map_response(move |answer: Response| {
-            // Of a stream nobody knows where it ends, and it gives way to nobody.
-            if answer.body().size_hint().exact().is_some() {
-                answered.answered();
+            let (answer, note) = (service.call(request), note.clone());
+            async move {
+                let mut answer = answer.await?;
+                if let Some(unread) = unread {
+                    // On the heap, for few have any, and all would have room for it.
+                    Box::pin(unread.take_in(answer.headers_mut())).await;
+                }
+                // Of a stream nobody knows where it ends, and it gives way to nobody.
+                if answer.body().size_hint().exact().is_some() {
+                    note.answered();
+                }
+                Ok(answer)
             }
-            answer
         });
         let connection = connection(stream, service, watched, deadlines, shutdown.clone());
         open.spawn(connection);

@@ -215,6 +215,55 @@ async fn a_body_that_drips_is_refused() {
 }
 
 #[tokio::test]
+async fn a_request_that_is_refused_before_its_body_is_there_costs_the_next_one_nothing() {
+    let client = Client::start().await;
+    // Too long, and of another media type; bodies that are short enough to be taken in all the same.
+    for (kind, length, status) in [("application/json", 20_000, 413), ("text/plain", 300, 415)] {
+        let mut stream = client.connect_from(1).await;
+        for _ in 0..3 {
+            let head = format!(
+                "POST /v1/swap/transaction HTTP/1.1\r\nhost: a\r\ncontent-type: {kind}\r\ncontent-length: {length}\r\n\r\n"
+            );
+            let written = stream.write_all(head.as_bytes()).await;
+            written.expect("a connection");
+            // The server has refused it when its body comes.
+            sleep(Duration::from_millis(100)).await;
+            let body = vec![b' '; length];
+            stream.write_all(&body).await.expect("it is still open");
+            assert_eq!(answer(&mut stream).await, status);
+        }
+    }
+    // Of a body without an end not all is taken in, and the answer says so.
+    let mut stream = client.connect_from(1).await;
+    let head =
+        b"POST /v1/swap/transaction HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\n\
+                 content-length: 90000000\r\n\r\n";
+    stream.write_all(head).await.expect("a connection");
+    let mut text = String::new();
+    let read = soon(stream.read_to_string(&mut text)).await;
+    read.expect("an answer");
+    assert!(text.starts_with("HTTP/1.1 413"), "{text}");
+    assert!(text.contains("\r\nconnection: close\r\n"), "{text}");
+}
+
+/// The status of an answer, which is read to its end.
+async fn answer(stream: &mut TcpStream) -> u16 {
+    let mut text = String::new();
+    while !text.ends_with("\r\n\r\n") {
+        text.push(char::from(soon(stream.read_u8()).await.expect("a head")));
+    }
+    let length = text
+        .lines()
+        .find_map(|line| line.strip_prefix("content-length: "))
+        .expect("a length");
+    let mut body = vec![0; length.parse().expect("a number")];
+    let read = soon(stream.read_exact(&mut body)).await;
+    read.expect("a body");
+    let status = text.split(' ').nth(1).expect("a status");
+    status.parse().expect("a number")
+}
+
+#[tokio::test]
 async fn who_comes_next_finds_room_also_where_many_clients_drip_on_every_place() {
     const PLACES: usize = 64;
     let settings =
