@@ -21,6 +21,7 @@ pub mod receiver;
 pub mod rest;
 pub mod scene;
 pub mod service;
+mod spinning_thread;
 pub mod validator;
 pub mod workdir;
 

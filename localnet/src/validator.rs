@@ -14,7 +14,7 @@ use tokio::net::TcpStream;
 
 use crate::{
     artifacts::Artifacts, chain::Chain, genesis, plugin_config, ports::Ports,
-    process::OwnedProcess, scene::Scene, workdir::WorkDir,
+    process::OwnedProcess, scene::Scene, spinning_thread, workdir::WorkDir,
 };
 
 /// How long the validator may take to confirm its first slots. It needs about two seconds; a machine
@@ -92,6 +92,7 @@ impl Validator {
     /// When the validator dies or is not up in time; the end of its log is part of the message.
     pub async fn wait(&mut self, progress: fn(&str)) -> anyhow::Result<Started> {
         let started = self.wait_for_chain(progress).await?;
+        spinning_thread::give_way(self.process.id());
         self.wait_for_plugin().await?;
         Ok(started)
     }
