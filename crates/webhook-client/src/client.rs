@@ -2,27 +2,37 @@
 //!
 //! - Every resolved address is judged, and the connection goes to judged addresses only
 //!   ([`crate::resolve`]); literal addresses are judged before ([`crate::target`]).
-//! - No redirects, no proxy from the environment.
+//! - No redirects, no proxy: this is HTTP/1.1 on a connection, without a client around it that would know of either.
 //! - One deadline from resolution to the last byte of the answer, of which a bounded part is read.
 
 use std::{
-    io,
+    fmt,
     sync::Arc,
     time::{Duration, Instant, SystemTime},
 };
 
-use reqwest::{Response, header::RETRY_AFTER, redirect::Policy};
+use bytes::Bytes;
+use http::{
+    HeaderMap, HeaderValue, Method, Request, Response,
+    header::{ACCEPT, HOST, RETRY_AFTER},
+};
+use http_body_util::Full;
+use hyper::body::Incoming;
 use sluice_store::{Attempt, MAX_RESPONSE_BYTES, Timestamp};
-use thiserror::Error;
 use tokio::time::timeout;
+use url::{Position, Url};
 
 use crate::{
     address::Own,
-    request::{self, RequestError, SignedRequest, WebhookRequest},
-    resolve::{CachedResolver, Judging, Resolver, SystemResolver},
+    connection::{Connection, Outgoing},
+    connector::Connector,
+    error::{SendError, SetupError},
+    pool::Pool,
+    request::{self, SignedRequest, WebhookRequest},
+    resolve::{CachedResolver, Resolver, SystemResolver},
     retry_after,
-    target::{self, Reach, TargetFault, Zone},
-    timeline::{TimedConnector, Timeline},
+    target::{self, Reach, Zone},
+    timeline::Timeline,
 };
 
 /// Shortest deadline of an attempt: an endpoint on another continent needs most of a second for TLS alone.
@@ -31,51 +41,23 @@ pub const SHORTEST_DEADLINE: Duration = Duration::from_secs(1);
 /// Longest deadline of an attempt, which a lease outlives.
 pub const LONGEST_DEADLINE: Duration = Duration::from_secs(30);
 
-/// Connections kept open to one endpoint between attempts, no fewer than are made to it at once.
-const IDLE_CONNECTIONS: usize = 16;
-
-/// How long they are kept: less than the minute after which many servers close theirs.
-const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
-
-/// Why an attempt brought no complete answer.
-#[derive(Debug, Error)]
-pub enum SendError {
-    /// The URL may not be called, or its address not be connected to.
-    #[error("the URL may not be called: {0}")]
-    Target(#[from] TargetFault),
-    /// The message cannot be written.
-    #[error(transparent)]
-    Request(#[from] RequestError),
-    /// The deadline passed.
-    #[error("no complete answer within {} s", deadline.as_secs_f64())]
-    TimedOut {
-        /// The deadline.
-        deadline: Duration,
-    },
-    /// Name resolution, connection, TLS or the protocol failed.
-    #[error("{0}")]
-    Failed(String),
-}
-
-/// Why there is no client.
-#[derive(Debug, Error)]
-pub enum SetupError {
-    /// The TLS library cannot be set up.
-    #[error("cannot set up TLS: {0}")]
-    Tls(#[from] reqwest::Error),
-    /// The addresses to which nothing may be delivered, because they are this machine's, are not known.
-    #[error("cannot read the addresses of this machine: {0}")]
-    Addresses(#[from] io::Error),
-}
-
 /// Posts messages to endpoints. Cheap to clone; clones share their connections.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Client {
     reach: Reach,
-    public: reqwest::Client,
-    loopback: reqwest::Client,
+    connector: Arc<Connector>,
+    pool: Arc<Pool>,
     own: Own,
     deadline: Duration,
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Client")
+            .field("reach", &self.reach)
+            .field("deadline", &self.deadline)
+            .finish_non_exhaustive()
+    }
 }
 
 /// A complete answer.
@@ -108,17 +90,10 @@ impl Client {
         resolver: Arc<dyn Resolver>,
     ) -> Result<Self, SetupError> {
         let own = Own::read()?;
-        let of_zone = |zone| {
-            builder(Judging {
-                resolver: Arc::clone(&resolver),
-                zone,
-                own: own.clone(),
-            })
-        };
         Ok(Self {
             reach,
-            public: of_zone(Zone::Public).https_only(true).build()?,
-            loopback: of_zone(Zone::Loopback).build()?,
+            connector: Arc::new(Connector::new(resolver, own.clone())?),
+            pool: Arc::default(),
             own,
             deadline: deadline.clamp(SHORTEST_DEADLINE, LONGEST_DEADLINE),
         })
@@ -184,54 +159,92 @@ impl Client {
             body,
         } = request::sign(request, attempt.started)?;
         attempt.request_headers = shown;
-        let client = match zone {
-            Zone::Public => &self.public,
-            Zone::Loopback => &self.loopback,
-        };
-        let timeline = Timeline::start(&url);
-        let request = client.post(url).headers(headers).body(body);
-        let exchange = timeline.during(exchange(request, &timeline));
+        let mut timeline = Timeline::start();
+        let request = outgoing(&url, headers, body)?;
+        let exchange = self.exchange(&url, zone, request, &mut timeline);
         let result = timeout(deadline, exchange).await;
         attempt.timings = timeline.timings();
         result.unwrap_or(Err(SendError::TimedOut { deadline }))
     }
+
+    async fn exchange(
+        &self,
+        url: &Url,
+        zone: Zone,
+        request: Outgoing,
+        timeline: &mut Timeline,
+    ) -> Result<Answer, SendError> {
+        let endpoint = &url[..Position::BeforePath];
+        let (mut connection, response) = self.answer(url, zone, request, timeline).await?;
+        timeline.answered();
+        let status = response.status().as_u16();
+        let retry_after = response.headers().get(RETRY_AFTER);
+        let retry_after = retry_after.and_then(|value| Some(value.to_str().ok()?.to_owned()));
+        let (body, cut) = read(&mut connection, response).await?;
+        if !cut && connection.is_open() {
+            self.pool.keep(endpoint, connection);
+        }
+        Ok(Answer {
+            status,
+            retry_after,
+            body,
+            cut,
+        })
+    }
+
+    /// The head of the answer, and the connection it came by: one that was kept, if there is one.
+    async fn answer(
+        &self,
+        url: &Url,
+        zone: Zone,
+        mut request: Outgoing,
+        timeline: &mut Timeline,
+    ) -> Result<(Connection, Response<Incoming>), SendError> {
+        let endpoint = &url[..Position::BeforePath];
+        while let Some(mut kept) = self.pool.take(endpoint) {
+            match kept.send(request).await {
+                Ok(response) => return Ok((kept, response)),
+                // The endpoint has closed it, and nothing of the request was sent.
+                Err(mut unsent) => match unsent.take_message() {
+                    Some(message) => request = message,
+                    None => return Err(SendError::broken(unsent.into_error())),
+                },
+            }
+        }
+        let mut connection = self.connector.connect(url, zone, timeline).await?;
+        let response = connection.send(request).await;
+        let response = response.map_err(|error| SendError::broken(error.into_error()))?;
+        Ok((connection, response))
+    }
 }
 
-fn builder(judging: Judging) -> reqwest::ClientBuilder {
-    reqwest::Client::builder()
-        .dns_resolver(Arc::new(judging))
-        .connector_layer(TimedConnector)
-        .redirect(Policy::none())
-        .referer(false)
-        .no_proxy()
-        .pool_max_idle_per_host(IDLE_CONNECTIONS)
-        .pool_idle_timeout(IDLE_TIMEOUT)
+/// The request as it is sent over a connection to where `url` leads.
+fn outgoing(url: &Url, headers: HeaderMap, body: Vec<u8>) -> Result<Outgoing, SendError> {
+    let host = &url[Position::BeforeHost..Position::AfterPort];
+    let host = HeaderValue::from_str(host).map_err(SendError::broken)?;
+    let path = &url[Position::BeforePath..Position::AfterQuery];
+    let mut request = Request::new(Full::new(Bytes::from(body)));
+    *request.method_mut() = Method::POST;
+    *request.uri_mut() = path.parse().map_err(SendError::broken)?;
+    *request.headers_mut() = headers;
+    request.headers_mut().insert(HOST, host);
+    let any = HeaderValue::from_static("*/*");
+    request.headers_mut().entry(ACCEPT).or_insert(any);
+    Ok(request)
 }
 
-async fn exchange(
-    request: reqwest::RequestBuilder,
-    timeline: &Timeline,
-) -> Result<Answer, SendError> {
-    let response = request.send().await.map_err(|error| failure(&error))?;
-    timeline.answered();
-    let status = response.status().as_u16();
-    let retry_after = response.headers().get(RETRY_AFTER);
-    let retry_after = retry_after.and_then(|value| Some(value.to_str().ok()?.to_owned()));
-    let (body, cut) = read(response).await?;
-    Ok(Answer {
-        status,
-        retry_after,
-        body,
-        cut,
-    })
-}
-
-/// Reads the answer to its end, so that the connection can be used again, or to the most that is kept of
-/// it; dropping it beyond closes the connection.
-async fn read(mut response: Response) -> Result<(String, bool), SendError> {
-    let mut body = Vec::new();
-    let mut cut = false;
-    while let Some(chunk) = response.chunk().await.map_err(|error| failure(&error))? {
+/// Reads the answer to its end, so that the connection can be used again, or to the most that is kept of it.
+async fn read(
+    connection: &mut Connection,
+    response: Response<Incoming>,
+) -> Result<(String, bool), SendError> {
+    let mut incoming = response.into_body();
+    let (mut body, mut cut) = (Vec::new(), false);
+    while let Some(piece) = connection.piece(&mut incoming).await {
+        let piece = piece.map_err(SendError::broken)?;
+        let Ok(chunk) = piece.into_data() else {
+            continue;
+        };
         let room = MAX_RESPONSE_BYTES.saturating_sub(body.len());
         body.extend_from_slice(chunk.get(..room).unwrap_or(&chunk));
         if chunk.len() > room {
@@ -249,22 +262,4 @@ fn fault(status: u16) -> Option<String> {
         300..400 => Some(format!("answered {status}; redirects are not followed")),
         status => Some(format!("answered {status}")),
     }
-}
-
-/// A refused address is found among the causes; otherwise their texts are joined, since the outermost
-/// one says little. The URL is left out: it may hold a token.
-fn failure(error: &reqwest::Error) -> SendError {
-    let mut texts = Vec::new();
-    let mut cause = std::error::Error::source(error);
-    while let Some(error) = cause {
-        if let Some(fault) = error.downcast_ref::<TargetFault>() {
-            return (*fault).into();
-        }
-        texts.push(error.to_string());
-        cause = error.source();
-    }
-    if texts.is_empty() {
-        return SendError::Failed("the request failed".to_owned());
-    }
-    SendError::Failed(texts.join(": "))
 }

@@ -10,12 +10,18 @@
 //! - [`payload()`]: leaves the data of a message out (pure).
 //! - `signature`: signs a message (pure).
 //! - [`resolve`]: resolves names to addresses, kept for a while, all of them judged.
+//! - `connector`: connects to judged addresses, with TLS where they are public.
+//! - `connection`, `pool`: HTTP on a connection, and those that are kept.
 //! - [`client`]: makes one attempt under one deadline.
 
 pub mod address;
 mod batch;
 pub mod client;
+mod connection;
+mod connector;
+mod error;
 mod payload;
+mod pool;
 pub mod request;
 pub mod resolve;
 pub mod retry_after;
@@ -24,7 +30,8 @@ pub mod target;
 mod timeline;
 
 pub use batch::{batch_body, batch_id};
-pub use client::{Client, SHORTEST_DEADLINE, SendError, SetupError};
+pub use client::{Client, SHORTEST_DEADLINE};
+pub use error::{SendError, SetupError};
 pub use payload::payload;
 pub use request::{SignedRequest, WebhookRequest, is_reserved_header};
 pub use signature::{SecretFault, public_key};

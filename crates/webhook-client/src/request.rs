@@ -8,9 +8,9 @@
 use std::io::Write;
 
 use flate2::{Compression, write::GzEncoder};
-use reqwest::header::{
-    CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, InvalidHeaderName,
-    InvalidHeaderValue, USER_AGENT,
+use http::{
+    HeaderMap, HeaderName, HeaderValue,
+    header::{CONTENT_ENCODING, CONTENT_TYPE, InvalidHeaderName, InvalidHeaderValue, USER_AGENT},
 };
 use sluice_store::{DeliveryOptions, MessageId, Secrets, SignatureVersion, Timestamp};
 use standardwebhooks::{HEADER_WEBHOOK_ID, HEADER_WEBHOOK_SIGNATURE, HEADER_WEBHOOK_TIMESTAMP};

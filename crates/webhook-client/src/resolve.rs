@@ -1,24 +1,13 @@
 //! Resolves names to addresses, every one of which is judged.
-//!
-//! The judge is the HTTP client's resolver itself: the connection goes to the addresses that were judged,
-//! and there is no second resolution that could answer differently.
 
 mod cached;
 mod system;
 
-use std::{
-    future::Future,
-    io,
-    net::{IpAddr, SocketAddr},
-    pin::Pin,
-    sync::Arc,
-};
-
-use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use std::{future::Future, io, net::IpAddr, pin::Pin};
 
 pub(crate) use self::cached::CachedResolver;
 pub use self::system::SystemResolver;
-use crate::{address::Own, target::Zone, timeline};
+use crate::{address::Own, error::SendError, target::Zone};
 
 /// A resolution in progress.
 pub type Lookup = Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send>>;
@@ -29,31 +18,22 @@ pub trait Resolver: Send + Sync + 'static {
     fn lookup(&self, name: &str) -> Lookup;
 }
 
-/// A resolver that gives out addresses of one zone only, and none of this machine's own unless the zone is loopback.
-pub(crate) struct Judging {
-    pub(crate) resolver: Arc<dyn Resolver>,
-    pub(crate) zone: Zone,
-    pub(crate) own: Own,
-}
-
-impl Resolve for Judging {
-    fn resolve(&self, name: Name) -> Resolving {
-        let (lookup, zone) = (self.resolver.lookup(name.as_str()), self.zone);
-        let own = self.own.clone();
-        Box::pin(async move {
-            let addresses = lookup.await?;
-            timeline::resolved();
-            zone.judge(&addresses)?;
-            if zone == Zone::Public {
-                own.judge(&addresses)?;
-            }
-            // The port is the client's to fill in.
-            let sockets = addresses
-                .into_iter()
-                .map(|address| SocketAddr::new(address, 0));
-            Ok(Box::new(sockets) as Addrs)
-        })
+/// The addresses of a name, of one zone only, and none of this machine's `own` unless the zone is loopback.
+///
+/// # Errors
+/// [`SendError::Target`] when one of them is refused, [`SendError::Failed`] when the name is not resolved.
+pub(crate) async fn judged(
+    resolver: &dyn Resolver,
+    own: &Own,
+    zone: Zone,
+    name: &str,
+) -> Result<Vec<IpAddr>, SendError> {
+    let addresses = resolver.lookup(name).await.map_err(SendError::broken)?;
+    zone.judge(&addresses)?;
+    if zone == Zone::Public {
+        own.judge(&addresses)?;
     }
+    Ok(addresses)
 }
 
 #[cfg(test)]
@@ -70,13 +50,10 @@ mod tests {
     }
 
     async fn resolves(zone: Zone, address: &'static str, own: &str) -> bool {
-        let judging = Judging {
-            resolver: Arc::new(Fixed(address)),
-            zone,
-            own: std::iter::once(own.parse().expect("an address")).collect(),
-        };
-        let name = "receiver.example".parse().expect("a name");
-        judging.resolve(name).await.is_ok()
+        let own = std::iter::once(own.parse().expect("an address")).collect();
+        let resolver = Fixed(address);
+        let addresses = judged(&resolver, &own, zone, "receiver.example").await;
+        addresses.is_ok()
     }
 
     #[tokio::test]

@@ -1,6 +1,6 @@
 //! Bare client: sends requests prepared beforehand, headers and signatures included, and keeps no record.
 //!
-//! It is the HTTP library that Sluice's own client is made with, with nothing around it: one client for all
+//! It is the HTTP client that a Rust program would be written with, `reqwest`, with nothing around it: one client for all
 //! receivers, connections that are kept, as many requests at once to each receiver as Sluice makes. So it is what
 //! deliveries are measured against, and no load client: the kit's, which is without a library, shows beside it the most
 //! that the machine can do.
