@@ -13,7 +13,7 @@ use std::{
     fs::{File, TryLockError},
     path::Path,
     sync::Arc,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use sqlx::{
@@ -33,6 +33,10 @@ use crate::StoreError;
 /// How long a statement waits for the other process to finish writing. Our longest transaction
 /// replaces the filters of one webhook, a matter of milliseconds; five seconds mean a stuck process.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How long opening the file may take: on a disk that others keep busy its first syncs alone take longer than a caller waits for a
+/// connection later.
+const OPENING_PATIENCE: Duration = Duration::from_secs(30);
 
 /// Pause before another try to open a file that another process is opening for the first time, which takes
 /// it a few milliseconds.
@@ -336,16 +340,20 @@ pub(super) fn pool(connections: u32) -> SqlitePoolOptions {
 /// Switches a new file to WAL mode and brings its schema up to date. SQLite answers that switch, when
 /// another opener is at it too, with "locked" instead of waiting its busy timeout, so the wait is here.
 async fn prepare(pool: &SqlitePool) -> Result<(), sqlx::Error> {
-    let mut patience = BUSY_TIMEOUT;
+    let begun = Instant::now();
     loop {
         match migrate(pool).await {
-            Err(error) if is_busy(&error) && !patience.is_zero() => {
+            Err(error) if passes(&error) && begun.elapsed() < OPENING_PATIENCE => {
                 tokio::time::sleep(OPENING_PAUSE).await;
-                patience = patience.saturating_sub(OPENING_PAUSE);
             }
             done => return done,
         }
     }
+}
+
+/// Whether what is in the way of opening passes by itself: another opener, or a busy disk.
+fn passes(error: &sqlx::Error) -> bool {
+    matches!(error, sqlx::Error::PoolTimedOut) || is_busy(error)
 }
 
 fn is_busy(error: &sqlx::Error) -> bool {
