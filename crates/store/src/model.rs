@@ -63,7 +63,7 @@ pub use self::{
     idempotency::{CreatedWebhook, Idempotency},
     idl::{ChainIdl, MAX_IDL_BYTES, MAX_OWNER_IDL_BYTES, StoredIdls, UploadedIdl},
     known_account::{KnownAccount, KnownAccountChanges},
-    lease::{Lease, LeaseLimits, LeaseRequest, LeaseToken, LeasedDelivery},
+    lease::{Lease, LeaseLimits, LeaseRequest, LeaseToken, LeasedDelivery, LeasedWebhooks},
     message::{
         BodyTemplate, Commit, Committed, MessageKind, MessagePage, NewMessage, SlotMessage,
         StoredMessage,

@@ -46,6 +46,7 @@ pub struct Submissions {
 #[derive(Debug)]
 pub struct Reservation {
     request: LeaseRequest,
+    is_whole: bool,
     reserved: OwnedSemaphorePermit,
     units: OwnedSemaphorePermit,
     held: Arc<Mutex<Held>>,
@@ -168,6 +169,8 @@ impl DispatchCapacity {
             shares: TenantShares::new(free, Arc::new(self.held.lock().clone())),
         };
         Some(Reservation {
+            is_whole: usize::try_from(count).is_ok_and(|count| count == most)
+                && request.limits.oversized,
             request,
             reserved,
             units: reserved_units,
@@ -193,6 +196,11 @@ impl Reservation {
     #[must_use]
     pub const fn lease_request(&self) -> &LeaseRequest {
         &self.request
+    }
+
+    /// Whether as much was free as was asked for.
+    pub(super) const fn is_whole(&self) -> bool {
+        self.is_whole
     }
 
     /// Submits the deliveries that were leased to the dispatcher. When it has stopped, the leases run out.
@@ -235,10 +243,14 @@ mod tests {
         let first = capacity.reserve(3, 4 * UNIT + 1, NOW).expect("is free");
         let limits = first.lease_request().limits;
         assert_eq!((limits.total, limits.bytes), (3, 5 * UNIT));
-        assert!(limits.oversized, "as much as was asked for");
+        assert!(
+            limits.oversized && first.is_whole(),
+            "as much as was asked for"
+        );
         let second = capacity.reserve(9, 9 * UNIT, NOW).expect("half is free");
         let limits = second.lease_request().limits;
         assert_eq!((limits.bytes, limits.oversized), (5 * UNIT, false));
+        assert!(!second.is_whole());
         assert!(capacity.reserve(1, 1, NOW).is_none(), "no byte is free");
         drop(first);
         let third = capacity.reserve(1, UNIT, NOW).expect("is free again");

@@ -7,7 +7,8 @@ use std::{pin::pin, sync::Arc, time::Duration};
 
 use service_kit::{CancellationToken, Clock, OutageLog};
 use sluice_store::{
-    Attempt, AttemptResult, LeasedDelivery, MessageId, Outcome, Store, StoreError, Timestamp,
+    Attempt, AttemptResult, LeasedDelivery, LeasedWebhooks, MessageId, Outcome, Store, StoreError,
+    Timestamp,
 };
 use sluice_webhook_client::{Client, WebhookRequest, batch_body, batch_id, payload};
 use tokio::{
@@ -21,7 +22,7 @@ use super::{
     capacity::{DispatchCapacity, PERMIT_PATIENCE, ReservedDelivery, ReservedPart, Submissions},
     limiter::{EndpointLimiter, EndpointPermits},
     limits::{MAX_IN_FLIGHT, MAX_LEASED, MAX_LEASED_BYTES},
-    recorder::{Ended, EndedDelivery, Recorder},
+    recorder::{Ended, EndedDelivery, Recorded, Recorder},
     retry,
 };
 use crate::{
@@ -76,8 +77,8 @@ enum Wake {
     Submitted(Vec<ReservedDelivery>),
     /// Messages were inserted whose deliveries are not leased.
     Inserted,
-    /// Results were recorded, so there is capacity again, and a lane may go on.
-    Recorded,
+    /// Results of these webhooks were recorded, so there is capacity again, and a lane may go on.
+    Recorded(LeasedWebhooks),
     /// Retries may have become due.
     Tick,
 }
@@ -86,7 +87,7 @@ enum Wake {
 struct Wakes {
     submissions: Submissions,
     inserted: Arc<Notify>,
-    recorded: Arc<Notify>,
+    recorded: Arc<Recorded>,
     ticks: Interval,
     shutdown: CancellationToken,
 }
@@ -103,7 +104,7 @@ impl Wakes {
                 Some(Wake::Submitted(deliveries))
             }
             () = self.inserted.notified() => Some(Wake::Inserted),
-            () = self.recorded.notified() => Some(Wake::Recorded),
+            () = self.recorded.some() => Some(Wake::Recorded(self.recorded.take())),
             _ = self.ticks.tick() => Some(Wake::Tick),
         }
     }
@@ -112,7 +113,7 @@ impl Wakes {
 impl Dispatcher {
     /// Delivers what is submitted and what is due until `shutdown`, then lets attempts in flight finish.
     pub async fn run(self, submissions: Submissions, shutdown: CancellationToken) {
-        let recorded = Arc::new(Notify::new());
+        let recorded = Arc::<Recorded>::default();
         let (ended, to_record) = mpsc::channel(MAX_LEASED);
         let (due_waits, recorder_sees) = watch::channel(false);
         let limiter = EndpointLimiter::new(usize::try_from(MAX_IN_FLIGHT).unwrap_or(usize::MAX));
@@ -148,16 +149,18 @@ impl Dispatcher {
             outage: OutageLog::new("delivering webhooks"),
         };
         while let Some(wake) = wakes.next().await {
-            let inserted = match wake {
+            let (inserted, of) = match wake {
                 Wake::Submitted(deliveries) => {
                     in_flight.begin(deliveries);
                     continue;
                 }
-                Wake::Inserted => true,
-                Wake::Recorded | Wake::Tick => false,
+                Wake::Inserted => (true, None),
+                Wake::Recorded(webhooks) => (false, Some(webhooks)),
+                Wake::Tick => (false, None),
             };
             let submissions = &mut wakes.submissions;
-            let found = dispatcher.lease_all(submissions, &mut in_flight).await;
+            let leasing = dispatcher.lease_all(of.as_ref(), submissions, &mut in_flight);
+            let found = leasing.await;
             due_waits.send_replace(found || inserted);
             in_flight.tidy();
         }
@@ -173,12 +176,17 @@ impl Dispatcher {
         }
     }
 
-    /// Begins with what is due, as far as there is capacity. Returns whether there was anything.
+    /// Begins with what is due, of these webhooks or of all, as far as there is capacity. Returns whether there was anything.
     /// What is submitted meanwhile does not wait for the database.
-    async fn lease_all(&self, submissions: &mut Submissions, in_flight: &mut InFlight) -> bool {
+    async fn lease_all(
+        &self,
+        of: Option<&LeasedWebhooks>,
+        submissions: &mut Submissions,
+        in_flight: &mut InFlight,
+    ) -> bool {
         let mut found = false;
         while !in_flight.stop.shutdown.is_cancelled() {
-            let mut leasing = pin!(self.lease(&submissions.capacity));
+            let mut leasing = pin!(self.lease(of, &submissions.capacity));
             let leased = loop {
                 tokio::select! {
                     leased = &mut leasing => break leased,
@@ -207,13 +215,21 @@ impl Dispatcher {
 
     async fn lease(
         &self,
+        of: Option<&LeasedWebhooks>,
         capacity: &DispatchCapacity,
     ) -> Result<Vec<ReservedDelivery>, StoreError> {
         let now = Timestamp::from(self.clock.now());
         let Some(reservation) = capacity.reserve(MAX_LEASE, MAX_LEASE_BYTES, now) else {
             return Ok(Vec::new());
         };
-        let leased = self.store.lease_due(reservation.lease_request()).await?;
+        let request = reservation.lease_request();
+        let leased = match of {
+            Some(webhooks) if reservation.is_whole() => {
+                self.store.lease_due_of(webhooks, request).await?
+            }
+            // What runs short goes to those whose turn it is.
+            _ => self.store.lease_due(request).await?,
+        };
         Ok(reservation.assign(leased))
     }
 

@@ -4,9 +4,11 @@
 
 use std::{sync::Arc, time::Duration};
 
+use parking_lot::Mutex;
 use service_kit::{Clock, OutageLog};
 use sluice_store::{
-    AttemptResult, EndpointChange, EndpointState, Lease, Outcome, Store, StoreError, Timestamp,
+    AttemptResult, EndpointChange, EndpointState, Lease, LeasedWebhooks, Outcome, Store,
+    StoreError, Timestamp,
 };
 use tokio::{
     sync::{Notify, mpsc, watch},
@@ -62,8 +64,35 @@ pub(super) struct Recorder {
     pub(super) metrics: Metrics,
     pub(super) clock: Clock,
     pub(super) outage: OutageLog,
-    /// Notified when capacity is free again.
-    pub(super) recorded: Arc<Notify>,
+    /// Told when capacity is free again.
+    pub(super) recorded: Arc<Recorded>,
+}
+
+/// The webhooks of which something was recorded, until they are looked at.
+#[derive(Debug, Default)]
+pub(super) struct Recorded {
+    webhooks: Mutex<LeasedWebhooks>,
+    told: Notify,
+}
+
+impl Recorded {
+    fn tell<'a>(&self, leases: impl Iterator<Item = &'a Lease>) {
+        {
+            let mut webhooks = self.webhooks.lock();
+            leases.for_each(|lease| webhooks.add(lease));
+        }
+        self.told.notify_one();
+    }
+
+    /// Waits until something is recorded.
+    pub(super) async fn some(&self) {
+        self.told.notified().await;
+    }
+
+    /// The webhooks since it was last asked.
+    pub(super) fn take(&self) -> LeasedWebhooks {
+        std::mem::take(&mut self.webhooks.lock())
+    }
 }
 
 impl Recorder {
@@ -73,7 +102,8 @@ impl Recorder {
         while ended.recv_many(&mut batch, MAX_BATCH).await > 0 {
             self.collect_batch(&mut ended, &mut batch).await;
             let (ends, reserved): (Vec<_>, Vec<_>) = batch.drain(..).unzip();
-            match self.record(ends).await {
+            let (results, unused) = split(ends);
+            match self.record(&results, &unused).await {
                 Ok(()) => self.outage.recovered(),
                 Err(error) => {
                     self.metrics.store_failed(&error);
@@ -81,7 +111,8 @@ impl Recorder {
                 }
             }
             drop(reserved);
-            self.recorded.notify_one();
+            let leases = results.iter().map(|result| &result.lease);
+            self.recorded.tell(leases.chain(&unused));
         }
     }
 
@@ -108,17 +139,8 @@ impl Recorder {
         }
     }
 
-    async fn record(&self, batch: Vec<Ended>) -> Result<(), StoreError> {
-        let (mut results, mut unused) = (Vec::new(), Vec::new());
-        for ended in batch {
-            match ended {
-                Ended::Attempted(result) => results.push(*result),
-                Ended::Unused(lease) => unused.push(lease),
-                Ended::AttemptedBatch(batch) => results.extend(batch),
-                Ended::UnusedBatch(leases) => unused.extend(leases),
-            }
-        }
-        let recorded = self.store.record(&results, &next_state).await?;
+    async fn record(&self, results: &[AttemptResult], unused: &[Lease]) -> Result<(), StoreError> {
+        let recorded = self.store.record(results, &next_state).await?;
         for change in &recorded.endpoints {
             self.act_on(change);
         }
@@ -127,7 +149,7 @@ impl Recorder {
             self.metrics.recorded(&result.outcome);
         }
         let now = Timestamp::from(self.clock.now());
-        self.store.release(&unused, now).await
+        self.store.release(unused, now).await
     }
 
     fn act_on(&self, change: &EndpointChange) {
@@ -144,6 +166,20 @@ impl Recorder {
             tracing::info!(%webhook, from, to, trips = after.trips, "breaker");
         }
     }
+}
+
+/// What was attempted, and what was not.
+fn split(batch: Vec<Ended>) -> (Vec<AttemptResult>, Vec<Lease>) {
+    let (mut results, mut unused) = (Vec::new(), Vec::new());
+    for ended in batch {
+        match ended {
+            Ended::Attempted(result) => results.push(*result),
+            Ended::Unused(lease) => unused.push(lease),
+            Ended::AttemptedBatch(batch) => results.extend(batch),
+            Ended::UnusedBatch(leases) => unused.extend(leases),
+        }
+    }
+    (results, unused)
 }
 
 /// The state of an endpoint after a result.

@@ -1,6 +1,6 @@
 //! Leases: the right to attempt a delivery until a time, how one is requested, and the delivery under it.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use super::{
     batch::Batch,
@@ -69,6 +69,17 @@ pub struct Lease {
     /// Whether later deliveries of the webhook wait until its result is recorded.
     pub in_order: bool,
     pub(crate) ordinal: i64,
+}
+
+/// The webhooks of some leases.
+#[derive(Clone, Debug, Default)]
+pub struct LeasedWebhooks(pub(crate) BTreeSet<i64>);
+
+impl LeasedWebhooks {
+    /// Adds that of a lease.
+    pub fn add(&mut self, lease: &Lease) {
+        self.0.insert(lease.ordinal);
+    }
 }
 
 /// A delivery that the holder of its lease alone may attempt.

@@ -72,6 +72,8 @@ pub struct Holder {
 pub struct Held {
     tenants: HashMap<Tenant, Load>,
     webhooks: HashMap<i64, u32>,
+    /// How many of them are of each tenant.
+    webhooks_of: HashMap<Tenant, u32>,
 }
 
 impl Held {
@@ -79,7 +81,10 @@ impl Held {
     pub fn add(&mut self, holder: Holder, load: Load) {
         let of_tenant = self.tenants.entry(holder.tenant).or_default();
         *of_tenant = of_tenant.and(load);
-        let of_webhook = self.webhooks.entry(holder.webhook).or_default();
+        let of_webhook = self.webhooks.entry(holder.webhook).or_insert_with(|| {
+            *self.webhooks_of.entry(holder.tenant).or_default() += 1;
+            0
+        });
         *of_webhook = of_webhook.saturating_add(load.deliveries);
     }
 
@@ -95,6 +100,16 @@ impl Held {
             *of_webhook = of_webhook.saturating_sub(load.deliveries);
             if *of_webhook == 0 {
                 self.webhooks.remove(&holder.webhook);
+                self.remove_webhook(holder.tenant);
+            }
+        }
+    }
+
+    fn remove_webhook(&mut self, tenant: Tenant) {
+        if let Some(webhooks) = self.webhooks_of.get_mut(&tenant) {
+            *webhooks = webhooks.saturating_sub(1);
+            if *webhooks == 0 {
+                self.webhooks_of.remove(&tenant);
             }
         }
     }
@@ -138,6 +153,11 @@ impl TenantShares {
     /// How many deliveries of a webhook, by its ordinal, the process holds.
     pub(crate) fn held_of_webhook(&self, webhook: i64) -> u32 {
         self.held.webhooks.get(&webhook).copied().unwrap_or(0)
+    }
+
+    /// Of how many webhooks of a tenant the process holds deliveries.
+    pub(crate) fn webhooks_held(&self, tenant: Tenant) -> u32 {
+        self.held.webhooks_of.get(&tenant).copied().unwrap_or(0)
     }
 
     /// How much more a tenant may hold.
@@ -226,8 +246,10 @@ mod tests {
             [7, 8, 9].map(|webhook| shares.held_of_webhook(webhook)),
             [1_000, 1, 0]
         );
+        assert_eq!([greedy, another].map(|of| shares.webhooks_held(of)), [2, 0]);
         held.remove(holder(7), all(1_000));
         held.remove(holder(8), Load::of_one(1));
         assert!(held.tenants.is_empty() && held.webhooks.is_empty());
+        assert!(held.webhooks_of.is_empty());
     }
 }

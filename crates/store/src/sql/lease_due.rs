@@ -12,26 +12,20 @@ use super::{
     webhook_row,
 };
 use crate::{
-    Access, Batch, Breaker, DeliveryOrder, LeaseLimits, LeaseRequest, LeasedDelivery, Load,
-    StoreError, Tenant, TenantShares, Timestamp, WebhookId,
+    Access, Batch, Breaker, DeliveryOrder, LeaseLimits, LeaseRequest, LeasedDelivery,
+    LeasedWebhooks, Load, StoreError, Tenant, TenantShares, Timestamp, WebhookId,
     backend::{Connection, Durability, Row, Sql, unsigned, values},
     model::Pace,
 };
 
-/// Active webhooks with deliveries that are or will be due, and when the first of them is, not before the
-/// endpoint's pause ends. It goes from webhook to webhook through the index of due deliveries, so it costs
-/// a few look-ups per webhook with pending ones, however many those are and however many others
-/// there are. The order by all columns of that index, where the smallest webhook would do, keeps PostgreSQL from
-/// using the primary key, in which everything that was ever delivered lies before what is due.
-const WAITING: &str = "
-    WITH RECURSIVE pending (webhook) AS (
-        SELECT (SELECT d.webhook FROM deliveries d WHERE d.due_at IS NOT NULL
-                ORDER BY d.webhook, d.due_at, d.sequence LIMIT 1)
-        UNION ALL
-        SELECT (SELECT d.webhook FROM deliveries d WHERE d.due_at IS NOT NULL AND d.webhook > pending.webhook
-                ORDER BY d.webhook, d.due_at, d.sequence LIMIT 1)
-        FROM pending WHERE pending.webhook IS NOT NULL
-    ), waiting AS MATERIALIZED (
+/// Of the webhooks that `$pending` names the active ones with deliveries that are or will be due, and when the first of them is,
+/// not before the endpoint's pause ends.
+macro_rules! waiting {
+    ($pending:literal) => {
+        concat!(
+            "WITH RECURSIVE pending (webhook) AS (",
+            $pending,
+            "), waiting AS MATERIALIZED (
         SELECT w.ordinal, w.api_key, w.batch_messages, w.batch_bytes, w.batch_wait_ms, w.delivery_options, w.delivery_order,
             k.max_messages_per_second, k.max_delivery_slots, e.breaker, e.concurrency_limit,
             coalesce(e.paused_until, 0) AS paused_until,
@@ -47,7 +41,33 @@ const WAITING: &str = "
     SELECT ordinal, api_key, batch_messages, batch_bytes, batch_wait_ms, delivery_options, delivery_order,
         max_messages_per_second, max_delivery_slots, breaker, concurrency_limit,
         CASE WHEN paused_until > oldest THEN paused_until ELSE oldest END AS due_at
-    FROM waiting WHERE oldest IS NOT NULL";
+    FROM waiting WHERE oldest IS NOT NULL"
+        )
+    };
+}
+
+/// Those of all webhooks. It goes from webhook to webhook through the index of due deliveries, so it costs a few look-ups per
+/// webhook with pending ones, however many those are and however many others there are. The order by all columns of that index,
+/// where the smallest webhook would do, keeps PostgreSQL from using the primary key, in which everything that was ever delivered
+/// lies before what is due.
+const WAITING: &str = waiting!(
+    "
+        SELECT (SELECT d.webhook FROM deliveries d WHERE d.due_at IS NOT NULL
+                ORDER BY d.webhook, d.due_at, d.sequence LIMIT 1)
+        UNION ALL
+        SELECT (SELECT d.webhook FROM deliveries d WHERE d.due_at IS NOT NULL AND d.webhook > pending.webhook
+                ORDER BY d.webhook, d.due_at, d.sequence LIMIT 1)
+        FROM pending WHERE pending.webhook IS NOT NULL
+    "
+);
+
+/// Those of the webhooks in the JSON list `$1`.
+const WAITING_OF: Sql = Sql {
+    sqlite: waiting!("SELECT value FROM json_each($1)"),
+    postgres: waiting!(
+        "SELECT CAST(value AS BIGINT) FROM json_array_elements_text(CAST(CAST($1 AS TEXT) AS JSON))"
+    ),
+};
 
 /// The temporary webhook `$1` of an API key (`$2`, null for all), if it has not ended at `$3`.
 const RELAYED: &str = "
@@ -169,7 +189,29 @@ impl Store {
         request: &LeaseRequest,
     ) -> Result<Vec<LeasedDelivery>, StoreError> {
         // Read on a reading connection first: mostly nothing is due, and then no turn to write is needed.
-        let webhooks = in_turn(self.due_webhooks().await?, request);
+        let webhooks = in_turn(self.due_webhooks().await?, request, None);
+        retried!(self.lease(&webhooks, request))
+    }
+
+    /// The same, of these webhooks alone: where results of theirs were recorded and nothing else has changed, to look at all
+    /// that wait would cost more than to lease. What is left of a share is split as if all of which the process holds deliveries
+    /// had some due.
+    ///
+    /// # Errors
+    /// As [`Store::lease_due`].
+    pub async fn lease_due_of(
+        &self,
+        webhooks: &LeasedWebhooks,
+        request: &LeaseRequest,
+    ) -> Result<Vec<LeasedDelivery>, StoreError> {
+        let listed = serde_json::json!(webhooks.0).to_string();
+        let mut read = self.read().await?;
+        let found = read.rows(WAITING_OF, values![listed]).await?;
+        drop(read);
+        let due = found.iter().map(due_webhook);
+        let due = due.collect::<Result<Vec<_>, _>>()?;
+        let shares = &request.shares;
+        let webhooks = in_turn(due, request, Some(&|tenant| shares.webhooks_held(tenant)));
         retried!(self.lease(&webhooks, request))
     }
 
@@ -272,8 +314,13 @@ impl Store {
 }
 
 /// The webhooks with something due, in the order in which they are leased of. Those of which the process holds as much as it may
-/// are left out: to look each of them up while others wait for the turn to write would cost more than all else.
-fn in_turn(mut webhooks: Vec<DueWebhook>, request: &LeaseRequest) -> Vec<DueWebhook> {
+/// are left out: to look each of them up while others wait for the turn to write would cost more than all else. Where not all were
+/// looked at, `others` says among how many webhooks a tenant's share is split at least.
+fn in_turn(
+    mut webhooks: Vec<DueWebhook>,
+    request: &LeaseRequest,
+    others: Option<&dyn Fn(Tenant) -> u32>,
+) -> Vec<DueWebhook> {
     webhooks.retain(|webhook| webhook.due_at <= request.now);
     let mut due: HashMap<Tenant, u32> = HashMap::new();
     for webhook in &webhooks {
@@ -281,6 +328,7 @@ fn in_turn(mut webhooks: Vec<DueWebhook>, request: &LeaseRequest) -> Vec<DueWebh
     }
     for webhook in &mut webhooks {
         let of_tenant = due.get(&webhook.tenant).copied().unwrap_or(1);
+        let of_tenant = of_tenant.max(others.map_or(0, |others| others(webhook.tenant)));
         webhook.even_part = request.shares.even_part(webhook.tenant, of_tenant);
     }
     webhooks.retain(|webhook| {

@@ -8,8 +8,8 @@ use std::{
 
 use sluice_store::{
     Access, ApiKeyId, BodyTemplate, DeliveryOptions, DeliveryOrder, Held, LeaseLimits,
-    LeaseRequest, LeasedDelivery, Load, OperationKind, Quotas, Store, StoreError, TenantShares,
-    Timestamp, UsedUpQuota, WebhookId,
+    LeaseRequest, LeasedDelivery, LeasedWebhooks, Load, OperationKind, Quotas, Store, StoreError,
+    TenantShares, Timestamp, UsedUpQuota, WebhookId,
 };
 
 use crate::{fixture::*, lease_on_insert::insert_leased, on_both};
@@ -21,6 +21,7 @@ on_both!(
     turns_of_a_webhook_are_shared_by_all_processes,
     a_lane_takes_one_turn,
     webhooks_with_something_due_have_even_parts_of_what_their_owner_may_hold,
+    of_named_webhooks_as_much_is_leased_as_if_all_were_looked_at,
     what_is_kept_at_its_quota_is_told_and_refused,
     while_a_rate_holds_messages_back_no_more_are_put_on_the_way,
 );
@@ -314,4 +315,48 @@ async fn webhooks_with_something_due_have_even_parts_of_what_their_owner_may_hol
         let had = before.get(id.as_str()).copied().unwrap_or(0);
         assert!(had < most, "{id} had {had}");
     }
+}
+
+async fn of_named_webhooks_as_much_is_leased_as_if_all_were_looked_at(fixture: &Fixture) {
+    const WEBHOOKS: u8 = 32;
+    const FREE: u32 = 512;
+    let store = &fixture.store;
+    let mut messages = Vec::new();
+    for number in 1..=WEBHOOKS {
+        let id = with_webhook(store, number).await;
+        messages.extend((1..=16).map(|number| message(&id, number)));
+    }
+    store_messages(store, &messages).await;
+    let one_of_each = LeaseLimits { quota: 1, ..PLENTY };
+    let first = lease_some(store, NOW, one_of_each).await;
+    assert_eq!(first.len(), usize::from(WEBHOOKS));
+    let mut held = Held::default();
+    for each in &first {
+        held.add(each.holder(), Load::of_one(1));
+    }
+    let free = Load {
+        deliveries: FREE - u32::from(WEBHOOKS),
+        bytes: u64::MAX,
+    };
+    let request = LeaseRequest {
+        now: NOW,
+        until: NOW.after(LEASE),
+        token: token(),
+        limits: LeaseLimits {
+            total: FREE,
+            quota: FREE,
+            ..PLENTY
+        },
+        shares: TenantShares::new(free, Arc::new(held)),
+    };
+    let mut named = LeasedWebhooks::default();
+    named.add(&first[0].lease);
+    let leased = store.lease_due_of(&named, &request).await.expect("leases");
+    let of_named = |each: &&LeasedDelivery| each.lease.webhook == first[0].lease.webhook;
+    assert_eq!(leased.iter().filter(of_named).count(), leased.len());
+    let even = FREE / 2 / u32::from(WEBHOOKS);
+    assert_eq!(leased.len() + 1, usize::try_from(even).expect("few"));
+    let none = LeasedWebhooks::default();
+    let leased = store.lease_due_of(&none, &request).await.expect("leases");
+    assert!(leased.is_empty());
 }
