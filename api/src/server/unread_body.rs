@@ -15,7 +15,7 @@ use axum::{
     http::{HeaderMap, HeaderValue, Request, header},
 };
 use bytes::Bytes;
-use http_body_util::BodyExt;
+use http_body_util::{BodyExt, Limited};
 use hyper::body::{Frame, Incoming, SizeHint};
 use parking_lot::Mutex;
 use tokio::time::timeout;
@@ -74,13 +74,11 @@ impl UnreadBody {
 }
 
 /// Whether a body ended within [`MOST`] bytes.
-async fn rest(mut body: Incoming) -> bool {
-    let mut room = MOST;
+async fn rest(body: Incoming) -> bool {
+    let mut body = Limited::new(body, MOST);
     while let Some(frame) = body.frame().await {
-        let length = frame.map(|frame| frame.data_ref().map_or(0, Bytes::len));
-        match length.ok().and_then(|length| room.checked_sub(length)) {
-            Some(rest) => room = rest,
-            None => return false,
+        if frame.is_err() {
+            return false;
         }
     }
     true
