@@ -27,14 +27,14 @@ use tokio_rustls::{
     },
 };
 use tower::{Service, ServiceExt};
-use url::{Host, Position, Url};
+use url::{Position, Url};
 
 use crate::{
     address::Own,
     connection::Connection,
     error::SendError,
     resolve::{Resolver, judged},
-    target::{TargetFault, Zone},
+    target::{self, TargetFault, Zone},
     timeline::Timeline,
 };
 
@@ -71,28 +71,25 @@ impl Connector {
         zone: Zone,
         timeline: &mut Timeline,
     ) -> Result<Connection, SendError> {
-        let host = url.host().ok_or(TargetFault::NoUrl)?;
-        let addresses = match host {
-            Host::Domain(name) => {
-                let addresses = judged(&*self.resolver, &self.own, zone, name).await?;
+        let host = url.host_str().ok_or(TargetFault::NoUrl)?;
+        // Judged already, with the URL.
+        let literal = target::literal(url);
+        let addresses = match literal {
+            Some(address) => vec![address],
+            None => {
+                let addresses = judged(&*self.resolver, &self.own, zone, host).await?;
                 timeline.resolved();
                 addresses
             }
-            // Judged already, with the URL.
-            Host::Ipv4(address) => vec![address.into()],
-            Host::Ipv6(address) => vec![address.into()],
         };
         let stream = tcp(url, addresses).await?;
         timeline.connected();
         if zone == Zone::Loopback {
             return Connection::over(stream).await.map_err(SendError::broken);
         }
-        let name = match host {
-            Host::Domain(name) => {
-                ServerName::try_from(name.to_owned()).map_err(SendError::broken)?
-            }
-            Host::Ipv4(address) => IpAddr::from(address).into(),
-            Host::Ipv6(address) => IpAddr::from(address).into(),
+        let name = match literal {
+            Some(address) => address.into(),
+            None => ServerName::try_from(host.to_owned()).map_err(SendError::broken)?,
         };
         let stream = self.tls.connect(name, stream.into_inner()).await;
         let stream = stream.map_err(SendError::broken)?;
