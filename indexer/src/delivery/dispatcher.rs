@@ -22,7 +22,7 @@ use super::{
     capacity::{DispatchCapacity, PERMIT_PATIENCE, ReservedDelivery, ReservedPart, Submissions},
     limiter::{EndpointLimiter, EndpointPermits},
     limits::{MAX_IN_FLIGHT, MAX_LEASED, MAX_LEASED_BYTES},
-    recorder::{Ended, EndedDelivery, Recorded, Recorder},
+    recorder::{Ended, EndedDelivery, RecordedWebhooks, Recorder},
     retry,
 };
 use crate::{
@@ -87,7 +87,7 @@ enum Wake {
 struct Wakes {
     submissions: Submissions,
     inserted: Arc<Notify>,
-    recorded: Arc<Recorded>,
+    recorded: Arc<RecordedWebhooks>,
     ticks: Interval,
     shutdown: CancellationToken,
 }
@@ -113,7 +113,7 @@ impl Wakes {
 impl Dispatcher {
     /// Delivers what is submitted and what is due until `shutdown`, then lets attempts in flight finish.
     pub async fn run(self, submissions: Submissions, shutdown: CancellationToken) {
-        let recorded = Arc::<Recorded>::default();
+        let recorded = Arc::<RecordedWebhooks>::default();
         let (ended, to_record) = mpsc::channel(MAX_LEASED);
         let (due_waits, recorder_sees) = watch::channel(false);
         let limiter = EndpointLimiter::new(usize::try_from(MAX_IN_FLIGHT).unwrap_or(usize::MAX));

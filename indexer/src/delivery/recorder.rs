@@ -65,17 +65,17 @@ pub(super) struct Recorder {
     pub(super) clock: Clock,
     pub(super) outage: OutageLog,
     /// Told when capacity is free again.
-    pub(super) recorded: Arc<Recorded>,
+    pub(super) recorded: Arc<RecordedWebhooks>,
 }
 
 /// The webhooks of which something was recorded, until they are looked at.
 #[derive(Debug, Default)]
-pub(super) struct Recorded {
+pub(super) struct RecordedWebhooks {
     webhooks: Mutex<LeasedWebhooks>,
     told: Notify,
 }
 
-impl Recorded {
+impl RecordedWebhooks {
     fn tell<'a>(&self, leases: impl Iterator<Item = &'a Lease>) {
         {
             let mut webhooks = self.webhooks.lock();
