@@ -14,7 +14,7 @@ use super::{
 use crate::{
     Access, Batch, Breaker, DeliveryOrder, LeaseLimits, LeaseRequest, LeasedDelivery,
     LeasedWebhooks, Load, StoreError, Tenant, TenantShares, Timestamp, WebhookId,
-    backend::{Connection, Durability, Row, Sql, unsigned, values},
+    backend::{Connection, Durability, Row, Sql, Value, json_rows, unsigned, values},
     model::Pace,
 };
 
@@ -143,6 +143,14 @@ struct DueWebhook {
     even_part: u32,
 }
 
+/// Which of the webhooks with something due were looked at.
+#[derive(Clone, Copy)]
+enum Looked {
+    AtAll,
+    /// Others may have something due too: those of which the process holds deliveries.
+    AtSome,
+}
+
 impl DueWebhook {
     /// Deliveries of it that may be leased at once, where each webhook may have `quota` and so much is left of its tenant's
     /// share.
@@ -189,7 +197,8 @@ impl Store {
         request: &LeaseRequest,
     ) -> Result<Vec<LeasedDelivery>, StoreError> {
         // Read on a reading connection first: mostly nothing is due, and then no turn to write is needed.
-        let webhooks = in_turn(self.due_webhooks().await?, request, None);
+        let webhooks = self.due_webhooks(WAITING, values![]).await?;
+        let webhooks = in_turn(webhooks, request, Looked::AtAll);
         retried!(self.lease(&webhooks, request))
     }
 
@@ -204,14 +213,11 @@ impl Store {
         webhooks: &LeasedWebhooks,
         request: &LeaseRequest,
     ) -> Result<Vec<LeasedDelivery>, StoreError> {
-        let listed = serde_json::json!(webhooks.0).to_string();
-        let mut read = self.read().await?;
-        let found = read.rows(WAITING_OF, values![listed]).await?;
-        drop(read);
-        let due = found.iter().map(due_webhook);
-        let due = due.collect::<Result<Vec<_>, _>>()?;
-        let shares = &request.shares;
-        let webhooks = in_turn(due, request, Some(&|tenant| shares.webhooks_held(tenant)));
+        let named: Vec<_> = webhooks.0.iter().collect();
+        let webhooks = self
+            .due_webhooks(WAITING_OF, values![json_rows(&named)?])
+            .await?;
+        let webhooks = in_turn(webhooks, request, Looked::AtSome);
         retried!(self.lease(&webhooks, request))
     }
 
@@ -225,18 +231,10 @@ impl Store {
         id: &WebhookId,
         request: &LeaseRequest,
     ) -> Result<Vec<LeasedDelivery>, StoreError> {
-        let mut read = self.read().await?;
-        let found = read
-            .rows(
-                RELAYED,
-                values![id.as_str(), webhook_row::api_key_text(access), request.now],
-            )
+        let key = webhook_row::api_key_text(access);
+        let webhooks = self
+            .due_webhooks(RELAYED, values![id.as_str(), key, request.now])
             .await?;
-        drop(read);
-        let webhooks = found
-            .iter()
-            .map(due_webhook)
-            .collect::<Result<Vec<_>, _>>()?;
         retried!(self.lease(&webhooks, request))
     }
 
@@ -246,13 +244,17 @@ impl Store {
     /// # Errors
     /// A failure of the database.
     pub async fn next_due(&self) -> Result<Option<Timestamp>, StoreError> {
-        let webhooks = self.due_webhooks().await?;
+        let webhooks = self.due_webhooks(WAITING, values![]).await?;
         Ok(webhooks.iter().map(|webhook| webhook.due_at).min())
     }
 
-    async fn due_webhooks(&self) -> Result<Vec<DueWebhook>, StoreError> {
+    async fn due_webhooks(
+        &self,
+        statement: impl Into<Sql>,
+        values: Vec<Value>,
+    ) -> Result<Vec<DueWebhook>, StoreError> {
         let mut read = self.read().await?;
-        let found = read.rows(WAITING, values![]).await?;
+        let found = read.rows(statement, values).await?;
         found.iter().map(due_webhook).collect()
     }
 
@@ -314,12 +316,11 @@ impl Store {
 }
 
 /// The webhooks with something due, in the order in which they are leased of. Those of which the process holds as much as it may
-/// are left out: to look each of them up while others wait for the turn to write would cost more than all else. Where not all were
-/// looked at, `others` says among how many webhooks a tenant's share is split at least.
+/// are left out: to look each of them up while others wait for the turn to write would cost more than all else.
 fn in_turn(
     mut webhooks: Vec<DueWebhook>,
     request: &LeaseRequest,
-    others: Option<&dyn Fn(Tenant) -> u32>,
+    looked: Looked,
 ) -> Vec<DueWebhook> {
     webhooks.retain(|webhook| webhook.due_at <= request.now);
     let mut due: HashMap<Tenant, u32> = HashMap::new();
@@ -328,8 +329,13 @@ fn in_turn(
     }
     for webhook in &mut webhooks {
         let of_tenant = due.get(&webhook.tenant).copied().unwrap_or(1);
-        let of_tenant = of_tenant.max(others.map_or(0, |others| others(webhook.tenant)));
-        webhook.even_part = request.shares.even_part(webhook.tenant, of_tenant);
+        let others = match looked {
+            Looked::AtAll => 0,
+            Looked::AtSome => request.shares.webhooks_held(webhook.tenant),
+        };
+        webhook.even_part = request
+            .shares
+            .even_part(webhook.tenant, of_tenant.max(others));
     }
     webhooks.retain(|webhook| {
         let left = Left::of_process_alone(&request.shares, webhook.tenant);

@@ -266,35 +266,47 @@ async fn while_a_rate_holds_messages_back_no_more_are_put_on_the_way(fixture: &F
     assert_eq!(wait(at(3_250)).await, None);
 }
 
-async fn webhooks_with_something_due_have_even_parts_of_what_their_owner_may_hold(
-    fixture: &Fixture,
-) {
-    const WEBHOOKS: u8 = 32;
-    const FREE: u32 = 512;
-    let store = &fixture.store;
+/// Webhooks of one owner, and what a process may hold, of which he may hold half.
+const WEBHOOKS: u8 = 32;
+const FREE: u32 = 512;
+
+/// Owes each of them more than its even part.
+async fn owe_many_webhooks(store: &Store) {
     let mut messages = Vec::new();
     for number in 1..=WEBHOOKS {
         let id = with_webhook(store, number).await;
         messages.extend((1..=16).map(|number| message(&id, number)));
     }
     store_messages(store, &messages).await;
+}
+
+/// A request of a process that holds this, so many deliveries together.
+fn request_within_shares(held: &Held, held_deliveries: u32) -> LeaseRequest {
+    let free = Load {
+        deliveries: FREE - held_deliveries,
+        bytes: u64::MAX,
+    };
+    LeaseRequest {
+        now: NOW,
+        until: NOW.after(LEASE),
+        token: token(),
+        limits: LeaseLimits {
+            total: FREE,
+            quota: FREE,
+            ..PLENTY
+        },
+        shares: TenantShares::new(free, Arc::new(held.clone())),
+    }
+}
+
+async fn webhooks_with_something_due_have_even_parts_of_what_their_owner_may_hold(
+    fixture: &Fixture,
+) {
+    let store = &fixture.store;
+    owe_many_webhooks(store).await;
     let mut held = Held::default();
     let lease = async |held: &Held, held_deliveries: u32| {
-        let free = Load {
-            deliveries: FREE - held_deliveries,
-            bytes: u64::MAX,
-        };
-        let request = LeaseRequest {
-            now: NOW,
-            until: NOW.after(LEASE),
-            token: token(),
-            limits: LeaseLimits {
-                total: FREE,
-                quota: FREE,
-                ..PLENTY
-            },
-            shares: TenantShares::new(free, Arc::new(held.clone())),
-        };
+        let request = request_within_shares(held, held_deliveries);
         store.lease_due(&request).await.expect("leases")
     };
     let leased = lease(&held, 0).await;
@@ -318,15 +330,8 @@ async fn webhooks_with_something_due_have_even_parts_of_what_their_owner_may_hol
 }
 
 async fn of_named_webhooks_as_much_is_leased_as_if_all_were_looked_at(fixture: &Fixture) {
-    const WEBHOOKS: u8 = 32;
-    const FREE: u32 = 512;
     let store = &fixture.store;
-    let mut messages = Vec::new();
-    for number in 1..=WEBHOOKS {
-        let id = with_webhook(store, number).await;
-        messages.extend((1..=16).map(|number| message(&id, number)));
-    }
-    store_messages(store, &messages).await;
+    owe_many_webhooks(store).await;
     let one_of_each = LeaseLimits { quota: 1, ..PLENTY };
     let first = lease_some(store, NOW, one_of_each).await;
     assert_eq!(first.len(), usize::from(WEBHOOKS));
@@ -334,21 +339,7 @@ async fn of_named_webhooks_as_much_is_leased_as_if_all_were_looked_at(fixture: &
     for each in &first {
         held.add(each.holder(), Load::of_one(1));
     }
-    let free = Load {
-        deliveries: FREE - u32::from(WEBHOOKS),
-        bytes: u64::MAX,
-    };
-    let request = LeaseRequest {
-        now: NOW,
-        until: NOW.after(LEASE),
-        token: token(),
-        limits: LeaseLimits {
-            total: FREE,
-            quota: FREE,
-            ..PLENTY
-        },
-        shares: TenantShares::new(free, Arc::new(held)),
-    };
+    let request = request_within_shares(&held, u32::from(WEBHOOKS));
     let mut named = LeasedWebhooks::default();
     named.add(&first[0].lease);
     let leased = store.lease_due_of(&named, &request).await.expect("leases");
