@@ -190,15 +190,17 @@ impl Process {
         Ok(true)
     }
 
-    /// Asks it to end, with SIGTERM.
+    /// Asks it to end, with SIGTERM, and once: a supervisor waits then, and a second signal would end it in the middle of
+    /// its work.
     ///
     /// # Errors
     /// When the system does not let it be asked.
     pub fn stop(&mut self) -> anyhow::Result<()> {
         if let Some(running) = &mut self.running
+            && running.stopping.is_none()
             && let Some(id) = running.child.id()
         {
-            running.stopping.get_or_insert_with(Instant::now);
+            running.stopping = Some(Instant::now());
             kill(Pid::from_raw(i32::try_from(id)?), Signal::SIGTERM)?;
         }
         Ok(())
@@ -305,5 +307,54 @@ fn how(name: &str, asked: bool, status: ExitStatus, log: &str) -> Ended {
         Ended::CouldNotStart(log.to_owned())
     } else {
         Ended::Wrongly(format!("{name} ended by itself with {status}: {log}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{io, os::unix::fs::PermissionsExt};
+
+    use tokio::time::sleep;
+
+    use super::*;
+
+    /// Ends some time after the first SIGTERM as it was asked to, and at once at a second one.
+    const DRAINS: &str = "#!/bin/sh
+trap 'asked=\"$asked.\"; [ \"$asked\" != .. ] || exit 130' TERM
+echo 'the indexer runs' >&2
+while [ -z \"$asked\" ]; do sleep 0.01; done
+sleep 0.2
+sleep 0.2
+";
+
+    async fn until_it_runs(folder: &Path) -> io::Result<()> {
+        while !fs::read_to_string(folder.join("sluice-1-1.log"))?.contains(STARTED) {
+            sleep(Duration::from_millis(10)).await;
+        }
+        Ok(())
+    }
+
+    #[tokio::test]
+    async fn a_process_that_takes_its_time_to_end_is_asked_once() -> anyhow::Result<()> {
+        let folder = tempfile::tempdir()?;
+        let binary = folder.path().join("drains");
+        fs::write(&binary, DRAINS)?;
+        fs::set_permissions(&binary, fs::Permissions::from_mode(0o755))?;
+        let mut process = Process::new(1, &binary, folder.path(), "", "", None)?;
+        assert!(process.start_if_due()?);
+        until_it_runs(folder.path()).await?;
+
+        process.stop()?;
+        sleep(Duration::from_millis(100)).await;
+        process.stop()?;
+
+        let ended = loop {
+            if let Some(ended) = process.look(Duration::ZERO)? {
+                break ended;
+            }
+            sleep(Duration::from_millis(10)).await;
+        };
+        assert_eq!(ended, Ended::Asked);
+        Ok(())
     }
 }
