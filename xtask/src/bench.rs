@@ -215,7 +215,7 @@ fn measure_webhooks(repo: &Repo) -> Result<Value> {
 /// How a program that measures is built.
 #[derive(Clone, Copy)]
 enum Build {
-    /// As the tests are: for figures that no machine changes.
+    /// As the tests are, linted: for figures that no machine changes.
     Test,
     /// To measure this machine.
     Release,
@@ -252,7 +252,11 @@ impl Build {
 /// Builds and runs a program that writes its figures to the file named as its argument.
 fn measure(repo: &Repo, step: Step, build: Build, program: &str, file: &str) -> Result<Value> {
     let words = [build.words(), &[program]].concat();
-    step.run(&mut Workspace::root(repo).cargo(repo, &words))?;
+    let built_from = match build {
+        Build::Test => repo.linted_as_it_is_built(),
+        Build::Release => repo.clone(),
+    };
+    step.run(&mut Workspace::root(&built_from).cargo(repo, &words))?;
     let folder = repo.target().join("bench");
     fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
     let file = folder.join(file);

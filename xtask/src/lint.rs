@@ -24,21 +24,37 @@ pub fn formatting(repo: &Repo) -> Result<()> {
     Ok(())
 }
 
-/// Fails on the first warning of the compiler or clippy, in the workspaces that are linted.
-pub fn clippy(repo: &Repo) -> Result<()> {
-    for workspace in Workspace::all(repo).iter().filter(|one| one.is_linted) {
+/// Fails on the first warning of the compiler or clippy in the programs and in the plugin.
+pub fn on_chain(repo: &Repo) -> Result<()> {
+    for workspace in [Workspace::programs(repo), Workspace::plugin(repo)] {
         let name = workspace.name;
         let step = Step::begin(
             repo,
             &format!("clippy-{name}"),
             &format!("Linting the {name} workspace"),
             "no warning of the compiler or of clippy is left standing",
-            "some minutes from nothing, seconds after an edit",
+            "a minute from nothing, seconds after an edit",
         )?;
         let words = ["clippy", "--workspace", "--all-targets", "--locked"];
         let mut clippy = workspace.cargo(repo, &words);
         step.run(clippy.args(["--", "-D", "warnings"]))?;
         step.done();
     }
+    Ok(())
+}
+
+/// Builds everything in the root workspace and fails on the first warning of the compiler or clippy. The checkout must be
+/// one that is linted as it is built; what is built from it afterwards is found built.
+pub fn build(repo: &Repo) -> Result<()> {
+    let step = Step::begin(
+        repo,
+        "build-root",
+        "Building and linting the root workspace",
+        "no warning of the compiler or of clippy is left standing",
+        "5 minutes from nothing, seconds after an edit",
+    )?;
+    let words = ["build", "--workspace", "--all-targets", "--locked"];
+    step.run(&mut Workspace::root(repo).cargo(repo, &words))?;
+    step.done();
     Ok(())
 }

@@ -22,6 +22,7 @@ mod guard_tests;
 mod idl;
 mod imports;
 mod lint;
+mod linted_build;
 mod localnet;
 mod miri;
 mod mutants;
@@ -85,8 +86,11 @@ enum Task {
         extra: Vec<OsString>,
     },
     /// Run every check and every test, the end-to-end one included.
-    #[command(after_help = "Examples:\n  cargo xtask test")]
-    Test,
+    #[command(after_help = "Examples:\n  cargo xtask test\n  cargo xtask test on-chain")]
+    Test {
+        #[arg(value_enum, default_value_t = test::Part::All)]
+        part: test::Part,
+    },
     /// Swap with the tools that integrators use, in JavaScript and Python, and fuzz the API.
     #[command(after_help = "Examples:\n  cargo xtask clients")]
     Clients,
@@ -249,7 +253,7 @@ fn run(arguments: Arguments) -> Result<ExitCode> {
     let cache = Cache::open()?;
     match arguments.task {
         Task::Localnet { demo, extra } => match localnet::run(&repo, &cache, demo, &extra)? {},
-        Task::Test => return Ok(test::run(&repo, &cache)),
+        Task::Test { part } => return Ok(test::run(&repo, &cache, part)),
         Task::Clients => clients::run(&repo, &cache)?,
         Task::Typescript => clients::typescript::run(&repo)?,
         Task::Build { part } => build::run(&repo, &cache, part)?,

@@ -64,15 +64,18 @@ pub fn check(repo: &Repo) -> Result<()> {
 
 /// Tests the prover itself: against the chain's machine, and with what it must not take for proved.
 pub fn test(repo: &Repo) -> Result<()> {
-    let prover = Prover::set_up(repo)?;
-    prover.test(repo)?;
+    Prover::set_up(repo)?.test(repo)
+}
+
+/// Executes what the tests sent to the guard in the prover's machine as well.
+pub fn test_recorded(repo: &Repo) -> Result<()> {
     if sbf::official::is_there() {
         println!(
             "    recorded inputs are not executed: the prover's machine is of the other toolchain's bytes"
         );
         return Ok(());
     }
-    prover.test_recorded(repo)
+    Prover::set_up(repo)?.test_recorded(repo)
 }
 
 /// Changes the guard in every small way, and writes of each change whether it is noticed.

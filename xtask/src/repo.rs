@@ -9,6 +9,7 @@ use anyhow::{Context, Result};
 #[derive(Clone, Debug)]
 pub struct Repo {
     root: PathBuf,
+    is_linted_as_it_is_built: bool,
 }
 
 impl Repo {
@@ -21,12 +22,29 @@ impl Repo {
             .context("xtask stands in a folder of the repository")?;
         Ok(Self {
             root: root.to_path_buf(),
+            is_linted_as_it_is_built: false,
         })
     }
 
     /// A checkout, or a copy of parts of one, at this path.
     pub fn at(root: PathBuf) -> Self {
-        Self { root }
+        Self {
+            root,
+            is_linted_as_it_is_built: false,
+        }
+    }
+
+    /// The same checkout, whose root workspace and tests on a bank are linted by every build of them.
+    pub fn linted_as_it_is_built(&self) -> Self {
+        Self {
+            is_linted_as_it_is_built: true,
+            ..self.clone()
+        }
+    }
+
+    /// Whether every build of those lints them.
+    pub fn is_linted_as_it_is_built(&self) -> bool {
+        self.is_linted_as_it_is_built
     }
 
     pub fn root(&self) -> &Path {

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use crate::command::cargo;
+use crate::linted_build;
 use crate::plugin;
 use crate::repo::Repo;
 
@@ -11,8 +12,8 @@ use crate::repo::Repo;
 pub struct Workspace {
     pub name: &'static str,
     pub manifest: PathBuf,
-    /// Whether clippy checks it; in the others a warning of the compiler is an error of the manifest's lints.
-    pub is_linted: bool,
+    /// Whether building it lints it.
+    is_linted_as_it_is_built: bool,
     /// Build folder for native code; `None` is cargo's own.
     target: Option<PathBuf>,
 }
@@ -22,7 +23,7 @@ impl Workspace {
         Self {
             name: "root",
             manifest: repo.root().join("Cargo.toml"),
-            is_linted: true,
+            is_linted_as_it_is_built: repo.is_linted_as_it_is_built(),
             target: None,
         }
     }
@@ -32,7 +33,7 @@ impl Workspace {
         Self {
             name: "programs",
             manifest: repo.programs_manifest(),
-            is_linted: true,
+            is_linted_as_it_is_built: false,
             target: Some(repo.target().join("programs-native")),
         }
     }
@@ -41,18 +42,17 @@ impl Workspace {
         Self {
             name: "geyser-plugin",
             manifest: repo.plugin_manifest(),
-            is_linted: true,
+            is_linted_as_it_is_built: false,
             target: Some(plugin::target(repo)),
         }
     }
 
-    /// The tests that run the programs on a whole bank. For clippy their seven hundred dependencies would have to be
-    /// compiled once more.
+    /// The tests that run the programs on a whole bank.
     pub fn bank(repo: &Repo) -> Self {
         Self {
             name: "bank",
             manifest: repo.root().join("tests/bank/Cargo.toml"),
-            is_linted: false,
+            is_linted_as_it_is_built: repo.is_linted_as_it_is_built(),
             target: Some(repo.target().join("bank")),
         }
     }
@@ -63,7 +63,7 @@ impl Workspace {
         Self {
             name: "fuzz",
             manifest: repo.root().join("tests/fuzz/Cargo.toml"),
-            is_linted: false,
+            is_linted_as_it_is_built: false,
             target: Some(repo.target().join("fuzz")),
         }
     }
@@ -95,6 +95,9 @@ impl Workspace {
         command.arg("--manifest-path").arg(&self.manifest);
         if let Some(target) = &self.target {
             command.env("CARGO_TARGET_DIR", target);
+        }
+        if self.is_linted_as_it_is_built {
+            linted_build::apply(command);
         }
     }
 }
