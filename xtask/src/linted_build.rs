@@ -2,14 +2,29 @@
 
 use std::process::Command;
 
+use crate::repo::{LintedBuild, Repo};
+
 /// Makes a cargo command that builds lint as well, and fail on a warning.
 ///
 /// Clippy's driver is the compiler with further lints. `cargo clippy` has it check without building, for which all
 /// dependencies are checked once more beside being built: that takes half as long as building them.
-pub fn apply(command: &mut Command) {
+pub fn apply(build: LintedBuild, command: &mut Command) {
     command.env("RUSTC_WORKSPACE_WRAPPER", DRIVER);
     command.env("CLIPPY_ARGS", DENY_WARNINGS);
+    if build.is_first {
+        command.env(INCREMENTAL, "0");
+    }
 }
+
+/// Has another run of this program build as this one does: another setting would compile everything once more.
+pub fn hand_on(repo: &Repo, command: &mut Command) {
+    if repo.linted_build().is_some_and(|build| build.is_first) {
+        command.env(INCREMENTAL, "0");
+    }
+}
+
+/// Cargo's switch for what a build leaves to the next one.
+const INCREMENTAL: &str = "CARGO_INCREMENTAL";
 
 const DRIVER: &str = "clippy-driver";
 
@@ -27,7 +42,7 @@ mod tests {
         let file = folder.join("lib.rs");
         std::fs::write(&file, source).expect("written");
         let mut driver = Command::new(DRIVER);
-        apply(&mut driver);
+        apply(LintedBuild { is_first: true }, &mut driver);
         // As cargo starts it: the compiler's name comes first.
         driver.args(["rustc", "--crate-type=lib", "--emit=metadata", "--out-dir"]);
         let output = driver.arg(&folder).arg(&file).output().expect("it runs");

@@ -88,8 +88,9 @@ enum Task {
     /// Run every check and every test, the end-to-end one included.
     #[command(after_help = "Examples:\n  cargo xtask test\n  cargo xtask test on-chain")]
     Test {
-        #[arg(value_enum, default_value_t = test::Part::All)]
-        part: test::Part,
+        /// Only these parts, which need no service; without any, everything.
+        #[arg(value_enum)]
+        parts: Vec<test::Part>,
     },
     /// Swap with the tools that integrators use, in JavaScript and Python, and fuzz the API.
     #[command(after_help = "Examples:\n  cargo xtask clients")]
@@ -253,7 +254,7 @@ fn run(arguments: Arguments) -> Result<ExitCode> {
     let cache = Cache::open()?;
     match arguments.task {
         Task::Localnet { demo, extra } => match localnet::run(&repo, &cache, demo, &extra)? {},
-        Task::Test { part } => return Ok(test::run(&repo, &cache, part)),
+        Task::Test { parts } => return Ok(test::run(&repo, &cache, &parts)),
         Task::Clients => clients::run(&repo, &cache)?,
         Task::Typescript => clients::typescript::run(&repo)?,
         Task::Build { part } => build::run(&repo, &cache, part)?,

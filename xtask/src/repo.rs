@@ -5,11 +5,21 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
+/// Written by the step that builds and lints everything.
+const FIRST_LINTED_BUILD: &str = "build-root.log";
+
 /// The checkout that the command was started in.
 #[derive(Clone, Debug)]
 pub struct Repo {
     root: PathBuf,
-    is_linted_as_it_is_built: bool,
+    linted_build: Option<LintedBuild>,
+}
+
+/// How the builds are done that lint as well.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LintedBuild {
+    /// Whether there was none before: what would make the next one shorter makes this one longer, and is not kept.
+    pub is_first: bool,
 }
 
 impl Repo {
@@ -22,7 +32,7 @@ impl Repo {
             .context("xtask stands in a folder of the repository")?;
         Ok(Self {
             root: root.to_path_buf(),
-            is_linted_as_it_is_built: false,
+            linted_build: None,
         })
     }
 
@@ -30,21 +40,22 @@ impl Repo {
     pub fn at(root: PathBuf) -> Self {
         Self {
             root,
-            is_linted_as_it_is_built: false,
+            linted_build: None,
         }
     }
 
     /// The same checkout, whose root workspace and tests on a bank are linted by every build of them.
     pub fn linted_as_it_is_built(&self) -> Self {
+        let is_first = !self.logs().join(FIRST_LINTED_BUILD).exists();
         Self {
-            is_linted_as_it_is_built: true,
+            linted_build: self.linted_build.or(Some(LintedBuild { is_first })),
             ..self.clone()
         }
     }
 
-    /// Whether every build of those lints them.
-    pub fn is_linted_as_it_is_built(&self) -> bool {
-        self.is_linted_as_it_is_built
+    /// How those are built, where every build lints them.
+    pub fn linted_build(&self) -> Option<LintedBuild> {
+        self.linted_build
     }
 
     pub fn root(&self) -> &Path {

@@ -2,6 +2,7 @@
 
 mod beside;
 mod on_chain;
+mod packages;
 mod services;
 mod stages;
 
@@ -18,31 +19,36 @@ use crate::validator;
 
 use stages::Stages;
 
-/// What is tested.
+/// Part of the tests that runs without the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Part {
-    /// Everything.
-    All,
     /// What a validator loads: the on-chain programs with the guard's proof, and the Geyser plugin.
     OnChain,
+    /// What is published: the Debian package, and the Rust client as its users take it.
+    Packages,
 }
 
 impl Part {
     /// As it is named on the command line.
     const fn name(self) -> &'static str {
         match self {
-            Self::All => "all",
             Self::OnChain => "on-chain",
+            Self::Packages => "packages",
         }
     }
 }
 
-/// Runs all stages and closes with the time table and, as the very last line, the counts.
-pub fn run(repo: &Repo, cache: &Cache, part: Part) -> ExitCode {
+/// Runs the stages of these parts, or without any all stages, and closes with the time table and, as the very last line,
+/// the counts.
+pub fn run(repo: &Repo, cache: &Cache, parts: &[Part]) -> ExitCode {
     let mut stages = Stages::default();
-    let outcome = match part {
-        Part::All => services::all(repo, cache, &mut stages),
-        Part::OnChain => on_chain::all(repo, cache, &mut stages),
+    let outcome = if parts.is_empty() {
+        services::all(repo, cache, &mut stages)
+    } else {
+        parts.iter().try_for_each(|part| match part {
+            Part::OnChain => on_chain::all(repo, cache, &mut stages),
+            Part::Packages => packages::all(repo, cache, &mut stages),
+        })
     };
     stages.close(outcome.err().as_ref())
 }

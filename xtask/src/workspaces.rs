@@ -6,14 +6,14 @@ use std::process::Command;
 use crate::command::cargo;
 use crate::linted_build;
 use crate::plugin;
-use crate::repo::Repo;
+use crate::repo::{LintedBuild, Repo};
 
 /// One workspace with its own lock file.
 pub struct Workspace {
     pub name: &'static str,
     pub manifest: PathBuf,
-    /// Whether building it lints it.
-    is_linted_as_it_is_built: bool,
+    /// How it is built, where building it lints it.
+    linted_build: Option<LintedBuild>,
     /// Build folder for native code; `None` is cargo's own.
     target: Option<PathBuf>,
 }
@@ -23,7 +23,7 @@ impl Workspace {
         Self {
             name: "root",
             manifest: repo.root().join("Cargo.toml"),
-            is_linted_as_it_is_built: repo.is_linted_as_it_is_built(),
+            linted_build: repo.linted_build(),
             target: None,
         }
     }
@@ -33,7 +33,7 @@ impl Workspace {
         Self {
             name: "programs",
             manifest: repo.programs_manifest(),
-            is_linted_as_it_is_built: false,
+            linted_build: None,
             target: Some(repo.target().join("programs-native")),
         }
     }
@@ -42,7 +42,7 @@ impl Workspace {
         Self {
             name: "geyser-plugin",
             manifest: repo.plugin_manifest(),
-            is_linted_as_it_is_built: false,
+            linted_build: None,
             target: Some(plugin::target(repo)),
         }
     }
@@ -52,7 +52,7 @@ impl Workspace {
         Self {
             name: "bank",
             manifest: repo.root().join("tests/bank/Cargo.toml"),
-            is_linted_as_it_is_built: repo.is_linted_as_it_is_built(),
+            linted_build: repo.linted_build(),
             target: Some(repo.target().join("bank")),
         }
     }
@@ -63,7 +63,7 @@ impl Workspace {
         Self {
             name: "fuzz",
             manifest: repo.root().join("tests/fuzz/Cargo.toml"),
-            is_linted_as_it_is_built: false,
+            linted_build: None,
             target: Some(repo.target().join("fuzz")),
         }
     }
@@ -96,8 +96,8 @@ impl Workspace {
         if let Some(target) = &self.target {
             command.env("CARGO_TARGET_DIR", target);
         }
-        if self.is_linted_as_it_is_built {
-            linted_build::apply(command);
+        if let Some(build) = self.linted_build {
+            linted_build::apply(build, command);
         }
     }
 }

@@ -1,6 +1,5 @@
 //! A second `cargo xtask test` beside this one's longest stage, which waits much of its time and leaves processors idle.
 
-use std::env;
 use std::fs::{self, File};
 use std::path::PathBuf;
 use std::process::{Child, Stdio};
@@ -8,7 +7,8 @@ use std::process::{Child, Stdio};
 use anyhow::{Context, Result, bail};
 
 use super::Part;
-use crate::command::command;
+use crate::command::{command, show};
+use crate::linted_build;
 use crate::nextest::Counts;
 use crate::repo::Repo;
 
@@ -22,19 +22,21 @@ pub struct Beside {
 }
 
 impl Beside {
-    /// Starts the tests of what a validator loads; what they print goes into a file.
-    pub fn start(repo: &Repo) -> Result<Self> {
+    /// Starts the tests of these parts; what they print goes into a file.
+    pub fn start(repo: &Repo, parts: &[Part]) -> Result<Self> {
         let output = repo.logs().join("test-beside.log");
         let file =
             File::create(&output).with_context(|| format!("cannot write {}", output.display()))?;
-        let part = Part::OnChain.name();
+        let mut run = command(repo, "nice");
+        // By cargo, because a build may have put another program in the place of the running one.
+        run.args(["-n", NICENESS, "cargo", "xtask", "test"]);
+        run.args(parts.iter().map(|part| part.name()));
+        linted_build::hand_on(repo, &mut run);
         println!(
-            "==> Beside what follows: cargo xtask test {part}, its output in {}",
+            "==> Beside what follows: {}, its output in {}",
+            show(&run),
             repo.shown(&output)
         );
-        let mut run = command(repo, "nice");
-        run.args(["-n", NICENESS]).arg(env::current_exe()?);
-        run.args(["test", part]);
         run.stdout(file.try_clone()?).stderr(file);
         let child = run.stdin(Stdio::null()).spawn();
         let child = child.context("cannot start a run of its own")?;

@@ -54,7 +54,7 @@ pub fn all(repo: &Repo, cache: &Cache, stages: &mut Stages) -> Result<()> {
         guard_tests::of_reference(linted, nextest)
     })?;
     stages.stage("figures of the guard", || {
-        bench::check(repo, bench::Subject::Guard)
+        bench::check(linted, bench::Subject::Guard)
     })?;
     stages.stage("tests of the prover", || prove::test(repo))?;
     stages.stage("proof of the guard", || prove::check(repo))?;

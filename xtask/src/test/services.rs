@@ -1,11 +1,11 @@
-//! The root workspace, tested: crates, services, clients and packages, and the whole machine on a real validator.
+//! The root workspace, tested: crates, services, clients, and the whole machine on a real validator.
 
 use anyhow::Result;
 
-use super::Tools;
 use super::beside::Beside;
 use super::on_chain;
 use super::stages::Stages;
+use super::{Part, Tools};
 use crate::cache::Cache;
 use crate::nextest::{self, Counts, Nextest};
 use crate::packages::Package;
@@ -31,7 +31,7 @@ fn packages_needed(repo: &Repo) -> Vec<Package> {
     .concat()
 }
 
-/// Every stage: those of this workspace here, those of what a validator loads in a run of their own beside the longest.
+/// Every stage: those of this workspace here, the other parts in a run of their own beside the longest.
 pub fn all(repo: &Repo, cache: &Cache, stages: &mut Stages) -> Result<()> {
     stages.stage("system packages", || {
         system_packages::require(repo, cache, &packages_needed(repo))
@@ -47,19 +47,17 @@ pub fn all(repo: &Repo, cache: &Cache, stages: &mut Stages) -> Result<()> {
     stages.stage("build and lint", || lint::build(linted))?;
     stages.stage("OpenAPI document", || openapi::check(linted))?;
     stages.stage("build binaries", || binaries::build(linted).map(drop))?;
-    stages.stage("Debian package", || release::check(repo))?;
     stages.stage("set up clients", || clients::set_up(linted))?;
     stages.tests("TypeScript client", || clients::typescript::test(repo))?;
     stages.tests("guard's client", || clients::guard::test(repo))?;
-    stages.stage("Rust client", || clients::rust::check(repo))?;
-    let beside = Beside::start(repo)?;
+    let beside = Beside::start(linted, &[Part::OnChain, Part::Packages])?;
     let outcome = stages.tests("root tests", || test_root(linted, &tools, &geyser));
     // What the other run found is told also where this one failed.
     let found = beside.wait(repo);
     outcome?;
-    stages.tests("beside: on-chain", || found)?;
+    stages.tests("beside: the other parts", || found)?;
     stages.stage("instructions of requests", || {
-        bench::check(repo, bench::Subject::Requests)
+        bench::check(linted, bench::Subject::Requests)
     })?;
     stages.stage("inputs in the prover", || prove::test_recorded(repo))
 }
