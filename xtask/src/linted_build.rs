@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use crate::repo::{LintedBuild, Repo};
+use crate::repo::LintedBuild;
 
 /// Makes a cargo command that builds lint as well, and fail on a warning.
 ///
@@ -12,13 +12,6 @@ pub fn apply(build: LintedBuild, command: &mut Command) {
     command.env("RUSTC_WORKSPACE_WRAPPER", DRIVER);
     command.env("CLIPPY_ARGS", DENY_WARNINGS);
     if build.is_first {
-        command.env(INCREMENTAL, "0");
-    }
-}
-
-/// Has another run of this program build as this one does: another setting would compile everything once more.
-pub fn hand_on(repo: &Repo, command: &mut Command) {
-    if repo.linted_build().is_some_and(|build| build.is_first) {
         command.env(INCREMENTAL, "0");
     }
 }

@@ -88,7 +88,7 @@ enum Task {
     /// Run every check and every test, the end-to-end one included.
     #[command(after_help = "Examples:\n  cargo xtask test\n  cargo xtask test on-chain")]
     Test {
-        /// Only these parts, which need no service; without any, everything.
+        /// Only these parts; without any, everything.
         #[arg(value_enum)]
         parts: Vec<test::Part>,
     },

@@ -34,23 +34,6 @@ pub struct Counts {
     pub failed: u64,
 }
 
-impl Counts {
-    /// Both, as the last line of a run.
-    pub fn line(self) -> String {
-        let Self { passed, failed } = self;
-        format!("{passed} passed, {failed} failed")
-    }
-
-    /// Reads such a line.
-    pub fn of_line(line: &str) -> Option<Self> {
-        let (passed, failed) = line.strip_suffix(" failed")?.split_once(" passed, ")?;
-        Some(Self {
-            passed: passed.parse().ok()?,
-            failed: failed.parse().ok()?,
-        })
-    }
-}
-
 impl Sum for Counts {
     fn sum<I: Iterator<Item = Self>>(counts: I) -> Self {
         counts.fold(Self::default(), |sum, counts| Self {
@@ -158,16 +141,6 @@ mod tests {
 
     fn counts(passed: u64, failed: u64) -> Option<Counts> {
         Some(Counts { passed, failed })
-    }
-
-    #[test]
-    fn reads_its_own_last_line() {
-        let counts = Counts {
-            passed: 341,
-            failed: 2,
-        };
-        assert_eq!(Counts::of_line(&counts.line()), Some(counts));
-        assert_eq!(Counts::of_line("error: it ended"), None);
     }
 
     #[test]

@@ -44,7 +44,7 @@ impl Repo {
         }
     }
 
-    /// The same checkout, whose root workspace and tests on a bank are linted by every build of them.
+    /// The same checkout, whose workspaces are linted by every build of what is tested.
     pub fn linted_as_it_is_built(&self) -> Self {
         let is_first = !self.logs().join(FIRST_LINTED_BUILD).exists();
         Self {
@@ -53,7 +53,7 @@ impl Repo {
         }
     }
 
-    /// How those are built, where every build lints them.
+    /// How what is tested is built, where every build lints it.
     pub fn linted_build(&self) -> Option<LintedBuild> {
         self.linted_build
     }

@@ -1,8 +1,6 @@
 //! `test`: every check and every test, in stages; stops at the first stage that fails.
 
-mod beside;
 mod on_chain;
-mod packages;
 mod services;
 mod stages;
 
@@ -14,49 +12,66 @@ use clap::ValueEnum;
 
 use crate::cache::Cache;
 use crate::nextest::Nextest;
+use crate::packages::Package;
 use crate::repo::Repo;
-use crate::validator;
+use crate::{plugin, programs, system_packages, validator};
 
 use stages::Stages;
 
-/// Part of the tests that runs without the others.
+/// Part of the tests that runs without the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Part {
+    /// The root workspace: crates, services, clients, packages, and the whole machine on a local chain.
+    Services,
     /// What a validator loads: the on-chain programs with the guard's proof, and the Geyser plugin.
     OnChain,
-    /// What is published: the Debian package, and the Rust client as its users take it.
-    Packages,
 }
 
 impl Part {
-    /// As it is named on the command line.
-    const fn name(self) -> &'static str {
+    fn packages_needed(self, repo: &Repo) -> Vec<Package> {
         match self {
-            Self::OnChain => "on-chain",
-            Self::Packages => "packages",
+            Self::Services => services::packages_needed(repo),
+            Self::OnChain => on_chain::PACKAGES_NEEDED.to_vec(),
         }
     }
 }
 
-/// Runs the stages of these parts, or without any all stages, and closes with the time table and, as the very last line,
-/// the counts.
+/// Runs the stages of these parts, or without any of all, and closes with the time table and, as the very last line, the
+/// counts.
 pub fn run(repo: &Repo, cache: &Cache, parts: &[Part]) -> ExitCode {
-    let mut stages = Stages::default();
-    let outcome = if parts.is_empty() {
-        services::all(repo, cache, &mut stages)
+    let parts = if parts.is_empty() {
+        Part::value_variants()
     } else {
-        parts.iter().try_for_each(|part| match part {
-            Part::OnChain => on_chain::all(repo, cache, &mut stages),
-            Part::Packages => packages::all(repo, cache, &mut stages),
-        })
+        parts
     };
+    let mut stages = Stages::default();
+    let outcome = all(repo, cache, parts, &mut stages);
     stages.close(outcome.err().as_ref())
 }
 
-/// What tests run by.
+fn all(repo: &Repo, cache: &Cache, parts: &[Part], stages: &mut Stages) -> Result<()> {
+    let needed = parts.iter().flat_map(|part| part.packages_needed(repo));
+    let needed: Vec<_> = needed.collect();
+    stages.stage("system packages", || {
+        system_packages::require(repo, cache, &needed)
+    })?;
+    let tools = Tools::set_up(repo, cache, stages)?;
+    for part in parts {
+        match part {
+            Part::Services => services::test(repo, cache, &tools, stages)?,
+            Part::OnChain => on_chain::test(repo, &tools, stages)?,
+        }
+    }
+    Ok(())
+}
+
+/// What tests of both parts run by. The programs and the plugin are built and published beside it.
 struct Tools {
     nextest: Nextest,
     validator: PathBuf,
+    geyser: plugin::Replacement,
+    /// The checkout, as what is tested is built from it.
+    linted: Repo,
 }
 
 impl Tools {
@@ -64,18 +79,14 @@ impl Tools {
         let nextest = stages.stage("set up test runner", || Nextest::set_up(repo, cache))?;
         let validator = stages.stage("set up validator", || validator::set_up(repo, cache))?;
         println!("==> Validator: {}", validator.display());
-        Ok(Self { nextest, validator })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn parts_are_named_as_the_command_line_takes_them() {
-        for part in Part::value_variants() {
-            assert_eq!(Part::from_str(part.name(), false), Ok(*part));
-        }
+        stages.stage("build programs", || programs::build(repo, cache))?;
+        let geyser = plugin::Replacement::find(repo)?;
+        stages.stage("build plugin", || plugin::build(repo))?;
+        Ok(Self {
+            nextest,
+            validator,
+            geyser,
+            linted: repo.linted_as_it_is_built(),
+        })
     }
 }

@@ -33,7 +33,7 @@ impl Workspace {
         Self {
             name: "programs",
             manifest: repo.programs_manifest(),
-            linted_build: None,
+            linted_build: repo.linted_build(),
             target: Some(repo.target().join("programs-native")),
         }
     }
@@ -42,7 +42,7 @@ impl Workspace {
         Self {
             name: "geyser-plugin",
             manifest: repo.plugin_manifest(),
-            linted_build: None,
+            linted_build: repo.linted_build(),
             target: Some(plugin::target(repo)),
         }
     }

@@ -1,21 +1,15 @@
 //! What a validator loads, tested: the on-chain programs, on their own and on a bank, the proof of the guard, the Geyser plugin.
 
-use std::path::Path;
-
 use anyhow::Result;
 
 use super::Tools;
 use super::stages::Stages;
-use crate::cache::Cache;
-use crate::nextest::{self, Counts, Nextest};
+use crate::nextest::{self, Counts};
 use crate::packages::Package;
 use crate::repo::Repo;
 use crate::step::Step;
 use crate::workspaces::Workspace;
-use crate::{
-    bench, exchange, guard_tests, idl, lint, miri, plugin, programs, prove, sanitizer,
-    system_packages,
-};
+use crate::{bench, exchange, guard_tests, idl, lint, miri, prove, sanitizer};
 
 /// Packages of the system that the stages need: OpenSSL, by which the bank checks signatures of one of its curves.
 pub const PACKAGES_NEEDED: [Package; 2] = [
@@ -26,17 +20,21 @@ pub const PACKAGES_NEEDED: [Package; 2] = [
 /// Has cargo link it instead of compiling it from its source, which takes longer than all tests on the bank.
 const LINK_OPENSSL: &str = "OPENSSL_NO_VENDOR";
 
-/// Sets up what the stages need, builds and tests.
-pub fn all(repo: &Repo, cache: &Cache, stages: &mut Stages) -> Result<()> {
-    stages.stage("system packages", || {
-        system_packages::require(repo, cache, &PACKAGES_NEEDED)
-    })?;
-    let tools = Tools::set_up(repo, cache, stages)?;
-    stages.stage("build programs", || programs::build(repo, cache))?;
-    stages.stage("clippy of programs, plugin", || lint::on_chain(repo))?;
+/// The profile of the plugin that the validator loads: its dependencies are compiled like this already.
+const PLUGIN_PROFILE: &str = "release";
+
+/// Builds and tests.
+pub fn test(repo: &Repo, tools: &Tools, stages: &mut Stages) -> Result<()> {
     let nextest = &tools.nextest;
-    let linted = &repo.linted_as_it_is_built();
-    stages.tests("program tests (native)", || test_programs(repo, nextest))?;
+    let linted = &tools.linted;
+    stages.stage("lint plugin", || {
+        lint::build(linted, &Workspace::plugin(linted), PLUGIN_PROFILE)
+    })?;
+    stages.tests("plugin tests", || test_plugin(tools))?;
+    stages.stage("lint programs", || {
+        lint::build(linted, &Workspace::programs(linted), "dev")
+    })?;
+    stages.tests("program tests (native)", || test_programs(tools))?;
     if sanitizer::IS_THERE {
         stages.tests("guard's unsafe (sanitizer)", || {
             guard_tests::under_sanitizer(repo, nextest)
@@ -58,15 +56,11 @@ pub fn all(repo: &Repo, cache: &Cache, stages: &mut Stages) -> Result<()> {
     })?;
     stages.stage("tests of the prover", || prove::test(repo))?;
     stages.stage("proof of the guard", || prove::check(repo))?;
-    stages.tests("bank tests", || test_bank(linted, nextest))?;
-    let geyser = plugin::Replacement::find(repo)?;
-    stages.stage("build plugin", || plugin::build(repo))?;
-    stages.tests("plugin tests", || {
-        test_plugin(repo, nextest, &tools.validator, &geyser)
-    })
+    stages.tests("bank tests", || test_bank(tools))
 }
 
-fn test_programs(repo: &Repo, nextest: &Nextest) -> Result<Counts> {
+fn test_programs(tools: &Tools) -> Result<Counts> {
+    let repo = &tools.linted;
     let step = Step::begin(
         repo,
         "test-programs",
@@ -74,7 +68,7 @@ fn test_programs(repo: &Repo, nextest: &Nextest) -> Result<Counts> {
         "arithmetic and encodings, before anything runs on a chain",
         "20 s from nothing",
     )?;
-    let mut run = nextest.command(repo)?;
+    let mut run = tools.nextest.command(repo)?;
     Workspace::programs(repo).apply(&mut run);
     run.args(["--locked", "--no-tests=pass"]);
     let counts = nextest::run(&step, &mut run)?;
@@ -82,7 +76,8 @@ fn test_programs(repo: &Repo, nextest: &Nextest) -> Result<Counts> {
     Ok(counts)
 }
 
-fn test_bank(repo: &Repo, nextest: &Nextest) -> Result<Counts> {
+fn test_bank(tools: &Tools) -> Result<Counts> {
+    let repo = &tools.linted;
     let step = Step::begin(
         repo,
         "test-bank",
@@ -90,7 +85,7 @@ fn test_bank(repo: &Repo, nextest: &Nextest) -> Result<Counts> {
         "the bank has a validator's clock, and clients know the guard from its IDL alone",
         "3 minutes from nothing, 15 s after an edit",
     )?;
-    let mut run = nextest.command(repo)?;
+    let mut run = tools.nextest.command(repo)?;
     Workspace::bank(repo).apply(&mut run);
     run.arg("--locked").env(LINK_OPENSSL, "1");
     exchange::hand_on(exchange::replacement()?.as_deref(), &mut run);
@@ -99,12 +94,8 @@ fn test_bank(repo: &Repo, nextest: &Nextest) -> Result<Counts> {
     Ok(counts)
 }
 
-fn test_plugin(
-    repo: &Repo,
-    nextest: &Nextest,
-    validator: &Path,
-    geyser: &plugin::Replacement,
-) -> Result<Counts> {
+fn test_plugin(tools: &Tools) -> Result<Counts> {
+    let repo = &tools.linted;
     let step = Step::begin(
         repo,
         "test-plugin",
@@ -112,12 +103,11 @@ fn test_plugin(
         "its filters, its replay and its limits, over real gRPC, and in a validator",
         "a minute from nothing",
     )?;
-    let mut run = nextest.command(repo)?;
+    let mut run = tools.nextest.command(repo)?;
     Workspace::plugin(repo).apply(&mut run);
-    // The profile the validator loads; its dependencies are compiled already.
-    run.args(["--locked", "--cargo-profile", "release"])
-        .env("SLUICE_VALIDATOR", validator);
-    geyser.hand_on(&mut run);
+    run.args(["--locked", "--cargo-profile", PLUGIN_PROFILE])
+        .env("SLUICE_VALIDATOR", &tools.validator);
+    tools.geyser.hand_on(&mut run);
     let counts = nextest::run(&step, &mut run)?;
     step.done();
     Ok(counts)

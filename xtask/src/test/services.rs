@@ -1,11 +1,9 @@
-//! The root workspace, tested: crates, services, clients, and the whole machine on a real validator.
+//! The root workspace, tested: crates, services, clients, packages, and the whole machine on a real validator.
 
 use anyhow::Result;
 
-use super::beside::Beside;
-use super::on_chain;
+use super::Tools;
 use super::stages::Stages;
-use super::{Part, Tools};
 use crate::cache::Cache;
 use crate::nextest::{self, Counts, Nextest};
 use crate::packages::Package;
@@ -13,12 +11,12 @@ use crate::repo::Repo;
 use crate::step::Step;
 use crate::workspaces::Workspace;
 use crate::{
-    bench, binaries, clients, deployment, exchange, faketime, imports, lint, openapi, plugin,
-    postgres, programs, prove, release, system_packages,
+    bench, binaries, clients, deployment, exchange, faketime, imports, lint, openapi, postgres,
+    prove, release,
 };
 
-/// Packages of the system that all stages need, those of the run beside included.
-fn packages_needed(repo: &Repo) -> Vec<Package> {
+/// Packages of the system that the stages need.
+pub fn packages_needed(repo: &Repo) -> Vec<Package> {
     [
         &clients::packages_needed(repo),
         &postgres::packages_needed(),
@@ -26,43 +24,35 @@ fn packages_needed(repo: &Repo) -> Vec<Package> {
         deployment::packages_needed(),
         release::packages_needed(),
         bench::Subject::Requests.packages_needed(),
-        &on_chain::PACKAGES_NEEDED,
     ]
     .concat()
 }
 
-/// Every stage: those of this workspace here, the other parts in a run of their own beside the longest.
-pub fn all(repo: &Repo, cache: &Cache, stages: &mut Stages) -> Result<()> {
-    stages.stage("system packages", || {
-        system_packages::require(repo, cache, &packages_needed(repo))
-    })?;
-    let tools = Tools::set_up(repo, cache, stages)?;
+/// Checks, builds and tests.
+pub fn test(repo: &Repo, cache: &Cache, tools: &Tools, stages: &mut Stages) -> Result<()> {
     stages.stage("format", || lint::formatting(repo))?;
     stages.stage("imports", || imports::check(repo))?;
     stages.stage("deployment files", || deployment::check(repo, cache))?;
-    stages.stage("build programs", || programs::build(repo, cache))?;
-    let geyser = plugin::Replacement::find(repo)?;
-    stages.stage("build plugin", || plugin::build(repo))?;
-    let linted = &repo.linted_as_it_is_built();
-    stages.stage("build and lint", || lint::build(linted))?;
+    let linted = &tools.linted;
+    stages.stage("build and lint", || {
+        lint::build(linted, &Workspace::root(linted), "dev")
+    })?;
     stages.stage("OpenAPI document", || openapi::check(linted))?;
     stages.stage("build binaries", || binaries::build(linted).map(drop))?;
+    stages.stage("Debian package", || release::check(repo))?;
     stages.stage("set up clients", || clients::set_up(linted))?;
     stages.tests("TypeScript client", || clients::typescript::test(repo))?;
     stages.tests("guard's client", || clients::guard::test(repo))?;
-    let beside = Beside::start(linted, &[Part::OnChain, Part::Packages])?;
-    let outcome = stages.tests("root tests", || test_root(linted, &tools, &geyser));
-    // What the other run found is told also where this one failed.
-    let found = beside.wait(repo);
-    outcome?;
-    stages.tests("beside: the other parts", || found)?;
+    stages.stage("Rust client", || clients::rust::check(repo))?;
+    stages.tests("root tests", || test_root(tools))?;
     stages.stage("instructions of requests", || {
         bench::check(linted, bench::Subject::Requests)
     })?;
     stages.stage("inputs in the prover", || prove::test_recorded(repo))
 }
 
-fn test_root(repo: &Repo, tools: &Tools, geyser: &plugin::Replacement) -> Result<Counts> {
+fn test_root(tools: &Tools) -> Result<Counts> {
+    let repo = &tools.linted;
     let step = Step::begin(
         repo,
         "test-root",
@@ -76,7 +66,7 @@ fn test_root(repo: &Repo, tools: &Tools, geyser: &plugin::Replacement) -> Result
     run.env("SLUICE_VALIDATOR", &tools.validator);
     run.env("SLUICE_RECORD_INPUTS", prove::recorded_inputs(repo)?);
     exchange::hand_on(exchange::replacement()?.as_deref(), &mut run);
-    geyser.hand_on(&mut run);
+    tools.geyser.hand_on(&mut run);
     let counts = nextest::run(&step, &mut run)?;
     step.done();
     Ok(counts)

@@ -55,9 +55,9 @@ impl Stages {
         if stopped.is_some() {
             println!("  {:<28} {:>10}", self.current, "FAILED");
         }
-        let counts: Counts = self.counts.into_iter().sum();
-        println!("{}", counts.line());
-        if stopped.is_some() || counts.failed > 0 {
+        let Counts { passed, failed } = self.counts.into_iter().sum();
+        println!("{passed} passed, {failed} failed");
+        if stopped.is_some() || failed > 0 {
             ExitCode::FAILURE
         } else {
             ExitCode::SUCCESS
