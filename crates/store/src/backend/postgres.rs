@@ -279,6 +279,11 @@ impl PostgresLeadership {
                 .bind(self.epoch)
                 .execute(&mut self.connection)
                 .await?;
+            // Not by closing alone, after which the server takes its time to end the session.
+            sqlx::query("SELECT pg_advisory_unlock($1)")
+                .bind(LEADER_LOCK)
+                .execute(&mut self.connection)
+                .await?;
             self.connection.close().await
         };
         in_time(LEADER_TIMEOUT, releasing).await
