@@ -144,7 +144,9 @@ fn container_file(repo: &Repo, step: &Step, interpreter: &Path) -> Result<()> {
 
 /// The schema is the one of the format's specification, which the program carries with it; its engine need not run here.
 fn compose_file(repo: &Repo, step: &Step, interpreter: &Path) -> Result<()> {
-    let mut judge = command(repo, interpreter.with_file_name("check-jsonschema"));
+    // Through the interpreter: the installed script names the folder that it was installed from.
+    let mut judge = command(repo, interpreter);
+    judge.args(["-m", "check_jsonschema"]);
     judge.args(["--builtin-schema", "vendor.compose-spec"]);
     step.run(judge.arg(folder(repo).join("container/compose.yaml")))
 }
