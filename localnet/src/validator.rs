@@ -92,7 +92,7 @@ impl Validator {
     /// When the validator dies or is not up in time; the end of its log is part of the message.
     pub async fn wait(&mut self, progress: fn(&str)) -> anyhow::Result<Started> {
         let started = self.wait_for_chain(progress).await?;
-        spinning_thread::give_way(self.process.id());
+        spinning_thread::bound(self.process.id());
         self.wait_for_plugin().await?;
         Ok(started)
     }
