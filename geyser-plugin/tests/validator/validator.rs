@@ -30,6 +30,9 @@ const FIRST: u16 = 12_000;
 /// Blocks that are tried.
 const BLOCKS: u16 = 200;
 
+/// A quarter of what clusters have, so that what takes as many slots comes in a quarter of the time: slots of 100 ms.
+const TICKS_PER_SLOT: &str = "16";
+
 /// Lets the validator die with this process, however that ends. Part of util-linux.
 const SETPRIV: &str = "/usr/bin/setpriv";
 
@@ -53,7 +56,7 @@ impl Validator {
         let log = File::create(folder.join("log")).unwrap();
         let ledger = folder.join("ledger");
         let dynamic = format!("{}-{}", base + 10, base + BLOCK - 1);
-        let options: [(&str, &str); 7] = [
+        let options: [(&str, &str); 8] = [
             ("--ledger", &ledger.to_string_lossy()),
             ("--bind-address", "127.0.0.1"),
             ("--rpc-port", &(base + 1).to_string()),
@@ -61,6 +64,7 @@ impl Validator {
             ("--gossip-port", &(base + 4).to_string()),
             ("--dynamic-port-range", &dynamic),
             ("--geyser-plugin-config", &config.to_string_lossy()),
+            ("--ticks-per-slot", TICKS_PER_SLOT),
         ];
         let child = validator()
             .args(["--reset", "--log"])
