@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 
-use super::installed;
 use crate::cache::remove;
 use crate::command::{capture, command};
 use crate::repo::Repo;
@@ -31,6 +30,9 @@ fn main() {
     println!("{secrets:?}");
 }
 "#;
+
+/// As dependencies are built in the root workspace, whose C code is not compiled once more then.
+const PROFILE: &str = "[profile.dev]\ndebug = false";
 
 /// Crates of the validator, of which none may be among the client's dependencies.
 const VALIDATORS: [&str; 3] = ["solana-", "agave-", "spl-"];
@@ -97,14 +99,14 @@ fn use_from(repo: &Repo, step: &Step, packed: &Path, folder: &Path) -> Result<()
     let name = packed.file_stem().context("the package has a name")?;
     let manifest = format!(
         "[package]\nname = \"user\"\nversion = \"0.0.0\"\nedition = \"2024\"\n\n[dependencies]\n\
-         {PACKAGE} = {{ path = {:?}, features = [\"axum\"] }}\n\n[workspace]\n",
+         {PACKAGE} = {{ path = {:?}, features = [\"axum\"] }}\n\n{PROFILE}\n\n[workspace]\n",
         folder.join(name)
     );
     fs::write(folder.join("Cargo.toml"), manifest)?;
     fs::write(folder.join("src/main.rs"), USER)?;
     // The versions that are tested here, without asking a registry for newer ones.
     fs::copy(repo.root().join("Cargo.lock"), folder.join("Cargo.lock"))?;
-    let target = std::path::absolute(installed(repo).join("rust"))?;
+    let target = std::path::absolute(repo.target())?;
     let cargo = |words: &[&str]| {
         let mut cargo = crate::command::cargo(repo);
         cargo.current_dir(folder).args(words);
