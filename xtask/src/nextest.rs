@@ -25,7 +25,7 @@ const RUNNER: RegistryTool = RegistryTool {
 };
 
 /// More than one, because tests of services wait much of their time, for a slot, a lease or a retry.
-const TESTS_PER_CORE: usize = 3;
+const TESTS_PER_CORE: usize = 2;
 
 /// Tests that ran, by how they ended. One that was killed for taking too long has failed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

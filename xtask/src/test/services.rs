@@ -58,7 +58,7 @@ fn test_root(tools: &Tools) -> Result<Counts> {
         "test-root",
         "Testing the root workspace, the end-to-end demo included",
         "unit tests, programs in LiteSVM, services, and the whole machine on a real validator",
-        "12 minutes",
+        "13 minutes",
     )?;
     let mut run = tools.nextest.command(repo)?;
     Workspace::root(repo).apply(&mut run);
