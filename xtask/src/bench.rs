@@ -7,12 +7,13 @@ use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 use serde_json::{Map, Value};
 
+use crate::cache::Cache;
 use crate::command::command;
-use crate::packages::Package;
+use crate::packages::{self, Package};
 use crate::repo::Repo;
-use crate::sbf;
 use crate::step::Step;
 use crate::workspaces::Workspace;
+use crate::{programs, sbf};
 
 /// Something that can be measured by itself.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -83,8 +84,21 @@ impl Subject {
     }
 }
 
+/// Sets up what the measurement needs, measures, and writes the figures or, with `check_only`, compares them.
+pub fn run(repo: &Repo, cache: &Cache, subject: Subject, check_only: bool) -> Result<()> {
+    packages::require(repo, subject.packages_needed(), "The measurement")?;
+    if subject.needs_programs() {
+        programs::build(repo, cache)?;
+    }
+    if check_only {
+        check(repo, subject)
+    } else {
+        write(repo, subject)
+    }
+}
+
 /// Measures, and writes the figures into `bench-report.json`, those that are the same on every machine.
-pub fn write(repo: &Repo, subject: Subject) -> Result<()> {
+fn write(repo: &Repo, subject: Subject) -> Result<()> {
     let measured = subject.measure(repo)?;
     if subject.growth_allowed().is_none() {
         return require_met(&measured);

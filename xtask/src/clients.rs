@@ -26,6 +26,7 @@ use crate::step::Step;
 use crate::workspaces::Workspace;
 use crate::{binaries, exchange, plugin, programs, system_packages, validator};
 
+use self::node::NodeJs;
 use self::python::Python;
 
 /// The tests of `tests/e2e/tests/localnet/clients.rs`, as the test runner names them.
@@ -39,16 +40,26 @@ pub fn packages_needed(repo: &Repo) -> Vec<Package> {
     [python::packages_needed(repo), &[BROWSER]].concat()
 }
 
+/// Finds Node and installs what the lock files name.
+pub fn fetch(repo: &Repo, python: &Python) -> Result<()> {
+    let node = install(repo, python)?;
+    typescript::install(repo, &node)?;
+    guard::install(repo, &node)
+}
+
 /// Finds the interpreters, installs what the lock files name, and builds our own clients.
 pub fn set_up(repo: &Repo) -> Result<()> {
-    let python = Python::find(repo)?;
-    for environment in ["python", "fuzz"] {
-        python.environment(repo, &sources(repo).join(environment))?;
-    }
-    let node = node::set_up(repo, &python)?;
+    let node = install(repo, &Python::find(repo)?)?;
     typescript::build(repo, &node)?;
     guard::build(repo, &node)?;
     rust::build_examples(repo)
+}
+
+fn install(repo: &Repo, python: &Python) -> Result<NodeJs> {
+    for environment in ["python", "fuzz"] {
+        python.environment(repo, &sources(repo).join(environment))?;
+    }
+    node::set_up(repo, python)
 }
 
 /// Builds our own clients and packs them into a folder as they are published: two packages of npm, and a crate.

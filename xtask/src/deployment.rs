@@ -43,7 +43,7 @@ pub const fn packages_needed() -> &'static [Package] {
 pub fn check(repo: &Repo, cache: &Cache) -> Result<()> {
     let promtool = PROMTOOL.set_up(repo, cache)?;
     let kubectl = KUBECTL.set_up(repo, cache)?;
-    let interpreter = Python::find(repo)?.environment(repo, &folder(repo).join("checks"))?;
+    let interpreter = Python::find(repo)?.environment(repo, &checks(repo))?;
     let step = Step::begin(
         repo,
         "deployment",
@@ -64,6 +64,11 @@ pub fn check(repo: &Repo, cache: &Cache) -> Result<()> {
 /// The folder of the files.
 pub fn folder(repo: &Repo) -> PathBuf {
     repo.root().join("deploy")
+}
+
+/// The lock file of what judges them, and the judges that are scripts.
+pub fn checks(repo: &Repo) -> PathBuf {
+    folder(repo).join("checks")
 }
 
 fn alerts(repo: &Repo, step: &Step, promtool: &Path) -> Result<()> {

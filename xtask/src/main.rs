@@ -17,6 +17,7 @@ mod deny;
 mod deployment;
 mod exchange;
 mod faketime;
+mod fetch;
 mod generated;
 mod guard_tests;
 mod idl;
@@ -95,6 +96,9 @@ enum Task {
     /// Swap with the tools that integrators use, in JavaScript and Python, and fuzz the API.
     #[command(after_help = "Examples:\n  cargo xtask clients")]
     Clients,
+    /// Download what tests take from npm and PyPI; afterwards they need no network for it.
+    #[command(after_help = "Examples:\n  cargo xtask fetch")]
+    Fetch,
     /// Build and test the TypeScript client, without a chain.
     #[command(after_help = "Examples:\n  cargo xtask typescript")]
     Typescript,
@@ -256,19 +260,10 @@ fn run(arguments: Arguments) -> Result<ExitCode> {
         Task::Localnet { demo, extra } => match localnet::run(&repo, &cache, demo, &extra)? {},
         Task::Test { parts } => return Ok(test::run(&repo, &cache, &parts)),
         Task::Clients => clients::run(&repo, &cache)?,
+        Task::Fetch => fetch::run(&repo)?,
         Task::Typescript => clients::typescript::run(&repo)?,
         Task::Build { part } => build::run(&repo, &cache, part)?,
-        Task::Bench { subject, check } => {
-            packages::require(&repo, subject.packages_needed(), "The measurement")?;
-            if subject.needs_programs() {
-                programs::build(&repo, &cache)?;
-            }
-            if check {
-                bench::check(&repo, subject)?;
-            } else {
-                bench::write(&repo, subject)?;
-            }
-        }
+        Task::Bench { subject, check } => bench::run(&repo, &cache, subject, check)?,
         Task::Idl { check: true } => idl::check(&repo)?,
         Task::Idl { check: false } => idl::write(&repo)?,
         Task::Openapi { check: true } => openapi::check(&repo)?,

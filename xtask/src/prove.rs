@@ -109,9 +109,14 @@ struct Prover {
     room: PathBuf,
 }
 
+/// The prover's sources and the lock file of what it is written with.
+pub fn room(repo: &Repo) -> PathBuf {
+    repo.root().join("tests/proof")
+}
+
 impl Prover {
     fn set_up(repo: &Repo) -> Result<Self> {
-        let room = repo.root().join("tests/proof");
+        let room = room(repo);
         let interpreter = Python::find(repo)?.environment(repo, &room)?;
         Ok(Self { interpreter, room })
     }

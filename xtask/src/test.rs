@@ -11,6 +11,7 @@ use anyhow::Result;
 use clap::ValueEnum;
 
 use crate::cache::Cache;
+use crate::fetch::Fetching;
 use crate::nextest::Nextest;
 use crate::packages::Package;
 use crate::repo::Repo;
@@ -76,12 +77,14 @@ struct Tools {
 
 impl Tools {
     fn set_up(repo: &Repo, cache: &Cache, stages: &mut Stages) -> Result<Self> {
+        let fetching = Fetching::begin(repo)?;
         let nextest = stages.stage("set up test runner", || Nextest::set_up(repo, cache))?;
         let validator = stages.stage("set up validator", || validator::set_up(repo, cache))?;
         println!("==> Validator: {}", validator.display());
         stages.stage("build programs", || programs::build(repo, cache))?;
         let geyser = plugin::Replacement::find(repo)?;
         stages.stage("build plugin", || plugin::build(repo))?;
+        stages.stage("download packages", || fetching.finish())?;
         Ok(Self {
             nextest,
             validator,

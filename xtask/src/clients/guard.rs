@@ -13,10 +13,15 @@ use crate::step::Step;
 /// Name of its packages' folder under `target/clients`.
 const PACKAGES: &str = "guard";
 
+/// Installs what makes it.
+pub fn install(repo: &Repo, node: &NodeJs) -> Result<()> {
+    node::install(repo, node, &folder(repo), PACKAGES)
+}
+
 /// Makes it from the IDL, and builds it.
 pub fn build(repo: &Repo, node: &NodeJs) -> Result<()> {
+    install(repo, node)?;
     let folder = folder(repo);
-    node::install(repo, node, &folder, PACKAGES)?;
     let step = Step::begin(
         repo,
         "guard-client-build",

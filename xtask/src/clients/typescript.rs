@@ -29,10 +29,15 @@ pub fn run(repo: &Repo) -> Result<()> {
     Ok(())
 }
 
+/// Installs what builds it.
+pub fn install(repo: &Repo, node: &NodeJs) -> Result<()> {
+    node::install(repo, node, &folder(repo), PACKAGES)
+}
+
 /// Installs what builds it, and builds it.
 pub fn build(repo: &Repo, node: &NodeJs) -> Result<()> {
+    install(repo, node)?;
     let folder = folder(repo);
-    node::install(repo, node, &folder, PACKAGES)?;
     let step = Step::begin(
         repo,
         "typescript-build",
