@@ -20,6 +20,7 @@ mod faketime;
 mod fetch;
 mod generated;
 mod guard_tests;
+mod head_start;
 mod idl;
 mod imports;
 mod lint;

@@ -11,11 +11,11 @@ use anyhow::Result;
 use clap::ValueEnum;
 
 use crate::cache::Cache;
-use crate::fetch::Fetching;
+use crate::head_start::HeadStart;
 use crate::nextest::Nextest;
 use crate::packages::Package;
 use crate::repo::Repo;
-use crate::{plugin, programs, system_packages, validator};
+use crate::{fetch, plugin, programs, system_packages, validator};
 
 use stages::Stages;
 
@@ -77,14 +77,17 @@ struct Tools {
 
 impl Tools {
     fn set_up(repo: &Repo, cache: &Cache, stages: &mut Stages) -> Result<Self> {
-        let fetching = Fetching::begin(repo)?;
+        let packages = HeadStart::task(repo, fetch::TASK)?;
         let nextest = stages.stage("set up test runner", || Nextest::set_up(repo, cache))?;
         let validator = stages.stage("set up validator", || validator::set_up(repo, cache))?;
         println!("==> Validator: {}", validator.display());
+        // Most of the time a single program is compiled, which keeps one processor busy.
+        let plugin = plugin::begin(repo)?;
         stages.stage("build programs", || programs::build(repo, cache))?;
         let geyser = plugin::Replacement::find(repo)?;
         stages.stage("build plugin", || plugin::build(repo))?;
-        stages.stage("download packages", || fetching.finish())?;
+        plugin.finish()?;
+        stages.stage("download packages", || packages.finish())?;
         Ok(Self {
             nextest,
             validator,

@@ -1,0 +1,86 @@
+//! Head start: a command whose work is due later, begun beside work that leaves a processor or the network idle.
+//!
+//! Nothing is read of it. Who needs the work does it in view all the same: cargo waits for a build that is under way, and then
+//! finds it built, or says why it cannot be.
+
+use std::env;
+use std::fs::{self, File};
+use std::process::{Child, Command};
+
+use anyhow::{Context, Result};
+
+use crate::command::{capture, command, show};
+use crate::repo::Repo;
+
+/// Its priority, of those from -20, the highest, to 19.
+const NICENESS: &str = "10";
+
+/// A command that is under way.
+pub struct HeadStart {
+    child: Child,
+}
+
+impl HeadStart {
+    /// Begins `work`, which gives way to what runs in view. Its output goes to the log of this name alone.
+    pub fn begin(repo: &Repo, log: &str, work: &mut Command) -> Result<Self> {
+        let folder = repo.logs();
+        let log = folder.join(format!("{log}.log"));
+        let log = fs::create_dir_all(&folder)
+            .and_then(|()| File::create(&log))
+            .with_context(|| format!("cannot write {}", log.display()))?;
+        let errors = log.try_clone().context("cannot share a log")?;
+        let child = work
+            .stdout(log)
+            .stderr(errors)
+            .spawn()
+            .with_context(|| format!("cannot start `{}`", show(work)))?;
+        let mut give_way = command(repo, "renice");
+        give_way.args([NICENESS, "-p", &child.id().to_string()]);
+        // Where that cannot be had, the two share the processors as equals.
+        let _ = capture(&mut give_way);
+        Ok(Self { child })
+    }
+
+    /// Begins another command of this program.
+    pub fn task(repo: &Repo, task: &str) -> Result<Self> {
+        let itself = env::current_exe().context("cannot tell which program this is")?;
+        Self::begin(repo, task, command(repo, itself).arg(task))
+    }
+
+    /// Waits for its end. One that failed is no fault yet.
+    pub fn finish(mut self) -> Result<()> {
+        self.child.wait().context("cannot wait for a head start")?;
+        Ok(())
+    }
+}
+
+impl Drop for HeadStart {
+    /// Where nothing waits for it any more, the run has failed.
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_that_fails_is_left_to_whoever_needs_the_work() {
+        let repo = Repo::locate().expect("the tests run in a checkout");
+        let failing = HeadStart::begin(&repo, "head-start-trial", &mut Command::new("false"));
+        failing.expect("it starts").finish().expect("it has ended");
+    }
+
+    #[test]
+    fn one_that_nothing_waits_for_is_ended() {
+        let repo = Repo::locate().expect("the tests run in a checkout");
+        let mut long = Command::new("sleep");
+        let head_start = HeadStart::begin(&repo, "head-start-trial-2", long.arg("600"));
+        let id = head_start.as_ref().expect("it starts").child.id();
+        drop(head_start);
+        let process = std::path::PathBuf::from(format!("/proc/{id}"));
+        assert!(!process.exists(), "it goes on");
+    }
+}
