@@ -1,7 +1,6 @@
-//! Head start: a command whose work is due later, begun beside work that leaves a processor or the network idle.
+//! Head start: a command of this program whose work is due later, begun beside work that leaves the network idle.
 //!
-//! Nothing is read of it. Who needs the work does it in view all the same: cargo waits for a build that is under way, and then
-//! finds it built, or says why it cannot be.
+//! Nothing is read of it. Who needs the work does it in view all the same, and then finds it done, or says why it cannot be.
 
 use std::env;
 use std::fs::{self, File};
@@ -21,8 +20,13 @@ pub struct HeadStart {
 }
 
 impl HeadStart {
-    /// Begins `work`, which gives way to what runs in view. Its output goes to the log of this name alone.
-    pub fn begin(repo: &Repo, log: &str, work: &mut Command) -> Result<Self> {
+    /// Begins `task`, which gives way to what runs in view. Its output goes to the log of that name alone.
+    pub fn begin(repo: &Repo, task: &str) -> Result<Self> {
+        let itself = env::current_exe().context("cannot tell which program this is")?;
+        Self::spawn(repo, task, command(repo, itself).arg(task))
+    }
+
+    fn spawn(repo: &Repo, log: &str, work: &mut Command) -> Result<Self> {
         let folder = repo.logs();
         let log = folder.join(format!("{log}.log"));
         let log = fs::create_dir_all(&folder)
@@ -39,12 +43,6 @@ impl HeadStart {
         // Where that cannot be had, the two share the processors as equals.
         let _ = capture(&mut give_way);
         Ok(Self { child })
-    }
-
-    /// Begins another command of this program.
-    pub fn task(repo: &Repo, task: &str) -> Result<Self> {
-        let itself = env::current_exe().context("cannot tell which program this is")?;
-        Self::begin(repo, task, command(repo, itself).arg(task))
     }
 
     /// Waits for its end. One that failed is no fault yet.
@@ -69,7 +67,7 @@ mod tests {
     #[test]
     fn one_that_fails_is_left_to_whoever_needs_the_work() {
         let repo = Repo::locate().expect("the tests run in a checkout");
-        let failing = HeadStart::begin(&repo, "head-start-trial", &mut Command::new("false"));
+        let failing = HeadStart::spawn(&repo, "head-start-trial", &mut Command::new("false"));
         failing.expect("it starts").finish().expect("it has ended");
     }
 
@@ -77,7 +75,7 @@ mod tests {
     fn one_that_nothing_waits_for_is_ended() {
         let repo = Repo::locate().expect("the tests run in a checkout");
         let mut long = Command::new("sleep");
-        let head_start = HeadStart::begin(&repo, "head-start-trial-2", long.arg("600"));
+        let head_start = HeadStart::spawn(&repo, "head-start-trial-2", long.arg("600"));
         let id = head_start.as_ref().expect("it starts").child.id();
         drop(head_start);
         let process = std::path::PathBuf::from(format!("/proc/{id}"));

@@ -9,7 +9,6 @@ use anyhow::{Context, Result};
 
 use crate::cache::Cache;
 use crate::command::{command, show};
-use crate::head_start::HeadStart;
 use crate::repo::Repo;
 use crate::{binaries, exchange, plugin, programs, system_packages, validator};
 
@@ -19,11 +18,8 @@ pub fn run(repo: &Repo, cache: &Cache, demo: bool, extra: &[OsString]) -> Result
     let geyser = plugin::Replacement::find(repo)?;
     system_packages::require(repo, cache, &[])?;
     let validator = validator::set_up(repo, cache)?;
-    // Programs are compiled one by one, which keeps one processor busy.
-    let building = plugin::begin_ours(repo, &geyser)?;
     programs::build_served(repo, cache)?;
     plugin::provide(repo, &geyser)?;
-    building.map_or(Ok(()), HeadStart::finish)?;
     let binaries = binaries::build(repo)?;
     let mut localnet = command(repo, &binaries.localnet);
     localnet.stdin(Stdio::inherit());

@@ -11,7 +11,6 @@ use anyhow::{Result, bail};
 use crate::cache::Cache;
 use crate::command::cargo;
 use crate::compiler;
-use crate::head_start::HeadStart;
 use crate::publish::publish;
 use crate::repo::Repo;
 use crate::step::Step;
@@ -133,30 +132,14 @@ pub fn build(repo: &Repo) -> Result<()> {
         "the validator loads it, and it serves the chain's account and transaction stream over gRPC",
         "2 minutes from nothing, seconds after an edit",
     )?;
-    step.run(&mut compile(repo))?;
+    let mut build = cargo(repo);
+    build.args(["build", "--release", "--locked", "--manifest-path"]);
+    build.arg(repo.plugin_manifest());
+    step.run(build.env("CARGO_TARGET_DIR", target(repo)))?;
     let built = target(repo).join("release/libsluice_geyser_plugin.so");
     publish(&built, &repo.plugin())?;
     step.done();
     Ok(())
-}
-
-/// Begins to build it beside other work; [`build`] waits for that.
-pub fn begin(repo: &Repo) -> Result<HeadStart> {
-    HeadStart::begin(repo, "plugin-beside", &mut compile(repo))
-}
-
-/// [`begin`], unless another is to be loaded.
-pub fn begin_ours(repo: &Repo, replacement: &Replacement) -> Result<Option<HeadStart>> {
-    let is_ours = replacement.library.is_none();
-    is_ours.then(|| begin(repo)).transpose()
-}
-
-fn compile(repo: &Repo) -> Command {
-    let mut build = cargo(repo);
-    build.args(["build", "--release", "--locked", "--manifest-path"]);
-    build.arg(repo.plugin_manifest());
-    build.env("CARGO_TARGET_DIR", target(repo));
-    build
 }
 
 #[cfg(test)]

@@ -77,16 +77,13 @@ struct Tools {
 
 impl Tools {
     fn set_up(repo: &Repo, cache: &Cache, stages: &mut Stages) -> Result<Self> {
-        let packages = HeadStart::task(repo, fetch::TASK)?;
+        let packages = HeadStart::begin(repo, fetch::TASK)?;
         let nextest = stages.stage("set up test runner", || Nextest::set_up(repo, cache))?;
         let validator = stages.stage("set up validator", || validator::set_up(repo, cache))?;
         println!("==> Validator: {}", validator.display());
-        // Most of the time a single program is compiled, which keeps one processor busy.
-        let plugin = plugin::begin(repo)?;
         stages.stage("build programs", || programs::build(repo, cache))?;
         let geyser = plugin::Replacement::find(repo)?;
         stages.stage("build plugin", || plugin::build(repo))?;
-        plugin.finish()?;
         stages.stage("download packages", || packages.finish())?;
         Ok(Self {
             nextest,

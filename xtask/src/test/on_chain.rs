@@ -1,12 +1,9 @@
 //! What a validator loads, tested: the on-chain programs, on their own and on a bank, the proof of the guard, the Geyser plugin.
 
-use std::process::Command;
-
 use anyhow::Result;
 
 use super::Tools;
 use super::stages::Stages;
-use crate::head_start::HeadStart;
 use crate::nextest::{self, Counts};
 use crate::packages::Package;
 use crate::repo::Repo;
@@ -30,8 +27,6 @@ const PLUGIN_PROFILE: &str = "release";
 pub fn test(repo: &Repo, tools: &Tools, stages: &mut Stages) -> Result<()> {
     let nextest = &tools.nextest;
     let linted = &tools.linted;
-    // Till the bank is needed, most of the time a chain, an interpreter or a single compiler is waited for.
-    let bank = begin_bank(tools)?;
     stages.stage("lint plugin", || {
         lint::build(linted, &Workspace::plugin(linted), PLUGIN_PROFILE)
     })?;
@@ -53,17 +48,15 @@ pub fn test(repo: &Repo, tools: &Tools, stages: &mut Stages) -> Result<()> {
         println!("==> Miri is left out: the pinned compiler comes without it here");
     }
     stages.stage("IDL", || idl::check(repo))?;
-    stages.stage("tests of the prover", || prove::test(repo))?;
-    stages.stage("proof of the guard", || prove::check(repo))?;
-    stages.tests("bank tests", || test_bank(tools))?;
-    bank.finish()?;
-    // Built in the folder that the bank is built in.
     stages.tests("guard's reference", || {
         guard_tests::of_reference(linted, nextest)
     })?;
     stages.stage("figures of the guard", || {
         bench::check(linted, bench::Subject::Guard)
-    })
+    })?;
+    stages.stage("tests of the prover", || prove::test(repo))?;
+    stages.stage("proof of the guard", || prove::check(repo))?;
+    stages.tests("bank tests", || test_bank(tools))
 }
 
 fn test_programs(tools: &Tools) -> Result<Counts> {
@@ -83,18 +76,6 @@ fn test_programs(tools: &Tools) -> Result<Counts> {
     Ok(counts)
 }
 
-fn begin_bank(tools: &Tools) -> Result<HeadStart> {
-    let mut build = bank(tools)?;
-    HeadStart::begin(&tools.linted, "bank-beside", build.arg("--no-run"))
-}
-
-fn bank(tools: &Tools) -> Result<Command> {
-    let mut run = tools.nextest.command(&tools.linted)?;
-    Workspace::bank(&tools.linted).apply(&mut run);
-    run.arg("--locked").env(LINK_OPENSSL, "1");
-    Ok(run)
-}
-
 fn test_bank(tools: &Tools) -> Result<Counts> {
     let repo = &tools.linted;
     let step = Step::begin(
@@ -104,7 +85,9 @@ fn test_bank(tools: &Tools) -> Result<Counts> {
         "the bank has a validator's clock, and clients know the guard from its IDL alone",
         "3 minutes from nothing, 15 s after an edit",
     )?;
-    let mut run = bank(tools)?;
+    let mut run = tools.nextest.command(repo)?;
+    Workspace::bank(repo).apply(&mut run);
+    run.arg("--locked").env(LINK_OPENSSL, "1");
     exchange::hand_on(exchange::replacement()?.as_deref(), &mut run);
     let counts = nextest::run(&step, &mut run)?;
     step.done();
