@@ -28,3 +28,4 @@ pub mod workdir;
 pub use artifacts::Artifacts;
 pub use net::{Localnet, NetOptions};
 pub use scene::Scene;
+pub use validator::SlotLength;

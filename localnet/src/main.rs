@@ -4,7 +4,7 @@ use std::{path::PathBuf, process::ExitCode};
 
 use clap::Parser;
 use sluice_localnet::{
-    Artifacts, NetOptions,
+    Artifacts, NetOptions, SlotLength,
     artifacts::{Overrides, repository_root},
     demo, interactive,
     ports::{Wanted, is_free},
@@ -100,6 +100,7 @@ impl Cli {
                 api: usual(self.api_port, USUAL_API),
                 indexer: usual(self.indexer_port, USUAL_INDEXER),
             },
+            slots: SlotLength::OfClusters,
             progress: |line| eprintln!("{line}"),
         }
     }

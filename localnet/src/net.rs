@@ -15,7 +15,7 @@ use crate::{
     rest::SluiceClient,
     scene::Scene,
     service::Service,
-    validator::{Started, Validator},
+    validator::{SlotLength, Started, Validator},
     workdir::WorkDir,
 };
 
@@ -32,6 +32,8 @@ pub struct NetOptions {
     pub dir: PathBuf,
     /// Ports that are insisted on.
     pub ports: Wanted,
+    /// How long slots last.
+    pub slots: SlotLength,
     /// Receives a line when something takes long.
     pub progress: fn(&str),
 }
@@ -92,7 +94,7 @@ impl Localnet {
         let guard = Fingerprint::of(&artifacts.guard)?;
         let exchange = Fingerprint::of(&artifacts.cpmm)?;
         let plugin = Fingerprint::of(&artifacts.plugin)?;
-        let mut validator = Validator::spawn(artifacts, &scene, &ports, &dir)?;
+        let mut validator = Validator::spawn(artifacts, &scene, &ports, &dir, options.slots)?;
         let chain = validator.wait(options.progress).await?;
         let mut service = Service::spawn(artifacts, &validator, &ports, &dir)?;
         let ready = service.wait(options.progress).await?;

@@ -111,6 +111,10 @@ impl Service {
     }
 }
 
+/// How old the chain's own clock may be, seconds. It runs by the slots: where the machine is busy the validator makes fewer of
+/// them, the clock falls behind by a second every few, and a quote is as exact as before.
+const MAX_CLOCK_AGE_SECS: u64 = 600;
+
 fn configuration(exchange: &str, validator: &Validator, ports: &Ports, dir: &WorkDir) -> String {
     // A TOML basic string escapes as JSON does.
     let text = |path: &Path| serde_json::Value::from(path.to_string_lossy()).to_string();
@@ -118,6 +122,7 @@ fn configuration(exchange: &str, validator: &Validator, ports: &Ports, dir: &Wor
     format!(
         "# Written by sluice-localnet at every start.\n\
          [chain]\nrpc-url = \"{}\"\nexchange = \"{}\"\n\n\
+         [freshness]\nmax-clock-age-secs = {MAX_CLOCK_AGE_SECS}\n\n\
          [[geyser.endpoints]]\nurl = \"{}\"\n\n\
          [store]\npath = {database}\n\n\
          [api]\nlisten = \"127.0.0.1:{}\"\nkeyless = true\ndemo-wallet = {wallet}\n\n\

@@ -36,6 +36,16 @@ const LEDGER_SHREDS: &str = "10000";
 /// What the validator logs unless `RUST_LOG` says otherwise: its info level writes megabytes a minute.
 const LOG_FILTER: &str = "warn,sluice_geyser_plugin=info";
 
+/// How long the slots of the chain last.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SlotLength {
+    /// 400 ms, 64 ticks, as on the clusters.
+    #[default]
+    OfClusters,
+    /// 200 ms, 32 ticks, as the clusters are to have: what waits for slots takes half as long.
+    Half,
+}
+
 /// A running validator.
 #[derive(Debug)]
 pub struct Validator {
@@ -65,6 +75,7 @@ impl Validator {
         scene: &Scene,
         ports: &Ports,
         dir: &WorkDir,
+        slots: SlotLength,
     ) -> anyhow::Result<Self> {
         genesis::write(&scene.accounts(), &dir.accounts()).context("cannot write genesis")?;
         let grpc = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), ports.grpc);
@@ -74,7 +85,7 @@ impl Validator {
         let process = OwnedProcess::spawn(
             "the validator",
             &artifacts.validator,
-            &arguments(artifacts, scene, ports, dir),
+            &arguments(artifacts, scene, ports, dir, slots),
             &[("RUST_LOG", &filter)],
             &dir.validator_log(),
         )?;
@@ -172,7 +183,13 @@ async fn first_confirmed_slot(chain: &Chain) -> Option<u64> {
     (slot > 0).then_some(slot)
 }
 
-fn arguments(artifacts: &Artifacts, scene: &Scene, ports: &Ports, dir: &WorkDir) -> Vec<OsString> {
+fn arguments(
+    artifacts: &Artifacts,
+    scene: &Scene,
+    ports: &Ports,
+    dir: &WorkDir,
+    slots: SlotLength,
+) -> Vec<OsString> {
     let mut arguments: Vec<OsString> = Vec::new();
     let mut option = |name: &str, values: &[OsString]| {
         arguments.push(name.into());
@@ -206,5 +223,9 @@ fn arguments(artifacts: &Artifacts, scene: &Scene, ports: &Ports, dir: &WorkDir)
         ],
     );
     option("--geyser-plugin-config", &[dir.plugin_config().into()]);
+    match slots {
+        SlotLength::OfClusters => {}
+        SlotLength::Half => option("--ticks-per-slot", &["32".into()]),
+    }
     arguments
 }

@@ -23,7 +23,7 @@ use std::{
 };
 
 use anyhow::Context;
-use sluice_localnet::{Artifacts, Localnet, NetOptions, ports::Wanted};
+use sluice_localnet::{Artifacts, Localnet, NetOptions, SlotLength, ports::Wanted};
 use tokio::{task::JoinHandle, time::sleep};
 use tokio_util::sync::CancellationToken;
 
@@ -93,6 +93,7 @@ pub async fn run(artifacts: &Artifacts, plan: Plan, progress: fn(&str)) -> anyho
     let options = NetOptions {
         dir: folder.path().to_owned(),
         ports: Wanted::default(),
+        slots: SlotLength::OfClusters,
         progress,
     };
     let mut net = Localnet::start(artifacts, &options).await?;

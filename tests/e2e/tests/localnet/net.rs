@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::ensure;
 use sluice_localnet::{
-    Artifacts, Localnet, NetOptions,
+    Artifacts, Localnet, NetOptions, SlotLength,
     artifacts::Overrides,
     ports::Wanted,
     rest::{Health, Part},
@@ -27,6 +27,7 @@ impl TestNet {
         let options = NetOptions {
             dir: folder.path().to_owned(),
             ports: Wanted::default(),
+            slots: SlotLength::Half,
             progress: |line| eprintln!("{line}"),
         };
         let net = Localnet::start(&artifacts, &options).await?;
