@@ -47,14 +47,14 @@ impl Workspace {
         }
     }
 
-    /// The tests that run the programs on a whole bank. Built beside the root workspace, which has a quarter of what they
-    /// need built already: the profiles of both manifests have to agree for that.
+    /// The tests that run the programs on a whole bank. Built in the folder of the root workspace, which has a quarter of what
+    /// they need built already: the profiles of both manifests have to agree for that.
     pub fn bank(repo: &Repo) -> Self {
         Self {
             name: "bank",
             manifest: repo.root().join("tests/bank/Cargo.toml"),
             linted_build: repo.linted_build(),
-            target: None,
+            target: Some(repo.target()),
         }
     }
 
