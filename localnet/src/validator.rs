@@ -37,10 +37,9 @@ const LEDGER_SHREDS: &str = "10000";
 const LOG_FILTER: &str = "warn,sluice_geyser_plugin=info";
 
 /// How long the slots of the chain last.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub enum SlotLength {
     /// 400 ms, 64 ticks, as on the clusters.
-    #[default]
     OfClusters,
     /// 200 ms, 32 ticks, as the clusters are to have: what waits for slots takes half as long.
     Half,

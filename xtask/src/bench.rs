@@ -57,7 +57,7 @@ impl Subject {
     }
 
     /// Whether the on-chain programs must be built for it.
-    pub fn needs_programs(self) -> bool {
+    fn needs_programs(self) -> bool {
         self == Self::Guard
     }
 

@@ -3,13 +3,13 @@
 //! Nothing is read of it. Who needs the work does it in view all the same, and then finds it done, or says why it cannot be.
 
 use std::env;
-use std::fs::{self, File};
 use std::process::{Child, Command};
 
 use anyhow::{Context, Result};
 
-use crate::command::{capture, command, show};
+use crate::command::{command, show};
 use crate::repo::Repo;
+use crate::step::create_log;
 
 /// Its priority, of those from -20, the highest, to 19.
 const NICENESS: &str = "10";
@@ -23,25 +23,19 @@ impl HeadStart {
     /// Begins `task`, which gives way to what runs in view. Its output goes to the log of that name alone.
     pub fn begin(repo: &Repo, task: &str) -> Result<Self> {
         let itself = env::current_exe().context("cannot tell which program this is")?;
-        Self::spawn(repo, task, command(repo, itself).arg(task))
+        let mut gives_way = command(repo, "nice");
+        gives_way.args(["-n", NICENESS]).arg(itself).arg(task);
+        Self::spawn(repo, task, &mut gives_way)
     }
 
     fn spawn(repo: &Repo, log: &str, work: &mut Command) -> Result<Self> {
-        let folder = repo.logs();
-        let log = folder.join(format!("{log}.log"));
-        let log = fs::create_dir_all(&folder)
-            .and_then(|()| File::create(&log))
-            .with_context(|| format!("cannot write {}", log.display()))?;
+        let (_, log) = create_log(repo, log)?;
         let errors = log.try_clone().context("cannot share a log")?;
         let child = work
             .stdout(log)
             .stderr(errors)
             .spawn()
             .with_context(|| format!("cannot start `{}`", show(work)))?;
-        let mut give_way = command(repo, "renice");
-        give_way.args([NICENESS, "-p", &child.id().to_string()]);
-        // Where that cannot be had, the two share the processors as equals.
-        let _ = capture(&mut give_way);
         Ok(Self { child })
     }
 

@@ -59,12 +59,7 @@ enum Show {
 impl Step {
     /// Announces a step. `log` names its log file; `takes` reads after "about", for example "80 s on two cores, once".
     pub fn begin(repo: &Repo, log: &str, what: &str, why: &str, takes: &str) -> Result<Self> {
-        let folder = repo.logs();
-        fs::create_dir_all(&folder)
-            .with_context(|| format!("cannot create {}", folder.display()))?;
-        let log_path = folder.join(format!("{log}.log"));
-        let log = File::create(&log_path)
-            .with_context(|| format!("cannot write {}", log_path.display()))?;
+        let (log_path, log) = create_log(repo, log)?;
         println!("==> {what}");
         let last = fs::read_to_string(seconds_path(&log_path)).ok();
         let last = last.and_then(|text| text.trim().parse().ok());
@@ -218,6 +213,15 @@ impl Step {
         writeln!(self.log.borrow_mut(), "{line}")
             .with_context(|| format!("cannot write {}", self.log_path.display()))
     }
+}
+
+/// An empty log of this name, where all logs are, and its path.
+pub fn create_log(repo: &Repo, name: &str) -> Result<(PathBuf, File)> {
+    let folder = repo.logs();
+    fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
+    let path = folder.join(format!("{name}.log"));
+    let log = File::create(&path).with_context(|| format!("cannot write {}", path.display()))?;
+    Ok((path, log))
 }
 
 /// Where the time that a step took is kept, beside its log.

@@ -56,7 +56,14 @@ fn all(repo: &Repo, cache: &Cache, parts: &[Part], stages: &mut Stages) -> Resul
     stages.stage("system packages", || {
         system_packages::require(repo, cache, &needed)
     })?;
+    let downloading = parts
+        .contains(&Part::Services)
+        .then(|| HeadStart::begin(repo, fetch::TASK))
+        .transpose()?;
     let tools = Tools::set_up(repo, cache, stages)?;
+    if let Some(packages) = downloading {
+        stages.stage("download packages", || packages.finish())?;
+    }
     for part in parts {
         match part {
             Part::Services => services::test(repo, cache, &tools, stages)?,
@@ -77,14 +84,12 @@ struct Tools {
 
 impl Tools {
     fn set_up(repo: &Repo, cache: &Cache, stages: &mut Stages) -> Result<Self> {
-        let packages = HeadStart::begin(repo, fetch::TASK)?;
         let nextest = stages.stage("set up test runner", || Nextest::set_up(repo, cache))?;
         let validator = stages.stage("set up validator", || validator::set_up(repo, cache))?;
         println!("==> Validator: {}", validator.display());
         stages.stage("build programs", || programs::build(repo, cache))?;
         let geyser = plugin::Replacement::find(repo)?;
         stages.stage("build plugin", || plugin::build(repo))?;
-        stages.stage("download packages", || packages.finish())?;
         Ok(Self {
             nextest,
             validator,
