@@ -25,8 +25,8 @@ pub fn formatting(repo: &Repo) -> Result<()> {
 }
 
 /// Builds everything in a workspace and fails on the first warning of the compiler or clippy. The checkout must be one that
-/// is linted as it is built; what is built from it afterwards is found built. `profile` is that of its tests.
-pub fn build(repo: &Repo, workspace: &Workspace, profile: &str) -> Result<()> {
+/// is linted as it is built; what is built from it afterwards is found built.
+pub fn build(repo: &Repo, workspace: &Workspace) -> Result<()> {
     let name = workspace.name;
     let step = Step::begin(
         repo,
@@ -36,8 +36,7 @@ pub fn build(repo: &Repo, workspace: &Workspace, profile: &str) -> Result<()> {
         "5 minutes from nothing, seconds after an edit",
     )?;
     let words = ["build", "--workspace", "--all-targets", "--locked"];
-    let mut build = workspace.cargo(repo, &words);
-    step.run(build.args(["--profile", profile]))?;
+    step.run(&mut workspace.cargo(repo, &words))?;
     step.done();
     Ok(())
 }

@@ -9,17 +9,12 @@ use std::process::Command;
 use anyhow::{Result, bail};
 
 use crate::cache::Cache;
-use crate::command::cargo;
 use crate::compiler;
 use crate::publish::publish;
 use crate::repo::Repo;
 use crate::step::Step;
 use crate::validator;
-
-/// Environment and folder shared by every build of the plugin's workspace, so that they reuse each other's work.
-pub fn target(repo: &Repo) -> std::path::PathBuf {
-    repo.target().join("geyser-plugin-build")
-}
+use crate::workspaces::Workspace;
 
 /// Stops when the validators at hand were all built by another rustc than the plugin would be.
 pub fn check_compiler(repo: &Repo, cache: &Cache) -> Result<()> {
@@ -130,13 +125,10 @@ pub fn build(repo: &Repo) -> Result<()> {
         "plugin",
         "Building the Geyser plugin",
         "the validator loads it, and it serves the chain's account and transaction stream over gRPC",
-        "2 minutes from nothing, seconds after an edit",
+        "a minute from nothing, seconds after an edit",
     )?;
-    let mut build = cargo(repo);
-    build.args(["build", "--release", "--locked", "--manifest-path"]);
-    build.arg(repo.plugin_manifest());
-    step.run(build.env("CARGO_TARGET_DIR", target(repo)))?;
-    let built = target(repo).join("release/libsluice_geyser_plugin.so");
+    step.run(&mut Workspace::plugin(repo).cargo(repo, &["build", "--locked"]))?;
+    let built = repo.target().join("debug/libsluice_geyser_plugin.so");
     publish(&built, &repo.plugin())?;
     step.done();
     Ok(())

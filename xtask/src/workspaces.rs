@@ -5,7 +5,6 @@ use std::process::Command;
 
 use crate::command::cargo;
 use crate::linted_build;
-use crate::plugin;
 use crate::repo::{LintedBuild, Repo};
 
 /// One workspace with its own lock file.
@@ -38,17 +37,18 @@ impl Workspace {
         }
     }
 
+    /// Built in the folder of the root workspace, which needs half of its crates, too.
     pub fn plugin(repo: &Repo) -> Self {
         Self {
             name: "geyser-plugin",
             manifest: repo.plugin_manifest(),
             linted_build: repo.linted_build(),
-            target: Some(plugin::target(repo)),
+            target: Some(repo.target()),
         }
     }
 
     /// The tests that run the programs on a whole bank. Built in the folder of the root workspace, which has a quarter of what
-    /// they need built already: the profiles of both manifests have to agree for that.
+    /// they need built already.
     pub fn bank(repo: &Repo) -> Self {
         Self {
             name: "bank",

@@ -20,19 +20,16 @@ pub const PACKAGES_NEEDED: [Package; 2] = [
 /// Has cargo link it instead of compiling it from its source, which takes longer than all tests on the bank.
 const LINK_OPENSSL: &str = "OPENSSL_NO_VENDOR";
 
-/// The profile of the plugin that the validator loads: its dependencies are compiled like this already.
-const PLUGIN_PROFILE: &str = "release";
-
 /// Builds and tests.
 pub fn test(repo: &Repo, tools: &Tools, stages: &mut Stages) -> Result<()> {
     let nextest = &tools.nextest;
     let linted = &tools.linted;
     stages.stage("lint plugin", || {
-        lint::build(linted, &Workspace::plugin(linted), PLUGIN_PROFILE)
+        lint::build(linted, &Workspace::plugin(linted))
     })?;
     stages.tests("plugin tests", || test_plugin(tools))?;
     stages.stage("lint programs", || {
-        lint::build(linted, &Workspace::programs(linted), "dev")
+        lint::build(linted, &Workspace::programs(linted))
     })?;
     stages.tests("program tests (native)", || test_programs(tools))?;
     if sanitizer::IS_THERE {
@@ -105,7 +102,7 @@ fn test_plugin(tools: &Tools) -> Result<Counts> {
     )?;
     let mut run = tools.nextest.command(repo)?;
     Workspace::plugin(repo).apply(&mut run);
-    run.args(["--locked", "--cargo-profile", PLUGIN_PROFILE])
+    run.arg("--locked")
         .env("SLUICE_VALIDATOR", &tools.validator);
     tools.geyser.hand_on(&mut run);
     let counts = nextest::run(&step, &mut run)?;

@@ -35,7 +35,7 @@ pub fn test(repo: &Repo, cache: &Cache, tools: &Tools, stages: &mut Stages) -> R
     stages.stage("deployment files", || deployment::check(repo, cache))?;
     let linted = &tools.linted;
     stages.stage("build and lint", || {
-        lint::build(linted, &Workspace::root(linted), "dev")
+        lint::build(linted, &Workspace::root(linted))
     })?;
     stages.stage("OpenAPI document", || openapi::check(linted))?;
     stages.stage("build binaries", || binaries::build(linted).map(drop))?;
