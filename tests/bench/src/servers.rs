@@ -44,10 +44,11 @@ pub async fn figures() -> anyhow::Result<Vec<Figure>> {
     let mut replay = begun(&trading)?;
     let servers = Servers::new([fast.endpoint().clone(), slow.endpoint().clone()]);
     let mut stream = SlotStream::open(servers, request()).await?;
-    let mut times = Vec::new();
+    let (mut times, mut arrivals) = (Vec::new(), Vec::new());
     while times.len() < SLOTS {
         // As the market does: what was taken in is let go of when its slot is shown.
         let batch = stream.next_batch().await?;
+        let arrived = Instant::now();
         for assembled in &batch {
             let Assembled::Update(update) = assembled else {
                 continue;
@@ -60,16 +61,20 @@ pub async fn figures() -> anyhow::Result<Vec<Figure>> {
                 let at = trading.sealed_at(sealed).context("it was sealed")?;
                 if sealed > GENESIS + WARM {
                     times.push(Instant::now().saturating_duration_since(at));
+                    arrivals.push(arrived.saturating_duration_since(at));
                 }
             }
         }
     }
     times.sort_unstable();
+    arrivals.sort_unstable();
     let p99 = times.get(SLOTS * 99 / 100).context("slots were timed")?;
     println!(
-        "two servers, p50 {:?}, worst {:?}",
+        "two servers, p50 {:?}, worst {:?}; until the slot had arrived p50 {:?}, p99 {:?}",
         times.get(SLOTS / 2),
-        times.last()
+        times.last(),
+        arrivals.get(SLOTS / 2),
+        arrivals.get(SLOTS * 99 / 100),
     );
     Ok(vec![Figure::new(
         "a slot's seal on the faster of two servers to its quotes, p99",
