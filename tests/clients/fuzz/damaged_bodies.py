@@ -21,7 +21,7 @@ with open(os.environ["SLUICE_WALLET"], encoding="utf-8") as wallet:
     USER = str(Keypair.from_json(wallet.read()).pubkey())
 
 # Damaged requests for each kind of swap; each takes about a millisecond on both sides.
-EXAMPLES = 200
+EXAMPLES = 500
 
 # Deadline of one call, seconds.
 TIMEOUT = 60
