@@ -1,7 +1,8 @@
 //! Ingest: follows the chain through every outage, and stores its messages with their checkpoint.
 //!
 //! [`follower`] opens one session after the other; `resume` decides where each begins; `session` turns the updates of a
-//! connection into commits; `filter_round` changes its filter without a new connection, with the help of a `side_stream`;
+//! connection into commits; `filter_round` changes its filter without a new connection, with the help of a `side_stream`; both streams are taken `slot_by_slot`, so that none of this waits for a
+//! backlog of the other;
 //! `program_reader` finds the accounts that watched programs own; `pauses` tells webhooks what they did not watch, and
 //! [`requested_backfill`] reads what their owners ask for; [`subscription`] is the filter that the stream is asked for; `outbox` stores messages with
 //! their checkpoint and submits them to the dispatcher.
@@ -22,4 +23,5 @@ mod resume;
 pub(crate) mod session;
 mod session_end;
 mod side_stream;
+mod slot_by_slot;
 pub mod subscription;

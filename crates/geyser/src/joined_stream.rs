@@ -195,6 +195,16 @@ impl JoinedStream {
         Ok(())
     }
 
+    /// Asks for what [`JoinedStream::replace`] has changed, for a consumer that takes nothing for a while: otherwise
+    /// [`JoinedStream::next_batch`] does. Cancel-safe.
+    pub async fn ask(&mut self) {
+        for strand in self.strands.values_mut() {
+            if let Connection::Open(stream) = &mut strand.connection {
+                stream.ask().await;
+            }
+        }
+    }
+
     /// What can be given out next, at least one item. Cancel-safe.
     ///
     /// # Errors

@@ -128,6 +128,13 @@ impl SlotStream {
         self.filter
     }
 
+    /// Sends what is to be asked for now, as [`SlotStream::next_batch`] does. Cancel-safe.
+    pub(crate) async fn ask(&mut self) {
+        for server in 0..self.links.len() {
+            self.send_due(server).await;
+        }
+    }
+
     /// What can be given out next, at least one item. Cancel-safe.
     ///
     /// # Errors
@@ -135,8 +142,8 @@ impl SlotStream {
     /// is not known to be whole.
     pub async fn next_batch(&mut self) -> Result<Vec<Assembled>, StreamError> {
         loop {
+            self.ask().await;
             for server in 0..self.links.len() {
-                self.send_due(server).await;
                 self.open_side(server);
             }
             self.check_reach()?;

@@ -60,13 +60,18 @@ pub(super) struct SideTrack {
     /// The slots it has seen.
     pub(super) tree: ForkTree,
     resume: ResumePoint,
+    /// How often it was begun anew.
+    attempts: u32,
+    /// How often it has failed, its silence while the whole chain stands still not counted.
     failures: u32,
+    /// How far the live stream was confirmed when it was begun.
+    live_confirmed: Option<u64>,
 }
 
 impl SideTrack {
-    /// How often it has failed.
-    pub(super) const fn failures(&self) -> u32 {
-        self.failures
+    /// How often it was begun anew.
+    pub(super) const fn attempts(&self) -> u32 {
+        self.attempts
     }
 
     /// Takes what came by the side stream for the webhooks that changed. How far the chain is confirmed is learnt from the live
@@ -130,11 +135,12 @@ impl SideTrack {
 
 impl FilterRound {
     /// A round after which `subscriptions` are served. Those of them that `changed` holds need what happened since
-    /// `requested_slot`, the first slot of which they miss nothing.
+    /// `requested_slot`, the first slot of which they miss nothing. `live` is the live stream's tree.
     pub(super) fn new(
         subscriptions: Arc<Subscriptions>,
         changed: Subscriptions,
         requested_slot: Option<u64>,
+        live: &ForkTree,
     ) -> Self {
         let needed = requested_slot.filter(|_| !changed.webhooks().is_empty());
         let backfill = needed.map_or(Backfill::NotNeeded, |from_slot| {
@@ -150,7 +156,9 @@ impl FilterRound {
             Backfill::Side(Box::new(SideTrack {
                 tree: ForkTree::new(&resume),
                 resume,
+                attempts: 0,
                 failures: 0,
+                live_confirmed: live.watermark(Commitment::Confirmed),
             }))
         });
         Self {
@@ -200,13 +208,19 @@ impl FilterRound {
         }
     }
 
-    /// Begins the side stream anew after it failed, or gives it up.
-    pub(super) fn side_failed(&mut self, fault: &SessionEnd) {
+    /// Begins the side stream anew after it failed, or gives it up. `live` is the live stream's tree.
+    pub(super) fn side_failed(&mut self, fault: &SessionEnd, live: &ForkTree) {
         tracing::warn!(error = %fault, "the side stream of a new filter failed");
         let Backfill::Side(side) = &mut self.backfill else {
             return;
         };
-        side.failures = side.failures.saturating_add(1);
+        let live_confirmed = live.watermark(Commitment::Confirmed);
+        // A server has nothing to say of a chain that stands still.
+        let is_excused =
+            matches!(fault, SessionEnd::Silent(_)) && side.live_confirmed == live_confirmed;
+        side.live_confirmed = live_confirmed;
+        side.attempts = side.attempts.saturating_add(1);
+        side.failures = side.failures.saturating_add(u32::from(!is_excused));
         let mut in_vain = side.failures > MAX_FAILURES;
         if let SessionEnd::Stream(StreamError::ReplayUnavailable {
             first_available,

@@ -26,6 +26,7 @@ use super::{
     session::{Session, SessionContext},
     session_end::SessionEnd,
     side_stream::SideConnection,
+    slot_by_slot::SlotBySlot,
     subscription::request,
 };
 use crate::events::subscription_index::Subscriptions;
@@ -150,14 +151,13 @@ impl Follower {
             let reads = programs.advance(session.subscriptions(), session.emitted_through());
             session.hold_closes(reads);
             tokio::select! {
-                assembled = stream.next_batch() => {
-                    let assembled = assembled.map_err(SessionEnd::from);
-                    let assembled = assembled.inspect_err(|end| refusals.ended(end))?;
-                    for each in assembled {
+                part = stream.next_part() => {
+                    let part = part.map_err(SessionEnd::from);
+                    for each in part.inspect_err(|end| refusals.ended(end))? {
                         session.apply(each).await?;
                     }
                 }
-                came = side.stream.next_batch() => session.apply_side(came).await?,
+                came = side.stream.next_part() => session.apply_side(came).await?,
                 read = programs.ended() => session.apply_read(read).await?,
                 (tried, probed) = probing.ended() => {
                     refusals.record(&tried, &probed).await?;
@@ -217,7 +217,7 @@ impl Follower {
         subscriptions: Arc<Subscriptions>,
         reconnect: &'a mut Reconnect,
         reports: &mut JoinSet<()>,
-    ) -> Result<(JoinedStream, Session<'a>), SessionEnd> {
+    ) -> Result<(SlotBySlot, Session<'a>), SessionEnd> {
         let store = &self.context.outbox.store;
         let (state, known) = (store.resume_state().await?, store.known_accounts().await?);
         let resume = policy.resume_point(state, &subscriptions);
@@ -232,20 +232,15 @@ impl Follower {
             self.report_account_gaps(&session, None, reports);
         }
         // A server that accepts the call may still refuse the request: what comes first shows that it was accepted.
-        let first = stream.next_batch().await?;
+        let mut first = stream.next_batch().await?;
         if let Some(backfill) = completing {
-            let last = complete(backfill, &self.context, (&mut stream, first), &mut session);
-            let last = last.await?;
+            let shown = (&mut stream, &mut first);
+            let last = complete(backfill, &self.context, shown, &mut session).await?;
             self.report_account_gaps(&session, last, reports);
-            self.context.status.connected();
-        } else {
-            self.context.status.connected();
-            for each in first {
-                session.apply(each).await?;
-            }
         }
+        self.context.status.connected();
         tracing::info!(from_slot, "the stream is open");
-        Ok((stream, session))
+        Ok((SlotBySlot::new(stream, first), session))
     }
 
     /// Reports beside the session which changes of accounts are lost, through `last` or where the session began.
@@ -266,11 +261,12 @@ impl Follower {
     }
 }
 
-/// Reads what a session lacks before the first slot of its stream. Returns the last slot that was read.
+/// Reads what a session lacks before the first slot of its stream, once it has shown which that is. Returns the last slot that
+/// was read.
 async fn complete(
     backfill: &Backfill,
     context: &SessionContext,
-    (stream, mut shown): (&mut JoinedStream, Vec<Assembled>),
+    (stream, shown): (&mut JoinedStream, &mut Vec<Assembled>),
     session: &mut Session<'_>,
 ) -> Result<Option<u64>, SessionEnd> {
     let first = loop {
@@ -286,9 +282,6 @@ async fn complete(
     let last = first.checked_sub(1);
     if let Some(last) = last {
         backfill.complete(context, session, last).await?;
-    }
-    for each in shown {
-        session.apply(each).await?;
     }
     Ok(last)
 }

@@ -87,6 +87,8 @@ pub(super) struct Session<'a> {
     first_whole: Option<u64>,
     /// The revision whose filter is recorded to be in force.
     in_force: Option<Revision>,
+    /// The revision of which the webhooks that are gone were left out.
+    narrowed_to: Option<Revision>,
     /// The change of the filter under way.
     round: Option<FilterRound>,
     /// The last slot that began before a filter was in force to which webhooks were handed over.
@@ -119,6 +121,7 @@ impl<'a> Session<'a> {
             has_checkpoint: false,
             first_whole: None,
             in_force: None,
+            narrowed_to: None,
             round: None,
             last_cut: None,
         }

@@ -1,5 +1,7 @@
 //! Filter round: when the changed webhooks are handed over, and from which slot their filter is in force.
 
+use std::time::Duration;
+
 use sluice_geyser::{BlockMeta, SlotStatus, SlotUpdate, Update};
 use sluice_store::{
     ActiveWebhook, ActiveWebhooks, Conditions, EventKind, Filters, Revision, WebhookId,
@@ -33,7 +35,7 @@ fn subscriptions(commitment: Commitment) -> Subscriptions {
 fn round(commitment: Commitment, requested_slot: Option<u64>) -> FilterRound {
     let changed = subscriptions(commitment);
     let all = Arc::new(subscriptions(commitment));
-    FilterRound::new(all, changed, requested_slot)
+    FilterRound::new(all, changed, requested_slot, &live())
 }
 
 /// The live stream, which covers all from slot 11 on.
@@ -205,21 +207,41 @@ fn nothing_before_the_filter_is_promised_where_there_is_no_replay() {
     };
     let mut never = round(Commitment::Confirmed, Some(12));
     shown(&mut never, 15);
-    never.side_failed(&refusal(None, "Internal: from_slot is not supported"));
+    never.side_failed(
+        &refusal(None, "Internal: from_slot is not supported"),
+        &live,
+    );
     assert!(never.side().is_none());
     assert_eq!(in_force_slot(&never, &live), Some(15));
 
     let mut partly = round(Commitment::Confirmed, Some(12));
     shown(&mut partly, 15);
-    partly.side_failed(&refusal(Some(13), "gone"));
+    partly.side_failed(&refusal(Some(13), "gone"), &live);
     assert_eq!(partly.side().and_then(SideTrack::first_slot), Some(13));
 
     let mut starting = round(Commitment::Confirmed, Some(12));
     for failures in 0..=MAX_FAILURES {
-        assert_eq!(starting.side().map(SideTrack::failures), Some(failures));
-        starting.side_failed(&SessionEnd::Stream(StreamError::Closed));
+        assert_eq!(starting.side().map(SideTrack::attempts), Some(failures));
+        starting.side_failed(&SessionEnd::Stream(StreamError::Closed), &live);
     }
     assert!(starting.side().is_none());
+}
+
+#[test]
+fn silence_is_a_failure_of_the_side_stream_only_while_the_live_one_goes_on() {
+    let (mut live, mut round) = (live(), round(Commitment::Confirmed, Some(12)));
+    let silence = SessionEnd::Silent(Duration::from_secs(30));
+    for attempts in 0..=2 * MAX_FAILURES {
+        assert_eq!(round.side().map(SideTrack::attempts), Some(attempts));
+        round.side_failed(&silence, &live);
+    }
+    for slot in 11..=11 + u64::from(MAX_FAILURES) {
+        assert!(round.side().is_some(), "{slot}");
+        block(&mut live, slot);
+        is(&mut live, slot, SlotStatus::Confirmed);
+        round.side_failed(&silence, &live);
+    }
+    assert!(round.side().is_none(), "it is given up");
 }
 
 #[test]

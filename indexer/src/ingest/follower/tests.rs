@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use service_kit::Clock;
-use sluice_geyser::{SlotStatus, scripted::ScriptedServer};
+use sluice_geyser::{
+    SlotStatus, Update,
+    scripted::{Connection, ScriptedServer},
+};
 use sluice_store::{
     Access, Commit, Commitment, DeliveryQuery, EventKind, FilterState, Filters, NewWebhook,
     Revision, Secret, Store, Timestamp, WebhookDefinition, WebhookId,
@@ -20,6 +23,9 @@ use crate::{
 
 /// No step takes longer unless something hangs.
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Slots that are there at once: reading them takes several times as long as an edit takes to be noticed, tried and asked for.
+const BACKLOG: u64 = 500;
 
 /// How long the watch is held back: a follower that does not wait for it opens a stream within milliseconds.
 const HELD_BACK: Duration = Duration::from_millis(500);
@@ -106,6 +112,16 @@ impl Setup {
         }
     }
 
+    /// The next stream that is opened, and the name of its slots filter.
+    async fn accept(&mut self) -> (Connection, String) {
+        let accepted = async {
+            let mut connection = self.server.accept().await;
+            let request = connection.received().await.expect("the client is there");
+            (connection, request.request.slots.expect("always"))
+        };
+        timeout(PATIENCE, accepted).await.expect("opens a stream")
+    }
+
     /// Waits until the checkpoint is this slot.
     async fn until_checkpoint(&self, slot: u64) {
         let reached = async {
@@ -115,6 +131,18 @@ impl Setup {
         };
         timeout(PATIENCE, reached).await.expect("is stored");
     }
+}
+
+async fn send(connection: &Connection, updates: impl IntoIterator<Item = Update>) {
+    for update in updates {
+        let sent = connection.send(update).await;
+        sent.expect("the client is there");
+    }
+}
+
+/// That a slot is complete and confirmed.
+fn processed_and_confirmed(name: &str, number: u64) -> [Update; 2] {
+    [SlotStatus::Processed, SlotStatus::Confirmed].map(|status| slot(name, number, status))
 }
 
 #[tokio::test]
@@ -140,12 +168,8 @@ async fn a_new_leader_serves_every_webhook_that_the_one_before_served() {
     let request = request.request;
     assert_eq!(request.from_slot, Some(11));
     let name = request.slots.expect("always");
-    let confirmed =
-        [SlotStatus::Processed, SlotStatus::Confirmed].map(|status| slot(&name, 11, status));
-    for update in whole(&name, 11).into_iter().chain(confirmed) {
-        let sent = connection.send(update).await;
-        sent.expect("the client is there");
-    }
+    send(&connection, whole(&name, 11)).await;
+    send(&connection, processed_and_confirmed(&name, 11)).await;
     setup.until_checkpoint(11).await;
 
     let owed = setup
@@ -155,6 +179,38 @@ async fn a_new_leader_serves_every_webhook_that_the_one_before_served() {
     assert_eq!(owed.len(), 3, "everything that slot 11 had for it");
     let state = setup.store.filter_state().await.expect("reads");
     assert_eq!(state.expect("is in force").revision, Revision(2));
+    shutdown.cancel();
+    timeout(PATIENCE, running)
+        .await
+        .expect("ends")
+        .expect("does not panic");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_edit_is_asked_for_while_slots_still_wait_to_be_read() {
+    let mut setup = Setup::start().await;
+    setup.webhook(1, program()).await;
+    setup.led(1, 10).await;
+    let (watched, subscriptions) = watch::channel(setup.subscriptions().await);
+    let shutdown = CancellationToken::new();
+    let follower = setup.follower(subscriptions);
+    let running = tokio::spawn(follower.run(shutdown.clone()));
+    let (mut live, name) = setup.accept().await;
+    let last = 10 + BACKLOG;
+    for number in 11..=last {
+        send(&live, whole(&name, number)).await;
+        send(&live, processed_and_confirmed(&name, number)).await;
+    }
+
+    setup.webhook(2, key(50)).await;
+    watched.send_replace(setup.subscriptions().await);
+    let (probe, tried) = setup.accept().await;
+    send(&probe, [slot(&tried, last, SlotStatus::Completed)]).await;
+    let asked = timeout(PATIENCE, live.received()).await;
+    let read = setup.store.checkpoint(Commitment::Confirmed).await;
+    assert!(asked.expect("is asked").is_some());
+    let read = read.expect("reads").expect("was read before");
+    assert!(read < last, "all {BACKLOG} slots were read before");
     shutdown.cancel();
     timeout(PATIENCE, running)
         .await

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Instant};
 
-use sluice_geyser::{Assembled, Generation, Request, SlotStatus, SlotUpdate, StreamError};
+use sluice_geyser::{Assembled, Generation, Request, SlotStatus, SlotUpdate};
 use sluice_store::{Commitment, Revision};
 
 use super::{
@@ -18,11 +18,16 @@ impl Session<'_> {
         &mut self,
         wanted: &Arc<Subscriptions>,
     ) -> Result<Option<Request>, SessionEnd> {
-        if let Some(rest) = self.subscriptions.still_in(wanted) {
-            self.subscriptions = Arc::new(rest);
+        if self.subscriptions.revision() == wanted.revision() {
+            return Ok(None);
         }
-        let served = self.subscriptions.revision() == wanted.revision();
-        let (Some(in_force), None, false) = (self.in_force, &self.round, served) else {
+        if self.narrowed_to != Some(wanted.revision()) {
+            self.narrowed_to = Some(wanted.revision());
+            if let Some(rest) = self.subscriptions.still_in(wanted) {
+                self.subscriptions = Arc::new(rest);
+            }
+        }
+        let (Some(in_force), None) = (self.in_force, &self.round) else {
             return Ok(None);
         };
         let changed = wanted.changed_since(&self.subscriptions);
@@ -30,7 +35,7 @@ impl Session<'_> {
         let requested_slot = first_requested(&changes, wanted.revision());
         let finality_wanted = !changed.at(Commitment::Finalized).is_empty();
         self.tree.hold_emitted(finality_wanted);
-        let round = FilterRound::new(Arc::clone(wanted), changed, requested_slot);
+        let round = FilterRound::new(Arc::clone(wanted), changed, requested_slot, &self.tree);
         self.round = Some(round);
         Ok(Some(request(wanted, None)))
     }
@@ -55,10 +60,10 @@ impl Session<'_> {
         }
     }
 
-    /// Which side stream is needed now: that of a revision, after so many failures.
+    /// Which side stream is needed now: that of a revision, after so many attempts.
     pub(in super::super) fn side_needed(&self) -> Option<(Revision, u32)> {
         let round = self.round.as_ref()?;
-        Some((round.subscriptions().revision(), round.side()?.failures()))
+        Some((round.subscriptions().revision(), round.side()?.attempts()))
     }
 
     /// What the side stream is to be asked for.
@@ -71,7 +76,7 @@ impl Session<'_> {
     /// Takes what came by the side stream.
     pub(in super::super) async fn apply_side(
         &mut self,
-        came: Result<Vec<Assembled>, StreamError>,
+        came: Result<Vec<Assembled>, SessionEnd>,
     ) -> Result<(), SessionEnd> {
         let Some(round) = &mut self.round else {
             return Ok(());
@@ -81,13 +86,10 @@ impl Session<'_> {
             return Ok(());
         };
         let received = Instant::now();
-        let taken = match came {
-            Ok(assembled) => side.take(assembled, &changed).map_err(SessionEnd::from),
-            Err(error) => Err(error.into()),
-        };
+        let taken = came.and_then(|assembled| Ok(side.take(assembled, &changed)?));
         match taken {
             Ok(actions) => self.perform_side(actions, received).await?,
-            Err(fault) => round.side_failed(&fault),
+            Err(fault) => round.side_failed(&fault, &self.tree),
         }
         self.advance_side(received).await
     }
@@ -100,7 +102,7 @@ impl Session<'_> {
         match round.side_mut().map(|side| side.follow(&self.tree)) {
             None => {}
             Some(Ok(actions)) => self.perform_side(actions, received).await?,
-            Some(Err(fault)) => round.side_failed(&fault.into()),
+            Some(Err(fault)) => round.side_failed(&fault.into(), &self.tree),
         }
         self.hand_over().await
     }
@@ -148,6 +150,7 @@ impl Session<'_> {
             first_repeated = first_repeated.min(unconfirmed);
         }
         self.subscriptions = Arc::clone(round.subscriptions());
+        self.narrowed_to = None;
         let changed = Served {
             subscriptions: round.changed(),
             checkpoints: false,

@@ -1,0 +1,57 @@
+//! Slot by slot: hands out what a stream gives in parts that each end with a status of a slot.
+//!
+//! A stream that was caught up with gives out hundreds of slots at once, and to store them may take minutes. Whoever takes
+//! them part by part sees to everything else in between.
+
+use std::collections::VecDeque;
+
+use sluice_geyser::{Assembled, Body, Generation, JoinedStream, Request, StreamError};
+
+/// A stream, and what it has given out that was not handed out yet.
+pub(super) struct SlotBySlot {
+    stream: JoinedStream,
+    waiting: VecDeque<Assembled>,
+}
+
+impl SlotBySlot {
+    /// A stream that has given out this much.
+    pub(super) fn new(stream: JoinedStream, given_out: Vec<Assembled>) -> Self {
+        Self {
+            stream,
+            waiting: given_out.into(),
+        }
+    }
+
+    /// Replaces the filter, as [`JoinedStream::replace`].
+    ///
+    /// # Errors
+    /// As [`JoinedStream::replace`].
+    pub(super) fn replace(&mut self, request: Request) -> Result<Generation, StreamError> {
+        self.stream.replace(request)
+    }
+
+    /// The next part, at least one item. The stream is asked for another filter meanwhile, but gives out nothing more until
+    /// all is handed out. Cancel-safe.
+    ///
+    /// # Errors
+    /// As [`JoinedStream::next_batch`].
+    pub(super) async fn next_part(&mut self) -> Result<Vec<Assembled>, StreamError> {
+        if self.waiting.is_empty() {
+            self.waiting = self.stream.next_batch().await?.into();
+        } else {
+            self.stream.ask().await;
+        }
+        let last = self.waiting.iter().position(is_status);
+        let len = last.map_or(self.waiting.len(), |last| last + 1);
+        Ok(self.waiting.drain(..len).collect())
+    }
+}
+
+/// Whether it is a status of a slot: what follows from those is what takes its time.
+const fn is_status(assembled: &Assembled) -> bool {
+    match assembled {
+        Assembled::Update(update) => matches!(update.body, Body::Slot(_)),
+        Assembled::Replaced { .. } => true,
+        Assembled::InForce { .. } | Assembled::Late { .. } => false,
+    }
+}
