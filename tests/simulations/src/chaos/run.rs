@@ -232,6 +232,7 @@ impl Trial {
     async fn play(&mut self, progress: &impl Fn(String)) -> anyhow::Result<()> {
         self.kill_before_birth().await?;
         let store = self.database.open().await?;
+        self.feed.wait_for(store.clone());
         for subscriber in from_the_start() {
             self.subscribe(&store, subscriber).await?;
         }
