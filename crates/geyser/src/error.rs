@@ -49,6 +49,9 @@ pub enum StreamError {
     /// Nothing arrived for this long, not even a ping.
     #[error("the stream was silent for {0:?}, pings included")]
     Stalled(Duration),
+    /// Pings arrived for this long, and nothing of the chain.
+    #[error("the stream brought nothing of the chain for {0:?}, only pings")]
+    Silent(Duration),
     /// A message was larger than [`crate::limits::MAX_MESSAGE_BYTES`].
     #[error("a message of the stream was too large: {0}")]
     TooLarge(String),

@@ -28,6 +28,10 @@ pub const LONGEST_RECONNECT_PAUSE: Duration = Duration::from_secs(1);
 /// every slot, so this allows one lost ping and no more.
 pub const STALL_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// Time without an update after which a stream of slots counts as dead although it pings: a server answers pings by another task
+/// than the one that streams. A chain on which nothing happens for so long costs a connection, and nothing else.
+pub const SILENCE_TIMEOUT: Duration = Duration::from_secs(30);
+
 /// Interval of HTTP/2 pings, which notice a connection whose other end vanished and keep proxies
 /// from dropping an idle direction.
 pub const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(10);

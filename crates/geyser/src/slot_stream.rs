@@ -7,6 +7,8 @@
 mod link;
 mod start_gate;
 
+use std::time::Duration;
+
 use futures::future::select_all;
 use tokio::time::Instant;
 
@@ -17,6 +19,7 @@ use self::{
 use crate::{
     error::StreamError,
     generation::Generation,
+    limits,
     race::Race,
     request::Request,
     servers::Servers,
@@ -73,6 +76,19 @@ impl SlotStream {
     /// # Errors
     /// As [`Stream::open`], when no server accepts.
     pub async fn open(servers: impl Into<Servers>, request: Request) -> Result<Self, StreamError> {
+        Self::open_with(servers, request, limits::SILENCE_TIMEOUT).await
+    }
+
+    /// Like [`SlotStream::open`], with this much time without an update of a server ending its stream instead of
+    /// [`limits::SILENCE_TIMEOUT`].
+    ///
+    /// # Errors
+    /// As [`SlotStream::open`].
+    pub async fn open_with(
+        servers: impl Into<Servers>,
+        request: Request,
+        silence: Duration,
+    ) -> Result<Self, StreamError> {
         let servers = servers.into();
         let generation = Generation::default().next();
         wire::validate(&request.in_generation(generation))?;
@@ -81,7 +97,7 @@ impl SlotStream {
             assembler: SlotAssembler::new(SOURCES_OF_SERVER * servers.len()),
             links: servers
                 .iter()
-                .map(|server| Link::new(server.endpoint.clone()))
+                .map(|server| Link::new(server.endpoint.clone(), silence))
                 .collect(),
             request: Request {
                 from_slot: None,
@@ -199,7 +215,7 @@ impl SlotStream {
         };
         match event {
             Event::Updates(part, updates) => {
-                link.received();
+                link.received(part);
                 self.updates(server, part, updates);
             }
             Event::Opened(Ok(stream)) => self.opened(server, stream),

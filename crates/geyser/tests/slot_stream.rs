@@ -14,11 +14,15 @@ use tokio::{
     net::TcpListener,
     sync::{mpsc, watch},
     task::JoinSet,
-    time::sleep,
+    time::{Instant, sleep},
 };
 
 /// No step of a script takes longer unless something hangs.
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Time without an update that ends a stream: a hundred pings.
+const SILENCE: Duration = Duration::from_secs(2);
+const PING: Duration = Duration::from_millis(20);
 
 /// The slot with which each script begins.
 const FIRST: u64 = 9;
@@ -386,4 +390,43 @@ async fn a_busy_consumer_reads_what_came_before_it_gives_a_side_stream_up() {
         trials.spawn(what_came_meanwhile_is_read());
     }
     trials.join_all().await;
+}
+
+#[tokio::test]
+async fn a_server_that_pings_and_says_nothing_of_the_chain_is_lost() {
+    let mut server = Player::start(A).await;
+    let request = Request {
+        slots: Some("slots".into()),
+        blocks_meta: Some("blocks".into()),
+        from_slot: Some(FIRST),
+        ..Request::default()
+    };
+    let endpoint = server.endpoint();
+    let opening = SlotStream::open_with(&endpoint, request, SILENCE);
+    let (stream, from_slot) = tokio::join!(soon(opening), server.join());
+    let mut stream = stream.expect("it accepts");
+    assert_eq!(from_slot, Some(FIRST));
+    let reading = tokio::spawn(async move {
+        let begun = Instant::now();
+        loop {
+            if let Err(end) = soon(stream.next_batch()).await {
+                return (end, begun.elapsed());
+            }
+        }
+    });
+    // Of a slot without an end nothing is given out, but the server is there.
+    for key in 0..10 {
+        server.send(server.write(FIRST, key)).await;
+        sleep(SILENCE / 8).await;
+    }
+    assert!(!reading.is_finished(), "it says something");
+    while !reading.is_finished() {
+        let (connection, _) = server.client.as_ref().expect("it has a client");
+        // The client goes once it has waited for long enough.
+        let _ = connection.ping().await;
+        sleep(PING).await;
+    }
+    let (end, after) = reading.await.expect("does not panic");
+    assert_eq!(end, StreamError::Silent(SILENCE));
+    assert!(after >= SILENCE * 2, "{after:?}");
 }

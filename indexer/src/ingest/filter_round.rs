@@ -216,8 +216,8 @@ impl FilterRound {
         };
         let live_confirmed = live.watermark(Commitment::Confirmed);
         // A server has nothing to say of a chain that stands still.
-        let is_excused =
-            matches!(fault, SessionEnd::Silent(_)) && side.live_confirmed == live_confirmed;
+        let is_silent = matches!(fault, SessionEnd::Stream(StreamError::Silent(_)));
+        let is_excused = is_silent && side.live_confirmed == live_confirmed;
         side.live_confirmed = live_confirmed;
         side.attempts = side.attempts.saturating_add(1);
         side.failures = side.failures.saturating_add(u32::from(!is_excused));

@@ -1,7 +1,5 @@
 //! Session end: the reasons for which a stream connection is over.
 
-use std::time::Duration;
-
 use sluice_geyser::StreamError;
 use sluice_store::StoreError;
 use thiserror::Error;
@@ -27,8 +25,6 @@ pub(crate) enum SessionEnd {
         /// The slot.
         slot: u64,
     },
-    #[error("nothing of the chain came for {} s", .0.as_secs())]
-    Silent(Duration),
     #[error("the active webhooks are not read any more")]
     Unwatched,
 }
@@ -57,7 +53,6 @@ impl SessionEnd {
             Self::Tree(ForkTreeError::Gap(_)) => "the stream left out blocks",
             Self::Backfill(_) => "missed slots are not read by RPC",
             Self::Cut { .. } => "a slot began before the webhooks' filter",
-            Self::Silent(_) => "the stream is silent",
             Self::Unwatched => "the webhooks are not watched",
         }
     }

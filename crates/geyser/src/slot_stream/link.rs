@@ -59,6 +59,10 @@ pub(super) struct Link {
     pub(super) at_rest: bool,
     /// When something came last, or the first slot became suspect since.
     quiet_since: Instant,
+    /// When an update came last by the stream, or it was opened since.
+    heard_at: Instant,
+    /// Time without an update after which the stream counts as dead.
+    silence: Duration,
     has_suspect: bool,
     /// Why its stream ended last, or did not open.
     pub(super) end: Option<StreamError>,
@@ -109,7 +113,7 @@ pub(super) enum Event {
 }
 
 impl Link {
-    pub(super) fn new(endpoint: Endpoint) -> Self {
+    pub(super) fn new(endpoint: Endpoint, silence: Duration) -> Self {
         let now = Instant::now();
         Self {
             endpoint,
@@ -120,6 +124,8 @@ impl Link {
             side_attempts: 0,
             at_rest: false,
             quiet_since: now,
+            heard_at: now,
+            silence,
             has_suspect: false,
             end: None,
             failures: 0,
@@ -160,6 +166,7 @@ impl Link {
     /// The stream is open. Returns the request that opened it.
     pub(super) fn opened(&mut self, stream: Stream) -> Option<SentRequest> {
         self.quiet_since = Instant::now();
+        self.heard_at = self.quiet_since;
         match std::mem::replace(&mut self.main, Main::Open(stream)) {
             Main::Opening(sent, _) => Some(sent),
             Main::Closed(_) | Main::Open(_) => None,
@@ -207,9 +214,12 @@ impl Link {
         }
     }
 
-    /// Something came.
-    pub(super) fn received(&mut self) {
+    /// Something came by one of the two connections.
+    pub(super) fn received(&mut self, part: Part) {
         self.quiet_since = Instant::now();
+        if part == Part::Main {
+            self.heard_at = self.quiet_since;
+        }
         self.at_rest = false;
         self.failures = 0;
         self.refusals = 0;
@@ -263,6 +273,7 @@ impl Link {
             self.quiet_since = Instant::now();
         }
         self.has_suspect = needs.has_suspect;
+        let silent_at = self.is_open().then_some(self.heard_at + self.silence);
         let may_rest = (!self.at_rest && needs.has_suspect).then_some(self.quiet_since + REST);
         let (mut opening, mut side, mut pause, mut patience) = (None, None, None, None);
         match &mut self.side {
@@ -291,6 +302,9 @@ impl Link {
             Some(()) = OptionFuture::from(pause.map(sleep_until)) => Event::SideMayOpen,
             Some(()) = OptionFuture::from(patience.map(sleep_until)) => Event::SideBroughtNothing,
             Some(()) = OptionFuture::from(may_rest.map(sleep_until)) => Event::Rest,
+            Some(()) = OptionFuture::from(silent_at.map(sleep_until)) => {
+                Event::Lost(StreamError::Silent(self.silence))
+            }
         }
     }
 }
@@ -316,10 +330,11 @@ fn spawn(endpoint: Endpoint, request: Request) -> JoinHandle<Result<Stream, Stre
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::limits;
 
     fn link() -> Link {
         let url = "http://127.0.0.1:1".parse().expect("a URL");
-        Link::new(Endpoint { url, x_token: None })
+        Link::new(Endpoint { url, x_token: None }, limits::SILENCE_TIMEOUT)
     }
 
     fn unreachable() -> StreamError {
@@ -357,7 +372,7 @@ mod tests {
         assert_eq!(pause_after(&mut link, refusal()), 200);
         assert_eq!(pause_after(&mut link, unreachable()), 1_000);
         assert_eq!(pause_after(&mut link, refusal()), 400);
-        link.received();
+        link.received(Part::Main);
         assert_eq!(pause_after(&mut link, refusal()), 200);
     }
 }

@@ -230,7 +230,7 @@ fn nothing_before_the_filter_is_promised_where_there_is_no_replay() {
 #[test]
 fn silence_is_a_failure_of_the_side_stream_only_while_the_live_one_goes_on() {
     let (mut live, mut round) = (live(), round(Commitment::Confirmed, Some(12)));
-    let silence = SessionEnd::Silent(Duration::from_secs(30));
+    let silence = SessionEnd::Stream(StreamError::Silent(Duration::from_secs(30)));
     for attempts in 0..=2 * MAX_FAILURES {
         assert_eq!(round.side().map(SideTrack::attempts), Some(attempts));
         round.side_failed(&silence, &live);

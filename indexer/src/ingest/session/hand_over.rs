@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Instant};
 
-use sluice_geyser::{Assembled, Generation, Request, SlotStatus, SlotUpdate};
+use sluice_geyser::{Assembled, Generation, Request, SlotStatus, SlotUpdate, StreamError};
 use sluice_store::{Commitment, Revision};
 
 use super::{
@@ -76,7 +76,7 @@ impl Session<'_> {
     /// Takes what came by the side stream.
     pub(in super::super) async fn apply_side(
         &mut self,
-        came: Result<Vec<Assembled>, SessionEnd>,
+        came: Result<Vec<Assembled>, StreamError>,
     ) -> Result<(), SessionEnd> {
         let Some(round) = &mut self.round else {
             return Ok(());
@@ -86,7 +86,10 @@ impl Session<'_> {
             return Ok(());
         };
         let received = Instant::now();
-        let taken = came.and_then(|assembled| Ok(side.take(assembled, &changed)?));
+        let taken = match came {
+            Ok(assembled) => side.take(assembled, &changed).map_err(SessionEnd::from),
+            Err(error) => Err(error.into()),
+        };
         match taken {
             Ok(actions) => self.perform_side(actions, received).await?,
             Err(fault) => round.side_failed(&fault, &self.tree),
