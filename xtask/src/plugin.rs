@@ -183,4 +183,68 @@ mod tests {
         let text = error.to_string();
         assert!(text.contains(other) && text.contains(pinned), "{text}");
     }
+
+    /// What crosses the boundary to the validator, and so is locked as there.
+    const OF_THE_VALIDATOR: [&str; 5] = ["agave-", "solana-", "spl-", "wincode", "log"];
+
+    /// The packages of a lock file, with their versions.
+    fn locked(file: &str) -> Vec<(String, String)> {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let text = fs::read_to_string(root.join(file)).expect(file);
+        let value = |line: &str, key: &str| {
+            let value = line.strip_prefix(key)?.strip_prefix(" = ")?;
+            Some(value.trim_matches('"').to_owned())
+        };
+        let packages = text.split("[[package]]").skip(1).map(|package| {
+            let of = |key| package.lines().find_map(|line| value(line, key));
+            of("name").zip(of("version")).expect(package)
+        });
+        packages.collect()
+    }
+
+    /// The part of a version that does not change as long as what depends on it goes on to compile.
+    fn compatible(version: &str) -> &str {
+        let leading = version
+            .split('.')
+            .take_while(|number| *number == "0")
+            .count();
+        let ends = version.match_indices('.').map(|(at, _)| at);
+        ends.chain([version.len()])
+            .nth(leading)
+            .map_or(version, |end| &version[..end])
+    }
+
+    #[test]
+    fn the_plugin_is_locked_to_the_versions_of_the_root_workspace_so_that_both_share_a_build() {
+        let (root, plugin) = (locked("Cargo.lock"), locked("geyser-plugin/Cargo.lock"));
+        assert!(plugin.len() > 200, "{} packages", plugin.len());
+        let differs = |(name, version): &&(String, String)| {
+            let in_root = root.iter().filter(|(other, _)| other == name);
+            let mut versions = in_root.map(|(_, version)| version);
+            versions
+                .clone()
+                .any(|other| compatible(other) == compatible(version))
+                && versions.all(|other| other != version)
+        };
+        let of_the_validator = |name: &str| {
+            OF_THE_VALIDATOR
+                .iter()
+                .any(|part| match part.strip_suffix('-') {
+                    Some(_) => name.starts_with(part),
+                    None => name == *part,
+                })
+        };
+        let differing = plugin.iter().filter(differs);
+        let differing: Vec<_> = differing
+            .filter(|(name, _)| !of_the_validator(name))
+            .collect();
+        assert!(
+            differing.is_empty(),
+            "geyser-plugin/Cargo.lock has other versions than Cargo.lock: {differing:?}; `cargo update --manifest-path geyser-plugin/Cargo.toml NAME --precise VERSION`"
+        );
+        assert_eq!(
+            ["1.2.3", "0.2.3", "0.0.3"].map(compatible),
+            ["1", "0.2", "0.0.3"]
+        );
+    }
 }
