@@ -1,19 +1,24 @@
 //! Effect of one hanging endpoint on ninety-nine others.
 //!
-//! The same load runs on two dispatchers, of which one has such an endpoint, in turns.
+//! The same load runs on two dispatchers, of which one has such an endpoint, in turns. Its messages are stored as the indexer stores
+//! them, leased to its own dispatcher.
 
 use std::{
     collections::{HashMap, HashSet},
     path::Path,
     sync::Arc,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use anyhow::{Context, ensure};
 use serde::Deserialize;
 use service_kit::{CancellationToken, Clock};
 use sluice_indexer::{
-    delivery::{capacity::Submissions, dispatcher::Dispatcher, retry},
+    delivery::{
+        capacity::{DispatchCapacity, Submissions},
+        dispatcher::Dispatcher,
+        retry,
+    },
     metrics::Metrics,
     traces::MessageTraces,
 };
@@ -139,6 +144,7 @@ pub(super) struct Row {
     receivers: Receivers,
     shape: Shape,
     pub(super) queue: Queue,
+    capacity: DispatchCapacity,
     stored: Arc<Notify>,
     shutdown: CancellationToken,
     running: JoinHandle<()>,
@@ -167,11 +173,14 @@ impl Row {
             clock: Clock::system(),
         };
         let shutdown = CancellationToken::new();
-        let running = tokio::spawn(dispatcher.run(Submissions::new(DEADLINE), shutdown.clone()));
+        let submissions = Submissions::new(DEADLINE);
+        let capacity = submissions.capacity();
+        let running = tokio::spawn(dispatcher.run(submissions, shutdown.clone()));
         Ok(Self {
             receivers,
             shape,
             queue,
+            capacity,
             stored,
             shutdown,
             running,
@@ -195,9 +204,10 @@ impl Row {
         for _ in 0..SLOTS {
             ticks.tick().await;
             let messages = self.queue.messages(self.shape.written_from, MESSAGES);
-            self.queue.store(&messages).await?;
-            let now = Instant::now();
-            self.stored.notify_one();
+            let (now, all) = self.queue.submit(&messages, &self.capacity).await?;
+            if !all {
+                self.stored.notify_one();
+            }
             last += 1;
             stored.insert(last, now);
         }

@@ -1,8 +1,11 @@
 //! Message queue of a store, filled by the indexer's own code from the accounts of a population.
 
+use std::time::Instant;
+
 use service_kit::Clock;
 use sluice_geyser::AccountUpdate;
 use sluice_indexer::{
+    delivery::capacity::{DispatchCapacity, Reservation},
     events::{compose, idl::Idls, subscription_index::Subscriptions},
     slots::{Block, LastOwners, SlotEvent, SlotEvents},
 };
@@ -158,6 +161,30 @@ impl Queue {
             messages.len()
         );
         Ok(())
+    }
+
+    /// Stores these messages of the current slot as the indexer does: leased to its own dispatcher, as far as that has room. Returns
+    /// when they were on the disk, and whether all are submitted.
+    ///
+    /// # Errors
+    /// As [`Queue::store`].
+    pub async fn submit(
+        &self,
+        messages: &[NewMessage],
+        dispatcher: &DispatchCapacity,
+    ) -> anyhow::Result<(Instant, bool)> {
+        let now = Timestamp::from(Clock::system().now());
+        let commit = Commit::slot(Commitment::Confirmed, self.slot, messages, now);
+        let bytes = messages.iter().map(|message| message.body.len_at_most());
+        let reservation = dispatcher.reserve(messages.len(), bytes.sum(), now);
+        let request = reservation.as_ref().map(Reservation::lease_request);
+        let pending = self.store.commit_pending(&commit, request).await?;
+        let (_, leased) = pending.durable().await?;
+        let (stored, all) = (Instant::now(), leased.len() == messages.len());
+        if let Some(reservation) = reservation {
+            reservation.submit(leased);
+        }
+        Ok((stored, all))
     }
 
     /// What a webhook's messages are signed with.

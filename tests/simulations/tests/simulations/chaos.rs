@@ -10,8 +10,8 @@ const KILLS: u32 = 12;
 /// Any number; always the same.
 const SEED: u64 = 7;
 
-/// Everything owed arrives within seconds; a busy machine may take longer.
-const DRAINING: Duration = Duration::from_secs(200);
+/// Everything owed arrives within seconds; a slow machine on which three other tests run may take minutes.
+const DRAINING: Duration = Duration::from_secs(400);
 
 /// Those that end within seconds where several processes share a server; all of them befall the long run.
 const TO_A_SERVER: [Disaster; 4] = [
