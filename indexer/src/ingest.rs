@@ -1,10 +1,9 @@
 //! Ingest: follows the chain through every outage, and stores its messages with their checkpoint.
 //!
 //! [`follower`] opens one session after the other; `resume` decides where each begins; `session` turns the updates of a
-//! connection into commits; `filter_round` changes its filter without a new connection, with the help of a `side_stream`; both streams are taken `slot_by_slot`, so that none of this waits for a
-//! backlog of the other;
-//! `program_reader` finds the accounts that watched programs own; `pauses` tells webhooks what they did not watch, and
-//! [`requested_backfill`] reads what their owners ask for; [`subscription`] is the filter that the stream is asked for; `outbox` stores messages with
+//! connection into commits; `filter_round` changes its filter without a new connection, with the help of a `side_stream`;
+//! both streams are taken `slot_by_slot`, so that none of this waits until a backlog is stored; `program_reader` finds the
+//! accounts that watched programs own; `pauses` tells webhooks what they did not watch, and [`requested_backfill`] reads what their owners ask for; [`subscription`] is the filter that the stream is asked for; `outbox` stores messages with
 //! their checkpoint and submits them to the dispatcher.
 
 pub(crate) mod backfill;

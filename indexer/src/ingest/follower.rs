@@ -141,7 +141,7 @@ impl Follower {
         programs.begin_session();
         loop {
             if let Some(request) = session.begin_round(&accepted).await? {
-                session.asked(stream.replace(request)?);
+                session.asked(stream.replace(request).await?);
                 side.forget_failures();
             }
             if accepted.revision() != wanted.revision() {

@@ -22,24 +22,23 @@ impl SlotBySlot {
         }
     }
 
-    /// Replaces the filter, as [`JoinedStream::replace`].
+    /// Replaces the filter, as [`JoinedStream::replace`]. It is asked for at once, since the stream may not be read for a while.
     ///
     /// # Errors
     /// As [`JoinedStream::replace`].
-    pub(super) fn replace(&mut self, request: Request) -> Result<Generation, StreamError> {
-        self.stream.replace(request)
+    pub(super) async fn replace(&mut self, request: Request) -> Result<Generation, StreamError> {
+        let generation = self.stream.replace(request)?;
+        self.stream.ask().await;
+        Ok(generation)
     }
 
-    /// The next part, at least one item. The stream is asked for another filter meanwhile, but gives out nothing more until
-    /// all is handed out. Cancel-safe.
+    /// The next part, at least one item. The stream is not read until all that it has given out is handed out. Cancel-safe.
     ///
     /// # Errors
     /// As [`JoinedStream::next_batch`].
     pub(super) async fn next_part(&mut self) -> Result<Vec<Assembled>, StreamError> {
         if self.waiting.is_empty() {
             self.waiting = self.stream.next_batch().await?.into();
-        } else {
-            self.stream.ask().await;
         }
         let last = self.waiting.iter().position(is_status);
         let len = last.map_or(self.waiting.len(), |last| last + 1);
