@@ -26,6 +26,7 @@ mod imports;
 mod lint;
 mod linted_build;
 mod localnet;
+mod lock_file;
 mod miri;
 mod mutants;
 mod nextest;

@@ -137,6 +137,7 @@ pub fn build(repo: &Repo) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::lock_file::{self, LockedPackage};
 
     fn found(library: Option<&str>, config: Option<&str>) -> Result<Replacement> {
         Replacement::find_with(|name| {
@@ -187,19 +188,10 @@ mod tests {
     /// What crosses the boundary to the validator, and so is locked as there.
     const OF_THE_VALIDATOR: [&str; 5] = ["agave-", "solana-", "spl-", "wincode", "log"];
 
-    /// The packages of a lock file, with their versions.
-    fn locked(file: &str) -> Vec<(String, String)> {
+    /// A lock file of the repository.
+    fn lock(file: &str) -> String {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-        let text = fs::read_to_string(root.join(file)).expect(file);
-        let value = |line: &str, key: &str| {
-            let value = line.strip_prefix(key)?.strip_prefix(" = ")?;
-            Some(value.trim_matches('"').to_owned())
-        };
-        let packages = text.split("[[package]]").skip(1).map(|package| {
-            let of = |key| package.lines().find_map(|line| value(line, key));
-            of("name").zip(of("version")).expect(package)
-        });
-        packages.collect()
+        fs::read_to_string(root.join(file)).expect(file)
     }
 
     /// The part of a version that does not change as long as what depends on it goes on to compile.
@@ -216,27 +208,27 @@ mod tests {
 
     #[test]
     fn the_plugin_is_locked_to_the_versions_of_the_root_workspace_so_that_both_share_a_build() {
-        let (root, plugin) = (locked("Cargo.lock"), locked("geyser-plugin/Cargo.lock"));
+        let (root, plugin) = (lock("Cargo.lock"), lock("geyser-plugin/Cargo.lock"));
+        let root: Vec<_> = lock_file::packages(&root).collect();
+        let plugin: Vec<_> = lock_file::packages(&plugin).collect();
         assert!(plugin.len() > 200, "{} packages", plugin.len());
-        let differs = |(name, version): &&(String, String)| {
-            let in_root = root.iter().filter(|(other, _)| other == name);
-            let mut versions = in_root.map(|(_, version)| version);
-            versions
-                .clone()
-                .any(|other| compatible(other) == compatible(version))
-                && versions.all(|other| other != version)
+        let differs = |locked: &LockedPackage<'_>| {
+            let in_root = root.iter().filter(|other| other.name == locked.name);
+            let mut versions = in_root.map(|other| other.version);
+            let mut alike = versions.clone().map(compatible);
+            alike.any(|version| version == compatible(locked.version))
+                && versions.all(|version| version != locked.version)
         };
         let of_the_validator = |name: &str| {
-            OF_THE_VALIDATOR
-                .iter()
-                .any(|part| match part.strip_suffix('-') {
-                    Some(_) => name.starts_with(part),
-                    None => name == *part,
-                })
+            let is_it = |part: &str| name == part || part.ends_with('-') && name.starts_with(part);
+            OF_THE_VALIDATOR.into_iter().any(is_it)
         };
-        let differing = plugin.iter().filter(differs);
+        let ours = plugin
+            .iter()
+            .filter(|locked| !of_the_validator(locked.name));
+        let differing = ours.filter(|locked| differs(locked));
         let differing: Vec<_> = differing
-            .filter(|(name, _)| !of_the_validator(name))
+            .map(|locked| (locked.name, locked.version))
             .collect();
         assert!(
             differing.is_empty(),

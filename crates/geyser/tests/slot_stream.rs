@@ -176,6 +176,15 @@ async fn between_two() -> (Player, Player, Reading) {
     (a, b, reading)
 }
 
+fn request(from_slot: Option<u64>) -> Request {
+    Request {
+        slots: Some("slots".into()),
+        blocks_meta: Some("blocks".into()),
+        from_slot,
+        ..Request::default()
+    }
+}
+
 async fn read(servers: &Servers) -> Reading {
     let (_busy, is_busy) = watch::channel(false);
     read_while_idle(servers, None, is_busy).await
@@ -187,13 +196,7 @@ async fn read_while_idle(
     from_slot: Option<u64>,
     mut is_busy: watch::Receiver<bool>,
 ) -> Reading {
-    let request = Request {
-        slots: Some("slots".into()),
-        blocks_meta: Some("blocks".into()),
-        from_slot,
-        ..Request::default()
-    };
-    let mut stream = soon(SlotStream::open(servers, request))
+    let mut stream = soon(SlotStream::open(servers, request(from_slot)))
         .await
         .expect("one of them accepts");
     let (sender, assembled) = mpsc::unbounded_channel();
@@ -395,14 +398,8 @@ async fn a_busy_consumer_reads_what_came_before_it_gives_a_side_stream_up() {
 #[tokio::test]
 async fn a_server_that_pings_and_says_nothing_of_the_chain_is_lost() {
     let mut server = Player::start(A).await;
-    let request = Request {
-        slots: Some("slots".into()),
-        blocks_meta: Some("blocks".into()),
-        from_slot: Some(FIRST),
-        ..Request::default()
-    };
     let endpoint = server.endpoint();
-    let opening = SlotStream::open_with(&endpoint, request, SILENCE);
+    let opening = SlotStream::open_with(&endpoint, request(Some(FIRST)), SILENCE);
     let (stream, from_slot) = tokio::join!(soon(opening), server.join());
     let mut stream = stream.expect("it accepts");
     assert_eq!(from_slot, Some(FIRST));

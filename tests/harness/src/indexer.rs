@@ -18,7 +18,7 @@ use serde_json::Value;
 use service_kit::{CancellationToken, Clock};
 use sluice_config::Config;
 use sluice_geyser::{
-    Endpoint, Request, SlotStatus, Update,
+    Endpoint, Request, Update,
     scripted::{Connection, ScriptedServer},
 };
 use sluice_store::{
@@ -27,7 +27,7 @@ use sluice_store::{
 };
 use sluice_testkit::{
     free_port::free_address,
-    updates::{program, slot},
+    updates::program,
     webhook_receiver::{Reply, WebhookReceiver},
 };
 use tempfile::TempDir;
@@ -446,10 +446,4 @@ pub async fn send(connection: &Connection, updates: impl IntoIterator<Item = Upd
             .await
             .expect("the client is there");
     }
-}
-
-/// The bank is frozen, and the slot confirmed.
-#[must_use]
-pub fn freeze_and_confirm(filter: &str, number: u64) -> [Update; 2] {
-    [SlotStatus::Processed, SlotStatus::Confirmed].map(|status| slot(filter, number, status))
 }

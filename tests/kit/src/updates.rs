@@ -46,6 +46,12 @@ pub fn slot(filter: &str, slot: u64, status: SlotStatus) -> Update {
     )
 }
 
+/// The bank is frozen, and the slot confirmed.
+#[must_use]
+pub fn freeze_and_confirm(filter: &str, number: u64) -> [Update; 2] {
+    [SlotStatus::Processed, SlotStatus::Confirmed].map(|status| slot(filter, number, status))
+}
+
 /// The creation of a slot's bank, under the name of the slots filter that let it through.
 #[must_use]
 pub fn created(filter: &str, number: u64) -> Update {

@@ -8,6 +8,7 @@ use anyhow::{Context, Result};
 use serde_json::Value;
 
 use crate::command::capture;
+use crate::lock_file;
 use crate::repo::Repo;
 use crate::workspaces::Workspace;
 
@@ -71,16 +72,11 @@ impl Parts {
 
 /// The checksums of a lock file, by [`Part::purl`].
 fn checksums(lock: &str) -> BTreeMap<String, String> {
-    let entries = lock.split("[[package]]").filter_map(|entry| {
-        let value = |key: &str| {
-            let mut lines = entry.lines();
-            let line = lines.find_map(|line| line.strip_prefix(key)?.strip_prefix(" = "))?;
-            Some(line.trim_matches('"').to_owned())
-        };
-        let purl = purl(&value("name")?, &value("version")?);
-        Some((purl, value("checksum")?))
+    let checksums = lock_file::packages(lock).filter_map(|package| {
+        let purl = purl(package.name, package.version);
+        Some((purl, package.checksum?.to_owned()))
     });
-    entries.collect()
+    checksums.collect()
 }
 
 fn of(metadata: &Value, checksums: &BTreeMap<String, String>) -> Option<Parts> {

@@ -11,7 +11,7 @@ use sluice_store::{
     Access, Commit, Commitment, DeliveryQuery, EventKind, FilterState, Filters, NewWebhook,
     Revision, Secret, Store, Timestamp, WebhookDefinition, WebhookId,
 };
-use sluice_testkit::updates::{key, program, slot, whole};
+use sluice_testkit::updates::{freeze_and_confirm, key, program, slot, whole};
 use tempfile::TempDir;
 use tokio::time::timeout;
 
@@ -140,11 +140,6 @@ async fn send(connection: &Connection, updates: impl IntoIterator<Item = Update>
     }
 }
 
-/// That a slot is complete and confirmed.
-fn processed_and_confirmed(name: &str, number: u64) -> [Update; 2] {
-    [SlotStatus::Processed, SlotStatus::Confirmed].map(|status| slot(name, number, status))
-}
-
 #[tokio::test]
 async fn a_new_leader_serves_every_webhook_that_the_one_before_served() {
     let mut setup = Setup::start().await;
@@ -169,7 +164,7 @@ async fn a_new_leader_serves_every_webhook_that_the_one_before_served() {
     assert_eq!(request.from_slot, Some(11));
     let name = request.slots.expect("always");
     send(&connection, whole(&name, 11)).await;
-    send(&connection, processed_and_confirmed(&name, 11)).await;
+    send(&connection, freeze_and_confirm(&name, 11)).await;
     setup.until_checkpoint(11).await;
 
     let owed = setup
@@ -199,7 +194,7 @@ async fn an_edit_is_asked_for_while_slots_still_wait_to_be_read() {
     let last = 10 + BACKLOG;
     for number in 11..=last {
         send(&live, whole(&name, number)).await;
-        send(&live, processed_and_confirmed(&name, number)).await;
+        send(&live, freeze_and_confirm(&name, number)).await;
     }
 
     setup.webhook(2, key(50)).await;

@@ -6,8 +6,8 @@ use sluice_geyser::SlotStatus::{Finalized, Processed};
 use sluice_store::{Commitment, WebhookDefinition};
 use tokio::time::sleep;
 
-use sluice_harness::indexer::{IndexerHarness, freeze_and_confirm, send, soon};
-use sluice_testkit::updates::{block, created, slot, whole};
+use sluice_harness::indexer::{IndexerHarness, send, soon};
+use sluice_testkit::updates::{block, created, freeze_and_confirm, slot, whole};
 
 use crate::{
     expectations::{Ending, Surroundings},

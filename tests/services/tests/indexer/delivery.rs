@@ -12,9 +12,9 @@ use sluice_store::{
 };
 use tokio::time::sleep;
 
-use sluice_harness::indexer::{IndexerHarness, freeze_and_confirm, send};
+use sluice_harness::indexer::{IndexerHarness, send};
 use sluice_testkit::{
-    updates::whole,
+    updates::{freeze_and_confirm, whole},
     webhook_receiver::{ReceivedRequest, Reply, WebhookReceiver},
 };
 

@@ -9,9 +9,11 @@ use sluice_geyser::{Body, SlotStatus, scripted::Code};
 use sluice_store::{Commitment, EventKind, Secret, WebhookDefinition};
 use tokio::time::sleep;
 
-use sluice_harness::indexer::{IndexerHarness, freeze_and_confirm, send, soon};
+use sluice_harness::indexer::{IndexerHarness, send, soon};
 use sluice_testkit::{
-    updates::{account_of, block, created, key, program, slot, transaction, whole},
+    updates::{
+        account_of, block, created, freeze_and_confirm, key, program, slot, transaction, whole,
+    },
     webhook_receiver::ReceivedRequest,
 };
 

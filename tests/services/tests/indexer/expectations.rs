@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use serde_json::Value;
 use sluice_geyser::scripted::Connection;
-use sluice_harness::indexer::{Indexer, IndexerHarness, freeze_and_confirm, send};
+use sluice_harness::indexer::{Indexer, IndexerHarness, send};
 use sluice_testkit::{
-    updates::{block, created},
+    updates::{block, created, freeze_and_confirm},
     webhook_receiver::ReceivedRequest,
 };
 use tokio::time::sleep;

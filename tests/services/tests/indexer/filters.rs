@@ -6,8 +6,8 @@ use sluice_geyser::{
 };
 use sluice_store::{Access, Revision};
 
-use sluice_harness::indexer::{IndexerHarness, freeze_and_confirm, request, send, soon};
-use sluice_testkit::updates::{block, content, created, key, slot, whole};
+use sluice_harness::indexer::{IndexerHarness, request, send, soon};
+use sluice_testkit::updates::{block, content, created, freeze_and_confirm, key, slot, whole};
 
 use crate::{
     expectations::{Ending, Surroundings},

@@ -6,9 +6,9 @@ use serde_json::Value;
 use sluice_geyser::SlotStatus;
 use sluice_store::{Commitment, EventKind, WebhookDefinition};
 
-use sluice_harness::indexer::{Indexer, IndexerHarness, freeze_and_confirm, send};
+use sluice_harness::indexer::{Indexer, IndexerHarness, send};
 use sluice_testkit::updates::{
-    account, account_of, block_between, block_on, created, key, program, slot,
+    account, account_of, block_between, block_on, created, freeze_and_confirm, key, program, slot,
 };
 
 use crate::{

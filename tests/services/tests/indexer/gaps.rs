@@ -12,11 +12,14 @@ use tokio::{
     time::sleep,
 };
 
-use sluice_harness::indexer::{IndexerHarness, freeze_and_confirm, send};
+use sluice_harness::indexer::{IndexerHarness, send};
 use sluice_testkit::{
     rpc_node::{Fault, RpcNode},
     scripted_chain::{ScriptedChain, State},
-    updates::{block, block_on, content, created, key, program, slot, transaction, whole},
+    updates::{
+        block, block_on, content, created, freeze_and_confirm, key, program, slot, transaction,
+        whole,
+    },
     yellowstone_server::YellowstoneServer,
 };
 

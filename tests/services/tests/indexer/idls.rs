@@ -7,14 +7,14 @@ use flate2::{Compression, write::ZlibEncoder};
 use serde_json::{Value, json};
 use sluice_chain_types::RawAccount;
 use sluice_geyser::scripted::Connection;
-use sluice_harness::indexer::{Indexer, IndexerHarness, freeze_and_confirm, send, soon};
+use sluice_harness::indexer::{Indexer, IndexerHarness, send, soon};
 use sluice_store::{
     Access, ApiKeyId, ApiKeySecret, ChainIdl, Conditions, EventKind, NewApiKey, NewWebhook, Scopes,
     Secret, Timestamp, UploadedIdl, WebhookDefinition, WebhookId,
 };
 use sluice_testkit::{
     rpc_node::RpcNode,
-    updates::{key, program, whole},
+    updates::{freeze_and_confirm, key, program, whole},
 };
 use solana_pubkey::Pubkey;
 use tokio::time::{Duration, sleep};

@@ -6,12 +6,16 @@ use std::{
     sync::Arc,
 };
 
-use sluice_harness::indexer::{IndexerHarness, freeze_and_confirm, send, soon};
+use sluice_harness::indexer::{IndexerHarness, send, soon};
 use sluice_store::{
     Access, Commitment, DeliveryQuery,
     testing::{Disk, PrivateCluster},
 };
-use sluice_testkit::{free_port::free_port, network_link::NetworkLink, updates::whole};
+use sluice_testkit::{
+    free_port::free_port,
+    network_link::NetworkLink,
+    updates::{freeze_and_confirm, whole},
+};
 
 use crate::expectations::{Ending, Surroundings};
 

@@ -11,10 +11,10 @@ use sluice_store::{
 };
 use tokio::time::sleep;
 
-use sluice_harness::indexer::{Indexer, IndexerHarness, PATIENCE, freeze_and_confirm, send, soon};
+use sluice_harness::indexer::{Indexer, IndexerHarness, PATIENCE, send, soon};
 use sluice_testkit::{
     small_disk::SmallDisk,
-    updates::{account_of, block, created, key, program, whole},
+    updates::{account_of, block, created, freeze_and_confirm, key, program, whole},
 };
 
 use crate::{

@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 use sluice_geyser::scripted::Code;
-use sluice_harness::indexer::{IndexerHarness, freeze_and_confirm, send};
+use sluice_harness::indexer::{IndexerHarness, send};
 use sluice_store::{Access, EventKinds, Filters, OperationKind, WebhookDefinition, WebhookId};
 use sluice_testkit::{
-    updates::{key, whole},
+    updates::{freeze_and_confirm, key, whole},
     webhook_receiver::{Reply, WebhookReceiver},
 };
 

@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use serde_json::Value;
 use sluice_geyser::{SlotStatus, scripted::Connection};
-use sluice_harness::indexer::{IndexerHarness, freeze_and_confirm, request, send, soon};
+use sluice_harness::indexer::{IndexerHarness, request, send, soon};
 use sluice_store::{
     Access, Backfill, BackfillKind, BackfillRequest, BackfillState, EventKind, Timestamp,
     WebhookDefinition, WebhookId,
 };
 use sluice_testkit::{
     rpc_node::RpcNode,
-    updates::{block, content, created, slot, whole},
+    updates::{block, content, created, freeze_and_confirm, slot, whole},
     webhook_receiver::{Reply, WebhookReceiver},
 };
 use tokio::time::sleep;

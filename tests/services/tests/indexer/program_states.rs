@@ -3,10 +3,10 @@
 use serde_json::{Value, json};
 use sluice_chain_types::RawAccount;
 use sluice_geyser::scripted::Code;
-use sluice_harness::indexer::{IndexerHarness, freeze_and_confirm, send};
+use sluice_harness::indexer::{IndexerHarness, send};
 use sluice_testkit::{
     rpc_node::RpcNode,
-    updates::{content, key, program, whole},
+    updates::{content, freeze_and_confirm, key, program, whole},
 };
 
 use crate::{

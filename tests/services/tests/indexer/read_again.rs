@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 use sluice_geyser::{SlotStatus, scripted::Code};
-use sluice_harness::indexer::{IndexerHarness, freeze_and_confirm, send};
+use sluice_harness::indexer::{IndexerHarness, send};
 use sluice_store::{Commitment, EventKind, WebhookDefinition};
 use sluice_testkit::{
     rpc_node::RpcNode,
-    updates::{content, slot, whole},
+    updates::{content, freeze_and_confirm, slot, whole},
 };
 
 use crate::{

@@ -5,10 +5,10 @@ use sluice_chain_types::RawAccount;
 use sluice_geyser::{Body, TokenBalance, Update, scripted::Code};
 use sluice_store::{Access, EventKind, Filters, WebhookDefinition};
 
-use sluice_harness::indexer::{IndexerHarness, freeze_and_confirm, send};
+use sluice_harness::indexer::{IndexerHarness, send};
 use sluice_testkit::{
     rpc_node::RpcNode,
-    updates::{block, created, key, program, transaction},
+    updates::{block, created, freeze_and_confirm, key, program, transaction},
 };
 
 use crate::{

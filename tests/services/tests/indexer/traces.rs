@@ -9,9 +9,9 @@ use opentelemetry_proto::tonic::{
     trace::v1::{Span, span::SpanKind},
 };
 use prost::Message;
-use sluice_harness::indexer::{IndexerHarness, freeze_and_confirm, send, soon};
+use sluice_harness::indexer::{IndexerHarness, send, soon};
 use sluice_store::{Access, MessageId, Redeliver, Timestamp, WebhookId};
-use sluice_testkit::updates::whole;
+use sluice_testkit::updates::{freeze_and_confirm, whole};
 use tokio::{
     net::TcpListener,
     sync::watch::{self, Sender},
