@@ -2,7 +2,7 @@
 
 mod cors;
 
-use std::{any::Any, convert::Infallible, panic::AssertUnwindSafe, sync::Arc, time::Instant};
+use std::{any::Any, convert::Infallible, panic::AssertUnwindSafe, pin::pin, time::Instant};
 
 use axum::{
     Router,
@@ -10,9 +10,9 @@ use axum::{
     extract::Request,
     response::{IntoResponse, Response},
 };
-use futures::FutureExt;
+use futures::{FutureExt, future::Either};
 use sluice_config::CorsOrigins;
-use tower::{Service, ServiceBuilder, service_fn};
+use tower::{Layer, Service, ServiceExt, service_fn};
 use tower_http::trace::{DefaultMakeSpan, DefaultOnResponse, TraceLayer};
 use tracing::Level;
 
@@ -25,124 +25,184 @@ use crate::{
     request_id::{self, RequestIds, X_REQUEST_ID},
 };
 
-/// What the layers need.
+/// What surrounds the routes.
 pub struct Layers<'a> {
     /// Which web pages may call the public routes.
     pub origins: &'a CorsOrigins,
     /// What each client may ask for.
-    pub limits: Arc<ClientLimits>,
+    pub limits: ClientLimits,
     /// Where requests are counted.
     pub metrics: Metrics,
     /// Who names requests.
     pub ids: RequestIds,
 }
 
-/// Puts the layers around the routes, outermost first. They surround the router as a whole: a layer of the router's
-/// own costs each request several allocations.
-pub fn apply(
+/// The routes with what every request passes on its way to them: one for all requests, since layers in the sense of tower
+/// are cloned for each, and move what they hold from one to the next.
+pub struct Surrounded {
     routes: Router,
-    layers: Layers<'_>,
-) -> impl Service<Request, Response = Response, Error = Infallible, Future: Send> + Clone + Send + use<>
-{
-    let traces = tracing::enabled!(target: "tower_http::trace", Level::DEBUG);
-    let trace = traces.then(|| {
-        ServiceBuilder::new()
-            .map_response(|response: Response<_>| response.map(Body::new))
-            .layer(
-                TraceLayer::new_for_http()
-                    .make_span_with(DefaultMakeSpan::new().level(Level::DEBUG))
-                    .on_response(DefaultOnResponse::new().level(Level::DEBUG))
-                    // A cause is logged where it is turned into an answer; a second line per 503
-                    // would drown it while a health check polls.
-                    .on_failure(()),
-            )
-    });
-    let Layers {
-        origins,
-        limits,
-        metrics,
-        ids,
-    } = layers;
-    let answered = ServiceBuilder::new()
-        .option_layer(trace)
-        // Outside the limits, so that a page can read that it asked too often.
-        .layer(PublicCors::new(origins))
-        .layer_fn(|inner| limited(inner, Arc::clone(&limits), metrics.clone()))
-        // Inside the trace, so that a panic is logged with its request like any other answer. On the heap, for every layer
-        // around it holds the future of what is inside two or three times over, and copies it as often; and a connection
-        // keeps the room of the longest future of all routes for as long as its stream lasts.
-        .map_future(|answer| Box::pin(answer_panics(answer)))
-        .service(routes);
-    named_and_counted(answered, ids, metrics)
+    cors: PublicCors,
+    limits: ClientLimits,
+    metrics: Metrics,
+    ids: RequestIds,
+    is_traced: bool,
 }
 
-/// Gives each request an id, which its answer and the log name, and counts what became of it.
-fn named_and_counted<S>(
-    mut inner: S,
-    ids: RequestIds,
-    metrics: Metrics,
-) -> impl Service<Request, Response = Response, Error = Infallible, Future: Send> + Clone + Send + use<S>
-where
-    S: Service<Request, Response = Response, Error = Infallible, Future: Send> + Clone + Send,
-{
-    service_fn(move |request: Request| {
+impl Surrounded {
+    /// Surrounds the routes. Whether requests are traced is asked of the log once, here.
+    #[must_use]
+    pub fn new(routes: Router, layers: Layers<'_>) -> Self {
+        let Layers {
+            origins,
+            limits,
+            metrics,
+            ids,
+        } = layers;
+        Self {
+            routes,
+            cors: PublicCors::new(origins),
+            limits,
+            metrics,
+            ids,
+            is_traced: tracing::enabled!(target: "tower_http::trace", Level::DEBUG),
+        }
+    }
+
+    /// Answers a request. It is given an id, which its answer and the log name, and what becomes of it is counted.
+    pub async fn answer(&self, request: Request) -> Response {
         let begun = Instant::now();
         let route = Route::of(request.uri().path());
-        let id = ids.of(request.headers());
-        let answer = request_id::under(id.clone(), inner.call(request));
-        let metrics = metrics.clone();
-        async move {
-            let mut response = answer.await?;
-            response.headers_mut().insert(X_REQUEST_ID, id);
-            metrics.answered(route, response.status(), begun.elapsed());
-            Ok(response)
-        }
-    })
-}
-
-/// Refuses what is beyond the limits of the client, and says in the other answers what is left of them.
-fn limited<S>(
-    mut inner: S,
-    limits: Arc<ClientLimits>,
-    metrics: Metrics,
-) -> impl Service<Request, Response = Response, Error = Infallible, Future: Send> + Clone + Send + use<S>
-where
-    S: Service<Request, Response = Response, Error = Infallible, Future: Send> + Clone + Send,
-{
-    service_fn(move |request: Request| {
-        let route = Route::of(request.uri().path());
-        let counted = limits.count(route, Peer::of(request.extensions()), request.headers());
-        let answer = match counted {
-            Ok(standing) => Ok((inner.call(request), standing)),
-            Err(refusal) => {
-                metrics.refused(refusal.name);
-                Err((refusal, refusal.standing(&limits)))
-            }
+        let id = self.ids.of(request.headers());
+        let answer = if self.is_traced {
+            Either::Left(Box::pin(self.traced(route, request)))
+        } else {
+            Either::Right(self.shared(route, request))
         };
+        let mut response = request_id::under(id.clone(), pin!(answer)).await;
+        response.headers_mut().insert(X_REQUEST_ID, id);
+        self.metrics
+            .answered(route, response.status(), begun.elapsed());
+        response
+    }
+
+    /// Logs the request and its answer.
+    async fn traced(&self, route: Route, request: Request) -> Response {
+        let trace = TraceLayer::new_for_http()
+            .make_span_with(DefaultMakeSpan::new().level(Level::DEBUG))
+            .on_response(DefaultOnResponse::new().level(Level::DEBUG))
+            // A cause is logged where it is turned into an answer; a second line per 503 would drown it while a health check
+            // polls.
+            .on_failure(());
+        let inner = service_fn(|request| self.shared(route, request).map(Ok::<_, Infallible>));
+        let Ok(response) = trace.layer(inner).oneshot(request).await;
+        response.map(Body::new)
+    }
+
+    /// Says to a page of another origin what it may do. Outside the limits, so that a page can read that it asked too often.
+    fn shared(&self, route: Route, request: Request) -> impl Future<Output = Response> {
+        let Some(cors) = self.cors.of(&request) else {
+            return Either::Left(self.limited(route, request));
+        };
+        let inner =
+            service_fn(move |request| self.limited(route, request).map(Ok::<_, Infallible>));
+        let answer = cors.layer(inner).oneshot(request);
+        Either::Right(Box::pin(answer.map(|Ok(response)| response)))
+    }
+
+    /// Refuses what is beyond the limits of the client, and says in the other answers what is left of them.
+    fn limited(&self, route: Route, request: Request) -> impl Future<Output = Response> {
+        let peer = Peer::of(request.extensions());
+        let counted = self.limits.count(route, peer, request.headers());
+        let answer = counted.map(|standing| {
+            // Inside the trace, so that a panic is logged with its request like any other answer.
+            let answer = AssertUnwindSafe(self.routes.clone().call(request)).catch_unwind();
+            (answer, standing)
+        });
         async move {
             let (mut response, standing) = match answer {
-                Ok((answer, standing)) => (answer.await?, standing),
-                Err((refusal, standing)) => (ApiError::from(refusal).into_response(), standing),
+                Ok((answer, standing)) => {
+                    let Ok(response) = answer.await.unwrap_or_else(panicked);
+                    (response, standing)
+                }
+                Err(refusal) => {
+                    self.metrics.refused(refusal.name);
+                    let standing = refusal.standing(&self.limits);
+                    (ApiError::from(refusal).into_response(), standing)
+                }
             };
             standing.put(response.headers_mut());
-            Ok(response)
+            response
         }
-    })
+    }
 }
 
-/// Turns a panic of a handler into a 500.
-async fn answer_panics(
-    answer: impl Future<Output = Result<Response, Infallible>>,
-) -> Result<Response, Infallible> {
-    let caught = AssertUnwindSafe(answer).catch_unwind().await;
-    caught.unwrap_or_else(|cause| Ok(panicked(&*cause)))
-}
-
-fn panicked(cause: &(dyn Any + Send)) -> Response {
+/// The 500 that a panic of a handler becomes.
+fn panicked(cause: Box<dyn Any + Send>) -> Result<Response, Infallible> {
     let text = cause
         .downcast_ref::<String>()
         .map(String::as_str)
         .or_else(|| cause.downcast_ref::<&str>().copied())
         .unwrap_or("a value that is not text");
-    ApiError::Internal(anyhow::anyhow!("a handler panicked: {text}")).into_response()
+    Ok(ApiError::Internal(anyhow::anyhow!("a handler panicked: {text}")).into_response())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::num::NonZeroU32;
+
+    use axum::{
+        http::{StatusCode, header},
+        routing::get,
+    };
+
+    use super::*;
+    use crate::{auth::RateLimit, client::Proxies, rate_limit::RATE_LIMIT};
+
+    /// Routes whose clients may ask so often.
+    fn surrounded(burst: u32, is_traced: bool) -> Surrounded {
+        let routes = Router::new()
+            .route("/v1/quote", get(async || "a quote"))
+            .route("/v1/pools", get(async || -> &str { panic!("by a test") }));
+        let limit = RateLimit {
+            per_minute: NonZeroU32::MIN,
+            burst: NonZeroU32::new(burst).expect("above zero"),
+        };
+        let proxies = Proxies::new(Vec::new(), "x-forwarded-for");
+        let layers = Layers {
+            origins: &CorsOrigins::default(),
+            limits: ClientLimits::new(limit, limit, proxies, true),
+            metrics: Metrics::default(),
+            ids: RequestIds::new(7),
+        };
+        Surrounded {
+            is_traced,
+            ..Surrounded::new(routes, layers)
+        }
+    }
+
+    fn from_a_page(path: &str) -> Request {
+        let request = Request::get(path).header(header::ORIGIN, "https://shop.example");
+        request.body(Body::empty()).expect("a request")
+    }
+
+    #[tokio::test]
+    async fn what_surrounds_the_routes_shows_in_every_answer() {
+        for is_traced in [false, true] {
+            let routes = surrounded(2, is_traced);
+            let paths = ["/v1/quote", "/v1/pools", "/v1/quote"];
+            let expected = [
+                StatusCode::OK,
+                StatusCode::INTERNAL_SERVER_ERROR,
+                StatusCode::TOO_MANY_REQUESTS,
+            ];
+            for (number, (path, status)) in paths.into_iter().zip(expected).enumerate() {
+                let answer = routes.answer(from_a_page(path)).await;
+                assert_eq!(answer.status(), status, "{path}, traced {is_traced}");
+                let id = format!("0000000000000007-{number}");
+                assert_eq!(answer.headers()[X_REQUEST_ID], *id);
+                assert_eq!(answer.headers()[header::ACCESS_CONTROL_ALLOW_ORIGIN], "*");
+                assert!(answer.headers().contains_key(RATE_LIMIT), "{path}");
+            }
+        }
+    }
 }

@@ -20,7 +20,7 @@ use crate::{
     client_limits::ClientLimits,
     console::{self, DemoWallet},
     metrics::{self, Metrics},
-    middleware::{self, Layers},
+    middleware::{Layers, Surrounded},
     pages,
     places::{Most, Places},
     rate_limit::Opened,
@@ -237,7 +237,7 @@ async fn serve(
     let proxies = Proxies::new(clients.trusted_proxies.clone(), &clients.client_header);
     let layers = Layers {
         origins: &api.cors_origins,
-        limits: Arc::new(client_limits(clients, proxies)),
+        limits: client_limits(clients, proxies),
         metrics,
         ids: RequestIds::new(rand::random()),
     };
@@ -245,8 +245,8 @@ async fn serve(
         head: clients.head_timeout(),
         write: clients.write_timeout(),
     };
-    let service = middleware::apply(routes, layers);
-    server::serve(listener, service, connections, deadlines, shutdown).await;
+    let routes = Arc::new(Surrounded::new(routes, layers));
+    server::serve(listener, routes, connections, deadlines, shutdown).await;
 }
 
 /// What clients may hold open.

@@ -6,19 +6,23 @@ mod write_deadline;
 
 use std::{convert::Infallible, io, net::SocketAddr, sync::Arc, time::Duration};
 
-use axum::{body::HttpBody, extract::Request, http, response::Response};
-use hyper::{body::Incoming, server::conn::http1, upgrade::OnUpgrade};
-use hyper_util::{
-    rt::{TokioIo, TokioTimer},
-    service::TowerToHyperService,
+use axum::{
+    body::{Body, HttpBody},
+    http::Request,
 };
+use hyper::{
+    body::Incoming,
+    server::conn::http1,
+    service::{HttpService, service_fn},
+    upgrade::OnUpgrade,
+};
+use hyper_util::rt::{TokioIo, TokioTimer};
 use service_kit::CancellationToken;
 use tokio::{
     net::{TcpListener, TcpSocket, TcpStream},
     sync::mpsc,
     task::JoinSet,
 };
-use tower::{Service, service_fn};
 
 use self::{
     idle::{Connection, IdleConnections},
@@ -26,6 +30,7 @@ use self::{
 };
 use crate::{
     client::Peer,
+    middleware::Surrounded,
     places::{Place, Places},
 };
 
@@ -81,16 +86,13 @@ impl Hold {
 
 /// Serves until `shutdown`, and then until the requests under way are answered and what connections were given away for
 /// has ended.
-pub async fn serve<S>(
+pub async fn serve(
     listener: TcpListener,
-    service: S,
+    routes: Arc<Surrounded>,
     connections: Places,
     deadlines: Deadlines,
     shutdown: CancellationToken,
-) where
-    S: Service<Request, Response = Response, Error = Infallible> + Clone + Send + 'static,
-    S::Future: Send,
-{
+) {
     let mut open = JoinSet::new();
     let idle = IdleConnections::default();
     // Nothing is sent: that it is closed says that nothing is held any more.
@@ -117,8 +119,8 @@ pub async fn serve<S>(
         let watched = idle.open();
         let note = watched.note();
         let hold = Hold::new(place, &held);
-        let mut service = service.clone();
-        let service = service_fn(move |request: http::Request<Incoming>| {
+        let routes = Arc::clone(&routes);
+        let service = service_fn(move |request: Request<Incoming>| {
             note.asked();
             let (mut request, unread) = unread_body::watch(request);
             let extensions = request.extensions_mut();
@@ -126,19 +128,20 @@ pub async fn serve<S>(
             if extensions.get::<OnUpgrade>().is_some() {
                 extensions.insert(hold.clone());
             }
-            let (answer, note) = (service.call(request), note.clone());
-            async move {
-                let mut answer = answer.await?;
+            let (routes, note) = (Arc::clone(&routes), note.clone());
+            // On the heap: what is given out is moved on its way to the connection, and that keeps the room of the longest of
+            // all routes for as long as its stream lasts.
+            Box::pin(async move {
+                let mut answer = routes.answer(request).await;
                 if let Some(unread) = unread {
-                    // On the heap, for few have any, and all would have room for it.
-                    Box::pin(unread.take_in(answer.headers_mut())).await;
+                    unread.take_in(answer.headers_mut()).await;
                 }
                 // Of a stream nobody knows where it ends, and it gives way to nobody.
                 if answer.body().size_hint().exact().is_some() {
                     note.answered();
                 }
-                Ok(answer)
-            }
+                Ok::<_, Infallible>(answer)
+            })
         });
         let connection = connection(stream, service, watched, deadlines, shutdown.clone());
         open.spawn(connection);
@@ -157,11 +160,7 @@ async fn connection<S>(
     deadlines: Deadlines,
     shutdown: CancellationToken,
 ) where
-    S: Service<http::Request<Incoming>, Response = Response, Error = Infallible>
-        + Clone
-        + Send
-        + 'static,
-    S::Future: Send,
+    S: HttpService<Incoming, ResBody = Body, Error = Infallible, Future: Send> + Send,
 {
     // An answer of several packets must not wait for the acknowledgement of its first.
     let _ = stream.set_nodelay(true);
@@ -171,7 +170,7 @@ async fn connection<S>(
     let serving = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(deadlines.head)
-        .serve_connection(io, TowerToHyperService::new(service))
+        .serve_connection(io, service)
         .with_upgrades();
     let mut serving = std::pin::pin!(serving);
     let ended = tokio::select! {

@@ -9,7 +9,7 @@ use sluice_store::Store;
 use sluice_transaction::AssociatedAccounts;
 
 use crate::{
-    calibrator::Calibrator, idempotency::IdempotentAnswers, places::Places,
+    calibrator::Calibrator, extract::Address, idempotency::IdempotentAnswers, places::Places,
     quote_feeds::QuoteFeeds, rpc::Rpc, sender::Sender,
 };
 
@@ -19,6 +19,7 @@ pub struct AppState(Arc<Parts>);
 
 struct Parts {
     market: Market,
+    program: Address,
     rpc: Arc<Rpc>,
     store: Store,
     calibrator: Arc<Calibrator>,
@@ -66,6 +67,7 @@ impl AppState {
             quote_feeds: QuoteFeeds::new(market.clone(), shutdown.clone()),
             sender,
             shutdown,
+            program: Address::new(&market.exchange().program),
             market,
             rpc,
             store,
@@ -82,6 +84,12 @@ impl AppState {
     #[must_use]
     pub fn market(&self) -> &Market {
         &self.0.market
+    }
+
+    /// The exchange's program, as answers name it.
+    #[must_use]
+    pub fn program(&self) -> Address {
+        self.0.program
     }
 
     /// The cluster.

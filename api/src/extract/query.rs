@@ -1,7 +1,8 @@
 //! Query strings, read strictly: unknown and repeated parameters are refused.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, iter};
 
+use memchr::{memchr, memchr2};
 use url::form_urlencoded;
 
 use super::echo::echoed;
@@ -57,16 +58,33 @@ impl<'a> QueryMap<'a> {
 /// Names and values, decoded. Without an escape, which hardly any query of addresses and numbers has, they are where
 /// they are.
 fn pairs(query: &str) -> impl Iterator<Item = (Cow<'_, str>, Cow<'_, str>)> {
-    let escapes = query.bytes().filter(|byte| matches!(byte, b'%' | b'+'));
-    let (plain, escaped) = match escapes.count() {
-        0 => (query, ""),
-        _ => ("", query),
+    let (plain, escaped) = match memchr2(b'%', b'+', query.as_bytes()) {
+        None => (query, ""),
+        Some(_) => ("", query),
     };
-    let plain = plain.split('&').filter(|pair| !pair.is_empty());
-    plain
-        .map(|pair| pair.split_once('=').unwrap_or((pair, "")))
+    plain_pairs(plain)
         .map(|(name, value)| (name.into(), value.into()))
         .chain(form_urlencoded::parse(escaped.as_bytes()))
+}
+
+/// Names and values without escapes.
+fn plain_pairs(query: &str) -> impl Iterator<Item = (&str, &str)> {
+    let mut rest = query;
+    let pairs = iter::from_fn(move || {
+        let pair;
+        (pair, rest) = cut(Some(rest).filter(|rest| !rest.is_empty())?, b'&');
+        Some(pair)
+    });
+    pairs
+        .filter(|pair| !pair.is_empty())
+        .map(|pair| cut(pair, b'='))
+}
+
+/// What is before the first such character and what behind it; everything and nothing where there is none.
+fn cut(text: &str, at: u8) -> (&str, &str) {
+    let at = memchr(at, text.as_bytes());
+    at.and_then(|at| Some((text.get(..at)?, text.get(at + 1..)?)))
+        .unwrap_or((text, ""))
 }
 
 #[cfg(test)]

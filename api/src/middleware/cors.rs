@@ -1,21 +1,13 @@
 //! CORS: lets web pages call `/v1/*` from a browser, and no other route.
 
-use std::{
-    convert::Infallible,
-    sync::Arc,
-    task::{Context, Poll},
-    time::Duration,
-};
+use std::time::Duration;
 
 use axum::{
     extract::Request,
     http::{HeaderName, HeaderValue, Method, header},
-    response::Response,
 };
-use futures::future::Either;
 use sluice_config::{CorsOrigins, CorsSwitch};
-use tower::{Layer, Service};
-use tower_http::cors::{AllowOrigin, Cors, CorsLayer};
+use tower_http::cors::{AllowOrigin, CorsLayer};
 
 use crate::{
     idempotency::IDEMPOTENCY_KEY,
@@ -37,9 +29,8 @@ const READABLE: [HeaderName; 4] = [
     X_REQUEST_ID,
 ];
 
-/// Puts CORS around the public routes of a service.
-#[derive(Clone)]
-pub struct PublicCors(Option<Arc<CorsLayer>>);
+/// What is said to pages that call the public routes.
+pub struct PublicCors(Option<CorsLayer>);
 
 impl PublicCors {
     /// As configured. An origin that is no header is none that a browser sends.
@@ -59,59 +50,22 @@ impl PublicCors {
             .allow_headers([header::CONTENT_TYPE, X_REQUEST_ID, IDEMPOTENCY_KEY])
             .expose_headers(READABLE)
             .max_age(REMEMBERED);
-        Self(Some(Arc::new(layer)))
-    }
-}
-
-impl<S> Layer<S> for PublicCors {
-    type Service = WithCors<S>;
-
-    fn layer(&self, inner: S) -> Self::Service {
-        WithCors {
-            public: self.0.clone(),
-            inner,
-        }
-    }
-}
-
-/// A service with CORS around its public routes. Each request has a clone of its own, most of which no page asked for: those
-/// share what is said to pages.
-#[derive(Clone)]
-pub struct WithCors<S> {
-    public: Option<Arc<CorsLayer>>,
-    inner: S,
-}
-
-impl<S> Service<Request> for WithCors<S>
-where
-    S: Service<Request, Response = Response, Error = Infallible> + Clone,
-{
-    type Response = Response;
-    type Error = Infallible;
-    type Future = Either<<Cors<S> as Service<Request>>::Future, S::Future>;
-
-    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        self.inner.poll_ready(context)
+        Self(Some(layer))
     }
 
-    fn call(&mut self, request: Request) -> Self::Future {
-        match &self.public {
-            // What no page sends, which is most, is not searched for answers to one.
-            Some(public)
-                if request.headers().contains_key(header::ORIGIN)
-                    && request.uri().path().starts_with(PUBLIC) =>
-            {
-                Either::Left(public.layer(self.inner.clone()).call(request))
-            }
-            _ => Either::Right(self.inner.call(request)),
-        }
+    /// What is said to the page that makes this request. Most are made by none, and those are not searched for answers to one.
+    #[must_use]
+    pub fn of(&self, request: &Request) -> Option<&CorsLayer> {
+        let asked = request.headers().contains_key(header::ORIGIN)
+            && request.uri().path().starts_with(PUBLIC);
+        self.0.as_ref().filter(|_| asked)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use axum::{Router, body::Body, http::StatusCode, routing::get};
-    use tower::ServiceExt;
+    use axum::{Router, body::Body, http::StatusCode, response::Response, routing::get};
+    use tower::{Layer, ServiceExt};
 
     use super::*;
 
@@ -129,8 +83,12 @@ mod tests {
                 .header(header::ACCESS_CONTROL_REQUEST_METHOD, method);
         }
         let request = request.body(Body::empty()).expect("a request");
-        let service = PublicCors::new(origins).layer(routes);
-        service.oneshot(request).await.expect("an answer")
+        let cors = PublicCors::new(origins);
+        let answer = match cors.of(&request) {
+            Some(cors) => cors.layer(routes).oneshot(request).await,
+            None => routes.oneshot(request).await,
+        };
+        answer.expect("an answer")
     }
 
     fn allowed(response: &Response) -> Option<&str> {

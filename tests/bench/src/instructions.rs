@@ -70,7 +70,7 @@ const SETTLED: Duration = Duration::from_secs(3);
 
 /// Instructions per request that a test build may take: see `bench-report.json` for what it takes.
 const MOST: Limits = Limits {
-    quote: 620_000,
+    quote: 580_000,
     build: 5_300_000,
     bare: 120_000,
 };

@@ -9,8 +9,7 @@ use utoipa::ToSchema;
 use super::{
     response::QuoteResponse,
     wire::{
-        Bound, DEFAULT_SLIPPAGE, MintTexts, Quote, SwapModeName, parse_platform_rate,
-        parse_slippage,
+        Bound, DEFAULT_SLIPPAGE, Quote, SwapModeName, Texts, parse_platform_rate, parse_slippage,
     },
 };
 use crate::{
@@ -98,19 +97,25 @@ pub async fn get(
     RawQuery(query): RawQuery,
 ) -> Result<QuoteResponse, ApiError> {
     let asked = parse(query.as_deref().unwrap_or_default())?;
-    quoted(state.market(), &asked)
+    quoted(state.market(), state.program(), &asked)
 }
 
 /// What the parameters ask for.
 pub(super) struct Asked {
     pub(super) ask: Ask,
     pub(super) slippage: BasisPoints,
-    /// The mints as they were written.
-    mints: MintTexts,
+    /// As it was written.
+    input_mint: Address,
+    /// As it was written.
+    output_mint: Address,
 }
 
-/// The answer to an ask now.
-pub(super) fn quoted(market: &Market, asked: &Asked) -> Result<QuoteResponse, ApiError> {
+/// The answer to an ask now; `program` is the text of the exchange's address.
+pub(super) fn quoted(
+    market: &Market,
+    program: Address,
+    asked: &Asked,
+) -> Result<QuoteResponse, ApiError> {
     let ask = &asked.ask;
     let priced = best_route(market, ask).map_err(|unpriced| match unpriced {
         Unpriced::MintMismatch { pools } => ApiError::UnknownPool {
@@ -118,11 +123,13 @@ pub(super) fn quoted(market: &Market, asked: &Asked) -> Result<QuoteResponse, Ap
         },
         Unpriced::Refused(refusal) => refusal,
     })?;
-    let quote = Quote::between(
-        asked.mints,
-        &priced,
-        Bound::with_slippage(&priced, asked.slippage),
-    );
+    let texts = Texts {
+        input_mint: asked.input_mint,
+        output_mint: asked.output_mint,
+        program,
+    };
+    let bound = Bound::with_slippage(&priced, asked.slippage);
+    let quote = Quote::with_texts(texts, &priced, bound);
     Ok(QuoteResponse::new(
         &priced,
         quote,
@@ -140,11 +147,11 @@ pub(super) fn read(query: &QueryMap) -> Result<Asked, ApiError> {
     let amount =
         |name: &str, text: &str| Amount::parse(text).map_err(|rule| ApiError::invalid(name, rule));
     let mint = |name: &'static str| Address::parse(name, query.require(name)?);
-    let (input_mint, input) = mint("inputMint")?;
-    let (output_mint, output) = mint("outputMint")?;
+    let (input, input_mint) = mint("inputMint")?;
+    let (output, output_mint) = mint("outputMint")?;
     let ask = Ask {
-        input_mint,
-        output_mint,
+        input_mint: input,
+        output_mint: output,
         amount: cpmm::Amount::new(amount("amount", query.require("amount")?)?.0),
         mode: SwapModeName::parse("swapMode", query.get("swapMode"))?.into(),
         pools: query
@@ -177,7 +184,8 @@ pub(super) fn read(query: &QueryMap) -> Result<Asked, ApiError> {
     Ok(Asked {
         ask,
         slippage: parse_slippage("slippageBps", slippage)?,
-        mints: MintTexts { input, output },
+        input_mint,
+        output_mint,
     })
 }
 

@@ -111,8 +111,8 @@ fn reader(state: &AppState, query: &str, headers: &HeaderMap) -> Result<Reader, 
     let last = last_event_id(&query, headers)?;
     let asked = get::read(&query)?;
     let (ask, slippage) = (asked.ask, asked.slippage);
-    let market = state.market().clone();
-    let price = move || quoted(&market, &asked);
+    let (market, program) = (state.market().clone(), state.program());
+    let price = move || quoted(&market, program, &asked);
     let mut reader = state
         .quote_feeds()
         .read(Question { ask, slippage }, price)?;

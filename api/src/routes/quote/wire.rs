@@ -81,29 +81,32 @@ impl Bound {
     }
 }
 
-/// The texts of the mints of a swap.
+/// The texts of addresses that a quote names and that are known before it: to make one takes as long as the price.
 #[derive(Clone, Copy, Debug)]
-pub struct MintTexts {
-    /// Of what goes in.
-    pub input: Address,
-    /// Of what comes out.
-    pub output: Address,
+pub struct Texts {
+    /// Of the mint that goes in.
+    pub input_mint: Address,
+    /// Of the mint that comes out.
+    pub output_mint: Address,
+    /// Of the program.
+    pub program: Address,
 }
 
 impl Quote {
     /// The quote of a priced swap under a bound.
     #[must_use]
     pub fn new(priced: &Priced, bound: Bound) -> Self {
-        let mints = MintTexts {
-            input: Address::new(&priced.first.input_mint()),
-            output: Address::new(&priced.last().output_mint()),
+        let texts = Texts {
+            input_mint: Address::new(&priced.first.input_mint()),
+            output_mint: Address::new(&priced.last().output_mint()),
+            program: Address::new(&priced.exchange.program),
         };
-        Self::between(mints, priced, bound)
+        Self::with_texts(texts, priced, bound)
     }
 
-    /// As [`Self::new`], where the texts of its mints are known: to make them takes as long as the price.
+    /// As [`Self::new`], where these texts are known.
     #[must_use]
-    pub fn between(mints: MintTexts, priced: &Priced, bound: Bound) -> Self {
+    pub fn with_texts(texts: Texts, priced: &Priced, bound: Bound) -> Self {
         let received = priced.received().get();
         let (amount_in, minimum_out) = match bound {
             Bound::MinimumOut(minimum) => (priced.asked.get(), minimum),
@@ -111,12 +114,12 @@ impl Quote {
         };
         Self {
             amount_in,
-            input_mint: mints.input,
+            input_mint: texts.input_mint,
             minimum_out,
             out_amount: received,
-            output_mint: mints.output,
+            output_mint: texts.output_mint,
             pool: priced.pools().text(),
-            program: Address::new(&priced.exchange.program),
+            program: texts.program,
         }
     }
 }
