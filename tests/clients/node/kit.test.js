@@ -25,7 +25,17 @@ import {
   signTransactionMessageWithSigners,
 } from '@solana/kit';
 
-import { BASE_FEE, guard, mints, post, quote, rpcUrl, rpcWebSocketUrl, walletBytes } from './localnet.js';
+import {
+  BASE_FEE,
+  guard,
+  mints,
+  post,
+  quote,
+  rpcUrl,
+  rpcWebSocketUrl,
+  untilQuotedFrom,
+  walletBytes,
+} from './localnet.js';
 
 // What each swap pays for priority at most, lamports.
 const PRIORITY_FEE = 20_000;
@@ -69,7 +79,7 @@ function check(answer, version, signers = [wallet.address]) {
   return transaction;
 }
 
-// Sends what is signed, waits until it is confirmed, and returns the fee it paid, lamports.
+// Sends what is signed, waits until it is confirmed and quotes know of it, and returns the fee it paid, lamports.
 async function send(signed, { blockhash, lastValidBlockHeight }) {
   const lifetimeConstraint = { blockhash, lastValidBlockHeight: BigInt(lastValidBlockHeight) };
   const transaction = { ...signed, lifetimeConstraint };
@@ -86,6 +96,7 @@ async function send(signed, { blockhash, lastValidBlockHeight }) {
       maxSupportedTransactionVersion: 1,
     })
     .send();
+  await untilQuotedFrom(Number(landed.slot));
   return landed.meta.fee;
 }
 

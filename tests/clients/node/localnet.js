@@ -40,7 +40,10 @@ export const BASE_FEE = 5_000;
 // How long the indexer may take until a new webhook's filter is in force on the stream, milliseconds.
 const FILTER_DEADLINE = 60_000;
 
-// Pause between two looks at the filter, milliseconds.
+// How long the market may take to read a slot that the node has confirmed, milliseconds.
+const MARKET_DEADLINE = 60_000;
+
+// Pause between two looks at the filter or the market, milliseconds.
 const POLL = 20;
 
 async function call(url, request) {
@@ -68,6 +71,16 @@ export async function quote(inputMint, outputMint, amount) {
   assert.ok(Number.isSafeInteger(quote.outAmount) && quote.outAmount > 0);
   assert.ok(quote.minimumOut > 0 && quote.minimumOut <= quote.outAmount);
   return quote;
+}
+
+// Waits until quotes are made from this slot or a later one. The node confirms a slot by itself, and a quote of the moment after
+// may be of the slot before.
+export async function untilQuotedFrom(slot) {
+  const deadline = Date.now() + MARKET_DEADLINE;
+  while ((await call(`${apiUrl}/health/ready`)).slot < slot) {
+    assert.ok(Date.now() < deadline, `the market did not read slot ${slot} in time`);
+    await pause(POLL);
+  }
 }
 
 // Creates a webhook and waits until its filter is in force: what happens before is not promised to it.

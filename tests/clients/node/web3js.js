@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 
 import { Connection, Keypair, PublicKey } from '@solana/web3.js';
 
-import { rpcUrl, rpcWebSocketUrl, walletBytes } from './localnet.js';
+import { rpcUrl, rpcWebSocketUrl, untilQuotedFrom, walletBytes } from './localnet.js';
 
 export const connection = new Connection(rpcUrl, {
   commitment: 'confirmed',
@@ -27,7 +27,7 @@ export function lamports(owner = wallet.publicKey) {
   return connection.getBalance(owner);
 }
 
-// Sends what is signed, waits until it is confirmed, and returns its signature and the fee it paid, lamports.
+// Sends what is signed, waits until it is confirmed and quotes know of it, and returns its signature and the fee it paid, lamports.
 export async function sendAndConfirm(bytes, { blockhash, lastValidBlockHeight }) {
   const signature = await connection.sendRawTransaction(bytes, {
     // Quotes are made at `processed`; preflight at an older commitment would look at an older pool.
@@ -39,5 +39,6 @@ export async function sendAndConfirm(bytes, { blockhash, lastValidBlockHeight })
     commitment: 'confirmed',
     maxSupportedTransactionVersion: 1,
   });
+  await untilQuotedFrom(landed.slot);
   return { signature, fee: landed.meta.fee };
 }

@@ -131,7 +131,7 @@ def latest_blockhash() -> dict:
 
 
 def send_and_confirm(transaction: bytes, last_valid_block_height: int) -> tuple[str, int]:
-    """Sends what is signed and waits until it is confirmed; returns its signature and the fee it paid, lamports."""
+    """Sends what is signed, waits until it is confirmed and quotes know of it; returns its signature and fee, lamports."""
     # Quotes are made at `processed`; preflight at an older commitment would look at an older pool.
     options = {"encoding": "base64", "preflightCommitment": "processed"}
     signature = rpc("sendTransaction", base64.b64encode(transaction).decode(), options)
@@ -145,6 +145,11 @@ def send_and_confirm(transaction: bytes, last_valid_block_height: int) -> tuple[
         time.sleep(POLL)
     options = {"commitment": "confirmed", "encoding": "json", "maxSupportedTransactionVersion": 1}
     landed = rpc("getTransaction", signature, options)
+    # The node confirms a slot by itself, and a quote of the moment after may be of the slot before.
+    while call("GET", f"{_API_URL}/health/ready")["slot"] < landed["slot"]:
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"the market did not read slot {landed['slot']} within {CONFIRM_DEADLINE} s")
+        time.sleep(POLL)
     return signature, landed["meta"]["fee"]
 
 

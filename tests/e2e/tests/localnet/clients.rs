@@ -28,12 +28,12 @@ use crate::{net::TestNet, rust_examples};
 /// How long one suite may take. The browser and schemathesis need some three minutes each where nothing else runs, and five times
 /// as long on a machine that is half as fast and busy; with the others, which need some ten seconds each, they must stay below the
 /// time after which the test runner kills this test.
-const PATIENCE: Duration = Duration::from_secs(1_000);
+const PATIENCE: Duration = Duration::from_secs(1_500);
 
 /// How long one file of JavaScript tests may take, milliseconds: Node holds the file as a whole to it, and not each of its tests alone. A
 /// file that hangs is named before the suite is given up. The longest one, every page in every form, needs a minute and a half where nothing
 /// else runs.
-const NODE_TEST_TIMEOUT: &str = "--test-timeout=500000";
+const NODE_TEST_TIMEOUT: &str = "--test-timeout=750000";
 
 /// A program that talks to the localnet and fails when something is not as promised.
 struct Suite {
