@@ -25,25 +25,17 @@ use crate::{
     request_id::{self, RequestIds, X_REQUEST_ID},
 };
 
-/// What surrounds the routes.
-pub struct Layers<'a> {
-    /// Which web pages may call the public routes.
-    pub origins: &'a CorsOrigins,
-    /// What each client may ask for.
-    pub limits: ClientLimits,
-    /// Where requests are counted.
-    pub metrics: Metrics,
-    /// Who names requests.
-    pub ids: RequestIds,
-}
-
 /// The routes with what every request passes on its way to them: one for all requests, since layers in the sense of tower
 /// are cloned for each, and move what they hold from one to the next.
 pub struct Surrounded {
     routes: Router,
+    /// Which web pages may call the public routes.
     cors: PublicCors,
+    /// What each client may ask for.
     limits: ClientLimits,
+    /// Where requests are counted.
     metrics: Metrics,
+    /// Who names requests.
     ids: RequestIds,
     is_traced: bool,
 }
@@ -51,13 +43,13 @@ pub struct Surrounded {
 impl Surrounded {
     /// Surrounds the routes. Whether requests are traced is asked of the log once, here.
     #[must_use]
-    pub fn new(routes: Router, layers: Layers<'_>) -> Self {
-        let Layers {
-            origins,
-            limits,
-            metrics,
-            ids,
-        } = layers;
+    pub fn new(
+        routes: Router,
+        origins: &CorsOrigins,
+        limits: ClientLimits,
+        metrics: Metrics,
+        ids: RequestIds,
+    ) -> Self {
         Self {
             routes,
             cors: PublicCors::new(origins),
@@ -168,15 +160,11 @@ mod tests {
             burst: NonZeroU32::new(burst).expect("above zero"),
         };
         let proxies = Proxies::new(Vec::new(), "x-forwarded-for");
-        let layers = Layers {
-            origins: &CorsOrigins::default(),
-            limits: ClientLimits::new(limit, limit, proxies, true),
-            metrics: Metrics::default(),
-            ids: RequestIds::new(7),
-        };
+        let limits = ClientLimits::new(limit, limit, proxies, true);
+        let (origins, metrics) = (CorsOrigins::default(), Metrics::default());
         Surrounded {
             is_traced,
-            ..Surrounded::new(routes, layers)
+            ..Surrounded::new(routes, &origins, limits, metrics, RequestIds::new(7))
         }
     }
 

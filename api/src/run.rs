@@ -20,7 +20,7 @@ use crate::{
     client_limits::ClientLimits,
     console::{self, DemoWallet},
     metrics::{self, Metrics},
-    middleware::{Layers, Surrounded},
+    middleware::Surrounded,
     pages,
     places::{Most, Places},
     rate_limit::Opened,
@@ -235,18 +235,14 @@ async fn serve(
 ) {
     let clients = &api.clients;
     let proxies = Proxies::new(clients.trusted_proxies.clone(), &clients.client_header);
-    let layers = Layers {
-        origins: &api.cors_origins,
-        limits: client_limits(clients, proxies),
-        metrics,
-        ids: RequestIds::new(rand::random()),
-    };
+    let limits = client_limits(clients, proxies);
+    let ids = RequestIds::new(rand::random());
+    let routes = Surrounded::new(routes, &api.cors_origins, limits, metrics, ids);
     let deadlines = Deadlines {
         head: clients.head_timeout(),
         write: clients.write_timeout(),
     };
-    let routes = Arc::new(Surrounded::new(routes, layers));
-    server::serve(listener, routes, connections, deadlines, shutdown).await;
+    server::serve(listener, Arc::new(routes), connections, deadlines, shutdown).await;
 }
 
 /// What clients may hold open.

@@ -71,8 +71,11 @@ fn pairs(query: &str) -> impl Iterator<Item = (Cow<'_, str>, Cow<'_, str>)> {
 fn plain_pairs(query: &str) -> impl Iterator<Item = (&str, &str)> {
     let mut rest = query;
     let pairs = iter::from_fn(move || {
-        let pair;
-        (pair, rest) = cut(Some(rest).filter(|rest| !rest.is_empty())?, b'&');
+        if rest.is_empty() {
+            return None;
+        }
+        let (pair, others) = cut(rest, b'&');
+        rest = others;
         Some(pair)
     });
     pairs
@@ -80,9 +83,9 @@ fn plain_pairs(query: &str) -> impl Iterator<Item = (&str, &str)> {
         .map(|pair| cut(pair, b'='))
 }
 
-/// What is before the first such character and what behind it; everything and nothing where there is none.
-fn cut(text: &str, at: u8) -> (&str, &str) {
-    let at = memchr(at, text.as_bytes());
+/// What is before the first such character, which is ASCII, and what behind it; everything and nothing where there is none.
+fn cut(text: &str, character: u8) -> (&str, &str) {
+    let at = memchr(character, text.as_bytes());
     at.and_then(|at| Some((text.get(..at)?, text.get(at + 1..)?)))
         .unwrap_or((text, ""))
 }

@@ -23,6 +23,9 @@ CONFIRM_DEADLINE = 90
 # How long the indexer may take until a new webhook's filter is in force on the stream, seconds.
 FILTER_DEADLINE = 60
 
+# How long the market may take to read a slot that the node has confirmed, seconds.
+MARKET_DEADLINE = 60
+
 # Pause between two looks at something that is expected to change, seconds.
 POLL = 0.05
 
@@ -145,12 +148,17 @@ def send_and_confirm(transaction: bytes, last_valid_block_height: int) -> tuple[
         time.sleep(POLL)
     options = {"commitment": "confirmed", "encoding": "json", "maxSupportedTransactionVersion": 1}
     landed = rpc("getTransaction", signature, options)
-    # The node confirms a slot by itself, and a quote of the moment after may be of the slot before.
-    while call("GET", f"{_API_URL}/health/ready")["slot"] < landed["slot"]:
-        if time.monotonic() > deadline:
-            raise TimeoutError(f"the market did not read slot {landed['slot']} within {CONFIRM_DEADLINE} s")
-        time.sleep(POLL)
+    _until_quoted_from(landed["slot"])
     return signature, landed["meta"]["fee"]
+
+
+def _until_quoted_from(slot: int) -> None:
+    """The node confirms a slot by itself, and a quote of the moment after may be of the slot before."""
+    deadline = time.monotonic() + MARKET_DEADLINE
+    while call("GET", f"{_API_URL}/health/ready")["slot"] < slot:
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"the market did not read slot {slot} within {MARKET_DEADLINE} s")
+        time.sleep(POLL)
 
 
 def _is_confirmed(signature: str) -> bool:

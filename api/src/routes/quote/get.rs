@@ -96,26 +96,20 @@ pub async fn get(
     State(state): State<AppState>,
     RawQuery(query): RawQuery,
 ) -> Result<QuoteResponse, ApiError> {
-    let asked = parse(query.as_deref().unwrap_or_default())?;
-    quoted(state.market(), state.program(), &asked)
+    let asked = parse(query.as_deref().unwrap_or_default(), state.program())?;
+    quoted(state.market(), &asked)
 }
 
 /// What the parameters ask for.
 pub(super) struct Asked {
     pub(super) ask: Ask,
     pub(super) slippage: BasisPoints,
-    /// As it was written.
-    input_mint: Address,
-    /// As it was written.
-    output_mint: Address,
+    /// The mints as they were written, and the program of the exchange.
+    texts: Texts,
 }
 
-/// The answer to an ask now; `program` is the text of the exchange's address.
-pub(super) fn quoted(
-    market: &Market,
-    program: Address,
-    asked: &Asked,
-) -> Result<QuoteResponse, ApiError> {
+/// The answer to an ask now.
+pub(super) fn quoted(market: &Market, asked: &Asked) -> Result<QuoteResponse, ApiError> {
     let ask = &asked.ask;
     let priced = best_route(market, ask).map_err(|unpriced| match unpriced {
         Unpriced::MintMismatch { pools } => ApiError::UnknownPool {
@@ -123,13 +117,8 @@ pub(super) fn quoted(
         },
         Unpriced::Refused(refusal) => refusal,
     })?;
-    let texts = Texts {
-        input_mint: asked.input_mint,
-        output_mint: asked.output_mint,
-        program,
-    };
     let bound = Bound::with_slippage(&priced, asked.slippage);
-    let quote = Quote::with_texts(texts, &priced, bound);
+    let quote = Quote::with_texts(asked.texts, &priced, bound);
     Ok(QuoteResponse::new(
         &priced,
         quote,
@@ -138,12 +127,12 @@ pub(super) fn quoted(
     ))
 }
 
-fn parse(query: &str) -> Result<Asked, ApiError> {
-    read(&QueryMap::parse(query, &PARAMETERS)?)
+fn parse(query: &str, program: Address) -> Result<Asked, ApiError> {
+    read(&QueryMap::parse(query, &PARAMETERS)?, program)
 }
 
-/// What the parameters ask for.
-pub(super) fn read(query: &QueryMap) -> Result<Asked, ApiError> {
+/// What the parameters ask for, of the exchange with this program.
+pub(super) fn read(query: &QueryMap, program: Address) -> Result<Asked, ApiError> {
     let amount =
         |name: &str, text: &str| Amount::parse(text).map_err(|rule| ApiError::invalid(name, rule));
     let mint = |name: &'static str| Address::parse(name, query.require(name)?);
@@ -184,8 +173,11 @@ pub(super) fn read(query: &QueryMap) -> Result<Asked, ApiError> {
     Ok(Asked {
         ask,
         slippage: parse_slippage("slippageBps", slippage)?,
-        input_mint,
-        output_mint,
+        texts: Texts {
+            input_mint,
+            output_mint,
+            program,
+        },
     })
 }
 
@@ -238,10 +230,16 @@ fn commitment(text: Option<&str>) -> Result<CommitmentParameter, ApiError> {
 
 #[cfg(test)]
 mod tests {
+    use cpmm::ids::PROGRAM_ID;
+
     use super::*;
 
     const A: &str = "So11111111111111111111111111111111111111112";
     const B: &str = "EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v";
+
+    fn parse(query: &str) -> Result<Asked, ApiError> {
+        super::parse(query, Address::new(&PROGRAM_ID))
+    }
 
     fn code(query: &str) -> Result<(), &'static str> {
         parse(query).map(|_| ()).map_err(|error| error.code())

@@ -109,10 +109,10 @@ fn reader(state: &AppState, query: &str, headers: &HeaderMap) -> Result<Reader, 
     let known = [&get::PARAMETERS[..], &[LAST_EVENT_ID_PARAMETER]].concat();
     let query = QueryMap::parse(query, &known)?;
     let last = last_event_id(&query, headers)?;
-    let asked = get::read(&query)?;
+    let asked = get::read(&query, state.program())?;
     let (ask, slippage) = (asked.ask, asked.slippage);
-    let (market, program) = (state.market().clone(), state.program());
-    let price = move || quoted(&market, program, &asked);
+    let market = state.market().clone();
+    let price = move || quoted(&market, &asked);
     let mut reader = state
         .quote_feeds()
         .read(Question { ask, slippage }, price)?;
