@@ -16,6 +16,9 @@ export const WIDTHS = [360, 1280];
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
+// How long a page is waited for, milliseconds: on a machine that runs other tests beside, a page takes ten times as long as alone.
+const PATIENCE = 120_000;
+
 // The browser on PATH, without windows where it is there.
 const folders = process.env.PATH.split(delimiter);
 const EXECUTABLE = ['chromium-headless-shell', 'chromium'].flatMap((name) => folders.map((folder) => join(folder, name))).find((file) => existsSync(file));
@@ -34,6 +37,7 @@ after(() => browser?.close());
 // A page that notes every fault of its own and every request to another host.
 export async function open(path, { scheme = 'light', width = 1280 } = {}) {
   const context = await browser.newContext({ colorScheme: scheme, viewport: { width, height: 900 }, baseURL: API });
+  context.setDefaultTimeout(PATIENCE);
   const page = await context.newPage();
   const faults = [];
   page.on('pageerror', (error) => faults.push(`${error}`));

@@ -32,6 +32,7 @@ async function signIn(page) {
 test('who is not signed in is asked for a key, is let in with one, and out again', async () => {
   const { page, faults, close } = await open('/console');
   assert.equal(new URL(page.url()).pathname, '/console/sign-in');
+  await page.locator('input:focus').waitFor();
   await page.keyboard.type('sluice_nobody_has_this');
   await page.keyboard.press('Enter');
   await page.locator('.fault', { hasText: 'no such key' }).waitFor();

@@ -6,7 +6,7 @@ use sluice_geyser::Endpoint;
 use sluice_store::{Commitment, EventKind, Filters, WebhookDefinition};
 use tokio::time::sleep;
 
-use sluice_harness::indexer::{IndexerHarness, soon};
+use sluice_harness::indexer::{Indexer, IndexerHarness, soon};
 use sluice_testkit::{
     network_link::NetworkLink,
     scripted_chain::{ScriptedChain, State},
@@ -85,11 +85,13 @@ async fn one_server_that_is_cut_and_one_that_is_slow_in_turn_lose_nothing(
         // The one alone, the other alone, and then both at once.
         servers[slow].configure(|settings| settings.behind = BEHIND);
         sleep(AWAY).await;
+        let asked = servers[cut].requests().len();
         links[cut].refuse(true);
         links[cut].cut();
         sleep(AWAY).await;
         servers[slow].configure(|settings| settings.behind = 0);
         links[cut].refuse(false);
+        until_back(&indexer, &servers[cut], asked).await;
         sleep(AWAY).await;
     }
     let last = soon(flow.end()).await;
@@ -102,4 +104,22 @@ async fn one_server_that_is_cut_and_one_that_is_slow_in_turn_lose_nothing(
     }
     assert_one_session(&indexer).await;
     indexer.stop().await;
+}
+
+/// Waits until the indexer has asked this server more often than `asked` times, and is connected to both: it comes back to the one
+/// that was cut whenever the machine gets to it, and without both its stream has to end.
+async fn until_back(indexer: &Indexer, server: &YellowstoneServer, asked: usize) {
+    let connected = async || {
+        let metrics = indexer.get("/metrics").await.text().await.expect("text");
+        let connected = metrics.lines().filter(|line| {
+            line.starts_with("sluice_indexer_stream_server_connected{") && line.ends_with(" 1")
+        });
+        connected.count()
+    };
+    let wait = async {
+        while server.requests().len() <= asked || connected().await < 2 {
+            sleep(Duration::from_millis(50)).await;
+        }
+    };
+    soon(wait).await;
 }
