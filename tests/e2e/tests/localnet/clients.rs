@@ -7,10 +7,11 @@
 
 use std::{
     ffi::OsString,
-    fs, io,
-    os::fd::AsFd,
+    fs,
+    io::{self, IsTerminal, Seek},
+    os::fd::{AsFd, BorrowedFd},
     path::{Path, PathBuf},
-    process::{ExitStatus, Stdio},
+    process::Stdio,
     time::{Duration, Instant},
 };
 
@@ -205,8 +206,7 @@ impl Suite {
         let begun = Instant::now();
         println!("==> {}", self.name);
         let failed = match self.run(net, folders).await {
-            Ok(status) if status.success() => None,
-            Ok(status) => Some(format!("{}: {status}", self.name)),
+            Ok(()) => None,
             Err(error) => Some(format!("{}: {error:#}", self.name)),
         };
         println!(
@@ -217,7 +217,26 @@ impl Suite {
         failed
     }
 
-    async fn run(&self, net: &Localnet, folders: &Folders) -> anyhow::Result<ExitStatus> {
+    /// On a terminal its words are shown as they come. Elsewhere those of a suite that fails are, so that they are found.
+    async fn run(&self, net: &Localnet, folders: &Folders) -> anyhow::Result<()> {
+        if io::stdout().is_terminal() {
+            return self.run_into(net, folders, io::stdout().as_fd()).await;
+        }
+        let mut words = tempfile::tempfile()?;
+        let ended = self.run_into(net, folders, words.as_fd()).await;
+        if ended.is_err() {
+            words.rewind()?;
+            io::copy(&mut words, &mut io::stdout())?;
+        }
+        ended
+    }
+
+    async fn run_into(
+        &self,
+        net: &Localnet,
+        folders: &Folders,
+        words: BorrowedFd<'_>,
+    ) -> anyhow::Result<()> {
         let mut child = Command::new(&self.program)
             .args(&self.arguments)
             .current_dir(&self.folder)
@@ -226,14 +245,17 @@ impl Suite {
             .env("SLUICE_SCREENSHOTS", folders.tools.join("screenshots"))
             .stdin(Stdio::null())
             // One stream, so that what is said stays in its order.
-            .stderr(io::stdout().as_fd().try_clone_to_owned()?)
+            .stdout(words.try_clone_to_owned()?)
+            .stderr(words.try_clone_to_owned()?)
             .kill_on_drop(true)
             .spawn()
             .with_context(|| self.program.display().to_string())?;
-        match timeout(PATIENCE, child.wait()).await {
-            Ok(ended) => Ok(ended?),
-            Err(_) => bail!("did not end within {} s", PATIENCE.as_secs()),
-        }
+        let Ok(ended) = timeout(PATIENCE, child.wait()).await else {
+            bail!("did not end within {} s", PATIENCE.as_secs());
+        };
+        let status = ended?;
+        ensure!(status.success(), "{status}");
+        Ok(())
     }
 }
 
