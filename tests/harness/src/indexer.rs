@@ -369,6 +369,15 @@ impl Indexer {
         soon(wait).await
     }
 
+    /// What it exports.
+    ///
+    /// # Panics
+    /// When that is no text.
+    pub async fn metrics(&self) -> String {
+        let response = self.get("/metrics").await;
+        response.text().await.expect("text")
+    }
+
     /// Status and body of its readiness.
     ///
     /// # Panics

@@ -205,16 +205,13 @@ impl Suite {
     async fn judge(&self, net: &Localnet, folders: &Folders) -> Option<String> {
         let begun = Instant::now();
         println!("==> {}", self.name);
-        let failed = match self.run(net, folders).await {
-            Ok(()) => None,
-            Err(error) => Some(format!("{}: {error:#}", self.name)),
-        };
+        let failed = self.run(net, folders).await.err();
         println!(
             "==> {} took {:.1} s",
             self.name,
             begun.elapsed().as_secs_f64()
         );
-        failed
+        failed.map(|error| format!("{}: {error:#}", self.name))
     }
 
     /// On a terminal its words are shown as they come. Elsewhere those of a suite that fails are, so that they are found.

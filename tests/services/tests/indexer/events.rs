@@ -122,7 +122,7 @@ async fn a_transaction_whose_logs_were_cut_says_so_and_is_counted(mut harness: I
     let truncated = bodies.iter().map(|body| body["data"].get("logsTruncated"));
     let truncated: Vec<_> = truncated.map(Option::<&Value>::cloned).collect();
     assert_eq!(truncated, [None, None, Some(Value::Bool(true))]);
-    let metrics = indexer.get("/metrics").await.text().await.expect("text");
+    let metrics = indexer.metrics().await;
     let line = "sluice_indexer_transactions_with_truncated_logs_total 1";
     assert!(metrics.lines().any(|each| each == line), "{metrics}");
     indexer.stop().await;

@@ -61,7 +61,7 @@ pub(crate) fn numbers(slots: Range<u64>, per_slot: u64) -> Range<u64> {
 
 /// The live stream was never opened again.
 pub(crate) async fn assert_one_session(indexer: &Indexer) {
-    let metrics = indexer.get("/metrics").await.text().await.expect("text");
+    let metrics = indexer.metrics().await;
     let ended = "sluice_indexer_stream_sessions_ended_total";
     let ended: Vec<_> = metrics
         .lines()

@@ -168,7 +168,7 @@ async fn the_metrics_count_each_stage_from_the_stream_to_the_endpoint(mut harnes
         "sluice_indexer_breakers_not_closed 0",
     ];
     until_metrics(&indexer, &expected).await;
-    let text = indexer.get("/metrics").await.text().await.expect("text");
+    let text = indexer.metrics().await;
     let age = text
         .lines()
         .find_map(|line| line.strip_prefix("sluice_indexer_stream_age_seconds "))
@@ -182,7 +182,7 @@ async fn until_metrics(indexer: &Indexer, expected: &[&str]) {
     let mut text = String::new();
     let wait = async {
         loop {
-            text = indexer.get("/metrics").await.text().await.expect("text");
+            text = indexer.metrics().await;
             if expected
                 .iter()
                 .all(|line| text.lines().any(|each| each == *line))

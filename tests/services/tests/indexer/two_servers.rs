@@ -110,7 +110,7 @@ async fn one_server_that_is_cut_and_one_that_is_slow_in_turn_lose_nothing(
 /// that was cut whenever the machine gets to it, and without both its stream has to end.
 async fn until_back(indexer: &Indexer, server: &YellowstoneServer, asked: usize) {
     let connected = async || {
-        let metrics = indexer.get("/metrics").await.text().await.expect("text");
+        let metrics = indexer.metrics().await;
         let connected = metrics.lines().filter(|line| {
             line.starts_with("sluice_indexer_stream_server_connected{") && line.ends_with(" 1")
         });

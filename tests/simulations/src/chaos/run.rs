@@ -34,10 +34,8 @@ use super::{
     verdict::{Promise, first_faults},
 };
 
-/// How long the first webhooks may take to be in force, a new one to be written while everything is killed, and a new leader to come
-/// to slots that nobody stored yet: first it reads again all since the oldest filter that is not in force, some hundred slots, which
-/// takes minutes on a slow and busy machine.
-const PATIENCE: Duration = Duration::from_secs(600);
+/// How long the first webhooks may take to be in force, and a new one to be written while everything is killed.
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Pause between two looks at everything that runs.
 const POLL: Duration = Duration::from_millis(10);

@@ -10,7 +10,7 @@ const KILLS: u32 = 12;
 /// Any number; always the same.
 const SEED: u64 = 7;
 
-/// Everything owed arrives within seconds; a slow machine on which three other tests run may take minutes.
+/// Everything owed arrives within seconds; a slow machine on which others run may take minutes.
 const DRAINING: Duration = Duration::from_secs(15 * 60);
 
 /// Those that end within seconds where several processes share a server; all of them befall the long run.
