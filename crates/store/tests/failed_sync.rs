@@ -3,8 +3,9 @@
 use std::{path::Path, sync::Arc};
 
 use sluice_store::{
-    Access, BodyTemplate, Commit, Commitment, EventKind, Filters, MessageId, MessageKind,
-    NewMessage, NewWebhook, Secret, Store, StoreError, Timestamp, WebhookDefinition, WebhookId,
+    Access, BodyTemplate, Checkpoints, Commit, Commitment, EventKind, Filters, MessageId,
+    MessageKind, NewMessage, NewWebhook, Secret, Store, StoreError, Timestamp, WebhookDefinition,
+    WebhookId,
 };
 use solana_pubkey::Pubkey;
 
@@ -93,7 +94,10 @@ async fn what_waits_for_the_disk_fails_with_what_was_written_before_it() {
         Ok(second) => second.durable().await,
         Err(error) => Err(error),
     } {
-        assert_eq!(committed.checkpoint, Some(2));
+        assert_eq!(
+            committed.checkpoints,
+            Checkpoints::at(Commitment::Confirmed, 2)
+        );
         let left = without_the_log(&folder.path().join("sluice.db")).await;
         assert_eq!(left, Some(1), "the log was folded before");
     }

@@ -2,7 +2,7 @@
 
 use std::os::unix::fs::PermissionsExt;
 
-use sluice_store::{Commit, Commitment, Store, StoreError, Timestamp};
+use sluice_store::{Checkpoints, Commit, Commitment, Store, StoreError, Timestamp};
 use tempfile::TempDir;
 
 const NOW: Timestamp = Timestamp::from_unix_millis(1_800_000_000_000);
@@ -91,7 +91,10 @@ async fn a_store_can_be_opened_and_used_by_a_spawned_task() {
         store.commit(&slot(1)).await
     });
     let committed = task.await.expect("no panic").expect("works");
-    assert_eq!(committed.checkpoint, Some(1));
+    assert_eq!(
+        committed.checkpoints,
+        Checkpoints::at(Commitment::Confirmed, 1)
+    );
 }
 
 #[tokio::test]

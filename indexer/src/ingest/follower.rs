@@ -153,9 +153,11 @@ impl Follower {
             tokio::select! {
                 part = stream.next_part() => {
                     let part = part.map_err(SessionEnd::from);
+                    session.set_behind(stream.is_behind());
                     for each in part.inspect_err(|end| refusals.ended(end))? {
                         session.apply(each).await?;
                     }
+                    session.settle().await?;
                 }
                 came = side.stream.next_part() => session.apply_side(came).await?,
                 read = programs.ended() => session.apply_read(read).await?,

@@ -1,18 +1,19 @@
 //! Outbox: stores messages with their checkpoint, leased to this process's dispatcher.
 //!
 //! Many messages are committed in pieces, so that the first are on their way while the others are written. What must not
-//! be seen without them, a checkpoint above all, is committed with the last piece.
+//! be seen without them, a checkpoint above all, is committed with the last piece. What is gathered of several slots is
+//! committed in the same way.
 
 use std::{
     mem,
     sync::Arc,
-    time::{Instant, SystemTime},
+    time::{Duration, Instant, SystemTime},
 };
 
 use service_kit::Clock;
 use sluice_store::{
-    Commit, Commitment, KnownAccountChanges, NewMessage, PendingCommit, Store, StoreError,
-    Timestamp, UnconfirmedSlot,
+    Checkpoints, Commit, Commitment, KnownAccountChanges, NewMessage, PendingCommit, Store,
+    StoreError, Timestamp, UnconfirmedSlot,
 };
 use tokio::{join, sync::Notify};
 
@@ -28,6 +29,10 @@ const FIRST_PIECE: usize = 64;
 /// Messages of the longest piece, which costs each of them hardly more than a longer one would.
 const LONGEST_PIECE: usize = 512;
 
+/// For how long messages of several slots are gathered: what is stored is on its way, so that no more than this is lost by it, and
+/// a commit takes less even where the processors are busy.
+const LONGEST_GATHERING: Duration = Duration::from_secs(1);
+
 /// What is committed together, all of it or nothing.
 #[derive(Debug, Default)]
 pub(crate) struct OutboxBatch {
@@ -36,7 +41,7 @@ pub(crate) struct OutboxBatch {
     pub(crate) unconfirmed: Vec<UnconfirmedSlot>,
     /// Slots whose outcome is final.
     pub(crate) resolved: Vec<u64>,
-    pub(crate) checkpoint: Option<(Commitment, u64)>,
+    pub(crate) checkpoints: Checkpoints,
     pub(crate) known_accounts: KnownAccountChanges,
 }
 
@@ -61,19 +66,21 @@ pub(crate) struct Pieces(usize);
 pub(crate) struct CommitPipeline {
     /// What is committed next.
     pub(crate) batch: OutboxBatch,
-    /// When the update came that the messages are due to.
+    /// When the update came that the first of the messages are due to.
     received: Instant,
     pending: Option<PendingBatch>,
     counts: Inserted,
 }
 
-/// How many messages a pipeline was given.
+/// What a pipeline was given and has stored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Inserted {
-    /// All of them.
+    /// How many messages.
     pub(crate) given: u64,
-    /// Those that were not stored before.
+    /// How many of them were not stored before.
     pub(crate) new: u64,
+    /// The checkpoints.
+    pub(crate) checkpoints: Checkpoints,
 }
 
 /// A batch that is committed, but perhaps not on the disk yet.
@@ -81,8 +88,6 @@ struct PendingBatch {
     commit: PendingCommit,
     reservation: Option<Reservation>,
     messages: usize,
-    commitment: Option<Commitment>,
-    checkpoint: Option<Commitment>,
     /// The messages whose traces are sent.
     traced: Vec<Traced>,
     /// When they were written.
@@ -107,7 +112,7 @@ impl Iterator for Pieces {
 impl OutboxBatch {
     fn is_empty(&self) -> bool {
         let has_rows = !self.messages.is_empty() || !self.resolved.is_empty();
-        !has_rows && self.checkpoint.is_none() && self.known_accounts.is_empty()
+        !has_rows && self.checkpoints.is_empty() && self.known_accounts.is_empty()
     }
 
     /// Commits what is gathered, and leaves the batch empty. `received` is when the update came that it is due to.
@@ -139,7 +144,7 @@ impl Outbox {
         let now = Timestamp::from(written);
         let commit = Commit {
             messages: &batch.messages,
-            checkpoint: batch.checkpoint,
+            checkpoints: batch.checkpoints,
             unconfirmed: &batch.unconfirmed,
             resolved: &batch.resolved,
             known_accounts: (!batch.known_accounts.is_empty()).then_some(&batch.known_accounts),
@@ -156,8 +161,6 @@ impl Outbox {
             commit: self.store.commit_pending(&commit, request).await?,
             reservation,
             messages: batch.messages.len(),
-            commitment: batch.messages.first().map(|message| message.commitment),
-            checkpoint: batch.checkpoint.map(|(commitment, _)| commitment),
             traced: self.traces.chosen(&batch.messages),
             written,
         })
@@ -179,12 +182,14 @@ impl Outbox {
         if let Some(reservation) = pending.reservation {
             reservation.submit(leased);
         }
-        if let (Some(commitment), Some(slot)) = (pending.checkpoint, committed.checkpoint) {
+        for (commitment, slot) in committed.checkpoints.iter() {
             self.metrics.checkpoint(commitment, slot);
         }
-        if let Some(commitment) = pending.commitment.filter(|_| committed.inserted > 0) {
+        for (commitment, count) in &committed.inserted_at {
+            self.metrics.stored(*commitment, *count);
+        }
+        if committed.inserted > 0 {
             self.metrics.took(Stage::Stored, received.elapsed());
-            self.metrics.stored(commitment, committed.inserted);
             let stored = self.clock.now();
             let moments = Moments {
                 emitted: stored.checked_sub(received.elapsed()).unwrap_or(stored),
@@ -208,10 +213,17 @@ impl CommitPipeline {
         }
     }
 
+    /// Whether so much is gathered, or for so long, that more is not waited for.
+    pub(crate) fn is_full(&self) -> bool {
+        let messages = self.batch.messages.len();
+        messages >= LONGEST_PIECE || self.received.elapsed() >= LONGEST_GATHERING
+    }
+
     /// Commits the batch, and leaves it empty, while the one before is submitted.
     pub(crate) async fn commit(&mut self, outbox: &Outbox) -> Result<(), StoreError> {
         let batch = mem::take(&mut self.batch);
         let given = u64::try_from(batch.messages.len()).unwrap_or(u64::MAX);
+        let checkpoints = batch.checkpoints;
         let submitting = outbox.submit(self.pending.take(), self.received);
         // What is stored is sent, also where the next batch cannot be stored.
         let (pending, new) = join!(outbox.commit(batch), submitting);
@@ -219,6 +231,9 @@ impl CommitPipeline {
         self.pending = Some(pending);
         self.counts.given = self.counts.given.saturating_add(given);
         self.counts.new = self.counts.new.saturating_add(new);
+        for (commitment, slot) in checkpoints.iter() {
+            self.counts.checkpoints.advance(commitment, slot);
+        }
         Ok(())
     }
 

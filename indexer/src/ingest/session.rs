@@ -3,10 +3,14 @@
 //! Messages are gathered in a batch that a checkpoint completes; of many, all but the last piece are committed before.
 //! A session that ends in between emits them again, and they are known by their ids. Two actions cannot wait for the
 //! checkpoint: an emission at processed, which endpoints wait for, and a retraction, which reads from the store what was
-//! emitted. Both flush the batch first.
+//! emitted. Both store the batch first.
+//!
+//! A session that is slots behind the stream gathers several of them in a batch, emissions at processed included: a commit
+//! costs the same for one slot or for ten, and on a machine that is busy with other things it is most of what a slot costs.
 
 mod composing;
 mod gap;
+mod gathering;
 mod hand_over;
 mod in_force;
 mod last_owners;
@@ -19,7 +23,9 @@ use sluice_geyser::{Assembled, Body, Generation, Update};
 use sluice_store::{Commitment, Revision, Timestamp};
 use tokio::sync::watch;
 
-use self::{composing::Emission, last_owners::HeldCloses, taken::TakenReader};
+use self::{
+    composing::Emission, gathering::Gathering, last_owners::HeldCloses, taken::TakenReader,
+};
 use super::{
     filter_round::FilterRound,
     outbox::{CommitPipeline, Outbox, OutboxBatch},
@@ -93,6 +99,8 @@ pub(super) struct Session<'a> {
     round: Option<FilterRound>,
     /// The last slot that began before a filter was in force to which webhooks were handed over.
     last_cut: Option<u64>,
+    /// What several slots are gathered in.
+    gathering: Gathering,
 }
 
 impl<'a> Session<'a> {
@@ -124,6 +132,7 @@ impl<'a> Session<'a> {
             narrowed_to: None,
             round: None,
             last_cut: None,
+            gathering: Gathering::default(),
         }
     }
 
@@ -214,7 +223,7 @@ impl<'a> Session<'a> {
         actions: Vec<Action>,
         received: Instant,
     ) -> Result<(), SessionEnd> {
-        let mut pipeline = CommitPipeline::new(received);
+        let mut pipeline = self.gathered(received);
         let performed = self.perform_in(&mut pipeline, served, actions).await;
         let outbox = &self.context.outbox;
         if performed.is_err() {
@@ -223,8 +232,7 @@ impl<'a> Session<'a> {
             let _ = pipeline.submit(outbox).await;
         }
         performed?;
-        pipeline.flush(outbox).await?;
-        Ok(())
+        self.gather(served, pipeline).await
     }
 
     /// Performs actions; the last messages are left in the pipeline.
@@ -260,23 +268,23 @@ impl<'a> Session<'a> {
                     self.ownership.retract(slot);
                     // What is retracted may be in the batch. And when the slot is confirmed after all, the retraction
                     // is read from the store, too.
-                    pipeline.flush(&self.context.outbox).await?;
+                    self.store(pipeline).await?;
                     self.retract(&mut pipeline.batch, slot, reason, emitted)
                         .await?;
-                    pipeline.flush(&self.context.outbox).await?;
+                    self.store(pipeline).await?;
                 }
                 Action::Checkpoint { .. } if !served.checkpoints => {}
                 Action::Checkpoint { commitment, slot } => {
                     self.forget_owners(commitment, slot);
-                    self.checkpoint(pipeline, commitment, slot).await?;
+                    self.checkpoint(served, pipeline, commitment, slot).await?;
                 }
             }
         }
         Ok(())
     }
 
-    /// Emits the events of a slot. At processed they are stored when it returns; otherwise the last of them are in the
-    /// batch.
+    /// Emits the events of a slot. At processed they are stored when it returns, unless slots are gathered; otherwise the last of
+    /// them are in the batch.
     async fn emit(
         &mut self,
         served: Served<'_>,
@@ -285,7 +293,9 @@ impl<'a> Session<'a> {
     ) -> Result<(), SessionEnd> {
         match emission.commitment {
             Commitment::Processed => {
-                pipeline.flush(&self.context.outbox).await?;
+                if !self.gathers(served) {
+                    self.store(pipeline).await?;
+                }
                 self.saw_processed(served, emission);
                 self.emit_processed(served, pipeline, emission).await
             }
@@ -324,9 +334,10 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// Commits what was gathered with the checkpoint that it completes.
+    /// Completes what was gathered by its checkpoint, and stores it unless more is gathered.
     async fn checkpoint(
         &mut self,
+        served: Served<'_>,
         pipeline: &mut CommitPipeline,
         commitment: Commitment,
         slot: u64,
@@ -339,13 +350,11 @@ impl<'a> Session<'a> {
         if commitment == Commitment::Confirmed {
             batch.resolved.extend(self.resolve_through(slot));
         }
-        batch.checkpoint = Some((commitment, slot));
-        pipeline.flush(&self.context.outbox).await?;
-        if commitment == Commitment::Confirmed {
-            self.watermark = Some(slot);
+        batch.checkpoints.advance(commitment, slot);
+        if self.gathers(served) && !pipeline.is_full() {
+            return Ok(());
         }
-        self.reconnect.recovered();
-        Ok(())
+        self.store(pipeline).await
     }
 
     fn now(&self) -> Timestamp {

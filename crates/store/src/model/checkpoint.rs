@@ -1,8 +1,69 @@
-//! Resume state of the indexer: checkpoints, unconfirmed slots and filter changes not in force.
+//! Checkpoints and resume state of the indexer: unconfirmed slots, and filter changes not in force.
 
 use sluice_chain_types::Commitment;
 
 use super::FilterChange;
+
+/// By commitment, the slot up to which everything that happened is stored.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Checkpoints {
+    processed: Option<u64>,
+    confirmed: Option<u64>,
+    finalized: Option<u64>,
+}
+
+impl Checkpoints {
+    /// None at any commitment.
+    pub const NONE: Self = Self {
+        processed: None,
+        confirmed: None,
+        finalized: None,
+    };
+
+    /// One at this commitment alone.
+    #[must_use]
+    pub const fn at(commitment: Commitment, slot: u64) -> Self {
+        let mut one = Self::NONE;
+        *one.slot_mut(commitment) = Some(slot);
+        one
+    }
+
+    /// The slot of a commitment; `None` where there is none.
+    #[must_use]
+    pub const fn slot(&self, commitment: Commitment) -> Option<u64> {
+        match commitment {
+            Commitment::Processed => self.processed,
+            Commitment::Confirmed => self.confirmed,
+            Commitment::Finalized => self.finalized,
+        }
+    }
+
+    /// Moves the one of a commitment to this slot, unless it is further already.
+    pub fn advance(&mut self, commitment: Commitment, slot: u64) {
+        let moved = self.slot_mut(commitment);
+        *moved = (*moved).max(Some(slot));
+    }
+
+    /// Those that there are, the lowest commitment first.
+    pub fn iter(&self) -> impl Iterator<Item = (Commitment, u64)> {
+        let all = Commitment::ALL.into_iter();
+        all.filter_map(|commitment| Some((commitment, self.slot(commitment)?)))
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == Self::NONE
+    }
+
+    const fn slot_mut(&mut self, commitment: Commitment) -> &mut Option<u64> {
+        match commitment {
+            Commitment::Processed => &mut self.processed,
+            Commitment::Confirmed => &mut self.confirmed,
+            Commitment::Finalized => &mut self.finalized,
+        }
+    }
+}
 
 /// A slot of which messages were emitted at processed, and which is neither confirmed nor
 /// retracted.

@@ -1,11 +1,11 @@
 //! Messages: as they are committed with a checkpoint, and as they are stored.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use sluice_chain_types::Commitment;
 
 use super::{
-    checkpoint::UnconfirmedSlot,
+    checkpoint::{Checkpoints, UnconfirmedSlot},
     event_kind::EventKind,
     id::{MessageId, WebhookId},
     known_account::KnownAccountChanges,
@@ -158,8 +158,8 @@ pub struct NewMessage {
 pub struct Commit<'a> {
     /// The messages, in the order in which they are numbered.
     pub messages: &'a [NewMessage],
-    /// Moves the checkpoint of this commitment to this slot, unless it is further already.
-    pub checkpoint: Option<(Commitment, u64)>,
+    /// Moves the checkpoints to these slots, each unless it is further already.
+    pub checkpoints: Checkpoints,
     /// Slots of which messages are emitted at processed now, or whose blockhash became known.
     pub unconfirmed: &'a [UnconfirmedSlot],
     /// Slots whose outcome is final: they are confirmed or retracted.
@@ -176,7 +176,7 @@ impl<'a> Commit<'a> {
     pub const fn messages(messages: &'a [NewMessage], now: Timestamp) -> Self {
         Self {
             messages,
-            checkpoint: None,
+            checkpoints: Checkpoints::NONE,
             unconfirmed: &[],
             resolved: &[],
             known_accounts: None,
@@ -194,7 +194,7 @@ impl<'a> Commit<'a> {
     ) -> Self {
         Self {
             messages,
-            checkpoint: Some((commitment, slot)),
+            checkpoints: Checkpoints::at(commitment, slot),
             unconfirmed: &[],
             resolved: &[],
             known_accounts: None,
@@ -204,12 +204,14 @@ impl<'a> Commit<'a> {
 }
 
 /// The effect of a commit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Committed {
     /// Messages that were new. Known ones, and those of webhooks deleted meanwhile, are not counted.
     pub inserted: u64,
-    /// The checkpoint of the commitment afterwards; `None` when the commit named none.
-    pub checkpoint: Option<u64>,
+    /// How many of them there are of each commitment.
+    pub inserted_at: BTreeMap<Commitment, u64>,
+    /// Those of the checkpoints that the commit named, as they are afterwards.
+    pub checkpoints: Checkpoints,
 }
 
 /// A message as it is kept.

@@ -1,4 +1,4 @@
-//! Commits messages, checkpoint and unconfirmed slots in one transaction.
+//! Commits messages, checkpoints and unconfirmed slots in one transaction.
 
 use serde::Serialize;
 
@@ -9,7 +9,7 @@ use super::{
     store::Store,
 };
 use crate::{
-    Commit, Committed, LeaseRequest, LeasedDelivery, StoreError,
+    Checkpoints, Commit, Committed, LeaseRequest, LeasedDelivery, StoreError,
     backend::{Connection, Durability, PendingWrite, json_rows, over_rows, signed, values},
 };
 
@@ -40,7 +40,7 @@ impl PendingCommit {
 }
 
 impl Store {
-    /// Stores messages, numbers them in the order given, and moves a checkpoint: all of it or nothing. On
+    /// Stores messages, numbers them in the order given, and moves checkpoints: all of it or nothing. On
     /// disk when it returns. Known messages and those of webhooks that were deleted meanwhile are
     /// skipped.
     ///
@@ -80,23 +80,23 @@ impl Store {
     ) -> Result<Option<PendingCommit>, StoreError> {
         let mut write = self.write(Durability::Durable).await?;
         let inserted = insert_messages(&mut write, commit, request, expected, &self.keys).await?;
-        let Some(Inserted { count, leased }) = inserted else {
+        let Some(Inserted { counts, leased }) = inserted else {
             return Ok(None);
         };
-        let checkpoint = match commit.checkpoint {
-            Some((commitment, slot)) => {
-                Some(move_checkpoint(&mut write, commitment.name(), slot).await?)
-            }
-            None => None,
-        };
+        let mut checkpoints = Checkpoints::NONE;
+        for (commitment, slot) in commit.checkpoints.iter() {
+            let moved = move_checkpoint(&mut write, commitment.name(), slot).await?;
+            checkpoints.advance(commitment, moved);
+        }
         write_unconfirmed_slots(&mut write, commit).await?;
         if let Some(changes) = commit.known_accounts {
             write_known_accounts(&mut write, changes).await?;
         }
         Ok(Some(PendingCommit {
             committed: Committed {
-                inserted: count,
-                checkpoint,
+                inserted: counts.values().sum(),
+                inserted_at: counts,
+                checkpoints,
             },
             leased,
             pending: write.commit_pending().await?,

@@ -1,7 +1,7 @@
 //! Numbers messages and inserts them with their deliveries, leased as far as a request goes.
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::{BTreeMap, HashMap, HashSet},
     time::Duration,
 };
 
@@ -15,8 +15,8 @@ use super::{
     rows,
 };
 use crate::{
-    Batch, Commit, DeliveryOrder, EncryptionKeys, LeaseRequest, LeasedDelivery, NewMessage,
-    StoreError, Timestamp,
+    Batch, Commit, Commitment, DeliveryOrder, EncryptionKeys, LeaseRequest, LeasedDelivery,
+    NewMessage, StoreError, Timestamp,
     backend::{Connection, Value, bound_rows, json_rows, over_rows, signed, unsigned, values},
 };
 
@@ -38,7 +38,8 @@ pub(super) enum Expected {
 /// What was inserted.
 #[derive(Default)]
 pub(super) struct Inserted {
-    pub(super) count: u64,
+    /// How many messages of each commitment.
+    pub(super) counts: BTreeMap<Commitment, u64>,
     pub(super) leased: Vec<LeasedDelivery>,
 }
 
@@ -83,7 +84,7 @@ struct Insertion<'a, 'r> {
     shared: SharedBodies,
     leases: Option<LeaseOnInsert<'r>>,
     now: Timestamp,
-    count: u64,
+    counts: BTreeMap<Commitment, u64>,
     bytes: u64,
 }
 
@@ -123,7 +124,7 @@ pub(super) async fn insert_messages(
         shared,
         leases,
         now: commit.now,
-        count: 0,
+        counts: BTreeMap::new(),
         bytes: 0,
     };
     for chunk in pieces {
@@ -164,7 +165,8 @@ impl Insertion<'_, '_> {
             shared_bytes,
             length,
         } = self.shared.stored(&message.body, number);
-        self.count = self.count.saturating_add(1);
+        let count = self.counts.entry(message.commitment).or_default();
+        *count = count.saturating_add(1);
         self.bytes = self.bytes.saturating_add(length);
         let reserved = match &mut self.leases {
             Some(leases) if !waits => leases.reserve(ordinal, length),
@@ -207,9 +209,10 @@ impl Insertion<'_, '_> {
     }
 
     async fn finish(self, write: &mut Connection) -> Result<Inserted, StoreError> {
-        if self.count > 0 {
+        let count: u64 = self.counts.values().sum();
+        if count > 0 {
             write_sequences(write, &self.numbering).await?;
-            let added = values![signed(self.count, "count")?, signed(self.bytes, "size")?];
+            let added = values![signed(count, "count")?, signed(self.bytes, "size")?];
             write
                 .execute(
                     "UPDATE usage SET messages = messages + $1, bytes = bytes + $2",
@@ -218,7 +221,7 @@ impl Insertion<'_, '_> {
                 .await?;
         }
         Ok(Inserted {
-            count: self.count,
+            counts: self.counts,
             leased: self.leases.map_or_else(Vec::new, LeaseOnInsert::leased),
         })
     }

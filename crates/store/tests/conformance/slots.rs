@@ -1,8 +1,8 @@
 //! Commits of a slot: messages, sequences, checkpoints, unconfirmed slots.
 
 use sluice_store::{
-    Access, AccountGap, Commit, Commitment, KnownAccount, KnownAccountChanges, MessageKind,
-    StoreError, UnconfirmedSlot,
+    Access, AccountGap, Checkpoints, Commit, Commitment, KnownAccount, KnownAccountChanges,
+    MessageKind, StoreError, UnconfirmedSlot,
 };
 use solana_pubkey::Pubkey;
 
@@ -66,7 +66,8 @@ async fn checkpoints_never_move_back(fixture: &Fixture) {
     assert_eq!(checkpoint(Commitment::Confirmed).await, None);
     let move_to = async |commitment, slot| {
         let commit = Commit::slot(commitment, slot, &[], NOW);
-        store.commit(&commit).await.expect("commits").checkpoint
+        let committed = store.commit(&commit).await.expect("commits");
+        committed.checkpoints.slot(commitment)
     };
     assert_eq!(move_to(Commitment::Confirmed, 10).await, Some(10));
     assert_eq!(move_to(Commitment::Confirmed, 9).await, Some(10));
@@ -74,6 +75,21 @@ async fn checkpoints_never_move_back(fixture: &Fixture) {
     assert_eq!(checkpoint(Commitment::Confirmed).await, Some(10));
     assert_eq!(checkpoint(Commitment::Finalized).await, Some(3));
     assert_eq!(checkpoint(Commitment::Processed).await, None);
+
+    let mut both = Checkpoints::at(Commitment::Confirmed, 12);
+    both.advance(Commitment::Finalized, 2);
+    let commit = Commit {
+        checkpoints: both,
+        ..Commit::messages(&[], NOW)
+    };
+    let moved = store.commit(&commit).await.expect("commits").checkpoints;
+    let moved: Vec<_> = moved.iter().collect();
+    assert_eq!(
+        moved,
+        [(Commitment::Confirmed, 12), (Commitment::Finalized, 3)]
+    );
+    assert_eq!(checkpoint(Commitment::Confirmed).await, Some(12));
+    assert_eq!(checkpoint(Commitment::Finalized).await, Some(3));
 }
 
 async fn a_slot_that_cannot_be_stored_leaves_no_trace(fixture: &Fixture) {
@@ -110,7 +126,7 @@ async fn unconfirmed_slots_are_kept_until_they_are_resolved(fixture: &Fixture) {
     };
     let commit = |messages, unconfirmed, resolved| Commit {
         messages,
-        checkpoint: None,
+        checkpoints: Checkpoints::NONE,
         unconfirmed,
         resolved,
         known_accounts: None,
@@ -145,7 +161,8 @@ async fn unconfirmed_slots_are_kept_until_they_are_resolved(fixture: &Fixture) {
         .commit(&commit(&[reverted], &[], &[7]))
         .await
         .expect("commits");
-    assert_eq!((committed.inserted, committed.checkpoint), (1, None));
+    assert_eq!(committed.inserted, 1);
+    assert_eq!(committed.checkpoints, Checkpoints::NONE);
     let left = store.unconfirmed_slots().await.expect("reads");
     assert_eq!(left, [slot(8, Some("hash"))]);
     let kinds: Vec<_> = store

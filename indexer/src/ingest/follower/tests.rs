@@ -1,6 +1,6 @@
 //! The follower between a scripted server and an SQLite file, after another process led.
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
 use service_kit::Clock;
 use sluice_geyser::{
@@ -49,6 +49,17 @@ impl Setup {
 
     /// Writes a webhook on what happens to an address.
     async fn webhook(&self, number: u8, program: solana_pubkey::Pubkey) -> WebhookId {
+        self.webhook_at(number, program, Commitment::Confirmed)
+            .await
+    }
+
+    /// Writes a webhook on what happens to an address at a commitment.
+    async fn webhook_at(
+        &self,
+        number: u8,
+        program: solana_pubkey::Pubkey,
+        commitment: Commitment,
+    ) -> WebhookId {
         let definition = WebhookDefinition::new(
             "http://127.0.0.1:1/".to_owned(),
             EventKind::ALL.into_iter().collect(),
@@ -58,6 +69,10 @@ impl Setup {
                 ..Filters::default()
             },
         );
+        let definition = WebhookDefinition {
+            commitment,
+            ..definition
+        };
         let new = NewWebhook {
             id: WebhookId::from_random([number; 16]),
             owner: Access::All,
@@ -206,6 +221,60 @@ async fn an_edit_is_asked_for_while_slots_still_wait_to_be_read() {
     assert!(asked.expect("is asked").is_some());
     let read = read.expect("reads").expect("was read before");
     assert!(read < last, "all {BACKLOG} slots were read before");
+    shutdown.cancel();
+    timeout(PATIENCE, running)
+        .await
+        .expect("ends")
+        .expect("does not panic");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn slots_that_wait_to_be_read_are_stored_together() {
+    let mut setup = Setup::start().await;
+    let mut webhooks = Vec::new();
+    for (number, commitment) in (1..).zip(Commitment::ALL) {
+        webhooks.push(setup.webhook_at(number, program(), commitment).await);
+    }
+    setup.led(3, 10).await;
+    let (_watched, subscriptions) = watch::channel(setup.subscriptions().await);
+    let shutdown = CancellationToken::new();
+    let follower = setup.follower(subscriptions);
+    let metrics = follower.context.outbox.metrics.clone();
+    let running = tokio::spawn(follower.run(shutdown.clone()));
+    let (connection, name) = setup.accept().await;
+    let last = 10 + BACKLOG;
+    for number in 11..=last {
+        send(&connection, whole(&name, number)).await;
+        send(&connection, freeze_and_confirm(&name, number)).await;
+        let finalized = slot(&name, number, SlotStatus::Finalized);
+        send(&connection, [finalized]).await;
+    }
+    setup.until_checkpoint(last).await;
+    while setup.store.checkpoint(Commitment::Finalized).await.ok() != Some(Some(last)) {
+        sleep(Duration::from_millis(10)).await;
+    }
+
+    for (webhook, commitment) in webhooks.iter().zip(Commitment::ALL) {
+        let query = DeliveryQuery::default();
+        let owed = setup.store.deliveries(&Access::All, webhook, query, 10_000);
+        let owed = owed.await.expect("reads").expect("exists");
+        let slots: BTreeSet<u64> = owed.iter().map(|each| each.delivery.slot).collect();
+        assert!(slots.into_iter().eq(11..=last), "{commitment}: every slot");
+        let text = metrics.text();
+        let told = format!(
+            "sluice_indexer_messages_stored_total{{name=\"{commitment}\"}} {}",
+            owed.len()
+        );
+        assert!(text.lines().any(|line| line == told), "{told}\n{text}");
+    }
+    let unconfirmed = setup.store.unconfirmed_slots().await.expect("reads");
+    assert_eq!(unconfirmed, []);
+    let text = metrics.text();
+    let count = "sluice_indexer_stage_latency_seconds_count{name=\"stored\"} ";
+    let commits = text.lines().find_map(|line| line.strip_prefix(count));
+    let commits: u64 = commits.expect("is exported").parse().expect("a number");
+    // Each of them alone would be a commit at every commitment.
+    assert!(commits < BACKLOG, "{commits} commits of {BACKLOG} slots");
     shutdown.cancel();
     timeout(PATIENCE, running)
         .await

@@ -11,6 +11,7 @@ use super::{
     super::outbox::{CommitPipeline, Inserted},
     OutboxBatch, Served, Session, SessionEnd,
     composing::Emission,
+    gathering::EmittedSlot,
 };
 use crate::{
     events::{compose, subscription_index::Subscriptions},
@@ -18,7 +19,7 @@ use crate::{
 };
 
 impl Session<'_> {
-    /// Emits the events of a slot that is sealed. Nothing else is in the pipeline.
+    /// Emits the events of a slot that is sealed. Nothing else is in the pipeline, unless slots are gathered.
     pub(super) async fn emit_processed(
         &mut self,
         served: Served<'_>,
@@ -34,34 +35,39 @@ impl Session<'_> {
         // confirmed, and nothing would ever resolve it.
         let confirmed = Some(slot) <= self.tree.watermark(Commitment::Confirmed);
         let may_be_retracted = served.checkpoints || !confirmed;
-        let unconfirmed = may_be_retracted.then(|| UnconfirmedSlot {
+        let mut unconfirmed = may_be_retracted.then(|| UnconfirmedSlot {
             slot,
             blockhash: Some(block.hash.clone()),
         });
-        let mut unconfirmed: Vec<_> = unconfirmed.into_iter().collect();
+        let mut is_empty = true;
         let mut composing = self.compose(subscriptions, emission);
         while let Some(piece) = composing.next().await {
-            pipeline.batch.messages = piece.messages;
-            pipeline.batch.unconfirmed = mem::take(&mut unconfirmed);
-            pipeline.commit(&self.context.outbox).await?;
+            is_empty = false;
+            pipeline.batch.messages.extend(piece.messages);
+            pipeline.batch.unconfirmed.extend(unconfirmed.take());
+            if !piece.is_last {
+                pipeline.commit(&self.context.outbox).await?;
+            }
         }
-        let inserted = pipeline.flush(&self.context.outbox).await?;
-        if may_be_retracted {
-            self.emitted(slot, inserted);
+        if may_be_retracted && !is_empty {
+            let is_first = self.unconfirmed.insert(slot);
+            self.gathering.emitted(slot, is_first);
         }
-        Ok(())
+        if self.gathers(served) {
+            return Ok(());
+        }
+        self.store(pipeline).await
     }
 
-    fn emitted(&mut self, slot: u64, inserted: Inserted) {
-        if inserted.given == 0 {
-            return;
-        }
-        let first = self.unconfirmed.insert(slot);
-        if inserted.given > inserted.new {
-            // Some were stored before, by another connection or an earlier session, which may have retracted them.
-            self.never_retracted.remove(&slot);
-        } else if first && !self.retracted.contains(&slot) {
-            self.never_retracted.insert(slot);
+    /// Takes note that slots were stored that were emitted at processed, and how many messages were stored with them.
+    pub(super) fn stored_processed(&mut self, emitted: Vec<EmittedSlot>, inserted: Inserted) {
+        for EmittedSlot { slot, is_first } in emitted {
+            if inserted.given > inserted.new {
+                // Some were stored before, by another connection or an earlier session, which may have retracted them.
+                self.never_retracted.remove(&slot);
+            } else if is_first && !self.retracted.contains(&slot) {
+                self.never_retracted.insert(slot);
+            }
         }
     }
 
