@@ -12,6 +12,7 @@ mod bound;
 mod connection;
 mod file;
 mod network_disk;
+mod other_writers;
 mod postgres;
 #[cfg(feature = "private-cluster")]
 pub mod private_cluster;

@@ -107,20 +107,22 @@ pub(super) fn create(path: &Path) -> io::Result<()> {
 /// SQLite's write-ahead log of a database. It is there while a connection is open, and SQLite locks other files: a
 /// second descriptor of this one may be closed.
 fn log_of(database: &Path) -> PathBuf {
-    let mut path = database.as_os_str().to_owned();
-    path.push("-wal");
-    path.into()
+    beside(database, "-wal")
 }
 
-/// Opens, and creates when absent, the file beside the database whose lock the leader holds. Locking the
-/// database file itself would meet SQLite's own locks.
-pub(super) fn open_leader_lock(database: &Path) -> io::Result<File> {
-    let mut path = database.as_os_str().to_owned();
-    path.push("-lead");
+/// Opens, and creates when absent, the file beside the database with this at the end of its name, for locks. Locking the database
+/// file itself would meet SQLite's own locks.
+pub(super) fn open_beside(database: &Path, ending: &str) -> io::Result<File> {
     OpenOptions::new()
         .write(true)
         .create(true)
         .truncate(false)
         .mode(0o600)
-        .open(path)
+        .open(beside(database, ending))
+}
+
+fn beside(database: &Path, ending: &str) -> PathBuf {
+    let mut path = database.as_os_str().to_owned();
+    path.push(ending);
+    path.into()
 }

@@ -1,8 +1,8 @@
 //! SQLite: one file in WAL mode, its readers, its one writer, and the lock file and the lease of the leader.
 //!
-//! Writes of one process take turns on an in-process lock instead of meeting in SQLite's busy handler,
-//! which sleeps; the handler is left for the other process. They all go over one connection: what that keeps in memory
-//! of the file stays true.
+//! Writes of one process take turns on an in-process lock, and processes on [`OtherWriters`], instead of meeting in SQLite's
+//! busy handler, which sleeps. Those of one process all go over one connection: what that keeps in memory of the file
+//! stays true.
 //!
 //! SQLite itself waits for the disk only when it folds its log into the database (`synchronous = NORMAL`). Writes whose
 //! loss would only repeat work (leases, results of attempts) leave it at that. All others do not return before the log
@@ -17,7 +17,7 @@ use std::{
 };
 
 use sqlx::{
-    Connection as _, Row as _, SqlitePool,
+    Connection as _, Row as _, Sqlite, SqlitePool, Transaction,
     sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
 };
 use tokio::sync::Mutex;
@@ -25,12 +25,13 @@ use tokio::sync::Mutex;
 use super::{
     connection::{self, Connection, Durability, PendingWrite, Turn},
     file::{self, DatabaseFile},
+    other_writers::OtherWriters,
     schema::{self, SchemaVersion},
     statement::{database_time, values},
 };
 use crate::StoreError;
 
-/// How long a statement waits for the other process to finish writing. Our longest transaction
+/// How long a write waits for other processes to finish theirs. Our longest transaction
 /// replaces the filters of one webhook, a matter of milliseconds; five seconds mean a stuck process.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -91,6 +92,7 @@ struct Inner {
     reader: SqlitePool,
     writer: SqlitePool,
     turn: Arc<Mutex<Turn>>,
+    others: OtherWriters,
 }
 
 impl SqliteDatabase {
@@ -111,18 +113,22 @@ impl SqliteDatabase {
             .clone()
             .pragma("cache_size", WRITER_CACHE)
             // What a statement would need to undo itself goes to a temporary file otherwise.
-            .pragma("temp_store", "MEMORY");
+            .pragma("temp_store", "MEMORY")
+            // Whoever writes waits by itself, and says that it does.
+            .busy_timeout(Duration::ZERO);
         let writer = pool(1).connect_lazy_with(writer.synchronous(SqliteSynchronous::Normal));
         prepare(&writer)
             .await
             .map_err(|error| connection::open_error(path.display().to_string(), error))?;
         let reader = pool(READERS).connect_lazy_with(options.read_only(true));
         let file = DatabaseFile::identify(path).map_err(|error| open_error(error.into()))?;
+        let others = OtherWriters::of(path).map_err(|error| open_error(error.into()))?;
         Ok(Self(Arc::new(Inner {
             file: Arc::new(file),
             reader,
             writer,
             turn: Arc::default(),
+            others,
         })))
     }
 
@@ -202,28 +208,50 @@ impl SqliteDatabase {
             sqlx::query(setting).execute(&self.0.writer).await?;
             turn.durability = Some(durability);
         }
-        // IMMEDIATE takes the write lock at once: a transaction that began by reading could not be
-        // upgraded after another process wrote, and would fail without waiting.
         Ok(Connection::SqliteTransaction {
-            transaction: self.0.writer.begin_with("BEGIN IMMEDIATE").await?,
+            transaction: self.begin().await?,
             file: Arc::clone(&self.0.file),
             durability,
             turn: Some(turn),
         })
     }
 
+    /// Takes the write lock. IMMEDIATE takes it at once: a transaction that began by reading could not be upgraded after another
+    /// process wrote, and would fail without waiting.
+    async fn begin(&self) -> Result<Transaction<'static, Sqlite>, sqlx::Error> {
+        self.0.others.let_go_first().await;
+        let begun = Instant::now();
+        let mut waiting = self.0.others.wait();
+        loop {
+            match self.0.writer.begin_with("BEGIN IMMEDIATE").await {
+                Err(error) if is_busy(&error) && begun.elapsed() < BUSY_TIMEOUT => {
+                    waiting.pause().await;
+                }
+                ended => return ended,
+            }
+        }
+    }
+
     /// Folds the whole log into the database and empties it: what a failed sync left out of the log is in the database then,
     /// and what follows stands behind no hole. Nothing is written before that is done. Other processes on the file are not
     /// told of the failure; the log is whole for them too once it is folded.
     async fn fold(&self) -> Result<(), StoreError> {
-        let folded = sqlx::query("PRAGMA wal_checkpoint(TRUNCATE)")
-            .fetch_one(&self.0.writer)
-            .await?;
-        if folded.try_get::<i64, _>("busy")? != 0 {
-            return Err(StoreError::Database(
-                "a sync of its log failed, and the log cannot be folded while another reads it"
-                    .into(),
-            ));
+        let begun = Instant::now();
+        let mut waiting = self.0.others.wait();
+        loop {
+            let folded = sqlx::query("PRAGMA wal_checkpoint(TRUNCATE)")
+                .fetch_one(&self.0.writer)
+                .await?;
+            if folded.try_get::<i64, _>("busy")? == 0 {
+                break;
+            }
+            if begun.elapsed() >= BUSY_TIMEOUT {
+                return Err(StoreError::Database(
+                    "a sync of its log failed, and the log cannot be folded while another reads it"
+                        .into(),
+                ));
+            }
+            waiting.pause().await;
         }
         self.0.file.folded();
         // Whether the disk takes writes again: a failure counts as one more.
@@ -275,7 +303,7 @@ impl SqliteDatabase {
     }
 
     fn try_lock_leadership(&self) -> Result<Option<File>, StoreError> {
-        let lock = file::open_leader_lock(self.0.file.path())
+        let lock = file::open_beside(self.0.file.path(), "-lead")
             .map_err(|error| StoreError::Database(error.into()))?;
         match lock.try_lock() {
             Ok(()) => Ok(Some(lock)),

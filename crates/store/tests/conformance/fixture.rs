@@ -251,13 +251,13 @@ pub async fn accept(store: &Store, leased: &[LeasedDelivery]) {
     assert!(recorded.counted.iter().all(|counted| *counted));
 }
 
-/// A webhook's messages with their attempts, in order.
 /// How many messages wait for delivery, as the readiness counts them.
 pub async fn pending(store: &Store) -> u64 {
     let readiness = store.readiness().await.expect("counts");
     readiness.pending_deliveries
 }
 
+/// A webhook's messages with their attempts, in order.
 pub async fn logs(store: &Store, webhook: &WebhookId) -> Vec<DeliveryLog> {
     let query = DeliveryQuery::default();
     let page = store.deliveries(&Access::All, webhook, query, 1000).await;

@@ -2,12 +2,16 @@
 
 use std::{
     collections::HashSet,
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
     time::{Duration, Instant},
 };
 
 use sluice_store::{
-    Access, ApiKeyId, Commit, Commitment, DeliveryOrder, LeaseLimits, Outcome, Store, WebhookId,
+    Access, ApiKeyId, Commit, Commitment, DeliveryOrder, LeaseLimits, MessageId, NewMessage,
+    Outcome, Store, WebhookId,
 };
 
 use crate::{fixture::*, on_both};
@@ -18,6 +22,7 @@ on_both!(
     a_lane_never_falls_asleep,
     owners_and_dispatchers_write_the_same_webhooks_at_once,
     a_webhook_is_told_of_slots_from_the_one_that_its_change_asks_for,
+    a_process_writes_beside_one_that_never_pauses,
 );
 
 /// No message waits longer for the one before it unless its lane has fallen asleep.
@@ -202,5 +207,44 @@ async fn a_webhook_is_told_of_slots_from_the_one_that_its_change_asks_for(fixtur
         let change = store.filter_change(revision).await.expect("reads");
         let requested = change.expect("is noted").requested_slot;
         assert_eq!(webhook.first_slot, requested, "{}", webhook.id);
+    }
+}
+
+async fn a_process_writes_beside_one_that_never_pauses(fixture: &Fixture) {
+    const WRITES: u8 = 100;
+    let id = with_webhook(&fixture.store, 1).await;
+    let slots = Arc::new(AtomicU64::new(0));
+    let writers = (0..2).map(|_| {
+        let (busy, id, slots) = (fixture.store.clone(), id.clone(), Arc::clone(&slots));
+        tokio::spawn(async move {
+            loop {
+                let slot = slots.fetch_add(1, Ordering::Relaxed);
+                let messages: Vec<_> = (0..200).map(|n| of_slot(&id, slot, n)).collect();
+                store_messages(&busy, &messages).await;
+            }
+        })
+    });
+    let writers: Vec<_> = writers.collect();
+    let other = fixture.another().await;
+    let before = slots.load(Ordering::Relaxed);
+    for number in 0..WRITES {
+        with_key(&other, number, &number.to_string()).await;
+    }
+    let written = slots.load(Ordering::Relaxed) - before;
+    for writer in &writers {
+        writer.abort();
+    }
+    // One after each of the others', where they take turns.
+    println!("{written} slots beside {WRITES} writes");
+    assert!(written <= 2 * u64::from(WRITES), "{written} slots");
+}
+
+/// A message like no other of any slot.
+fn of_slot(webhook: &WebhookId, slot: u64, number: u8) -> NewMessage {
+    let mut digest = [number; 32];
+    digest[..8].copy_from_slice(&slot.to_le_bytes());
+    NewMessage {
+        id: MessageId::from_bytes(digest),
+        ..message(webhook, number)
     }
 }
