@@ -232,7 +232,7 @@ impl<'a> Session<'a> {
             let _ = pipeline.submit(outbox).await;
         }
         performed?;
-        self.gather(served, pipeline).await
+        self.gather(pipeline).await
     }
 
     /// Performs actions; the last messages are left in the pipeline.
@@ -276,7 +276,7 @@ impl<'a> Session<'a> {
                 Action::Checkpoint { .. } if !served.checkpoints => {}
                 Action::Checkpoint { commitment, slot } => {
                     self.forget_owners(commitment, slot);
-                    self.checkpoint(served, pipeline, commitment, slot).await?;
+                    self.checkpoint(pipeline, commitment, slot).await?;
                 }
             }
         }
@@ -293,7 +293,7 @@ impl<'a> Session<'a> {
     ) -> Result<(), SessionEnd> {
         match emission.commitment {
             Commitment::Processed => {
-                if !self.gathers(served) {
+                if !self.gathers() {
                     self.store(pipeline).await?;
                 }
                 self.saw_processed(served, emission);
@@ -337,7 +337,6 @@ impl<'a> Session<'a> {
     /// Completes what was gathered by its checkpoint, and stores it unless more is gathered.
     async fn checkpoint(
         &mut self,
-        served: Served<'_>,
         pipeline: &mut CommitPipeline,
         commitment: Commitment,
         slot: u64,
@@ -351,7 +350,7 @@ impl<'a> Session<'a> {
             batch.resolved.extend(self.resolve_through(slot));
         }
         batch.checkpoints.advance(commitment, slot);
-        if self.gathers(served) && !pipeline.is_full() {
+        if self.gathers() && !pipeline.is_full() {
             return Ok(());
         }
         self.store(pipeline).await

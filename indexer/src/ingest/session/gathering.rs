@@ -4,7 +4,7 @@ use std::{mem, time::Instant};
 
 use sluice_store::Commitment;
 
-use super::{super::outbox::CommitPipeline, Served, Session, SessionEnd};
+use super::{super::outbox::CommitPipeline, Session, SessionEnd};
 
 /// What is gathered, and whether more is.
 #[derive(Default)]
@@ -39,20 +39,23 @@ impl Session<'_> {
 
     /// Stores what is gathered, unless more is to be.
     pub(in super::super) async fn settle(&mut self) -> Result<(), SessionEnd> {
-        if self.gathering.is_behind {
+        if self.gathers() {
             return Ok(());
         }
+        self.store_gathered().await
+    }
+
+    /// Stores what is gathered.
+    pub(super) async fn store_gathered(&mut self) -> Result<(), SessionEnd> {
         match self.gathering.pipeline.take() {
             Some(mut pipeline) => self.store(&mut pipeline).await,
             None => Ok(()),
         }
     }
 
-    /// Whether slots are gathered. A round that hands webhooks over counts on what was emitted being stored, and the first
-    /// checkpoint of a session on nothing being stored before it.
-    pub(super) const fn gathers(&self, served: Served<'_>) -> bool {
-        let is_live = served.checkpoints && self.round.is_none();
-        is_live && self.gathering.is_behind && self.has_checkpoint
+    /// Whether slots are gathered. The first checkpoint of a session counts on nothing being stored before it.
+    pub(super) const fn gathers(&self) -> bool {
+        self.gathering.is_behind && self.has_checkpoint
     }
 
     /// What is gathered so far; `received` is when the update came that the next messages are due to.
@@ -62,12 +65,8 @@ impl Session<'_> {
     }
 
     /// Keeps what is gathered until there is more of it, or stores it.
-    pub(super) async fn gather(
-        &mut self,
-        served: Served<'_>,
-        mut pipeline: CommitPipeline,
-    ) -> Result<(), SessionEnd> {
-        if self.gathers(served) && !pipeline.is_full() {
+    pub(super) async fn gather(&mut self, mut pipeline: CommitPipeline) -> Result<(), SessionEnd> {
+        if self.gathers() && !pipeline.is_full() {
             pipeline.submit(&self.context.outbox).await?;
             self.gathering.pipeline = Some(pipeline);
             return Ok(());

@@ -161,6 +161,8 @@ impl Session<'_> {
         let actions = self.tree.emitted_since(first_repeated);
         self.tree.release_emitted();
         self.perform(changed, actions, Instant::now()).await?;
+        // Once it is recorded, nothing of it would be asked for again.
+        self.store_gathered().await?;
         self.record(state).await
     }
 }

@@ -53,7 +53,7 @@ impl Session<'_> {
             let is_first = self.unconfirmed.insert(slot);
             self.gathering.emitted(slot, is_first);
         }
-        if self.gathers(served) {
+        if self.gathers() {
             return Ok(());
         }
         self.store(pipeline).await
