@@ -42,7 +42,7 @@ async fn commit(store: &Store, webhook: &WebhookId, slot: u64) -> Result<u64, St
         body: BodyTemplate::new("{\"sequence\":".to_owned(), Arc::from("}")),
     }];
     let commit = Commit::slot(Commitment::Confirmed, slot, &messages, NOW);
-    Ok(store.commit(&commit).await?.inserted)
+    Ok(store.commit(&commit).await?.inserted())
 }
 
 /// The checkpoint that is left of the database where the disk has nothing of its log.

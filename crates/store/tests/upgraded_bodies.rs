@@ -54,7 +54,7 @@ async fn store_event(store: &Store, webhooks: &[WebhookId; 2], number: u8) -> [S
     };
     let messages = [message(1, &webhooks[0]), message(2, &webhooks[1])];
     let commit = Commit::messages(&messages, NOW);
-    assert_eq!(store.commit(&commit).await.expect("commits").inserted, 2);
+    assert_eq!(store.commit(&commit).await.expect("commits").inserted(), 2);
     messages.map(|message| message.body.with_sequence(number.into()))
 }
 

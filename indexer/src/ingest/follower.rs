@@ -157,7 +157,6 @@ impl Follower {
                     for each in part.inspect_err(|end| refusals.ended(end))? {
                         session.apply(each).await?;
                     }
-                    session.settle().await?;
                 }
                 came = side.stream.next_part() => session.apply_side(came).await?,
                 read = programs.ended() => session.apply_read(read).await?,

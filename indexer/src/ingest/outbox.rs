@@ -29,8 +29,8 @@ const FIRST_PIECE: usize = 64;
 /// Messages of the longest piece, which costs each of them hardly more than a longer one would.
 const LONGEST_PIECE: usize = 512;
 
-/// For how long messages of several slots are gathered: what is stored is on its way, so that no more than this is lost by it, and
-/// a commit takes less even where the processors are busy.
+/// For how long messages of several slots are gathered: the first of them are on their way that much later, and a commit takes less
+/// even on a busy machine.
 const LONGEST_GATHERING: Duration = Duration::from_secs(1);
 
 /// What is committed together, all of it or nothing.
@@ -188,7 +188,8 @@ impl Outbox {
         for (commitment, count) in &committed.inserted_at {
             self.metrics.stored(*commitment, *count);
         }
-        if committed.inserted > 0 {
+        let inserted = committed.inserted();
+        if inserted > 0 {
             self.metrics.took(Stage::Stored, received.elapsed());
             let stored = self.clock.now();
             let moments = Moments {
@@ -198,7 +199,7 @@ impl Outbox {
             };
             self.traces.stored(&pending.traced, moments);
         }
-        Ok(committed.inserted)
+        Ok(inserted)
     }
 }
 

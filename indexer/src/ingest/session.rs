@@ -350,7 +350,7 @@ impl<'a> Session<'a> {
             batch.resolved.extend(self.resolve_through(slot));
         }
         batch.checkpoints.advance(commitment, slot);
-        if self.gathers() && !pipeline.is_full() {
+        if self.keeps(pipeline) {
             return Ok(());
         }
         self.store(pipeline).await

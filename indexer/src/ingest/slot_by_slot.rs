@@ -14,8 +14,6 @@ const STATUSES_BEHIND: usize = 8;
 pub(super) struct SlotBySlot {
     stream: JoinedStream,
     waiting: VecDeque<Assembled>,
-    /// How many statuses are among them.
-    statuses: usize,
 }
 
 impl SlotBySlot {
@@ -23,14 +21,14 @@ impl SlotBySlot {
     pub(super) fn new(stream: JoinedStream, given_out: Vec<Assembled>) -> Self {
         Self {
             stream,
-            statuses: statuses(&given_out),
             waiting: given_out.into(),
         }
     }
 
     /// Whether slots wait to be handed out after the last part.
-    pub(super) const fn is_behind(&self) -> bool {
-        self.statuses >= STATUSES_BEHIND
+    pub(super) fn is_behind(&self) -> bool {
+        let statuses = self.waiting.iter().filter(|each| is_status(each));
+        statuses.take(STATUSES_BEHIND).count() == STATUSES_BEHIND
     }
 
     /// Replaces the filter, as [`JoinedStream::replace`]. It is asked for at once, since the stream may not be read for a while.
@@ -49,19 +47,12 @@ impl SlotBySlot {
     /// As [`JoinedStream::next_batch`].
     pub(super) async fn next_part(&mut self) -> Result<Vec<Assembled>, StreamError> {
         if self.waiting.is_empty() {
-            let given_out = self.stream.next_batch().await?;
-            self.statuses = statuses(&given_out);
-            self.waiting = given_out.into();
+            self.waiting = self.stream.next_batch().await?.into();
         }
         let last = self.waiting.iter().position(is_status);
         let len = last.map_or(self.waiting.len(), |last| last + 1);
-        self.statuses = self.statuses.saturating_sub(last.iter().len());
         Ok(self.waiting.drain(..len).collect())
     }
-}
-
-fn statuses(given_out: &[Assembled]) -> usize {
-    given_out.iter().filter(|each| is_status(each)).count()
 }
 
 /// Whether it is a status of a slot: what follows from those is what takes its time.

@@ -206,12 +206,18 @@ impl<'a> Commit<'a> {
 /// The effect of a commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Committed {
-    /// Messages that were new. Known ones, and those of webhooks deleted meanwhile, are not counted.
-    pub inserted: u64,
-    /// How many of them there are of each commitment.
+    /// Messages that were new, by commitment. Known ones, and those of webhooks deleted meanwhile, are not counted.
     pub inserted_at: BTreeMap<Commitment, u64>,
     /// Those of the checkpoints that the commit named, as they are afterwards.
     pub checkpoints: Checkpoints,
+}
+
+impl Committed {
+    /// How many messages were new.
+    #[must_use]
+    pub fn inserted(&self) -> u64 {
+        self.inserted_at.values().sum()
+    }
 }
 
 /// A message as it is kept.

@@ -94,7 +94,6 @@ impl Store {
         }
         Ok(Some(PendingCommit {
             committed: Committed {
-                inserted: counts.values().sum(),
                 inserted_at: counts,
                 checkpoints,
             },

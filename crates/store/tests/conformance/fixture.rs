@@ -176,7 +176,7 @@ pub async fn store_messages(store: &Store, messages: &[NewMessage]) -> u64 {
         .commit(&Commit::slot(Commitment::Confirmed, 7, messages, NOW))
         .await
         .expect("commits")
-        .inserted
+        .inserted()
 }
 
 /// Stores `count` messages for webhook 1.

@@ -83,7 +83,7 @@ async fn one_that_stands_still_is_followed_and_writes_nothing_any_more(fixture: 
     let commit = |slot, messages| Commit::slot(Commitment::Confirmed, slot, messages, NOW);
     let first = [message(&webhook, 1)];
     let written = stopped.store().commit(&commit(7, &first)).await;
-    assert_eq!(written.expect("leads").inserted, 1);
+    assert_eq!(written.expect("leads").inserted(), 1);
     assert!(!is_silent(&standby).await);
     let silent = async {
         while !is_silent(&standby).await {
@@ -97,7 +97,7 @@ async fn one_that_stands_still_is_followed_and_writes_nothing_any_more(fixture: 
     assert!(!is_silent(&standby).await);
     let second = [message(&webhook, 2)];
     let written = next.store().commit(&commit(8, &second)).await;
-    assert_eq!(written.expect("leads").inserted, 1);
+    assert_eq!(written.expect("leads").inserted(), 1);
 
     // The first one goes on as if nothing had happened.
     let late = [message(&webhook, 3)];
@@ -107,7 +107,7 @@ async fn one_that_stands_still_is_followed_and_writes_nothing_any_more(fixture: 
     let checkpoint = standby.checkpoint(Commitment::Confirmed).await;
     assert_eq!(checkpoint.expect("reads"), Some(8));
     let written = next.store().commit(&commit(9, &late)).await;
-    assert_eq!(written.expect("leads").inserted, 1);
+    assert_eq!(written.expect("leads").inserted(), 1);
     next.renew().await.expect("still leads");
     let sequences = deliveries(&standby, &webhook).await;
     let sequences: Vec<_> = sequences.iter().map(|each| each.sequence).collect();

@@ -38,7 +38,7 @@ pub async fn insert_leased(
         .await
         .expect("stores");
     let (committed, leased) = pending.durable().await.expect("on the disk");
-    (committed.inserted, leased)
+    (committed.inserted(), leased)
 }
 
 async fn no_more_than_an_owner_asks_for_is_leased(fixture: &Fixture) {

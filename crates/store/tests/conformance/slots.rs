@@ -161,7 +161,7 @@ async fn unconfirmed_slots_are_kept_until_they_are_resolved(fixture: &Fixture) {
         .commit(&commit(&[reverted], &[], &[7]))
         .await
         .expect("commits");
-    assert_eq!(committed.inserted, 1);
+    assert_eq!(committed.inserted(), 1);
     assert_eq!(committed.checkpoints, Checkpoints::NONE);
     let left = store.unconfirmed_slots().await.expect("reads");
     assert_eq!(left, [slot(8, Some("hash"))]);

@@ -13,7 +13,7 @@ use sluice_store::{
 };
 use sluice_testkit::updates::{freeze_and_confirm, key, program, slot, whole};
 use tempfile::TempDir;
-use tokio::time::timeout;
+use tokio::{task::JoinHandle, time::timeout};
 
 use super::*;
 use crate::{
@@ -60,18 +60,15 @@ impl Setup {
         program: solana_pubkey::Pubkey,
         commitment: Commitment,
     ) -> WebhookId {
-        let definition = WebhookDefinition::new(
-            "http://127.0.0.1:1/".to_owned(),
-            EventKind::ALL.into_iter().collect(),
-            Filters {
-                accounts: Vec::new(),
-                programs: vec![program],
-                ..Filters::default()
-            },
-        );
+        let filters = Filters {
+            accounts: Vec::new(),
+            programs: vec![program],
+            ..Filters::default()
+        };
+        let (url, events) = ("http://127.0.0.1:1/", EventKind::ALL.into_iter().collect());
         let definition = WebhookDefinition {
             commitment,
-            ..definition
+            ..WebhookDefinition::new(url.to_owned(), events, filters)
         };
         let new = NewWebhook {
             id: WebhookId::from_random([number; 16]),
@@ -137,10 +134,10 @@ impl Setup {
         timeout(PATIENCE, accepted).await.expect("opens a stream")
     }
 
-    /// Waits until the checkpoint is this slot.
-    async fn until_checkpoint(&self, slot: u64) {
+    /// Waits until the checkpoint of a commitment is this slot.
+    async fn until_checkpoint(&self, commitment: Commitment, slot: u64) {
         let reached = async {
-            while self.store.checkpoint(Commitment::Confirmed).await.ok() != Some(Some(slot)) {
+            while self.store.checkpoint(commitment).await.ok() != Some(Some(slot)) {
                 sleep(Duration::from_millis(10)).await;
             }
         };
@@ -153,6 +150,13 @@ async fn send(connection: &Connection, updates: impl IntoIterator<Item = Update>
         let sent = connection.send(update).await;
         sent.expect("the client is there");
     }
+}
+
+/// Ends a follower.
+async fn stop(shutdown: &CancellationToken, running: JoinHandle<()>) {
+    shutdown.cancel();
+    let ended = timeout(PATIENCE, running).await.expect("ends");
+    ended.expect("does not panic");
 }
 
 #[tokio::test]
@@ -180,7 +184,7 @@ async fn a_new_leader_serves_every_webhook_that_the_one_before_served() {
     let name = request.slots.expect("always");
     send(&connection, whole(&name, 11)).await;
     send(&connection, freeze_and_confirm(&name, 11)).await;
-    setup.until_checkpoint(11).await;
+    setup.until_checkpoint(Commitment::Confirmed, 11).await;
 
     let owed = setup
         .store
@@ -189,11 +193,7 @@ async fn a_new_leader_serves_every_webhook_that_the_one_before_served() {
     assert_eq!(owed.len(), 3, "everything that slot 11 had for it");
     let state = setup.store.filter_state().await.expect("reads");
     assert_eq!(state.expect("is in force").revision, Revision(2));
-    shutdown.cancel();
-    timeout(PATIENCE, running)
-        .await
-        .expect("ends")
-        .expect("does not panic");
+    stop(&shutdown, running).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -221,11 +221,7 @@ async fn an_edit_is_asked_for_while_slots_still_wait_to_be_read() {
     assert!(asked.expect("is asked").is_some());
     let read = read.expect("reads").expect("was read before");
     assert!(read < last, "all {BACKLOG} slots were read before");
-    shutdown.cancel();
-    timeout(PATIENCE, running)
-        .await
-        .expect("ends")
-        .expect("does not panic");
+    stop(&shutdown, running).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -249,18 +245,17 @@ async fn slots_that_wait_to_be_read_are_stored_together() {
         let finalized = slot(&name, number, SlotStatus::Finalized);
         send(&connection, [finalized]).await;
     }
-    setup.until_checkpoint(last).await;
-    while setup.store.checkpoint(Commitment::Finalized).await.ok() != Some(Some(last)) {
-        sleep(Duration::from_millis(10)).await;
+    for commitment in [Commitment::Confirmed, Commitment::Finalized] {
+        setup.until_checkpoint(commitment, last).await;
     }
 
+    let text = metrics.text();
     for (webhook, commitment) in webhooks.iter().zip(Commitment::ALL) {
         let query = DeliveryQuery::default();
         let owed = setup.store.deliveries(&Access::All, webhook, query, 10_000);
         let owed = owed.await.expect("reads").expect("exists");
         let slots: BTreeSet<u64> = owed.iter().map(|each| each.delivery.slot).collect();
         assert!(slots.into_iter().eq(11..=last), "{commitment}: every slot");
-        let text = metrics.text();
         let told = format!(
             "sluice_indexer_messages_stored_total{{name=\"{commitment}\"}} {}",
             owed.len()
@@ -269,15 +264,10 @@ async fn slots_that_wait_to_be_read_are_stored_together() {
     }
     let unconfirmed = setup.store.unconfirmed_slots().await.expect("reads");
     assert_eq!(unconfirmed, []);
-    let text = metrics.text();
     let count = "sluice_indexer_stage_latency_seconds_count{name=\"stored\"} ";
     let commits = text.lines().find_map(|line| line.strip_prefix(count));
     let commits: u64 = commits.expect("is exported").parse().expect("a number");
     // Each of them alone would be a commit at every commitment.
     assert!(commits < BACKLOG, "{commits} commits of {BACKLOG} slots");
-    shutdown.cancel();
-    timeout(PATIENCE, running)
-        .await
-        .expect("ends")
-        .expect("does not panic");
+    stop(&shutdown, running).await;
 }

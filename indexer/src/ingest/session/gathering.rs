@@ -32,17 +32,10 @@ impl Gathering {
 }
 
 impl Session<'_> {
-    /// Whether the next slots are gathered: more of them wait than are done one by one.
+    /// Whether the next slots are gathered: more of them wait than are done one by one. The first of these that is not gathered
+    /// any more stores what is.
     pub(in super::super) const fn set_behind(&mut self, is_behind: bool) {
         self.gathering.is_behind = is_behind;
-    }
-
-    /// Stores what is gathered, unless more is to be.
-    pub(in super::super) async fn settle(&mut self) -> Result<(), SessionEnd> {
-        if self.gathers() {
-            return Ok(());
-        }
-        self.store_gathered().await
     }
 
     /// Stores what is gathered.
@@ -58,6 +51,11 @@ impl Session<'_> {
         self.gathering.is_behind && self.has_checkpoint
     }
 
+    /// Whether what a pipeline holds is kept for more.
+    pub(super) fn keeps(&self, pipeline: &CommitPipeline) -> bool {
+        self.gathers() && !pipeline.is_full()
+    }
+
     /// What is gathered so far; `received` is when the update came that the next messages are due to.
     pub(super) fn gathered(&mut self, received: Instant) -> CommitPipeline {
         let gathered = self.gathering.pipeline.take();
@@ -66,7 +64,7 @@ impl Session<'_> {
 
     /// Keeps what is gathered until there is more of it, or stores it.
     pub(super) async fn gather(&mut self, mut pipeline: CommitPipeline) -> Result<(), SessionEnd> {
-        if self.gathers() && !pipeline.is_full() {
+        if self.keeps(&pipeline) {
             pipeline.submit(&self.context.outbox).await?;
             self.gathering.pipeline = Some(pipeline);
             return Ok(());

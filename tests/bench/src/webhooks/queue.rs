@@ -155,9 +155,9 @@ impl Queue {
         let commit = Commit::slot(Commitment::Confirmed, self.slot, messages, now);
         let committed = self.store.commit(&commit).await?;
         anyhow::ensure!(
-            usize::try_from(committed.inserted)? == messages.len(),
+            usize::try_from(committed.inserted())? == messages.len(),
             "{} of {} messages were new",
-            committed.inserted,
+            committed.inserted(),
             messages.len()
         );
         Ok(())
