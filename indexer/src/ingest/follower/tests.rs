@@ -145,6 +145,17 @@ impl Setup {
     }
 }
 
+/// Waits until the metrics have this line: a commit is counted after it can be read.
+async fn until_told(metrics: &Metrics, line: &str) {
+    let told = async {
+        while !metrics.text().lines().any(|told| told == line) {
+            sleep(Duration::from_millis(10)).await;
+        }
+    };
+    let told = timeout(PATIENCE, told).await;
+    assert!(told.is_ok(), "{line}\n{}", metrics.text());
+}
+
 async fn send(connection: &Connection, updates: impl IntoIterator<Item = Update>) {
     for update in updates {
         let sent = connection.send(update).await;
@@ -249,7 +260,6 @@ async fn slots_that_wait_to_be_read_are_stored_together() {
         setup.until_checkpoint(commitment, last).await;
     }
 
-    let text = metrics.text();
     for (webhook, commitment) in webhooks.iter().zip(Commitment::ALL) {
         let query = DeliveryQuery::default();
         let owed = setup.store.deliveries(&Access::All, webhook, query, 10_000);
@@ -260,10 +270,11 @@ async fn slots_that_wait_to_be_read_are_stored_together() {
             "sluice_indexer_messages_stored_total{{name=\"{commitment}\"}} {}",
             owed.len()
         );
-        assert!(text.lines().any(|line| line == told), "{told}\n{text}");
+        until_told(&metrics, &told).await;
     }
     let unconfirmed = setup.store.unconfirmed_slots().await.expect("reads");
     assert_eq!(unconfirmed, []);
+    let text = metrics.text();
     let count = "sluice_indexer_stage_latency_seconds_count{name=\"stored\"} ";
     let commits = text.lines().find_map(|line| line.strip_prefix(count));
     let commits: u64 = commits.expect("is exported").parse().expect("a number");
