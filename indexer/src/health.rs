@@ -1,5 +1,7 @@
 //! Health endpoints: `GET /health/live`, `GET /health/ready` and `GET /metrics`.
 
+mod readings;
+
 use std::{sync::Arc, time::Instant};
 
 use axum::{
@@ -13,8 +15,9 @@ use serde_json::json;
 use service_kit::{CancellationToken, Clock, open_metrics};
 use sluice_geyser::Servers;
 use sluice_store::{Store, Timestamp};
-use tokio::{net::TcpListener, sync::watch};
+use tokio::{net::TcpListener, select, sync::watch};
 
+use self::readings::Readings;
 use crate::{events::subscription_index::Subscriptions, metrics::Metrics, status::Status};
 
 /// Why a standby is not ready while the leader does not renew its lease.
@@ -46,12 +49,17 @@ pub async fn serve(
     health: Health,
     shutdown: CancellationToken,
 ) -> std::io::Result<()> {
-    axum::serve(listener, router(health))
-        .with_graceful_shutdown(shutdown.cancelled_owned())
-        .await
+    let (readings, reading) = Readings::of(health.store.clone());
+    let serving = axum::serve(listener, router(health, readings))
+        .with_graceful_shutdown(shutdown.cancelled_owned());
+    select! {
+        served = serving.into_future() => served,
+        never = reading => match never {},
+    }
 }
 
-fn router(health: Health) -> Router {
+fn router(health: Health, readings: Readings) -> Router {
+    let ready = async move |State(health): State<Health>| ready(&health, &readings).await;
     Router::new()
         // The process answers, hence it lives: nothing else may make a supervisor restart it.
         .route("/health/live", get(async || Json(json!({ "live": true }))))
@@ -60,9 +68,9 @@ fn router(health: Health) -> Router {
         .with_state(health)
 }
 
-/// 200 when every event reaches its webhooks now, otherwise 503 with the reason.
-async fn ready(State(health): State<Health>) -> Response {
-    let stored = health.store.readiness().await;
+/// 200 when every event reaches its webhooks now, otherwise 503 with the reason. The database's part of it is as it was told last.
+async fn ready(health: &Health, readings: &Readings) -> Response {
+    let stored = readings.last().await;
     let reason = match &stored {
         Err(error) => Some(error.to_string()),
         Ok(stored) if health.status.stands_by() && stored.leader_is_silent => {

@@ -1,0 +1,121 @@
+//! Readings: what the database told last of the readiness, so that a probe neither waits for it nor loads it.
+//!
+//! A database that hangs does not answer with a fault, it does not answer at all; a probe that waited for it would say nothing
+//! until its own deadline, and nothing of the reason.
+
+use std::{convert::Infallible, fmt, time::Duration};
+
+use sluice_store::{Readiness, Store};
+use tokio::{
+    sync::watch,
+    time::{Instant, sleep, timeout},
+};
+
+/// Between two readings: what a probe is told is at most so old while the database answers at once, and one statement is
+/// nothing to it.
+const INTERVAL: Duration = Duration::from_millis(100);
+
+/// How long the database may take before nothing is known of it: far longer than on the busiest machine, and shorter than
+/// the lease of a leader.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// One answer of the database.
+#[derive(Clone, Debug)]
+struct Reading {
+    /// When it was asked.
+    asked: Instant,
+    told: Result<Readiness, String>,
+}
+
+/// What is known of the database.
+#[derive(Clone, Debug)]
+pub(super) struct Readings(watch::Receiver<Option<Reading>>);
+
+/// Why it is not known what the database holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Unread {
+    /// It told a fault.
+    Fault(String),
+    /// It has not answered for so long.
+    Silent(Duration),
+}
+
+impl fmt::Display for Unread {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Fault(fault) => f.write_str(fault),
+            Self::Silent(time) => {
+                let seconds = time.as_secs();
+                write!(f, "the database has not answered for {seconds} s")
+            }
+        }
+    }
+}
+
+impl Reading {
+    fn at(&self, now: Instant) -> Result<Readiness, Unread> {
+        let age = now.duration_since(self.asked);
+        if age > PATIENCE {
+            return Err(Unread::Silent(age));
+        }
+        self.told.clone().map_err(Unread::Fault)
+    }
+}
+
+impl Readings {
+    /// The readings, and the task that makes them, which never ends.
+    pub(super) fn of(store: Store) -> (Self, impl Future<Output = Infallible>) {
+        let (told, readings) = watch::channel(None);
+        let reading = async move {
+            loop {
+                let asked = Instant::now();
+                let readiness = store.readiness().await;
+                told.send_replace(Some(Reading {
+                    asked,
+                    told: readiness.map_err(|error| error.to_string()),
+                }));
+                sleep(INTERVAL).await;
+            }
+        };
+        (Self(readings), reading)
+    }
+
+    /// The last one. Only the first is waited for.
+    pub(super) async fn last(&self) -> Result<Readiness, Unread> {
+        let mut readings = self.0.clone();
+        let first = readings.wait_for(Option::is_some);
+        let last = match timeout(PATIENCE, first).await {
+            Ok(Ok(last)) => last.as_ref().map(|last| last.at(Instant::now())),
+            // There is none yet, or the process is about to end.
+            Ok(Err(_)) | Err(_) => None,
+        };
+        last.unwrap_or(Err(Unread::Silent(PATIENCE)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOTHING: Readiness = Readiness {
+        checkpoint: None,
+        filter: None,
+        pending_deliveries: 0,
+        leader_is_silent: false,
+    };
+
+    #[test]
+    fn an_old_reading_says_that_the_database_is_silent_whatever_it_told() {
+        let asked = Instant::now();
+        for told in [Ok(NOTHING), Err("full".to_owned())] {
+            let reading = Reading { asked, told };
+            let old = asked + PATIENCE + Duration::from_secs(2);
+            let silent = Unread::Silent(Duration::from_secs(7));
+            assert_eq!(reading.at(old), Err(silent));
+            let fresh = reading.at(asked + PATIENCE);
+            assert_eq!(fresh, reading.told.map_err(Unread::Fault));
+        }
+        let silent = Unread::Silent(Duration::from_millis(7_900)).to_string();
+        assert_eq!(silent, "the database has not answered for 7 s");
+    }
+}
