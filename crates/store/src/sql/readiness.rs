@@ -1,7 +1,7 @@
 //! Readiness: what tells whether events reach their webhooks, in one statement.
 //!
-//! It is asked for every few seconds and must answer within milliseconds, also while the processor is busy: each statement
-//! more is one more wait for the thread of a connection, or for the server.
+//! Each process asks for it several times a second, also while deliveries take all processors: each statement more is one more
+//! wait for the thread of a connection, or for the server.
 
 use super::store::Store;
 use crate::{
@@ -9,7 +9,7 @@ use crate::{
     backend::{Sql, database_time, values},
 };
 
-/// Most pending deliveries that are counted, so that the answer takes no longer however many there are. The metrics have all.
+/// Most pending deliveries that are counted, so that it takes no longer however many there are. The metrics have all.
 const MAX_COUNTED: i64 = 1_000;
 
 macro_rules! readiness {
