@@ -72,7 +72,7 @@ fn router(health: Health, readings: Readings) -> Router {
 async fn ready(health: &Health, readings: &Readings) -> Response {
     let stored = readings.last().await;
     let reason = match &stored {
-        Err(error) => Some(error.to_string()),
+        Err(unread) => Some(unread.clone()),
         Ok(stored) if health.status.stands_by() && stored.leader_is_silent => {
             Some(SILENT.to_owned())
         }

@@ -3,7 +3,7 @@
 //! A database that hangs does not answer with a fault, it does not answer at all; a probe that waited for it would say nothing
 //! until its own deadline, and nothing of the reason.
 
-use std::{convert::Infallible, fmt, time::Duration};
+use std::{convert::Infallible, time::Duration};
 
 use sluice_store::{Readiness, Store};
 use tokio::{
@@ -20,46 +20,30 @@ const INTERVAL: Duration = Duration::from_millis(100);
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// One answer of the database.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 struct Reading {
     /// When it was asked.
     asked: Instant,
     told: Result<Readiness, String>,
 }
 
-/// What is known of the database.
+/// The last of the answers.
 #[derive(Clone, Debug)]
 pub(super) struct Readings(watch::Receiver<Option<Reading>>);
 
-/// Why it is not known what the database holds.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Unread {
-    /// It told a fault.
-    Fault(String),
-    /// It has not answered for so long.
-    Silent(Duration),
-}
-
-impl fmt::Display for Unread {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Fault(fault) => f.write_str(fault),
-            Self::Silent(time) => {
-                let seconds = time.as_secs();
-                write!(f, "the database has not answered for {seconds} s")
-            }
-        }
-    }
-}
-
 impl Reading {
-    fn at(&self, now: Instant) -> Result<Readiness, Unread> {
+    /// What is known of the database at this moment, or why nothing is.
+    fn at(&self, now: Instant) -> Result<Readiness, String> {
         let age = now.duration_since(self.asked);
         if age > PATIENCE {
-            return Err(Unread::Silent(age));
+            return Err(silent_for(age));
         }
-        self.told.clone().map_err(Unread::Fault)
+        self.told.clone()
     }
+}
+
+fn silent_for(time: Duration) -> String {
+    format!("the database has not answered for {} s", time.as_secs())
 }
 
 impl Readings {
@@ -81,7 +65,7 @@ impl Readings {
     }
 
     /// The last one. Only the first is waited for.
-    pub(super) async fn last(&self) -> Result<Readiness, Unread> {
+    pub(super) async fn last(&self) -> Result<Readiness, String> {
         let mut readings = self.0.clone();
         let first = readings.wait_for(Option::is_some);
         let last = match timeout(PATIENCE, first).await {
@@ -89,7 +73,7 @@ impl Readings {
             // There is none yet, or the process is about to end.
             Ok(Err(_)) | Err(_) => None,
         };
-        last.unwrap_or(Err(Unread::Silent(PATIENCE)))
+        last.unwrap_or_else(|| Err(silent_for(PATIENCE)))
     }
 }
 
@@ -109,13 +93,11 @@ mod tests {
         let asked = Instant::now();
         for told in [Ok(NOTHING), Err("full".to_owned())] {
             let reading = Reading { asked, told };
-            let old = asked + PATIENCE + Duration::from_secs(2);
-            let silent = Unread::Silent(Duration::from_secs(7));
-            assert_eq!(reading.at(old), Err(silent));
+            let old = asked + PATIENCE + Duration::from_millis(2_900);
+            let silent = "the database has not answered for 7 s";
+            assert_eq!(reading.at(old), Err(silent.to_owned()));
             let fresh = reading.at(asked + PATIENCE);
-            assert_eq!(fresh, reading.told.map_err(Unread::Fault));
+            assert_eq!(fresh, reading.told);
         }
-        let silent = Unread::Silent(Duration::from_millis(7_900)).to_string();
-        assert_eq!(silent, "the database has not answered for 7 s");
     }
 }

@@ -92,7 +92,7 @@ pub async fn figures() -> anyhow::Result<Vec<Figure>> {
     ])
 }
 
-/// How long answers of the readiness take, the 99th percentile. Each tells of the database.
+/// How long answers of the readiness take, the 99th percentile. Each tells what the database held a moment before.
 async fn readiness(health: SocketAddr) -> anyhow::Result<Duration> {
     let client = reqwest::Client::builder().no_proxy().build()?;
     let url = format!("http://{health}/health/ready");

@@ -1,23 +1,13 @@
 //! Two leaders: one cut off from the database is followed within seconds, and writes nothing when it is back.
 
-use std::{
-    net::{Ipv4Addr, SocketAddr},
-    os::unix::fs::PermissionsExt,
-    sync::Arc,
-};
-
 use sluice_harness::indexer::{IndexerHarness, send, soon};
-use sluice_store::{
-    Access, Commitment, DeliveryQuery,
-    testing::{Disk, PrivateCluster},
-};
-use sluice_testkit::{
-    free_port::free_port,
-    network_link::NetworkLink,
-    updates::{freeze_and_confirm, whole},
-};
+use sluice_store::{Access, Commitment, DeliveryQuery};
+use sluice_testkit::updates::{freeze_and_confirm, whole};
 
-use crate::expectations::{Ending, Surroundings};
+use crate::{
+    expectations::{Ending, Surroundings},
+    linked_server::LinkedServer,
+};
 
 /// Most milliseconds from the moment in which a leader is cut off until another one has written what is read after it, by the
 /// clock of the database: what subscribers are promised.
@@ -31,20 +21,11 @@ async fn database_time(harness: &IndexerHarness) -> i64 {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_leader_that_is_cut_off_is_followed_and_refused_when_it_is_back() {
-    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("folder");
-    // The server may run as another account.
-    std::fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o755)).expect("entered");
-    let port = free_port().expect("a free port");
-    let place = folder.path().join("cluster");
-    let cluster = PrivateCluster::start_on_port(&place, Disk::DoesNotWait, port);
-    let cluster = Arc::new(cluster.expect("PostgreSQL starts"));
-    let mut harness = IndexerHarness::on_server(Arc::clone(&cluster), "cut_off").await;
-    let database = harness.database().expect("of a server");
-    let server = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-    let link = NetworkLink::to(server).await.expect("a free port");
+    let mut server = LinkedServer::start("cut_off").await;
+    let (harness, link) = (&mut server.harness, &server.link);
 
     let id = harness.webhook(1).await;
-    let first = harness.start_on_database(&PrivateCluster::url_at(link.address(), &database));
+    let first = harness.start_on_database(&server.url);
     let (old, name) = harness.listening().await;
     let body = first.until_checkpoint(10).await;
     assert_eq!(
@@ -58,13 +39,13 @@ async fn a_leader_that_is_cut_off_is_followed_and_refused_when_it_is_back() {
         (&false.into(), &true.into())
     );
 
-    let since = database_time(&harness).await;
+    let since = database_time(harness).await;
     link.freeze(true);
     // The first one goes on with what it reads; its statements arrive when the link works again.
     send(&old, whole(&name, 11)).await;
     send(&old, freeze_and_confirm(&name, 11)).await;
     let body = second.until_ready(|_, body| body["leads"] == true).await;
-    let leads = database_time(&harness).await - since;
+    let leads = database_time(harness).await - since;
     assert_eq!(body["standby"], false);
     let (new, request) = harness.accept().await;
     assert_eq!(request.from_slot, Some(11));
@@ -72,7 +53,7 @@ async fn a_leader_that_is_cut_off_is_followed_and_refused_when_it_is_back() {
     send(&new, whole(&name, 11)).await;
     send(&new, freeze_and_confirm(&name, 11)).await;
     second.until_checkpoint(11).await;
-    let writes = database_time(&harness).await - since;
+    let writes = database_time(harness).await - since;
     println!("another process leads after {leads} ms, and has written after {writes} ms");
     assert!(writes <= TAKE_OVER, "{writes} ms");
 

@@ -14,6 +14,7 @@ mod forks;
 mod gaps;
 mod idls;
 mod leadership;
+mod linked_server;
 mod many_keys;
 mod operations;
 mod owners;

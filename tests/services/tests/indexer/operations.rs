@@ -9,7 +9,6 @@ use sluice_store::{
     Access, EventKind, WebhookDefinition,
     testing::{Disk, PrivateCluster},
 };
-use tempfile::TempDir;
 use tokio::time::{sleep, timeout};
 
 use sluice_harness::indexer::{Indexer, IndexerHarness, PATIENCE, send, soon};
@@ -20,6 +19,7 @@ use sluice_testkit::{
 
 use crate::{
     expectations::{Ending, Surroundings},
+    linked_server::{LinkedServer, folder_of_a_server},
     on_both,
 };
 
@@ -97,9 +97,15 @@ async fn a_disk_that_is_full_for_a_while_shows_in_the_readiness() {
 
 #[tokio::test]
 async fn a_database_server_that_is_killed_shows_in_the_readiness() {
-    let (_folder, cluster) = private_cluster();
+    let folder = folder_of_a_server();
+    let cluster = PrivateCluster::start(&folder.path().join("cluster"), Disk::DoesNotWait);
+    let cluster = Arc::new(cluster.expect("PostgreSQL starts"));
     let harness = IndexerHarness::on_server(Arc::clone(&cluster), "killed").await;
-    let kill = || signal("-9", &[cluster.server_pid().expect("runs")]);
+    let kill = || {
+        let pid = cluster.server_pid().expect("runs").to_string();
+        let killed = Command::new("kill").args(["-9", &pid]).status();
+        assert!(killed.expect("kill runs").success());
+    };
     let boot = async || {
         // The children of the killed server need a moment to notice.
         while cluster.boot().is_err() {
@@ -111,11 +117,10 @@ async fn a_database_server_that_is_killed_shows_in_the_readiness() {
 
 #[tokio::test]
 async fn a_database_server_that_hangs_shows_in_the_readiness_which_does_not_wait_for_it() {
-    let (_folder, cluster) = private_cluster();
-    let harness = IndexerHarness::on_server(Arc::clone(&cluster), "hangs").await;
-    let indexer = harness.start().await;
+    let server = LinkedServer::start("hangs").await;
+    let indexer = server.harness.start_on_database(&server.url);
     indexer.until_ready(|_, body| body["leads"] == true).await;
-    let suspended = Suspended::all_of(cluster.server_pid().expect("runs"));
+    server.link.freeze(true);
     let is_silent = |body: &Value| {
         let reason = body["reason"].as_str();
         reason.is_some_and(|reason| reason.starts_with("the database has not answered for "))
@@ -133,52 +138,10 @@ async fn a_database_server_that_hangs_shows_in_the_readiness_which_does_not_wait
             sleep(Duration::from_millis(20)).await;
         }
     };
-    let (status, body) = timeout(PATIENCE, silent).await.expect("is told");
+    let (status, body) = soon(silent).await;
     assert_eq!((status, &body["checkpoint"]), (503, &Value::Null));
-    drop(suspended);
+    server.link.freeze(false);
     indexer.until_ready(|_, body| !is_silent(body)).await;
-}
-
-/// A server of PostgreSQL that a test may take away.
-fn private_cluster() -> (TempDir, Arc<PrivateCluster>) {
-    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("folder");
-    // The server may run as another account.
-    let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-    std::fs::set_permissions(folder.path(), open).expect("may be entered");
-    let cluster = PrivateCluster::start(&folder.path().join("cluster"), Disk::DoesNotWait);
-    (folder, Arc::new(cluster.expect("PostgreSQL starts")))
-}
-
-/// Processes that keep their connections, and do nothing until this is dropped.
-struct Suspended(Vec<u32>);
-
-impl Suspended {
-    /// A server and its children.
-    fn all_of(server: u32) -> Self {
-        let children = std::fs::read_to_string(format!("/proc/{server}/task/{server}/children"));
-        let children = children.expect("the kernel tells");
-        let mut processes = vec![server];
-        processes.extend(
-            children
-                .split_whitespace()
-                .filter_map(|pid| pid.parse::<u32>().ok()),
-        );
-        assert!(processes.len() > 1, "a server has children");
-        signal("-STOP", &processes);
-        Self(processes)
-    }
-}
-
-impl Drop for Suspended {
-    fn drop(&mut self) {
-        signal("-CONT", &self.0);
-    }
-}
-
-fn signal(signal: &str, processes: &[u32]) {
-    let processes = processes.iter().map(ToString::to_string);
-    let sent = Command::new("kill").arg(signal).args(processes).status();
-    assert!(sent.expect("kill runs").success(), "{signal}");
 }
 
 /// Lets an indexer lose its database in the middle of its work. Its readiness must give a reason with this
