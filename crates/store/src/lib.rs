@@ -69,7 +69,7 @@ pub use model::{
     QueueStats, Quotas, Readiness, Recorded, Redeliver, Removed, ResumeState, Retention, Revision,
     Scope, Scopes, Secret, Secrets, SharedTime, SignatureVersion, Skipped, SlotMessage, StoredIdls,
     StoredMessage, Tenant, TenantShares, Timestamp, Timings, TransactionOutcome, TroubledWebhook,
-    UnconfirmedSlot, UploadedIdl, Usage, UsedUpQuota, Webhook, WebhookDefinition, WebhookId,
+    UnconfirmedSlots, UploadedIdl, Usage, UsedUpQuota, Webhook, WebhookDefinition, WebhookId,
     WebhookPage, api_key_name_fault,
 };
 pub use sluice_chain_types::Commitment;

@@ -47,7 +47,7 @@ pub use self::{
     backfill::{Backfill, BackfillKind, BackfillRequest, BackfillState, BackfillTurn},
     backup::Backup,
     batch::{Batch, MAX_BATCH_BYTES, MAX_BATCH_MESSAGES, MAX_BATCH_WAIT, MIN_BATCH_BYTES},
-    checkpoint::{AccountGap, Checkpoints, ResumeState, UnconfirmedSlot},
+    checkpoint::{AccountGap, Checkpoints, ResumeState, UnconfirmedSlots},
     conditions::{Conditions, InstructionPrefix, Memcmp, TransactionOutcome},
     delivery::{Delivery, DeliveryLog, DeliveryQuery, DeliveryState, Redeliver, Skipped},
     delivery_options::{

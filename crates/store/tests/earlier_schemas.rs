@@ -4,8 +4,8 @@ use std::{path::Path, time::Duration};
 
 use sluice_store::{
     Access, Breaker, Commitment, DeliveryQuery, DeliveryState, FilterState, LeaseLimits,
-    LeaseRequest, LeaseToken, Revision, Store, TenantShares, Timestamp, UnconfirmedSlot, WebhookId,
-    testing::PrivateCluster,
+    LeaseRequest, LeaseToken, Revision, Store, TenantShares, Timestamp, UnconfirmedSlots,
+    WebhookId, testing::PrivateCluster,
 };
 use sqlx::{
     AssertSqlSafe, Connection, PgConnection, SqliteConnection, migrate::Migrator,
@@ -201,11 +201,8 @@ async fn expect_everything(store: &Store) {
         (change.requested_slot, change.in_force_slot),
         (Some(38), Some(40))
     );
-    let slot = UnconfirmedSlot {
-        slot: 41,
-        blockhash: Some("hash".to_owned()),
-    };
-    assert_eq!(store.unconfirmed_slots().await.expect("reads"), [slot]);
+    let slots = UnconfirmedSlots::from([(41, Some("hash".to_owned()))]);
+    assert_eq!(store.unconfirmed_slots().await.expect("reads"), slots);
 
     let request = |millis| LeaseRequest {
         now: Timestamp::from_unix_millis(millis),

@@ -13,7 +13,7 @@ use std::{
 use service_kit::Clock;
 use sluice_store::{
     Checkpoints, Commit, Commitment, KnownAccountChanges, NewMessage, PendingCommit, Store,
-    StoreError, Timestamp, UnconfirmedSlot,
+    StoreError, Timestamp, UnconfirmedSlots,
 };
 use tokio::{join, sync::Notify};
 
@@ -37,8 +37,9 @@ const LONGEST_GATHERING: Duration = Duration::from_secs(1);
 #[derive(Debug, Default)]
 pub(crate) struct OutboxBatch {
     pub(crate) messages: Vec<NewMessage>,
-    /// Slots whose first messages at processed are among them.
-    pub(crate) unconfirmed: Vec<UnconfirmedSlot>,
+    /// Slots whose first messages at processed are among them. Of several slots that are gathered one may be there twice, as
+    /// read by the live stream and, for a webhook that is new, by a side stream.
+    pub(crate) unconfirmed: UnconfirmedSlots,
     /// Slots whose outcome is final.
     pub(crate) resolved: Vec<u64>,
     pub(crate) checkpoints: Checkpoints,

@@ -1,7 +1,5 @@
 //! Resume policy: where the next session begins, after how the last ones ended and what is stored (pure).
 
-use std::collections::BTreeMap;
-
 use sluice_geyser::StreamError;
 use sluice_store::{Commitment, FilterChange, ResumeState, Revision};
 
@@ -170,11 +168,7 @@ impl ResumePolicy {
             gap,
             complete,
             finality_wanted,
-            unconfirmed: state
-                .unconfirmed
-                .into_iter()
-                .map(|each| (each.slot, each.blockhash))
-                .collect::<BTreeMap<_, _>>(),
+            unconfirmed: state.unconfirmed,
         }
     }
 }

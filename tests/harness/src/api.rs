@@ -10,7 +10,7 @@ use std::{
 
 use anyhow::{Context, ensure};
 use cpmm::{TokenProgram, TransferFeeConfig, ids};
-use service_kit::CancellationToken;
+use service_kit::{CancellationToken, telemetry};
 use sluice_config::Config;
 use sluice_testkit::{
     accounts::Content,
@@ -147,6 +147,8 @@ impl ApiHarness {
         let surroundings = ApiSurroundings::start(rpc_timeout, lines).await?;
         let config = Config::parse(&surroundings.config, "harness.toml".as_ref())?;
         let shutdown = CancellationToken::new();
+        // Of a test that fails, the log tells why.
+        telemetry::init(telemetry::Format::Text);
         let api = tokio::spawn(services::api(config, shutdown.clone()));
         let harness = Self {
             url: surroundings.url(),

@@ -15,7 +15,7 @@ use std::{
 
 use anyhow::ensure;
 use serde_json::Value;
-use service_kit::{CancellationToken, Clock};
+use service_kit::{CancellationToken, Clock, telemetry};
 use sluice_config::Config;
 use sluice_geyser::{
     Endpoint, Request, Update,
@@ -249,6 +249,8 @@ impl IndexerHarness {
     fn start_with(&self, health: SocketAddr, database: &str, host: Clock) -> Indexer {
         let shutdown = CancellationToken::new();
         let config = self.config(health, database);
+        // Of a test that fails, the log tells why.
+        telemetry::init(telemetry::Format::Text);
         let running = tokio::spawn(services::indexer(config, host, shutdown.clone()));
         Indexer {
             health,

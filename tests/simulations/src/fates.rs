@@ -136,7 +136,7 @@ impl Inbox {
 
 async fn judge(played: Played) -> Covered {
     let store = &played.harness.store;
-    assert_eq!(store.unconfirmed_slots().await.expect("read"), []);
+    assert!(store.unconfirmed_slots().await.expect("read").is_empty());
     let outcome = Outcome::of(&played.chain.lock().tree);
     let mut covered = Covered::default();
     for listener in &played.listeners {

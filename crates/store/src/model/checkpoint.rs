@@ -1,5 +1,7 @@
 //! Checkpoints and resume state of the indexer: unconfirmed slots, and filter changes not in force.
 
+use std::collections::BTreeMap;
+
 use sluice_chain_types::Commitment;
 
 use super::FilterChange;
@@ -65,15 +67,9 @@ impl Checkpoints {
     }
 }
 
-/// A slot of which messages were emitted at processed, and which is neither confirmed nor
-/// retracted.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UnconfirmedSlot {
-    /// The slot.
-    pub slot: u64,
-    /// Its blockhash (base58), once known.
-    pub blockhash: Option<String>,
-}
+/// Slots of which messages were emitted at processed, and which are neither confirmed nor retracted, each with its
+/// blockhash (base58), once known.
+pub type UnconfirmedSlots = BTreeMap<u64, Option<String>>;
 
 /// What a new session of the indexer resumes from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -82,8 +78,8 @@ pub struct ResumeState {
     pub confirmed: Option<u64>,
     /// The checkpoint at finalized; `None` before the first.
     pub finalized: Option<u64>,
-    /// The slots emitted at processed that are not resolved yet, in order.
-    pub unconfirmed: Vec<UnconfirmedSlot>,
+    /// The slots emitted at processed that are not resolved yet.
+    pub unconfirmed: UnconfirmedSlots,
     /// The filter changes after the revision in force, in order.
     pub filter_changes: Vec<FilterChange>,
 }

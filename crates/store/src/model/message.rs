@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use sluice_chain_types::Commitment;
 
 use super::{
-    checkpoint::{Checkpoints, UnconfirmedSlot},
+    checkpoint::{Checkpoints, UnconfirmedSlots},
     event_kind::EventKind,
     id::{MessageId, WebhookId},
     known_account::KnownAccountChanges,
@@ -153,6 +153,8 @@ pub struct NewMessage {
     pub body: BodyTemplate,
 }
 
+const NO_SLOTS: &UnconfirmedSlots = &UnconfirmedSlots::new();
+
 /// One transaction of the indexer: all of it is stored or nothing.
 #[derive(Clone, Debug)]
 pub struct Commit<'a> {
@@ -161,7 +163,7 @@ pub struct Commit<'a> {
     /// Moves the checkpoints to these slots, each unless it is further already.
     pub checkpoints: Checkpoints,
     /// Slots of which messages are emitted at processed now, or whose blockhash became known.
-    pub unconfirmed: &'a [UnconfirmedSlot],
+    pub unconfirmed: &'a UnconfirmedSlots,
     /// Slots whose outcome is final: they are confirmed or retracted.
     pub resolved: &'a [u64],
     /// What has changed of the known accounts.
@@ -177,7 +179,7 @@ impl<'a> Commit<'a> {
         Self {
             messages,
             checkpoints: Checkpoints::NONE,
-            unconfirmed: &[],
+            unconfirmed: NO_SLOTS,
             resolved: &[],
             known_accounts: None,
             now,
@@ -195,7 +197,7 @@ impl<'a> Commit<'a> {
         Self {
             messages,
             checkpoints: Checkpoints::at(commitment, slot),
-            unconfirmed: &[],
+            unconfirmed: NO_SLOTS,
             resolved: &[],
             known_accounts: None,
             now,

@@ -2,7 +2,7 @@
 
 use super::{active, rows, store::Store};
 use crate::{
-    Commitment, ResumeState, Revision, SlotMessage, StoreError, UnconfirmedSlot,
+    Commitment, ResumeState, Revision, SlotMessage, StoreError, UnconfirmedSlots,
     backend::{Connection, signed, values},
 };
 
@@ -31,12 +31,11 @@ impl Store {
         })
     }
 
-    /// The slots of which messages were emitted at processed and which are neither confirmed nor retracted,
-    /// in order.
+    /// The slots of which messages were emitted at processed and which are neither confirmed nor retracted.
     ///
     /// # Errors
     /// A failure of the database.
-    pub async fn unconfirmed_slots(&self) -> Result<Vec<UnconfirmedSlot>, StoreError> {
+    pub async fn unconfirmed_slots(&self) -> Result<UnconfirmedSlots, StoreError> {
         select_unconfirmed_slots(&mut self.read().await?).await
     }
 
@@ -87,22 +86,15 @@ async fn select_checkpoint(
     row.map(|row| row.unsigned("slot")).transpose()
 }
 
-async fn select_unconfirmed_slots(
-    read: &mut Connection,
-) -> Result<Vec<UnconfirmedSlot>, StoreError> {
+async fn select_unconfirmed_slots(read: &mut Connection) -> Result<UnconfirmedSlots, StoreError> {
     let found = read
-        .rows(
-            "SELECT slot, blockhash FROM unconfirmed_slots ORDER BY slot",
-            values![],
-        )
+        .rows("SELECT slot, blockhash FROM unconfirmed_slots", values![])
         .await?;
     found
         .iter()
         .map(|row| {
-            Ok(UnconfirmedSlot {
-                slot: row.unsigned("slot")?,
-                blockhash: row.optional_text("blockhash")?,
-            })
+            let slot = row.unsigned("slot")?;
+            Ok((slot, row.optional_text("blockhash")?))
         })
         .collect()
 }

@@ -134,7 +134,7 @@ async fn write_unconfirmed_slots(
         let unconfirmed = commit
             .unconfirmed
             .iter()
-            .map(|each| slot_row(each.slot, each.blockhash.as_deref()))
+            .map(|(slot, blockhash)| slot_row(*slot, blockhash.as_deref()))
             .collect::<Result<Vec<_>, _>>()?;
         write
             .execute(

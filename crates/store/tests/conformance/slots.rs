@@ -2,7 +2,7 @@
 
 use sluice_store::{
     Access, AccountGap, Checkpoints, Commit, Commitment, KnownAccount, KnownAccountChanges,
-    MessageKind, StoreError, UnconfirmedSlot,
+    MessageKind, StoreError, UnconfirmedSlots,
 };
 use solana_pubkey::Pubkey;
 
@@ -120,9 +120,11 @@ async fn unconfirmed_slots_are_kept_until_they_are_resolved(fixture: &Fixture) {
     emitted.commitment = Commitment::Processed;
     let mut confirmed = message(&id, 2);
     confirmed.slot = 7;
-    let slot = |slot, blockhash: Option<&str>| UnconfirmedSlot {
-        slot,
-        blockhash: blockhash.map(str::to_owned),
+    let slots = |of: &[(u64, Option<&str>)]| -> UnconfirmedSlots {
+        let named = of
+            .iter()
+            .map(|(slot, hash)| (*slot, hash.map(str::to_owned)));
+        named.collect()
     };
     let commit = |messages, unconfirmed, resolved| Commit {
         messages,
@@ -133,19 +135,19 @@ async fn unconfirmed_slots_are_kept_until_they_are_resolved(fixture: &Fixture) {
         now: NOW,
     };
     let messages = [emitted.clone(), confirmed];
-    let unconfirmed = [slot(7, None), slot(8, Some("hash"))];
+    let unconfirmed = slots(&[(7, None), (8, Some("hash"))]);
     store
         .commit(&commit(&messages, &unconfirmed, &[]))
         .await
         .expect("commits");
-    let named = [slot(7, Some("seven")), slot(8, None)];
+    let named = slots(&[(7, Some("seven")), (8, None)]);
     store
         .commit(&commit(&[], &named, &[]))
         .await
         .expect("commits");
     assert_eq!(
         store.unconfirmed_slots().await.expect("reads"),
-        [slot(7, Some("seven")), slot(8, Some("hash"))]
+        slots(&[(7, Some("seven")), (8, Some("hash"))])
     );
     let of_slot = store
         .messages_of_slot(7, Commitment::Processed)
@@ -158,13 +160,13 @@ async fn unconfirmed_slots_are_kept_until_they_are_resolved(fixture: &Fixture) {
     reverted.kind = MessageKind::Reverted;
     reverted.commitment = Commitment::Processed;
     let committed = store
-        .commit(&commit(&[reverted], &[], &[7]))
+        .commit(&commit(&[reverted], &slots(&[]), &[7]))
         .await
         .expect("commits");
     assert_eq!(committed.inserted(), 1);
     assert_eq!(committed.checkpoints, Checkpoints::NONE);
     let left = store.unconfirmed_slots().await.expect("reads");
-    assert_eq!(left, [slot(8, Some("hash"))]);
+    assert_eq!(left, slots(&[(8, Some("hash"))]));
     let kinds: Vec<_> = store
         .messages_of_slot(7, Commitment::Processed)
         .await

@@ -273,7 +273,7 @@ async fn slots_that_wait_to_be_read_are_stored_together() {
         until_told(&metrics, &told).await;
     }
     let unconfirmed = setup.store.unconfirmed_slots().await.expect("reads");
-    assert_eq!(unconfirmed, []);
+    assert!(unconfirmed.is_empty());
     let text = metrics.text();
     let count = "sluice_indexer_stage_latency_seconds_count{name=\"stored\"} ";
     let commits = text.lines().find_map(|line| line.strip_prefix(count));

@@ -2,7 +2,7 @@
 
 use sluice_store::{
     ActiveWebhook, ActiveWebhooks, Conditions, EventKind, FilterChange, Filters, Revision,
-    UnconfirmedSlot, WebhookId,
+    UnconfirmedSlots, WebhookId,
 };
 use solana_pubkey::Pubkey;
 
@@ -127,10 +127,7 @@ fn state(changes: Vec<FilterChange>) -> ResumeState {
     ResumeState {
         confirmed: Some(100),
         finalized: Some(70),
-        unconfirmed: vec![UnconfirmedSlot {
-            slot: 103,
-            blockhash: Some("hash".to_owned()),
-        }],
+        unconfirmed: UnconfirmedSlots::from([(103, Some("hash".to_owned()))]),
         filter_changes: changes,
     }
 }

@@ -5,7 +5,7 @@ use std::{
     mem,
 };
 
-use sluice_store::{Commitment, MessageId, MessageKind, StoreError, UnconfirmedSlot};
+use sluice_store::{Commitment, MessageId, MessageKind, StoreError};
 
 use super::{
     super::outbox::{CommitPipeline, Inserted},
@@ -35,10 +35,7 @@ impl Session<'_> {
         // confirmed, and nothing would ever resolve it.
         let confirmed = Some(slot) <= self.tree.watermark(Commitment::Confirmed);
         let may_be_retracted = served.checkpoints || !confirmed;
-        let mut unconfirmed = may_be_retracted.then(|| UnconfirmedSlot {
-            slot,
-            blockhash: Some(block.hash.clone()),
-        });
+        let mut unconfirmed = may_be_retracted.then(|| (slot, Some(block.hash.clone())));
         let mut is_empty = true;
         let mut composing = self.compose(subscriptions, emission);
         while let Some(piece) = composing.next().await {
