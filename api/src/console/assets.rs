@@ -7,12 +7,13 @@ const SCRIPT: &str = "text/javascript; charset=utf-8";
 pub const ICON: &str = "icon.svg";
 
 /// The files by their names, each with its media type.
-const ASSETS: [(&str, &str, &str); 19] = [
+const ASSETS: [(&str, &str, &str); 20] = [
     ("console.css", STYLE, include_str!("console.css")),
     ("page.js", SCRIPT, include_str!("page.js")),
     ("overview.js", SCRIPT, include_str!("overview.js")),
     ("findings.js", SCRIPT, include_str!("findings.js")),
     ("pools.js", SCRIPT, include_str!("pools.js")),
+    ("quotes.js", SCRIPT, include_str!("quotes.js")),
     ("swap.js", SCRIPT, include_str!("swap.js")),
     ("explain.js", SCRIPT, include_str!("explain.js")),
     ("explanation.js", SCRIPT, include_str!("explanation.js")),

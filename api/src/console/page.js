@@ -27,6 +27,8 @@ export class Problem extends Error {
     super(body?.detail ?? body?.title ?? `status ${status}`);
     this.status = status;
     this.code = body?.code;
+    // Whether the same request may succeed later.
+    this.retryable = body?.retryable ?? status >= 500;
   }
 }
 
@@ -41,7 +43,9 @@ export async function call(path, { method = 'GET', body, json = body === undefin
   const sent = { ...headers };
   if (json !== undefined) sent['content-type'] = 'application/json';
   if (method !== 'GET') sent['x-csrf-token'] = meta('csrf-token');
-  const answer = await fetch(path, { method, headers: sent, body: json });
+  const answer = await fetch(path, { method, headers: sent, body: json }).catch(() => {
+    throw new Problem(0, { detail: 'the API does not answer', retryable: true });
+  });
   const text = await answer.text();
   if (answer.status === 401) location.assign('/console/sign-in');
   let read = null;

@@ -1,6 +1,7 @@
 // Pools: search, live price by the quote stream, what an amount pays, and how the impact grows.
 
 import { attempt, byId, call, element, facts, fillTable, plot, say, units, whole } from './page.js';
+import { followQuotes } from './quotes.js';
 
 // Points of the plot: a pool is asked about amounts from a ten-thousandth to nearly half of its reserve.
 const IMPACT_STEPS = [1, 3, 10, 30, 100, 300, 1000, 2000, 3000, 4000, 5000];
@@ -108,9 +109,7 @@ function follow() {
   }
   const followed = shown.pool;
   const amount = probe();
-  stream = new EventSource(`/v1/quote/stream?${question(amount)}`);
-  stream.addEventListener('quote', (event) => {
-    const { context } = JSON.parse(event.data);
+  const quoted = ({ context }) => {
     const [input, output] = sides();
     const paid = context.amounts.outAmount;
     byId('live').textContent = `${whole(amount, input.decimals)} pays ${whole(paid, output.decimals)}, as of slot ${context.slot}`;
@@ -121,11 +120,11 @@ function follow() {
     const axes = { x: (value) => new Date(value).toLocaleTimeString(), y: (value) => value.toPrecision(6) };
     byId('history').replaceChildren(plot('Price over the last minutes', history, axes));
     call(`/v1/pools/${followed}`).then((answer) => followed === shown.pool && describe(answer), () => {});
-  });
-  stream.addEventListener('end', (event) => {
-    stream.close();
-    byId('live').textContent = JSON.parse(event.data).detail ?? 'the stream has ended';
-  });
+  };
+  const told = (text) => {
+    byId('live').textContent = text;
+  };
+  stream = followQuotes(question(amount), { quoted, waits: told, ended: told });
 }
 
 async function impact() {

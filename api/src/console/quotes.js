@@ -1,0 +1,55 @@
+// Live quotes: the stream of a question, asked for again after a refusal that passes, as of a market that is behind for a moment.
+
+import { call, exact } from './page.js';
+
+// After how long a question is asked again whose refusal passes, milliseconds.
+export const RETRY_MS = 2000;
+
+// What is said of a fault that passes.
+export const askingAgain = (error) => `${error.message}; asking again`;
+
+// Follows the quotes of a question until `close()`. `quoted` takes each answer, `waits` says why there is none for a while, and
+// `ended` why there will be none.
+export function followQuotes(query, { quoted, waits, ended }) {
+  let source = null;
+  let pause = null;
+  let isClosed = false;
+  const close = () => {
+    isClosed = true;
+    source?.close();
+    clearTimeout(pause);
+  };
+  const again = () => {
+    if (!isClosed) pause = setTimeout(open, RETRY_MS);
+  };
+  const refused = (error) => {
+    if (isClosed) return;
+    if (error.retryable) {
+      waits(askingAgain(error));
+      again();
+    } else {
+      close();
+      ended(error.message);
+    }
+  };
+  function open() {
+    source = new EventSource(`/v1/quote/stream?${query}`);
+    source.addEventListener('quote', (event) => quoted(exact(event.data)));
+    source.addEventListener('end', (event) => {
+      const problem = exact(event.data);
+      if (problem.retryable) {
+        // The browser opens it again by itself.
+        waits(`${problem.detail}; asking again`);
+      } else {
+        close();
+        ended(problem.detail);
+      }
+    });
+    source.addEventListener('error', () => {
+      // A refusal has no events: what it says is asked for.
+      if (source.readyState === EventSource.CLOSED) call(`/v1/quote?${query}`).then(again, refused);
+    });
+  }
+  open();
+  return { close };
+}
