@@ -8,7 +8,7 @@ export const RETRY_MS = 2000;
 // What is said of a fault that passes.
 export const askingAgain = (error) => `${error.message}; asking again`;
 
-// Follows the quotes of a question until `close()`. `quoted` takes each answer, `waits` says why there is none for a while, and
+// Follows the quotes of a question until `close()`. `quoted` takes each answer, `waits` is told why there is none for a while, and
 // `ended` why there will be none.
 export function followQuotes(query, { quoted, waits, ended }) {
   let source = null;
@@ -36,14 +36,10 @@ export function followQuotes(query, { quoted, waits, ended }) {
     source = new EventSource(`/v1/quote/stream?${query}`);
     source.addEventListener('quote', (event) => quoted(exact(event.data)));
     source.addEventListener('end', (event) => {
-      const problem = exact(event.data);
-      if (problem.retryable) {
-        // The browser opens it again by itself.
-        waits(`${problem.detail}; asking again`);
-      } else {
-        close();
-        ended(problem.detail);
-      }
+      const { detail, retryable } = exact(event.data);
+      // The browser would open it again after the last quote, and be told nothing before an amount changes.
+      source.close();
+      refused({ message: detail, retryable });
     });
     source.addEventListener('error', () => {
       // A refusal has no events: what it says is asked for.

@@ -39,6 +39,11 @@ const isExactIn = () => mode === 'ExactIn';
 function stop(text) {
   stream?.close();
   stream = null;
+  withhold(text);
+}
+
+// Nothing is built of a quote that may no longer be true.
+function withhold(text) {
   quoted = null;
   byId('live').textContent = text;
   byId('build').disabled = true;
@@ -76,9 +81,7 @@ async function ask() {
   }
   stream = followQuotes(query, {
     quoted: (answer) => present(answer).catch((error) => say(error.message)),
-    waits: (text) => {
-      byId('live').textContent = text;
-    },
+    waits: withhold,
     ended: stop,
   });
 }
