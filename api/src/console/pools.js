@@ -124,7 +124,7 @@ function follow() {
   const told = (text) => {
     byId('live').textContent = text;
   };
-  stream = followQuotes(question(amount), { quoted, waits: told, ended: told });
+  stream = followQuotes(() => question(amount), { quoted, waits: told, ended: told });
 }
 
 async function impact() {

@@ -3,14 +3,11 @@
 import { call, exact } from './page.js';
 
 // After how long a question is asked again whose refusal passes, milliseconds.
-export const RETRY_MS = 2000;
+const RETRY_MS = 2000;
 
-// What is said of a fault that passes.
-export const askingAgain = (error) => `${error.message}; asking again`;
-
-// Follows the quotes of a question until `close()`. `quoted` takes each answer, `waits` is told why there is none for a while, and
+// Follows the quotes of a question until `close()`. `question` makes its query, and may throw why there is none; `quoted` takes each answer, `waits` is told why there is none for a while, and
 // `ended` why there will be none.
-export function followQuotes(query, { quoted, waits, ended }) {
+export function followQuotes(question, { quoted, waits, ended }) {
   let source = null;
   let pause = null;
   let isClosed = false;
@@ -25,14 +22,22 @@ export function followQuotes(query, { quoted, waits, ended }) {
   const refused = (error) => {
     if (isClosed) return;
     if (error.retryable) {
-      waits(askingAgain(error));
+      waits(`${error.message}; asking again`);
       again();
     } else {
       close();
       ended(error.message);
     }
   };
-  function open() {
+  async function open() {
+    try {
+      const query = await question();
+      if (!isClosed) listen(query);
+    } catch (error) {
+      refused(error);
+    }
+  }
+  function listen(query) {
     source = new EventSource(`/v1/quote/stream?${query}`);
     source.addEventListener('quote', (event) => quoted(exact(event.data)));
     source.addEventListener('end', (event) => {

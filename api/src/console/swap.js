@@ -2,7 +2,7 @@
 
 import { attempt, byId, call, element, exact, facts, fillTable, say, units, whole } from './page.js';
 import { show, verdict } from './explanation.js';
-import { askingAgain, followQuotes, RETRY_MS } from './quotes.js';
+import { followQuotes } from './quotes.js';
 import { fromBase64, messageOf, offer, toBase64 } from './wallets.js';
 
 // After how long without a key the amount is asked for, milliseconds: who types asks once.
@@ -16,7 +16,6 @@ let mode = 'ExactIn';
 let stream = null;
 let following = null;
 let pause = null;
-let asking = 0;
 let quoted = null;
 let wallet = null;
 let owner = null;
@@ -52,7 +51,7 @@ function withhold(text) {
 async function question() {
   const text = byId(isExactIn() ? 'amount-in' : 'amount-out').value;
   // Before there is an amount somebody may be in the middle of a mint, which is asked for whole or not at all.
-  if (text.trim() === '') return null;
+  if (text.trim() === '') throw new Error('Type an amount on either side.');
   const [input, output] = await sides();
   const fixed = isExactIn() ? input : output;
   const amount = units(text, fixed.decimals);
@@ -62,34 +61,14 @@ async function question() {
   return query;
 }
 
-async function ask() {
+function ask() {
   stop('…');
   byId('fixed').textContent = isExactIn() ? 'What you pay is fixed; what you receive follows.' : 'What you receive is fixed; what you pay follows, and may be the maximum.';
-  asking += 1;
-  const turnOfThis = asking;
-  let query;
-  try {
-    query = await question();
-  } catch (error) {
-    if (turnOfThis === asking) unasked(error);
-    return;
-  }
-  if (turnOfThis !== asking) return;
-  if (query === null) {
-    stop('Type an amount on either side.');
-    return;
-  }
-  stream = followQuotes(query, {
+  stream = followQuotes(question, {
     quoted: (answer) => present(answer).catch((error) => say(error.message)),
     waits: withhold,
     ended: stop,
   });
-}
-
-// Says why nothing could be asked, and tries again where that passes.
-function unasked(error) {
-  stop(error.retryable ? askingAgain(error) : error.message);
-  if (error.retryable) askIn(RETRY_MS);
 }
 
 function askIn(milliseconds) {
