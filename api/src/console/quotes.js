@@ -5,8 +5,8 @@ import { call, exact } from './page.js';
 // After how long a question is asked again whose refusal passes, milliseconds.
 const RETRY_MS = 2000;
 
-// Follows the quotes of a question until `close()`. `question` makes its query, and may throw why there is none; `quoted` takes each answer, `waits` is told why there is none for a while, and
-// `ended` why there will be none.
+// Follows the quotes of a question until `close()`. `question` makes its query, and may throw why there is none; `quoted` takes each
+// answer, `waits` is told why there is none for a while, and `ended` why there will be none.
 export function followQuotes(question, { quoted, waits, ended }) {
   let source = null;
   let pause = null;
