@@ -1,5 +1,6 @@
 //! Health endpoints: `GET /health/live`, `GET /health/ready` and `GET /metrics`.
 
+mod own_thread;
 mod readings;
 
 use std::{sync::Arc, time::Instant};
@@ -15,7 +16,7 @@ use serde_json::json;
 use service_kit::{CancellationToken, Clock, open_metrics};
 use sluice_geyser::Servers;
 use sluice_store::{Store, Timestamp};
-use tokio::{net::TcpListener, select, sync::watch};
+use tokio::{net::TcpListener, runtime::Handle, select, sync::watch};
 
 use self::readings::Readings;
 use crate::{events::subscription_index::Subscriptions, metrics::Metrics, status::Status};
@@ -40,36 +41,62 @@ pub struct Health {
     pub clock: Clock,
 }
 
-/// Serves until `shutdown`.
+/// What the handlers see, on a thread of their own.
+#[derive(Clone)]
+struct Probed {
+    health: Health,
+    readings: Readings,
+    /// The runtime that does the indexer's work: connections of the database belong to it.
+    work: Handle,
+}
+
+/// Serves until `shutdown`, on a thread of its own. To be called on the runtime that does the indexer's work.
 ///
 /// # Errors
-/// When the listener fails for good.
+/// When the listener fails for good, or the thread cannot be started.
 pub async fn serve(
     listener: TcpListener,
     health: Health,
     shutdown: CancellationToken,
 ) -> std::io::Result<()> {
     let (readings, reading) = Readings::of(health.store.clone());
-    let serving = axum::serve(listener, router(health, readings))
-        .with_graceful_shutdown(shutdown.cancelled_owned());
+    let work = Handle::current();
+    let probed = Probed {
+        health,
+        readings,
+        work,
+    };
     select! {
-        served = serving.into_future() => served,
+        served = own_thread::serve(listener, router(probed), shutdown) => served,
         never = reading => match never {},
     }
 }
 
-fn router(health: Health, readings: Readings) -> Router {
-    let ready = async move |State(health): State<Health>| ready(&health, &readings).await;
+fn router(probed: Probed) -> Router {
     Router::new()
-        // The process answers, hence it lives: nothing else may make a supervisor restart it.
-        .route("/health/live", get(async || Json(json!({ "live": true }))))
+        .route("/health/live", get(live))
         .route("/health/ready", get(ready))
         .route("/metrics", get(metrics))
-        .with_state(health)
+        .with_state(probed)
+}
+
+/// 200 when the runtime that does the work takes up a task, hence the process lives: nothing else may make a supervisor restart
+/// it. While none is taken up there is no answer either.
+async fn live(State(probed): State<Probed>) -> Response {
+    let lives = probed.work.spawn(async {}).await.is_ok();
+    let status = if lives {
+        StatusCode::OK
+    } else {
+        StatusCode::SERVICE_UNAVAILABLE
+    };
+    (status, Json(json!({ "live": lives }))).into_response()
 }
 
 /// 200 when every event reaches its webhooks now, otherwise 503 with the reason. The database's part of it is as it was told last.
-async fn ready(health: &Health, readings: &Readings) -> Response {
+async fn ready(State(probed): State<Probed>) -> Response {
+    let Probed {
+        health, readings, ..
+    } = probed;
     let stored = readings.last().await;
     let reason = match &stored {
         Err(unread) => Some(unread.clone()),
@@ -103,12 +130,16 @@ async fn ready(health: &Health, readings: &Readings) -> Response {
 }
 
 /// Every count. The queue's are left as they were while the database does not answer.
-async fn metrics(State(health): State<Health>) -> Response {
-    match health.store.queue_stats().await {
-        Ok(stats) => health
+async fn metrics(State(probed): State<Probed>) -> Response {
+    let Probed { health, work, .. } = probed;
+    let store = health.store.clone();
+    let counting = work.spawn(async move { store.queue_stats().await });
+    match counting.await {
+        Ok(Ok(stats)) => health
             .metrics
             .queue(&stats, Timestamp::from(health.clock.now())),
-        Err(error) => tracing::warn!(%error, "the queue cannot be counted"),
+        Ok(Err(error)) => tracing::warn!(%error, "the queue cannot be counted"),
+        Err(error) => tracing::warn!(%error, "the queue is not counted any more"),
     }
     if let Some(age) = health.status.slot_age(Instant::now()) {
         health.metrics.stream_age(age);
