@@ -32,7 +32,7 @@ impl Part {
     fn packages_needed(self, repo: &Repo) -> Vec<Package> {
         match self {
             Self::Services => services::packages_needed(repo),
-            Self::OnChain => on_chain::PACKAGES_NEEDED.to_vec(),
+            Self::OnChain => Vec::new(),
         }
     }
 }

@@ -47,12 +47,12 @@ impl Workspace {
         }
     }
 
-    /// The tests that run the programs on a whole bank. Built in the folder of the root workspace, which has a quarter of what
-    /// they need built already.
-    pub fn bank(repo: &Repo) -> Self {
+    /// The guard called by an older framework's client. Built in the folder of the root workspace, which has two fifths of
+    /// what it needs built already.
+    pub fn anchor_client(repo: &Repo) -> Self {
         Self {
-            name: "bank",
-            manifest: repo.root().join("tests/bank/Cargo.toml"),
+            name: "anchor-client",
+            manifest: repo.root().join("tests/anchor-client/Cargo.toml"),
             linted_build: repo.linted_build(),
             target: Some(repo.target()),
         }
@@ -74,7 +74,7 @@ impl Workspace {
             Self::root(repo),
             Self::programs(repo),
             Self::plugin(repo),
-            Self::bank(repo),
+            Self::anchor_client(repo),
             Self::fuzz(repo),
         ]
     }

@@ -1,6 +1,6 @@
 //! Test kit: doubles of everything around the services, each as strict as the real thing or stricter.
 //!
-//! Without features it is names, pools and a small disk, which is all that the tests on a validator's bank take.
+//! Without features it is names, pools and a small disk.
 
 #[cfg(feature = "chain")]
 pub mod accounts;

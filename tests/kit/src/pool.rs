@@ -215,7 +215,7 @@ pub struct User {
     pub accounts: PerToken<Pubkey>,
 }
 
-/// Where accounts can be put: a chain in memory, or the start of a bank.
+/// Where accounts can be put: a chain in memory, or what is to become one.
 pub trait Ledger {
     /// Places a rent-exempt account.
     fn place(&mut self, address: Pubkey, owner: Pubkey, data: Vec<u8>);

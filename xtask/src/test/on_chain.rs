@@ -1,24 +1,14 @@
-//! What a validator loads, tested: the on-chain programs, on their own and on a bank, the proof of the guard, the Geyser plugin.
+//! What a validator loads, tested: the on-chain programs, the proof of the guard, an older client of it, the Geyser plugin.
 
 use anyhow::Result;
 
 use super::Tools;
 use super::stages::Stages;
 use crate::nextest::{self, Counts};
-use crate::packages::Package;
 use crate::repo::Repo;
 use crate::step::Step;
 use crate::workspaces::Workspace;
 use crate::{bench, exchange, guard_tests, idl, lint, miri, prove, sanitizer};
-
-/// Packages of the system that the stages need: OpenSSL, by which the bank checks signatures of one of its curves.
-pub const PACKAGES_NEEDED: [Package; 2] = [
-    Package::or_tool("pkg-config", "pkg-config"),
-    Package::named("libssl-dev"),
-];
-
-/// Has cargo link it instead of compiling it from its source, which takes longer than all tests on the bank.
-const LINK_OPENSSL: &str = "OPENSSL_NO_VENDOR";
 
 /// Builds and tests.
 pub fn test(repo: &Repo, tools: &Tools, stages: &mut Stages) -> Result<()> {
@@ -53,7 +43,7 @@ pub fn test(repo: &Repo, tools: &Tools, stages: &mut Stages) -> Result<()> {
     })?;
     stages.stage("tests of the prover", || prove::test(repo))?;
     stages.stage("proof of the guard", || prove::check(repo))?;
-    stages.tests("bank tests", || test_bank(tools))
+    stages.tests("Anchor client tests", || test_anchor_client(tools))
 }
 
 fn test_programs(tools: &Tools) -> Result<Counts> {
@@ -73,18 +63,18 @@ fn test_programs(tools: &Tools) -> Result<Counts> {
     Ok(counts)
 }
 
-fn test_bank(tools: &Tools) -> Result<Counts> {
+fn test_anchor_client(tools: &Tools) -> Result<Counts> {
     let repo = &tools.linted;
     let step = Step::begin(
         repo,
-        "test-bank",
-        "Testing the guard on a bank, and called by an older framework's client",
-        "the bank has a validator's clock, and clients know the guard from its IDL alone",
-        "3 minutes from nothing, 15 s after an edit",
+        "test-anchor-client",
+        "Testing the guard called by an older framework's client",
+        "integrators' clients know the guard from its IDL alone",
+        "2 minutes from nothing, 10 s after an edit",
     )?;
     let mut run = tools.nextest.command(repo)?;
-    Workspace::bank(repo).apply(&mut run);
-    run.arg("--locked").env(LINK_OPENSSL, "1");
+    Workspace::anchor_client(repo).apply(&mut run);
+    run.arg("--locked");
     exchange::hand_on(exchange::replacement()?.as_deref(), &mut run);
     let counts = nextest::run(&step, &mut run)?;
     step.done();

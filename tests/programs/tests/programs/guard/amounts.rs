@@ -1,14 +1,16 @@
 //! Minimums just out of reach, and amounts at the ends of their range.
 
-use cpmm::ids;
-use sluice_testkit::pool::{PoolSpec, TokenSpec, constant_fee, guarded_swap};
+use cpmm::{TransferFee, TransferFeeConfig, ids};
+use sluice_testkit::{
+    pool::{PoolSpec, TokenSpec, constant_fee, guarded_swap},
+    svm::{EPOCH, UNIX_TIMESTAMP},
+};
 use swap_guard_interface::{GuardError, PROGRAM_ID};
 
 use super::accepted_swap::{AMOUNT_IN, AcceptedSwap, START};
 
 /// Refuses one unit more than the pool pays, then accepts the very amount from the same reserves.
-fn assert_minimum_is_exact(setup: &PoolSpec, received: u64) {
-    let mut swap_case = AcceptedSwap::of(setup);
+fn assert_minimum_is_exact(mut swap_case: AcceptedSwap, received: u64) {
     for minimum_out in [received + 1, u64::MAX] {
         let too_much = guarded_swap(&swap_case.accounts, AMOUNT_IN, minimum_out);
         let sent = swap_case.svm.send(&[too_much], &[&swap_case.user.keypair]);
@@ -32,11 +34,19 @@ fn assert_minimum_is_exact(setup: &PoolSpec, received: u64) {
         .send(&[exact], &[&swap_case.user.keypair])
         .expect("the very amount is accepted");
     assert_eq!(executed.return_data.1, received.to_le_bytes());
+    let balances = [
+        swap_case.accounts.input_token_account,
+        swap_case.accounts.output_token_account,
+    ];
+    assert_eq!(
+        balances.map(|account| swap_case.svm.balance(account)),
+        [START - AMOUNT_IN, START + received]
+    );
 }
 
 #[test]
 fn rejects_a_minimum_of_one_unit_more_than_the_swap_pays() {
-    assert_minimum_is_exact(&PoolSpec::plain(), 9_974_950);
+    assert_minimum_is_exact(AcceptedSwap::set(), 9_974_950);
 }
 
 #[test]
@@ -46,7 +56,34 @@ fn rejects_when_the_transfer_fee_pushes_what_arrives_under_the_minimum() {
         TokenSpec::with_fee(2_000_000_000_000, constant_fee(100)),
     );
     // 9,974,950 leave the vault, as without a fee; 99,750 of them are withheld, and only the rest counts.
-    assert_minimum_is_exact(&setup, 9_875_200);
+    assert_minimum_is_exact(AcceptedSwap::of(&setup), 9_875_200);
+}
+
+#[test]
+fn a_transfer_fee_that_starts_with_an_epoch_counts_against_the_minimum_from_then_on() {
+    const STARTS: u64 = EPOCH;
+    let fee = |epoch, basis_points| TransferFee {
+        epoch,
+        maximum_fee: u64::MAX,
+        basis_points,
+    };
+    let fees = TransferFeeConfig {
+        older: fee(0, 0),
+        newer: fee(STARTS, 100),
+    };
+    let setup = PoolSpec::of(
+        TokenSpec::spl(1_000_000_000_000),
+        TokenSpec::with_fee(2_000_000_000_000, fees),
+    );
+    for (epoch, received) in [
+        (STARTS - 1, 9_974_950),
+        (STARTS, 9_875_200),
+        (STARTS + 1, 9_875_200),
+    ] {
+        let mut swap_case = AcceptedSwap::of(&setup);
+        swap_case.svm.set_time(epoch, UNIX_TIMESTAMP);
+        assert_minimum_is_exact(swap_case, received);
+    }
 }
 
 #[test]

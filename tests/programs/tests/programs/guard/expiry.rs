@@ -1,5 +1,7 @@
 //! Expiry: the slot after which a swap must not execute any more.
 
+use std::slice;
+
 use solana_instruction::Instruction;
 use swap_guard_interface::{GuardError, NO_EXPIRY, SwapArgs, swap};
 
@@ -42,6 +44,22 @@ fn rejects_after_the_expiry_slot() {
         let instruction = swap_until(&swap_case, expiry_slot);
         swap_case.assert_guard_refuses(instruction, GuardError::Expired);
     }
+}
+
+#[test]
+fn a_swap_is_good_up_to_its_expiry_slot_and_not_after() {
+    const LAST: u64 = NOW + 500;
+    let mut swap_case = swap_case();
+    let instruction = swap_until(&swap_case, LAST);
+    for slot in [NOW, LAST] {
+        swap_case.svm.set_slot(slot);
+        let sent = swap_case
+            .svm
+            .send(slice::from_ref(&instruction), &[&swap_case.user.keypair]);
+        assert!(sent.is_ok(), "slot {slot}: {:?}", sent.err());
+    }
+    swap_case.svm.set_slot(LAST + 1);
+    swap_case.assert_guard_refuses(instruction, GuardError::Expired);
 }
 
 #[test]

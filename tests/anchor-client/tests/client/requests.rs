@@ -1,19 +1,17 @@
-//! Rust client of Anchor 1 that knows the guard from the committed IDL alone.
+//! What Anchor 1's client makes of the committed IDL: the six instructions, and the event.
 
-use std::{rc::Rc, thread};
+use std::rc::Rc;
 
 use anchor_client::{Client, Cluster};
-use anchor_lang::{self, declare_program};
-use sluice_testkit::pool::PoolSpec;
+use anchor_lang::{self, AnchorDeserialize, Discriminator, declare_program};
 use solana_instruction::{AccountMeta, Instruction};
 use solana_keypair::Keypair;
 use solana_pubkey::Pubkey;
 use swap_guard_interface::TwoHopAccounts;
 
-use crate::{
-    bank::{Bank, START},
-    forms::{EXACT_IN, EXACT_OUT, all},
-};
+use crate::{EXACT_IN, EXACT_OUT};
+
+pub use swap_guard::events::Swapped;
 
 declare_program!(swap_guard);
 
@@ -22,7 +20,7 @@ fn older(address: Pubkey) -> anchor_lang::prelude::Pubkey {
     address.to_bytes().into()
 }
 
-fn newer(address: anchor_lang::prelude::Pubkey) -> Pubkey {
+pub fn newer(address: anchor_lang::prelude::Pubkey) -> Pubkey {
     address.to_bytes().into()
 }
 
@@ -78,8 +76,8 @@ macro_rules! two_hops {
     };
 }
 
-/// All six instructions as the client builds them.
-fn requests(accounts: &TwoHopAccounts, receiver: Pubkey) -> Vec<Instruction> {
+/// All six instructions as the client builds them, those with a receiver paying `receiver`.
+pub fn requests(accounts: &TwoHopAccounts, receiver: Pubkey) -> [Instruction; 6] {
     use swap_guard::client::args;
     // It speaks to no cluster before it sends.
     let client = Client::new(Cluster::Localnet, Rc::new(Keypair::new_from_array([1; 32])));
@@ -141,10 +139,10 @@ fn requests(accounts: &TwoHopAccounts, receiver: Pubkey) -> Vec<Instruction> {
                 receiver,
             }),
     ];
-    let built = requests
-        .into_iter()
-        .flat_map(|request| request.instructions());
-    built.map(converted).collect()
+    requests.map(|request| {
+        let [built] = <[_; 1]>::try_from(request.instructions()).expect("one instruction");
+        converted(built)
+    })
 }
 
 fn converted(built: anchor_client::Instruction) -> Instruction {
@@ -163,41 +161,8 @@ fn converted(built: anchor_client::Instruction) -> Instruction {
     }
 }
 
-#[tokio::test]
-async fn an_anchor_1_client_swaps_in_every_form_and_reads_the_event() {
-    let mut bank = Bank::start(&PoolSpec::plain()).await;
-    let (route, me) = (bank.route.clone(), bank.accounts.payer);
-    // The client blocks on a runtime of its own, which must not happen on a thread of another one.
-    let built = thread::spawn(move || requests(&route, me))
-        .join()
-        .expect("the client does not panic");
-    assert_eq!(built, all(&bank.route, &me));
-
-    let [instruction, others @ ..] = &built[..] else {
-        panic!("six instructions");
-    };
-    let swapped = bank.send(instruction.clone()).await;
-    let swapped = swapped.expect("the guard accepts");
-    let [input, output] = bank.balances().await;
-    let event = swapped
-        .logs
-        .iter()
-        .filter_map(|line| line.strip_prefix("Program data: "))
-        .find_map(decode)
-        .expect("the guard logs its event");
-    assert_eq!(event.received, output - START);
-    assert_eq!(newer(event.user), bank.accounts.payer);
-    assert_eq!(event.spent, START - input);
-    for instruction in others {
-        let swapped = bank.send(instruction.clone()).await;
-        swapped.expect("the guard accepts");
-    }
-}
-
-fn decode(line: &str) -> Option<swap_guard::events::Swapped> {
-    use anchor_lang::{AnchorDeserialize, Discriminator};
-    use base64::{Engine, engine::general_purpose::STANDARD};
-    let data = STANDARD.decode(line).ok()?;
-    let body = data.strip_prefix(swap_guard::events::Swapped::DISCRIMINATOR)?;
-    swap_guard::events::Swapped::try_from_slice(body).ok()
+/// The event as the client decodes it, of bytes that are one.
+pub fn swapped(data: &[u8]) -> Option<Swapped> {
+    let body = data.strip_prefix(Swapped::DISCRIMINATOR)?;
+    Swapped::try_from_slice(body).ok()
 }
