@@ -13,3 +13,4 @@ pub mod limiter;
 pub mod limits;
 mod recorder;
 pub mod retry;
+mod wakes;

@@ -9,6 +9,7 @@ mod backup;
 mod bodies;
 mod checkpoints;
 mod commit;
+mod due_webhooks;
 mod encryption;
 mod endpoint_data;
 mod endpoints;
@@ -27,6 +28,7 @@ mod lease_on_insert;
 mod load_leased;
 mod operations;
 mod pauses;
+mod pending_leases;
 mod quotas;
 mod readiness;
 mod record;
@@ -45,4 +47,6 @@ mod times;
 mod webhook_row;
 mod webhooks;
 
-pub use self::{commit::PendingCommit, leadership::Leadership, store::Store};
+pub use self::{
+    commit::PendingCommit, leadership::Leadership, pending_leases::PendingLeases, store::Store,
+};

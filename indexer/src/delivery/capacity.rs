@@ -50,6 +50,8 @@ pub struct Reservation {
     reserved: OwnedSemaphorePermit,
     units: OwnedSemaphorePermit,
     held: Arc<Mutex<Held>>,
+    /// What is leased under it and not assigned yet.
+    leased: Vec<HeldPart>,
     submissions: mpsc::UnboundedSender<Vec<ReservedDelivery>>,
 }
 
@@ -175,6 +177,7 @@ impl DispatchCapacity {
             reserved,
             units: reserved_units,
             held: Arc::clone(&self.held),
+            leased: Vec::new(),
             submissions: self.submissions.clone(),
         })
     }
@@ -201,6 +204,29 @@ impl Reservation {
     /// Whether as much was free as was asked for.
     pub(super) const fn is_whole(&self) -> bool {
         self.is_whole
+    }
+
+    /// Keeps no more than these leases need, so that the next can be requested while their deliveries are loaded.
+    pub(super) fn narrow(&mut self, leased: &[(Holder, Load)]) {
+        let loads = leased.iter().map(|(_, load)| *load);
+        let all = loads.fold(Load::default(), Load::and);
+        let places = usize::try_from(all.deliveries).unwrap_or(usize::MAX);
+        // Each body is rounded up.
+        let units = units_of(all.bytes).saturating_add(places);
+        let (kept, units) = (
+            places.min(self.reserved.num_permits()),
+            units.min(self.units.num_permits()),
+        );
+        if let (Some(reserved), Some(units)) = (self.reserved.split(kept), self.units.split(units))
+        {
+            // The rest is given back with what it was split off.
+            self.reserved = reserved;
+            self.units = units;
+        }
+        self.leased = leased
+            .iter()
+            .map(|(holder, load)| HeldPart::new(&self.held, *holder, *load))
+            .collect();
     }
 
     /// Submits the deliveries that were leased to the dispatcher. When it has stopped, the leases run out.
@@ -233,6 +259,8 @@ impl Reservation {
 
 #[cfg(test)]
 mod tests {
+    use sluice_store::Tenant;
+
     use super::*;
 
     const NOW: Timestamp = Timestamp::from_unix_millis(0);
@@ -255,5 +283,30 @@ mod tests {
         drop(first);
         let third = capacity.reserve(1, UNIT, NOW).expect("is free again");
         assert_eq!(third.lease_request().limits.total, 1);
+    }
+
+    #[test]
+    fn what_is_leased_keeps_its_part_before_it_is_loaded_and_gives_the_rest_back() {
+        let capacity = Submissions::with_room(Duration::ZERO, 100, 10 * UNIT).capacity();
+        let mut first = capacity.reserve(100, 10 * UNIT, NOW).expect("is free");
+        assert!(capacity.reserve(1, 1, NOW).is_none(), "nothing is left");
+        let (holder, tenant) = (Holder::default(), Tenant::default());
+        let leased = Load {
+            deliveries: 2,
+            bytes: UNIT,
+        };
+        first.narrow(&[(holder, leased)]);
+        let second = capacity.reserve(100, 10 * UNIT, NOW).expect("is free");
+        let request = second.lease_request();
+        // One kibibyte, and as much again for each body that is rounded up.
+        assert_eq!((request.limits.total, request.limits.bytes), (98, 7 * UNIT));
+        assert_eq!(request.shares.held(tenant), leased);
+        drop(first);
+        drop(second);
+        let third = capacity
+            .reserve(100, 10 * UNIT, NOW)
+            .expect("is free again");
+        assert!(third.is_whole());
+        assert_eq!(third.lease_request().shares.held(tenant), Load::default());
     }
 }

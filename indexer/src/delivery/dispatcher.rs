@@ -7,23 +7,26 @@ use std::{pin::pin, sync::Arc, time::Duration};
 
 use service_kit::{CancellationToken, Clock, OutageLog};
 use sluice_store::{
-    Attempt, AttemptResult, LeasedDelivery, LeasedWebhooks, MessageId, Outcome, Store, StoreError,
-    Timestamp,
+    Attempt, AttemptResult, LeasedDelivery, LeasedWebhooks, Load, MessageId, Outcome,
+    PendingLeases, Store, StoreError, Timestamp,
 };
 use sluice_webhook_client::{Client, WebhookRequest, batch_body, batch_id, payload};
 use tokio::{
     sync::{Notify, OwnedSemaphorePermit, mpsc, watch},
-    task::JoinSet,
-    time::{Interval, MissedTickBehavior, interval, sleep, timeout},
+    task::{JoinError, JoinSet},
+    time::{sleep, timeout},
 };
 
 use super::{
     batches,
-    capacity::{DispatchCapacity, PERMIT_PATIENCE, ReservedDelivery, ReservedPart, Submissions},
+    capacity::{
+        DispatchCapacity, PERMIT_PATIENCE, Reservation, ReservedDelivery, ReservedPart, Submissions,
+    },
     limiter::{EndpointLimiter, EndpointPermits},
     limits::{MAX_IN_FLIGHT, MAX_LEASED, MAX_LEASED_BYTES},
     recorder::{Ended, EndedDelivery, RecordedWebhooks, Recorder},
     retry,
+    wakes::{Wake, Wakes},
 };
 use crate::{
     metrics::{Metrics, Stage},
@@ -35,9 +38,6 @@ const MAX_LEASE: usize = 512;
 
 /// Bytes of their bodies, so that a part of [`MAX_LEASED_BYTES`] is left to what is stored meanwhile.
 const MAX_LEASE_BYTES: u64 = MAX_LEASED_BYTES / 4;
-
-/// How often due retries are looked for. New messages of this process do not wait for it.
-const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 /// How much longer than the longest deadline of an attempt a shutdown waits for those in flight: time to end them and to hand
 /// over their results. The leases of what is left then are released.
@@ -71,45 +71,6 @@ struct Stop {
     abandon: CancellationToken,
 }
 
-/// A reason to lease.
-enum Wake {
-    /// Deliveries were inserted already leased.
-    Submitted(Vec<ReservedDelivery>),
-    /// Messages were inserted whose deliveries are not leased.
-    Inserted,
-    /// Results of these webhooks were recorded, so there is capacity again, and a lane may go on.
-    Recorded(LeasedWebhooks),
-    /// Retries may have become due.
-    Tick,
-}
-
-/// The sources of [`Wake`].
-struct Wakes {
-    submissions: Submissions,
-    inserted: Arc<Notify>,
-    recorded: Arc<RecordedWebhooks>,
-    ticks: Interval,
-    shutdown: CancellationToken,
-}
-
-impl Wakes {
-    /// `None` at the shutdown.
-    async fn next(&mut self) -> Option<Wake> {
-        if self.shutdown.is_cancelled() {
-            return None;
-        }
-        tokio::select! {
-            () = self.shutdown.cancelled() => None,
-            Some(deliveries) = self.submissions.submitted.recv() => {
-                Some(Wake::Submitted(deliveries))
-            }
-            () = self.inserted.notified() => Some(Wake::Inserted),
-            () = self.recorded.some() => Some(Wake::Recorded(self.recorded.take())),
-            _ = self.ticks.tick() => Some(Wake::Tick),
-        }
-    }
-}
-
 impl Dispatcher {
     /// Delivers what is submitted and what is due until `shutdown`, then lets attempts in flight finish.
     pub async fn run(self, submissions: Submissions, shutdown: CancellationToken) {
@@ -127,15 +88,8 @@ impl Dispatcher {
             recorded: Arc::clone(&recorded),
         };
         let recorder = tokio::spawn(recorder.run(to_record));
-        let mut ticks = interval(POLL_INTERVAL);
-        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut wakes = Wakes {
-            submissions,
-            inserted: Arc::clone(&self.inserted),
-            recorded,
-            ticks,
-            shutdown: shutdown.clone(),
-        };
+        let inserted = Arc::clone(&self.inserted);
+        let mut wakes = Wakes::new(submissions, inserted, recorded, shutdown.clone());
         let dispatcher = Arc::new(self);
         let mut in_flight = InFlight {
             dispatcher: Arc::clone(&dispatcher),
@@ -146,6 +100,7 @@ impl Dispatcher {
                 abandon: CancellationToken::new(),
             }),
             attempts: JoinSet::new(),
+            loading: JoinSet::new(),
             outage: OutageLog::new("delivering webhooks"),
         };
         while let Some(wake) = wakes.next().await {
@@ -164,6 +119,7 @@ impl Dispatcher {
             due_waits.send_replace(found || inserted);
             in_flight.tidy();
         }
+        in_flight.loaded().await;
         // The leases of what was submitted at the last moment are released.
         let submitted = &mut wakes.submissions.submitted;
         submitted.close();
@@ -194,15 +150,16 @@ impl Dispatcher {
                 }
             };
             match leased {
-                Ok(deliveries) => {
+                Ok(Some((leases, reservation))) => {
                     in_flight.outage.recovered();
-                    found |= !deliveries.is_empty();
-                    let more = is_full(&deliveries);
-                    in_flight.begin(deliveries);
-                    if !more {
+                    let load = leases.load();
+                    found |= load.deliveries > 0;
+                    in_flight.load(leases, reservation);
+                    if !is_full(load) {
                         break;
                     }
                 }
+                Ok(None) => break,
                 Err(error) => {
                     self.metrics.store_failed(&error);
                     in_flight.outage.failed(error.outage(), &error);
@@ -217,20 +174,17 @@ impl Dispatcher {
         &self,
         of: Option<&LeasedWebhooks>,
         capacity: &DispatchCapacity,
-    ) -> Result<Vec<ReservedDelivery>, StoreError> {
+    ) -> Result<Option<(PendingLeases, Reservation)>, StoreError> {
         let now = Timestamp::from(self.clock.now());
-        let Some(reservation) = capacity.reserve(MAX_LEASE, MAX_LEASE_BYTES, now) else {
-            return Ok(Vec::new());
+        let Some(mut reservation) = capacity.reserve(MAX_LEASE, MAX_LEASE_BYTES, now) else {
+            return Ok(None);
         };
+        // What runs short goes to those whose turn it is.
+        let of = of.filter(|_| reservation.is_whole());
         let request = reservation.lease_request();
-        let leased = match of {
-            Some(webhooks) if reservation.is_whole() => {
-                self.store.lease_due_of(webhooks, request).await?
-            }
-            // What runs short goes to those whose turn it is.
-            _ => self.store.lease_due(request).await?,
-        };
-        Ok(reservation.assign(leased))
+        let leases = self.store.lease_due_pending(of, request).await?;
+        reservation.narrow(leases.loads());
+        Ok(Some((leases, reservation)))
     }
 
     /// One attempt, or none when there is no permit for it or it is broken off.
@@ -374,11 +328,10 @@ fn request<'a>(
 }
 
 /// Whether there may be more where these came from.
-fn is_full(leased: &[ReservedDelivery]) -> bool {
-    let bytes: usize = leased.iter().map(|each| each.delivery.body.len()).sum();
+fn is_full(leased: Load) -> bool {
     // The next one may have been too long for the rest.
-    let half = u64::try_from(bytes).unwrap_or(u64::MAX) >= MAX_LEASE_BYTES / 2;
-    leased.len() >= MAX_LEASE || half
+    let half = leased.bytes >= MAX_LEASE_BYTES / 2;
+    usize::try_from(leased.deliveries).is_ok_and(|count| count >= MAX_LEASE) || half
 }
 
 async fn permit(permits: &EndpointPermits, stop: &Stop) -> Option<OwnedSemaphorePermit> {
@@ -395,10 +348,39 @@ struct InFlight {
     ended: mpsc::Sender<EndedDelivery>,
     stop: Arc<Stop>,
     attempts: JoinSet<()>,
+    /// Deliveries that are leased and on their way from the database to the submissions.
+    loading: JoinSet<Result<(), StoreError>>,
     outage: OutageLog,
 }
 
 impl InFlight {
+    /// Submits the deliveries of these leases when they are loaded. More can be leased meanwhile.
+    fn load(&mut self, leases: PendingLeases, reservation: Reservation) {
+        self.loading.spawn(async move {
+            reservation.submit(leases.deliveries().await?);
+            Ok(())
+        });
+    }
+
+    /// Waits until what is leased is submitted.
+    async fn loaded(&mut self) {
+        while let Some(ended) = self.loading.join_next().await {
+            self.note_loaded(ended);
+        }
+    }
+
+    fn note_loaded(&mut self, ended: Result<Result<(), StoreError>, JoinError>) {
+        match ended {
+            Ok(Ok(())) => {}
+            // Their deliveries are due again when the leases run out.
+            Ok(Err(error)) => {
+                self.dispatcher.metrics.store_failed(&error);
+                self.outage.failed(error.outage(), &error);
+            }
+            Err(error) => log_broken(Err(error), &mut self.outage),
+        }
+    }
+
     fn begin(&mut self, deliveries: Vec<ReservedDelivery>) {
         let (batched, alone): (Vec<_>, Vec<_>) = deliveries
             .into_iter()
@@ -442,6 +424,9 @@ impl InFlight {
 
     /// Drops the tasks that are over, and the endpoints without any.
     fn tidy(&mut self) {
+        while let Some(ended) = self.loading.try_join_next() {
+            self.note_loaded(ended);
+        }
         while let Some(ended) = self.attempts.try_join_next() {
             log_broken(ended, &mut self.outage);
         }
@@ -468,7 +453,7 @@ impl InFlight {
 }
 
 /// Logs tasks that broke off; the leases of their deliveries run out and the messages are delivered again.
-fn log_broken(ended: Result<(), tokio::task::JoinError>, outage: &mut OutageLog) {
+fn log_broken(ended: Result<(), JoinError>, outage: &mut OutageLog) {
     if let Err(error) = ended {
         outage.failed("a task broke off", &error);
     }

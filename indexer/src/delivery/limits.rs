@@ -35,9 +35,9 @@ pub const MAX_LEASED_BYTES: u64 = 96 * 1024 * 1024;
 pub const MAX_IN_FLIGHT: u32 = 16;
 
 /// Lease quota: deliveries of one webhook that are leased at once, so what an endpoint that hangs can keep from the
-/// others. Eight rounds of attempts, so that a fast endpoint need not wait for the database after each, and leases and
+/// others. Sixteen rounds of attempts, so that a fast endpoint need not wait for the database after each, and leases and
 /// records come in large batches.
-pub const LEASE_QUOTA: u32 = 8 * MAX_IN_FLIGHT;
+pub const LEASE_QUOTA: u32 = 16 * MAX_IN_FLIGHT;
 
 /// Fewest attempts in flight to which an overloaded endpoint is limited: with none it could not recover.
 pub const LEAST_CONCURRENCY: u32 = 1;

@@ -175,15 +175,15 @@ impl Connection {
         self.commit_pending().await?.durable().await
     }
 
-    /// As [`Connection::commit`], and returns only when everything that it could read is on the disk: in SQLite a write
+    /// As [`Connection::commit`]. What is returned waits until everything that it could read is on the disk: in SQLite a write
     /// is seen before, in PostgreSQL it is not.
-    pub(crate) async fn commit_durably_with_reads(self) -> Result<(), StoreError> {
+    pub(crate) async fn commit_with_reads_pending(self) -> Result<PendingWrite, StoreError> {
         let file = match &self {
             Self::SqliteTransaction { file, .. } => Some(Arc::clone(file)),
             _ => None,
         };
         self.commit().await?;
-        PendingWrite(file.map(|file| file.sync())).durable().await
+        Ok(PendingWrite(file.map(|file| file.sync())))
     }
 
     /// As [`Connection::commit`], but what is written may not survive the machine before it is on the disk.

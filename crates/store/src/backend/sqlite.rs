@@ -50,6 +50,10 @@ const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
 /// compete for the same two cores.
 const READERS: u32 = 4;
 
+/// Rows that a connection's thread puts out before whoever reads them must have taken one: as many as most statements return, so
+/// that the thread, which holds the turn to write meanwhile, stops and waits for nobody.
+const ROWS_AHEAD: usize = 1024;
+
 /// Pages kept in memory by a connection that writes, as SQLite counts them: a negative number is kibibytes. A
 /// transaction that stores or records a few hundred messages touches a few megabytes; were they more than the cache
 /// holds, they would be written out, and read again, in the middle of it.
@@ -104,6 +108,7 @@ impl SqliteDatabase {
         file::create(path).map_err(|error| open_error(error.into()))?;
         let options = SqliteConnectOptions::new()
             .filename(path)
+            .row_buffer_size(ROWS_AHEAD)
             // A connection that is opened later must never make a second, empty database.
             .create_if_missing(false)
             .journal_mode(SqliteJournalMode::Wal)

@@ -61,7 +61,7 @@ impl Load {
 }
 
 /// The webhook that a delivery is of, and its owner.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Holder {
     pub(crate) tenant: Tenant,
     pub(crate) webhook: i64,

@@ -1,82 +1,23 @@
 //! Leases deliveries that are due, webhook by webhook, of the tenant that holds fewest first.
 
-use std::{collections::HashMap, time::Duration};
+use std::time::Duration;
 
 use super::{
+    due_webhooks::{DueWebhook, Looked, RELAYED, WAITING, WAITING_OF, due_webhook, in_turn},
     lease_followers::{LaneHead, lease_followers},
-    load_leased::{LeasedKey, load},
+    load_leased::LeasedKey,
+    pending_leases::{Granted, PendingLeases},
     retried::retried,
-    rows,
-    shares::{Left, Shares, TenantLimits},
+    shares::Shares,
     store::Store,
     webhook_row,
 };
 use crate::{
-    Access, Batch, Breaker, DeliveryOrder, LeaseLimits, LeaseRequest, LeasedDelivery,
-    LeasedWebhooks, Load, StoreError, Tenant, TenantShares, Timestamp, WebhookId,
+    Access, Breaker, LeaseLimits, LeaseRequest, LeasedDelivery, LeasedWebhooks, Load, StoreError,
+    Timestamp, WebhookId,
     backend::{Connection, Durability, Row, Sql, Value, json_rows, unsigned, values},
     model::Pace,
 };
-
-/// Of the webhooks that `$pending` names the active ones with deliveries that are or will be due, and when the first of them is,
-/// not before the endpoint's pause ends.
-macro_rules! waiting {
-    ($pending:literal) => {
-        concat!(
-            "WITH RECURSIVE pending (webhook) AS (",
-            $pending,
-            "), waiting AS MATERIALIZED (
-        SELECT w.ordinal, w.api_key, w.batch_messages, w.batch_bytes, w.batch_wait_ms, w.delivery_options, w.delivery_order,
-            k.max_messages_per_second, k.max_delivery_slots, e.breaker, e.concurrency_limit,
-            coalesce(e.paused_until, 0) AS paused_until,
-            (SELECT d.due_at FROM deliveries d
-             WHERE d.webhook = w.ordinal AND d.due_at IS NOT NULL
-             ORDER BY d.due_at, d.sequence LIMIT 1) AS oldest
-        FROM pending
-        JOIN webhooks w ON w.ordinal = pending.webhook
-        JOIN endpoints e ON e.webhook = w.ordinal
-        LEFT JOIN api_keys k ON k.ordinal = w.api_key
-        WHERE w.active = 1 AND w.deleted = 0 AND w.relay_until IS NULL
-    )
-    SELECT ordinal, api_key, batch_messages, batch_bytes, batch_wait_ms, delivery_options, delivery_order,
-        max_messages_per_second, max_delivery_slots, breaker, concurrency_limit,
-        CASE WHEN paused_until > oldest THEN paused_until ELSE oldest END AS due_at
-    FROM waiting WHERE oldest IS NOT NULL"
-        )
-    };
-}
-
-/// Those of all webhooks. It goes from webhook to webhook through the index of due deliveries, so it costs a few look-ups per
-/// webhook with pending ones, however many those are and however many others there are. The order by all columns of that index,
-/// where the smallest webhook would do, keeps PostgreSQL from using the primary key, in which everything that was ever delivered
-/// lies before what is due.
-const WAITING: &str = waiting!(
-    "
-        SELECT (SELECT d.webhook FROM deliveries d WHERE d.due_at IS NOT NULL
-                ORDER BY d.webhook, d.due_at, d.sequence LIMIT 1)
-        UNION ALL
-        SELECT (SELECT d.webhook FROM deliveries d WHERE d.due_at IS NOT NULL AND d.webhook > pending.webhook
-                ORDER BY d.webhook, d.due_at, d.sequence LIMIT 1)
-        FROM pending WHERE pending.webhook IS NOT NULL
-    "
-);
-
-/// Those of the webhooks in the JSON list `$1`.
-const WAITING_OF: Sql = Sql {
-    sqlite: waiting!("SELECT value FROM json_each($1)"),
-    postgres: waiting!(
-        "SELECT CAST(value AS BIGINT) FROM json_array_elements_text(CAST(CAST($1 AS TEXT) AS JSON))"
-    ),
-};
-
-/// The temporary webhook `$1` of an API key (`$2`, null for all), if it has not ended at `$3`.
-const RELAYED: &str = "
-    SELECT w.ordinal, w.api_key, w.batch_messages, w.batch_bytes, w.batch_wait_ms, w.delivery_options, w.delivery_order,
-        k.max_messages_per_second, k.max_delivery_slots, 'closed' AS breaker, e.concurrency_limit, CAST(0 AS BIGINT) AS due_at
-    FROM webhooks w JOIN endpoints e ON e.webhook = w.ordinal
-    LEFT JOIN api_keys k ON k.ordinal = w.api_key
-    WHERE w.id = $1 AND (CAST($2 AS TEXT) IS NULL OR k.id = $2)
-        AND w.active = 1 AND w.deleted = 0 AND w.relay_until > $3";
 
 /// Leases the deliveries of webhook `$1` that are due at `$2`: at most `$5`, and no more than `$6` together
 /// with those that are leased already; and of these, in order, those whose bodies are `$7` bytes together, the first
@@ -118,72 +59,9 @@ const LEASE: Sql = Sql {
             WHERE m.webhook = deliveries.webhook AND m.sequence = deliveries.sequence) AS bytes",
 };
 
-/// Batches of one webhook that may be leased at once, where deliveries are put together: enough that its endpoint need not
-/// wait for the database between two of them.
-const LEASED_BATCHES: u32 = 4;
-
 /// How far ahead turns of a webhook whose owner asks for a rate are leased: an attempt waits that long for its turn at most,
 /// which is less than the patience with which one waits for a permit.
 const TURNS_AHEAD: Duration = Duration::from_secs(1);
-
-/// A webhook with deliveries to be leased.
-struct DueWebhook {
-    ordinal: i64,
-    tenant: Tenant,
-    limits: TenantLimits,
-    /// Attempts in a second, where its owner asks for a rate.
-    per_second: Option<u32>,
-    in_order: bool,
-    breaker: Breaker,
-    /// Attempts that may be leased at once; `None` for as many as there are.
-    leasable: Option<u32>,
-    batch: Option<Batch>,
-    due_at: Timestamp,
-    /// Its part of all that its owner may hold, where that is split among those with something due.
-    even_part: u32,
-}
-
-/// Which of the webhooks with something due were looked at.
-#[derive(Clone, Copy)]
-enum Looked {
-    AtAll,
-    /// Others may have something due too: those of which the process holds deliveries.
-    AtSome,
-}
-
-impl DueWebhook {
-    /// Deliveries of it that may be leased at once, where each webhook may have `quota` and so much is left of its tenant's
-    /// share.
-    fn quota(&self, quota: u32, left: Left) -> u32 {
-        if self.breaker != Breaker::Closed {
-            return 1;
-        }
-        let share = left.of_process();
-        let quota = match self.batch {
-            None => quota
-                .min(TenantShares::quota_of_webhook(share))
-                .min(self.even_part),
-            Some(batch) => quota
-                .max(batch.max_messages.saturating_mul(LEASED_BATCHES))
-                .min(share.deliveries.div_ceil(LEASED_BATCHES))
-                .min(self.even_part.max(batch.max_messages)),
-        };
-        quota.min(left.slots_of_webhook()).min(self.borne())
-    }
-
-    /// Deliveries of it that one attempt takes of those that are due: of a lane the first alone is.
-    fn due_in_one(&self) -> u32 {
-        let batch = self.batch.filter(|_| !self.in_order);
-        batch.map_or(1, |batch| batch.max_messages.max(1))
-    }
-
-    /// Deliveries that its endpoint is believed to bear at once, and that its owner wants it to.
-    fn borne(&self) -> u32 {
-        let in_one = self.batch.map_or(1, |batch| batch.max_messages);
-        self.leasable
-            .map_or(u32::MAX, |limit| limit.saturating_mul(in_one))
-    }
-}
 
 impl Store {
     /// Leases due deliveries of active webhooks. A delivery whose lease ran out is due again. Of a webhook
@@ -196,28 +74,31 @@ impl Store {
         &self,
         request: &LeaseRequest,
     ) -> Result<Vec<LeasedDelivery>, StoreError> {
-        // Read on a reading connection first: mostly nothing is due, and then no turn to write is needed.
-        let webhooks = self.due_webhooks(WAITING, values![]).await?;
-        let webhooks = in_turn(webhooks, request, Looked::AtAll);
-        retried!(self.lease(&webhooks, request))
+        let leases = self.lease_due_pending(None, request).await?;
+        leases.deliveries().await
     }
 
-    /// The same, of these webhooks alone: where results of theirs were recorded and nothing else has changed, to look at all
-    /// that wait would cost more than to lease. What is left of a share is split as if all of which the process holds deliveries
-    /// had some due.
+    /// As [`Store::lease_due`], but more can be leased while these are loaded. `of` names the only webhooks to look at: where
+    /// results of theirs were recorded and nothing else has changed, to look at all that wait would cost more than to lease.
+    /// What is left of a share is split then as if all of which the process holds deliveries had some due.
     ///
     /// # Errors
     /// As [`Store::lease_due`].
-    pub async fn lease_due_of(
+    pub async fn lease_due_pending(
         &self,
-        webhooks: &LeasedWebhooks,
+        of: Option<&LeasedWebhooks>,
         request: &LeaseRequest,
-    ) -> Result<Vec<LeasedDelivery>, StoreError> {
-        let named: Vec<_> = webhooks.0.iter().collect();
-        let webhooks = self
-            .due_webhooks(WAITING_OF, values![json_rows(&named)?])
-            .await?;
-        let webhooks = in_turn(webhooks, request, Looked::AtSome);
+    ) -> Result<PendingLeases, StoreError> {
+        // Read on a reading connection first: mostly nothing is due, and then no turn to write is needed.
+        let (webhooks, looked) = match of {
+            None => (self.due_webhooks(WAITING, values![]).await?, Looked::AtAll),
+            Some(of) => {
+                let named: Vec<_> = of.0.iter().collect();
+                let named = values![json_rows(&named)?];
+                (self.due_webhooks(WAITING_OF, named).await?, Looked::AtSome)
+            }
+        };
+        let webhooks = in_turn(webhooks, request, looked);
         retried!(self.lease(&webhooks, request))
     }
 
@@ -235,7 +116,8 @@ impl Store {
         let webhooks = self
             .due_webhooks(RELAYED, values![id.as_str(), key, request.now])
             .await?;
-        retried!(self.lease(&webhooks, request))
+        let leases = retried!(self.lease(&webhooks, request))?;
+        leases.deliveries().await
     }
 
     /// When the next delivery of any active webhook is due; it may have been for a while. `None` when none is
@@ -262,12 +144,12 @@ impl Store {
         &self,
         webhooks: &[DueWebhook],
         request: &LeaseRequest,
-    ) -> Result<Vec<LeasedDelivery>, StoreError> {
+    ) -> Result<PendingLeases, StoreError> {
         if webhooks.is_empty() || request.limits.total == 0 {
-            return Ok(Vec::new());
+            return Ok(PendingLeases::default());
         }
         let mut write = self.write(Durability::Relaxed).await?;
-        let mut leased = Vec::new();
+        let (mut leased, mut loads) = (Vec::new(), Vec::new());
         let mut left = request.limits;
         let mut shares = Shares::of(request);
         for due in webhooks {
@@ -293,6 +175,7 @@ impl Store {
             // Where the next body is too long for what is left, those of other webhooks may not be.
             let took = lease_of_webhook(&mut write, due, request, within, &mut leased).await?;
             shares.take(tenant, took);
+            loads.push((due.holder(), took));
             left.total = left.total.saturating_sub(took.deliveries);
             left.bytes = left.bytes.saturating_sub(took.bytes);
             left.oversized &= took == Load::default();
@@ -301,51 +184,21 @@ impl Store {
         if leased.is_empty() {
             // A transaction that is dropped keeps its locks for a moment, in which the next call would pass these webhooks by.
             write.commit().await?;
-            return Ok(Vec::new());
+            return Ok(PendingLeases::default());
         }
-        // What is delivered must not be lost, and its commit may still be waiting for the disk; this one may not.
-        write.commit_durably_with_reads().await?;
-        // The turn to write is over while this is read.
-        let mut read = self.read().await?;
-        let probes: Vec<_> = webhooks
+        let probes = webhooks
             .iter()
-            .map(|webhook| (webhook.ordinal, webhook.breaker != Breaker::Closed))
-            .collect();
-        load(&mut read, &leased, &probes, request, &self.keys).await
+            .map(|webhook| (webhook.ordinal, webhook.breaker != Breaker::Closed));
+        Ok(PendingLeases::granted(Granted {
+            store: self.clone(),
+            request: request.clone(),
+            keys: leased,
+            loads,
+            webhooks: probes.collect(),
+            // What is delivered must not be lost, and its commit may still be waiting for the disk; this one may not.
+            pending: write.commit_with_reads_pending().await?,
+        }))
     }
-}
-
-/// The webhooks with something due, in the order in which they are leased of. Those of which the process holds as much as it may
-/// are left out: to look each of them up while others wait for the turn to write would cost more than all else.
-fn in_turn(
-    mut webhooks: Vec<DueWebhook>,
-    request: &LeaseRequest,
-    looked: Looked,
-) -> Vec<DueWebhook> {
-    webhooks.retain(|webhook| webhook.due_at <= request.now);
-    let mut due: HashMap<Tenant, u32> = HashMap::new();
-    for webhook in &webhooks {
-        *due.entry(webhook.tenant).or_default() += 1;
-    }
-    for webhook in &mut webhooks {
-        let of_tenant = due.get(&webhook.tenant).copied().unwrap_or(1);
-        let others = match looked {
-            Looked::AtAll => 0,
-            Looked::AtSome => request.shares.webhooks_held(webhook.tenant),
-        };
-        webhook.even_part = request
-            .shares
-            .even_part(webhook.tenant, of_tenant.max(others));
-    }
-    webhooks.retain(|webhook| {
-        let left = Left::of_process_alone(&request.shares, webhook.tenant);
-        request.shares.held_of_webhook(webhook.ordinal) < webhook.quota(request.limits.quota, left)
-    });
-    webhooks.sort_by_key(|webhook| {
-        let held = request.shares.held(webhook.tenant).deliveries;
-        (held, webhook.due_at)
-    });
-    webhooks
 }
 
 /// Leases of one webhook within these limits; returns how much.
@@ -483,19 +336,4 @@ fn note_leased(
         }
     }
     Ok((took, lanes))
-}
-
-fn due_webhook(row: &Row) -> Result<DueWebhook, StoreError> {
-    Ok(DueWebhook {
-        ordinal: row.integer("ordinal")?,
-        tenant: rows::tenant(row)?,
-        limits: TenantLimits::of(row)?,
-        per_second: rows::delivery_options(row)?.max_per_second,
-        in_order: rows::order(row)? != DeliveryOrder::None,
-        breaker: rows::breaker(row)?,
-        leasable: rows::leasable(row)?,
-        batch: rows::batch(row)?,
-        due_at: row.time("due_at")?,
-        even_part: u32::MAX,
-    })
 }

@@ -12,6 +12,7 @@ use crate::{
 };
 
 /// A delivery that was leased, by its key, and the first one of its batch.
+#[derive(Debug)]
 pub(super) struct LeasedKey {
     pub(super) webhook: i64,
     pub(super) sequence: i64,

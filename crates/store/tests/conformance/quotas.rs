@@ -342,12 +342,32 @@ async fn of_named_webhooks_as_much_is_leased_as_if_all_were_looked_at(fixture: &
     let request = request_within_shares(&held, u32::from(WEBHOOKS));
     let mut named = LeasedWebhooks::default();
     named.add(&first[0].lease);
-    let leased = store.lease_due_of(&named, &request).await.expect("leases");
+    let leased = lease_of(store, &named, &request).await;
     let of_named = |each: &&LeasedDelivery| each.lease.webhook == first[0].lease.webhook;
     assert_eq!(leased.iter().filter(of_named).count(), leased.len());
     let even = FREE / 2 / u32::from(WEBHOOKS);
     assert_eq!(leased.len() + 1, usize::try_from(even).expect("few"));
     let none = LeasedWebhooks::default();
-    let leased = store.lease_due_of(&none, &request).await.expect("leases");
+    let leased = lease_of(store, &none, &request).await;
     assert!(leased.is_empty());
+}
+
+async fn lease_of(
+    store: &Store,
+    webhooks: &LeasedWebhooks,
+    request: &LeaseRequest,
+) -> Vec<LeasedDelivery> {
+    let leases = store.lease_due_pending(Some(webhooks), request).await;
+    let leases = leases.expect("leases");
+    let load = leases.load();
+    let deliveries = leases.deliveries().await.expect("loads");
+    let loads = deliveries
+        .iter()
+        .map(|each| Load::of_one(each.body.len() as u64));
+    assert_eq!(
+        load,
+        loads.fold(Load::default(), Load::and),
+        "what it says beforehand"
+    );
+    deliveries
 }

@@ -15,7 +15,7 @@ use sluice_testkit::{
 use tokio::time::sleep;
 
 use self::machine::*;
-use super::*;
+use super::{super::wakes::POLL_INTERVAL, *};
 
 #[tokio::test]
 async fn a_receiver_that_fails_once_gets_the_same_message_again_and_the_signatures_are_good() {

@@ -7,7 +7,7 @@ use sluice_testkit::webhook_receiver::{Reply, RequestHead, WebhookReceiver};
 use tokio::time::sleep;
 
 use super::{super::*, machine::*};
-use crate::delivery::breaker;
+use crate::delivery::{breaker, wakes::POLL_INTERVAL};
 
 impl Machine {
     /// Waits until the end of every attempt that the receiver got is recorded, and none follows for some polls.

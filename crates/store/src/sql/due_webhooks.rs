@@ -1,0 +1,191 @@
+//! Webhooks with deliveries that are due, and how many of each may be leased at once.
+
+use std::collections::HashMap;
+
+use super::{
+    rows,
+    shares::{Left, TenantLimits},
+};
+use crate::{
+    Batch, Breaker, DeliveryOrder, Holder, LeaseRequest, StoreError, Tenant, TenantShares,
+    Timestamp,
+    backend::{Row, Sql},
+};
+
+/// Of the webhooks that `$pending` names the active ones with deliveries that are or will be due, and when the first of them is,
+/// not before the endpoint's pause ends.
+macro_rules! waiting {
+    ($pending:literal) => {
+        concat!(
+            "WITH RECURSIVE pending (webhook) AS (",
+            $pending,
+            "), waiting AS MATERIALIZED (
+        SELECT w.ordinal, w.api_key, w.batch_messages, w.batch_bytes, w.batch_wait_ms, w.delivery_options, w.delivery_order,
+            k.max_messages_per_second, k.max_delivery_slots, e.breaker, e.concurrency_limit,
+            coalesce(e.paused_until, 0) AS paused_until,
+            (SELECT d.due_at FROM deliveries d
+             WHERE d.webhook = w.ordinal AND d.due_at IS NOT NULL
+             ORDER BY d.due_at, d.sequence LIMIT 1) AS oldest
+        FROM pending
+        JOIN webhooks w ON w.ordinal = pending.webhook
+        JOIN endpoints e ON e.webhook = w.ordinal
+        LEFT JOIN api_keys k ON k.ordinal = w.api_key
+        WHERE w.active = 1 AND w.deleted = 0 AND w.relay_until IS NULL
+    )
+    SELECT ordinal, api_key, batch_messages, batch_bytes, batch_wait_ms, delivery_options, delivery_order,
+        max_messages_per_second, max_delivery_slots, breaker, concurrency_limit,
+        CASE WHEN paused_until > oldest THEN paused_until ELSE oldest END AS due_at
+    FROM waiting WHERE oldest IS NOT NULL"
+        )
+    };
+}
+
+/// Those of all webhooks. It goes from webhook to webhook through the index of due deliveries, so it costs a few look-ups per
+/// webhook with pending ones, however many those are and however many others there are. The order by all columns of that index,
+/// where the smallest webhook would do, keeps PostgreSQL from using the primary key, in which everything that was ever delivered
+/// lies before what is due.
+pub(super) const WAITING: &str = waiting!(
+    "
+        SELECT (SELECT d.webhook FROM deliveries d WHERE d.due_at IS NOT NULL
+                ORDER BY d.webhook, d.due_at, d.sequence LIMIT 1)
+        UNION ALL
+        SELECT (SELECT d.webhook FROM deliveries d WHERE d.due_at IS NOT NULL AND d.webhook > pending.webhook
+                ORDER BY d.webhook, d.due_at, d.sequence LIMIT 1)
+        FROM pending WHERE pending.webhook IS NOT NULL
+    "
+);
+
+/// Those of the webhooks in the JSON list `$1`.
+pub(super) const WAITING_OF: Sql = Sql {
+    sqlite: waiting!("SELECT value FROM json_each($1)"),
+    postgres: waiting!(
+        "SELECT CAST(value AS BIGINT) FROM json_array_elements_text(CAST(CAST($1 AS TEXT) AS JSON))"
+    ),
+};
+
+/// The temporary webhook `$1` of an API key (`$2`, null for all), if it has not ended at `$3`.
+pub(super) const RELAYED: &str = "
+    SELECT w.ordinal, w.api_key, w.batch_messages, w.batch_bytes, w.batch_wait_ms, w.delivery_options, w.delivery_order,
+        k.max_messages_per_second, k.max_delivery_slots, 'closed' AS breaker, e.concurrency_limit, CAST(0 AS BIGINT) AS due_at
+    FROM webhooks w JOIN endpoints e ON e.webhook = w.ordinal
+    LEFT JOIN api_keys k ON k.ordinal = w.api_key
+    WHERE w.id = $1 AND (CAST($2 AS TEXT) IS NULL OR k.id = $2)
+        AND w.active = 1 AND w.deleted = 0 AND w.relay_until > $3";
+
+/// Batches of one webhook that may be leased at once, where deliveries are put together: enough that its endpoint need not
+/// wait for the database between two of them.
+const LEASED_BATCHES: u32 = 4;
+
+/// A webhook with deliveries to be leased.
+pub(super) struct DueWebhook {
+    pub(super) ordinal: i64,
+    pub(super) tenant: Tenant,
+    pub(super) limits: TenantLimits,
+    /// Attempts in a second, where its owner asks for a rate.
+    pub(super) per_second: Option<u32>,
+    pub(super) in_order: bool,
+    pub(super) breaker: Breaker,
+    /// Attempts that may be leased at once; `None` for as many as there are.
+    pub(super) leasable: Option<u32>,
+    pub(super) batch: Option<Batch>,
+    pub(super) due_at: Timestamp,
+    /// Its part of all that its owner may hold, where that is split among those with something due.
+    pub(super) even_part: u32,
+}
+
+/// Which of the webhooks with something due were looked at.
+#[derive(Clone, Copy)]
+pub(super) enum Looked {
+    AtAll,
+    /// Others may have something due too: those of which the process holds deliveries.
+    AtSome,
+}
+
+impl DueWebhook {
+    /// Deliveries of it that may be leased at once, where each webhook may have `quota` and so much is left of its tenant's
+    /// share.
+    pub(super) fn quota(&self, quota: u32, left: Left) -> u32 {
+        if self.breaker != Breaker::Closed {
+            return 1;
+        }
+        let share = left.of_process();
+        let quota = match self.batch {
+            None => quota
+                .min(TenantShares::quota_of_webhook(share))
+                .min(self.even_part),
+            Some(batch) => quota
+                .max(batch.max_messages.saturating_mul(LEASED_BATCHES))
+                .min(share.deliveries.div_ceil(LEASED_BATCHES))
+                .min(self.even_part.max(batch.max_messages)),
+        };
+        quota.min(left.slots_of_webhook()).min(self.borne())
+    }
+
+    pub(super) const fn holder(&self) -> Holder {
+        Holder {
+            tenant: self.tenant,
+            webhook: self.ordinal,
+        }
+    }
+
+    /// Deliveries of it that one attempt takes of those that are due: of a lane the first alone is.
+    pub(super) fn due_in_one(&self) -> u32 {
+        let batch = self.batch.filter(|_| !self.in_order);
+        batch.map_or(1, |batch| batch.max_messages.max(1))
+    }
+
+    /// Deliveries that its endpoint is believed to bear at once, and that its owner wants it to.
+    fn borne(&self) -> u32 {
+        let in_one = self.batch.map_or(1, |batch| batch.max_messages);
+        self.leasable
+            .map_or(u32::MAX, |limit| limit.saturating_mul(in_one))
+    }
+}
+
+/// The webhooks with something due, in the order in which they are leased of. Those of which the process holds as much as it may
+/// are left out: to look each of them up while others wait for the turn to write would cost more than all else.
+pub(super) fn in_turn(
+    mut webhooks: Vec<DueWebhook>,
+    request: &LeaseRequest,
+    looked: Looked,
+) -> Vec<DueWebhook> {
+    webhooks.retain(|webhook| webhook.due_at <= request.now);
+    let mut due: HashMap<Tenant, u32> = HashMap::new();
+    for webhook in &webhooks {
+        *due.entry(webhook.tenant).or_default() += 1;
+    }
+    for webhook in &mut webhooks {
+        let of_tenant = due.get(&webhook.tenant).copied().unwrap_or(1);
+        let others = match looked {
+            Looked::AtAll => 0,
+            Looked::AtSome => request.shares.webhooks_held(webhook.tenant),
+        };
+        webhook.even_part = request
+            .shares
+            .even_part(webhook.tenant, of_tenant.max(others));
+    }
+    webhooks.retain(|webhook| {
+        let left = Left::of_process_alone(&request.shares, webhook.tenant);
+        request.shares.held_of_webhook(webhook.ordinal) < webhook.quota(request.limits.quota, left)
+    });
+    webhooks.sort_by_key(|webhook| {
+        let held = request.shares.held(webhook.tenant).deliveries;
+        (held, webhook.due_at)
+    });
+    webhooks
+}
+
+pub(super) fn due_webhook(row: &Row) -> Result<DueWebhook, StoreError> {
+    Ok(DueWebhook {
+        ordinal: row.integer("ordinal")?,
+        tenant: rows::tenant(row)?,
+        limits: TenantLimits::of(row)?,
+        per_second: rows::delivery_options(row)?.max_per_second,
+        in_order: rows::order(row)? != DeliveryOrder::None,
+        breaker: rows::breaker(row)?,
+        leasable: rows::leasable(row)?,
+        batch: rows::batch(row)?,
+        due_at: row.time("due_at")?,
+        even_part: u32::MAX,
+    })
+}
