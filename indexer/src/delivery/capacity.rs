@@ -188,6 +188,12 @@ fn units_of(bytes: u64) -> usize {
     usize::try_from(bytes.div_ceil(UNIT)).unwrap_or(usize::MAX)
 }
 
+/// Makes free again what is more than needed.
+fn give_back(permits: &mut OwnedSemaphorePermit, needed: usize) {
+    let surplus = permits.num_permits().saturating_sub(needed);
+    drop(permits.split(surplus));
+}
+
 /// What can be had of `most` permits; `None` when there is none.
 fn part(free: &Semaphore, most: usize) -> Option<u32> {
     let part = u32::try_from(most.min(free.available_permits())).ok()?;
@@ -208,21 +214,11 @@ impl Reservation {
 
     /// Keeps no more than these leases need, so that the next can be requested while their deliveries are loaded.
     pub(super) fn narrow(&mut self, leased: &[(Holder, Load)]) {
-        let loads = leased.iter().map(|(_, load)| *load);
-        let all = loads.fold(Load::default(), Load::and);
+        let all: Load = leased.iter().map(|(_, load)| *load).sum();
         let places = usize::try_from(all.deliveries).unwrap_or(usize::MAX);
+        give_back(&mut self.reserved, places);
         // Each body is rounded up.
-        let units = units_of(all.bytes).saturating_add(places);
-        let (kept, units) = (
-            places.min(self.reserved.num_permits()),
-            units.min(self.units.num_permits()),
-        );
-        if let (Some(reserved), Some(units)) = (self.reserved.split(kept), self.units.split(units))
-        {
-            // The rest is given back with what it was split off.
-            self.reserved = reserved;
-            self.units = units;
-        }
+        give_back(&mut self.units, units_of(all.bytes).saturating_add(places));
         self.leased = leased
             .iter()
             .map(|(holder, load)| HeldPart::new(&self.held, *holder, *load))

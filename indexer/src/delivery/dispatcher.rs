@@ -150,16 +150,18 @@ impl Dispatcher {
                 }
             };
             match leased {
-                Ok(Some((leases, reservation))) => {
+                Ok(granted) => {
                     in_flight.outage.recovered();
-                    let load = leases.load();
-                    found |= load.deliveries > 0;
+                    let Some((leases, reservation)) = granted else {
+                        break;
+                    };
+                    found = true;
+                    let more = is_full(leases.load());
                     in_flight.load(leases, reservation);
-                    if !is_full(load) {
+                    if !more {
                         break;
                     }
                 }
-                Ok(None) => break,
                 Err(error) => {
                     self.metrics.store_failed(&error);
                     in_flight.outage.failed(error.outage(), &error);
@@ -170,6 +172,7 @@ impl Dispatcher {
         found
     }
 
+    /// `None` when there is no capacity, or nothing is due.
     async fn lease(
         &self,
         of: Option<&LeasedWebhooks>,
@@ -184,7 +187,7 @@ impl Dispatcher {
         let request = reservation.lease_request();
         let leases = self.store.lease_due_pending(of, request).await?;
         reservation.narrow(leases.loads());
-        Ok(Some((leases, reservation)))
+        Ok((!leases.loads().is_empty()).then_some((leases, reservation)))
     }
 
     /// One attempt, or none when there is no permit for it or it is broken off.

@@ -1,6 +1,6 @@
 //! Tenants: the owners of webhooks, as far as capacity is shared among them.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{collections::HashMap, iter::Sum, sync::Arc};
 
 /// The owner of webhooks: an API key, or the keyless caller.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -57,6 +57,12 @@ impl Load {
             deliveries: self.deliveries.div_ceil(2),
             bytes: self.bytes.div_ceil(2),
         }
+    }
+}
+
+impl Sum for Load {
+    fn sum<I: Iterator<Item = Self>>(loads: I) -> Self {
+        loads.fold(Self::default(), Self::and)
     }
 }
 

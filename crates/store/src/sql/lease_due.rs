@@ -175,7 +175,9 @@ impl Store {
             // Where the next body is too long for what is left, those of other webhooks may not be.
             let took = lease_of_webhook(&mut write, due, request, within, &mut leased).await?;
             shares.take(tenant, took);
-            loads.push((due.holder(), took));
+            if took != Load::default() {
+                loads.push((due.holder(), took));
+            }
             left.total = left.total.saturating_sub(took.deliveries);
             left.bytes = left.bytes.saturating_sub(took.bytes);
             left.oversized &= took == Load::default();

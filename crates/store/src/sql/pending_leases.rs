@@ -38,8 +38,7 @@ impl PendingLeases {
     /// How much is leased in all.
     #[must_use]
     pub fn load(&self) -> Load {
-        let loads = self.loads().iter();
-        loads.fold(Load::default(), |all, (_, load)| all.and(*load))
+        self.loads().iter().map(|(_, load)| *load).sum()
     }
 
     /// Waits until what is to be delivered is on the disk, and loads it.
