@@ -14,6 +14,7 @@ mod delivery_options;
 mod encryption;
 mod endpoint;
 mod event_kind;
+mod fair_part;
 mod filter_state;
 mod filters;
 mod id;
@@ -81,6 +82,7 @@ pub use self::{
 };
 pub(crate) use self::{
     encryption::{SealFault, SealedColumn},
+    fair_part::{Kept, fair_part},
     filters::edit_addresses,
     pace::Pace,
 };

@@ -1,6 +1,6 @@
 //! Retention: removes old messages, ended temporary webhooks and the rest of deleted ones, bit by bit.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use serde::Serialize;
 
@@ -16,6 +16,7 @@ use super::{
 use crate::{
     Removed, Retention, StoreError, Timestamp, WebhookId,
     backend::{Connection, Durability, Value, json_rows, over_rows, signed, values},
+    model::{Kept, fair_part},
 };
 
 /// Messages removed in one transaction: few enough that no other write waits noticeably for its turn.
@@ -90,7 +91,16 @@ impl Store {
     }
 
     /// Removes messages of the owners of whom more is kept than their quota says: finished ones first, then those that nobody
-    /// has accepted, the oldest first. What is leased stays.
+    /// has accepted, the oldest first. What is leased stays. It looks at every message of owners with such a quota.
+    ///
+    /// # Errors
+    /// A failure of the database; what was removed until then stays removed.
+    pub async fn prune_to_quotas(&self, now: Timestamp) -> Result<Removed, StoreError> {
+        let mut removed = Removed::default();
+        self.keep_to_quotas(now, &mut removed).await?;
+        Ok(removed)
+    }
+
     async fn keep_to_quotas(
         &self,
         now: Timestamp,
@@ -130,13 +140,11 @@ impl Store {
     async fn excess_of(&self, tenant: i64, limit: u64) -> Result<i64, StoreError> {
         let mut read = self.read().await?;
         let (bytes, messages) = stored(&mut read, Some(tenant)).await?;
-        let over = u128::from(bytes.saturating_sub(limit));
-        let excess = (over * u128::from(messages)).div_ceil(u128::from(bytes.max(1)));
-        Ok(i64::try_from(excess).unwrap_or(i64::MAX))
+        Ok(Kept { bytes, messages }.excess(limit))
     }
 
-    /// Removes finished messages until no more than `limit` bytes are kept: of the tenant with most bytes, and of none
-    /// who has less than an equal part. His messages are not removed for the sake of another's that nobody accepts.
+    /// Removes finished messages until no more than `limit` bytes are kept: of the tenant with most bytes first, and of none
+    /// who has no more than a fair part of the limit. His messages are not removed for the sake of another's that nobody accepts.
     async fn make_room(
         &self,
         limit: u64,
@@ -146,41 +154,54 @@ impl Store {
         if self.kept_bytes().await? <= limit {
             return Ok(());
         }
-        let mut bytes = self.bytes_by_tenant().await?;
-        let mut without_finished = BTreeSet::new();
+        let mut tenants = self.kept_by_tenant().await?;
+        let part = fair_part(tenants.values().map(|kept| kept.bytes), limit);
         while self.kept_bytes().await? > limit {
-            let Some(tenant) = largest(&bytes, &without_finished) else {
+            let greediest = tenants.iter().max_by_key(|(_, kept)| kept.bytes);
+            let Some((&tenant, &kept)) = greediest.filter(|(_, kept)| kept.bytes > part) else {
                 removed.too_large = true;
                 break;
             };
+            let excess = kept.excess(part).min(CHUNK);
             let chunk = self
-                .remove_of_tenant(FINISHED_OF_TENANT, (tenant, CHUNK), now)
+                .remove_of_tenant(FINISHED_OF_TENANT, (tenant, excess), now)
                 .await?;
-            if chunk.messages.is_empty() {
-                without_finished.insert(tenant);
+            let count = total(&chunk.messages);
+            if count == 0 {
+                // What is left of him is not finished.
+                tenants.remove(&tenant);
+            } else {
+                tenants.insert(tenant, kept.without(count, chunk.bytes));
             }
-            if let Some(left) = bytes.get_mut(&tenant) {
-                *left = left.saturating_sub(chunk.bytes);
-            }
-            removed.for_room = removed.for_room.saturating_add(total(&chunk.messages));
+            removed.for_room = removed.for_room.saturating_add(count);
         }
         Ok(())
     }
 
-    /// Bytes of bodies by tenant: the ordinal of an API key, 0 for none. It looks at every message, so it is for when there
-    /// is no room.
-    async fn bytes_by_tenant(&self) -> Result<BTreeMap<i64, u64>, StoreError> {
+    /// What is kept of each tenant: the ordinal of an API key, 0 for none. It looks at every message and attempt, so it is for
+    /// when there is no room.
+    async fn kept_by_tenant(&self) -> Result<BTreeMap<i64, Kept>, StoreError> {
         let mut read = self.read().await?;
         let found = read
             .rows(
-                "SELECT coalesce(w.api_key, 0) AS tenant, CAST(sum(octet_length(m.body) + m.shared_bytes) AS BIGINT) AS bytes
-                 FROM messages m JOIN webhooks w ON w.ordinal = m.webhook GROUP BY coalesce(w.api_key, 0)",
+                "SELECT coalesce(w.api_key, 0) AS tenant, CAST(sum(k.bytes) AS BIGINT) AS bytes,
+                     CAST(sum(k.messages) AS BIGINT) AS messages
+                 FROM (
+                     SELECT webhook, sum(octet_length(body) + shared_bytes) AS bytes, count(*) AS messages
+                     FROM messages GROUP BY webhook
+                     UNION ALL
+                     SELECT webhook, sum(octet_length(request_headers) + coalesce(octet_length(response), 0)), 0
+                     FROM attempts GROUP BY webhook
+                 ) k JOIN webhooks w ON w.ordinal = k.webhook GROUP BY coalesce(w.api_key, 0)",
                 values![],
             )
             .await?;
         found
             .iter()
-            .map(|row| Ok((row.integer("tenant")?, row.unsigned("bytes")?)))
+            .map(|row| {
+                let (bytes, messages) = (row.unsigned("bytes")?, row.unsigned("messages")?);
+                Ok((row.integer("tenant")?, Kept { bytes, messages }))
+            })
             .collect()
     }
 
@@ -366,19 +387,6 @@ fn total(counts: &BTreeMap<i64, u64>) -> u64 {
     counts
         .values()
         .fold(0, |sum, count| sum.saturating_add(*count))
-}
-
-/// Of the tenants who have finished messages the one with most bytes, unless he has less than an equal part of all.
-fn largest(bytes: &BTreeMap<i64, u64>, without_finished: &BTreeSet<i64>) -> Option<i64> {
-    let all: u64 = bytes
-        .values()
-        .fold(0, |sum, each| sum.saturating_add(*each));
-    let equal = all / u64::try_from(bytes.len()).unwrap_or(u64::MAX).max(1);
-    bytes
-        .iter()
-        .filter(|(tenant, bytes)| !without_finished.contains(tenant) && **bytes >= equal)
-        .max_by_key(|(_, bytes)| **bytes)
-        .map(|(tenant, _)| *tenant)
 }
 
 /// Removes messages with their deliveries and attempts, and counts their bytes off, which it returns.

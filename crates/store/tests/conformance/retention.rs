@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use sluice_store::{Access, BodyTemplate, Outcome, Quotas, Removed, Retention, Timestamp};
+use sluice_store::{
+    Access, BodyTemplate, Outcome, Quotas, Removed, Retention, Timestamp, WebhookId,
+};
 
 use crate::{fixture::*, on_both};
 
@@ -10,6 +12,7 @@ on_both!(
     pruning_takes_old_finished_messages_only,
     a_bounded_size_takes_finished_messages_and_says_when_that_is_not_enough,
     room_is_made_of_the_largest_tenant_s_messages_and_not_of_another_s,
+    who_keeps_more_than_most_loses_nothing_for_one_whose_receiver_is_dead,
     an_owner_is_kept_to_its_quota_and_no_other_pays_for_it,
     undelivered_messages_go_only_for_their_age_and_are_reported,
 );
@@ -102,15 +105,47 @@ async fn room_is_made_of_the_largest_tenant_s_messages_and_not_of_another_s(fixt
     let removed = store.prune(&tight(bytes - 1)).await.expect("prunes");
     assert_eq!(
         (removed.for_room, removed.too_large),
-        (10, false),
-        "a chunk"
+        (1, false),
+        "no more than there is no room for"
     );
-    assert_eq!((kept(small).await, kept(large).await), (2, 10));
+    assert_eq!((kept(small).await, kept(large).await), (2, 19));
 
-    // What is left of the large one's was never accepted.
-    let removed = store.prune(&tight(1)).await.expect("prunes");
-    assert_eq!((removed.for_room, removed.too_large), (0, true));
+    // Half of this is more than the small one has. What is left of the large one's was never accepted.
+    let removed = store.prune(&tight(bytes / 3)).await.expect("prunes");
+    assert_eq!((removed.for_room, removed.too_large), (9, true));
     assert_eq!((kept(small).await, kept(large).await), (2, 10));
+}
+
+async fn who_keeps_more_than_most_loses_nothing_for_one_whose_receiver_is_dead(fixture: &Fixture) {
+    let store = &fixture.store;
+    let mut ids = Vec::new();
+    for number in 1..=8 {
+        let (key, _) = with_key(store, number, &number.to_string()).await;
+        let mut new = webhook(number);
+        new.owner = Access::Key(key);
+        ids.push(store.create_webhook(&new, 100).await.expect("created").id);
+    }
+    let (dead, busy) = (&ids[0], &ids[1]);
+    // Busy has four times what is an equal part of the room, and far less than what it leaves to the dead one.
+    let of = |id: &WebhookId, count| {
+        (1..=count)
+            .map(|number| message(id, number))
+            .collect::<Vec<_>>()
+    };
+    let mut finished = of(busy, 20);
+    finished.extend(ids[2..].iter().flat_map(|id| of(id, 1)));
+    store_messages(store, &finished).await;
+    accept(store, &lease(store, NOW).await).await;
+    let before = store.queue_stats().await.expect("counts").bytes;
+    store_messages(store, &of(dead, 100)).await;
+
+    let tight = Retention {
+        max_bytes: Some(before * 2),
+        ..keep(NOW)
+    };
+    let removed = store.prune(&tight).await.expect("prunes");
+    assert_eq!((removed.for_room, removed.too_large), (0, true));
+    assert_eq!(deliveries(store, busy).await.len(), 20);
 }
 
 async fn an_owner_is_kept_to_its_quota_and_no_other_pays_for_it(fixture: &Fixture) {
