@@ -24,7 +24,7 @@ use crate::{
     delivery::{
         capacity::{DispatchCapacity, Submissions},
         dispatcher::Dispatcher,
-        limits::{MAX_LEASED, MAX_LEASED_BYTES, most_leased},
+        limits::{MAX_LEASED, MAX_LEASED_BYTES, MOST_IDLE, most_idle, most_leased},
         retry,
     },
     events::{idl::Idls, subscription_index::Subscriptions},
@@ -73,7 +73,8 @@ pub async fn run(
     let listener = TcpListener::bind(listen)
         .await
         .with_context(|| format!("cannot listen on {listen} for health requests"))?;
-    let client = client(&config)?;
+    let open_files = raised_open_files();
+    let client = client(&config, open_files)?;
     // One task's end ends them all, so that a supervisor sees a dead process and not half an indexer.
     let stop = shutdown.child_token();
     let (clock, following) = follow_database(host, store.clone(), stop.clone()).await?;
@@ -82,7 +83,8 @@ pub async fn run(
     let (status, metrics) = (Status::default(), Metrics::default());
     let (traces, exporting) = traces(&config)?;
     let stored = Arc::new(Notify::new());
-    let submissions = submissions(client.deadline());
+    let submissions =
+        Submissions::with_room(client.deadline(), most_leased(open_files), MAX_LEASED_BYTES);
     let servers = servers(&config);
     let leader_tasks = LeaderTasks {
         node: node(&config),
@@ -157,11 +159,10 @@ async fn until_ended(
     Ok(())
 }
 
-/// To a dispatcher that has no more deliveries at once than this process may have sockets for.
-fn submissions(deadline: Duration) -> Submissions {
-    let sockets = u64::try_from(MAX_LEASED).unwrap_or(u64::MAX);
-    let open_files = open_files::raise(sockets.saturating_add(open_files::OTHERS));
-    Submissions::with_room(deadline, most_leased(open_files), MAX_LEASED_BYTES)
+/// How many files this process may have open, after asking for a socket for each delivery and one that is kept for the next.
+fn raised_open_files() -> Option<u64> {
+    let sockets = u64::try_from(MAX_LEASED.saturating_add(MOST_IDLE)).unwrap_or(u64::MAX);
+    open_files::raise(sockets.saturating_add(open_files::OTHERS))
 }
 
 /// What decodes events: the built-in IDLs, the exchange's for its address on this cluster, and those that are configured.
@@ -193,14 +194,16 @@ async fn follow_database(
     Ok((reference.clock(), reference.run(stop)))
 }
 
-fn client(config: &Config) -> anyhow::Result<Client> {
+/// What posts messages, with no more connections kept open than this process has files for.
+fn client(config: &Config, open_files: Option<u64>) -> anyhow::Result<Client> {
     let reach = if config.webhooks.allow_http_loopback {
         Reach::PublicAndLoopback
     } else {
         Reach::Public
     };
-    Client::new(config.webhooks.delivery_timeout(), reach)
-        .context("cannot set up the HTTP client for deliveries")
+    let client = Client::new(config.webhooks.delivery_timeout(), reach)
+        .context("cannot set up the HTTP client for deliveries")?;
+    Ok(client.keeping_open(most_idle(open_files)))
 }
 
 /// The traces of messages, and the task that sends them where there is a collector.

@@ -27,7 +27,7 @@ use crate::{
     connection::{Connection, Outgoing},
     connector::Connector,
     error::{SendError, SetupError},
-    pool::Pool,
+    pool::{MOST_IDLE, Pool},
     request::{self, SignedRequest, WebhookRequest},
     resolve::{CachedResolver, Resolver, SystemResolver},
     retry_after,
@@ -93,10 +93,19 @@ impl Client {
         Ok(Self {
             reach,
             connector: Arc::new(Connector::new(resolver, own.clone())?),
-            pool: Arc::default(),
+            pool: Arc::new(Pool::of(MOST_IDLE)),
             own,
             deadline: deadline.clamp(SHORTEST_DEADLINE, LONGEST_DEADLINE),
         })
+    }
+
+    /// The client with no more than so many connections kept open between attempts, to all endpoints together.
+    #[must_use]
+    pub fn keeping_open(self, most: usize) -> Self {
+        Self {
+            pool: Arc::new(Pool::of(most)),
+            ..self
+        }
     }
 
     /// The deadline of an attempt.

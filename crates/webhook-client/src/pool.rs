@@ -17,23 +17,40 @@ const IDLE_CONNECTIONS: usize = 16;
 /// How long they are kept: less than the minute after which many servers close theirs.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// Connections kept open to all endpoints together, unless the client is told otherwise: each is an open file, and an owner
+/// may have webhooks at as many hosts as he likes. A quarter of the files that a process is given where nobody asks for more.
+pub(crate) const MOST_IDLE: usize = 256;
+
 /// Idle connections by endpoint: scheme, host and port, as they begin a URL.
-#[derive(Default)]
-pub(crate) struct Pool(Mutex<Idle>);
+pub(crate) struct Pool {
+    idle: Mutex<Idle>,
+    /// Connections kept open to all endpoints together.
+    most: usize,
+}
 
 #[derive(Default)]
 struct Idle {
     /// Those of an endpoint in the order in which they became idle.
     endpoints: HashMap<String, Vec<(Instant, Connection)>>,
+    /// Of all endpoints together.
+    count: usize,
     /// Whether a task closes those that have been idle for too long.
     is_swept: bool,
 }
 
 impl Pool {
+    /// A pool that keeps so many connections open to all endpoints together.
+    pub(crate) fn of(most: usize) -> Self {
+        Self {
+            idle: Mutex::default(),
+            most,
+        }
+    }
+
     /// The connection to an endpoint that became idle last, if one is open.
     pub(crate) fn take(&self, endpoint: &str) -> Option<Connection> {
         loop {
-            let (since, mut connection) = self.0.lock().endpoints.get_mut(endpoint)?.pop()?;
+            let (since, mut connection) = self.idle.lock().pop(endpoint)?;
             if since.elapsed() < IDLE_TIMEOUT && connection.is_open() {
                 return Some(connection);
             }
@@ -42,15 +59,19 @@ impl Pool {
 
     /// Keeps a connection for the next attempt, unless enough are kept.
     pub(crate) fn keep(self: &Arc<Self>, endpoint: &str, connection: Connection) {
-        let mut idle = self.0.lock();
+        let mut idle = self.idle.lock();
+        if idle.count >= self.most {
+            return;
+        }
         let kept = (Instant::now(), connection);
         match idle.endpoints.get_mut(endpoint) {
-            Some(of_endpoint) if of_endpoint.len() >= IDLE_CONNECTIONS => {}
+            Some(of_endpoint) if of_endpoint.len() >= IDLE_CONNECTIONS => return,
             Some(of_endpoint) => of_endpoint.push(kept),
             None => {
                 idle.endpoints.insert(endpoint.to_owned(), vec![kept]);
             }
         }
+        idle.count = idle.count.saturating_add(1);
         if !idle.is_swept {
             idle.is_swept = true;
             tokio::spawn(sweep(Arc::downgrade(self)));
@@ -59,13 +80,22 @@ impl Pool {
 
     /// Closes what has been idle for too long; returns whether anything is left.
     fn close_old(&self) -> bool {
-        let mut idle = self.0.lock();
+        let mut idle = self.idle.lock();
         idle.endpoints.retain(|_, of_endpoint| {
             of_endpoint.retain(|(since, _)| since.elapsed() < IDLE_TIMEOUT);
             !of_endpoint.is_empty()
         });
+        idle.count = idle.endpoints.values().map(Vec::len).sum();
         idle.is_swept = !idle.endpoints.is_empty();
         idle.is_swept
+    }
+}
+
+impl Idle {
+    fn pop(&mut self, endpoint: &str) -> Option<(Instant, Connection)> {
+        let newest = self.endpoints.get_mut(endpoint)?.pop()?;
+        self.count = self.count.saturating_sub(1);
+        Some(newest)
     }
 }
 
@@ -96,7 +126,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_newest_open_connection_of_an_endpoint_is_given_out_once() {
-        let pool = Arc::new(Pool::default());
+        let pool = Arc::new(Pool::of(MOST_IDLE));
         let (oldest, _peer) = connection().await;
         let (closed, its_peer) = connection().await;
         pool.keep(A, oldest);
@@ -109,7 +139,7 @@ mod tests {
 
     #[tokio::test]
     async fn no_more_are_kept_than_are_needed_at_once() {
-        let pool = Arc::new(Pool::default());
+        let pool = Arc::new(Pool::of(MOST_IDLE));
         let mut peers = Vec::new();
         for _ in 0..IDLE_CONNECTIONS + 3 {
             let (connection, peer) = connection().await;
@@ -119,5 +149,21 @@ mod tests {
         let taken = std::iter::from_fn(|| pool.take(A)).count();
         assert_eq!(taken, IDLE_CONNECTIONS);
         assert!(!pool.close_old(), "nothing is left to be swept");
+    }
+
+    #[tokio::test]
+    async fn no_more_are_kept_of_all_endpoints_together_than_files_are_spared_for_them() {
+        let pool = Arc::new(Pool::of(3));
+        let mut peers = Vec::new();
+        let hosts = ["a", "b", "c", "d"].map(|host| format!("https://{host}.example:443"));
+        for host in &hosts {
+            let (connection, peer) = connection().await;
+            pool.keep(host, connection);
+            peers.push(peer);
+        }
+        assert!(pool.take(&hosts[3]).is_none(), "there was no room");
+        let taken = pool.take(&hosts[0]).expect("kept");
+        pool.keep(&hosts[3], taken);
+        assert!(pool.take(&hosts[3]).is_some(), "one was given out");
     }
 }

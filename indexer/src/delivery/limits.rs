@@ -26,6 +26,17 @@ pub fn most_leased(open_files: Option<u64>) -> usize {
     half.clamp(LEAST_LEASED, MAX_LEASED)
 }
 
+/// Connections that this process keeps open between attempts, to all endpoints together: enough for some hundred endpoints that
+/// are sent to all the time, each a few kilobytes.
+pub const MOST_IDLE: usize = 1024;
+
+/// Connections that this process keeps open between attempts where it may have so many files open: half of what deliveries in
+/// flight may take, so that owners with webhooks at many hosts leave a quarter of the files to the rest.
+#[must_use]
+pub fn most_idle(open_files: Option<u64>) -> usize {
+    (most_leased(open_files) / 2).min(MOST_IDLE)
+}
+
 /// Bytes of bodies that this process holds leases on at once. A body may have megabytes, and is in memory twice while it is
 /// sent.
 pub const MAX_LEASED_BYTES: u64 = 96 * 1024 * 1024;
@@ -56,5 +67,15 @@ mod tests {
         assert_eq!(most_leased(Some(1 << 20)), MAX_LEASED);
         assert_eq!(most_leased(Some(4_096)), 2_048);
         assert_eq!(most_leased(Some(0)), LEAST_LEASED);
+    }
+
+    #[test]
+    fn connections_that_wait_leave_a_quarter_of_the_open_files_to_the_rest() {
+        assert_eq!(most_idle(None), MOST_IDLE);
+        for files in [256_u64, 1_024, 4_096, 1 << 20] {
+            let taken = most_leased(Some(files)) + most_idle(Some(files));
+            let taken = u64::try_from(taken).expect("small");
+            assert!(taken <= files / 4 * 3, "{taken} of {files}");
+        }
     }
 }
