@@ -10,7 +10,7 @@ use std::{
 
 use tokio::task::{JoinHandle, spawn_blocking};
 
-use super::{network_disk, syncs::Syncs};
+use super::{network_disk::DiskKind, syncs::Syncs};
 use crate::StoreError;
 
 /// The file that was opened, as the file system identifies it.
@@ -78,21 +78,22 @@ impl DatabaseFile {
     }
 }
 
-/// Creates an empty database file, its folder too, when absent, unless that is on a network. An existing file is not even opened:
-/// closing a second descriptor of a database file drops the locks that this process holds on it.
-pub(super) fn create(path: &Path) -> io::Result<()> {
-    if let Some(folder) = path
-        .parent()
-        .filter(|folder| !folder.as_os_str().is_empty())
-    {
+/// Creates an empty database file, its folder too, when absent, unless that is on a network by what `kind_of` says of it. An existing
+/// file is not even opened: closing a second descriptor of a database file drops the locks that this process holds on it.
+pub(super) fn create(
+    path: &Path,
+    kind_of: impl Fn(&Path) -> io::Result<DiskKind>,
+) -> io::Result<()> {
+    let named = path.parent().filter(|folder| *folder != Path::new(""));
+    if let Some(folder) = named {
         DirBuilder::new()
             .recursive(true)
             .mode(0o700)
             .create(folder)?;
-        network_disk::refuse(folder)?;
-    } else {
-        network_disk::refuse(Path::new("."))?;
     }
+    kind_of(named.unwrap_or(Path::new(".")))?
+        .refuse_network()
+        .map_err(io::Error::other)?;
     match OpenOptions::new()
         .write(true)
         .create_new(true)

@@ -9,8 +9,11 @@
 //! is on the disk, for which they wait when they have given their turn to the next. Where that fails, the log is folded
 //! before anything else is written.
 
+mod cleaning;
+
 use std::{
     fs::{File, TryLockError},
+    io,
     path::Path,
     sync::Arc,
     time::{Duration, Instant},
@@ -20,11 +23,12 @@ use sqlx::{
     Connection as _, Row as _, Sqlite, SqlitePool, Transaction,
     sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
 };
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, OwnedMutexGuard};
 
 use super::{
     connection::{self, Connection, Durability, PendingWrite, Turn},
     file::{self, DatabaseFile},
+    network_disk::DiskKind,
     other_writers::OtherWriters,
     schema::{self, SchemaVersion},
     statement::{database_time, values},
@@ -101,11 +105,19 @@ struct Inner {
 
 impl SqliteDatabase {
     pub(crate) async fn open(path: &Path) -> Result<Self, StoreError> {
+        Self::open_on(path, DiskKind::of).await
+    }
+
+    /// Opens it unless `kind_of` says that its folder is on a network.
+    async fn open_on(
+        path: &Path,
+        kind_of: impl Fn(&Path) -> io::Result<DiskKind> + Send,
+    ) -> Result<Self, StoreError> {
         let open_error = |source| StoreError::Open {
             place: path.display().to_string(),
             source,
         };
-        file::create(path).map_err(|error| open_error(error.into()))?;
+        file::create(path, kind_of).map_err(|error| open_error(error.into()))?;
         let options = SqliteConnectOptions::new()
             .filename(path)
             .row_buffer_size(ROWS_AHEAD)
@@ -196,15 +208,24 @@ impl SqliteDatabase {
         })
     }
 
-    pub(crate) async fn write(&self, durability: Durability) -> Result<Connection, StoreError> {
+    /// The turn to write: the connection for it works, and the log is whole.
+    async fn turn(&self) -> Result<OwnedMutexGuard<Turn>, StoreError> {
         let mut turn = Arc::clone(&self.0.turn).lock_owned().await;
         self.check_file()?;
         if std::mem::replace(&mut turn.undone, true) && self.drop_broken_writer().await? {
             turn.durability = None;
         }
         if self.0.file.lacks_pages() {
-            self.fold().await?;
+            self.fold(
+                "a sync of its log failed, and the log cannot be folded while another reads it",
+            )
+            .await?;
         }
+        Ok(turn)
+    }
+
+    pub(crate) async fn write(&self, durability: Durability) -> Result<Connection, StoreError> {
+        let mut turn = self.turn().await?;
         if turn.durability != Some(durability) {
             let setting = match durability {
                 Durability::Durable => FOLD_LATE,
@@ -239,8 +260,9 @@ impl SqliteDatabase {
 
     /// Folds the whole log into the database and empties it: what a failed sync left out of the log is in the database then,
     /// and what follows stands behind no hole. Nothing is written before that is done. Other processes on the file are not
-    /// told of the failure; the log is whole for them too once it is folded.
-    async fn fold(&self) -> Result<(), StoreError> {
+    /// told of the failure; the log is whole for them too once it is folded. Where another reads it for long, it fails in
+    /// these words.
+    async fn fold(&self, blocked: &'static str) -> Result<(), StoreError> {
         let begun = Instant::now();
         let mut waiting = self.0.others.wait();
         loop {
@@ -251,10 +273,7 @@ impl SqliteDatabase {
                 break;
             }
             if begun.elapsed() >= BUSY_TIMEOUT {
-                return Err(StoreError::Database(
-                    "a sync of its log failed, and the log cannot be folded while another reads it"
-                        .into(),
-                ));
+                return Err(StoreError::Database(blocked.into()));
             }
             waiting.pause().await;
         }
@@ -415,4 +434,30 @@ pub(super) async fn migrate(pool: &SqlitePool) -> Result<(), sqlx::Error> {
     }
     transaction.commit().await?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_store_is_not_opened_in_a_folder_of_a_network() {
+        let folder = tempfile::tempdir().expect("temporary folder");
+        let path = folder.path().join("sluice.db");
+        let asked = |folder: &Path| {
+            assert_eq!(Some(folder), path.parent());
+            Ok(DiskKind::served("fuse.sshfs"))
+        };
+        let refused = SqliteDatabase::open_on(&path, asked).await;
+        let refused = refused.expect_err("it is of a network");
+        assert!(matches!(refused, StoreError::Open { .. }), "{refused:?}");
+        let words = refused.to_string();
+        assert!(
+            words.contains("fuse.sshfs") && words.contains("store.url"),
+            "{words}"
+        );
+        assert!(!path.exists(), "nothing is left there");
+        let taken = SqliteDatabase::open_on(&path, |_| Ok(DiskKind::served("fuseblk"))).await;
+        taken.expect("a disk of this machine");
+    }
 }

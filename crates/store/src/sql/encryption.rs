@@ -1,6 +1,14 @@
 //! Encryption of what is stored: refuses keys that do not open it, seals what is plaintext, and changes to another key.
+//!
+//! A database keeps what is replaced for a while. SQLite's file is rid of it before plaintext counts as sealed. PostgreSQL rids
+//! itself of it: the rows that were replaced stay in the table's file until a vacuum and until their place is used again, and what
+//! was written before stays in the write-ahead log, its archive, and backups, none of which is in the hands of a client.
 
-use super::{retried::retried, rows, store::Store};
+use super::{
+    retried::retried,
+    rows,
+    store::{Database, Store},
+};
 use crate::{
     EncryptionKeys, StoreError,
     backend::{Durability, Row, Value, values},
@@ -33,7 +41,8 @@ const REPLACE: &str = "
 
 impl Store {
     /// The store as it reads and writes under these keys. What is plaintext is sealed first when they have a current one; a
-    /// process that ends before all is sealed has spoilt nothing, and the next start goes on.
+    /// process that ends before all is sealed has spoilt nothing, and the next start goes on. An SQLite file is then written anew,
+    /// so that nothing of the plaintext is left in it.
     ///
     /// # Errors
     /// [`StoreError::NoEncryptionKey`] when something is sealed by another key, before anything is changed, or a failure of the
@@ -86,11 +95,15 @@ impl Store {
         Ok(())
     }
 
-    /// Seals every webhook of which some column does not begin so; returns how many.
+    /// Seals every webhook of which some column does not begin so, and rids SQLite's file of the plaintext; returns how many.
     async fn seal_all(&self, beginning: &str) -> Result<u64, StoreError> {
         let mut sealed = 0_u64;
         while let Some(batch) = retried!(self.seal_batch(beginning))? {
             sealed = sealed.saturating_add(batch);
+        }
+        // Whether or not this process has sealed it: the one that has may not have come so far.
+        if let Database::Sqlite(database) = &self.database {
+            database.clean().await?;
         }
         Ok(sealed)
     }
@@ -108,9 +121,24 @@ impl Store {
             let replaced = write.execute(REPLACE, resealed(row, &self.keys)?).await?;
             sealed = sealed.saturating_add(replaced);
         }
+        let plaintext = found.iter().map(has_plaintext);
+        if plaintext.collect::<Result<Vec<_>, _>>()?.contains(&true) {
+            write.note_replaced_plaintext().await?;
+        }
         write.commit().await?;
         Ok(Some(sealed))
     }
+}
+
+/// Whether something of a webhook is not sealed, by any key.
+fn has_plaintext(row: &Row) -> Result<bool, StoreError> {
+    let columns = [
+        Some(row.text("secret")?),
+        row.optional_text("previous_secrets")?,
+        Some(row.text("headers")?),
+    ];
+    let is_plain = |stored: &String| !stored.starts_with(EncryptionKeys::sealed_beginning());
+    Ok(columns.iter().flatten().any(is_plain))
 }
 
 /// The parameters of [`REPLACE`]: the columns sealed by the current key, and as they are.

@@ -1,6 +1,6 @@
 //! Encryption: what of webhooks is secret is stored sealed, moves to another key, and opens under no wrong one.
 
-use std::{fs, time::Duration};
+use std::{collections::BTreeSet, fs, time::Duration};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use sluice_store::{
@@ -192,24 +192,86 @@ async fn a_key_is_replaced_by_another_in_steps_that_may_be_interrupted(fixture: 
     assert!(is_without_key(&late), "{late}");
 }
 
+/// What [`create`] gives a webhook that nobody may read.
+fn secret_words(number: u8) -> [String; 3] {
+    let secret = |byte| {
+        let secret = Secret::from_random([byte; 32]);
+        secret.expose().trim_start_matches("whsec_").to_owned()
+    };
+    let rotated = number.wrapping_add(100);
+    [PASSWORD.to_owned(), secret(number), secret(rotated)]
+}
+
+/// Which of the secrets of webhooks are readable in some file of the store.
+fn readable(fixture: &Fixture, numbers: std::ops::Range<u8>) -> Vec<String> {
+    let files = fs::read_dir(fixture.folder()).expect("lists");
+    let files: Vec<String> = files
+        .map(|file| fs::read(file.expect("lists").path()).expect("reads"))
+        .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+        .collect();
+    assert!(
+        files.iter().any(|text| !text.is_empty()),
+        "the database is there"
+    );
+    let words: BTreeSet<String> = numbers.flat_map(secret_words).collect();
+    let is_readable = |word: &String| files.iter().any(|text| text.contains(word));
+    words.into_iter().filter(is_readable).collect()
+}
+
 #[tokio::test]
 async fn no_secret_is_readable_in_the_file() {
     let fixture = Fixture::sqlite().await;
     let store = process(&fixture, keys(1, None)).await;
     create(&store, 1).await;
-    let words = [
-        PASSWORD,
-        Secret::from_random([1; 32]).expose(),
-        Secret::from_random([101; 32]).expose(),
-    ]
-    .map(|word| word.trim_start_matches("whsec_").as_bytes().to_vec());
-    let mut read = 0;
-    for file in fs::read_dir(fixture.folder()).expect("lists") {
-        let bytes = fs::read(file.expect("lists").path()).expect("reads");
-        read += bytes.len();
-        for word in &words {
-            assert!(!bytes.windows(word.len()).any(|window| window == word));
+    assert_eq!(readable(&fixture, 1..2), [""; 0]);
+}
+
+#[tokio::test]
+async fn no_plaintext_is_left_in_the_file_once_it_is_sealed() {
+    const WEBHOOKS: u8 = 20;
+    let fixture = Fixture::sqlite().await;
+    for number in 0..WEBHOOKS {
+        let id = create(&fixture.store, number).await;
+        if number % 4 == 0 {
+            let deleted = fixture.store.delete_webhook(&Access::All, &id).await;
+            assert!(deleted.expect("deletes"));
         }
     }
-    assert!(read > 0, "the database is there");
+    fixture.store.close().await;
+    assert_ne!(readable(&fixture, 0..WEBHOOKS), [""; 0]);
+    let store = process(&fixture, keys(1, None)).await;
+    assert_eq!(
+        readable(&fixture, 0..WEBHOOKS),
+        [""; 0],
+        "nor in the log, while it is open"
+    );
+    store.close().await;
+    assert_eq!(readable(&fixture, 0..WEBHOOKS), [""; 0]);
+}
+
+#[tokio::test]
+async fn plaintext_is_removed_although_the_process_that_sealed_it_ended_before() {
+    // With the last batch that it seals, and with another one left.
+    for webhooks in [3, 101] {
+        let fixture = Fixture::sqlite().await;
+        let mut ids = Vec::new();
+        for number in 0..webhooks {
+            ids.push(create(&fixture.store, number).await);
+        }
+        let ending = fixture.another().await;
+        ending.fail_syncs(1);
+        let ended = ending.encrypted(keys(1, None)).await;
+        ended.expect_err("its first batch is the last thing that it does");
+        let read = fixture.store.secrets(&Access::All, &ids[0], NOW).await;
+        assert!(is_without_key(&read.expect_err("is sealed all the same")));
+        fixture.store.close().await;
+        assert_ne!(readable(&fixture, 0..webhooks), [""; 0]);
+        let next = process(&fixture, keys(1, None)).await;
+        next.close().await;
+        assert_eq!(readable(&fixture, 0..webhooks), [""; 0]);
+        let last = process(&fixture, keys(1, None)).await;
+        for (number, id) in (0..webhooks).zip(&ids) {
+            assert_whole(&last, id, number).await;
+        }
+    }
 }
