@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::{rows, store::Store};
+use super::{retried::retried, rows, store::Store};
 use crate::{
     EndpointState, StoreError, Timestamp, WebhookId,
     backend::{Connection, Durability, json_rows, over_rows, values},
@@ -53,6 +53,14 @@ impl Store {
     /// # Errors
     /// A failure of the database.
     pub async fn set_endpoint(
+        &self,
+        id: &WebhookId,
+        state: &EndpointState,
+    ) -> Result<bool, StoreError> {
+        retried!(self.try_set_endpoint(id, state))
+    }
+
+    async fn try_set_endpoint(
         &self,
         id: &WebhookId,
         state: &EndpointState,

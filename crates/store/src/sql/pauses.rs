@@ -1,6 +1,6 @@
 //! Pauses: notes which slots a webhook that is switched off does not watch, until it was told of them.
 
-use super::{rows, store::Store};
+use super::{retried::retried, rows, store::Store};
 use crate::{
     Pause, StoreError,
     backend::{Connection, Durability, signed, values},
@@ -52,6 +52,10 @@ impl Store {
     /// # Errors
     /// A failure of the database.
     pub async fn forget_pause(&self, pause: &Pause) -> Result<(), StoreError> {
+        retried!(self.try_forget_pause(pause))
+    }
+
+    async fn try_forget_pause(&self, pause: &Pause) -> Result<(), StoreError> {
         let mut write = self.write(Durability::Durable).await?;
         write
             .execute(

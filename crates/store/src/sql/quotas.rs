@@ -29,6 +29,10 @@ impl Store {
     /// # Errors
     /// A failure of the database.
     pub async fn set_quotas(&self, id_or_name: &str, quotas: Quotas) -> Result<bool, StoreError> {
+        retried!(self.try_set_quotas(id_or_name, quotas))
+    }
+
+    async fn try_set_quotas(&self, id_or_name: &str, quotas: Quotas) -> Result<bool, StoreError> {
         let mut write = self.write(Durability::Durable).await?;
         let changed = write
             .execute(

@@ -1,6 +1,6 @@
 //! Refused filters: which webhooks the stream's server does not serve, and why.
 
-use super::store::Store;
+use super::{retried::retried, store::Store};
 use crate::{
     Revision, StoreError, WebhookId,
     backend::{Durability, json_rows, over_rows, signed, values},
@@ -13,6 +13,15 @@ impl Store {
     /// # Errors
     /// A failure of the database.
     pub async fn record_refusal(
+        &self,
+        webhook: &WebhookId,
+        revision: Revision,
+        words: &str,
+    ) -> Result<bool, StoreError> {
+        retried!(self.try_record_refusal(webhook, revision, words))
+    }
+
+    async fn try_record_refusal(
         &self,
         webhook: &WebhookId,
         revision: Revision,
@@ -44,7 +53,21 @@ impl Store {
                 id: webhook.as_str(),
             })
             .collect();
+        let refused = json_rows(&refused)?;
+        retried!(self.try_clear_refusals_but(&refused))
+    }
+
+    async fn try_clear_refusals_but(&self, refused: &str) -> Result<(), StoreError> {
         let mut write = self.write(Durability::Relaxed).await?;
+        // In the order of the key, as wherever several webhooks are written.
+        write
+            .lock(
+                "SELECT w.ordinal FROM webhooks w WHERE w.refused IS NOT NULL AND w.id NOT IN (
+                     SELECT t.id FROM json_to_recordset(CAST($1 AS json)) AS t (id text))
+                 ORDER BY w.ordinal FOR UPDATE",
+                values![refused],
+            )
+            .await?;
         write
             .execute(
                 over_rows!(
@@ -52,7 +75,7 @@ impl Store {
                     "UPDATE webhooks SET refused = NULL
                      WHERE refused IS NOT NULL AND id NOT IN (SELECT id FROM v)"
                 ),
-                values![json_rows(&refused)?],
+                values![refused],
             )
             .await?;
         write.commit().await

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::store::Store;
+use super::{retried::retried, store::Store};
 use crate::{
     Lease, StoreError, Timestamp,
     backend::{Durability, json_rows, over_rows, signed, values},
@@ -34,7 +34,22 @@ impl Store {
                 })
             })
             .collect::<Result<Vec<_>, StoreError>>()?;
+        let rows = json_rows(&rows)?;
+        retried!(self.try_release(&rows, now))
+    }
+
+    async fn try_release(&self, leases: &str, now: Timestamp) -> Result<(), StoreError> {
         let mut write = self.write(Durability::Relaxed).await?;
+        // In the order of the key, whatever the order of the leases: two that release the same ones wait for each other.
+        write
+            .lock(
+                "SELECT d.sequence FROM deliveries d WHERE (d.webhook, d.sequence) IN (
+                     SELECT t.webhook, t.sequence
+                     FROM json_to_recordset(CAST($1 AS json)) AS t (webhook bigint, sequence bigint))
+                 ORDER BY d.webhook, d.sequence FOR UPDATE",
+                values![leases],
+            )
+            .await?;
         write
             .execute(
                 over_rows!(
@@ -49,7 +64,7 @@ impl Store {
                      WHERE deliveries.webhook = v.webhook AND deliveries.sequence = v.sequence
                          AND deliveries.lease_token = v.lease_token"
                 ),
-                values![json_rows(&rows)?, now],
+                values![leases, now],
             )
             .await?;
         write.commit().await

@@ -200,6 +200,17 @@ impl Store {
         previous_until: Timestamp,
         now: Timestamp,
     ) -> Result<Option<Webhook>, StoreError> {
+        retried!(self.try_rotate_secret(access, id, secret, previous_until, now))
+    }
+
+    async fn try_rotate_secret(
+        &self,
+        access: &Access,
+        id: &WebhookId,
+        secret: &Secret,
+        previous_until: Timestamp,
+        now: Timestamp,
+    ) -> Result<Option<Webhook>, StoreError> {
         let mut write = self.write(Durability::Durable).await?;
         let Some((ordinal, _)) = lock(&mut write, access, id, None, &self.keys).await? else {
             return Ok(None);
@@ -263,6 +274,15 @@ impl Store {
     /// # Errors
     /// A failure of the database.
     pub async fn extend_relay(
+        &self,
+        access: &Access,
+        id: &WebhookId,
+        until: Timestamp,
+    ) -> Result<bool, StoreError> {
+        retried!(self.try_extend_relay(access, id, until))
+    }
+
+    async fn try_extend_relay(
         &self,
         access: &Access,
         id: &WebhookId,

@@ -10,6 +10,7 @@ use sluice_store::{
     WebhookDefinition, WebhookId, testing::PrivateCluster,
 };
 use solana_pubkey::Pubkey;
+use sqlx::{Connection, PgConnection};
 use tempfile::TempDir;
 
 pub const NOW: Timestamp = Timestamp::from_unix_millis(1_800_000_000_000);
@@ -81,6 +82,42 @@ impl Fixture {
             Place::Server { url, .. } => Store::connect(url).await,
         }
         .expect("opens again")
+    }
+
+    /// A session of the test's own with the server.
+    pub async fn session(&self) -> PgConnection {
+        match &self.place {
+            Place::File(_) => panic!("this database has no server"),
+            Place::Server { url, .. } => PgConnection::connect(url).await.expect("connects"),
+        }
+    }
+
+    /// How often a transaction was undone for the sake of another one. All stores must be closed: a session has counted once it
+    /// is over. A file has one writer.
+    pub async fn deadlocks(&self) -> i64 {
+        const OTHERS: &str =
+            "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()
+            AND backend_type = 'client backend' AND pid <> pg_backend_pid()";
+        const DEADLOCKS: &str =
+            "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()";
+        if matches!(self.place, Place::File(_)) {
+            return 0;
+        }
+        let mut session = self.session().await;
+        let over = async {
+            while sqlx::query_scalar::<_, i64>(OTHERS)
+                .fetch_one(&mut session)
+                .await
+                .expect("looks")
+                > 0
+            {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        let over = tokio::time::timeout(Duration::from_secs(30), over).await;
+        over.expect("every session ends");
+        let deadlocks = sqlx::query_scalar(DEADLOCKS).fetch_one(&mut session).await;
+        deadlocks.expect("is counted")
     }
 }
 

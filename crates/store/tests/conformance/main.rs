@@ -8,6 +8,7 @@ mod backfills;
 mod backups;
 mod batches;
 mod bodies;
+mod conflicts;
 mod encryption;
 mod fixture;
 mod history;
