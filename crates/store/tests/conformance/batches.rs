@@ -1,10 +1,10 @@
 //! Batches: what is leased together, and that a lane stays in order whatever becomes of its batches.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use sluice_store::{
-    AttemptResult, Batch, Commit, Commitment, DeliveryOrder, DeliveryState, LeasedDelivery,
-    NewMessage, Outcome, Store, WebhookId,
+    AttemptResult, Batch, BodyTemplate, Commit, Commitment, DeliveryOrder, DeliveryState,
+    LeasedDelivery, NewMessage, Outcome, Store, WebhookId,
 };
 
 use crate::{fixture::*, on_both};
@@ -12,6 +12,7 @@ use crate::{fixture::*, on_both};
 on_both!(
     a_message_waits_for_others_and_takes_along_what_came_meanwhile,
     messages_that_fill_a_batch_do_not_wait,
+    the_bodies_of_a_batch_are_no_longer_than_its_owner_allows_but_for_one_alone,
     a_lane_is_leased_in_order_and_none_overtakes_a_refused_batch,
     an_unused_or_lost_batch_of_a_lane_is_leased_again_whole,
 );
@@ -23,12 +24,27 @@ const BATCH: Batch = Batch {
 };
 
 async fn batched(store: &Store, order: DeliveryOrder) -> WebhookId {
+    batched_by(store, order, BATCH).await
+}
+
+async fn batched_by(store: &Store, order: DeliveryOrder, batch: Batch) -> WebhookId {
     let mut new = webhook(1);
     new.definition.order = order;
-    new.definition.batch = Some(BATCH);
+    new.definition.batch = Some(batch);
     let created = store.create_webhook(&new, 10).await.expect("created");
-    assert_eq!(created.definition.batch, Some(BATCH));
+    assert_eq!(created.definition.batch, Some(batch));
     created.id
+}
+
+/// The end of a body that has so many bytes with a sequence of one digit.
+fn end_of(bytes: usize) -> Arc<str> {
+    let end = |data: usize| format!(",\"data\":\"{}\"}}", "x".repeat(data));
+    let without = with_end(end(0).into()).with_sequence(1).len();
+    end(bytes - without).into()
+}
+
+fn with_end(end: Arc<str>) -> BodyTemplate {
+    BodyTemplate::new("{\"sequence\":".to_owned(), end)
 }
 
 fn numbered(webhook: &WebhookId, numbers: std::ops::RangeInclusive<u8>) -> Vec<NewMessage> {
@@ -77,6 +93,40 @@ async fn messages_that_fill_a_batch_do_not_wait(fixture: &Fixture) {
     let id = batched(store, DeliveryOrder::None).await;
     store_messages(store, &numbered(&id, 1..=4)).await;
     assert_eq!(sequences(&lease(store, NOW).await), [1, 2, 3, 4]);
+}
+
+async fn the_bodies_of_a_batch_are_no_longer_than_its_owner_allows_but_for_one_alone(
+    fixture: &Fixture,
+) {
+    const BYTES: usize = 2000;
+    let store = &fixture.store;
+    let batch = Batch {
+        max_bytes: u32::try_from(BYTES).expect("few"),
+        ..BATCH
+    };
+    let id = batched_by(store, DeliveryOrder::Strict, batch).await;
+    // The first four are stored with one end for all of them, which counts for each.
+    let shared = end_of(BYTES / 2);
+    let alone = [BYTES + 1, BYTES / 2, BYTES / 2 + 1, BYTES / 2 - 1].map(end_of);
+    let ends = std::iter::repeat_n(shared, 4).chain(alone);
+    let messages: Vec<_> = (1..)
+        .zip(ends)
+        .map(|(number, end)| NewMessage {
+            body: with_end(end),
+            ..message(&id, number)
+        })
+        .collect();
+    store_messages(store, &messages).await;
+    let due = NOW.after(BATCH.max_wait * 2);
+    let expected: [&[u64]; 5] = [&[1, 2], &[3, 4], &[5], &[6], &[7, 8]];
+    for expected in expected {
+        let leased = lease(store, due).await;
+        assert_eq!(sequences(&leased), expected);
+        let bytes: usize = leased.iter().map(|each| each.body.len()).sum();
+        assert!(bytes <= BYTES || leased.len() == 1, "{bytes}");
+        finish(store, &leased, 200, &Outcome::Delivered).await;
+    }
+    assert!(lease(store, due).await.is_empty());
 }
 
 async fn a_lane_is_leased_in_order_and_none_overtakes_a_refused_batch(fixture: &Fixture) {

@@ -11,16 +11,28 @@ const BATCH: Batch = Batch {
     max_wait: Duration::ZERO,
 };
 
+/// Bytes of a body around its data, while the numbers have one digit.
+const AROUND_DATA: usize = r#"{"sequence":1,"data":""}"#.len();
+
 impl Machine {
     async fn webhook_in_batches(
         &self,
         receiver: &WebhookReceiver,
         order: DeliveryOrder,
     ) -> WebhookId {
+        self.webhook_in(BATCH, receiver, order).await
+    }
+
+    async fn webhook_in(
+        &self,
+        batch: Batch,
+        receiver: &WebhookReceiver,
+        order: DeliveryOrder,
+    ) -> WebhookId {
         let id = self.webhook_in_order(1, receiver, order).await;
         let webhook = self.store.webhook(&Access::All, &id).await;
         let mut definition = webhook.expect("reads").expect("exists").definition;
-        definition.batch = Some(BATCH);
+        definition.batch = Some(batch);
         let store = &self.store;
         let updated = store.update_webhook(&Access::All, &id, &definition, None);
         updated.await.expect("updates").expect("exists");
@@ -121,4 +133,45 @@ async fn a_batch_is_one_attempt_at_its_endpoint_and_gone_switches_off() {
             .all(|each| each.state == DeliveryState::Pending)
     );
     machine.stop().await;
+}
+
+/// What each request carries of messages with bodies of so many bytes, where one is to carry no more than `max_bytes`.
+async fn carried_within(max_bytes: usize, bodies: &[usize], order: DeliveryOrder) -> Vec<Vec<u64>> {
+    let receiver = answering([]).await;
+    let machine = Machine::start().await;
+    let batch = Batch {
+        max_bytes: u32::try_from(max_bytes).expect("small"),
+        ..BATCH
+    };
+    let id = machine.webhook_in(batch, &receiver, order).await;
+    let data: Vec<_> = bodies.iter().map(|body| body - AROUND_DATA).collect();
+    machine.owe_each(&id, &data).await;
+    machine.until(&id, all(DeliveryState::Delivered)).await;
+    machine.stop().await;
+    let mut carried = carried(&receiver);
+    if order == DeliveryOrder::None {
+        // Nothing says which of them goes first.
+        carried.sort();
+    }
+    carried
+}
+
+#[tokio::test]
+async fn a_batch_ends_before_the_message_with_which_it_would_be_too_long() {
+    for order in [DeliveryOrder::None, DeliveryOrder::Strict] {
+        let carried = carried_within(200, &[100, 100, 100, 60, 40, 60], order).await;
+        let expected: [&[u64]; 3] = [&[1, 2], &[3, 4, 5], &[6]];
+        assert_eq!(carried, expected, "{order:?}");
+        let carried = carried_within(199, &[100; 3], order).await;
+        assert_eq!(carried, [[1], [2], [3]], "{order:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_message_longer_than_a_batch_may_be_goes_alone() {
+    for order in [DeliveryOrder::None, DeliveryOrder::Strict] {
+        let carried = carried_within(200, &[50, 50, 1000, 1000, 50, 50], order).await;
+        let expected: [&[u64]; 4] = [&[1, 2], &[3], &[4], &[5, 6]];
+        assert_eq!(carried, expected, "{order:?}");
+    }
 }

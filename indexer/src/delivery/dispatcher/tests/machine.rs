@@ -217,10 +217,20 @@ impl Machine {
 
     /// As [`Machine::owe`], with bodies of so many bytes and a few.
     pub(super) async fn owe_long(&self, webhook: &WebhookId, numbers: Range<u8>, bytes: usize) {
-        let mut messages = messages(webhook, numbers);
-        let suffix: Arc<str> = format!(",\"data\":\"{}\"}}", "x".repeat(bytes)).into();
-        for message in &mut messages {
-            message.body = BodyTemplate::new("{\"sequence\":".to_owned(), Arc::clone(&suffix));
+        let bytes = vec![bytes; numbers.len()];
+        self.owe_with(messages(webhook, numbers), &bytes).await;
+    }
+
+    /// As [`Machine::owe_long`], each with a number of bytes of its own, all of them stored together.
+    pub(super) async fn owe_each(&self, webhook: &WebhookId, bytes: &[usize]) {
+        let count = u8::try_from(bytes.len()).expect("few");
+        self.owe_with(messages(webhook, 0..count), bytes).await;
+    }
+
+    async fn owe_with(&self, mut messages: Vec<NewMessage>, bytes: &[usize]) {
+        for (message, bytes) in messages.iter_mut().zip(bytes) {
+            let suffix = format!(",\"data\":\"{}\"}}", "x".repeat(*bytes));
+            message.body = BodyTemplate::new("{\"sequence\":".to_owned(), suffix.into());
         }
         let now = Timestamp::from(self.clock.now());
         let commit = Commit::slot(Commitment::Confirmed, 7, &messages, now);

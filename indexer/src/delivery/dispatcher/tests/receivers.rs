@@ -2,7 +2,10 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use sluice_store::{Breaker, DeliveryOrder, DeliveryState, EndpointState, WebhookId};
+use sluice_store::{
+    Breaker, Delivery, DeliveryOptions, DeliveryOrder, DeliveryState, EndpointState, Timestamp,
+    WebhookId,
+};
 use sluice_testkit::webhook_receiver::{Reply, RequestHead, WebhookReceiver};
 use tokio::time::sleep;
 
@@ -32,11 +35,9 @@ impl Machine {
     }
 }
 
-#[tokio::test]
-async fn a_receiver_that_keeps_failing_gets_nothing_but_probes_and_everything_when_it_heals() {
-    let failures = usize::try_from(breaker::FAILURES_TO_OPEN).expect("small");
-    let heals = Arc::new(AtomicBool::new(false));
-    let healed = Arc::clone(&heals);
+/// A receiver that fails until it `heals`.
+async fn healing(heals: &Arc<AtomicBool>) -> WebhookReceiver {
+    let healed = Arc::clone(heals);
     let reply = move |_: &RequestHead, _| {
         if healed.load(Ordering::SeqCst) {
             Reply::Accept
@@ -44,7 +45,14 @@ async fn a_receiver_that_keeps_failing_gets_nothing_but_probes_and_everything_wh
             failing()
         }
     };
-    let receiver = WebhookReceiver::start(reply).await.expect("a free port");
+    WebhookReceiver::start(reply).await.expect("a free port")
+}
+
+#[tokio::test]
+async fn a_receiver_that_keeps_failing_gets_nothing_but_probes_and_everything_when_it_heals() {
+    let failures = usize::try_from(breaker::FAILURES_TO_OPEN).expect("small");
+    let heals = Arc::new(AtomicBool::new(false));
+    let receiver = healing(&heals).await;
     let machine = Machine::on_stopped_clock().await;
     let id = machine.webhook(1, &receiver).await;
     machine.owe(&id, 0..40).await;
@@ -87,6 +95,51 @@ async fn a_receiver_that_keeps_failing_gets_nothing_but_probes_and_everything_wh
     machine.until(&id, all(DeliveryState::Delivered)).await;
     assert_eq!(machine.endpoint(&id).await.breaker, Breaker::Closed);
     machine.stop().await;
+}
+
+#[tokio::test]
+async fn what_waits_for_hours_is_delivered_as_soon_as_the_receiver_accepts_another_message() {
+    const HOURS: u32 = 6 * 60 * 60;
+    /// Longer than an endpoint must have accepted nothing to be one that recovers.
+    const OUTAGE: Duration = Duration::from_secs(2 * 60);
+    /// Longer than an attempt takes, and far shorter than a lease.
+    const ATTEMPT: Duration = Duration::from_secs(5);
+    for order in [DeliveryOrder::None, DeliveryOrder::PerKey] {
+        let heals = Arc::new(AtomicBool::new(false));
+        let receiver = healing(&heals).await;
+        let machine = Machine::on_stopped_clock().await;
+        let id = machine.webhook_in_order(1, &receiver, order).await;
+        let patient = DeliveryOptions {
+            retry_pauses_seconds: Some(vec![HOURS]),
+            ..DeliveryOptions::default()
+        };
+        machine.deliver_with(&id, patient).await;
+        // All of one key.
+        for number in [0, 2, 4] {
+            machine.owe(&id, number..number + 1).await;
+        }
+        machine.until(&id, |all| all[0].attempts == 1).await;
+        machine.until_ended(&id, &receiver).await;
+        assert_eq!(machine.endpoint(&id).await.breaker, Breaker::Closed);
+        let first = &deliveries(&machine.store, &id).await[0];
+        machine.clock.advance(OUTAGE);
+        let soon = Timestamp::from(machine.clock.now()).after(OUTAGE);
+        assert!(first.next_attempt_at > Some(soon), "{order:?}");
+
+        heals.store(true, Ordering::SeqCst);
+        let sent = receiver.received().len();
+        sleep(3 * POLL_INTERVAL).await;
+        assert_eq!(receiver.received().len(), sent, "nothing is due yet");
+        machine.owe(&id, 1..2).await;
+        let is_accepted = |delivery: &Delivery| delivery.state == DeliveryState::Delivered;
+        machine.until(&id, |all| all.iter().any(is_accepted)).await;
+        // What waits is due when the accepted attempt ended, and that took time which the clock does not show.
+        machine.clock.advance(ATTEMPT);
+        machine.until(&id, all(DeliveryState::Delivered)).await;
+        assert_eq!(receiver.received().len(), sent + 4);
+        assert!(Timestamp::from(machine.clock.now()) < soon);
+        machine.stop().await;
+    }
 }
 
 #[tokio::test]
