@@ -43,6 +43,12 @@ impl Subscriber {
             && self.conditions == other.conditions
     }
 
+    /// Whether an event of an address that both watch is sent to both, and at the same commitment.
+    pub(super) fn judges_like(&self, other: &Self) -> bool {
+        (self.commitment, self.first_slot) == (other.commitment, other.first_slot)
+            && self.conditions == other.conditions
+    }
+
     /// Whether it is told of the events of a slot. It is not of those from before it was created or switched on, which are read
     /// again for the finality of others: they would be numbered after what it was told already.
     pub(super) fn is_told_of(&self, slot: u64) -> bool {

@@ -104,6 +104,35 @@ impl Subscriptions {
         })
     }
 
+    /// The same webhooks, with those of their addresses alone that what is streamed for `before` does not do for: new ones, and old
+    /// ones in events in which they did not match. All of a webhook that was not there, or that other events of its old addresses
+    /// may match now.
+    #[must_use]
+    pub fn beyond(&self, before: &Self) -> Self {
+        let known: HashMap<_, _> = (0..)
+            .zip(&before.webhooks)
+            .map(|(index, webhook)| (&webhook.id, (index, webhook)))
+            .collect();
+        let former = |webhook: &Subscriber| {
+            let (index, former) = known.get(&webhook.id)?;
+            webhook.judges_like(former).then_some(*index)
+        };
+        let formers: Vec<Option<SubscriberIndex>> = self.webhooks.iter().map(former).collect();
+        let indexes = Commitment::ALL.map(|each| self.at(each).beyond(before.at(each), &formers));
+        Self {
+            revision: self.revision,
+            webhooks: self.webhooks.clone(),
+            indexes,
+            without_takings: self.without_takings.clone(),
+        }
+    }
+
+    /// Whether no address is watched at any commitment.
+    #[must_use]
+    pub fn watches_nothing(&self) -> bool {
+        self.indexes.iter().all(SubscriptionIndex::is_empty)
+    }
+
     /// The webhooks that are still there in `after`, as they are here; `None` when all are.
     #[must_use]
     pub fn still_in(&self, after: &Self) -> Option<Self> {

@@ -1,13 +1,15 @@
 //! Filter round: one change of the live stream's filter, from its request to the hand-over of webhooks (pure).
 //!
 //! The filter is replaced on the live stream, so the webhooks that stay notice nothing. What new addresses did in slots
-//! that had begun before comes by a side stream: a second connection for the changed webhooks alone, which replays from
-//! the slot of the request and has a [`ForkTree`] of its own, which follows the live one's watermarks: what the live stream
-//! may still retract is not emitted by the side stream. Meanwhile the live stream serves the changed webhooks as they were,
-//! and its tree holds what it has emitted. They are handed over once the side stream has emitted the slots that were cut and are
-//! confirmed, and holds the same blocks of the others: how far it is behind by then does not matter. The live stream's tree
-//! takes what the side stream's holds of the cut slots, and emits to the webhooks as they are what it has emitted of those that
-//! are not confirmed, and of the slots after them. What both emitted has the same ids, so it is stored once.
+//! that had begun before comes by a side stream: a second connection for the changed webhooks alone, and of these for what the
+//! former filter does not select, so that one key beside a hundred thousand is replayed alone. It begins with the slot of the
+//! request and has a [`ForkTree`] of its own, which follows the live one's watermarks: what the live stream may still retract is
+//! not emitted by the side stream. Meanwhile the live stream serves the changed webhooks as they were, so that it alone emits
+//! what their old keys do in these slots, and its tree holds what it has emitted. They are handed over once the side stream has
+//! emitted the slots that were cut and are confirmed, and holds the same blocks of the others: how far it is behind by then does
+//! not matter. The live stream's tree takes what the side stream's holds of the cut slots, and emits to the webhooks as they are
+//! what it has emitted of those that are not confirmed, and of the slots after them. What both emitted has the same ids, so it
+//! is stored once.
 //!
 //! Should another block of a cut slot come after that, from a fork that was still open, the session ends: the next one reads
 //! everything above the checkpoint under the new filter.
@@ -57,6 +59,8 @@ enum Backfill {
 /// The side stream's slots.
 #[derive(Debug)]
 pub(super) struct SideTrack {
+    /// The changed webhooks, with those of their keys alone that the former filter does not do for.
+    missing: Arc<Subscriptions>,
     /// The slots it has seen.
     pub(super) tree: ForkTree,
     resume: ResumePoint,
@@ -74,13 +78,14 @@ impl SideTrack {
         self.attempts
     }
 
+    /// What it is asked for, and what is matched by it.
+    pub(super) const fn missing(&self) -> &Arc<Subscriptions> {
+        &self.missing
+    }
+
     /// Takes what came by the side stream for the webhooks that changed. How far the chain is confirmed is learnt from the live
     /// stream alone.
-    pub(super) fn take(
-        &mut self,
-        assembled: Vec<Assembled>,
-        changed: &Subscriptions,
-    ) -> Result<Vec<Action>, ForkTreeError> {
+    pub(super) fn take(&mut self, assembled: Vec<Assembled>) -> Result<Vec<Action>, ForkTreeError> {
         let mut actions = Vec::new();
         for each in assembled {
             let mut update = match each {
@@ -97,7 +102,7 @@ impl SideTrack {
                 slot.status = SlotStatus::Processed;
             }
             actions.extend(match update.body {
-                Body::Transaction(each) if !changed.reads_transaction(&each) => {
+                Body::Transaction(each) if !self.missing.reads_transaction(&each) => {
                     self.tree.unread(each)?
                 }
                 _ => self.tree.take(update)?,
@@ -134,15 +139,15 @@ impl SideTrack {
 }
 
 impl FilterRound {
-    /// A round after which `subscriptions` are served. Those of them that `changed` holds need what happened since
-    /// `requested_slot`, the first slot of which they miss nothing. `live` is the live stream's tree.
+    /// A round after which `subscriptions` are served. Those of them that `changed` holds need what `missing` selects of what
+    /// happened since `requested_slot`, the first slot of which they miss nothing. `live` is the live stream's tree.
     pub(super) fn new(
         subscriptions: Arc<Subscriptions>,
-        changed: Subscriptions,
+        (changed, missing): (Subscriptions, Subscriptions),
         requested_slot: Option<u64>,
         live: &ForkTree,
     ) -> Self {
-        let needed = requested_slot.filter(|_| !changed.webhooks().is_empty());
+        let needed = requested_slot.filter(|_| !missing.watches_nothing());
         let backfill = needed.map_or(Backfill::NotNeeded, |from_slot| {
             let resume = ResumePoint {
                 // It emits nothing that might have to be retracted when it is closed: a slot's events at processed come
@@ -150,10 +155,11 @@ impl FilterRound {
                 confirmed_checkpoint: Some(u64::MAX),
                 from_slot: Some(from_slot),
                 complete: true,
-                finality_wanted: !changed.at(Commitment::Finalized).is_empty(),
+                finality_wanted: !missing.at(Commitment::Finalized).is_empty(),
                 ..ResumePoint::default()
             };
             Backfill::Side(Box::new(SideTrack {
+                missing: Arc::new(missing),
                 tree: ForkTree::new(&resume),
                 resume,
                 attempts: 0,

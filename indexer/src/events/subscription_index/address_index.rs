@@ -25,6 +25,21 @@ pub(super) enum Watching {
     Many(u32),
 }
 
+/// The webhooks that watch an address, in order of creation.
+enum Watchers<'a> {
+    One([(SubscriberIndex, Criteria); 1]),
+    Many(&'a [(SubscriberIndex, Criteria)]),
+}
+
+impl Watchers<'_> {
+    fn iter(&self) -> std::slice::Iter<'_, (SubscriberIndex, Criteria)> {
+        match self {
+            Self::One(one) => one.iter(),
+            Self::Many(many) => many.iter(),
+        }
+    }
+}
+
 /// Size of an entry of the index.
 pub const BYTES_PER_ADDRESS: usize = size_of::<(Pubkey, Watching)>() + 1;
 
@@ -157,15 +172,7 @@ impl SubscriptionIndex {
             places.get(subscriber).copied().flatten()
         };
         for (address, watching) in &self.addresses {
-            let one;
-            let all = match watching {
-                Watching::One(subscriber, criteria) => {
-                    one = [(*subscriber, *criteria)];
-                    &one[..]
-                }
-                Watching::Many(list) => self.list(*list),
-            };
-            for (subscriber, criteria) in all {
+            for (subscriber, criteria) in self.watchers(watching).iter() {
                 if let Some(subscriber) = place(*subscriber) {
                     index.add(std::slice::from_ref(address), subscriber, *criteria);
                 }
@@ -173,6 +180,41 @@ impl SubscriptionIndex {
         }
         index.addresses.shrink_to_fit();
         index
+    }
+
+    /// The index of what is not watched in `before`: an address stays for a webhook in those events in which it did not match
+    /// it there. `formers` are the indexes of the webhooks in `before`, `None` for those that nothing there does for.
+    pub(super) fn beyond(&self, before: &Self, formers: &[Option<SubscriberIndex>]) -> Self {
+        let mut index = Self::default();
+        let former = |subscriber: SubscriberIndex| {
+            let subscriber = usize::try_from(subscriber).ok()?;
+            formers.get(subscriber).copied().flatten()
+        };
+        for (address, watching) in &self.addresses {
+            for (subscriber, criteria) in self.watchers(watching).iter() {
+                let former = former(*subscriber);
+                let held = former.map_or(0, |former| before.criteria_of(address, former));
+                index.add(std::slice::from_ref(address), *subscriber, criteria & !held);
+            }
+        }
+        index.addresses.shrink_to_fit();
+        index
+    }
+
+    /// In which events an address matches a webhook.
+    fn criteria_of(&self, address: &Pubkey, subscriber: SubscriberIndex) -> Criteria {
+        let watching = self.addresses.get(address);
+        let watchers = watching.map(|watching| self.watchers(watching));
+        let watchers = watchers.iter().flat_map(Watchers::iter);
+        let mut of_webhook = watchers.filter(|(watcher, _)| *watcher == subscriber);
+        of_webhook.next().map_or(0, |(_, criteria)| *criteria)
+    }
+
+    fn watchers(&self, watching: &Watching) -> Watchers<'_> {
+        match watching {
+            Watching::One(subscriber, criteria) => Watchers::One([(*subscriber, *criteria)]),
+            Watching::Many(list) => Watchers::Many(self.list(*list)),
+        }
     }
 
     pub(super) fn matches(&self, address: &Pubkey, criteria: Criteria) -> bool {

@@ -206,6 +206,100 @@ fn only_what_is_new_or_otherwise_is_changed() {
     assert_eq!(ids(&new), [one.id, two.id]);
 }
 
+/// What must be streamed for `after` beside what is streamed for `before`: accounts by address, accounts by owner, and addresses
+/// that transactions mention.
+fn beyond(before: &[ActiveWebhook], after: &[ActiveWebhook]) -> [Vec<Pubkey>; 3] {
+    let (before, after) = (
+        subscriptions(before.to_vec()),
+        subscriptions(after.to_vec()),
+    );
+    let changed = after.changed_since(&before);
+    let beyond = changed.beyond(&before);
+    assert_eq!(ids(&beyond), ids(&changed), "the same webhooks");
+    let all: [Vec<Pubkey>; 3] = [
+        beyond.watched_accounts().copied().collect(),
+        beyond.watched_owners().copied().collect(),
+        beyond.mentioned_addresses().copied().collect(),
+    ];
+    let is_nothing = all.iter().all(Vec::is_empty);
+    assert_eq!(beyond.watches_nothing(), is_nothing);
+    all.map(|mut keys| {
+        keys.sort_unstable();
+        keys
+    })
+}
+
+fn addresses(numbers: [&[u8]; 3]) -> [Vec<Pubkey>; 3] {
+    numbers.map(|numbers| numbers.iter().copied().map(address).collect())
+}
+
+const BOTH: &[EventKind] = &[EventKind::AccountChange, EventKind::Transaction];
+
+#[test]
+fn of_a_webhook_with_more_keys_the_new_ones_alone_are_not_streamed_yet() {
+    let before = [
+        live(1, (BOTH, &[10, 11], &[20])),
+        live(2, (BOTH, &[12], &[])),
+    ];
+    let other = before[1].clone();
+    assert_eq!(beyond(&before, &before), addresses([&[], &[], &[]]));
+    // One that another webhook watches is new to this one all the same, and one that is gone needs nothing.
+    let edited = live(1, (BOTH, &[11, 12, 13], &[20, 21]));
+    let new = addresses([&[12, 13], &[21], &[12, 13, 21]]);
+    assert_eq!(beyond(&before, &[edited, other.clone()]), new);
+    let fewer = live(1, (BOTH, &[10], &[]));
+    assert_eq!(beyond(&before, &[fewer, other]), addresses([&[], &[], &[]]));
+}
+
+#[test]
+fn an_old_key_is_not_streamed_yet_for_other_kinds_of_events_alone() {
+    let before = [live(1, (&[EventKind::Transaction], &[10], &[20]))];
+    let more = live(1, (BOTH, &[10, 11], &[20]));
+    let new = addresses([&[10, 11], &[20], &[11]]);
+    assert_eq!(beyond(&before, &[more]), new);
+    // An account that becomes a program is matched by other events.
+    let program = live(1, (&[EventKind::Transaction], &[], &[10, 20]));
+    let new = addresses([&[], &[], &[10]]);
+    assert_eq!(beyond(&before, &[program]), new);
+}
+
+#[test]
+fn nothing_of_a_webhook_is_streamed_yet_that_is_new_or_may_match_more_by_its_old_keys() {
+    let one = live(1, (BOTH, &[10, 11], &[]));
+    let all = addresses([&[10, 11], &[], &[10, 11]]);
+    assert_eq!(beyond(&[], std::slice::from_ref(&one)), all);
+    let mut restricted = one.clone();
+    restricted.conditions.without_votes = true;
+    let earlier = ActiveWebhook {
+        commitment: Commitment::Processed,
+        ..one.clone()
+    };
+    for before in [restricted, earlier] {
+        assert_eq!(beyond(&[before], std::slice::from_ref(&one)), all);
+    }
+    let mut after_a_pause = live(1, (BOTH, &[10, 11, 12], &[]));
+    after_a_pause.first_slot = Some(7);
+    let all = addresses([&[10, 11, 12], &[], &[10, 11, 12]]);
+    assert_eq!(beyond(&[one], &[after_a_pause]), all);
+}
+
+#[test]
+fn what_is_not_streamed_yet_matches_its_webhook_by_new_keys_alone() {
+    let before = subscriptions(vec![
+        live(0, (BOTH, &[10], &[])),
+        live(1, (BOTH, &[10], &[])),
+    ]);
+    let after = subscriptions(vec![
+        live(0, (BOTH, &[10, 11], &[])),
+        live(1, (BOTH, &[10, 11, 12], &[])),
+    ]);
+    let beyond = after.beyond(&before);
+    assert_eq!(account_change(&beyond, 10, 99), [] as [u32; 0]);
+    assert_eq!(account_change(&beyond, 11, 99), [0, 1]);
+    assert_eq!(account_change(&beyond, 12, 99), [1]);
+    assert_eq!(transaction(&beyond, &[10, 12], &[]), [1]);
+}
+
 #[test]
 fn a_part_of_the_webhooks_matches_what_it_matched_in_the_whole() {
     let kinds: Definition<'_> = (&[EventKind::AccountChange], &[10, 11], &[]);

@@ -33,9 +33,9 @@ fn subscriptions(commitment: Commitment) -> Subscriptions {
 }
 
 fn round(commitment: Commitment, requested_slot: Option<u64>) -> FilterRound {
-    let changed = subscriptions(commitment);
+    let changed = || subscriptions(commitment);
     let all = Arc::new(subscriptions(commitment));
-    FilterRound::new(all, changed, requested_slot, &live())
+    FilterRound::new(all, (changed(), changed()), requested_slot, &live())
 }
 
 /// The live stream, which covers all from slot 11 on.
@@ -117,6 +117,20 @@ fn what_was_cut_must_be_emitted_by_the_side_stream_or_held_as_the_same_blocks() 
     assert_eq!(in_force_slot(&round, &live), None, "14 is not emitted");
     is(side(&mut round), 14, SlotStatus::Confirmed);
     assert_eq!(in_force_slot(&round, &live), Some(12));
+}
+
+#[test]
+fn a_filter_by_which_nothing_more_is_selected_needs_no_side_stream() {
+    let (wanted, changed) = (Commitment::Confirmed, Commitment::Confirmed);
+    let mut fewer = FilterRound::new(
+        Arc::new(subscriptions(wanted)),
+        (subscriptions(changed), Subscriptions::default()),
+        Some(12),
+        &live(),
+    );
+    assert!(fewer.side().is_none());
+    shown(&mut fewer, 15);
+    assert_eq!(in_force_slot(&fewer, &live()), Some(15));
 }
 
 #[test]
@@ -262,9 +276,7 @@ fn the_side_stream_is_never_ahead_of_the_live_one() {
     };
     let side = round.side_mut().expect("a side stream");
     block(&mut side.tree, 12);
-    let actions = side
-        .take(status(12, SlotStatus::Confirmed), &Subscriptions::default())
-        .expect("taken");
+    let actions = side.take(status(12, SlotStatus::Confirmed)).expect("taken");
     assert!(actions.is_empty(), "{actions:?}");
     for slot in 11..=12 {
         block(&mut live, slot);

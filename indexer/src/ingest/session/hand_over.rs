@@ -35,6 +35,8 @@ impl Session<'_> {
         let requested_slot = first_requested(&changes, wanted.revision());
         let finality_wanted = !changed.at(Commitment::Finalized).is_empty();
         self.tree.hold_emitted(finality_wanted);
+        let missing = changed.beyond(&self.subscriptions);
+        let changed = (changed, missing);
         let round = FilterRound::new(Arc::clone(wanted), changed, requested_slot, &self.tree);
         self.round = Some(round);
         Ok(Some(request(wanted, None)))
@@ -68,9 +70,8 @@ impl Session<'_> {
 
     /// What the side stream is to be asked for.
     pub(in super::super) fn side_request(&self) -> Option<Request> {
-        let round = self.round.as_ref()?;
-        let from_slot = round.side()?.first_slot();
-        Some(request(round.changed(), from_slot))
+        let side = self.round.as_ref()?.side()?;
+        Some(request(side.missing(), side.first_slot()))
     }
 
     /// Takes what came by the side stream.
@@ -81,13 +82,12 @@ impl Session<'_> {
         let Some(round) = &mut self.round else {
             return Ok(());
         };
-        let changed = Arc::clone(round.changed());
         let Some(side) = round.side_mut() else {
             return Ok(());
         };
         let received = Instant::now();
         let taken = match came {
-            Ok(assembled) => side.take(assembled, &changed).map_err(SessionEnd::from),
+            Ok(assembled) => side.take(assembled).map_err(SessionEnd::from),
             Err(error) => Err(error.into()),
         };
         match taken {
@@ -110,18 +110,18 @@ impl Session<'_> {
         self.hand_over().await
     }
 
-    /// Does what follows for the webhooks of the round alone.
+    /// Does what follows for the webhooks of the round alone, by what the live stream does not select for them.
     async fn perform_side(
         &mut self,
         actions: Vec<Action>,
         received: Instant,
     ) -> Result<(), SessionEnd> {
-        let Some(round) = &self.round else {
+        let Some(side) = self.round.as_ref().and_then(FilterRound::side) else {
             return Ok(());
         };
-        let changed = Arc::clone(round.changed());
+        let missing = Arc::clone(side.missing());
         let served = Served {
-            subscriptions: &changed,
+            subscriptions: &missing,
             checkpoints: false,
         };
         self.perform(served, actions, received).await

@@ -160,7 +160,10 @@ impl Session<'_> {
             }
         }
         if subscriptions.watches_owners() {
-            let watched = |program: &_| subscriptions.watches_owner(program);
+            // An account that a side stream shows may be of a program that the live stream alone watches.
+            let live = &self.subscriptions;
+            let watched =
+                |program: &_| subscriptions.watches_owner(program) || live.watches_owner(program);
             self.ownership
                 .confirmed(block, events, &emission.last_owners, watched);
         }

@@ -1,13 +1,18 @@
 //! Filter of the stream: follows the webhooks without a missed event.
 
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
 use sluice_geyser::{
     SlotStatus, Update,
     scripted::{Code, Connection},
 };
-use sluice_store::{Access, Revision};
+use sluice_store::{Access, Filters, Revision};
 
 use sluice_harness::indexer::{IndexerHarness, request, send, soon};
-use sluice_testkit::updates::{block, content, created, freeze_and_confirm, key, slot, whole};
+use sluice_testkit::updates::{
+    account, account_of, block, content, created, freeze_and_confirm, key, program, slot, whole,
+};
 
 use crate::{
     expectations::{Ending, Surroundings},
@@ -19,6 +24,7 @@ on_both!(
     a_webhook_less_narrows_the_live_stream,
     a_crash_between_the_new_filter_and_the_slots_it_replays_repeats_them,
     what_a_new_webhook_misses_of_the_open_slot_comes_by_the_side_stream,
+    a_key_that_a_webhook_adds_to_others_is_replayed_alone,
     without_replay_the_first_whole_slot_is_answered,
     a_side_stream_that_breaks_off_is_opened_again,
     a_filter_that_the_server_refuses_is_reported_to_its_webhook_and_disturbs_no_other,
@@ -31,6 +37,12 @@ async fn probe(harness: &mut IndexerHarness) {
     assert_eq!(tried.from_slot, None);
     let name = tried.slots.expect("always");
     send(&connection, [slot(&name, 10, SlotStatus::Completed)]).await;
+}
+
+/// The filter of this name, which a request writes with its generation behind.
+fn named<'a, F>(filters: &'a BTreeMap<String, F>, name: &str) -> &'a F {
+    let found = filters.iter().find(|(full, _)| full.starts_with(name));
+    found.expect("is asked for").1
 }
 
 /// Sends what a connection still wants: a side stream is closed once it is not needed.
@@ -63,6 +75,9 @@ async fn a_new_webhook_gets_the_slots_between_its_write_and_its_filter(
     assert_ne!(new, old);
     let (side, replayed) = harness.accept().await;
     assert_eq!(replayed.from_slot, Some(12), "replayed for the new one");
+    assert_eq!(named(&replayed.accounts, "owners").owners, [program()]);
+    let of_transactions = named(&replayed.transactions, "transactions");
+    assert_eq!(of_transactions.account_include, [program()]);
     let of_side = replayed.slots.expect("always");
     send(&live, whole(&new, 13)).await;
     send(&live, freeze_and_confirm(&new, 13)).await;
@@ -202,6 +217,57 @@ async fn what_a_new_webhook_misses_of_the_open_slot_comes_by_the_side_stream(
         .await;
     assert_eq!(body["filter"]["inForceSinceSlot"], 11);
     harness.bodies(3).await;
+    indexer.stop().await;
+}
+
+async fn a_key_that_a_webhook_adds_to_others_is_replayed_alone(mut harness: IndexerHarness) {
+    let mut definition = harness.definition();
+    definition.filters = Filters {
+        accounts: vec![key(1), key(2)],
+        ..Filters::default()
+    };
+    let id = harness.create(1, definition.clone()).await;
+    let indexer = harness.start().await;
+    let (mut live, old) = harness.listening().await;
+    indexer.until_checkpoint(10).await;
+    send(&live, [created(&old, 11), account(11)]).await;
+    definition.filters.accounts.push(key(7));
+    let store = &harness.store;
+    let edited = store.update_webhook(&Access::All, &id, &definition, None);
+    edited.await.expect("written").expect("exists");
+    probe(&mut harness).await;
+    let replaced = request(&mut live).await;
+    let accounts = named(&replaced.accounts, "accounts");
+    assert_eq!(accounts.pubkeys, [key(1), key(2), key(7)]);
+    let (side, replayed) = harness.accept().await;
+    assert_eq!(replayed.from_slot, Some(11));
+    assert_eq!(replayed.accounts.len(), 1);
+    assert_eq!(named(&replayed.accounts, "accounts").pubkeys, [key(7)]);
+    assert_eq!(replayed.transactions.len(), 1);
+    let of_transactions = named(&replayed.transactions, "transactions");
+    assert_eq!(of_transactions.account_include, [key(7)]);
+
+    // Of the slot that was open the live stream has what the old keys did, and the side stream what the new one did.
+    let new = replaced.slots.expect("always");
+    let of_side = replayed.slots.expect("always");
+    send(&live, [block(11), slot(&new, 12, SlotStatus::CreatedBank)]).await;
+    send(&live, freeze_and_confirm(&new, 11)).await;
+    let added = account_of(11, key(7), program(), Bytes::from_static(b"new"));
+    send(&side, [created(&of_side, 11), added, block(11)]).await;
+    send_while_there(&side, [slot(&of_side, 11, SlotStatus::Processed)]).await;
+    let body = indexer
+        .until_ready(|_, body| body["filter"]["inForceRevision"] == 2)
+        .await;
+    assert_eq!(body["filter"]["inForceSinceSlot"], 11);
+    let bodies = harness.bodies(2).await;
+    let mut written: Vec<_> = bodies
+        .iter()
+        .map(|body| body["data"]["pubkey"].as_str().expect("an address"))
+        .collect();
+    written.sort_unstable();
+    let mut expected = [key(1), key(7)].map(|key| key.to_string());
+    expected.sort_unstable();
+    assert_eq!(written, expected);
     indexer.stop().await;
 }
 
