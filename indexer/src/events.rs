@@ -6,6 +6,7 @@
 pub mod compose;
 pub mod conditions;
 pub mod idl;
+pub mod lost;
 pub mod message_id;
 pub mod operations;
 pub mod payload;

@@ -176,6 +176,9 @@ pub struct Gap {
     pub reason: String,
     /// The kinds of events that may be missing.
     pub kinds: Vec<EventKind>,
+    /// Programs that the webhook watches, of which no account follows as it is now, since they have too many.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub states_omitted: Vec<String>,
     /// The webhook for which they are missing, where it is another one of the same owner's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub webhook: Option<String>,

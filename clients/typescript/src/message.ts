@@ -93,6 +93,8 @@ export interface Gap {
   readonly lastSlot: bigint;
   readonly reason: string;
   readonly kinds: readonly ('accountChange' | 'transaction' | 'programEvent')[];
+  /** Programs that the webhook watches, of which no account follows as it is now, since they have too many. */
+  readonly statesOmitted?: readonly string[];
   /** The webhook for which they are missing, where it is another one. */
   readonly webhook?: string;
 }

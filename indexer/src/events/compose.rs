@@ -8,14 +8,15 @@ use std::{
 use serde::Serialize;
 use sluice_geyser::{AccountUpdate, TransactionUpdate};
 use sluice_store::{
-    Commitment, Conditions, EventKind, EventKinds, MessageId, MessageKind, NewMessage, Pause,
-    Revision, SlotMessage, Tenant, Timestamp, WebhookId,
+    Commitment, Conditions, EventKind, MessageId, MessageKind, NewMessage, Pause, Revision,
+    SlotMessage, Tenant, Timestamp, WebhookId,
 };
 use solana_pubkey::Pubkey;
 
 use super::{
     conditions::{self, EventName},
     idl::{Decoder, Idls},
+    lost::Lost,
     message_id::{BlockId, MessageIdentity, message_id, retraction_id},
     payload,
     program_events::{ProgramEvent, invoked_programs, program_events},
@@ -333,18 +334,15 @@ pub fn gap(
     subscriptions: &Subscriptions,
     commitment: Commitment,
     gap: Gap,
-    lost: EventKinds,
+    lost: &Lost,
     now: Timestamp,
 ) -> Vec<NewMessage> {
     let webhooks = subscriptions.webhooks().iter();
     webhooks
         .filter(|webhook| webhook.commitment == commitment)
-        .filter_map(|webhook| {
-            let kinds = webhook.wanted_of(lost);
-            (!kinds.is_empty()).then_some((webhook, kinds))
-        })
-        .map(|(webhook, kinds)| {
-            let suffix = payload::suffix(gap.last, commitment, &payload::gap(gap, lost, kinds));
+        .filter_map(|webhook| Some((webhook, payload::gap(gap, lost, webhook)?)))
+        .map(|(webhook, data)| {
+            let suffix = payload::suffix(gap.last, commitment, &data);
             NewMessage {
                 id: message_id(&webhook.id, commitment, MessageIdentity::Gap(gap)),
                 webhook: webhook.id.clone(),

@@ -4,11 +4,12 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 use sluice_store::{
-    Breaker, Commitment, EventKinds, NewMessage, OperationKind, OperationRecipient, Timestamp,
-    TroubledWebhook, UsedUpQuota, WebhookId,
+    Breaker, Commitment, NewMessage, OperationKind, OperationRecipient, Timestamp, TroubledWebhook,
+    UsedUpQuota, WebhookId,
 };
 
 use super::{
+    lost::Lost,
     message_id::{MessageIdentity, message_id},
     payload,
     subscription_index::Subscriptions,
@@ -111,19 +112,17 @@ pub fn quota(used_up: &UsedUpQuota, (slot, now): (u64, Timestamp)) -> NewMessage
 pub fn gaps(
     subscriptions: &Subscriptions,
     recipients: &[OperationRecipient],
-    (commitment, gap, lost): (Commitment, Gap, EventKinds),
+    (commitment, gap, lost): (Commitment, Gap, &Lost),
     now: Timestamp,
 ) -> Vec<NewMessage> {
     let of_commitment = subscriptions.webhooks().iter();
     let of_commitment = of_commitment.filter(|webhook| webhook.commitment == commitment);
     let mut messages = Vec::new();
     for webhook in of_commitment {
-        let kinds = webhook.wanted_of(lost);
-        if kinds.is_empty() {
+        let Some(mut data) = payload::gap(gap, lost, webhook) else {
             continue;
-        }
+        };
         let own = message_id(&webhook.id, commitment, MessageIdentity::Gap(gap));
-        let mut data = payload::gap(gap, lost, kinds);
         data["webhook"] = webhook.id.as_str().into();
         let told = recipients
             .iter()

@@ -26,7 +26,8 @@
 //! - `gap`: `firstSlot` and `lastSlot`, both included, of which events may be missing, `reason`, and `kinds`: the kinds of
 //!   events that the webhook wants and that may be missing. Those are all of its kinds where nothing of the slots could be
 //!   read: events emitted at `processed` in them are neither confirmed nor retracted. It is `accountChange` alone where
-//!   the slots were read by RPC; the accounts that the webhook watches by address follow as they are now.
+//!   the slots were read by RPC; the accounts that the webhook watches follow as they are now, but for those of the programs
+//!   in `statesOmitted`, which have too many.
 //! - `heartbeat`: `lastSlot` (the last one read at the webhook's commitment, or null), `lastSequence`, and
 //!   `filter`: `digest`, `accounts`, `programs` and `tokenOwners` of what is watched.
 //! - `filterRefused`: `reason`, the words with which the stream's server refuses the webhook's filter, and `digest` of the
@@ -53,13 +54,14 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use sluice_geyser::{AccountUpdate, TransactionUpdate};
 use sluice_store::{
-    BodyTemplate, Commitment, EventKind, EventKinds, MessageKind, SlotMessage, Timestamp, WebhookId,
+    BodyTemplate, Commitment, EventKind, MessageKind, SlotMessage, Timestamp, WebhookId,
 };
 use solana_pubkey::Pubkey;
 use solana_signature::Signature;
 
 use super::{
     idl::Decoder,
+    lost::Lost,
     program_events::{ProgramEvent, logs_truncated},
     subscriber::Subscriber,
 };
@@ -246,20 +248,26 @@ pub fn reverted(first: &SlotMessage, reason: RetractReason) -> Value {
     })
 }
 
-/// The `data` of a `gap` in which events of the kinds `lost` are missing; `kinds` are those of them that the webhook wants.
+/// The `data` of a `gap` for a webhook; `None` where nothing of what it wants is `lost`.
 #[must_use]
-pub fn gap(gap: Gap, lost: EventKinds, kinds: EventKinds) -> Value {
-    let reason = if lost.transaction {
+pub fn gap(gap: Gap, lost: &Lost, webhook: &Subscriber) -> Option<Value> {
+    let kinds = lost.kinds_of(webhook)?;
+    let reason = if lost.kinds().transaction {
         "these slots were not read completely, and the stream can no longer replay them"
     } else {
         "these slots were read by RPC, which has no changes of accounts, because the stream can no longer replay them"
     };
-    json!({
+    let mut data = json!({
         "firstSlot": gap.first,
         "lastSlot": gap.last,
         "reason": reason,
         "kinds": kinds.iter().map(EventKind::name).collect::<Vec<_>>(),
-    })
+    });
+    let states_omitted = lost.states_omitted_of(webhook);
+    if !states_omitted.is_empty() {
+        data["statesOmitted"] = texts(states_omitted).into();
+    }
+    Some(data)
 }
 
 /// The `data` of a `resumed`.
@@ -301,6 +309,7 @@ fn texts(keys: &[Pubkey]) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use sluice_geyser::TokenBalance;
     use swap_guard_interface::{GUARDED_SWAP_DISCRIMINATOR, PROGRAM_ID};
 
     use super::*;
@@ -358,6 +367,42 @@ mod tests {
         let fields = cut.as_object_mut().expect("an object");
         assert_eq!(fields.remove("logsTruncated"), Some(Value::Bool(true)));
         assert_eq!(cut, whole);
+    }
+
+    #[test]
+    fn balances_before_and_after_a_transaction_are_told_apart() {
+        let token = |account_index, amount: u64| TokenBalance {
+            account_index,
+            mint: Pubkey::new_from_array([3; 32]),
+            owner: None,
+            program: None,
+            amount,
+            decimals: 0,
+            shown_amount: amount.to_string(),
+        };
+        let body = transaction(
+            &TransactionUpdate {
+                pre_balances: vec![11, 12],
+                post_balances: vec![21, 22],
+                pre_token_balances: vec![token(1, 31)],
+                post_token_balances: vec![token(1, 41), token(2, 42)],
+                ..transaction_of(7, 1)
+            },
+            &[],
+        );
+        assert_eq!(body["preBalances"], json!([11, 12]));
+        assert_eq!(body["postBalances"], json!([21, 22]));
+        let tokens = |member: &str| {
+            let balances = body[member].as_array().expect("a list").iter();
+            let written = balances.map(|balance| {
+                let amount = balance["uiTokenAmount"]["amount"].clone();
+                (balance["accountIndex"].clone(), amount)
+            });
+            written.collect::<Vec<_>>()
+        };
+        assert_eq!(tokens("preTokenBalances"), [(json!(1), json!("31"))]);
+        let after = [(json!(1), json!("41")), (json!(2), json!("42"))];
+        assert_eq!(tokens("postTokenBalances"), after);
     }
 
     #[test]

@@ -325,10 +325,10 @@ fn a_gap_is_reported_to_every_webhook_of_its_commitment() {
     let subscriptions = of_program(fixtures::program());
     let (now, all) = (
         Timestamp::from_unix_seconds(1),
-        EventKind::ALL.into_iter().collect(),
+        Lost::of(EventKind::ALL.into_iter().collect()),
     );
-    assert!(gap(&subscriptions, Commitment::Finalized, GAP, all, now).is_empty());
-    let emitted = gap(&subscriptions, Commitment::Confirmed, GAP, all, now);
+    assert!(gap(&subscriptions, Commitment::Finalized, GAP, &all, now).is_empty());
+    let emitted = gap(&subscriptions, Commitment::Confirmed, GAP, &all, now);
     assert_eq!(emitted.len(), 2);
     let body = &bodies(&emitted)[0];
     assert_eq!(body["type"], "gap");
@@ -345,6 +345,33 @@ fn a_gap_is_reported_to_every_webhook_of_its_commitment() {
                 .iter()
                 .all(|kind| kinds.iter().any(|each| kind == each))
     );
+}
+
+#[test]
+fn a_gap_names_the_programs_whose_accounts_do_not_follow_to_those_who_watch_them() {
+    const GAP: Gap = Gap { first: 3, last: 5 };
+    const COMMITMENT: Commitment = Commitment::Confirmed;
+    let program = |byte| Pubkey::new_from_array([byte; 32]);
+    let watching = |number, programs: &[u8]| {
+        let filters = Filters {
+            programs: programs.iter().copied().map(program).collect(),
+            ..Filters::default()
+        };
+        webhook(number, COMMITMENT, &filters)
+    };
+    let subscriptions = Subscriptions::new(&ActiveWebhooks {
+        revision: Revision(1),
+        webhooks: vec![watching(1, &[10, 11]), watching(2, &[11, 12])],
+    });
+    let lost = Lost::of([EventKind::AccountChange].into_iter().collect());
+    let lost = lost.without_states_of(&[program(10)], &subscriptions, COMMITMENT);
+    let now = Timestamp::from_unix_seconds(1);
+    let emitted = gap(&subscriptions, COMMITMENT, GAP, &lost, now);
+    let body = &bodies(&emitted)[0];
+    let named = Value::from(vec![program(10).to_string()]);
+    assert_eq!(body["data"]["statesOmitted"], named);
+    let of_the_other = emitted[1].body.with_sequence(1);
+    assert!(!of_the_other.contains("statesOmitted"), "{of_the_other}");
 }
 
 #[test]

@@ -10,9 +10,7 @@ use std::{
 };
 
 use sluice_geyser::AccountUpdate;
-use sluice_store::{
-    AccountGap, Commitment, EventKind, EventKinds, OperationKind, StoreError, Timestamp,
-};
+use sluice_store::{AccountGap, Commitment, EventKind, OperationKind, StoreError, Timestamp};
 use solana_pubkey::Pubkey;
 
 use super::super::{
@@ -21,7 +19,7 @@ use super::super::{
     session_end::SessionEnd,
 };
 use crate::{
-    events::{compose, operations, subscription_index::Subscriptions},
+    events::{compose, lost::Lost, operations, subscription_index::Subscriptions},
     rpc::Node,
     slots::{Gap, ResumePoint},
 };
@@ -33,8 +31,14 @@ const STATES_PER_COMMIT: usize = 100;
 /// better himself, and a node takes minutes for them.
 const MAX_STATES_OF_PROGRAM: usize = 10_000;
 
-/// Accounts to be sent as they are now, each with the program that it was known to belong to, where that is watched.
-type Watched = BTreeMap<Pubkey, Option<Pubkey>>;
+/// What is sent as it is now.
+#[derive(Default)]
+struct Watched {
+    /// The accounts, each with the program that it was known to belong to, where that is watched.
+    accounts: BTreeMap<Pubkey, Option<Pubkey>>,
+    /// Programs with too many accounts.
+    too_large: Vec<Pubkey>,
+}
 
 /// Notes that the slots from `first` on, as far as a session has not stored them yet, lack the changes of accounts.
 pub(super) async fn note(
@@ -60,7 +64,8 @@ pub(super) async fn note(
 
 /// Reports what was noted, through `last`, or through what was stored when the session began at `resume`: what follows,
 /// its stream has whole. Each webhook at the commitment that wants changes
-/// of accounts is sent a `gap`, and then the accounts that it watches, by address or by program, as `node` has them now.
+/// of accounts is sent a `gap`, which names the programs that have too many accounts, and then the others that it watches, by
+/// address or by program, as `node` has them now.
 pub(in super::super) async fn report(
     context: SessionContext,
     node: Option<Node>,
@@ -102,14 +107,20 @@ async fn report_at(
     subscriptions: &Subscriptions,
     (commitment, gap): (Commitment, Gap),
 ) -> Result<(), SessionEnd> {
-    let lost: EventKinds = [EventKind::AccountChange].into_iter().collect();
+    // Before it is told, since it says of which programs no account follows.
+    let watched = match node {
+        Some(node) => watched(outbox, node, subscriptions, (commitment, gap)).await?,
+        None => Watched::default(),
+    };
+    let lost = Lost::of([EventKind::AccountChange].into_iter().collect());
+    let lost = lost.without_states_of(&watched.too_large, subscriptions, commitment);
     let now = || Timestamp::from(outbox.clock.now());
-    let mut messages = compose::gap(subscriptions, commitment, gap, lost, now());
+    let mut messages = compose::gap(subscriptions, commitment, gap, &lost, now());
     let recipients = outbox
         .store
         .operation_recipients(OperationKind::Gap)
         .await?;
-    let of_gap = (commitment, gap, lost);
+    let of_gap = (commitment, gap, &lost);
     messages.extend(operations::gaps(subscriptions, &recipients, of_gap, now()));
     let mut batch = OutboxBatch {
         messages,
@@ -119,7 +130,7 @@ async fn report_at(
     let Some(node) = node else {
         return Ok(());
     };
-    let watched = watched(outbox, node, subscriptions, (commitment, gap)).await?;
+    let watched = watched.accounts;
     let keys: Vec<Pubkey> = watched.keys().copied().collect();
     for keys in keys.chunks(STATES_PER_COMMIT) {
         let states = states(node, keys, (commitment, gap)).await;
@@ -143,7 +154,10 @@ async fn watched(
     (commitment, gap): (Commitment, Gap),
 ) -> Result<Watched, StoreError> {
     let by_address = subscriptions.watched_accounts_at(commitment);
-    let mut watched: Watched = by_address.map(|account| (*account, None)).collect();
+    let mut watched = Watched {
+        accounts: by_address.map(|account| (*account, None)).collect(),
+        too_large: Vec::new(),
+    };
     let programs: BTreeSet<Pubkey> = subscriptions
         .watched_owners_at(commitment)
         .copied()
@@ -169,8 +183,10 @@ async fn watched(
                 %program, accounts = accounts.len(), MAX_STATES_OF_PROGRAM,
                 "a watched program has too many accounts to be sent after a gap"
             );
+            watched.too_large.push(program);
             continue;
         }
+        let watched = &mut watched.accounts;
         watched.extend(accounts.into_iter().map(|account| (account, Some(program))));
     }
     Ok(watched)

@@ -6,7 +6,7 @@ use sluice_store::{Commitment, EventKind, OperationKind};
 
 use super::{super::outbox::CommitPipeline, Session, SessionEnd};
 use crate::{
-    events::{compose, operations, subscription_index::Subscriptions},
+    events::{compose, lost::Lost, operations, subscription_index::Subscriptions},
     slots::{Gap, ResumePoint},
 };
 
@@ -38,11 +38,11 @@ impl Session<'_> {
             if commitment == Commitment::Confirmed {
                 self.context.outbox.metrics.gap(gap.slots());
             }
-            let lost = EventKind::ALL.into_iter().collect();
-            let mut messages = compose::gap(&self.subscriptions, commitment, gap, lost, now);
+            let lost = Lost::of(EventKind::ALL.into_iter().collect());
+            let mut messages = compose::gap(&self.subscriptions, commitment, gap, &lost, now);
             let store = &self.context.outbox.store;
             let recipients = store.operation_recipients(OperationKind::Gap).await?;
-            let of_gap = (commitment, gap, lost);
+            let of_gap = (commitment, gap, &lost);
             messages.extend(operations::gaps(
                 &self.subscriptions,
                 &recipients,

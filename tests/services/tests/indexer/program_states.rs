@@ -8,13 +8,17 @@ use sluice_testkit::{
     rpc_node::RpcNode,
     updates::{content, freeze_and_confirm, key, program, whole},
 };
+use solana_pubkey::Pubkey;
 
 use crate::{
     expectations::{Ending, Surroundings},
     on_both,
 };
 
-on_both!(accounts_of_a_watched_program_follow_a_gap_as_they_are_now);
+on_both!(
+    accounts_of_a_watched_program_follow_a_gap_as_they_are_now,
+    a_gap_names_a_program_with_more_accounts_than_follow_it,
+);
 
 const TOO_OLD: &str = "broadcast from 12 is not available, last available: 13";
 
@@ -62,5 +66,39 @@ async fn accounts_of_a_watched_program_follow_a_gap_as_they_are_now(mut harness:
     ];
     let came = [json!(key(2).to_string()), json!(77), Value::Null];
     assert_eq!(shown, [closed, came]);
+    indexer.stop().await;
+}
+
+async fn a_gap_names_a_program_with_more_accounts_than_follow_it(mut harness: IndexerHarness) {
+    const MORE: u16 = 10_001;
+    harness.webhook(1).await;
+    let node = RpcNode::holding([]).await.expect("a free port");
+    node.reach(12);
+    let list = |accounts: Vec<Value>| json!({ "context": { "slot": 12 }, "value": accounts });
+    node.script("getProgramAccounts", list(Vec::new()));
+    node.blocks().add(content(12));
+    harness.backfill_from(node.url());
+    let indexer = harness.start().await;
+    let (connection, name) = harness.listening().await;
+    indexer.until_checkpoint(10).await;
+    send(&connection, whole(&name, 11)).await;
+    send(&connection, freeze_and_confirm(&name, 11)).await;
+    indexer.until_checkpoint(11).await;
+
+    let listed = (0..MORE).map(|number| {
+        let mut address = [200; 32];
+        address[..2].copy_from_slice(&number.to_le_bytes());
+        json!({ "pubkey": Pubkey::new_from_array(address).to_string() })
+    });
+    node.script("getProgramAccounts", list(listed.collect()));
+    harness.server.refuse_next(Code::OutOfRange, TOO_OLD);
+    drop(connection);
+    let (_connection, request) = harness.accept().await;
+    assert_eq!(request.from_slot, Some(13));
+    // What slot 11 did, the transaction of slot 12 and its event, the gap and no state.
+    let bodies = harness.bodies(3 + 2 + 1).await;
+    let gap = bodies.iter().find(|body| body["type"] == "gap");
+    let data = &gap.expect("it is told")["data"];
+    assert_eq!(data["statesOmitted"], json!([program().to_string()]));
     indexer.stop().await;
 }
