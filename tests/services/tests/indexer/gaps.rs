@@ -424,13 +424,14 @@ async fn a_backfill_that_is_killed_goes_on_after_the_checkpoint(mut harness: Ind
     for number in 11..=LAST {
         node.blocks().add(content(number));
     }
-    node.delay(Duration::from_millis(20));
+    node.delay(Duration::from_millis(100));
     harness
         .server
         .refuse_next(Code::OutOfRange, &too_old(LAST + 1));
     drop(connection);
     indexer.until_checkpoint_past(14).await;
     indexer.kill().await;
+    node.delay(Duration::ZERO);
     let stored = harness.store.checkpoint(Commitment::Confirmed).await;
     assert!(stored.expect("reads") < Some(LAST), "in the middle");
 
