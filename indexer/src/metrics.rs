@@ -35,11 +35,11 @@ const STORE_FAILURES: [&str; 5] = ["full", "noAnswer", "conflict", "notLeader", 
 pub enum Stage {
     /// From the update that let messages be emitted to their being on disk.
     Stored,
-    /// From there to the beginning of the first attempt.
+    /// From the same update to the beginning of the first attempt.
     Pending,
     /// From the beginning of an attempt to its end.
     Attempted,
-    /// All of it, and the pauses between attempts: from the writing of a message to the end of the attempt that was accepted.
+    /// End to end: from the same update to the end of the attempt that was accepted, with the pauses between attempts.
     Delivered,
 }
 

@@ -140,22 +140,28 @@ impl Outbox {
         self.store.commit(&commit).await.map(drop)
     }
 
-    async fn commit(&self, batch: OutboxBatch) -> Result<PendingBatch, StoreError> {
+    async fn commit(
+        &self,
+        batch: OutboxBatch,
+        received: Instant,
+    ) -> Result<PendingBatch, StoreError> {
         let written = self.clock.now();
-        let now = Timestamp::from(written);
+        let emitted = written.checked_sub(received.elapsed()).unwrap_or(written);
         let commit = Commit {
             messages: &batch.messages,
             checkpoints: batch.checkpoints,
             unconfirmed: &batch.unconfirmed,
             resolved: &batch.resolved,
             known_accounts: (!batch.known_accounts.is_empty()).then_some(&batch.known_accounts),
-            now,
+            // From here on a message's age is that of the update: what is told of latency is told end to end.
+            now: Timestamp::from(emitted),
         };
         let bytes = batch
             .messages
             .iter()
             .map(|message| message.body.len_at_most());
         let bytes = bytes.fold(0, u64::saturating_add);
+        let now = Timestamp::from(written);
         let reservation = self.capacity.reserve(batch.messages.len(), bytes, now);
         let request = reservation.as_ref().map(Reservation::lease_request);
         Ok(PendingBatch {
@@ -228,7 +234,7 @@ impl CommitPipeline {
         let checkpoints = batch.checkpoints;
         let submitting = outbox.submit(self.pending.take(), self.received);
         // What is stored is sent, also where the next batch cannot be stored.
-        let (pending, new) = join!(outbox.commit(batch), submitting);
+        let (pending, new) = join!(outbox.commit(batch, self.received), submitting);
         let (new, pending) = (new?, pending?);
         self.pending = Some(pending);
         self.counts.given = self.counts.given.saturating_add(given);

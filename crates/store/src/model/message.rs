@@ -235,7 +235,7 @@ pub struct StoredMessage {
     pub commitment: Commitment,
     /// Slot of the event.
     pub slot: u64,
-    /// When it was stored.
+    /// When it was emitted.
     pub created: Timestamp,
     /// The body that is signed and sent, JSON.
     pub body: String,

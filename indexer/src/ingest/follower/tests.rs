@@ -1,6 +1,9 @@
 //! The follower between a scripted server and an SQLite file, after another process led.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{
+    collections::BTreeSet,
+    time::{Duration, Instant},
+};
 
 use service_kit::Clock;
 use sluice_geyser::{
@@ -8,8 +11,9 @@ use sluice_geyser::{
     scripted::{Connection, ScriptedServer},
 };
 use sluice_store::{
-    Access, Commit, Commitment, DeliveryQuery, EventKind, FilterState, Filters, NewWebhook,
-    Revision, Secret, Store, Timestamp, WebhookDefinition, WebhookId,
+    Access, BodyTemplate, Commit, Commitment, DeliveryQuery, EventKind, FilterState, Filters,
+    MessageId, MessageKind, NewMessage, NewWebhook, Revision, Secret, Store, Timestamp,
+    WebhookDefinition, WebhookId,
 };
 use sluice_testkit::updates::{freeze_and_confirm, key, program, slot, whole};
 use tempfile::TempDir;
@@ -17,8 +21,12 @@ use tokio::{task::JoinHandle, time::timeout};
 
 use super::*;
 use crate::{
-    delivery::capacity::Submissions, events::idl::Idls, ingest::outbox::Outbox, metrics::Metrics,
-    status::Status, traces::MessageTraces,
+    delivery::capacity::Submissions,
+    events::idl::Idls,
+    ingest::outbox::{Outbox, OutboxBatch},
+    metrics::Metrics,
+    status::Status,
+    traces::MessageTraces,
 };
 
 /// No step takes longer unless something hangs.
@@ -281,4 +289,33 @@ async fn slots_that_wait_to_be_read_are_stored_together() {
     // Each of them alone would be a commit at every commitment.
     assert!(commits < BACKLOG, "{commits} commits of {BACKLOG} slots");
     stop(&shutdown, running).await;
+}
+
+#[tokio::test]
+async fn a_message_is_as_old_as_the_update_that_let_it_be_emitted() {
+    const BEHIND: Duration = Duration::from_secs(5);
+    let setup = Setup::start().await;
+    let webhook = setup.webhook(1, program()).await;
+    let (_watched, subscriptions) = watch::channel(setup.subscriptions().await);
+    let outbox = setup.follower(subscriptions).context.outbox;
+    let mut batch = OutboxBatch::default();
+    batch.messages.push(NewMessage {
+        id: MessageId::from_bytes([1; 32]),
+        webhook: webhook.clone(),
+        kind: MessageKind::Event(EventKind::Transaction),
+        commitment: Commitment::Confirmed,
+        slot: 7,
+        order_key: None,
+        body: BodyTemplate::new("{\"sequence\":".to_owned(), Arc::from("}")),
+    });
+    let received = Instant::now().checked_sub(BEHIND);
+    let received = received.expect("the machine runs for longer");
+    let flushed = batch.flush(&outbox, received).await;
+    flushed.expect("is stored");
+
+    let page = setup.store.messages_after(&Access::All, &webhook, 0, 9);
+    let stored = page.await.expect("reads").expect("exists").messages;
+    let now = Timestamp::from(outbox.clock.now());
+    let age = now.unix_millis() - stored[0].created.unix_millis();
+    assert!(age >= 5_000, "{age} ms");
 }
