@@ -151,3 +151,60 @@ async fn metrics(State(probed): State<Probed>) -> Response {
     )
         .into_response()
 }
+
+#[cfg(test)]
+mod tests {
+    use axum::body::to_bytes;
+    use serde_json::Value;
+    use sluice_store::Readiness;
+
+    use super::*;
+
+    /// Status and body of the readiness of a standby whose stream no slot has come by, where the database tells this of the leader.
+    async fn readiness_of_a_standby(leader_is_silent: bool) -> (StatusCode, Value) {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = Store::open(&folder.path().join("sluice.db")).await;
+        let (_told, subscriptions) = watch::channel(Arc::default());
+        let status = Status::default();
+        status.leads(Some(false));
+        let probed = Probed {
+            health: Health {
+                store: store.expect("opens"),
+                status,
+                subscriptions,
+                servers: Servers::new([]),
+                metrics: Metrics::default(),
+                clock: Clock::system(),
+            },
+            readings: Readings::telling(Readiness {
+                checkpoint: Some(7),
+                filter: None,
+                pending_deliveries: 0,
+                leader_is_silent,
+            }),
+            work: Handle::current(),
+        };
+        let response = ready(State(probed)).await;
+        let status = response.status();
+        let body = to_bytes(response.into_body(), usize::MAX).await;
+        let body = serde_json::from_slice(&body.expect("reads")).expect("JSON");
+        (status, body)
+    }
+
+    #[tokio::test]
+    async fn a_standby_is_ready_as_long_as_its_leader_is_not_silent() {
+        let (status, body) = readiness_of_a_standby(false).await;
+        assert_eq!(status, StatusCode::OK);
+        assert_eq!(
+            (&body["ready"], &body["reason"]),
+            (&true.into(), &Value::Null)
+        );
+        let (status, body) = readiness_of_a_standby(true).await;
+        assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);
+        assert_eq!(
+            (&body["ready"], &body["reason"]),
+            (&false.into(), &SILENT.into())
+        );
+        assert_eq!(body["standby"], true);
+    }
+}

@@ -64,6 +64,16 @@ impl Readings {
         (Self(readings), reading)
     }
 
+    /// One that tells this for as long as a test takes.
+    #[cfg(test)]
+    pub(super) fn telling(readiness: Readiness) -> Self {
+        let (_, readings) = watch::channel(Some(Reading {
+            asked: Instant::now(),
+            told: Ok(readiness),
+        }));
+        Self(readings)
+    }
+
     /// The last one. Only the first is waited for.
     pub(super) async fn last(&self) -> Result<Readiness, String> {
         let mut readings = self.0.clone();

@@ -1,8 +1,17 @@
-//! Two leaders: one cut off from the database is followed within seconds, and writes nothing when it is back.
+//! Two leaders: one cut off from the database, or stopped, is followed within seconds, and writes nothing when it is back.
+
+use std::{
+    sync::mpsc::{Sender, channel},
+    thread,
+};
 
 use sluice_harness::indexer::{IndexerHarness, send, soon};
 use sluice_store::{Access, Commitment, DeliveryQuery};
 use sluice_testkit::updates::{freeze_and_confirm, whole};
+use tokio::{
+    runtime::{Builder, Handle},
+    sync::oneshot,
+};
 
 use crate::{
     expectations::{Ending, Surroundings},
@@ -72,6 +81,83 @@ async fn a_leader_that_is_cut_off_is_followed_and_refused_when_it_is_back() {
     assert_eq!(stored.await.expect("read").expect("exists").len(), 6);
     let checkpoint = harness.store.checkpoint(Commitment::Confirmed).await;
     assert_eq!(checkpoint.expect("read"), Some(12));
+    soon(first.stop()).await;
+    soon(second.stop()).await;
+}
+
+/// A thread of its own for a process that can stop as a whole, as by a signal: its tasks stand still, and its connections
+/// stay open.
+struct StoppableProcess {
+    runtime: Handle,
+    /// Ends the thread when it is dropped.
+    _alive: oneshot::Sender<()>,
+}
+
+impl StoppableProcess {
+    fn start() -> Self {
+        let runtime = Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.expect("a runtime");
+        let (alive, ended) = oneshot::channel();
+        let process = Self {
+            runtime: runtime.handle().clone(),
+            _alive: alive,
+        };
+        thread::spawn(move || runtime.block_on(ended));
+        process
+    }
+
+    /// Stops it until what is returned is dropped.
+    async fn stop(&self) -> Sender<()> {
+        let (resume, resumed) = channel::<()>();
+        let (stopping, stopped) = oneshot::channel();
+        self.runtime.spawn(async move {
+            let _ = stopping.send(());
+            let _ = resumed.recv();
+        });
+        soon(stopped).await.expect("it stops");
+        resume
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_leader_that_is_stopped_is_followed_and_refused_when_it_goes_on() {
+    let mut server = LinkedServer::start("stopped").await;
+    let harness = &mut server.harness;
+    let id = harness.webhook(1).await;
+    let process = StoppableProcess::start();
+    let first = {
+        let _inside = process.runtime.enter();
+        harness.start_on_database(&server.url)
+    };
+    let (old, name) = harness.listening().await;
+    first.until_checkpoint(10).await;
+    let second = harness.start().await;
+    second.until_ready(|_, body| body["standby"] == true).await;
+
+    let since = database_time(harness).await;
+    let stopped = process.stop().await;
+    send(&old, whole(&name, 11)).await;
+    send(&old, freeze_and_confirm(&name, 11)).await;
+    second.until_ready(|_, body| body["leads"] == true).await;
+    let (new, request) = harness.accept().await;
+    assert_eq!(request.from_slot, Some(11));
+    let name = request.slots.expect("asked for");
+    send(&new, whole(&name, 11)).await;
+    send(&new, freeze_and_confirm(&name, 11)).await;
+    second.until_checkpoint(11).await;
+    let writes = database_time(harness).await - since;
+    println!("another process has written after {writes} ms");
+    assert!(writes <= TAKE_OVER, "{writes} ms");
+
+    drop(stopped);
+    first.until_ready(|_, body| body["standby"] == true).await;
+    let sent = harness.bodies(3).await;
+    let sequences: Vec<_> = sent.iter().map(|body| body["sequence"].as_u64()).collect();
+    assert_eq!(sequences, [1, 2, 3].map(Some));
+    let stored = harness
+        .store
+        .deliveries(&Access::All, &id, DeliveryQuery::default(), 100);
+    assert_eq!(stored.await.expect("read").expect("exists").len(), 3);
     soon(first.stop()).await;
     soon(second.stop()).await;
 }
