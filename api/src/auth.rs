@@ -1,11 +1,12 @@
 //! Authentication: requests by API key or session, or from a loopback address where the configuration allows it.
 //!
 //! An API key becomes the [`Access`] that every operation on webhooks needs; so does a session of the console, which was
-//! opened with one. In keyless mode (`api.keyless`), until the first
-//! is made, a caller on this machine may do everything, and others nothing: the listener is bound to a loopback address, and
-//! the request must look like one made here. A page in a browser that has bound a foreign name to this address, or a
-//! proxy that passes on what it was sent, does not. A proxy that hides whom it speaks for would, so the mode is never on
-//! by itself.
+//! opened with one. In keyless mode (`api.keyless`), until the first is made, a caller on this machine may do everything, and
+//! others nothing: the listener is bound to a loopback address, the request must look like one made here, and its connection
+//! must be of the user under whom this process runs. What a page in a browser sends that has bound a foreign name to this
+//! address does not look so, nor does what a proxy passes on with the name that it was sent or with the headers of proxies. A
+//! proxy that hides whom it speaks for is another user's. One that the same user runs cannot be told from a program of theirs, so
+//! the mode is never on by itself.
 
 mod caller_limiter;
 mod sessions;
@@ -20,7 +21,7 @@ use axum::{
 };
 use sluice_store::{AcceptedApiKey, Access, ApiKeyHash, Scope, Scopes, Store};
 
-use crate::{client::from_this_machine, error::ApiError};
+use crate::{client::Source, error::ApiError};
 
 pub use caller_limiter::{CallerLimiter, RateLimit};
 use sessions::Sessions;
@@ -106,9 +107,14 @@ impl Authenticator {
         }
     }
 
-    /// Who may do what a request of this method and with these headers asks.
-    async fn grant(&self, method: &Method, headers: &HeaderMap) -> Result<Grant, ApiError> {
-        let (grant, _) = self.grant_by(method, headers).await?;
+    /// Who may do what a request of this method, with these headers and from this source asks.
+    async fn grant(
+        &self,
+        method: &Method,
+        headers: &HeaderMap,
+        source: Source,
+    ) -> Result<Grant, ApiError> {
+        let (grant, _) = self.grant_by(method, headers, source).await?;
         Ok(grant)
     }
 
@@ -117,6 +123,7 @@ impl Authenticator {
         &self,
         method: &Method,
         headers: &HeaderMap,
+        source: Source,
     ) -> Result<(Grant, Option<Session>), ApiError> {
         let refused = |fault| ApiError::Unauthorized {
             fault,
@@ -130,7 +137,7 @@ impl Authenticator {
             return Ok((grant, None));
         }
         let Some(session) = self.session(headers) else {
-            return Ok((self.without_key(headers).await?, None));
+            return Ok((self.without_key(source).await?, None));
         };
         let brought = headers.get(CSRF_TOKEN);
         if !method.is_safe()
@@ -197,13 +204,17 @@ impl Authenticator {
     /// # Errors
     /// [`ApiError::Unauthorized`] where a key is needed and no session is open, [`ApiError::MissingScope`] where that key may
     /// not read, [`ApiError::StoreUnavailable`].
-    pub async fn page_session(&self, headers: &HeaderMap) -> Result<Option<Session>, ApiError> {
-        let (grant, session) = self.grant_by(&Method::GET, headers).await?;
+    pub async fn page_session(
+        &self,
+        headers: &HeaderMap,
+        source: Source,
+    ) -> Result<Option<Session>, ApiError> {
+        let (grant, session) = self.grant_by(&Method::GET, headers, source).await?;
         grant.check(&Method::GET)?;
         Ok(session)
     }
 
-    async fn without_key(&self, headers: &HeaderMap) -> Result<Grant, ApiError> {
+    async fn without_key(&self, source: Source) -> Result<Grant, ApiError> {
         let refuse = |fault| {
             Err(ApiError::Unauthorized {
                 fault,
@@ -214,11 +225,18 @@ impl Authenticator {
         if api_keys_in_use.map_err(|error| ApiError::StoreUnavailable(error.into()))? {
             return refuse("send an API key: Authorization: Bearer sluice_…");
         }
-        if !self.keyless || !from_this_machine(headers) {
+        if !self.keyless || !source.looks_local() {
             return refuse(
                 "there are no API keys: make one on the server with `sluice keys add NAME` and send it as \
                  Authorization: Bearer; without one only requests made on the server itself are answered, and only \
                  with api.keyless = true",
+            );
+        }
+        if !source.is_ours().await {
+            return refuse(
+                "without an API key only programs of the user under whom Sluice runs are answered, and this connection is of \
+                 another user, such as a proxy: make a key on the server with `sluice keys add NAME` and send it as \
+                 Authorization: Bearer",
             );
         }
         Ok(Grant {
@@ -237,8 +255,9 @@ pub async fn authenticate(
     mut request: Request,
     next: Next,
 ) -> Result<Response, ApiError> {
+    let source = Source::of(request.headers(), request.extensions());
     let grant = authenticator
-        .grant(request.method(), request.headers())
+        .grant(request.method(), request.headers(), source)
         .await?;
     if grant.access.api_key().is_some() {
         authenticator.limiter.count(&grant.access)?;
@@ -257,8 +276,9 @@ pub async fn authenticate_for_keys(
     mut request: Request,
     next: Next,
 ) -> Result<Response, ApiError> {
+    let source = Source::of(request.headers(), request.extensions());
     let grant = authenticator
-        .grant(request.method(), request.headers())
+        .grant(request.method(), request.headers(), source)
         .await?;
     if grant.access.api_key().is_some() {
         authenticator.limiter.count(&grant.access)?;
@@ -277,8 +297,9 @@ pub async fn authenticate_unmetered(
     mut request: Request,
     next: Next,
 ) -> Result<Response, ApiError> {
+    let source = Source::of(request.headers(), request.extensions());
     let grant = authenticator
-        .grant(request.method(), request.headers())
+        .grant(request.method(), request.headers(), source)
         .await?;
     grant.check(request.method())?;
     request.extensions_mut().insert(grant.access);

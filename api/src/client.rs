@@ -1,4 +1,7 @@
-//! Client: who makes a request, by network address, or by what a trusted proxy says of it (pure).
+//! Client: who makes a request, by network address, or by what a trusted proxy says of it (pure but for the look at whose
+//! socket it came by).
+
+mod socket_owner;
 
 use std::{
     convert::Infallible,
@@ -36,6 +39,10 @@ impl Peer {
         peer.map_or(Ipv4Addr::LOCALHOST.into(), |Self(address)| address.ip())
     }
 }
+
+/// This end of a connection: of every request an extension.
+#[derive(Clone, Copy, Debug)]
+pub struct Here(pub SocketAddr);
 
 /// A client as it is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -141,8 +148,58 @@ impl<S: Send + Sync> FromRequestParts<S> for PeerIsHere {
     }
 }
 
+/// What shows whether a request was made on this machine, and by whom.
+#[derive(Clone, Copy, Debug)]
+pub struct Source {
+    looks_local: bool,
+    /// The other end of the connection, and this one; `None` for a request that came by none.
+    ends: Option<(SocketAddr, Option<SocketAddr>)>,
+}
+
+impl Source {
+    /// The source of a request with these headers and extensions.
+    #[must_use]
+    pub fn of(headers: &HeaderMap, extensions: &Extensions) -> Self {
+        let here = extensions.get::<Here>().map(|Here(address)| *address);
+        let peer = extensions.get::<Peer>();
+        Self {
+            looks_local: from_this_machine(headers),
+            ends: peer.map(|Peer(address)| (*address, here)),
+        }
+    }
+
+    /// Whether nothing says that the request comes from elsewhere.
+    #[must_use]
+    pub const fn looks_local(&self) -> bool {
+        self.looks_local
+    }
+
+    /// Whether the request was made on this machine by the user under whom this process runs, or in this process.
+    pub async fn is_ours(&self) -> bool {
+        if !self.looks_local {
+            return false;
+        }
+        let (peer, here) = match self.ends {
+            None => return true,
+            Some((peer, Some(here))) => (peer, here),
+            Some((_, None)) => return false,
+        };
+        // The kernel writes a line for each of the machine's sockets, of which there may be thousands.
+        let look = tokio::task::spawn_blocking(move || socket_owner::is_ours(peer, here));
+        look.await.unwrap_or(false)
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Source {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
+        Ok(Self::of(&parts.headers, &parts.extensions))
+    }
+}
+
 /// Whether nothing says that the request comes from elsewhere.
-pub(crate) fn from_this_machine(headers: &HeaderMap) -> bool {
+fn from_this_machine(headers: &HeaderMap) -> bool {
     let forwarded = FORWARDED.iter().any(|name| headers.contains_key(*name));
     let host = headers.get(header::HOST);
     !forwarded && host.is_none_or(|host| host.to_str().is_ok_and(names_loopback))

@@ -25,7 +25,7 @@ pub use self::demo_wallet::DemoWallet;
 
 use crate::{
     auth::{Authenticator, SESSION_COOKIE, Session},
-    client::from_this_machine,
+    client::Source,
     error::ApiError,
     metrics::{self, Metrics},
     pages,
@@ -110,8 +110,8 @@ pub fn routes(
 ) -> Router {
     let mut router = Router::new();
     for page in &PAGES {
-        let show = async |State(console): State<Console>, headers: HeaderMap| {
-            console.show(page, &headers).await
+        let show = async |State(console): State<Console>, source: Source, headers: HeaderMap| {
+            console.show(page, &headers, source).await
         };
         router = router.route(page.path, get(show));
     }
@@ -146,8 +146,8 @@ impl Console {
         }
     }
 
-    async fn show(&self, page: &Page, headers: &HeaderMap) -> Response {
-        match self.authenticator.page_session(headers).await {
+    async fn show(&self, page: &Page, headers: &HeaderMap, source: Source) -> Response {
+        match self.authenticator.page_session(headers, source).await {
             Ok(session) => {
                 let frame = Frame {
                     title: page.title,
@@ -164,21 +164,29 @@ impl Console {
     }
 }
 
-/// The demo wallet, for who may see the console, on this machine alone.
+/// The demo wallet, for who may see the console, and to programs of this process's user alone.
 async fn show_demo_wallet(
     State(console): State<Console>,
+    source: Source,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    console.authenticator.page_session(&headers).await?;
-    let wallet = console.demo_wallet.filter(|_| from_this_machine(&headers));
-    let wallet = wallet.ok_or(ApiError::NoRoute)?;
+    let session = console.authenticator.page_session(&headers, source);
+    session.await?;
+    let wallet = console.demo_wallet.ok_or(ApiError::NoRoute)?;
+    if !source.is_ours().await {
+        return Err(ApiError::NoRoute);
+    }
     let kept = [(CACHE_CONTROL, HeaderValue::from_static("no-store"))];
     Ok((kept, Json(wallet.shown())).into_response())
 }
 
 /// The metrics, for who may see the console.
-async fn show_metrics(State(console): State<Console>, headers: HeaderMap) -> Response {
-    match console.authenticator.page_session(&headers).await {
+async fn show_metrics(
+    State(console): State<Console>,
+    source: Source,
+    headers: HeaderMap,
+) -> Response {
+    match console.authenticator.page_session(&headers, source).await {
         Ok(_) => metrics::answer(&console.metrics, &console.market),
         Err(error) => error.into_response(),
     }

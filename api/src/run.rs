@@ -343,12 +343,12 @@ async fn authenticator(api: &ApiConfig, store: &Store) -> anyhow::Result<Authent
     if !store.api_keys_in_use().await? {
         if api.keyless {
             tracing::warn!(
-                "api.keyless: there are no API keys, and every request on this machine manages all webhooks"
+                "api.keyless: there are no API keys, and every program of this process's user on this machine manages all webhooks"
             );
         } else {
             tracing::warn!(
                 "the webhook routes refuse every request: there are no API keys; make one with `sluice keys add NAME`, \
-                 or set api.keyless where everybody on this machine may manage webhooks"
+                 or set api.keyless where every program of this process's user may manage webhooks"
             );
         }
     }

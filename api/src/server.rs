@@ -29,7 +29,7 @@ use self::{
     write_deadline::WriteDeadline,
 };
 use crate::{
-    client::Peer,
+    client::{Here, Peer},
     middleware::Surrounded,
     places::{Place, Places},
 };
@@ -119,12 +119,16 @@ pub async fn serve(
         let watched = idle.open();
         let note = watched.note();
         let hold = Hold::new(place, &held);
+        let here = stream.local_addr().map(Here).ok();
         let routes = Arc::clone(&routes);
         let service = service_fn(move |request: Request<Incoming>| {
             note.asked();
             let (mut request, unread) = unread_body::watch(request);
             let extensions = request.extensions_mut();
             extensions.insert(Peer(address));
+            if let Some(here) = here {
+                extensions.insert(here);
+            }
             if extensions.get::<OnUpgrade>().is_some() {
                 extensions.insert(hold.clone());
             }

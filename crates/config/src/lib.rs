@@ -207,7 +207,7 @@ impl StoreConfig {
 pub struct ApiConfig {
     /// Address the API listens on.
     pub listen: SocketAddr,
-    /// Whether callers on this machine manage webhooks without an API key while none was ever made.
+    /// Whether programs of Sluice's own user on this machine manage webhooks without an API key while none was ever made.
     pub keyless: bool,
     /// Requests about webhooks that one API key may make per minute in the long run.
     pub rate_limit_per_minute: NonZeroU32,

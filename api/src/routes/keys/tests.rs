@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 
 use axum::{
     body::{Body, to_bytes},
-    http::{HeaderMap, Method, Request, StatusCode, header},
+    http::{Extensions, HeaderMap, Method, Request, StatusCode, header},
     response::Response,
 };
 use serde_json::{Value, json};
@@ -13,7 +13,10 @@ use tempfile::TempDir;
 use tower::ServiceExt;
 
 use super::*;
-use crate::auth::{CSRF_TOKEN, CallerLimiter, RateLimit, SESSION_COOKIE};
+use crate::{
+    auth::{CSRF_TOKEN, CallerLimiter, RateLimit, SESSION_COOKIE},
+    client::Source,
+};
 
 const PATH: &str = "/api/keys";
 
@@ -252,7 +255,8 @@ async fn a_session_changes_keys_with_its_token_alone() {
     let cookie = ("cookie", format!("{SESSION_COOKIE}={name}"));
     let value = cookie.1.parse().expect("a value");
     let headers = HeaderMap::from_iter([(header::COOKIE, value)]);
-    let page = site.authenticator.page_session(&headers);
+    let source = Source::of(&headers, &Extensions::new());
+    let page = site.authenticator.page_session(&headers, source);
     let token = page.await.expect("shown").expect("a session").csrf_token;
     let body = named("from a page");
     let made = site.send(

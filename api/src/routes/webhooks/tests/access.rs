@@ -1,11 +1,14 @@
 //! Tests of authentication: callers that are admitted, and the webhooks that they see.
 
+use std::net::{SocketAddr, TcpListener, TcpStream};
+
 use sluice_store::{
     ApiKeyId, ApiKeySecret, LeaseLimits, LeaseRequest, LeaseToken, NewApiKey, Quotas, Scope,
     Scopes, TenantShares,
 };
 
 use super::*;
+use crate::client::{Here, Peer};
 
 pub(super) struct Key {
     id: ApiKeyId,
@@ -64,6 +67,35 @@ async fn without_keys_only_this_machine_is_let_in() {
     assert_eq!(status, StatusCode::UNAUTHORIZED);
     let detail = problem["detail"].as_str().expect("text");
     assert!(detail.contains("sluice keys add"), "{detail}");
+}
+
+#[tokio::test]
+async fn without_keys_a_connection_that_is_not_of_our_user_is_not_let_in_whatever_it_says() {
+    let api = api(false).await;
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let here = listener.local_addr().expect("an address");
+    let caller = TcpStream::connect(here).expect("connects");
+    let peer = caller.local_addr().expect("an address");
+    let ask = async |peer: SocketAddr, here: Option<SocketAddr>| {
+        // As a proxy names its upstream where it is told nothing else.
+        let mut request = Request::get("/api/webhooks").header(header::HOST, "127.0.0.1:8787");
+        request = request.extension(Peer(peer));
+        if let Some(here) = here {
+            request = request.extension(Here(here));
+        }
+        let request = request.body(Body::empty()).expect("a request");
+        read(api.send(request).await).await
+    };
+    let (status, body) = ask(peer, Some(here)).await;
+    assert_eq!(status, StatusCode::OK, "{body}");
+    let elsewhere = SocketAddr::from(([192, 0, 2, 1], peer.port()));
+    for (peer, here) in [(here, Some(here)), (elsewhere, Some(here)), (peer, None)] {
+        let (status, problem) = ask(peer, here).await;
+        assert_eq!(status, StatusCode::UNAUTHORIZED, "{peer} {here:?}");
+        let detail = problem["detail"].as_str().expect("text");
+        assert!(detail.contains("another user"), "{detail}");
+        assert!(detail.contains("sluice keys add"), "{detail}");
+    }
 }
 
 #[tokio::test]
