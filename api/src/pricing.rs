@@ -239,7 +239,7 @@ fn unbounded_route(market: &Market, ask: &Ask) -> Result<Priced, Unpriced> {
                 ask,
                 view.pools_for(&ask.input_mint, &ask.output_mint),
             );
-            if ask.two_hops {
+            if ask.two_hops && ask.mode == SwapMode::ExactIn {
                 two_hops::best_with(&view, ask, direct).map_err(Unpriced::from)
             } else {
                 direct.map_err(Unpriced::from)

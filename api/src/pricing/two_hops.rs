@@ -136,3 +136,6 @@ fn best_hop(
     }
     best
 }
+
+#[cfg(test)]
+mod tests;
