@@ -32,7 +32,8 @@ pub async fn run(file: &FileArguments, clock: &Clock) -> anyhow::Result<()> {
         report.add("clock", &chain.clock(clock.now(), limit).await);
         report.add("list of pools", &chain.list_of_pools().await);
         report.add("exchange", &chain.exchange().await);
-        report.add("guard", &guard::check(&chain).await);
+        let guard = guard::check(&chain, config.chain.exchange);
+        report.add("guard", &guard.await);
         if let Some(table) = &config.chain.lookup_table {
             report.add("lookup table", &chain.lookup_table(table).await);
         }

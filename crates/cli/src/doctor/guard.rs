@@ -3,6 +3,7 @@
 use anyhow::Context;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
+use sluice_config::Exchange;
 use sluice_transaction::ExchangeIds;
 use solana_pubkey::{Pubkey, pubkey};
 use swap_guard_interface::PROGRAM_ID;
@@ -30,8 +31,12 @@ const WORD: usize = 4;
 /// What to do when it is not there.
 const REMEDY: &str = "deploy it (docs/guard.md); without it no swap that is built can be executed";
 
-/// Looks at the guard's program.
-pub async fn check(chain: &ChainChecks) -> Finding {
+/// What to do when its bytes are others.
+const OTHER_BYTES_REMEDY: &str = "deploy the guard of this release (docs/guard.md); or prove the deployed bytes (`cargo xtask prove \
+     --program FILE`) and build sluice with their certificate as proof.json";
+
+/// Looks at the guard's program, on a chain where this runs at the exchange's address.
+pub async fn check(chain: &ChainChecks, exchange: Exchange) -> Finding {
     let file = match file(chain).await {
         Ok(Some(file)) => file,
         Ok(None) => {
@@ -43,13 +48,14 @@ pub async fn check(chain: &ChainChecks) -> Finding {
         Err(error) => return Finding::failed(&error, REMEDY),
     };
     match proved_hash() {
-        Ok(proved) => judged(&file, &chain.ids.program, &proved),
+        Ok(proved) => judged(&file, &chain.ids.program, exchange, &proved),
         Err(error) => Finding::failed(&error, "restore proof.json, and build again"),
     }
 }
 
-/// What these bytes are for a cluster with the exchange at this address.
-fn judged(file: &[u8], exchange: &Pubkey, proved: &[u8]) -> Finding {
+/// What these bytes are for a cluster with the exchange at this address. Where it is the stand-in nothing of value is swapped, and a
+/// guard that is being worked on is looked at like any other.
+fn judged(file: &[u8], exchange: &Pubkey, runs: Exchange, proved: &[u8]) -> Finding {
     let mainnet = ExchangeIds::MAINNET.program;
     let calls = |exchange: &Pubkey| {
         file.windows(exchange.as_ref().len())
@@ -72,10 +78,14 @@ fn judged(file: &[u8], exchange: &Pubkey, proved: &[u8]) -> Finding {
             "{PROGRAM_ID}, the bytes that are proved but for the exchange's address, {exchange}"
         ));
     }
-    Finding::doubtful(
-        format!("{PROGRAM_ID} has other bytes than those that are proved"),
-        "deploy the guard of this release, or prove the bytes: cargo xtask prove --program FILE",
-    )
+    let found = format!("{PROGRAM_ID} has other bytes than those that are proved");
+    match runs {
+        Exchange::StandIn => Finding::doubtful(found, OTHER_BYTES_REMEDY),
+        Exchange::Raydium => Finding::broken(
+            format!("{found}: nothing is known of what it lets through"),
+            OTHER_BYTES_REMEDY,
+        ),
+    }
 }
 
 /// These bytes with another exchange: it stands in them whole, and as constants of instructions, of which each holds one word.
@@ -154,7 +164,8 @@ mod tests {
             [&[7; 8][..], &bytes, &compared.collect::<Vec<_>>(), &[9; 4]].concat()
         };
         let proved = Sha256::digest(file(mainnet));
-        let on = |exchange: &Pubkey, file: Vec<u8>| judged(&file, exchange, &proved);
+        let on =
+            |exchange: &Pubkey, file: Vec<u8>| judged(&file, exchange, Exchange::Raydium, &proved);
         let well =
             |found: &str| Finding::Well(format!("{PROGRAM_ID}, the bytes that are proved{found}"));
         assert_eq!(on(&mainnet, file(mainnet)), well(""));
@@ -169,8 +180,19 @@ mod tests {
         }
         let edited = |exchange| [&file(exchange)[..], &[1]].concat();
         for exchange in [mainnet, devnet] {
-            let found = on(&exchange, edited(exchange));
-            assert!(matches!(found, Finding::Doubtful { .. }), "{found:?}");
+            let Finding::Broken { found, remedy } = on(&exchange, edited(exchange)) else {
+                panic!("a guard of which nothing is known is no failure");
+            };
+            assert!(found.contains("other bytes"), "{found}");
+            assert!(
+                remedy.contains("deploy the guard of this release"),
+                "{remedy}"
+            );
+            let on_localnet = judged(&edited(exchange), &exchange, Exchange::StandIn, &proved);
+            assert!(
+                matches!(on_localnet, Finding::Doubtful { .. }),
+                "{on_localnet:?}"
+            );
         }
     }
 
