@@ -23,11 +23,12 @@ macro_rules! documents {
 const POLICY: &str = "default-src 'none'; frame-ancestors 'none'";
 
 /// What users and operators read. How the code is built stands in the repository alone.
-static DOCUMENTS: [Document; 7] = documents![
+static DOCUMENTS: [Document; 8] = documents![
     "api.md",
     "swaps.md",
     "webhooks.md",
     "guard.md",
+    "proof.md",
     "operations.md",
     "comparison.md",
     "vocabulary.md",

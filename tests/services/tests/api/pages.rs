@@ -2,7 +2,7 @@
 
 use std::io::Read;
 
-use reqwest::{Response, header};
+use reqwest::{Response, Url, header};
 
 use crate::client::Client;
 
@@ -26,6 +26,12 @@ fn references(html: &str) -> Vec<&str> {
     values
         .filter_map(|rest: &str| rest.split('"').next())
         .collect()
+}
+
+/// Where the links of a Markdown text lead to.
+fn links(markdown: &str) -> Vec<&str> {
+    let rests = markdown.split("](").skip(1);
+    rests.filter_map(|rest| rest.split(')').next()).collect()
 }
 
 #[tokio::test]
@@ -78,15 +84,22 @@ async fn every_link_for_language_models_leads_somewhere() {
     let client = Client::start().await;
     let list = client.loaded("/llms.txt").await.text().await;
     let list = list.expect("a text");
-    let links: Vec<_> = list
-        .split("](")
-        .skip(1)
-        .filter_map(|rest| rest.split(')').next())
-        .collect();
-    assert!(links.len() >= 8, "{list}");
-    for link in links {
-        let body = client.loaded(link).await.text().await;
-        assert!(body.is_ok_and(|body| body.len() > 100), "{link}");
+    let listed = links(&list);
+    assert!(listed.len() >= 8, "{list}");
+    let mut followed = 0;
+    for path in listed {
+        let body = client.loaded(path).await.text().await.expect("a text");
+        assert!(body.len() > 100, "{path}");
+        let place = Url::parse(&format!("http://localhost{path}")).expect("a path");
+        for link in links(&body).into_iter().filter(|_| path.ends_with(".md")) {
+            let leads_to = place.join(link).expect("a link");
+            // What is elsewhere is named whole, and no test's matter.
+            if leads_to.host_str() == place.host_str() {
+                client.loaded(leads_to.path()).await;
+                followed += 1;
+            }
+        }
     }
+    assert!(followed >= 3, "{followed} links between documents");
     assert_eq!(client.get("/docs/none.md").await.code(), "no_route");
 }
